@@ -1,0 +1,56 @@
+package scripts
+
+import (
+	_ "embed" // the scripts are files of their own
+)
+
+// A Script is one Lua program. Name is what errors and traces call it.
+type Script struct {
+	Name string
+	// SHA is the SHA-1 of Text in hexadecimal, as EVALSHA wants it. It is a constant, checked by a test, because
+	// computing it at start-up panics where FIPS 140 forbids SHA-1.
+	SHA  string
+	Text string
+
+	sha any // SHA, boxed once
+}
+
+var (
+	//go:embed acquire.lua
+	acquireText string
+	//go:embed extend.lua
+	extendText string
+	//go:embed release.lua
+	releaseText string
+	//go:embed inspect.lua
+	inspectText string
+	//go:embed admit.lua
+	admitText string
+)
+
+// The scripts. They are never changed.
+var (
+	Acquire = newScript("acquire", "10d1108c68187064b97dfafef664e1d082cdc63c", acquireText)
+	Extend  = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
+	Release = newScript("release", "32b79676d03d9bcfdb20e068f3779a73f1aaaa19", releaseText)
+	Inspect = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
+	Admit   = newScript("admit", "1e7f3118f83a9d3a2ee6b8193c9b583d0cc1af52", admitText)
+)
+
+// All lists the scripts, for loading them on a new connection.
+var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
+
+func newScript(name, sha, text string) *Script {
+	return &Script{Name: name, SHA: sha, Text: text, sha: sha}
+}
+
+// A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
+type Call struct {
+	Script *Script
+	// Args is what follows the word EVALSHA: the SHA-1, the number of keys, the keys, the arguments. The elements
+	// are strings, ints and int64s.
+	Args []any
+	// Stamp is the index in Args of the argument that differs from master to master, the marker that the connection
+	// expects; 0 where there is none. What stands there is overwritten in a copy when the call is written.
+	Stamp int
+}
