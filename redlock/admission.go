@@ -1,0 +1,142 @@
+package redlock
+
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// The times of an admission that no one sets.
+const (
+	// minQuarantine is how long a fleet without any marker waits at the least: nobody knows what guard time those had
+	// who locked here before.
+	minQuarantine = 30 * time.Second
+	// blindQuarantine is how long a master waits when too few others could be asked for the fleet's guard time.
+	blindQuarantine = 5 * time.Minute
+	// gatherGrace is how long a master without a marker waits for the others to be read before that is decided.
+	gatherGrace = 2 * time.Second
+	// admitRetry is the pause after a step that did not succeed.
+	admitRetry = time.Second
+)
+
+// A step is what is to be done next for the admission of a master.
+type step uint8
+
+const (
+	stepNone  step = iota // nothing: it is down, or admitted, or beyond help
+	stepWait              // nothing before wait is over
+	stepRead              // read the marker
+	stepStart             // start a quarantine
+	stepEnd               // end it
+)
+
+// A phase is how far a master is from voting.
+type phase uint8
+
+const (
+	phaseConnecting phase = iota // never up so far, or its marker not yet read
+	phaseDown                    // not reachable, or refused by its connection
+	phasePending                 // in quarantine
+	phaseAdmitted                // votes
+	phaseBlocked                 // cannot be admitted until somebody mends something
+)
+
+// A fact is what is known of one master's admission.
+type fact struct {
+	up       bool
+	identity string // of its connection
+	read     bool   // marker below was read on this connection
+	text     string // the marker as it stands there, "" for none
+	marker   scripts.Marker
+	bad      bool  // text is no marker
+	now      int64 // its own time by our reckoning, us
+	settled  bool  // up, or known to be down
+}
+
+// own reports whether the marker was written for the server that the connection reaches.
+func (f *fact) own() bool { return f.text != "" && !f.bad && f.marker.Identity == f.identity }
+
+// A move is a step with what it needs.
+type move struct {
+	step       step
+	look       bool          // stepWait: others may change the marker meanwhile, so read it now and then
+	wait       time.Duration // stepWait: how long at the most
+	quarantine time.Duration // stepStart
+	guard      time.Duration
+	epoch      int64
+}
+
+// nextMove decides what is to be done for master i. It is pure: facts are all masters', median is the median of their
+// times, waited is how long master i has been known to need a quarantine, guard and epoch are the Locker's own.
+func nextMove(facts []fact, i int, median int64, waited, guard time.Duration, epoch int64) (move, phase) {
+	f := &facts[i]
+	switch {
+	case !f.up && f.settled:
+		return move{}, phaseDown
+	case !f.up:
+		return move{}, phaseConnecting
+	case !f.read:
+		return move{step: stepRead}, phaseConnecting
+	case f.bad:
+		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
+	case f.own() && f.marker.Admitted():
+		return move{}, phaseAdmitted
+	}
+	tolerance := max(guard, f.marker.Guard) / 2
+	if off := time.Duration(f.now-median) * time.Microsecond; off > tolerance || off < -tolerance {
+		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
+	}
+	if f.own() {
+		if left := time.Duration(f.marker.Pending-f.now) * time.Microsecond; left > 0 {
+			return move{step: stepWait, look: true, wait: left}, phasePending
+		}
+		return move{step: stepEnd}, phasePending
+	}
+	return startMove(facts, i, waited, guard, epoch), phaseConnecting
+}
+
+// startMove decides how long the quarantine of master i is, and what its marker says. The guard time and the epoch are
+// the largest in the markers of N-Q+1 other masters and its own: any quorum that a hold was ever won with has one of
+// them, so no longer TTL is alive anywhere. Where nobody has a marker, or too few can be asked, a bound that no one
+// sets takes its place.
+func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) move {
+	n := len(facts)
+	m := move{step: stepStart, epoch: epoch}
+	needed, read, unsettled, marked := n-quorumOf(n)+1, 0, 0, false
+	for j := range facts {
+		f := &facts[j]
+		if j != i {
+			if !f.settled || f.up && !f.read {
+				unsettled++
+			}
+			if !f.read || f.bad {
+				continue
+			}
+			read++
+		}
+		if f.text != "" && !f.bad {
+			marked = true
+			m.guard, m.epoch = max(m.guard, f.marker.Guard), max(m.epoch, f.marker.Epoch)
+		}
+	}
+	if n == 1 {
+		m.guard = max(m.guard, guard)
+		m.quarantine = m.guard
+		return m
+	}
+	if read < needed {
+		if unsettled > 0 && waited < gatherGrace {
+			return move{step: stepWait, wait: gatherGrace - waited}
+		}
+		m.guard = max(m.guard, guard)
+		m.quarantine = max(blindQuarantine, m.guard)
+		return m
+	}
+	if !marked {
+		m.guard = guard
+		m.quarantine = max(guard, minQuarantine)
+		return m
+	}
+	m.quarantine = m.guard
+	return m
+}

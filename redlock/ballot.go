@@ -1,0 +1,121 @@
+package redlock
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Ballots proposes the numbers that acquires carry: the masters' own time in microseconds, as this client reckons it.
+//
+// It reads no clock: the present instant is an argument. What it knows of the masters' time is one offset a master,
+// taken from INFO when a connection is made and on its heartbeat, and corrected by what refusals say; the median is
+// used, so one master with a wrong clock moves nothing. Where a name's bar is above that time, the largest bar seen is
+// remembered for that name alone: a bar that somebody poisoned costs its own name one step each, and no other name
+// anything.
+//
+// Safe for concurrent use.
+type ballots struct {
+	mu      sync.Mutex
+	offsets []int64          // master's time - own steady time, in us, by master
+	known   []bool           // whether offsets[i] has been read
+	scratch []int64          // for the median
+	offset  int64            // the median of the known ones
+	high    map[string]int64 // names whose bar is above the present time
+}
+
+// maxHigh bounds the memory for names with a bar above the present time. Forgetting one costs a refusal, no safety.
+const maxHigh = 4096
+
+func newBallots(n int) *ballots {
+	return &ballots{offsets: make([]int64, n), known: make([]bool, n), high: make(map[string]int64)}
+}
+
+// learn takes note that master i showed the time t, in microseconds, at the instant at.
+func (b *ballots) learn(i int, t int64, at clock.Instant) {
+	if t <= 0 || t >= scripts.MaxBallot {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.offsets[i], b.known[i] = t-micros(at), true
+	b.scratch = b.scratch[:0]
+	for j, ok := range b.known {
+		if ok {
+			b.scratch = append(b.scratch, b.offsets[j])
+		}
+	}
+	slices.Sort(b.scratch)
+	b.offset = b.scratch[(len(b.scratch)-1)/2]
+}
+
+// time reckons what the masters' clocks show at now, in microseconds: the median of those known, and master i's own
+// where it is known.
+func (b *ballots) time(now clock.Instant, i int) (median, own int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	median = b.offset + micros(now)
+	if i >= 0 && b.known[i] {
+		return median, b.offsets[i] + micros(now)
+	}
+	return median, median
+}
+
+// propose returns a ballot for name: the present time, or one above floor and above the bars seen for the name where
+// that is more. It fails with ErrTooFar where no exact number is left.
+func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.offset + micros(now)
+	ballot := max(t, floor+1)
+	if len(b.high) > 0 {
+		if high, ok := b.high[name]; ok {
+			if high >= t {
+				ballot = max(ballot, high+1)
+			} else {
+				delete(b.high, name)
+			}
+		}
+	}
+	if ballot >= scripts.MaxBallot {
+		return 0, ErrTooFar
+	}
+	if ballot > t {
+		b.rememberLocked(name, ballot, t)
+	}
+	return ballot, nil
+}
+
+// saw takes note of a bar that at least a quorum of the masters is not above.
+func (b *ballots) saw(now clock.Instant, name string, bar int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.offset + micros(now); bar > t {
+		b.rememberLocked(name, bar, t)
+	}
+}
+
+func (b *ballots) rememberLocked(name string, bar, t int64) {
+	if len(b.high) >= maxHigh {
+		for n, high := range b.high {
+			if high < t || len(b.high) >= maxHigh {
+				delete(b.high, n)
+			}
+		}
+	}
+	b.high[name] = max(b.high[name], bar)
+}
+
+func micros(at clock.Instant) int64 { return at.Steady() / 1000 }
+
+// floorOf is the quorum-th smallest of the bars that the votes of a round show, or the largest where fewer are known:
+// a ballot above it can win, and a single master whose bar was poisoned does not drag the ballot up.
+func floorOf(bars []int64, n int) int64 {
+	if len(bars) == 0 {
+		return 0
+	}
+	slices.Sort(bars)
+	return bars[min(quorumOf(n), len(bars))-1]
+}

@@ -1,0 +1,240 @@
+package redlock
+
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+)
+
+// An extending is one round that prolongs a hold: by the schedule, by Lock.Extend, or by a re-entry; or, with keepTTL,
+// one that only writes its depth.
+type extending struct {
+	round
+	h         *hold
+	start     clock.Instant
+	ttl       time.Duration // that was sent; 0: the depth alone
+	scheduled bool
+
+	// unsent are the votes of masters that were not asked, cast by cast once no lock is held.
+	unsent []unsent
+}
+
+type unsent struct {
+	master int
+	vote   vote
+}
+
+// extendLocked queues a round that prolongs the hold to ttl, or leaves its time alone where ttl is 0, and writes its
+// depth. h.mu is held and h is live. The caller calls cast after it has given up the mutex.
+func (h *hold) extendLocked(op string, ttl time.Duration, scheduled bool) *extending {
+	l := h.l
+	e := &extending{h: h, start: l.now(), ttl: ttl, scheduled: scheduled}
+	e.round = round{l: l, op: op, booker: e, done: make(chan struct{}), tally: tally{n: l.n}, votes: make([]vote, l.n)}
+	snap := l.guard.snap.Load()
+	call := snap.fleet.ExtendCall(h.id, ttl, h.depth)
+	for i := range snap.masters {
+		m := &snap.masters[i]
+		v, no := l.refusal(i, m, ttl, scripts.ModeHeal, op)
+		if !no {
+			if err := l.pool.Send(i, call, pool.Stamp{Text: m.text}, e); err != nil {
+				v, no = vote{Vote: scripts.Vote{Kind: scripts.Failed}, err: err}, true
+			}
+		}
+		if no {
+			e.unsent = append(e.unsent, unsent{i, v})
+		}
+	}
+	return e
+}
+
+// cast casts the votes of the masters that were not asked.
+func (e *extending) cast() {
+	for _, u := range e.unsent {
+		e.add(u.master, u.vote)
+	}
+}
+
+// booked runs in the goroutine of a connection, for each vote.
+func (e *extending) booked(_ *round, i int, v vote, decides, _ bool) {
+	if decides {
+		if e.verdict() == won {
+			e.confirmed()
+		} else {
+			e.unconfirmed()
+		}
+		return
+	}
+	if v.Kind == scripts.Missing && e.ttl > 0 && e.verdict() == won {
+		e.h.heal(i, v)
+	}
+}
+
+// confirmed takes a majority's "still mine" into account: the hold has a new lease, counted from before the round was
+// sent, and the masters that have lost it get it back.
+func (e *extending) confirmed() {
+	h := e.h
+	if e.ttl == 0 {
+		return
+	}
+	e.mu.Lock()
+	var missing []unsent
+	for i := range e.votes {
+		if e.votes[i].Kind == scripts.Missing && e.votes[i].in {
+			missing = append(missing, unsent{i, e.votes[i]})
+		}
+	}
+	e.mu.Unlock()
+	h.mu.Lock()
+	live := h.cause == nil
+	if live {
+		ls := lease{start: e.start, ttl: e.ttl, drift: h.l.cfg.drift}
+		if ls.end().Sub(h.lease.end()) > 0 {
+			h.lease = ls
+		}
+		h.held, h.healed, h.failed = &e.round, 0, 0
+		if e.scheduled {
+			h.running = false
+		}
+		h.l.schedule.fix(h, h.nextLocked())
+	}
+	h.mu.Unlock()
+	if !live {
+		return
+	}
+	for _, m := range missing {
+		h.heal(m.master, m.vote)
+	}
+	h.l.traceHold(onExtended, h, nil)
+}
+
+// unconfirmed takes a round without a majority into account. It changes nothing about the hold, which goes on to its
+// end and is tried again before, unless a majority says that it is gone.
+func (e *extending) unconfirmed() {
+	h := e.h
+	e.mu.Lock()
+	gone := e.tally.of(scripts.Missing) >= quorumOf(e.tally.n)
+	e.mu.Unlock()
+	if gone {
+		h.lose(ErrLost)
+		return
+	}
+	if e.ttl == 0 {
+		return
+	}
+	h.mu.Lock()
+	if h.cause == nil && e.scheduled {
+		h.running = false
+		h.failed++
+		now := h.l.now()
+		h.retryAt = now.Add(h.lease.retryAfter(h.failed, now))
+		h.l.schedule.fix(h, h.nextLocked())
+	}
+	h.mu.Unlock()
+	if t := h.l.cfg.trace; t != nil && t.Extended != nil {
+		h.l.traceHold(onExtended, h, e.round.error(h.name, ErrNoQuorum, nil))
+	}
+}
+
+// heal gives a master that has lost the hold what the others have, by an acquire with a fresh ballot that leaves the
+// token as it is. It is called only after a majority of the same round has confirmed the hold.
+func (h *hold) heal(i int, v vote) {
+	if v.Left >= 0 && h.id.Previous == "" {
+		return // another has the name there; ours comes back when that one is gone
+	}
+	l := h.l
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cause != nil {
+		return
+	}
+	snap := l.guard.snap.Load()
+	m := &snap.masters[i]
+	if _, no := l.refusal(i, m, h.cfg.ttl, scripts.ModeHeal, "heal"); no {
+		return
+	}
+	ballot, err := l.ballots.propose(l.now(), h.name, max(v.Bar, h.ballot))
+	if err != nil {
+		return
+	}
+	h.another()
+	h.touch(i, ballot)
+	call := snap.fleet.AcquireCall(h.id, scripts.ModeHeal, h.cfg.ttl, ballot, ballot, h.depth)
+	_ = l.pool.Send(i, call, pool.Stamp{Session: m.stamp.Session, Text: m.text}, (*healing)(h)) // the next extension sees whether it worked
+}
+
+// healing receives the answer to a heal.
+type healing hold
+
+func (g *healing) Reply(i int, value any, err error) {
+	if err != nil {
+		return
+	}
+	if v, err := scripts.DecodeVote(value); err != nil || v.Kind != scripts.Granted {
+		return
+	}
+	h := (*hold)(g)
+	h.mu.Lock()
+	h.healed |= 1 << i
+	h.mu.Unlock()
+	if t := h.l.cfg.trace; t != nil && t.Healed != nil {
+		t.Healed(HealInfo{Name: h.name, ID: h.id.ID, Master: h.l.pool.Addr(i)})
+	}
+}
+
+// lose ends the hold before its release, for the given reason, and tells the holder. Nothing is sent.
+func (h *hold) lose(cause error) {
+	if h.end(cause) {
+		h.l.traceHold(onLost, h, cause)
+	}
+}
+
+// nextLocked is when the hold is to be looked at again: its next extension, the end of its validity or of its maximum
+// hold. h.mu is held.
+func (h *hold) nextLocked() clock.Instant {
+	at := h.lease.end()
+	if h.cfg.extend && !h.running {
+		next := h.lease.extendAt()
+		if h.failed > 0 {
+			next = h.retryAt
+		}
+		if at.Sub(next) > 0 {
+			at = next
+		}
+	}
+	if !h.maxEnd.IsZero() && at.Sub(h.maxEnd) > 0 {
+		at = h.maxEnd
+	}
+	return at
+}
+
+// tick does what is due for the hold at now. It is called by the schedule alone, with no lock held.
+func (h *hold) tick(now clock.Instant) {
+	h.mu.Lock()
+	if h.cause != nil {
+		h.mu.Unlock()
+		return
+	}
+	var over error
+	var e *extending
+	switch {
+	case !h.maxEnd.IsZero() && now.Sub(h.maxEnd) >= 0:
+		over = ErrMaxHold
+	case h.lease.left(now) <= 0:
+		over = ErrLost
+	case h.cfg.extend && !h.running && (h.failed == 0 && now.Sub(h.lease.extendAt()) >= 0 || h.failed > 0 && now.Sub(h.retryAt) >= 0):
+		h.running = true
+		e = h.extendLocked("extend", h.cfg.ttl, true)
+	}
+	if over == nil {
+		h.l.schedule.fix(h, h.nextLocked())
+	}
+	h.mu.Unlock()
+	if over != nil {
+		h.lose(over)
+	}
+	if e != nil {
+		e.cast()
+	}
+}

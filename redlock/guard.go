@@ -1,0 +1,399 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+)
+
+// unknownMarker is what calls that work in quarantine expect of a master whose marker was not read: no marker is
+// written so, and the script then looks at the marker itself. The empty string would turn the guard off.
+const unknownMarker = "-"
+
+// A masterState is what a round needs to know of one master. It is never changed once it is in a snapshot.
+type masterState struct {
+	phase   phase
+	stamp   pool.Stamp    // for an acquire: the session, and the marker that was read on it
+	text    string        // for calls that work in quarantine: the marker
+	guard   time.Duration // the guard time in the marker, 0 where the guard is off
+	pending int64         // phasePending: when the quarantine is over, in the master's microseconds
+	err     error         // phaseDown and phaseBlocked: why
+}
+
+// A snapshot is what all rounds that begin now go by.
+type snapshot struct {
+	masters    []masterState
+	voting     int // masters that are up and admitted
+	connecting int // masters of which nothing is known yet
+	fleet      scripts.Fleet
+}
+
+// hopeful reports whether it is worth waiting before a round is sent: no quorum votes yet, and there may soon be one.
+func (s *snapshot) hopeful() bool {
+	q := quorumOf(len(s.masters))
+	return s.voting < q && s.connecting > 0 && s.voting+s.connecting >= q
+}
+
+// A guard admits masters, and tells the rounds which of them vote. One goroutine, run, owns all facts; what others
+// have to say to it goes through an inbox, and what it says to others through an immutable snapshot.
+type guard struct {
+	l     *Locker
+	wake  chan struct{}
+	snap  atomic.Pointer[snapshot]
+	mu    sync.Mutex
+	inbox []note        // guarded by mu
+	moved chan struct{} // guarded by mu; closed and replaced with each snapshot
+}
+
+// A note is one thing that the guard is told.
+type note struct {
+	master    int
+	event     *pool.Event        // of the pool, or nil
+	session   uint64             // of the connection that the rest was read on
+	admission *scripts.Admission // answer to a step, or nil
+	err       error              // why a step failed
+	marker    *string            // seen by the way, in a vote
+	time      int64              // that came with it
+}
+
+// tracked is what run keeps of a master beside the facts.
+type tracked struct {
+	session  uint64
+	inFlight bool          // a step was sent and not answered
+	retry    clock.Instant // after a step that failed: no other before
+	look     clock.Instant // while waiting: when the marker is read again
+	needed   clock.Instant // since when it is known to need a quarantine; zero: it is not
+	err      error
+	told     phase // last phase that the trace was told
+	toldOnce bool
+}
+
+func newGuard(l *Locker) *guard {
+	g := &guard{l: l, wake: make(chan struct{}, 1), moved: make(chan struct{})}
+	s := &snapshot{masters: make([]masterState, l.n), connecting: l.n, fleet: l.fleet(l.cfg.guard, l.cfg.barTTL)}
+	g.snap.Store(s)
+	return g
+}
+
+// fleet boxes what all calls share. The window within which ballots are accepted is half of the guard time.
+func (l *Locker) fleet(guard, barTTL time.Duration) scripts.Fleet {
+	window := guard / 2
+	if l.cfg.guard == 0 {
+		window = openWindow
+	}
+	return scripts.NewFleet(scripts.Prefix(l.cfg.prefix), window, barTTL, 0)
+}
+
+func (g *guard) tell(n note) {
+	g.mu.Lock()
+	g.inbox = append(g.inbox, n)
+	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ready returns the present snapshot, and waits for a better one only while no quorum votes and one may soon: when a
+// program has just started. It never waits for a minority.
+func (g *guard) ready(ctx context.Context) (*snapshot, error) {
+	for {
+		s := g.snap.Load()
+		if !s.hopeful() {
+			return s, nil
+		}
+		g.mu.Lock()
+		moved := g.moved
+		g.mu.Unlock()
+		if s != g.snap.Load() {
+			continue
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return s, contextError(ctx)
+		case <-g.l.closing:
+			return s, ErrClosed
+		}
+	}
+}
+
+// changes is a channel that is closed with the next snapshot.
+func (g *guard) changes() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.moved
+}
+
+// run is the guard's goroutine. It ends when the Locker closes.
+func (g *guard) run() {
+	defer g.l.joined.Done()
+	defer g.l.pool.Watch(func(e pool.Event) { g.tell(note{master: e.Master, event: &e}) })()
+	facts, track := make([]fact, g.l.n), make([]tracked, g.l.n)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		g.mu.Lock()
+		notes := g.inbox
+		g.inbox = nil
+		g.mu.Unlock()
+		for _, n := range notes {
+			g.apply(n, &facts[n.master], &track[n.master])
+		}
+		timer.Reset(g.act(facts, track))
+		select {
+		case <-g.wake:
+		case <-timer.C:
+		case <-g.l.closing:
+			return
+		}
+	}
+}
+
+// apply takes one note into account.
+func (g *guard) apply(n note, f *fact, t *tracked) {
+	switch {
+	case n.event != nil && n.event.Err != nil:
+		*f = fact{settled: true}
+		if errors.Is(n.event.Err, pool.ErrConnecting) {
+			f.settled = false
+		}
+		*t = tracked{err: n.event.Err, told: t.told, toldOnce: t.toldOnce}
+	case n.event != nil:
+		e := n.event
+		g.l.ballots.learn(n.master, e.Info.Time, e.Info.Read)
+		if e.Session != t.session {
+			*f = fact{up: true, settled: true, identity: e.Info.Identity()}
+			*t = tracked{session: e.Session, told: t.told, toldOnce: t.toldOnce}
+		}
+	case n.session != t.session: // of a connection that is gone
+	case n.admission != nil:
+		t.inFlight = false
+		t.err = nil
+		g.observe(f, n.admission.Marker)
+		if n.admission.Result == scripts.AdmitOtherIdentity || n.admission.Result == scripts.AdmitClockDiffers {
+			t.retry = g.l.now().Add(admitRetry)
+		}
+	case n.err != nil:
+		t.inFlight = false
+		t.err = n.err
+		t.retry = g.l.now().Add(admitRetry)
+	case n.marker != nil:
+		g.observe(f, *n.marker)
+	}
+}
+
+// observe takes note of what a master's marker says now.
+func (g *guard) observe(f *fact, text string) {
+	f.read, f.text, f.bad, f.marker = true, text, false, scripts.Marker{}
+	if text == "" {
+		return
+	}
+	m, err := scripts.ParseMarker(text)
+	f.marker, f.bad = m, err != nil
+}
+
+// act sends the steps that are due, publishes a snapshot, and returns how long nothing more is due.
+func (g *guard) act(facts []fact, track []tracked) time.Duration {
+	now := g.l.now()
+	idle := time.Hour
+	median, _ := g.l.ballots.time(now, -1)
+	for i := range facts {
+		_, facts[i].now = g.l.ballots.time(now, i)
+	}
+	s := &snapshot{masters: make([]masterState, g.l.n)}
+	guardTime, barTTL := g.l.cfg.guard, g.l.cfg.barTTL
+	for i := range facts {
+		f, t := &facts[i], &track[i]
+		waited := time.Duration(0)
+		if f.read && !f.own() {
+			if t.needed.IsZero() {
+				t.needed = now
+			}
+			waited = now.Sub(t.needed)
+		} else {
+			t.needed = clock.Instant{}
+		}
+		m, ph := g.next(facts, i, median, waited)
+		if wait := g.take(i, f, t, m, median, now); wait > 0 {
+			idle = min(idle, wait)
+		}
+		st := &s.masters[i]
+		*st = g.state(f, t, ph, median)
+		switch st.phase {
+		case phaseAdmitted:
+			s.voting++
+		case phaseConnecting:
+			s.connecting++
+		}
+		if st.guard > 0 {
+			guardTime, barTTL = min(guardTime, st.guard), max(barTTL, st.guard)
+		}
+	}
+	s.fleet = g.l.fleet(guardTime, barTTL)
+	g.publish(s)
+	for i := range s.masters {
+		g.trace(i, &s.masters[i], &track[i], facts[i].now)
+	}
+	return max(idle, time.Millisecond)
+}
+
+// next is nextMove, or with the guard off: every master that is up votes.
+func (g *guard) next(facts []fact, i int, median int64, waited time.Duration) (move, phase) {
+	if g.l.cfg.guard == 0 {
+		switch f := &facts[i]; {
+		case f.up:
+			return move{}, phaseAdmitted
+		case f.settled:
+			return move{}, phaseDown
+		}
+		return move{}, phaseConnecting
+	}
+	return nextMove(facts, i, median, waited, g.l.cfg.guard, 0)
+}
+
+// take sends the step of m, if one is due, and returns how long to wait for the next; 0 for no time of its own.
+func (g *guard) take(i int, f *fact, t *tracked, m move, median int64, now clock.Instant) time.Duration {
+	if m.step == stepNone || t.inFlight {
+		return 0
+	}
+	if !t.retry.IsZero() {
+		if left := t.retry.Sub(now); left > 0 {
+			return left
+		}
+		t.retry = clock.Instant{}
+		m = move{step: stepRead} // the world may have changed: look before acting
+	}
+	if m.step == stepWait {
+		if !m.look {
+			return m.wait
+		}
+		if t.look.IsZero() {
+			t.look = now.Add(admitRetry)
+		}
+		if left := t.look.Sub(now); left > 0 {
+			return min(left, m.wait)
+		}
+		m = move{step: stepRead}
+	}
+	t.look = clock.Instant{}
+	req := scripts.AdmitRequest{
+		Identity: f.identity, Seen: f.text, Median: median, Tolerance: max(g.l.cfg.guard, f.marker.Guard) / 2,
+		Quarantine: m.quarantine, Guard: m.guard, Epoch: m.epoch,
+	}
+	switch m.step {
+	case stepRead:
+		req.Step = scripts.AdmitRead
+	case stepStart:
+		req.Step = scripts.AdmitStart
+	case stepEnd:
+		req.Step = scripts.AdmitEnd
+	}
+	t.inFlight = true
+	g.send(i, t.session, req, nil)
+	return 0
+}
+
+// send sends one step; the answer comes back as a note, and to done where that is not nil.
+func (g *guard) send(i int, session uint64, req scripts.AdmitRequest, done chan<- error) {
+	a := &admitting{g: g, session: session, done: done}
+	call := g.snap.Load().fleet.AdmitCall(req)
+	if err := g.l.pool.Send(i, call, pool.Stamp{Session: session}, a); err != nil {
+		a.Reply(i, nil, err)
+	}
+}
+
+// admitting receives the answer to one step.
+type admitting struct {
+	g       *guard
+	session uint64
+	done    chan<- error // capacity for every answer
+}
+
+func (a *admitting) Reply(i int, value any, err error) {
+	var adm scripts.Admission
+	if err == nil {
+		if adm, err = scripts.DecodeAdmission(value); err != nil {
+			err = &pool.Error{Addr: a.g.l.pool.Addr(i), Op: "admit", Err: err}
+		}
+	}
+	if err != nil {
+		a.g.tell(note{master: i, session: a.session, err: err})
+	} else {
+		a.g.tell(note{master: i, session: a.session, admission: &adm})
+	}
+	if a.done != nil {
+		a.done <- err
+	}
+}
+
+// state is what rounds need to know of a master with these facts.
+func (g *guard) state(f *fact, t *tracked, ph phase, median int64) masterState {
+	st := masterState{phase: ph, err: t.err, text: unknownMarker}
+	st.stamp.Session = t.session
+	if g.l.cfg.guard == 0 {
+		st.text = ""
+		return st
+	}
+	if f.read && f.text != "" {
+		st.text, st.guard = f.text, f.marker.Guard
+	}
+	switch ph {
+	case phaseAdmitted:
+		st.stamp.Text = f.text
+		if f.marker.Epoch > 0 {
+			st.phase = phaseBlocked
+			st.err = fmt.Errorf("its set of masters has epoch %d, and this program still goes by an older one", f.marker.Epoch)
+		}
+	case phasePending:
+		st.pending = f.marker.Pending
+	case phaseBlocked:
+		if f.bad {
+			st.err = fmt.Errorf("the admission marker %.80q cannot be read; delete the key %q, and the master is admitted anew after a quarantine", f.text, scripts.Prefix(g.l.cfg.prefix).Marker())
+		} else if st.err == nil {
+			st.err = fmt.Errorf("its clock is %v away from the median of the masters, more than half of the guard time; set the clocks right", time.Duration(f.now-median)*time.Microsecond)
+		}
+	case phaseConnecting:
+		if t.err != nil && f.up { // a step failed: say so instead of waiting for ever
+			st.phase = phaseBlocked
+		}
+	}
+	return st
+}
+
+func (g *guard) publish(s *snapshot) {
+	g.mu.Lock()
+	moved := g.moved
+	g.moved = make(chan struct{})
+	g.snap.Store(s)
+	g.mu.Unlock()
+	close(moved)
+}
+
+func (g *guard) trace(i int, st *masterState, t *tracked, now int64) {
+	if t.toldOnce && t.told == st.phase {
+		return
+	}
+	t.told, t.toldOnce = st.phase, true
+	info := MasterInfo{Addr: g.l.pool.Addr(i), State: phaseNames[st.phase], Err: st.err}
+	if st.phase == phasePending {
+		info.Left = time.Duration(st.pending-now) * time.Microsecond
+	}
+	g.l.traceMaster(info)
+}
+
+var phaseNames = [...]string{
+	phaseConnecting: "connecting", phaseDown: "down", phasePending: "quarantine", phaseAdmitted: "voting", phaseBlocked: "blocked",
+}
+
+// saw hands the guard a marker that came with a vote.
+func (g *guard) saw(i int, session uint64, marker string) {
+	g.tell(note{master: i, session: session, marker: &marker})
+}

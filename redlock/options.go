@@ -1,0 +1,241 @@
+package redlock
+
+import (
+	"math"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// The bounds and defaults of the options.
+const (
+	// MinTTL is the shortest TTL: below it the drift and a single network round trip leave nothing.
+	MinTTL = 10 * time.Millisecond
+	// MaxTTL is the longest TTL where the restart guard is off; where it is on, the guard time is.
+	MaxTTL = 24 * time.Hour
+	// DefaultTTL is the TTL where none is given.
+	DefaultTTL = 10 * time.Second
+	// DefaultGuardTime is the guard time where none is given.
+	DefaultGuardTime = 30 * time.Second
+	// DefaultBarTTL is how long the masters remember the tokens of a name.
+	DefaultBarTTL = time.Hour
+	// DefaultPrefix begins the keys where no other prefix is given.
+	DefaultPrefix = "redlock"
+
+	// openWindow is how far a ballot may be from a master's time where the guard is off.
+	openWindow = 15 * time.Second
+)
+
+// An Option sets one thing for a whole [Locker]. Options are checked by [New], which fails with [ErrInvalidOption].
+type Option interface{ applyLocker(*config) }
+
+// A LockOption sets one thing for one call, or, given to [New], for all calls of the Locker. It is checked when the
+// call begins, before anything is sent.
+type LockOption interface {
+	Option
+	applyLock(*lockConfig)
+}
+
+// config is what a Locker was made with.
+type config struct {
+	lock    lockConfig // the default of its calls
+	prefix  string
+	drift   clock.Drift
+	guard   time.Duration // 0: off
+	barTTL  time.Duration
+	clock   *clock.Clock
+	trace   *Trace
+	reentry bool
+	id      string
+}
+
+// lockConfig is what one call goes by.
+type lockConfig struct {
+	ttl         time.Duration
+	minValidity time.Duration // 0: half of the TTL
+	maxHold     time.Duration // 0: no limit
+	extend      bool
+	backoff     func() Backoff
+	delays      Delays // what backoff was made of, where it was
+}
+
+func defaultConfig() config {
+	return config{
+		lock:    lockConfig{ttl: DefaultTTL, extend: true, delays: DefaultDelays},
+		prefix:  DefaultPrefix,
+		drift:   clock.DefaultDrift,
+		guard:   DefaultGuardTime,
+		barTTL:  DefaultBarTTL,
+		reentry: true,
+	}
+}
+
+type lockerOption func(*config)
+
+func (f lockerOption) applyLocker(c *config) { f(c) }
+
+type lockOption func(*lockConfig)
+
+func (f lockOption) applyLocker(c *config)   { f(&c.lock) }
+func (f lockOption) applyLock(c *lockConfig) { f(c) }
+
+// WithTTL sets how long the masters keep the lock after an acquire or an extension: from [MinTTL] to the guard time, or
+// to [MaxTTL] where the guard is off. The default is [DefaultTTL]. A part of a millisecond is rounded up for the
+// masters and not counted for the holder. A lock is extended every third of it, so it bounds how long the name stays
+// locked when its holder dies, not how long it may be held.
+func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.ttl = ttl }) }
+
+// WithMinValidity sets how much validity an acquire must have left to count; one that has less is rolled back and is
+// [ErrTooSlow]. The default, and the meaning of 0, is half of the TTL.
+func WithMinValidity(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.minValidity = d })
+}
+
+// WithMaxHold bounds how long a lock is held: then its context ends with [ErrMaxHold], and it is no longer extended, so
+// that a worker that hangs does not keep the name for ever. 0, the default, is no bound.
+func WithMaxHold(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.maxHold = d })
+}
+
+// WithExtension turns the extending of held locks on, which is the default, or off: then a lock ends with its first
+// validity unless [Lock.Extend] is called.
+func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.extend = on }) }
+
+// WithDelays sets the pauses between the attempts of a blocked call. The default is [DefaultDelays].
+func WithDelays(d Delays) LockOption {
+	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
+}
+
+// WithTries bounds the attempts of a blocked call, the first one included; 0, the default, is no bound.
+func WithTries(n int) LockOption {
+	return lockOption(func(c *lockConfig) { c.delays.Tries, c.backoff = n, nil })
+}
+
+// WithBackoff sets a policy of one's own: start is called once for each call that has to wait.
+func WithBackoff(start func() Backoff) LockOption {
+	return lockOption(func(c *lockConfig) { c.backoff = start })
+}
+
+// WithPrefix sets what the keys begin with. Lockers with different prefixes know nothing of each other, and each prefix
+// is a fleet with a guard time of its own. The default is [DefaultPrefix]; braces are refused.
+func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.prefix = prefix }) }
+
+// WithDrift sets by how much the clocks of this machine and of the masters may differ in rate. The default is
+// [clock.DefaultDrift], 1 % of the TTL + 2 ms.
+func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
+
+// WithGuardTime sets the longest TTL that anyone in the fleet may use, which is also how long a master that restarted
+// empty does not vote. It belongs to the fleet: it stands on the masters, and where they have another one theirs holds.
+// From [MinTTL] to [MaxTTL]; the default is [DefaultGuardTime].
+func WithGuardTime(g time.Duration) Option {
+	return lockerOption(func(c *config) {
+		if c.guard = g; g == 0 {
+			c.guard = -1 // not "off" by accident
+		}
+	})
+}
+
+// WithoutGuard turns the restart guard off: a master that restarts empty votes at once, and two holders at a time are
+// then possible. For masters that never forget, such as those that fsync every write.
+func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard = 0 }) }
+
+// WithBarTTL sets how long the masters remember the largest token of a name after it was last taken: at least the guard
+// time, at most 30 days. The default is [DefaultBarTTL].
+func WithBarTTL(d time.Duration) Option { return lockerOption(func(c *config) { c.barTTL = d }) }
+
+// WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
+func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
+
+// WithTrace has t told of what the Locker does. nil, the default, costs one comparison an event.
+func WithTrace(t *Trace) Option { return lockerOption(func(c *config) { c.trace = t }) }
+
+// WithClock replaces the clock, for tests and simulations; nil is the real one.
+func WithClock(k *clock.Clock) Option { return lockerOption(func(c *config) { c.clock = k }) }
+
+// WithID sets the id of the Locker, which begins the id of each of its holds and is what an inspection shows. It must
+// be unlike that of any other Locker that ever lived; the default is a random UUID.
+func WithID(id string) Option { return lockerOption(func(c *config) { c.id = id }) }
+
+// check looks at everything that New was given.
+func (c *config) check() error {
+	if err := scripts.CheckPrefix(c.prefix); err != nil {
+		return invalid("%v", err)
+	}
+	if err := c.drift.Check(); err != nil {
+		return invalid("%v", err)
+	}
+	if c.guard != 0 && (c.guard < MinTTL || c.guard > MaxTTL) {
+		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", max(c.guard, 0), MinTTL, MaxTTL)
+	}
+	if c.barTTL < c.guard || c.barTTL < 2*openWindow || c.barTTL > 30*24*time.Hour {
+		return invalid("bar TTL %v: it is at least the guard time (%v) and %v, and at most 30 days", c.barTTL, c.guard, 2*openWindow)
+	}
+	if len(c.id) > 256 {
+		return invalid("the Locker's id has %d bytes; 256 are the most", len(c.id))
+	}
+	return c.lock.check(c)
+}
+
+// check looks at what one call goes by, with its Locker's options.
+func (c *lockConfig) check(l *config) error {
+	longest := MaxTTL
+	if l.guard > 0 {
+		longest = l.guard
+	}
+	if c.ttl < MinTTL || c.ttl > longest {
+		if l.guard > 0 && c.ttl > longest {
+			return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL", c.ttl, l.guard)
+		}
+		return invalid("TTL %v: it is from %v to %v", c.ttl, MinTTL, longest)
+	}
+	drift := l.drift.Of(c.ttl)
+	if drift >= c.ttl {
+		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.ttl)
+	}
+	if c.minValidity < 0 || c.least() > c.ttl-drift {
+		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v", c.least(), c.ttl, c.ttl-drift, drift)
+	}
+	if c.maxHold < 0 {
+		return invalid("maximum hold %v is negative; 0 is no bound", c.maxHold)
+	}
+	if c.backoff != nil {
+		return nil
+	}
+	return c.delays.check()
+}
+
+// least is the validity that an acquire must have left.
+func (c *lockConfig) least() time.Duration {
+	if c.minValidity == 0 {
+		return c.ttl / 2
+	}
+	return c.minValidity
+}
+
+// start makes the Backoff of one call.
+func (c *lockConfig) start() Backoff {
+	if c.backoff != nil {
+		return c.backoff()
+	}
+	return c.delays.Start()
+}
+
+// with returns c as changed by the options of one call.
+func (c lockConfig) with(opts []LockOption, l *config) (lockConfig, error) {
+	if len(opts) == 0 {
+		return c, nil // checked by New
+	}
+	for _, o := range opts {
+		if o == nil {
+			return c, invalid("a nil option")
+		}
+		o.applyLock(&c)
+	}
+	return c, c.check(l)
+}
+
+// toMillis is a duration for a message: the masters count in milliseconds.
+func toMillis(d time.Duration) time.Duration {
+	return time.Duration(math.Ceil(float64(d)/float64(time.Millisecond))) * time.Millisecond
+}

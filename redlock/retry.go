@@ -1,0 +1,78 @@
+package redlock
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A Backoff says how long a blocked call waits before it tries again. One is made for each call and used by that call
+// alone, so it needs no lock and keeps no state from call to call.
+type Backoff interface {
+	// Next returns the pause before the next try, and false to give up.
+	Next() (pause time.Duration, again bool)
+}
+
+// Delays is the usual [Backoff] policy: before try n (from 1) it waits
+//
+//	min(Fixed * Growth^(n-1), Cap) + a random part of Random
+//
+// A zero Growth is 1, a zero Cap is no cap, and zero Tries go on until the context ends.
+type Delays struct {
+	Fixed  time.Duration
+	Random time.Duration
+	Growth float64
+	Cap    time.Duration
+	// Tries bounds the attempts, the first one included.
+	Tries int
+}
+
+// DefaultDelays are the delays of a Locker that was given no other.
+var DefaultDelays = Delays{Fixed: 10 * time.Millisecond, Random: 20 * time.Millisecond, Growth: 1.5, Cap: 250 * time.Millisecond}
+
+// Delay is the pause before retry n (from 1); random is the draw, from 0 to below 1.
+func (d Delays) Delay(n int, random float64) time.Duration {
+	growth := d.Growth
+	if growth == 0 {
+		growth = 1
+	}
+	limit := float64(math.MaxInt64 / 4)
+	if d.Cap > 0 {
+		limit = float64(d.Cap)
+	}
+	fixed := min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), limit)
+	return time.Duration(fixed) + time.Duration(random*float64(d.Random))
+}
+
+// Start makes the Backoff of one call.
+func (d Delays) Start() Backoff { return &delaying{delays: d} }
+
+// check reports what is wrong with d, or nil.
+func (d Delays) check() error {
+	switch {
+	case d.Fixed < 0 || d.Random < 0 || d.Cap < 0:
+		return invalid("delays %v + random %v, cap %v: none may be negative", d.Fixed, d.Random, d.Cap)
+	case math.IsNaN(d.Growth) || d.Growth < 0 || math.IsInf(d.Growth, 0) || d.Growth > 0 && d.Growth < 1:
+		return invalid("the growth of the delays is %v: it is 0 (none) or at least 1", d.Growth)
+	case d.Fixed == 0 && d.Random == 0:
+		return invalid("delays without a pause would flood the masters: give Fixed or Random")
+	case d.Tries < 0:
+		return invalid("%d tries: 0 means until the context ends", d.Tries)
+	case d.Fixed > time.Hour || d.Random > time.Hour || d.Cap > time.Hour:
+		return invalid("delays %v + random %v, cap %v: an hour is the most", d.Fixed, d.Random, d.Cap)
+	}
+	return nil
+}
+
+type delaying struct {
+	delays Delays
+	n      int
+}
+
+func (d *delaying) Next() (time.Duration, bool) {
+	d.n++
+	if d.delays.Tries > 0 && d.n >= d.delays.Tries {
+		return 0, false
+	}
+	return d.delays.Delay(d.n, rand.Float64()), true
+}
