@@ -1,0 +1,297 @@
+package master
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Env is what a master says of itself in INFO. Both are hexadecimal.
+type Env struct{ RunID, ReplID string }
+
+// Identity is run id and replication id as the markers have them.
+func (e Env) Identity() string { return e.RunID + "/" + e.ReplID }
+
+// An Error is an error reply.
+type Error string
+
+// Error returns the text of the reply.
+func (e Error) Error() string { return string(e) }
+
+// A Message is what a script has published.
+type Message struct{ Channel, Payload string }
+
+// The error replies that the scripts give for what they find.
+const (
+	WrongType Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	BadBar    Error = "BADBAR the bar of this name is not a number"
+	BadMarker Error = "BADMARKER the admission marker cannot be read"
+	badTTL    Error = "ERR invalid expire time in 'set' command"
+	noScript  Error = "NOSCRIPT No matching script. Please use EVAL."
+)
+
+// Eval runs a script at now. The reply is an int64, a []any of int64 and string, or an Error; out is what the script
+// has published. args are ARGV, without the keys.
+func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []string) (reply any, out []Message) {
+	c := &call{state: s, now: now, env: env, keys: keys, args: args}
+	defer func() {
+		// An Error stands for the error that redis.call raises in the script, which ends it where it is.
+		switch e := recover().(type) {
+		case nil:
+		case Error:
+			reply, out = e, c.out
+		default:
+			panic(e)
+		}
+	}()
+	switch script {
+	case scripts.Acquire:
+		reply = c.acquire()
+	case scripts.Extend:
+		reply = c.extend()
+	case scripts.Release:
+		reply = c.release()
+	case scripts.Inspect:
+		reply = c.inspect()
+	case scripts.Admit:
+		reply = c.admit()
+	default:
+		reply = noScript
+	}
+	return reply, c.out
+}
+
+// A call is one run of a script. key and arg count from 1, as in Lua.
+type call struct {
+	state *State
+	now   int64
+	env   Env
+	keys  []string
+	args  []string
+	out   []Message
+}
+
+func (c *call) key(i int) string {
+	if i > len(c.keys) {
+		panic(Error("ERR Lua redis lib command arguments must be strings or integers"))
+	}
+	return c.keys[i-1]
+}
+
+// arg returns an argument, "" where there is none; the scripts compare or measure each that may be missing.
+func (c *call) arg(i int) string {
+	if i > len(c.args) {
+		return ""
+	}
+	return c.args[i-1]
+}
+
+func (c *call) number(i int) float64 { return number(c.arg(i)) }
+
+func number(text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		panic(Error("ERR user_script: attempt to compare a number with nil"))
+	}
+	return n
+}
+
+// get is GET.
+func (c *call) get(key string) (string, bool) {
+	v := c.state.lookup(c.now, key)
+	if v.Type != None && v.Type != String {
+		panic(WrongType)
+	}
+	return v.Text, v.Type == String
+}
+
+// hash is what HGET and HDEL find: the key's value, where it is a hash or nothing.
+func (c *call) hash(key string) Value {
+	v := c.state.lookup(c.now, key)
+	if v.Type != None && v.Type != Hash {
+		panic(WrongType)
+	}
+	return v
+}
+
+// setBar is SET bar value PX ttl.
+func (c *call) setBar(key, ballot, ttl string) {
+	ms := number(ttl)
+	if ms <= 0 {
+		panic(badTTL)
+	}
+	c.state.Set(c.now, key, ballot, int64(ms))
+}
+
+// bar reads the bar as the scripts do: the text "0" and the number 0 where there is none.
+func (c *call) bar(key string) (text string, n float64) {
+	text, there := c.get(key)
+	if !there {
+		return "0", 0
+	}
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		panic(BadBar)
+	}
+	return text, number(text)
+}
+
+var guardAndEpoch = regexp.MustCompile(` guard=([0-9]+) epoch=([0-9]+) `)
+
+// refused reports whether the fleet's marker forbids the caller's TTL or epoch.
+func refused(marker string, ttl, epoch float64) bool {
+	found := guardAndEpoch.FindStringSubmatch(marker)
+	if found == nil {
+		panic(BadMarker)
+	}
+	return ttl > number(found[1]) || epoch < number(found[2])
+}
+
+func (c *call) acquire() any {
+	lock, bar, id, mode := c.key(1), c.key(2), c.arg(2), scripts.Mode(c.arg(9))
+	if c.arg(1) != "" {
+		marker, there := c.get(c.key(3))
+		if !there || marker != c.arg(1) {
+			if mode == scripts.ModeAcquire {
+				return []any{int64(scripts.Abstained), marker, c.now}
+			}
+			if there && refused(marker, c.number(3), c.number(11)) {
+				return []any{int64(scripts.Refused), marker, c.now}
+			}
+		}
+	}
+	raw, top := c.bar(bar)
+	first, last, now := c.number(4), c.number(5), float64(c.now)
+	previous := false
+	if c.state.lookup(c.now, lock).Type != None {
+		held := c.hash(lock)
+		if _, mine := held.field(id); mine {
+			if last == top {
+				return int64(scripts.Granted)
+			}
+		} else if _, there := held.field(c.arg(10)); there && c.arg(10) != "" {
+			previous = true
+		} else {
+			return []any{int64(scripts.Held), c.state.TTL(c.now, lock), raw, c.now}
+		}
+	} else if mode == scripts.ModeImport {
+		return []any{int64(scripts.Missing), raw, c.now, int64(-2)}
+	}
+	window := c.number(6)
+	if first <= top || first < now-window {
+		return []any{int64(scripts.Stale), raw, c.now}
+	}
+	if last > now+window && (first != top+1 || last != first) {
+		return []any{int64(scripts.Ahead), raw, c.now}
+	}
+	c.state.setField(c.now, lock, id, c.arg(8))
+	c.state.Expire(c.now, lock, int64(c.number(3)))
+	c.setBar(bar, c.arg(5), c.arg(7))
+	if previous {
+		c.state.deleteFields(c.now, lock, c.arg(10))
+	}
+	return int64(scripts.Granted)
+}
+
+func (c *call) extend() any {
+	lock := c.key(1)
+	depth, mine := c.hash(lock).field(c.arg(2))
+	if !mine {
+		raw, there := c.get(c.key(2))
+		if !there {
+			raw = "0"
+		}
+		return []any{int64(scripts.Missing), raw, c.now, c.state.TTL(c.now, lock)}
+	}
+	ttl := c.number(3)
+	if c.arg(1) != "" {
+		marker, there := c.get(c.key(3))
+		if there && marker != c.arg(1) && refused(marker, ttl, c.number(5)) {
+			return []any{int64(scripts.Refused), marker, c.now}
+		}
+	}
+	if depth != c.arg(4) {
+		c.state.setField(c.now, lock, c.arg(2), c.arg(4))
+	}
+	if ttl > 0 && float64(c.state.TTL(c.now, lock)) < ttl {
+		c.state.Expire(c.now, lock, int64(ttl))
+	}
+	return int64(scripts.Granted)
+}
+
+func (c *call) release() any {
+	lock, bar := c.key(1), c.key(2)
+	c.hash(lock)
+	n := int64(0)
+	if c.state.deleteFields(c.now, lock, c.args[min(5, len(c.args)):]...) > 0 {
+		n = 1
+		if c.arg(5) != "" {
+			c.out = append(c.out, Message{Channel: c.arg(5), Payload: c.arg(6)})
+		}
+		if c.arg(2) == "0" {
+			return n
+		}
+	}
+	_, there := c.get(bar)
+	_, top := c.bar(bar)
+	ballot := c.number(1)
+	if (!there || top < ballot) && ballot <= float64(c.now)+c.number(3) {
+		c.setBar(bar, c.arg(1), c.arg(4))
+	}
+	return n
+}
+
+func (c *call) inspect() any {
+	id, depth := "", "0"
+	left := c.state.TTL(c.now, c.key(1))
+	if left != -2 {
+		first := c.hash(c.key(1)).Fields[0]
+		id, depth = first.Name, first.Value
+	}
+	raw, there := c.get(c.key(2))
+	if !there {
+		raw = "0"
+	}
+	marker, _ := c.get(c.key(3))
+	return []any{id, depth, left, raw, c.now, marker}
+}
+
+var pendingMarker = regexp.MustCompile(`^v1 id=(\S+) .* state=pending:([0-9]+)$`)
+
+func (c *call) admit() any {
+	marker, _ := c.get(c.key(1))
+	now, identity, what := float64(c.now), c.env.Identity(), scripts.AdmitStep(c.arg(1))
+	answer := func(r scripts.AdmitResult, marker string) any { return []any{int64(r), marker, c.now, identity} }
+	if what == scripts.AdmitRead {
+		return answer(scripts.AdmitDone, marker)
+	}
+	if identity != c.arg(2) {
+		return answer(scripts.AdmitOtherIdentity, marker)
+	}
+	if marker != c.arg(3) {
+		return answer(scripts.AdmitOtherMarker, marker)
+	}
+	median := c.number(4)
+	if what != scripts.AdmitNow && math.Abs(now-median) > c.number(5) {
+		return answer(scripts.AdmitClockDiffers, marker)
+	}
+	next := ""
+	if what == scripts.AdmitEnd {
+		found := pendingMarker.FindStringSubmatch(marker)
+		if found == nil || found[1] != identity || now < number(found[2]) {
+			return answer(scripts.AdmitTooEarly, marker)
+		}
+		next = strings.TrimSuffix(marker, "pending:"+found[2]) + "admitted"
+	} else {
+		state := "admitted"
+		if what == scripts.AdmitStart {
+			state = "pending:" + strconv.FormatFloat(math.Max(now, median)+c.number(6), 'f', 0, 64)
+		}
+		next = "v1 id=" + identity + " guard=" + c.arg(7) + " epoch=" + c.arg(8) + " state=" + state
+	}
+	c.state.Set(c.now, c.key(1), next, 0)
+	return answer(scripts.AdmitDone, next)
+}

@@ -1,0 +1,49 @@
+package redisproc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"time"
+)
+
+// Env is the environment variable that names the server's program and overrides the search in PATH.
+const Env = "REDLOCK_REDIS_SERVER"
+
+// Find returns the path of the server's program: what [Env] names, else redis-server, else valkey-server in PATH. The
+// error says how to get one.
+func Find() (string, error) {
+	if name := os.Getenv(Env); name != "" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("redisproc: %s=%q is not a program that can be run: %w", Env, name, err)
+		}
+		return path, nil
+	}
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("redisproc: neither redis-server nor valkey-server is in PATH: install one (Debian, Ubuntu: "+
+		"apt-get install redis-server; macOS: brew install redis), or name its program in %s", Env)
+}
+
+var versionPattern = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)
+
+// version asks the program at path for its version, such as "7.0.15".
+func version(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("redisproc: %s --version: %w", path, err)
+	}
+	found := versionPattern.FindSubmatch(out)
+	if found == nil {
+		return "", fmt.Errorf("redisproc: %s --version says %.100q, which names no version", path, out)
+	}
+	return string(found[1]), nil
+}

@@ -1,0 +1,80 @@
+//go:build unix
+
+package redisproc_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+const parentEnv = "REDISPROC_TEST_PARENT"
+
+// orphan runs this test program as a parent that starts a server, kills it without warning, and returns the server's
+// process id.
+func orphan(t *testing.T) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestParent$", "-test.v")
+	dir, err := os.MkdirTemp("", "orphan-*") // a killed parent removes nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	cmd.Env = append(os.Environ(), parentEnv+"=1", "TMPDIR="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "server "); ok {
+			pid, _ = strconv.Atoi(text)
+			break
+		}
+	}
+	if pid == 0 || !alive(pid) {
+		t.Error("the parent has started no server")
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return pid
+}
+
+// TestParent is no test of its own: it is the parent that TestServersDieWithTheirParent kills. Before it tells of its
+// server it ends many threads, which must not take the server with them.
+func TestParent(t *testing.T) {
+	if os.Getenv(parentEnv) == "" {
+		t.Skip("runs only as a child of TestServersDieWithTheirParent")
+	}
+	s, err := redisproc.Start(t.Context(), redisproc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		}()
+		<-done
+	}
+	fmt.Printf("server %d\n", s.PID())
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the signal, or until the test that waits for it is gone
+	_ = s.Stop()
+}

@@ -1,0 +1,29 @@
+// Package redistest starts the servers that one test needs and stops them with it.
+package redistest
+
+import (
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// Test starts n servers and stops them when the test, its subtests included, is over. It skips the test where no server
+// program is installed, with a sentence on how to get one.
+func Test(t testing.TB, n int, cfg redisproc.Config) []*redisproc.Server {
+	t.Helper()
+	if _, err := redisproc.Find(); err != nil {
+		t.Skipf("this test runs against real servers: %v", err)
+	}
+	servers, err := redisproc.StartN(t.Context(), n, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, s := range servers {
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return servers
+}

@@ -1,0 +1,288 @@
+package redisproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// startBound is the longest that a server may take to answer after its start, stopBound the time it has to end by
+// itself when it is stopped.
+const (
+	startBound = 20 * time.Second
+	stopBound  = 3 * time.Second
+)
+
+// Config says how a server is started. The zero Config is a server that keeps nothing, on a free port.
+type Config struct {
+	// Args go to the program after the package's own and override them, such as "--maxmemory", "10mb".
+	Args []string
+	// Dir is the working directory; it must exist, and is left as it is. The default is a new temporary one, which
+	// Stop removes.
+	Dir string
+	// Port is the TCP port on 127.0.0.1; 0 takes a free one.
+	Port int
+	// Name stands in errors and in the name of the temporary directory. The default is "redis".
+	Name string
+}
+
+// A Server is one process, or, between Kill and Restart, the place of one.
+type Server struct {
+	path, version string
+	cfg           Config
+	dir, socket   string
+
+	mu   sync.Mutex // held through every change of state
+	port int
+	proc *process // nil before the first start and once stopped
+	gone bool
+}
+
+// Start starts a server and waits until it answers, at most until ctx ends or 20 s have passed. After an error nothing
+// is left: no process, no directory.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	path, err := Find()
+	if err != nil {
+		return nil, err
+	}
+	v, err := version(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Name == "" {
+		cfg.Name = "redis"
+	}
+	s := &Server{path: path, version: v, cfg: cfg, dir: cfg.Dir, port: cfg.Port}
+	own, err := tempDir(cfg.Name)
+	if err != nil {
+		return nil, fmt.Errorf("redisproc: %s: %w", cfg.Name, err)
+	}
+	if s.dir == "" {
+		s.dir = own
+	}
+	s.socket = filepath.Join(own, "s")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.launchLocked(ctx); err != nil {
+		_ = os.RemoveAll(own)
+		return nil, err
+	}
+	return s, nil
+}
+
+// StartN starts n servers at once. After an error none is left.
+func StartN(ctx context.Context, n int, cfg Config) ([]*Server, error) {
+	if cfg.Port != 0 && n > 1 {
+		return nil, fmt.Errorf("redisproc: %d servers cannot share port %d", n, cfg.Port)
+	}
+	servers, errs := make([]*Server, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			c := cfg
+			if c.Name == "" {
+				c.Name = "redis"
+			}
+			c.Name += "-" + strconv.Itoa(i+1)
+			servers[i], errs[i] = Start(ctx, c)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		for _, s := range servers {
+			if s != nil {
+				err = errors.Join(err, s.Stop())
+			}
+		}
+		return nil, err
+	}
+	return servers, nil
+}
+
+// tempDir makes a directory whose name is short enough for a socket in it: a socket's path has about a hundred bytes.
+func tempDir(name string) (string, error) {
+	base := os.TempDir()
+	if len(base)+len(name) > 60 {
+		base = "/tmp"
+	}
+	name = strings.Map(func(r rune) rune {
+		if r == os.PathSeparator || r == '*' {
+			return '-'
+		}
+		return r
+	}, name)
+	if len(name) > 24 {
+		name = name[:24]
+	}
+	return os.MkdirTemp(base, name+"-*")
+}
+
+// Addr returns "127.0.0.1:port". It stays the same over restarts.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+}
+
+// URL returns "redis://127.0.0.1:port".
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Unix returns the path of the server's Unix socket.
+func (s *Server) Unix() string { return s.socket }
+
+// Dir returns the server's working directory.
+func (s *Server) Dir() string { return s.dir }
+
+// Name returns the name that errors use.
+func (s *Server) Name() string { return s.cfg.Name }
+
+// Version returns the server's version, such as "7.0.15".
+func (s *Server) Version() string { return s.version }
+
+// PID returns the id of the process, 0 where none runs.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.proc.running() {
+		return 0
+	}
+	return s.proc.pid
+}
+
+// CPUTime returns the processor time, user and system, that the running process has used since its start, to about
+// 10 ms. It is an error where none runs, and on systems other than Linux.
+func (s *Server) CPUTime() (time.Duration, error) {
+	pid := s.PID()
+	if pid == 0 {
+		return 0, fmt.Errorf("redisproc: %s does not run", s.cfg.Name)
+	}
+	d, err := cpuTime(pid)
+	if err != nil {
+		return 0, fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
+	}
+	return d, nil
+}
+
+// Output returns the last few kilobytes of what the server has written to its log.
+func (s *Server) Output() string { return tail(s.logPath()) }
+
+func (s *Server) logPath() string { return filepath.Join(filepath.Dir(s.socket), "log") }
+
+// Stop ends the process, first by SIGTERM and after 3 s by SIGKILL, waits for it, and removes its temporary directory.
+// A second Stop does nothing and returns nil.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return nil
+	}
+	s.gone = true
+	s.proc.terminate(stopBound)
+	if err := os.RemoveAll(filepath.Dir(s.socket)); err != nil {
+		return fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
+	}
+	return nil
+}
+
+// Kill ends the process at once, by SIGKILL, and waits until it is gone. The address stays for Restart. Nothing happens
+// where no process runs.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc.kill()
+	return nil
+}
+
+// Restart kills the process, if one runs, starts a new one on the same port and waits until it answers, at most until
+// ctx ends or 20 s have passed. The new one is empty unless Args turned persistence on. After an error no process runs.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return fmt.Errorf("redisproc: %s is stopped", s.cfg.Name)
+	}
+	s.proc.kill()
+	return s.launchLocked(ctx)
+}
+
+// Pause stops the process by SIGSTOP: it keeps its connections and answers nothing.
+func (s *Server) Pause() error { return s.signal("pause", pauseSignal) }
+
+// Resume lets a paused process run on. What was sent to it meanwhile is then read.
+func (s *Server) Resume() error { return s.signal("resume", resumeSignal) }
+
+func (s *Server) signal(what string, sig os.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.proc.running() {
+		return fmt.Errorf("redisproc: cannot %s %s: it does not run", what, s.cfg.Name)
+	}
+	if err := s.proc.cmd.Process.Signal(sig); err != nil {
+		return fmt.Errorf("redisproc: cannot %s %s: %w", what, s.cfg.Name, err)
+	}
+	return nil
+}
+
+// launchLocked starts a process and waits for its first answer. A port that somebody else has taken is tried again:
+// another one on the first start, the same one until ctx ends on a restart.
+func (s *Server) launchLocked(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	for {
+		port := s.port
+		if port == 0 {
+			var err error
+			if port, err = freePort(); err != nil {
+				return fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
+			}
+		}
+		err := s.tryLocked(ctx, port)
+		if err == nil {
+			s.port = port
+			return nil
+		}
+		if !strings.Contains(s.Output(), "in use") || (s.cfg.Port != 0 && s.port == s.cfg.Port && s.proc == nil) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) tryLocked(ctx context.Context, port int) error {
+	args := []string{
+		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--unixsocket", s.socket, "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
+	}
+	p, err := launch(s.path, append(args, s.cfg.Args...), s.logPath())
+	if err != nil {
+		return fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
+	}
+	if err := ready(ctx, p, s.socket); err != nil {
+		p.kill()
+		return fmt.Errorf("redisproc: %s: %w; its output ends:\n%s", s.cfg.Name, err, s.Output())
+	}
+	s.proc = p
+	return nil
+}
+
+// freePort returns a port that nobody listens on now. Somebody else may take it before the server does; the server then
+// ends with an error, and launchLocked takes another.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

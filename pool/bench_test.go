@@ -1,0 +1,75 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A quorum is a Receiver that wakes its owner once, by the third reply.
+type quorum struct {
+	left atomic.Int32
+	done chan struct{}
+}
+
+func (q *quorum) Reply(_ int, _ any, err error) {
+	if err != nil && !errors.Is(err, ErrClosed) {
+		panic(err)
+	}
+	if q.left.Add(-1) == 0 {
+		q.done <- struct{}{}
+	}
+}
+
+// BenchmarkQuorum is one call to five masters, waited for until the third reply, at several numbers of goroutines.
+func BenchmarkQuorum(b *testing.B) {
+	servers := make([]*server, 5)
+	for i := range servers {
+		servers[i] = startServer(b)
+	}
+	for _, n := range []int{1, 64, 512} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmarkQuorum(b, servers, n) })
+	}
+}
+
+func benchmarkQuorum(b *testing.B, servers []*server, n int) {
+	p := open(b, urls(servers), WithTimeout(10*time.Second))
+	defer p.Close()
+	waitUp(b, p)
+	c := lua("one", "return 1")
+	b.ReportAllocs()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	finished := make(chan struct{})
+	b.ResetTimer()
+	for range n {
+		go func() {
+			defer func() { finished <- struct{}{} }()
+			for left.Add(-1) >= 0 {
+				round(b, p, c)
+			}
+		}()
+	}
+	for range n {
+		<-finished
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rounds/s")
+}
+
+// round uses a new Receiver each time, as a coordinator does: the two late replies find it abandoned.
+func round(b *testing.B, p *Pool, c *scripts.Call) {
+	q := &quorum{done: make(chan struct{}, 1)}
+	q.left.Store(3)
+	for i := range p.N() {
+		if err := p.Send(i, c, Stamp{}, q); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+	<-q.done
+}

@@ -1,0 +1,137 @@
+package pool
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// lua makes a call of any script, without keys.
+func lua(name, text string, args ...any) *scripts.Call {
+	sum := sha1.Sum([]byte(text))
+	sha := hex.EncodeToString(sum[:])
+	return &scripts.Call{
+		Script: &scripts.Script{Name: name, SHA: sha, Text: text},
+		Args:   append([]any{sha, "0"}, args...),
+	}
+}
+
+var testFleet = scripts.NewFleet("pooltest", 15*time.Second, time.Hour, 1)
+
+func inspect(name string) *scripts.Call {
+	return testFleet.InspectCall(scripts.Prefix("pooltest").Keys(name))
+}
+
+// An answer is what one Reply brought.
+type answer struct {
+	master int
+	value  any
+	err    error
+}
+
+// A mailbox is a Receiver that keeps every answer.
+type mailbox struct {
+	mu      sync.Mutex
+	answers []answer
+	ch      chan answer
+}
+
+func newMailbox() *mailbox { return &mailbox{ch: make(chan answer, 1<<16)} }
+
+func (m *mailbox) Reply(master int, value any, err error) {
+	if err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			panic("Reply got an error that is not *Error")
+		}
+	}
+	a := answer{master, value, err}
+	m.mu.Lock()
+	m.answers = append(m.answers, a)
+	m.mu.Unlock()
+	m.ch <- a
+}
+
+func (m *mailbox) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.answers)
+}
+
+// next waits for an answer.
+func (m *mailbox) next(t testing.TB) answer {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-m.ch:
+		return a
+	case <-timer.C:
+		t.Fatal("no reply comes")
+		return answer{}
+	}
+}
+
+// call sends and waits for the reply; the error may come from either.
+func call(t testing.TB, p *Pool, i int, c *scripts.Call, st Stamp) (any, error) {
+	t.Helper()
+	box := newMailbox()
+	if err := p.Send(i, c, st, box); err != nil {
+		return nil, err
+	}
+	a := box.next(t)
+	return a.value, a.err
+}
+
+// open makes a Pool and closes it at the end of the test.
+func open(t testing.TB, urls []string, opts ...Option) *Pool {
+	t.Helper()
+	p, err := Dial(urls, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func urls(servers []*server) []string {
+	list := make([]string, len(servers))
+	for i, s := range servers {
+		list[i] = s.url()
+	}
+	return list
+}
+
+// state is what Watch says of a master at present.
+func state(p *Pool, i int) Event {
+	var last Event
+	p.Watch(func(e Event) {
+		if e.Master == i {
+			last = e
+		}
+	})()
+	return last
+}
+
+func waitUp(t testing.TB, p *Pool) {
+	t.Helper()
+	for i := range p.N() {
+		if !poll(func() bool { return state(p, i).Session != 0 }) {
+			t.Fatalf("master %d does not come up: %v", i, state(p, i).Err)
+		}
+	}
+}
+
+// waitDown waits until master i is down for a reason that matches, and returns it.
+func waitDown(t testing.TB, p *Pool, i int, is error) error {
+	t.Helper()
+	if !poll(func() bool { return errors.Is(state(p, i).Err, is) }) {
+		t.Fatalf("master %d is not down because of %v: %v", i, is, state(p, i).Err)
+	}
+	return state(p, i).Err
+}

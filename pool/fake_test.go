@@ -1,0 +1,167 @@
+package pool
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A fake is a server in this process, spoken to over net.Pipe: a write there ends only when the other side has read
+// it. Inside a synctest bubble it makes every timeout exact.
+type fake struct {
+	mu    sync.Mutex
+	runID string
+	extra string // more lines of INFO
+	// answer returns the reply to a script call, in RESP; "" closes the connection.
+	answer func(cmd []string) string
+	// mute is closed when the server goes on reading; nil while it reads.
+	mute     chan struct{}
+	log      [][]string // script calls, as read
+	dials    int
+	conns    []net.Conn
+	unserved bool // accept connections and never read from them
+}
+
+func newFake(runID string) *fake {
+	return &fake{runID: runID, answer: func([]string) string { return ":1\r\n" }}
+}
+
+func (f *fake) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dials++
+	f.conns = append(f.conns, client)
+	if !f.unserved {
+		go f.serve(server)
+	}
+	return client, nil
+}
+
+// hang makes the server stop reading, until resume.
+func (f *fake) hang() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mute = make(chan struct{})
+}
+
+func (f *fake) resume() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.mute)
+	f.mute = nil
+}
+
+// cut closes the newest connection.
+func (f *fake) cut() {
+	f.mu.Lock()
+	c := f.conns[len(f.conns)-1]
+	f.mu.Unlock()
+	_ = c.Close()
+}
+
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) calls() [][]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([][]string(nil), f.log...)
+}
+
+func (f *fake) dialled() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dials
+}
+
+func (f *fake) serve(c net.Conn) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		cmd, err := readCommand(r)
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		mute := f.mute
+		f.mu.Unlock()
+		if mute != nil {
+			<-mute
+		}
+		reply := f.reply(cmd)
+		if reply == "" {
+			return
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+	}
+}
+
+func (f *fake) reply(cmd []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch cmd[0] {
+	case "INFO":
+		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid:r%s\r\nrole:master\r\n"+
+			"maxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, f.runID, f.extra))
+	case "TIME":
+		return "*2\r\n$10\r\n1700000001\r\n$6\r\n000005\r\n"
+	case "SCRIPT":
+		for _, s := range scripts.All {
+			if s.Text == cmd[2] {
+				return bulk(s.SHA)
+			}
+		}
+		return "-ERR unknown script\r\n"
+	case "EVALSHA", "EVAL":
+		f.log = append(f.log, cmd)
+		return f.answer(cmd)
+	default:
+		return "+OK\r\n"
+	}
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+func readCommand(r *bufio.Reader) ([]string, error) {
+	n, err := readLength(r, '*')
+	if err != nil {
+		return nil, err
+	}
+	cmd := make([]string, n)
+	for i := range cmd {
+		size, err := readLength(r, '$')
+		if err != nil {
+			return nil, err
+		}
+		buf := make([]byte, size+2)
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return nil, err
+		}
+		cmd[i] = string(buf[:size])
+	}
+	return cmd, nil
+}
+
+func readLength(r *bufio.Reader, prefix byte) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line[0] != prefix {
+		return 0, fmt.Errorf("unexpected %q", line)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}

@@ -1,0 +1,198 @@
+package pool
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+func TestURLs(t *testing.T) {
+	for _, c := range []struct {
+		url, network, addr string
+		useTLS             bool
+		user, password     string
+		database           int
+	}{
+		{"redis://h", "tcp", "h:6379", false, "", "", 0},
+		{"redis://H.:7000/3", "tcp", "h:7000", false, "", "", 3},
+		{"redis://h/", "tcp", "h:6379", false, "", "", 0},
+		{"redis://", "tcp", "localhost:6379", false, "", "", 0},
+		{"valkey://[::1]:1", "tcp", "[::1]:1", false, "", "", 0},
+		{"redis://[::ffff:127.0.0.1]:1", "tcp", "127.0.0.1:1", false, "", "", 0},
+		{"rediss://u:p%40%2F@h:1", "tcp", "h:1", true, "u", "p@/", 0},
+		{"valkeys://:p@h", "tcp", "h:6379", true, "", "p", 0},
+		{"redis://p@h", "tcp", "h:6379", false, "", "p", 0},
+		{"unix:///a/b.sock", "unix", "/a/b.sock", false, "", "", 0},
+		{"unix://u:p@/a/../b.sock?db=4", "unix", "/b.sock", false, "u", "p", 4},
+	} {
+		m := URL(c.url)
+		if m.err != nil {
+			t.Errorf("%s: %v", c.url, m.err)
+			continue
+		}
+		cfg, err := m.settings(defaults())
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+		}
+		if m.network != c.network || m.addr != c.addr || m.useTLS != c.useTLS || cfg.user != c.user ||
+			cfg.password != c.password || cfg.database != c.database {
+			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.user, cfg.password, cfg.database)
+		}
+	}
+}
+
+// Whatever is wrong is told before anything is dialled, matches ErrInvalid, quotes the value, and shows no password.
+func TestWhatCannotBeRightIsRefused(t *testing.T) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		t.Error("dialled")
+		return nil, errors.New("no")
+	}
+	shared := &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errors.New("no") }}
+	one := []Master{URL("redis://h")}
+	for _, c := range []struct {
+		masters []Master
+		opts    []Option
+		says    string
+	}{
+		{nil, nil, "empty"},
+		{[]Master{{}}, nil, "zero Master"},
+		{[]Master{URL("h:6379")}, nil, `"h:6379"`},
+		{[]Master{URL("//h:6379")}, nil, "no scheme"},
+		{[]Master{URL("http://h")}, nil, `"http"`},
+		{[]Master{URL("redis:h")}, nil, "form"},
+		{[]Master{URL("redis://h:0")}, nil, "1..65535"},
+		{[]Master{URL("redis://h:65536")}, nil, "redis://h:65536"},
+		{[]Master{URL("redis://h/x")}, nil, "redis://h/x"},
+		{[]Master{URL("redis://h/-1")}, nil, "0..2147483647"},
+		{[]Master{URL("redis://h/99999999999")}, nil, "0..2147483647"},
+		{[]Master{URL("redis://h?db=1")}, nil, `"db"`},
+		{[]Master{URL("unix://a/b?db=1")}, nil, "absolute path"},
+		{[]Master{URL("unix:///b?password=secret")}, nil, `"password"`},
+		{[]Master{URL("redis://user:se@cret/x@h")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://user:secret@h:port")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://user:secret%zz@h")}, nil, "percent-encoded"},
+		{[]Master{URL("redis://user:secret\x7f@h")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://:secret")}, nil, "xxxxx"},
+		{[]Master{URL("user:secret@h")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://user@:@h"), URL("redis://h")}, nil, "without a password"},
+		{[]Master{URL("redis://H:6379"), URL("redis://:secret@h/3")}, nil, "two databases"},
+		{[]Master{URL("unix:///a/../b"), URL("unix:///b")}, nil, "/b"},
+		{[]Master{FromRedisPool("", shared)}, nil, "no name"},
+		{[]Master{FromRedisPool("a", nil)}, nil, "nil"},
+		{[]Master{FromRedisPool("a", &redis.Pool{})}, nil, "neither"},
+		{[]Master{FromRedisPool("a", shared), FromRedisPool("b", shared)}, nil, "same *redis.Pool"},
+		{[]Master{FromRedisPool("a", shared, WithDatabase(1))}, nil, "those of its *redis.Pool"},
+		{one, []Option{nil}, "nil"},
+		{one, []Option{WithTimeout(-time.Second)}, "-1s"},
+		{one, []Option{WithTimeout(0)}, "0s"},
+		{one, []Option{WithDialTimeout(-1)}, "-1ns"},
+		{one, []Option{WithHeartbeat(0)}, "heartbeat"},
+		{one, []Option{WithRedial(time.Second, time.Millisecond)}, "1ms"},
+		{one, []Option{WithRedial(0, time.Millisecond)}, "0s"},
+		{one, []Option{WithQueueLimit(0)}, "limit 0"},
+		{one, []Option{WithDatabase(-1)}, "-1"},
+		{one, []Option{WithDialer(nil)}, "nil"},
+		{one, []Option{WithTLSConfig(nil)}, "nil"},
+		{one, []Option{WithTLSConfig(&tls.Config{})}, "rediss://"},
+		{[]Master{URL("redis://h", WithTLSConfig(&tls.Config{}))}, nil, "rediss://"},
+		{one, []Option{WithCredentials("user", "")}, "without a password"},
+		{[]Master{URL("redis://h", WithTimeout(-1))}, nil, `"h:6379"`},
+	} {
+		p, err := New(c.masters, append([]Option{WithDialer(dial)}, c.opts...)...)
+		if err == nil {
+			_ = p.Close()
+			t.Errorf("accepted: %+v", c)
+			continue
+		}
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "pool: ") {
+			t.Errorf("%q is not in %q", c.says, err)
+		}
+		if strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "user:") {
+			t.Errorf("a password is shown: %q", err)
+		}
+	}
+}
+
+func TestScrubHidesCredentials(t *testing.T) {
+	_, parse := redis.DialURL("redis://user:secret%zz@h")
+	for _, err := range []error{
+		errors.New(`dial "redis://user:secret@h:1": refused`),
+		errors.New(`dial redis://user:sec/secret@h:1: refused`),
+		redis.Error("ERR unknown command `AUTH`, with args beginning with: `secret`"),
+		parse,
+	} {
+		clean := scrub(err, "secret")
+		if strings.Contains(clean.Error(), "secret") {
+			t.Errorf("%q", clean)
+		}
+		for e := errors.Unwrap(clean); e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(e.Error(), "secret") {
+				t.Errorf("%q in the chain", e)
+			}
+		}
+	}
+	plain := errors.New("connection refused")
+	if got := scrub(plain, "secret", ""); got != plain {
+		t.Errorf("a clean error is changed: %v", got)
+	}
+}
+
+func TestReplyCode(t *testing.T) {
+	for text, want := range map[string]string{
+		"NOSCRIPT No matching script": "NOSCRIPT",
+		"READONLY You can't write":    "READONLY",
+		"ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -READONLY You can't": "READONLY",
+		"ERR value is not an integer": "ERR",
+		"ERR weird: -1 is negative":   "ERR",
+		"":                            "",
+	} {
+		if got := replyCode(redis.Error(text)); got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
+		}
+	}
+}
+
+func TestParseInfo(t *testing.T) {
+	valkey := parseInfo("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\nrun_id:abc\r\n" +
+		"server_time_usec:17\r\n\r\n# Memory\r\nmaxmemory:104857600\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\n" +
+		"loading:0\r\nasync_loading:1\r\naof_enabled:1\r\n# Replication\r\nrole:slave\r\nconnected_slaves:2\r\n" +
+		"master_replid:def\r\n# Cluster\r\ncluster_enabled:1\r\nredis_version:9")
+	want := Info{RunID: "abc", ReplID: "def", Role: "slave", Version: "8.0.1", Valkey: true, Cluster: true, Loading: true,
+		Policy: "allkeys-lru", MaxMemory: 104857600, Replicas: 2, AOF: true, Time: 17}
+	if valkey != want {
+		t.Errorf("%+v", valkey)
+	}
+	if got := parseInfo("maxmemory:x\nrun_id"); got != (Info{}) {
+		t.Errorf("%+v", got)
+	}
+	if id := want.Identity(); id != "abc/def" {
+		t.Errorf("identity %q", id)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	good := Info{RunID: "a", ReplID: "b", Role: "master", Policy: "allkeys-lru"}
+	if err := good.verdict(false); err != nil {
+		t.Errorf("a policy without a limit drops nothing: %v", err)
+	}
+	for name, spoil := range map[string]func(*Info){
+		"run_id":          func(i *Info) { i.RunID = "" },
+		"master_replid":   func(i *Info) { i.ReplID = "" },
+		"loading":         func(i *Info) { i.Loading = true },
+		"not master":      func(i *Info) { i.Role = "sentinel" },
+		"cluster-enabled": func(i *Info) { i.Cluster = true },
+		"maxmemory 5":     func(i *Info) { i.MaxMemory = 5 },
+	} {
+		bad := good
+		spoil(&bad)
+		if err := bad.verdict(false); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package pool
+
+import (
+	"context"
+	"crypto/tls"
+	"math"
+	"net"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// The defaults of the options.
+const (
+	DefaultTimeout     = 500 * time.Millisecond
+	DefaultDialTimeout = time.Second
+	DefaultHeartbeat   = 3 * time.Second
+	DefaultRedialMin   = 20 * time.Millisecond
+	DefaultRedialMax   = time.Second
+	DefaultQueueLimit  = 32768
+)
+
+// An Option sets how masters are reached. Given to [New] or [Dial] it holds for all masters, given to [URL] or
+// [FromRedisPool] for that one, where it overrides the other. A value that cannot be right makes New fail with an
+// error that matches [ErrInvalid].
+type Option func(*config) error
+
+// config is what holds for one master.
+type config struct {
+	tls            *tls.Config
+	user, password string
+	database       int
+	dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	timeout     time.Duration
+	dialTimeout time.Duration
+	heartbeat   time.Duration
+	redialMin   time.Duration
+	redialMax   time.Duration
+	queueLimit  int
+
+	allowEviction bool
+	clock         *clock.Clock
+}
+
+func defaults() config {
+	return config{
+		timeout:     DefaultTimeout,
+		dialTimeout: DefaultDialTimeout,
+		heartbeat:   DefaultHeartbeat,
+		redialMin:   DefaultRedialMin,
+		redialMax:   DefaultRedialMax,
+		queueLimit:  DefaultQueueLimit,
+	}
+}
+
+func (c *config) apply(opts []Option) error {
+	for _, o := range opts {
+		if o == nil {
+			return invalid("an option is nil")
+		}
+		if err := o(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WithTLSConfig gives the TLS configuration for masters named by rediss:// or valkeys://. Without it the system's
+// roots are trusted. It is an error when no master uses TLS: connections would silently be in the clear.
+func WithTLSConfig(t *tls.Config) Option {
+	return func(c *config) error {
+		if t == nil {
+			return invalid("the TLS configuration is nil")
+		}
+		c.tls = t
+		return nil
+	}
+}
+
+// WithCredentials logs in with a password and, unless user is empty, as that ACL user. Credentials in a URL win over
+// those given to [New].
+func WithCredentials(user, password string) Option {
+	return func(c *config) error {
+		if user != "" && password == "" {
+			return invalid("a user is given without a password")
+		}
+		c.user, c.password = user, password
+		return nil
+	}
+}
+
+// WithDatabase selects database n; the default is 0. A database in a URL wins over the one given to [New].
+func WithDatabase(n int) Option {
+	return func(c *config) error {
+		if n < 0 || n > math.MaxInt32 {
+			return invalid("database %d is not in 0..%d", n, math.MaxInt32)
+		}
+		c.database = n
+		return nil
+	}
+}
+
+// WithDialer makes connections by f, which gets the network ("tcp" or "unix") and the address. f must return when its
+// context ends: Close waits for it. TLS, where asked for, is spoken over the connection that f returns.
+func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
+	return func(c *config) error {
+		if f == nil {
+			return invalid("the dialer is nil")
+		}
+		c.dialer = f
+		return nil
+	}
+}
+
+// WithTimeout bounds the age of an outstanding request: when one gets older, its master counts as down, and the
+// connection is made anew. The default is 500 ms. Keep it small against the TTL of the locks.
+func WithTimeout(d time.Duration) Option {
+	return positive("timeout", d, func(c *config) { c.timeout = d })
+}
+
+// WithDialTimeout bounds making a connection, from dialling to the end of the handshake. The default is 1 s.
+func WithDialTimeout(d time.Duration) Option {
+	return positive("dial timeout", d, func(c *config) { c.dialTimeout = d })
+}
+
+// WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s.
+func WithHeartbeat(d time.Duration) Option {
+	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
+}
+
+func positive(what string, d time.Duration, set func(*config)) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return invalid("the %s %v is not positive", what, d)
+		}
+		set(c)
+		return nil
+	}
+}
+
+// WithRedial sets the pause between attempts to connect: it starts at min, doubles up to max, and each pause is
+// shortened by a random share of up to a half. A connection that has served is redialled at once. The defaults are
+// 20 ms and 1 s.
+func WithRedial(minimum, maximum time.Duration) Option {
+	return func(c *config) error {
+		if minimum <= 0 || maximum < minimum {
+			return invalid("the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
+		}
+		c.redialMin, c.redialMax = minimum, maximum
+		return nil
+	}
+}
+
+// WithQueueLimit bounds how many requests of one master may be queued or in flight; Send fails with [ErrQueueFull]
+// beyond it. The default is 32768.
+func WithQueueLimit(n int) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return invalid("the queue limit %d is below 1", n)
+		}
+		c.queueLimit = n
+		return nil
+	}
+}
+
+// AllowEviction does not refuse masters whose eviction policy can drop locks. A dropped lock is a second holder, and
+// nothing announces it.
+func AllowEviction() Option {
+	return func(c *config) error {
+		c.allowEviction = true
+		return nil
+	}
+}
+
+// WithClock reads the instants of [Info] from another clock than the real one. Timeouts, heartbeats and pauses do not
+// use it: they follow the time package.
+func WithClock(clk *clock.Clock) Option {
+	return func(c *config) error {
+		c.clock = clk
+		return nil
+	}
+}

@@ -1,0 +1,123 @@
+package pool
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Pool is N masters. Make it with [New] or [Dial]. All methods are safe for concurrent use.
+type Pool struct {
+	masters  []*master
+	watchers watchers
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // the goroutines of the masters
+	once   sync.Once      // Close
+
+	claimMu sync.Mutex
+	claims  map[string]*master // run id -> the master whose connection has it
+}
+
+// Dial is [New] for masters named by URLs alone.
+func Dial(urls []string, opts ...Option) (*Pool, error) {
+	masters := make([]Master, len(urls))
+	for i, u := range urls {
+		masters[i] = URL(u)
+	}
+	return New(masters, opts...)
+}
+
+// New checks everything it is given, and then connects to the masters in the background. It does not block and needs
+// no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed.
+func New(masters []Master, opts ...Option) (*Pool, error) {
+	configs, err := resolve(masters, opts)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Pool{cancel: cancel, claims: make(map[string]*master)}
+	p.watchers.last = make([]Event, len(masters))
+	for i, named := range masters {
+		p.masters = append(p.masters, newMaster(p, i, named, configs[i]))
+	}
+	for _, m := range p.masters {
+		p.wg.Go(func() { m.run(ctx) })
+	}
+	return p, nil
+}
+
+// N is the number of configured masters.
+func (p *Pool) N() int { return len(p.masters) }
+
+// Addr names master i in errors and traces: host:port, the path of a socket, or the name given to [FromRedisPool]. It
+// never contains credentials.
+func (p *Pool) Addr(i int) string { return p.masters[i].name }
+
+// Timeout is the age at which an outstanding request of master i makes the master count as down.
+func (p *Pool) Timeout(i int) time.Duration { return p.masters[i].cfg.timeout }
+
+// Stamp is what differs from master to master in one round: the text put into Call.Args[Call.Stamp], valid on one
+// session only. Session 0 means any session.
+type Stamp struct {
+	Session uint64
+	Text    string
+}
+
+// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection
+// (or of whoever closes it). Reply must not block, and of the Pool it may call only Send, Owe, Owed, N and Addr: no
+// lock of the Pool is held while it runs.
+type Receiver interface {
+	// Reply gets what the master answered, as redigo decodes it, or an error, which is always a *[Error].
+	Reply(master int, value any, err error)
+}
+
+// Send queues one call to master i. It never blocks. A non-nil error is a *[Error] and means that nothing was queued,
+// nothing will be written, and Reply will not be called: the master is down (with the reason), connecting, its queue
+// is full, the Pool is closed, or the session is not the stamped one. The call must not be changed afterwards.
+//
+// Calls to one master are written in the order of their Sends, except that a call which the master answers by
+// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. A stamped call is
+// only ever written on the session of its stamp.
+func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
+	if err := p.masters[i].send(c, s, to); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Close closes every connection, answers everything outstanding with an error that matches [ErrClosed], and returns
+// when every goroutine has ended. Debts are forgotten. It returns nil, also when called again; a second call waits for
+// the first. It must not be called from Reply or from a function given to [Pool.Watch].
+func (p *Pool) Close() error {
+	p.once.Do(func() {
+		for _, m := range p.masters {
+			m.shut()
+		}
+		p.cancel()
+		p.wg.Wait()
+		p.watchers.close()
+	})
+	return nil
+}
+
+// claim books that the connection of m has this run id, or returns the master whose connection has it already.
+func (p *Pool) claim(runID string, m *master) (other *master) {
+	p.claimMu.Lock()
+	defer p.claimMu.Unlock()
+	if other := p.claims[runID]; other != nil && other != m {
+		return other
+	}
+	p.claims[runID] = m
+	return nil
+}
+
+func (p *Pool) unclaim(runID string, m *master) {
+	p.claimMu.Lock()
+	defer p.claimMu.Unlock()
+	if p.claims[runID] == m {
+		delete(p.claims, runID)
+	}
+}

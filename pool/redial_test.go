@@ -1,0 +1,229 @@
+package pool
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A master that was killed and started again on the same port is used again; calls in between fail at once, and no
+// call that is made once it is up again is lost to the old connection (H33).
+func TestKilledMasterComesBack(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()})
+	waitUp(t, p)
+	before := state(p, 0)
+	srv.kill()
+	waitDown(t, p, 0, ErrDown)
+	box := newMailbox()
+	err := p.Send(0, inspect("x"), Stamp{}, box)
+	var e *Error
+	if !errors.As(err, &e) || !errors.Is(err, ErrDown) || e.Unknown {
+		t.Errorf("Send: %v", err)
+	}
+	srv.restart()
+	waitUp(t, p)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Errorf("first call after the restart: %v", err)
+	}
+	after := state(p, 0)
+	if after.Session <= before.Session || after.Info.RunID == before.Info.RunID {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if box.count() != 0 {
+		t.Error("Reply was called for a Send that failed")
+	}
+}
+
+// H31, H36: a stopped master costs its callers one timeout, then nothing; it is used again when it goes on.
+func TestHungMasterFailsFastAndRecovers(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(100*time.Millisecond), WithDialTimeout(200*time.Millisecond))
+	waitUp(t, p)
+	srv.signal(syscall.SIGSTOP)
+	stopped := true
+	defer func() {
+		if stopped {
+			srv.signal(syscall.SIGCONT)
+		}
+	}()
+	_, err := call(t, p, 0, inspect("x"), Stamp{})
+	var e *Error
+	if !errors.As(err, &e) || !errors.Is(err, ErrTimeout) || !e.Unknown {
+		t.Errorf("call to a stopped master: %v", err)
+	}
+	for range 1000 {
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrDown) {
+			t.Fatalf("Send to a stopped master: %v", err)
+		}
+	}
+	waitDown(t, p, 0, ErrTimeout)
+	srv.signal(syscall.SIGCONT)
+	stopped = false
+	waitUp(t, p)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A master whose socket takes no more bytes blocks the writer, and nobody else.
+func TestFullSocketBlocksNobody(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(200*time.Millisecond))
+	waitUp(t, p)
+	srv.signal(syscall.SIGSTOP)
+	defer srv.signal(syscall.SIGCONT)
+	big := lua("big", "return 1", strings.Repeat("x", 1<<20))
+	box := newMailbox()
+	sent := 0
+	for range 64 {
+		if err := p.Send(0, big, Stamp{}, box); err != nil {
+			break
+		}
+		sent++
+	}
+	unknown := 0
+	for range sent {
+		a := box.next(t)
+		var e *Error
+		if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) {
+			t.Errorf("reply: %v", a.err)
+		} else if e.Unknown {
+			unknown++
+		}
+	}
+	if unknown == 0 || unknown == sent {
+		t.Errorf("%d of %d outcomes are unknown", unknown, sent)
+	}
+}
+
+// H57: a master that becomes a replica answers READONLY to a script; the call gets that error, and the connection is
+// closed and refused until it is a master again.
+func TestReadonlyClosesTheConnection(t *testing.T) {
+	srv, other := startServer(t), startServer(t)
+	p := open(t, []string{srv.url()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
+	waitUp(t, p)
+	write := lua("write", "return redis.call('SET', 'k', 'v')")
+	if _, err := call(t, p, 0, write, Stamp{}); err != nil {
+		t.Fatal(err)
+	}
+	old := state(p, 0)
+	srv.do("REPLICAOF", "127.0.0.1", other.port)
+	_, err := call(t, p, 0, write, Stamp{})
+	var e *Error
+	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("call to a replica: %v", err)
+	}
+	if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "replica") {
+		t.Errorf("reason: %v", err)
+	}
+	if !poll(func() bool {
+		return strings.Contains(state(p, 0).Err.Error(), `"slave"`) || strings.Contains(state(p, 0).Err.Error(), "loading")
+	}) {
+		t.Errorf("reason on redial: %v", state(p, 0).Err)
+	}
+	srv.do("REPLICAOF", "NO", "ONE")
+	waitUp(t, p)
+	if now := state(p, 0); now.Info.ReplID == old.Info.ReplID || now.Info.RunID != old.Info.RunID {
+		t.Errorf("a failback shows in the replication id alone: before %s, after %s", old.Info.Identity(), now.Info.Identity())
+	}
+}
+
+// H52, H50: what a server must not be, with the sentence that says what to do; mended, it comes up by itself.
+func TestUnfitMastersAreRefusedWithASentence(t *testing.T) {
+	master := startServer(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		says []string
+		mend []any
+	}{
+		{"eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"},
+			[]string{"allkeys-lru", "second holder", "CONFIG SET maxmemory-policy noeviction"},
+			[]any{"CONFIG", "SET", "maxmemory-policy", "noeviction"}},
+		{"volatile eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"},
+			[]string{"volatile-ttl"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
+		{"replica", []string{"--replicaof", "127.0.0.1 " + master.port},
+			[]string{"slave", "not master", "REPLICAOF NO ONE"}, []any{"REPLICAOF", "NO", "ONE"}},
+		{"cluster", []string{"--cluster-enabled", "yes"}, []string{"cluster", "cluster-enabled no"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			srv := startServer(t, c.args...)
+			p := open(t, []string{srv.url()})
+			err := waitDown(t, p, 0, ErrRefused)
+			for _, s := range c.says {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%q is not in %q", s, err)
+				}
+			}
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrDown) {
+				t.Errorf("Send: %v", err)
+			}
+			if c.mend != nil {
+				srv.do(c.mend...)
+				waitUp(t, p)
+			}
+		})
+	}
+}
+
+func TestEvictionMayBeAllowed(t *testing.T) {
+	srv := startServer(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	p := open(t, []string{srv.url()}, AllowEviction())
+	waitUp(t, p)
+	if i := state(p, 0).Info; i.Policy != "allkeys-lru" || i.MaxMemory != 100<<20 {
+		t.Errorf("info: %+v", i)
+	}
+}
+
+// Eviction switched on while the connection stands is found by the heartbeat.
+func TestHeartbeatFindsEviction(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+	waitUp(t, p)
+	srv.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
+	waitDown(t, p, 0, ErrRefused)
+	srv.do("CONFIG", "SET", "maxmemory", "0")
+	waitUp(t, p)
+}
+
+// H50: two addresses of one server: the later connection is refused, and takes over when the first is gone.
+func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url(), "unix://" + srv.socket()})
+	eventually(t, "one is up and one refused", func() bool {
+		a, b := state(p, 0), state(p, 1)
+		return a.Session != 0 && errors.Is(b.Err, ErrRefused) || b.Session != 0 && errors.Is(a.Err, ErrRefused)
+	})
+	second := 0
+	if state(p, 0).Session != 0 {
+		second = 1
+	}
+	if err := state(p, second).Err; !strings.Contains(err.Error(), p.Addr(1-second)) || !strings.Contains(err.Error(), "two votes") {
+		t.Errorf("reason: %v", err)
+	}
+}
+
+// What INFO says of a real server.
+func TestInfoOfARealServer(t *testing.T) {
+	srv := startServer(t, "--appendonly", "yes")
+	p := open(t, []string{srv.url()})
+	waitUp(t, p)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Error(err)
+	}
+	i := state(p, 0).Info
+	if len(i.RunID) != 40 || len(i.ReplID) != 40 || i.Role != "master" || i.Version == "" || i.Policy != "noeviction" {
+		t.Errorf("info: %+v", i)
+	}
+	now := time.Now().UnixMicro()
+	if d := now - i.Time; d < -int64(time.Minute/1000) || d > int64(time.Minute/1000) {
+		t.Errorf("its time is %d, ours %d", i.Time, now)
+	}
+	if i.RTT <= 0 || i.Read.IsZero() {
+		t.Errorf("RTT %v, read %v", i.RTT, i.Read)
+	}
+}

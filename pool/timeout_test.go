@@ -1,0 +1,234 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bubble runs f inside a synctest bubble with a pool of one fake master that is up.
+func bubble(t *testing.T, f func(t *testing.T, p *Pool, srv *fake), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(srv.dial)}, opts...)...)
+		synctest.Wait()
+		if state(p, 0).Session != 1 {
+			t.Fatalf("not up: %v", state(p, 0).Err)
+		}
+		f(t, p, srv)
+		_ = p.Close()
+		synctest.Wait()
+	})
+}
+
+// The reply is overdue exactly one timeout after the call, also when the session was idle before; what was written is
+// unknown, what waited behind it is not, and the master is dialled again.
+func TestOverdueReplyEndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		idle := time.NewTimer(730 * time.Millisecond) // no multiple of the timeout
+		<-idle.C
+		srv.hang()
+		box := newMailbox()
+		start := time.Now()
+		for range 3 {
+			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // the first is read by the server, the second stuck in the write, the third queued
+		}
+		for i, unknown := range []bool{true, true, false} {
+			a := box.next(t)
+			var e *Error
+			if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) || !errors.Is(e, ErrDown) || e.Unknown != unknown {
+				t.Errorf("reply %d: %v", i, a.err)
+			}
+			if e.Op != "inspect" || e.Addr != "m1:6379" {
+				t.Errorf("op %q, addr %q", e.Op, e.Addr)
+			}
+		}
+		if took := time.Since(start); took != 500*time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
+		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrDown) || !errors.Is(err, ErrTimeout) {
+			t.Errorf("Send to a hung master: %v", err)
+		}
+		srv.resume()
+		waitUp(t, p)
+		if e := state(p, 0); e.Session != 2 {
+			t.Errorf("session %d", e.Session)
+		}
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+			t.Error(err)
+		}
+		if box.count() != 3 {
+			t.Errorf("%d replies", box.count())
+		}
+	})
+}
+
+// H34: a dial that hangs, a handshake that hangs, and an i/o timeout of the network are all the one ErrTimeout.
+func TestEveryTimeoutIsTheSameError(t *testing.T) {
+	hanging := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	network := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: timeoutError{}}
+	}
+	mute := &fake{unserved: true}
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"dial": hanging, "network": network, "handshake": mute.dial,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				p := open(t, []string{"redis://m1"}, WithDialer(dial))
+				err := waitDown(t, p, 0, ErrTimeout)
+				if !errors.Is(err, ErrDown) || errors.Is(err, ErrConnecting) {
+					t.Errorf("error: %v", err)
+				}
+				if took := time.Since(start); took > 1100*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+				_ = p.Close()
+			})
+		})
+	}
+}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string   { return "i/o timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
+
+func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mute := &fake{unserved: true}
+		p := open(t, []string{"redis://m1"}, WithDialer(mute.dial))
+		synctest.Wait()
+		err := p.Send(0, inspect("x"), Stamp{}, newMailbox())
+		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
+			t.Errorf("error: %v", err)
+		}
+		if e := state(p, 0); e.known() {
+			t.Errorf("state: %+v", e)
+		}
+		waitDown(t, p, 0, ErrTimeout)
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, ErrConnecting) {
+			t.Errorf("after the first attempt: %v", err)
+		}
+		_ = p.Close()
+	})
+}
+
+// H57: the heartbeat reads INFO again; the same server tells its time and state anew, another ends the session.
+func TestHeartbeatTellsAndJudges(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		var events []Event
+		stop := p.Watch(func(e Event) { events = append(events, e) })
+		defer stop()
+		srv.set(func() { srv.extra = "connected_slaves:2\r\n" })
+		pass(3100 * time.Millisecond)
+		synctest.Wait()
+		if n := len(events); n != 2 || events[1].Info.Replicas != 2 || events[1].Session != 1 || events[1].Info.Read.IsZero() {
+			t.Fatalf("events: %+v", events)
+		}
+		srv.set(func() { srv.runID = "b2" })
+		pass(3100 * time.Millisecond)
+		synctest.Wait()
+		if n := len(events); n != 4 || events[2].Err == nil || events[3].Session != 2 || events[3].Info.RunID != "b2" {
+			t.Fatalf("events: %+v", events)
+		}
+		if err := events[2].Err; !strings.Contains(err.Error(), "identity has changed") || !errors.Is(err, ErrRefused) {
+			t.Errorf("error: %v", err)
+		}
+		srv.set(func() { srv.extra = "maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n" })
+		pass(3100 * time.Millisecond)
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) {
+			t.Errorf("after the policy has changed: %v", err)
+		}
+		srv.set(func() { srv.extra = "" })
+		waitUp(t, p)
+	})
+}
+
+// pass lets d go by in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestServerWithoutAClockInInfoIsAskedForTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		srv.extra = "server_time_usec:0\r\n"
+		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial))
+		synctest.Wait()
+		const want = 1700000001000005
+		if e := state(p, 0); e.Info.Time != want {
+			t.Errorf("time %d: %v", e.Info.Time, e.Err)
+		}
+		var last Event
+		defer p.Watch(func(e Event) { last = e })()
+		pass(4 * time.Second)
+		synctest.Wait()
+		if last.Info.Time != want || last.Session != 1 {
+			t.Errorf("heartbeat: %+v", last)
+		}
+		_ = p.Close()
+	})
+}
+
+// A heartbeat that hangs is overdue as any request is.
+func TestHungHeartbeatEndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		srv.hang()
+		pass(3600 * time.Millisecond)
+		synctest.Wait()
+		if e := state(p, 0); !errors.Is(e.Err, ErrTimeout) {
+			t.Errorf("state: %+v", e)
+		}
+		srv.resume()
+	})
+}
+
+// The pauses between attempts grow and are bounded, and the attempts never stop.
+func TestRedialBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, errors.New("connection refused")
+		}
+		p := open(t, []string{"redis://m1"}, WithDialer(dial), WithRedial(20*time.Millisecond, time.Second))
+		pass(500 * time.Millisecond)
+		synctest.Wait()
+		if n := dials.Swap(0); n < 4 || n > 9 {
+			t.Errorf("%d attempts in the first half second", n)
+		}
+		pass(100 * time.Second)
+		synctest.Wait()
+		if n := dials.Load(); n < 95 || n > 210 {
+			t.Errorf("%d attempts in 100 s", n)
+		}
+		_ = p.Close()
+	})
+}
+
+// H33: the end of an idle connection is noticed by itself, and redialled before anything is written.
+func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		pass(1500 * time.Millisecond)
+		for range 5 {
+			srv.cut()
+			pass(2 * time.Second)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+				t.Errorf("a vote was lost: %v", err)
+			}
+		}
+	})
+}
