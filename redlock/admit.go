@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
 )
 
 // AdmitNow lets every master that can be reached vote at once, without its quarantine. It is for those who know that no
@@ -83,13 +82,10 @@ func (l *Locker) notAdmitted(s *snapshot) error {
 	return nil
 }
 
-// A MasterStatus is the state of one master as this Locker sees it.
-type MasterStatus = MasterInfo
-
 // Masters tells the state of each master, in the order in which they were named. It sends nothing and does not block.
-func (l *Locker) Masters() []MasterStatus {
+func (l *Locker) Masters() []MasterInfo {
 	s, now := l.guard.snap.Load(), l.now()
-	list := make([]MasterStatus, l.n)
+	list := make([]MasterInfo, l.n)
 	for i := range s.masters {
 		m := &s.masters[i]
 		list[i] = MasterInfo{Addr: l.pool.Addr(i), State: phaseNames[m.phase], Err: m.err}
@@ -101,4 +97,21 @@ func (l *Locker) Masters() []MasterStatus {
 	return list
 }
 
-var _ pool.Receiver = (*admitting)(nil)
+// Ready waits until each master has answered or is known to be down, and whether it votes has been looked up, or until
+// ctx ends; then it tells the states as [Locker.Masters] does. A program need not call it: calls wait for what they
+// need. It is for start-up checks and for people.
+func (l *Locker) Ready(ctx context.Context) []MasterInfo {
+	for {
+		moved := l.guard.changes()
+		if l.guard.snap.Load().connecting == 0 {
+			return l.Masters()
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return l.Masters()
+		case <-l.closing:
+			return l.Masters()
+		}
+	}
+}

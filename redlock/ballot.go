@@ -69,7 +69,7 @@ func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, e
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.offset + micros(now)
-	ballot := max(t, floor+1)
+	ballot := max(t, min(floor, scripts.MaxBallot)+1) // a bar is any number that a master has
 	if len(b.high) > 0 {
 		if high, ok := b.high[name]; ok {
 			if high >= t {
@@ -93,12 +93,12 @@ func (b *ballots) saw(now clock.Instant, name string, bar int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t := b.offset + micros(now); bar > t {
-		b.rememberLocked(name, bar, t)
+		b.rememberLocked(name, min(bar, scripts.MaxBallot), t)
 	}
 }
 
 func (b *ballots) rememberLocked(name string, bar, t int64) {
-	if len(b.high) >= maxHigh {
+	if _, ok := b.high[name]; !ok && len(b.high) >= maxHigh {
 		for n, high := range b.high {
 			if high < t || len(b.high) >= maxHigh {
 				delete(b.high, n)

@@ -1,6 +1,9 @@
 package redlock
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // An owner is what a context says about ownership: a Lock, and the owners that the parent context had. A context finds
 // its owners by one key, so that a look-up allocates nothing.
@@ -17,16 +20,23 @@ type ownerKey struct{}
 func (k *Lock) Context(parent context.Context) context.Context {
 	chain, _ := parent.Value(ownerKey{}).(*owner)
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, &owner{lock: k, next: chain}))
-	k.endsWith(cancel)
+	k.bind(ctx, cancel)
 	return ctx
 }
 
-// endsWith has cancel called when k ends, or at once if it has.
-func (k *Lock) endsWith(cancel context.CancelCauseFunc) {
+// pruneAt is the number of contexts of a Lock at which those that have ended are first dropped.
+const pruneAt = 32
+
+// bind has cancel called when k ends, or at once if it has. Of a lock that is held for long, contexts that ended by
+// themselves are forgotten now and then, when their number has doubled.
+func (k *Lock) bind(ctx context.Context, cancel context.CancelCauseFunc) {
 	k.h.mu.Lock()
 	ended := k.ended
 	if ended == nil {
-		k.cancels = append(k.cancels, cancel)
+		if n := len(k.contexts); n >= pruneAt && n == cap(k.contexts) {
+			k.contexts = slices.DeleteFunc(k.contexts, func(c boundContext) bool { return c.ctx.Err() != nil })
+		}
+		k.contexts = append(k.contexts, boundContext{ctx, cancel})
 	}
 	k.h.mu.Unlock()
 	if ended != nil {

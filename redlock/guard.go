@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -162,9 +161,6 @@ func (g *guard) apply(n note, f *fact, t *tracked) {
 	switch {
 	case n.event != nil && n.event.Err != nil:
 		*f = fact{settled: true}
-		if errors.Is(n.event.Err, pool.ErrConnecting) {
-			f.settled = false
-		}
 		*t = tracked{err: n.event.Err, told: t.told, toldOnce: t.toldOnce}
 	case n.event != nil:
 		e := n.event

@@ -22,7 +22,13 @@ type Lock struct {
 	ended    error // nil while held: ErrReleased, ErrLost, ...
 	unlocked bool  // Unlock was called
 	done     chan struct{}
-	cancels  []context.CancelCauseFunc
+	contexts []boundContext
+}
+
+// A boundContext is a context that ends with its Lock.
+type boundContext struct {
+	ctx    context.Context //nolint:containedctx // kept to see whether it has ended by itself
+	cancel context.CancelCauseFunc
 }
 
 // closedChan is Done of Locks that had ended before anybody asked.
@@ -90,11 +96,11 @@ func (k *Lock) endLocked(cause error) {
 // cancelAll ends the contexts made from k. k is ended, so nobody adds to them.
 func (k *Lock) cancelAll(cause error) {
 	k.h.mu.Lock()
-	cancels := k.cancels
-	k.cancels = nil
+	contexts := k.contexts
+	k.contexts = nil
 	k.h.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel(cause)
+	for _, c := range contexts {
+		c.cancel(cause)
 	}
 }
 
@@ -175,10 +181,10 @@ func (k *Lock) reenter(ctx context.Context, cfg lockConfig) (*Lock, error) {
 // leaveLocked takes an inner Lock out of a hold that goes on, and has the masters told the depth. h.mu is held. It
 // returns the round to be cast, nil where the hold has ended.
 func (h *hold) leaveLocked(k *Lock, cause error) *extending {
+	h.depth--
 	if h.cause != nil {
 		return nil
 	}
-	h.depth--
 	for i := range h.handles {
 		if h.handles[i] == k {
 			h.handles = append(h.handles[:i:i], h.handles[i+1:]...)
@@ -268,7 +274,7 @@ func (r *round) await(ctx context.Context, left time.Duration) error {
 	default:
 	}
 	var end <-chan time.Time
-	if left < time.Second { // else the pool's own timeout, which answers for every master, comes first
+	if left < r.l.slowest { // else the pool's own timeout, which answers for every master, comes first
 		timer := time.NewTimer(max(left, releaseGrace))
 		defer timer.Stop()
 		end = timer.C

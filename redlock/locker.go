@@ -25,6 +25,7 @@ type Locker struct {
 	n        int
 	cfg      config
 	warnings []string
+	slowest  time.Duration // the pool's longest timeout: by then every call has its reply
 
 	ballots  *ballots
 	guard    *guard
@@ -74,6 +75,9 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		closeTurn: make(chan struct{}, 1),
 	}
 	l.guard, l.schedule = newGuard(l), newSchedule(l)
+	for i := range l.n {
+		l.slowest = max(l.slowest, p.Timeout(i))
+	}
 	l.warn()
 	l.joined.Add(2)
 	go l.guard.run()

@@ -40,7 +40,10 @@ func (d Delays) Delay(n int, random float64) time.Duration {
 	if d.Cap > 0 {
 		limit = float64(d.Cap)
 	}
-	fixed := min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), limit)
+	fixed := 0.0
+	if d.Fixed > 0 { // else 0 times a growth that has become infinite is no number
+		fixed = min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), limit)
+	}
 	return time.Duration(fixed) + time.Duration(random*float64(d.Random))
 }
 
