@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/bench/floor"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// slowBy is how much later the replies of a slow master come.
+const slowBy = 50 * time.Millisecond
+
+// settleBound is how long the masters may take to vote again after a fault.
+const settleBound = 30 * time.Second
+
+// A fault is one thing that is wrong with some of the masters.
+type fault struct {
+	kind  string // hung, dead, slow, absent, or healthy
+	count int    // of masters that have it
+	// proxied is how many masters are reached through a proxy. Slow ones are; so that the proxy's own cost is in both
+	// terms of their ratio, they are compared with healthy ones that are reached through a proxy as well.
+	proxied int
+	// floor says that the floor is measured instead of the library: what a fault costs there, no library can take away.
+	floor bool
+}
+
+// The kinds of faults.
+const (
+	healthy = "healthy"
+	hung    = "hung"
+	dead    = "dead"
+	slow    = "slow"
+	// absent masters are not connected to. It is for the floor, which does not survive masters that hang or die: the
+	// quorum is then the third of four or of three answers instead of the third of five, and nothing else is different.
+	absent = "absent"
+)
+
+// allFaults lists what each round measures.
+func allFaults() []fault {
+	return []fault{
+		{kind: healthy}, {kind: healthy, proxied: 1}, {kind: healthy, proxied: 2},
+		{kind: hung, count: 1}, {kind: dead, count: 1}, {kind: slow, count: 1, proxied: 1},
+		{kind: hung, count: 2}, {kind: dead, count: 2}, {kind: slow, count: 2, proxied: 2},
+		{floor: true, kind: healthy}, {floor: true, kind: healthy, proxied: 1}, {floor: true, kind: healthy, proxied: 2},
+		{floor: true, kind: absent, count: 1}, {floor: true, kind: slow, count: 1, proxied: 1},
+		{floor: true, kind: absent, count: 2}, {floor: true, kind: slow, count: 2, proxied: 2},
+	}
+}
+
+// base is what f is compared with.
+func (f fault) base() fault { return fault{kind: healthy, proxied: f.proxied, floor: f.floor} }
+
+// onFloor is what shows what f costs the floor.
+func (f fault) onFloor() fault {
+	f.floor = true
+	if f.kind == hung || f.kind == dead {
+		f.kind = absent
+	}
+	return f
+}
+
+func (f fault) String() string {
+	words := [...]string{"all", "one", "two"}
+	s := words[f.count] + " " + f.kind
+	if f.kind == healthy && f.proxied > 0 {
+		s += ", " + words[f.proxied] + " behind a proxy"
+	}
+	if f.floor {
+		s = "floor: " + s
+	}
+	return s
+}
+
+// A faultResult is what one caller saw under a fault.
+type faultResult struct {
+	Fault string  `json:"fault"`
+	P50   *spread `json:"p50_us"`
+	P99   *spread `json:"p99_us"`
+	Max   *spread `json:"max_us"`
+	// Ratio is the median latency over that of healthy masters in the same round.
+	Ratio *spread `json:"p50_ratio"`
+	// ClientCPU includes the proxies.
+	ClientCPU *spread `json:"client_cpu_us_per_pair"`
+	// Failed counts the pairs that did not succeed, over all rounds.
+	Failed int `json:"failed_pairs"`
+}
+
+// A faultBench is the library over the servers, and over the servers with one and with two of them behind a proxy.
+type faultBench struct {
+	*bench
+	prefix  string
+	byProxy [3]*library // by number of proxied masters
+	urls    [3][]string
+	proxies [3][]*proxy
+}
+
+// measureFaults runs every fault in every round, in an order that rotates, and waits after each until all masters vote
+// again.
+func (b *bench) measureFaults(ctx context.Context) error {
+	if b.masters.kind != kindProcess {
+		b.report.note("faults are not measured: they need server processes that the benchmark has started itself")
+		return nil
+	}
+	fb := &faultBench{bench: b, prefix: b.libraryPrefix()}
+	defer fb.closeAll(ctx)
+	if err := fb.open(ctx); err != nil {
+		return err
+	}
+	faults := allFaults()
+	samples := map[fault][]*sample{}
+	for round := range b.cfg.rounds {
+		for k := range faults {
+			f := faults[(k+round)%len(faults)]
+			b.progress.say("round %d of %d, %s", round+1, b.cfg.rounds, f)
+			s, err := fb.measure(ctx, f, round)
+			if err != nil {
+				return err
+			}
+			samples[f] = append(samples[f], s)
+		}
+	}
+	for _, f := range faults {
+		b.report.Faults = append(b.report.Faults, newFaultResult(f.String(), samples[f], samples[f.base()]))
+	}
+	return nil
+}
+
+func newFaultResult(name string, samples, base []*sample) faultResult {
+	p50 := func(s *sample) float64 { return micros(percentile(s.latencies, 50)) }
+	r := faultResult{
+		Fault: name,
+		P50:   newSpread(apply(samples, p50)),
+		P99:   newSpread(apply(samples, func(s *sample) float64 { return micros(percentile(s.latencies, 99)) })),
+		Max:   newSpread(apply(samples, func(s *sample) float64 { return micros(percentile(s.latencies, 100)) })),
+		Ratio: newSpread(ratios(apply(samples, p50), apply(base, p50))),
+
+		ClientCPU: newFigures(samples).ClientCPU,
+	}
+	for _, s := range samples {
+		r.Failed += s.failed
+	}
+	return r
+}
+
+func (fb *faultBench) open(ctx context.Context) error {
+	for n := range fb.byProxy {
+		urls := append([]string(nil), fb.masters.urls...)
+		for i := range n {
+			p, err := newProxy(fb.masters.servers[i].Addr())
+			if err != nil {
+				return err
+			}
+			fb.proxies[n] = append(fb.proxies[n], p)
+			urls[i] = p.url()
+		}
+		fb.urls[n] = urls
+		l, err := openLibrary(ctx, urls, fb.prefix)
+		if err != nil {
+			return err
+		}
+		fb.byProxy[n] = l
+	}
+	return nil
+}
+
+func (fb *faultBench) closeAll(ctx context.Context) {
+	var list []contender
+	for _, l := range fb.byProxy {
+		if l != nil {
+			list = append(list, l)
+		}
+	}
+	fb.closing(closeAll(ctx, list))
+	for _, p := range slices.Concat(fb.proxies[:]...) {
+		fb.closing(p.close())
+	}
+}
+
+// measure warms up while all is well, injects the fault, runs one caller from its first moment on, and mends it.
+func (fb *faultBench) measure(ctx context.Context, f fault, round int) (s *sample, err error) {
+	lib := fb.byProxy[f.proxied]
+	if err := fb.settle(ctx, lib); err != nil {
+		return nil, fmt.Errorf("bench: before %s: %w", f, err)
+	}
+	var c contender = lib
+	if f.floor {
+		if c, err = fb.openFloorWithout(ctx, f); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, closeAll(ctx, []contender{c})) }()
+	}
+	r := run{
+		contender: c, goroutines: 1, duration: fb.cfg.duration / 5, cold: true, tolerant: true,
+		label: "fault-" + strconv.Itoa(f.proxied) + "-",
+		// Asking a hung master for its processor time would take as long as it hangs.
+		masters: &masters{kind: kindGiven},
+	}
+	if _, err := r.measure(ctx); err != nil {
+		return nil, err
+	}
+	r.duration = fb.cfg.duration
+	mend, err := fb.inject(f, round)
+	defer func() {
+		mendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+		defer cancel()
+		err = errors.Join(err, mend(mendCtx))
+	}()
+	if err != nil {
+		return nil, err
+	}
+	return r.measure(ctx)
+}
+
+// openFloorWithout connects the floor to all masters that are not absent, with the quorum of all. It does so for each
+// measurement, since the floor does not outlive the death of a master.
+func (fb *faultBench) openFloorWithout(ctx context.Context, f fault) (contender, error) {
+	urls := fb.urls[f.proxied]
+	quorum := len(urls)/2 + 1
+	if f.kind == absent {
+		urls = urls[f.count:]
+	}
+	return fb.openFloor(ctx, urls, quorum, floor.Queued, nameQueued, fb.bench.prefix+"-floor")
+}
+
+// inject brings the fault about. Hung and dead masters differ from round to round. What it returns mends it, and is
+// never nil.
+func (fb *faultBench) inject(f fault, round int) (mend func(context.Context) error, err error) {
+	switch f.kind {
+	case healthy, absent:
+		return func(context.Context) error { return nil }, nil
+	case slow:
+		for _, p := range fb.proxies[f.proxied] {
+			p.setDelay(slowBy)
+		}
+		return func(context.Context) error {
+			for _, p := range fb.proxies[f.proxied] {
+				p.setDelay(0)
+			}
+			return nil
+		}, nil
+	}
+	var hit []*redisproc.Server
+	for i := range f.count {
+		hit = append(hit, fb.masters.servers[(round+i)%len(fb.masters.servers)])
+	}
+	for _, s := range hit {
+		if f.kind == hung {
+			err = errors.Join(err, s.Pause())
+		} else {
+			err = errors.Join(err, s.Kill())
+		}
+	}
+	return func(ctx context.Context) (err error) {
+		for _, s := range hit {
+			if f.kind == hung {
+				err = errors.Join(err, s.Resume())
+			} else {
+				err = errors.Join(err, s.Restart(ctx))
+			}
+		}
+		return err
+	}, err
+}
+
+// settle returns when a lock of the library has its key on every master.
+func (fb *faultBench) settle(ctx context.Context, lib *library) error {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for try := 0; ; try++ {
+		if last = lib.admit(ctx); last == nil {
+			last = fb.voted(ctx, lib, "settle-"+strconv.Itoa(try))
+		}
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the masters do not all vote: %w", errors.Join(context.Cause(ctx), last))
+		}
+	}
+}
+
+// voted takes a lock and looks for its key on every master.
+func (fb *faultBench) voted(ctx context.Context, lib *library, name string) (err error) {
+	unlock, err := lib.hold(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock(ctx)) }()
+	key := scripts.Prefix(fb.prefix).Lock(name)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 40 {
+		missing := 0
+		err = fb.masters.each(ctx, func(_ int, c redis.Conn) error {
+			there, err := redis.Bool(c.Do("EXISTS", key))
+			if !there {
+				missing++
+			}
+			return err
+		})
+		if err != nil || missing == 0 {
+			return err
+		}
+		err = fmt.Errorf("bench: %d of %d masters did not take the lock", missing, len(fb.masters.urls))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFlagsDefaults(t *testing.T) {
+	c, err := parseFlags(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(c.goroutines, []int{1, 64, 512}) || c.rounds != 5 || c.duration != time.Second ||
+		!c.wants(scenarioPair) || !c.wants(scenarioFaults) || c.masters != nil || c.json {
+		t.Errorf("defaults: %+v", c)
+	}
+}
+
+func TestShortGivesWayToWhatIsGiven(t *testing.T) {
+	c, err := parseFlags([]string{"-short"}, nil)
+	if err != nil || c.rounds != 3 || c.duration != 100*time.Millisecond {
+		t.Errorf("-short: %+v, %v", c, err)
+	}
+	c, err = parseFlags([]string{"-rounds", "7", "-short", "-duration", "5ms"}, nil)
+	if err != nil || c.rounds != 7 || c.duration != 5*time.Millisecond {
+		t.Errorf("-short with others: %+v, %v", c, err)
+	}
+}
+
+func TestMastersBecomeURLs(t *testing.T) {
+	c, err := parseFlags([]string{"-masters", "a:1, [::1]:2 ,rediss://u:p@b:3/0"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"redis://a:1", "redis://[::1]:2", "rediss://u:p@b:3/0"}; !slices.Equal(c.masters, want) {
+		t.Errorf("got %q, want %q", c.masters, want)
+	}
+}
+
+func TestBadFlagsAreToldAndShowNoPassword(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-masters a", "neither host:port nor a URL"},
+		{"-masters ,", "names none"},
+		{"-masters a:1,b:1,a:1", "entry 3 stands there twice"},
+		{"-masters http://:secret@a", "neither redis nor rediss"},
+		{"-masters redis://:secret@", "names no host"},
+		{"-masters redis://:secret@a:%zz", "cannot be parsed"},
+		{"-masters :secret@a:1", "needs a redis:// URL"},
+		{"-masters a:1 -start memory", "exclude each other"},
+		{"-masters a:1 -scenario faults", "has started itself"},
+		{"-start memory -scenario pair,faults", "has started itself"},
+		{"-start docker", `"docker" is none of`},
+		{"-goroutines 1,0", `"0" is not a number from 1`},
+		{"-goroutines 1,x", `"x" is not a number`},
+		{"-goroutines 4,4", "4 stands there twice"},
+		{"-goroutines ,", "names none"},
+		{"-scenario pairs", `"pairs" is neither`},
+		{"-scenario ,", "names none"},
+		{"-rounds 0", "0 is not from 1"},
+		{"-duration 1us", "1µs is not from 1ms"},
+		{"-duration fast", "fast"},
+		{"-what", "what"},
+		{"more", `unexpected argument "more"`},
+	} {
+		_, err := parseFlags(strings.Fields(c.args), nil)
+		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one that says %q", c.args, err, c.want)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows the password: %v", c.args, err)
+		}
+	}
+}
+
+func TestHelpExplainsEveryFlag(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := parseFlags([]string{"-h"}, &out); !errors.Is(err, flag.ErrHelp) {
+		t.Fatalf("error %v", err)
+	}
+	for _, want := range []string{"usage: go run ./bench", "-masters", "-rounds", "-duration", "-goroutines", "-scenario", "-short", "-json", "-check", "exit codes"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the help does not have %q", want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A proxy stands in front of one master and makes it far away: what comes from the client is handed on at once, what
+// comes from the master after the delay. Bytes under way are not limited, so a pipeline stays one.
+type proxy struct {
+	listener net.Listener
+	target   string
+	delay    atomic.Int64 // ns; counts for what arrives from now on
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
+}
+
+// newProxy listens on a free port of loopback and hands on to target, without a delay at first.
+func newProxy(target string) (*proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("bench: proxy: %w", err)
+	}
+	p := &proxy{listener: l, target: target, conns: map[net.Conn]struct{}{}}
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+func (p *proxy) setDelay(d time.Duration) { p.delay.Store(int64(d)) }
+
+func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.DialTimeout("tcp", p.target, time.Second)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		if !p.track(client, server) {
+			return
+		}
+		p.wg.Go(func() { p.forward(server, client) })
+		p.wg.Go(func() { p.backward(client, server) })
+	}
+}
+
+// track books both connections, or closes them where the proxy is closed.
+func (p *proxy) track(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.closed {
+			c.Close()
+		} else {
+			p.conns[c] = struct{}{}
+		}
+	}
+	return !p.closed
+}
+
+func (p *proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+func (p *proxy) forward(server, client net.Conn) {
+	_, _ = io.Copy(server, client)
+	p.drop(server, client)
+}
+
+// A chunk is what one read gave, and when it is to be handed on.
+type chunk struct {
+	due  time.Time
+	data []byte
+}
+
+// backward reads without waiting, so that each chunk's delay counts from its own arrival.
+func (p *proxy) backward(client, server net.Conn) {
+	chunks := make(chan chunk, 1<<16)
+	p.wg.Go(func() {
+		defer p.drop(client, server)
+		deliver(client, chunks)
+	})
+	defer close(chunks)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buf)
+		if n > 0 {
+			chunks <- chunk{p.due(time.Now()), append([]byte(nil), buf[:n]...)}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// due is when what arrives now is handed on: after the delay, at the next whole millisecond. A proxy that woke up for
+// each late reply would take so much processor time from masters and client that this would be what is measured.
+func (p *proxy) due(now time.Time) time.Time {
+	delay := time.Duration(p.delay.Load())
+	if delay == 0 {
+		return now
+	}
+	return now.Add(delay + time.Millisecond).Truncate(time.Millisecond)
+}
+
+// deliver writes what is due, together where several chunks are, until the channel is closed. It reads on after an
+// error, so that nobody blocks on the channel.
+func deliver(to io.Writer, chunks <-chan chunk) {
+	var (
+		batch  []byte
+		held   chunk // taken too early
+		isHeld bool
+		err    error
+	)
+	for {
+		c, ok := held, true
+		if !isHeld {
+			if c, ok = <-chunks; !ok {
+				return
+			}
+		}
+		isHeld = false
+		time.Sleep(time.Until(c.due))
+		batch = append(batch[:0], c.data...)
+		for !isHeld && len(chunks) > 0 {
+			if held = <-chunks; held.due.After(c.due) {
+				isHeld = true
+			} else {
+				batch = append(batch, held.data...)
+			}
+		}
+		if err == nil {
+			_, err = to.Write(batch)
+		}
+	}
+}
+
+// close ends everything and joins every goroutine.
+func (p *proxy) close() error {
+	err := p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.conns {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("bench: proxy: %w", err)
+	}
+	return nil
+}

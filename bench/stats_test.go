@@ -1,0 +1,86 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPercentileByNearestRank(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(i + 1)
+	}
+	for _, c := range []struct {
+		sorted []time.Duration
+		p      float64
+		want   time.Duration
+	}{
+		{nil, 50, 0},
+		{[]time.Duration{7}, 1, 7},
+		{[]time.Duration{7}, 100, 7},
+		{[]time.Duration{1, 2}, 50, 1},
+		{[]time.Duration{1, 2}, 51, 2},
+		{[]time.Duration{1, 2, 3}, 50, 2},
+		{hundred, 50, 50}, {hundred, 90, 90}, {hundred, 99, 99}, {hundred, 99.1, 100}, {hundred, 100, 100},
+		{hundred[:10], 90, 9}, {hundred[:10], 91, 10}, {hundred[:10], 0.001, 1},
+	} {
+		if got := percentile(c.sorted, c.p); got != c.want {
+			t.Errorf("percentile %g of %v: got %d, want %d", c.p, c.sorted, got, c.want)
+		}
+	}
+}
+
+// The definition itself as the twin: the smallest value that at least p percent are not above.
+func TestPercentileIsWhatItsDefinitionSays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		v := make([]time.Duration, 1+rng.IntN(40))
+		for i := range v {
+			v[i] = time.Duration(rng.IntN(20))
+		}
+		slices.Sort(v)
+		p := 1 + rng.IntN(100)
+		var want time.Duration
+		for i := range v {
+			notAbove := 0
+			for _, x := range v {
+				if x <= v[i] {
+					notAbove++
+				}
+			}
+			if want = v[i]; notAbove*100 >= p*len(v) {
+				break
+			}
+		}
+		if got := percentile(v, float64(p)); got != want {
+			t.Fatalf("percentile %d of %v: got %d, want %d", p, v, got, want)
+		}
+	}
+}
+
+func TestSpread(t *testing.T) {
+	if newSpread(nil) != nil {
+		t.Error("a spread of nothing is not nil")
+	}
+	values := []float64{3, 1, 2}
+	if s := newSpread(values); *s != (spread{2, 1, 3}) || values[0] != 3 {
+		t.Errorf("got %+v of %v", *s, values)
+	}
+	if s := newSpread([]float64{4, 1, 2, 3}); *s != (spread{2.5, 1, 4}) {
+		t.Errorf("got %+v", *s)
+	}
+}
+
+func TestRatiosLeaveOutWhatHasNoBase(t *testing.T) {
+	if got := ratios([]float64{2, 3, 9, 1}, []float64{4, 0, 3}); !slices.Equal(got, []float64{0.5, 3}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestMean(t *testing.T) {
+	if mean(nil) != 0 || mean([]time.Duration{1, 2, 6}) != 3 {
+		t.Errorf("got %d and %d", mean(nil), mean([]time.Duration{1, 2, 6}))
+	}
+}

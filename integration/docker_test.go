@@ -1,0 +1,244 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ory/dockertest/v3"
+	"github.com/ory/dockertest/v3/docker"
+)
+
+const (
+	defaultImage = "redis:8"
+	localImage   = "redlock-test/redis:local"
+	pullBound    = time.Minute
+	callBound    = 30 * time.Second
+	redisPort    = "6379/tcp"
+)
+
+// engine is the Docker engine of this run, nil where none is used.
+var engine *dockerEngine
+
+type dockerEngine struct {
+	pool    *dockertest.Pool
+	image   string
+	network string // id
+	session string // what the label says
+	seq     int
+	mu      sync.Mutex // guards seq
+}
+
+func dockerBackend() (*backend, error) {
+	pool, err := dockertest.NewPool("")
+	if err != nil {
+		return nil, fmt.Errorf("no Docker engine: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := pool.Client.PingWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("no Docker engine: %w", err)
+	}
+	e := &dockerEngine{pool: pool, session: newSession()}
+	engine = e // from here on there is something to close
+	if e.image, err = e.chooseImage(); err != nil {
+		return nil, err
+	}
+	if err := e.sweep(stale); err != nil {
+		return nil, fmt.Errorf("cannot remove what an earlier run has left: %w", err)
+	}
+	if err := e.createNetwork(); err != nil {
+		return nil, err
+	}
+	return &backend{name: "containers of " + e.image, start: e.start}, nil
+}
+
+// chooseImage takes what is there before it pulls.
+func (e *dockerEngine) chooseImage() (string, error) {
+	candidates := []string{defaultImage, localImage}
+	if image := os.Getenv("REDLOCK_TEST_IMAGE"); image != "" {
+		candidates = []string{image}
+	}
+	for _, image := range candidates {
+		if _, err := e.pool.Client.InspectImage(image); err == nil {
+			return image, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pullBound)
+	defer cancel()
+	repository, tag := splitImage(candidates[0])
+	err := e.pool.Client.PullImage(docker.PullImageOptions{Repository: repository, Tag: tag, Context: ctx}, docker.AuthConfiguration{})
+	if err != nil {
+		return "", fmt.Errorf("no image: %s is not present and cannot be pulled (integration/image/build.sh makes one of an installed redis-server): %w", candidates[0], err)
+	}
+	return candidates[0], nil
+}
+
+// splitImage divides a name at its tag. The colon of a registry's port is no tag's.
+func splitImage(image string) (repository, tag string) {
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[:i], image[i+1:]
+	}
+	return image, "latest"
+}
+
+func (e *dockerEngine) createNetwork() error {
+	n, err := e.pool.CreateNetwork("redlock-test-"+e.session, func(c *docker.CreateNetworkOptions) {
+		c.Labels = map[string]string{label: e.session}
+	})
+	if err != nil {
+		return fmt.Errorf("cannot create a network: %w", err)
+	}
+	e.network = n.Network.ID
+	return nil
+}
+
+// start makes n containers at once, and removes them with the test.
+func (e *dockerEngine) start(t testing.TB, n int) []Master {
+	t.Helper()
+	made, errs := make([]*container, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { made[i], errs[i] = e.startOne(t.Context(), fmt.Sprintf("master-%d", i+1)) })
+	}
+	wg.Wait()
+	t.Cleanup(func() {
+		var wg sync.WaitGroup
+		for _, c := range made {
+			if c != nil {
+				wg.Go(func() {
+					if err := c.remove(); err != nil {
+						t.Errorf("%s: %v", c.name, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	list := make([]Master, n)
+	for i, c := range made {
+		list[i] = c
+	}
+	return list
+}
+
+// startOne starts a container on a pinned port, so that it has the same one after a restart. A port that somebody else
+// takes meanwhile is given up for another one.
+func (e *dockerEngine) startOne(ctx context.Context, name string) (*container, error) {
+	var err error
+	for range 5 {
+		var c *container
+		if c, err = e.run(name); err == nil {
+			if err = awaitPing(ctx, c.URL()); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			return c, err
+		}
+		if !strings.Contains(err.Error(), "port is already allocated") && !strings.Contains(err.Error(), "address already in use") {
+			break
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", name, err)
+}
+
+func (e *dockerEngine) run(name string) (*container, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.seq++
+	full := fmt.Sprintf("redlock-test-%s-%d-%s", e.session, e.seq, name)
+	e.mu.Unlock()
+	repository, tag := splitImage(e.image)
+	r, err := e.pool.RunWithOptions(&dockertest.RunOptions{
+		Name: full, Repository: repository, Tag: tag, NetworkID: e.network,
+		Cmd: []string{
+			"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+			"--protected-mode", "no", // it listens on the container's network, not on loopback
+		},
+		Env:          []string{"LC_ALL=C"},
+		Labels:       map[string]string{label: e.session},
+		ExposedPorts: []string{redisPort},
+		PortBindings: map[docker.Port][]docker.PortBinding{redisPort: {{HostIP: "127.0.0.1", HostPort: strconv.Itoa(port)}}},
+	}, func(h *docker.HostConfig) {
+		h.PublishAllPorts = false
+		h.RestartPolicy = docker.NeverRestart()
+	})
+	if err != nil {
+		// A container that was made and could not be started is left by the call.
+		return nil, errors.Join(err, ignoreMissing(e.pool.Client.RemoveContainer(docker.RemoveContainerOptions{ID: full, Force: true, RemoveVolumes: true})))
+	}
+	return &container{engine: e, id: r.Container.ID, name: name, url: "redis://127.0.0.1:" + strconv.Itoa(port)}, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// A container is a Master.
+type container struct {
+	engine        *dockerEngine
+	id, name, url string
+}
+
+func (c *container) Name() string { return c.name }
+func (c *container) URL() string  { return c.url }
+
+func (c *container) must(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %s: %v", c.name, what, err)
+	}
+}
+
+func (c *container) Pause(t testing.TB) {
+	t.Helper()
+	c.must(t, "pause", c.engine.pool.Client.PauseContainer(c.id))
+}
+
+func (c *container) Resume(t testing.TB) {
+	t.Helper()
+	c.must(t, "resume", c.engine.pool.Client.UnpauseContainer(c.id))
+}
+
+func (c *container) Kill(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callBound)
+	defer cancel()
+	c.must(t, "kill", c.engine.pool.Client.KillContainer(docker.KillContainerOptions{ID: c.id, Signal: docker.SIGKILL, Context: ctx}))
+	_, err := c.engine.pool.Client.WaitContainerWithContext(c.id, ctx)
+	c.must(t, "wait", err)
+}
+
+func (c *container) Start(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callBound)
+	defer cancel()
+	c.must(t, "start", c.engine.pool.Client.StartContainerWithContext(c.id, nil, ctx))
+	c.must(t, "start", awaitPing(ctx, c.url))
+}
+
+// remove works in any state. A frozen process takes no signal, so it is thawed first; that it was not frozen is no error.
+func (c *container) remove() error {
+	_ = c.engine.pool.Client.UnpauseContainer(c.id)
+	ctx, cancel := context.WithTimeout(context.Background(), callBound)
+	defer cancel()
+	return ignoreMissing(c.engine.pool.Client.RemoveContainer(
+		docker.RemoveContainerOptions{ID: c.id, Force: true, RemoveVolumes: true, Context: ctx}))
+}
