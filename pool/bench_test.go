@@ -41,16 +41,21 @@ func benchmarkQuorum(b *testing.B, servers []*server, n int) {
 	defer p.Close()
 	waitUp(b, p)
 	c := lua("one", "return 1")
+	spread(b, n, func(int) { round(b, p, c) })
+}
+
+// spread shares b.N operations among n goroutines.
+func spread(b *testing.B, n int, op func(g int)) {
 	b.ReportAllocs()
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	finished := make(chan struct{})
 	b.ResetTimer()
-	for range n {
+	for g := range n {
 		go func() {
 			defer func() { finished <- struct{}{} }()
 			for left.Add(-1) >= 0 {
-				round(b, p, c)
+				op(g)
 			}
 		}()
 	}
@@ -58,7 +63,33 @@ func benchmarkQuorum(b *testing.B, servers []*server, n int) {
 		<-finished
 	}
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rounds/s")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+}
+
+// BenchmarkPair is an acquire and a release, each waited for until the third reply: what a lock and its unlock cost
+// below the coordinator.
+func BenchmarkPair(b *testing.B) {
+	servers := make([]*server, 5)
+	for i := range servers {
+		servers[i] = startServer(b)
+	}
+	for _, n := range []int{1, 64, 512} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := open(b, urls(servers), WithTimeout(10*time.Second))
+			defer p.Close()
+			waitUp(b, p)
+			ballots := make([]int64, n)
+			for g := range ballots {
+				ballots[g] = state(p, 0).Info.Time
+			}
+			spread(b, n, func(g int) {
+				ballots[g] = max(ballots[g]+1, time.Now().UnixMicro())
+				h := scripts.NewHold(scripts.Prefix("pooltest").Keys(fmt.Sprint(g)), fmt.Sprint("id:", ballots[g]), "")
+				round(b, p, testFleet.AcquireCall(h, scripts.ModeAcquire, 10*time.Second, ballots[g], ballots[g], 1))
+				round(b, p, testFleet.ReleaseCall(h, ballots[g], false))
+			})
+		})
+	}
 }
 
 // round uses a new Receiver each time, as a coordinator does: the two late replies find it abandoned.

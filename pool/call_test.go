@@ -88,9 +88,17 @@ func call(t testing.TB, p *Pool, i int, c *scripts.Call, st Stamp) (any, error) 
 	return a.value, a.err
 }
 
-// open makes a Pool and closes it at the end of the test.
+// open makes a Pool and closes it at the end of the test. For real servers the timeouts are long unless given: a busy
+// machine must not fail a test that is not about them. Fakes have the defaults.
 func open(t testing.TB, urls []string, opts ...Option) *Pool {
 	t.Helper()
+	var given config
+	if err := given.apply(opts); err != nil {
+		t.Fatal(err)
+	}
+	if given.dialer == nil {
+		opts = append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)
+	}
 	p, err := Dial(urls, opts...)
 	if err != nil {
 		t.Fatal(err)

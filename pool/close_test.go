@@ -180,6 +180,32 @@ func TestTransient(t *testing.T) {
 	}
 }
 
+// A password that is a word of our own texts changes no error's identity.
+func TestPasswordsThatAreWords(t *testing.T) {
+	for _, word := range []string{"refused", "cluster", "e", "closed"} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newFake("a1")
+			srv.extra = "cluster_enabled:1\r\n"
+			p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithCredentials("", word))
+			err := waitDown(t, p, 0, ErrRefused)
+			if !strings.Contains(err.Error(), "refused: it is a cluster node") {
+				t.Errorf("%q: %v", word, err)
+			}
+			srv.set(func() { srv.extra = "" })
+			waitUp(t, p)
+			srv.hang()
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
+				t.Errorf("%q: %v", word, err)
+			}
+			srv.resume()
+			_ = p.Close()
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrClosed) {
+				t.Errorf("%q: %v", word, err)
+			}
+		})
+	}
+}
+
 // H35: nothing computes SHA-1, which panics where only FIPS 140 algorithms are allowed.
 func TestWorksInFIPSMode(t *testing.T) {
 	redisServer(t)

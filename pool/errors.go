@@ -38,7 +38,9 @@ var (
 type Error struct {
 	// Addr names the master as [Pool.Addr] does.
 	Addr string
-	// Op is the name of the script, or "connect", "auth", "select", "info", "script load", "heartbeat".
+	// Op is the name of the script, where the error is about one call. Else it is what failed: "connect", "auth",
+	// "select", "info", "script load" while connecting; "read", "write", "watchdog", "heartbeat", "close" of a
+	// connection that was up; "send".
 	Op string
 	// Err is the cause: a redis.Error when the master answered one.
 	Err error

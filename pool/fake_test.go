@@ -22,7 +22,9 @@ type fake struct {
 	// answer returns the reply to a script call, in RESP; "" closes the connection.
 	answer func(cmd []string) string
 	// mute is closed when the server goes on reading; nil while it reads.
-	mute     chan struct{}
+	mute chan struct{}
+	// hangOn is the first key of a call at which the server begins to hang.
+	hangOn   string
 	log      [][]string // script calls, as read
 	dials    int
 	conns    []net.Conn
@@ -94,6 +96,9 @@ func (f *fake) serve(c net.Conn) {
 			return
 		}
 		f.mu.Lock()
+		if len(cmd) > 3 && cmd[3] == f.hangOn {
+			f.mute = make(chan struct{})
+		}
 		mute := f.mute
 		f.mu.Unlock()
 		if mute != nil {

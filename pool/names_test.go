@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/clock"
 )
 
 func TestURLs(t *testing.T) {
@@ -137,6 +141,14 @@ func TestScrubHidesCredentials(t *testing.T) {
 			}
 		}
 	}
+	clean := scrub(fmt.Errorf("auth: %w", redis.Error("ERR secret")), "secret")
+	var reply redis.Error
+	if !errors.As(clean, &reply) || reply != "ERR xxxxx" {
+		t.Errorf("a reply is no reply any more: %#v", clean)
+	}
+	if err := scrub(fmt.Errorf("read: %w", io.EOF), "read"); !errors.Is(err, io.EOF) {
+		t.Errorf("%v is not EOF", err)
+	}
 	plain := errors.New("connection refused")
 	if got := scrub(plain, "secret", ""); got != plain {
 		t.Errorf("a clean error is changed: %v", got)
@@ -195,4 +207,16 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestInstantsAreOfTheGivenClock(t *testing.T) {
+	at := clock.At(7, 9)
+	bubble(t, func(t *testing.T, p *Pool, _ *fake) {
+		if i := state(p, 0).Info; i.Read != at || i.RTT != 0 {
+			t.Errorf("info: %+v", i)
+		}
+		if d := p.Timeout(0); d != 40*time.Millisecond {
+			t.Errorf("timeout %v", d)
+		}
+	}, WithClock(clock.New(func() clock.Instant { return at })), WithTimeout(40*time.Millisecond))
 }

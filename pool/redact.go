@@ -2,9 +2,13 @@ package pool
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/gomodule/redigo/redis"
 )
 
 const hidden = "xxxxx"
@@ -65,27 +69,46 @@ var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
 
 // scrub removes credentials from the text of a foreign error: those of URLs, and the ones that this master was
 // given. Old servers repeat the arguments of a command that they do not know, AUTH among them. An error that had to
-// be changed is cut off from its chain, whose links would still show them.
+// be changed is cut off from its chain, whose links would still show them; of what it was only that is kept which
+// decisions rest on.
 func scrub(err error, secrets ...string) error {
 	if err == nil {
 		return nil
 	}
+	if _, own := err.(*cause); own { //nolint:errorlint // our own text, not one that wraps it
+		return err
+	}
 	text := err.Error()
-	clean := userinfo.ReplaceAllString(text, "://"+hidden+"@")
+	clean := scrubText(text, secrets)
 	var bad *url.Error
 	if errors.As(err, &bad) && bad.Op == "parse" {
 		clean = "the URL cannot be parsed"
 	}
-	for _, s := range secrets {
-		if s != "" {
-			clean = strings.ReplaceAll(clean, s, hidden)
-		}
-	}
 	if clean == text {
 		return err
 	}
+	var keep []error
 	if isTimeout(err) {
-		return newCause(clean, ErrTimeout)
+		keep = append(keep, ErrTimeout)
 	}
-	return errors.New(clean)
+	for _, is := range []error{ErrRefused, ErrClosed, ErrDown, io.EOF, net.ErrClosed} {
+		if errors.Is(err, is) {
+			keep = append(keep, is)
+		}
+	}
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		keep = append(keep, redis.Error(scrubText(string(reply), secrets)))
+	}
+	return newCause(clean, keep...)
+}
+
+func scrubText(text string, secrets []string) string {
+	text = userinfo.ReplaceAllString(text, "://"+hidden+"@")
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, hidden)
+		}
+	}
+	return text
 }

@@ -57,7 +57,7 @@ type session struct {
 	// Reader only.
 	taken []request
 	next  int
-	info  Info // startBeatLocked reads noClock, which never changes
+	info  Info
 	fresh Info // of the heartbeat under way
 
 	// Writer only.

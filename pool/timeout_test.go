@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // bubble runs f inside a synctest bubble with a pool of one fake master that is up.
@@ -69,6 +71,65 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 		if box.count() != 3 {
 			t.Errorf("%d replies", box.count())
 		}
+	})
+}
+
+// oneBatch sends calls so that the writer takes them all at once, to a server that hangs at the one named hangOn.
+func oneBatch(t *testing.T, p *Pool, srv *fake, hangOn string, calls ...*scripts.Call) *mailbox {
+	t.Helper()
+	srv.hang()
+	for _, name := range []string{"read", "being written"} {
+		if err := p.Send(0, inspect(name), Stamp{}, newMailbox()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
+	box := newMailbox()
+	for _, c := range calls {
+		if err := p.Send(0, c, Stamp{}, box); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.set(func() { srv.hangOn = scripts.Prefix("pooltest").Lock(hangOn) })
+	srv.resume()
+	synctest.Wait()
+	return box
+}
+
+// A reply that is overdue in the middle of a batch ends the session, too.
+func TestOverdueReplyInABatch(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		box := oneBatch(t, p, srv, "b", inspect("a"), inspect("b"), inspect("c"))
+		if a := box.next(t); a.err != nil || box.count() != 1 {
+			t.Errorf("reply %v, count %d", a, box.count())
+		}
+		pass(501 * time.Millisecond)
+		synctest.Wait()
+		if box.count() != 3 {
+			t.Fatalf("%d replies", box.count())
+		}
+		for range 2 {
+			if a := box.next(t); !errors.Is(a.err, ErrTimeout) {
+				t.Errorf("reply %v", a)
+			}
+		}
+		srv.resume()
+	})
+}
+
+// What a stuck writer has not come to is known to have had no effect, also within its batch.
+func TestUnbegunCallsOfABatchAreKnown(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		big := lua("big", "return 1", strings.Repeat("x", 2*flushAt))
+		box := oneBatch(t, p, srv, "a", inspect("a"), big, big, big)
+		pass(501 * time.Millisecond)
+		for i, unknown := range []bool{true, true, false, false} {
+			var e *Error
+			if a := box.next(t); !errors.As(a.err, &e) || e.Unknown != unknown {
+				t.Errorf("reply %d: %.100v", i, a.err)
+			}
+		}
+		srv.resume()
 	})
 }
 

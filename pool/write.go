@@ -47,19 +47,19 @@ func (s *session) await() []request {
 	m := s.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.busy {
-		// Callers that are ready to run get to add to the batch first: fewer and larger writes are worth more than the
-		// moment. Where there is one caller there is nobody to wait for.
-		m.mu.Unlock()
-		runtime.Gosched()
-		m.mu.Lock()
-	}
 	for !s.dead && len(s.queue) == 0 {
 		s.idle = true
 		m.mu.Unlock()
 		<-s.wake
 		m.mu.Lock()
 		s.idle = false
+	}
+	if s.busy {
+		// Callers that are ready to run get to add to the batch first: fewer and larger writes are worth more than the
+		// moment. Where there is one caller there is nobody to wait for.
+		m.mu.Unlock()
+		runtime.Gosched()
+		m.mu.Lock()
 	}
 	if s.dead {
 		return nil
