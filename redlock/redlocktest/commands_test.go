@@ -1,0 +1,151 @@
+package redlocktest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// TestCommands gives one connection a list of commands; the answers are those of Redis 7.0, as far as they matter.
+func TestCommands(t *testing.T) {
+	m := newMasters(t, 1)
+	c := dial(t, m, 0)
+	m.Master(0).Flush()
+	acquire := scripts.Acquire
+	for _, step := range []struct{ command, want string }{
+		{"PING", "PONG"},
+		{"PING hello", "hello"},
+		{"ECHO hello", "hello"},
+		{"SELECT 3", "OK"},
+		{"SELECT 0", "OK"},
+		{"SELECT 16", "ERR DB index"},
+		{"SELECT x", "ERR value is not an integer"},
+		{"AUTH secret", "ERR AUTH"},
+		{"HELLO 3", "ERR unknown command"},
+		{"NONSENSE", "ERR unknown command"},
+		{"CLIENT SETNAME me", "OK"},
+		{"CLIENT KILL me", "ERR unknown subcommand"},
+		{"GET", "ERR wrong number of arguments for 'get' command"},
+		{"GET a", "<nil>"},
+		{"SET a 1", "OK"},
+		{"SET a 1 XX", "ERR syntax"},
+		{"SET a 1 NO 5", "ERR syntax"},
+		{"SET a 1 PX x", "ERR value is not an integer"},
+		{"SET a 1 PX 0", "ERR invalid expire"},
+		{"GET a", "1"},
+		{"PTTL a", "-1"},
+		{"PTTL b", "-2"},
+		{"SET b 2 EX 100", "OK"},
+		{"SET c 3 PX 100000", "OK"},
+		{"EXISTS a b c d", "3"},
+		{"HGETALL a", "WRONGTYPE"},
+		{"HGETALL d", "[]"},
+		{"DBSIZE", "3"},
+		{"DEL a d", "1"},
+		{"FLUSHALL", "OK"},
+		{"DBSIZE", "0"},
+		{"EVALSHA " + acquire.SHA + " 0", "NOSCRIPT"},
+		{"EVALSHA " + acquire.SHA, "ERR wrong number of arguments for 'evalsha' command"},
+		{"EVALSHA " + acquire.SHA + " x", "ERR value is not an integer"},
+		{"EVALSHA " + acquire.SHA + " -1", "ERR Number of keys can't be negative"},
+		{"EVALSHA " + acquire.SHA + " 2 a", "ERR Number of keys can't be greater"},
+		{"EVAL return 0", "ERR the in-memory master runs"},
+		{"SCRIPT LOAD return", "ERR the in-memory master runs"},
+		{"SCRIPT EXISTS " + acquire.SHA, "[0]"},
+		{"SCRIPT NONSENSE", "ERR unknown subcommand"},
+		{"PUBLISH a b", "0"},
+		{"UNSUBSCRIBE", "[unsubscribe <nil> 0]"},
+		{"SUBSCRIBE x", "[subscribe x 1]"},
+		{"GET a", "ERR Can't execute 'get'"},
+		{"PING", "[pong ]"},
+		{"PING x", "[pong x]"},
+		{"UNSUBSCRIBE", "[unsubscribe x 0]"},
+		{"GET a", "<nil>"},
+	} {
+		words := strings.Fields(step.command)
+		args := make([]any, len(words)-1)
+		for i, w := range words[1:] {
+			args[i] = w
+		}
+		reply, err := c.Do(words[0], args...)
+		if got := show(reply, err); !strings.HasPrefix(got, step.want) || step.want == "" {
+			t.Errorf("%s: %s, want %s", step.command, got, step.want)
+		}
+	}
+}
+
+// show writes a reply as a person reads it.
+func show(reply any, err error) string {
+	switch v := reply.(type) {
+	case nil:
+		if err != nil {
+			return err.Error()
+		}
+		return "<nil>"
+	case []byte:
+		return string(v)
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = show(e, nil)
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
+	m := newMasters(t, 1)
+	c := dial(t, m, 0)
+	call := fleet.InspectCall(prefix.Keys("a"))
+	if _, err := c.Do("EVALSHA", call.Args...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		t.Errorf("an unknown script: %v", err)
+	}
+	args := append([]any{call.Script.Text}, call.Args[1:]...)
+	if _, err := c.Do("EVAL", args...); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Do("EVALSHA", call.Args...); err != nil {
+		t.Errorf("EVAL has not cached the script: %v", err)
+	}
+	if _, err := c.Do("SCRIPT", "FLUSH"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Do("EVALSHA", call.Args...); err == nil {
+		t.Error("SCRIPT FLUSH has left the script")
+	}
+}
+
+// TestWrongBytesEndTheConnection: a client that does not speak the protocol is cut off, and harms nobody.
+func TestWrongBytesEndTheConnection(t *testing.T) {
+	m := newMasters(t, 1)
+	for _, text := range []string{"*x\r\n", "*1\r\n:1\r\n", "*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$1\r\nabc\r\n", "*99999999999\r\n"} {
+		nc, err := m.Dial(t.Context(), "tcp", m.Master(0).Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = nc.Write([]byte(text)) }() // ends with the connection at the latest
+		if n, err := nc.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%q is answered by %d bytes", text, n)
+		}
+		_ = nc.Close()
+	}
+	if _, err := dial(t, m, 0).Do("PING"); err != nil {
+		t.Error(err)
+	}
+	nc, err := m.Dial(t.Context(), "tcp", m.Master(0).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	plain := redis.NewConn(nc, 0, 0)
+	go func() { _, _ = nc.Write([]byte("\r\n*0\r\nPING\r\n")) }() // blank lines and empty arrays are passed over
+	if got, err := redis.String(plain.Receive()); got != "PONG" {
+		t.Errorf("a command as words: %q, %v", got, err)
+	}
+}

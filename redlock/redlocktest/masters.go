@@ -1,0 +1,218 @@
+package redlocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/master"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+)
+
+// defaultPrefix and defaultGuard are the defaults of package redlock, which this package must not import: tests inside
+// it use the masters.
+const (
+	defaultPrefix = "redlock"
+	defaultGuard  = 30 * time.Second
+)
+
+// Masters is a set of in-memory masters.
+type Masters struct {
+	list   []*Master
+	prefix scripts.Prefix
+
+	wg sync.WaitGroup // every goroutine of every master
+
+	mu        sync.Mutex // guards what follows
+	listeners []net.Listener
+	closed    bool
+}
+
+// An Option changes what New makes.
+type Option func(*options)
+
+type options struct {
+	prefix string
+	guard  time.Duration
+	fresh  bool
+}
+
+// Fresh makes masters that nobody has admitted, as a real one is after its first start: a Locker puts them through the
+// quarantine before they vote.
+func Fresh() Option { return func(o *options) { o.fresh = true } }
+
+// Prefix sets the prefix of the keys, the same that the Lockers use. The default is "redlock". Methods that take the
+// name of a lock use it.
+func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+
+// Guard sets the guard time for which the masters are admitted, the same that the Lockers use. The default is 30 s.
+func Guard(d time.Duration) Option { return func(o *options) { o.guard = d } }
+
+// New makes n masters, up and empty. Close them. It panics where n is below 1 or the prefix is one that redlock refuses.
+func New(n int, opts ...Option) *Masters {
+	o := options{prefix: defaultPrefix, guard: defaultGuard}
+	for _, f := range opts {
+		f(&o)
+	}
+	if n < 1 {
+		panic(fmt.Sprintf("redlocktest: %d masters: at least 1 is needed", n))
+	}
+	if err := scripts.CheckPrefix(o.prefix); err != nil {
+		panic("redlocktest: " + err.Error())
+	}
+	m := &Masters{prefix: scripts.Prefix(o.prefix)}
+	for i := range n {
+		m.list = append(m.list, newMaster(m, i))
+	}
+	if !o.fresh {
+		m.Admit(o.prefix, o.guard)
+	}
+	return m
+}
+
+// N returns the number of masters.
+func (m *Masters) N() int { return len(m.list) }
+
+// Master returns master i, counted from 0 in the order of the pool.
+func (m *Masters) Master(i int) *Master { return m.list[i] }
+
+// URLs returns redis://master-1:6379 and so on: what [Masters.Dial] connects to.
+func (m *Masters) URLs() []string {
+	urls := make([]string, len(m.list))
+	for i, one := range m.list {
+		urls[i] = "redis://" + one.addr
+	}
+	return urls
+}
+
+// Pool returns a new pool of these masters. The options come after the one that sets the dialer. The caller closes the
+// pool.
+func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
+	return pool.Dial(m.URLs(), append([]pool.Option{pool.WithDialer(m.Dial)}, opts...)...)
+}
+
+// Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
+// master refuses; one that hangs accepts, as a kernel does for its process.
+func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, one := range m.list {
+		if one.addr == addr {
+			client, server := net.Pipe()
+			if err := one.serve(server); err != nil {
+				return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.Join(err, client.Close(), server.Close())}
+			}
+			return client, nil
+		}
+	}
+	return nil, fmt.Errorf("redlocktest: there is no master %q: they are %s", addr, strings.Join(m.URLs(), ", "))
+}
+
+// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. It
+// is not for synctest bubbles. After an error no port is open.
+func (m *Masters) Listen() ([]string, error) {
+	var ls []net.Listener
+	for range m.list {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			for _, l := range ls {
+				err = errors.Join(err, l.Close())
+			}
+			return nil, fmt.Errorf("redlocktest: %w", err)
+		}
+		ls = append(ls, l)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		for _, l := range ls {
+			_ = l.Close()
+		}
+		return nil, errClosed
+	}
+	m.listeners = append(m.listeners, ls...)
+	urls := make([]string, len(ls))
+	for i, l := range ls {
+		urls[i] = "redis://" + l.Addr().String()
+		m.wg.Go(func() { m.list[i].accept(l) })
+	}
+	return urls, nil
+}
+
+var (
+	errClosed = errors.New("redlocktest: the masters are closed")
+	errDown   = errors.New("connection refused: the master is stopped")
+)
+
+// Admit writes on every master that it may vote, at epoch 0, for Lockers with this prefix and guard time.
+func (m *Masters) Admit(prefix string, guard time.Duration) {
+	for _, one := range m.list {
+		one.Admit(prefix, guard)
+	}
+}
+
+// Take lets a stranger hold name on every master for ttl, over whoever held it: the name is then held by another.
+func (m *Masters) Take(name string, ttl time.Duration) {
+	for _, one := range m.list {
+		one.change(func(now int64, s *master.State) {
+			lock := m.prefix.Lock(name)
+			s.SetHash(lock, master.Field{Name: "stranger:1", Value: "1"})
+			s.Expire(now, lock, scripts.Millis(ttl))
+		})
+	}
+}
+
+// Free ends the hold of name on every master, whoever has it, and tells those that wait for it.
+func (m *Masters) Free(name string) {
+	for _, one := range m.list {
+		id, _, _ := one.Holds(name)
+		if one.Evict(name) {
+			one.publish(m.prefix.Channel(name), id)
+		}
+	}
+}
+
+// Lose deletes the lock of name on every master without a word, as if its time had run out: its holder has lost it, and
+// does not know.
+func (m *Masters) Lose(name string) {
+	for _, one := range m.list {
+		one.Evict(name)
+	}
+}
+
+// Holder returns the id of the hold that has name on most masters, and on how many; "" and 0 where it is free.
+func (m *Masters) Holder(name string) (id string, on int) {
+	count := map[string]int{}
+	for _, one := range m.list {
+		if held, _, _ := one.Holds(name); held != "" {
+			count[held]++
+			if n := count[held]; n > on || n == on && held < id {
+				id, on = held, n
+			}
+		}
+	}
+	return id, on
+}
+
+// Close cuts every connection, ends every listener, and returns when all goroutines have ended. Nobody can connect
+// after it. A second Close does nothing.
+func (m *Masters) Close() {
+	m.mu.Lock()
+	m.closed = true
+	ls := m.listeners
+	m.listeners = nil
+	m.mu.Unlock()
+	for _, l := range ls {
+		_ = l.Close()
+	}
+	for _, one := range m.list {
+		one.close()
+	}
+	m.wg.Wait()
+}

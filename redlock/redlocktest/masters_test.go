@@ -1,0 +1,509 @@
+package redlocktest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const prefix = scripts.Prefix("redlock")
+
+// fleet is what a Locker with default options sends.
+var fleet = scripts.NewFleet(prefix, 15*time.Second, time.Hour, 0)
+
+func newMasters(t *testing.T, n int, opts ...redlocktest.Option) *redlocktest.Masters {
+	t.Helper()
+	m := redlocktest.New(n, opts...)
+	t.Cleanup(m.Close)
+	return m
+}
+
+// dial connects to a master as the pool does.
+func dial(t *testing.T, m *redlocktest.Masters, i int) redis.Conn {
+	t.Helper()
+	nc, err := m.Dial(t.Context(), "tcp", m.Master(i).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewConn(nc, 0, 0)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func load(t *testing.T, c redis.Conn) {
+	t.Helper()
+	for _, s := range scripts.All {
+		if sha, err := redis.String(c.Do("SCRIPT", "LOAD", s.Text)); err != nil || sha != s.SHA {
+			t.Fatalf("SCRIPT LOAD %s: %q, %v", s.Name, sha, err)
+		}
+	}
+}
+
+func marker(m *redlocktest.Master) string {
+	text, _ := m.Get(prefix.Marker())
+	return text
+}
+
+// acquire takes a name with a ballot that suits the master's clock.
+func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote, error) {
+	ballot := m.Time().UnixMicro()
+	call := fleet.AcquireCall(scripts.NewHold(prefix.Keys(name), id, ""), scripts.ModeAcquire, 10*time.Second, ballot, ballot, 1)
+	call.Args[call.Stamp] = marker(m)
+	reply, err := c.Do("EVALSHA", call.Args...)
+	if err != nil {
+		return scripts.Vote{}, err
+	}
+	return scripts.DecodeVote(reply)
+}
+
+func mustGrant(t *testing.T, c redis.Conn, m *redlocktest.Master, name, id string) {
+	t.Helper()
+	if v, err := acquire(c, m, name, id); err != nil || v.Kind != scripts.Granted {
+		t.Fatalf("the acquire of %s for %s: %+v, %v", name, id, v, err)
+	}
+}
+
+func TestMasterVotesAtOnceAndShowsTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(3)
+		defer m.Close()
+		for i := range 3 {
+			c := dial(t, m, i)
+			load(t, c)
+			mustGrant(t, c, m.Master(i), "a", "me:1")
+			id, depth, left := m.Master(i).Holds("a")
+			if id != "me:1" || depth != 1 || left != 10*time.Second {
+				t.Errorf("master %d: held by %q, depth %d, %v left", i, id, depth, left)
+			}
+			if v, err := acquire(c, m.Master(i), "a", "other:1"); err != nil || v.Kind != scripts.Held {
+				t.Errorf("a second hold: %+v, %v", v, err)
+			}
+		}
+		if id, on := m.Holder("a"); id != "me:1" || on != 3 {
+			t.Errorf("held by %q on %d", id, on)
+		}
+		<-time.After(11 * time.Second) // of the bubble's time
+		if id, on := m.Holder("a"); id != "" || on != 0 {
+			t.Errorf("after the TTL: held by %q on %d", id, on)
+		}
+		want := []string{prefix.Bar("a"), prefix.Marker()}
+		slices.Sort(want)
+		if got := m.Master(0).Keys(); !slices.Equal(got, want) {
+			t.Errorf("keys %q, want %q", got, want)
+		}
+		if n := m.Master(0).Commands(); n["acquire"] != 2 || n["SCRIPT"] != len(scripts.All) {
+			t.Errorf("commands %v", n)
+		}
+	})
+}
+
+func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
+	m := newMasters(t, 1, redlocktest.Fresh())
+	c := dial(t, m, 0)
+	load(t, c)
+	call := fleet.AcquireCall(scripts.NewHold(prefix.Keys("a"), "me:1", ""), scripts.ModeAcquire, time.Second, 1, 1, 1)
+	call.Args[call.Stamp] = "v1 something"
+	reply, err := c.Do("EVALSHA", call.Args...)
+	if v, derr := scripts.DecodeVote(reply); err != nil || derr != nil || v.Kind != scripts.Abstained || v.Marker != "" {
+		t.Fatalf("a fresh master: %+v, %v, %v", v, err, derr)
+	}
+	m.Admit("redlock", 30*time.Second)
+	mustGrant(t, c, m.Master(0), "a", "me:1")
+}
+
+func TestRestartWithoutMemoryForgets(t *testing.T) {
+	m := newMasters(t, 1)
+	one := m.Master(0)
+	c := dial(t, m, 0)
+	load(t, c)
+	mustGrant(t, c, one, "a", "me:1")
+	before := info(t, c)
+
+	one.Restart(true)
+	if _, err := c.Do("PING"); err == nil {
+		t.Fatal("the connection survived a restart")
+	}
+	c = dial(t, m, 0)
+	after := info(t, c)
+	if before["run_id"] == after["run_id"] || before["master_replid"] == after["master_replid"] {
+		t.Error("a restarted master has its old identity")
+	}
+	if id, _, _ := one.Holds("a"); id != "me:1" {
+		t.Error("a master with its memory on disk has forgotten the hold")
+	}
+	if _, err := acquire(c, one, "b", "me:2"); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		t.Errorf("a restarted master still has its scripts cached: %v", err)
+	}
+	if parsed, err := scripts.ParseMarker(marker(one)); err != nil || parsed.Identity == after["run_id"]+"/"+after["master_replid"] {
+		t.Errorf("a restarted master is admitted: %+v, %v", parsed, err)
+	}
+
+	one.Restart(false)
+	if keys := one.Keys(); len(keys) != 0 {
+		t.Errorf("a master that restarted empty has %q", keys)
+	}
+}
+
+func info(t *testing.T, c redis.Conn, sections ...any) map[string]string {
+	t.Helper()
+	text, err := redis.String(c.Do("INFO", sections...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if key, value, ok := strings.Cut(line, ":"); ok {
+			found[key] = value
+		}
+	}
+	return found
+}
+
+func TestInfoHasWhatTheConnectionChecks(t *testing.T) {
+	m := newMasters(t, 1)
+	c := dial(t, m, 0)
+	m.Master(0).SetPolicy("allkeys-lru", 100)
+	all := info(t, c)
+	for key, want := range map[string]string{
+		"role": "master", "cluster_enabled": "0", "loading": "0", "maxmemory": "100", "maxmemory_policy": "allkeys-lru",
+		"connected_slaves": "0", "aof_enabled": "0", "redis_version": "7.0.15", "connected_clients": "1",
+	} {
+		if all[key] != want {
+			t.Errorf("%s is %q, want %q", key, all[key], want)
+		}
+	}
+	if len(all["run_id"]) != 40 || len(all["master_replid"]) != 40 || all["server_time_usec"] == "" {
+		t.Errorf("identity or time is missing: %q", all)
+	}
+	if some := info(t, c, "replication"); some["role"] != "master" || some["run_id"] != "" {
+		t.Errorf("INFO replication: %q", some)
+	}
+	m.Master(0).SetRole("slave")
+	replica := info(t, c)
+	if replica["role"] != "slave" || replica["master_replid"] == all["master_replid"] || replica["run_id"] != all["run_id"] {
+		t.Errorf("as a replica: %q", replica)
+	}
+}
+
+func TestReplicaWritesNothing(t *testing.T) {
+	m := newMasters(t, 1)
+	one := m.Master(0)
+	c := dial(t, m, 0)
+	load(t, c)
+	one.SetRole("slave")
+	if _, err := acquire(c, one, "a", "me:1"); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+		t.Errorf("an acquire on a replica: %v", err)
+	}
+	if id, _, _ := one.Holds("a"); id != "" {
+		t.Error("a replica has written")
+	}
+	if _, err := c.Do("EVALSHA", fleet.InspectCall(prefix.Keys("a")).Args...); err != nil {
+		t.Errorf("a replica reads: %v", err)
+	}
+	one.SetRole("master")
+	mustGrant(t, c, one, "a", "me:1")
+}
+
+func TestHangingMasterExecutesLaterWhatItsClientSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(1)
+		defer m.Close()
+		one := m.Master(0)
+		c := dial(t, m, 0)
+		load(t, c)
+		one.Hang()
+		one.Hang() // twice is once
+		done := make(chan error, 1)
+		go func() {
+			_, err := acquire(c, one, "a", "me:1")
+			done <- err
+		}()
+		<-time.After(time.Minute)
+		select {
+		case err := <-done:
+			t.Fatalf("a hanging master answered: %v", err)
+		default:
+		}
+		if id, _, _ := one.Holds("a"); id != "" {
+			t.Error("a hanging master executed")
+		}
+		if nc, err := m.Dial(t.Context(), "tcp", one.Addr()); err != nil {
+			t.Errorf("a hanging master refuses connections: %v", err)
+		} else {
+			_ = nc.Close()
+		}
+		_ = c.Close() // the client has lost its patience; its bytes are sent
+		if err := <-done; err == nil {
+			t.Error("the closed connection has answered")
+		}
+		one.Resume()
+		one.Resume()
+		synctest.Wait()
+		if n := one.Commands()["acquire"]; n != 1 {
+			t.Errorf("%d acquires were executed", n)
+		}
+		if n := one.Connections(); n != 0 {
+			t.Errorf("%d connections are left", n)
+		}
+	})
+}
+
+func TestDelayTakesItsTimeEachWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(1)
+		defer m.Close()
+		one := m.Master(0)
+		c := dial(t, m, 0)
+		load(t, c)
+		one.Delay(50 * time.Millisecond)
+		start := time.Now()
+		for range 3 { // pipelined: all three travel together
+			if err := c.Send("TIME"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			pair, err := redis.Int64s(c.Receive())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := time.Unix(pair[0], pair[1]*1000).Sub(start); at != 50*time.Millisecond {
+				t.Errorf("executed after %v", at)
+			}
+			if took := time.Since(start); took != 100*time.Millisecond {
+				t.Errorf("answered after %v", took)
+			}
+		}
+		one.Delay(0)
+		start = time.Now()
+		if _, err := c.Do("PING"); err != nil || time.Since(start) != 0 {
+			t.Errorf("without a delay: %v, %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestCutConnectionsLosesWhatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(1)
+		defer m.Close()
+		one := m.Master(0)
+		c := dial(t, m, 0)
+		load(t, c)
+		one.Delay(time.Second)
+		done := make(chan error, 1)
+		go func() {
+			_, err := acquire(c, one, "a", "me:1")
+			done <- err
+		}()
+		synctest.Wait()
+		one.CutConnections()
+		if err := <-done; err == nil {
+			t.Error("a cut connection has answered")
+		}
+		<-time.After(time.Minute)
+		if one.Commands()["acquire"] != 0 {
+			t.Error("a message that was on its way arrived after the cut")
+		}
+	})
+}
+
+func TestDroppedRepliesAndRequests(t *testing.T) {
+	m := newMasters(t, 1)
+	one := m.Master(0)
+	try := func(name string) error {
+		c := dial(t, m, 0)
+		load(t, c)
+		_, err := acquire(c, one, name, "me:"+name)
+		return err
+	}
+	one.DropReplies(1)
+	if err := try("a"); err == nil {
+		t.Error("the reply was not dropped")
+	}
+	if id, _, _ := one.Holds("a"); id != "me:a" {
+		t.Error("an acquire whose reply was dropped had no effect")
+	}
+	one.DropRequests(2)
+	for range 2 {
+		if err := try("b"); err == nil {
+			t.Error("the request was not dropped")
+		}
+	}
+	if id, _, _ := one.Holds("b"); id != "" {
+		t.Error("a dropped request had an effect")
+	}
+	if err := try("b"); err != nil {
+		t.Errorf("after the faults: %v", err)
+	}
+}
+
+func TestRefusedScriptsDoNothing(t *testing.T) {
+	m := newMasters(t, 1)
+	one := m.Master(0)
+	c := dial(t, m, 0)
+	load(t, c)
+	one.Refuse("OOM command not allowed when used memory > 'maxmemory'.")
+	_, err := acquire(c, one, "a", "me:1")
+	var text redis.Error
+	if !errors.As(err, &text) || !strings.HasPrefix(string(text), "OOM ") {
+		t.Errorf("refused: %v", err)
+	}
+	if id, _, _ := one.Holds("a"); id != "" {
+		t.Error("a refused script wrote")
+	}
+	one.Refuse("")
+	mustGrant(t, c, one, "a", "me:1")
+}
+
+func TestStoppedMasterRefusesConnections(t *testing.T) {
+	m := newMasters(t, 1)
+	one := m.Master(0)
+	c := dial(t, m, 0)
+	one.Stop()
+	if _, err := c.Do("PING"); err == nil {
+		t.Error("a stopped master answers")
+	}
+	if _, err := m.Dial(t.Context(), "tcp", one.Addr()); err == nil {
+		t.Error("a stopped master accepts")
+	}
+	if _, err := m.Dial(t.Context(), "tcp", "nobody:1"); err == nil {
+		t.Error("an address that is no master's was connected to")
+	}
+	one.Restart(true)
+	if _, err := dial(t, m, 0).Do("PING"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSkewedClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(1)
+		defer m.Close()
+		one := m.Master(0)
+		if off := time.Until(one.Time()); off != 0 {
+			t.Errorf("a true clock is off by %v", off)
+		}
+		one.SetClock(-time.Minute, 1.5)
+		<-time.After(10 * time.Second)
+		if off := time.Until(one.Time()); off != -55*time.Second {
+			t.Errorf("the clock is off by %v", off)
+		}
+	})
+}
+
+func TestTakeFreeLoseEvict(t *testing.T) {
+	m := newMasters(t, 3)
+	listener := dial(t, m, 1)
+	if err := listener.Send("SUBSCRIBE", prefix.Channel("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listener.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	m.Take("a", time.Minute)
+	id, on := m.Holder("a")
+	if id == "" || on != 3 {
+		t.Fatalf("taken: %q on %d", id, on)
+	}
+	if !m.Master(0).Evict("a") || m.Master(0).Evict("a") {
+		t.Error("Evict misreports what was there")
+	}
+	m.Free("a")
+	if got, err := redis.Strings(listener.Receive()); err != nil || !slices.Equal(got, []string{"message", prefix.Channel("a"), id}) {
+		t.Errorf("the release message is %q, %v", got, err)
+	}
+	m.Take("a", time.Minute)
+	m.Lose("a")
+	if _, on := m.Holder("a"); on != 0 {
+		t.Errorf("a lost name is held on %d", on)
+	}
+}
+
+func TestListenGivesRealConnections(t *testing.T) {
+	m := newMasters(t, 2)
+	urls, err := m.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := redis.DialURL(urls[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	load(t, c)
+	mustGrant(t, c, m.Master(1), "a", "me:1")
+	if _, on := m.Holder("a"); on != 1 {
+		t.Errorf("held on %d", on)
+	}
+	m.Close()
+	if _, err := m.Listen(); err == nil {
+		t.Error("closed masters listen")
+	}
+	if nc, err := net.Dial("tcp", strings.TrimPrefix(urls[0], "redis://")); err == nil {
+		_ = nc.Close()
+		t.Error("the port is still open")
+	}
+}
+
+func TestCloseEndsHangingAndDelayedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(2)
+		m.Master(0).Hang()
+		m.Master(1).Delay(time.Hour)
+		for i := range 2 {
+			c := dial(t, m, i)
+			if err := c.Send("PING"); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		m.Close()
+		m.Close()
+		if _, err := m.Dial(context.Background(), "tcp", m.Master(0).Addr()); err == nil {
+			t.Error("closed masters accept")
+		}
+	})
+}
+
+func TestPoolReachesEveryMaster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(5)
+		defer m.Close()
+		p, err := m.Pool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		synctest.Wait()
+		for i := range 5 {
+			if n := m.Master(i).Connections(); n != 1 {
+				t.Errorf("master %d has %d connections", i, n)
+			}
+			if n := m.Master(i).Commands()["INFO"]; n != 1 {
+				t.Errorf("master %d was asked %d times who it is", i, n)
+			}
+		}
+	})
+}
