@@ -20,9 +20,14 @@ type Drift struct {
 // DefaultDrift is one percent of the TTL plus two milliseconds.
 var DefaultDrift = Drift{Factor: 0.01, Constant: 2 * time.Millisecond}
 
-// Of returns the drift over ttl, rounded up to the nanosecond.
+// Of returns the drift over ttl, rounded up to the nanosecond. ttl is not negative and d passes [Drift.Check]; a drift
+// that no Duration can hold is the largest there is, since one that wrapped around would lengthen a validity.
 func (d Drift) Of(ttl time.Duration) time.Duration {
-	return time.Duration(math.Ceil(float64(ttl)*d.Factor)) + d.Constant
+	share := time.Duration(math.Ceil(float64(ttl) * d.Factor))
+	if d.Constant > math.MaxInt64-share {
+		return math.MaxInt64
+	}
+	return share + d.Constant
 }
 
 // Check reports what is wrong with d, or nil.

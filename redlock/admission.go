@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"math"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -87,8 +88,10 @@ func nextMove(facts []fact, i int, median int64, waited, guard time.Duration, ep
 		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
 	}
 	if f.own() {
-		if left := time.Duration(f.marker.Pending-f.now) * time.Microsecond; left > 0 {
-			return move{step: stepWait, look: true, wait: left}, phasePending
+		if left := f.marker.Pending - f.now; left > 0 {
+			// A marker can hold any number: one that no Duration holds must not wrap around to "over".
+			wait := time.Duration(min(left, math.MaxInt64/int64(time.Microsecond))) * time.Microsecond
+			return move{step: stepWait, look: true, wait: wait}, phasePending
 		}
 		return move{step: stepEnd}, phasePending
 	}

@@ -74,11 +74,11 @@ func (e *LockError) Error() string {
 	fmt.Fprintf(&b, "redlock: %s %.80q: ", e.Op, e.Name)
 	switch {
 	case e.Decision != nil && e.Cause != nil:
-		fmt.Fprintf(&b, "%v (%s)", e.Cause, plain(e.Decision))
+		fmt.Fprintf(&b, "%s (%s)", plain(e.Cause), plain(e.Decision))
 	case e.Decision != nil:
 		b.WriteString(plain(e.Decision))
 	case e.Cause != nil:
-		b.WriteString(e.Cause.Error())
+		b.WriteString(plain(e.Cause))
 	}
 	if e.N > 0 {
 		fmt.Fprintf(&b, "; %d of %d masters said yes, %d are needed", e.Granted, e.N, e.Quorum)

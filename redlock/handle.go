@@ -135,5 +135,8 @@ func parseHandle(text string) (handle, error) {
 	if scripts.CheckPrefix(h.prefix) != nil || scripts.CheckName(h.name) != nil || h.id == "" || len(h.id) > 512 {
 		return bad(errHandle)
 	}
+	if h.String() != text { // base64 and varints have more than one form, and the decoder skips line ends
+		return bad(errHandle)
+	}
 	return h, nil
 }

@@ -166,7 +166,11 @@ func (c *config) check() error {
 		return invalid("%v", err)
 	}
 	if c.guard != 0 && (c.guard < MinTTL || c.guard > MaxTTL) {
-		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", max(c.guard, 0), MinTTL, MaxTTL)
+		given := c.guard
+		if given == -1 { // see WithGuardTime
+			given = 0
+		}
+		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", given, MinTTL, MaxTTL)
 	}
 	if c.barTTL < c.guard || c.barTTL < 2*openWindow || c.barTTL > 30*24*time.Hour {
 		return invalid("bar TTL %v: it is at least the guard time (%v) and %v, and at most 30 days", c.barTTL, c.guard, 2*openWindow)

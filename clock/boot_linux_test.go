@@ -1,0 +1,37 @@
+package clock_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// monotonic reads CLOCK_MONOTONIC, which stands still while the machine is suspended.
+func monotonic(t *testing.T) int64 {
+	t.Helper()
+	var ts syscall.Timespec
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		t.Fatalf("CLOCK_MONOTONIC: %v", errno)
+	}
+	return ts.Nano()
+}
+
+// H14: the steady reading counts at least what Go's monotonic clock counts, and goes on in a suspension besides. Elapsed
+// times are compared, not readings, since a container may shift the origin of either clock.
+func TestBoottimeElapsesNoSlowerThanMonotonicTime(t *testing.T) {
+	var c *clock.Clock
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range 20 {
+		outer := c.Now()
+		from := monotonic(t)
+		<-tick.C
+		elapsed := time.Duration(monotonic(t) - from)
+		if got := time.Duration(c.Now().Steady() - outer.Steady()); got < elapsed {
+			t.Fatalf("the steady clock elapsed %v around %v of monotonic time", got, elapsed)
+		}
+	}
+}

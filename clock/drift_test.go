@@ -1,0 +1,84 @@
+package clock_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// H11: the constant is part of the drift, and the share is rounded to the safe side.
+func TestDriftOf(t *testing.T) {
+	for _, c := range []struct {
+		drift clock.Drift
+		ttl   time.Duration
+		want  time.Duration
+	}{
+		{clock.DefaultDrift, 10 * time.Second, 102 * time.Millisecond},
+		{clock.DefaultDrift, 10 * time.Millisecond, 2100 * time.Microsecond},
+		{clock.DefaultDrift, 0, 2 * time.Millisecond},
+		{clock.DefaultDrift, 1, 2*time.Millisecond + 1},
+		{clock.DefaultDrift, 101, 2*time.Millisecond + 2},
+		{clock.Drift{}, time.Hour, 0},
+		{clock.Drift{Factor: 0.5}, 3, 2},
+		{clock.Drift{Factor: 1e-18}, time.Nanosecond, 1},
+		{clock.Drift{Constant: time.Second}, time.Minute, time.Second},
+		{clock.Drift{Factor: 0.5, Constant: math.MaxInt64}, time.Minute, math.MaxInt64},
+		{clock.Drift{Constant: math.MaxInt64}, 0, math.MaxInt64},
+	} {
+		if got := c.drift.Of(c.ttl); got != c.want {
+			t.Errorf("%+v of %d ns: %d ns, want %d", c.drift, c.ttl, got, c.want)
+		}
+	}
+}
+
+// A product in binary floating point may be wrong in its last place, which over a day is a fiftieth of a nanosecond.
+func TestDriftOfRoundsUpLikeExactArithmetic(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	slack := big.NewFloat(0.02)
+	for range 50_000 {
+		d := clock.Drift{Factor: r.Float64(), Constant: time.Duration(r.Int64N(int64(time.Hour)))}
+		ttl := time.Duration(r.Int64N(int64(24 * time.Hour)))
+		exact := new(big.Float).SetPrec(200).SetFloat64(d.Factor)
+		exact.Mul(exact, big.NewFloat(0).SetInt64(int64(ttl)))
+		exact.Add(exact, big.NewFloat(0).SetInt64(int64(d.Constant)))
+		over := new(big.Float).SetInt64(int64(d.Of(ttl)))
+		over.Sub(over, exact)
+		if over.Cmp(new(big.Float).Neg(slack)) < 0 || over.Cmp(new(big.Float).Add(big.NewFloat(1), slack)) >= 0 {
+			t.Fatalf("seed %d: %+v of %d ns is %d, off by %v", seed, d, ttl, d.Of(ttl), over)
+		}
+	}
+}
+
+func TestDriftCheckRefusesWhatIsNoDrift(t *testing.T) {
+	for _, c := range []struct {
+		drift clock.Drift
+		want  string // in the text, "" for none
+	}{
+		{clock.DefaultDrift, ""},
+		{clock.Drift{}, ""},
+		{clock.Drift{Factor: math.Nextafter(1, 0)}, ""},
+		{clock.Drift{Factor: 1}, "drift factor 1 "},
+		{clock.Drift{Factor: -0.001}, "-0.001"},
+		{clock.Drift{Factor: 17.5}, "17.5"},
+		{clock.Drift{Factor: math.NaN()}, "NaN"},
+		{clock.Drift{Factor: math.Inf(1)}, "+Inf"},
+		{clock.Drift{Factor: math.Inf(-1)}, "-Inf"},
+		{clock.Drift{Constant: -3 * time.Millisecond}, "-3ms"},
+	} {
+		err := c.drift.Check()
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%+v: %v", c.drift, err)
+		case c.want != "" && err == nil:
+			t.Errorf("%+v was accepted", c.drift)
+		case c.want != "" && (!strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "clock: ")):
+			t.Errorf("%+v: %q does not say %q", c.drift, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+)
+
+var sentinels = map[string]error{
+	"ErrHeld": ErrHeld, "ErrNoQuorum": ErrNoQuorum, "ErrTooSlow": ErrTooSlow, "ErrLost": ErrLost, "ErrMaxHold": ErrMaxHold,
+	"ErrReleased": ErrReleased, "ErrExported": ErrExported, "ErrReentry": ErrReentry, "ErrClosed": ErrClosed,
+	"ErrInvalidOption": ErrInvalidOption, "ErrTooFar": ErrTooFar, "ErrQuarantine": ErrQuarantine, "ErrGuardTime": ErrGuardTime,
+}
+
+// H38: no sentinel is another, save that a maximum hold is a way of losing a lock.
+func TestSentinelsAreTheirOwn(t *testing.T) {
+	texts := map[string]string{}
+	for name, err := range sentinels {
+		if !strings.HasPrefix(err.Error(), "redlock: ") || strings.HasSuffix(err.Error(), ".") {
+			t.Errorf("%s: %q", name, err)
+		}
+		if other, ok := texts[err.Error()]; ok {
+			t.Errorf("%s and %s have one text", name, other)
+		}
+		texts[err.Error()] = name
+		for other, target := range sentinels {
+			want := name == other || name == "ErrMaxHold" && other == "ErrLost"
+			if got := errors.Is(err, target); got != want {
+				t.Errorf("errors.Is(%s, %s) is %v", name, other, got)
+			}
+		}
+	}
+}
+
+func sampleMasterErrors() []error {
+	return []error{
+		&pool.Error{Addr: "10.0.0.1:6379", Op: "acquire", Err: pool.ErrTimeout, Unknown: true},
+		&pool.Error{Addr: "10.0.0.2:6379", Op: "acquire", Err: fmt.Errorf("%w: read failed", io.ErrUnexpectedEOF)},
+		&pool.Error{Addr: "10.0.0.3:6379", Op: "acquire", Err: fmt.Errorf("%w for another 7s", ErrQuarantine)},
+	}
+}
+
+// H05, H32, H34, H56: one error answers each question: what was decided, why the wait ended, what each master said.
+func TestLockErrorIsAllItWraps(t *testing.T) {
+	errs := sampleMasterErrors()
+	for name, decision := range sentinels {
+		for _, cause := range []error{nil, context.Canceled, context.DeadlineExceeded, fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)} {
+			var err error = &LockError{Op: "lock", Name: "n", Decision: decision, Cause: cause, Masters: listErrors(errs)}
+			err = fmt.Errorf("a caller's words: %w", err)
+			wanted := append([]error{decision, io.ErrUnexpectedEOF, pool.ErrTimeout, ErrQuarantine}, errs...)
+			if cause != nil {
+				wanted = append(wanted, cause)
+			}
+			for _, target := range wanted {
+				if !errors.Is(err, target) {
+					t.Errorf("%s, %v: it is not %v", name, cause, target)
+				}
+			}
+			if got := errors.Is(err, context.Canceled); got != errors.Is(cause, context.Canceled) {
+				t.Errorf("%s, %v: cancelled is %v", name, cause, got)
+			}
+			if got := errors.Is(err, context.DeadlineExceeded); got != errors.Is(cause, context.DeadlineExceeded) {
+				t.Errorf("%s, %v: deadline exceeded is %v", name, cause, got)
+			}
+		}
+	}
+}
+
+func TestLockErrorGivesItsPartsToAs(t *testing.T) {
+	errs := sampleMasterErrors()
+	var err error = &LockError{Op: "lock", Name: "n", Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: listErrors(errs)}
+	var whole *LockError
+	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.Granted != 2 {
+		t.Errorf("no LockError in %v", err)
+	}
+	var one *MasterError
+	if !errors.As(err, &one) || one.Addr != "10.0.0.1:6379" || !one.Unknown {
+		t.Errorf("the first MasterError is %+v", one)
+	}
+	if n := len(whole.Masters.Errors); n != 3 {
+		t.Errorf("%d masters are listed", n)
+	}
+	if got := (&LockError{}).Unwrap(); got != nil {
+		t.Errorf("an empty one wraps %v", got)
+	}
+	if listErrors(nil) != nil {
+		t.Error("no failure makes a list")
+	}
+}
+
+func TestLockErrorText(t *testing.T) {
+	for _, c := range []struct {
+		err  *LockError
+		want string
+	}{
+		{&LockError{Op: "unlock", Name: "a", Decision: ErrReleased}, `redlock: unlock "a": the lock is released`},
+		{&LockError{Op: "lock", Name: "a", Cause: context.Canceled}, `redlock: lock "a": context canceled`},
+		{&LockError{Op: "lock", Name: "a", Cause: ErrClosed, Decision: ErrHeld}, `redlock: lock "a": the locker is closed (held by another)`},
+		{&LockError{Op: "lock", Name: "a", Cause: ErrClosed}, `redlock: lock "a": the locker is closed`},
+		{
+			&LockError{Op: "lock", Name: "a", Decision: ErrHeld, Granted: 1, Quorum: 3, N: 5, Left: 7*time.Second + 400*time.Microsecond},
+			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; a quorum may be free in 7s`,
+		},
+		{
+			&LockError{Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3, Masters: listErrors(sampleMasterErrors())},
+			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
+				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +
+				`10.0.0.3:6379: acquire: the master is in quarantine for another 7s`,
+		},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// A name can have 64 KiB of any bytes; a line of a log cannot.
+func TestLockErrorTextIsOneBoundedLine(t *testing.T) {
+	err := &LockError{Op: "lock", Name: strings.Repeat("a\n\x00", 20_000), Decision: ErrHeld}
+	if text := err.Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x00") {
+		t.Errorf("%d bytes: %.200q", len(text), text)
+	}
+}
+
+// H32: why a context ended is in the error together with how.
+func TestContextErrorHasTheCause(t *testing.T) {
+	if err := contextError(context.Background()); err != nil {
+		t.Errorf("a live context: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := contextError(cancelled); err != context.Canceled {
+		t.Errorf("cancelled: %v", err)
+	}
+	caused, cancelCause := context.WithCancelCause(context.Background())
+	cancelCause(ErrMaxHold)
+	err := contextError(caused)
+	for _, target := range []error{context.Canceled, ErrMaxHold, ErrLost} {
+		if !errors.Is(err, target) {
+			t.Errorf("%v is not %v", err, target)
+		}
+	}
+	late, cancelLate := context.WithDeadlineCause(context.Background(), time.Unix(0, 0), io.ErrNoProgress)
+	defer cancelLate()
+	if err := contextError(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("late: %v", err)
+	}
+}

@@ -1,0 +1,183 @@
+package redlock
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+func randomBytes(r *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return string(b)
+}
+
+func randomHandle(r *rand.Rand) handle {
+	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, 1+r.IntN(20)))
+	name := randomBytes(r, 1+r.IntN(60))
+	if r.IntN(1000) == 0 {
+		prefix, name = strings.Repeat("p", 1<<10), randomBytes(r, scripts.MaxName)
+	}
+	return handle{prefix: prefix, name: name, id: randomBytes(r, 1+r.IntN(50)), token: r.Int64N(scripts.MaxBallot+1) >> r.IntN(53)}
+}
+
+var sampleHandles = []handle{
+	{prefix: "redlock", name: "orders:42", id: "0b5ac9a4-7d2c-4a53-9f0e-5a8d6a6f1e11:7", token: epoch},
+	{prefix: "p", name: "n", id: "i", token: 0},
+	{prefix: "p", name: "nn", id: "i", token: 1},
+	{prefix: "p", name: "nnn", id: "i", token: scripts.MaxBallot},
+	{prefix: "grün", name: "{}:lock\x00\xff\n", id: ":", token: 300},
+}
+
+func TestHandleRoundTrip(t *testing.T) {
+	property(t, func(t *testing.T, r *rand.Rand) {
+		want := randomHandle(r)
+		text := want.String()
+		if got, err := parseHandle(text); err != nil || got != want {
+			t.Errorf("%+v became %q and then %+v, %v", want, text, got, err)
+		}
+		for _, c := range []byte(text) {
+			if c <= ' ' || c >= 0x7f || strings.IndexByte("/+=?&%#\"'", c) >= 0 {
+				t.Errorf("%q has %q, which does not survive a URL or a shell", text, c)
+			}
+		}
+	})
+}
+
+func refuses(t *testing.T, what, text string) {
+	t.Helper()
+	if h, err := parseHandle(text); !errors.Is(err, ErrInvalidOption) || h != (handle{}) {
+		t.Errorf("%s: %q gives %+v, %v", what, text, h, err)
+	}
+}
+
+func TestHandleWithAnyOtherByteIsRefused(t *testing.T) {
+	for _, h := range sampleHandles {
+		text := h.String()
+		for i := range text {
+			for c := range 256 {
+				if byte(c) != text[i] {
+					refuses(t, "one byte altered", text[:i]+string([]byte{byte(c)})+text[i+1:])
+				}
+			}
+		}
+	}
+}
+
+func TestHandleThatIsCutOffOrLongerIsRefused(t *testing.T) {
+	for _, h := range sampleHandles {
+		text := h.String()
+		for i := range text {
+			refuses(t, "cut off", text[:i])
+			refuses(t, "beginning cut off", text[i+1:])
+			refuses(t, "one byte left out", text[:i]+text[i+1:])
+		}
+		for i := range len(text) + 1 {
+			for _, more := range []string{"\n", "\r", "\r\n", " ", "A", "=", "\x00"} {
+				refuses(t, "more put in", text[:i]+more+text[i:])
+			}
+		}
+		refuses(t, "twice", text+text)
+	}
+}
+
+// A handle that somebody made up, checksum and all, is held to the same bounds as an option.
+func TestMadeUpHandleIsRefused(t *testing.T) {
+	seal := func(b []byte) string {
+		b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+		return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
+	}
+	body := func(fields ...string) (b []byte) {
+		for _, s := range fields {
+			b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+		}
+		return b
+	}
+	if got, err := parseHandle(seal(append(body("p", "n", "i"), 5))); err != nil || got.token != 5 {
+		t.Fatalf("a well-made one: %+v, %v", got, err)
+	}
+	for what, b := range map[string][]byte{
+		"nothing":               nil,
+		"no name":               append(body("p"), 5),
+		"no token":              body("p", "n", "i"),
+		"unfinished token":      append(body("p", "n", "i"), 0x85),
+		"token longer than fit": append(body("p", "n", "i"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
+		"token in long form":    append(body("p", "n", "i"), 0x85, 0),
+		"token of 2^53":         binary.AppendUvarint(body("p", "n", "i"), scripts.MaxBallot+1),
+		"token of 2^64-1":       binary.AppendUvarint(body("p", "n", "i"), 1<<64-1),
+		"more behind the token": append(body("p", "n", "i"), 5, 5),
+		"length beyond the end": append(body("p", "n"), 200, 'i', 5),
+		"length of 2^64-1":      append(binary.AppendUvarint(body("p", "n"), 1<<64-1), 'i', 5),
+		"length of 2^63":        append(binary.AppendUvarint(body("p", "n"), 1<<63), 'i', 5),
+		"length in long form":   append(append(body("p", "n"), 0x81, 0), 'i', 5),
+		"empty prefix":          append(body("", "n", "i"), 5),
+		"brace in the prefix":   append(body("p{", "n", "i"), 5),
+		"long prefix":           append(body(strings.Repeat("p", 1<<10+1), "n", "i"), 5),
+		"empty name":            append(body("p", "", "i"), 5),
+		"long name":             append(body("p", strings.Repeat("n", scripts.MaxName+1), "i"), 5),
+		"empty id":              append(body("p", "n", ""), 5),
+		"long id":               append(body("p", "n", strings.Repeat("i", 513)), 5),
+	} {
+		t.Run(what, func(t *testing.T) { refuses(t, what, seal(b)) })
+	}
+}
+
+func TestHandleOfAnotherVersionIsRefused(t *testing.T) {
+	body := strings.TrimPrefix(sampleHandles[0].String(), handlePrefix)
+	for _, prefix := range []string{"", "redlock2.", "redlock1", "Redlock1.", " redlock1."} {
+		refuses(t, "prefix "+prefix, prefix+body)
+	}
+	_, err := parseHandle("redlock2." + body)
+	if err == nil || !strings.Contains(err.Error(), handlePrefix) {
+		t.Errorf("%v does not say how a handle begins", err)
+	}
+}
+
+// The text of an error is bounded whatever was given, and does not repeat a whole handle: who has it can take the lock.
+func TestRefusalOfAHandleDoesNotRepeatIt(t *testing.T) {
+	text := sampleHandles[0].String()
+	_, err := parseHandle(text + "!")
+	if err == nil || strings.Contains(err.Error(), text) || len(err.Error()) > 300 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever is accepted is exactly what String writes for it, so no two texts are one handle.
+func FuzzHandle(f *testing.F) {
+	for _, h := range sampleHandles {
+		text := h.String()
+		f.Add(text)
+		f.Add(text[:len(text)-1])
+		f.Add(text + "\n")
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		f.Add(randomHandle(r).String())
+	}
+	f.Add("")
+	f.Add(handlePrefix)
+	f.Add(handlePrefix + "AAAAAA")
+	f.Fuzz(func(t *testing.T, text string) {
+		h, err := parseHandle(text)
+		if err != nil {
+			if !errors.Is(err, ErrInvalidOption) || h != (handle{}) {
+				t.Fatalf("%q: %+v, %v", text, h, err)
+			}
+			return
+		}
+		if h.String() != text {
+			t.Fatalf("%q is accepted, and written as %q", text, h.String())
+		}
+		if h.prefix == "" || h.name == "" || h.id == "" || h.token < 0 || h.token > scripts.MaxBallot {
+			t.Fatalf("%q gives %+v", text, h)
+		}
+	})
+}

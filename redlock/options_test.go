@@ -1,0 +1,347 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+)
+
+var errNoRoute = errors.New("no master is reached in this test")
+
+// farPool is a pool of n masters that are never reached.
+func farPool(t *testing.T, n int) *pool.Pool {
+	t.Helper()
+	urls := make([]string, n)
+	for i := range urls {
+		urls[i] = fmt.Sprintf("redis://192.0.2.1:%d", 1000+i)
+	}
+	p, err := pool.Dial(urls, pool.WithRedial(time.Hour, time.Hour), pool.WithDialer(
+		func(context.Context, string, string) (net.Conn, error) { return nil, errNoRoute }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func farLocker(t *testing.T, opts ...Option) *Locker {
+	t.Helper()
+	l, err := New(farPool(t, 3), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// isInvalid checks that err refuses an option and has each of the texts.
+func isInvalid(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, ErrInvalidOption) {
+		t.Fatalf("%v, want ErrInvalidOption", err)
+	}
+	if !strings.HasPrefix(err.Error(), "redlock: ") {
+		t.Errorf("%q does not begin with the package", err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q does not say %q", err, text)
+		}
+	}
+}
+
+// lockOptionCases are options of a call that are out of range, with what the error says.
+var lockOptionCases = []struct {
+	name string
+	opts []LockOption
+	want []string
+}{
+	{"TTL of nothing", []LockOption{WithTTL(0)}, []string{"TTL 0s", "10ms", "30s"}},
+	{"TTL below nothing", []LockOption{WithTTL(-time.Second)}, []string{"TTL -1s", "10ms"}},
+	{"TTL under the minimum", []LockOption{WithTTL(MinTTL - 1)}, []string{"TTL 9.999999ms", "10ms"}},
+	{"H13: TTL of 500 us, which is 0 ms", []LockOption{WithTTL(500 * time.Microsecond)}, []string{"TTL 500µs", "10ms"}},
+	{"TTL above the guard time", []LockOption{WithTTL(DefaultGuardTime + 1)}, []string{"TTL 30.000000001s", "guard time 30s"}},
+	{"TTL of 292 years", []LockOption{WithTTL(math.MaxInt64)}, []string{"TTL 2562047h47m16.854775807s", "guard time 30s"}},
+	{"minimum validity below nothing", []LockOption{WithMinValidity(-time.Millisecond)}, []string{"-1ms"}},
+	{"minimum validity of the TTL", []LockOption{WithMinValidity(10 * time.Second)}, []string{"10s", "9.898s", "102ms"}},
+	{"minimum validity one more than is left", []LockOption{WithMinValidity(9898*time.Millisecond + 1)}, []string{"9.898000001s", "at most 9.898s"}},
+	{"maximum hold below nothing", []LockOption{WithMaxHold(-time.Minute)}, []string{"-1m0s"}},
+	{"tries below nothing", []LockOption{WithTries(-1)}, []string{"-1 tries"}},
+	{"delays below nothing", []LockOption{WithDelays(Delays{Fixed: -time.Second})}, []string{"-1s"}},
+	{"delays of nothing", []LockOption{WithDelays(Delays{})}, []string{"flood"}},
+	{"growth that is no number", []LockOption{WithDelays(Delays{Fixed: ms, Growth: math.NaN()})}, []string{"NaN"}},
+	{"growth without end", []LockOption{WithDelays(Delays{Fixed: ms, Growth: math.Inf(1)})}, []string{"+Inf"}},
+	{"growth that shrinks", []LockOption{WithDelays(Delays{Fixed: ms, Growth: 0.5})}, []string{"0.5"}},
+	{"delays of more than an hour", []LockOption{WithDelays(Delays{Fixed: 2 * time.Hour})}, []string{"2h0m0s"}},
+	{"nil", []LockOption{nil}, []string{"nil option"}},
+	{"nil behind a good one", []LockOption{WithTTL(time.Second), nil}, []string{"nil option"}},
+}
+
+// lockerOptionCases are those of a Locker alone.
+var lockerOptionCases = []struct {
+	name string
+	opts []Option
+	want []string
+}{
+	{"no prefix", []Option{WithPrefix("")}, []string{"prefix is empty"}},
+	{"brace in the prefix", []Option{WithPrefix("a{b")}, []string{`"a{b"`, "brace"}},
+	{"closing brace in the prefix", []Option{WithPrefix("}")}, []string{`"}"`, "brace"}},
+	{"long prefix", []Option{WithPrefix(strings.Repeat("p", 1025))}, []string{"1025 bytes", "1024"}},
+	{"drift of everything", []Option{WithDrift(clock.Drift{Factor: 1})}, []string{"factor 1 "}},
+	{"drift that is no number", []Option{WithDrift(clock.Drift{Factor: math.NaN()})}, []string{"NaN"}},
+	{"drift without end", []Option{WithDrift(clock.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
+	{"drift the other way", []Option{WithDrift(clock.Drift{Factor: -0.5})}, []string{"-0.5"}},
+	{"drift constant below nothing", []Option{WithDrift(clock.Drift{Constant: -ms})}, []string{"-1ms"}},
+	{"drift eats the TTL", []Option{WithDrift(clock.Drift{Constant: 10 * time.Second})}, []string{"drift of 10s", "TTL of 10s"}},
+	{"drift eats more than there is", []Option{WithDrift(clock.Drift{Factor: 0.5, Constant: math.MaxInt64})}, []string{"drift of 2562047h", "TTL of 10s"}},
+	{"drift leaves less than half", []Option{WithDrift(clock.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
+	{"guard time of nothing", []Option{WithGuardTime(0)}, []string{"guard time 0s", "10ms", "24h0m0s", "WithoutGuard"}},
+	{"guard time below nothing", []Option{WithGuardTime(-5 * time.Second)}, []string{"guard time -5s", "10ms"}},
+	{"guard time under the least TTL", []Option{WithGuardTime(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
+	{"guard time of more than a day", []Option{WithGuardTime(MaxTTL + 1), WithBarTTL(48 * time.Hour)}, []string{"24h0m0.000000001s"}},
+	{"guard time below the TTL", []Option{WithGuardTime(9 * time.Second)}, []string{"TTL 10s", "guard time 9s"}},
+	{"bars forgotten before the guard time", []Option{WithGuardTime(2 * time.Hour)}, []string{"bar TTL 1h0m0s", "2h0m0s"}},
+	{"bars forgotten too soon", []Option{WithBarTTL(30*time.Second - 1)}, []string{"bar TTL 29.999999999s", "30s"}},
+	{"bars forgotten too soon, a short guard time", []Option{WithGuardTime(time.Second), WithTTL(time.Second), WithBarTTL(2 * time.Second)}, []string{"bar TTL 2s", "30s"}},
+	{"bars forgotten too soon, no guard", []Option{WithoutGuard(), WithBarTTL(time.Second)}, []string{"bar TTL 1s", "30s"}},
+	{"bars kept for ever", []Option{WithBarTTL(30*24*time.Hour + 1)}, []string{"720h0m0.000000001s", "30 days"}},
+	{"long id", []Option{WithID(strings.Repeat("i", 257))}, []string{"257 bytes", "256"}},
+	{"no guard, TTL of more than a day", []Option{WithoutGuard(), WithTTL(MaxTTL + 1)}, []string{"TTL 24h0m0.000000001s", "24h0m0s"}},
+	{"nil", []Option{nil}, []string{"nil option"}},
+}
+
+func TestNewRefusesOptionsOutOfRange(t *testing.T) {
+	p := farPool(t, 3)
+	try := func(name string, opts []Option, want []string) {
+		t.Run(name, func(t *testing.T) {
+			l, err := New(p, opts...)
+			if l != nil {
+				t.Errorf("a Locker comes with the error; closing it: %v", l.Close(t.Context()))
+			}
+			isInvalid(t, err, want...)
+		})
+	}
+	for _, c := range lockerOptionCases {
+		try(c.name, c.opts, c.want)
+	}
+	for _, c := range lockOptionCases {
+		opts := make([]Option, len(c.opts))
+		for i, o := range c.opts {
+			if o != nil { // a nil LockOption is a nil Option
+				opts[i] = o
+			}
+		}
+		try(c.name, opts, c.want)
+	}
+}
+
+// Each message is its own: no two rows that are wrong in different ways read the same.
+func TestRefusalsAreToldApart(t *testing.T) {
+	p, seen := farPool(t, 3), map[string]string{}
+	for _, c := range lockerOptionCases {
+		_, err := New(p, c.opts...)
+		if other, ok := seen[fmt.Sprint(err)]; ok {
+			t.Errorf("%q and %q both say: %v", c.name, other, err)
+		}
+		seen[fmt.Sprint(err)] = c.name
+	}
+}
+
+// A hold gets its number before its first message is put together, so a sequence that stands still says that nothing
+// was sent.
+func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
+	l := farLocker(t)
+	handle := handle{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
+	for _, c := range lockOptionCases {
+		t.Run(c.name, func(t *testing.T) {
+			for op, call := range map[string]func() error{
+				"TryLock": func() error { _, err := l.TryLock(t.Context(), "n", c.opts...); return err },
+				"Lock":    func() error { _, err := l.Lock(t.Context(), "n", c.opts...); return err },
+				"Import":  func() error { _, err := l.Import(t.Context(), handle, c.opts...); return err },
+				"Do": func() error {
+					return l.Do(t.Context(), "n", func(context.Context) error { t.Error("the body ran"); return nil }, c.opts...)
+				},
+			} {
+				err := call()
+				isInvalid(t, err, c.want...)
+				if n := l.sequence.Load(); n != 0 {
+					t.Fatalf("%s made hold %d", op, n)
+				}
+			}
+		})
+	}
+}
+
+func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
+	l := farLocker(t, WithPrefix("mine"))
+	try := func(name string) error { _, err := l.TryLock(t.Context(), name); return err }
+	isInvalid(t, try(""), "empty")
+	long := strings.Repeat("n", scripts.MaxName+1)
+	isInvalid(t, try(long), "65537 bytes", "65536")
+	if text := try(long).Error(); len(text) > 300 {
+		t.Errorf("the error repeats the name, %d bytes", len(text))
+	}
+	_, err := l.Import(t.Context(), handle{prefix: "theirs", name: "n", id: "i", token: 1}.String())
+	isInvalid(t, err, `"theirs"`, `"mine"`)
+	_, err = l.Import(t.Context(), "no handle")
+	isInvalid(t, err, "no handle")
+	if n := l.sequence.Load(); n != 0 {
+		t.Fatalf("%d holds were made", n)
+	}
+	// Every byte is allowed in a name, and so is the longest: these fail for want of masters alone.
+	for _, name := range []string{long[1:], "\x00", "{}", "\xff\xfe", " "} {
+		if err := try(name); !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrInvalidOption) || !errors.Is(err, errNoRoute) {
+			t.Errorf("a name of %d bytes: %v", len(name), err)
+		}
+	}
+}
+
+func TestNewRefusesNoPoolAndTooManyMasters(t *testing.T) {
+	_, err := New(nil)
+	isInvalid(t, err, "nil")
+	_, err = New(farPool(t, maxMasters+1))
+	isInvalid(t, err, "65 masters", "64")
+	l, err := New(farPool(t, maxMasters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBoundsThemselvesAreAllowed(t *testing.T) {
+	for name, opts := range map[string][]Option{
+		"defaults":            nil,
+		"least TTL":           {WithTTL(MinTTL)},
+		"TTL of the guard":    {WithTTL(DefaultGuardTime)},
+		"least guard":         {WithGuardTime(MinTTL), WithTTL(MinTTL)},
+		"longest of all":      {WithGuardTime(MaxTTL), WithTTL(MaxTTL), WithBarTTL(MaxTTL)},
+		"no guard, a day":     {WithoutGuard(), WithTTL(MaxTTL)},
+		"shortest bars":       {WithBarTTL(30 * time.Second)},
+		"longest bars":        {WithBarTTL(30 * 24 * time.Hour)},
+		"all that is left":    {WithMinValidity(9898 * time.Millisecond)},
+		"least validity":      {WithMinValidity(1)},
+		"no drift":            {WithDrift(clock.Drift{})},
+		"longest prefix":      {WithPrefix(strings.Repeat("p", 1024))},
+		"longest id":          {WithID(strings.Repeat("i", 256))},
+		"TTL not in whole ms": {WithTTL(MinTTL + 1)},
+		"no trace, no clock":  {WithTrace(nil), WithClock(nil), WithoutReentry(), WithExtension(false), WithMaxHold(0), WithTries(0)},
+		"no policy":           {WithBackoff(nil)},
+	} {
+		c := defaultConfig()
+		for _, o := range opts {
+			o.applyLocker(&c)
+		}
+		if err := c.check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Options of a call hold for that call alone, over those of the Locker, in the order in which they are given.
+func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
+	c := defaultConfig()
+	for _, o := range []Option{WithTTL(20 * time.Second), WithMaxHold(time.Minute), WithTries(3)} {
+		o.applyLocker(&c)
+	}
+	got, err := c.lock.with([]LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)}, &c)
+	if err != nil || got.ttl != 6*time.Second || got.maxHold != time.Minute || got.extend || got.delays.Tries != 3 {
+		t.Errorf("the call goes by %+v, %v", got, err)
+	}
+	if c.lock.ttl != 20*time.Second || !c.lock.extend {
+		t.Errorf("the call changed the Locker to %+v", c.lock)
+	}
+	// Half of the TTL that the call has, not of the Locker's, is the default of the minimum validity.
+	if least := got.least(); least != 3*time.Second {
+		t.Errorf("at least %v of 6s must be left", least)
+	}
+}
+
+// Whatever options are accepted, a hold that is won at once is good: its validity is positive, it suffices, and it is
+// within what the masters keep (H10, H11, H13).
+func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
+	accepted := 0
+	property(t, func(t *testing.T, r *rand.Rand) {
+		span := func() time.Duration {
+			return time.Duration(math.Exp(r.Float64()*math.Log(math.MaxInt64))) - time.Duration(r.IntN(2))
+		}
+		c := defaultConfig()
+		c.lock.ttl, c.guard, c.barTTL = span(), span(), span()
+		c.drift = clock.Drift{Factor: r.Float64() * 1.1, Constant: span()}
+		if r.IntN(2) == 0 {
+			c.drift = clock.DefaultDrift
+		}
+		if r.IntN(2) == 0 {
+			c.lock.minValidity = span()
+		}
+		if r.IntN(2) == 0 {
+			c.guard, c.barTTL = 0, DefaultBarTTL
+		}
+		if err := c.check(); err != nil {
+			if !errors.Is(err, ErrInvalidOption) {
+				t.Error(err)
+			}
+			return
+		}
+		accepted++
+		l := lease{start: atMicros(1), ttl: c.lock.ttl, drift: c.drift}
+		left := l.left(l.start)
+		if left <= 0 || left < c.lock.least() || left > c.lock.ttl || c.lock.least() <= 0 {
+			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.ttl, c.lock.least())
+		}
+		if c.guard > 0 && c.lock.ttl > c.guard || c.barTTL < c.guard {
+			t.Errorf("TTL %v, guard time %v, bars kept for %v", c.lock.ttl, c.guard, c.barTTL)
+		}
+	})
+	if *propertySeed == 0 && accepted < cases/100 {
+		t.Errorf("%d of %d configurations were accepted: too few to show anything", accepted, cases)
+	}
+}
+
+func TestWarningsOfAllowedConfigurations(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		opts []Option
+		want []string
+	}{
+		{1, nil, []string{"one master"}},
+		{1, []Option{WithoutGuard()}, []string{"one master"}},
+		{3, nil, nil},
+		{4, nil, []string{"4 masters"}},
+		{5, []Option{WithoutGuard()}, []string{"guard is off"}},
+		{2, []Option{WithoutGuard()}, []string{"2 masters", "guard is off"}},
+	} {
+		var traced []string
+		l, err := New(farPool(t, c.n), append(c.opts, WithTrace(&Trace{Warning: func(w string) { traced = append(traced, w) }}))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := l.Warnings()
+		if len(got) != len(c.want) || len(traced) != len(c.want) {
+			t.Errorf("%d masters: %q, traced %q", c.n, got, traced)
+		}
+		for i := range min(len(got), len(c.want)) {
+			if !strings.Contains(got[i], c.want[i]) || traced[i] != got[i] {
+				t.Errorf("%d masters: %q, want %q", c.n, got[i], c.want[i])
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
