@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 )
@@ -184,7 +182,4 @@ func (r *round) error(name string, decision, cause error) *LockError {
 }
 
 // passing reports whether what failed may succeed later: everything but an error reply that will be the same again.
-func passing(err error) bool {
-	var reply redis.Error
-	return !errors.As(err, &reply) || pool.Transient(reply)
-}
+func passing(err error) bool { return !pool.Answered(err) || pool.Transient(err) }
