@@ -131,8 +131,9 @@ func deliver(to io.Writer, chunks <-chan chunk) {
 		err    error
 	)
 	for {
-		c, ok := held, true
+		c := held
 		if !isHeld {
+			var ok bool
 			if c, ok = <-chunks; !ok {
 				return
 			}

@@ -120,15 +120,18 @@ func (l *Locker) refusal(i int, m *masterState, ttl time.Duration, mode scripts.
 	return v, true
 }
 
-var errNotYet = errors.New("it was not heard of so far")
+var (
+	errNotYet = errors.New("it was not heard of so far")
+	errLookup = errors.New("its admission is being looked up")
+)
 
 // quarantine says for how long a master does not vote.
 func (l *Locker) quarantine(i int, m *masterState) error {
 	if m.phase != phasePending {
-		return fmt.Errorf("%w: its admission is being looked up", ErrQuarantine)
+		return errLookup
 	}
 	_, own := l.ballots.time(l.now(), i)
-	left := max(0, time.Duration(m.pending-own)*time.Microsecond).Round(time.Millisecond)
+	left := max(0, fromMicros(m.pending-own)).Round(time.Millisecond)
 	return fmt.Errorf("%w for another %v, since it is new or may have forgotten locks; if nobody can hold a lock here, Locker.AdmitNow ends it", ErrQuarantine, left)
 }
 
@@ -215,10 +218,6 @@ func (a *attempt) learn(r *round, start, now clock.Instant) bool {
 			a.l.ballots.learn(i, v.Time, arrived)
 			if v.Kind == scripts.Ahead {
 				a.unsend(i)
-			}
-		case scripts.Abstained:
-			if v.in && v.err == nil {
-				a.l.guard.saw(i, a.snap.masters[i].stamp.Session, v.Marker)
 			}
 		}
 	}

@@ -84,41 +84,43 @@ func nextMove(facts []fact, i int, median int64, waited, guard time.Duration, ep
 		return move{}, phaseAdmitted
 	}
 	tolerance := max(guard, f.marker.Guard) / 2
-	if off := time.Duration(f.now-median) * time.Microsecond; off > tolerance || off < -tolerance {
+	if off := fromMicros(f.now - median); off > tolerance || off < -tolerance {
 		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
 	}
+	start := startMove(facts, i, waited, guard, epoch)
 	if f.own() {
 		if left := f.marker.Pending - f.now; left > 0 {
+			if start.step == stepStart && start.quarantine < fromMicros(left) {
+				// It was begun when too few others could be asked. From now on, what they say is enough.
+				return start, phasePending
+			}
 			// A marker can hold any number: one that no Duration holds must not wrap around to "over".
-			wait := time.Duration(min(left, math.MaxInt64/int64(time.Microsecond))) * time.Microsecond
-			return move{step: stepWait, look: true, wait: wait}, phasePending
+			return move{step: stepWait, look: true, wait: fromMicros(left)}, phasePending
 		}
 		return move{step: stepEnd}, phasePending
 	}
-	return startMove(facts, i, waited, guard, epoch), phaseConnecting
+	return start, phaseConnecting
 }
 
 // startMove decides how long the quarantine of master i is, and what its marker says. The guard time and the epoch are
 // the largest in the markers of N-Q+1 other masters and its own: any quorum that a hold was ever won with has one of
-// them, so no longer TTL is alive anywhere. Where nobody has a marker, or too few can be asked, a bound that no one
-// sets takes its place.
+// them, so no longer TTL is alive anywhere. A quarantine that was begun lately testifies to no past: where nobody has
+// any other marker, or too few can be asked, a bound that no one sets takes its place. Those that are missing are waited
+// for a moment, since masters that restarted together come back together.
 func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) move {
 	n := len(facts)
 	m := move{step: stepStart, epoch: epoch}
-	needed, read, unsettled, marked := n-quorumOf(n)+1, 0, 0, false
+	needed, read, marked := n-quorumOf(n)+1, 0, false
 	for j := range facts {
 		f := &facts[j]
 		if j != i {
-			if !f.settled || f.up && !f.read {
-				unsettled++
-			}
 			if !f.read || f.bad {
 				continue
 			}
 			read++
 		}
 		if f.text != "" && !f.bad {
-			marked = true
+			marked = marked || f.marker.Admitted() || !f.own()
 			m.guard, m.epoch = max(m.guard, f.marker.Guard), max(m.epoch, f.marker.Epoch)
 		}
 	}
@@ -128,7 +130,7 @@ func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) mo
 		return m
 	}
 	if read < needed {
-		if unsettled > 0 && waited < gatherGrace {
+		if waited < gatherGrace {
 			return move{step: stepWait, wait: gatherGrace - waited}
 		}
 		m.guard = max(m.guard, guard)
@@ -136,10 +138,18 @@ func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) mo
 		return m
 	}
 	if !marked {
-		m.guard = guard
-		m.quarantine = max(guard, minQuarantine)
+		m.quarantine = max(m.guard, guard, minQuarantine)
+		if m.guard == 0 {
+			m.guard = guard
+		}
 		return m
 	}
 	m.quarantine = m.guard
 	return m
+}
+
+// fromMicros converts a difference of two masters' times, the largest there is standing for what no Duration holds.
+func fromMicros(us int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	return time.Duration(max(-most, min(us, most))) * time.Microsecond
 }

@@ -62,7 +62,7 @@ func TestNextMoveAsTable(t *testing.T) {
 		{"over, its clock behind", shifted(pendingAt(1), -guard/2-time.Microsecond), move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked},
 		{"empty", emptyFact("a/a"), move{step: stepStart, quarantine: guard, guard: guard}, phaseConnecting},
 		{"empty, its clock is wrong", shifted(emptyFact("a/a"), -guard), move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked},
-		{"a deadline beyond every clock", pendingAt(math.MaxInt64), move{step: stepWait, look: true, wait: math.MaxInt64 / time.Microsecond * time.Microsecond}, phasePending},
+		{"a deadline beyond every clock: begun anew", pendingAt(math.MaxInt64), move{step: stepStart, quarantine: guard, guard: guard}, phasePending},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			facts := []fact{c.own, ok, ok, ok, ok}
@@ -98,6 +98,7 @@ func TestStartMoveAsTable(t *testing.T) {
 		return markerFact("new/new", scripts.Marker{Identity: "old/old", Guard: guard, Epoch: number})
 	}
 	none := emptyFact("n/n")
+	begun := markerFact("b/b", scripts.Marker{Identity: "b/b", Guard: time.Second, Pending: epoch + 1})
 	start := func(quarantine, guard time.Duration, number int64) move {
 		return move{step: stepStart, quarantine: quarantine, guard: guard, epoch: number}
 	}
@@ -122,13 +123,15 @@ func TestStartMoveAsTable(t *testing.T) {
 		{"its own old marker alone", []fact{other(time.Minute, 0), none, none}, 0, own, 0, start(time.Minute, time.Minute, 0)},
 		{"the caller's epoch is larger", []fact{none, with(own, 1), with(own, 2)}, 0, own, 7, start(own, own, 7)},
 		{"three others can be read of five", []fact{none, with(own, 0), with(own, 0), with(own, 0), dead}, 0, own, 0, start(own, own, 0)},
-		{"two others of five are not enough", []fact{none, with(time.Second, 0), with(time.Second, 0), dead, dead}, 0, own, 0, start(blindQuarantine, own, 0)},
-		{"too few, and they say more than the ceiling", []fact{none, with(time.Hour, 4), dead, dead, dead}, 0, own, 0, start(time.Hour, time.Hour, 4)},
-		{"too few, and the own says more than the ceiling", []fact{none, dead, dead}, 0, time.Hour, 0, start(time.Hour, time.Hour, 0)},
+		{"two others of five are not enough", []fact{none, with(time.Second, 0), with(time.Second, 0), dead, dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
+		{"too few, and they say more than the ceiling", []fact{none, with(time.Hour, 4), dead, dead, dead}, gatherGrace, own, 0, start(time.Hour, time.Hour, 4)},
+		{"too few, and the own says more than the ceiling", []fact{none, dead, dead}, gatherGrace, time.Hour, 0, start(time.Hour, time.Hour, 0)},
+		{"too few, the others have just gone down", []fact{none, with(own, 0), dead, dead, dead}, 0, own, 0, move{step: stepWait, wait: gatherGrace}},
+		{"quarantines begun lately are no knowledge", []fact{none, begun, begun, begun, dead}, 0, own, 0, start(minQuarantine, time.Second, 0)},
 		{"too few, some not heard of yet", []fact{none, unheard, dead}, 0, own, 0, move{step: stepWait, wait: gatherGrace}},
 		{"too few, one up and not read", []fact{none, unread, dead}, time.Second, own, 0, move{step: stepWait, wait: gatherGrace - time.Second}},
 		{"too few, waited long enough", []fact{none, unheard, unread}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
-		{"what cannot be read as a marker does not count", []fact{none, garbled, garbled, with(own, 0), dead}, 0, own, 0, start(blindQuarantine, own, 0)},
+		{"what cannot be read as a marker does not count", []fact{none, garbled, garbled, with(own, 0), dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// How many others must be read is N-Q+1, which these rows put into numbers: 3 of five, 2 of three.
@@ -201,8 +204,9 @@ func TestAdmissionInvariants(t *testing.T) {
 		if got.step == stepEnd && (!ours || f.marker.Pending == 0 || f.now < f.marker.Pending) {
 			bad("a quarantine is ended that is another's or not over (H53)")
 		}
-		if got.step == stepStart && (ours || f.bad || !f.read || !f.up) {
-			bad("a quarantine is started where there is one, or where nothing is known")
+		shorter := ours && f.marker.Pending != 0 && got.quarantine < fromMicros(f.marker.Pending-f.now)
+		if got.step == stepStart && (ours && !shorter || f.bad || !f.read || !f.up) {
+			bad("a quarantine is started where there is one that ends no later, or where nothing is known")
 		}
 		apart := max(f.now-c.median, c.median-f.now)
 		if (got.step == stepStart || got.step == stepEnd) && apart > max(c.guard, f.marker.Guard).Microseconds()/2+1 {
@@ -219,7 +223,7 @@ func TestAdmissionInvariants(t *testing.T) {
 
 // checkStart holds a started quarantine against the rules, read plainly.
 func checkStart(c admissionCase, got move, bad func(string)) {
-	n, readable, marked := len(c.facts), 0, false
+	n, readable, marked, past := len(c.facts), 0, false, false
 	largest, number := time.Duration(0), c.epoch
 	for j, f := range c.facts {
 		if j != c.i && f.read && !f.bad {
@@ -227,6 +231,7 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 		}
 		if f.read && !f.bad && f.text != "" {
 			marked = true
+			past = past || f.marker.Pending == 0 || f.marker.Identity != f.identity
 			largest, number = max(largest, f.marker.Guard), max(number, f.marker.Epoch)
 		}
 	}
@@ -245,8 +250,8 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 		want = max(largest, c.guard)
 	case readable < needed:
 		want = max(5*time.Minute, largest, c.guard)
-	case !marked:
-		want = max(c.guard, 30*time.Second)
+	case !past:
+		want = max(largest, c.guard, 30*time.Second)
 	default:
 		want = largest
 	}

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -91,7 +90,7 @@ func (l *Locker) Masters() []MasterInfo {
 		list[i] = MasterInfo{Addr: l.pool.Addr(i), State: phaseNames[m.phase], Err: m.err}
 		if m.phase == phasePending {
 			_, own := l.ballots.time(now, i)
-			list[i].Left = max(0, time.Duration(m.pending-own)*time.Microsecond)
+			list[i].Left = max(0, fromMicros(m.pending-own))
 		}
 	}
 	return list

@@ -80,6 +80,7 @@ func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, e
 		}
 	}
 	if ballot >= scripts.MaxBallot {
+		delete(b.high, name) // the next call asks the masters anew; they may have been mended
 		return 0, ErrTooFar
 	}
 	if ballot > t {
@@ -88,10 +89,12 @@ func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, e
 	return ballot, nil
 }
 
-// saw takes note of a bar that at least a quorum of the masters is not above.
+// saw takes note of the floor that the votes of a round show for name. It replaces what was remembered: a floor that was
+// too high, for want of votes, must not stay for ever, and one that is too low costs a refusal.
 func (b *ballots) saw(now clock.Instant, name string, bar int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.high, name)
 	if t := b.offset + micros(now); bar > t {
 		b.rememberLocked(name, min(bar, scripts.MaxBallot), t)
 	}
@@ -110,12 +113,17 @@ func (b *ballots) rememberLocked(name string, bar, t int64) {
 
 func micros(at clock.Instant) int64 { return at.Steady() / 1000 }
 
-// floorOf is the quorum-th smallest of the bars that the votes of a round show, or the largest where fewer are known:
-// a ballot above it can win, and a single master whose bar was poisoned does not drag the ballot up.
+// floorOf is the quorum-th smallest of the bars that the votes of a round show: a ballot above it can win, and a single
+// master whose bar was poisoned does not drag the ballot up. For the same reason the largest never counts while not all
+// masters have shown theirs: a round that is lost early has heard of few, and the poisoned one may be among them.
 func floorOf(bars []int64, n int) int64 {
-	if len(bars) == 0 {
+	known := len(bars)
+	if known < n {
+		known--
+	}
+	if known <= 0 {
 		return 0
 	}
 	slices.Sort(bars)
-	return bars[min(quorumOf(n), len(bars))-1]
+	return bars[min(quorumOf(n), known)-1]
 }

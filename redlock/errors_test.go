@@ -135,7 +135,7 @@ func TestContextErrorHasTheCause(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := contextError(cancelled); err != context.Canceled {
+	if err := contextError(cancelled); !errors.Is(err, context.Canceled) || err.Error() != context.Canceled.Error() {
 		t.Errorf("cancelled: %v", err)
 	}
 	caused, cancelCause := context.WithCancelCause(context.Background())

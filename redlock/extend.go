@@ -154,12 +154,14 @@ func (h *hold) heal(i int, v vote) {
 	if _, no := l.refusal(i, m, h.cfg.ttl, scripts.ModeHeal, "heal"); no {
 		return
 	}
-	ballot, err := l.ballots.propose(l.now(), h.name, max(v.Bar, h.ballot))
+	h.another()
+	ballot, err := l.ballots.propose(l.now(), h.name, max(v.Bar, h.sentTo[i]))
 	if err != nil {
 		return
 	}
-	h.another()
-	h.touch(i, ballot)
+	// Its own bar alone: one master with a poisoned bar must not drag the other masters', or the hold's, ballots up.
+	h.sent |= 1 << i
+	h.sentTo[i] = ballot
 	call := snap.fleet.AcquireCall(h.id, scripts.ModeHeal, h.cfg.ttl, ballot, ballot, h.depth)
 	_ = l.pool.Send(i, call, pool.Stamp{Session: m.stamp.Session, Text: m.text}, (*healing)(h)) // the next extension sees whether it worked
 }

@@ -58,8 +58,7 @@ type note struct {
 	session   uint64             // of the connection that the rest was read on
 	admission *scripts.Admission // answer to a step, or nil
 	err       error              // why a step failed
-	marker    *string            // seen by the way, in a vote
-	time      int64              // that came with it
+	doubt     bool               // the marker is another than we know
 }
 
 // tracked is what run keeps of a master beside the facts.
@@ -169,20 +168,23 @@ func (g *guard) apply(n note, f *fact, t *tracked) {
 			*f = fact{up: true, settled: true, identity: e.Info.Identity()}
 			*t = tracked{session: e.Session, told: t.told, toldOnce: t.toldOnce}
 		}
+	case n.doubt:
+		f.read = false
 	case n.session != t.session: // of a connection that is gone
 	case n.admission != nil:
 		t.inFlight = false
 		t.err = nil
 		g.observe(f, n.admission.Marker)
-		if n.admission.Result == scripts.AdmitOtherIdentity || n.admission.Result == scripts.AdmitClockDiffers {
+		switch n.admission.Result {
+		case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers:
 			t.retry = g.l.now().Add(admitRetry)
+		case scripts.AdmitTooEarly: // its clock is a little behind what we reckon
+			t.retry = g.l.now().Add(admitRetry / 10)
 		}
 	case n.err != nil:
 		t.inFlight = false
 		t.err = n.err
 		t.retry = g.l.now().Add(admitRetry)
-	case n.marker != nil:
-		g.observe(f, *n.marker)
 	}
 }
 
@@ -354,7 +356,7 @@ func (g *guard) state(f *fact, t *tracked, ph phase, median int64) masterState {
 		if f.bad {
 			st.err = fmt.Errorf("the admission marker %.80q cannot be read; delete the key %q, and the master is admitted anew after a quarantine", f.text, scripts.Prefix(g.l.cfg.prefix).Marker())
 		} else if st.err == nil {
-			st.err = fmt.Errorf("its clock is %v away from the median of the masters, more than half of the guard time; set the clocks right", time.Duration(f.now-median)*time.Microsecond)
+			st.err = fmt.Errorf("its clock is %v away from the median of the masters, more than half of the guard time; set the clocks right", fromMicros(f.now-median))
 		}
 	case phaseConnecting:
 		if t.err != nil && f.up { // a step failed: say so instead of waiting for ever
@@ -380,7 +382,7 @@ func (g *guard) trace(i int, st *masterState, t *tracked, now int64) {
 	t.told, t.toldOnce = st.phase, true
 	info := MasterInfo{Addr: g.l.pool.Addr(i), State: phaseNames[st.phase], Err: st.err}
 	if st.phase == phasePending {
-		info.Left = time.Duration(st.pending-now) * time.Microsecond
+		info.Left = fromMicros(st.pending - now)
 	}
 	g.l.traceMaster(info)
 }
@@ -389,7 +391,5 @@ var phaseNames = [...]string{
 	phaseConnecting: "connecting", phaseDown: "down", phasePending: "quarantine", phaseAdmitted: "voting", phaseBlocked: "blocked",
 }
 
-// saw hands the guard a marker that came with a vote.
-func (g *guard) saw(i int, session uint64, marker string) {
-	g.tell(note{master: i, session: session, marker: &marker})
-}
+// doubt has the marker of master i read anew: a vote has shown that it is another than we know.
+func (g *guard) doubt(i int) { g.tell(note{master: i, doubt: true}) }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"strings"
 
@@ -70,12 +71,15 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 	// One hold for all attempts: what an earlier one has taken over is still ours in the next.
 	a := attempt{l: l, name: from.name, op: "import", mode: scripts.ModeImport, cfg: &h.cfg, h: h, keep: true, floor: from.token}
 	backoff := cfg.start()
-	for {
+	if backoff == nil {
+		return nil, invalid("the function given to WithBackoff returned nil")
+	}
+	for try := 1; ; try++ {
 		sent, err := a.run(ctx)
 		if err == nil {
 			return l.publish(h), nil
 		}
-		if worthAnother(err) {
+		if worthAnother(err) && try != cfg.tries {
 			if err = l.pause(ctx, backoff, err, sent); err == nil {
 				continue
 			}
@@ -111,7 +115,7 @@ func parseHandle(text string) (handle, error) {
 	}
 	body, ok := strings.CutPrefix(text, handlePrefix)
 	if !ok {
-		return bad(errors.New("it does not begin with " + handlePrefix))
+		return bad(fmt.Errorf("it does not begin with %q", handlePrefix))
 	}
 	b, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil || len(b) < 4 || crc32.ChecksumIEEE(b[:len(b)-4]) != binary.BigEndian.Uint32(b[len(b)-4:]) {

@@ -31,8 +31,8 @@ func (l lease) end() clock.Instant {
 // extendAt is when the next extension of a healthy hold is due: a third of the TTL after the last.
 func (l lease) extendAt() clock.Instant { return l.start.Add(l.ttl / 3) }
 
-// retryAfter is the pause before extension attempt n (from 1) after a failed one: short, doubling, and never so long
-// that the rest of the validity allows no further try.
+// retryAfter is the pause before extension attempt n (from 1) after a failed one: short, doubling, and not so long
+// that the rest of the validity allows no further try, but at least a millisecond.
 func (l lease) retryAfter(n int, now clock.Instant) time.Duration {
 	pause := l.ttl / 100 << min(n-1, 4)
 	return max(min(pause, l.left(now)/3), time.Millisecond)

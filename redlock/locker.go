@@ -91,7 +91,7 @@ func (l *Locker) warn() {
 	case l.n == 1:
 		l.warnings = append(l.warnings, "redlock: one master: no failure of it is survived, and the lock is as safe as that one server")
 	case l.n%2 == 0:
-		l.warnings = append(l.warnings, "redlock: "+strconv.Itoa(l.n)+" masters survive no more failures than "+strconv.Itoa(l.n-1)+", and cost one more; use an odd number")
+		l.warnings = append(l.warnings, "redlock: "+strconv.Itoa(l.n)+" masters survive the loss of "+strconv.Itoa((l.n-1)/2)+", as "+strconv.Itoa(l.n-1)+" would; use an odd number")
 	}
 	if l.cfg.guard == 0 && l.n > 1 {
 		l.warnings = append(l.warnings, "redlock: the restart guard is off: a master that restarts empty can give a held lock away")
@@ -195,7 +195,7 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 		keys = scripts.Prefix(l.cfg.prefix).Keys(name)
 	}
 	var backoff Backoff
-	for {
+	for try := 1; ; try++ {
 		if ctx.Err() != nil {
 			return nil, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
 		}
@@ -207,11 +207,13 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 		} else {
 			lock, sent, err = l.try(ctx, name, keys, cfg)
 		}
-		if err == nil || !wait || !worthAnother(err) {
+		if err == nil || !wait || !worthAnother(err) || try == cfg.tries {
 			return lock, err
 		}
 		if backoff == nil {
-			backoff = cfg.start()
+			if backoff = cfg.start(); backoff == nil {
+				return nil, invalid("the function given to WithBackoff returned nil")
+			}
 		}
 		if err := l.pause(ctx, backoff, err, sent); err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"math"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -56,8 +55,9 @@ type lockConfig struct {
 	minValidity time.Duration // 0: half of the TTL
 	maxHold     time.Duration // 0: no limit
 	extend      bool
-	backoff     func() Backoff
-	delays      Delays // what backoff was made of, where it was
+	backoff     func() Backoff // nil: delays
+	delays      Delays
+	tries       int // 0: no bound
 }
 
 func defaultConfig() config {
@@ -107,12 +107,12 @@ func WithDelays(d Delays) LockOption {
 	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
 }
 
-// WithTries bounds the attempts of a blocked call, the first one included; 0, the default, is no bound.
-func WithTries(n int) LockOption {
-	return lockOption(func(c *lockConfig) { c.delays.Tries, c.backoff = n, nil })
-}
+// WithTries bounds the attempts of a blocked call, the first one included, whatever the pauses between them; 0, the
+// default, is no bound.
+func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
-// WithBackoff sets a policy of one's own: start is called once for each call that has to wait.
+// WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must
+// not return nil.
 func WithBackoff(start func() Backoff) LockOption {
 	return lockOption(func(c *lockConfig) { c.backoff = start })
 }
@@ -141,7 +141,7 @@ func WithGuardTime(g time.Duration) Option {
 func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard = 0 }) }
 
 // WithBarTTL sets how long the masters remember the largest token of a name after it was last taken: at least the guard
-// time, at most 30 days. The default is [DefaultBarTTL].
+// time and 30 s, at most 30 days. The default is [DefaultBarTTL].
 func WithBarTTL(d time.Duration) Option { return lockerOption(func(c *config) { c.barTTL = d }) }
 
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
@@ -203,6 +203,9 @@ func (c *lockConfig) check(l *config) error {
 	if c.maxHold < 0 {
 		return invalid("maximum hold %v is negative; 0 is no bound", c.maxHold)
 	}
+	if c.tries < 0 {
+		return invalid("%d tries: 0 means until the context ends", c.tries)
+	}
 	if c.backoff != nil {
 		return nil
 	}
@@ -237,9 +240,4 @@ func (c lockConfig) with(opts []LockOption, l *config) (lockConfig, error) {
 		o.applyLock(&c)
 	}
 	return c, c.check(l)
-}
-
-// toMillis is a duration for a message: the masters count in milliseconds.
-func toMillis(d time.Duration) time.Duration {
-	return time.Duration(math.Ceil(float64(d)/float64(time.Millisecond))) * time.Millisecond
 }

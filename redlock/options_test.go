@@ -106,7 +106,7 @@ var lockerOptionCases = []struct {
 	{"drift without end", []Option{WithDrift(clock.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
 	{"drift the other way", []Option{WithDrift(clock.Drift{Factor: -0.5})}, []string{"-0.5"}},
 	{"drift constant below nothing", []Option{WithDrift(clock.Drift{Constant: -ms})}, []string{"-1ms"}},
-	{"drift eats the TTL", []Option{WithDrift(clock.Drift{Constant: 10 * time.Second})}, []string{"drift of 10s", "TTL of 10s"}},
+	{"drift eats the TTL", []Option{WithDrift(clock.Drift{Constant: 10 * time.Second})}, []string{"drift of 10s leaves nothing", "TTL of 10s"}},
 	{"drift eats more than there is", []Option{WithDrift(clock.Drift{Factor: 0.5, Constant: math.MaxInt64})}, []string{"drift of 2562047h", "TTL of 10s"}},
 	{"drift leaves less than half", []Option{WithDrift(clock.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
 	{"guard time of nothing", []Option{WithGuardTime(0)}, []string{"guard time 0s", "10ms", "24h0m0s", "WithoutGuard"}},
@@ -260,7 +260,7 @@ func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
 		o.applyLocker(&c)
 	}
 	got, err := c.lock.with([]LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)}, &c)
-	if err != nil || got.ttl != 6*time.Second || got.maxHold != time.Minute || got.extend || got.delays.Tries != 3 {
+	if err != nil || got.ttl != 6*time.Second || got.maxHold != time.Minute || got.extend || got.tries != 3 {
 		t.Errorf("the call goes by %+v, %v", got, err)
 	}
 	if c.lock.ttl != 20*time.Second || !c.lock.extend {

@@ -59,6 +59,8 @@ func (d Delays) check() error {
 		return invalid("the growth of the delays is %v: it is 0 (none) or at least 1", d.Growth)
 	case d.Fixed == 0 && d.Random == 0:
 		return invalid("delays without a pause would flood the masters: give Fixed or Random")
+	case d.Cap > 0 && d.Cap < d.Fixed:
+		return invalid("the delays are capped at %v, below the fixed part of %v", d.Cap, d.Fixed)
 	case d.Tries < 0:
 		return invalid("%d tries: 0 means until the context ends", d.Tries)
 	case d.Fixed > time.Hour || d.Random > time.Hour || d.Cap > time.Hour:

@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -91,6 +92,9 @@ func (r *round) add(i int, v vote) {
 	}
 	last := r.tally.in() == r.tally.n
 	r.mu.Unlock()
+	if v.Kind == scripts.Abstained && v.err == nil {
+		r.l.guard.doubt(i)
+	}
 	if r.booker != nil {
 		r.booker.booked(r, i, v, decides, last)
 	}
@@ -148,7 +152,10 @@ func (r *round) failuresLocked() (errs []error, left time.Duration) {
 				err = fmt.Errorf("%w: its marker is %q", ErrGuardTime, v.Marker)
 			}
 			errs = append(errs, r.l.masterError(i, r.op, err))
-		case v.Kind == scripts.Held && v.Left > 0:
+		case v.Kind == scripts.Held:
+			if v.Left < 0 { // a key without a TTL is not ours, and does not end by itself
+				v.Left = math.MaxInt64
+			}
 			times = append(times, v.Left)
 		}
 	}
@@ -165,6 +172,9 @@ func freeIn(left []time.Duration, n, failed int) time.Duration {
 		for j := i; j > 0 && left[j] < left[j-1]; j-- {
 			left[j], left[j-1] = left[j-1], left[j]
 		}
+	}
+	if left[need-1] == math.MaxInt64 {
+		return 0
 	}
 	return left[need-1]
 }

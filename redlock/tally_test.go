@@ -181,7 +181,7 @@ func TestDecisionIsTheRuleReadPlainly(t *testing.T) {
 		if 2*able <= n {
 			want = ErrNoQuorum
 		}
-		if got := tallyOf(n, votes).decision(); got != want {
+		if got := tallyOf(n, votes).decision(); !errors.Is(got, want) {
 			t.Errorf("%v of %d masters: %v, want %v", votes, n, got, want)
 		}
 	})

@@ -11,9 +11,11 @@ import (
 
 // A round is one script sent to all masters. It wakes its caller once, at the quorum-th grant.
 type round struct {
-	f     *Floor
-	votes votes
-	wake  chan struct{}
+	f      *Floor
+	votes  votes
+	quorum uint32
+	last   bool // any reply counts
+	wake   chan struct{}
 }
 
 // A request is one call of a round on its way to one master.

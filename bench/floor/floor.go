@@ -128,8 +128,11 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 	return newConn(rc, a.Marker, f.fail), a.Time, nil
 }
 
-// Close ends the connections and joins every goroutine. Nobody may be in a call.
+// Close waits until every master has answered to all that it was sent, the slow minority of the last rounds too, ends
+// the connections and joins every goroutine. Nobody may be in a call.
 func (f *Floor) Close() error {
+	last := &round{f: f, quorum: uint32(len(f.conns)), last: true, wake: make(chan struct{}, 1)}
+	f.send(f.fleet.ReleaseCall(scripts.NewHold(f.prefix.Keys("last"), f.id+"0", ""), 1, false), last)
 	err := f.closeConns()
 	f.wg.Wait()
 	return err
@@ -167,8 +170,11 @@ func (c *Caller) Pair(name string) {
 }
 
 func (c *Caller) send(call *scripts.Call) {
-	f := c.f
-	r := &round{f: f, wake: c.wake}
+	c.f.send(call, &round{f: c.f, quorum: c.f.quorum, wake: c.wake})
+}
+
+// send hands the call to every connection and waits until the round has its quorum.
+func (f *Floor) send(call *scripts.Call, r *round) {
 	if f.form == Direct {
 		for _, to := range f.conns {
 			to.sendDirect(call, r)
@@ -178,5 +184,5 @@ func (c *Caller) send(call *scripts.Call) {
 			to.enqueue(call, r)
 		}
 	}
-	<-c.wake
+	<-r.wake
 }

@@ -136,18 +136,43 @@ func waitFor(t testing.TB, what string, ok func() bool) {
 // A reply that is no grant must not be counted as one, and the third of five wakes the caller.
 func TestRoundWakesOnceAtTheQuorum(t *testing.T) {
 	var failed error
-	f := &Floor{quorum: 3, conns: make([]*conn, 5), fail: func(err error) { failed = err }}
-	r := &round{f: f, wake: make(chan struct{}, 1)}
+	f := &Floor{conns: make([]*conn, 5), fail: func(err error) { failed = err }}
+	r := &round{f: f, quorum: 3, wake: make(chan struct{}, 1)}
 	for i, reply := range []any{int64(1), []any{int64(2)}, int64(1), int64(0), int64(1)} {
 		r.vote(reply)
 		if woken := len(r.wake) == 1; woken != (i == 4) || failed != nil {
 			t.Fatalf("after %d replies: woken %v, failed %v", i+1, woken, failed)
 		}
 	}
-	bad := &round{f: f, wake: make(chan struct{}, 1)}
+	bad := &round{f: f, quorum: 3, wake: make(chan struct{}, 1)}
 	for i, reply := range []any{int64(0), redis.Error("ERR"), []any{int64(2)}} {
 		if bad.vote(reply); (failed != nil) != (i == 2) {
 			t.Fatalf("after %d refusals: failed %v", i+1, failed)
+		}
+	}
+}
+
+// Whoever closes the floor may look at the masters at once: nothing of it is still under way.
+func TestCloseWaitsForTheSlowest(t *testing.T) {
+	for _, form := range []Form{Direct, Queued} {
+		var urls []string
+		for _, s := range redistest.Test(t, 5, redisproc.Config{Name: "floor"}) {
+			urls = append(urls, s.URL())
+		}
+		for range 20 {
+			f, err := Dial(t.Context(), urls, Config{Form: form, Prefix: prefix, TTL: 10 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			drive(f, 32, 64)
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range urls {
+				if n := locks(t, u); n != 0 {
+					t.Fatalf("%s: %d locks are left", form, n)
+				}
+			}
 		}
 	}
 }

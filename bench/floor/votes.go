@@ -10,13 +10,13 @@ type votes struct{ n atomic.Uint64 }
 
 // vote counts one reply. Both scripts answer 1 where they did what was asked.
 func (r *round) vote(reply any) {
-	if n, ok := reply.(int64); ok && n == 1 {
-		if uint32(r.votes.n.Add(1)) == r.f.quorum {
+	if n, ok := reply.(int64); ok && n == 1 || r.last {
+		if uint32(r.votes.n.Add(1)) == r.quorum {
 			r.wake <- struct{}{}
 		}
 		return
 	}
-	if refused := uint32(r.votes.n.Add(1<<32) >> 32); refused == uint32(len(r.f.conns))-r.f.quorum+1 {
+	if refused := uint32(r.votes.n.Add(1<<32) >> 32); refused == uint32(len(r.f.conns))-r.quorum+1 {
 		r.f.fail(fmt.Errorf("floor: no majority; the last of the refusals is %v", reply))
 	}
 }

@@ -3,6 +3,7 @@ package scripts
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -216,6 +217,8 @@ func (f *fields) ballot() int64 {
 	return n
 }
 
+// millis bounds what it reads: somebody may have given a key more time than a Duration holds.
 func (f *fields) millis() time.Duration {
-	return time.Duration(f.number()) * time.Millisecond
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	return time.Duration(min(max(f.number(), -most), most)) * time.Millisecond
 }

@@ -8,5 +8,22 @@
 //	P:{name}:free   channel: a message for each release
 //	P:marker        string: what this master is admitted as; see [Marker]
 //
+// # What they cost
+//
+// Microseconds of a master's one thread for each call, by its own account (INFO commandstats), calls pipelined, guard
+// on; Redis 7.0.15 on a shared virtual machine with two cores, medians of three runs of BenchmarkServerCost:
+//
+//	acquire of a free name             8.8
+//	acquire of a name held by another  7.4
+//	release                            3.2
+//	release of what is not there       5.9
+//	extend                             4.9
+//	inspect                            4.2
+//
+// An acquire of a free name makes seven calls: GET of the marker, GET of the bar, TIME, EXISTS, HSET, PEXPIRE, SET. Each
+// is needed. Both GETs could be one MGET, but that takes a key of another type for an absent one: a bar that somebody
+// overwrote would count as zero and not as an error. TIME, a tenth of the cost, is what bounds the ballots. A local alias
+// for redis.call, and leaving out the check that the bar is a number, change nothing that could be measured.
+//
 // The package does no I/O.
 package scripts

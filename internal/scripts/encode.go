@@ -61,8 +61,9 @@ func NewHold(k Keys, id, previous string) Hold {
 
 // AcquireCall encodes an acquire. The block of ballots is first..last; both are the same where no block is reserved.
 func (f Fleet) AcquireCall(h Hold, mode Mode, ttl time.Duration, first, last int64, depth int) *Call {
-	var firstAny, lastAny any = first, nil
-	if lastAny = firstAny; last != first {
+	var firstAny any = first
+	lastAny := firstAny
+	if last != first {
 		lastAny = last
 	}
 	prev := anyEmpty

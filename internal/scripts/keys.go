@@ -45,8 +45,7 @@ func CheckName(name string) error {
 
 // Keys are the keys of one name, boxed for use in many calls.
 type Keys struct {
-	lock, bar, marker any
-	channel           any
+	lock, bar, channel any
 }
 
 // Keys returns the keys of name.

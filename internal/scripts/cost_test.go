@@ -1,0 +1,145 @@
+package scripts_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// BenchmarkServerCost measures what each script costs a real server, by the server's own account (INFO commandstats),
+// with the guard on and the calls pipelined. The figures of doc.go come from it:
+//
+//	go test -run '^$' -bench ServerCost -benchtime 100000x ./internal/scripts
+func BenchmarkServerCost(b *testing.B) {
+	s := redistest.Test(b, 1, redisproc.Config{})[0]
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	do := func(command string, args ...any) any {
+		reply, err := c.Do(command, args...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return reply
+	}
+	for _, s := range scripts.All {
+		do("SCRIPT", "LOAD", s.Text)
+	}
+	identity, err := scripts.DecodeAdmission(do("EVALSHA", fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitRead}).Args...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	marker := scripts.Marker{Identity: identity.Identity, Guard: guard}.String()
+	do("SET", prefix.Marker(), marker)
+	base := int64(0) // of the ballots, set anew for each script: they must stay near the server's time
+	h := func(i int) scripts.Hold {
+		return hold(fmt.Sprint("orders:", i%10_000), fmt.Sprintf("0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11:%d", i/10_000))
+	}
+	ask := func(hold scripts.Hold, i int) *scripts.Call {
+		call := acquire(hold, base+int64(i))
+		call.Args[call.Stamp] = marker
+		return call
+	}
+	extend := func(i, depth int) *scripts.Call {
+		call := fleet.ExtendCall(h(i), ttl, depth)
+		call.Args[call.Stamp] = marker
+		return call
+	}
+	other := hold("x", "other:1")
+	for _, bench := range []struct {
+		name string
+		// before and after are sent around each measured call; nil is none
+		before, call, after func(i int) *scripts.Call
+		first               int64 // the reply, or the first number of it; -1 where it has none
+	}{
+		{"acquire of a free name", nil,
+			func(i int) *scripts.Call { return ask(h(i), i) },
+			func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false) }, 1},
+		{"acquire of a held name",
+			func(i int) *scripts.Call { return ask(hold(fmt.Sprint("orders:", i%10_000), "me:1"), i) },
+			func(i int) *scripts.Call { return ask(hold(fmt.Sprint("orders:", i%10_000), other.ID), i) }, nil, 2},
+		{"release",
+			func(i int) *scripts.Call { return ask(h(i), i) },
+			func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false) }, nil, 1},
+		{"release of what is not there", nil,
+			func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false) }, nil, 0},
+		{"extend",
+			func(i int) *scripts.Call { return ask(h(i%10_000), i) },
+			func(i int) *scripts.Call { return extend(i%10_000, 1) }, nil, 1},
+		{"inspect", nil, func(i int) *scripts.Call { return fleet.InspectCall(h(i).Keys) }, nil, -1},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			base = time.Now().UnixMicro()
+			for _, key := range do("KEYS", "*:lock").([]any) {
+				do("DEL", key)
+			}
+			for _, key := range do("KEYS", "*:bar").([]any) {
+				do("DEL", key)
+			}
+			var micros float64
+			var calls int
+			step := func(make func(i int) *scripts.Call, from, to int, first int64) (float64, int) {
+				if make == nil {
+					return 0, 0
+				}
+				do("CONFIG", "RESETSTAT")
+				for i := from; i < to; i++ {
+					if err := c.Send("EVALSHA", make(i).Args...); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := c.Flush(); err != nil {
+					b.Fatal(err)
+				}
+				for i := from; i < to; i++ {
+					reply, err := c.Receive()
+					if err != nil {
+						b.Fatal(err)
+					}
+					if list, ok := reply.([]any); ok {
+						reply = list[0]
+					}
+					if first >= 0 && reply != first {
+						b.Fatalf("%s %v is answered by %v", bench.name, make(i).Args, reply)
+					}
+				}
+				return evalshaCost(b, do)
+			}
+			for from := 0; from < b.N; from += 1000 {
+				to := min(from+1000, b.N)
+				step(bench.before, from, to, -1)
+				us, n := step(bench.call, from, to, bench.first)
+				micros, calls = micros+us, calls+n
+				step(bench.after, from, to, -1)
+			}
+			b.ReportMetric(0, "ns/op") // what the client waits says nothing here
+			b.ReportMetric(micros/float64(calls), "server-us/call")
+		})
+	}
+	b.Logf("server %s", s.Version())
+}
+
+// evalshaCost returns the microseconds that the server spent in EVALSHA since its statistics were reset, and the calls.
+func evalshaCost(b *testing.B, do func(string, ...any) any) (micros float64, calls int) {
+	text, err := redis.String(do("INFO", "commandstats"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if rest, ok := strings.CutPrefix(line, "cmdstat_evalsha:"); ok {
+			if _, err := fmt.Sscanf(rest, "calls=%d,usec=%f,", &calls, &micros); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	return micros, calls
+}

@@ -1,0 +1,441 @@
+package scripts_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/master"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+const seedEnv = "REDLOCK_TEST_SEED"
+
+// TestServerAndPureMachineAgree gives a real server and package master the same random operations, on few names, ids
+// and ballots so that they meet, and on keys that hold what they should not. Each reply and the keys after each
+// operation must be the same; times may differ by what passes within one transaction.
+func TestServerAndPureMachineAgree(t *testing.T) {
+	s := redistest.Test(t, 1, redisproc.Config{})[0]
+	seeds := []uint64{1, 2, 3, 4, 5, rand.Uint64()}
+	if text := os.Getenv(seedEnv); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", seedEnv, err)
+		}
+		seeds = []uint64{seed}
+	}
+	total := map[string]int{}
+	for _, seed := range seeds {
+		ok := t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
+			w := newTwin(t, s, seed)
+			for w.step = range 2000 {
+				w.next()
+			}
+			w.compareMessages()
+			for reply, n := range w.replies {
+				total[reply] += n
+			}
+		})
+		if !ok {
+			t.Fatalf("again: %s=%d go test -run %s", seedEnv, seed, t.Name())
+		}
+	}
+	if os.Getenv(seedEnv) != "" {
+		return
+	}
+	for _, reply := range []string{
+		"acquire 1", "acquire 2", "acquire 3", "acquire 4", "acquire 5", "acquire 6", "acquire 7",
+		"acquire WRONGTYPE", "acquire BADBAR", "acquire BADMARKER", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
+		"extend BADMARKER", "release 0", "release 1", "release WRONGTYPE", "release BADBAR", "inspect ok", "inspect WRONGTYPE",
+		"admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE",
+	} {
+		if total[reply] < 3 {
+			t.Errorf("the operations gave the reply %q %d times only: they show too little", reply, total[reply])
+		}
+	}
+	t.Logf("replies: %v", total)
+}
+
+// A twin drives both sides.
+type twin struct {
+	*client
+
+	rnd      *rand.Rand
+	state    *master.State
+	env      master.Env
+	messages []master.Message // that the pure machine has published
+	listener redis.Conn
+	replies  map[string]int
+	step     int
+	op       string
+	t0, t1   int64 // the server's time before and after the last operation
+	slack    int64 // the longest transaction so far, in ms: by as much may the two have given a key its time apart
+}
+
+var names = []string{"a", "b"}
+
+func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
+	w := &twin{rnd: rand.New(rand.NewPCG(seed, 0)), state: new(master.State), replies: map[string]int{}}
+	w.client = newClient(t, func() redis.Conn {
+		c, err := redis.Dial("unix", s.Unix())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	})
+	w.must("FLUSHALL")
+	info, err := redis.String(w.must("INFO"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(info, "\r\n") {
+		if v, ok := strings.CutPrefix(line, "run_id:"); ok {
+			w.env.RunID = v
+		} else if v, ok := strings.CutPrefix(line, "master_replid:"); ok {
+			w.env.ReplID = v
+		}
+	}
+	w.listener = w.dial()
+	t.Cleanup(func() { _ = w.listener.Close() })
+	for _, name := range names {
+		if err := w.listener.Send("SUBSCRIBE", prefix.Channel(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.listener.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for range names {
+		if _, err := w.listener.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func pick[T any](w *twin, of ...T) T { return of[w.rnd.IntN(len(of))] }
+
+// next does one operation on both sides and compares.
+func (w *twin) next() {
+	switch n := w.rnd.IntN(100); {
+	case n < 40:
+		w.both(w.acquireCall())
+	case n < 58:
+		w.both(w.extendCall())
+	case n < 75:
+		w.both(w.releaseCall())
+	case n < 80:
+		w.both(fleet.InspectCall(prefix.Keys(pick(w, names...))), "")
+	case n < 90:
+		w.both(w.admitCall())
+	default:
+		w.disturb()
+	}
+}
+
+func (w *twin) name() string { return pick(w, names...) }
+func (w *twin) id() string   { return pick(w, "me:1", "me:2", "other:1") }
+func (w *twin) life() time.Duration {
+	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
+}
+func (w *twin) fleet() scripts.Fleet {
+	return scripts.NewFleet(prefix, window, barTTL, pick(w, int64(0), 0, 0, 5))
+}
+
+// stamp is the marker that the caller expects: none, the one that is there, or another.
+func (w *twin) stamp() string {
+	there, _ := w.state.Get(w.t1, prefix.Marker())
+	return pick(w, "", there, there, "v1 something else")
+}
+
+// ballot is near the bar, near the master's time, beyond the window, or at the end of what Lua can count.
+func (w *twin) ballot(name string) int64 {
+	raw, _ := w.state.Get(w.t1, prefix.Bar(name))
+	bar, _ := strconv.ParseInt(raw, 10, 64)
+	bar = min(max(bar, 0), scripts.MaxBallot-2)
+	now := w.now()
+	far := (window + 10*time.Second).Microseconds()
+	return pick(w, bar-1, bar, bar, bar+1, bar+1, bar+2, now, now, now+1, now-far/2, now+far/2, now-far, now+far, 0, scripts.MaxBallot)
+}
+
+func (w *twin) acquireCall() (*scripts.Call, string) {
+	name := w.name()
+	first := w.ballot(name)
+	last := pick(w, first, first, first, first+1000)
+	h := scripts.NewHold(prefix.Keys(name), w.id(), pick(w, "", "", w.id()))
+	mode := pick(w, scripts.ModeAcquire, scripts.ModeAcquire, scripts.ModeHeal, scripts.ModeImport)
+	return w.fleet().AcquireCall(h, mode, w.life(), first, last, pick(w, 1, 1, 2)), w.stamp()
+}
+
+func (w *twin) extendCall() (*scripts.Call, string) {
+	return w.fleet().ExtendCall(hold(w.name(), w.id()), pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp()
+}
+
+func (w *twin) releaseCall() (*scripts.Call, string) {
+	name := w.name()
+	if w.rnd.IntN(4) == 0 {
+		ids := []string{w.id(), w.id(), "nobody:1"}[:1+w.rnd.IntN(3)]
+		return fleet.DebtCall(prefix.Keys(name), ids, w.ballot(name)), ""
+	}
+	h := scripts.NewHold(prefix.Keys(name), w.id(), pick(w, "", w.id()))
+	return fleet.ReleaseCall(h, w.ballot(name), pick(w, true, false)), ""
+}
+
+func (w *twin) admitCall() (*scripts.Call, string) {
+	there, _ := w.state.Get(w.t1, prefix.Marker())
+	own := w.env.Identity()
+	return w.fleet().AdmitCall(scripts.AdmitRequest{
+		Step:     pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd, scripts.AdmitNow),
+		Identity: pick(w, own, own, own, own, "f00/ba4"),
+		Seen:     pick(w, there, there, there, there, there, "v1 something else"),
+		Median:   w.now() + pick(w, 0, 0, int64(5e6), -5e6, 60e6), Tolerance: window,
+		Quarantine: pick(w, 0, time.Minute), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3),
+	}), ""
+}
+
+// disturb changes keys behind the scripts' backs, in the same way on both sides.
+func (w *twin) disturb() {
+	now, name := w.now(), w.name()
+	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Bar(name), prefix.Bar(name), prefix.Marker())
+	switch w.rnd.IntN(8) {
+	case 0, 1:
+		w.op = "DEL " + key
+		w.must("DEL", key)
+		w.state.Delete(now, key)
+	case 2:
+		w.op = "PEXPIRE 0 " + key
+		w.must("PEXPIRE", key, 0)
+		w.state.Expire(now, key, 0)
+	case 3:
+		text := pick(w, "", "12x", "-5", "1e3", " 7", "007", "9007199254740990", "9007199254740993", strings.Repeat("9", 30))
+		w.op = fmt.Sprintf("SET bar %q", text)
+		w.must("SET", prefix.Bar(name), text)
+		w.state.Set(now, prefix.Bar(name), text, 0)
+	case 4:
+		m := scripts.Marker{Identity: pick(w, w.env.Identity(), "f00/ba4"), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3)}
+		m.Pending = pick(w, 0, 0, now-1e6, now+60e6)
+		text := pick(w, m.String(), m.String(), m.String(), "v2 nonsense", "")
+		w.op = fmt.Sprintf("SET marker %q", text)
+		w.must("SET", prefix.Marker(), text)
+		w.state.Set(now, prefix.Marker(), text, 0)
+	case 5:
+		w.op = "a list at " + key
+		w.must("DEL", key)
+		w.must("RPUSH", key, 1)
+		w.state.SetOther(key)
+	case 6:
+		w.op = "a string at " + key
+		w.must("SET", key, "17")
+		w.state.Set(now, key, "17", 0)
+	case 7: // a lock that never expires, and one with two owners
+		fields := []master.Field{{Name: "other:1", Value: "1"}, {Name: "me:1", Value: "2"}}[:1+w.rnd.IntN(2)]
+		w.op = fmt.Sprint("a hash without a time ", fields)
+		w.must("DEL", prefix.Lock(name))
+		for _, f := range fields {
+			w.must("HSET", prefix.Lock(name), f.Name, f.Value)
+		}
+		w.state.SetHash(prefix.Lock(name), fields...)
+	}
+}
+
+// both runs one call on both sides. On the server the call, the clock before and after it, and a look at every key are
+// one transaction.
+func (w *twin) both(call *scripts.Call, stamp string) {
+	args := append([]any(nil), call.Args...)
+	if call.Stamp != 0 {
+		args[call.Stamp] = stamp
+	}
+	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
+	keys := []string{prefix.Marker()}
+	for _, name := range names {
+		keys = append(keys, prefix.Lock(name), prefix.Bar(name))
+	}
+	send := func(command string, args ...any) {
+		if err := w.Send(command, args...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	send("MULTI")
+	send("TIME")
+	send("EVALSHA", args...)
+	send("TIME")
+	for _, key := range keys {
+		send("PTTL", key)
+		send("GET", key)
+		send("HGETALL", key)
+	}
+	send("TIME")
+	answers, err := redis.Values(w.Do("EXEC"))
+	if err != nil {
+		w.t.Fatalf("step %d: %s: %v", w.step, w.op, err)
+	}
+	w.t0, w.t1 = micros(w.t, answers[0]), micros(w.t, answers[2])
+	w.slack = max(w.slack, (micros(w.t, answers[len(answers)-1])-w.t0)/1000+2)
+
+	nkeys, _ := strconv.Atoi(fmt.Sprint(args[1]))
+	texts := make([]string, len(args)-2)
+	for i, a := range args[2:] {
+		texts[i] = fmt.Sprint(a)
+	}
+	reply, out := w.state.Eval(w.t0, w.env, call.Script, texts[:nkeys], texts[nkeys:])
+	w.messages = append(w.messages, out...)
+	w.compare("reply", answers[1], reply)
+	w.count(call.Script.Name, reply)
+	for i, key := range keys {
+		w.compareKey(key, answers[3+3*i:])
+	}
+}
+
+func (w *twin) count(name string, reply any) {
+	what := "ok"
+	switch v := reply.(type) {
+	case master.Error:
+		what, _, _ = strings.Cut(string(v), " ")
+	case int64:
+		what = fmt.Sprint(v)
+	case []any:
+		if n, ok := v[0].(int64); ok {
+			what = fmt.Sprint(n)
+		}
+	}
+	w.replies[name+" "+what]++
+}
+
+func (w *twin) fail(what string, server, pure any) {
+	w.t.Helper()
+	w.t.Fatalf("step %d: %s\n%s: the server has %s, the pure machine %s", w.step, w.op, what, plain(server), plain(pure))
+}
+
+func plain(v any) string {
+	if b, ok := v.([]byte); ok {
+		return strconv.Quote(string(b))
+	}
+	if l, ok := v.([]any); ok {
+		parts := make([]string, len(l))
+		for i := range l {
+			parts[i] = plain(l[i])
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return fmt.Sprintf("%#v", v)
+}
+
+func micros(t *testing.T, reply any) int64 {
+	t.Helper()
+	pair, err := redis.Int64s(reply, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair[0]*1e6 + pair[1]
+}
+
+// compare wants the same reply from both, with the tolerance that times need.
+func (w *twin) compare(what string, server, pure any) {
+	w.t.Helper()
+	same := false
+	switch p := pure.(type) {
+	case int64:
+		s, ok := server.(int64)
+		same = ok && (s == p || w.sameTime(s, p))
+	case string:
+		s, ok := server.([]byte)
+		same = ok && (string(s) == p || w.sameMarker(string(s), p))
+	case master.Error:
+		s, ok := server.(redis.Error)
+		same = ok && (strings.HasPrefix(string(s), string(p)) || strings.HasPrefix(string(p), "ERR user_script"))
+	case []any:
+		s, ok := server.([]any)
+		if same = ok && len(s) == len(p); same {
+			for i := range p {
+				w.compare(fmt.Sprint(what, " ", i), s[i], p[i])
+			}
+		}
+	}
+	if !same {
+		w.fail(what, server, pure)
+	}
+}
+
+// sameTime compares what is a moment in microseconds, or more than a second in milliseconds.
+func (w *twin) sameTime(server, pure int64) bool {
+	if pure == w.t0 {
+		return server >= w.t0 && server <= w.t1
+	}
+	return pure > 1000 && w.sameMillis(server, pure)
+}
+
+func (w *twin) sameMillis(server, pure int64) bool {
+	return server-pure <= w.slack && pure-server <= w.slack
+}
+
+// sameMarker lets the ends of two quarantines differ by the time that the transaction took.
+func (w *twin) sameMarker(server, pure string) bool {
+	s, err1 := scripts.ParseMarker(server)
+	p, err2 := scripts.ParseMarker(pure)
+	if err1 != nil || err2 != nil || s.Pending < p.Pending || s.Pending-p.Pending > w.t1-w.t0 {
+		return false
+	}
+	s.Pending = p.Pending
+	return s == p
+}
+
+// compareKey compares one key; seen is its PTTL, its GET and its HGETALL.
+func (w *twin) compareKey(key string, seen []any) {
+	w.t.Helper()
+	left, _ := seen[0].(int64)
+	if pure := w.state.TTL(w.t0, key); left != pure && (left < 0 || pure < 0 || !w.sameMillis(left, pure)) {
+		w.fail("time left to "+key, left, pure)
+	}
+	switch v := w.state.Look(w.t0, key); v.Type {
+	case master.None:
+		if seen[1] != nil {
+			w.fail(key, seen[1], nil)
+		}
+	case master.String:
+		text, ok := seen[1].([]byte)
+		if ok && string(text) != v.Text && w.sameMarker(string(text), v.Text) {
+			w.state.Set(w.t0, key, string(text), 0) // both go on from the same marker
+		} else if !ok || string(text) != v.Text {
+			w.fail(key, seen[1], v.Text)
+		}
+	case master.Hash:
+		fields, err := redis.StringMap(seen[2], nil)
+		if err != nil || !maps.Equal(fields, w.state.Hash(w.t0, key)) {
+			w.fail(key, seen[2], v.Fields)
+		}
+	default:
+		if _, isError := seen[1].(redis.Error); !isError {
+			w.fail(key, seen[1], v.Type)
+		}
+	}
+}
+
+// compareMessages wants what the server has published, in order, to be what the pure machine has. A last message of
+// the test's own tells that the others have come.
+func (w *twin) compareMessages() {
+	w.must("PUBLISH", prefix.Channel("a"), "end")
+	var got []master.Message
+	for {
+		parts, err := redis.Strings(w.listener.Receive())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if parts[2] == "end" {
+			break
+		}
+		got = append(got, master.Message{Channel: parts[1], Payload: parts[2]})
+	}
+	if !slices.Equal(got, w.messages) {
+		w.t.Errorf("the server has published %d messages, the pure machine %d, or others:\n%v\n%v", len(got), len(w.messages), got, w.messages)
+	}
+}

@@ -1,0 +1,265 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// hang is how long a test waits for what should come soon. It only bounds a failure.
+const hang = 20 * time.Second
+
+// longHang is hang for what takes long by its nature.
+const longHang = 5 * time.Minute
+
+// A fleet is the real masters of one test. Each Locker made from it has a pool of its own, as in another process.
+type fleet struct {
+	t       testing.TB
+	servers []*redisproc.Server
+	urls    []string
+}
+
+// newFleet starts n masters, with further arguments for the server program. They are stopped with the test.
+func newFleet(t testing.TB, n int, args ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
+	for _, s := range f.servers {
+		f.urls = append(f.urls, s.URL())
+	}
+	return f
+}
+
+// dial makes a pool over all masters, closed with the test.
+func (f *fleet) dial(opts ...pool.Option) *pool.Pool {
+	f.t.Helper()
+	p, err := pool.Dial(f.urls, opts...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// locker makes a Locker with a pool of its own; both are closed with the test.
+func (f *fleet) locker(opts ...redlock.Option) *redlock.Locker {
+	f.t.Helper()
+	return locker(f.t, f.dial(), opts...)
+}
+
+// admitted is locker, with every master admitted at once.
+func (f *fleet) admitted(opts ...redlock.Option) *redlock.Locker {
+	f.t.Helper()
+	l := f.locker(opts...)
+	f.admit(l)
+	return l
+}
+
+func (f *fleet) admit(l *redlock.Locker) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	if err := l.AdmitNow(ctx); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// pause stops masters without closing anything of them. What is still paused when the test ends runs on before the
+// Lockers are closed.
+func (f *fleet) pause(masters ...int) {
+	f.t.Helper()
+	f.t.Cleanup(func() {
+		for _, i := range masters {
+			_ = f.servers[i].Resume() // it may have been killed since
+		}
+	})
+	for _, i := range masters {
+		if err := f.servers[i].Pause(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fleet) resume(masters ...int) {
+	f.t.Helper()
+	for _, i := range masters {
+		if err := f.servers[i].Resume(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *fleet) kill(masters ...int) {
+	f.t.Helper()
+	for _, i := range masters {
+		if err := f.servers[i].Kill(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// restart kills masters and starts them anew, one after the other: empty, unless persistence is on.
+func (f *fleet) restart(masters ...int) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	defer cancel()
+	for _, i := range masters {
+		if err := f.servers[i].Restart(ctx); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// ask sends one command to master i on a connection of its own.
+func (f *fleet) ask(i int, cmd string, args ...any) (any, error) {
+	c, err := redis.Dial("unix", f.servers[i].Unix(), redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Do(cmd, args...)
+}
+
+// do is ask where no error is expected.
+func (f *fleet) do(i int, cmd string, args ...any) any {
+	f.t.Helper()
+	v, err := f.ask(i, cmd, args...)
+	if err != nil {
+		f.t.Fatalf("master %d: %s %v: %v", i, cmd, args, err)
+	}
+	return v
+}
+
+// keys are the keys of one kind (lock, bar) on master i.
+func (f *fleet) keys(i int, kind string) []string {
+	f.t.Helper()
+	list, err := redis.Strings(f.do(i, "KEYS", "*}:"+kind), nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (f *fleet) marker(i int) string {
+	f.t.Helper()
+	text, err := redis.String(f.ask(i, "GET", redlock.DefaultPrefix+":marker"))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// connections is how many connections master i has over TCP: those of the Lockers, the tests' own come by its socket.
+func (f *fleet) connections(i int) int {
+	f.t.Helper()
+	list, err := redis.String(f.do(i, "CLIENT", "LIST"), nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return strings.Count(list, " addr=127.0.0.1:")
+}
+
+// noLocks waits until no master has the key of a lock any more. bound is to be well below the TTL of the locks: then
+// they were released, and did not run out.
+func (f *fleet) noLocks(bound time.Duration) {
+	f.t.Helper()
+	for i := range f.servers {
+		eventually(f.t, bound, func() string {
+			if left := f.keys(i, "lock"); len(left) > 0 {
+				return fmt.Sprintf("master %d still has %d locks: %.300s", i, len(left), strings.Join(left, " "))
+			}
+			return ""
+		})
+	}
+}
+
+// states is what l says of its masters, for messages.
+func states(l *redlock.Locker) string {
+	var b strings.Builder
+	for _, m := range l.Masters() {
+		fmt.Fprintf(&b, "%s %v %v; ", m.State, m.Left, m.Err)
+	}
+	return b.String()
+}
+
+// stateOf waits until l sees master i in a state.
+func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
+	t.Helper()
+	eventually(t, hang, func() string {
+		if m := l.Masters()[i]; m.State != state {
+			return fmt.Sprintf("master %d is %q (%v), not %q", i, m.State, m.Err, state)
+		}
+		return ""
+	})
+}
+
+// eventually asks problem again and again until there is none, and fails the test when there still is one after bound.
+func eventually(t testing.TB, bound time.Duration, problem func() string) {
+	t.Helper()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := problem()
+		if last == "" {
+			return
+		}
+		select {
+		case <-timer.C:
+			t.Fatalf("still after %v: %s", bound, last)
+		case <-tick.C:
+		}
+	}
+}
+
+// within fails the test where f does not return within bound.
+func within(t testing.TB, bound time.Duration, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		t.Fatalf("%s has not returned after %v", what, bound)
+	}
+}
+
+// bounded is a context that only a hanging test reaches the end of.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// must is the value of a call that may not fail.
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// held unwraps the result of a call that should have taken a lock.
+func held(t testing.TB) func(*redlock.Lock, error) *redlock.Lock { return must[*redlock.Lock](t) }
+
+// longRun reports whether the long forms of the tests were asked for.
+func longRun() bool { return longEnv() != "" }

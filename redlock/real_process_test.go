@@ -1,0 +1,297 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/fips140"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// holdRole takes a.Count locks and keeps them until it is told to end; Close then releases them.
+func holdRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	for i := range a.Count {
+		lock, err := l.Lock(ctx, a.Name+strconv.Itoa(i))
+		if err != nil {
+			return err
+		}
+		say("locked %d", lock.Token())
+	}
+	say("holding")
+	<-ctx.Done()
+	return nil
+}
+
+// H37: a process that is asked to end by SIGTERM and calls Close leaves no key.
+func TestATerminatedProcessThatClosesLeavesNoKey(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l := f.admitted()
+	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 100, TTL: 30 * time.Second})
+	w.line("holding")
+	if _, err := l.TryLock(bounded(t), "n7"); !errors.Is(err, redlock.ErrHeld) {
+		t.Fatalf("while the process lives: %v, want ErrHeld", err)
+	}
+	w.signal(syscall.SIGTERM)
+	w.line("done")
+	f.noLocks(hang)
+	w.finish()
+}
+
+// H37: a process that is killed leaves its keys until the TTL, and then another gets the lock, with a larger token.
+func TestTheLocksOfAKilledProcessPassOnAfterTheirTTL(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l := f.admitted()
+	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 1, TTL: 3 * time.Second})
+	token := number(t, w.line("locked"))
+	w.line("holding")
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w.join()
+	if _, err := l.TryLock(bounded(t), "n0"); !errors.Is(err, redlock.ErrHeld) {
+		t.Fatalf("just after its death: %v, want ErrHeld", err)
+	}
+	lock := held(t)(l.Lock(bounded(t), "n0"))
+	if lock.Token() <= token {
+		t.Errorf("token %d after %d", lock.Token(), token)
+	}
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	f.noLocks(hang)
+}
+
+func number(t testing.TB, text string) int64 {
+	t.Helper()
+	return must[int64](t)(strconv.ParseInt(text, 10, 64))
+}
+
+// H37: Close releases all that is held at once: with a hung master whose timeout is 1 s it takes one such timeout, not
+// one for each of 200 locks.
+func TestCloseReleasesEverythingInParallel(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l := locker(t, f.dial(pool.WithTimeout(time.Second)), redlock.WithTTL(30*time.Second))
+	f.admit(l)
+	var contexts []context.Context
+	for i := range 200 {
+		lock := held(t)(l.Lock(bounded(t), fmt.Sprint("n", i)))
+		contexts = append(contexts, lock.Context(context.Background()))
+	}
+	f.pause(2)
+	within(t, hang, "Close", func() {
+		if err := l.Close(bounded(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, ctx := range contexts {
+		if err := context.Cause(ctx); !errors.Is(err, redlock.ErrClosed) {
+			t.Fatalf("context %d ended with %v, want ErrClosed", i, err)
+		}
+	}
+	if _, err := l.Lock(bounded(t), "n"); !errors.Is(err, redlock.ErrClosed) {
+		t.Errorf("Lock after Close: %v, want ErrClosed", err)
+	}
+	f.resume(2)
+	f.noLocks(hang)
+}
+
+// suspendedRole holds one lock and tells what becomes of it. It writes to the resource late, without looking at its
+// lock: that is what fencing tokens are for.
+func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	lock, err := l.Lock(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	mine := lock.Context(ctx)
+	say("locked %d", lock.Token())
+	<-mine.Done()
+	say("ended lost=%v cause=%v", errors.Is(context.Cause(mine), redlock.ErrLost), context.Cause(mine))
+	say("write %d", lock.Token())
+	err = lock.Unlock(ctx)
+	say("unlocked lost=%v again=%v err=%v", errors.Is(err, redlock.ErrLost), errors.Is(lock.Unlock(ctx), redlock.ErrReleased), err)
+	return nil
+}
+
+// A resource refuses writes whose token is smaller than one that it has seen.
+type resource struct{ seen int64 }
+
+func (r *resource) write(token int64) bool {
+	if token < r.seen {
+		return false
+	}
+	r.seen = token
+	return true
+}
+
+// H14, H24: a holder that was stopped past its TTL hears of the loss when it runs on, from its own timer and at once;
+// another has the lock meanwhile, the resource refuses the late write, and the late Unlock does the new holder no harm.
+func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l := f.admitted(redlock.WithTTL(20 * time.Second))
+	w := startWorker(t, "suspended", workerArgs{URLs: f.urls, Name: "n", TTL: 1500 * time.Millisecond})
+	var res resource
+	token := number(t, w.line("locked"))
+	if !res.write(token) {
+		t.Fatal("the first write was refused")
+	}
+	w.signal(stopSignal)
+	lock := held(t)(l.Lock(bounded(t), "n"))
+	if lock.Token() <= token || !res.write(lock.Token()) {
+		t.Fatalf("token %d after %d", lock.Token(), token)
+	}
+	select {
+	case line := <-w.lines:
+		t.Fatalf("the stopped worker says %q", line)
+	default:
+	}
+	w.signal(continueSignal)
+	resumed := time.Now()
+	ended := w.line("ended")
+	if late := time.Since(resumed); late > time.Second {
+		t.Errorf("its context ended %v after it ran on", late)
+	}
+	if !strings.HasPrefix(ended, "lost=true ") {
+		t.Errorf("its context ended so: %s", ended)
+	}
+	if late := number(t, w.line("write")); late != token || res.write(late) {
+		t.Errorf("the late write with token %d was accepted after %d", late, lock.Token())
+	}
+	if text := w.line("unlocked"); !strings.HasPrefix(text, "lost=true again=true ") {
+		t.Errorf("its Unlock: %s", text)
+	}
+	w.finish()
+	if err := lock.Extend(bounded(t)); err != nil || lock.Err() != nil {
+		t.Errorf("the new holder was hurt: %v, %v", err, lock.Err())
+	}
+	if on, n := lock.HeldOn(); on < n/2+1 {
+		t.Errorf("the new holder is left on %d of %d", on, n)
+	}
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	f.noLocks(hang)
+}
+
+// H14: where the machine sleeps, timers stand still and the clock leaps. Whoever holds a lock then hears of its end
+// although no timer of that length has run.
+func TestAClockThatLeapsOverTheTTLEndsTheLock(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	var slept atomic.Int64
+	leaping := clock.New(func() clock.Instant { return (*clock.Clock)(nil).Now().Add(time.Duration(slept.Load())) })
+	l := locker(t, f.dial(pool.WithClock(leaping)), redlock.WithClock(leaping), redlock.WithTTL(20*time.Second))
+	f.admit(l)
+	lock := held(t)(l.Lock(bounded(t), "n"))
+	ctx := lock.Context(context.Background())
+	slept.Store(int64(21 * time.Second))
+	if left := lock.Remaining(); left > 0 {
+		t.Errorf("%v of validity left after the leap", left)
+	}
+	within(t, 5*time.Second, "the end of the context", func() { <-ctx.Done() })
+	if err := context.Cause(ctx); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("cause %v, want ErrLost", err)
+	}
+	if err := lock.Unlock(bounded(t)); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("Unlock: %v, want ErrLost", err)
+	}
+	f.noLocks(hang) // the release of a lost lock is sent all the same
+}
+
+// pairRole locks and unlocks once, through everything that hashes or draws random numbers.
+func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	for range 3 {
+		lock, err := l.Lock(ctx, a.Name)
+		if err != nil {
+			return err
+		}
+		inner, err := l.Lock(lock.Context(ctx), a.Name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(lock.Extend(ctx), inner.Unlock(ctx)); err != nil {
+			return err
+		}
+		handle, err := lock.Export()
+		if err != nil {
+			return err
+		}
+		if lock, err = l.Import(ctx, handle); err != nil {
+			return err
+		}
+		if err := lock.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	say("paired, fips=%v sha1=%v", fips140.Enabled(), sha1Allowed())
+	return nil
+}
+
+// sha1Allowed reports whether SHA-1 can be computed in this process.
+func sha1Allowed() (allowed bool) {
+	defer func() { allowed = recover() == nil }()
+	sha1.Sum([]byte("text"))
+	return true
+}
+
+// H35: with only FIPS 140-3 algorithms allowed, where computing a SHA-1 panics, a program starts, locks and unlocks.
+func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	f.admitted()
+	f.do(0, "SCRIPT", "FLUSH") // so that NOSCRIPT is met as well
+	w := startWorker(t, "pair", workerArgs{URLs: f.urls, Name: "n"}, "GODEBUG=fips140=only")
+	if text := w.line("paired,"); text != "fips=true sha1=false" {
+		t.Errorf("the worker did not run as meant: %s", text)
+	}
+	w.finish()
+	f.noLocks(hang)
+}
+
+// A pool keeps one connection to each master for commands, however many goroutines lock.
+func TestManyGoroutinesShareOneConnectionAMaster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l := f.admitted()
+	ctx := bounded(t)
+	var wg sync.WaitGroup
+	for g := range 512 {
+		wg.Go(func() {
+			for range 3 {
+				lock, err := l.Lock(ctx, fmt.Sprint("n", g))
+				if err == nil {
+					err = lock.Unlock(ctx)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	most := 0
+	for range 10 {
+		for i := range f.servers {
+			most = max(most, f.connections(i))
+		}
+	}
+	wg.Wait()
+	if most != 1 {
+		t.Errorf("up to %d connections to one master, want 1", most)
+	}
+	f.noLocks(hang)
+}

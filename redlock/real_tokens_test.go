@@ -1,0 +1,171 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// tokensRole holds one name a.Count times and appends each token to the shared file while it holds it.
+func tokensRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	file, err := appendTo(filepath.Join(a.Dir, "tokens"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for range a.Count {
+		// Long pauses: whoever has just released takes the name again, which makes a great many holds a second.
+		lock, err := l.Lock(ctx, a.Name, redlock.WithDelays(redlock.Delays{Fixed: 5 * time.Millisecond, Random: 25 * time.Millisecond}))
+		if err != nil {
+			return err
+		}
+		inner := int64(0)
+		if lock.Token()%16 == 0 {
+			again, err := l.Lock(lock.Context(ctx), a.Name)
+			if err != nil {
+				return err
+			}
+			if inner = again.Token(); inner != lock.Token() {
+				return fmt.Errorf("re-entry changed the token from %d to %d", lock.Token(), inner)
+			}
+			if err := again.Unlock(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintln(file, lock.Token()); err != nil {
+			return err
+		}
+		if lock.Err() != nil {
+			return fmt.Errorf("lost while writing: %w", lock.Err())
+		}
+		if err := lock.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendTo opens a file of which each write goes to the end as a whole.
+func appendTo(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
+// Tokens of four processes, one of them with a clock 5 s behind and two with clocks an hour ahead, strictly grow in the
+// order of the holds. Of those two, one has a pool that goes by the true clock, so that it starts with a wrong idea of
+// the masters' time and is put right by what they refuse.
+func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
+	f := newFleet(t, 5)
+	f.admitted()
+	each := 2500
+	if testing.Short() {
+		each = 250
+	}
+	dir := t.TempDir()
+	var workers []*worker
+	for _, a := range []workerArgs{
+		{}, {Shift: -5 * time.Second, ShiftPool: true}, {Shift: time.Hour, ShiftPool: true}, {Shift: time.Hour},
+	} {
+		a.URLs, a.Name, a.Dir, a.Count = f.urls, "n", dir, each
+		workers = append(workers, startWorker(t, "tokens", a))
+	}
+	for _, w := range workers {
+		w.finishAfter("done")
+	}
+	text := must[[]byte](t)(os.ReadFile(filepath.Join(dir, "tokens")))
+	lines := strings.Fields(string(text))
+	if want := each * len(workers); len(lines) != want {
+		t.Errorf("%d holds, want %d", len(lines), want)
+	}
+	last := int64(0)
+	for i, line := range lines {
+		token := must[int64](t)(strconv.ParseInt(line, 10, 64))
+		if token <= last {
+			t.Fatalf("hold %d has token %d after %d", i, token, last)
+		}
+		last = token
+	}
+	f.noLocks(hang)
+}
+
+// H55: the keys that remember tokens have a TTL, those of re-entered, refused, rolled back and healed holds included;
+// re-entry keeps the token.
+func TestKeysThatRememberTokensExpire(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l, other := f.admitted(), f.locker()
+	for i := range 20 {
+		name := fmt.Sprint("n", i)
+		lock := held(t)(l.Lock(bounded(t), name))
+		inner := held(t)(l.Lock(lock.Context(bounded(t)), name))
+		if inner.Token() != lock.Token() {
+			t.Errorf("re-entry changed the token from %d to %d", lock.Token(), inner.Token())
+		}
+		if _, err := other.TryLock(bounded(t), name); !errors.Is(err, redlock.ErrHeld) {
+			t.Fatal(err)
+		}
+		if err := errors.Join(inner.Unlock(bounded(t)), lock.Unlock(bounded(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.noLocks(hang)
+	for i := range f.servers {
+		bars := f.keys(i, "bar")
+		if len(bars) != 20 {
+			t.Errorf("master %d remembers %d names, want 20", i, len(bars))
+		}
+		for _, key := range bars {
+			left := time.Duration(f.do(i, "PTTL", key).(int64)) * time.Millisecond
+			if left <= redlock.DefaultBarTTL/2 || left > redlock.DefaultBarTTL {
+				t.Errorf("master %d: %s has a TTL of %v, want up to %v", i, key, left, redlock.DefaultBarTTL)
+			}
+		}
+		if n := f.do(i, "DBSIZE").(int64); n != 21 {
+			t.Errorf("master %d has %d keys, want 20 bars and its marker", i, n)
+		}
+	}
+}
+
+// H26, H55: a hold drifts back to all masters after some were killed and came back empty, with the token it had.
+func TestAHoldDriftsBackToAllMasters(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	l := f.admitted(redlock.WithTTL(1500*time.Millisecond), redlock.WithGuardTime(2*time.Second))
+	lock := held(t)(l.Lock(bounded(t), "n"))
+	token := lock.Token()
+	for _, down := range [][]int{{0}, {1, 2}, {3, 4}} {
+		f.kill(down...)
+		eventually(t, hang, func() string {
+			if on, n := lock.HeldOn(); on != n-len(down) {
+				return fmt.Sprintf("on %d of %d with %d down", on, n, len(down))
+			}
+			return ""
+		})
+		f.restart(down...)
+		eventually(t, hang, func() string {
+			if on, n := lock.HeldOn(); on != n {
+				return fmt.Sprintf("on %d of %d with all back (%s)", on, n, states(l))
+			}
+			return ""
+		})
+	}
+	if lock.Err() != nil || lock.Token() != token {
+		t.Errorf("token %d, was %d; %v", lock.Token(), token, lock.Err())
+	}
+	for i := range f.servers {
+		if keys := f.keys(i, "lock"); len(keys) != 1 {
+			t.Errorf("master %d has %v", i, keys)
+		}
+	}
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	f.noLocks(time.Second)
+}

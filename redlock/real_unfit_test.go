@@ -1,0 +1,259 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// An ailment makes a master unable to vote while it runs and answers.
+type ailment struct {
+	name   string
+	text   string // stands in the aggregate error
+	infect func(f *fleet, i int)
+	// user and password are those that the Lockers give to masters that are ill.
+	user, password string
+	args           []string // of every server
+}
+
+// ailments are all the ways that H52, H54, H56, H57 and H60 know.
+func ailments() []ailment {
+	set := func(pairs ...any) func(*fleet, int) {
+		return func(f *fleet, i int) { f.do(i, "CONFIG", append([]any{"SET"}, pairs...)...) }
+	}
+	acl := func(rules ...any) func(*fleet, int) {
+		return func(f *fleet, i int) {
+			f.do(i, "ACL", append([]any{"SETUSER", "app", "on", ">secret-word", "~*", "&*"}, rules...)...)
+		}
+	}
+	return []ailment{
+		{name: "OOM", text: "OOM ", infect: set("maxmemory", "1")},
+		{name: "NOREPLICAS", text: "NOREPLICAS ", infect: set("min-replicas-to-write", "1")},
+		{name: "MISCONF", text: "MISCONF ", infect: breakSaving},
+		{name: "READONLY", text: `its role is "slave"`, infect: func(f *fleet, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
+		{name: "data at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}:lock", "data") }},
+		{name: "eviction", text: "maxmemory-policy", infect: set("maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")},
+		{name: "eviction of keys with a TTL", text: "volatile-ttl", infect: set("maxmemory", "100mb", "maxmemory-policy", "volatile-ttl")},
+		{name: "NOPERM", text: "NOPERM ", infect: acl("+@all", "-evalsha", "-eval"), user: "app", password: "secret-word"},
+		{name: "NOPERM of a key", text: "NOPERM ", infect: acl("+@all", "resetkeys", "~other:*"), user: "app", password: "secret-word"},
+		{name: "INFO denied", text: "@dangerous", infect: acl("+@all", "-@dangerous"), user: "app", password: "secret-word"},
+		{name: "NOAUTH", text: "NOAUTH ", infect: set("requirepass", "secret-word")},
+		{name: "WRONGPASS", text: "WRONGPASS ", infect: acl("+@all"), user: "app", password: "not-the-secret"},
+	}
+}
+
+// breakSaving makes the server's last snapshot fail, after which it refuses writes: a directory is where its file is to be.
+func breakSaving(f *fleet, i int) {
+	f.t.Helper()
+	if err := os.Mkdir(filepath.Join(f.servers[i].Dir(), "dump.rdb"), 0o700); err != nil {
+		f.t.Fatal(err)
+	}
+	f.do(i, "CONFIG", "SET", "save", "3600 1")
+	f.t.Cleanup(func() { f.do(i, "CONFIG", "SET", "save", "") }) // else it does not end before it could save
+	f.do(i, "BGSAVE")
+	eventually(f.t, hang, func() string {
+		text := string(f.do(i, "INFO", "persistence").([]byte))
+		if !strings.Contains(text, "rdb_last_bgsave_status:err") {
+			return "the snapshot has not failed: " + text
+		}
+		return ""
+	})
+}
+
+// H52, H54, H56, H57, H60: whatever ails a minority, the lock works; where it ails a majority, the error is "no quorum",
+// never "held", and names each master and what it said. Passwords are in no error.
+func TestWhatAilsAMasterIsNamedAndAMinorityOfItIsSurvived(t *testing.T) {
+	for _, a := range ailments() {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, 5, a.args...)
+			f.admitted()
+			ill := []int{1, 3, 4}
+			for _, i := range ill[:2] {
+				f.fallIll(i, &a)
+			}
+			l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)), redlock.WithTTL(20*time.Second))
+			for range 20 {
+				lock := held(t)(l.Lock(bounded(t), "n"))
+				inner := held(t)(l.Lock(lock.Context(bounded(t)), "n"))
+				if err := errors.Join(lock.Extend(bounded(t)), inner.Unlock(bounded(t)), lock.Unlock(bounded(t))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.fallIll(ill[2], &a)
+			l = locker(t, f.dial(), redlock.WithTTL(20*time.Second))
+			l.Ready(bounded(t)) // else the error tells of masters that were not asked yet
+			_, err := l.TryLock(bounded(t), "n")
+			checkAilment(t, f, &a, ill, err)
+		})
+	}
+}
+
+// fallIll infects a master, and has later Lockers log in as the ailment says.
+func (f *fleet) fallIll(i int, a *ailment) {
+	f.t.Helper()
+	a.infect(f, i)
+	if a.password != "" {
+		f.urls[i] = (&url.URL{Scheme: "redis", User: url.UserPassword(a.user, a.password), Host: f.servers[i].Addr()}).String()
+	}
+}
+
+func checkAilment(t *testing.T, f *fleet, a *ailment, ill []int, err error) {
+	t.Helper()
+	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("%v, want ErrNoQuorum", err)
+	}
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if !strings.Contains(text, a.text) || strings.Contains(text, "secret") {
+		t.Errorf("the text has no %q, or a password: %s", a.text, text)
+	}
+	var e *redlock.LockError
+	if !errors.As(err, &e) || e.Masters == nil {
+		t.Fatalf("%v is no LockError with the masters in it", err)
+	}
+	named := 0
+	for _, err := range e.Masters.Errors {
+		var m *redlock.MasterError
+		if !errors.As(err, &m) {
+			t.Errorf("%v names no master", err)
+			continue
+		}
+		for _, i := range ill {
+			if m.Addr == f.servers[i].Addr() && strings.Contains(m.Error(), a.text) {
+				named++
+			}
+		}
+	}
+	if named != len(ill) {
+		t.Errorf("%d of %d masters are named with %q: %s", named, len(ill), a.text, text)
+	}
+}
+
+// H52: eviction that is turned on while a connection stands is noticed by the heartbeat: that master votes no more, and
+// votes again after a change back. Its hold goes on with the other masters.
+func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)))
+	f.admit(l)
+	f.do(1, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-random")
+	stateOf(t, l, 1, "down")
+	if err := l.Masters()[1].Err; !errors.Is(err, pool.ErrRefused) || !strings.Contains(err.Error(), "noeviction") {
+		t.Errorf("the reason is %v, want one that says what to do", err)
+	}
+	lock := held(t)(l.TryLock(bounded(t), "n"))
+	if on, _ := lock.HeldOn(); on != 2 {
+		t.Errorf("held on %d, want 2", on)
+	}
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	f.do(2, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "volatile-lru")
+	stateOf(t, l, 2, "down")
+	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "volatile-lru") {
+		t.Errorf("with two of three: %v, want ErrNoQuorum that names the policy", err)
+	}
+	for _, i := range []int{1, 2} {
+		f.do(i, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+		stateOf(t, l, i, "voting")
+	}
+}
+
+// H50: one server under two names has one vote, and the error says why.
+func TestTheSameServerTwiceHasOneVote(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())
+	l := f.locker()
+	err := l.AdmitNow(bounded(t))
+	if err == nil || !strings.Contains(err.Error(), "same server") {
+		t.Errorf("AdmitNow: %v, want the duplicate named", err)
+	}
+	lock := held(t)(l.TryLock(bounded(t), "n")) // two different servers are a majority of three
+	if on, _ := lock.HeldOn(); on != 2 {
+		t.Errorf("held on %d, want 2", on)
+	}
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	f.kill(1)
+	stateOf(t, l, 1, "down")
+	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "same server") {
+		t.Errorf("one server twice is no majority: %v", err)
+	}
+}
+
+// H56: masters that are still loading their data do not vote, the error says so, and they do when they are ready.
+func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
+	l := f.admitted(redlock.WithGuardTime(time.Second), redlock.WithTTL(500*time.Millisecond))
+	for _, i := range []int{0, 1} {
+		f.do(i, "EVAL", "for k = 1, 500 do redis.call('SET', 'other:' .. k, string.rep('x', 100)) end", 0)
+		f.do(i, "SAVE")
+	}
+	var restarted sync.WaitGroup
+	for _, i := range []int{0, 1} {
+		restarted.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), hang)
+			defer cancel()
+			if err := f.servers[i].Restart(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, hang, func() string {
+		_, err := l.TryLock(bounded(t), "n")
+		if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "loading") {
+			return fmt.Sprintf("never told to be loading: %v", err)
+		}
+		return ""
+	})
+	restarted.Wait()
+	lock := held(t)(l.Lock(bounded(t), "n"))
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// H54: data under the key of a lock is neither taken for a lock nor touched, and what others hold is not hurt by it.
+func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	l := f.admitted()
+	key := redlock.DefaultPrefix + ":{n}:lock"
+	for i := range f.servers {
+		f.do(i, "SET", key, "precious")
+	}
+	_, err := l.TryLock(bounded(t), "n")
+	if errors.Is(err, redlock.ErrHeld) || !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("%v, want ErrNoQuorum", err)
+	}
+	var reply redis.Error
+	if !errors.As(err, &reply) || !strings.HasPrefix(string(reply), "WRONGTYPE") {
+		t.Errorf("the reply of the master is not in %v", err)
+	}
+	if _, err := l.Inspect(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("Inspect: %v, want ErrNoQuorum", err)
+	}
+	for i := range f.servers {
+		if v := string(f.do(i, "GET", key).([]byte)); v != "precious" {
+			t.Errorf("master %d has %q now", i, v)
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// A picture is what one master shows of a name.
+type picture struct {
+	id, bar string
+	depth   int
+	left    time.Duration
+	keys    []string
+}
+
+func pictureOf(m *redlocktest.Master, name string) (p picture) {
+	p.id, p.depth, p.left = m.Holds(name)
+	p.bar, _ = m.Get(defaultPrefix.Bar(name))
+	p.keys = m.Keys()
+	return p
+}
+
+// H01: a message that is delivered twice changes neither the state nor the answer, at whatever depth.
+func TestVirtualARepeatedMessageChangesNothing(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithTTL(9 * time.Second))
+		repeat := func(script string, answer string) {
+			w.Helper()
+			synctest.Wait()
+			all := w.wire.sent(script)
+			if len(all) == 0 {
+				w.Fatalf("no %s was sent", script)
+			}
+			for _, s := range all[len(all)-3:] {
+				m := w.masters.Master(s.master)
+				before := pictureOf(m, "a")
+				for range 2 {
+					if got := fmt.Sprint(w.replay(s)); got != answer {
+						w.Errorf("%s repeated on master %d: %s, want %s", script, s.master, got, answer)
+					}
+				}
+				if now := pictureOf(m, "a"); !reflect.DeepEqual(now, before) {
+					w.Errorf("%s repeated on master %d: %+v, before %+v", script, s.master, now, before)
+				}
+			}
+		}
+		k := w.take(l, "a")
+		repeat("acquire", "1")
+		after(3 * time.Second)
+		repeat("extend", "1")
+		inner := w.take2(l, k.Context(w.Context()), "a")
+		repeat("extend", "1") // depth 2
+		repeat("acquire", "1")
+		if err := inner.Unlock(w.Context()); err != nil {
+			w.Error(err)
+		}
+		repeat("extend", "1") // depth 1
+		if err := k.Unlock(w.Context()); err != nil {
+			w.Error(err)
+		}
+		repeat("release", "0")
+		if n := w.on("a"); n != 0 {
+			w.Errorf("still on %d masters", n)
+		}
+	})
+}
+
+// take2 locks name with a context of the caller's.
+func (w *world) take2(l *redlock.Locker, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	k, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		w.Fatalf("lock %s: %v", name, err)
+	}
+	return k
+}
+
+// H01, H02: late messages of a hold that is over are refused, and do not touch the next hold either.
+func TestVirtualMessagesOfAFinishedHoldAreRefusedForEver(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "a")
+		after(8 * time.Second)
+		inner := w.take2(l, k.Context(w.Context()), "a")
+		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
+		synctest.Wait()
+		old := w.wire.sent("acquire", "extend", "release")
+		check := func(when string, want string) {
+			w.Helper()
+			for _, s := range old {
+				m := w.masters.Master(s.master)
+				before := pictureOf(m, "a")
+				_ = w.replay(s)
+				now := pictureOf(m, "a")
+				if before.bar == "" { // a release may bring a bar back that has expired, which says what is true
+					before.bar, before.keys, now.keys = now.bar, nil, nil
+				}
+				if !reflect.DeepEqual(now, before) || now.id != want {
+					w.Errorf("%s: %s of the old hold made %+v of %+v", when, s.script(), now, before)
+				}
+			}
+		}
+		check("when it is free", "")
+		next := w.take(w.locker(redlock.WithID("next")), "a")
+		synctest.Wait()
+		check("when another has it", "next:1")
+		if err := next.Unlock(w.Context()); err != nil {
+			w.Error(err)
+		}
+		after(time.Minute)
+		check("a minute later", "")
+		after(2 * time.Hour) // the bars have expired
+		check("hours later", "")
+	})
+}
+
+// H02: the acquire of a hold that was rolled back comes after the release, or before it, on two connections. In both
+// orders the name is free afterwards.
+func TestVirtualALateAcquireAfterItsRollbackIsRefused(t *testing.T) {
+	for _, order := range []string{"acquire first", "release first"} {
+		t.Run(order, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				l := w.locker()
+				// Two masters lose the request, so the attempt fails; what is owed to them is paid on the next connection.
+				for i := range 2 {
+					if order == "release first" {
+						w.masters.Master(i).DropRequests(1)
+					} else {
+						w.masters.Master(i).DropReplies(1)
+					}
+				}
+				_, err := l.TryLock(w.Context(), "a")
+				w.isError(err, redlock.ErrNoQuorum)
+				after(5 * time.Second)
+				if n := w.on("a"); n != 0 {
+					w.Fatalf("after the roll-back: on %d masters", n)
+				}
+				for _, s := range w.wire.sent("acquire") {
+					if reply := fmt.Sprint(w.replay(s)); reply == "1" {
+						w.Errorf("master %d granted the late acquire", s.master)
+					}
+				}
+				if n := w.on("a"); n != 0 {
+					w.Errorf("after the late acquires: on %d masters", n)
+				}
+				k := w.take(l, "a", redlock.WithTries(1))
+				if on, _ := k.HeldOn(); on < 2 {
+					w.Errorf("the next hold is on %d", on)
+				}
+			})
+		})
+	}
+}
+
+// H02, H03: masters hang when an attempt reaches them. What waits in their old connections is executed when they
+// resume, before or after the debt that is paid on the new ones: nothing of it holds the name.
+func TestVirtualRollbackReachesMastersThatHungAndResume(t *testing.T) {
+	for hung := 1; hung <= 3; hung++ {
+		t.Run(fmt.Sprint(hung, " of 3"), func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				l := w.locker(redlock.WithTTL(30 * time.Second))
+				for i := range hung {
+					w.hang(i)
+				}
+				ctx, cancel := context.WithTimeout(w.Context(), 100*time.Millisecond)
+				defer cancel()
+				k, err := l.TryLock(ctx, "a")
+				if hung > 1 {
+					w.isError(err, context.DeadlineExceeded)
+				} else if err != nil {
+					w.Fatal(err)
+				} else if err := k.Unlock(w.Context()); err != nil {
+					w.Error(err)
+				}
+				after(3 * time.Second)
+				w.resume()
+				after(5 * time.Second)
+				if n := w.on("a"); n != 0 {
+					w.Errorf("5 s after the masters are back the name is held on %d", n)
+				}
+				if _, err := w.locker().TryLock(w.Context(), "a"); err != nil {
+					w.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// H03: masters that executed the acquire and whose reply was lost are rolled back as well.
+func TestVirtualUnknownOutcomesAreRolledBack(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker(redlock.WithTTL(30 * time.Second))
+		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) })
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrNoQuorum, pool.ErrDown)
+		after(2 * time.Second)
+		if n := w.on("a"); n != 0 {
+			w.Errorf("held on %d masters whose answer was lost", n)
+		}
+		if n := w.count("acquire"); n != 5 {
+			w.Errorf("%d acquires were executed, want 5", n)
+		}
+	})
+}
+
+// H04: the roll-back does not depend on the caller's context, which has ended.
+func TestVirtualRollbackWorksOnADeadContext(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithTTL(25 * time.Second))
+		w.delay(200*time.Millisecond, 0)
+		w.delay(200*time.Millisecond, 1)
+		ctx, cancel := context.WithTimeout(w.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := l.Lock(ctx, "a")
+		w.isError(err, context.DeadlineExceeded)
+		after(time.Second)
+		if n := w.on("a"); n != 0 || w.count("acquire") != 3 || w.count("release") != 3 {
+			w.Errorf("held on %d masters after %d acquires and %d releases", n, w.count("acquire"), w.count("release"))
+		}
+	})
+}
+
+// H05: a dead minority does not turn "held" into "no quorum", nor does a held minority turn "no quorum" into "held".
+func TestVirtualDeadAndHeldAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		dead, held []int
+		want, not  error
+		failed     int
+	}{
+		{nil, []int{0, 1, 2, 3, 4}, redlock.ErrHeld, redlock.ErrNoQuorum, 0},
+		{[]int{0, 1}, []int{2, 3, 4}, redlock.ErrHeld, redlock.ErrNoQuorum, 2},
+		{[]int{3, 4}, []int{2}, redlock.ErrHeld, redlock.ErrNoQuorum, 2},
+		{[]int{0, 1, 2}, []int{3, 4}, redlock.ErrNoQuorum, redlock.ErrHeld, 3},
+		{[]int{0, 1, 2}, nil, redlock.ErrNoQuorum, redlock.ErrHeld, 3},
+		{[]int{0, 1, 2, 3, 4}, nil, redlock.ErrNoQuorum, redlock.ErrHeld, 5},
+	} {
+		t.Run(fmt.Sprint("dead ", c.dead, " held ", c.held), func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				l := w.locker()
+				w.masters.Take("a", 20*time.Second)
+				free := []int{}
+				for i := range 5 {
+					if !slices.Contains(c.held, i) {
+						w.masters.Master(i).Evict("a")
+						free = append(free, i)
+					}
+				}
+				if len(c.dead) > 0 {
+					w.stop(c.dead...)
+				}
+				_, err := l.TryLock(w.Context(), "a")
+				w.isError(err, c.want)
+				w.notError(err, c.not, context.Canceled, context.DeadlineExceeded)
+				var e *redlock.LockError
+				if !asError(err, &e) || e.N != 5 || e.Quorum != 3 {
+					w.Fatalf("%#v", err)
+				}
+				if got := failedMasters(e); got != c.failed {
+					w.Errorf("%d masters are listed as failed, want %d: %v", got, c.failed, err)
+				}
+				after(time.Second)
+				for _, i := range free {
+					if id, _, _ := w.masters.Master(i).Holds("a"); id != "" {
+						w.Errorf("master %d keeps %s", i, id)
+					}
+				}
+			})
+		})
+	}
+}
+
+// failedMasters is how many masters an error lists.
+func failedMasters(e *redlock.LockError) int {
+	if e.Masters == nil {
+		return 0
+	}
+	return len(e.Masters.Errors)
+}
+
+// H10: a quorum that comes too late is ErrTooSlow and is rolled back; the start is taken for each attempt, so that the
+// next one, when the masters are fast again, has all of its validity.
+func TestVirtualTooLittleValidityIsTooSlowAndRolledBack(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.over(w.pool(pool.WithTimeout(20 * time.Second)))
+		w.delay(3 * time.Second)
+		start := time.Now()
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrTooSlow)
+		w.notError(err, redlock.ErrHeld, redlock.ErrNoQuorum)
+		if took := time.Since(start); took != 6*time.Second {
+			w.Errorf("it took %v", took)
+		}
+		after(6 * time.Second)
+		if n := w.on("a"); n != 0 {
+			w.Errorf("still on %d masters", n)
+		}
+		timer := time.AfterFunc(5*time.Second, func() { w.delay(0) }) // during the first attempt: its replies are late
+		defer timer.Stop()
+		w.wire.clear()
+		k := w.take(l, "a")
+		first := w.wire.sent("acquire")[0].at
+		if age := time.Since(first); age < 5*time.Second {
+			w.Errorf("the first attempt began only %v ago", age)
+		}
+		if left := k.Remaining(); left < 9*time.Second {
+			w.Errorf("only %v of validity: the start is that of an earlier attempt", left)
+		}
+	})
+}
+
+// H11: the validity is never more than TTL - elapsed - drift, for any delays, and the keys of a majority outlive it.
+func TestVirtualValidityIsTTLLessElapsedLessDrift(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithExtension(false))
+		random := rand.New(rand.NewPCG(11, 1))
+		for n := range 300 {
+			ttl := 100*time.Millisecond + rand.N(20*time.Second)
+			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 5))) })
+			w.wire.clear()
+			k, err := l.TryLock(w.Context(), "a", redlock.WithTTL(ttl))
+			if err != nil {
+				w.notError(err, redlock.ErrHeld)
+			} else {
+				elapsed := time.Since(w.wire.sent("acquire")[0].at)
+				drift := ttl/100 + 2*time.Millisecond
+				if left := k.Remaining(); left > ttl-elapsed-drift {
+					w.Fatalf("case %d: %v left of %v after %v", n, left, ttl, elapsed)
+				}
+				outlive := 0
+				w.each(func(_ int, m *redlocktest.Master) {
+					if _, _, left := m.Holds("a"); left > k.Remaining() {
+						outlive++
+					}
+				})
+				if outlive < 3 {
+					w.Fatalf("case %d: the keys of only %d masters outlive the validity", n, outlive)
+				}
+				_ = k.Unlock(w.Context())
+			}
+			w.delay(0)
+			after(ttl)
+			after(20 * time.Second)
+		}
+	})
+}
+
+// H15: what an extension gives counts from its start, not from its answer; and an answer that comes after the end does
+// not revive the lock.
+func TestVirtualALateExtensionAnswerGivesNoMoreThanItsStart(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithTTL(3*time.Second))
+		k := w.take(l, "a")
+		ctx := k.Context(w.Context())
+		start := time.Now()
+		w.delay(500 * time.Millisecond)
+		after(2100 * time.Millisecond) // extension sent at 1 s, answered at 2 s
+		if until, want := k.Until().Sub(start), 4*time.Second-32*time.Millisecond; until != want {
+			w.Errorf("the lock is valid until %v after its start, want %v", until, want)
+		}
+		w.delay(3 * time.Second)
+		cause, _ := w.ended(ctx, 10*time.Second)
+		w.isError(cause, redlock.ErrLost)
+		lost := time.Now()
+		after(10 * time.Second)
+		w.isError(k.Err(), redlock.ErrLost)
+		if left := k.Remaining(); left > 0 || k.Until().After(time.Now()) {
+			w.Errorf("%v left of a lock that was lost %v ago", left, time.Since(lost))
+		}
+		w.delay(0)
+	})
+}
