@@ -182,7 +182,7 @@ func TestManyDebtsArePaid(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
 		srv.set(func() { srv.runID = "" }) // refused
 		srv.cut()
-		waitDown(t, p, 0, ErrRefused)
+		_ = waitDown(t, p, 0, ErrRefused)
 		for i := range 1000 {
 			p.Owe(0, owed(fmt.Sprint("n", i), int64(i), "a"))
 		}

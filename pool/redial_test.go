@@ -16,7 +16,7 @@ func TestKilledMasterComesBack(t *testing.T) {
 	waitUp(t, p)
 	before := state(p, 0)
 	srv.kill()
-	waitDown(t, p, 0, ErrDown)
+	_ = waitDown(t, p, 0, ErrDown)
 	box := newMailbox()
 	err := p.Send(0, inspect("x"), Stamp{}, box)
 	var e *Error
@@ -59,7 +59,7 @@ func TestHungMasterFailsFastAndRecovers(t *testing.T) {
 			t.Fatalf("Send to a stopped master: %v", err)
 		}
 	}
-	waitDown(t, p, 0, ErrTimeout)
+	_ = waitDown(t, p, 0, ErrTimeout)
 	srv.signal(syscall.SIGCONT)
 	stopped = false
 	waitUp(t, p)
@@ -185,7 +185,7 @@ func TestHeartbeatFindsEviction(t *testing.T) {
 	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
 	waitUp(t, p)
 	srv.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
-	waitDown(t, p, 0, ErrRefused)
+	_ = waitDown(t, p, 0, ErrRefused)
 	srv.do("CONFIG", "SET", "maxmemory", "0")
 	waitUp(t, p)
 }

@@ -181,7 +181,7 @@ func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
 		if e := state(p, 0); e.known() {
 			t.Errorf("state: %+v", e)
 		}
-		waitDown(t, p, 0, ErrTimeout)
+		_ = waitDown(t, p, 0, ErrTimeout)
 		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, ErrConnecting) {
 			t.Errorf("after the first attempt: %v", err)
 		}
