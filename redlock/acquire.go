@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
 )
 
 // maxReproposals is how often an attempt whose ballot was refused is sent again at once, with a better one. After that
@@ -170,7 +171,7 @@ func (a *attempt) decide(ctx context.Context, r *round, start clock.Instant, bal
 		switch {
 		case cause != nil:
 			err = r.error(a.name, nil, cause)
-		case left < a.cfg.least():
+		case left < a.cfg.least() && !unsafeNoRecheck:
 			e := r.error(a.name, ErrTooSlow, nil)
 			e.Decision = fmt.Errorf("%w: %v of validity left of %v, at least %v wanted", ErrTooSlow, left.Round(time.Microsecond), a.cfg.ttl, a.cfg.least())
 			err = e
@@ -242,13 +243,14 @@ func (a *attempt) unsend(i int) {
 	}
 }
 
-// effects is the set of masters on which a round had an effect, or may still have one.
+// effects is the set of masters on which a round had an effect, or may still have one. An error reply counts: a user
+// who lacks the right to one of the commands ends the script between two writes.
 func (a *attempt) effects(r *round) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	set := uint64(0)
 	for i := range r.votes {
-		if v := &r.votes[i]; v.Kind == scripts.Granted || v.unsure() {
+		if v := &r.votes[i]; v.Kind == scripts.Granted || (v.unsure() || v.Kind == scripts.Failed && pool.Answered(v.err)) && !unsafeNoUnknown {
 			set |= 1 << i
 		}
 	}

@@ -49,17 +49,23 @@ type fact struct {
 	read     bool   // marker below was read on this connection
 	text     string // the marker as it stands there, "" for none
 	marker   scripts.Marker
-	bad      bool  // text is no marker
-	now      int64 // its own time by our reckoning, us
-	settled  bool  // up, or known to be down
+	bad      bool          // text is no marker
+	now      int64         // its own time by our reckoning, us
+	settled  bool          // up, or known to be down
+	age      time.Duration // how long ago the reading of the marker was asked for
 }
 
 // own reports whether the marker was written for the server that the connection reaches.
 func (f *fact) own() bool { return f.text != "" && !f.bad && f.marker.Identity == f.identity }
 
+// past reports whether the marker tells of the time before a restart. That of a quarantine does not: it knows no more
+// than the one who began it.
+func (f *fact) past() bool { return f.text != "" && !f.bad && (f.marker.Admitted() || !f.own()) }
+
 // A move is a step with what it needs.
 type move struct {
 	step       step
+	gather     bool          // stepWait: for markers of others that are read anew
 	look       bool          // stepWait: others may change the marker meanwhile, so read it now and then
 	wait       time.Duration // stepWait: how long at the most
 	quarantine time.Duration // stepStart
@@ -67,9 +73,16 @@ type move struct {
 	epoch      int64
 }
 
-// nextMove decides what is to be done for master i. It is pure: facts are all masters', median is the median of their
-// times, waited is how long master i has been known to need a quarantine, guard and epoch are the Locker's own.
-func nextMove(facts []fact, i int, median int64, waited, guard time.Duration, epoch int64) (move, phase) {
+// A reckoning is what is known of the masters' clocks: their median, the upper one of the middle two, and how many they
+// are.
+type reckoning struct {
+	median int64
+	clocks int
+}
+
+// nextMove decides what is to be done for master i. It is pure: facts are all masters', waited is how long master i has
+// been known not to be admitted, guard and epoch are the Locker's own.
+func nextMove(facts []fact, i int, clocks reckoning, waited, guard time.Duration, epoch int64) (move, phase) {
 	f := &facts[i]
 	switch {
 	case !f.up && f.settled:
@@ -83,19 +96,30 @@ func nextMove(facts []fact, i int, median int64, waited, guard time.Duration, ep
 	case f.own() && f.marker.Admitted():
 		return move{}, phaseAdmitted
 	}
+	if clocks.clocks < quorumOf(len(facts)) { // its clock may be wrong, and nobody could tell
+		for j := range facts {
+			if !facts[j].settled {
+				return move{step: stepWait, wait: admitRetry}, phaseConnecting
+			}
+		}
+		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
+	}
 	tolerance := max(guard, f.marker.Guard) / 2
-	if off := fromMicros(f.now - median); off > tolerance || off < -tolerance {
+	if off := fromMicros(f.now - clocks.median); off > tolerance || off < -tolerance {
 		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
 	}
 	start := startMove(facts, i, waited, guard, epoch)
 	if f.own() {
 		if left := f.marker.Pending - f.now; left > 0 {
-			if start.step == stepStart && start.quarantine < fromMicros(left) {
-				// It was begun when too few others could be asked. From now on, what they say is enough.
+			// One that was begun when too few others could be asked may be longer than what they say now. The deadline of
+			// another is counted as the script does, from the later of two clocks, and must be clearly nearer: else a
+			// clock that is behind, or reckoned so, has it begun again for ever.
+			q := start.quarantine
+			if start.step == stepStart && max(f.now, clocks.median)+(q+q/8).Microseconds() < f.marker.Pending {
 				return start, phasePending
 			}
 			// A marker can hold any number: one that no Duration holds must not wrap around to "over".
-			return move{step: stepWait, look: true, wait: fromMicros(left)}, phasePending
+			return move{step: stepWait, look: true, gather: start.gather, wait: fromMicros(left)}, phasePending
 		}
 		return move{step: stepEnd}, phasePending
 	}
@@ -104,24 +128,27 @@ func nextMove(facts []fact, i int, median int64, waited, guard time.Duration, ep
 
 // startMove decides how long the quarantine of master i is, and what its marker says. The guard time and the epoch are
 // the largest in the markers of N-Q+1 other masters and its own: any quorum that a hold was ever won with has one of
-// them, so no longer TTL is alive anywhere. A quarantine that was begun lately testifies to no past: where nobody has
-// any other marker, or too few can be asked, a bound that no one sets takes its place. Those that are missing are waited
-// for a moment, since masters that restarted together come back together.
+// them, so no longer TTL is alive anywhere. Only markers that were read after master i was found wanting count, for they
+// may have changed before; and none that was begun lately, or is empty, tells of the past. Where all that were read are
+// such, the fleet is new; where too few are left, a bound that no one sets takes their place. Those that are missing are
+// waited for a moment, since masters that restarted together come back together.
 func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) move {
 	n := len(facts)
 	m := move{step: stepStart, epoch: epoch}
-	needed, read, marked := n-quorumOf(n)+1, 0, false
+	needed, read, tell, marked := n-quorumOf(n)+1, 0, 0, false
 	for j := range facts {
 		f := &facts[j]
-		if j != i {
-			if !f.read || f.bad {
-				continue
-			}
-			read++
+		if !f.read || f.bad {
+			continue
 		}
-		if f.text != "" && !f.bad {
-			marked = marked || f.marker.Admitted() || !f.own()
-			m.guard, m.epoch = max(m.guard, f.marker.Guard), max(m.epoch, f.marker.Epoch)
+		m.guard, m.epoch = max(m.guard, f.marker.Guard), max(m.epoch, f.marker.Epoch)
+		past := f.past()
+		marked = marked || past
+		if j == i || f.age > waited {
+			continue
+		}
+		if read++; past {
+			tell++
 		}
 	}
 	if n == 1 {
@@ -129,9 +156,9 @@ func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) mo
 		m.quarantine = m.guard
 		return m
 	}
-	if read < needed {
+	if read < needed || marked && tell < needed {
 		if waited < gatherGrace {
-			return move{step: stepWait, wait: gatherGrace - waited}
+			return move{step: stepWait, gather: true, wait: gatherGrace - waited}
 		}
 		m.guard = max(m.guard, guard)
 		m.quarantine = max(blindQuarantine, m.guard)

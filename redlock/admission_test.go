@@ -66,7 +66,7 @@ func TestNextMoveAsTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			facts := []fact{c.own, ok, ok, ok, ok}
-			got, ph := nextMove(facts, 0, epoch, 0, guard, 0)
+			got, ph := nextMove(facts, 0, reckoning{epoch, len(facts)}, 0, guard, 0)
 			if got != c.move || ph != c.phase {
 				t.Errorf("%+v, phase %d; want %+v, phase %d", got, ph, c.move, c.phase)
 			}
@@ -81,7 +81,7 @@ func TestAnotherIdentityIsNeverAdmitted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, pendingSince := range []int64{0, 1, epoch - 1, epoch + 1} {
 				f := markerFact(identity, scripts.Marker{Identity: "a/a", Guard: 40 * time.Second, Pending: pendingSince})
-				got, ph := nextMove([]fact{f, ok, ok}, 0, epoch, 0, 40*time.Second, 0)
+				got, ph := nextMove([]fact{f, ok, ok}, 0, reckoning{epoch, len([]fact{f, ok, ok})}, 0, 40*time.Second, 0)
 				if got.step != stepStart || ph == phaseAdmitted || got.quarantine != 40*time.Second {
 					t.Errorf("pending %d: %+v, phase %d", pendingSince, got, ph)
 				}
@@ -98,6 +98,7 @@ func TestStartMoveAsTable(t *testing.T) {
 		return markerFact("new/new", scripts.Marker{Identity: "old/old", Guard: guard, Epoch: number})
 	}
 	none := emptyFact("n/n")
+	aged := func(f fact) fact { f.age = time.Hour; return f }
 	begun := markerFact("b/b", scripts.Marker{Identity: "b/b", Guard: time.Second, Pending: epoch + 1})
 	start := func(quarantine, guard time.Duration, number int64) move {
 		return move{step: stepStart, quarantine: quarantine, guard: guard, epoch: number}
@@ -118,18 +119,20 @@ func TestStartMoveAsTable(t *testing.T) {
 		{"all new, a long guard time", []fact{none, none, none}, 0, time.Hour, 0, start(time.Hour, time.Hour, 0)},
 		{"the others have the fleet's, which is longer", []fact{none, with(time.Minute, 0), with(time.Minute, 0)}, 0, own, 0, start(time.Minute, time.Minute, 0)},
 		{"the others have the fleet's, which is shorter", []fact{none, with(time.Second, 0), with(time.Second, 0)}, 0, own, 0, start(time.Second, time.Second, 0)},
-		{"they differ: the largest", []fact{none, with(time.Minute, 1), with(time.Hour, 0), none, dead}, 0, own, 0, start(time.Hour, time.Hour, 1)},
+		{"they differ: the largest", []fact{none, with(time.Minute, 1), with(time.Hour, 0), with(time.Second, 0), dead}, 0, own, 0, start(time.Hour, time.Hour, 1)},
 		{"its own old marker is the largest", []fact{other(2*time.Hour, 9), with(time.Minute, 1), with(time.Hour, 0)}, 0, own, 0, start(2*time.Hour, 2*time.Hour, 9)},
-		{"its own old marker alone", []fact{other(time.Minute, 0), none, none}, 0, own, 0, start(time.Minute, time.Minute, 0)},
+		{"its own old marker alone", []fact{other(time.Minute, 0), none, none}, gatherGrace, own, 0, start(blindQuarantine, time.Minute, 0)},
+		{"others that are empty do not tell of the past", []fact{none, none, with(own, 0), with(own, 0), dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
+		{"markers read before it was found wanting do not count", []fact{none, aged(with(own, 0)), aged(with(own, 0)), with(own, 0), with(own, 0)}, 0, own, 0, move{step: stepWait, gather: true, wait: gatherGrace}},
 		{"the caller's epoch is larger", []fact{none, with(own, 1), with(own, 2)}, 0, own, 7, start(own, own, 7)},
 		{"three others can be read of five", []fact{none, with(own, 0), with(own, 0), with(own, 0), dead}, 0, own, 0, start(own, own, 0)},
 		{"two others of five are not enough", []fact{none, with(time.Second, 0), with(time.Second, 0), dead, dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
 		{"too few, and they say more than the ceiling", []fact{none, with(time.Hour, 4), dead, dead, dead}, gatherGrace, own, 0, start(time.Hour, time.Hour, 4)},
 		{"too few, and the own says more than the ceiling", []fact{none, dead, dead}, gatherGrace, time.Hour, 0, start(time.Hour, time.Hour, 0)},
-		{"too few, the others have just gone down", []fact{none, with(own, 0), dead, dead, dead}, 0, own, 0, move{step: stepWait, wait: gatherGrace}},
+		{"too few, the others have just gone down", []fact{none, with(own, 0), dead, dead, dead}, 0, own, 0, move{step: stepWait, gather: true, wait: gatherGrace}},
 		{"quarantines begun lately are no knowledge", []fact{none, begun, begun, begun, dead}, 0, own, 0, start(minQuarantine, time.Second, 0)},
-		{"too few, some not heard of yet", []fact{none, unheard, dead}, 0, own, 0, move{step: stepWait, wait: gatherGrace}},
-		{"too few, one up and not read", []fact{none, unread, dead}, time.Second, own, 0, move{step: stepWait, wait: gatherGrace - time.Second}},
+		{"too few, some not heard of yet", []fact{none, unheard, dead}, 0, own, 0, move{step: stepWait, gather: true, wait: gatherGrace}},
+		{"too few, one up and not read", []fact{none, unread, dead}, time.Second, own, 0, move{step: stepWait, gather: true, wait: gatherGrace - time.Second}},
 		{"too few, waited long enough", []fact{none, unheard, unread}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
 		{"what cannot be read as a marker does not count", []fact{none, garbled, garbled, with(own, 0), dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
 	} {
@@ -146,6 +149,9 @@ func randomFact(r *rand.Rand) fact {
 	identities := []string{"a/a", "a/b", "b/a", "b/b"}
 	f := fact{settled: r.IntN(5) > 0, up: r.IntN(6) > 0, identity: identities[r.IntN(4)], now: epoch + r.Int64N(120_000_000) - 60_000_000}
 	f.settled = f.settled || f.up
+	if r.IntN(3) == 0 {
+		f.age = time.Duration(r.IntN(4000)) * ms
+	}
 	if f.read = f.up && r.IntN(5) > 0; !f.read {
 		return f
 	}
@@ -193,7 +199,7 @@ func TestAdmissionInvariants(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		c := randomAdmission(r)
 		f := &c.facts[c.i]
-		got, ph := nextMove(c.facts, c.i, c.median, c.waited, c.guard, c.epoch)
+		got, ph := nextMove(c.facts, c.i, reckoning{c.median, len(c.facts)}, c.waited, c.guard, c.epoch)
 		bad := func(why string) {
 			t.Errorf("%s: %+v, phase %d, of master %d of %+v", why, got, ph, c.i, c)
 		}
@@ -223,11 +229,14 @@ func TestAdmissionInvariants(t *testing.T) {
 
 // checkStart holds a started quarantine against the rules, read plainly.
 func checkStart(c admissionCase, got move, bad func(string)) {
-	n, readable, marked, past := len(c.facts), 0, false, false
+	n, readable, tell, marked, past := len(c.facts), 0, 0, false, false
 	largest, number := time.Duration(0), c.epoch
 	for j, f := range c.facts {
-		if j != c.i && f.read && !f.bad {
+		if j != c.i && f.read && !f.bad && f.age <= c.waited {
 			readable++
+			if f.text != "" && (f.marker.Pending == 0 || f.marker.Identity != f.identity) {
+				tell++
+			}
 		}
 		if f.read && !f.bad && f.text != "" {
 			marked = true
@@ -248,7 +257,7 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 	switch needed := n - (n/2 + 1) + 1; {
 	case n == 1:
 		want = max(largest, c.guard)
-	case readable < needed:
+	case readable < needed || past && tell < needed:
 		want = max(5*time.Minute, largest, c.guard)
 	case !past:
 		want = max(largest, c.guard, 30*time.Second)
@@ -258,7 +267,7 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 	if got.quarantine != want {
 		bad(fmt.Sprintf("the quarantine should be %v", want))
 	}
-	if marked && n > 1 && readable >= n-(n/2+1)+1 && got.guard != largest || !marked && got.guard != c.guard {
+	if marked && n > 1 && readable >= n-(n/2+1)+1 && (!past || tell >= n-(n/2+1)+1) && got.guard != largest || !marked && got.guard != c.guard {
 		bad("the guard time written is neither the fleet's nor the first one's")
 	}
 }
@@ -268,7 +277,7 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 func TestAdmissionDoesNotDependOnTheOrderOfTheOthers(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		c := randomAdmission(r)
-		want, wantPhase := nextMove(c.facts, c.i, c.median, c.waited, c.guard, c.epoch)
+		want, wantPhase := nextMove(c.facts, c.i, reckoning{c.median, len(c.facts)}, c.waited, c.guard, c.epoch)
 		i := 0
 		mixed := make([]fact, len(c.facts))
 		for to, from := range r.Perm(len(c.facts)) {
@@ -276,7 +285,7 @@ func TestAdmissionDoesNotDependOnTheOrderOfTheOthers(t *testing.T) {
 				i = to
 			}
 		}
-		if got, ph := nextMove(mixed, i, c.median, c.waited, c.guard, c.epoch); got != want || ph != wantPhase {
+		if got, ph := nextMove(mixed, i, reckoning{c.median, len(mixed)}, c.waited, c.guard, c.epoch); got != want || ph != wantPhase {
 			t.Errorf("%+v and %+v for the same masters in another order: %+v", want, got, c)
 		}
 	})

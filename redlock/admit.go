@@ -31,12 +31,13 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 			case m.phase == phaseConnecting:
 				open++
 			case m.phase == phasePending && !failed[i]:
-				open++
 				ok, err := l.admitOne(ctx, i, m)
 				if err != nil {
 					return &LockError{Op: "admit", Name: l.cfg.prefix, Cause: err, Masters: l.statesOf(s)}
 				}
-				failed[i] = !ok
+				if failed[i] = !ok; ok {
+					open++ // until the guard has seen it
+				}
 			}
 		}
 		if open == 0 {

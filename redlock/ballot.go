@@ -63,6 +63,24 @@ func (b *ballots) time(now clock.Instant, i int) (median, own int64) {
 	return median, median
 }
 
+// reckon is what the admission of masters goes by: of two middle clocks the later, since an early one would let a
+// quarantine end early.
+func (b *ballots) reckon(now clock.Instant) reckoning {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.scratch = b.scratch[:0]
+	for j, ok := range b.known {
+		if ok {
+			b.scratch = append(b.scratch, b.offsets[j])
+		}
+	}
+	if len(b.scratch) == 0 {
+		return reckoning{}
+	}
+	slices.Sort(b.scratch)
+	return reckoning{median: b.scratch[len(b.scratch)/2] + micros(now), clocks: len(b.scratch)}
+}
+
 // propose returns a ballot for name: the present time, or one above floor and above the bars seen for the name where
 // that is more. It fails with ErrTooFar where no exact number is left.
 func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, error) {
@@ -85,6 +103,18 @@ func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, e
 	}
 	if ballot > t {
 		b.rememberLocked(name, ballot, t)
+	}
+	return ballot, nil
+}
+
+// heal returns a ballot for one master whose bar is floor. It neither goes by what is remembered of the name nor adds to
+// it: what one master's bar says is no matter of the others.
+func (b *ballots) heal(now clock.Instant, floor int64) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ballot := max(b.offset+micros(now), min(floor, scripts.MaxBallot)+1)
+	if ballot >= scripts.MaxBallot {
+		return 0, ErrTooFar
 	}
 	return ballot, nil
 }

@@ -33,7 +33,7 @@ func (h *hold) extendLocked(op string, ttl time.Duration, scheduled bool) *exten
 	e := &extending{h: h, start: l.now(), ttl: ttl, scheduled: scheduled}
 	e.round = round{l: l, op: op, booker: e, done: make(chan struct{}), tally: tally{n: l.n}, votes: make([]vote, l.n)}
 	snap := l.guard.snap.Load()
-	call := snap.fleet.ExtendCall(h.id, ttl, h.depth)
+	call := snap.fleet.ExtendCall(h.id, ttl, h.depth+h.coming)
 	for i := range snap.masters {
 		m := &snap.masters[i]
 		v, no := l.refusal(i, m, ttl, scripts.ModeHeal, op)
@@ -155,31 +155,45 @@ func (h *hold) heal(i int, v vote) {
 		return
 	}
 	h.another()
-	ballot, err := l.ballots.propose(l.now(), h.name, max(v.Bar, h.sentTo[i]))
+	ballot, err := l.ballots.heal(l.now(), max(v.Bar, h.token, h.sentTo[i]))
 	if err != nil {
 		return
 	}
 	// Its own bar alone: one master with a poisoned bar must not drag the other masters', or the hold's, ballots up.
+	before := h.sentTo[i]
 	h.sent |= 1 << i
 	h.sentTo[i] = ballot
-	call := snap.fleet.AcquireCall(h.id, scripts.ModeHeal, h.cfg.ttl, ballot, ballot, h.depth)
-	_ = l.pool.Send(i, call, pool.Stamp{Session: m.stamp.Session, Text: m.text}, (*healing)(h)) // the next extension sees whether it worked
+	call := snap.fleet.AcquireCall(h.id, scripts.ModeHeal, h.cfg.ttl, ballot, ballot, h.depth+h.coming)
+	// Whether it worked is seen by the next extension.
+	_ = l.pool.Send(i, call, pool.Stamp{Session: m.stamp.Session, Text: m.text}, &healing{h: h, before: before})
 }
 
 // healing receives the answer to a heal.
-type healing hold
+type healing struct {
+	h      *hold
+	before int64 // the largest ballot that the master had been sent before
+}
 
 func (g *healing) Reply(i int, value any, err error) {
 	if err != nil {
 		return
 	}
-	if v, err := scripts.DecodeVote(value); err != nil || v.Kind != scripts.Granted {
+	v, err := scripts.DecodeVote(value)
+	if err != nil {
 		return
 	}
-	h := (*hold)(g)
+	h := g.h
 	h.mu.Lock()
-	h.healed |= 1 << i
+	switch {
+	case v.Kind == scripts.Granted:
+		h.healed |= 1 << i
+	case v.Kind == scripts.Ahead && h.cause == nil: // as if it had not been sent
+		h.sentTo[i] = g.before
+	}
 	h.mu.Unlock()
+	if v.Kind != scripts.Granted {
+		return
+	}
 	if t := h.l.cfg.trace; t != nil && t.Healed != nil {
 		t.Healed(HealInfo{Name: h.name, ID: h.id.ID, Master: h.l.pool.Addr(i)})
 	}
@@ -197,7 +211,7 @@ func (h *hold) lose(cause error) {
 func (h *hold) nextLocked() clock.Instant {
 	at := h.lease.end()
 	if h.cfg.extend && !h.running {
-		next := h.lease.extendAt()
+		next := h.lease.extendAt(h.cfg.ttl)
 		if h.failed > 0 {
 			next = h.retryAt
 		}
@@ -225,7 +239,7 @@ func (h *hold) tick(now clock.Instant) {
 		over = ErrMaxHold
 	case h.lease.left(now) <= 0:
 		over = ErrLost
-	case h.cfg.extend && !h.running && (h.failed == 0 && now.Sub(h.lease.extendAt()) >= 0 || h.failed > 0 && now.Sub(h.retryAt) >= 0):
+	case h.cfg.extend && !h.running && (h.failed == 0 && now.Sub(h.lease.extendAt(h.cfg.ttl)) >= 0 || h.failed > 0 && now.Sub(h.retryAt) >= 0):
 		h.running = true
 		e = h.extendLocked("extend", h.cfg.ttl, true)
 	}

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ type guard struct {
 	snap  atomic.Pointer[snapshot]
 	mu    sync.Mutex
 	inbox []note        // guarded by mu
-	moved chan struct{} // guarded by mu; closed and replaced with each snapshot
+	moved chan struct{} // guarded by mu; closed and replaced with each snapshot that differs
 }
 
 // A note is one thing that the guard is told.
@@ -67,7 +68,9 @@ type tracked struct {
 	inFlight bool          // a step was sent and not answered
 	retry    clock.Instant // after a step that failed: no other before
 	look     clock.Instant // while waiting: when the marker is read again
-	needed   clock.Instant // since when it is known to need a quarantine; zero: it is not
+	asked    clock.Instant // when the step in flight was sent
+	seen     clock.Instant // when the reading that gave the marker was sent
+	needed   clock.Instant // since when it is known not to be admitted; zero: it is
 	err      error
 	told     phase // last phase that the trace was told
 	toldOnce bool
@@ -123,7 +126,7 @@ func (g *guard) ready(ctx context.Context) (*snapshot, error) {
 	}
 }
 
-// changes is a channel that is closed with the next snapshot.
+// changes is a channel that is closed with the next snapshot that differs.
 func (g *guard) changes() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,6 +177,7 @@ func (g *guard) apply(n note, f *fact, t *tracked) {
 	case n.admission != nil:
 		t.inFlight = false
 		t.err = nil
+		t.seen = t.asked
 		g.observe(f, n.admission.Marker)
 		switch n.admission.Result {
 		case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers:
@@ -202,29 +206,33 @@ func (g *guard) observe(f *fact, text string) {
 func (g *guard) act(facts []fact, track []tracked) time.Duration {
 	now := g.l.now()
 	idle := time.Hour
-	median, _ := g.l.ballots.time(now, -1)
+	clocks := g.l.ballots.reckon(now)
 	for i := range facts {
 		_, facts[i].now = g.l.ballots.time(now, i)
+		facts[i].age = now.Sub(track[i].seen)
 	}
 	s := &snapshot{masters: make([]masterState, g.l.n)}
 	guardTime, barTTL := g.l.cfg.guard, g.l.cfg.barTTL
 	for i := range facts {
 		f, t := &facts[i], &track[i]
 		waited := time.Duration(0)
-		if f.read && !f.own() {
-			if t.needed.IsZero() {
-				t.needed = now
-			}
-			waited = now.Sub(t.needed)
-		} else {
+		switch {
+		case f.read && f.own() && f.marker.Admitted():
 			t.needed = clock.Instant{}
+		case f.read && t.needed.IsZero():
+			t.needed = now
+		case f.read:
+			waited = now.Sub(t.needed)
 		}
-		m, ph := g.next(facts, i, median, waited)
-		if wait := g.take(i, f, t, m, median, now); wait > 0 {
+		m, ph := g.next(facts, i, clocks, waited)
+		if m.gather {
+			g.gather(i, facts, track, now)
+		}
+		if wait := g.take(i, f, t, m, clocks.median, now); wait > 0 {
 			idle = min(idle, wait)
 		}
 		st := &s.masters[i]
-		*st = g.state(f, t, ph, median)
+		*st = g.state(f, t, ph, clocks)
 		switch st.phase {
 		case phaseAdmitted:
 			s.voting++
@@ -244,7 +252,7 @@ func (g *guard) act(facts []fact, track []tracked) time.Duration {
 }
 
 // next is nextMove, or with the guard off: every master that is up votes.
-func (g *guard) next(facts []fact, i int, median int64, waited time.Duration) (move, phase) {
+func (g *guard) next(facts []fact, i int, clocks reckoning, waited time.Duration) (move, phase) {
 	if g.l.cfg.guard == 0 {
 		switch f := &facts[i]; {
 		case f.up:
@@ -254,7 +262,18 @@ func (g *guard) next(facts []fact, i int, median int64, waited time.Duration) (m
 		}
 		return move{}, phaseConnecting
 	}
-	return nextMove(facts, i, median, waited, g.l.cfg.guard, 0)
+	return nextMove(facts, i, clocks, waited, g.l.cfg.guard, 0)
+}
+
+// gather has the markers of the others read again that were last read before master i was found wanting.
+func (g *guard) gather(i int, facts []fact, track []tracked, now clock.Instant) {
+	for j := range facts {
+		f, t := &facts[j], &track[j]
+		if j != i && f.up && f.read && !t.inFlight && t.seen.Sub(track[i].needed) < 0 {
+			t.inFlight, t.asked = true, now
+			g.send(j, t.session, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
+		}
+	}
 }
 
 // take sends the step of m, if one is due, and returns how long to wait for the next; 0 for no time of its own.
@@ -294,7 +313,7 @@ func (g *guard) take(i int, f *fact, t *tracked, m move, median int64, now clock
 	case stepEnd:
 		req.Step = scripts.AdmitEnd
 	}
-	t.inFlight = true
+	t.inFlight, t.asked = true, now
 	g.send(i, t.session, req, nil)
 	return 0
 }
@@ -333,7 +352,7 @@ func (a *admitting) Reply(i int, value any, err error) {
 }
 
 // state is what rounds need to know of a master with these facts.
-func (g *guard) state(f *fact, t *tracked, ph phase, median int64) masterState {
+func (g *guard) state(f *fact, t *tracked, ph phase, clocks reckoning) masterState {
 	st := masterState{phase: ph, err: t.err, text: unknownMarker}
 	st.stamp.Session = t.session
 	if g.l.cfg.guard == 0 {
@@ -355,8 +374,10 @@ func (g *guard) state(f *fact, t *tracked, ph phase, median int64) masterState {
 	case phaseBlocked:
 		if f.bad {
 			st.err = fmt.Errorf("the admission marker %.80q cannot be read; delete the key %q, and the master is admitted anew after a quarantine", f.text, scripts.Prefix(g.l.cfg.prefix).Marker())
+		} else if st.err == nil && clocks.clocks < quorumOf(g.l.n) {
+			st.err = fmt.Errorf("it may have forgotten locks, and its quarantine waits until the clocks of %d masters can be compared; %d can", quorumOf(g.l.n), clocks.clocks)
 		} else if st.err == nil {
-			st.err = fmt.Errorf("its clock is %v away from the median of the masters, more than half of the guard time; set the clocks right", fromMicros(f.now-median))
+			st.err = fmt.Errorf("its clock is %v away from the median of the masters, more than half of the guard time; set the clocks right", fromMicros(f.now-clocks.median))
 		}
 	case phaseConnecting:
 		if t.err != nil && f.up { // a step failed: say so instead of waiting for ever
@@ -368,11 +389,19 @@ func (g *guard) state(f *fact, t *tracked, ph phase, median int64) masterState {
 
 func (g *guard) publish(s *snapshot) {
 	g.mu.Lock()
-	moved := g.moved
-	g.moved = make(chan struct{})
+	defer g.mu.Unlock()
+	last := g.snap.Load()
 	g.snap.Store(s)
-	g.mu.Unlock()
-	close(moved)
+	if !slices.EqualFunc(last.masters, s.masters, sameState) {
+		close(g.moved)
+		g.moved = make(chan struct{})
+	}
+}
+
+// sameState reports whether nobody who waits for a change need hear of one from a to b.
+func sameState(a, b masterState) bool {
+	a.err, b.err = nil, nil
+	return a == b
 }
 
 func (g *guard) trace(i int, st *masterState, t *tracked, now int64) {

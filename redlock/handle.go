@@ -29,15 +29,14 @@ func (k *Lock) Export() (string, error) {
 		defer h.mu.Unlock()
 		return "", &LockError{Op: "export", Name: h.name, Decision: k.ended}
 	}
-	if h.depth > 1 {
+	if deep := h.depth + h.coming; deep > 1 {
 		defer h.mu.Unlock()
-		return "", invalid("export %.80q: it is locked %d deep; unlock the inner locks first", h.name, h.depth)
+		return "", invalid("export %.80q: it is locked %d deep; unlock the inner locks first", h.name, deep)
 	}
 	text := handle{prefix: h.l.cfg.prefix, name: h.name, id: h.id.ID, token: max(h.token, h.ballot)}.String()
+	handles := h.endLocked(ErrExported)
 	h.mu.Unlock()
-	if !h.end(ErrExported) {
-		return "", &LockError{Op: "export", Name: h.name, Decision: k.Err()}
-	}
+	h.ended(handles, ErrExported)
 	return text, nil
 }
 

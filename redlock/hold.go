@@ -28,7 +28,8 @@ type hold struct {
 	cfg     lockConfig
 	maxEnd  clock.Instant // end of the maximum hold; zero: none
 	lease   lease
-	depth   int // Locks of it that are not unlocked
+	depth   int // Locks of it that are not unlocked; the hold ends with the last
+	coming  int // re-entries under way, which are no Locks yet
 	held    *round
 	healed  uint64        // masters healed since held
 	running bool          // an extension is under way
@@ -82,6 +83,9 @@ func (h *hold) releaseCalls(fleet scripts.Fleet, set uint64, send func(i int, ba
 		if h.sentTo != nil {
 			ballot = h.sentTo[i]
 		}
+		if unsafeNoTombstone {
+			ballot = 0
+		}
 		if call == nil || ballot != last {
 			call, last = fleet.ReleaseCall(h.id, ballot, h.several), ballot
 		}
@@ -97,18 +101,29 @@ func (h *hold) end(cause error) bool {
 		h.mu.Unlock()
 		return false
 	}
+	handles := h.endLocked(cause)
+	h.mu.Unlock()
+	h.ended(handles, cause)
+	return true
+}
+
+// endLocked is the first half of end, for those who have decided it under h.mu, which they hold: the hold is live. They
+// call ended with what it returns once they do not hold the mutex.
+func (h *hold) endLocked(cause error) (handles []*Lock) {
 	h.cause = cause
-	handles := h.handles
-	h.handles = nil
+	handles, h.handles = h.handles, nil
 	for _, k := range handles {
 		k.endLocked(cause)
 	}
-	h.mu.Unlock()
+	return handles
+}
+
+// ended is the second half of end.
+func (h *hold) ended(handles []*Lock, cause error) {
 	for _, k := range handles {
 		k.cancelAll(cause)
 	}
 	h.l.schedule.remove(h)
-	return true
 }
 
 // on is the number of masters that are known to have the hold.
@@ -163,6 +178,9 @@ func (r *releasing) booked(_ *round, i int, v vote, _, last bool) {
 		ballot := h.ballot
 		if h.sentTo != nil {
 			ballot = h.sentTo[i]
+		}
+		if unsafeNoTombstone {
+			ballot = 0
 		}
 		ids := []string{h.id.ID}
 		if h.id.Previous != "" {

@@ -28,8 +28,11 @@ func (l lease) end() clock.Instant {
 	return l.start.Add(l.ttl - l.drift.Of(l.ttl))
 }
 
-// extendAt is when the next extension of a healthy hold is due: a third of the TTL after the last.
-func (l lease) extendAt() clock.Instant { return l.start.Add(l.ttl / 3) }
+// extendAt is when the next extension of a healthy hold, by ttl, is due: when two thirds of what such an extension gives
+// are left. That is a third of the TTL after the last extension, or later where that one gave more.
+func (l lease) extendAt(ttl time.Duration) clock.Instant {
+	return l.end().Add(ttl/3 - (ttl - l.drift.Of(ttl)))
+}
 
 // retryAfter is the pause before extension attempt n (from 1) after a failed one: short, doubling, and not so long
 // that the rest of the validity allows no further try, but at least a millisecond.

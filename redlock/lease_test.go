@@ -85,7 +85,7 @@ func TestLeaseEndIsWhereNothingIsLeft(t *testing.T) {
 		if l.left(l.end().Add(d)) != -d || l.left(l.end().Add(-d)) != d {
 			t.Errorf("%+v: the validity does not run off evenly around its end", l)
 		}
-		if due := l.extendAt().Sub(l.start); due != l.ttl/3 {
+		if due := l.extendAt(l.ttl).Sub(l.start); due != l.ttl/3 {
 			t.Errorf("%+v: an extension is due after %v", l, due)
 		}
 	})

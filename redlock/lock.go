@@ -54,10 +54,15 @@ func (k *Lock) Until() time.Time { return time.Now().Add(k.Remaining()) }
 func (k *Lock) Remaining() time.Duration {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
-	if k.ended != nil {
-		return min(0, k.h.lease.left(k.h.l.now()))
+	now := k.h.l.now()
+	left := k.h.lease.left(now)
+	if !k.h.maxEnd.IsZero() {
+		left = min(left, k.h.maxEnd.Sub(now))
 	}
-	return k.h.lease.left(k.h.l.now())
+	if k.ended != nil {
+		return min(0, left)
+	}
+	return left
 }
 
 // Done is closed when the lock ends: it was released, lost, handed on, or its Locker closed. [Lock.Err] says which.
@@ -154,45 +159,36 @@ func (k *Lock) reenter(ctx context.Context, cfg lockConfig) (*Lock, error) {
 		defer h.mu.Unlock()
 		return nil, &LockError{Op: "re-enter", Name: h.name, Decision: k.ended}
 	}
-	inner := &Lock{h: h}
-	h.depth++
-	h.handles = append(h.handles, inner)
+	h.coming++
 	e := h.extendLocked("re-enter", max(h.cfg.ttl, cfg.ttl), false)
 	h.mu.Unlock()
 	e.cast()
 	err := e.wait(ctx)
 	h.mu.Lock()
-	if err == nil && h.cause == nil {
+	h.coming--
+	if h.cause != nil { // it ended meanwhile, with its last Lock or otherwise; the re-entry was none
+		cause := h.cause
+		h.mu.Unlock()
+		if err == nil {
+			err = e.error(h.name, cause, nil)
+		}
+		return nil, err
+	}
+	if err == nil {
 		if left := h.lease.left(h.l.now()); left >= cfg.least() {
+			inner := &Lock{h: h}
+			h.depth++
+			h.handles = append(h.handles, inner)
 			h.cfg.ttl = max(h.cfg.ttl, cfg.ttl)
 			h.mu.Unlock()
 			return inner, nil
 		}
 		err = e.error(h.name, ErrTooSlow, nil)
 	}
-	undo := h.leaveLocked(inner, ErrReleased)
+	undo := h.extendLocked("unlock", 0, false)
 	h.mu.Unlock()
-	if undo != nil {
-		undo.cast()
-	}
+	undo.cast()
 	return nil, err
-}
-
-// leaveLocked takes an inner Lock out of a hold that goes on, and has the masters told the depth. h.mu is held. It
-// returns the round to be cast, nil where the hold has ended.
-func (h *hold) leaveLocked(k *Lock, cause error) *extending {
-	h.depth--
-	if h.cause != nil {
-		return nil
-	}
-	for i := range h.handles {
-		if h.handles[i] == k {
-			h.handles = append(h.handles[:i:i], h.handles[i+1:]...)
-			break
-		}
-	}
-	k.endLocked(cause)
-	return h.extendLocked("unlock", 0, false)
 }
 
 // Unlock releases the lock. It sends the release to all masters whatever the state of ctx, and waits for the word of a
@@ -204,47 +200,52 @@ func (h *hold) leaveLocked(k *Lock, cause error) *extending {
 // reached are told later, and their keys end with their TTL at the latest. In each case the lock is not held any more.
 func (k *Lock) Unlock(ctx context.Context) error {
 	h := k.h
+	h.l.calls.Add(1) // Close waits for it; it is not refused, since it is what Close is for
+	defer h.l.leave()
 	h.mu.Lock()
 	if k.unlocked {
 		defer h.mu.Unlock()
 		return &LockError{Op: "unlock", Name: h.name, Decision: ErrReleased}
 	}
 	k.unlocked = true
+	h.depth--
+	last := h.depth == 0
 	if k.ended != nil {
 		err := k.ended
-		h.depth--
-		last := h.depth == 0
 		h.mu.Unlock()
 		if last && errors.Is(err, ErrLost) {
 			h.release("unlock", h.sent)
 		}
 		return &LockError{Op: "unlock", Name: h.name, Decision: err}
 	}
-	if h.depth > 1 {
-		return k.unlockInner(ctx)
-	}
 	left := h.lease.left(h.l.now())
-	h.depth = 0
-	h.mu.Unlock()
-	ours := h.end(ErrReleased)
-	r := h.release("unlock", h.sent)
-	if !ours { // lost between the two lines
-		return &LockError{Op: "unlock", Name: h.name, Decision: k.Err()}
+	if !last {
+		e := k.leaveLocked()
+		h.mu.Unlock()
+		k.cancelAll(ErrReleased)
+		e.cast()
+		return e.round.released(ctx, h, left)
 	}
-	err := r.released(ctx, h, left)
+	handles := h.endLocked(ErrReleased)
+	h.mu.Unlock()
+	h.ended(handles, ErrReleased)
+	err := h.release("unlock", h.sent).released(ctx, h, left)
 	h.l.traceHold(onReleased, h, err)
 	return err
 }
 
-// unlockInner releases one of several Locks of a hold. h.mu is held, and given up.
-func (k *Lock) unlockInner(ctx context.Context) error {
+// leaveLocked takes k out of a hold that goes on, and has the masters told the depth. h.mu is held. It returns the round
+// to be cast.
+func (k *Lock) leaveLocked() *extending {
 	h := k.h
-	left := h.lease.left(h.l.now())
-	e := h.leaveLocked(k, ErrReleased)
-	h.mu.Unlock()
-	k.cancelAll(ErrReleased)
-	e.cast()
-	return e.round.released(ctx, h, left)
+	for i := range h.handles {
+		if h.handles[i] == k {
+			h.handles = append(h.handles[:i:i], h.handles[i+1:]...)
+			break
+		}
+	}
+	k.endLocked(ErrReleased)
+	return h.extendLocked("unlock", 0, false)
 }
 
 // released waits for a quorum's word on a release. left bounds it.
@@ -254,6 +255,9 @@ func (r *round) released(ctx context.Context, h *hold, left time.Duration) error
 	case won:
 		return nil
 	case pending:
+		if errors.Is(cause, errUnconfirmed) {
+			return r.error(h.name, ErrNoQuorum, cause)
+		}
 		return r.error(h.name, nil, cause)
 	}
 	r.mu.Lock()

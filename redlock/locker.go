@@ -146,7 +146,8 @@ func (l *Locker) tellIdle() {
 
 // Lock takes the lock of name. It waits while another holds it, and while no quorum of masters can be had, until ctx
 // ends or the tries are used up ([WithTries]). With a context of [Lock.Context] that owns the name it re-enters the
-// hold instead: one more Unlock is then needed.
+// hold instead: one more Unlock is then needed, and of the options the TTL, the minimum validity and the retries apply,
+// while extension and maximum hold stay those of the outermost Lock.
 //
 // Errors: ErrInvalidOption before anything is sent; an error that wraps that of ctx where ctx ended the wait, together
 // with what the masters said last; ErrHeld, ErrNoQuorum or ErrTooSlow when the tries are used up; ErrLost, ErrReleased
@@ -318,6 +319,9 @@ func (l *Locker) Close(ctx context.Context) error {
 		if h.end(ErrClosed) {
 			h.release("unlock", h.sent)
 		}
+	}
+	if err := l.drain(ctx, &l.calls); err != nil { // an Unlock that was quicker with one of them
+		return err
 	}
 	select {
 	case <-l.closed:

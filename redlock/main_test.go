@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -11,6 +12,14 @@ import (
 func TestMain(m *testing.M) {
 	if role := os.Getenv(workerEnv); role != "" {
 		os.Exit(workerMain(role))
+	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // the tests on real masters wait, for TTLs and quarantines, far more than they compute
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

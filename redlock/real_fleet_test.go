@@ -39,10 +39,13 @@ func newFleet(t testing.TB, n int, args ...string) *fleet {
 	return f
 }
 
+// calm is the timeout of pools whose masters answer, however busy the machine is.
+const calm = 5 * time.Second
+
 // dial makes a pool over all masters, closed with the test.
 func (f *fleet) dial(opts ...pool.Option) *pool.Pool {
 	f.t.Helper()
-	p, err := pool.Dial(f.urls, opts...)
+	p, err := pool.Dial(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

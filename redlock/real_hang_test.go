@@ -96,30 +96,55 @@ func TestACancelledCallReturnsAtOnceWhenAMajorityHangs(t *testing.T) {
 func TestNewReturnsAtOnceWithNoMasterAlive(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
-	for name, hung := range map[string]bool{"hung": true, "dead": false} {
-		if hung {
-			f.pause(0, 1, 2)
-		} else {
-			f.kill(0, 1, 2)
-		}
-		within(t, slack, name, func() {
-			l := locker(t, f.dial(pool.WithDialTimeout(farTimeout), pool.WithTimeout(farTimeout)))
-			ctx, cancel := context.WithTimeout(context.Background(), short)
-			defer cancel()
-			_, err := l.TryLock(ctx, "n")
-			if hung && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v, want the end of the context", name, err)
-			}
-			if !hung && !errors.Is(err, redlock.ErrNoQuorum) {
-				t.Errorf("%s: %v, want ErrNoQuorum", name, err)
-			}
-		})
+	start := func() *redlock.Locker {
+		return locker(t, f.dial(pool.WithDialTimeout(farTimeout), pool.WithTimeout(farTimeout)))
 	}
+	f.pause(0, 1, 2)
+	within(t, 3*short+slack, "hung", func() {
+		l := start()
+		for name, call := range map[string]func(ctx context.Context) error{
+			"TryLock":  func(ctx context.Context) error { _, err := l.TryLock(ctx, "n"); return err },
+			"AdmitNow": l.AdmitNow,
+			"Ready":    func(ctx context.Context) error { l.Ready(ctx); return ctx.Err() },
+		} {
+			ctx, cancel := context.WithTimeout(context.Background(), short)
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s with all hung: %v, want the end of the context", name, err)
+			}
+			cancel()
+		}
+	})
+	f.kill(0, 1, 2)
+	within(t, slack, "dead", func() {
+		l := start()
+		if _, err := l.TryLock(context.Background(), "n"); !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, pool.ErrDown) {
+			t.Errorf("TryLock with all dead: %v, want ErrNoQuorum and the masters down", err)
+		}
+	})
+}
+
+// H31: without a deadline of its own an Unlock waits for the masters no longer than the lock was valid. Then the release
+// is not confirmed, for want of a quorum.
+func TestUnlockWaitsNoLongerThanTheLockIsValid(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	l := locker(t, f.dial(pool.WithTimeout(farTimeout), pool.WithHeartbeat(farTimeout)))
+	f.admit(l)
+	lock := held(t)(l.Lock(bounded(t), "n", redlock.WithTTL(500*time.Millisecond), redlock.WithExtension(false)))
+	f.pause(0, 1)
+	within(t, slack, "Unlock", func() {
+		if err := lock.Unlock(context.Background()); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("%v, want ErrNoQuorum", err)
+		}
+	})
+	f.resume(0, 1)
+	f.noLocks(hang)
 }
 
 // H36: a minority that is hung or dead, from the start or from the middle of the work on, neither stops nor slows it:
 // the pool's timeout is so long that one wait for such a master would end the test.
 func TestAMinorityThatIsHungOrDeadDoesNotStopTheWork(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"hung", "dead"} {
 		for _, many := range []int{1, 2} {
 			for _, when := range []string{"from the start", "mid-work"} {
@@ -192,6 +217,9 @@ func TestADeadMinorityDoesNotTurnHeldIntoNoQuorum(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
 	holder, other := f.admitted(), f.locker()
+	for i := range f.servers {
+		stateOf(t, other, i, "voting") // else masters that were not asked yet have no say
+	}
 	lock := held(t)(holder.Lock(bounded(t), "n"))
 	check := func(dead int, name string, want, not error) {
 		t.Helper()
@@ -209,6 +237,7 @@ func TestADeadMinorityDoesNotTurnHeldIntoNoQuorum(t *testing.T) {
 		t.Error(err)
 	}
 	f.kill(2)
+	stateOf(t, other, 2, "down") // else the others' "held" may be in before this master's failure
 	check(3, "n", redlock.ErrNoQuorum, redlock.ErrHeld)
 	check(3, "free", redlock.ErrNoQuorum, redlock.ErrHeld)
 	if err := lock.Unlock(bounded(t)); !errors.Is(err, redlock.ErrNoQuorum) {

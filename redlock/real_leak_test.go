@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -25,7 +26,7 @@ func TestContentionWithHangingMastersLeavesNoKey(t *testing.T) {
 		pairs = 1000
 	}
 	f := newFleet(t, 5)
-	l := locker(t, f.dial(), redlock.WithTTL(30*time.Second))
+	l := locker(t, f.dial(pool.WithTimeout(pool.DefaultTimeout)), redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -38,7 +39,7 @@ func TestContentionWithHangingMastersLeavesNoKey(t *testing.T) {
 		working.Go(func() {
 			rnd := rand.New(rand.NewPCG(7, uint64(g)))
 			for done.Load() < pairs && ctx.Err() == nil {
-				switch err := contend(ctx, l, fmt.Sprint("n", rnd.IntN(32)), rnd); {
+				switch err := contend(ctx, l, fmt.Sprint("n", rnd.IntN(64)), rnd); {
 				case err == nil:
 					done.Add(1)
 				case errors.Is(err, context.DeadlineExceeded):
@@ -70,7 +71,7 @@ func TestContentionWithHangingMastersLeavesNoKey(t *testing.T) {
 
 // contend takes and releases a name once, in one of several ways.
 func contend(ctx context.Context, l *redlock.Locker, name string, rnd *rand.Rand) error {
-	delays := redlock.WithDelays(redlock.Delays{Fixed: time.Millisecond, Random: 100 * time.Millisecond})
+	delays := redlock.WithDelays(redlock.Delays{Fixed: time.Millisecond, Random: 200 * time.Millisecond})
 	var lock *redlock.Lock
 	var err error
 	switch rnd.IntN(8) {

@@ -49,56 +49,54 @@ func locker(t testing.TB, p *pool.Pool, opts ...redlock.Option) *redlock.Locker 
 }
 
 func TestLockUnlockOnRealMasters(t *testing.T) {
+	t.Parallel()
 	_, p, l := masters(t, 5)
-	ctx := t.Context()
-	lock, err := l.Lock(ctx, "orders:42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx := bounded(t)
+	lock := held(t)(l.Lock(ctx, "orders:42"))
 	if _, err := locker(t, p).TryLock(ctx, "orders:42"); !errors.Is(err, redlock.ErrHeld) {
-		t.Fatalf("second locker: %v, want ErrHeld", err)
-	} else {
-		t.Log(err)
+		t.Fatalf("second Locker: %v, want ErrHeld", err)
 	}
-	on, n := lock.HeldOn()
-	t.Log(lock.Token(), lock.Remaining(), on, n)
-	inner, err := l.Lock(lock.Context(ctx), "orders:42")
-	if err != nil {
-		t.Fatal(err)
+	inner := held(t)(l.Lock(lock.Context(ctx), "orders:42"))
+	h := must[redlock.Holder](t)(l.Inspect(ctx, "orders:42"))
+	if h.Depth != 2 || h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
+		t.Errorf("inspected %+v of a hold that is locked twice", h)
 	}
-	h, err := l.Inspect(ctx, "orders:42")
-	t.Logf("%+v %v", h, err)
-	if err := inner.Unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Unlock(ctx); err != nil {
+	if err := errors.Join(inner.Unlock(ctx), lock.Unlock(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrReleased) {
-		t.Fatalf("second unlock: %v", err)
+		t.Errorf("second Unlock: %v, want ErrReleased", err)
 	}
-	h, err = l.Inspect(ctx, "orders:42")
-	t.Logf("%+v %v", h, err)
-	lock, err = l.Lock(ctx, "orders:42")
-	if err != nil {
-		t.Fatal(err)
+	if h := must[redlock.Holder](t)(l.Inspect(ctx, "orders:42")); h.ID != "" || h.Depth != 0 {
+		t.Errorf("inspected %+v of a free name", h)
 	}
-	text, err := lock.Export()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := locker(t, p).Import(ctx, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+}
+
+func TestHandOnOnRealMasters(t *testing.T) {
+	t.Parallel()
+	_, p, l := masters(t, 5)
+	ctx := bounded(t)
+	lock := held(t)(l.Lock(ctx, "orders:42"))
+	text := must[string](t)(lock.Export())
+	other := locker(t, p)
+	got := held(t)(other.Import(ctx, text))
 	if got.Token() <= lock.Token() {
-		t.Fatal("token did not grow")
+		t.Errorf("token %d after %d", got.Token(), lock.Token())
 	}
 	if _, err := l.TryLock(ctx, "orders:42"); !errors.Is(err, redlock.ErrHeld) {
-		t.Fatal(err)
+		t.Errorf("the giver tries again: %v, want ErrHeld", err)
+	}
+	if _, err := other.Import(ctx, text, redlock.WithTries(2)); err == nil {
+		t.Error("the handle was imported twice")
+	}
+	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrExported) {
+		t.Errorf("Unlock by the giver: %v, want ErrExported", err)
 	}
 	if err := got.Unlock(ctx); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := other.Import(ctx, text); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("a handle of what was released: %v, want ErrLost", err)
 	}
 }
 

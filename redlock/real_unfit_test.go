@@ -75,6 +75,7 @@ func breakSaving(f *fleet, i int) {
 // H52, H54, H56, H57, H60: whatever ails a minority, the lock works; where it ails a majority, the error is "no quorum",
 // never "held", and names each master and what it said. Passwords are in no error.
 func TestWhatAilsAMasterIsNamedAndAMinorityOfItIsSurvived(t *testing.T) {
+	t.Parallel()
 	for _, a := range ailments() {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,7 @@ type workerArgs struct {
 	TTL, Guard time.Duration // 0: the defaults
 	Shift      time.Duration // by how much its clock is off
 	ShiftPool  bool          // the pool's clock is off as well
+	Timeout    time.Duration // of its pool; 0: calm
 	Count      int           // holds
 	Goroutines int
 	Dir        string // of shared files
@@ -87,7 +88,11 @@ func runRole(ctx context.Context, role string, a workerArgs) error {
 	if a.Shift != 0 {
 		clk = clock.New(func() clock.Instant { return (*clock.Clock)(nil).Now().Add(a.Shift) })
 	}
-	var dialOpts []pool.Option
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = calm
+	}
+	dialOpts := []pool.Option{pool.WithTimeout(timeout)}
 	if a.ShiftPool {
 		dialOpts = append(dialOpts, pool.WithClock(clk))
 	}

@@ -90,11 +90,12 @@ func (s *schedule) run() {
 	for {
 		now := s.l.now()
 		if now.Skew()-skew > int64(skewStep) {
+			skew = now.Skew()
 			due = append(due[:0], s.all()...)
 		} else {
+			skew = min(skew, now.Skew()) // small gains add up to a step
 			due = s.take(due[:0], now)
 		}
-		skew = now.Skew()
 		for i, h := range due {
 			h.tick(now)
 			due[i] = nil

@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -322,10 +321,10 @@ func TestVirtualTooLittleValidityIsTooSlowAndRolledBack(t *testing.T) {
 func TestVirtualValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithExtension(false))
-		random := rand.New(rand.NewPCG(11, 1))
+		random := seeded(11)
 		for n := range 300 {
-			ttl := 100*time.Millisecond + rand.N(20*time.Second)
-			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 5))) })
+			ttl := 100*time.Millisecond + time.Duration(random.Int64N(int64(20*time.Second)))
+			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 4))) })
 			w.wire.clear()
 			k, err := l.TryLock(w.Context(), "a", redlock.WithTTL(ttl))
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -436,3 +437,6 @@ const defaultPrefix = scripts.Prefix(redlock.DefaultPrefix)
 
 // asError is errors.As.
 func asError[T error](err error, to *T) bool { return errors.As(err, to) }
+
+// seeded is a source of numbers that is the same in each run.
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5eed)) }

@@ -165,10 +165,10 @@ func (c *call) acquire() any {
 	}
 	raw, top := c.bar(bar)
 	first, last, now := c.number(4), c.number(5), float64(c.now)
-	previous := false
+	mine, previous := false, false
 	if c.state.lookup(c.now, lock).Type != None {
 		held := c.hash(lock)
-		if _, mine := held.field(id); mine {
+		if _, mine = held.field(id); mine {
 			if last == top {
 				return int64(scripts.Granted)
 			}
@@ -188,7 +188,9 @@ func (c *call) acquire() any {
 		return []any{int64(scripts.Ahead), raw, c.now}
 	}
 	c.state.setField(c.now, lock, id, c.arg(8))
-	c.state.Expire(c.now, lock, int64(c.number(3)))
+	if ttl := int64(c.number(3)); !mine || c.state.TTL(c.now, lock) < ttl {
+		c.state.Expire(c.now, lock, ttl)
+	}
 	c.setBar(bar, c.arg(5), c.arg(7))
 	if previous {
 		c.state.deleteFields(c.now, lock, c.arg(10))

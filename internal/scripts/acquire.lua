@@ -16,7 +16,8 @@
 --
 -- Safe to repeat: with the hold present and the ballot equal to the bar nothing is written and the answer is 1 again.
 -- In every other case a second delivery finds its ballot at or below the bar and is stale, whatever happened between.
--- The first write is the one that memory limits refuse, so a script that fails has written nothing.
+-- Where the hold is present its time is never shortened: a longer extension may have come before. The first write is the
+-- one that memory limits refuse, so a script that fails for want of memory has written nothing.
 local lock, bar, id, mode = KEYS[1], KEYS[2], ARGV[2], ARGV[9]
 if ARGV[1] ~= '' then
   local marker = redis.call('GET', KEYS[3])
@@ -40,10 +41,11 @@ end
 local first, last = tonumber(ARGV[4]), tonumber(ARGV[5])
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local previous = false
+local mine, previous = false, false
 if redis.call('EXISTS', lock) == 1 then
   if redis.call('HGET', lock, id) then
     if last == top then return 1 end
+    mine = true
   elseif ARGV[10] ~= '' and redis.call('HGET', lock, ARGV[10]) then
     previous = true
   else
@@ -56,7 +58,7 @@ local window = tonumber(ARGV[6])
 if first <= top or first < now - window then return {3, raw or '0', now} end
 if last > now + window and not (first == top + 1 and last == first) then return {4, raw or '0', now} end
 redis.call('HSET', lock, id, ARGV[8])
-redis.call('PEXPIRE', lock, ARGV[3])
+if not mine or redis.call('PTTL', lock) < tonumber(ARGV[3]) then redis.call('PEXPIRE', lock, ARGV[3]) end
 redis.call('SET', bar, ARGV[5], 'PX', ARGV[7])
 if previous then redis.call('HDEL', lock, ARGV[10]) end
 return 1

@@ -30,7 +30,7 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire = newScript("acquire", "10d1108c68187064b97dfafef664e1d082cdc63c", acquireText)
+	Acquire = newScript("acquire", "293a8f8a20172159b230c4b4af453d95c340ea3b", acquireText)
 	Extend  = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	Release = newScript("release", "32b79676d03d9bcfdb20e068f3779a73f1aaaa19", releaseText)
 	Inspect = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)

@@ -1,0 +1,416 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// H14: a client was suspended for an hour. Timers stood still, either clock says so; the context ends within a tenth
+// of a second of waking, and nothing is sent for the hold before that.
+func TestVirtualASuspendedClientHearsOfItsLossOnWaking(t *testing.T) {
+	for name, by := range map[string][2]time.Duration{
+		"both clocks":             {time.Hour, time.Hour},
+		"the boot clock alone":    {time.Hour, 0},
+		"the wall clock alone":    {0, time.Hour},
+		"the TTL, not the hour":   {10 * time.Second, 0},
+		"wall back, boot forward": {time.Hour, -time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				c := newShiftClock(1)
+				l := w.locker(redlock.WithClock(c.clock()))
+				ctx := w.take(l, "a").Context(w.Context())
+				after(1234 * time.Millisecond)
+				c.jump(by[0], by[1])
+				cause, took := w.ended(ctx, time.Minute)
+				w.isError(cause, redlock.ErrLost)
+				if took > 100*time.Millisecond {
+					w.Errorf("it took %v after waking", took)
+				}
+				if n := len(w.wire.sent("extend")); n != 0 {
+					w.Errorf("%d extensions were sent", n)
+				}
+			})
+		})
+	}
+}
+
+// H20: a hold that a majority has forgotten is lost, and is created again nowhere.
+func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
+	for name, forget := range map[string]func(m *redlocktest.Master){
+		"evicted": func(m *redlocktest.Master) { m.Evict("a") },
+		"flushed": func(m *redlocktest.Master) { m.Flush() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				l := w.locker()
+				k := w.take(l, "a")
+				ctx := k.Context(w.Context())
+				lost := []int{0, 2, 4}
+				after(time.Second)
+				w.each(func(_ int, m *redlocktest.Master) { forget(m) }, lost...)
+				cause, took := w.ended(ctx, time.Minute)
+				w.isError(cause, redlock.ErrLost)
+				if took > 3*time.Second {
+					w.Errorf("it took %v", took)
+				}
+				after(30 * time.Second)
+				w.each(func(i int, m *redlocktest.Master) {
+					if id, _, _ := m.Holds("a"); id != "" {
+						w.Errorf("master %d has it again", i)
+					}
+					if n := m.Commands()["acquire"]; n != 1 {
+						w.Errorf("master %d got %d acquires", i, n)
+					}
+				}, lost...)
+				w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+				w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
+			})
+		})
+	}
+}
+
+// H20: masters taken over by another are not healed.
+func TestVirtualHealingLeavesTheHoldOfAnother(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.locker(), "a")
+		w.each(func(_ int, m *redlocktest.Master) { m.Evict("a") }, 0, 1)
+		after(time.Millisecond) // for a larger ballot
+		// A stranger's attempt that got two of five, and has not been rolled back.
+		stranger := w.locker(redlock.WithID("stranger"))
+		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) }, 0, 1)
+		w.wire.block(0, 1) // it cannot pay what it owes
+		_, err := stranger.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrHeld)
+		after(3 * time.Second)
+		w.wire.block()
+		for i := range 2 {
+			if id, _, _ := w.masters.Master(i).Holds("a"); id == "" {
+				w.Fatalf("master %d is not the stranger's", i)
+			}
+		}
+		after(30 * time.Second)
+		if on, n := k.HeldOn(); on != 5 || n != 5 || k.Err() != nil {
+			w.Errorf("held on %d of %d, %v", on, n, k.Err())
+		}
+	})
+}
+
+// H21: an extension that fails, since every master hangs, changes nothing: the lock is held when they are back.
+func TestVirtualAFailedExtensionChangesNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "a")
+		after(3 * time.Second)
+		until := k.Until()
+		w.hang()
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		err := k.Extend(ctx)
+		cancel()
+		w.notError(err, redlock.ErrLost)
+		if err == nil || !k.Until().Equal(until) || k.Err() != nil {
+			w.Errorf("%v; valid until %v, before %v; %v", err, k.Until(), until, k.Err())
+		}
+		after(3 * time.Second)
+		w.resume()
+		after(20 * time.Second)
+		if on, _ := k.HeldOn(); k.Err() != nil || on != 5 || w.on("a") != 5 {
+			w.Errorf("20 s later: %v, held on %d, in truth %d", k.Err(), on, w.on("a"))
+		}
+		if n := w.count("release"); n != 0 {
+			w.Errorf("%d releases were sent", n)
+		}
+	})
+}
+
+// H22: whatever the moment of the release, no byte of a renewal of the hold follows it on any connection.
+func TestVirtualNoByteOfARenewalFollowsTheRelease(t *testing.T) {
+	schedules := 2000
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithTTL(900 * time.Millisecond))
+		random := seeded(22)
+		for n := range schedules {
+			k := w.take(l, "a")
+			ctx := k.Context(w.Context())
+			var others sync.WaitGroup
+			if n%4 == 1 { // more that may race with it
+				others.Go(func() { _ = k.Extend(ctx) })
+			}
+			if n%4 == 2 {
+				others.Go(func() {
+					if inner, err := l.TryLock(ctx, "a"); err == nil {
+						_ = inner.Unlock(ctx)
+					}
+				})
+			}
+			if n%4 == 3 { // and one that is to be healed
+				w.masters.Master(n % 3).Evict("a")
+			}
+			// The extension is due at 300 ms: hit the moment itself, and just before and after.
+			<-time.After(300*time.Millisecond + time.Duration(random.IntN(5)-2)*time.Microsecond*time.Duration(random.IntN(2)))
+			if err := k.Unlock(w.Context()); err != nil {
+				w.Fatalf("schedule %d: %v", n, err)
+			}
+			others.Wait()
+			synctest.Wait()
+			checkOrder(w)
+			w.wire.clear()
+		}
+		if n := w.count("extend"); n < schedules {
+			w.Errorf("only %d extensions were executed in %d schedules", n, schedules)
+		}
+	})
+}
+
+// checkOrder fails the test where a message of a hold follows its release.
+func checkOrder(w *world) {
+	w.Helper()
+	type place struct {
+		master int
+		hold   string
+	}
+	over := map[place]bool{}
+	for _, s := range w.wire.sent("acquire", "extend", "release") {
+		p := place{s.master, s.hold()}
+		switch {
+		case s.script() == "release":
+			over[p] = true
+		case over[p]:
+			w.Fatalf("master %d: %s of %s after its release", p.master, s.script(), p.hold)
+		}
+	}
+	if len(over) == 0 {
+		w.Fatal("no release was sent")
+	}
+}
+
+// H23: failures that pass are tried again as long as the validity lasts.
+func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var failed, good int
+		var mu sync.Mutex
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Extended: func(i redlock.HoldInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			if i.Err != nil {
+				failed++
+			} else {
+				good++
+			}
+		}}))
+		k := w.take(l, "a")
+		refuse := func(text string) {
+			w.each(func(_ int, m *redlocktest.Master) { m.Refuse(text) })
+		}
+		after(3 * time.Second)
+		refuse("OOM command not allowed when used memory > 'maxmemory'.")
+		after(6500 * time.Millisecond) // of 9.898 s
+		if k.Err() != nil || failed < 5 || good != 0 {
+			w.Fatalf("%v, %d extensions failed, %d did not", k.Err(), failed, good)
+		}
+		refuse("")
+		after(2 * time.Second)
+		if k.Err() != nil || good == 0 {
+			w.Fatalf("%v, %d extensions were good", k.Err(), good)
+		}
+		refuse("MISCONF Redis is configured to save RDB snapshots")
+		until := k.Until()
+		w.ended(k.Context(w.Context()), time.Minute)
+		if off := time.Since(until).Abs(); off > time.Millisecond {
+			w.Errorf("it ended %v from the end of its validity", off)
+		}
+		refuse("")
+	})
+}
+
+// H24: the loss is heard from a timer at the end of the validity, before the key is gone on any master.
+func TestVirtualTheLossIsHeardBeforeTheKeyIsGone(t *testing.T) {
+	for _, rate := range []float64{1, 0.996, 1.004} {
+		t.Run(fmt.Sprint("client clock ", rate), func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				c := newShiftClock(rate)
+				l := w.locker(redlock.WithClock(c.clock()))
+				w.each(func(_ int, m *redlocktest.Master) { m.SetClock(0, 2-rate) })
+				k := w.take(l, "a")
+				ctx := k.Context(w.Context())
+				after(5 * time.Second)
+				until := k.Until()
+				w.hang()
+				cause, _ := w.ended(ctx, time.Minute)
+				w.isError(cause, redlock.ErrLost)
+				if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
+					w.Errorf("heard %v after the end", late)
+				}
+				w.each(func(i int, m *redlocktest.Master) {
+					if _, _, left := m.Holds("a"); left <= 0 {
+						w.Errorf("the key is gone on master %d", i)
+					}
+				})
+				select {
+				case <-k.Done():
+				default:
+					w.Error("Done is not closed")
+				}
+				w.resume()
+			})
+		})
+	}
+}
+
+// H25: a limit ends the hold: its context first, and then no extension any more.
+func TestVirtualMaxHoldEndsTheContextAndTheExtending(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "a", redlock.WithMaxHold(25*time.Second))
+		cause, took := w.ended(k.Context(w.Context()), time.Minute)
+		w.isError(cause, redlock.ErrMaxHold, redlock.ErrLost)
+		if took != 25*time.Second {
+			w.Errorf("after %v", took)
+		}
+		n := len(w.wire.sent("extend"))
+		if n == 0 || w.on("a") != 3 {
+			w.Errorf("%d extensions, on %d masters at the end", n, w.on("a"))
+		}
+		after(11 * time.Second)
+		if m := len(w.wire.sent("extend")); m != n || w.on("a") != 0 {
+			w.Errorf("%d extensions after the end, on %d masters", m-n, w.on("a"))
+		}
+	})
+}
+
+// H26: a master that restarted empty gets the hold back, all of it, and HeldOn shows both.
+func TestVirtualAHoldDriftsBackToAllMasters(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "a")
+		token := k.Token()
+		inner := w.take2(l, k.Context(w.Context()), "a")
+		for i := range 5 { // a rolling restart of all, one within each TTL
+			m := w.masters.Master(i)
+			m.Stop()
+			after(4 * time.Second)
+			if on, n := k.HeldOn(); on != 4 || n != 5 {
+				w.Errorf("master %d is down: held on %d of %d", i, on, n)
+			}
+			m.Restart(false)
+			after(8 * time.Second)
+			on, _ := k.HeldOn()
+			if id, depth, _ := m.Holds("a"); on != 5 || id == "" || depth != 2 {
+				w.Errorf("master %d is back: held on %d; there by %q, depth %d", i, on, id, depth)
+			}
+		}
+		if k.Err() != nil || k.Token() != token {
+			w.Errorf("%v; token %d, before %d", k.Err(), k.Token(), token)
+		}
+		after(40 * time.Second) // the quarantines
+		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
+		next := w.take(w.locker(), "a")
+		if on, _ := next.HeldOn(); next.Token() <= token || on < 3 {
+			w.Errorf("the next token is %d after %d", next.Token(), token)
+		}
+	})
+}
+
+// H01, H28: the depth on the masters is that of the hold; an inner lock neither shortens nor ends the outer.
+func TestVirtualAnInnerUnlockDoesNotShortenTheOuter(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "a")
+		ctx := k.Context(w.Context())
+		depth := func(want int, least time.Duration) {
+			w.Helper()
+			synctest.Wait()
+			w.each(func(i int, m *redlocktest.Master) {
+				if _, depth, left := m.Holds("a"); depth != want || left < least {
+					w.Errorf("master %d: depth %d, %v left; want %d, %v", i, depth, left, want, least)
+				}
+			})
+		}
+		long := w.take2(l, ctx, "a", redlock.WithTTL(28*time.Second))
+		depth(2, 28*time.Second)
+		until := k.Until()
+		short := w.take2(l, ctx, "a", redlock.WithTTL(time.Second))
+		depth(3, 28*time.Second)
+		for i, inner := range []*redlock.Lock{short, long} {
+			if err := inner.Unlock(w.Context()); err != nil {
+				w.Error(err)
+			}
+			depth(2-i, 28*time.Second)
+			if k.Until().Before(until) || k.Err() != nil {
+				w.Errorf("valid until %v, before %v; %v", k.Until(), until, k.Err())
+			}
+		}
+		after(time.Minute)
+		depth(1, 15*time.Second)
+		err := k.Unlock(w.Context())
+		synctest.Wait()
+		if err != nil || w.on("a") != 0 {
+			w.Errorf("%v, on %d", err, w.on("a"))
+		}
+	})
+}
+
+// H28: an inner lock that fails leaves the outer as it was.
+func TestVirtualAFailedInnerLockLeavesTheOuter(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.over(w.pool(pool.WithTimeout(5 * time.Second)))
+		k := w.take(l, "a")
+		after(time.Second)
+		until := k.Until()
+		w.hang()
+		ctx, cancel := context.WithTimeout(k.Context(w.Context()), time.Second)
+		defer cancel()
+		inner, err := l.TryLock(ctx, "a")
+		w.isError(err, context.DeadlineExceeded)
+		if inner != nil || k.Err() != nil || k.Until().Before(until) {
+			w.Errorf("%v; the outer: %v until %v", inner, k.Err(), k.Until())
+		}
+		w.resume()
+		after(10 * time.Second)
+		w.each(func(i int, m *redlocktest.Master) {
+			if _, depth, _ := m.Holds("a"); depth != 1 {
+				w.Errorf("master %d: depth %d", i, depth)
+			}
+		})
+		if err := k.Unlock(w.Context()); err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+// H29: ownership is the context's. Another goroutine without it waits, and one with it does not.
+func TestVirtualOwnershipIsOnlyThroughTheContext(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		k := w.take(l, "a")
+		_, err := l.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrHeld)
+		ctx := k.Context(w.Context())
+		var got, waited *redlock.Lock
+		var all sync.WaitGroup
+		all.Go(func() { got, _ = l.Lock(ctx, "a") })
+		all.Go(func() { waited, _ = l.Lock(w.Context(), "a") })
+		after(time.Minute)
+		if got == nil {
+			w.Error("the goroutine with the context did not get in")
+		} else if err := got.Unlock(ctx); err != nil {
+			w.Error(err)
+		}
+		free := time.Now()
+		if err := k.Unlock(ctx); err != nil {
+			w.Error(err)
+		}
+		all.Wait()
+		if waited == nil || waited.Token() <= k.Token() || time.Since(free) > time.Second {
+			w.Errorf("the other got %v after %v", waited, time.Since(free))
+		}
+	})
+}
