@@ -22,24 +22,34 @@ func (m *master) connect(ctx context.Context) (*link, Info, *Error) {
 	if err != nil {
 		return nil, Info{}, m.connectError(ctx, "connect", err)
 	}
+	var info Info
+	op, err := within(ctx, l, func() (op string, err error) {
+		info, op, err = m.handshake(l)
+		return op, err
+	})
+	if err != nil {
+		l.close()
+		return nil, Info{}, m.connectError(ctx, op, err)
+	}
+	return l, info, nil
+}
+
+// within runs step, the only user of l, and closes l when ctx ends before it.
+func within(ctx context.Context, l *link, step func() (op string, err error)) (op string, err error) {
 	// Deadlines of the connection are no use where a *redis.Pool made it; closing ends any read or write.
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		l.close()
 		close(closed)
 	})
-	info, op, err := m.handshake(l)
+	op, err = step()
 	if !stop() {
 		<-closed
 		if err == nil {
 			err = net.ErrClosed
 		}
 	}
-	if err != nil {
-		l.close()
-		return nil, Info{}, m.connectError(ctx, op, err)
-	}
-	return l, info, nil
+	return op, err
 }
 
 // connectError turns what ended an attempt into its one form.

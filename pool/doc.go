@@ -17,6 +17,11 @@
 //	mind        session      up .. down         watchdog and heartbeat, one timer
 //	(watcher)   Watch        Watch .. stop      hands events on
 //
+//	feed.run    master       while there are  the same for the subscription connection: dials, is the reader, backs off
+//	                         subscriptions    (and WithSubscriptionIdle longer)
+//	line.write  its conn.    up .. down       SUBSCRIBE, UNSUBSCRIBE, PING
+//	line.mind   its conn.    up .. down       watchdog, heartbeat, idle time, refused channels
+//
 // run joins write and mind; Close joins run and the watchers. Nothing is started by the package itself, so a Pool
 // lives inside a testing/synctest bubble with a dialer that returns net.Pipe.
 //
@@ -65,12 +70,32 @@
 //   - Every timeout matches [ErrTimeout]. Texts of errors contain no password, and neither do their chains.
 //   - Events of one master are told in order, with strictly increasing sessions.
 //
+// # Subscriptions
+//
+// [Pool.Subscribe] opens one more connection per master, for all channels and listeners. What is wanted stands in the
+// hub, once for all masters; each feed makes its master's state like it. Per channel and connection:
+//
+//	                 wanted                     confirmed: Gap
+//	(off) ──────────────────────► SUBSCRIBE ──────────────────► standing ──┐ new listener: SUBSCRIBE again
+//	  ▲      up to 512 a command      │ refused                  │      ▲  │ confirmed: Gap to that one
+//	  │                               ▼                          │      └──┘
+//	  │             tried alone, then left for 30 s              │ no listener any more
+//	  └──────────────────────── confirmed ◄───── UNSUBSCRIBE ◄───┘
+//
+// One command of a channel is outstanding at most, and what is wanted by then is looked at when it is confirmed: quick
+// changes neither cross nor pile up. The end of the connection takes every channel back to off, and the next one
+// subscribes to all that is wanted by then. Whether the master is up or down for Send has nothing to do with it.
+//
+// Messages are hints. A connection counts as lost when commands are outstanding and nothing was heard for [WithTimeout];
+// a PING each [WithHeartbeat] sees to it that there are commands.
+//
 // # Locks
 //
 //	master.mu     its session pointer, why Send fails, its debts, and of the session: queue, inflight and the flags that
 //	              the type session lists. Held for a few assignments; never while a Receiver, a handler or I/O runs.
 //	watchers.mu   the list of watchers, their queues, the last event of each master
 //	Pool.claimMu  which master has which run id
+//	hub.mu        all that is about subscriptions; never held while a listener runs
 //
 // None of them is taken while another is held.
 //
@@ -84,6 +109,6 @@
 //
 // Scripts run with the rights of the user, hence the commands inside them. A database other than 0 needs +select.
 // Without +script|load everything works, and each script is sent in full once after a restart. Without +publish, or
-// without the channel, locks are released but nobody is told, and waiters wait for the TTL. Subscribing is not done
-// here and not part of this list.
+// without the channel, locks are released but nobody is told, and waiters wait for the TTL. Waiters that want to be
+// told need +subscribe, +unsubscribe and +ping, and the channels, as well; without them they go by TTL and polling.
 package pool

@@ -18,6 +18,8 @@ const (
 	DefaultRedialMin   = 20 * time.Millisecond
 	DefaultRedialMax   = time.Second
 	DefaultQueueLimit  = 32768
+	// DefaultSubscriptionIdle is that of WithSubscriptionIdle.
+	DefaultSubscriptionIdle = 10 * time.Second
 )
 
 // An Option sets how masters are reached. Given to [New] or [Dial] it holds for all masters, given to [URL] or
@@ -39,6 +41,8 @@ type config struct {
 	redialMax   time.Duration
 	queueLimit  int
 
+	subscriptionIdle time.Duration
+
 	allowEviction bool
 	clock         *clock.Clock
 }
@@ -51,6 +55,8 @@ func defaults() config {
 		redialMin:   DefaultRedialMin,
 		redialMax:   DefaultRedialMax,
 		queueLimit:  DefaultQueueLimit,
+
+		subscriptionIdle: DefaultSubscriptionIdle,
 	}
 }
 
@@ -127,6 +133,12 @@ func WithDialTimeout(d time.Duration) Option {
 // WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s.
 func WithHeartbeat(d time.Duration) Option {
 	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
+}
+
+// WithSubscriptionIdle sets how long the connection for subscriptions is kept when there is no subscription. The default
+// is 10 s.
+func WithSubscriptionIdle(d time.Duration) Option {
+	return positive("idle time of subscriptions", d, func(c *config) { c.subscriptionIdle = d })
 }
 
 func positive(what string, d time.Duration, set func(*config)) Option {

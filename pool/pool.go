@@ -12,6 +12,7 @@ import (
 type Pool struct {
 	masters  []*master
 	watchers watchers
+	hub      hub
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the goroutines of the masters
@@ -43,6 +44,7 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 	for i, named := range masters {
 		p.masters = append(p.masters, newMaster(p, i, named, configs[i]))
 	}
+	p.hub.init(p, func(f *feed) { p.wg.Go(func() { f.run(ctx) }) })
 	for _, m := range p.masters {
 		p.wg.Go(func() { m.run(ctx) })
 	}
@@ -96,6 +98,7 @@ func (p *Pool) Close() error {
 		for _, m := range p.masters {
 			m.shut()
 		}
+		p.hub.shut()
 		p.cancel()
 		p.wg.Wait()
 		p.watchers.close()

@@ -269,7 +269,8 @@ func (g *guard) next(facts []fact, i int, clocks reckoning, waited time.Duration
 func (g *guard) gather(i int, facts []fact, track []tracked, now clock.Instant) {
 	for j := range facts {
 		f, t := &facts[j], &track[j]
-		if j != i && f.up && f.read && !t.inFlight && t.seen.Sub(track[i].needed) < 0 {
+		resting := !t.retry.IsZero() && t.retry.Sub(now) > 0 // it answered the last one with an error
+		if j != i && f.up && f.read && !t.inFlight && !resting && t.seen.Sub(track[i].needed) < 0 {
 			t.inFlight, t.asked = true, now
 			g.send(j, t.session, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
 		}

@@ -12,6 +12,9 @@ import (
 // meanwhile, so while anything is held the clock is looked at this often.
 const watchPeriod = 100 * time.Millisecond
 
+// leastPause is the shortest sleep: where timers run faster than the clock, ever shorter ones would never arrive.
+const leastPause = 20 * time.Microsecond
+
 // skewStep is by how much the wall clock must gain on the steady clock, from one look to the next, for the schedule to
 // be looked through as a whole: less is the slewing of NTP and the time between two readings.
 const skewStep = time.Millisecond
@@ -137,6 +140,7 @@ func (s *schedule) pause() time.Duration {
 		s.next = 0
 		return 0
 	}
+	wait = max(wait, leastPause)
 	s.next = now + int64(wait)
 	return wait
 }

@@ -1,0 +1,455 @@
+package pool
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// A rude server is a fake whose answers to the commands of a subscription connection are the test's.
+type rude struct {
+	*fake
+	mu    sync.Mutex
+	on    func(cmd []string) string // "" closes the connection
+	count map[string]int            // commands
+	subs  int                       // dials that came to a SUBSCRIBE
+	lag   time.Duration             // before each answer
+}
+
+func newRude(on func(cmd []string) string) *rude {
+	return &rude{fake: newFake("a1"), on: on, count: map[string]int{}}
+}
+
+func (r *rude) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	go r.serve(server)
+	return client, nil
+}
+
+func (r *rude) serve(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	first := true
+	for {
+		cmd, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		reply := ""
+		switch cmd[0] {
+		case "SUBSCRIBE", "UNSUBSCRIBE", "PING":
+			r.mu.Lock()
+			r.count[cmd[0]]++
+			if first {
+				r.subs++
+			}
+			first = false
+			reply = r.on(cmd)
+			lag := r.lag
+			r.mu.Unlock()
+			if lag > 0 {
+				pass(lag)
+			}
+		default:
+			reply = r.reply(cmd)
+		}
+		if reply == "" {
+			return
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+	}
+}
+
+func (r *rude) setLag(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lag = d
+}
+
+func (r *rude) setOn(on func(cmd []string) string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.on = on
+}
+
+// counted returns how many of a command there were since the last question.
+func (r *rude) counted(cmd string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() { r.count[cmd] = 0 }()
+	return r.count[cmd]
+}
+
+// connected returns how many connections there were for subscriptions since the last question.
+func (r *rude) connected() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() { r.subs = 0 }()
+	return r.subs
+}
+
+// polite answers as a server does.
+func polite(cmd []string) string {
+	if cmd[0] == "PING" {
+		return "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+	}
+	var b strings.Builder
+	for i, channel := range cmd[1:] {
+		fmt.Fprintf(&b, "*3\r\n%s%s:%d\r\n", bulk(strings.ToLower(cmd[0])), bulk(channel), i)
+	}
+	return b.String()
+}
+
+// A tally is a Listener that counts.
+type tally struct {
+	mu             sync.Mutex
+	messages, gaps int
+}
+
+func (c *tally) Message(int, string, string) { c.add(1, 0) }
+func (c *tally) Gap(int)                     { c.add(0, 1) }
+
+func (c *tally) add(m, g int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.messages, c.gaps = c.messages+m, c.gaps+g
+}
+
+func (c *tally) get() (messages, gaps int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.messages, c.gaps
+}
+
+// rudely runs f in a bubble with a pool of one rude server.
+func rudely(t *testing.T, on func(cmd []string) string, f func(t *testing.T, r *rude, p *Pool)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRude(on)
+		p := open(t, []string{"redis://m1"}, WithDialer(r.dial))
+		waitUp(t, p)
+		f(t, r, p)
+		_ = p.Close()
+		settle(time.Second) // the server's goroutines end
+		if n := len(p.hub.topics); n != 0 {
+			t.Errorf("%d topics are left", n)
+		}
+	})
+}
+
+func settle(d time.Duration) {
+	pass(d)
+	synctest.Wait()
+}
+
+const noPerm = "-NOPERM No permissions to access a channel\r\n"
+
+// H56: a user without channel rights is told, and tried again rarely, however many channels there are; once it has the
+// right everything comes to stand.
+func TestRefusedSubscriptionsAreRetriedRarely(t *testing.T) {
+	rudely(t, func([]string) string { return noPerm }, func(t *testing.T, r *rude, p *Pool) {
+		r.setLag(time.Millisecond)
+		most := 0 // tried alone at once
+		r.setOn(func([]string) string {
+			p.hub.mu.Lock()
+			defer p.hub.mu.Unlock()
+			most = max(most, p.hub.feeds[0].line.alone)
+			return noPerm
+		})
+		e := &tally{}
+		subs := make([]*Subscription, 2000)
+		for i := range subs {
+			subs[i] = p.Subscribe(fmt.Sprint("c", i), e)
+		}
+		settle(time.Second)
+		if n := r.counted("SUBSCRIBE"); n > 100 {
+			t.Errorf("%d commands at first", n)
+		}
+		for _, s := range subs {
+			var reply redis.Error
+			if err := s.Err(0); s.Standing() != 0 || !errors.As(err, &reply) || replyCode(reply) != "NOPERM" {
+				t.Fatalf("told as %v", err)
+			}
+		}
+		r.mu.Lock()
+		if most != suspectWindow {
+			t.Errorf("%d channels were tried at once", most)
+		}
+		r.mu.Unlock()
+		settle(10 * time.Minute)
+		if n := r.counted("SUBSCRIBE"); n < 16 || n > 20*(suspectWindow+1) {
+			t.Errorf("%d commands in 10 min", n)
+		}
+		if n := r.connected(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+		for _, s := range subs[:1000] {
+			s.Close()
+		}
+		settle(time.Second)
+		p.hub.mu.Lock()
+		if n, m := len(p.hub.topics), len(p.hub.feeds[0].line.refused); n != 1000 || m != 1000 {
+			t.Errorf("%d topics, %d refused", n, m)
+		}
+		p.hub.mu.Unlock()
+		r.setOn(polite)
+		settle(time.Minute)
+		for _, s := range subs[1000:] {
+			if s.Standing() != 1 || s.Err(0) != nil {
+				t.Fatalf("does not stand: %v", s.Err(0))
+			}
+			s.Close()
+		}
+		if _, g := e.get(); g != 1000 {
+			t.Errorf("%d gaps", g)
+		}
+		settle(time.Second)
+	})
+}
+
+// Of many channels in one command only those that are refused do not stand, and the others stand at once.
+func TestOneRefusedChannelDoesNotSpoilOthers(t *testing.T) {
+	picky := func(cmd []string) string {
+		for _, c := range cmd[1:] {
+			if strings.HasPrefix(c, "bad") {
+				return noPerm
+			}
+		}
+		return polite(cmd)
+	}
+	rudely(t, picky, func(t *testing.T, r *rude, p *Pool) {
+		var good, bad []*Subscription
+		for i := range 1500 {
+			good = append(good, p.Subscribe(fmt.Sprint("good", i), &tally{}))
+			if i%50 == 3 {
+				bad = append(bad, p.Subscribe(fmt.Sprint("bad", i), &tally{}))
+			}
+		}
+		settle(time.Second)
+		for _, s := range good {
+			if s.Standing() != 1 {
+				t.Fatalf("does not stand: %v", s.Err(0))
+			}
+		}
+		for _, s := range bad {
+			if s.Standing() != 0 {
+				t.Fatal("stands")
+			}
+		}
+		r.counted("SUBSCRIBE")
+		settle(10 * time.Minute)
+		if n := r.counted("SUBSCRIBE"); n > 20*(suspectWindow+1) {
+			t.Errorf("%d commands in 10 min", n)
+		}
+		for _, s := range append(good, bad...) {
+			s.Close()
+		}
+		settle(time.Second)
+	})
+}
+
+// An error that may pass makes the connection anew with pauses, and the subscription comes to stand.
+func TestTransientRefusalIsTriedAgain(t *testing.T) {
+	rudely(t, func([]string) string { return "-BUSY a script is running\r\n" }, func(t *testing.T, r *rude, p *Pool) {
+		s := p.Subscribe("a", &tally{})
+		settle(30 * time.Second)
+		if n := r.connected(); n < 20 || n > 80 || !errors.Is(s.Err(0), ErrDown) {
+			t.Errorf("%d connections in 30 s: %v", n, s.Err(0))
+		}
+		r.setOn(polite)
+		settle(2 * time.Second)
+		if s.Standing() != 1 {
+			t.Errorf("does not stand: %v", s.Err(0))
+		}
+		s.Close()
+	})
+}
+
+// A user who may neither PING nor UNSUBSCRIBE is served all the same, and what cannot be unsubscribed from is bounded.
+func TestMissingRightsToPingAndUnsubscribe(t *testing.T) {
+	mean := func(cmd []string) string {
+		if cmd[0] == "SUBSCRIBE" {
+			return polite(cmd)
+		}
+		return "-NOPERM this user may not\r\n"
+	}
+	rudely(t, mean, func(t *testing.T, r *rude, p *Pool) {
+		e := &tally{}
+		s := p.Subscribe("stays", e)
+		settle(time.Minute)
+		for i := range 1000 {
+			p.Subscribe(fmt.Sprint(i), e).Close()
+			synctest.Wait()
+		}
+		p.hub.mu.Lock()
+		if n := len(p.hub.topics); n != 1 {
+			t.Errorf("%d topics", n)
+		}
+		p.hub.mu.Unlock()
+		if n := r.connected(); n != 1 || s.Standing() != 1 {
+			t.Errorf("%d connections, %v", n, s.Err(0))
+		}
+		for i := range 2 * maxKept {
+			x := p.Subscribe(fmt.Sprint(i), e)
+			synctest.Wait()
+			x.Close()
+			synctest.Wait()
+		}
+		if n := r.connected(); n < 1 || n > 3 {
+			t.Errorf("%d connections", n)
+		}
+		settle(2 * time.Second)
+		s.Close()
+	})
+}
+
+// Whatever a server sends, the connection ends and is made anew with pauses; calls on the other one are not touched.
+func TestHostileServer(t *testing.T) {
+	tooLarge := map[string]bool{"large bulk": true, "large array": true, "array that has no length": true, "negative array": true,
+		"length with no end": true, "nested arrays": true, "endless line": true}
+	flood := strings.Repeat("*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\nx\r\n", 1000)
+	for name, reply := range map[string]string{
+		"large bulk":               "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$999999999\r\n",
+		"large array":              "*99999999\r\n",
+		"array that has no length": "*\r\n",
+		"negative array":           "*-7\r\n",
+		"length with no end":       "$" + strings.Repeat("9", 1<<20),
+		"nested arrays":            strings.Repeat("*1\r\n", 100_000),
+		"endless line":             "+" + strings.Repeat("x", 1<<20),
+		"no protocol":              "HTTP/1.1 400 Bad Request\r\n\r\n",
+		"wrong confirmation":       "*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:1\r\n",
+		"confirmation twice":       polite([]string{"SUBSCRIBE", "a", "a"}),
+		"other confirmation":       "*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n",
+		"null array":               "*-1\r\n",
+		"null elements":            "*3\r\n$-1\r\n$-1\r\n$-1\r\n",
+		"short message":            "*2\r\n$7\r\nmessage\r\n$1\r\na\r\n",
+		"answer to no PING":        "+PONG\r\n",
+		"number":                   ":7\r\n",
+		"nothing":                  "",
+		"flood, then nothing":      flood + ":1\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			rudely(t, func([]string) string { return reply }, func(t *testing.T, r *rude, p *Pool) {
+				s := p.Subscribe("a", &tally{})
+				settle(30 * time.Second)
+				if n := r.connected(); n < 20 || n > 80 {
+					t.Errorf("%d connections in 30 s", n)
+				}
+				err := s.Err(0)
+				if !errors.Is(err, ErrDown) || errors.Is(err, errReplySize) != tooLarge[name] {
+					t.Errorf("told as %v", err)
+				}
+				if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil || state(p, 0).Session != 1 {
+					t.Errorf("the other connection: %v", err)
+				}
+				r.setOn(polite)
+				settle(2 * time.Second)
+				if s.Standing() != 1 {
+					t.Errorf("does not stand: %v", s.Err(0))
+				}
+				s.Close()
+			})
+		})
+	}
+}
+
+// Legal replies pass however they are cut, and the first bytes of an illegal one are found wherever they are.
+func TestFrugalConnectionScansAnyPieces(t *testing.T) {
+	legal := polite([]string{"SUBSCRIBE", "a", "bb\r\n$999999999\r\n", ""}) + "+PONG\r\n-ERR what\r\n:12\r\n$-1\r\n*-1\r\n*0\r\n" +
+		bulk(strings.Repeat("x", maxReplyBulk)) + polite([]string{"PING"})
+	bad := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$999999\r\n"
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		f := &frugal{}
+		scan := func(text string) bool {
+			for len(text) > 0 {
+				n := min(len(text), 1+rnd.IntN(1+rnd.IntN(40)))
+				if rnd.IntN(50) == 0 {
+					n = min(len(text), 100_000)
+				}
+				if !f.scan([]byte(text[:n])) {
+					return false
+				}
+				text = text[n:]
+			}
+			return true
+		}
+		if !scan(legal) || !scan(legal) {
+			t.Fatalf("seed %d: a legal reply is refused", seed)
+		}
+		if scan(bad) {
+			t.Fatalf("seed %d: an illegal reply passes", seed)
+		}
+	}
+}
+
+// A channel that no server would be asked for makes a Subscription that says so.
+func TestOverlongChannel(t *testing.T) {
+	rudely(t, polite, func(t *testing.T, r *rude, p *Pool) {
+		long := p.Subscribe(strings.Repeat("x", maxChannel+1), &tally{})
+		s := p.Subscribe(strings.Repeat("x", maxChannel), &tally{})
+		settle(time.Second)
+		if long.Standing() != 0 || !errors.Is(long.Err(0), ErrInvalid) || s.Standing() != 1 {
+			t.Errorf("%v, %v", long.Err(0), s.Err(0))
+		}
+		long.Close()
+		s.Close()
+		settle(time.Second)
+	})
+}
+
+// H40: a channel that is left and subscribed to again while the server is slow has one command outstanding at most, and
+// whatever was wanted last comes true.
+func TestQuickChangesNeitherCrossNorPileUp(t *testing.T) {
+	rudely(t, polite, func(t *testing.T, r *rude, p *Pool) {
+		e := &tally{}
+		stays := p.Subscribe("stays", e)
+		settle(time.Second)
+		r.setLag(100 * time.Millisecond)
+		r.counted("SUBSCRIBE")
+		for i := range 1000 {
+			s := p.Subscribe("a", e)
+			synctest.Wait()
+			s.Close()
+			synctest.Wait()
+			if i%10 == 0 {
+				pass(time.Millisecond)
+			}
+			p.hub.mu.Lock()
+			n := len(p.hub.feeds[0].line.inflight)
+			p.hub.mu.Unlock()
+			if n > 1 {
+				t.Fatalf("%d commands are outstanding", n)
+			}
+		}
+		if n := r.counted("SUBSCRIBE"); n > 2 {
+			t.Errorf("%d commands in 100 ms with answers after 100 ms", n)
+		}
+		last := &tally{}
+		s := p.Subscribe("a", last)
+		settle(time.Second)
+		if _, g := last.get(); s.Standing() != 1 || g != 1 {
+			t.Errorf("%d gaps: %v", g, s.Err(0))
+		}
+		s.Close()
+		settle(time.Second)
+		if n := r.connected(); n != 1 || stays.Standing() != 1 || len(p.hub.topics) != 1 {
+			t.Errorf("%d connections, %d topics", n, len(p.hub.topics))
+		}
+		stays.Close()
+		settle(time.Second)
+	})
+}

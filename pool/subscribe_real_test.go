@@ -1,0 +1,363 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+)
+
+const patience = 20 * time.Second
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("it does not come true: %s", what)
+		}
+	}
+}
+
+// realPool starts n servers and a pool of them. The timeouts are long: a busy machine must not fail a test that is not
+// about them.
+func realPool(t testing.TB, n int, opts ...pool.Option) ([]*redisproc.Server, *pool.Pool) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs redis-server processes; run it without -short")
+	}
+	servers := redistest.Test(t, n, redisproc.Config{})
+	urls := make([]string, n)
+	for i, s := range servers {
+		urls[i] = s.URL()
+	}
+	p, err := pool.Dial(urls, append([]pool.Option{pool.WithTimeout(patience), pool.WithDialTimeout(patience)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return servers, p
+}
+
+// do runs one command on a connection of its own.
+func do(t testing.TB, s *redisproc.Server, args ...any) any {
+	t.Helper()
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	v, err := c.Do(fmt.Sprint(args[0]), args[1:]...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+func channels(t testing.TB, s *redisproc.Server) int {
+	t.Helper()
+	list, err := redis.Strings(do(t, s, "PUBSUB", "CHANNELS"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func untilStanding(t testing.TB, s *pool.Subscription, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("it stands on %d masters (%v)", n, s.Err(0)), func() bool { return s.Standing() == n })
+}
+
+func untilHeard(t testing.TB, e *ear, messages, gaps int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d messages and %d gaps", messages, gaps), func() bool {
+		m, g := e.heard()
+		return m == messages && g == gaps
+	})
+}
+
+// A message of a real server arrives; nothing stays subscribed after the last Close, and the connection goes.
+func TestRealMessagesAndIdleClose(t *testing.T) {
+	servers, p := realPool(t, 3, pool.WithSubscriptionIdle(100*time.Millisecond))
+	e := newEar()
+	a, b := p.Subscribe("a", e), p.Subscribe("b", e)
+	untilStanding(t, a, 3)
+	untilStanding(t, b, 3)
+	untilHeard(t, e, 0, 6)
+	for _, s := range servers {
+		if n := do(t, s, "PUBLISH", "a", "free"); n != int64(1) {
+			t.Errorf("%v receivers", n)
+		}
+		do(t, s, "PUBLISH", "c", "free")
+	}
+	untilHeard(t, e, 3, 6)
+	a.Close()
+	for _, s := range servers {
+		eventually(t, "one channel is left", func() bool { return channels(t, s) == 1 })
+	}
+	b.Close()
+	for _, s := range servers {
+		eventually(t, "no channel is left", func() bool { return channels(t, s) == 0 })
+		eventually(t, "the connection is closed", func() bool {
+			list, _ := redis.String(do(t, s, "CLIENT", "LIST"), nil)
+			// What is left are the pool's connection for commands and the one that asks. A connection without a
+			// channel is not of TYPE pubsub, so all are counted.
+			return strings.Count(list, "\n") == 2
+		})
+	}
+	a = p.Subscribe("a", e)
+	untilStanding(t, a, 3)
+	a.Close()
+}
+
+// H40: CLIENT KILL, and a server that is killed and starts again, are followed by a gap.
+func TestRealGapAfterKill(t *testing.T) {
+	servers, p := realPool(t, 2)
+	e := newEar()
+	s := p.Subscribe("a", e)
+	untilHeard(t, e, 0, 2)
+	do(t, servers[0], "CLIENT", "KILL", "TYPE", "pubsub")
+	untilHeard(t, e, 0, 3)
+	if err := servers[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	untilStanding(t, s, 1)
+	if err := servers[1].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	untilHeard(t, e, 0, 4)
+	untilStanding(t, s, 2)
+	for _, srv := range servers {
+		do(t, srv, "PUBLISH", "a", "free")
+	}
+	untilHeard(t, e, 2, 4)
+}
+
+// A stopped process is told by the heartbeat; the subscription stands again when it goes on.
+func TestRealHungMaster(t *testing.T) {
+	servers, p := realPool(t, 2, pool.WithTimeout(300*time.Millisecond), pool.WithHeartbeat(50*time.Millisecond))
+	e := newEar()
+	s := p.Subscribe("a", e)
+	untilStanding(t, s, 2)
+	if err := servers[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	untilStanding(t, s, 1)
+	eventually(t, "the reason is a timeout", func() bool { return errors.Is(s.Err(0), pool.ErrTimeout) })
+	do(t, servers[1], "PUBLISH", "a", "free")
+	eventually(t, "the other is heard", func() bool { m, _ := e.heard(); return m == 1 })
+	if err := servers[0].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	untilStanding(t, s, 2)
+}
+
+// H06, H56: a user without the right to a channel, or to SUBSCRIBE, is told so, others go on, and it does not end in a
+// hot loop; with the right the subscription comes to stand by itself.
+func TestRealUserWithoutChannelRights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs redis-server processes; run it without -short")
+	}
+	srv := redistest.Test(t, 1, redisproc.Config{})[0]
+	do(t, srv, "ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
+	p, err := pool.Dial([]string{"redis://lock:pass@" + srv.Addr()}, pool.WithTimeout(patience), pool.WithDialTimeout(patience),
+		pool.WithHeartbeat(10*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	e := newEar()
+	var mine, others []*pool.Subscription
+	for i := range 600 { // in commands of many, of which some are refused
+		mine = append(mine, p.Subscribe(fmt.Sprint("mine:", i), e))
+		if i%100 == 7 {
+			others = append(others, p.Subscribe(fmt.Sprint("other:", i), e))
+		}
+	}
+	for _, s := range mine {
+		untilStanding(t, s, 1)
+	}
+	for _, s := range others {
+		eventually(t, "it is told", func() bool {
+			var reply redis.Error
+			return errors.As(s.Err(0), &reply) && strings.HasPrefix(string(reply), "NOPERM")
+		})
+		if s.Standing() != 0 {
+			t.Error("it stands")
+		}
+	}
+	refused := func() int { // SUBSCRIBE commands that the server has refused
+		text, _ := redis.String(do(t, srv, "INFO", "commandstats"), nil)
+		_, rest, _ := strings.Cut(text, "cmdstat_subscribe:")
+		_, rest, _ = strings.Cut(rest, "rejected_calls=")
+		var n int
+		_, _ = fmt.Sscanf(rest, "%d", &n)
+		return n
+	}
+	n := refused()
+	for i := range 3000 { // a user who may subscribe to nothing costs next to nothing
+		others = append(others, p.Subscribe(fmt.Sprint("other:", i), e))
+	}
+	last := others[len(others)-1]
+	eventually(t, "it is told", func() bool {
+		var reply redis.Error
+		return errors.As(last.Err(0), &reply)
+	})
+	if more := refused() - n; more > 100 {
+		t.Errorf("3000 channels were refused by %d commands", more)
+	}
+	for _, s := range others[:2000] {
+		s.Close()
+	}
+	if _, g := e.heard(); g != len(mine) {
+		t.Errorf("%d gaps for %d subscriptions", g, len(mine))
+	}
+	// Taking a right away ends connections; giving one does not, so the server is asked to.
+	do(t, srv, "ACL", "SETUSER", "lock", "allchannels")
+	do(t, srv, "CLIENT", "KILL", "TYPE", "pubsub")
+	for _, s := range append(mine, others[2000:]...) {
+		untilStanding(t, s, 1)
+	}
+}
+
+// 10 000 channels stand on all masters, each gets its message, after a cut as well, and all are gone in the end.
+func TestRealTenThousandChannels(t *testing.T) {
+	const n = 10_000
+	servers, p := realPool(t, 3)
+	first := p.Subscribe("first", newEar())
+	untilStanding(t, first, len(servers))
+	first.Close()
+	goroutines := runtime.NumGoroutine()
+	ears := make([]*ear, n)
+	subs := make([]*pool.Subscription, n)
+	for i := range subs {
+		ears[i] = newEar()
+		subs[i] = p.Subscribe(fmt.Sprint("channel:", i), ears[i])
+	}
+	for _, s := range subs {
+		untilStanding(t, s, len(servers))
+	}
+	if more := runtime.NumGoroutine() - goroutines; more > 20 {
+		t.Errorf("10 000 channels have %d goroutines more than one", more)
+	}
+	do(t, servers[0], "CLIENT", "KILL", "TYPE", "pubsub")
+	for i := range subs {
+		untilHeard(t, ears[i], 0, 4)
+	}
+	for _, s := range servers {
+		publishAll(t, s, n)
+	}
+	for i := range ears {
+		untilHeard(t, ears[i], 3, 4)
+	}
+	for _, s := range subs {
+		s.Close()
+	}
+	for _, s := range servers {
+		eventually(t, "no channel is left", func() bool { return channels(t, s) == 0 })
+	}
+}
+
+func publishAll(t testing.TB, s *redisproc.Server, n int) {
+	t.Helper()
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range n {
+		if err := c.Send("PUBLISH", fmt.Sprint("channel:", i), "free"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Do(""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Subscriptions that come and go from many goroutines: what is left stands and is what the server has.
+func TestRealChurn(t *testing.T) {
+	servers, p := realPool(t, 2)
+	const names = 20
+	var wg sync.WaitGroup
+	kept := make([]map[int]*pool.Subscription, 8)
+	e := newEar()
+	for g := range kept {
+		kept[g] = map[int]*pool.Subscription{}
+		wg.Go(func() {
+			for range 3000 {
+				name := rand.IntN(names)
+				if s := kept[g][name]; s != nil {
+					s.Close()
+					delete(kept[g], name)
+				} else {
+					kept[g][name] = p.Subscribe(fmt.Sprint("channel:", name), e)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	left, total := map[int]bool{}, 0
+	for _, m := range kept {
+		for name, s := range m {
+			left[name] = true
+			total++
+			untilStanding(t, s, 2)
+		}
+	}
+	for _, s := range servers {
+		eventually(t, "the server has what is left", func() bool { return channels(t, s) == len(left) })
+	}
+	before, _ := e.heard()
+	if before != 0 {
+		t.Errorf("%d messages from nobody", before)
+	}
+	for _, s := range servers {
+		publishAll(t, s, names)
+	}
+	eventually(t, "each gets its message", func() bool { m, _ := e.heard(); return m == 2*total })
+	for _, m := range kept {
+		for _, s := range m {
+			s.Close()
+		}
+	}
+	for _, s := range servers {
+		eventually(t, "no channel is left", func() bool { return channels(t, s) == 0 })
+	}
+}
+
+// A master that is named by a *redis.Pool is subscribed to on one more connection of its making.
+func TestRealSubscriptionOfARedisPool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs redis-server processes; run it without -short")
+	}
+	srv := redistest.Test(t, 1, redisproc.Config{})[0]
+	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", srv.Unix()) }}
+	p, err := pool.New([]pool.Master{pool.FromRedisPool("mine", foreign)}, pool.WithTimeout(patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	e := newEar()
+	s := p.Subscribe("a", e)
+	untilStanding(t, s, 1)
+	do(t, srv, "PUBLISH", "a", "free")
+	untilHeard(t, e, 1, 1)
+	do(t, srv, "CLIENT", "KILL", "TYPE", "pubsub")
+	untilHeard(t, e, 1, 2)
+}

@@ -1,0 +1,459 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// An ear is a Listener that keeps all it is told.
+type ear struct {
+	mu       sync.Mutex
+	gaps     map[int]int
+	messages []string // "master channel payload"
+	onCall   func()
+}
+
+func newEar() *ear { return &ear{gaps: map[int]int{}} }
+
+func (e *ear) Message(master int, channel, payload string) {
+	e.mu.Lock()
+	e.messages = append(e.messages, fmt.Sprint(master, " ", channel, " ", payload))
+	e.mu.Unlock()
+	if e.onCall != nil {
+		e.onCall()
+	}
+}
+
+func (e *ear) Gap(master int) {
+	e.mu.Lock()
+	e.gaps[master]++
+	e.mu.Unlock()
+	if e.onCall != nil {
+		e.onCall()
+	}
+}
+
+// heard is how many messages there were, and gaps on all masters.
+func (e *ear) heard() (messages, gaps int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, n := range e.gaps {
+		gaps += n
+	}
+	return len(e.messages), gaps
+}
+
+func (e *ear) want(t *testing.T, messages, gaps int) {
+	t.Helper()
+	if m, g := e.heard(); m != messages || g != gaps {
+		t.Errorf("%d messages and %d gaps, want %d and %d", m, g, messages, gaps)
+	}
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// prefix is the default of redlocktest, whose masters publish on prefix:{name}:free.
+const prefix = "redlock"
+
+func channel(name string) string { return prefix + ":{" + name + "}:free" }
+
+// publish lets every master tell the channel of name.
+func publish(ms *redlocktest.Masters, name string) {
+	ms.Take(name, time.Minute)
+	ms.Free(name)
+	synctest.Wait()
+}
+
+// virtual runs f in a bubble with in-memory masters and a pool that is up.
+func virtual(t *testing.T, n int, f func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool), opts ...pool.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ms := redlocktest.New(n)
+		defer ms.Close()
+		p, err := ms.Pool(opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		f(t, ms, p)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func standing(t *testing.T, s *pool.Subscription, want int) {
+	t.Helper()
+	synctest.Wait()
+	if n := s.Standing(); n != want {
+		t.Errorf("stands on %d masters, want %d (%v)", n, want, s.Err(0))
+	}
+}
+
+func connections(t *testing.T, ms *redlocktest.Masters, want int) {
+	t.Helper()
+	for i := range ms.N() {
+		if n := ms.Master(i).Connections(); n != want {
+			t.Errorf("master %d: %d connections, want %d", i, n, want)
+		}
+	}
+}
+
+// H40: Gap comes when the subscription stands, and a message published from then on arrives, from every master.
+func TestMessagesArriveOnceTheSubscriptionStands(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		connections(t, ms, 1)
+		e, other := newEar(), newEar()
+		s := p.Subscribe(channel("a"), e)
+		standing(t, s, 5)
+		e.want(t, 0, 5)
+		publish(ms, "a")
+		publish(ms, "b")
+		e.want(t, 5, 5)
+		connections(t, ms, 2)
+		late := p.Subscribe(channel("a"), other)
+		standing(t, late, 5)
+		other.want(t, 0, 5)
+		e.want(t, 5, 5) // the first is not told again
+		publish(ms, "a")
+		e.want(t, 10, 5)
+		other.want(t, 5, 5)
+		s.Close()
+		s.Close()
+		standing(t, s, 0)
+		standing(t, late, 5)
+		publish(ms, "a")
+		e.want(t, 10, 5)
+		other.want(t, 10, 5)
+		if err := s.Err(0); !errors.Is(err, pool.ErrClosed) {
+			t.Errorf("a closed subscription: %v", err)
+		}
+		late.Close()
+	})
+}
+
+// The connection is opened on first need, kept for the idle time, closed then with its goroutines, and opened again.
+func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		pass(time.Minute)
+		connections(t, ms, 1)
+		for range 3 {
+			e := newEar()
+			s := p.Subscribe(channel("a"), e)
+			standing(t, s, 3)
+			pass(time.Minute)
+			connections(t, ms, 2)
+			s.Close()
+			pass(4 * time.Second)
+			s = p.Subscribe(channel("b"), e)
+			standing(t, s, 3)
+			s.Close()
+			pass(5*time.Second - time.Millisecond)
+			connections(t, ms, 2)
+			pass(2 * time.Millisecond)
+			connections(t, ms, 1)
+			e.want(t, 0, 6)
+		}
+	}, pool.WithSubscriptionIdle(5*time.Second))
+}
+
+// H40: after a cut, everything is subscribed to again, and each listener is told that it may have missed something.
+func TestGapAfterACut(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		ears := make([]*ear, 700)
+		subs := make([]*pool.Subscription, len(ears))
+		for i := range ears {
+			ears[i] = newEar()
+			subs[i] = p.Subscribe(channel(fmt.Sprint(i%600)), ears[i])
+		}
+		standing(t, subs[0], 3)
+		pass(2 * time.Second)
+		ms.Master(1).CutConnections()
+		synctest.Wait()
+		for i := range ears {
+			standing(t, subs[i], 3) // redialled at once
+			ears[i].want(t, 0, 4)
+		}
+		publish(ms, "3")
+		ears[3].want(t, 3, 4)
+		ms.Master(1).Stop()
+		standing(t, subs[0], 2)
+		publish(ms, "3")
+		ears[3].want(t, 5, 4)
+		pass(10 * time.Second)
+		if err := subs[0].Err(1); !errors.Is(err, pool.ErrDown) {
+			t.Errorf("a stopped master: %v", err)
+		}
+		ms.Master(1).Restart(false)
+		pass(time.Second)
+		standing(t, subs[0], 3)
+		ears[0].want(t, 0, 5)
+		for _, s := range subs {
+			s.Close()
+		}
+	})
+}
+
+// H31, H36: a hung master is noticed by the heartbeat, holds nobody up, and is redialled when it answers again.
+func TestHungMasterIsRedialled(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		e := newEar()
+		s := p.Subscribe(channel("a"), e)
+		standing(t, s, 3)
+		ms.Master(0).Hang()
+		pass(pool.DefaultHeartbeat + pool.DefaultTimeout + time.Millisecond)
+		standing(t, s, 2)
+		if err := s.Err(0); !errors.Is(err, pool.ErrTimeout) || !errors.Is(err, pool.ErrDown) {
+			t.Errorf("a hung master: %v", err)
+		}
+		fresh := newEar()
+		other := p.Subscribe(channel("b"), fresh)
+		standing(t, other, 2)
+		publish(ms, "b")
+		fresh.want(t, 2, 2)
+		other.Close()
+		ms.Master(0).Resume()
+		pass(3 * time.Second)
+		standing(t, s, 3)
+		e.want(t, 0, 4)
+		s.Close()
+	})
+}
+
+// A master that hangs from the start cannot keep anybody from subscribing, closing, or closing the pool.
+func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		ms.Master(2).Hang()
+		e := newEar()
+		s := p.Subscribe(channel("a"), e)
+		standing(t, s, 2)
+		pass(100 * time.Millisecond)
+		start := time.Now()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		standing(t, s, 0)
+		after := p.Subscribe(channel("b"), e)
+		standing(t, after, 0)
+		for _, s := range []*pool.Subscription{s, after} {
+			if err := s.Err(0); !errors.Is(err, pool.ErrClosed) {
+				t.Errorf("after Close: %v", err)
+			}
+			s.Close()
+		}
+		e.want(t, 0, 2)
+	})
+}
+
+// A master that is down is dialled with growing pauses while there are listeners, however often they come and go, and
+// not at all when there are none.
+func TestDownMasterIsNotDialledInAHotLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ms := redlocktest.New(1)
+		defer ms.Close()
+		var dials atomic.Int64
+		p, err := ms.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return ms.Dial(ctx, network, addr)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		synctest.Wait()
+		ms.Master(0).Stop()
+		pass(30 * time.Second)
+		dials.Store(0)
+		pass(30 * time.Second)
+		alone := dials.Swap(0) // of the connection for commands
+		for range 3000 {
+			s := p.Subscribe(channel("a"), newEar())
+			pass(10 * time.Millisecond)
+			s.Close()
+		}
+		if n := dials.Load() - alone; n < 20 || n > 80 {
+			t.Errorf("%d attempts in 30 s", n)
+		}
+		pass(30 * time.Second)
+		dials.Store(0)
+		pass(30 * time.Second)
+		if n := dials.Load() - alone; n > 10 {
+			t.Errorf("%d attempts in 30 s with nobody who listens", n)
+		}
+		ms.Master(0).Restart(true)
+		pass(2 * time.Second)
+		s := p.Subscribe(channel("a"), newEar())
+		standing(t, s, 1)
+		s.Close()
+	})
+}
+
+// A listener may subscribe and close from within its calls; one that has been closed before is not called.
+func TestListenersMayUseThePool(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		inner, second := newEar(), newEar()
+		var mu sync.Mutex
+		var s, in, two *pool.Subscription
+		e := newEar()
+		e.onCall = func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if in == nil {
+				in = p.Subscribe(channel("inner"), inner)
+			}
+			if m, _ := e.heard(); m == 1 {
+				s.Close()
+				two.Close()
+			}
+		}
+		mu.Lock()
+		s = p.Subscribe(channel("a"), e)
+		two = p.Subscribe(channel("a"), second)
+		mu.Unlock()
+		standing(t, s, 2)
+		standing(t, in, 2)
+		publish(ms, "a")
+		if m, _ := e.heard(); m < 1 || m > 2 {
+			t.Errorf("%d messages", m)
+		}
+		publish(ms, "a")
+		standing(t, s, 0)
+		standing(t, two, 0)
+		inner.want(t, 0, 2)
+		in.Close()
+	})
+}
+
+// The listeners of a channel are called in the order of their subscription, also after some have gone.
+func TestListenersAreCalledInOrder(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+		var mu sync.Mutex
+		var order []int
+		subs := make([]*pool.Subscription, 50)
+		for i := range subs {
+			e := newEar()
+			e.onCall = func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if m, _ := e.heard(); m > 0 {
+					order = append(order, i)
+				}
+			}
+			subs[i] = p.Subscribe(channel("a"), e)
+		}
+		synctest.Wait()
+		for i := 0; i < len(subs); i += 3 {
+			subs[i].Close()
+		}
+		publish(ms, "a")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(order) != 33 {
+			t.Errorf("%d calls", len(order))
+		}
+		for i, n := range order {
+			if n%3 == 0 || i > 0 && order[i-1] >= n {
+				t.Fatalf("called in the order %v", order)
+			}
+		}
+	})
+}
+
+// Subscriptions that come and go at random, on slow masters that are cut and hang: in the end every one that is open
+// stands, gets its message once from each master, and no other does; nothing is left when all are closed.
+func TestChurnLosesNoSubscription(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) { churn(t, ms, p, seed) },
+				pool.WithSubscriptionIdle(50*time.Millisecond))
+		})
+	}
+}
+
+const churnNames = 8
+
+func churn(t *testing.T, ms *redlocktest.Masters, p *pool.Pool, seed uint64) {
+	var wg sync.WaitGroup
+	for i := range ms.N() {
+		rnd := rand.New(rand.NewPCG(seed, uint64(1000+i)))
+		wg.Go(func() { disturb(ms.Master(i), rnd, seed%3 == 0) })
+	}
+	type held struct {
+		name int
+		ear  *ear
+		sub  *pool.Subscription
+	}
+	kept := make([][]held, 6)
+	for g := range kept {
+		rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+		wg.Go(func() {
+			var list []held
+			for range 150 {
+				if rnd.IntN(2) == 0 || len(list) == 0 {
+					h := held{name: rnd.IntN(churnNames), ear: newEar()}
+					h.sub = p.Subscribe(channel(fmt.Sprint(h.name)), h.ear)
+					list = append(list, h)
+				} else {
+					i := rnd.IntN(len(list))
+					list[i].sub.Close()
+					list = append(list[:i], list[i+1:]...)
+				}
+				if rnd.IntN(3) == 0 {
+					<-time.After(time.Duration(rnd.IntN(4000)) * time.Microsecond)
+				}
+			}
+			kept[g] = list
+		})
+	}
+	wg.Wait()
+	pass(5 * time.Second)
+	for name := range churnNames {
+		publish(ms, fmt.Sprint(name))
+	}
+	for _, list := range kept {
+		for _, h := range list {
+			standing(t, h.sub, ms.N())
+			if m, g := h.ear.heard(); g < ms.N() || m != ms.N() {
+				t.Errorf("%d messages and %d gaps on channel %d: %q", m, g, h.name, h.ear.messages)
+			}
+			h.sub.Close()
+		}
+	}
+	pass(time.Second)
+	connections(t, ms, 1)
+}
+
+// disturb delays a master's messages, and cuts and hangs it unless it is to be kind, and leaves it well.
+func disturb(m *redlocktest.Master, rnd *rand.Rand, kind bool) {
+	m.Delay(time.Duration(rnd.IntN(1500)) * time.Microsecond)
+	for range 12 {
+		<-time.After(time.Duration(rnd.IntN(40)) * time.Millisecond)
+		switch {
+		case kind:
+		case rnd.IntN(2) == 0:
+			m.CutConnections()
+		default:
+			m.Hang()
+			<-time.After(time.Duration(rnd.IntN(800)) * time.Millisecond)
+			m.Resume()
+		}
+	}
+	m.Delay(0)
+}
