@@ -195,7 +195,7 @@ func TestAQuarantineGoesByMarkersReadAfterItWasNeeded(t *testing.T) {
 		}
 		idle := newParty(t, m, nil, redlock.WithGuardTime(10*time.Second), redlock.WithTTL(5*time.Second))
 		b := newParty(t, m, nil, redlock.WithGuardTime(time.Minute), redlock.WithTTL(time.Minute), redlock.WithExtension(false))
-		m.Master(0).Flush() // no connection notices
+		m.Master(0).Flush()                                                                  // no connection notices
 		if _, err := b.TryLock(t.Context(), "y", redlock.WithTTL(time.Second)); err != nil { // b meets it
 			t.Fatal(err)
 		}
