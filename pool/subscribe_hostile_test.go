@@ -387,8 +387,10 @@ func TestFrugalConnectionScansAnyPieces(t *testing.T) {
 			}
 			return true
 		}
-		if !scan(legal) || !scan(legal) {
-			t.Fatalf("seed %d: a legal reply is refused", seed)
+		for range 2 { // the first leaves nothing that the second stumbles over
+			if !scan(legal) {
+				t.Fatalf("seed %d: a legal reply is refused", seed)
+			}
 		}
 		if scan(bad) {
 			t.Fatalf("seed %d: an illegal reply passes", seed)

@@ -46,7 +46,7 @@ func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 5)
-			guard := redlock.Option(redlock.WithoutGuard())
+			guard := redlock.WithoutGuard()
 			if guarded {
 				guard = redlock.WithGuardTime(guardTime)
 			}

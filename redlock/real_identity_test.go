@@ -25,7 +25,7 @@ func TestAMasterThatWasAReplicaInBetweenDoesNotVote(t *testing.T) {
 	for name, guarded := range map[string]bool{"with the guard": true, "without it two hold the lock": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := redlock.Option(redlock.WithoutGuard())
+			guard := redlock.WithoutGuard()
 			if guarded {
 				guard = redlock.WithGuardTime(guardTime)
 			}

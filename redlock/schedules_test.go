@@ -147,7 +147,9 @@ func TestUnlockAfterALossDuringAReentryReleases(t *testing.T) {
 		if err := lock.Unlock(t.Context()); !errors.Is(err, redlock.ErrMaxHold) {
 			t.Error(err)
 		}
-		<-inner
+		if err := <-inner; err == nil {
+			t.Error("the re-entry won a hold that had ended")
+		}
 		passes(time.Second)
 		if id, on := m.Holder("x"); on > 0 {
 			t.Errorf("%s holds the name on %d masters", id, on)

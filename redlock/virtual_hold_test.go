@@ -223,7 +223,7 @@ func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
 		}
 		refuse("MISCONF Redis is configured to save RDB snapshots")
 		until := k.Until()
-		w.ended(k.Context(w.Context()), time.Minute)
+		_, _ = w.ended(k.Context(w.Context()), time.Minute)
 		if off := time.Since(until).Abs(); off > time.Millisecond {
 			w.Errorf("it ended %v from the end of its validity", off)
 		}
