@@ -1,0 +1,128 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// hang bounds what must end by itself.
+const hang = 30 * time.Second
+
+// open makes a Locker over the masters; its pool takes a master for down after a second.
+func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
+	t.Helper()
+	p, err := pool.Dial(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := redlock.New(p, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), hang)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		p.Close()
+	})
+	return l
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A lock outlives whatever happens to a minority: a hung master, a dead one, one that comes back empty. It is held for
+// as long as it is not unlocked, nobody else gets it, and it is on all masters again in the end.
+func TestALockOutlivesAMinority(t *testing.T) {
+	five := masters(t, 5)
+	l, other := open(t, five), open(t, five)
+	ctx := bounded(t)
+	if err := l.AdmitNow(ctx); err != nil {
+		t.Fatal(err)
+	}
+	other.Ready(ctx)
+	lock, err := l.Lock(ctx, "job", redlock.WithTTL(3*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		t.Helper()
+		if err := lock.Extend(ctx); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if k, err := other.TryLock(ctx, "job"); err == nil || k != nil || lock.Err() != nil {
+			t.Fatalf("%s: another gets the lock: %v; %v", when, err, lock.Err())
+		}
+	}
+	check("all healthy")
+	five[0].Pause(t)
+	five[1].Kill(t)
+	check("one hung, one dead")
+	five[0].Resume(t)
+	five[1].Start(t)
+	check("both back, one of them empty")
+	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the lock is on %d of %d", on, n)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err := lock.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While a majority is hung no call outlasts its context, a held lock is lost in time, and afterwards everything works.
+func TestAHungMajorityHoldsNobodyUp(t *testing.T) {
+	five := masters(t, 5)
+	l := open(t, five)
+	ctx := bounded(t)
+	if err := l.AdmitNow(ctx); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := l.Lock(ctx, "job", redlock.WithTTL(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range five[:3] {
+		m.Pause(t)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := l.Lock(short, "other"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a hung majority: %v", err)
+	}
+	select {
+	case <-lock.Done():
+	case <-ctx.Done():
+		t.Fatal("the lock is not lost")
+	}
+	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("unlock of a lost lock: %v", err)
+	}
+	for _, m := range five[:3] {
+		m.Resume(t)
+	}
+	again, err := l.Lock(ctx, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Token() <= lock.Token() {
+		t.Errorf("token %d after %d", again.Token(), lock.Token())
+	}
+	if err := again.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
