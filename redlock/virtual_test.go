@@ -281,31 +281,35 @@ type wireConn struct {
 	closed chan struct{}
 }
 
-// pass waits while the wire is frozen.
-func (c *wireConn) pass() {
+// pass waits while the wire is frozen, and reports whether the connection is still there.
+func (c *wireConn) pass() bool {
 	for {
 		c.v.mu.Lock()
 		gate := c.v.frozen
 		c.v.mu.Unlock()
 		if gate == nil {
-			return
+			return true
 		}
 		select {
 		case <-gate:
 		case <-c.closed:
-			return
+			return false
 		}
 	}
 }
 
 func (c *wireConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.pass()
+	if !c.pass() {
+		return 0, net.ErrClosed
+	}
 	return n, err
 }
 
 func (c *wireConn) Write(b []byte) (int, error) {
-	c.pass()
+	if !c.pass() {
+		return 0, net.ErrClosed
+	}
 	c.v.mu.Lock()
 	if !c.v.quiet {
 		c.rest = append(c.rest, b...)
