@@ -69,7 +69,7 @@ func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	nested := w.take2(l, w.take(l, "nested").Context(w.Context()), "nested")
+	nested := w.takeWith(l, w.take(l, "nested").Context(w.Context()), "nested")
 	after(time.Second)
 	w.each(func(_ int, m *redlocktest.Master) { harm(m) }, 0, 1, 2)
 	calls := map[string]func(ctx context.Context) error{

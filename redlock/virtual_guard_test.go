@@ -96,7 +96,7 @@ func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {
 				w.Errorf("%s: token %d after %d", when, k.Token(), last)
 			}
 			last = k.Token()
-			inner := w.take2(l, k.Context(w.Context()), "a")
+			inner := w.takeWith(l, k.Context(w.Context()), "a")
 			if inner.Token() != last || k.Token() != last {
 				w.Errorf("%s: the re-entry has token %d, the hold %d, before %d", when, inner.Token(), k.Token(), last)
 			}

@@ -183,7 +183,7 @@ func TestVirtualALateExtensionOfTheExporterChangesNothing(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		after(4 * time.Second)
-		inner := w.take2(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		_ = inner.Unlock(w.Context())
 		synctest.Wait()
 		old := w.wire.sent("acquire", "extend")
@@ -213,7 +213,7 @@ func TestVirtualANestedHoldIsNotExported(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a")
-		inner := w.take2(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		_, err := k.Export()
 		w.isError(err, redlock.ErrInvalidOption)
 		_, err = inner.Export()
@@ -262,7 +262,7 @@ func TestVirtualWithoutReentryASecondLockIsAnError(t *testing.T) {
 		if took := time.Since(start); took != 0 {
 			w.Errorf("it took %v", took)
 		}
-		w.take2(l, ctx, "b")
+		w.takeWith(l, ctx, "b")
 		if k.Err() != nil {
 			w.Error(k.Err())
 		}
@@ -276,11 +276,11 @@ func TestVirtualOneContextOwnsSeveralNames(t *testing.T) {
 		ctx := w.Context()
 		var locks []*redlock.Lock
 		for _, name := range []string{"a", "b", "c"} {
-			k := w.take2(l, ctx, name)
+			k := w.takeWith(l, ctx, name)
 			locks, ctx = append(locks, k), k.Context(ctx)
 		}
 		for i, name := range []string{"a", "b", "c"} {
-			inner := w.take2(l, ctx, name)
+			inner := w.takeWith(l, ctx, name)
 			if inner.Token() != locks[i].Token() {
 				w.Errorf("%s: token %d, the hold's is %d", name, inner.Token(), locks[i].Token())
 			}
@@ -303,7 +303,7 @@ func TestVirtualKLocksNeedKUnlocksInAnyOrder(t *testing.T) {
 			locks := []*redlock.Lock{w.take(l, "a")}
 			ctx := locks[0].Context(w.Context())
 			for range 4 {
-				locks = append(locks, w.take2(l, ctx, "a"))
+				locks = append(locks, w.takeWith(l, ctx, "a"))
 			}
 			for i, j := range random.Perm(len(locks)) {
 				synctest.Wait()

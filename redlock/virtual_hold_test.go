@@ -30,7 +30,7 @@ func TestVirtualASuspendedClientHearsOfItsLossOnWaking(t *testing.T) {
 				ctx := w.take(l, "a").Context(w.Context())
 				after(1234 * time.Millisecond)
 				c.jump(by[0], by[1])
-				cause, took := w.ended(ctx, time.Minute)
+				took, cause := w.ended(ctx, time.Minute)
 				w.isError(cause, redlock.ErrLost)
 				if took > 100*time.Millisecond {
 					w.Errorf("it took %v after waking", took)
@@ -57,7 +57,7 @@ func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
 				lost := []int{0, 2, 4}
 				after(time.Second)
 				w.each(func(_ int, m *redlocktest.Master) { forget(m) }, lost...)
-				cause, took := w.ended(ctx, time.Minute)
+				took, cause := w.ended(ctx, time.Minute)
 				w.isError(cause, redlock.ErrLost)
 				if took > 3*time.Second {
 					w.Errorf("it took %v", took)
@@ -244,7 +244,7 @@ func TestVirtualTheLossIsHeardBeforeTheKeyIsGone(t *testing.T) {
 				after(5 * time.Second)
 				until := k.Until()
 				w.hang()
-				cause, _ := w.ended(ctx, time.Minute)
+				_, cause := w.ended(ctx, time.Minute)
 				w.isError(cause, redlock.ErrLost)
 				if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
 					w.Errorf("heard %v after the end", late)
@@ -270,7 +270,7 @@ func TestVirtualMaxHoldEndsTheContextAndTheExtending(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a", redlock.WithMaxHold(25*time.Second))
-		cause, took := w.ended(k.Context(w.Context()), time.Minute)
+		took, cause := w.ended(k.Context(w.Context()), time.Minute)
 		w.isError(cause, redlock.ErrMaxHold, redlock.ErrLost)
 		if took != 25*time.Second {
 			w.Errorf("after %v", took)
@@ -292,7 +292,7 @@ func TestVirtualAHoldDriftsBackToAllMasters(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		token := k.Token()
-		inner := w.take2(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		for i := range 5 { // a rolling restart of all, one within each TTL
 			m := w.masters.Master(i)
 			m.Stop()
@@ -334,10 +334,10 @@ func TestVirtualAnInnerUnlockDoesNotShortenTheOuter(t *testing.T) {
 				}
 			})
 		}
-		long := w.take2(l, ctx, "a", redlock.WithTTL(28*time.Second))
+		long := w.takeWith(l, ctx, "a", redlock.WithTTL(28*time.Second))
 		depth(2, 28*time.Second)
 		until := k.Until()
-		short := w.take2(l, ctx, "a", redlock.WithTTL(time.Second))
+		short := w.takeWith(l, ctx, "a", redlock.WithTTL(time.Second))
 		depth(3, 28*time.Second)
 		for i, inner := range []*redlock.Lock{short, long} {
 			if err := inner.Unlock(w.Context()); err != nil {

@@ -57,7 +57,7 @@ func TestVirtualARepeatedMessageChangesNothing(t *testing.T) {
 		repeat("acquire", "1")
 		after(3 * time.Second)
 		repeat("extend", "1")
-		inner := w.take2(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		repeat("extend", "1") // depth 2
 		repeat("acquire", "1")
 		if err := inner.Unlock(w.Context()); err != nil {
@@ -74,8 +74,8 @@ func TestVirtualARepeatedMessageChangesNothing(t *testing.T) {
 	})
 }
 
-// take2 locks name with a context of the caller's.
-func (w *world) take2(l *redlock.Locker, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
+// takeWith locks name with a context of the caller's.
+func (w *world) takeWith(l *redlock.Locker, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	k, err := l.Lock(ctx, name, opts...)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestVirtualMessagesOfAFinishedHoldAreRefusedForEver(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		after(8 * time.Second)
-		inner := w.take2(l, k.Context(w.Context()), "a")
+		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
 		synctest.Wait()
 		old := w.wire.sent("acquire", "extend", "release")
@@ -367,7 +367,7 @@ func TestVirtualALateExtensionAnswerGivesNoMoreThanItsStart(t *testing.T) {
 			w.Errorf("the lock is valid until %v after its start, want %v", until, want)
 		}
 		w.delay(3 * time.Second)
-		cause, _ := w.ended(ctx, 10*time.Second)
+		_, cause := w.ended(ctx, 10*time.Second)
 		w.isError(cause, redlock.ErrLost)
 		lost := time.Now()
 		after(10 * time.Second)

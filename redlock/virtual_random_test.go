@@ -133,7 +133,7 @@ func (s *simulation) slew(stop <-chan struct{}) {
 		}
 		for i := range simMasters {
 			m := s.masters.Master(i)
-			switch off := m.Time().Sub(time.Now()); {
+			switch off := time.Until(m.Time()); {
 			case off > simGuard/8:
 				m.SetClock(off, 1-simRate)
 			case off < -simGuard/8:
