@@ -166,7 +166,9 @@ func (g *guard) apply(n note, f *fact, t *tracked) {
 		*t = tracked{err: n.event.Err, told: t.told, toldOnce: t.toldOnce}
 	case n.event != nil:
 		e := n.event
-		g.l.ballots.learn(n.master, e.Info.Time, e.Info.Read)
+		if e.Session != t.session || e.Info.RTT <= g.l.slowest { // a longer one was stretched by a suspension
+			g.l.ballots.learn(n.master, e.Info.Time, e.Info.Read)
+		}
 		if e.Session != t.session {
 			*f = fact{up: true, settled: true, identity: e.Info.Identity()}
 			*t = tracked{session: e.Session, told: t.told, toldOnce: t.toldOnce}

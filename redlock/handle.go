@@ -76,6 +76,8 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 	for try := 1; ; try++ {
 		sent, err := a.run(ctx)
 		if err == nil {
+			// A master that the import did not reach may still have what the exporter left; the release ends that too.
+			h.sent = 1<<l.n - 1
 			return l.publish(h), nil
 		}
 		if worthAnother(err) && try != cfg.tries {
