@@ -34,6 +34,7 @@ type config struct {
 	goroutines []int
 	rounds     int
 	duration   time.Duration
+	rtt        time.Duration
 	json       bool
 	short      bool
 	check      bool
@@ -65,6 +66,7 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	fs.StringVar(&goroutines, "goroutines", "1,64,512", "`list` of numbers of concurrent callers")
 	fs.StringVar(&scenarios, "scenario", scenarioPair+","+scenarioFaults, "`list` of scenarios: pair, faults (faults needs masters that it starts)")
 	fs.IntVar(&c.rounds, "rounds", 5, "rounds; the median over them is printed (3 with -short)")
+	fs.DurationVar(&c.rtt, "rtt", 0, "in scenario faults: delay of every reply, as a network between would add")
 	fs.DurationVar(&c.duration, "duration", time.Second, "length of one measurement (100ms with -short)")
 	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of the table")
@@ -146,6 +148,8 @@ func (c *config) validate(given map[string]bool) error {
 		return usage("-scenario names none")
 	case c.rounds < 1 || c.rounds > 10_000:
 		return usage("-rounds %d is not from 1 to 10000", c.rounds)
+	case c.rtt < 0 || c.rtt > time.Second:
+		return usage("-rtt %v is not from 0 to 1s", c.rtt)
 	case c.duration < time.Millisecond || c.duration > time.Hour:
 		return usage("-duration %v is not from 1ms to 1h", c.duration)
 	case !slices.Contains([]string{sourceAuto, sourceProcess, sourceMemory}, c.source):

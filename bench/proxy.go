@@ -111,12 +111,16 @@ func (p *proxy) backward(client, server net.Conn) {
 	}
 }
 
-// due is when what arrives now is handed on: after the delay, at the next whole millisecond. A proxy that woke up for
-// each late reply would take so much processor time from masters and client that this would be what is measured.
+// due is when what arrives now is handed on: after the delay, and where that is long, at the next whole millisecond. A
+// proxy that woke up for each late reply of a slow master would take so much processor time from masters and client that
+// this would be what is measured.
 func (p *proxy) due(now time.Time) time.Time {
 	delay := time.Duration(p.delay.Load())
 	if delay == 0 {
 		return now
+	}
+	if delay < slowBy {
+		return now.Add(delay)
 	}
 	return now.Add(delay + time.Millisecond).Truncate(time.Millisecond)
 }
