@@ -27,7 +27,7 @@ type Lock struct {
 
 // A boundContext is a context that ends with its Lock.
 type boundContext struct {
-	ctx    context.Context //nolint:containedctx // kept to see whether it has ended by itself
+	ctx    context.Context // kept to see whether it has ended by itself
 	cancel context.CancelCauseFunc
 }
 
