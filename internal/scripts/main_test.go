@@ -185,9 +185,20 @@ func (c *client) wantError(code string, call *scripts.Call, stamp string) {
 	c.t.Helper()
 	reply, err := c.run(call, stamp)
 	var text redis.Error
-	if !errors.As(err, &text) || !strings.HasPrefix(string(text), code+" ") {
+	if !errors.As(err, &text) || !strings.HasPrefix(inner(text), code+" ") {
 		c.t.Errorf("%s is answered by %v, %v; want an error %s", call.Script.Name, reply, err, code)
 	}
+}
+
+// inner is the text of an error that a command inside a script gave. Servers before 7.0 wrap it in a text of their own.
+func inner(err redis.Error) string {
+	text := string(err)
+	i := strings.LastIndex(text, "@user_script:")
+	if i < 0 || !strings.HasPrefix(text, "ERR Error running script") {
+		return text
+	}
+	_, rest, _ := strings.Cut(strings.TrimSpace(text[i+len("@user_script:"):]), ": ") // behind the number of the line
+	return strings.TrimPrefix(rest, "-")
 }
 
 func hold(name, id string) scripts.Hold { return scripts.NewHold(prefix.Keys(name), id, "") }

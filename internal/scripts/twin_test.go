@@ -352,7 +352,7 @@ func (w *twin) compare(what string, server, pure any) {
 		same = ok && (string(s) == p || w.sameMarker(string(s), p))
 	case master.Error:
 		s, ok := server.(redis.Error)
-		same = ok && (strings.HasPrefix(string(s), string(p)) || strings.HasPrefix(string(p), "ERR user_script"))
+		same = ok && (strings.HasPrefix(inner(s), string(p)) || strings.HasPrefix(string(p), "ERR user_script"))
 	case []any:
 		s, ok := server.([]any)
 		if same = ok && len(s) == len(p); same {
