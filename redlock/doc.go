@@ -51,8 +51,10 @@
 // A master that restarts empty could vote twice within one TTL. So it votes only while a marker, one value on it, says
 // that this very server (its run id and replication id, read on each connection and on its heartbeat) has forgotten
 // nothing for at least the guard time, the longest TTL anyone in the fleet may use. Without such a marker it is in
-// quarantine first: any client starts that, and any client ends it. New masters have none: the first lock on them waits
-// 30 s, unless someone who knows that nothing is held calls [Locker.AdmitNow].
+// quarantine first: any client starts that, and any client ends it, once the clocks of a quorum can be compared. It lasts
+// for the guard time, as the markers of enough others tell it; where too many have forgotten or cannot be asked, for five
+// minutes. New masters have no marker: the first lock on them waits 30 s, unless someone who knows that nothing is held
+// calls [Locker.AdmitNow].
 //
 // # What is not guaranteed
 //
