@@ -15,9 +15,9 @@ const flushAt = 64 << 10
 // that a batch costs one system call. It also drops deadlines: redigo sets one before each reply, and here overdue
 // connections are closed by the session instead. One goroutine at a time may use Write and complete.
 type buffered struct {
-	net.Conn
-	raw net.Conn // below TLS
-	buf []byte
+	*frugal          // what is read goes through it
+	raw     net.Conn // below TLS
+	buf     []byte
 }
 
 func (b *buffered) Write(p []byte) (int, error) {
@@ -57,7 +57,7 @@ type link struct {
 }
 
 func newLink(nc, raw net.Conn) *link {
-	buf := &buffered{Conn: nc, raw: raw}
+	buf := &buffered{frugal: newFrugal(nc), raw: raw}
 	l := wrapLink(redis.NewConn(buf, 0, 0))
 	l.buf = buf
 	return l

@@ -43,10 +43,10 @@ type debt struct {
 // Owe reports whether the debt was booked: beyond 65536 names a master, or 8192 ids a name, the newest is refused,
 // and after Close every one. It never blocks, and keeps no reference to d.IDs.
 func (p *Pool) Owe(i int, d Debt) bool {
-	m := p.masters[i]
+	m := p.master(i)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.shutting {
+	if m.shutting != nil {
 		return false
 	}
 	known := m.debts[d.Name]
@@ -76,7 +76,7 @@ func (p *Pool) Owe(i int, d Debt) bool {
 
 // Owed is the number of debts of master i, those included whose payment is under way.
 func (p *Pool) Owed(i int) int {
-	m := p.masters[i]
+	m := p.master(i)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.debts)

@@ -49,10 +49,10 @@ func TestDebtsArePaidOnceMergedAndFirst(t *testing.T) {
 		synctest.Wait()
 		calls := srv.calls()
 		calls = calls[len(calls)-3:]
-		if got := strings.Join(calls[1], " "); calls[1][5] != "7" || !strings.HasSuffix(got, " a b") {
+		if got := strings.Join(calls[1], " "); calls[1][8] != "7" || !strings.HasSuffix(got, " a b") {
 			t.Errorf("payment of n: %s", got)
 		}
-		if calls[0][5] != "3" || calls[2][1] != scripts.Inspect.SHA {
+		if calls[0][8] != "3" || calls[2][1] != scripts.Inspect.SHA {
 			t.Errorf("calls: %v", calls)
 		}
 		if n := p.Owed(0); n != 0 {
@@ -171,7 +171,7 @@ func TestDebtGrowsWhileItIsPaid(t *testing.T) {
 		if p.Owed(0) != 0 || len(got) != 3 {
 			t.Fatalf("owed %d, payments %v", p.Owed(0), got)
 		}
-		if last := got[2]; last[5] != "9" || last[len(last)-1] != "b" || got[1][len(got[1])-1] != "b" {
+		if last := got[2]; last[8] != "9" || last[len(last)-1] != "b" || got[1][len(got[1])-1] != "b" {
 			t.Errorf("payments %v", got)
 		}
 	})

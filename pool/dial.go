@@ -135,22 +135,28 @@ func (m *master) login(l *link) (op string, err error) {
 }
 
 func (m *master) readInfo(l *link) (Info, error) {
+	info, _, err := m.readInfoText(l)
+	return info, err
+}
+
+// readInfoText returns the reply of INFO as well.
+func (m *master) readInfoText(l *link) (Info, string, error) {
 	start := m.cfg.clock.Now()
 	text, err := redis.String(l.do("INFO"))
 	if err != nil {
-		return Info{}, m.infoError(err)
+		return Info{}, "", m.infoError(err)
 	}
 	info := parseInfo(text)
 	if info.Time == 0 { // a server whose INFO has no clock
 		info.noClock = true
 		start = m.cfg.clock.Now()
 		if info.Time, err = parseTime(l.do("TIME")); err != nil {
-			return Info{}, fmt.Errorf("TIME: %w", err)
+			return Info{}, "", fmt.Errorf("TIME: %w", err)
 		}
 	}
 	info.RTT = m.cfg.clock.Since(start)
 	info.Read = start.Add(info.RTT / 2)
-	return info, nil
+	return info, text, nil
 }
 
 // infoError tells a user without the right to INFO from everything else.

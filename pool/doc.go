@@ -55,6 +55,12 @@
 // node; it is loading; it has a memory limit and a policy that evicts keys (unless [AllowEviction]); its INFO may not
 // be read or has no identity; another master of the Pool turns out to be the same server.
 //
+// # Masters that come and go
+//
+// [Pool.Add] makes further masters known while calls are under way; each has a number of its own, which it keeps, and is
+// heard by the subscriptions that there are. One that nobody uses any more is retired ([Pool.Release]): it has no
+// connection, and its number is not given to another.
+//
 // # Guarantees
 //
 //   - Each Send that returned nil gets exactly one Reply, also when the Pool is closed. A Send that failed gets none,
@@ -67,6 +73,8 @@
 //   - Error.Unknown is true if and only if a byte of the call may have been written and its reply was not read. When it
 //     is false the call has had no effect, except for what an error reply itself implies.
 //   - Send, Owe and Owed never wait for the network; the queue is bounded.
+//   - What a server sends costs at most a megabyte for each connection, and the connection where it is no reply that is due;
+//     a *redis.Pool's connections are trusted.
 //   - Every timeout matches [ErrTimeout]. Texts of errors contain no password, and neither do their chains.
 //   - Events of one master are told in order, with strictly increasing sessions.
 //
@@ -86,7 +94,7 @@
 // changes neither cross nor pile up. The end of the connection takes every channel back to off, and the next one
 // subscribes to all that is wanted by then. Whether the master is up or down for Send has nothing to do with it.
 //
-// Messages are hints. A connection counts as lost when commands are outstanding and nothing was heard for [WithTimeout];
+// Messages are not complete. A connection counts as lost when commands are outstanding and nothing was heard for [WithTimeout];
 // a PING each [WithHeartbeat] sees to it that there are commands.
 //
 // # Locks
@@ -95,20 +103,22 @@
 //	              the type session lists. Held for a few assignments; never while a Receiver, a handler or I/O runs.
 //	watchers.mu   the list of watchers, their queues, the last event of each master
 //	Pool.claimMu  which master has which run id
+//	Pool.changeMu which masters there are, and their users; held while one is added, and then before the others
 //	hub.mu        all that is about subscriptions; never held while a listener runs
 //
-// None of them is taken while another is held.
+// None of them is taken while another is held, changeMu excepted.
 //
 // # Rights
 //
-// The least that an ACL user needs, for keys that begin with prefix (INFO is in the category @dangerous, which is often
-// taken away as a whole):
+// What an ACL user needs, for keys that begin with prefix (INFO is in the category @dangerous, which is often taken away
+// as a whole):
 //
-//	ACL SETUSER lock on >password ~prefix:* &prefix:* -@all +info +evalsha +eval +script|load +get +set +exists
-//	    +hget +hset +hdel +hscan +pttl +pexpire +time +publish
+//	ACL SETUSER lock on >password ~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +set +exists
+//	    +hget +hset +hdel +hscan +zadd +zrem +zrange +zrank +pttl +pexpire +time +publish +subscribe +unsubscribe +ping
 //
 // Scripts run with the rights of the user, hence the commands inside them. A database other than 0 needs +select.
 // Without +script|load everything works, and each script is sent in full once after a restart. Without +publish, or
-// without the channel, locks are released but nobody is told, and waiters wait for the TTL. Waiters that want to be
-// told need +subscribe, +unsubscribe and +ping, and the channels, as well; without them they go by TTL and polling.
+// without the channel, locks are released but nobody is told; a waiter without +subscribe, +unsubscribe and +ping does
+// not hear it: both go by TTL and polling. [Pool.Check] tells which of them are missing; its look at persistence needs
+// +config|get.
 package pool

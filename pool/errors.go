@@ -18,6 +18,8 @@ var (
 	ErrInvalid = errors.New("pool: invalid configuration")
 	// ErrClosed: the Pool is closed.
 	ErrClosed = errors.New("pool: closed")
+	// ErrRetired: the master is not used any more; see Pool.Release.
+	ErrRetired = errors.New("pool: the master was retired")
 	// ErrDown: there is no connection to the master, or the one there was ended before the reply came. It comes with
 	// the cause, which errors.Is finds as well.
 	ErrDown = errors.New("pool: master is down")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/teeth"
 )
 
 // Info is what a master said of itself on a connection: first thing, and again on each heartbeat.
@@ -29,7 +30,12 @@ type Info struct {
 }
 
 // Identity is "run_id/master_replid". Another identity than before says that the server may have forgotten locks.
-func (i Info) Identity() string { return i.RunID + "/" + i.ReplID }
+func (i Info) Identity() string {
+	if teeth.RunIDAlone {
+		return i.RunID + "/0"
+	}
+	return i.RunID + "/" + i.ReplID
+}
 
 // parseInfo reads the reply of INFO. Fields that a server does not have stay zero.
 func parseInfo(text string) Info {

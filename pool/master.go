@@ -3,10 +3,10 @@ package pool
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -18,13 +18,15 @@ type master struct {
 	cfg   config
 	base  time.Time // origin of the times of requests; a duration from it costs half a time.Now
 
-	full *Error // what Send returns when the queue is full
+	ctx    context.Context // the life of its goroutines
+	cancel context.CancelFunc
+	full   *Error // what Send returns when the queue is full
 
 	mu       sync.Mutex
 	sess     *session // nil while there is no connection
 	down     *Error   // why Send fails; nil while it does not
-	shutting bool
-	lastID   uint64 // session numbers given out
+	shutting error    // why it has no connection any more; nil while it may have one
+	lastID   uint64   // session numbers given out
 	debts    map[string]*debt
 }
 
@@ -88,7 +90,7 @@ func (m *master) run(ctx context.Context) {
 		} else {
 			m.setDown(err)
 		}
-		rest(ctx, pause-time.Duration(rand.Int64N(int64(pause)/2+1)))
+		rest(ctx, pause-time.Duration(jitter.Int64N(int64(pause)/2+1)))
 		pause = min(2*pause, m.cfg.redialMax)
 	}
 }
@@ -111,27 +113,29 @@ func rest(ctx context.Context, d time.Duration) {
 // setDown makes err what Send returns, and tells the watchers. After Close the reason stays ErrClosed.
 func (m *master) setDown(err *Error) {
 	m.mu.Lock()
-	if m.shutting {
-		err = m.closedError()
+	if m.shutting != nil {
+		err = m.closedErrorLocked()
 	}
 	m.down = err
 	m.mu.Unlock()
 	m.pool.watchers.emit(Event{Master: m.index, Err: err})
 }
 
-func (m *master) closedError() *Error {
-	return &Error{Addr: m.name, Op: "send", Err: ErrClosed}
+func (m *master) closedErrorLocked() *Error {
+	return &Error{Addr: m.name, Op: "send", Err: m.shutting}
 }
 
-// shut begins the end: from here on Send fails, and the connection is closed.
-func (m *master) shut() {
+// shut begins the end, for the given reason: from here on Send fails, and the connection is closed.
+func (m *master) shut(why error) {
 	m.mu.Lock()
-	m.shutting = true
-	m.down = m.closedError()
+	if m.shutting == nil {
+		m.shutting = why
+	}
+	m.down = m.closedErrorLocked()
 	m.debts = nil
 	s := m.sess
 	m.mu.Unlock()
 	if s != nil {
-		s.kill(ErrClosed, "close")
+		s.kill(why, "close")
 	}
 }

@@ -105,6 +105,9 @@ func (m Master) host(u *url.URL, bad badFunc) (Master, error) {
 	if port == "" {
 		port = "6379"
 	}
+	if strings.ContainsAny(host, "[]") {
+		return bad("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return bad("the port is not in 1..65535")
 	} else {

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -10,13 +11,19 @@ import (
 
 // Pool is N masters. Make it with [New] or [Dial]. All methods are safe for concurrent use.
 type Pool struct {
-	masters  []*master
+	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
 	hub      hub
 
+	common []Option
+	ctx    context.Context // the life of its goroutines, for those that begin later
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the goroutines of the masters
 	once   sync.Once      // Close
+
+	changeMu sync.Mutex // Add, Retain, Release, and the end
+	ended    bool       // guarded by changeMu
+	users    map[int]int
 
 	claimMu sync.Mutex
 	claims  map[string]*master // run id -> the master whose connection has it
@@ -39,27 +46,40 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Pool{cancel: cancel, claims: make(map[string]*master)}
-	p.watchers.last = make([]Event, len(masters))
+	p := &Pool{common: opts, ctx: ctx, cancel: cancel, users: make(map[int]int), claims: make(map[string]*master)}
+	p.hub.init(func(f *feed) { p.wg.Go(func() { f.run(f.m.ctx) }) })
+	p.list.Store(new([]*master))
 	for i, named := range masters {
-		p.masters = append(p.masters, newMaster(p, i, named, configs[i]))
-	}
-	p.hub.init(p, func(f *feed) { p.wg.Go(func() { f.run(ctx) }) })
-	for _, m := range p.masters {
-		p.wg.Go(func() { m.run(ctx) })
+		p.begin(named, configs[i])
 	}
 	return p, nil
 }
 
-// N is the number of configured masters.
-func (p *Pool) N() int { return len(p.masters) }
+// begin makes the next master and starts it.
+func (p *Pool) begin(named Master, cfg config) (number int) {
+	list := *p.list.Load()
+	m := newMaster(p, len(list), named, cfg)
+	m.ctx, m.cancel = context.WithCancel(p.ctx)
+	p.watchers.add()
+	p.hub.add(m)
+	longer := append(list[:len(list):len(list)], m)
+	p.list.Store(&longer)
+	p.wg.Go(func() { m.run(m.ctx) })
+	return m.index
+}
+
+func (p *Pool) master(i int) *master { return (*p.list.Load())[i] }
+
+// N is the number of masters that were named, by New and by [Pool.Add], those that were retired included: a master keeps
+// its number, from 0.
+func (p *Pool) N() int { return len(*p.list.Load()) }
 
 // Addr names master i in errors and traces: host:port, the path of a socket, or the name given to [FromRedisPool]. It
 // never contains credentials.
-func (p *Pool) Addr(i int) string { return p.masters[i].name }
+func (p *Pool) Addr(i int) string { return p.master(i).name }
 
 // Timeout is the age at which an outstanding request of master i makes the master count as down.
-func (p *Pool) Timeout(i int) time.Duration { return p.masters[i].cfg.timeout }
+func (p *Pool) Timeout(i int) time.Duration { return p.master(i).cfg.timeout }
 
 // Stamp is what differs from master to master in one round: the text put into Call.Args[Call.Stamp], valid on one
 // session only. Session 0 means any session.
@@ -84,7 +104,7 @@ type Receiver interface {
 // NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. A stamped call is
 // only ever written on the session of its stamp.
 func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
-	if err := p.masters[i].send(c, s, to); err != nil {
+	if err := p.master(i).send(c, s, to); err != nil {
 		return err
 	}
 	return nil
@@ -95,8 +115,11 @@ func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 // the first. It must not be called from Reply or from a function given to [Pool.Watch].
 func (p *Pool) Close() error {
 	p.once.Do(func() {
-		for _, m := range p.masters {
-			m.shut()
+		p.changeMu.Lock()
+		p.ended = true
+		p.changeMu.Unlock()
+		for _, m := range *p.list.Load() {
+			m.shut(ErrClosed)
 		}
 		p.hub.shut()
 		p.cancel()

@@ -60,8 +60,8 @@ func TestWrongPasswordIsTold(t *testing.T) {
 }
 
 // minimum is what doc.go says a user needs, for the prefix of the tests.
-var minimum = []any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret, "~pooltest:*", "&pooltest:*", "-@all", "+info",
-	"+script|load", "+evalsha", "+eval", "+get", "+set", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+pttl", "+pexpire",
+var minimum = []any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret, "~pooltest:*", "resetchannels", "&pooltest:*", "-@all", "+info",
+	"+script|load", "+evalsha", "+eval", "+get", "+set", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+pexpire",
 	"+time", "+publish"}
 
 func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
@@ -97,7 +97,8 @@ func everyScript(t *testing.T, p *Pool, name string) {
 		testFleet.AcquireCall(next, scripts.ModeImport, 10*time.Second, ballot+2, ballot+2, 1),
 		testFleet.AcquireCall(hold, scripts.ModeAcquire, 10*time.Second, ballot+3, ballot+3, 1), // held
 		testFleet.ExtendCall(hold, 10*time.Second, 1),                                           // missing
-		testFleet.ReleaseCall(next, ballot+2, true),
+		testFleet.QueueCall(hold, scripts.NewTicket("id1", 1, 1, 0), true, 10*time.Second, time.Second, ballot+4, ballot+4),
+		testFleet.ReleaseCall(next, ballot+2, true, scripts.Reserve),
 		testFleet.DebtCall(hold.Keys, []string{"id1", "id3"}, ballot+9),
 	} {
 		if _, err := call(t, p, 0, c, st); err != nil {
@@ -148,7 +149,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 // Each of the rights is needed: none of the list is there for nothing.
 func TestLeastRightsAreLeast(t *testing.T) {
 	srv := startServer(t)
-	for _, word := range minimum[11:] {
+	for _, word := range minimum[12:] {
 		right := strings.TrimPrefix(word.(string), "+")
 		if right == "script|load" || right == "publish" || right == "eval" || right == "evalsha" {
 			continue // the first two can be missed; of the others nothing works without
@@ -175,7 +176,9 @@ func deniesSomething(t *testing.T, p *Pool) bool {
 		testFleet.AcquireCall(hold, scripts.ModeHeal, time.Second, up.Info.Time, up.Info.Time, 1),
 		testFleet.ExtendCall(hold, 2*time.Second, 2),
 		testFleet.InspectCall(hold.Keys),
-		testFleet.ReleaseCall(hold, up.Info.Time, true),
+		testFleet.QueueCall(scripts.NewHold(hold.Keys, "id2", ""), scripts.NewTicket("id2", 1, 1, 0), true, time.Second, time.Second, up.Info.Time+1, up.Info.Time+1),
+		testFleet.LeaveCall(hold.Keys, scripts.NewTicket("id2", 1, 1, 0).String()),
+		testFleet.ReleaseCall(hold, up.Info.Time, true, scripts.Reserve),
 	} {
 		_, err := call(t, p, 0, c, Stamp{})
 		// Inside a script the text is another than NOPERM.

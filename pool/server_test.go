@@ -25,6 +25,7 @@ type server struct {
 	dir  string
 	addr string
 	port string
+	env  []string
 	args []string
 
 	cmd    *exec.Cmd
@@ -64,12 +65,18 @@ func redisServer(t testing.TB) string {
 // startServer runs redis-server on a free port of 127.0.0.1, and stops it at the end of the test.
 func startServer(t testing.TB, args ...string) *server {
 	t.Helper()
+	return startServerIn(t, nil, args...)
+}
+
+// startServerIn starts a server with more in its environment.
+func startServerIn(t testing.TB, env []string, args ...string) *server {
+	t.Helper()
 	path := redisServer(t)
 	dir, err := os.MkdirTemp("", "pool") // t.TempDir gives paths that are too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, dir: dir, args: args}
+	s := &server{t: t, dir: dir, env: env, args: args}
 	t.Cleanup(func() {
 		s.kill()
 		_ = os.RemoveAll(dir)
@@ -105,6 +112,7 @@ func (s *server) launch(path string) bool {
 		"--unixsocket", s.socket(), "--enable-debug-command", "yes"}
 	s.output = &logBuffer{}
 	s.cmd = exec.Command(path, append(args, s.args...)...)
+	s.cmd.Env = append(os.Environ(), s.env...)
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)

@@ -72,7 +72,7 @@ type session struct {
 // request has been answered. The caller's goroutine is the reader.
 func (m *master) serve(l *link, info Info) {
 	m.mu.Lock()
-	if m.shutting {
+	if m.shutting != nil {
 		m.mu.Unlock()
 		l.close()
 		return
@@ -96,7 +96,7 @@ func (m *master) serve(l *link, info Info) {
 func (s *session) openWhenPaid() {
 	m := s.m
 	m.mu.Lock()
-	if s.open || s.dead || m.shutting || s.paying > 0 || len(s.toPay) > 0 {
+	if s.open || s.dead || m.shutting != nil || s.paying > 0 || len(s.toPay) > 0 {
 		m.mu.Unlock()
 		return
 	}
@@ -134,7 +134,7 @@ func lost(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("connection lost: the server closed it")
-	case errors.Is(err, ErrTimeout), errors.Is(err, ErrClosed), errors.Is(err, ErrRefused):
+	case errors.Is(err, ErrTimeout), errors.Is(err, ErrClosed), errors.Is(err, ErrRetired), errors.Is(err, ErrRefused):
 		return err
 	}
 	return fmt.Errorf("connection lost: %w", err)

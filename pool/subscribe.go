@@ -9,7 +9,8 @@ import (
 // maxChannel is the length of the longest channel that is subscribed to, in bytes: twice that of the longest name.
 const maxChannel = 128 << 10
 
-// Listener is told of messages and of gaps. All of it is a hint: messages are lost when a connection ends, while a
+// Listener is told of messages and of gaps. Neither is complete nor certain: a message that came may have been repeated by a
+// replica, so one that is to be believed must say itself who wrote it. Messages are lost when a connection ends, while a
 // master is down, and where the user may not subscribe. A listener must do what is right without them.
 //
 // The methods are called by the goroutine that reads the master's subscription connection: calls for one master do not
@@ -102,14 +103,16 @@ func (s *Subscription) Standing() int {
 // right to the channel. Refused subscriptions are tried again about twice a minute. It does not block.
 func (s *Subscription) Err(master int) error {
 	h := s.hub
-	f := h.feeds[master]
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	f := h.feeds[master]
 	err := s.refusal
 	switch {
 	case err != nil:
 	case h.closed || s.closed.Load():
 		err = ErrClosed
+	case f.retired:
+		err = ErrRetired
 	case s.topic.legs[master].standing:
 		return nil
 	case s.topic.legs[master].refused:
@@ -156,9 +159,9 @@ func (s *Subscription) Close() {
 // runs or while anything waits.
 type hub struct {
 	start func(f *feed) // runs f.run in a goroutine that Close joins
-	feeds []*feed       // by master
 
 	mu        sync.Mutex // guards what follows, and of feeds, lines, topics and Subscriptions what is said there
+	feeds     []*feed    // by master
 	topics    map[string]*topic
 	wanted    int       // topics that have a listener
 	idleSince time.Time // since when wanted is 0
@@ -266,12 +269,36 @@ func (h *hub) dropLocked(t *topic) {
 	}
 }
 
-func (h *hub) init(p *Pool, start func(f *feed)) {
+func (h *hub) init(start func(f *feed)) {
 	h.start = start
 	h.topics = make(map[string]*topic)
-	for _, m := range p.masters {
-		h.feeds = append(h.feeds, &feed{hub: h, m: m, wake: make(chan struct{}, 1)})
+}
+
+// add begins to hear one more master, from which all that is wanted is wanted.
+func (h *hub) add(m *master) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := &feed{hub: h, m: m, wake: make(chan struct{}, 1)}
+	h.feeds = append(h.feeds, f)
+	for _, t := range h.topics {
+		t.legs = append(t.legs, leg{})
+		if t.first != nil {
+			f.wantLocked(t)
+		}
 	}
+}
+
+// retire ends what is heard from a master.
+func (h *hub) retire(i int) {
+	h.mu.Lock()
+	f := h.feeds[i]
+	f.retired = true
+	ln := f.line
+	h.mu.Unlock()
+	if ln != nil {
+		ln.kill(ErrRetired)
+	}
+	nudge(f.wake)
 }
 
 // shut begins the end: nothing is started any more, and every connection is closed.

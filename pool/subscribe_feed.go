@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/jitter"
 )
 
 // retryRefused is how long a master that refuses a subscription is left alone.
@@ -24,6 +25,7 @@ type feed struct {
 
 	// Guarded by hub.mu.
 	running bool
+	retired bool
 	line    *line  // nil while there is no connection
 	err     *Error // why the last connection ended, or was not made, until another has brought a reply to SUBSCRIBE
 }
@@ -66,6 +68,9 @@ type line struct {
 
 // wantLocked is told that somebody has subscribed.
 func (f *feed) wantLocked(t *topic) {
+	if f.retired {
+		return
+	}
 	if !f.running {
 		f.running = true
 		f.hub.start(f)
@@ -100,7 +105,7 @@ func (f *feed) run(ctx context.Context) {
 		} else {
 			f.failed(err)
 		}
-		rest(ctx, pause-time.Duration(rand.Int64N(int64(pause)/2+1)))
+		rest(ctx, pause-time.Duration(jitter.Int64N(int64(pause)/2+1)))
 		pause = min(2*pause, cfg.redialMax)
 	}
 }
@@ -112,7 +117,7 @@ func (f *feed) awaitNeed(ctx context.Context) bool {
 	for {
 		h.mu.Lock()
 		left := f.m.cfg.subscriptionIdle - time.Since(h.idleSince)
-		end := h.closed || h.wanted == 0 && left <= 0
+		end := h.closed || f.retired || h.wanted == 0 && left <= 0
 		if end {
 			f.running, f.err = false, nil
 		}
@@ -131,7 +136,7 @@ func (f *feed) awaitNeed(ctx context.Context) bool {
 	}
 }
 
-// connect dials and logs in. INFO is not asked for: whoever publishes, a message is a hint.
+// connect dials and logs in. INFO is not asked for: a message says itself who wrote it, where that matters.
 func (f *feed) connect(ctx context.Context) (*link, *Error) {
 	m := f.m
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.dialTimeout)
@@ -141,7 +146,7 @@ func (f *feed) connect(ctx context.Context) (*link, *Error) {
 		return nil, m.connectError(ctx, "connect", err)
 	}
 	if l.buf != nil {
-		l.buf.Conn = &frugal{Conn: l.buf.Conn}
+		l.buf.forMessages()
 	}
 	op, err := within(ctx, l, func() (string, error) { return m.login(l) })
 	if err != nil {
@@ -166,7 +171,7 @@ func (f *feed) serve(l *link) *Error {
 	h := f.hub
 	ln := &line{f: f, m: f.m, link: l, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	h.mu.Lock()
-	if h.closed {
+	if h.closed || f.retired {
 		h.mu.Unlock()
 		l.close()
 		return &Error{Addr: f.m.name, Op: "close", Err: ErrClosed}

@@ -373,7 +373,8 @@ func TestFrugalConnectionScansAnyPieces(t *testing.T) {
 	bad := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$999999\r\n"
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		f := &frugal{}
+		f := newFrugal(nil)
+		f.forMessages()
 		scan := func(text string) bool {
 			for len(text) > 0 {
 				n := min(len(text), 1+rnd.IntN(1+rnd.IntN(40)))

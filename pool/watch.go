@@ -74,6 +74,13 @@ func (p *Pool) Watch(f func(Event)) (stop func()) {
 	}
 }
 
+// add makes room for one more master.
+func (ws *watchers) add() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.last = append(ws.last, Event{})
+}
+
 func (ws *watchers) serve(w *watcher, f func(Event)) {
 	for range w.wake {
 		ws.mu.Lock()

@@ -2,9 +2,12 @@ package redlock
 
 import (
 	"math"
+	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/teeth"
 )
 
 // The times of an admission that no one sets.
@@ -29,6 +32,7 @@ const (
 	stepRead              // read the marker
 	stepStart             // start a quarantine
 	stepEnd               // end it
+	stepNow               // admit without waiting: it has forgotten nothing
 )
 
 // A phase is how far a master is from voting.
@@ -53,6 +57,7 @@ type fact struct {
 	now      int64         // its own time by our reckoning, us
 	settled  bool          // up, or known to be down
 	age      time.Duration // how long ago the reading of the marker was asked for
+	home     string        // where it is reached, if the operator has named it as one that remembers every write
 }
 
 // own reports whether the marker was written for the server that the connection reaches.
@@ -61,6 +66,19 @@ func (f *fact) own() bool { return f.text != "" && !f.bad && f.marker.Identity =
 // past reports whether the marker tells of the time before a restart. That of a quarantine does not: it knows no more
 // than the one who began it.
 func (f *fact) past() bool { return f.text != "" && !f.bad && (f.marker.Admitted() || !f.own()) }
+
+// remembers reports whether the master has restarted with all that it had, by its operator's word: it was admitted, and is
+// another process now. A role that has changed in the same process is no restart, and a marker with another home was
+// copied from another master: then it is not the own memory that is there.
+func (f *fact) remembers() bool {
+	return f.home != "" && f.past() && f.marker.Admitted() && f.marker.Home == f.home && runID(f.marker.Identity) != runID(f.identity)
+}
+
+// runID is the part of an identity that each start of a server makes anew.
+func runID(identity string) string {
+	id, _, _ := strings.Cut(identity, "/")
+	return id
+}
 
 // A move is a step with what it needs.
 type move struct {
@@ -71,18 +89,19 @@ type move struct {
 	quarantine time.Duration // stepStart
 	guard      time.Duration
 	epoch      int64
+	alone      int64
 }
 
-// A reckoning is what is known of the masters' clocks: their median, the upper one of the middle two, and how many they
+// A reckoning is what is known of the masters' clocks: their median, the upper one of the middle two, and which they
 // are.
 type reckoning struct {
 	median int64
-	clocks int
+	known  uint64
 }
 
 // nextMove decides what is to be done for master i. It is pure: facts are all masters', waited is how long master i has
 // been known not to be admitted, guard and epoch are the Locker's own.
-func nextMove(facts []fact, i int, clocks reckoning, waited, guard time.Duration, epoch int64) (move, phase) {
+func nextMove(facts []fact, r rule, i int, clocks reckoning, waited, guard time.Duration, epoch int64) (move, phase) {
 	f := &facts[i]
 	switch {
 	case !f.up && f.settled:
@@ -93,12 +112,17 @@ func nextMove(facts []fact, i int, clocks reckoning, waited, guard time.Duration
 		return move{step: stepRead}, phaseConnecting
 	case f.bad:
 		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
+	case f.own() && f.marker.Admitted() && f.home != "" && f.marker.Home == "": // it is named since
+		return move{step: stepNow, guard: f.marker.Guard, epoch: f.marker.Epoch, alone: f.marker.Alone}, phaseAdmitted
+	case f.own() && f.marker.Admitted() && f.marker.Guard < guard: // it may be raised, and then nobody tells us
+		return move{step: stepWait, look: true, wait: admitRetry}, phaseAdmitted
 	case f.own() && f.marker.Admitted():
 		return move{}, phaseAdmitted
 	}
-	if clocks.clocks < quorumOf(len(facts)) { // its clock may be wrong, and nobody could tell
-		for j := range facts {
-			if !facts[j].settled {
+	own := r.of(i)
+	if !own.has(clocks.known) { // its clock may be wrong, and nobody could tell
+		for rest := own.all(); rest != 0; {
+			if !facts[popFirst(&rest)].settled {
 				return move{step: stepWait, wait: admitRetry}, phaseConnecting
 			}
 		}
@@ -108,7 +132,10 @@ func nextMove(facts []fact, i int, clocks reckoning, waited, guard time.Duration
 	if off := fromMicros(f.now - clocks.median); off > tolerance || off < -tolerance {
 		return move{step: stepWait, look: true, wait: admitRetry}, phaseBlocked
 	}
-	start := startMove(facts, i, waited, guard, epoch)
+	if f.remembers() { // as if it had only been out of reach: guard time and epoch are what it had
+		return move{step: stepNow, guard: f.marker.Guard, epoch: f.marker.Epoch, alone: f.marker.Alone}, phaseConnecting
+	}
+	start := startMove(facts, r, i, waited, guard, epoch)
 	if f.own() {
 		if left := f.marker.Pending - f.now; left > 0 {
 			// One that was begun when too few others could be asked may be longer than what they say now. The deadline of
@@ -132,16 +159,49 @@ func nextMove(facts []fact, i int, clocks reckoning, waited, guard time.Duration
 // may have changed before; and none that was begun lately, or is empty, tells of the past. Where all that were read are
 // such, the fleet is new; where too few are left, a bound that no one sets takes their place. Those that are missing are
 // waited for a moment, since masters that restarted together come back together.
-func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) move {
-	n := len(facts)
-	m := move{step: stepStart, epoch: epoch}
+//
+// Where the masters are changed, that holds for each set that master i is of. The guard time and the epoch are the largest
+// in all markers that were read, those of the other set among them.
+func startMove(facts []fact, r rule, i int, waited, guard time.Duration, epoch int64) move {
+	if teeth.OwnGuardTime {
+		return move{step: stepStart, quarantine: guard, guard: guard, epoch: epoch, alone: epoch &^ 1}
+	}
+	var m move
+	for _, set := range r.sets() {
+		if set&bit(i) != 0 {
+			m = m.and(startMoveIn(facts, set, r.all(), i, waited, guard, epoch))
+		}
+	}
+	return m
+}
+
+// and is what does for both: a wait where one has to wait, else the longer quarantine.
+func (m move) and(o move) move {
+	if m.step == stepNone || m.step == stepStart && o.step == stepWait {
+		return o
+	}
+	if o.step == stepStart {
+		m.quarantine, m.guard = max(m.quarantine, o.quarantine), max(m.guard, o.guard)
+	}
+	return m
+}
+
+// startMoveIn is startMove as far as one set is concerned; all is every master.
+func startMoveIn(facts []fact, set, all uint64, i int, waited, guard time.Duration, epoch int64) move {
+	n := bits.OnesCount64(set)
+	m := move{step: stepStart}
 	needed, read, tell, marked := n-quorumOf(n)+1, 0, 0, false
-	for j := range facts {
+	for rest := all; rest != 0; {
+		j := popFirst(&rest)
 		f := &facts[j]
 		if !f.read || f.bad {
 			continue
 		}
-		m.guard, m.epoch = max(m.guard, f.marker.Guard), max(m.epoch, f.marker.Epoch)
+		m.guard = max(m.guard, f.marker.Guard)
+		m.epoch, m.alone = max(m.epoch, f.marker.Epoch), max(m.alone, f.marker.Alone)
+		if set&bit(j) == 0 {
+			continue
+		}
 		past := f.past()
 		marked = marked || past
 		if j == i || f.age > waited {
@@ -150,6 +210,10 @@ func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) mo
 		if read++; past {
 			tell++
 		}
+	}
+	// The own epoch counts where no others tell: a program that is ahead must not bar those that are not.
+	if !marked {
+		m.epoch, m.alone = max(m.epoch, epoch), max(m.alone, epoch&^1)
 	}
 	if n == 1 {
 		m.guard = max(m.guard, guard)
@@ -160,7 +224,7 @@ func startMove(facts []fact, i int, waited, guard time.Duration, epoch int64) mo
 		if waited < gatherGrace {
 			return move{step: stepWait, gather: true, wait: gatherGrace - waited}
 		}
-		m.guard = max(m.guard, guard)
+		m.guard, m.epoch = max(m.guard, guard), max(m.epoch, epoch)
 		m.quarantine = max(blindQuarantine, m.guard)
 		return m
 	}

@@ -66,7 +66,7 @@ func TestNextMoveAsTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			facts := []fact{c.own, ok, ok, ok, ok}
-			got, ph := nextMove(facts, 0, reckoning{epoch, len(facts)}, 0, guard, 0)
+			got, ph := nextMove(facts, oneSet(len(facts)), 0, reckoning{epoch, oneSet(len(facts)).all()}, 0, guard, 0)
 			if got != c.move || ph != c.phase {
 				t.Errorf("%+v, phase %d; want %+v, phase %d", got, ph, c.move, c.phase)
 			}
@@ -81,7 +81,7 @@ func TestAnotherIdentityIsNeverAdmitted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, pendingSince := range []int64{0, 1, epoch - 1, epoch + 1} {
 				f := markerFact(identity, scripts.Marker{Identity: "a/a", Guard: 40 * time.Second, Pending: pendingSince})
-				got, ph := nextMove([]fact{f, ok, ok}, 0, reckoning{epoch, len([]fact{f, ok, ok})}, 0, 40*time.Second, 0)
+				got, ph := nextMove([]fact{f, ok, ok}, oneSet(3), 0, reckoning{epoch, 7}, 0, 40*time.Second, 0)
 				if got.step != stepStart || ph == phaseAdmitted || got.quarantine != 40*time.Second {
 					t.Errorf("pending %d: %+v, phase %d", pendingSince, got, ph)
 				}
@@ -114,7 +114,7 @@ func TestStartMoveAsTable(t *testing.T) {
 		{"one master, new", []fact{none}, 0, own, 0, start(own, own, 0)},
 		{"one master, new, a short guard time", []fact{none}, 0, time.Second, 3, start(time.Second, time.Second, 3)},
 		{"one master, its old marker is longer", []fact{other(time.Minute, 2)}, 0, own, 0, start(time.Minute, time.Minute, 2)},
-		{"one master, its old marker is shorter", []fact{other(time.Second, 2)}, 0, own, 5, start(own, own, 5)},
+		{"one master, its old marker is shorter", []fact{other(time.Second, 2)}, 0, own, 5, start(own, own, 2)},
 		{"all new", []fact{none, none, none, none, none}, 0, own, 0, start(minQuarantine, own, 0)},
 		{"all new, a long guard time", []fact{none, none, none}, 0, time.Hour, 0, start(time.Hour, time.Hour, 0)},
 		{"the others have the fleet's, which is longer", []fact{none, with(time.Minute, 0), with(time.Minute, 0)}, 0, own, 0, start(time.Minute, time.Minute, 0)},
@@ -124,7 +124,7 @@ func TestStartMoveAsTable(t *testing.T) {
 		{"its own old marker alone", []fact{other(time.Minute, 0), none, none}, gatherGrace, own, 0, start(blindQuarantine, time.Minute, 0)},
 		{"others that are empty do not tell of the past", []fact{none, none, with(own, 0), with(own, 0), dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
 		{"markers read before it was found wanting do not count", []fact{none, aged(with(own, 0)), aged(with(own, 0)), with(own, 0), with(own, 0)}, 0, own, 0, move{step: stepWait, gather: true, wait: gatherGrace}},
-		{"the caller's epoch is larger", []fact{none, with(own, 1), with(own, 2)}, 0, own, 7, start(own, own, 7)},
+		{"the caller's epoch is larger, and the others tell of theirs", []fact{none, with(own, 1), with(own, 2)}, 0, own, 7, start(own, own, 2)},
 		{"three others can be read of five", []fact{none, with(own, 0), with(own, 0), with(own, 0), dead}, 0, own, 0, start(own, own, 0)},
 		{"two others of five are not enough", []fact{none, with(time.Second, 0), with(time.Second, 0), dead, dead}, gatherGrace, own, 0, start(blindQuarantine, own, 0)},
 		{"too few, and they say more than the ceiling", []fact{none, with(time.Hour, 4), dead, dead, dead}, gatherGrace, own, 0, start(time.Hour, time.Hour, 4)},
@@ -138,7 +138,10 @@ func TestStartMoveAsTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// How many others must be read is N-Q+1, which these rows put into numbers: 3 of five, 2 of three.
-			if got := startMove(c.facts, 0, c.waited, c.guard, c.epoch); got != c.want {
+			if c.want.step == stepStart && c.want.epoch == c.epoch { // nobody tells: then so may the own set
+				c.want.alone = c.epoch &^ 1
+			}
+			if got := startMove(c.facts, oneSet(len(c.facts)), 0, c.waited, c.guard, c.epoch); got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})
@@ -199,7 +202,7 @@ func TestAdmissionInvariants(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		c := randomAdmission(r)
 		f := &c.facts[c.i]
-		got, ph := nextMove(c.facts, c.i, reckoning{c.median, len(c.facts)}, c.waited, c.guard, c.epoch)
+		got, ph := nextMove(c.facts, oneSet(len(c.facts)), c.i, reckoning{c.median, oneSet(len(c.facts)).all()}, c.waited, c.guard, c.epoch)
 		bad := func(why string) {
 			t.Errorf("%s: %+v, phase %d, of master %d of %+v", why, got, ph, c.i, c)
 		}
@@ -230,7 +233,7 @@ func TestAdmissionInvariants(t *testing.T) {
 // checkStart holds a started quarantine against the rules, read plainly.
 func checkStart(c admissionCase, got move, bad func(string)) {
 	n, readable, tell, marked, past := len(c.facts), 0, 0, false, false
-	largest, number := time.Duration(0), c.epoch
+	largest, number := time.Duration(0), int64(0)
 	for j, f := range c.facts {
 		if j != c.i && f.read && !f.bad && f.age <= c.waited {
 			readable++
@@ -249,6 +252,9 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 	}
 	if got.quarantine < got.guard {
 		bad("the quarantine is shorter than the guard time written")
+	}
+	if needed := n - quorumOf(n) + 1; !past || n > 1 && tell < needed { // nobody tells, or too few
+		number = max(number, c.epoch)
 	}
 	if got.epoch != number {
 		bad("the epoch written is not the largest")
@@ -277,7 +283,7 @@ func checkStart(c admissionCase, got move, bad func(string)) {
 func TestAdmissionDoesNotDependOnTheOrderOfTheOthers(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		c := randomAdmission(r)
-		want, wantPhase := nextMove(c.facts, c.i, reckoning{c.median, len(c.facts)}, c.waited, c.guard, c.epoch)
+		want, wantPhase := nextMove(c.facts, oneSet(len(c.facts)), c.i, reckoning{c.median, oneSet(len(c.facts)).all()}, c.waited, c.guard, c.epoch)
 		i := 0
 		mixed := make([]fact, len(c.facts))
 		for to, from := range r.Perm(len(c.facts)) {
@@ -285,7 +291,7 @@ func TestAdmissionDoesNotDependOnTheOrderOfTheOthers(t *testing.T) {
 				i = to
 			}
 		}
-		if got, ph := nextMove(mixed, i, reckoning{c.median, len(mixed)}, c.waited, c.guard, c.epoch); got != want || ph != wantPhase {
+		if got, ph := nextMove(mixed, oneSet(len(mixed)), i, reckoning{c.median, oneSet(len(mixed)).all()}, c.waited, c.guard, c.epoch); got != want || ph != wantPhase {
 			t.Errorf("%+v and %+v for the same masters in another order: %+v", want, got, c)
 		}
 	})

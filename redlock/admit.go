@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"math/bits"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -21,12 +22,15 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 	if l.cfg.guard == 0 {
 		return nil
 	}
-	failed := make([]bool, l.n)
+	failed := make(map[int]bool)
+	if err := l.lookAgain(ctx); err != nil {
+		return err
+	}
 	for {
 		moved := l.guard.changes()
 		s := l.guard.snap.Load()
 		open := 0 // masters from which an answer may still come
-		for i := range s.masters {
+		for _, i := range s.set.order {
 			switch m := &s.masters[i]; {
 			case m.phase == phaseConnecting:
 				open++
@@ -53,6 +57,37 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 	}
 }
 
+// lookAgain has the markers of the masters that vote, as far as is known, read once more, and returns when the snapshot
+// goes by the answers: one that nobody has used for a while may have been flushed. One that does not answer stays as it
+// is. The error is that of the wait.
+func (l *Locker) lookAgain(ctx context.Context) error {
+	s := l.guard.snap.Load()
+	done, asked := make(chan error, s.set.n()), 0
+	for _, i := range s.set.order {
+		if m := &s.masters[i]; m.phase == phaseAdmitted {
+			l.guard.send(i, m.stamp.Session, scripts.AdmitRequest{Step: scripts.AdmitRead}, done)
+			asked++
+		}
+	}
+	heard := make(chan struct{})
+	for {
+		if asked == 0 { // each answer was told to the guard before it was told here
+			l.guard.tell(note{heard: heard})
+		}
+		select {
+		case err := <-done:
+			_ = err // the guard was told
+			asked--
+		case <-heard:
+			return nil
+		case <-ctx.Done():
+			return &LockError{Op: "admit", Name: l.cfg.prefix, Cause: contextError(ctx), Masters: l.statesOf(s)}
+		case <-l.closing:
+			return ErrClosed
+		}
+	}
+}
+
 // admitOne writes an admitted marker on a master whose quarantine stands in m, waits for the answer, and reports whether
 // there was one. What the answer was is told to the guard, which looks again; the error is that of the wait.
 func (l *Locker) admitOne(ctx context.Context, i int, m *masterState) (bool, error) {
@@ -60,24 +95,17 @@ func (l *Locker) admitOne(ctx context.Context, i int, m *masterState) (bool, err
 	if err != nil {
 		return false, nil // the guard blocks it
 	}
-	done := make(chan error, 1)
-	l.guard.send(i, m.stamp.Session, scripts.AdmitRequest{
-		Step: scripts.AdmitNow, Identity: marker.Identity, Seen: m.text, Guard: marker.Guard, Epoch: marker.Epoch,
-	}, done)
-	select {
-	case err := <-done:
-		return err == nil, nil
-	case <-ctx.Done():
-		return false, contextError(ctx)
-	case <-l.closing:
-		return false, ErrClosed
-	}
+	return l.step(ctx, i, m, scripts.AdmitRequest{
+		Step: scripts.AdmitNow, Identity: marker.Identity, Seen: m.text, Guard: marker.Guard, Epoch: marker.Epoch, Alone: marker.Alone, Home: marker.Home,
+	})
 }
 
 // notAdmitted is the error that lists the masters of s that do not vote, nil where all do.
 func (l *Locker) notAdmitted(s *snapshot) error {
 	if list := l.statesOf(s); list != nil {
-		return &LockError{Op: "admit", Name: l.cfg.prefix, Decision: ErrNoQuorum, Granted: s.voting, Quorum: quorumOf(l.n), N: l.n, Masters: list}
+		return &LockError{
+			Op: "admit", Name: l.cfg.prefix, Decision: ErrNoQuorum, Granted: bits.OnesCount64(s.voting), Quorum: s.set.rule.least(), N: s.set.n(), Masters: list,
+		}
 	}
 	return nil
 }
@@ -85,13 +113,13 @@ func (l *Locker) notAdmitted(s *snapshot) error {
 // Masters tells the state of each master, in the order in which they were named. It sends nothing and does not block.
 func (l *Locker) Masters() []MasterInfo {
 	s, now := l.guard.snap.Load(), l.now()
-	list := make([]MasterInfo, l.n)
-	for i := range s.masters {
+	list := make([]MasterInfo, s.set.n())
+	for k, i := range s.set.order {
 		m := &s.masters[i]
-		list[i] = MasterInfo{Addr: l.pool.Addr(i), State: phaseNames[m.phase], Err: m.err}
+		list[k] = MasterInfo{Addr: l.pool.Addr(i), State: phaseNames[m.phase], Guard: m.guard, Epoch: m.change.Epoch, Err: m.err}
 		if m.phase == phasePending {
 			_, own := l.ballots.time(now, i)
-			list[i].Left = max(0, fromMicros(m.pending-own))
+			list[k].Left = max(0, fromMicros(m.pending-own))
 		}
 	}
 	return list

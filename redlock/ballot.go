@@ -3,6 +3,7 @@ package redlock
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -21,8 +22,10 @@ type ballots struct {
 	mu      sync.Mutex
 	offsets []int64          // master's time - own steady time, in us, by master
 	known   []bool           // whether offsets[i] has been read
+	within  []time.Duration  // by how much offsets[i] may be wrong, as far as refinements know; 0: it was not refined
+	members uint64           // those that count
 	scratch []int64          // for the median
-	offset  int64            // the median of the known ones
+	offset  int64            // the median of the known ones that count
 	high    map[string]int64 // names whose bar is above the present time
 }
 
@@ -30,7 +33,9 @@ type ballots struct {
 const maxHigh = 4096
 
 func newBallots(n int) *ballots {
-	return &ballots{offsets: make([]int64, n), known: make([]bool, n), high: make(map[string]int64)}
+	b := &ballots{high: make(map[string]int64)}
+	b.change(oneSet(n).all(), n)
+	return b
 }
 
 // learn takes note that master i showed the time t, in microseconds, at the instant at.
@@ -40,15 +45,65 @@ func (b *ballots) learn(i int, t int64, at clock.Instant) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.offsets[i], b.known[i] = t-micros(at), true
+	b.growLocked(i + 1) // another Locker of the pool may have named it
+	b.within[i] = 0
+	b.setLocked(i, t-micros(at))
+}
+
+// refine is learn for a reading that came by the way, and may be wrong by as much as within: it is taken where it is
+// better than the last refinement. Waiters need it: they follow each other within a round trip, and one whose ballot
+// lags behind the clock of its predecessor is refused once more.
+func (b *ballots) refine(i int, t int64, at clock.Instant, within time.Duration) {
+	if t <= 0 || t >= scripts.MaxBallot {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known[i] && (b.within[i] == 0 || within < b.within[i]) {
+		b.within[i] = max(within, 1)
+		b.setLocked(i, t-micros(at))
+	}
+}
+
+func (b *ballots) setLocked(i int, offset int64) {
+	b.offsets[i], b.known[i] = offset, true
+	b.middleLocked()
+}
+
+func (b *ballots) middleLocked() {
+	if b.gatherLocked() != 0 {
+		b.offset = b.scratch[(len(b.scratch)-1)/2]
+	}
+}
+
+// gatherLocked sorts the offsets that count into scratch, and returns whose they are.
+func (b *ballots) gatherLocked() (known uint64) {
 	b.scratch = b.scratch[:0]
 	for j, ok := range b.known {
-		if ok {
+		if ok && b.members&bit(j) != 0 {
 			b.scratch = append(b.scratch, b.offsets[j])
+			known |= bit(j)
 		}
 	}
 	slices.Sort(b.scratch)
-	b.offset = b.scratch[(len(b.scratch)-1)/2]
+	return known
+}
+
+// change has only the masters of a set count from here on; slots is above the number of each.
+func (b *ballots) change(set uint64, slots int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.growLocked(slots)
+	b.members = set
+	b.middleLocked()
+}
+
+func (b *ballots) growLocked(slots int) {
+	if n := slots - len(b.known); n > 0 {
+		b.offsets = append(b.offsets, make([]int64, n)...)
+		b.known = append(b.known, make([]bool, n)...)
+		b.within = append(b.within, make([]time.Duration, n)...)
+	}
 }
 
 // time reckons what the masters' clocks show at now, in microseconds: the median of those known, and master i's own
@@ -57,7 +112,7 @@ func (b *ballots) time(now clock.Instant, i int) (median, own int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	median = b.offset + micros(now)
-	if i >= 0 && b.known[i] {
+	if i >= 0 && i < len(b.known) && b.known[i] {
 		return median, b.offsets[i] + micros(now)
 	}
 	return median, median
@@ -68,26 +123,37 @@ func (b *ballots) time(now clock.Instant, i int) (median, own int64) {
 func (b *ballots) reckon(now clock.Instant) reckoning {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.scratch = b.scratch[:0]
-	for j, ok := range b.known {
-		if ok {
-			b.scratch = append(b.scratch, b.offsets[j])
-		}
-	}
-	if len(b.scratch) == 0 {
+	known := b.gatherLocked()
+	if known == 0 {
 		return reckoning{}
 	}
-	slices.Sort(b.scratch)
-	return reckoning{median: b.scratch[len(b.scratch)/2] + micros(now), clocks: len(b.scratch)}
+	return reckoning{median: b.scratch[len(b.scratch)/2] + micros(now), known: known}
 }
 
 // propose returns a ballot for name: the present time, or one above floor and above the bars seen for the name where
 // that is more. It fails with ErrTooFar where no exact number is left.
-func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, error) {
+//
+// With spare tokens it is the first of a block that ends with last. A block begins at the present time or before, or there is
+// none: then bars stay within one block of the clock however fast the name changes hands. Blocks of one name cannot overlap:
+// each is refused as stale where it does not begin above the end of the one before.
+func (b *ballots) propose(now clock.Instant, name string, floor, spare int64) (ballot, last int64, err error) {
+	return b.proposeFrom(now, name, floor, spare, 0, 0)
+}
+
+// newestFrom is how far ahead of the present time a ballot may be that is proposed in its place: the clients' reckonings of it
+// differ.
+const newestFrom = 50 * time.Millisecond
+
+// proposeFrom is propose with another number in the place of the present time, where it is not older than age; 0 is the
+// present.
+func (b *ballots) proposeFrom(now clock.Instant, name string, floor, spare, from int64, age time.Duration) (ballot, last int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.offset + micros(now)
-	ballot := max(t, min(floor, scripts.MaxBallot)+1) // a bar is any number that a master has
+	if from < t-age.Microseconds() || from > t+newestFrom.Microseconds() {
+		from = t
+	}
+	ballot = max(from, min(floor, scripts.MaxBallot)+1) // a bar is any number that a master has
 	if len(b.high) > 0 {
 		if high, ok := b.high[name]; ok {
 			if high >= t {
@@ -99,12 +165,13 @@ func (b *ballots) propose(now clock.Instant, name string, floor int64) (int64, e
 	}
 	if ballot >= scripts.MaxBallot {
 		delete(b.high, name) // the next call asks the masters anew; they may have been mended
-		return 0, ErrTooFar
+		return 0, 0, ErrTooFar
 	}
 	if ballot > t {
 		b.rememberLocked(name, ballot, t)
+		return ballot, ballot, nil
 	}
-	return ballot, nil
+	return ballot, min(ballot+spare, scripts.MaxBallot-1), nil
 }
 
 // heal returns a ballot for one master whose bar is floor. It neither goes by what is remembered of the name nor adds to
@@ -125,7 +192,7 @@ func (b *ballots) saw(now clock.Instant, name string, bar int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.high, name)
-	if t := b.offset + micros(now); bar > t {
+	if t := b.offset + micros(now); bar >= t {
 		b.rememberLocked(name, min(bar, scripts.MaxBallot), t)
 	}
 }
@@ -143,17 +210,16 @@ func (b *ballots) rememberLocked(name string, bar, t int64) {
 
 func micros(at clock.Instant) int64 { return at.Steady() / 1000 }
 
-// floorOf is the quorum-th smallest of the bars that the votes of a round show: a ballot above it can win, and a single
-// master whose bar was poisoned does not drag the ballot up. For the same reason the largest never counts while not all
-// masters have shown theirs: a round that is lost early has heard of few, and the poisoned one may be among them.
-func floorOf(bars []int64, n int) int64 {
-	known := len(bars)
-	if known < n {
-		known--
-	}
-	if known <= 0 {
+// floorOf is the quorum-th smallest of the bars that the votes of a round show: a ballot above it can win. Of n masters a
+// minority may be ill. Those known to be ill are of it, those that this client has yet to hear of are not known to be, and
+// each of the others may show a bar that was poisoned. So as many of the largest never count as may still be: a round that
+// is lost early has heard of few, and all of those may be among them.
+func floorOf(bars []int64, n, ill int) int64 {
+	quorum := quorumOf(n)
+	at := min(quorum, len(bars)-max(0, n-quorum-ill)) - 1
+	if at < 0 {
 		return 0
 	}
 	slices.Sort(bars)
-	return bars[min(quorumOf(n), known)-1]
+	return bars[at]
 }

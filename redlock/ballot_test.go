@@ -30,7 +30,7 @@ func knowing(offsets ...int64) *ballots {
 
 func mustPropose(t *testing.T, b *ballots, us int64, name string, floor int64) int64 {
 	t.Helper()
-	ballot, err := b.propose(atMicros(us), name, floor)
+	ballot, _, err := b.propose(atMicros(us), name, floor, 0)
 	if err != nil {
 		t.Fatalf("propose %q above %d: %v", name, floor, err)
 	}
@@ -61,17 +61,17 @@ func TestBallotIsAboveTheFloor(t *testing.T) {
 func TestBallotsEndBelow2To53(t *testing.T) {
 	for _, floor := range []int64{scripts.MaxBallot - 1, scripts.MaxBallot, scripts.MaxBallot + 1, 1 << 60, math.MaxInt64 - 1, math.MaxInt64} {
 		b := knowing(0, 0, 0)
-		if got, err := b.propose(atMicros(0), "a", floor); !errors.Is(err, ErrTooFar) || got != 0 {
+		if got, _, err := b.propose(atMicros(0), "a", floor, 0); !errors.Is(err, ErrTooFar) || got != 0 {
 			t.Errorf("above a floor of %d: %d, %v", floor, got, err)
 		}
 		b.saw(atMicros(0), "b", floor)
-		if got, err := b.propose(atMicros(0), "b", 0); !errors.Is(err, ErrTooFar) || got != 0 {
+		if got, _, err := b.propose(atMicros(0), "b", 0, 0); !errors.Is(err, ErrTooFar) || got != 0 {
 			t.Errorf("above a bar of %d: %d, %v", floor, got, err)
 		}
 	}
 	late := newBallots(1)
 	late.learn(0, scripts.MaxBallot-1, atMicros(0))
-	if got, err := late.propose(atMicros(1), "a", 0); !errors.Is(err, ErrTooFar) {
+	if got, _, err := late.propose(atMicros(1), "a", 0, 0); !errors.Is(err, ErrTooFar) {
 		t.Errorf("at the end of time: %d, %v", got, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestPoisonedBarTouchesNoOtherName(t *testing.T) {
 			t.Errorf("%q: %d, want %d", name, got, epoch)
 		}
 	}
-	if _, err := b.propose(atMicros(0), "used up", 0); !errors.Is(err, ErrTooFar) {
+	if _, _, err := b.propose(atMicros(0), "used up", 0, 0); !errors.Is(err, ErrTooFar) {
 		t.Errorf("used up: %v", err)
 	}
 	if got := mustPropose(t, b, 0, "used up", 0); got != epoch {
@@ -215,7 +215,7 @@ func TestBallotsOfANameDoNotFall(t *testing.T) {
 				told[name], last[name] = near, 0
 				continue
 			}
-			got, err := b.propose(atMicros(us), name, near)
+			got, _, err := b.propose(atMicros(us), name, near, 0)
 			if err != nil || got <= near || got <= told[name] || got < last[name] || got >= scripts.MaxBallot {
 				t.Errorf("%q above %d, told %d, last %d: %d, %v", name, near, told[name], last[name], got, err)
 			}
@@ -257,7 +257,7 @@ func TestBallotsAreSafeForConcurrentUse(t *testing.T) {
 				b.saw(atMicros(i), name, epoch+i+10)
 				b.saw(atMicros(i), "shared", epoch+i+20)
 				b.time(atMicros(i), g)
-				got, err := b.propose(atMicros(i), name, last)
+				got, _, err := b.propose(atMicros(i), name, last, 0)
 				if err != nil || got <= last {
 					t.Errorf("%q after %d: %d, %v", name, last, got, err)
 					return

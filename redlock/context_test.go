@@ -5,13 +5,11 @@ import (
 	"errors"
 	"sync"
 	"testing"
-
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // loneHold is a live hold of a Locker that has no masters and no goroutines: what contexts say needs neither.
 func loneHold(l *Locker, name string) *Lock {
-	h := &hold{l: l, name: name, id: scripts.NewHold(scripts.Keys{}, "id", ""), index: -1, depth: 1}
+	h := &hold{l: l, name: name, seq: 1, index: -1, depth: 1}
 	h.first.h = h
 	h.handles = []*Lock{&h.first}
 	return &h.first

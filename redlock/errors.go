@@ -41,6 +41,10 @@ var (
 	ErrTooFar = errors.New("redlock: the fencing tokens of this name are used up")
 	// ErrQuarantine: a master may not vote yet because it may have forgotten locks. See the package documentation.
 	ErrQuarantine = errors.New("redlock: the master is in quarantine")
+	// ErrOldMasters: the fleet goes by a later state of its set of masters than this program. See [Locker.ChangeMasters].
+	ErrOldMasters = errors.New("redlock: the masters have changed")
+	// ErrIncomplete: a change of the masters is not so far that the new ones may act alone.
+	ErrIncomplete = errors.New("redlock: the change of the masters is not complete")
 	// ErrGuardTime: a master belongs to a fleet whose guard time is shorter than the TTL asked for.
 	ErrGuardTime = errors.New("redlock: the TTL is above the guard time of the fleet")
 )
@@ -66,6 +70,17 @@ type LockError struct {
 	Left time.Duration
 	// Masters lists those that failed in the last round, each a [*MasterError]; nil where none did.
 	Masters *multierror.Error
+}
+
+// withCause is err, a *[LockError] as a rule, with the reason why the call ended before another try.
+func withCause(err, cause error) error {
+	var e *LockError
+	if !errors.As(err, &e) {
+		return cause
+	}
+	c := *e
+	c.Cause = cause
+	return &c
 }
 
 // Error says what was tried, what came of it, and on which masters.

@@ -22,7 +22,7 @@ func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
 		t.Errorf("the context ended with %v, the lock with %v", context.Cause(ctx), k.Err())
 	}
 	// The token of the next hold must be above every ballot that this one has sent, not its own token alone.
-	want := handle{prefix: "p", name: "orders:42", id: k.h.id.ID, token: 9}
+	want := handle{prefix: "p", name: "orders:42", id: k.h.id().ID, token: 9}
 	if got, err := parseHandle(text); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}

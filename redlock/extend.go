@@ -1,10 +1,12 @@
 package redlock
 
 import (
+	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/teeth"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -16,6 +18,9 @@ type extending struct {
 	start     clock.Instant
 	ttl       time.Duration // that was sent; 0: the depth alone
 	scheduled bool
+
+	mending sync.Mutex // taken before mu, and before that of the hold
+	mended  uint64     // of a joint round: masters that were given the hold; guarded by mending
 
 	// unsent are the votes of masters that were not asked, cast by cast once no lock is held.
 	unsent []unsent
@@ -31,10 +36,15 @@ type unsent struct {
 func (h *hold) extendLocked(op string, ttl time.Duration, scheduled bool) *extending {
 	l := h.l
 	e := &extending{h: h, start: l.now(), ttl: ttl, scheduled: scheduled}
-	e.round = round{l: l, op: op, booker: e, done: make(chan struct{}), tally: tally{n: l.n}, votes: make([]vote, l.n)}
 	snap := l.guard.snap.Load()
-	call := snap.fleet.ExtendCall(h.id, ttl, h.depth+h.coming)
-	for i := range snap.masters {
+	e.init(l, snap.set, op, e)
+	if ttl == 0 {
+		e.tally.rule = h.endRule(snap.set)
+		e.asked |= e.tally.rule.all()
+	}
+	call := snap.fleet.ExtendCall(*h.id(), ttl, h.depth+h.coming)
+	for rest := e.asked; rest != 0; {
+		i := popFirst(&rest)
 		m := &snap.masters[i]
 		v, no := l.refusal(i, m, ttl, scripts.ModeHeal, op)
 		if !no {
@@ -58,16 +68,45 @@ func (e *extending) cast() {
 
 // booked runs in the goroutine of a connection, for each vote.
 func (e *extending) booked(_ *round, i int, v vote, decides, _ bool) {
-	if decides {
-		if e.verdict() == won {
-			e.confirmed()
-		} else {
-			e.unconfirmed()
+	if teeth.HealUnconfirmed && v.Kind == scripts.Missing && e.ttl > 0 {
+		e.h.heal(i, v)
+	}
+	switch {
+	case decides && e.verdict() == won:
+		e.confirmed()
+		return
+	case decides:
+		e.unconfirmed()
+	case e.verdict() == won:
+		if v.Kind == scripts.Missing && e.ttl > 0 {
+			e.h.heal(i, v)
 		}
 		return
 	}
-	if v.Kind == scripts.Missing && e.ttl > 0 && e.verdict() == won {
-		e.h.heal(i, v)
+	if e.tally.rule.joint() && e.ttl > 0 {
+		e.half()
+	}
+}
+
+// half gives the hold to masters that lack it where a majority of one of two sets has confirmed it in this round: of one
+// that was taken by the old set alone, the next ones know nothing. It is extended only by a round that both confirm. Where
+// others go by the next set alone, its masters refuse the epoch of this one. When it returns, every heal is queued that the
+// votes that are in call for.
+func (e *extending) half() {
+	e.mending.Lock()
+	defer e.mending.Unlock()
+	e.mu.Lock()
+	var todo []unsent
+	if e.tally.rule.either(e.tally.set(scripts.Granted)) {
+		for rest := e.tally.set(scripts.Missing) &^ e.mended; rest != 0; {
+			i := popFirst(&rest)
+			e.mended |= bit(i)
+			todo = append(todo, unsent{i, e.votes[i]})
+		}
+	}
+	e.mu.Unlock()
+	for _, m := range todo {
+		e.h.heal(m.master, m.vote)
 	}
 }
 
@@ -80,20 +119,20 @@ func (e *extending) confirmed() {
 	}
 	e.mu.Lock()
 	var missing []unsent
-	for i := range e.votes {
-		if e.votes[i].Kind == scripts.Missing && e.votes[i].in {
-			missing = append(missing, unsent{i, e.votes[i]})
-		}
+	for rest := e.tally.set(scripts.Missing); rest != 0; {
+		i := popFirst(&rest)
+		missing = append(missing, unsent{i, e.votes[i]})
 	}
 	e.mu.Unlock()
 	h.mu.Lock()
-	live := h.cause == nil
+	live := h.cause == nil || teeth.ExtendEnded
 	if live {
 		ls := lease{start: e.start, ttl: e.ttl, drift: h.l.cfg.drift}
 		if ls.end().Sub(h.lease.end()) > 0 {
 			h.lease = ls
 		}
-		h.held, h.healed, h.failed = &e.round, 0, 0
+		h.holdBy(&e.round)
+		h.failed = 0
 		if e.scheduled {
 			h.running = false
 		}
@@ -103,6 +142,7 @@ func (e *extending) confirmed() {
 	if !live {
 		return
 	}
+	e.keep(h)
 	for _, m := range missing {
 		h.heal(m.master, m.vote)
 	}
@@ -114,7 +154,7 @@ func (e *extending) confirmed() {
 func (e *extending) unconfirmed() {
 	h := e.h
 	e.mu.Lock()
-	gone := e.tally.of(scripts.Missing) >= quorumOf(e.tally.n)
+	gone := e.tally.rule.has(e.tally.set(scripts.Missing))
 	e.mu.Unlock()
 	if gone {
 		h.lose(ErrLost)
@@ -128,7 +168,7 @@ func (e *extending) unconfirmed() {
 		h.running = false
 		h.failed++
 		now := h.l.now()
-		h.retryAt = now.Add(h.lease.retryAfter(h.failed, now))
+		h.retryAt = now.Add(h.lease.retryAfter(int(h.failed), now))
 		h.l.schedule.fix(h, h.nextLocked())
 	}
 	h.mu.Unlock()
@@ -140,30 +180,34 @@ func (e *extending) unconfirmed() {
 // heal gives a master that has lost the hold what the others have, by an acquire with a fresh ballot that leaves the
 // token as it is. It is called only after a majority of the same round has confirmed the hold.
 func (h *hold) heal(i int, v vote) {
-	if v.Left >= 0 && h.id.Previous == "" {
+	if v.Left >= 0 && h.id().Previous == "" {
 		return // another has the name there; ours comes back when that one is gone
 	}
 	l := h.l
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.cause != nil {
+	if h.cause != nil && !teeth.ExtendEnded {
 		return
 	}
 	snap := l.guard.snap.Load()
 	m := &snap.masters[i]
-	if _, no := l.refusal(i, m, h.cfg.ttl, scripts.ModeHeal, "heal"); no {
+	if _, no := l.refusal(i, m, h.ttl, scripts.ModeHeal, "heal"); no {
 		return
 	}
 	h.another()
+	h.growSentTo(i)
 	ballot, err := l.ballots.heal(l.now(), max(v.Bar, h.token, h.sentTo[i]))
 	if err != nil {
 		return
+	}
+	if teeth.HealOldBallot {
+		ballot = h.token
 	}
 	// Its own bar alone: one master with a poisoned bar must not drag the other masters', or the hold's, ballots up.
 	before := h.sentTo[i]
 	h.sent |= 1 << i
 	h.sentTo[i] = ballot
-	call := snap.fleet.AcquireCall(h.id, scripts.ModeHeal, h.cfg.ttl, ballot, ballot, h.depth+h.coming)
+	call := snap.fleet.AcquireCall(*h.id(), scripts.ModeHeal, h.ttl, ballot, ballot, h.depth+h.coming)
 	// Whether it worked is seen by the next extension.
 	_ = l.pool.Send(i, call, pool.Stamp{Session: m.stamp.Session, Text: m.text}, &healing{h: h, before: before})
 }
@@ -182,11 +226,11 @@ func (g *healing) Reply(i int, value any, err error) {
 	if err != nil {
 		return
 	}
-	h := g.h
+	h := g.h.latest()
 	h.mu.Lock()
 	switch {
 	case v.Kind == scripts.Granted:
-		h.healed |= 1 << i
+		h.has |= 1 << i
 	case v.Kind == scripts.Ahead && h.cause == nil: // as if it had not been sent
 		h.sentTo[i] = g.before
 	}
@@ -195,7 +239,7 @@ func (g *healing) Reply(i int, value any, err error) {
 		return
 	}
 	if t := h.l.cfg.trace; t != nil && t.Healed != nil {
-		t.Healed(HealInfo{Name: h.name, ID: h.id.ID, Master: h.l.pool.Addr(i)})
+		t.Healed(HealInfo{Name: h.name, ID: h.idText(), Master: h.l.pool.Addr(i)})
 	}
 }
 
@@ -210,8 +254,8 @@ func (h *hold) lose(cause error) {
 // hold. h.mu is held.
 func (h *hold) nextLocked() clock.Instant {
 	at := h.lease.end()
-	if h.cfg.extend && !h.running {
-		next := h.lease.extendAt(h.cfg.ttl)
+	if h.extend && !h.running {
+		next := h.lease.extendAt(h.ttl)
 		if h.failed > 0 {
 			next = h.retryAt
 		}
@@ -222,16 +266,21 @@ func (h *hold) nextLocked() clock.Instant {
 	if !h.maxEnd.IsZero() && at.Sub(h.maxEnd) > 0 {
 		at = h.maxEnd
 	}
+	if look := h.since.Add(freshFor); h.fresh && at.Sub(look) > 0 {
+		at = look
+	}
 	return at
 }
 
-// tick does what is due for the hold at now. It is called by the schedule alone, with no lock held.
-func (h *hold) tick(now clock.Instant) {
+// tick does what is due for the hold at now. It is called by the schedule alone, with no lock held. Together with others,
+// an extension that is due, or nearly so, is left to the caller, who is told its TTL; else ttl is 0.
+func (h *hold) tick(now clock.Instant, together bool) (ttl time.Duration) {
 	h.mu.Lock()
 	if h.cause != nil {
 		h.mu.Unlock()
-		return
+		return 0
 	}
+	h.fresh = false
 	var over error
 	var e *extending
 	switch {
@@ -239,11 +288,14 @@ func (h *hold) tick(now clock.Instant) {
 		over = ErrMaxHold
 	case h.lease.left(now) <= 0:
 		over = ErrLost
-	case h.cfg.extend && !h.running && (h.failed == 0 && now.Sub(h.lease.extendAt(h.cfg.ttl)) >= 0 || h.failed > 0 && now.Sub(h.retryAt) >= 0):
+	case together && h.extend && !h.running && h.failed == 0 && now.Sub(h.lease.extendAt(h.ttl)) >= -min(manyAhead, h.ttl/10):
+		ttl = h.ttl
+	case h.extend && !h.running && (h.failed == 0 && now.Sub(h.lease.extendAt(h.ttl)) >= 0 || h.failed > 0 && now.Sub(h.retryAt) >= 0):
 		h.running = true
-		e = h.extendLocked("extend", h.cfg.ttl, true)
+		e = h.extendLocked("extend", h.ttl, true)
 	}
-	if over == nil {
+	h.forget()
+	if over == nil && ttl == 0 {
 		h.l.schedule.fix(h, h.nextLocked())
 	}
 	h.mu.Unlock()
@@ -253,4 +305,5 @@ func (h *hold) tick(now clock.Instant) {
 	if e != nil {
 		e.cast()
 	}
+	return ttl
 }

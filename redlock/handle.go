@@ -33,11 +33,29 @@ func (k *Lock) Export() (string, error) {
 		defer h.mu.Unlock()
 		return "", invalid("export %.80q: it is locked %d deep; unlock the inner locks first", h.name, deep)
 	}
-	text := handle{prefix: h.l.cfg.prefix, name: h.name, id: h.id.ID, token: max(h.token, h.ballot)}.String()
+	text := handle{prefix: h.l.cfg.prefix, name: h.name, id: h.idText(), token: h.largestLocked()}.String()
 	handles := h.endLocked(ErrExported)
 	h.mu.Unlock()
 	h.ended(handles, ErrExported)
+	h.l.lines.ended(h)
 	return text, nil
+}
+
+// largestLocked is the largest ballot that h has sent: the next owner's must be above it, so that whatever is still on its
+// way is barred by what the next one does. A heal of a master whose bar somebody has set into the future is left out: one
+// such bar must not become everybody's. h.mu is held.
+func (h *hold) largestLocked() int64 {
+	largest := max(h.token, h.ballot)
+	if h.sentTo == nil {
+		return largest
+	}
+	now, _ := h.l.ballots.time(h.l.now(), -1)
+	for _, ballot := range h.sentTo {
+		if ballot <= now {
+			largest = max(largest, ballot)
+		}
+	}
+	return largest
 }
 
 // Import takes over the hold of a handle that [Lock.Export] gave: under a new id and with a larger token, on the masters
@@ -68,7 +86,7 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 	}
 	h := l.newHold(from.name, scripts.Prefix(l.cfg.prefix).Keys(from.name), cfg, from.id)
 	// One hold for all attempts: what an earlier one has taken over is still ours in the next.
-	a := attempt{l: l, name: from.name, op: "import", mode: scripts.ModeImport, cfg: &h.cfg, h: h, keep: true, floor: from.token}
+	a := attempt{l: l, name: from.name, op: "import", mode: scripts.ModeImport, cfg: cfg, h: h, keep: true, floor: from.token}
 	backoff := cfg.start()
 	if backoff == nil {
 		return nil, invalid("the function given to WithBackoff returned nil")
@@ -77,7 +95,8 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 		sent, err := a.run(ctx)
 		if err == nil {
 			// A master that the import did not reach may still have what the exporter left; the release ends that too.
-			h.sent = 1<<l.n - 1
+			h.sent |= a.last.asked
+			l.lines.hold(h)
 			return l.publish(h), nil
 		}
 		if worthAnother(err) && try != cfg.tries {

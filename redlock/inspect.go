@@ -2,6 +2,8 @@ package redlock
 
 import (
 	"context"
+	"math"
+	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -39,9 +41,10 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
 	if err != nil {
 		return Holder{}, &LockError{Op: "inspect", Name: name, Cause: err}
 	}
-	q := &inquiry{l: l, start: l.now(), done: make(chan struct{}), answers: make([]*scripts.Holding, l.n), left: l.n}
+	set := snap.set
+	q := &inquiry{l: l, rule: set.rule, start: l.now(), done: make(chan struct{}), answers: make([]*scripts.Holding, set.slots), left: set.n()}
 	call := snap.fleet.InspectCall(scripts.Prefix(l.cfg.prefix).Keys(name))
-	for i := range l.n {
+	for _, i := range set.order {
 		if err := l.pool.Send(i, call, pool.Stamp{}, q); err != nil {
 			q.Reply(i, nil, err)
 		}
@@ -60,6 +63,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
 // An inquiry is one inspection under way.
 type inquiry struct {
 	l     *Locker
+	rule  rule
 	start clock.Instant
 	done  chan struct{}
 
@@ -78,6 +82,9 @@ func (q *inquiry) Reply(i int, value any, err error) {
 			err = &pool.Error{Addr: q.l.pool.Addr(i), Op: "inspect", Err: err}
 		}
 	}
+	if scripts.IsReservation(h.ID) { // kept for a waiter, held by nobody
+		h.ID, h.Depth = "", 0
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.left--; err != nil {
@@ -85,53 +92,72 @@ func (q *inquiry) Reply(i int, value any, err error) {
 	} else {
 		q.answers[i] = &h
 	}
-	if _, n := q.commonLocked(); !q.over && (q.left == 0 || n >= quorumOf(q.l.n)) {
+	if _, on := q.commonLocked(); !q.over && (q.left == 0 || q.rule.has(on)) {
 		q.over = true
 		close(q.done)
 	}
 }
 
-// commonLocked returns the answer that most masters give, and how many do.
-func (q *inquiry) commonLocked() (id string, n int) {
-	count := make(map[string]int, 2)
-	for _, h := range q.answers {
+// commonLocked returns the answer that most masters give, and which do. Where the masters are changed, one that has a
+// majority of a set goes before all others: those who have not heard of the change hold so.
+func (q *inquiry) commonLocked() (id string, on uint64) {
+	given := make(map[string]uint64, 2)
+	for i, h := range q.answers {
 		if h != nil {
-			if count[h.ID]++; count[h.ID] > n {
-				id, n = h.ID, count[h.ID]
-			}
+			given[h.ID] |= bit(i)
 		}
 	}
-	return id, n
+	for one, set := range given {
+		if one != "" && q.rule.either(set) {
+			return one, set
+		}
+		if bits.OnesCount64(set) > bits.OnesCount64(on) {
+			id, on = one, set
+		}
+	}
+	return id, on
 }
 
 func (q *inquiry) result(name string, cause error) (Holder, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	quorum := quorumOf(q.l.n)
-	id, n := q.commonLocked()
-	answered := 0
-	var lefts []time.Duration
-	depth := 0
-	for _, h := range q.answers {
+	id, on := q.commonLocked()
+	answered, depth := uint64(0), 0
+	for i, h := range q.answers {
 		if h == nil {
 			continue
 		}
-		if answered++; h.ID == id {
-			lefts = append(lefts, h.Left)
+		if answered |= bit(i); h.ID == id {
 			depth = max(depth, h.Depth)
 		}
 	}
-	if answered < quorum {
+	if !q.rule.has(answered) {
 		return Holder{}, &LockError{
 			Op: "inspect", Name: name, Decision: ErrNoQuorum, Cause: cause,
-			Granted: answered, Quorum: quorum, N: q.l.n, Masters: listErrors(slices.Clone(q.errs)),
+			Granted: bits.OnesCount64(answered), Quorum: q.rule.least(), N: q.rule.n(), Masters: listErrors(slices.Clone(q.errs)),
 		}
 	}
-	if id == "" || n < quorum {
-		return Holder{Answered: answered}, nil
+	if id == "" || !q.rule.either(on) {
+		return Holder{Answered: bits.OnesCount64(answered)}, nil
 	}
-	slices.Sort(lefts)
-	left := lefts[len(lefts)-quorum]
+	left := q.leftLocked(on)
 	left -= q.l.now().Sub(q.start) + q.l.cfg.drift.Of(left)
-	return Holder{ID: id, Depth: depth, Left: left, On: n, Answered: answered}, nil
+	return Holder{ID: id, Depth: depth, Left: left, On: bits.OnesCount64(on), Answered: bits.OnesCount64(answered)}, nil
+}
+
+// leftLocked is for how long a majority of each set keeps the hold that has one there.
+func (q *inquiry) leftLocked(on uint64) time.Duration {
+	left := time.Duration(math.MaxInt64)
+	for _, set := range q.rule.sets() {
+		if set == 0 || !majority(on, set) {
+			continue
+		}
+		var lefts []time.Duration
+		for rest := on & set; rest != 0; {
+			lefts = append(lefts, q.answers[popFirst(&rest)].Left)
+		}
+		slices.Sort(lefts)
+		left = min(left, lefts[len(lefts)-quorumOf(bits.OnesCount64(set))])
+	}
+	return left
 }

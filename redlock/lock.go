@@ -88,7 +88,7 @@ func (k *Lock) Err() error {
 
 // HeldOn tells on how many of the n masters the lock is known to be: at least a quorum, and n when all is well. A
 // master that comes back is given the lock again by the next extension.
-func (k *Lock) HeldOn() (on, n int) { return k.h.on(), k.h.l.n }
+func (k *Lock) HeldOn() (on, n int) { return k.h.on(), k.h.l.set.Load().n() }
 
 // endLocked makes k ended. h.mu is held; the contexts are cancelled by cancelAll once it is not.
 func (k *Lock) endLocked(cause error) {
@@ -123,10 +123,33 @@ func (k *Lock) Extend(ctx context.Context) error {
 		defer h.mu.Unlock()
 		return &LockError{Op: "extend", Name: h.name, Decision: k.ended}
 	}
-	e := h.extendLocked("extend", h.cfg.ttl, false)
+	e := h.extendLocked("extend", h.ttl, false)
+	h.mu.Unlock()
+	e.cast()
+	err := e.wait(ctx)
+	if err == nil || !e.again(ctx) {
+		return err
+	}
+	h.mu.Lock()
+	if k.ended != nil {
+		defer h.mu.Unlock()
+		return &LockError{Op: "extend", Name: h.name, Decision: k.ended}
+	}
+	e = h.extendLocked("extend", h.ttl, false)
 	h.mu.Unlock()
 	e.cast()
 	return e.wait(ctx)
+}
+
+// again reports whether the round has given the hold to masters that have not heard of it: then another may be confirmed.
+func (e *extending) again(ctx context.Context) bool {
+	if !e.tally.rule.joint() || !e.complete(ctx, e.of.slowest) {
+		return false
+	}
+	e.half() // the last vote may not be booked so far
+	e.mending.Lock()
+	defer e.mending.Unlock()
+	return e.mended != 0
 }
 
 // wait waits for the decision and returns nil where a majority confirmed the hold and it is still live.
@@ -160,7 +183,7 @@ func (k *Lock) reenter(ctx context.Context, cfg lockConfig) (*Lock, error) {
 		return nil, &LockError{Op: "re-enter", Name: h.name, Decision: k.ended}
 	}
 	h.coming++
-	e := h.extendLocked("re-enter", max(h.cfg.ttl, cfg.ttl), false)
+	e := h.extendLocked("re-enter", max(h.ttl, cfg.ttl), false)
 	h.mu.Unlock()
 	e.cast()
 	err := e.wait(ctx)
@@ -179,7 +202,7 @@ func (k *Lock) reenter(ctx context.Context, cfg lockConfig) (*Lock, error) {
 			inner := &Lock{h: h}
 			h.depth++
 			h.handles = append(h.handles, inner)
-			h.cfg.ttl = max(h.cfg.ttl, cfg.ttl)
+			h.ttl = max(h.ttl, cfg.ttl)
 			h.mu.Unlock()
 			return inner, nil
 		}
@@ -193,7 +216,9 @@ func (k *Lock) reenter(ctx context.Context, cfg lockConfig) (*Lock, error) {
 
 // Unlock releases the lock. It sends the release to all masters whatever the state of ctx, and waits for the word of a
 // quorum, until ctx ends, and no longer than the validity that was left. The contexts of the lock end before anything
-// is sent. Of several Locks of one hold each is unlocked once, and the last ends the hold.
+// is sent. Of several Locks of one hold each is unlocked once, and the last ends the hold. Where other goroutines of
+// this Locker wait for the name, the hold may go to the first of them instead; then nothing is sent, and nothing waited
+// for. See [WithHandOn].
 //
 // Errors: ErrReleased for the second call; ErrLost, once, where the lock had ended before, its remains being released
 // all the same; ErrNoQuorum, or the error of ctx, where the release could not be confirmed: masters that were not
@@ -226,10 +251,20 @@ func (k *Lock) Unlock(ctx context.Context) error {
 		e.cast()
 		return e.round.released(ctx, h, left)
 	}
+	next, turn := h.handOnLocked()
 	handles := h.endLocked(ErrReleased)
 	h.mu.Unlock()
 	h.ended(handles, ErrReleased)
-	err := h.release("unlock", h.sent).released(ctx, h, left)
+	if next != nil {
+		h.l.enliven(next)
+		defer func() { turn.turn <- next }() // also where a trace panics: who waits for its turn has no other way on
+		h.l.traceHold(onReleased, h, nil)
+		h.l.traceHold(onAcquired, next, nil)
+		return nil
+	}
+	r := h.release("unlock", h.sent)
+	h.l.lines.ended(h)
+	err := r.released(ctx, h, left)
 	h.l.traceHold(onReleased, h, err)
 	return err
 }
@@ -261,7 +296,7 @@ func (r *round) released(ctx context.Context, h *hold, left time.Duration) error
 		return r.error(h.name, nil, cause)
 	}
 	r.mu.Lock()
-	gone := r.tally.n-r.tally.of(scripts.Missing) < quorumOf(r.tally.n)
+	gone := !r.tally.rule.has(r.tally.rule.all() &^ r.tally.set(scripts.Missing))
 	r.mu.Unlock()
 	if gone {
 		return r.error(h.name, ErrLost, nil)
@@ -278,7 +313,7 @@ func (r *round) await(ctx context.Context, left time.Duration) error {
 	default:
 	}
 	var end <-chan time.Time
-	if left < r.l.slowest { // else the pool's own timeout, which answers for every master, comes first
+	if left < r.of.slowest { // else the pool's own timeout, which answers for every master, comes first
 		timer := time.NewTimer(max(left, releaseGrace))
 		defer timer.Stop()
 		end = timer.C

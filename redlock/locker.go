@@ -22,14 +22,15 @@ const maxMasters = 64
 // one admits masters, one extends what is held. All methods are safe for concurrent use.
 type Locker struct {
 	pool     *pool.Pool
-	n        int
+	set      atomic.Pointer[members]
 	cfg      config
 	warnings []string
-	slowest  time.Duration // the pool's longest timeout: by then every call has its reply
 
 	ballots  *ballots
 	guard    *guard
 	schedule *schedule
+	lines    lines
+	inbox    *inbox
 	sequence atomic.Uint64 // of the ids of holds
 
 	calls       atomic.Int64  // calls under way
@@ -40,6 +41,9 @@ type Locker struct {
 	closeOnce   sync.Once
 	closeTurn   chan struct{}  // cap 1: one Close at a time drains
 	joined      sync.WaitGroup // the goroutines
+
+	changeTurn chan struct{} // cap 1: one change of the masters at a time
+	retained   uint64        // masters that the pool is told are in use; owned by the one whose turn it is, and by Close
 }
 
 // New makes a Locker over the masters of p. It checks the options, fails with [ErrInvalidOption] where one is out of
@@ -59,8 +63,9 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if p.N() > maxMasters {
-		return nil, invalid("%d masters; %d are the most", p.N(), maxMasters)
+	set, err := firstSet(p, &cfg)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.id == "" {
 		id, err := uuid.NewRandom()
@@ -70,30 +75,35 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		cfg.id = id.String()
 	}
 	l := &Locker{
-		pool: p, n: p.N(), cfg: cfg, ballots: newBallots(p.N()),
+		pool: p, cfg: cfg, ballots: newBallots(set.slots),
 		idle: make(chan struct{}, 1), closing: make(chan struct{}), closed: make(chan struct{}),
-		closeTurn: make(chan struct{}, 1),
+		closeTurn: make(chan struct{}, 1), changeTurn: make(chan struct{}, 1),
 	}
-	l.guard, l.schedule = newGuard(l), newSchedule(l)
-	for i := range l.n {
-		l.slowest = max(l.slowest, p.Timeout(i))
-	}
+	l.set.Store(set)
+	l.ballots.change(set.rule.all(), set.slots)
+	l.retain(set.rule.all())
+	l.guard, l.schedule, l.inbox = newGuard(l), newSchedule(l), newInbox(l)
+	l.warnOfHomes()
 	l.warn()
 	l.joined.Add(2)
 	go l.guard.run()
 	go l.schedule.run()
+	if cfg.source != nil {
+		l.joined.Go(func() { l.obey(cfg.source) })
+	}
 	return l, nil
 }
 
 // warn collects what is unwise in an allowed configuration.
 func (l *Locker) warn() {
+	n := l.set.Load().n()
 	switch {
-	case l.n == 1:
+	case n == 1:
 		l.warnings = append(l.warnings, "redlock: one master: no failure of it is survived, and the lock is as safe as that one server")
-	case l.n%2 == 0:
-		l.warnings = append(l.warnings, "redlock: "+strconv.Itoa(l.n)+" masters survive the loss of "+strconv.Itoa((l.n-1)/2)+", as "+strconv.Itoa(l.n-1)+" would; use an odd number")
+	case n%2 == 0:
+		l.warnings = append(l.warnings, "redlock: "+strconv.Itoa(n)+" masters survive the loss of "+strconv.Itoa((n-1)/2)+", as "+strconv.Itoa(n-1)+" would; use an odd number")
 	}
-	if l.cfg.guard == 0 && l.n > 1 {
+	if l.cfg.guard == 0 && n > 1 {
 		l.warnings = append(l.warnings, "redlock: the restart guard is off: a master that restarts empty can give a held lock away")
 	}
 	if t := l.cfg.trace; t != nil && t.Warning != nil {
@@ -145,7 +155,9 @@ func (l *Locker) tellIdle() {
 }
 
 // Lock takes the lock of name. It waits while another holds it, and while no quorum of masters can be had, until ctx
-// ends or the tries are used up ([WithTries]). With a context of [Lock.Context] that owns the name it re-enters the
+// ends or the tries are used up ([WithTries]). Calls that are not bounded in number stand in line, first behind those of
+// this Locker, then in the masters' queues, and are told when it is their turn; see the package documentation. A call
+// that gives up leaves no trace there. With a context of [Lock.Context] that owns the name it re-enters the
 // hold instead: one more Unlock is then needed, and of the options the TTL, the minimum validity and the retries apply,
 // while extension and maximum hold stay those of the outermost Lock.
 //
@@ -157,7 +169,8 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 	return l.take(ctx, name, opts, true)
 }
 
-// TryLock takes the lock of name in one attempt. It waits for the answers of a quorum, not for another holder. Errors
+// TryLock takes the lock of name in one attempt. It waits for the answers of a quorum, not for another holder, and may
+// overtake those who wait; where this Locker holds the name it asks nobody. Errors
 // are those of [Locker.Lock]; errors.Is(err, ErrHeld) tells that another holds the name.
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, opts, false)
@@ -187,33 +200,49 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	own := ownerOf(ctx, l, name)
-	if own != nil && !l.cfg.reentry {
-		return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
+	if own := ownerOf(ctx, l, name); own != nil {
+		return l.takeAgain(ctx, own, cfg, wait)
 	}
-	var keys scripts.Keys
-	if own == nil {
-		keys = scripts.Prefix(l.cfg.prefix).Keys(name)
+	keys := scripts.Prefix(l.cfg.prefix).Keys(name)
+	switch {
+	case !wait:
+		lock, _, err := l.tryAlone(ctx, name, keys, cfg)
+		return lock, err
+	case cfg.bounded():
+		return l.repeat(ctx, name, cfg, func() (*Lock, bool, error) { return l.tryAlone(ctx, name, keys, cfg) })
 	}
+	return l.stand(ctx, name, keys, cfg)
+}
+
+// takeAgain re-enters the hold of own.
+func (l *Locker) takeAgain(ctx context.Context, own *Lock, given *lockConfig, wait bool) (*Lock, error) {
+	if !l.cfg.reentry {
+		return nil, &LockError{Op: "lock", Name: own.h.name, Decision: ErrReentry}
+	}
+	cfg := *given
+	if !wait {
+		cfg.tries = 1
+	}
+	return l.repeat(ctx, own.h.name, &cfg, func() (*Lock, bool, error) {
+		lock, err := own.reenter(ctx, cfg)
+		return lock, true, err
+	})
+}
+
+// repeat tries until try succeeds, ctx ends or the tries are used up.
+func (l *Locker) repeat(ctx context.Context, name string, cfg *lockConfig, try func() (lock *Lock, sent bool, err error)) (*Lock, error) {
 	var backoff Backoff
-	for try := 1; ; try++ {
+	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return nil, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
 		}
-		var lock *Lock
-		var err error
-		sent := true
-		if own != nil {
-			lock, err = own.reenter(ctx, cfg)
-		} else {
-			lock, sent, err = l.try(ctx, name, keys, cfg)
-		}
-		if err == nil || !wait || !worthAnother(err) || try == cfg.tries {
+		lock, sent, err := try()
+		if err == nil || !worthAnother(err) || n == cfg.tries {
 			return lock, err
 		}
 		if backoff == nil {
 			if backoff = cfg.start(); backoff == nil {
-				return nil, invalid("the function given to WithBackoff returned nil")
+				return nil, errNoBackoff
 			}
 		}
 		if err := l.pause(ctx, backoff, err, sent); err != nil {
@@ -222,35 +251,74 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	}
 }
 
-// try makes one attempt with a new hold.
-func (l *Locker) try(ctx context.Context, name string, keys scripts.Keys, cfg lockConfig) (lock *Lock, sent bool, err error) {
+var errNoBackoff = invalid("the function given to WithBackoff returned nil")
+
+// tryAlone makes one attempt outside of the line. What is held here need not be asked of the masters.
+func (l *Locker) tryAlone(ctx context.Context, name string, keys scripts.Keys, cfg *lockConfig) (lock *Lock, sent bool, err error) {
+	if ctx.Err() != nil {
+		return nil, false, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
+	}
+	if h := l.lines.holder(name); h != nil {
+		return nil, true, l.heldHere(h)
+	}
 	h := l.newHold(name, keys, cfg, "")
-	a := attempt{l: l, name: name, op: "lock", mode: scripts.ModeAcquire, cfg: &h.cfg, h: h}
-	if sent, err = a.run(ctx); err != nil {
+	a := attempt{l: l, name: name, op: "lock", mode: scripts.ModeAcquire, cfg: cfg, h: h}
+	if sent, err = a.known(ctx); err != nil {
 		return nil, sent, err
 	}
-	return l.publish(h), true, nil
+	l.lines.hold(a.h)
+	return l.publish(a.h), true, nil
 }
 
-func (l *Locker) newHold(name string, keys scripts.Keys, cfg lockConfig, previous string) *hold {
-	id := l.cfg.id + ":" + strconv.FormatUint(l.sequence.Add(1), 10)
-	return &hold{l: l, name: name, id: scripts.NewHold(keys, id, previous), cfg: cfg, index: -1}
+// heldHere is the refusal of a name that this Locker holds.
+func (l *Locker) heldHere(h *hold) error {
+	rule := l.set.Load().rule
+	h.mu.Lock()
+	left := max(0, h.lease.left(l.now()))
+	h.mu.Unlock()
+	return &LockError{Op: "lock", Name: h.name, Decision: ErrHeld, Quorum: rule.least(), N: rule.n(), Left: left}
+}
+
+func (l *Locker) newHold(name string, keys scripts.Keys, cfg *lockConfig, previous string) *hold {
+	h := &hold{l: l, name: name, seq: l.sequence.Add(1), index: -1}
+	h.goBy(cfg)
+	h.words.Store(l.wordsOf(keys, h.seq, previous))
+	return h
+}
+
+// wordsOf is how the masters know hold number seq.
+func (l *Locker) wordsOf(keys scripts.Keys, seq uint64, previous string) *scripts.Hold {
+	var room [64]byte
+	id := scripts.AppendID(room[:0], l.cfg.id, seq)
+	w := scripts.NewHold(keys, string(id), previous)
+	return &w
+}
+
+// goBy takes from the options of a call what counts while the hold is live.
+func (h *hold) goBy(cfg *lockConfig) {
+	h.ttl, h.handOnTime, h.maxHold, h.extend = cfg.ttl, cfg.handOnTime, cfg.maxHold, cfg.extend
 }
 
 // publish makes a won hold live and returns its first Lock.
 func (l *Locker) publish(h *hold) *Lock {
+	k := l.enliven(h)
+	l.traceHold(onAcquired, h, nil)
+	return k
+}
+
+// enliven is publish that tells no trace.
+func (l *Locker) enliven(h *hold) *Lock {
 	k := &h.first
 	k.h = h
 	h.mu.Lock()
 	h.depth = 1
-	h.handles = append(h.handles, k)
-	if h.cfg.maxHold > 0 {
-		h.maxEnd = h.lease.start.Add(h.cfg.maxHold)
+	h.handles, h.fresh = append(h.alone[:0], k), true
+	if h.maxHold > 0 && h.maxEnd.IsZero() {
+		h.maxEnd = h.lease.start.Add(h.maxHold)
 	}
 	at := h.nextLocked()
 	l.schedule.add(h, at)
 	h.mu.Unlock()
-	l.traceHold(onAcquired, h, nil)
 	return k
 }
 
@@ -265,8 +333,6 @@ func worthAnother(err error) bool {
 
 // pause waits between two attempts of a blocked call, and returns nil when it is time for the next. failed is how the
 // last one failed; where nothing was sent, because too few masters vote, the pause ends as soon as that may be over.
-//
-// This is the one place at which a blocked call waits for anything but the decision of a round.
 func (l *Locker) pause(ctx context.Context, b Backoff, failed error, sent bool) error {
 	delay, again := b.Next()
 	if !again {
@@ -289,13 +355,7 @@ func (l *Locker) pause(ctx context.Context, b Backoff, failed error, sent bool) 
 	case <-l.closing:
 		cause = ErrClosed
 	}
-	var e *LockError
-	if errors.As(failed, &e) {
-		with := *e
-		with.Cause = cause
-		return &with
-	}
-	return cause
+	return withCause(failed, cause)
 }
 
 // Close releases every lock that is still held, all at once, ends their contexts with the cause [ErrClosed], and joins
@@ -315,6 +375,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	if err := l.drain(ctx, &l.calls); err != nil {
 		return err
 	}
+	l.inbox.close()
 	for _, h := range l.schedule.all() {
 		if h.end(ErrClosed) {
 			h.release("unlock", h.sent)
@@ -329,7 +390,9 @@ func (l *Locker) Close(ctx context.Context) error {
 		close(l.closed)
 	}
 	l.joined.Wait()
-	return l.drain(ctx, &l.outstanding)
+	err := l.drain(ctx, &l.outstanding)
+	l.releaseAll()
+	return err
 }
 
 // drain waits until what n counts has come to an end.

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -47,6 +48,9 @@ type config struct {
 	trace   *Trace
 	reentry bool
 	id      string
+	durable []string // addresses; nil: none; empty: all
+	set     *Set     // nil: the masters of the pool
+	source  ConfigSource
 }
 
 // lockConfig is what one call goes by.
@@ -57,12 +61,17 @@ type lockConfig struct {
 	extend      bool
 	backoff     func() Backoff // nil: delays
 	delays      Delays
+	delaysGiven bool
 	tries       int // 0: no bound
+	handOns     int // 0: off
+	handOnTime  time.Duration
+	fair        bool
+	priority    int
 }
 
 func defaultConfig() config {
 	return config{
-		lock:    lockConfig{ttl: DefaultTTL, extend: true, delays: DefaultDelays},
+		lock:    lockConfig{ttl: DefaultTTL, extend: true, delays: DefaultDelays, handOns: DefaultHandOns, handOnTime: DefaultHandOnTime},
 		prefix:  DefaultPrefix,
 		drift:   clock.DefaultDrift,
 		guard:   DefaultGuardTime,
@@ -102,17 +111,44 @@ func WithMaxHold(d time.Duration) LockOption {
 // validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.extend = on }) }
 
-// WithDelays sets the pauses between the attempts of a blocked call. The default is [DefaultDelays].
+// WithDelays sets the pauses between the attempts of a blocked call that is not woken by the masters. The default,
+// [DefaultDelays], is for calls that cannot hear the masters or find no quorum of them; where they can, the masters'
+// word and the TTL end the pause, and without either they look again after 250 ms, later every second or, the first in
+// the queue, every five. Delays that are given hold in every case.
 func WithDelays(d Delays) LockOption {
-	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
+	return lockOption(func(c *lockConfig) { c.delays, c.backoff, c.delaysGiven = d, nil, true })
+}
+
+// WithHandOn bounds how often, and for how long after the masters were asked, a hold passes from one goroutine of this
+// Locker to the next that waits for the name, before it is released so that other processes get their turn. It saves
+// the masters two rounds each time. The defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and
+// no longer than a minute. 0 times turns it off. Fair waiters never get a hold so.
+func WithHandOn(times int, atMost time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.handOns, c.handOnTime = times, atMost })
+}
+
+// WithFair has a call wait its turn among all processes: it does not take a name that is free while another waiter is
+// ahead of it in the masters' queues, nor does it get, or give, the lock by handing on within the process. Waiters are in
+// the order in which they called, by the masters' clocks. The order is best effort: it is kept by each master for itself.
+//
+// Without it, goroutines of one process may follow each other. It does not go with a bound of the tries, or WithBackoff:
+// such calls do not stand in line. [Locker.TryLock] overtakes.
+func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
+
+// WithPriority is [WithFair], and puts the call before all waiters of a lower priority, and behind those of a higher
+// one. The default is 0; from -1000 to 1000.
+func WithPriority(n int) LockOption {
+	return lockOption(func(c *lockConfig) { c.fair, c.priority = true, n })
 }
 
 // WithTries bounds the attempts of a blocked call, the first one included, whatever the pauses between them; 0, the
-// default, is no bound.
+// default, is no bound. A call with a bound does not stand in line for the name: it tries, pauses and tries again,
+// and where others wait it may not get it.
 func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
 // WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must
-// not return nil.
+// not return nil. Such a call does not stand in line for the name: it tries, pauses as it is told, and tries
+// again, and where others wait for the name it may not get it.
 func WithBackoff(start func() Backoff) LockOption {
 	return lockOption(func(c *lockConfig) { c.backoff = start })
 }
@@ -178,6 +214,9 @@ func (c *config) check() error {
 	if len(c.id) > 256 {
 		return invalid("the Locker's id has %d bytes; 256 are the most", len(c.id))
 	}
+	if strings.HasPrefix(c.id, ">") {
+		return invalid("the Locker's id %.40q begins with '>', as waiters do", c.id)
+	}
 	return c.lock.check(c)
 }
 
@@ -206,10 +245,30 @@ func (c *lockConfig) check(l *config) error {
 	if c.tries < 0 {
 		return invalid("%d tries: 0 means until the context ends", c.tries)
 	}
+	if c.handOns < 0 || c.handOns > 1000 || c.handOnTime < 0 || c.handOnTime > time.Minute {
+		return invalid("handing on %d times within %v: at most 1000 times, within a minute; 0 times turns it off", c.handOns, c.handOnTime)
+	}
+	if c.fair && c.bounded() {
+		return invalid("a fair call stands in line until its context ends: WithFair and WithPriority do not go with a bound of the tries or a backoff of one's own")
+	}
+	if c.priority < -1000 || c.priority > 1000 {
+		return invalid("priority %d: it is from -1000 to 1000", c.priority)
+	}
 	if c.backoff != nil {
 		return nil
 	}
 	return c.delays.check()
+}
+
+// bounded reports whether the call gives up by itself: then it does not stand in line.
+func (c *lockConfig) bounded() bool { return c.tries > 0 || c.backoff != nil || c.delays.Tries > 0 }
+
+// spare is the number of tokens that an acquire reserves for handing on.
+func (c *lockConfig) spare() int64 {
+	if c.fair {
+		return 0
+	}
+	return int64(c.handOns)
 }
 
 // least is the validity that an acquire must have left.
@@ -220,6 +279,12 @@ func (c *lockConfig) least() time.Duration {
 	return c.minValidity
 }
 
+// differs reports whether an attempt of a call with other may succeed where one with c fails, nobody holding the name,
+// or be made sooner.
+func (c *lockConfig) differs(other *lockConfig) bool {
+	return c.ttl != other.ttl || c.least() != other.least() || c.delays != other.delays
+}
+
 // start makes the Backoff of one call.
 func (c *lockConfig) start() Backoff {
 	if c.backoff != nil {
@@ -228,16 +293,34 @@ func (c *lockConfig) start() Backoff {
 	return c.delays.Start()
 }
 
-// with returns c as changed by the options of one call.
-func (c lockConfig) with(opts []LockOption, l *config) (lockConfig, error) {
+// with returns c as changed by the options of one call. Without any it is c itself, which nobody changes.
+func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	if len(opts) == 0 {
 		return c, nil // checked by New
 	}
+	changed := *c
 	for _, o := range opts {
 		if o == nil {
-			return c, invalid("a nil option")
+			return nil, invalid("a nil option")
 		}
-		o.applyLock(&c)
+		o.applyLock(&changed)
 	}
-	return c, c.check(l)
+	return &changed, changed.check(l)
+}
+
+// WithDurableMasters names masters, as [pool.Pool.Addr] does, that remember every write that they have answered: all of
+// them where no name is given. Such a master votes at once when it has restarted with its memory, instead of waiting for
+// the guard time; empty, or with the memory of another, it waits as any other does.
+//
+// It is the operator's word that they are set up so (appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, on
+// a disk that keeps what it has synced; [Locker.Check] looks at the settings), and that none is ever started from an old
+// copy of its data. One that must be: start it where no program reaches it, delete its marker (the prefix and ":marker"),
+// and then let it in; it waits as a new one does. A word that is not kept gives held locks away.
+//
+// Give it to all programs of the fleet, with the same addresses: one without it, or that knows the master by another
+// address, begins a quarantine, and then all wait. A name that no master has is told by [Locker.Warnings]. A master that
+// is named is admitted once more at that moment, by a marker with its address; it is not known as durable before.
+func WithDurableMasters(addrs ...string) Option {
+	durable := append([]string{}, addrs...)
+	return lockerOption(func(c *config) { c.durable = durable })
 }

@@ -31,7 +31,11 @@ type ailment struct {
 // ailments are all the ways that H52, H54, H56, H57 and H60 know.
 func ailments() []ailment {
 	set := func(pairs ...any) func(*fleet, int) {
-		return func(f *fleet, i int) { f.do(i, "CONFIG", append([]any{"SET"}, pairs...)...) }
+		return func(f *fleet, i int) {
+			for k := 0; k < len(pairs); k += 2 { // several at once are for Redis 7
+				f.do(i, "CONFIG", "SET", pairs[k], pairs[k+1])
+			}
+		}
 	}
 	acl := func(rules ...any) func(*fleet, int) {
 		return func(f *fleet, i int) {
@@ -152,7 +156,8 @@ func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 	f := newFleet(t, 3)
 	l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)))
 	f.admit(l)
-	f.do(1, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-random")
+	f.do(1, "CONFIG", "SET", "maxmemory", "100mb")
+	f.do(1, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	stateOf(t, l, 1, "down")
 	if err := l.Masters()[1].Err; !errors.Is(err, pool.ErrRefused) || !strings.Contains(err.Error(), "noeviction") {
 		t.Errorf("the reason is %v, want one that says what to do", err)
@@ -164,7 +169,8 @@ func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 	if err := lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)
 	}
-	f.do(2, "CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "volatile-lru")
+	f.do(2, "CONFIG", "SET", "maxmemory", "100mb")
+	f.do(2, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	stateOf(t, l, 2, "down")
 	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "volatile-lru") {
 		t.Errorf("with two of three: %v, want ErrNoQuorum that names the policy", err)
@@ -202,6 +208,9 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 // H56: masters that are still loading their data do not vote, the error says so, and they do when they are ready.
 func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 	t.Parallel()
+	if v := newFleet(t, 1).servers[0].Version(); strings.HasPrefix(v, "6.") {
+		t.Skipf("Redis %s answers nobody until 2 MB are loaded, and then it is too late to be asked", v)
+	}
 	f := newFleet(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
 	l := f.admitted(redlock.WithGuardTime(time.Second), redlock.WithTTL(500*time.Millisecond))
 	for _, i := range []int{0, 1} {
@@ -246,7 +255,7 @@ func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
 		t.Errorf("%v, want ErrNoQuorum", err)
 	}
 	var reply redis.Error
-	if !errors.As(err, &reply) || !strings.HasPrefix(string(reply), "WRONGTYPE") {
+	if !errors.As(err, &reply) || !strings.Contains(string(reply), "WRONGTYPE") { // Redis 6.2 says before it where in the script
 		t.Errorf("the reply of the master is not in %v", err)
 	}
 	if _, err := l.Inspect(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) {

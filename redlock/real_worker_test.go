@@ -46,6 +46,7 @@ type workerArgs struct {
 	Goroutines int
 	Dir        string // of shared files
 	Seed       uint64
+	Stay       bool // one hold is never given back
 }
 
 // roles are the programs that a worker can be. A role returns when ctx ends or its work is done; its error is told.
@@ -54,6 +55,7 @@ var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs
 	"pair":      pairRole,
 	"suspended": suspendedRole,
 	"tokens":    tokensRole,
+	"turns":     turnsRole,
 	"workload":  workloadRole,
 }
 

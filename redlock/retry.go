@@ -2,8 +2,9 @@ package redlock
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/jitter"
 )
 
 // A Backoff says how long a blocked call waits before it tries again. One is made for each call and used by that call
@@ -79,5 +80,5 @@ func (d *delaying) Next() (time.Duration, bool) {
 	if d.delays.Tries > 0 && d.n >= d.delays.Tries {
 		return 0, false
 	}
-	return d.delays.Delay(d.n, rand.Float64()), true
+	return d.delays.Delay(d.n, jitter.Float64()), true
 }

@@ -12,6 +12,9 @@ import (
 // meanwhile, so while anything is held the clock is looked at this often.
 const watchPeriod = 100 * time.Millisecond
 
+// freshFor is for how long a hold keeps what it needs for a quick release. Most are over by then.
+const freshFor = 250 * time.Millisecond
+
 // leastPause is the shortest sleep: where timers run faster than the clock, ever shorter ones would never arrive.
 const leastPause = 20 * time.Microsecond
 
@@ -26,6 +29,7 @@ const skewStep = time.Millisecond
 type schedule struct {
 	l    *Locker
 	wake chan struct{}
+	ripe []ripe // of the goroutine: what it collects to extend together
 
 	mu   sync.Mutex
 	heap dueHeap // guarded by mu, as are index and due of every hold in it
@@ -99,10 +103,8 @@ func (s *schedule) run() {
 			skew = min(skew, now.Skew()) // small gains add up to a step
 			due = s.take(due[:0], now)
 		}
-		for i, h := range due {
-			h.tick(now)
-			due[i] = nil
-		}
+		s.look(now, due)
+		clear(due)
 		timer.Reset(s.pause())
 		select {
 		case <-timer.C:
@@ -113,11 +115,29 @@ func (s *schedule) run() {
 	}
 }
 
-// take collects the holds that are due. They stay in the heap, put off until their tick says when they are due again.
+// look does what is due for the holds. Where there are enough of them, those that are to be extended are extended together.
+func (s *schedule) look(now clock.Instant, due []*hold) {
+	together := len(due) >= manyLeast
+	list := s.ripe[:0]
+	for _, h := range due {
+		if ttl := h.tick(now, together); ttl > 0 {
+			list = append(list, ripe{h, ttl})
+		}
+	}
+	s.ripe = list
+	s.l.extendAll(now, list)
+	clear(s.ripe)
+}
+
+// take collects the holds that are due, and where there are any, those that nearly are. They stay in the heap, put off until their tick says when they are due again.
 func (s *schedule) take(due []*hold, now clock.Instant) []*hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.heap) > 0 && s.heap[0].due <= now.Steady() {
+	until := now.Steady()
+	if len(s.heap) > 0 && s.heap[0].due <= until {
+		until += int64(manyAhead)
+	}
+	for len(s.heap) > 0 && s.heap[0].due <= until {
 		h := s.heap[0]
 		h.due = now.Add(watchPeriod).Steady()
 		heap.Fix(&s.heap, 0)

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"errors"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -22,9 +23,9 @@ const (
 var allKinds = []scripts.Kind{voteFailed, voteGranted, voteHeld, voteStale, voteAhead, voteMissing, voteAbstained, voteRefused}
 
 func tallyOf(n int, votes []scripts.Kind) *tally {
-	t := &tally{n: n}
-	for _, k := range votes {
-		t.add(k)
+	t := &tally{rule: oneSet(n)}
+	for i, k := range votes {
+		t.add(i, k)
 	}
 	return t
 }
@@ -134,11 +135,11 @@ func TestVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
 func TestVerdictOnceDecidedStays(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
-		c, decided := tally{n: n}, pending
+		c, decided := tally{rule: oneSet(n)}, pending
 		for i, k := range votes {
-			c.add(k)
-			if c.in() != i+1 {
-				t.Errorf("%d votes are counted after %d", c.in(), i+1)
+			c.add(i, k)
+			if got := bits.OnesCount64(c.in()); got != i+1 {
+				t.Errorf("%d votes are counted after %d", got, i+1)
 			}
 			got := c.verdict()
 			if decided != pending && got != decided {

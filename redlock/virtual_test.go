@@ -26,6 +26,7 @@ type world struct {
 	*testing.T
 	masters *redlocktest.Masters
 	wire    *wire
+	peers   []*peer
 }
 
 // virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers that
@@ -176,15 +177,13 @@ func (w *world) replay(s sent) any {
 	return reply
 }
 
-// A shiftClock is the clock of one client: it follows the bubble's time at a rate, and can be set forward or be stopped.
+// A shiftClock is the clock of one client: it follows the bubble's time at a rate, and can be set forward.
 type shiftClock struct {
-	mu      sync.Mutex
-	base    time.Time
-	rate    float64
-	boot    time.Duration // by how much each of the two clocks is ahead
-	wall    time.Duration
-	stopped bool
-	at      time.Time // when it was stopped
+	mu   sync.Mutex
+	base time.Time
+	rate float64
+	boot time.Duration // by how much each of the two clocks is ahead
+	wall time.Duration
 }
 
 func newShiftClock(rate float64) *shiftClock { return &shiftClock{base: time.Now(), rate: rate} }
@@ -193,11 +192,7 @@ func (c *shiftClock) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		now := time.Now()
-		if c.stopped {
-			now = c.at
-		}
-		run := int64(float64(now.Sub(c.base)) * c.rate)
+		run := int64(float64(time.Since(c.base)) * c.rate)
 		return clock.At(run+int64(c.boot)+1, c.base.UnixNano()+run+int64(c.wall))
 	})
 }
@@ -208,19 +203,6 @@ func (c *shiftClock) jump(boot, wall time.Duration) {
 	defer c.mu.Unlock()
 	c.boot += boot
 	c.wall += wall
-}
-
-// suspend stops the clock, and resume lets it show again what it would without.
-func (c *shiftClock) suspend() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stopped, c.at = true, time.Now()
-}
-
-func (c *shiftClock) resume() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stopped = false
 }
 
 // ended waits for the end of ctx, at most for the bound, and returns after what time it came and its cause.

@@ -35,25 +35,21 @@ func (s *sent) script() string {
 
 // hold is the id of the hold that it is about; "" where it is about none.
 func (s *sent) hold() string {
-	switch s.script() {
-	case "acquire", "extend":
-		return s.args[7]
-	case "release":
-		return s.args[10]
+	at, known := map[string]int{"acquire": 1, "extend": 1, "release": 10}[s.script()]
+	if keys, err := strconv.Atoi(s.args[2]); known && err == nil && 3+keys+at < len(s.args) {
+		return s.args[3+keys+at]
 	}
 	return ""
 }
 
-// A wire dials masters and records what is written to them, in order. A Locker behind it can be frozen, as if its
-// machine were suspended, or kept from some masters.
+// A wire dials masters and records what is written to them, in order. A Locker behind it can be kept from some
+// masters.
 type wire struct {
 	masters *redlocktest.Masters
 
 	mu      sync.Mutex
 	log     []sent
-	quiet   bool          // nothing is recorded
-	frozen  chan struct{} // not nil while nothing passes; closed by thaw
-	blocked map[int]bool  // masters that cannot be reached
+	blocked map[int]bool // masters that cannot be reached
 }
 
 var errBlocked = errors.New("no route to the master")
@@ -61,15 +57,8 @@ var errBlocked = errors.New("no route to the master")
 func (v *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	i := slices.Index(v.masters.URLs(), "redis://"+addr)
 	v.mu.Lock()
-	blocked, gate := v.blocked[i], v.frozen
+	blocked := v.blocked[i]
 	v.mu.Unlock()
-	if gate != nil {
-		select {
-		case <-gate:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 	if blocked {
 		return nil, errBlocked
 	}
@@ -77,7 +66,7 @@ func (v *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	return &wireConn{Conn: nc, v: v, master: i, closed: make(chan struct{})}, nil
+	return &wireConn{Conn: nc, v: v, master: i}, nil
 }
 
 // block keeps the Lockers behind the wire from masters, from their next connection on.
@@ -87,23 +76,6 @@ func (v *wire) block(which ...int) {
 	v.blocked = map[int]bool{}
 	for _, i := range which {
 		v.blocked[i] = true
-	}
-}
-
-func (v *wire) freeze() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.frozen == nil {
-		v.frozen = make(chan struct{})
-	}
-}
-
-func (v *wire) thaw() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.frozen != nil {
-		close(v.frozen)
-		v.frozen = nil
 	}
 }
 
@@ -131,58 +103,21 @@ type wireConn struct {
 	v      *wire
 	master int
 	rest   []byte // the beginning of a command that is not complete
-	once   sync.Once
-	closed chan struct{}
-}
-
-// pass waits while the wire is frozen, and reports whether the connection is still there.
-func (c *wireConn) pass() bool {
-	for {
-		c.v.mu.Lock()
-		gate := c.v.frozen
-		c.v.mu.Unlock()
-		if gate == nil {
-			return true
-		}
-		select {
-		case <-gate:
-		case <-c.closed:
-			return false
-		}
-	}
-}
-
-func (c *wireConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if !c.pass() {
-		return 0, net.ErrClosed
-	}
-	return n, err
 }
 
 func (c *wireConn) Write(b []byte) (int, error) {
-	if !c.pass() {
-		return 0, net.ErrClosed
-	}
 	c.v.mu.Lock()
-	if !c.v.quiet {
-		c.rest = append(c.rest, b...)
-		for {
-			args, used := parseCommand(c.rest)
-			if used == 0 {
-				break
-			}
-			c.rest = c.rest[used:]
-			c.v.log = append(c.v.log, sent{c.master, time.Now(), args})
+	c.rest = append(c.rest, b...)
+	for {
+		args, used := parseCommand(c.rest)
+		if used == 0 {
+			break
 		}
+		c.rest = c.rest[used:]
+		c.v.log = append(c.v.log, sent{c.master, time.Now(), args})
 	}
 	c.v.mu.Unlock()
 	return c.Conn.Write(b)
-}
-
-func (c *wireConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
 }
 
 // parseCommand reads one command, an array of bulk strings, and how many bytes it took; 0 where it is not complete.

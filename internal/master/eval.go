@@ -8,13 +8,23 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/teeth"
 )
 
-// Env is what a master says of itself in INFO. Both are hexadecimal.
-type Env struct{ RunID, ReplID string }
+// Env is what a master is besides its keys: what it says of itself in INFO, both hexadecimal, and who listens.
+type Env struct {
+	RunID, ReplID string
+	// Hears is the number of connections that are subscribed to a channel; nil where there are none.
+	Hears func(channel string) int
+}
 
 // Identity is run id and replication id as the markers have them.
-func (e Env) Identity() string { return e.RunID + "/" + e.ReplID }
+func (e Env) Identity() string {
+	if teeth.RunIDAlone {
+		return e.RunID + "/0"
+	}
+	return e.RunID + "/" + e.ReplID
+}
 
 // An Error is an error reply.
 type Error string
@@ -53,6 +63,8 @@ func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []st
 		reply = c.acquire()
 	case scripts.Extend:
 		reply = c.extend()
+	case scripts.ExtendMany:
+		reply = c.extendMany()
 	case scripts.Release:
 		reply = c.release()
 	case scripts.Inspect:
@@ -147,7 +159,7 @@ func refused(marker string, ttl, epoch float64) bool {
 	if found == nil {
 		panic(BadMarker)
 	}
-	return ttl > number(found[1]) || epoch < number(found[2])
+	return ttl > number(found[1]) || epoch < number(found[2]) && !teeth.NoEpoch
 }
 
 func (c *call) acquire() any {
@@ -164,8 +176,8 @@ func (c *call) acquire() any {
 		}
 	}
 	raw, top := c.bar(bar)
-	first, last, now := c.number(4), c.number(5), float64(c.now)
-	mine, previous := false, false
+	first, last, now, window := c.number(4), c.number(5), float64(c.now), c.number(6)
+	mine, previous, ahead, holder := false, false, false, ""
 	if c.state.lookup(c.now, lock).Type != None {
 		held := c.hash(lock)
 		if _, mine = held.field(id); mine {
@@ -175,16 +187,25 @@ func (c *call) acquire() any {
 		} else if _, there := held.field(c.arg(10)); there && c.arg(10) != "" {
 			previous = true
 		} else {
-			return []any{int64(scripts.Held), c.state.TTL(c.now, lock), raw, c.now}
+			ahead, holder = true, held.Fields[0].Name
 		}
 	} else if mode == scripts.ModeImport {
 		return []any{int64(scripts.Missing), raw, c.now, int64(-2)}
+	} else if c.arg(15) == "1" {
+		head, queued := c.head(c.key(4))
+		ahead = queued && head != c.arg(12)
 	}
-	window := c.number(6)
-	if first <= top || first < now-window {
+	if ahead {
+		place := int64(-1)
+		if c.arg(12) != "" && first >= now-c.number(14)*1000 {
+			place = c.enqueue(c.arg(1) != "" && c.arg(16) != "0" && (first > top || teeth.NoBar) && (first >= now-window && last <= now+window || teeth.NoBounds))
+		}
+		return []any{int64(scripts.Held), c.state.TTL(c.now, lock), raw, c.now, holder, place}
+	}
+	if first <= top && !teeth.NoBar || first < now-window && !teeth.NoBounds {
 		return []any{int64(scripts.Stale), raw, c.now}
 	}
-	if last > now+window && (first != top+1 || last != first) {
+	if last > now+window && (first != top+1 || last != first) && !teeth.NoBounds {
 		return []any{int64(scripts.Ahead), raw, c.now}
 	}
 	c.state.setField(c.now, lock, id, c.arg(8))
@@ -194,6 +215,8 @@ func (c *call) acquire() any {
 	c.setBar(bar, c.arg(5), c.arg(7))
 	if previous {
 		c.state.deleteFields(c.now, lock, c.arg(10))
+	} else if c.arg(12) != "" {
+		c.dequeue(c.key(4), c.key(5), c.arg(12))
 	}
 	return int64(scripts.Granted)
 }
@@ -224,23 +247,58 @@ func (c *call) extend() any {
 	return int64(scripts.Granted)
 }
 
+func (c *call) extendMany() any {
+	ttl := c.number(2)
+	if c.arg(1) != "" {
+		marker, there := c.get(c.key(1))
+		if there && marker != c.arg(1) && refused(marker, ttl, c.number(3)) {
+			return []any{int64(scripts.Refused), marker, c.now}
+		}
+	}
+	out := make([]byte, 0, len(c.keys)-1)
+	for i := 2; i <= len(c.keys); i++ {
+		lock, id, want := c.key(i), c.arg(2*i), c.arg(2*i+1)
+		depth, mine := c.hash(lock).field(id)
+		if !mine {
+			out = append(out, '5')
+			continue
+		}
+		if depth != want {
+			c.state.setField(c.now, lock, id, want)
+		}
+		if ttl > 0 && float64(c.state.TTL(c.now, lock)) < ttl {
+			c.state.Expire(c.now, lock, int64(ttl))
+		}
+		out = append(out, '1')
+	}
+	return string(out)
+}
+
 func (c *call) release() any {
 	lock, bar := c.key(1), c.key(2)
-	c.hash(lock)
 	n := int64(0)
-	if c.state.deleteFields(c.now, lock, c.args[min(5, len(c.args)):]...) > 0 {
-		n = 1
-		if c.arg(5) != "" {
-			c.out = append(c.out, Message{Channel: c.arg(5), Payload: c.arg(6)})
+	if ids := c.args[min(10, len(c.args)):]; len(ids) > 0 {
+		c.hash(lock)
+		n = int64(min(c.state.deleteFields(c.now, lock, ids...), 1))
+	}
+	if c.arg(9) != "" {
+		c.dequeue(c.key(3), c.key(4), c.arg(9))
+	}
+	if n > 0 || c.arg(6) == "A" && c.state.lookup(c.now, lock).Type == None {
+		if n > 0 && c.arg(5) != "" {
+			c.out = append(c.out, Message{Channel: c.arg(5), Payload: c.arg(11)})
 		}
-		if c.arg(2) == "0" {
+		if c.arg(6) != "N" {
+			c.handOn(lock)
+		}
+		if n > 0 && c.arg(2) == "0" {
 			return n
 		}
 	}
 	_, there := c.get(bar)
 	_, top := c.bar(bar)
 	ballot := c.number(1)
-	if (!there || top < ballot) && ballot <= float64(c.now)+c.number(3) {
+	if ballot > 0 && (!there || top < ballot) && ballot <= float64(c.now)+c.number(3) {
 		c.setBar(bar, c.arg(1), c.arg(4))
 	}
 	return n
@@ -261,6 +319,14 @@ func (c *call) inspect() any {
 	return []any{id, depth, left, raw, c.now, marker}
 }
 
+var (
+	ownerOfMarker = regexp.MustCompile(`^v1 id=(\S+) `)
+	guardOfMarker = regexp.MustCompile(` guard=[0-9]+ `)
+	epochOfMarker = regexp.MustCompile(` epoch=([0-9]+) `)
+	sinceOfMarker = regexp.MustCompile(` since=([0-9]+) `)
+	epochToState  = regexp.MustCompile(`(?s) epoch=.* state=`)
+)
+
 var pendingMarker = regexp.MustCompile(`^v1 id=(\S+) .* state=pending:([0-9]+)$`)
 
 func (c *call) admit() any {
@@ -277,22 +343,47 @@ func (c *call) admit() any {
 		return answer(scripts.AdmitOtherMarker, marker)
 	}
 	median := c.number(4)
-	if what != scripts.AdmitNow && math.Abs(now-median) > c.number(5) {
+	if what != scripts.AdmitNow && what != scripts.AdmitGuard && what != scripts.AdmitEpoch && math.Abs(now-median) > c.number(5) {
 		return answer(scripts.AdmitClockDiffers, marker)
 	}
 	next := ""
-	if what == scripts.AdmitEnd {
+	switch what {
+	case scripts.AdmitEnd:
 		found := pendingMarker.FindStringSubmatch(marker)
 		if found == nil || found[1] != identity || now < number(found[2]) {
 			return answer(scripts.AdmitTooEarly, marker)
 		}
 		next = strings.TrimSuffix(marker, "pending:"+found[2]) + "admitted"
-	} else {
-		state := "admitted"
+	case scripts.AdmitGuard:
+		found := ownerOfMarker.FindStringSubmatch(marker)
+		at := guardOfMarker.FindStringIndex(marker)
+		if found == nil || found[1] != identity || at == nil {
+			return answer(scripts.AdmitTooEarly, marker)
+		}
+		next = marker[:at[0]] + " guard=" + c.arg(7) + " " + marker[at[1]:]
+	case scripts.AdmitEpoch:
+		found := ownerOfMarker.FindStringSubmatch(marker)
+		epoch := epochOfMarker.FindStringSubmatch(marker)
+		if found == nil || found[1] != identity || epoch == nil || c.arg(8) == "0" || c.number(8) < number(epoch[1]) {
+			return answer(scripts.AdmitTooEarly, marker)
+		}
+		since := strconv.FormatInt(c.now, 10)
+		if had := sinceOfMarker.FindStringSubmatch(marker); had != nil && c.arg(8) == epoch[1] {
+			since = had[1]
+		}
+		next = epochToState.ReplaceAllLiteralString(marker, " epoch="+c.arg(8)+" since="+since+" alone="+c.arg(10)+" state=")
+	default:
+		state, home, epoch := "admitted", "", c.arg(8)
 		if what == scripts.AdmitStart {
 			state = "pending:" + strconv.FormatFloat(math.Max(now, median)+c.number(6), 'f', 0, 64)
 		}
-		next = "v1 id=" + identity + " guard=" + c.arg(7) + " epoch=" + c.arg(8) + " state=" + state
+		if c.arg(9) != "" {
+			home = " home=" + c.arg(9)
+		}
+		if epoch != "0" {
+			epoch += " since=" + strconv.FormatInt(c.now, 10) + " alone=" + c.arg(10)
+		}
+		next = "v1 id=" + identity + home + " guard=" + c.arg(7) + " epoch=" + epoch + " state=" + state
 	}
 	c.state.Set(c.now, c.key(1), next, 0)
 	return answer(scripts.AdmitDone, next)

@@ -110,8 +110,8 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 			int64(1), nil},
 		{scripts.Inspect, []string{lock, bar, marker}, nil,
 			[]any{"me:1", "1", int64(1000), fmt.Sprint(now), now, "v1 id=abc/def guard=30000 epoch=0 state=admitted"}, nil},
-		{scripts.Release, []string{lock, bar}, []string{fmt.Sprint(now), "0", "15000000", "3600000", "free", "me:1"}, int64(1), []master.Message{{Channel: "free", Payload: "me:1"}}},
-		{scripts.Release, []string{lock, bar}, []string{fmt.Sprint(now), "0", "15000000", "3600000", "free", "me:1"}, int64(0), nil},
+		{scripts.Release, []string{lock, bar, "queue", "alive", marker}, []string{fmt.Sprint(now), "0", "15000000", "3600000", "free", "R", "inbox:", "500", "", "", "me:1"}, int64(1), []master.Message{{Channel: "free", Payload: "me:1"}}},
+		{scripts.Release, []string{lock, bar, "queue", "alive", marker}, []string{fmt.Sprint(now), "0", "15000000", "3600000", "free", "R", "inbox:", "500", "", "", "me:1"}, int64(0), nil},
 		{&scripts.Script{Name: "foreign"}, nil, nil, master.Error("NOSCRIPT No matching script. Please use EVAL."), nil},
 	} {
 		twin := s.Clone()
@@ -130,9 +130,9 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 // TestMalformedCallsAreErrors: what package scripts never encodes is an error, not a panic, and is never a grant.
 func TestMalformedCallsAreErrors(t *testing.T) {
 	for _, script := range scripts.All {
-		for n := range 12 {
+		for n := range 16 {
 			var s master.State
-			reply, _ := s.Eval(now, master.Env{}, script, []string{"lock", "bar", "marker"}[:min(n, 3)], slices.Repeat([]string{"x"}, n))
+			reply, _ := s.Eval(now, master.Env{}, script, []string{"lock", "bar", "marker", "queue", "alive"}[:min(n, 5)], slices.Repeat([]string{"x"}, n))
 			if reply == int64(1) {
 				t.Errorf("%s with %d arguments is granted", script.Name, n)
 			}

@@ -12,10 +12,11 @@ type Type string
 
 // The types, by the names that Redis gives them. Other is any that no script can use.
 const (
-	None   Type = "none"
-	String Type = "string"
-	Hash   Type = "hash"
-	Other  Type = "list"
+	None      Type = "none"
+	String    Type = "string"
+	Hash      Type = "hash"
+	SortedSet Type = "zset"
+	Other     Type = "list"
 )
 
 // A Field is one field of a hash. The fields of a hash stay in the order in which they came.
@@ -25,7 +26,7 @@ type Field struct{ Name, Value string }
 type Value struct {
 	Type   Type
 	Text   string  // of a String
-	Fields []Field // of a Hash
+	Fields []Field // of a Hash, or the members and scores of a SortedSet, in their order
 	// Expires is the last moment at which the key is there, in microseconds of the master's clock and whole
 	// milliseconds; 0 where the key does not expire.
 	Expires int64

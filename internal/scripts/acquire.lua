@@ -1,23 +1,36 @@
 -- Takes the lock of one name for one hold: a new hold, a re-ask of one, a heal, or an import.
 --
 -- KEYS  1 lock (hash: hold id -> depth)   2 bar (largest ballot accepted)   3 marker (admission of this master)
+--       with a ticket: 4 queue (sorted set of waiters)   5 alive (hash: waiter -> until when it counts, ms, and its offer)
 -- ARGV  1 the marker that the connection expects; '' when the guard is off
 --       2 hold id   3 TTL in ms   4 first ballot   5 last ballot of the block (= 4 where no block is reserved)
 --       6 window: how far a ballot may be from this master's time, in us   7 TTL of the bar in ms   8 depth
---       9 mode: 'a' acquire or re-ask, 'h' heal, 'i' import   10 id that an import replaces, '' where there is none
+--       9 mode: 'a' acquire or re-ask, 'h' heal, 'i' import
+--       10 id that an import replaces, or the reservation that a waiter takes up, '' where there is none
 --       11 epoch of the caller's set of masters
--- Reply 1                              granted
---       {2, ms left, bar, time us}     held by another
---       {3, bar, time us}              stale: the ballot is not above the bar, or long past
---       {4, bar, time us}              ahead: the ballot is too far in the future
---       {5, bar, time us, -2}          missing: nothing here to import
---       {6, marker or '', time us}     abstained: this master does not vote, or not for this caller
---       {7, marker, time us}           refused: the TTL is above the guard time, or the epoch is an old one
+--       with a ticket: 12 waiter   13 its rank among all (less is earlier)   14 for how long it counts if it is not
+--       heard of again, in ms   15 '1': the name is not taken while another waiter is first
+--       16 for how long a release may write this hold where it is refused now, in ms; 0 never
+-- Reply 1                                             granted
+--       {2, ms left, bar, time us, holder, place}     held by another, or reserved; holder '' where it is free and others
+--                                                     are first; place in the queue, -1 where the caller is not in it
+--       {3, bar, time us}                             stale: the ballot is not above the bar, or long past
+--       {4, bar, time us}                             ahead: the ballot is too far in the future
+--       {5, bar, time us, -2}                         missing: nothing here to import
+--       {6, marker or '', time us}                    abstained: this master does not vote, or not for this caller
+--       {7, marker, time us}                          refused: the TTL is above the guard time, or the epoch is an old one
 --
--- Safe to repeat: with the hold present and the ballot equal to the bar nothing is written and the answer is 1 again.
--- In every other case a second delivery finds its ballot at or below the bar and is stale, whatever happened between.
--- Where the hold is present its time is never shortened: a longer extension may have come before. The first write is the
--- one that memory limits refuse, so a script that fails for want of memory has written nothing.
+-- Safe to repeat: with the hold present and the ballot equal to the bar nothing is written and the answer is 1 again. A
+-- second delivery of what was granted and has ended since finds its ballot at or below the bar and is stale. One of what
+-- was refused as held may be granted when the name is free: it then stands until its roll-back, which bars it, or for one
+-- TTL. No delivery joins a queue later than a waiter counts. Where the hold is present its time is never shortened: a
+-- longer extension may have come before. The first write is the one that memory limits refuse, so a script that fails for
+-- want of memory has written nothing.
+-- An offer stands behind the time until which its waiter counts: until when it stands (ms), TTL, first and last ballot, hold
+-- id. It lets a release write the hold as this script would have, had the name been free; see there. It is made only of
+-- ballots that this master would accept now, so a release of the hold always bars it. Each ask replaces the one before.
+-- A waiter that joins the queue drops the one before it and the one behind it where they no longer count: the keys live
+-- as long as anybody waits, and those that died must not stay in them for that long.
 local lock, bar, id, mode = KEYS[1], KEYS[2], ARGV[2], ARGV[9]
 if ARGV[1] ~= '' then
   local marker = redis.call('GET', KEYS[3])
@@ -41,7 +54,8 @@ end
 local first, last = tonumber(ARGV[4]), tonumber(ARGV[5])
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local mine, previous = false, false
+local window = tonumber(ARGV[6])
+local mine, previous, ahead = false, false, false
 if redis.call('EXISTS', lock) == 1 then
   if redis.call('HGET', lock, id) then
     if last == top then return 1 end
@@ -49,16 +63,49 @@ if redis.call('EXISTS', lock) == 1 then
   elseif ARGV[10] ~= '' and redis.call('HGET', lock, ARGV[10]) then
     previous = true
   else
-    return {2, redis.call('PTTL', lock), raw or '0', now}
+    ahead = redis.call('HSCAN', lock, '0', 'COUNT', '1')[2][1] or ''
   end
 elseif mode == 'i' then
   return {5, raw or '0', now, -2}
+elseif ARGV[15] == '1' then
+  local head = redis.call('ZRANGE', KEYS[4], '0', '0')[1]
+  if head and head ~= ARGV[12] then ahead = '' end
 end
-local window = tonumber(ARGV[6])
+if ahead then
+  local place = -1
+  if ARGV[12] and first >= now - tonumber(ARGV[14]) * 1000 then
+    local ms = math.floor(now / 1000)
+    local entry = string.format('%.0f', ms + tonumber(ARGV[14]))
+    if ARGV[1] ~= '' and ARGV[16] ~= '0' and first > top and first >= now - window and last <= now + window then
+      entry = entry .. ' ' .. string.format('%.0f', ms + tonumber(ARGV[16])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[5] .. ' ' .. id
+    end
+    redis.call('ZADD', KEYS[4], ARGV[13], ARGV[12])
+    redis.call('HSET', KEYS[5], ARGV[12], entry)
+    redis.call('PEXPIRE', KEYS[4], ARGV[14])
+    redis.call('PEXPIRE', KEYS[5], ARGV[14])
+    place = redis.call('ZRANK', KEYS[4], ARGV[12])
+    for _, other in ipairs(redis.call('ZRANGE', KEYS[4], math.max(place - 1, 0), place + 1)) do
+      if other ~= ARGV[12] then
+        local alive = redis.call('HGET', KEYS[5], other)
+        if not alive or tonumber(string.match(alive, '^%d+') or 0) < ms then
+          redis.call('ZREM', KEYS[4], other)
+          redis.call('HDEL', KEYS[5], other)
+        end
+      end
+    end
+    place = redis.call('ZRANK', KEYS[4], ARGV[12])
+  end
+  return {2, redis.call('PTTL', lock), raw or '0', now, ahead, place}
+end
 if first <= top or first < now - window then return {3, raw or '0', now} end
 if last > now + window and not (first == top + 1 and last == first) then return {4, raw or '0', now} end
 redis.call('HSET', lock, id, ARGV[8])
 if not mine or redis.call('PTTL', lock) < tonumber(ARGV[3]) then redis.call('PEXPIRE', lock, ARGV[3]) end
 redis.call('SET', bar, ARGV[5], 'PX', ARGV[7])
-if previous then redis.call('HDEL', lock, ARGV[10]) end
+if previous then
+  redis.call('HDEL', lock, ARGV[10])
+elseif ARGV[12] then
+  redis.call('ZREM', KEYS[4], ARGV[12])
+  redis.call('HDEL', KEYS[5], ARGV[12])
+end
 return 1

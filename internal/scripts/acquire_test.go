@@ -185,7 +185,7 @@ func TestBarThatIsNoNumberIsAnError(t *testing.T) {
 		for _, bar := range []string{"", "x", "12x", "-5", "1e15", " 7", "7 ", "0x10", "nan"} {
 			c.must("SET", prefix.Bar("a"), bar)
 			c.wantError("BADBAR", acquire(h, c.now()), "")
-			c.wantError("BADBAR", fleet.ReleaseCall(h, c.now(), false), "")
+			c.wantError("BADBAR", fleet.ReleaseCall(h, c.now(), false, scripts.Reserve), "")
 			if got := c.text(prefix.Bar("a")); got != bar {
 				t.Errorf("the bar was %q and is %q", bar, got)
 			}
@@ -206,7 +206,7 @@ func TestForeignKeysAreErrors(t *testing.T) {
 		h := hold("a", "me:1")
 		calls := func() []*scripts.Call {
 			now := c.now()
-			return []*scripts.Call{acquire(h, now), fleet.ExtendCall(h, ttl, 1), fleet.ReleaseCall(h, now, true), fleet.InspectCall(prefix.Keys("a"))}
+			return []*scripts.Call{acquire(h, now), fleet.ExtendCall(h, ttl, 1), fleet.ReleaseCall(h, now, true, scripts.Reserve), fleet.InspectCall(prefix.Keys("a"))}
 		}
 		c.must("SET", prefix.Lock("a"), "data")
 		for _, call := range calls() {

@@ -51,7 +51,7 @@ func TestQuarantineStartsWaitsAndEnds(t *testing.T) {
 		start.Epoch = 3
 		done := c.wantAdmit(scripts.AdmitDone, start)
 		m := parse(t, done.Marker)
-		if want := (scripts.Marker{Identity: start.Identity, Guard: guard, Epoch: 3, Pending: done.Time + guard.Microseconds()}); m != want {
+		if want := (scripts.Marker{Identity: start.Identity, Guard: guard, Epoch: 3, Since: done.Time, Pending: done.Time + guard.Microseconds()}); m != want {
 			t.Errorf("the marker is %+v, want %+v", m, want)
 		}
 		c.wantAdmit(scripts.AdmitOtherMarker, start) // the same message again
@@ -80,7 +80,7 @@ func TestQuarantineStartsWaitsAndEnds(t *testing.T) {
 // TestMarkersAreWrittenForThisServerOnly: whatever the caller believes, the identity is the server's own.
 func TestMarkersAreWrittenForThisServerOnly(t *testing.T) {
 	onBoth(t, func(t *testing.T, c *client) {
-		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow} {
+		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard} {
 			r := c.request(step)
 			r.Identity = "f00/ba4"
 			c.wantAdmit(scripts.AdmitOtherIdentity, r)
@@ -97,11 +97,43 @@ func TestMarkersAreWrittenForThisServerOnly(t *testing.T) {
 
 func TestMarkerMismatchWritesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, c *client) {
-		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow} {
+		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard} {
 			r := c.request(step)
 			r.Seen = "v1 what was there before"
 			c.wantAdmit(scripts.AdmitOtherMarker, r)
 		}
+	})
+}
+
+// TestTheGuardTimeIsSetAndNothingElse: neither admission nor a deadline moves with it, whatever the clocks say, and the
+// marker of another server is left alone.
+func TestTheGuardTimeIsSetAndNothingElse(t *testing.T) {
+	onBoth(t, func(t *testing.T, c *client) {
+		set := func() scripts.AdmitRequest {
+			r := c.request(scripts.AdmitGuard)
+			r.Guard, r.Median, r.Epoch, r.Quarantine = 90*time.Second, 0, 9, time.Hour
+			return r
+		}
+		c.wantAdmit(scripts.AdmitTooEarly, set()) // there is no marker
+		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
+			r := c.request(step)
+			r.Epoch, r.Home = 3, scripts.Home("/a b%")
+			want := parse(t, c.wantAdmit(scripts.AdmitDone, r).Marker)
+			if want.Home != r.Home {
+				t.Errorf("the marker is %+v", want)
+			}
+			want.Guard = 90 * time.Second
+			raise := set()
+			if m := parse(t, c.wantAdmit(scripts.AdmitDone, raise).Marker); m != want {
+				t.Errorf("after %s: the marker is %+v, want %+v", step, m, want)
+			}
+			c.wantAdmit(scripts.AdmitOtherMarker, raise) // the same message again
+		}
+		other := scripts.Marker{Identity: "f00/ba4", Guard: guard}
+		c.must("SET", prefix.Marker(), other.String())
+		c.wantAdmit(scripts.AdmitTooEarly, set())
+		c.must("SET", prefix.Marker(), "nonsense")
+		c.wantAdmit(scripts.AdmitTooEarly, set())
 	})
 }
 
@@ -207,5 +239,43 @@ func TestFleetsGuardTimeAndEpochBind(t *testing.T) {
 			t.Errorf("an acquire: %+v", v)
 		}
 		c.want(scripts.Granted, fleet.ExtendCall(h, 20*time.Second, 1)) // with the guard off nothing of this is asked
+	})
+}
+
+// The epoch is raised, never lowered, on the master's own marker alone, and its time is that of the writing that raised it.
+func TestTheEpochOfAMarkerIsRaised(t *testing.T) {
+	onBoth(t, func(t *testing.T, c *client) {
+		raise := func(epoch, alone int64) scripts.AdmitRequest {
+			r := c.request(scripts.AdmitEpoch)
+			r.Epoch, r.Alone, r.Guard = epoch, alone, 0
+			return r
+		}
+		c.wantAdmit(scripts.AdmitTooEarly, raise(1, 0)) // there is no marker
+		start := c.request(scripts.AdmitStart)
+		start.Home = "h"
+		was := parse(t, c.wantAdmit(scripts.AdmitDone, start).Marker)
+
+		first := raise(1, 0)
+		done := c.wantAdmit(scripts.AdmitDone, first)
+		want := was
+		want.Epoch, want.Since = 1, done.Time
+		if m := parse(t, done.Marker); m != want {
+			t.Errorf("the marker is %v, want %v", m, want)
+		}
+		c.wantAdmit(scripts.AdmitOtherMarker, first)         // the same message again
+		again := c.wantAdmit(scripts.AdmitDone, raise(1, 2)) // what may act alone changes, and not since when the epoch is here
+		want.Alone = 2
+		if m := parse(t, again.Marker); m != want {
+			t.Errorf("the marker is %v, want %v", m, want)
+		}
+		c.wantAdmit(scripts.AdmitTooEarly, raise(0, 0))
+		other := raise(2, 2)
+		other.Identity = "f00/ba4"
+		c.wantAdmit(scripts.AdmitOtherIdentity, other)
+
+		later := c.wantAdmit(scripts.AdmitDone, raise(3, 2))
+		if m := parse(t, later.Marker); m.Epoch != 3 || m.Since != later.Time || m.Alone != 2 || m.Home != "h" || m.Pending != was.Pending {
+			t.Errorf("the marker is %v", m)
+		}
 	})
 }

@@ -39,6 +39,10 @@ type Vote struct {
 	// Left is how long another's hold still lives on this master (Held, Missing); negative where there is none, or
 	// where the key never expires.
 	Left time.Duration
+	// Holder is the id of the hold that refuses, or the waiter for whom the name is kept; "" where it is free and other
+	// waiters are first (Held). Place is the caller's in the queue, from 0; -1 where it is not in it.
+	Holder string
+	Place  int
 	// Bar is the largest ballot that this master has accepted (Held, Stale, Ahead, Missing).
 	Bar int64
 	// Time is the master's own time in microseconds; 0 where it was not told (Granted).
@@ -66,7 +70,7 @@ func DecodeVote(reply any) (Vote, error) {
 	v := Vote{Kind: Kind(min(max(f.number(), 0), 255))}
 	switch v.Kind {
 	case Held:
-		v.Left, v.Bar, v.Time = f.millis(), f.ballot(), f.number()
+		v.Left, v.Bar, v.Time, v.Holder, v.Place = f.millis(), f.ballot(), f.number(), f.text(), int(f.number())
 	case Stale, Ahead:
 		v.Bar, v.Time = f.ballot(), f.number()
 	case Missing:
@@ -77,6 +81,30 @@ func DecodeVote(reply any) (Vote, error) {
 		return Vote{}, fmt.Errorf("unexpected reply code %d", v.Kind)
 	}
 	return v, f.err
+}
+
+// DecodeMany reads the reply to the extension of n holds: for each whether it is there, and was prolonged. It is nil where
+// the master refuses all of them.
+func DecodeMany(reply any, n int) (present []bool, err error) {
+	text, ok := reply.([]byte)
+	if !ok {
+		v, err := DecodeVote(reply)
+		if err == nil && v.Kind != Refused {
+			err = fmt.Errorf("unexpected reply code %d", v.Kind)
+		}
+		return nil, err
+	}
+	if len(text) != n {
+		return nil, fmt.Errorf("unexpected reply %.40q to the extension of %d holds", text, n)
+	}
+	present = make([]bool, n)
+	for i, c := range text {
+		if c != '1' && c != '5' {
+			return nil, fmt.Errorf("unexpected reply %.40q to the extension of %d holds", text, n)
+		}
+		present[i] = c == '1'
+	}
+	return present, nil
 }
 
 // DecodeReleased reads the reply of a release: whether the hold was present.

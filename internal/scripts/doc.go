@@ -1,11 +1,14 @@
-// Package scripts holds what runs on the masters: five Lua scripts, how their arguments are encoded and how their
+// Package scripts holds what runs on the masters: six Lua scripts, how their arguments are encoded and how their
 // replies are read. Each script's file says what its keys, arguments and replies are, and why it is safe to repeat.
 //
-// Four keys and a channel belong to a prefix P; see [Prefix]:
+// These keys and channels belong to a prefix P; see [Prefix]:
 //
 //	P:{name}:lock   hash, hold id -> depth: the lock itself, there while it is held
 //	P:{name}:bar    string: the largest ballot accepted for the name; outlives the lock
 //	P:{name}:free   channel: a message for each release
+//	P:{name}:queue  sorted set of those who wait
+//	P:{name}:alive  hash, waiter -> until when it counts, and its offer: what a release may write for it
+//	P:inbox:<id>    channel: what the waiters of a Locker are told; see [Notice]
 //	P:marker        string: what this master is admitted as; see [Marker]
 //
 // # What they cost
@@ -19,6 +22,9 @@
 //	release of what is not there       5.9
 //	extend                             4.9
 //	inspect                            4.2
+//
+// An extension of 32 holds in one call costs 3.3 a hold where as many calls cost 5.4 each, besides what reading a command
+// and writing a reply cost.
 //
 // An acquire of a free name makes seven calls: GET of the marker, GET of the bar, TIME, EXISTS, HSET, PEXPIRE, SET. Each
 // is needed. Both GETs could be one MGET, but that takes a key of another type for an absent one: a bar that somebody

@@ -1,6 +1,12 @@
 package scripts
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
 
 // A Mode says what an acquire is for.
 type Mode string
@@ -19,30 +25,99 @@ var (
 	anyOne    any = "1"
 	anyZero   any = "0"
 	anyOneKey any = "1"
-	anyTwo    any = "2"
 	anyThree  any = "3"
+	anyFive   any = "5"
 
 	anyMode = map[Mode]any{ModeAcquire: "a", ModeHeal: "h", ModeImport: "i"}
 )
 
 // A Fleet is what all clients of a prefix agree on, and what every call therefore carries.
 type Fleet struct {
-	marker any // key of the marker
-	window any // in us
-	barTTL any // in ms
-	epoch  any
+	marker  any // key of the marker
+	window  any // in us
+	barTTL  any // in ms
+	epoch   any
+	inboxes any // what every inbox begins with
+	reserve any // in ms
+	alive   any // in ms
 }
+
+// Reservation is for how long, at the least, a name that was released is kept for the waiter who is told so: longer than
+// a message and an acquire need, and what a waiter that hangs costs the others.
+const Reservation = 500 * time.Millisecond
+
+// WaiterTTL is for how long a queued waiter counts on a master that does not hear of it again.
+const WaiterTTL = 20 * time.Second
+
+// A Next says what a release does for the first waiter.
+type Next string
+
+// The values of Next.
+const (
+	Nothing Next = "N" // for one that others hold
+	Tell    Next = "F" // tells it that the name is free on this master
+	Reserve Next = "R" // writes its hold, or keeps the name for it, and tells it
+	Advance Next = "A" // the same, also where nothing was released but the name is free
+)
+
+var anyNext = map[Next]any{Nothing: "N", Tell: "F", Reserve: "R", Advance: "A"}
+
+// A Ticket is a waiter's place among all: first by Priority, the higher first, then by its time.
+type Ticket struct {
+	waiter, rank any
+	text         string
+}
+
+// NewTicket makes the ticket of the waiter with a number of its own in its Locker, which has this id. at is the masters'
+// time in microseconds.
+func NewTicket(locker string, number uint64, at int64, priority int) *Ticket {
+	text := fmt.Sprintf(">%016d:%s:%d", max(at, 0), locker, number)
+	return &Ticket{waiter: text, rank: -priority, text: text}
+}
+
+// String returns the waiter as the masters know it.
+func (t *Ticket) String() string { return t.text }
+
+// IsReservation reports whether what a master calls a holder is a waiter for whom the name is kept.
+func IsReservation(holder string) bool { return strings.HasPrefix(holder, ">") }
 
 // NewFleet boxes what all calls of a Locker share. window is how far a ballot may be from a master's time, barTTL how
 // long a bar is remembered.
 func NewFleet(p Prefix, window, barTTL time.Duration, epoch int64) Fleet {
-	return Fleet{marker: p.Marker(), window: window.Microseconds(), barTTL: Millis(barTTL), epoch: epoch}
+	return Fleet{marker: p.Marker(), window: window.Microseconds(), barTTL: Millis(barTTL), epoch: epoch,
+		inboxes: p.Inbox(""), reserve: Millis(Reservation), alive: Millis(WaiterTTL)}
+}
+
+// Reserving returns f with another time for which its releases keep a name for the waiter that they tell.
+func (f Fleet) Reserving(d time.Duration) Fleet {
+	f.reserve = Millis(d)
+	return f
 }
 
 // Millis converts a duration to whole milliseconds, rounded up: what a master keeps is never shorter than what was
 // asked for.
 func Millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// boxed is a number of milliseconds as an argument.
+type boxed struct {
+	n   int64
+	any any
+}
+
+// lastTTL is what boxedMillis has boxed last: nearly all calls of a program have the same TTL.
+var lastTTL atomic.Pointer[boxed]
+
+// boxedMillis is Millis that does not allocate where it is asked for the same again.
+func boxedMillis(d time.Duration) any {
+	n := Millis(d)
+	if b := lastTTL.Load(); b != nil && b.n == n {
+		return b.any
+	}
+	b := &boxed{n, n}
+	lastTTL.Store(b)
+	return b.any
 }
 
 // A Hold names one hold towards the masters. It is boxed once and used in each of its calls.
@@ -70,10 +145,40 @@ func (f Fleet) AcquireCall(h Hold, mode Mode, ttl time.Duration, first, last int
 	if h.Previous != "" {
 		prev = h.Previous
 	}
-	return &Call{Script: Acquire, Stamp: 5, Args: []any{
-		Acquire.sha, anyThree, h.Keys.lock, h.Keys.bar, f.marker,
-		anyEmpty, h.id, Millis(ttl), firstAny, lastAny, f.window, f.barTTL, depth, anyMode[mode], prev, f.epoch,
-	}}
+	c := &struct { // one piece of memory for both
+		Call
+		args [16]any
+	}{
+		Call: Call{Script: Acquire, Stamp: 5},
+		args: [16]any{
+			Acquire.sha, anyThree, h.Keys.lock, h.Keys.bar, f.marker,
+			anyEmpty, h.id, boxedMillis(ttl), firstAny, lastAny, f.window, f.barTTL, depth, anyMode[mode], prev, f.epoch,
+		},
+	}
+	c.Args = c.args[:]
+	return &c.Call
+}
+
+// QueueCall encodes the acquire of a waiter with a ticket: where it is refused it is queued, and it takes up what is
+// reserved for it. In turn, it does not take a free name while another is first. For as long as offer, which is rounded
+// down to milliseconds, a release may write the hold; 0 is never.
+func (f Fleet) QueueCall(h Hold, t *Ticket, inTurn bool, ttl, offer time.Duration, first, last int64) *Call {
+	c := f.AcquireCall(h, ModeAcquire, ttl, first, last, 1)
+	a := c.Args
+	turn := anyZero
+	if inTurn {
+		turn = anyOne
+	}
+	stands := anyZero
+	if offer >= time.Millisecond {
+		stands = offer.Milliseconds()
+	}
+	args := append(make([]any, 0, len(a)+7), a[0], anyFive, a[2], a[3], a[4], h.Keys.queue, h.Keys.alive)
+	args = append(append(args, a[5:]...), t.waiter, t.rank, f.alive, turn, stands)
+	c.Stamp = 7
+	args[c.Stamp+9] = t.waiter
+	c.Args = args
+	return c
 }
 
 // ExtendCall encodes an extension, a re-entry, or with a ttl of 0 the release of an inner lock.
@@ -83,29 +188,109 @@ func (f Fleet) ExtendCall(h Hold, ttl time.Duration, depth int) *Call {
 	}}
 }
 
+// A ManyHold is one hold of those that are extended together: it is number Number of its Locker.
+type ManyHold struct {
+	Name   string
+	Number uint64
+	Depth  int
+}
+
+// AppendID appends the id of a hold to b.
+func AppendID(b []byte, locker string, number uint64) []byte {
+	return strconv.AppendUint(append(append(b, locker...), ':'), number, 10)
+}
+
+// ExtendManyCall encodes the extension of several holds of one Locker, of different names. All texts are cut from one.
+func (f Fleet) ExtendManyCall(p Prefix, locker string, holds []ManyHold, ttl time.Duration) *Call {
+	size := 0
+	for i := range holds {
+		size += len(p) + len(":{") + len(holds[i].Name) + len("}:lock") + len(locker) + len(":") + 20
+	}
+	text, ends := make([]byte, 0, size), make([]int, 0, 2*len(holds))
+	for i := range holds {
+		text = append(append(append(append(text, p...), ":{"...), holds[i].Name...), "}:lock"...)
+		ends = append(ends, len(text))
+		text = AppendID(text, locker, holds[i].Number)
+		ends = append(ends, len(text))
+	}
+	all := string(text)
+	args := append(make([]any, 0, 6+3*len(holds)), ExtendMany.sha, 1+len(holds), f.marker)
+	at := 0
+	for i := range holds {
+		args = append(args, all[at:ends[2*i]])
+		at = ends[2*i+1]
+	}
+	c := &Call{Script: ExtendMany, Stamp: len(args)}
+	args = append(args, anyEmpty, boxedMillis(ttl), f.epoch)
+	for i := range holds {
+		args = append(args, all[ends[2*i]:ends[2*i+1]], holds[i].Depth)
+	}
+	c.Args = args
+	return c
+}
+
 // ReleaseCall encodes the end of a hold. ballot is the largest that the hold has sent, several whether it has sent more
-// than one.
-func (f Fleet) ReleaseCall(h Hold, ballot int64, several bool) *Call {
-	args := make([]any, 4, 11)
-	args[0], args[1], args[2], args[3] = Release.sha, anyTwo, h.Keys.lock, h.Keys.bar
-	many := anyZero
+// than one; next is what the first waiter gets.
+func (f Fleet) ReleaseCall(h Hold, ballot int64, several bool, next Next) *Call {
+	c := f.releaseCall(h.Keys, ballot, several, h.Keys.channel, next, anyEmpty)
+	c.Args = append(c.Args, h.id)
+	if h.Previous != "" {
+		c.Args = append(c.Args, h.Previous)
+	}
+	return c
+}
+
+// stampOfRelease is where a release has the marker that the connection expects.
+const stampOfRelease = 16
+
+// releaseCall encodes a release without its ids.
+func (f Fleet) releaseCall(k Keys, ballot int64, several bool, channel any, next Next, waiter any) *Call {
+	c := &struct { // one piece of memory for both
+		Call
+		args [19]any
+	}{Call: Call{Script: Release, Stamp: stampOfRelease}}
+	many, largest := anyZero, anyZero
 	if several {
 		many = anyOne
 	}
-	args = append(args, ballot, many, f.window, f.barTTL, h.Keys.channel, h.id)
-	if h.Previous != "" {
-		args = append(args, h.Previous)
+	if ballot != 0 {
+		largest = ballot
 	}
-	return &Call{Script: Release, Args: args}
+	c.Args = append(c.args[:0], Release.sha, anyFive, k.lock, k.bar, k.queue, k.alive, f.marker,
+		largest, many, f.window, f.barTTL, channel, anyNext[next], f.inboxes, f.reserve, waiter, anyEmpty)
+	return &c.Call
 }
 
-// DebtCall encodes the end of several holds of one name at once.
+// LeaveCall encodes that a waiter waits no more: it leaves the queue, and what is reserved for it goes to the next.
+func (f Fleet) LeaveCall(k Keys, waiter string) *Call {
+	var w any = waiter
+	c := f.releaseCall(k, 0, false, anyEmpty, Reserve, w)
+	c.Args = append(c.Args, w)
+	return c
+}
+
+// ResignCall is LeaveCall of one that has offered the hold: what was written of it goes to the next, too, and it is barred up
+// to the largest ballot that it has sent.
+func (f Fleet) ResignCall(h Hold, ballot int64, waiter string) *Call {
+	var w any = waiter
+	c := f.releaseCall(h.Keys, ballot, true, anyEmpty, Reserve, w)
+	c.Args = append(c.Args, h.id, w)
+	return c
+}
+
+// AdvanceCall encodes that a name which is free goes to the first waiter.
+func (f Fleet) AdvanceCall(k Keys) *Call {
+	return f.releaseCall(k, 0, false, anyEmpty, Advance, anyEmpty)
+}
+
+// DebtCall encodes the end of several holds of one name at once. It has no stamp: it may be paid on any connection.
 func (f Fleet) DebtCall(k Keys, ids []string, ballot int64) *Call {
-	args := []any{Release.sha, anyTwo, k.lock, k.bar, ballot, anyOne, f.window, f.barTTL, k.channel}
+	c := f.releaseCall(k, ballot, true, k.channel, Tell, anyEmpty)
+	c.Stamp = 0
 	for _, id := range ids {
-		args = append(args, id)
+		c.Args = append(c.Args, id)
 	}
-	return &Call{Script: Release, Args: args}
+	return c
 }
 
 // InspectCall encodes the question who holds a name.
@@ -125,6 +310,10 @@ type AdmitRequest struct {
 	// Quarantine is how long a started quarantine lasts; Guard and Epoch go into the marker.
 	Quarantine, Guard time.Duration
 	Epoch             int64
+	// Alone is the largest epoch whose set may act alone; it goes into the marker where Epoch is above 0.
+	Alone int64
+	// Home is the address of a master that remembers every write, by its operator's word; see [Home].
+	Home string
 }
 
 // An AdmitStep is what an admit script does.
@@ -136,12 +325,16 @@ const (
 	AdmitStart AdmitStep = "start"
 	AdmitEnd   AdmitStep = "end"
 	AdmitNow   AdmitStep = "now"
+	// AdmitGuard sets the guard time in the marker of a master, whether it is admitted or in quarantine.
+	AdmitGuard AdmitStep = "guard"
+	// AdmitEpoch raises the epoch in the marker, and sets what may act alone.
+	AdmitEpoch AdmitStep = "epoch"
 )
 
 // AdmitCall encodes one step of an admission.
 func (f Fleet) AdmitCall(r AdmitRequest) *Call {
 	return &Call{Script: Admit, Args: []any{
 		Admit.sha, anyOneKey, f.marker, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
-		r.Quarantine.Microseconds(), Millis(r.Guard), r.Epoch,
+		r.Quarantine.Microseconds(), Millis(r.Guard), r.Epoch, r.Home, r.Alone,
 	}}
 }

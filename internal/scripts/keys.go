@@ -43,16 +43,27 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys are the keys of one name, boxed for use in many calls.
+// Keys are the keys of one name, and the channel of its releases, boxed for use in many calls.
 type Keys struct {
-	lock, bar, channel any
+	lock, bar, channel, queue, alive any
 }
 
-// Keys returns the keys of name.
+// Keys returns the keys of name. They are cut from one text.
 func (p Prefix) Keys(name string) Keys {
-	base := string(p) + ":{" + name + "}:free"
-	stem := base[:len(base)-len("free")]
-	return Keys{lock: stem + "lock", bar: stem + "bar", channel: base}
+	stem := len(p) + len(":{") + len(name) + len("}:")
+	var b strings.Builder
+	b.Grow(5*stem + len("lockbarfreequeuealive"))
+	at := [6]int{}
+	for i, kind := range [...]string{"lock", "bar", "free", "queue", "alive"} {
+		b.WriteString(string(p))
+		b.WriteString(":{")
+		b.WriteString(name)
+		b.WriteString("}:")
+		b.WriteString(kind)
+		at[i+1] = b.Len()
+	}
+	all := b.String()
+	return Keys{lock: all[:at[1]], bar: all[at[1]:at[2]], channel: all[at[2]:at[3]], queue: all[at[3]:at[4]], alive: all[at[4]:]}
 }
 
 // Lock is the key of the lock, Bar that of the bar, Channel that of the release messages, Marker that of the master's
@@ -64,6 +75,15 @@ func (p Prefix) Bar(name string) string { return string(p) + ":{" + name + "}:ba
 
 // Channel is the channel on which a release of name is told.
 func (p Prefix) Channel(name string) string { return string(p) + ":{" + name + "}:free" }
+
+// Queue is the key of the waiters for name, Alive that of until when each counts.
+func (p Prefix) Queue(name string) string { return string(p) + ":{" + name + "}:queue" }
+
+// Alive is the key of until when each waiter counts.
+func (p Prefix) Alive(name string) string { return string(p) + ":{" + name + "}:alive" }
+
+// Inbox is the channel on which the waiters of the Locker with this id hear that it is their turn. Inbox("") begins all.
+func (p Prefix) Inbox(locker string) string { return string(p) + ":inbox:" + locker }
 
 // Marker is the key of the master's admission.
 func (p Prefix) Marker() string { return string(p) + ":marker" }

@@ -143,7 +143,7 @@ func (c *client) want(kind scripts.Kind, call *scripts.Call) scripts.Vote {
 
 func (c *client) release(h scripts.Hold, ballot int64, several bool) bool {
 	c.t.Helper()
-	reply, err := c.run(fleet.ReleaseCall(h, ballot, several), "")
+	reply, err := c.run(fleet.ReleaseCall(h, ballot, several, scripts.Reserve), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}

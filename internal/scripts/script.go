@@ -20,6 +20,8 @@ var (
 	acquireText string
 	//go:embed extend.lua
 	extendText string
+	//go:embed extendmany.lua
+	extendManyText string
 	//go:embed release.lua
 	releaseText string
 	//go:embed inspect.lua
@@ -30,15 +32,16 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire = newScript("acquire", "293a8f8a20172159b230c4b4af453d95c340ea3b", acquireText)
-	Extend  = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
-	Release = newScript("release", "32b79676d03d9bcfdb20e068f3779a73f1aaaa19", releaseText)
-	Inspect = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
-	Admit   = newScript("admit", "1e7f3118f83a9d3a2ee6b8193c9b583d0cc1af52", admitText)
+	Acquire    = newScript("acquire", "bc43f6d8b846073d2c3ee63b66d49db68aa268a7", acquireText)
+	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
+	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
+	Release    = newScript("release", "3631d59e1f3f13f042bf773c081936f9690e5a1f", releaseText)
+	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
+	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
+var All = []*Script{Acquire, Extend, ExtendMany, Release, Inspect, Admit}
 
 func newScript(name, sha, text string) *Script {
 	return &Script{Name: name, SHA: sha, Text: text, sha: sha}

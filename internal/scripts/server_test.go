@@ -65,7 +65,7 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 	c.wantError("READONLY", acquire(h, now+1), "")
 	c.wantError("READONLY", acquire(hold("b", "me:2"), now+1), "")
 	c.wantError("READONLY", fleet.ExtendCall(h, ttl, 2), "")
-	c.wantError("READONLY", fleet.ReleaseCall(h, now+1, true), "")
+	c.wantError("READONLY", fleet.ReleaseCall(h, now+1, true, scripts.Reserve), "")
 	c.wantError("READONLY", fleet.AdmitCall(c.request(scripts.AdmitNow)), "")
 	c.unchanged("a", before)
 	c.must("REPLICAOF", "NO", "ONE")

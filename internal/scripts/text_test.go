@@ -27,7 +27,7 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 		}
 		seen[s.Name], seen[s.SHA] = true, true
 	}
-	if len(scripts.All) != 5 {
+	if len(scripts.All) != 6 {
 		t.Errorf("%d scripts are listed", len(scripts.All))
 	}
 }
@@ -60,6 +60,9 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 		claim(x.Lock(name), fmt.Sprintf("the lock %q of %q", name, p))
 		claim(x.Bar(name), fmt.Sprintf("the bar %q of %q", name, p))
 		claim(x.Channel(name), fmt.Sprintf("the channel %q of %q", name, p))
+		claim(x.Queue(name), fmt.Sprintf("the queue %q of %q", name, p))
+		claim(x.Alive(name), fmt.Sprintf("the queue's times %q of %q", name, p))
+		claim(x.Inbox(name), fmt.Sprintf("the inbox of %q of %q", name, p))
 		claim(x.Marker(), fmt.Sprintf("the marker of %q", p))
 	}
 }
@@ -85,7 +88,9 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	f := scripts.NewFleet("p", 15*time.Second, time.Hour, 7)
 	k := scripts.Prefix("p").Keys("n")
 	h, imp := scripts.NewHold(k, "me:1", ""), scripts.NewHold(k, "me:2", "me:1")
-	const lock, bar, free, marker = "p:{n}:lock", "p:{n}:bar", "p:{n}:free", "p:marker"
+	tk := scripts.NewTicket("me", 9, 77, 3)
+	const lock, bar, free, queue, alive, marker = "p:{n}:lock", "p:{n}:bar", "p:{n}:free", "p:{n}:queue", "p:{n}:alive", "p:marker"
+	const inboxes, waiter = "p:inbox:", ">0000000000000077:me:9"
 	for _, c := range []struct {
 		what  string
 		call  *scripts.Call
@@ -96,18 +101,30 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1001), int64(41), int64(42), int64(15e6), int64(3600e3), 1, "a", "", int64(7)}},
 		{"import", f.AcquireCall(imp, scripts.ModeImport, time.Second, 42, 42, 2), 5,
 			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:2", int64(1000), int64(42), int64(42), int64(15e6), int64(3600e3), 2, "i", "me:1", int64(7)}},
+		{"acquire of a waiter", f.QueueCall(h, tk, true, time.Second, 300*time.Millisecond, 41, 42), 7,
+			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), int64(42), int64(15e6), int64(3600e3), 1, "a", waiter, int64(7),
+				waiter, -3, int64(20e3), "1", int64(300)}},
+		{"acquire of a waiter that offers nothing", f.QueueCall(h, tk, false, time.Second, time.Millisecond-1, 41, 42), 7,
+			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), int64(42), int64(15e6), int64(3600e3), 1, "a", waiter, int64(7),
+				waiter, -3, int64(20e3), "0", "0"}},
 		{"extend", f.ExtendCall(h, time.Second, 3), 5,
 			[]any{scripts.Extend.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), 3, int64(7)}},
-		{"release", f.ReleaseCall(h, 42, false), 0,
-			[]any{scripts.Release.SHA, "2", lock, bar, int64(42), "0", int64(15e6), int64(3600e3), free, "me:1"}},
-		{"release of an import", f.ReleaseCall(imp, 42, true), 0,
-			[]any{scripts.Release.SHA, "2", lock, bar, int64(42), "1", int64(15e6), int64(3600e3), free, "me:2", "me:1"}},
+		{"release", f.ReleaseCall(h, 42, false, scripts.Reserve), 16,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(42), "0", int64(15e6), int64(3600e3), free, "R", inboxes, int64(500), "", "", "me:1"}},
+		{"leave", f.LeaveCall(k, waiter), 16,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "0", "0", int64(15e6), int64(3600e3), "", "R", inboxes, int64(500), waiter, "", waiter}},
+		{"leave of one that has offered its hold", f.ResignCall(h, 42, waiter), 16,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(42), "1", int64(15e6), int64(3600e3), "", "R", inboxes, int64(500), waiter, "", "me:1", waiter}},
+		{"advance", f.AdvanceCall(k), 16,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "0", "0", int64(15e6), int64(3600e3), "", "A", inboxes, int64(500), "", ""}},
+		{"release of an import", f.ReleaseCall(imp, 42, true, scripts.Reserve), 16,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(42), "1", int64(15e6), int64(3600e3), free, "R", inboxes, int64(500), "", "", "me:2", "me:1"}},
 		{"debt", f.DebtCall(k, []string{"x:1", "x:2"}, 9), 0,
-			[]any{scripts.Release.SHA, "2", lock, bar, int64(9), "1", int64(15e6), int64(3600e3), free, "x:1", "x:2"}},
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(9), "1", int64(15e6), int64(3600e3), free, "F", inboxes, int64(500), "", "", "x:1", "x:2"}},
 		{"inspect", f.InspectCall(k), 0, []any{scripts.Inspect.SHA, "3", lock, bar, marker}},
 		{"admit", f.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b", Seen: "m", Median: 5, Tolerance: time.Second,
-			Quarantine: time.Minute, Guard: time.Second, Epoch: 3}), 0,
-			[]any{scripts.Admit.SHA, "1", marker, "start", "a/b", "m", int64(5), int64(1e6), int64(60e6), int64(1000), int64(3)}},
+			Quarantine: time.Minute, Guard: time.Second, Epoch: 3, Alone: 2}), 0,
+			[]any{scripts.Admit.SHA, "1", marker, "start", "a/b", "m", int64(5), int64(1e6), int64(60e6), int64(1000), int64(3), "", int64(2)}},
 	} {
 		if c.call.Stamp != c.stamp || !reflect.DeepEqual(c.call.Args, c.want) {
 			t.Errorf("%s, stamp at %d:\n got %v\nwant %v", c.what, c.call.Stamp, c.call.Args, c.want)
@@ -131,9 +148,9 @@ func TestDecodeVote(t *testing.T) {
 		want  scripts.Vote
 	}{
 		{int64(1), scripts.Vote{Kind: scripts.Granted}},
-		{[]any{int64(2), int64(1500), b("77"), year}, scripts.Vote{Kind: scripts.Held, Left: 1500 * time.Millisecond, Bar: 77, Time: year}},
-		{[]any{int64(2), int64(-1), "0", year}, scripts.Vote{Kind: scripts.Held, Left: -time.Millisecond, Time: year}},
-		{[]any{int64(2), int64(math.MaxInt64), b("0"), year}, scripts.Vote{Kind: scripts.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
+		{[]any{int64(2), int64(1500), b("77"), year, b("x:1"), int64(3)}, scripts.Vote{Kind: scripts.Held, Left: 1500 * time.Millisecond, Bar: 77, Time: year, Holder: "x:1", Place: 3}},
+		{[]any{int64(2), int64(-1), "0", year, "", int64(-1)}, scripts.Vote{Kind: scripts.Held, Left: -time.Millisecond, Time: year, Place: -1}},
+		{[]any{int64(2), int64(math.MaxInt64), b("0"), year, "", int64(0)}, scripts.Vote{Kind: scripts.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
 		{[]any{int64(3), b("9007199254740991"), year}, scripts.Vote{Kind: scripts.Stale, Bar: scripts.MaxBallot, Time: year}},
 		{[]any{int64(4), b("5"), year}, scripts.Vote{Kind: scripts.Ahead, Bar: 5, Time: year}},
 		{[]any{int64(5), b("5"), year, int64(-2)}, scripts.Vote{Kind: scripts.Missing, Bar: 5, Time: year, Left: -2 * time.Millisecond}},
@@ -194,9 +211,12 @@ func TestKindsHaveNames(t *testing.T) {
 func TestMarkerRoundTrip(t *testing.T) {
 	for _, m := range []scripts.Marker{
 		{Identity: "a1/b2", Guard: 30 * time.Second},
-		{Identity: "a1/b2", Guard: 30 * time.Second, Epoch: 17, Pending: 946684800000000},
-		{Identity: "/", Guard: 0, Epoch: -1},
+		{Identity: "a1/b2", Guard: 30 * time.Second, Epoch: 17, Since: 946684800000000, Alone: 16, Pending: 946684800000000},
+		{Identity: "/", Guard: 0},
+		{Identity: "a/b", Home: "h", Guard: time.Second, Epoch: 1, Since: 5},
 		{Identity: "a1/b2", Guard: time.Millisecond, Pending: 1},
+		{Identity: "a1/b2", Home: scripts.Home("10.0.0.1:6379"), Guard: time.Second},
+		{Identity: "a1/b2", Home: scripts.Home("/var/run/my redis% guard=1 .sock"), Guard: time.Second, Pending: 7},
 	} {
 		got, err := scripts.ParseMarker(m.String())
 		if err != nil || got != m || got.Admitted() != (m.Pending == 0) {
@@ -209,6 +229,10 @@ func TestMarkerRoundTrip(t *testing.T) {
 		"v1 id=a/b guard=1 epoch=0 state=pending", "v1 id=a/b guard=1 epoch=0 state=pending:", "v1 id=a/b guard=1 epoch=0 state=pending:0",
 		"v1 id=a/b guard=1 epoch=0 state=pending:-5", "v1 guard=1 id=a/b epoch=0 state=admitted", "v1  id=a/b guard=1 epoch=0 state=admitted",
 		"v1 id=a/b guard=9223372036854775807 epoch=0 state=admitted", "v1 id=a/b guard=1 epoch=0 state=admitted\n",
+		"v1 id=a/b home= guard=1 epoch=0 state=admitted", "v1 id=a/b guard=1 home=h epoch=0 state=admitted", "v1 id=a/b h guard=1 epoch=0 state=admitted",
+		"v1 id=a/b home=h home=h guard=1 epoch=0 state=admitted", "v1 id=a/b guard=1 epoch=1 state=admitted", "v1 id=a/b guard=1 epoch=-1 state=admitted",
+		"v1 id=a/b guard=1 epoch=0 since=1 alone=0 state=admitted", "v1 id=a/b guard=1 epoch=1 since=x alone=0 state=admitted",
+		"v1 id=a/b guard=1 epoch=1 since=1 alone=-1 state=admitted", "v1 id=a/b guard=1 epoch=1 alone=0 since=1 state=admitted",
 	} {
 		if m, err := scripts.ParseMarker(s); err == nil {
 			t.Errorf("%q is taken for %+v", s, m)

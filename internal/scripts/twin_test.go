@@ -42,6 +42,13 @@ func TestServerAndPureMachineAgree(t *testing.T) {
 				w.next()
 			}
 			w.compareMessages()
+			for _, m := range w.messages {
+				if n, ok := prefix.ParseNotice(m.Payload); ok {
+					w.replies["notice "+string(n.Kind)]++
+				} else if strings.HasPrefix(m.Channel, prefix.Inbox("")) {
+					t.Errorf("%q is no notice", m.Payload)
+				}
+			}
 			for reply, n := range w.replies {
 				total[reply] += n
 			}
@@ -57,7 +64,7 @@ func TestServerAndPureMachineAgree(t *testing.T) {
 		"acquire 1", "acquire 2", "acquire 3", "acquire 4", "acquire 5", "acquire 6", "acquire 7",
 		"acquire WRONGTYPE", "acquire BADBAR", "acquire BADMARKER", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
 		"extend BADMARKER", "release 0", "release 1", "release WRONGTYPE", "release BADBAR", "inspect ok", "inspect WRONGTYPE",
-		"admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE",
+		"admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "notice F", "notice R", "notice G",
 	} {
 		if total[reply] < 3 {
 			t.Errorf("the operations gave the reply %q %d times only: they show too little", reply, total[reply])
@@ -82,7 +89,11 @@ type twin struct {
 	slack    int64 // the longest transaction so far, in ms: by as much may the two have given a key its time apart
 }
 
-var names = []string{"a", "b"}
+var (
+	names = []string{"a", "b"}
+	// heard are the channels that somebody listens to: of three inboxes two.
+	heard = []string{prefix.Channel("a"), prefix.Channel("b"), prefix.Inbox("x"), prefix.Inbox("y:y\n")}
+)
 
 func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 	w := &twin{rnd: rand.New(rand.NewPCG(seed, 0)), state: new(master.State), replies: map[string]int{}}
@@ -107,15 +118,21 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 	}
 	w.listener = w.dial()
 	t.Cleanup(func() { _ = w.listener.Close() })
-	for _, name := range names {
-		if err := w.listener.Send("SUBSCRIBE", prefix.Channel(name)); err != nil {
+	w.env.Hears = func(channel string) int {
+		if slices.Contains(heard, channel) {
+			return 1
+		}
+		return 0
+	}
+	for _, channel := range heard {
+		if err := w.listener.Send("SUBSCRIBE", channel); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := w.listener.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for range names {
+	for range heard {
 		if _, err := w.listener.Receive(); err != nil {
 			t.Fatal(err)
 		}
@@ -130,14 +147,18 @@ func (w *twin) next() {
 	switch n := w.rnd.IntN(100); {
 	case n < 40:
 		w.both(w.acquireCall())
-	case n < 58:
+	case n < 54:
 		w.both(w.extendCall())
+	case n < 58:
+		w.both(w.extendManyCall())
 	case n < 75:
 		w.both(w.releaseCall())
 	case n < 80:
 		w.both(fleet.InspectCall(prefix.Keys(pick(w, names...))), "")
-	case n < 90:
+	case n < 84:
 		w.both(w.admitCall())
+	case n < 90:
+		w.handing()
 	default:
 		w.disturb()
 	}
@@ -173,6 +194,11 @@ func (w *twin) acquireCall() (*scripts.Call, string) {
 	first := w.ballot(name)
 	last := pick(w, first, first, first, first+1000)
 	h := scripts.NewHold(prefix.Keys(name), w.id(), pick(w, "", "", w.id()))
+	if w.rnd.IntN(2) == 0 {
+		t := w.ticket()
+		h.Previous = t.String()
+		return w.fleet().QueueCall(h, t, pick(w, true, false), w.life(), pick(w, 0, time.Minute, time.Minute), first, last), w.stamp()
+	}
 	mode := pick(w, scripts.ModeAcquire, scripts.ModeAcquire, scripts.ModeHeal, scripts.ModeImport)
 	return w.fleet().AcquireCall(h, mode, w.life(), first, last, pick(w, 1, 1, 2)), w.stamp()
 }
@@ -181,32 +207,35 @@ func (w *twin) extendCall() (*scripts.Call, string) {
 	return w.fleet().ExtendCall(hold(w.name(), w.id()), pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp()
 }
 
-func (w *twin) releaseCall() (*scripts.Call, string) {
-	name := w.name()
-	if w.rnd.IntN(4) == 0 {
-		ids := []string{w.id(), w.id(), "nobody:1"}[:1+w.rnd.IntN(3)]
-		return fleet.DebtCall(prefix.Keys(name), ids, w.ballot(name)), ""
+// extendManyCall extends some names, of holds of two Lockers.
+func (w *twin) extendManyCall() (*scripts.Call, string) {
+	var holds []scripts.ManyHold
+	for _, name := range names {
+		if w.rnd.IntN(3) > 0 {
+			holds = append(holds, scripts.ManyHold{Name: name, Number: pick(w, uint64(1), 2), Depth: pick(w, 1, 2, 3)})
+		}
 	}
-	h := scripts.NewHold(prefix.Keys(name), w.id(), pick(w, "", w.id()))
-	return fleet.ReleaseCall(h, w.ballot(name), pick(w, true, false)), ""
+	return w.fleet().ExtendManyCall(prefix, pick(w, "me", "me", "other"), holds, pick(w, 0, w.life(), w.life())), w.stamp()
 }
 
 func (w *twin) admitCall() (*scripts.Call, string) {
 	there, _ := w.state.Get(w.t1, prefix.Marker())
 	own := w.env.Identity()
 	return w.fleet().AdmitCall(scripts.AdmitRequest{
-		Step:     pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd, scripts.AdmitNow),
+		Step:     pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard, scripts.AdmitGuard, scripts.AdmitEpoch, scripts.AdmitEpoch),
 		Identity: pick(w, own, own, own, own, "f00/ba4"),
 		Seen:     pick(w, there, there, there, there, there, "v1 something else"),
 		Median:   w.now() + pick(w, 0, 0, int64(5e6), -5e6, 60e6), Tolerance: window,
-		Quarantine: pick(w, 0, time.Minute), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3),
+		Quarantine: pick(w, 0, time.Minute), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3, 4), Alone: pick(w, int64(0), 2),
+		Home: pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b"),
 	}), ""
 }
 
 // disturb changes keys behind the scripts' backs, in the same way on both sides.
 func (w *twin) disturb() {
 	now, name := w.now(), w.name()
-	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Bar(name), prefix.Bar(name), prefix.Marker())
+	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Bar(name), prefix.Bar(name), prefix.Marker(),
+		prefix.Queue(name), prefix.Alive(name))
 	switch w.rnd.IntN(8) {
 	case 0, 1:
 		w.op = "DEL " + key
@@ -222,7 +251,7 @@ func (w *twin) disturb() {
 		w.must("SET", prefix.Bar(name), text)
 		w.state.Set(now, prefix.Bar(name), text, 0)
 	case 4:
-		m := scripts.Marker{Identity: pick(w, w.env.Identity(), "f00/ba4"), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3)}
+		m := scripts.Marker{Identity: pick(w, w.env.Identity(), "f00/ba4"), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3), Since: now - 5e6, Alone: 2}
 		m.Pending = pick(w, 0, 0, now-1e6, now+60e6)
 		text := pick(w, m.String(), m.String(), m.String(), "v2 nonsense", "")
 		w.op = fmt.Sprintf("SET marker %q", text)
@@ -258,7 +287,7 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
 	keys := []string{prefix.Marker()}
 	for _, name := range names {
-		keys = append(keys, prefix.Lock(name), prefix.Bar(name))
+		keys = append(keys, prefix.Lock(name), prefix.Bar(name), prefix.Queue(name), prefix.Alive(name))
 	}
 	send := func(command string, args ...any) {
 		if err := w.Send(command, args...); err != nil {
@@ -273,6 +302,7 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 		send("PTTL", key)
 		send("GET", key)
 		send("HGETALL", key)
+		send("ZRANGE", key, 0, -1, "WITHSCORES")
 	}
 	send("TIME")
 	answers, err := redis.Values(w.Do("EXEC"))
@@ -292,7 +322,7 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 	w.compare("reply", answers[1], reply)
 	w.count(call.Script.Name, reply)
 	for i, key := range keys {
-		w.compareKey(key, answers[3+3*i:])
+		w.compareKey(key, answers[3+4*i:])
 	}
 }
 
@@ -366,26 +396,27 @@ func (w *twin) compare(what string, server, pure any) {
 	}
 }
 
-// sameTime compares what is a moment in microseconds, or more than a second in milliseconds.
+// sameTime compares what is a moment in microseconds, or a time left in milliseconds.
 func (w *twin) sameTime(server, pure int64) bool {
 	if pure == w.t0 {
 		return server >= w.t0 && server <= w.t1
 	}
-	return pure > 1000 && w.sameMillis(server, pure)
+	return pure > 100 && w.sameMillis(server, pure)
 }
 
 func (w *twin) sameMillis(server, pure int64) bool {
 	return server-pure <= w.slack && pure-server <= w.slack
 }
 
-// sameMarker lets the ends of two quarantines differ by the time that the transaction took.
+// sameMarker lets the ends of two quarantines, and the times of two epochs, differ by the time that the transaction took.
 func (w *twin) sameMarker(server, pure string) bool {
 	s, err1 := scripts.ParseMarker(server)
 	p, err2 := scripts.ParseMarker(pure)
-	if err1 != nil || err2 != nil || s.Pending < p.Pending || s.Pending-p.Pending > w.t1-w.t0 {
+	took := w.t1 - w.t0
+	if err1 != nil || err2 != nil || s.Pending < p.Pending || s.Pending-p.Pending > took || s.Since < p.Since || s.Since-p.Since > took {
 		return false
 	}
-	s.Pending = p.Pending
+	s.Pending, s.Since = p.Pending, p.Since
 	return s == p
 }
 
@@ -410,14 +441,41 @@ func (w *twin) compareKey(key string, seen []any) {
 		}
 	case master.Hash:
 		fields, err := redis.StringMap(seen[2], nil)
-		if err != nil || !maps.Equal(fields, w.state.Hash(w.t0, key)) {
+		if err != nil || !w.sameFields(key, fields, w.state.Hash(w.t0, key)) {
 			w.fail(key, seen[2], v.Fields)
+		}
+	case master.SortedSet:
+		members, err := redis.Strings(seen[3], nil)
+		var want []string
+		for _, f := range v.Fields {
+			want = append(want, f.Name, f.Value)
+		}
+		if err != nil || !slices.Equal(members, want) {
+			w.fail(key, seen[3], want)
 		}
 	default:
 		if _, isError := seen[1].(redis.Error); !isError {
 			w.fail(key, seen[1], v.Type)
 		}
 	}
+}
+
+// sameFields lets the times until which waiters count differ, by what passes within a transaction.
+func (w *twin) sameFields(key string, server, pure map[string]string) bool {
+	if !strings.HasSuffix(key, "}:alive") {
+		return maps.Equal(server, pure)
+	}
+	return maps.EqualFunc(server, pure, func(a, b string) bool {
+		s, p := strings.SplitN(a, " ", 3), strings.SplitN(b, " ", 3) // when it ceases to count, when its offer ends, the rest
+		for i := range min(len(s), len(p), 2) {
+			x, err1 := strconv.ParseInt(s[i], 10, 64)
+			y, err2 := strconv.ParseInt(p[i], 10, 64)
+			if err1 != nil || err2 != nil || !w.sameMillis(x, y) {
+				return false
+			}
+		}
+		return len(s) == len(p) && (len(s) < 3 || s[2] == p[2])
+	})
 }
 
 // compareMessages wants what the server has published, in order, to be what the pure machine has. A last message of

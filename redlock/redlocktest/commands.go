@@ -152,17 +152,28 @@ func (m *Master) evalLocked(s *scripts.Script, keys, argv []string) any {
 		// A replica stops a script at its first write.
 		m.state.Keys(now) // what has expired is no difference
 		trial := m.state.Clone()
-		reply, _ := trial.Eval(now, m.env, s, keys, argv)
+		reply, _ := trial.Eval(now, m.envLocked(), s, keys, argv)
 		if trial.String() != m.state.String() {
 			return errReplica
 		}
 		return reply
 	}
-	reply, out := m.state.Eval(now, m.env, s, keys, argv)
+	return m.runLocked(now, s, keys, argv)
+}
+
+// runLocked runs a script and delivers what it publishes.
+func (m *Master) runLocked(now int64, s *scripts.Script, keys, argv []string) any {
+	reply, out := m.state.Eval(now, m.envLocked(), s, keys, argv)
 	for _, msg := range out {
 		m.publishLocked(msg.Channel, msg.Payload)
 	}
 	return reply
+}
+
+func (m *Master) envLocked() master.Env {
+	env := m.env
+	env.Hears = func(channel string) int { return len(m.subs[channel]) }
+	return env
 }
 
 func ping(c *conn, _ int64, args []string) any {

@@ -274,10 +274,30 @@ func (m *Master) change(f func(now int64, s *master.State)) {
 	f(m.clock.now(), m.state)
 }
 
-func (m *Master) publish(channel, payload string) {
+// free runs the release of whatever holds name, as its holder would send it, and of nobody where nothing does.
+func (m *Master) free(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.publishLocked(channel, payload)
+	now, keys := m.clock.now(), m.set.prefix.Keys(name)
+	fleet := scripts.NewFleet(m.set.prefix, time.Minute, time.Hour, 0) // no ballot is told, so neither time is used
+	call := fleet.AdvanceCall(keys)
+	switch v := m.state.Look(now, m.set.prefix.Lock(name)); v.Type {
+	case master.None:
+	case master.Hash:
+		call = fleet.ReleaseCall(scripts.NewHold(keys, v.Fields[0].Name, ""), 0, false, scripts.Advance)
+		for _, f := range v.Fields[1:] {
+			call.Args = append(call.Args, f.Name)
+		}
+	default:
+		m.state.Delete(now, m.set.prefix.Lock(name))
+	}
+	args := make([]string, 0, len(call.Args))
+	for _, a := range call.Args[2:] {
+		args = append(args, fmt.Sprint(a))
+	}
+	n, _ := call.Args[1].(string)
+	count, _ := strconv.Atoi(n)
+	m.runLocked(now, call.Script, args[:count], args[count:])
 }
 
 // publishLocked sends a message to the subscribers and returns how many they are.

@@ -168,13 +168,11 @@ func (m *Masters) Take(name string, ttl time.Duration) {
 	}
 }
 
-// Free ends the hold of name on every master, whoever has it, and tells those that wait for it.
+// Free ends the hold of name on every master, whoever has it, as its holder's Unlock would: those that wait for it are
+// told, and the first of them that listens gets it.
 func (m *Masters) Free(name string) {
 	for _, one := range m.list {
-		id, _, _ := one.Holds(name)
-		if one.Evict(name) {
-			one.publish(m.prefix.Channel(name), id)
-		}
+		one.free(name)
 	}
 }
 

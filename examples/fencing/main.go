@@ -1,0 +1,106 @@
+// Command fencing shows what a lock cannot do, and what its token does about it. It locks the name of an item, writes an
+// amount to a table, and then, as a program that knows no better would, writes once more when it has lost the lock.
+//
+//	fencing stock.db apples redis://10.0.0.1:6379 ...
+//
+// Stop it with SIGSTOP, or by Ctrl-Z, for longer than its TTL of two seconds, let another one take the lock meanwhile, and
+// continue it: its context ends at once, and the table refuses its late write.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+const ttl = 2 * time.Second
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: fencing file.db item redis://host:port ...")
+		os.Exit(2)
+	}
+	if err := run(ctx, os.Args[1], os.Args[2], os.Args[3:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, path, item string, urls []string, out io.Writer) error {
+	table, err := openStore(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer table.close()
+	masters, err := pool.Dial(urls)
+	if err != nil {
+		return err
+	}
+	defer masters.Close()
+	locker, err := redlock.New(masters, redlock.WithTTL(ttl))
+	if err != nil {
+		return err
+	}
+	defer locker.Close(context.WithoutCancel(ctx))
+	lock, err := locker.Lock(ctx, item)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock(context.WithoutCancel(ctx))
+	return work(lock.Context(ctx), table, item, lock.Token(), out)
+}
+
+// work writes once under the lock, and once when it is over.
+func work(ctx context.Context, table *store, item string, token int64, out io.Writer) error {
+	if err := table.set(ctx, item, 1, token); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "written, token", token)
+
+	woken := watch(ctx)
+	<-ctx.Done()
+	late := time.Since(<-woken)
+	fmt.Fprintln(out, "ended", late.Microseconds(), "us after waking:", context.Cause(ctx))
+
+	err := table.set(context.WithoutCancel(ctx), item, 3, token) // it should not, and the table knows
+	fmt.Fprintln(out, "late write:", err)
+	if !errors.Is(err, errFenced) && errors.Is(context.Cause(ctx), redlock.ErrLost) {
+		return errors.New("nobody has written since, so the table could not know; start another one while this is stopped")
+	}
+	return nil
+}
+
+// watch tells, when ctx has ended, at what time this process began to run again after it was stopped: it looks at the
+// clock every millisecond, and a gap of half a second is a stop.
+func watch(ctx context.Context) <-chan time.Time {
+	woken := make(chan time.Time, 1)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		began, last := time.Now(), time.Now()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+			now := time.Now()
+			if now.Sub(last) > 500*time.Millisecond {
+				began = now
+			}
+			if last = now; ctx.Err() != nil {
+				woken <- began
+				return
+			}
+		}
+	}()
+	return woken
+}

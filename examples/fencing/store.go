@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// errFenced is what a writer gets whose lock has passed to another: its token is smaller than one that was seen.
+var errFenced = errors.New("refused: a later holder of the lock has written")
+
+// A store is the resource: a table that keeps, with each row, the largest token that has written it.
+type store struct{ db *sql.DB }
+
+// openStore opens or makes the database in a file. Several processes may have it open.
+func openStore(ctx context.Context, path string) (*store, error) {
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		return nil, err
+	}
+	const schema = `CREATE TABLE IF NOT EXISTS stock (
+		item TEXT PRIMARY KEY, amount INTEGER NOT NULL, token INTEGER NOT NULL)`
+	if _, err := db.ExecContext(ctx, schema); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
+	}
+	return &store{db}, nil
+}
+
+func (s *store) close() error { return s.db.Close() }
+
+// set writes an amount under the token of the lock. The comparison is part of the statement, so that nothing can come
+// between it and the write: that is all there is to fencing. An equal token is the same holder writing again.
+func (s *store) set(ctx context.Context, item string, amount, token int64) error {
+	const write = `INSERT INTO stock (item, amount, token) VALUES (?1, ?2, ?3)
+		ON CONFLICT (item) DO UPDATE SET amount = ?2, token = ?3 WHERE token <= ?3`
+	done, err := s.db.ExecContext(ctx, write, item, amount, token)
+	if err != nil {
+		return fmt.Errorf("set %s: %w", item, err)
+	}
+	rows, err := done.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("set %s: %w", item, err)
+	}
+	if rows == 0 {
+		return fmt.Errorf("set %s to %d with token %d: %w", item, amount, token, errFenced)
+	}
+	return nil
+}
+
+// get returns an amount, and the token that wrote it.
+func (s *store) get(ctx context.Context, item string) (amount, token int64, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT amount, token FROM stock WHERE item = ?1`, item).Scan(&amount, &token)
+	return amount, token, err
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newStore(t *testing.T) *store {
+	t.Helper()
+	s, err := openStore(t.Context(), filepath.Join(t.TempDir(), "stock.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestTheTableRefusesASmallerToken(t *testing.T) {
+	s := newStore(t)
+	for _, c := range []struct {
+		amount, token int64
+		refused       bool
+	}{{10, 5, false}, {11, 5, false}, {12, 4, true}, {13, 9, false}, {14, 5, true}, {15, 8, true}, {16, 9, false}} {
+		err := s.set(t.Context(), "apples", c.amount, c.token)
+		if errors.Is(err, errFenced) != c.refused || err != nil && !c.refused {
+			t.Errorf("amount %d with token %d: %v, want refused: %v", c.amount, c.token, err, c.refused)
+		}
+	}
+	if amount, token, err := s.get(t.Context(), "apples"); amount != 16 || token != 9 || err != nil {
+		t.Errorf("%d by %d, %v", amount, token, err)
+	}
+	if err := s.set(t.Context(), "pears", 1, 1); err != nil {
+		t.Errorf("another item has a token of its own: %v", err)
+	}
+}
+
+// Whatever the order in which writers come, the row is that of the largest token.
+func TestTheLargestTokenIsLast(t *testing.T) {
+	s := newStore(t)
+	tokens := rand.Perm(40)
+	var wg sync.WaitGroup
+	for _, n := range tokens {
+		wg.Go(func() {
+			if err := s.set(t.Context(), "apples", int64(100+n), int64(n)); err != nil && !errors.Is(err, errFenced) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if amount, token, err := s.get(t.Context(), "apples"); amount != 139 || token != 39 || err != nil {
+		t.Errorf("%d by %d, %v, want 139 by 39", amount, token, err)
+	}
+}

@@ -1,0 +1,45 @@
+// Package jitter draws the random part of pauses. A simulator puts a source of its own in its place, so that a seed
+// decides them too; nothing that matters to safety is drawn here.
+package jitter
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+)
+
+// A source is where the numbers come from.
+type source struct {
+	mu sync.Mutex
+	r  *rand.Rand // guarded by mu
+}
+
+var given atomic.Pointer[source] // nil: the runtime's
+
+// Int64N returns a number from 0 to below n, which is positive. It is safe for concurrent use.
+func Int64N(n int64) int64 {
+	s := given.Load()
+	if s == nil {
+		return rand.Int64N(n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.Int64N(n)
+}
+
+// Float64 returns a number from 0 to below 1. It is safe for concurrent use.
+func Float64() float64 {
+	s := given.Load()
+	if s == nil {
+		return rand.Float64()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.Float64()
+}
+
+// Use draws from r, for the whole process, until restore is called.
+func Use(r *rand.Rand) (restore func()) {
+	last := given.Swap(&source{r: r})
+	return func() { given.Store(last) }
+}

@@ -1,0 +1,195 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A burst is what one master may read before something else happens: nothing, or some of the messages that are under way
+// to it, in any order.
+type burst struct {
+	column  column
+	repeats uint8 // used in all
+	// last is the hold + 1 whose acquire was read last, for the first time; its answer is the client's vote in column.
+	last  uint8
+	idle  bool // nothing else is read behind it
+	words []string
+}
+
+// on books the burst as read by master i.
+func (r *burst) on(s *state, i int) { s.column[i], s.repeats = r.column, r.repeats }
+
+// bursts lists everything that master i may read; the first is nothing. Readings that come to the same are one. A message
+// that changes neither lock nor bar is only read last, for its answer: elsewhere it may as well stay under way, and never
+// be read; all looks at every message, for locks that stay.
+func (x *machine) bursts(s *state, b *Bounds, i int, all bool) []burst {
+	if x.tell { // a story names the master
+		return x.read(s, b, i, all)
+	}
+	id := situation{s.column[i].pack(), s.around(), all}
+	list, ok := x.bursting[id]
+	if !ok {
+		list = x.read(s, b, i, all)
+		x.bursting[id] = list
+	}
+	return list
+}
+
+// A situation is all that bursts depend on.
+type situation struct {
+	column, around uint64
+	all            bool
+}
+
+func (x *machine) read(s *state, b *Bounds, i int, all bool) []burst {
+	list := []burst{{column: s.column[i], repeats: s.repeats}}
+	for n := 0; n < len(list); n++ {
+		from := list[n]
+		if from.idle {
+			continue
+		}
+		add := func(r burst) {
+			r.idle = !all && !b.RepeatRefused && r.column.lock == from.column.lock && r.column.bar == from.column.bar
+			if r.idle && (r.last == 0 || r.repeats > from.repeats) {
+				return
+			}
+			for n := range list {
+				if o := &list[n]; o.column == r.column && o.repeats == r.repeats && o.last == r.last && o.idle == r.idle {
+					return
+				}
+			}
+			list = append(list, r)
+		}
+		for h := range holds {
+			x.readAcquire(s, b, i, h, from, add)
+			x.readRelease(s, b, i, h, from, add)
+		}
+	}
+	return list
+}
+
+// readAcquire is the master reading the acquire of h, or reading it and getting it once more. The answer to a request that
+// was read before belongs to nobody.
+func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(burst)) {
+	stamp := from.column.acquire[h]
+	if stamp == 0 {
+		return
+	}
+	o := x.acquire(s, &from.column, h, stamp&^copied-1)
+	for again := range 2 {
+		if again == 1 && (int(from.repeats) >= b.Repeats || o.kind != scripts.Granted && !b.RepeatRefused) {
+			return
+		}
+		r := burst{column: from.column, repeats: from.repeats + uint8(again)}
+		col, c := &r.column, h/attempts
+		col.lock, col.bar, col.acquire[h] = o.lock, o.bar, 0
+		if again == 1 {
+			col.acquire[h] = stamp | copied
+		}
+		if stamp&copied == 0 && !s.over(h) && s.phase[c] == asking {
+			r.last = uint8(h) + 1
+			col.vote[c] = no
+			if o.kind == scripts.Granted {
+				col.vote[c] = yes
+			}
+		}
+		if x.tell {
+			r.words = append(slices.Clone(from.words), fmt.Sprintf("master %d reads %s's acquire: %s%s", i+1, holdName(h), o.kind, repeated(again)))
+		}
+		f(r)
+	}
+}
+
+// readRelease is the master reading the release of h.
+func (x *machine) readRelease(s *state, b *Bounds, i, h int, from burst, f func(burst)) {
+	if from.column.release[h] == 0 {
+		return
+	}
+	o := x.release(s, &from.column, h)
+	for again := range 2 {
+		if again == 1 && int(from.repeats) >= b.Repeats {
+			return
+		}
+		r := burst{column: from.column, repeats: from.repeats + uint8(again)}
+		r.column.lock, r.column.bar, r.column.release[h] = o.lock, o.bar, uint8(again)
+		if x.tell {
+			r.words = append(slices.Clone(from.words), fmt.Sprintf("master %d reads the release of %s%s", i+1, holdName(h), repeated(again)))
+		}
+		f(r)
+	}
+}
+
+// votes lists the bursts of master i after which its vote for client c is v: what it has answered before, or answers last.
+func votes(s *state, c, i int, v uint8, reads []burst) (list []*burst) {
+	if s.column[i].vote[c] == v {
+		return []*burst{&reads[0]}
+	}
+	for n := range reads {
+		if r := &reads[n]; r.last == uint8(s.current(c))+1 && r.column.vote[c] == v {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// holds is client c hearing yes from a quorum.
+func (x *machine) holds(s *state, b *Bounds, c int, reads *[masters][]burst, f func(step)) {
+	for i := range masters {
+		for j := range i {
+			for _, first := range votes(s, c, i, yes, reads[i]) {
+				for _, second := range votes(s, c, j, yes, reads[j]) {
+					t := *s
+					if !bothOn(&t, b, first, i, second, j) {
+						continue
+					}
+					t.phase[c] = holding
+					f(step{&t, func() []string {
+						return append(told(first, second), fmt.Sprintf("%s hears yes from master %d and %d, and holds", letter(c), j+1, i+1))
+					}})
+				}
+			}
+		}
+	}
+}
+
+// bothOn books two bursts, and reports whether there are as many repeats.
+func bothOn(t *state, b *Bounds, first *burst, i int, second *burst, j int) bool {
+	used := t.repeats
+	first.on(t, i)
+	second.on(t, j)
+	t.repeats = first.repeats + second.repeats - used
+	return int(t.repeats) <= b.Repeats
+}
+
+// givesUp is client c giving up after it has heard no from some masters: they get no release.
+func (x *machine) givesUp(s *state, b *Bounds, c int, reads *[masters][]burst, f func(step)) {
+	x.hearsNo(s, b, c, 0, reads, nil, nil, f)
+}
+
+// hearsNo goes on with master i: its no is heard, or nothing of it.
+func (x *machine) hearsNo(s *state, b *Bounds, c, i int, reads *[masters][]burst, read []*burst, heard []int, f func(step)) {
+	if i == masters {
+		t := s.end(c, b, heard)
+		x.begins(t, b, c, func() []string {
+			return append(told(read...), letter(c)+" gives up"+hearing(heard)+", and sends the release to "+s.sentTo(c, heard))
+		}, f)
+		return
+	}
+	x.hearsNo(s, b, c, i+1, reads, read, heard, f)
+	for _, r := range votes(s, c, i, no, reads[i]) {
+		t := *s
+		r.on(&t, i)
+		if t.repeats = s.repeats + r.repeats - reads[i][0].repeats; int(t.repeats) <= b.Repeats {
+			x.hearsNo(&t, b, c, i+1, reads, append(slices.Clone(read), r), append(slices.Clone(heard), i), f)
+		}
+	}
+}
+
+func told(reads ...*burst) (words []string) {
+	for _, r := range reads {
+		words = append(words, r.words...)
+	}
+	return words
+}

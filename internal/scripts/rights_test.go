@@ -1,0 +1,118 @@
+package scripts_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// What the connections send beside the scripts: the handshake and the calls, and the commands of subscriptions.
+var ofConnections = []string{"info", "evalsha", "eval", "script|load", "time", "subscribe", "unsubscribe", "ping"}
+
+func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
+	used := slices.Clone(ofConnections)
+	call := regexp.MustCompile(`redis\.p?call\(\s*['"]([A-Za-z]+)['"]`)
+	for _, s := range scripts.All {
+		if strings.Count(s.Text, "redis.call(")+strings.Count(s.Text, "redis.pcall(") != len(call.FindAllString(s.Text, -1)) {
+			t.Errorf("%s calls a command that is not named in the call", s.Name)
+		}
+		for _, found := range call.FindAllStringSubmatch(s.Text, -1) {
+			used = append(used, strings.ToLower(found[1]))
+		}
+	}
+	slices.Sort(used)
+	used = slices.Compact(used)
+	var listed []string
+	for _, r := range scripts.Rights {
+		listed = append(listed, r.Rule)
+	}
+	slices.Sort(listed)
+	if !slices.Equal(used, listed) {
+		t.Errorf("used   %q\nlisted %q", used, listed)
+	}
+}
+
+// The list is documented where people look for it.
+func TestTheDocumentedRuleIsTheList(t *testing.T) {
+	for file, prefix := range map[string]scripts.Prefix{"../../README.md": "redlock", "../../pool/doc.go": "prefix"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\n//", " ")), " ")
+		if !strings.Contains(plain, prefix.Rule()) {
+			t.Errorf("%s does not have: %s", file, prefix.Rule())
+		}
+	}
+}
+
+// A probe says no where, and only where, the right is missing, and changes nothing.
+func TestProbesTellExactlyTheMissingRight(t *testing.T) {
+	server := redistest.Test(t, 1, redisproc.Config{})[0]
+	admin := dialUnix(t, server)
+	do := func(c redis.Conn, cmd string, args ...any) error {
+		t.Helper()
+		_, err := c.Do(cmd, args...)
+		return err
+	}
+	const p = scripts.Prefix("redlock")
+	grant := func(rules ...string) {
+		t.Helper()
+		args := []any{"SETUSER", "lock", "reset", "on", ">pw"}
+		for _, r := range rules {
+			args = append(args, r)
+		}
+		if err := do(admin, "ACL", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := strings.Fields(p.Rule())
+	for _, r := range append([]scripts.Right{{Rule: "nothing"}}, scripts.Rights...) {
+		grant(slices.DeleteFunc(slices.Clone(all), func(word string) bool { return word == "+"+r.Rule })...)
+		user := dialUnix(t, server)
+		if err := do(user, "AUTH", "lock", "pw"); err != nil {
+			t.Fatal(err)
+		}
+		for _, tried := range scripts.Rights {
+			cmd, args := tried.Probe(p)
+			err := do(user, cmd, args...)
+			denied := err != nil && strings.HasPrefix(err.Error(), "NOPERM")
+			if denied != (tried.Rule == r.Rule) {
+				t.Errorf("without %s the probe of %s says %v", r.Rule, tried.Rule, err)
+			}
+		}
+		_ = user.Close()
+	}
+	grant(append(slices.Clone(all), "resetkeys", "~other:*")...)
+	user := dialUnix(t, server)
+	if err := do(user, "AUTH", "lock", "pw"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range scripts.Rights {
+		cmd, args := r.Probe(p)
+		if err := do(user, cmd, args...); strings.Contains(cmd+" ", "GET ") && (err == nil || !strings.HasPrefix(err.Error(), "NOPERM")) {
+			t.Errorf("%s of another's key: %v", r.Rule, err)
+		}
+	}
+	if n, err := redis.Int(admin.Do("DBSIZE")); n != 0 || err != nil {
+		t.Errorf("the probes have left %d keys, %v", n, err)
+	}
+}
+
+func dialUnix(t *testing.T, s *redisproc.Server) redis.Conn {
+	t.Helper()
+	c, err := redis.Dial("unix", s.Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -1,0 +1,64 @@
+package scripts_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/master"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// handing is a name that passes from its holder to one of those who wait, with what may keep a release from writing the
+// hold of the first of them.
+func (w *twin) handing() {
+	name := w.name()
+	for _, key := range []string{prefix.Lock(name), prefix.Bar(name), prefix.Queue(name), prefix.Alive(name)} {
+		w.must("DEL", key)
+		w.state.Delete(w.now(), key)
+	}
+	marker := scripts.Marker{Identity: w.env.Identity(), Guard: guard}.String()
+	w.must("SET", prefix.Marker(), marker)
+	w.state.Set(w.now(), prefix.Marker(), marker, 0)
+	now := w.now() - 1000
+	w.both(fleet.AcquireCall(hold(name, "me:1"), scripts.ModeAcquire, guard, now, now, 1), marker)
+	for i := range 1 + w.rnd.IntN(3) {
+		first := now + pick(w, int64(i), int64(i), int64(i), -1, (window+time.Second).Microseconds(), (window-time.Second).Microseconds())
+		h := hold(name, fmt.Sprint("other:", i+2))
+		w.both(fleet.QueueCall(h, w.ticket(), false, w.life(), pick(w, time.Minute, time.Minute, 0, time.Millisecond), first, first+pick(w, int64(0), 16)), pick(w, marker, marker, marker, ""))
+	}
+	switch w.rnd.IntN(8) {
+	case 0:
+		w.disturb()
+	case 1:
+		w.both(fleet.ReleaseCall(hold(name, "other:2"), now, true, scripts.Nothing), "") // rolled back: barred
+	case 2: // somebody else is in the lock
+		w.must("HSET", prefix.Lock(name), "other:9", 1)
+		w.must("PERSIST", prefix.Lock(name))
+		w.state.SetHash(prefix.Lock(name), master.Field{Name: "me:1", Value: "1"}, master.Field{Name: "other:9", Value: "1"})
+	}
+	largest := now + pick(w, int64(0), 0, 0, 1, 5)
+	w.both(fleet.ReleaseCall(hold(name, "me:1"), largest, largest != now, pick(w, scripts.Advance, scripts.Advance, scripts.Reserve, scripts.Tell)), pick(w, marker, marker, marker, "", "v1 something else"))
+}
+
+// ticket is one of a few waiters, some with an inbox that nobody hears.
+func (w *twin) ticket() *scripts.Ticket {
+	return scripts.NewTicket(pick(w, "x", "y:y\n", "deaf"), pick(w, uint64(1), 2), int64(1000+w.rnd.IntN(2)), pick(w, 0, 0, 5, -5))
+}
+
+func (w *twin) releaseCall() (*scripts.Call, string) {
+	name := w.name()
+	switch w.rnd.IntN(8) {
+	case 0:
+		return fleet.LeaveCall(prefix.Keys(name), w.ticket().String()), w.stamp()
+	case 1:
+		return fleet.AdvanceCall(prefix.Keys(name)), w.stamp()
+	case 2, 3:
+		ids := []string{w.id(), w.id(), "nobody:1"}[:1+w.rnd.IntN(3)]
+		return fleet.DebtCall(prefix.Keys(name), ids, w.ballot(name)), ""
+	}
+	h := scripts.NewHold(prefix.Keys(name), w.id(), pick(w, "", w.id()))
+	if w.rnd.IntN(4) == 0 {
+		return fleet.ResignCall(h, w.ballot(name), w.ticket().String()), w.stamp()
+	}
+	return fleet.ReleaseCall(h, w.ballot(name), pick(w, true, false), pick(w, scripts.Reserve, scripts.Tell, scripts.Advance, scripts.Nothing)), w.stamp()
+}

@@ -1,0 +1,69 @@
+package pool
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// A real server that is reading its data back is found to be, and not waited for.
+func TestCheckFindsAServerThatIsLoading(t *testing.T) {
+	bad := startServer(t)
+	bad.do("DEBUG", "POPULATE", "20000")
+	bad.do("CONFIG", "SET", "key-load-delay", "1000") // 1 ms a key: it takes 20 s, and is killed before
+	bad.do("CONFIG", "SET", "loading-process-events-interval-bytes", "1024")
+	c, err := redis.Dial("unix", bad.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Send("DEBUG", "RELOAD"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it loads", func() bool { return strings.Contains(bad.text("INFO", "persistence"), "loading:1") })
+	w := wrong{about: "loading", severity: Failure, what: "loading", advice: "wait"}
+	w.compare(t, bad.addr, checkWith(t, bad))
+}
+
+// Real servers whose clocks are off are found to be.
+func TestCheckFindsClocksThatAreOff(t *testing.T) {
+	cc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "cc"))
+	if runtime.GOOS != "linux" || err != nil {
+		t.Skip("a server's clock is shifted by a few lines of C that are loaded into it: needs Linux and a C compiler (apt-get install gcc libc6-dev)")
+	}
+	shim := filepath.Join(t.TempDir(), "shift.so")
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", shim, "testdata/shift/shift.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for shift, w := range map[string]wrong{
+		"0":   {silent: true},
+		"10":  {about: "clock", severity: Warning, what: "ahead of", advice: "chrony"},
+		"20":  {about: "clock", severity: Failure, what: "ahead of", advice: "chrony"},
+		"-20": {about: "clock", severity: Failure, what: "behind", advice: "chrony"},
+	} {
+		t.Run(shift, func(t *testing.T) {
+			bad := startServerIn(t, []string{"LD_PRELOAD=" + shim, "SHIFT=" + shift})
+			w.compare(t, bad.addr, checkWith(t, bad))
+		})
+	}
+}
+
+// checkWith checks bad and two that are well, with the defaults.
+func checkWith(t *testing.T, bad *server) []Finding {
+	t.Helper()
+	p := open(t, []string{startServer(t).url(), bad.url(), startServer(t).url()}, WithDialTimeout(patience), WithTimeout(patience))
+	findings, err := p.Check(t.Context(), CheckOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}

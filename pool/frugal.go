@@ -1,0 +1,119 @@
+package pool
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"strconv"
+)
+
+// The bounds of one reply. The text of INFO is the largest that a call is answered with, some kilobytes by rule, more
+// on a server with many databases, modules or replicas; a message has a channel in it.
+const (
+	maxReplyLine = 16 << 10 // of a status, an error, a number
+
+	maxCallReply = 1 << 20 // of all bulk strings of a reply to a call
+	maxCallParts = 16      // elements of an array
+
+	maxReplyBulk  = 2 * maxChannel // the same on a subscription connection
+	maxReplyParts = 8
+)
+
+var errReplySize = errors.New("a reply is larger than any that is due on this connection, or is none")
+
+// frugal is a connection whose reader is safe from a server that means harm, or is no Redis at all: redigo makes room
+// for whatever length a reply announces, and follows nested arrays without end. So the announcements are looked at
+// before redigo gets them, and a connection with one that is out of bounds ends. What redigo makes room for is thereby
+// at most the bounds above. A connection that was made by a *redis.Pool is not ours to look into, and is trusted.
+type frugal struct {
+	net.Conn
+	most  int // bytes of the bulk strings of one reply
+	wide  int // elements of an array
+	head  []byte
+	line  int // length of the line that has begun; head is as much of it as can matter
+	skip  int // bytes of a bulk string that are still to come, its line end included
+	parts int // elements of an array that are still to come
+	size  int // of the bulk strings of this reply so far
+}
+
+// newFrugal is for the replies to calls.
+func newFrugal(c net.Conn) *frugal { return &frugal{Conn: c, most: maxCallReply, wide: maxCallParts} }
+
+// forMessages narrows the bounds to what comes on a subscription connection. It is called before the first read.
+func (f *frugal) forMessages() { f.most, f.wide = maxReplyBulk, maxReplyParts }
+
+func (f *frugal) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if !f.scan(p[:n]) {
+		return 0, errReplySize
+	}
+	return n, err
+}
+
+// scan reports whether all that p announces is within bounds. Nearly all replies are short and in one piece: they cost
+// one search for the line's end.
+func (f *frugal) scan(p []byte) bool {
+	for len(p) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, len(p))
+			f.skip -= n
+			p = p[n:]
+			continue
+		}
+		n := bytes.IndexByte(p, '\n')
+		if n >= 0 && f.line == 0 {
+			if n > maxReplyLine || !f.announced(p[:n]) {
+				return false
+			}
+			p = p[n+1:]
+			continue
+		}
+		part := p
+		if n >= 0 {
+			part = p[:n]
+		}
+		if f.line += len(part); f.line > maxReplyLine {
+			return false
+		}
+		const enough = 32 // no length has more digits
+		f.head = append(f.head, part[:min(len(part), max(0, enough-len(f.head)))]...)
+		if n < 0 {
+			return true
+		}
+		if !f.announced(f.head) {
+			return false
+		}
+		f.head, f.line = f.head[:0], 0
+		p = p[n+1:]
+	}
+	return true
+}
+
+// announced looks at the first line of a reply, or of an element of one.
+func (f *frugal) announced(line []byte) bool {
+	if len(line) == 0 {
+		return false
+	}
+	kind, nested := line[0], f.parts > 0
+	if nested {
+		f.parts--
+	} else {
+		f.size = 0
+	}
+	if kind != '$' && kind != '*' {
+		return true
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSuffix(line[1:], []byte("\r"))))
+	switch {
+	case err != nil || n < -1:
+		return false
+	case kind == '*':
+		f.parts = max(n, 0)
+		return !nested && n <= f.wide
+	case n > f.most-f.size:
+		return false
+	case n >= 0:
+		f.skip, f.size = n+len("\r\n"), f.size+n
+	}
+	return true
+}

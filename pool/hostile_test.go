@@ -1,0 +1,205 @@
+package pool
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A hostile server is a fake that at one command says what the test wants, and is otherwise polite.
+type hostile struct {
+	*fake
+	mu     sync.Mutex
+	at     string                      // the command; "" for none
+	say    func(w io.Writer) (on bool) // reports whether the connection goes on
+	dialed int
+	last   net.Conn
+}
+
+func (h *hostile) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialed++
+	h.last = client
+	go h.serve(server)
+	return client, nil
+}
+
+// become sets what the server is hostile at, ends the connection, so that the next one comes to it, and returns how many
+// there were since the last question.
+func (h *hostile) become(at string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer func() { h.dialed = 0 }()
+	h.at = at
+	_ = h.last.Close()
+	return h.dialed
+}
+
+func (h *hostile) serve(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for {
+		cmd, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		rude := cmd[0] == h.at
+		h.mu.Unlock()
+		if !rude {
+			if _, err := io.WriteString(c, h.reply(cmd)); err != nil {
+				return
+			}
+		} else if !h.say(c) {
+			return
+		}
+	}
+}
+
+// once says a text and goes on; then nothing more comes until the next command.
+func once(text string) func(io.Writer) bool {
+	return func(w io.Writer) bool {
+		_, err := io.WriteString(w, text)
+		return err == nil
+	}
+}
+
+// forever says a text again and again, with pauses, after a beginning.
+func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
+	return func(w io.Writer) bool {
+		_, err := io.WriteString(w, begin)
+		for more := []byte(text); err == nil; { // converted once: what the server allocates is counted, too
+			if pause > 0 {
+				pass(pause)
+			}
+			_, err = w.Write(more)
+		}
+		return false
+	}
+}
+
+// hostilities are what a server may say in the place of a reply.
+var hostilities = map[string]func(io.Writer) bool{
+	"a bulk string of a gigabyte":       once("$999999999\r\n"),
+	"one that is just too large":        forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
+	"an array of 100 million":           once("*99999999\r\n"),
+	"arrays in arrays":                  once(strings.Repeat("*1\r\n", 100_000)),
+	"large strings in an array":         forever("*16\r\n", bulk(strings.Repeat("x", 200_000)), 0),
+	"an array larger than any":          forever("*17\r\n", "$1\r\nx\r\n", 0),
+	"a negative length":                 once("$-7\r\n"),
+	"a length that no number has":       once("$" + strings.Repeat("9", 1<<20)),
+	"a line without an end":             forever("+", strings.Repeat("x", 4096), 0),
+	"an error without an end":           forever("-ERR ", strings.Repeat("x", 4096), 0),
+	"another protocol":                  once("HTTP/1.1 400 Bad Request\r\n\r\n"),
+	"pushes without end":                forever("", ">2\r\n+message\r\n+x\r\n", 0),
+	"messages without end":              forever("", "*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\nx\r\n", 0),
+	"numbers without end":               forever("", ":7\r\n", 0),
+	"errors without end":                forever("", "-ERR no\r\n", 0),
+	"half a string":                     once("$100\r\nhalf"),
+	"half an array":                     once("*6\r\n$3\r\nabc\r\n$3"),
+	"a string byte by byte":             forever("$1000000\r\n", "x", 20*time.Millisecond),
+	"a line byte by byte":               forever("+", "x", 20*time.Millisecond),
+	"elements one by one":               forever("*16\r\n", ":1\r\n", 100*time.Millisecond),
+	"half a string, and then the end":   func(w io.Writer) bool { _, _ = io.WriteString(w, "$100\r\nhalf"); return false },
+	"nothing":                           once(""),
+	"the end":                           func(io.Writer) bool { return false },
+	"null":                              once("$-1\r\n"),
+	"a null array":                      once("*-1\r\n"),
+	"an array of nulls":                 once("*6\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n"),
+	"an array of nothing":               once("*0\r\n"),
+	"an array in the place of a number": once("*2\r\n*1\r\n:1\r\n:1\r\n"),
+	"an error inside an array":          once("*2\r\n:2\r\n-ERR no\r\n"),
+	"a number that no one can hold":     once(":99999999999999999999999\r\n"),
+	"an error without a text":           once("-\r\n"),
+}
+
+// Whatever a server says in the place of a reply, to whatever command: calls to it are answered, by an error or by what
+// it said, within the timeout; the memory that it costs is bounded; it is dialled again with pauses; and the other
+// master is not touched.
+func TestAHostileServerCostsItsOwnRepliesOnly(t *testing.T) {
+	for name, say := range hostilities {
+		t.Run(name, func(t *testing.T) {
+			for _, at := range []string{"INFO", "SCRIPT", "EVALSHA"} {
+				synctest.Test(t, func(t *testing.T) { sufferHostility(t, at, say) })
+			}
+		})
+	}
+}
+
+func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
+	h, good := &hostile{fake: newFake("bad"), say: say}, newFake("good")
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "bad:6379" {
+			return h.dial(ctx, network, addr)
+		}
+		return good.dial(ctx, network, addr)
+	}
+	p := open(t, []string{"redis://bad", "redis://good"}, WithDialer(dial))
+	waitUp(t, p)
+	settle(time.Second)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	h.become(at)
+	for range 60 { // half a minute, with calls and heartbeats
+		for i := range 2 {
+			askOne(t, p, i)
+		}
+		settle(500 * time.Millisecond)
+	}
+	dials := h.become("")
+	runtime.ReadMemStats(&after)
+	if dials > 60 {
+		t.Errorf("%s: %d connections in half a minute", at, dials)
+	}
+	// A reply is read in at most as many bytes as it may have, the pieces of a line are doubled.
+	if most := uint64(dials+1) * 2 * maxCallReply; after.TotalAlloc-before.TotalAlloc > most {
+		t.Errorf("%s: %d connections made %d bytes of room, more than %d", at, dials, after.TotalAlloc-before.TotalAlloc, most)
+	}
+	settle(5 * time.Second)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Errorf("%s: not up again: %v", at, err)
+	}
+	if e := state(p, 1); e.Session != 1 {
+		t.Errorf("%s: the other master is touched: %+v", at, e)
+	}
+	_ = p.Close()
+	settle(time.Second)
+}
+
+// A slot is a Receiver with room for one answer.
+type slot chan answer
+
+func (s slot) Reply(master int, value any, err error) { s <- answer{master, value, err} }
+
+// askOne sends one call. The bad server's answer may be anything, the good one's comes at once.
+func askOne(t *testing.T, p *Pool, i int) {
+	t.Helper()
+	start, to := time.Now(), make(slot, 1)
+	var a answer
+	if err := p.Send(i, inspect("x"), Stamp{}, to); err != nil {
+		a.err = err
+	} else {
+		a = <-to
+	}
+	took := time.Since(start)
+	if i == 1 && (a.err != nil || a.value != int64(1) || took != 0) {
+		t.Errorf("the other master: %v, %v after %v", a.value, a.err, took)
+	}
+	if took > DefaultTimeout {
+		t.Errorf("answered after %v", took)
+	}
+	var e *Error
+	if a.err != nil && !errors.As(a.err, &e) {
+		t.Errorf("no *Error: %v", a.err)
+	}
+}

@@ -1,0 +1,233 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A move is how the masters are changed in a run: from which to which, and when each client is told. The first client is
+// the operator's as well: it writes the epoch, and finishes the change as soon as the masters say that it is complete.
+type move struct {
+	old, next []int           // masters; they may share some
+	both      []time.Duration // by client: when it is told to go by both sets
+	alone     []time.Duration // ... by the next alone: by its own timer, which knows nothing of the others
+	never     int             // a client that is told nothing; -1: all are told
+	raise     time.Duration   // when the epoch is written
+}
+
+// change draws a change of the masters, over faults of all sorts.
+func (p *plan) change(r *rand.Rand) {
+	p.masters = 5
+	sets := [][2][]int{
+		{{0, 1, 2}, {2, 3, 4}}, {{0, 1, 2}, {0, 1, 2, 3, 4}}, {{0, 1, 2, 3, 4}, {2, 3, 4}}, {{0, 1}, {2, 3, 4}}, {{0, 1, 2}, {3, 4}},
+		{{0, 1, 2}, {1, 2, 3}}, {{0}, {1, 2, 3}},
+	}
+	both := sets[r.IntN(len(sets))]
+	m := &move{old: both[0], next: both[1], never: -1}
+	p.guard = between(r, 200*time.Millisecond, 400*time.Millisecond)
+	p.least, p.most = 40*time.Millisecond, p.guard
+	p.length = 6*p.guard + between(r, 500*time.Millisecond, 1500*time.Millisecond)
+	m.raise = between(r, p.guard, 3*p.guard)
+	for range p.clients {
+		told := between(r, p.guard/2, 2*p.guard)
+		m.both = append(m.both, told)
+		m.alone = append(m.alone, told+between(r, p.guard/10, p.length))
+	}
+	if r.IntN(2) == 0 {
+		m.never = 1 + r.IntN(p.clients-1)
+	}
+	p.move = m
+	p.extend, p.toEnd = max(p.extend, 0.4), max(p.toEnd, 0.1)
+	switch r.IntN(4) {
+	case 0: // nothing else
+	case 1:
+		p.few(r, crashEmpty, crashFull, flush)
+		p.every *= 2
+	case 2:
+		p.few(r, split, splitUp, splitDown, stall, cutOff, loseReply)
+	case 3:
+		p.few(r, suspend, hang, cutOff, restart)
+	}
+}
+
+// stateOf is the state of this epoch.
+func (w *world) stateOf(epoch int64) redlock.Set {
+	urls := func(which []int) (list []string) {
+		for _, i := range which {
+			list = append(list, "redis://"+w.servers[i].addr)
+		}
+		return list
+	}
+	m := w.plan.move
+	switch epoch {
+	case 0:
+		return redlock.Set{Masters: urls(m.old)}
+	case 1:
+		return redlock.Set{Epoch: 1, Masters: urls(m.old), Next: urls(m.next)}
+	}
+	return redlock.Set{Epoch: 2, Masters: urls(m.next)}
+}
+
+// voters are the masters that hold locks in the end.
+func (w *world) voters() []*server {
+	if w.plan.move == nil {
+		return w.servers
+	}
+	var list []*server
+	for _, i := range w.plan.move.next {
+		list = append(list, w.servers[i])
+	}
+	return list
+}
+
+// mayForgetIn says whether s may lose its memory as far as a set is concerned.
+func (w *world) mayForgetIn(s *server, set []int) bool {
+	recent := 0
+	for _, i := range set {
+		if o := w.servers[i]; o != s && time.Since(o.forgot) < w.plan.guard+3*time.Second {
+			recent++
+		}
+	}
+	return !slices.Contains(set, s.index) || recent < (len(set)-1)/2
+}
+
+// A teller tells one client of the states, and the first one what an operator does.
+type teller struct {
+	*worker
+	raised, finished bool
+}
+
+func newTeller(c *client, ctx context.Context) *teller {
+	return &teller{worker: &worker{c: c, slot: slotTold + c.index, ctx: ctx, random: rand.New(rand.NewPCG(c.w.seed, 3000+uint64(c.index)))}}
+}
+
+func (k *teller) run() {
+	w := k.c.w
+	m := w.plan.move
+	for k.sleep(5*time.Millisecond+k.upTo(20*time.Millisecond), nil) {
+		k.waitAwake()
+		if k.c.index == m.never {
+			return
+		}
+		l, want := k.c.now(), int64(0)
+		switch now := time.Since(w.start); {
+		case now >= m.alone[k.c.index]:
+			want = 2
+		case now >= m.both[k.c.index]:
+			want = 1
+		}
+		if is := l.Set().Epoch; is < want {
+			next := is + 1
+			if k.random.IntN(8) == 0 { // somebody leaves out a state
+				next = want
+			}
+			k.tell(l, next)
+		}
+		if k.c.index == 0 && l.Set().Epoch == 1 && time.Since(w.start) >= m.raise {
+			k.operate(l)
+		}
+	}
+}
+
+// tell tells a Locker to go by a state.
+func (k *teller) tell(l *redlock.Locker, epoch int64) {
+	w := k.c.w
+	w.mu.Lock()
+	w.note(k.c.index, -1, "is told of the state", "", epoch)
+	w.loose = true // debts of masters that are left are forgotten
+	w.mu.Unlock()
+	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(100*time.Millisecond))
+	defer cancel()
+	err := k.call("ChangeMasters", ctx, func() error { return l.ChangeMasters(ctx, w.stateOf(epoch)) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.note(k.c.index, -1, "goes by the state", "", epoch)
+		if k.random.IntN(4) > 0 { // else it is not written down, and the next Locker begins with what was before
+			k.c.file = w.stateOf(epoch)
+		}
+	}
+}
+
+// operate writes the epoch, and finishes the change once that is possible.
+func (k *teller) operate(l *redlock.Locker) {
+	w := k.c.w
+	ctx, cancel := k.within(k.ctx, 100*time.Millisecond)
+	defer cancel()
+	step := func(what string, f func(context.Context) error, done *bool) {
+		if err := k.call(what, ctx, func() error { return f(ctx) }); err == nil {
+			*done = true
+			w.mu.Lock()
+			w.note(k.c.index, -1, what+" is done", "", 0)
+			w.mu.Unlock()
+		}
+	}
+	if !k.raised {
+		step("RaiseEpoch", l.RaiseEpoch, &k.raised)
+	} else if !k.finished {
+		step("FinishChange", l.FinishChange, &k.finished)
+	}
+}
+
+// complete takes the first client to the end of the change, without faults: that must be possible, however far it is. What
+// an operator does is done by a Locker of its own, as by a command.
+func (w *world) complete() {
+	if w.plan.move == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	w.sleep(w.plan.guard + w.plan.guard/50 + 2*time.Millisecond)
+	w.admitAll()
+	c := w.clients[0]
+	err := w.finish(ctx, c)
+	for l := c.now(); err == nil && l.Set().Epoch < 2; {
+		err = l.ChangeMasters(ctx, w.stateOf(l.Set().Epoch+1))
+		if errors.Is(err, redlock.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
+			w.sleep(50 * time.Millisecond)
+			err = nil
+		}
+	}
+	if err != nil {
+		w.problem("without faults the change of the masters does not come to its end: %v", err)
+	}
+}
+
+// finish writes the epoch, and lets the next masters act alone when that may be.
+func (w *world) finish(ctx context.Context, c *client) error {
+	l, err := c.begin("operator", w.stateOf(1))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	c.old = append(c.old, l) // closed at the end
+	w.mu.Unlock()
+	if err := l.RaiseEpoch(ctx); err != nil {
+		return err
+	}
+	for err = l.FinishChange(ctx); err != nil && ctx.Err() == nil; err = l.FinishChange(ctx) {
+		w.sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
+// admitAll ends the quarantines, as an operator does who knows that nothing is held: one that was begun when too few could
+// be asked may last minutes.
+func (w *world) admitAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.servers {
+		now := s.clock.now()
+		text, _ := s.state.Get(now, prefix.Marker())
+		if m, err := scripts.ParseMarker(text); err == nil && m.Pending > 0 {
+			m.Pending = 0
+			s.state.Set(now, prefix.Marker(), m.String(), 0)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// write writes to a resource that accepts no smaller token than it has seen. What it accepts must come from no older
+// hold than what it accepted before.
+func (w *world) write(b *belief) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, any := w.written[b.name]
+	if any && b.token < last.token {
+		return
+	}
+	w.writes++
+	if any && b.from.Before(last.from) && !w.plan.beyond {
+		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of client %d", b.name, b.token,
+			b.client, last.token, last.client)
+	}
+	w.written[b.name] = b.tenure
+}
+
+// checkTenures reports holds of one name that overlap in true time, and tokens that do not grow.
+func (w *world) checkTenures() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, problem := range overlaps(w.tenures, w.start, w.plan.beyond) {
+		w.problemLocked("%s", problem)
+	}
+}
+
+// overlaps lists what is wrong with the tenures: two of one name at one time, or a token that is not larger than those
+// of the tenures that began before. Where faults went beyond what is survived, two at a time are none of the promises,
+// and a token must be larger than those of the tenures that had begun before its call did.
+func overlaps(list []tenure, start time.Time, beyond bool) (problems []string) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b tenure) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), a.from.Compare(b.from), cmp.Compare(a.token, b.token))
+	})
+	var open tenure // the one that ends last
+	for i, t := range list {
+		if i == 0 || list[i-1].name != t.name {
+			open = t
+			continue
+		}
+		if t.from.Before(open.to) && !beyond {
+			problems = append(problems, fmt.Sprintf("%s: two holders for %v: client %d with token %d since %v, client %d with token %d since %v",
+				t.name, earlier(open.to, t.to).Sub(t.from), open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))
+		}
+		for _, o := range list[:i] {
+			if o.name != t.name || beyond && !o.from.Before(t.asked) {
+				continue
+			}
+			if t.token <= o.token {
+				problems = append(problems, fmt.Sprintf("%s: client %d has token %d since %v, after token %d of client %d since %v",
+					t.name, t.client, t.token, t.from.Sub(start), o.token, o.client, o.from.Sub(start)))
+				break
+			}
+		}
+		if t.to.After(open.to) {
+			open = t
+		}
+	}
+	return problems
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// settle checks what is left when the faults are over: nothing of finished holds, and a new hold can be had and is on
+// all masters.
+func (w *world) settle() {
+	p := &w.plan
+	w.sleep(p.rest())
+	w.mu.Lock()
+	loose := w.loose
+	w.mu.Unlock()
+	if !loose {
+		w.checkKeys("when every debt is paid", true)
+	}
+	if !w.bad() {
+		w.sleep(p.guard + p.guard/50 + 2*time.Millisecond)
+		w.checkKeys("a TTL after the last message", false)
+	}
+	if !w.bad() && !p.beyond {
+		w.sleep(p.heartbeat) // who was frozen knows the masters' time again after one
+		w.checkHealing()
+	}
+}
+
+// checkKeys reports what finished holds have left on the masters, but where those that came back with a snapshot may still
+// live, they are left out. Nothing is held.
+func (w *world) checkKeys(when string, relics bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.servers {
+		for _, name := range w.plan.names {
+			if id, left := s.holder(name); id != "" && (!relics || !s.relics[id]) {
+				w.problemLocked("%s: the finished hold %s is still on master %d, for %v, %s", name, id, s.index, left, when)
+			}
+		}
+	}
+}
+
+// longestWait is how long it may take to get a name that is free and that nobody tells about: the longest pause of a
+// waiter.
+const longestWait = 6 * time.Second
+
+// checkHealing reports where a hold cannot be had without faults, or does not come back to a master that has lost it.
+func (w *world) checkHealing() {
+	c, name := w.clients[0], w.plan.names[0]
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	k := newWorker(c, 0, ctx)
+	admitted := k.random.IntN(10) > 0
+	if admitted { // nothing is held, so nothing need be waited for
+		admitted = c.now().AdmitNow(ctx) == nil
+	}
+	asked := time.Now()
+	ttl := slices.Min(w.plan.guards) // once all masters have forgotten, anybody's may be the fleet's
+	lock, err := c.now().Lock(ctx, name, redlock.WithTTL(ttl))
+	if err != nil {
+		w.problem("without faults the name cannot be locked: %v", err)
+		return
+	}
+	if took := time.Since(asked); admitted && took > longestWait {
+		w.problem("without faults, with nothing held, it took %v to lock the name", took)
+	}
+	w.sleep(ttl + w.plan.rest())
+	w.checkAll(lock, "a TTL after the last fault")
+	w.mu.Lock()
+	held := w.agreeing()
+	s := held[w.random.IntN(len(held))]
+	w.note(-1, s.index, "drops the lock", name, 0)
+	s.state.Delete(s.clock.now(), prefix.Lock(name))
+	w.mu.Unlock()
+	if len(held) > 2 {
+		w.sleep(ttl)
+		w.checkAll(lock, "a TTL after a master has dropped it")
+	}
+	_ = lock.Unlock(ctx) // what it has left is looked at
+	w.sleep(w.plan.rest())
+	w.checkKeys("after its release", false)
+}
+
+// agreeing are the masters that vote and whose clocks are within a fourth of the least guard time of the middle one: drift
+// over the half minute of a quarantine can take a clock further than that from it, and then its vote is lost, as documented.
+func (w *world) agreeing() []*server {
+	voters := w.voters()
+	times := make([]int64, len(voters))
+	for i, s := range voters {
+		times[i] = s.clock.now()
+	}
+	slices.Sort(times)
+	middle, bound := times[len(times)/2], slices.Min(w.plan.guards).Microseconds()/4
+	return slices.DeleteFunc(slices.Clone(voters), func(s *server) bool {
+		off := s.clock.now() - middle
+		return off > bound || off < -bound
+	})
+}
+
+// checkAll reports where a hold is not on all masters.
+func (w *world) checkAll(lock *redlock.Lock, when string) {
+	w.mu.Lock()
+	on := 0
+	voters := w.agreeing()
+	for _, s := range voters {
+		if id, _ := s.holder(lock.Name()); id != "" {
+			on++
+		}
+	}
+	w.mu.Unlock()
+	if on < len(voters) || lock.Err() != nil {
+		known, _ := lock.HeldOn()
+		w.problem("%s: %s it is on %d of %d masters, %d known of: %v", lock.Name(), when, on, len(voters), known, lock.Err())
+	}
+}

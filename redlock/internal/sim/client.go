@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A client is one program on a machine of its own: a clock, a pool, a Locker, and workers that use it.
+type client struct {
+	w       *world
+	index   int
+	watch   *watch
+	links   map[string]*link // by the master's address
+	inOrder []*link          // by the master's number
+	pool    *pool.Pool
+
+	// Guarded by world.mu.
+	locker  *redlock.Locker
+	old     []*redlock.Locker // those that were closed before
+	closing bool              // one is being closed
+	asleep  bool
+	awake   chan struct{} // closed when it wakes up; not nil while asleep
+	woken   time.Time     // when it woke up last
+	turned  bool          // its wall clock was set forward: what its validity was before that, nobody can say
+	file    redlock.Set   // what a Locker begins with, where the masters are changed
+}
+
+func newClient(w *world, i int) (*client, error) {
+	p := &w.plan
+	r := rand.New(rand.NewPCG(w.seed, 100+uint64(i)))
+	c := &client{w: w, index: i, links: map[string]*link{}}
+	c.watch = newWatch(1-p.lean*p.rate, between(r, time.Second, 20*time.Minute), between(r, -20*time.Minute, 20*time.Minute))
+	own := [2]time.Duration{between(r, 0, p.unlike), between(r, 0, p.unlike)}
+	for j, s := range w.servers {
+		l := &link{w: w, c: c, s: s, slot: (i*maxMasters + j) * slotsPerLink, random: rand.New(rand.NewPCG(w.seed, uint64(1000+10*i+j)))}
+		if p.unlike > 0 {
+			l.slow = [2]time.Duration{own[0] + between(r, 0, p.unlike/4), own[1] + between(r, 0, p.unlike/4)}
+		}
+		c.links[s.addr] = l
+		c.inOrder = append(c.inOrder, l)
+	}
+	var masters []pool.Master
+	for j, s := range w.servers {
+		// One round is sent to all at one instant; it must not be overdue everywhere at one instant, too.
+		masters = append(masters, pool.URL("redis://"+s.addr, pool.WithTimeout(p.timeout+time.Duration(j*maxClients+i)*tick)))
+	}
+	var err error
+	c.pool, err = pool.New(masters, pool.WithDialer(c.dial), pool.WithClock(c.watch.clock()),
+		pool.WithDialTimeout(redialEvery+8*p.timeout), pool.WithHeartbeat(p.heartbeat), pool.WithRedial(15*time.Millisecond, 40*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	if p.move != nil {
+		c.file = w.stateOf(0)
+	}
+	c.locker, err = c.begin(string(rune('A'+i)), c.file)
+	return c, err
+}
+
+// begin makes a Locker.
+func (c *client) begin(id string, file redlock.Set) (*redlock.Locker, error) {
+	guard := c.w.plan.guards[c.index]
+	opts := c.w.opts
+	if c.w.plan.move != nil {
+		opts = append([]redlock.Option{redlock.WithSet(file)}, opts...)
+	}
+	return redlock.New(c.pool, append([]redlock.Option{
+		redlock.WithClock(c.watch.clock()), redlock.WithID(id), redlock.WithPrefix(string(prefix)), redlock.WithGuardTime(guard),
+		redlock.WithTTL(guard), redlock.WithBarTTL(barTTL), redlock.WithTrace(c.trace()),
+	}, opts...)...)
+}
+
+// restart closes the Locker, and makes another in its place. The world's lock is held.
+func (c *client) restart() {
+	w := c.w
+	if c.asleep || c.closing {
+		return
+	}
+	w.note(c.index, -1, "closes its Locker, and begins anew", "", 0)
+	c.closing = true
+	c.old = append(c.old, c.locker)
+	file := c.file
+	last, id := c.locker, fmt.Sprintf("%c%d-", 'A'+c.index, len(c.old)+1)
+	w.restarts.Go(func() {
+		ctx, cancel := context.WithDeadline(context.Background(), w.instant(time.Now().Add(100*time.Millisecond), slotFaults+c.index))
+		defer cancel()
+		err := last.Close(ctx)
+		if end, _ := ctx.Deadline(); time.Since(end) > callGrace {
+			w.problem("client %d: Close has returned %v after the end of its context: %v", c.index, time.Since(end), err)
+		}
+		next, err := c.begin(id, file)
+		if err != nil {
+			w.problem("client %d: %v", c.index, err)
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		c.locker, c.closing = next, false
+	})
+}
+
+// now is the client's Locker.
+func (c *client) now() *redlock.Locker {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	return c.locker
+}
+
+// trace takes down what the library tells about holds.
+func (c *client) trace() *redlock.Trace {
+	note := func(what, name string, n int64, err error) {
+		w := c.w
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.log = append(w.log, entry{at: time.Since(w.start), client: int8(c.index), master: -1, what: what, name: name, n: n, err: err})
+	}
+	return &redlock.Trace{
+		Acquired: func(i redlock.HoldInfo) {
+			note("has won", i.ID, i.Token, nil)
+			c.w.won(c.index, i)
+		},
+		Lost:     func(i redlock.HoldInfo) { note("has lost", i.ID, i.Token, i.Err) },
+		Extended: func(i redlock.HoldInfo) { note("has extended", i.ID, i.Token, i.Err) },
+		Healed: func(i redlock.HealInfo) {
+			note("has healed", i.ID+" on "+i.Master, 0, nil)
+			c.w.mu.Lock()
+			c.w.healings++
+			c.w.mu.Unlock()
+		},
+	}
+}
+
+// waitAwake waits while the client is suspended, and says whether it was.
+func (k *worker) waitAwake() (slept bool) {
+	c := k.c
+	w := c.w
+	w.mu.Lock()
+	for c.asleep {
+		awake := c.awake
+		w.mu.Unlock()
+		<-awake
+		slept = true
+		time.Sleep(time.Until(w.instant(time.Now(), k.slot)))
+		w.mu.Lock()
+	}
+	w.mu.Unlock()
+	return slept
+}
+
+// A worker is one goroutine of a client.
+type worker struct {
+	c      *client
+	slot   int
+	random *rand.Rand
+	ctx    context.Context // ends with the run
+}
+
+func newWorker(c *client, n int, ctx context.Context) *worker {
+	return &worker{c: c, slot: slotWorkers + c.index*maxBusy + n, ctx: ctx,
+		random: rand.New(rand.NewPCG(c.w.seed, uint64(2000+10*c.index+n)))}
+}
+
+func (k *worker) upTo(d time.Duration) time.Duration {
+	return time.Duration(k.random.Int64N(int64(d) + 1)).Round(time.Microsecond)
+}
+
+func (k *worker) chance(p float64) bool { return k.random.Float64() < p }
+
+// sleep waits for d, or until the run or done ends. It reports whether the time has passed.
+func (k *worker) sleep(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(time.Until(k.c.w.instant(time.Now().Add(d), k.slot)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-done:
+	case <-k.ctx.Done():
+	}
+	return false
+}
+
+// within makes a context that ends after about d.
+func (k *worker) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, k.c.w.instant(time.Now().Add(d), k.slot))
+}
+
+// call runs one call of the library and checks that it ends with its context. What a suspended client is told, it hears
+// when it wakes up.
+func (k *worker) call(what string, ctx context.Context, f func() error) error {
+	err := f()
+	if end, ok := ctx.Deadline(); ok {
+		if late := time.Since(end); late > callGrace {
+			k.c.w.problem("client %d: %s has returned %v after the end of its context: %v", k.c.index, what, late, err)
+		}
+	}
+	k.waitAwake()
+	return err
+}
+
+// backoff is the pause between the tries of a call, from the seed.
+type backoff struct {
+	k *worker
+	n int
+}
+
+// Next implements redlock.Backoff.
+func (b *backoff) Next() (time.Duration, bool) {
+	b.n++
+	k := b.k
+	pause := time.Duration(min(b.n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)
+	due := k.c.w.instant(time.Now().Add(pause), k.slot)
+	return time.Until(due), true
+}

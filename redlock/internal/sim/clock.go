@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// A watch is the clock of one client: two readings that follow true time at a rate, from origins of their own.
+type watch struct {
+	mu      sync.Mutex
+	base    time.Time
+	rate    float64
+	boot    time.Duration // by how much each reading is ahead
+	wall    time.Duration
+	stopped bool // the machine is suspended, or its virtual machine frozen
+	at      time.Time
+}
+
+func newWatch(rate float64, boot, wall time.Duration) *watch {
+	return &watch{base: time.Now(), rate: rate, boot: boot, wall: wall}
+}
+
+// clock is the watch as the library reads it.
+func (k *watch) clock() *clock.Clock {
+	return clock.New(func() clock.Instant {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		now := time.Now()
+		if k.stopped {
+			now = k.at
+		}
+		run := time.Duration(float64(now.Sub(k.base)) * k.rate)
+		return clock.At(int64(run+k.boot), k.base.UnixNano()+int64(run+k.wall))
+	})
+}
+
+// stop lets both readings stand still.
+func (k *watch) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopped, k.at = true, time.Now()
+}
+
+// start lets them go on, as they would have without the stop. Where it was a virtual machine that was frozen, the one
+// that nobody sets has missed that time.
+func (k *watch) start(frozen bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped && frozen {
+		k.boot -= time.Duration(float64(time.Since(k.at)) * k.rate)
+	}
+	k.stopped = false
+}
+
+// turn sets the wall clock.
+func (k *watch) turn(by time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.wall += by
+}

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"github.com/redlock-go/redlock/internal/master"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Where the words of a script are, counted from 0 after the keys; a test holds them against what the library encodes.
+const (
+	wordID, wordBallot, wordMode = 1, 3, 8 // of an acquire; an extension has its id at the same place
+	wordEndBallot, wordEnd       = 0, 10   // of a release: from wordEnd on there are ids, or waiters
+	wordStep                     = 0       // of a step of an admission
+)
+
+// given takes note of a hold that a release has written for a waiter. It must not be one whose end was executed here.
+func (w *world) given(s *server, m master.Message) {
+	n, ok := prefix.ParseNotice(m.Payload)
+	if !ok || n.Kind != scripts.Given {
+		return
+	}
+	w.grants++
+	w.message(-1, s.index, "writes", n.Hold, "", n.Ballot, int64(scripts.Granted))
+	if s.ended[n.Hold] && !w.leapt {
+		w.problemLocked("%s was written on master %d for its waiter, after its end was executed there", n.Hold, s.index)
+	}
+}
+
+// heard takes note of a script that a master has executed, and holds it against what was executed before: a hold whose
+// end a master has executed must never be on it again.
+func (w *world) heard(n *conn, s *server, one *scripts.Script, words []string, reply any) {
+	code, granted := reply.(int64)
+	by := ""
+	if list, ok := reply.([]any); ok {
+		if code, _ = list[0].(int64); code == int64(scripts.Held) && len(list) > 4 {
+			by, _ = list[4].(string)
+		}
+	} else if !granted {
+		code = -1
+	}
+	what, id, ballot := one.Name, "", int64(0)
+	switch one {
+	case scripts.Acquire:
+		id, ballot = words[wordID], number(words[wordBallot])
+		if words[wordMode] != string(scripts.ModeAcquire) {
+			what = "heal or import"
+		}
+		if granted && s.ended[id] && !w.leapt {
+			w.problemLocked("%s is on master %d again, after its end was executed there", id, s.index)
+		}
+	case scripts.Extend:
+		id = words[wordID]
+	case scripts.Release:
+		ballot = number(words[wordEndBallot])
+		for i, one := range words[wordEnd:] {
+			if i == 0 {
+				id = one
+			}
+			if granted && !scripts.IsReservation(one) {
+				s.ended[one] = true
+			}
+		}
+	case scripts.Admit:
+		id = words[wordStep]
+	}
+	w.message(n.l.c.index, s.index, what, id, by, ballot, code)
+}

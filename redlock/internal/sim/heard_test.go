@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// What the simulator takes for the id of a hold, a ballot or a mode is what the library has put there.
+func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
+	fleet := scripts.NewFleet(prefix, time.Second, time.Minute, 0)
+	hold := scripts.NewHold(prefix.Keys("a"), "the hold", "the previous one")
+	words := func(c *scripts.Call) (list []string) {
+		var all []string
+		for _, a := range c.Args {
+			all = append(all, fmt.Sprint(a))
+		}
+		return all[2+number(all[1]):]
+	}
+	acquire := words(fleet.AcquireCall(hold, scripts.ModeHeal, time.Second, 4711, 4712, 1))
+	if acquire[wordID] != "the hold" || acquire[wordBallot] != "4711" || acquire[wordMode] != "h" {
+		t.Errorf("acquire: %q", acquire)
+	}
+	ticket := scripts.NewTicket("L", 1, 1, 0)
+	queue := words(fleet.QueueCall(hold, ticket, true, time.Second, time.Second, 4711, 4712))
+	if queue[wordID] != "the hold" || queue[wordBallot] != "4711" || queue[wordMode] != "a" {
+		t.Errorf("queue: %q", queue)
+	}
+	if leave := words(fleet.LeaveCall(prefix.Keys("a"), ticket.String())); !scripts.IsReservation(leave[wordEnd]) {
+		t.Errorf("leave: %q", leave)
+	}
+	if extend := words(fleet.ExtendCall(hold, time.Second, 1)); extend[wordID] != "the hold" {
+		t.Errorf("extend: %q", extend)
+	}
+	release := words(fleet.ReleaseCall(hold, 4713, true, scripts.Reserve))
+	if release[wordEndBallot] != "4713" || !slices.Equal(release[wordEnd:], []string{"the hold", "the previous one"}) {
+		t.Errorf("release: %q", release)
+	}
+	if debt := words(fleet.DebtCall(prefix.Keys("a"), []string{"x", "y"}, 1)); !slices.Equal(debt[wordEnd:], []string{"x", "y"}) {
+		t.Errorf("debt: %q", debt)
+	}
+	if admit := words(fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitStart})); admit[wordStep] != "start" {
+		t.Errorf("admit: %q", admit)
+	}
+}

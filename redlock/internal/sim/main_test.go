@@ -1,0 +1,33 @@
+package sim
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	seedCount = flag.Int("seeds", 0, "how many schedules to run; 0 means 500, 100 with the race detector or -short")
+	firstSeed = flag.Uint64("first", 0, "the seed of the first schedule")
+	oneSeed   = flag.Int64("seed", -1, "the seed of a single schedule, which is told in words")
+	without   = flag.String("without", "", "the protection that is taken out; needs the build tag redlock_teeth")
+	kindGiven = flag.String("kinds", "", "only schedules of these kinds, separated by commas")
+	untilBad  = flag.Bool("until", false, "stop after the first violation")
+)
+
+// childEnv tells a process that it runs schedules for another, and reports to its standard output.
+const childEnv = "REDLOCK_SIM_CHILD"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv(childEnv) != "" || *oneSeed >= 0 {
+		// What a seed decides is decided by it alone only where one thing runs at a time, and the collector between runs.
+		runtime.GOMAXPROCS(1)
+		debug.SetGCPercent(-1)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,335 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+)
+
+// redialEvery is the least time from the end of a connection to the next one of the same client to the same master.
+const redialEvery = 21 * time.Millisecond
+
+// A link is the network between one client and one master: both directions of each connection that the client makes.
+type link struct {
+	w      *world
+	c      *client
+	s      *server
+	random *rand.Rand
+	slot   int // makes the instants at which something arrives unlike those of any other link
+
+	upCut, downCut bool             // nothing passes; what was sent waits, as for a retransmission
+	refuse         bool             // nobody can connect
+	slow           [2]time.Duration // what its messages take more than those of others, up and down
+	conns          []*conn          // those that may still carry something
+	generation     int
+	dialAt         time.Time // not before this
+}
+
+// A conn is one connection, as the client's pool uses it and as the master sees it. All fields are guarded by world.mu.
+type conn struct {
+	l    *link
+	slot int // of the link, with the number of the connection in it
+
+	// The client's end.
+	in     []byte
+	closed bool          // by the client
+	reset  bool          // by the master or the network
+	paused bool          // the client is suspended, or has just woken up
+	wake   chan struct{} // cap 1: to Read
+	resume chan struct{} // not nil while paused; closed when it is over
+
+	// On the way.
+	rest             string    // the beginning of a command that is not complete
+	upLast, downLast time.Time // when the last message of that direction arrives
+	upHeld           [][]command
+	downHeld         [][]byte
+	upFlight         int // messages to the master
+
+	// The master's end.
+	dead     bool // what arrives is lost
+	out      []byte
+	channels []string
+}
+
+// at runs f, with the world's lock held, after about d: at an instant of its own, as slot says.
+func (w *world) at(d time.Duration, slot int, f func()) time.Time {
+	due := w.instant(time.Now().Add(d), slot)
+	w.agenda.add(due, f)
+	return due
+}
+
+// instant is the first one not before t that belongs to slot.
+func (w *world) instant(t time.Time, slot int) time.Time {
+	return t.Truncate(tick).Add(tick + time.Duration(slot)*tickPart)
+}
+
+// latency draws how long the next message takes; way is 0 to the master, 1 back.
+func (l *link) latency(way int) time.Duration {
+	p := &l.w.plan
+	d := p.latency + l.slow[way]
+	if p.jitter > 0 {
+		d += time.Duration(l.random.Int64N(int64(p.jitter)))
+	}
+	if p.spikes > 0 && l.random.Float64() < p.spikes && l.w.faults {
+		d += time.Duration(l.random.Int64N(int64(p.spike)))
+	}
+	return d
+}
+
+var (
+	errRefused     = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	errUnreachable = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+	errReset       = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+)
+
+// dial is the dialer of the client's pool.
+func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	w := c.w
+	w.mu.Lock()
+	l := c.links[addr]
+	wait := max(time.Until(l.dialAt), 0) + l.latency(0) + l.latency(1)
+	l.generation++
+	slot := l.slot + l.generation%slotsPerLink
+	ready := make(chan struct{})
+	w.at(wait, slot, func() { close(ready) })
+	w.mu.Unlock()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w.mu.Lock()
+	for c.asleep {
+		awake := c.awake
+		w.mu.Unlock()
+		select {
+		case <-awake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	l.dialAt = time.Now().Add(redialEvery)
+	switch {
+	case l.s.down:
+		return nil, errRefused
+	case l.refuse || l.upCut || l.downCut:
+		return nil, errUnreachable
+	}
+	n := &conn{l: l, slot: slot, wake: make(chan struct{}, 1)}
+	l.conns = append(l.conns, n)
+	w.connections++
+	return n, nil
+}
+
+// Read implements net.Conn.
+func (n *conn) Read(b []byte) (int, error) {
+	w := n.l.w
+	w.mu.Lock()
+	for {
+		switch {
+		case n.closed:
+			w.mu.Unlock()
+			return 0, net.ErrClosed
+		case n.paused:
+		case len(n.in) > 0:
+			k := copy(b, n.in)
+			n.in = n.in[k:]
+			w.mu.Unlock()
+			return k, nil
+		case n.reset:
+			w.mu.Unlock()
+			return 0, errReset
+		}
+		w.mu.Unlock()
+		<-n.wake
+		w.mu.Lock()
+	}
+}
+
+// Write implements net.Conn. It blocks only while the client is suspended.
+func (n *conn) Write(b []byte) (int, error) {
+	w := n.l.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n.paused && !n.closed {
+		resume := n.resume
+		w.mu.Unlock()
+		<-resume
+		w.mu.Lock()
+	}
+	if n.closed || n.reset {
+		return 0, net.ErrClosed
+	}
+	commands, rest, err := parse(n.rest + string(b))
+	if err != nil {
+		return 0, err
+	}
+	if n.rest = rest; len(commands) > 0 {
+		n.send(commands)
+	}
+	return len(b), nil
+}
+
+// Close implements net.Conn. What was written before may still arrive.
+func (n *conn) Close() error {
+	w := n.l.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n.closed {
+		return nil
+	}
+	n.closed = true
+	n.l.dialAt = time.Now().Add(redialEvery)
+	if n.paused {
+		n.unpause()
+	}
+	n.signal()
+	n.forget()
+	return nil
+}
+
+func (n *conn) signal() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// forget drops a connection that cannot carry anything any more.
+func (n *conn) forget() {
+	if !n.closed || !n.dead && (n.upFlight > 0 || len(n.upHeld) > 0) {
+		return
+	}
+	n.drop()
+	for i, o := range n.l.conns {
+		if o == n {
+			n.l.conns = append(n.l.conns[:i:i], n.l.conns[i+1:]...)
+			return
+		}
+	}
+}
+
+// send puts commands on their way to the master.
+func (n *conn) send(commands []command) {
+	if n.dead {
+		return
+	}
+	if n.l.upCut || len(n.upHeld) > 0 {
+		n.upHeld = append(n.upHeld, commands)
+		return
+	}
+	w := n.l.w
+	due := w.instant(later(time.Now().Add(n.l.latency(0)), n.upLast), n.slot)
+	n.upLast = due
+	n.upFlight++
+	w.agenda.add(due, func() {
+		n.upFlight--
+		if !n.dead {
+			n.l.s.receive(n, commands)
+			w.duplicate(n, commands)
+		}
+		n.forget()
+	})
+}
+
+// flush puts what the master has answered on its way to the client.
+func (n *conn) flush() {
+	if len(n.out) == 0 {
+		return
+	}
+	text := n.out
+	n.out = nil
+	if n.closed || n.dead {
+		return
+	}
+	if n.l.downCut || len(n.downHeld) > 0 {
+		n.downHeld = append(n.downHeld, text)
+		return
+	}
+	w := n.l.w
+	due := w.instant(later(time.Now().Add(n.l.latency(1)), n.downLast), n.slot+slotsDown)
+	n.downLast = due
+	w.agenda.add(due, func() {
+		if !n.dead && !n.closed {
+			n.in = append(n.in, text...)
+			n.signal()
+		}
+	})
+}
+
+// open lets pass again what was cut; what waited arrives now, in its order.
+func (l *link) open() {
+	l.upCut, l.downCut, l.refuse = false, false, false
+	for _, n := range append([]*conn(nil), l.conns...) {
+		up, down := n.upHeld, n.downHeld
+		n.upHeld, n.downHeld = nil, nil
+		for _, commands := range up {
+			n.send(commands)
+		}
+		for _, text := range down {
+			n.out = append(n.out, text...)
+			n.flush()
+		}
+		n.forget()
+	}
+}
+
+// cut ends a connection as a broken network does. What is on its way to the client is lost, and what is on its way to
+// the master too, unless arrives says so.
+func (n *conn) cut(arrives bool) {
+	n.reset = true
+	n.signal()
+	if !arrives {
+		n.drop()
+	}
+	n.forget()
+}
+
+// drop makes the master's end disappear.
+func (n *conn) drop() {
+	n.dead = true
+	for _, ch := range n.channels {
+		n.l.s.unsubscribe(n, ch)
+	}
+	n.channels = nil
+}
+
+func (n *conn) pause() {
+	if !n.paused {
+		n.paused, n.resume = true, make(chan struct{})
+	}
+}
+
+func (n *conn) unpause() {
+	if n.paused {
+		n.paused = false
+		close(n.resume)
+		n.signal()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// The rest of net.Conn. The pool bounds every wait by itself.
+func (n *conn) LocalAddr() net.Addr              { return address("client") }
+func (n *conn) RemoteAddr() net.Addr             { return address(n.l.s.addr) }
+func (n *conn) SetDeadline(time.Time) error      { return nil }
+func (n *conn) SetReadDeadline(time.Time) error  { return nil }
+func (n *conn) SetWriteDeadline(time.Time) error { return nil }
+
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }
+
+var errProtocol = errors.New("sim: the client has written what is no command")

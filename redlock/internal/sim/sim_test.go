@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	normalSeeds = 500
+	fewSeeds    = 100
+)
+
+// Whatever happens to messages, connections, masters' memories, clocks and programs, within what the documentation says
+// is survived: two holds of a name never overlap in true time, tokens grow, a resource that checks them accepts no older
+// writer, nothing is left on a master, a hold returns to all of them, every call ends, and no goroutine is left. Beyond
+// that: all of it but the first. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53, H55, H57, H58.
+func TestSchedules(t *testing.T) {
+	if *oneSeed >= 0 {
+		told(t, uint64(*oneSeed))
+		return
+	}
+	n := *seedCount
+	if n == 0 {
+		if n = normalSeeds; raceDetector || testing.Short() {
+			n = fewSeeds
+		}
+	}
+	began, worst := time.Now(), 0
+	sum := inParallel(t, n, func(b badSeed) {
+		switch worst++; {
+		case worst <= 2:
+			t.Errorf("%v\n%s\nagain: go test ./redlock/internal/sim -run '^TestSchedules$' -args -seed %d", b.Problems, tail(b.Story), b.Seed)
+		case worst <= 100:
+			t.Errorf("seed %d: %.300s", b.Seed, b.Problems[0])
+		}
+	})
+	t.Logf("%d schedules in %v: %d locks, %d handed on, %d healings, %d writes, %d connections, %d scripts, %d holds written by releases; %d schedules with a violation",
+		sum.Runs, time.Since(began).Round(time.Millisecond), sum.Locks, sum.Imports, sum.Healings, sum.Writes, sum.Connections, sum.Scripts, sum.Grants, worst)
+	if sum.Runs != n {
+		t.Errorf("%d schedules were to run", n)
+	}
+	if n >= fewSeeds && (sum.Locks < 3*n || sum.Imports == 0 || sum.Healings < n/10 || sum.Writes < n || sum.Grants < n) {
+		t.Error("too little has happened for the checks to say anything")
+	}
+}
+
+// told runs one seed and tells it in words.
+func told(t *testing.T, seed uint64) {
+	t.Helper()
+	r := one(t, seed, *without)
+	t.Log(r.Story())
+	for _, p := range r.Problems {
+		t.Error(p)
+	}
+}
+
+// tail is the part of a story that led to the violation.
+func tail(story string) string {
+	const most = 16 << 10
+	end := len(story)
+	if i := strings.Index(story, "VIOLATION"); i >= 0 {
+		end = min(i+2<<10, end)
+	}
+	begin := max(0, end-most)
+	return story[:min(600, begin)] + "\n...\n" + story[begin:end]
+}

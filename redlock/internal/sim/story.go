@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// An entry is one thing that happened. It is put into words only where a run is told.
+type entry struct {
+	at             time.Duration
+	client, master int8   // -1: none
+	what, name, by string // by: the hold or waiter that refuses
+	n              int64
+	code           int64
+	message        bool
+	err            error
+}
+
+// note takes down a fault, or what a client does. The world's lock is held.
+func (w *world) note(client, master int, what, name string, n int64) {
+	w.log = append(w.log, entry{at: time.Since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
+}
+
+// message takes down a script that a master has executed.
+func (w *world) message(client, master int, what, id, by string, n, code int64) {
+	w.log = append(w.log, entry{at: time.Since(w.start), client: int8(client), master: int8(master), what: what, name: id, by: by, n: n, code: code, message: true})
+}
+
+func (w *world) problem(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problemLocked(format, args...)
+}
+
+func (w *world) problemLocked(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.problems = append(w.problems, text)
+	w.log = append(w.log, entry{at: time.Since(w.start), client: -1, master: -1, what: "VIOLATION: " + text})
+}
+
+func (e *entry) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%12.6f ", e.at.Seconds())
+	if e.client >= 0 {
+		fmt.Fprintf(&b, "client %d ", e.client)
+	}
+	if e.master >= 0 {
+		if e.client >= 0 {
+			b.WriteString("at ")
+		}
+		fmt.Fprintf(&b, "master %d ", e.master)
+	}
+	b.WriteString(e.what)
+	if e.name != "" {
+		b.WriteString(" " + e.name)
+	}
+	switch {
+	case e.message:
+		if e.n != 0 {
+			fmt.Fprintf(&b, " with %d", e.n)
+		}
+		b.WriteString(": " + answer(e.what, e.code))
+		if e.by != "" {
+			b.WriteString(" by " + e.by)
+		}
+	case strings.HasSuffix(e.what, " for"), strings.HasSuffix(e.what, " by"), strings.HasSuffix(e.what, " in"):
+		b.WriteString(" " + time.Duration(e.n).String())
+	case e.n != 0:
+		b.WriteString(" " + strconv.FormatInt(e.n, 10))
+	}
+	if e.err != nil {
+		fmt.Fprintf(&b, ": %.300v", e.err)
+	}
+	return b.String()
+}
+
+// answer is what a master said, in a word.
+func answer(what string, code int64) string {
+	switch {
+	case code < 0:
+		return "an error"
+	case what == scripts.Release.Name && code == 1:
+		return "deleted"
+	case what == scripts.Release.Name:
+		return "was not there"
+	case what == scripts.Admit.Name || what == scripts.Inspect.Name:
+		return "answered " + strconv.FormatInt(code, 10)
+	}
+	return scripts.Kind(code).String()
+}
+
+// Story is all that happened, in words, a line each.
+func (r *Result) Story() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %s\n", r.Seed, r.plan.String())
+	for i := range r.log {
+		b.WriteString(r.log[i].String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}

@@ -1,0 +1,295 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// run takes locks until the run ends.
+func (k *worker) run() {
+	p := &k.c.w.plan
+	for k.sleep(k.upTo(p.idle), nil) {
+		k.waitAwake()
+		k.one()
+	}
+}
+
+// one takes one lock, uses it for a while, and gives it back in one of several ways.
+func (k *worker) one() {
+	w := k.c.w
+	p := &w.plan
+	name := p.names[k.random.IntN(len(p.names))]
+	guard := p.guards[k.c.index]
+	least, most := min(p.least, guard/2), min(p.most, guard)
+	ttl := least + k.upTo(most-least)
+	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithExtension(k.chance(p.extend))}
+	opts = append(opts, k.manner()...)
+	wanted := ttl / 2
+	if k.random.IntN(4) == 0 {
+		wanted = ttl / 10
+		opts = append(opts, redlock.WithMinValidity(wanted))
+	}
+	if k.random.IntN(10) == 0 {
+		limit := k.upTo(ttl) + time.Millisecond
+		wanted = math.MinInt64
+		opts = append(opts, redlock.WithMaxHold(limit))
+	}
+	ctx, cancel := k.within(k.ctx, k.upTo(2*most))
+	defer cancel()
+	if k.random.IntN(12) == 0 { // somebody changes his mind
+		stop := time.AfterFunc(time.Until(w.instant(time.Now().Add(k.upTo(20*time.Millisecond)), k.slot)), cancel)
+		defer stop.Stop()
+	}
+	asked := time.Now()
+	var lock *redlock.Lock
+	err := k.call("Lock", ctx, func() (err error) {
+		if k.random.IntN(4) == 0 {
+			lock, err = k.c.now().TryLock(ctx, name, opts...)
+		} else {
+			lock, err = k.c.now().Lock(ctx, name, opts...)
+		}
+		return err
+	})
+	if err != nil {
+		return
+	}
+	k.hold(k.begin(lock, asked, wanted), opts)
+}
+
+// manner is how a call waits.
+func (k *worker) manner() []redlock.LockOption {
+	p := &k.c.w.plan
+	switch {
+	case k.chance(p.retry):
+		return []redlock.LockOption{redlock.WithBackoff(func() redlock.Backoff { return &backoff{k: k} })}
+	case k.chance(p.fair):
+		return []redlock.LockOption{redlock.WithPriority(k.random.IntN(3) - 1)}
+	case k.chance(p.handOn):
+		return nil
+	}
+	return []redlock.LockOption{redlock.WithHandOn(k.random.IntN(3), k.upTo(p.most))}
+}
+
+// A tenure is a stretch of true time for which one Lock was believed to be held.
+type tenure struct {
+	name     string
+	client   int
+	token    int64
+	asked    time.Time // when the call began that has won the hold, which may have been handed on since
+	from, to time.Time
+}
+
+// A win is a token that one client got for a name.
+type win struct {
+	client int
+	name   string
+	token  int64
+}
+
+// won takes note of which hold a token belongs to.
+func (w *world) won(client int, i redlock.HoldInfo) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wins[win{client, i.Name, i.Token}] = i.ID
+}
+
+// askedLocked is when the call began that has won the hold of t; the zero time where that is not known. The first one
+// who has a hold is the one who won it.
+func (w *world) askedLocked(t tenure) time.Time {
+	id := w.wins[win{t.client, t.name, t.token}]
+	if first, known := w.asked[id]; known {
+		return first
+	}
+	for other, of := range w.wins {
+		if of == id && other.token < t.token {
+			t.asked = time.Time{} // it was handed on by one who did not take it
+		}
+	}
+	w.asked[id] = t.asked
+	return t.asked
+}
+
+// A belief is a tenure under way.
+type belief struct {
+	tenure
+	lock *redlock.Lock
+	seen time.Time // the last moment at which validity was left for sure
+	over time.Time // when its context ended; guarded by world.mu
+	stop func() bool
+}
+
+func (k *worker) begin(lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
+	now := time.Now()
+	b := &belief{lock: lock, seen: now,
+		tenure: tenure{name: lock.Name(), client: k.c.index, token: lock.Token(), asked: asked, from: now}}
+	w := k.c.w
+	b.stop = context.AfterFunc(lock.Context(context.Background()), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		b.over = time.Now()
+	})
+	w.mu.Lock()
+	slept := k.c.woken.After(asked) || k.c.turned
+	w.locks++
+	b.asked = w.askedLocked(b.tenure)
+	w.note(k.c.index, -1, "holds", b.name, b.token)
+	w.mu.Unlock()
+	if left := lock.Remaining(); left < wanted && lock.Err() == nil && !slept {
+		w.problem("%s: handed out with %v of validity left, at least %v was wanted", b.name, left, wanted)
+	}
+	return b
+}
+
+// look takes note that validity is left, if it is.
+func (b *belief) look() {
+	if b.lock.Remaining() > 0 {
+		b.seen = time.Now()
+	}
+}
+
+// end books the tenure: it ends now, or when the validity was over.
+func (k *worker) end(b *belief) {
+	now := time.Now()
+	b.to = now
+	if left := b.lock.Remaining(); left <= 0 {
+		b.to = now.Add(time.Duration(float64(left) / k.c.watch.rate))
+		if b.to.Before(b.seen) {
+			b.to = b.seen
+		}
+	}
+	b.stop()
+	w := k.c.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !b.over.IsZero() && b.over.Before(b.to) {
+		b.to = b.over
+	}
+	w.tenures = append(w.tenures, b.tenure)
+	w.note(k.c.index, -1, "has held", b.name, b.token)
+}
+
+// hold uses a lock for a while, and gives it back.
+func (k *worker) hold(b *belief, opts []redlock.LockOption) {
+	p := &k.c.w.plan
+	if k.chance(p.reenter) {
+		k.inner(b, opts)
+	}
+	long := k.upTo(p.dwell)
+	if k.chance(p.toEnd) {
+		long = 2 * p.guard
+	}
+	for end := time.Now().Add(long); ; {
+		b.look()
+		if k.chance(p.write) {
+			k.c.w.write(b)
+		}
+		step := min(time.Until(end), 1+k.upTo(p.dwell/2))
+		if step <= 0 || !k.sleep(step, b.lock.Done()) {
+			break
+		}
+		if k.waitAwake() && k.chance(p.hurry) || k.random.IntN(12) == 0 {
+			k.extend(b)
+		}
+	}
+	k.waitAwake()
+	b.look()
+	k.end(b)
+	k.giveBack(b)
+}
+
+// extend extends a lock by hand, several times in a row, as one does who has slept and fears for it.
+func (k *worker) extend(b *belief) {
+	for range 1 + k.random.IntN(4) {
+		ctx, cancel := k.within(k.ctx, k.upTo(20*time.Millisecond))
+		err := k.call("Extend", ctx, func() error { return b.lock.Extend(ctx) })
+		cancel()
+		if err == nil {
+			b.look()
+		}
+		if b.lock.Err() != nil || !k.sleep(k.upTo(3*time.Millisecond), nil) {
+			return
+		}
+	}
+}
+
+// inner locks what is held once more.
+func (k *worker) inner(b *belief, opts []redlock.LockOption) {
+	ctx, cancel := k.within(b.lock.Context(k.ctx), k.upTo(100*time.Millisecond))
+	defer cancel()
+	var inner *redlock.Lock
+	err := k.call("Lock (inner)", ctx, func() (err error) {
+		inner, err = k.c.now().Lock(ctx, b.name, opts...)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	if inner.Token() != b.token {
+		k.c.w.problem("%s: a re-entry has token %d, its hold %d", b.name, inner.Token(), b.token)
+	}
+	k.sleep(k.upTo(20*time.Millisecond), inner.Done())
+	k.unlock(inner)
+}
+
+func (k *worker) unlock(lock *redlock.Lock) {
+	ctx, cancel := k.within(context.Background(), k.upTo(100*time.Millisecond))
+	defer cancel()
+	_ = k.call("Unlock", ctx, func() error { return lock.Unlock(ctx) })
+}
+
+// giveBack releases a lock, hands it to another client, or leaves it to its end; and may write once more, as one does
+// who has not heard that it is over.
+func (k *worker) giveBack(b *belief) {
+	w := k.c.w
+	p := &w.plan
+	switch {
+	case k.chance(p.hand):
+		k.handOn(b)
+	case k.chance(p.keep) && b.lock.Err() != nil: // nobody cleans up after a lock that was lost
+		w.mu.Lock()
+		w.loose = true
+		w.mu.Unlock()
+	default:
+		k.unlock(b.lock)
+	}
+	if k.chance(p.write) {
+		w.write(b)
+	}
+}
+
+// handOn exports a lock, and has a worker of another client import it and hold it.
+func (k *worker) handOn(b *belief) {
+	w := k.c.w
+	handle, err := b.lock.Export()
+	if err != nil {
+		k.unlock(b.lock)
+		return
+	}
+	other := w.clients[k.random.IntN(len(w.clients))]
+	ttl := min(w.plan.most, w.plan.guards[other.index])
+	next := &worker{c: other, slot: k.slot, random: k.random, ctx: k.ctx}
+	w.mu.Lock()
+	w.loose = true // where the import did not reach a master, or nobody imports it, the key lives on to its TTL
+	w.note(k.c.index, other.index, "hands on, to the client of the master's number,", b.name, 0)
+	w.mu.Unlock()
+	next.waitAwake()
+	ctx, cancel := next.within(k.ctx, k.upTo(w.plan.most))
+	defer cancel()
+	asked := time.Now()
+	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithBackoff(func() redlock.Backoff { return &backoff{k: next} })}
+	var lock *redlock.Lock
+	err = next.call("Import", ctx, func() (err error) {
+		lock, err = other.now().Import(ctx, handle, opts...)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	w.imports++
+	w.mu.Unlock()
+	next.hold(next.begin(lock, asked, ttl/2), opts)
+}

@@ -1,0 +1,166 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// The masters of a fleet are changed, on real servers and by files, as the documentation says, while one lock is held
+// throughout, two programs lock one name in turns, and a third is never told. The old servers are killed at the end.
+func TestAFleetChangesItsMasters(t *testing.T) {
+	t.Parallel()
+	const guard = 3 * time.Second
+	for name, c := range map[string]struct{ servers, old, nextFrom, nextTo int }{
+		"five others":        {10, 5, 5, 10},
+		"three grow to five": {5, 3, 0, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, c.servers)
+			opts := []redlock.Option{redlock.WithGuardTime(guard), redlock.WithTTL(guard)}
+			f.admitted(opts...) // the new ones are admitted before anybody uses them
+			old, next := f.urls[:c.old], f.urls[c.nextFrom:c.nextTo]
+			states := []redlock.Set{{Masters: old}, {Epoch: 1, Masters: old, Next: next}, {Epoch: 2, Masters: next}}
+			path := filepath.Join(t.TempDir(), "masters.json")
+			write := func(epoch int) {
+				if err := os.WriteFile(path+".new", []byte(textOf(t, states[epoch])), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(path+".new", path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			program := func(more ...redlock.Option) *redlock.Locker {
+				p := must[*pool.Pool](t)(pool.Dial(old, pool.WithTimeout(calm), pool.WithDialTimeout(calm)))
+				t.Cleanup(func() { p.Close() })
+				return locker(t, p, append(append(opts, redlock.WithSet(states[0])), more...)...)
+			}
+			write(0)
+			file := func() redlock.Option { return redlock.WithConfigSource(redlock.FileSource(path, 20*time.Millisecond)) }
+			var told history
+			a, b, never := program(file(), redlock.WithTrace(told.trace("held throughout"))), program(file()), program()
+			goneBy := func(epoch int64) {
+				t.Helper()
+				eventually(t, hang, func() string {
+					if a.Set().Epoch != epoch || b.Set().Epoch != epoch {
+						return fmt.Sprintf("one of the programs does not go by epoch %d", epoch)
+					}
+					return ""
+				})
+			}
+			lock := held(t)(a.Lock(bounded(t), "held throughout"))
+			stop := inTurns(t, a, b, never)
+			write(1)
+			goneBy(1)
+			operator := locker(t, f.dial(), append(opts, redlock.WithSet(states[1]))...)
+			if err := operator.RaiseEpoch(bounded(t)); err != nil {
+				t.Fatal(err)
+			}
+			write(2) // too early: the programs wait
+			if err := operator.FinishChange(bounded(t)); !errors.Is(err, redlock.ErrIncomplete) {
+				t.Errorf("at once: %v", err)
+			}
+			eventually(t, hang, func() string {
+				if err := operator.FinishChange(bounded(t)); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
+			goneBy(2)
+			for i := range c.old {
+				if i < c.nextFrom || i >= c.nextTo {
+					f.kill(i)
+				}
+			}
+			last := held(t)(a.Lock(bounded(t), "turns"))
+			turns := last.Token()
+			if n := stop(); n < 50 {
+				t.Errorf("%d turns only", n)
+			}
+			if on, n := lock.HeldOn(); lock.Err() != nil || on < n/2+1 || n != len(next) {
+				t.Errorf("the lock that was held: %v, on %d of %d\n%s", lock.Err(), on, n, told.String())
+			}
+			if turns <= lock.Token() {
+				t.Errorf("token %d after %d", turns, lock.Token())
+			}
+			if _, err := never.TryLock(bounded(t), "turns"); !errors.Is(err, redlock.ErrNoQuorum) {
+				t.Errorf("one who was never told: %v", err)
+			}
+			if err := errors.Join(last.Unlock(bounded(t)), lock.Unlock(bounded(t))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// inTurns has Lockers lock one name in turns until the function that it returns is called, which says how often that was.
+// No two hold it at once, and tokens grow.
+func inTurns(t *testing.T, list ...*redlock.Locker) (stop func() int64) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var inside, last, n atomic.Int64
+	for _, l := range list {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				wait, done := context.WithTimeout(ctx, time.Second)
+				k, err := l.Lock(wait, "turns")
+				done()
+				if err != nil {
+					continue // one is never told
+				}
+				if inside.Add(1) > 1 && k.Remaining() > 0 {
+					t.Error("two hold it at once")
+				}
+				if token := k.Token(); last.Swap(token) >= token {
+					t.Errorf("token %d does not grow", token)
+				}
+				n.Add(1)
+				inside.Add(-1)
+				_ = k.Unlock(context.WithoutCancel(ctx)) // one is never told
+			}
+		})
+	}
+	return func() int64 {
+		cancel()
+		wg.Wait()
+		return n.Load()
+	}
+}
+
+// A history is what became of one lock, for a test that fails.
+type history struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *history) trace(name string) *redlock.Trace {
+	note := func(what string) func(redlock.HoldInfo) {
+		return func(i redlock.HoldInfo) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if i.Name == name {
+				h.lines = append(h.lines, fmt.Sprintf("%s %s, %v left: %v", time.Now().Format("05.000"), what, i.Left, i.Err))
+			}
+		}
+	}
+	return &redlock.Trace{Extended: note("extended"), Lost: note("lost"), Changed: func(i redlock.ChangeInfo) {
+		note("changed to " + i.Set.String())(redlock.HoldInfo{Name: name, Err: i.Err})
+	}}
+}
+
+func (h *history) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.lines, "\n")
+}

@@ -1,0 +1,153 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// durableArgs are the settings of a master that remembers every write that it has answered.
+var durableArgs = []string{"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no"}
+
+// Masters that fsync every write, and are named so, are killed and vote at once when they are back: with what they held.
+// A hold on exactly those is not given away, and the next one need not wait for the guard time.
+func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5, durableArgs...)
+	guard := redlock.WithGuardTime(10 * time.Minute)
+	holder := f.admitted(guard, redlock.WithDurableMasters())
+	other := f.locker(guard, redlock.WithDurableMasters())
+	lock := held(t)(holder.Lock(bounded(t), "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute)))
+	f.kill(3, 4) // from here on the other three decide
+	f.restart(0, 1, 2)
+	for _, i := range []int{0, 1, 2} {
+		stateOf(t, other, i, "voting")
+		stateOf(t, holder, i, "voting")
+		if m := f.marker(i); !strings.Contains(m, "state=admitted") {
+			t.Errorf("master %d has the marker %q", i, m)
+		}
+	}
+	if _, err := other.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("under a hold: %v, want ErrHeld", err)
+	}
+	if err := lock.Extend(bounded(t)); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Errorf("unlock: %v", err)
+	}
+	got := held(t)(other.TryLock(bounded(t), "n"))
+	if got.Token() <= lock.Token() {
+		t.Errorf("token %d after %d", got.Token(), lock.Token())
+	}
+	if err := got.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is not named waits, and so does what is named and has lost its memory, or was a replica in between.
+func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
+	opts := []redlock.Option{redlock.WithGuardTime(10 * time.Minute), redlock.WithDurableMasters(f.servers[0].Addr(), f.servers[1].Addr(), f.servers[2].Addr())}
+	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
+	f.admit(l)
+	if w := l.Warnings(); len(w) != 0 {
+		t.Errorf("warnings: %q", w)
+	}
+	f.restart(0, 3)
+	stateOf(t, l, 0, "voting")
+	stateOf(t, l, 3, "quarantine")
+
+	f.do(1, "FLUSHALL")
+	f.restart(1)
+	stateOf(t, l, 1, "quarantine")
+
+	f.demote(2, 4) // with the memory of another master, by role and in a new process
+	f.do(2, "REPLICAOF", "NO", "ONE")
+	stateOf(t, l, 2, "quarantine")
+	f.admit(l)
+	if err := l.Close(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	f.demote(2, 4)
+	f.do(2, "REPLICAOF", "NO", "ONE")
+	eventually(t, hang, func() string { // else it comes back with what it had before
+		text := string(f.do(2, "INFO", "persistence").([]byte))
+		if !strings.Contains(text, "aof_rewrite_in_progress:0") || !strings.Contains(text, "aof_rewrite_scheduled:0") {
+			return "its file is still being written anew"
+		}
+		return ""
+	})
+	f.restart(2)
+	stateOf(t, f.locker(opts...), 2, "quarantine")
+}
+
+// A name that no master has would leave its master waiting without a word.
+func TestADurableMasterThatIsNoneIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	l := locker(t, newFleet(t, 3).dial(), redlock.WithDurableMasters("10.0.0.9:6379"))
+	if w := l.Warnings(); len(w) != 1 || !strings.Contains(w[0], "10.0.0.9:6379") {
+		t.Errorf("%q", w)
+	}
+}
+
+// The check looks at the word of the operator.
+func TestCheckVerifiesThatDurableMastersAre(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, durableArgs...)
+	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
+	l := f.admitted(redlock.WithDurableMasters())
+	findings := must[[]pool.Finding](t)(l.Check(bounded(t)))
+	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != pool.Failure || !strings.Contains(findings[0].What, "appendfsync is everysec") {
+		t.Errorf("%v", findings)
+	}
+}
+
+// The time until the masters vote is in the error, in the trace and in the check.
+func TestTheTimeUntilTheMastersVoteIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	told := make(chan time.Duration, 100)
+	l := f.locker(redlock.WithGuardTime(10*time.Minute), redlock.WithTrace(&redlock.Trace{Master: func(m redlock.MasterInfo) {
+		if m.State == "quarantine" {
+			told <- m.Left
+		}
+	}}))
+	l.Ready(bounded(t))
+	if left := quarantined(t, l, 0, 1, 2); left < 9*time.Minute {
+		t.Errorf("the error tells %v", left)
+	}
+	select {
+	case left := <-told:
+		if left < 9*time.Minute || left > 11*time.Minute {
+			t.Errorf("the trace tells %v", left)
+		}
+	case <-bounded(t).Done():
+		t.Error("the trace tells nothing")
+	}
+	findings := must[[]pool.Finding](t)(l.Check(bounded(t)))
+	for _, x := range findings {
+		if x.About != "quarantine" || x.Severity != pool.Warning || !strings.Contains(x.What, "quarantine for another 9m5") && !strings.Contains(x.What, "10m") {
+			t.Errorf("the check tells %v", x)
+		}
+	}
+	if len(findings) != 3 {
+		t.Errorf("%d findings: %v", len(findings), findings)
+	}
+	f.admit(l)
+	if findings := must[[]pool.Finding](t)(l.Check(bounded(t))); len(findings) != 0 {
+		t.Errorf("voting masters: %v", findings)
+	}
+	if err := l.Close(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Check(context.Background()); !errors.Is(err, redlock.ErrClosed) {
+		t.Errorf("of a closed Locker: %v", err)
+	}
+}

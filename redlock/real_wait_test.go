@@ -1,0 +1,212 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// turnsRole locks one name a.Count times in each of several goroutines, all of them waiting for as long as it takes. It
+// writes a history as workloadRole does. With a.Stay the second goroutine keeps its second hold, and says so.
+func turnsRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	file, err := appendTo(filepath.Join(a.Dir, "n0"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	errs := make([]error, a.Goroutines)
+	var wg sync.WaitGroup
+	for g := range a.Goroutines {
+		wg.Go(func() {
+			for turn := 0; turn < a.Count && errs[g] == nil; turn++ {
+				stay := a.Stay && g == 1 && turn == 1
+				errs[g] = takeTurn(ctx, l, file, a.Name, fmt.Sprintf("%d.%d.%d", os.Getpid(), g, turn), stay)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func takeTurn(ctx context.Context, l *redlock.Locker, file *os.File, name, hold string, stay bool) error {
+	lock, err := l.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(file, "enter %s %d\n", hold, lock.Token()); err != nil {
+		return err
+	}
+	if stay {
+		say("staying %d", lock.Token())
+		<-ctx.Done()
+		return lock.Unlock(ctx)
+	}
+	rest(ctx, time.Millisecond)
+	if lock.Err() == nil && lock.Remaining() > 0 {
+		if _, err := fmt.Fprintf(file, "leave %s\n", hold); err != nil {
+			return err
+		}
+		if lock.Err() == nil && lock.Remaining() > 0 {
+			if _, err := fmt.Fprintf(file, "valid %s\n", hold); err != nil {
+				return err
+			}
+		}
+	}
+	return lock.Unlock(ctx)
+}
+
+// firstToStay waits for one of the workers to keep its hold, and returns it, the token, and the others. Which one it is
+// the masters decide.
+func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []*worker) {
+	t.Helper()
+	if len(of) == 1 {
+		return of[0], of[0].line("staying"), nil
+	}
+	timer := time.NewTimer(hang)
+	defer timer.Stop()
+	for {
+		var text string
+		w, others = of[0], of[1:]
+		select {
+		case text = <-of[0].lines:
+		case text = <-of[1].lines:
+			w, others = of[1], of[:1]
+		case <-timer.C:
+			t.Fatalf("no worker keeps its hold after %v", hang)
+		}
+		if rest, found := strings.CutPrefix(text, "staying"); found {
+			return w, strings.TrimSpace(rest), others
+		}
+	}
+}
+
+// H40, H41, H42: eight processes of eight goroutines want one name, over and over, and two of them are killed while they
+// hold it, one of their goroutines inside and seven waiting. Every goroutine of the others gets each of its turns, one at
+// a time, with tokens that grow; and with the last of them all waiting is gone from the masters.
+func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
+	const processes, goroutines, turns = 8, 8, 25
+	f := newFleet(t, 5)
+	f.admitted()
+	dir := t.TempDir()
+	var workers []*worker
+	for i := range processes {
+		workers = append(workers, startWorker(t, "turns", workerArgs{
+			URLs: f.urls, Name: "n", TTL: 2 * time.Second, Goroutines: goroutines, Count: turns, Dir: dir, Stay: i < 2,
+		}))
+	}
+	stays := workers[:2]
+	for len(stays) > 0 {
+		var w *worker
+		var said string
+		w, said, stays = firstToStay(t, stays)
+		token := number(t, said)
+		if id, on := f.holder("n"); on < 3 {
+			t.Errorf("%q holds it on %d masters while the holder of token %d is killed", id, on, token)
+		}
+		if err := w.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		w.join()
+	}
+	for _, w := range workers[2:] {
+		w.finishAfter("done")
+	}
+	text := string(must[[]byte](t)(os.ReadFile(filepath.Join(dir, "n0"))))
+	valid, all, err := checkHistory(text)
+	if err != nil {
+		t.Error(err)
+	}
+	if least := (processes - 2) * goroutines * turns; valid < least {
+		t.Errorf("%d holds were valid to the end, of %d that had to be", valid, least)
+	}
+	t.Logf("%d holds, %d of them valid to the end", all, valid)
+	f.nobodyWaits(hang)
+}
+
+// holder is who has name on most masters, and on how many.
+func (f *fleet) holder(name string) (id string, on int) {
+	f.t.Helper()
+	count := map[string]int{}
+	for i := range f.servers {
+		fields, err := redis.StringMap(f.do(i, "HGETALL", defaultPrefix.Lock(name)), nil)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for one := range fields {
+			if count[one]++; count[one] > on {
+				id, on = one, count[one]
+			}
+		}
+	}
+	return id, on
+}
+
+// nobodyWaits waits until no master has anything but bars and its marker, nor anybody who listens.
+func (f *fleet) nobodyWaits(bound time.Duration) {
+	f.t.Helper()
+	for i := range f.servers {
+		eventually(f.t, bound, func() string {
+			keys, err := redis.Strings(f.do(i, "KEYS", "*"), nil)
+			if err != nil {
+				return err.Error()
+			}
+			keys = slices.DeleteFunc(keys, func(k string) bool {
+				return k == defaultPrefix.Marker() || strings.HasSuffix(k, "}:bar")
+			})
+			channels, err := redis.Strings(f.do(i, "PUBSUB", "CHANNELS"), nil)
+			if err != nil || len(keys)+len(channels) > 0 {
+				return fmt.Sprintf("master %d has %q, and listeners of %q (%v)", i, keys, channels, err)
+			}
+			return ""
+		})
+	}
+}
+
+// A hundred goroutines of two Lockers queue for a name on real masters, and all give up: nothing of them is left, and
+// the inboxes are closed when they have not been used for a while.
+func TestWaitersThatGiveUpLeaveNothingOnRealMasters(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	holder := f.admitted(redlock.WithTTL(30 * time.Second))
+	lock := held(t)(holder.Lock(bounded(t), "n"))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var waiting sync.WaitGroup
+	for g := range 100 {
+		l := holder
+		if g < 2 {
+			l = f.locker()
+		}
+		waiting.Go(func() {
+			if _, err := l.Lock(ctx, "n", redlock.WithPriority(g%3)); !errors.Is(err, context.Canceled) || !errors.Is(err, redlock.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range f.servers {
+		eventually(t, hang, func() string {
+			n, err := redis.Int(f.do(i, "ZCARD", defaultPrefix.Queue("n")), nil)
+			if err != nil || n < 3 {
+				return fmt.Sprintf("%d are queued on master %d (%v)", n, i, err)
+			}
+			return ""
+		})
+	}
+	cancel()
+	waiting.Wait()
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	f.nobodyWaits(inboxIdle + hang)
+}

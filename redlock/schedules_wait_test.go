@@ -1,0 +1,110 @@
+package redlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Single schedules of waiting that once broke a claim, each written out step by step.
+
+// H31: a call whose context ends at the very moment at which a hold is handed to it returns, whatever the masters do.
+func TestAHoldThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		var release atomic.Bool
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.HoldInfo) {
+			if release.CompareAndSwap(true, false) {
+				w.hang()
+				cancel()
+				after(0) // the parked call sees its context end before its turn
+			}
+		}}))
+		first := w.take(l, "x")
+		waited := make(chan time.Duration, 1)
+		var ended time.Time
+		go func() {
+			_, err := l.Lock(ctx, "x")
+			w.isError(err, context.Canceled)
+			waited <- time.Since(ended)
+		}()
+		after(time.Millisecond)
+		release.Store(true)
+		ended = time.Now()
+		if err := first.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := <-waited; took > 20*time.Millisecond {
+			t.Errorf("the call returned %v after its context had ended", took)
+		}
+		w.resume()
+	})
+}
+
+// A key that lives for ever, as far as a Duration goes, does not make a waiter spin.
+func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		now := w.masters.Master(0).Time().UnixMicro()
+		call := scripts.NewFleet(defaultPrefix, time.Minute, time.Hour, 0).AcquireCall(
+			scripts.NewHold(defaultPrefix.Keys("x"), "stranger:1", ""), scripts.ModeAcquire, time.Second, now, now, 1)
+		call.Args[7] = int64(20_000_000_000_000) // ms, more than a Duration holds
+		for i := range 3 {
+			if reply, err := w.do(i, call); reply != int64(1) || err != nil {
+				t.Fatal(reply, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+		defer cancel()
+		_, err := l.Lock(ctx, "x")
+		w.isError(err, context.DeadlineExceeded)
+		if n := w.count("acquire"); n > 3*100 {
+			t.Errorf("%d acquires in 10 s", n)
+		}
+	})
+}
+
+// A message that no script of ours has published releases no hold.
+func TestAForgedNoticeReleasesNothing(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithID("me"))
+		k := w.take(l, "x", redlock.WithExtension(false))
+		w.masters.Take("y", time.Minute)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		_, _ = l.Lock(ctx, "y") // the inbox is open
+		for i := range 3 {
+			if n, err := redis.Int(w.raw(i, "PUBLISH", defaultPrefix.Inbox("me"), "R4:me:1"+defaultPrefix.Lock("x"))); n != 1 || err != nil {
+				t.Fatalf("%d heard it, %v", n, err)
+			}
+		}
+		after(time.Second)
+		if on := w.on("x"); on < 3 {
+			t.Errorf("held on %d masters after a forged message", on)
+		}
+		_ = k.Unlock(w.Context())
+	})
+}
+
+// do has a master execute one call, on a connection of its own.
+func (w *world) do(i int, call *scripts.Call) (any, error) {
+	w.Helper()
+	return w.raw(i, "EVALSHA", call.Args...)
+}
+
+func (w *world) raw(i int, command string, args ...any) (any, error) {
+	w.Helper()
+	nc, err := w.masters.Dial(w.Context(), "tcp", w.masters.Master(i).Addr())
+	if err != nil {
+		w.Fatal(err)
+	}
+	c := redis.NewConn(nc, 0, 0)
+	defer c.Close()
+	return c.Do(command, args...)
+}

@@ -1,0 +1,211 @@
+package redlock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// inOrder releases k and then each of the calls' locks as it comes, and fails the test where they do not come in the
+// order of the list.
+func (w *world) inOrder(k *redlock.Lock, calls []*call) {
+	w.Helper()
+	for i, c := range calls {
+		go w.unlock(k)
+		last := k
+		k, _ = c.gets(2 * time.Second)
+		if k.Token() <= last.Token() {
+			w.Errorf("token %d after %d", k.Token(), last.Token())
+		}
+		for j, later := range calls[i+1:] {
+			if later.over() {
+				w.Fatalf("number %d got it before, or together with, number %d", i+1+j, i)
+			}
+		}
+	}
+	w.unlock(k)
+}
+
+// Fair waiters of many processes get the lock in the order in which they called, with healthy masters, and nobody
+// overtakes who comes while it is handed over.
+func TestVirtualFairWaitersGetItInTheOrderOfTheirCalls(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
+		random := seeded(1)
+		w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(100+random.IntN(400)) * time.Microsecond) })
+		var calls []*call
+		for i := range 12 {
+			calls = append(calls, w.call(w.Context(), w.peer(fmt.Sprintf("p%02d", 99-i)).Locker, "n", redlock.WithFair(), unpolled))
+			after(5 * time.Millisecond)
+		}
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A name falls free with nobody's word, since its holder was killed. A fair newcomer who finds it so does not take it:
+// the masters give it to the first who waits.
+func TestVirtualAFairNewcomerDoesNotTakeWhatAnotherWaitsFor(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
+		w.take(holder.Locker, "n", redlock.WithExtension(false))
+		w.delay(time.Millisecond)
+		after(9 * time.Second)
+		first := w.call(w.Context(), a.Locker, "n", redlock.WithFair())
+		after(100 * time.Millisecond)
+		a.hang() // it cannot ask by itself when the TTL is over, but its inbox is heard
+		holder.kill()
+		after(time.Second)
+		if n := w.on("n"); n != 0 {
+			w.Fatalf("still held on %d", n)
+		}
+		second := w.call(w.Context(), b.Locker, "n", redlock.WithFair())
+		after(3 * time.Millisecond)
+		if second.over() {
+			w.Fatal("the newcomer took it")
+		}
+		a.wake()
+		k, took := first.gets(time.Second)
+		if took > 100*time.Millisecond {
+			w.Errorf("it took %v", took)
+		}
+		w.inOrder(k, []*call{second})
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A waiter of a higher priority gets the lock before all of a lower one that were queued already, from whatever
+// process, and those of one priority keep their order.
+func TestVirtualAHigherPriorityGoesFirst(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
+		peers := []*peer{w.peer("a"), w.peer("b"), w.peer("c")}
+		byPriority := map[int][]*call{}
+		w.delay(time.Millisecond)
+		for i, priority := range []int{0, -5, 3, 0, 7, 3, -5, 7, 1000} {
+			c := w.call(w.Context(), peers[i%3].Locker, "n", redlock.WithPriority(priority), unpolled)
+			after(20 * time.Millisecond)
+			byPriority[priority] = append(byPriority[priority], c)
+		}
+		var calls []*call
+		for _, priority := range []int{1000, 7, 3, 0, -5} {
+			calls = append(calls, byPriority[priority]...)
+		}
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// Fair and unfair waiters of one name, of all priorities and of calls that do not queue at all, all get in, one at a
+// time, and leave nothing.
+func TestVirtualMixingFairAndUnfairIsSafeAndLive(t *testing.T) {
+	for seed := range uint64(8) {
+		virtual(t, 5, func(w *world) {
+			random := seeded(seed)
+			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(50+random.IntN(400)) * time.Microsecond) })
+			var calls []*call
+			for i := range 6 {
+				p := w.peer(fmt.Sprint("p", i))
+				for n := range 5 {
+					opts := [][]redlock.LockOption{
+						nil, {redlock.WithFair()}, {redlock.WithPriority(random.IntN(5) - 2)}, {redlock.WithHandOn(0, 0)},
+						{redlock.WithBackoff(func() redlock.Backoff { return redlock.DefaultDelays.Start() })},
+					}[(n+i)%5]
+					calls = append(calls, w.call(w.Context(), p.Locker, "n", opts...))
+				}
+			}
+			w.drain(calls, time.Minute)
+			w.delay(0)
+			w.nothingLeft("n")
+		})
+	}
+}
+
+// drain lets every call get its lock, one after the other, releases each a moment later, and checks that the tokens
+// grow and that no two hold at once.
+func (w *world) drain(calls []*call, bound time.Duration) {
+	w.Helper()
+	start, token := time.Now(), int64(0)
+	seen := map[*call]bool{}
+	for len(seen) < len(calls) {
+		var holder *call
+		for _, c := range calls {
+			if seen[c] || !c.over() {
+				continue
+			}
+			if c.err != nil {
+				w.Fatal(c.err)
+			}
+			if holder != nil {
+				w.Fatal("two holders")
+			}
+			holder = c
+			seen[c] = true
+		}
+		if holder != nil {
+			if holder.lock.Token() <= token {
+				w.Errorf("token %d after %d", holder.lock.Token(), token)
+			}
+			token = holder.lock.Token()
+			<-time.After(100 * time.Microsecond)
+			w.unlock(holder.lock)
+			continue
+		}
+		if time.Since(start) > bound {
+			w.Fatalf("%d of %d have got it after %v", len(seen), len(calls), bound)
+		}
+		<-time.After(500 * time.Microsecond)
+	}
+}
+
+// A dead head of the queue is skipped by the release, and one that has hung for more than a second costs the next the time of
+// the reservation and at most a second, in fair mode as well.
+func TestVirtualADeadOrHungHeadOfAFairQueueIsPassed(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.peer("holder").Locker, "n")
+		dead, hung, next := w.peer("dead"), w.peer("hung"), w.peer("next")
+		dead.waits("n", redlock.WithFair())
+		inVain := hung.waits("n", redlock.WithFair())
+		c := next.waits("n", redlock.WithFair())
+		after(10 * time.Second)
+		dead.kill()
+		hung.hang()
+		after(1100 * time.Millisecond)
+		w.unlock(k)
+		k, took := c.gets(time.Minute)
+		if took > 1600*time.Millisecond {
+			w.Errorf("it took %v after the release", took)
+		}
+		w.unlock(k)
+		hung.wake()
+		k, _ = inVain.gets(time.Minute)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// A master that has lost its queue, with all else that it had, changes neither who is next nor that everybody gets in.
+func TestVirtualAMinorityThatForgetsItsQueueChangesNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
+		w.delay(time.Millisecond)
+		var calls []*call
+		for i := range 5 {
+			calls = append(calls, w.call(w.Context(), w.peer(fmt.Sprint("p", i)).Locker, "n", redlock.WithFair()))
+			after(20 * time.Millisecond)
+		}
+		w.each(func(_ int, m *redlocktest.Master) {
+			m.EvictKey(defaultPrefix.Queue("n"))
+			m.EvictKey(defaultPrefix.Alive("n"))
+		}, 1, 3)
+		w.inOrder(k, calls)
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}

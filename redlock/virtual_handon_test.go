@@ -1,0 +1,234 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A local release hands the hold to the next local waiter without a word to the masters; each has a larger token, and
+// to the masters it is one hold, which the last one releases.
+func TestVirtualAHoldIsHandedOnWithoutAskingTheMasters(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p := w.peer("p")
+		k := w.take(p.Locker, "n")
+		var calls []*call
+		for range 5 {
+			calls = append(calls, w.call(w.Context(), p.Locker, "n", unpolled))
+		}
+		before := w.count("acquire") + w.count("release") + w.count("extend")
+		for i, c := range calls {
+			last, left := k, k.Remaining()
+			w.unlock(k)
+			var took time.Duration
+			if k, took = c.gets(time.Second); took != 0 {
+				w.Errorf("hand-over %d took %v", i, took)
+			}
+			if k.Token() != last.Token()+1 || k.Remaining() != left {
+				w.Errorf("token %d after %d, %v left after %v", k.Token(), last.Token(), k.Remaining(), left)
+			}
+			w.isError(last.Err(), redlock.ErrReleased)
+		}
+		if n := w.count("acquire") + w.count("release") + w.count("extend"); n != before {
+			w.Errorf("the masters were asked %d times", n-before)
+		}
+		if id, on := w.masters.Holder("n"); id != "p:1" || on != 5 {
+			w.Errorf("held by %s on %d", id, on)
+		}
+		token := k.Token()
+		w.unlock(k)
+		after(time.Millisecond)
+		next := w.take(w.peer("next").Locker, "n") // the bar is the end of the block
+		if next.Token() <= token {
+			w.Errorf("token %d after %d", next.Token(), token)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// The context and the Lock of the one who handed on own nothing any more: the context has ended, and neither re-enters,
+// extends or exports the successor's hold.
+func TestVirtualWhoHasHandedOnOwnsNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p := w.peer("p")
+		k := w.take(p.Locker, "n")
+		ctx := k.Context(w.Context())
+		c := w.call(w.Context(), p.Locker, "n")
+		done := k.Done()
+		w.unlock(k)
+		next, _ := c.gets(time.Second)
+		select {
+		case <-done:
+		default:
+			w.Error("Done is open")
+		}
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		old := context.WithoutCancel(ctx) // alive, and still of that lock
+		for _, lock := range []func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error){p.Lock, p.TryLock} {
+			got, err := lock(old, "n")
+			if got != nil {
+				w.Error("re-entered with the context of a lock that was handed on")
+			}
+			w.isError(err, redlock.ErrReleased)
+		}
+		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
+		_, err := k.Export()
+		w.isError(err, redlock.ErrReleased)
+		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
+		if k.Remaining() > 0 || next.Err() != nil || w.on("n") != 5 {
+			w.Errorf("%v left of the old, the new is %v, on %d masters", k.Remaining(), next.Err(), w.on("n"))
+		}
+		inner := w.takeWith(p.Locker, next.Context(w.Context()), "n")
+		if inner.Token() != next.Token() {
+			w.Errorf("re-entered with token %d, the hold's is %d", inner.Token(), next.Token())
+		}
+		w.unlock(inner)
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// A hold that was handed on is extended, lost, exported and closed as any other.
+func TestVirtualAHandedOnHoldIsAHoldLikeAnyOther(t *testing.T) {
+	handed := func(w *world, p *peer, name string, opts ...redlock.LockOption) *redlock.Lock {
+		k := w.take(p.Locker, name)
+		c := w.call(w.Context(), p.Locker, name, opts...)
+		w.unlock(k)
+		next, _ := c.gets(time.Second)
+		return next
+	}
+	virtual(t, 5, func(w *world) {
+		p := w.peer("p")
+		long, lost, exported, bounded := handed(w, p, "long"), handed(w, p, "lost"), handed(w, p, "exported"), handed(w, p, "bounded", redlock.WithMaxHold(time.Minute))
+		after(30 * time.Second)
+		if on, _ := long.HeldOn(); on != 5 || long.Remaining() < 5*time.Second {
+			w.Errorf("on %d masters, %v left", on, long.Remaining())
+		}
+		w.masters.Lose("lost")
+		_, cause := w.ended(lost.Context(w.Context()), redlock.DefaultTTL)
+		w.isError(cause, redlock.ErrLost)
+		taken, err := w.peer("q").Import(w.Context(), w.export(exported))
+		if err != nil || taken.Token() <= exported.Token() {
+			w.Fatalf("imported: %v", err)
+		}
+		_, cause = w.ended(bounded.Context(w.Context()), time.Minute)
+		w.isError(cause, redlock.ErrMaxHold)
+		w.isError(bounded.Unlock(w.Context()), redlock.ErrMaxHold)
+		w.isError(lost.Unlock(w.Context()), redlock.ErrLost)
+		if err := p.Close(w.Context()); err != nil {
+			w.Error(err)
+		}
+		w.isError(long.Err(), redlock.ErrClosed)
+		w.unlock(taken)
+		w.nothingLeft("long", "lost", "exported", "bounded")
+	})
+}
+
+// Handing on is bounded in number and in time, and asks for validity: then the name is released, and another process
+// that waits gets its turn.
+func TestVirtualHandingOnIsBounded(t *testing.T) {
+	for name, bound := range map[string]struct {
+		hold []redlock.LockOption // of all of them
+		next []redlock.LockOption // of those that wait
+		rest time.Duration        // for which each holds it
+		most int                  // times that it is handed on
+	}{
+		"off":      {hold: []redlock.LockOption{redlock.WithHandOn(0, 0)}},
+		"times":    {hold: []redlock.LockOption{redlock.WithHandOn(3, time.Minute)}, most: 3},
+		"default":  {most: redlock.DefaultHandOns},
+		"time":     {hold: []redlock.LockOption{redlock.WithHandOn(1000, 50*time.Millisecond)}, rest: 20 * time.Millisecond, most: 2},
+		"validity": {hold: []redlock.LockOption{redlock.WithHandOn(1000, time.Minute), redlock.WithExtension(false)}, next: []redlock.LockOption{redlock.WithMinValidity(7 * time.Second)}, rest: time.Second, most: 2},
+		"fair":     {next: []redlock.LockOption{redlock.WithFair()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				p, q := w.peer("p"), w.peer("q")
+				w.delay(100 * time.Microsecond)
+				k := w.take(p.Locker, "n", bound.hold...)
+				other := w.call(w.Context(), q.Locker, "n", unpolled)
+				after(time.Millisecond) // those that wait in turn are behind it
+				var calls []*call
+				for range 20 {
+					calls = append(calls, w.call(w.Context(), p.Locker, "n", append(append([]redlock.LockOption{unpolled}, bound.hold...), bound.next...)...))
+				}
+				handed := 0
+				for !other.over() && handed < len(calls) {
+					<-time.After(bound.rest)
+					w.unlock(k)
+					after(time.Millisecond)
+					if calls[handed].over() && calls[handed].err == nil {
+						k = calls[handed].lock
+						handed++
+					}
+				}
+				if handed != bound.most || !other.over() {
+					w.Errorf("handed on %d times, want %d; the other process has it: %t", handed, bound.most, other.over())
+				}
+				got, _ := other.gets(time.Second)
+				if got.Token() <= k.Token() {
+					w.Errorf("token %d after %d", got.Token(), k.Token())
+				}
+				w.delay(0)
+				if err := p.Close(w.Context()); err != nil {
+					w.Error(err)
+				}
+				w.unlock(got)
+				w.nothingLeft("n")
+			})
+		})
+	}
+}
+
+// A hold that is locked more than once is handed on by the last Unlock alone.
+func TestVirtualANestedHoldIsHandedOnByItsLastUnlock(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		p := w.peer("p")
+		k := w.take(p.Locker, "n")
+		inner := w.takeWith(p.Locker, k.Context(w.Context()), "n")
+		c := w.call(w.Context(), p.Locker, "n", unpolled)
+		w.unlock(k)
+		after(time.Second)
+		if c.over() {
+			w.Fatal("handed on while it is still held")
+		}
+		w.unlock(inner)
+		next, took := c.gets(time.Second)
+		if took != 0 {
+			w.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		if _, depth, _ := w.masters.Master(0).Holds("n"); depth != 1 {
+			w.Errorf("depth %d", depth)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// A waiter whose context ends at the moment at which it gets the hold gives it on: nobody waits for a TTL.
+func TestVirtualAHoldThatIsHandedToOneThatLeavesGoesOn(t *testing.T) {
+	for range 30 { // which of the two comes first is chance
+		virtual(t, 3, func(w *world) {
+			p := w.peer("p")
+			k := w.take(p.Locker, "n")
+			ctx, cancel := context.WithCancel(w.Context())
+			first := w.call(ctx, p.Locker, "n", unpolled)
+			second := w.call(w.Context(), p.Locker, "n", unpolled)
+			go cancel()
+			w.unlock(k)
+			if synctest.Wait(); first.over() && first.err == nil {
+				w.unlock(first.lock)
+			}
+			next, took := second.gets(time.Second)
+			if took != 0 {
+				w.Errorf("it took %v", took)
+			}
+			w.unlock(next)
+			w.nothingLeft("n")
+		})
+	}
+}

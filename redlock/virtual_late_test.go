@@ -1,0 +1,288 @@
+package redlock_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+var (
+	oldFive, nextFive = []int{0, 1, 2, 3, 4}, []int{5, 6, 7, 8, 9}
+	oldThree          = []int{0, 1, 2}
+	grownFive         = []int{0, 1, 2, 3, 4}
+)
+
+// states are those of a change.
+func (w *world) states(old, next []int) (first, both, last redlock.Set) {
+	first = redlock.Set{Masters: w.urls(old...)}
+	both = redlock.Set{Epoch: 1, Masters: first.Masters, Next: w.urls(next...)}
+	return first, both, redlock.Set{Epoch: 2, Masters: both.Next}
+}
+
+// A program that is never told goes on until the epoch is raised, and is then granted nothing by the old masters: its lock
+// ends with its validity. So does one that is started with an old file. What it is told says why.
+func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
+	virtual(t, 10, func(w *world) {
+		_, both, last := w.states(oldFive, nextFive)
+		told, late := w.some(oldFive), w.some(oldFive)
+		w.change(told, both)
+		k := w.take(late, "old") // with both under way, one by the old set alone
+		synctest.Wait()
+		if _, err := told.TryLock(w.Context(), "old"); !errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("one by both sets: %v, want ErrHeld", err)
+		}
+		if h, err := told.Inspect(w.Context(), "old"); err != nil || h.ID == "" || h.On != 5 {
+			t.Errorf("an inspection by both sets: %+v, %v", h, err)
+		}
+		after(15 * time.Second)
+		if k.Err() != nil {
+			t.Fatalf("before the epoch is raised: %v", k.Err())
+		}
+		if err := told.RaiseEpoch(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, cause := w.ended(k.Context(w.Context()), 11*time.Second); !errors.Is(cause, redlock.ErrLost) {
+			t.Errorf("the lock of the late one has ended with %v", cause)
+		}
+		again := w.some(oldFive)
+		for i, l := range []*redlock.Locker{late, again} {
+			_, err := l.TryLock(w.Context(), "other")
+			if i == 0 { // it looks at its masters
+				synctest.Wait()
+				_, err = l.TryLock(w.Context(), "other")
+			}
+			if !errors.Is(err, redlock.ErrOldMasters) || !errors.Is(err, redlock.ErrNoQuorum) {
+				t.Errorf("locker %d: %v, want ErrOldMasters", i, err)
+			}
+		}
+		got := w.take(told, "old")
+		if err := late.ChangeMasters(w.Context(), last); err != nil {
+			t.Errorf("told at last, it may leave out what it has missed: %v", err)
+		}
+		if _, err := late.TryLock(w.Context(), "more"); !errors.Is(err, redlock.ErrIncomplete) {
+			t.Errorf("and waits until that may act alone: %v", err)
+		}
+		after(time.Minute)
+		if err := told.FinishChange(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after(2 * time.Second)
+		if _, err := late.TryLock(w.Context(), "old"); !errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("%v, want ErrHeld", err)
+		}
+		w.must(got.Unlock(w.Context()))
+		w.must(w.take(late, "old").Unlock(w.Context()))
+	})
+}
+
+// One that is started with the last state before the change is complete is granted nothing, and goes on by itself after.
+func TestTheNextSetAloneIsGrantedNothingBeforeTheChangeIsComplete(t *testing.T) {
+	virtual(t, 10, func(w *world) {
+		_, both, last := w.states(oldFive, nextFive)
+		told := w.some(oldFive)
+		early := w.some(nextFive, redlock.WithSet(last))
+		if _, err := early.TryLock(w.Context(), "a"); !errors.Is(err, redlock.ErrIncomplete) || !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("%v, want ErrIncomplete", err)
+		}
+		w.change(told, both)
+		w.must(told.RaiseEpoch(w.Context()))
+		after(59 * time.Second)
+		if err := told.FinishChange(w.Context()); !errors.Is(err, redlock.ErrIncomplete) {
+			t.Errorf("finished too early: %v", err)
+		}
+		if _, err := early.TryLock(w.Context(), "a"); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("%v, want ErrNoQuorum", err)
+		}
+		after(2 * time.Second)
+		w.must(told.FinishChange(w.Context()))
+		w.must(w.take(early, "a").Unlock(w.Context()))
+	})
+}
+
+// A majority of the old masters counts from when the last of it has the epoch, and one that forgets counts anew.
+func TestAMasterThatForgetsHasTheEpochAnew(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		_, both, _ := w.states(oldThree, []int{2, 3, 4})
+		told := w.some(oldThree)
+		w.change(told, both)
+		w.must(told.RaiseEpoch(w.Context()))
+		after(20 * time.Second)
+		w.stop(1)
+		w.masters.Master(1).Restart(false)
+		after(35 * time.Second) // its quarantine
+		w.must(w.take(told, "a").Unlock(w.Context()))
+		w.stop(0)
+		after(10 * time.Second)
+		is, err := told.Change(w.Context())
+		if err != nil || !is.RaisedAll || is.Complete || is.Left < 10*time.Second || is.Left > 16*time.Second {
+			t.Errorf("%+v, %v; the second of the majority has had the epoch for 45 s of 60", is, err)
+		}
+	})
+}
+
+// What cannot be right is told before the pool hears of any master.
+func TestChangesThatCannotBeRight(t *testing.T) {
+	virtual(t, 10, func(w *world) {
+		first, both, last := w.states(oldFive, nextFive)
+		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutGuard())
+		refused := func(l *redlock.Locker, s redlock.Set, text string) {
+			t.Helper()
+			if err := l.ChangeMasters(w.Context(), s); !errors.Is(err, redlock.ErrInvalidOption) || !strings.Contains(err.Error(), text) {
+				t.Errorf("%+v: %v, want %q", s, err, text)
+			}
+		}
+		twice := append(w.urls(5, 6), w.urls(5)...)
+		refused(l, redlock.Set{Epoch: 1}, "no masters")
+		refused(l, redlock.Set{Epoch: 1, Masters: first.Masters}, "no next ones")
+		refused(l, redlock.Set{Epoch: 2, Masters: last.Masters, Next: first.Masters}, "is even")
+		refused(l, redlock.Set{Epoch: -2, Masters: last.Masters}, "epoch -2")
+		refused(l, redlock.Set{Epoch: 1, Masters: first.Masters, Next: twice}, "are the same")
+		refused(l, redlock.Set{Epoch: 1, Masters: first.Masters, Next: []string{"ftp://x"}}, "ftp")
+		refused(l, last, "left out")
+		refused(l, redlock.Set{Masters: last.Masters}, "other masters")
+		refused(l, redlock.Set{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters}, "as the old ones")
+		refused(unguarded, both, "guard is off")
+		w.must(l.ChangeMasters(w.Context(), first))
+		w.change(l, both)
+		w.change(l, both)
+		refused(l, first, "goes back")
+		refused(l, redlock.Set{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
+		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
+			t.Errorf("it goes by %+v", is)
+		}
+		if err := unguarded.RaiseEpoch(w.Context()); !errors.Is(err, redlock.ErrInvalidOption) {
+			t.Errorf("raised at epoch 0: %v", err)
+		}
+	})
+}
+
+// A lock that was taken by the old masters alone is handed to a program that goes by both.
+func TestAHoldOfTheOldMastersIsImportedByBoth(t *testing.T) {
+	virtual(t, 10, func(w *world) {
+		_, both, _ := w.states(oldFive, nextFive)
+		from, to := w.some(oldFive), w.some(oldFive)
+		w.change(to, both)
+		handle, err := w.take(from, "a").Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := to.Import(w.Context(), handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := w.onOf("a", nextFive...); n != 5 {
+			t.Errorf("it is on %d of the next", n)
+		}
+		if _, err := from.TryLock(w.Context(), "a"); !errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("%v, want ErrHeld", err)
+		}
+		w.must(k.Unlock(w.Context()))
+		synctest.Wait()
+		if n := w.on("a"); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
+}
+
+// While the next masters are away nothing changes, and the change is made when they are there.
+func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
+	virtual(t, 10, func(w *world) {
+		_, both, _ := w.states(oldFive, nextFive)
+		l := w.some(oldFive)
+		w.stop(5, 6, 7)
+		ctx, cancel := contextFor(w, 3*time.Second)
+		defer cancel()
+		err := l.ChangeMasters(ctx, both)
+		w.isError(err, redlock.ErrNoQuorum)
+		w.must(w.take(l, "a").Unlock(w.Context()))
+		if l.Set().Epoch != 0 {
+			t.Errorf("it goes by %v", l.Set())
+		}
+		for _, i := range []int{5, 6, 7} {
+			w.masters.Master(i).Restart(true)
+		}
+		after(40 * time.Second) // its quarantine: it is another process
+		w.change(l, both)
+		w.must(w.take(l, "a").Unlock(w.Context()))
+	})
+}
+
+// A file that changes takes the Locker through the states. What is no state in it, or cannot follow yet, is told and left.
+func TestAFileTakesTheLockerThroughTheStates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "masters.json")
+	write := func(text string) {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	virtual(t, 5, func(w *world) {
+		first, both, last := w.states(oldThree, grownFive)
+		var mu sync.Mutex
+		var errs []error
+		write(textOf(t, first))
+		l := w.some(oldThree, redlock.WithConfigSource(redlock.FileSource(path, time.Second)), redlock.WithTrace(&redlock.Trace{Changed: func(i redlock.ChangeInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			if i.Err != nil {
+				errs = append(errs, i.Err)
+			}
+		}}))
+		k := w.take(l, "a")
+		step := func(text string, wait time.Duration, epoch int64) {
+			t.Helper()
+			write(text)
+			after(wait)
+			if got := l.Set().Epoch; got != epoch {
+				t.Errorf("%s: epoch %d, want %d", text, got, epoch)
+			}
+		}
+		step("{", 3*time.Second, 0)
+		step(textOf(t, last), 3*time.Second, 0)
+		step(textOf(t, both), 2*time.Second, 1)
+		w.must(l.RaiseEpoch(w.Context()))
+		step(textOf(t, last), 10*time.Second, 1) // not complete
+		after(51 * time.Second)
+		w.must(l.FinishChange(w.Context()))
+		after(3 * time.Second)
+		if got := l.Set().Epoch; got != 2 {
+			t.Errorf("epoch %d after the change is complete", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(errs) != 3 || !errors.Is(errs[0], redlock.ErrInvalidOption) || !errors.Is(errs[1], redlock.ErrInvalidOption) || !errors.Is(errs[2], redlock.ErrIncomplete) {
+			t.Errorf("told of %q", errs)
+		}
+		w.must(k.Unlock(w.Context()))
+	})
+}
+
+// A channel does as well; what comes while a change waits takes its place.
+func TestAChannelTakesTheLockerThroughTheStates(t *testing.T) {
+	virtual(t, 10, func(w *world) {
+		_, both, _ := w.states(oldFive, nextFive)
+		grow := redlock.Set{Epoch: 1, Masters: both.Masters, Next: w.urls(0, 1, 2, 3, 4, 5, 6)}
+		states := make(chan redlock.Set)
+		l := w.some(oldFive, redlock.WithConfigSource(redlock.ChannelSource(states)))
+		w.stop(7, 8, 9)
+		states <- both
+		after(5 * time.Second)
+		states <- grow
+		after(time.Second)
+		if is := l.Set(); is.Epoch != 1 || len(is.Next) != 7 {
+			t.Errorf("it goes by %v", is)
+		}
+		close(states)
+		w.must(w.take(l, "a").Unlock(w.Context()))
+	})
+}

@@ -1,0 +1,272 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// H41: goroutines of one process that want one name cost the masters what one contender costs, and get it in the order
+// in which they called.
+func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
+		p := w.peer("p")
+		before := w.count("acquire")
+		var calls []*call
+		for range 100 {
+			calls = append(calls, w.call(w.Context(), p.Locker, "n", unpolled, redlock.WithHandOn(0, 0)))
+		}
+		after(time.Second)
+		if n := w.count("acquire") - before; n > 3*5 { // refused; queued, with the subscription; and at most once more
+			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
+		}
+		w.delay(time.Millisecond)
+		go w.unlock(holder)
+		for i, c := range calls {
+			k, took := c.gets(time.Second)
+			if took > 8*time.Millisecond {
+				w.Errorf("goroutine %d got it after %v", i, took)
+			}
+			go w.unlock(k)
+		}
+		w.delay(0)
+		w.nothingLeft("n")
+	})
+}
+
+// A contender that gives up leaves nothing, at whatever step: the one parked behind it goes on at once, and the masters
+// have nothing of it.
+func TestVirtualAContenderThatGivesUpLeavesNothing(t *testing.T) {
+	for step, at := range map[string]struct {
+		deaf, release bool
+		queued        time.Duration // until the release: longer than an offer stands, for a reservation
+		cancel        time.Duration // after the call, or after the release
+	}{
+		"first attempt under way": {cancel: 10 * time.Millisecond},
+		"refused on half the way": {cancel: 30 * time.Millisecond},
+		"subscribing":             {cancel: 45 * time.Millisecond},
+		"asking again":            {cancel: 70 * time.Millisecond},
+		"queued":                  {cancel: time.Second},
+		"deaf":                    {cancel: time.Second, deaf: true},
+		"being released":          {release: true, queued: 500 * time.Millisecond, cancel: 10 * time.Millisecond},
+		"written":                 {release: true, queued: 500 * time.Millisecond, cancel: 30 * time.Millisecond},
+		"reserved":                {release: true, queued: 2 * time.Second, cancel: 30 * time.Millisecond},
+		"taking it":               {release: true, queued: 2 * time.Second, cancel: 50 * time.Millisecond},
+		"granted":                 {release: true, queued: 2 * time.Second, cancel: 70 * time.Millisecond},
+	} {
+		t.Run(step, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
+				p, other := w.peer("p"), w.peer("other")
+				if at.deaf {
+					p.deafen()
+				}
+				w.delay(20 * time.Millisecond)
+				ctx, cancel := context.WithCancel(w.Context())
+				head := w.call(ctx, p.Locker, "n", unpolled)
+				if at.release {
+					after(at.queued)
+					go w.unlock(holder)
+				}
+				after(at.cancel)
+				next := w.call(w.Context(), p.Locker, "n", unpolled)
+				start := time.Now()
+				cancel()
+				err := head.fails(time.Second)
+				w.isError(err, context.Canceled)
+				if took := time.Since(start); took != 0 {
+					w.Errorf("it returned after %v", took)
+				}
+				p.hear()
+				if !at.release {
+					after(time.Second)
+					go w.unlock(holder)
+				}
+				k, took := next.gets(time.Minute)
+				if took > 500*time.Millisecond {
+					w.Errorf("the one behind it got it after %v", took)
+				}
+				go w.unlock(k)
+				last, _ := w.call(w.Context(), other.Locker, "n").gets(time.Second)
+				w.delay(0)
+				w.unlock(last)
+				w.nothingLeft("n")
+			})
+		})
+	}
+}
+
+// One that is parked and gives up costs the masters nothing, and the others keep their order.
+func TestVirtualAParkedCallThatGivesUpLeavesNoTrace(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		p := w.peer("p")
+		k := w.take(p.Locker, "n")
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		first := w.call(w.Context(), p.Locker, "n")
+		gone := w.call(ctx, p.Locker, "n")
+		last := w.call(w.Context(), p.Locker, "n")
+		before := w.count("acquire") + w.count("release")
+		err := gone.fails(2 * time.Second)
+		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
+		w.notError(err, context.Canceled, redlock.ErrNoQuorum)
+		if n := w.count("acquire") + w.count("release"); n != before {
+			w.Errorf("%d scripts were run for calls that are parked", n-before)
+		}
+		w.unlock(k)
+		k, _ = first.gets(time.Second)
+		if last.over() {
+			w.Error("two holders")
+		}
+		w.unlock(k)
+		k, _ = last.gets(time.Second)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// What a parked call is told when its context ends is what keeps the contender in front of it from the lock: that it is
+// held, or that there is no quorum, with the masters that fail.
+func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p := w.peer("p")
+		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
+		head := w.call(w.Context(), p.Locker, "n")
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		err := w.call(ctx, p.Locker, "n").fails(2 * time.Second)
+		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
+		w.notError(err, redlock.ErrHeld)
+		var m *redlock.MasterError
+		if !asError(err, &m) {
+			w.Errorf("no master is named in %v", err)
+		}
+		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("") })
+		k, _ := head.gets(5 * time.Second)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// A dead context neither joins a line nor asks a master.
+func TestVirtualADeadContextJoinsNoLine(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		p := w.peer("p")
+		before := w.count("acquire")
+		w.isError(w.call(deadContext(), p.Locker, "n").fails(time.Second), context.Canceled)
+		if n := w.count("acquire"); n != before {
+			w.Errorf("%d acquires", n-before)
+		}
+		w.nothingLeft()
+	})
+}
+
+// Close ends every wait with ErrClosed, of those that contend and of those that are parked, and leaves nothing on the
+// masters, neither in the queues nor reserved.
+func TestVirtualCloseEndsEveryWait(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.take(w.peer("holder").Locker, "n")
+		p := w.peer("p")
+		mine := w.take(p.Locker, "own")
+		var calls []*call
+		for i := range 12 {
+			calls = append(calls, w.call(w.Context(), p.Locker, []string{"n", "own"}[i%2]), w.call(w.Context(), p.Locker, "n", redlock.WithPriority(i)))
+		}
+		after(time.Second)
+		if n := w.queued("n"); n != 5 {
+			w.Fatalf("queued on %d", n)
+		}
+		start := time.Now()
+		if err := p.Close(w.Context()); err != nil {
+			w.Error(err)
+		}
+		if took := time.Since(start); took != 0 {
+			w.Errorf("Close took %v", took)
+		}
+		for _, c := range calls {
+			w.isError(c.fails(time.Second), redlock.ErrClosed)
+		}
+		w.isError(mine.Unlock(w.Context()), redlock.ErrClosed)
+		w.unlock(holder)
+		w.nothingLeft("n", "own")
+	})
+}
+
+// A waiter's process is gone, and its connections with it: nobody hears its inbox, so the release gives the name to the
+// next at once.
+func TestVirtualAWaiterWhoseProcessIsGoneIsSkipped(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.take(w.peer("holder").Locker, "n")
+		gone := []*peer{w.peer("gone1"), w.peer("gone2")}
+		for _, p := range gone {
+			p.waits("n", unpolled)
+		}
+		c := w.peer("next").waits("n", unpolled)
+		for _, p := range gone {
+			p.kill()
+		}
+		w.delay(time.Millisecond)
+		go w.unlock(holder)
+		k, took := c.gets(time.Second)
+		if took > 5*time.Millisecond {
+			w.Errorf("it took %v after the release", took)
+		}
+		w.delay(0)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// H42: a waiter's process hangs, and its connections stay. It is told, and does nothing: that costs the next waiter the
+// time for which the name is reserved, and at most a second until it looks again. One that has asked within the second before
+// costs its TTL.
+func TestVirtualAWaiterThatHangsCostsItsReservationAndAPoll(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.take(w.peer("holder").Locker, "n")
+		hung := w.peer("hung")
+		inVain := hung.waits("n")
+		c := w.peer("next").waits("n")
+		after(10 * time.Second)
+		hung.hang()
+		after(1100 * time.Millisecond)
+		w.unlock(holder)
+		k, took := c.gets(time.Minute)
+		if took > 1600*time.Millisecond {
+			w.Errorf("it took %v after the release", took)
+		}
+		w.unlock(k)
+		after(time.Second)
+		hung.wake()
+		late, _ := inVain.gets(10 * time.Second)
+		if late.Token() <= k.Token() {
+			w.Errorf("token %d after %d", late.Token(), k.Token())
+		}
+		w.unlock(late)
+		w.nothingLeft("n")
+	})
+}
+
+// H43: the release of a lock that has run out is one round, and reports ErrLost once, joined behind the caller's error.
+func TestVirtualReleasingALostLockIsOneRound(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p := w.peer("p")
+		k := w.take(p.Locker, "n", redlock.WithExtension(false))
+		after(redlock.DefaultTTL + time.Second)
+		before, start := w.count("release"), time.Now()
+		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
+		if took := time.Since(start); took != 0 {
+			w.Errorf("it took %v", took)
+		}
+		err := k.Unlock(w.Context())
+		w.isError(err, redlock.ErrReleased)
+		w.notError(err, redlock.ErrLost)
+		after(time.Minute)
+		if n := w.count("release") - before; n != 5 {
+			w.Errorf("%d releases on 5 masters", n)
+		}
+	})
+}

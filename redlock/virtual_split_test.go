@@ -1,0 +1,96 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// race lets k programs lock a free name at one instant, and returns when the first of them has it. The others are
+// called off then, and all is put back.
+func (w *world) race(peers []*peer, name string) (took time.Duration) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	start := time.Now()
+	var mu sync.Mutex
+	var winners []*redlock.Lock
+	var all sync.WaitGroup
+	for _, p := range peers {
+		all.Go(func() {
+			k, err := p.Lock(ctx, name)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(winners) == 0 {
+				took = time.Since(start)
+			}
+			winners = append(winners, k)
+			cancel()
+		})
+	}
+	all.Wait()
+	if len(winners) == 0 {
+		w.Fatal("nobody had it within a minute")
+	}
+	if len(winners) > 1 {
+		w.Errorf("%d winners at once", len(winners))
+	}
+	w.unlock(winners[0])
+	after(time.Second)
+	return took
+}
+
+// Programs that want a free name at one instant split the masters among them. Keep-by-lead names a winner within a few
+// round trips, whatever their number, also while a minority of the masters is dead; safety and who wins do not matter here.
+func TestVirtualASplitVoteHasAWinnerWithinAFewRoundTrips(t *testing.T) {
+	const oneWay = 250 * time.Microsecond
+	for _, c := range []struct {
+		k    int
+		dead []int
+		most time.Duration // for nine of ten races
+	}{
+		{k: 2, most: 6 * time.Millisecond}, {k: 3, most: 6 * time.Millisecond}, {k: 5, most: 6 * time.Millisecond},
+		{k: 9, most: 8 * time.Millisecond}, {k: 20, most: 8 * time.Millisecond},
+		{k: 3, dead: []int{1}, most: 12 * time.Millisecond}, {k: 5, dead: []int{1, 4}, most: 20 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprint(c.k, " programs, dead ", c.dead), func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				var peers []*peer
+				for i := range c.k {
+					peers = append(peers, w.peer(fmt.Sprint("p", i)))
+				}
+				delays := &lockedDelays{random: seeded(uint64(c.k))}
+				w.each(func(_ int, m *redlocktest.Master) {
+					m.DelayFunc(func() time.Duration { return oneWay/2 + delays.below(oneWay) })
+				})
+				for _, i := range c.dead {
+					w.stop(i)
+				}
+				after(time.Second)
+				var times []time.Duration
+				for n := range 40 {
+					times = append(times, w.race(peers, fmt.Sprint("n", n)))
+				}
+				slices.Sort(times)
+				t.Logf("until somebody has it: median %v, nine of ten %v, longest %v", times[20], times[36], times[39])
+				if times[36] > c.most {
+					t.Errorf("nine of ten races took up to %v, want at most %v", times[36], c.most)
+				}
+				w.delay(0)
+				for _, i := range c.dead {
+					w.masters.Master(i).Restart(true)
+				}
+				after(5 * time.Second)
+			})
+		})
+	}
+}

@@ -1,0 +1,362 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// unpolled are delays that no test waits for: whoever gets on was woken.
+var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
+
+// A release gives the name to the next waiter: it has the lock half a round trip for the release and half a one for the
+// message after Unlock was called, and has asked nobody. A name that is kept for it, because it has last asked long before, or
+// since there is no guard, takes one round trip more.
+func TestVirtualAReleaseWakesTheNextWaiter(t *testing.T) {
+	for name, one := range map[string]struct {
+		opts  []redlock.Option
+		waits time.Duration
+		want  time.Duration
+		asks  int
+	}{
+		"given":           {waits: 500 * time.Millisecond, want: 2 * time.Millisecond},
+		"kept":            {waits: 2 * time.Second, want: 4 * time.Millisecond, asks: 5},
+		"kept, unguarded": {waits: 500 * time.Millisecond, want: 4 * time.Millisecond, asks: 5, opts: []redlock.Option{redlock.WithoutGuard()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				a, b := w.peer("a", one.opts...), w.peer("b", one.opts...)
+				k := w.taken(a.Locker)
+				c := w.call(w.Context(), b.Locker, "n", unpolled)
+				after(one.waits)
+				before := w.count("acquire")
+				w.delay(time.Millisecond)
+				go w.unlock(k)
+				next, took := c.gets(time.Second)
+				if took != one.want {
+					w.Errorf("it took %v after Unlock, want %v: a round trip has 2ms", took, one.want)
+				}
+				if next.Token() <= k.Token() {
+					w.Errorf("token %d after %d", next.Token(), k.Token())
+				}
+				after(10 * time.Millisecond)
+				if n := w.count("acquire") - before; n != one.asks {
+					w.Errorf("%d acquires after the release, want %d", n, one.asks)
+				}
+				if on, _ := next.HeldOn(); on != 5 || w.on("n") != 5 {
+					w.Errorf("known to be held on %d, held on %d", on, w.on("n"))
+				}
+				if left := next.Remaining(); left < redlock.DefaultTTL/2 || left > redlock.DefaultTTL-min(one.waits, 500*time.Millisecond)/2 && one.asks == 0 {
+					w.Errorf("%v of validity left", left)
+				}
+				w.delay(0)
+				w.unlock(next)
+				w.nothingLeft("n")
+			})
+		})
+	}
+}
+
+// H41: a release wakes one waiter, however many there are, and costs each master one message and one acquire.
+func TestVirtualAReleaseWakesOneWaiter(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second)) // nobody looks by itself before
+		var calls []*call
+		for i := range 15 { // a second each; one that is not heard of for 20 s counts no more
+			calls = append(calls, w.peer(fmt.Sprint("p", i)).waits("n", unpolled))
+		}
+		before := w.count("acquire")
+		w.delay(time.Millisecond)
+		go w.unlock(holder)
+		for i, c := range calls {
+			k, took := c.gets(time.Second)
+			if took > 4*time.Millisecond {
+				w.Errorf("waiter %d was woken after %v", i, took)
+			}
+			after(time.Millisecond) // the slowest of equal masters has answered
+			if n := w.count("acquire"); n != before+5*(i+1) {
+				w.Errorf("after %d hand-overs there were %d acquires on 5 masters", i+1, n-before)
+			}
+			for _, later := range calls[i+1:] {
+				if later.over() {
+					w.Error("two holders, or one out of turn")
+				}
+			}
+			go w.unlock(k)
+		}
+		w.delay(0)
+		after(time.Second)
+		w.nothingLeft("n")
+	})
+}
+
+// The name that is freed on in-memory masters goes to a waiter as one that is released.
+func TestVirtualFreeingANameWakesItsWaiter(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		w.masters.Take("n", time.Hour)
+		c := w.peer("a").waits("n", unpolled)
+		w.masters.Free("n")
+		k, took := c.gets(time.Second)
+		if took != 0 {
+			w.Errorf("it took %v", took)
+		}
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// H40: the release comes after the refusal and before the subscription stands, so nobody hears it. When it stands, the
+// waiter looks again.
+func TestVirtualAReleaseBeforeTheSubscriptionStandsIsNotMissed(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.take(a.Locker, "n", redlock.WithTTL(30*time.Second))
+		b.deafen()
+		c := b.waits("n", unpolled)
+		w.unlock(k)
+		after(15 * time.Second)
+		if c.over() {
+			w.Fatal("it got on without a word, so this shows nothing")
+		}
+		b.hear()
+		next, took := c.gets(time.Second)
+		if took > 50*time.Millisecond { // the longest pause before a connection is made again, and a moment
+			w.Errorf("it took %v since the subscription could be made", took)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// H40: a subscription is cut, the release is not heard, and with the new subscription the waiter is nudged.
+func TestVirtualANewSubscriptionNudgesTheWaiters(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		k := w.take(a.Locker, "n", redlock.WithTTL(30*time.Second))
+		c := b.waits("n", unpolled)
+		b.deafen()
+		after(5 * time.Second)
+		w.unlock(k)
+		after(10 * time.Second)
+		if c.over() {
+			w.Fatal("it got on without a word, so this shows nothing")
+		}
+		b.hear()
+		next, took := c.gets(time.Second)
+		if took > 150*time.Millisecond { // a new connection, and the time over which the waiters are spread
+			w.Errorf("it took %v since the subscription could be made", took)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// With every subscription cut, from the beginning or later, waiting ends all the same: by polling when the holder
+// releases, and by the TTL when it is killed.
+func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
+	for _, when := range []string{"before", "while waiting"} {
+		virtual(t, 5, func(w *world) {
+			a, b := w.peer("a"), w.peer("b")
+			if when == "before" {
+				b.deafen()
+			}
+			k := w.take(a.Locker, "n")
+			c := b.waits("n")
+			b.deafen()
+			after(time.Minute)
+			if c.over() {
+				w.Fatal("two holders")
+			}
+			w.unlock(k)
+			next, took := c.gets(time.Minute)
+			if longest := redlock.DefaultDelays.Cap + redlock.DefaultDelays.Random; took > longest && when == "before" || took > 5*time.Second {
+				w.Errorf("%s: %v after the release", when, took)
+			}
+			w.unlock(next)
+
+			k = w.take(a.Locker, "n")
+			left := k.Remaining()
+			c = w.call(w.Context(), b.Locker, "n", unpolled)
+			a.kill()
+			next, took = c.gets(time.Minute)
+			if took < left || took > redlock.DefaultTTL+50*time.Millisecond {
+				w.Errorf("%s: %v after the holder was killed, with %v of validity left", when, took, left)
+			}
+			w.unlock(next)
+			w.nothingLeft("n")
+		})
+	}
+}
+
+// The holder is killed while others wait and hear the masters: the first of them has the lock when the TTL is over.
+func TestVirtualAKilledHolderIsFollowedWhenItsTTLIsOver(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		w.take(a.Locker, "n")
+		after(7 * time.Second) // it has been extended
+		c := b.waits("n", unpolled)
+		a.kill()
+		next, took := c.gets(time.Minute)
+		if took > redlock.DefaultTTL+50*time.Millisecond {
+			w.Errorf("it took %v", took)
+		}
+		w.unlock(next)
+		w.nothingLeft("n")
+	})
+}
+
+// All messages are lost on their way, though the masters believe that they are heard: the first waiter looks again
+// after five seconds at most, the others after one, and what was reserved does not stand in their way for longer.
+func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.peer("holder").Locker, "n")
+		var calls []*call
+		for i := range 3 {
+			p := w.peer(fmt.Sprint("p", i))
+			p.tampering(lost)
+			calls = append(calls, p.waits("n"))
+		}
+		after(time.Minute)
+		for i, c := range calls {
+			w.unlock(k)
+			// Whoever looks first gets it: the one for whom it is kept, or, half a second later, any other.
+			start := time.Now()
+			var first *call
+			for first == nil && time.Since(start) < 10*time.Second {
+				after(50 * time.Millisecond)
+				for _, c := range calls {
+					if c.over() && c.lock.Err() == nil {
+						first = c
+					}
+				}
+			}
+			if first == nil {
+				w.Fatalf("nobody has it after 10 s, with %d waiting, the next is %p", len(calls)-i, c)
+			}
+			if took := time.Since(start); took > 5100*time.Millisecond {
+				w.Errorf("after hand-over %d it took %v", i, took)
+			}
+			k = first.lock
+		}
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// Messages that come twice, or late, or in another order, change nothing: what was for a wait that is over is given
+// back or left alone, and each waiter gets in.
+func TestVirtualMessagesThatComeTwiceOrLateAreHarmless(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		var peers []*peer
+		for i := range 3 {
+			p := w.peer(fmt.Sprint("p", i))
+			held := make([][]string, 5) // each message comes twice, and once more after the next one of its connection
+			p.tampering(func(master int, payload string) []string {
+				list := append([]string{payload}, held[master]...)
+				held[master] = []string{payload, payload}
+				if len(list)%2 == i%2 {
+					slices.Reverse(list)
+				}
+				return list
+			})
+			peers = append(peers, p)
+		}
+		var calls []*call
+		for round := range 10 {
+			for _, p := range peers {
+				calls = append(calls, w.call(w.Context(), p.Locker, fmt.Sprint("n", round%2), redlock.WithFair()))
+			}
+		}
+		tokens := map[string]int64{}
+		for n := 0; n < len(calls); {
+			after(time.Millisecond)
+			for _, c := range calls {
+				if c.lock == nil || !c.over() || c.lock.Err() != nil {
+					continue
+				}
+				if last := tokens[c.lock.Name()]; c.lock.Token() <= last {
+					w.Errorf("token %d after %d", c.lock.Token(), last)
+				}
+				tokens[c.lock.Name()] = c.lock.Token()
+				n++
+				w.unlock(c.lock)
+			}
+		}
+		w.nothingLeft("n0", "n1")
+	})
+}
+
+// A message for a wait that has ended by itself gives the name to the next, at once.
+func TestVirtualWhatIsReservedForOneThatHasLeftGoesToTheNext(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.take(w.peer("holder").Locker, "n")
+		first, second := w.peer("first"), w.peer("second")
+		ctx, cancel := context.WithCancel(w.Context())
+		a := w.call(ctx, first.Locker, "n", unpolled)
+		after(time.Second)
+		b := second.waits("n", unpolled)
+		w.delay(10 * time.Millisecond)
+		go w.unlock(holder)
+		after(15 * time.Millisecond) // the masters have reserved it for the first, whom the message has not reached
+		cancel()
+		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
+		k, took := b.gets(time.Second)
+		if took > 100*time.Millisecond {
+			w.Errorf("the second waiter got it after %v", took)
+		}
+		w.delay(0)
+		w.unlock(k)
+		w.nothingLeft("n")
+	})
+}
+
+// The masters' word about one name wakes nobody who waits for another.
+func TestVirtualAWordAboutOneNameWakesNobodyElse(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		k, other := w.take(a.Locker, "n"), w.take(a.Locker, "m")
+		c, d := b.waits("n", unpolled), b.waits("m", unpolled)
+		before := w.count("acquire")
+		w.unlock(k)
+		next, _ := c.gets(time.Second)
+		after(time.Second)
+		if n := w.count("acquire") - before; n != 3 || d.over() {
+			w.Errorf("%d acquires on 3 masters", n)
+		}
+		w.unlock(other)
+		last, _ := d.gets(time.Second)
+		w.unlock(next)
+		w.unlock(last)
+		w.nothingLeft("n", "m")
+	})
+}
+
+// While nothing happens, waiting costs the masters next to nothing: no subscription anew, and an acquire a master every
+// few seconds.
+func TestVirtualWaitingCostsNextToNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.peer("a").Locker, "n")
+		b := w.peer("b")
+		c := b.waits("n")
+		for range 99 {
+			w.call(w.Context(), b.Locker, "n")
+		}
+		after(time.Minute)
+		acquires, subscribes := w.count("acquire"), w.count("SUBSCRIBE")
+		after(time.Minute)
+		if n := w.count("acquire") - acquires; n > 5*25 {
+			w.Errorf("a hundred goroutines that wait cost 5 masters %d acquires a minute", n)
+		}
+		if n := w.count("SUBSCRIBE") - subscribes; n != 0 {
+			w.Errorf("%d subscriptions", n)
+		}
+		w.unlock(k)
+		c.gets(time.Second)
+		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") })
+	})
+}
