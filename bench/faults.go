@@ -10,7 +10,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/bench/floor"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -79,19 +78,14 @@ func (f fault) String() string {
 	return s
 }
 
-// A faultResult is what one caller saw under a fault.
-type faultResult struct {
-	Fault string  `json:"fault"`
-	P50   *spread `json:"p50_us"`
-	P99   *spread `json:"p99_us"`
-	Max   *spread `json:"max_us"`
-	// Ratio is the median latency over that of healthy masters in the same round.
-	Ratio *spread `json:"p50_ratio"`
-	// ClientCPU includes the proxies.
-	ClientCPU *spread `json:"client_cpu_us_per_pair"`
-	// Failed counts the pairs that did not succeed, over all rounds.
-	Failed int `json:"failed_pairs"`
-}
+const scenarioFaults = "faults"
+
+// What is measured under a fault.
+var (
+	mMax       = metric{"max", "us", less}
+	mOfHealthy = metric{"p50/healthy", "", less}
+	mFailed    = metric{"failed pairs", "1", less}
+)
 
 // A faultBench is the library over the servers, and over the servers with one and with two of them behind a proxy.
 type faultBench struct {
@@ -104,22 +98,19 @@ type faultBench struct {
 
 // measureFaults runs every fault in every round, in an order that rotates, and waits after each until all masters vote
 // again.
-func (b *bench) measureFaults(ctx context.Context) error {
+func (b *bench) measureFaults(ctx context.Context) (err error) {
 	if b.masters.kind != kindProcess {
 		b.report.note("faults are not measured: they need server processes that the benchmark has started itself")
 		return nil
 	}
-	if b.cfg.rtt > 0 {
-		b.report.note("faults: every master is behind a proxy that delays its replies by %v", b.cfg.rtt)
-	}
-	fb := &faultBench{bench: b, prefix: b.libraryPrefix()}
-	defer fb.closeAll(ctx)
+	fb := &faultBench{bench: b, prefix: b.prefixOf(nameLibrary)}
+	defer func() { err = errors.Join(err, fb.closeAll(ctx)) }()
 	if err := fb.open(ctx); err != nil {
 		return err
 	}
 	faults := allFaults()
-	samples := map[fault][]*sample{}
 	for round := range b.cfg.rounds {
+		samples := map[fault]*sample{}
 		for k := range faults {
 			f := faults[(k+round)%len(faults)]
 			b.progress.say("round %d of %d, %s", round+1, b.cfg.rounds, f)
@@ -127,7 +118,10 @@ func (b *bench) measureFaults(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			samples[f] = append(samples[f], s)
+			samples[f] = s
+		}
+		for _, f := range faults {
+			b.addFault(f, samples[f], samples[f.base()])
 		}
 	}
 	// A program that closes its pool gives up what it owes to a master that is not back yet; the keys that are left behind
@@ -137,47 +131,43 @@ func (b *bench) measureFaults(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, f := range faults {
-		b.report.Faults = append(b.report.Faults, newFaultResult(f.String(), samples[f], samples[f.base()]))
-	}
 	return nil
 }
 
-func newFaultResult(name string, samples, base []*sample) faultResult {
-	p50 := func(s *sample) float64 { return micros(percentile(s.latencies, 50)) }
-	r := faultResult{
-		Fault: name,
-		P50:   newSpread(apply(samples, p50)),
-		P99:   newSpread(apply(samples, func(s *sample) float64 { return micros(percentile(s.latencies, 99)) })),
-		Max:   newSpread(apply(samples, func(s *sample) float64 { return micros(percentile(s.latencies, 100)) })),
-		Ratio: newSpread(ratios(apply(samples, p50), apply(base, p50))),
-
-		ClientCPU: newFigures(samples).ClientCPU,
+// addFault books the samples of one round.
+func (b *bench) addFault(f fault, s, base *sample) {
+	who := nameLibrary
+	if f.floor {
+		who = nameQueued
 	}
-	for _, s := range samples {
-		r.Failed += s.failed
+	if !f.floor {
+		b.took(nameLibrary, s.pairs())
 	}
-	return r
+	add := func(m metric, v float64) { b.add(scenarioFaults, f.String(), who, m, v) }
+	p50 := func(s *sample) float64 { return micros(percentile(s.both, 50)) }
+	add(mP50, p50(s))
+	add(mP99, micros(percentile(s.both, 99)))
+	add(mMax, micros(percentile(s.both, 100)))
+	add(mOfHealthy, p50(s)/p50(base))
+	if s.clientCPU >= 0 {
+		add(mClientCPU, s.clientCPU) // the proxies' included
+	}
+	add(mFailed, float64(s.failed))
 }
 
 func (fb *faultBench) open(ctx context.Context) error {
 	for n := range fb.byProxy {
 		urls := append([]string(nil), fb.masters.urls...)
-		behind := n
-		if fb.cfg.rtt > 0 {
-			behind = len(urls)
-		}
-		for i := range behind {
-			p, err := newProxy(fb.masters.servers[i].Addr())
+		for i := range n {
+			p, u, err := proxied(urls[i], 0, time.Sleep) // before the one that makes it far, if there is one
 			if err != nil {
 				return err
 			}
-			p.setDelay(fb.cfg.rtt)
 			fb.proxies[n] = append(fb.proxies[n], p)
-			urls[i] = p.url()
+			urls[i] = u
 		}
 		fb.urls[n] = urls
-		l, err := openLibrary(ctx, urls, fb.prefix)
+		l, err := connectLibrary(ctx, setting{URLs: urls, Prefix: fb.prefix})
 		if err != nil {
 			return err
 		}
@@ -186,17 +176,17 @@ func (fb *faultBench) open(ctx context.Context) error {
 	return nil
 }
 
-func (fb *faultBench) closeAll(ctx context.Context) {
-	var list []contender
+func (fb *faultBench) closeAll(ctx context.Context) error {
+	var errs []error
 	for _, l := range fb.byProxy {
 		if l != nil {
-			list = append(list, l)
+			errs = append(errs, closeAll(ctx, l))
 		}
 	}
-	fb.closing(closeAll(ctx, list))
 	for _, p := range slices.Concat(fb.proxies[:]...) {
-		fb.closing(p.close())
+		errs = append(errs, p.close())
 	}
+	return errors.Join(errs...)
 }
 
 // measure warms up while all is well, injects the fault, runs one caller from its first moment on, and mends it.
@@ -210,7 +200,7 @@ func (fb *faultBench) measure(ctx context.Context, f fault, round int) (s *sampl
 		if c, err = fb.openFloorWithout(ctx, f); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, closeAll(ctx, []contender{c})) }()
+		defer func() { err = errors.Join(err, closeAll(ctx, c)) }()
 	}
 	r := run{
 		contender: c, goroutines: 1, duration: fb.cfg.duration / 5, cold: true, tolerant: true,
@@ -242,7 +232,9 @@ func (fb *faultBench) openFloorWithout(ctx context.Context, f fault) (contender,
 	if f.kind == absent {
 		urls = urls[f.count:]
 	}
-	return fb.openFloor(ctx, urls, quorum, floor.Queued, nameQueued, fb.bench.prefix+"-floor")
+	cfg := queuedFloor
+	cfg.Quorum = quorum
+	return floorOpener(cfg)(ctx, setting{URLs: urls, Prefix: fb.prefixOf("floor")}, func(err error) { fb.abort(ctx, err) })
 }
 
 // inject brings the fault about. Hung and dead masters differ from round to round. What it returns mends it, and is
@@ -254,11 +246,11 @@ func (fb *faultBench) inject(f fault, round int) (mend func(context.Context) err
 	case slow:
 		proxies := fb.proxies[f.proxied][:f.count]
 		for _, p := range proxies {
-			p.setDelay(slowBy + fb.cfg.rtt)
+			p.setDelay(slowBy)
 		}
 		return func(context.Context) error {
 			for _, p := range proxies {
-				p.setDelay(fb.cfg.rtt)
+				p.setDelay(0)
 			}
 			return nil
 		}, nil
@@ -310,11 +302,11 @@ func (fb *faultBench) settle(ctx context.Context, lib *library) error {
 
 // voted takes a lock and looks for its key on every master.
 func (fb *faultBench) voted(ctx context.Context, lib *library, name string) (err error) {
-	unlock, err := lib.hold(ctx, name)
+	lock, err := lib.tryLock(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock(ctx)) }()
+	defer func() { err = errors.Join(err, lock.Unlock(ctx)) }()
 	key := scripts.Prefix(fb.prefix).Lock(name)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -13,12 +13,6 @@ import (
 	"time"
 )
 
-// The scenarios.
-const (
-	scenarioPair   = "pair"
-	scenarioFaults = "faults"
-)
-
 // Where the masters come from.
 const (
 	sourceAuto    = "auto"
@@ -31,22 +25,80 @@ type config struct {
 	masters    []string // URLs; nil: started by the program
 	source     string
 	scenarios  []string
+	entrants   []entrant
 	goroutines []int
+	held       []int // numbers of locks held at once
 	rounds     int
 	duration   time.Duration
-	rtt        time.Duration
+	rtt        []time.Duration // round trips to the masters: none, one for all, or one for each
 	json       bool
+	from       string // a run to show instead of measuring
+	out        string
+	html       string
+	compare    string
+	readme     string
+	cpuProfile string
+	memProfile string
 	short      bool
 	check      bool
 }
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
 
-const usageHead = `Bench measures lock+unlock pairs over five masters, as ratios to a hand-written floor of the same run.
+const usageHead = `Bench measures what a lock over a majority of masters costs, next to a hand-written floor and to other libraries.
 
 usage: go run ./bench [flags]
 
 `
+
+// defaultRounds is how many rounds there are without -rounds.
+const defaultRounds = 3
+
+// defaultImpl is who takes part without -impl.
+const defaultImpl = nameLibrary + ",floor"
+
+// defaultScenarios are what is measured without -scenario, in about a minute.
+var defaultScenarios = strings.Join([]string{scenarioPairs, scenarioVotes, scenarioHeld, scenarioContention, scenarioSplit}, ",")
+
+// scenarioNames lists all scenarios, as -scenario takes them.
+func scenarioNames() string {
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ",")
+}
+
+// entrantsNamed finds those of a list: by name, by how their names begin, or "all".
+func entrantsNamed(list string) (found []entrant, err error) {
+	for _, s := range splitList(list) {
+		n := len(found)
+		for _, e := range entrants {
+			fits := s == "all" || e.name == s || strings.HasPrefix(e.name, s+" ") || strings.HasPrefix(e.name, s+"/")
+			if fits && !slices.ContainsFunc(found, func(f entrant) bool { return f.name == e.name }) {
+				found = append(found, e)
+			}
+		}
+		if len(found) == n {
+			return nil, fmt.Errorf("%q is no contender, or stands there twice", s)
+		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("it names none")
+	}
+	return found, nil
+}
+
+func writeLists(out io.Writer) {
+	fmt.Fprint(out, "\nscenarios:\n")
+	for _, s := range scenarios {
+		fmt.Fprintf(out, "  %-12s %s\n", s.name, s.help)
+	}
+	fmt.Fprint(out, "\ncontenders, by name or by the first part of the name:\n")
+	for _, e := range entrants {
+		fmt.Fprintf(out, "  %s\n", e.name)
+	}
+}
 
 const usageTail = `
 exit codes: 0 measured, 1 failed, 2 wrong flags, 3 a target is not met (with -check), 130 interrupted
@@ -60,22 +112,32 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	var c config
-	var masters, goroutines, scenarios string
+	var masters, goroutines, list, impl, rtt, held string
 	fs.StringVar(&masters, "masters", "", "`list` of masters, host:port or redis:// URLs, separated by commas; without it five are started")
 	fs.StringVar(&c.source, "start", sourceAuto, "what to start without -masters: process, memory, or auto (processes if a server program is found)")
 	fs.StringVar(&goroutines, "goroutines", "1,64,512", "`list` of numbers of concurrent callers")
-	fs.StringVar(&scenarios, "scenario", scenarioPair+","+scenarioFaults, "`list` of scenarios: pair, faults (faults needs masters that it starts)")
-	fs.IntVar(&c.rounds, "rounds", 5, "rounds; the median over them is printed (3 with -short)")
-	fs.DurationVar(&c.rtt, "rtt", 0, "in scenario faults: delay of every reply, as a network between would add")
-	fs.DurationVar(&c.duration, "duration", time.Second, "length of one measurement (100ms with -short)")
+	fs.StringVar(&list, "scenario", defaultScenarios, "`list` of what to measure, or all, which takes many minutes (all with -short); see below")
+	fs.StringVar(&impl, "impl", defaultImpl, "`list` of contenders, or all; see below")
+	fs.StringVar(&held, "held", "1000,100000", "`list` of numbers of locks that are held at once (1000 with -short)")
+	fs.IntVar(&c.rounds, "rounds", defaultRounds, "rounds; the median over them is printed (2 with -short)")
+	fs.StringVar(&rtt, "rtt", "", "`list` of round trips that a network between would take: one for all masters (2ms), or one for each (1ms,1ms,1ms,10ms,10ms)")
+	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
 	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of the table")
+	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
+	fs.StringVar(&c.html, "html", "", "write a page with plots to this `file` as well")
+	fs.StringVar(&c.compare, "compare", "", "say what differs from the run in this JSON `file` by more than chance")
+	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`")
+	fs.StringVar(&c.readme, "readme", "", "put the figures between the marks in this `file`; with -check only compare them; needs -from")
+	fs.StringVar(&c.cpuProfile, "cpuprofile", "", "write a profile of the processor time of this process to this `file`")
+	fs.StringVar(&c.memProfile, "memprofile", "", "write a profile of the allocations of this process to this `file`")
 	fs.BoolVar(&c.check, "check", false, "exit with 3 where a target is not met")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(out, usageHead)
 			fs.SetOutput(out)
 			fs.PrintDefaults()
+			writeLists(out)
 			fmt.Fprint(out, usageTail)
 			return nil, err
 		}
@@ -87,7 +149,20 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	c.shorten(given)
-	if err := c.lists(masters, goroutines, scenarios, given); err != nil {
+	for _, s := range splitList(rtt) {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 0 || d > time.Second {
+			return nil, usage("-rtt: %q is not a time from 0 to 1s", s)
+		}
+		c.rtt = append(c.rtt, d)
+	}
+	if c.short && !given["held"] {
+		held = "1000"
+	}
+	if c.short && !given["scenario"] {
+		list = scenarioNames()
+	}
+	if err := c.lists(masters, goroutines, held, list, impl, given); err != nil {
 		return nil, err
 	}
 	return &c, c.validate(given)
@@ -100,29 +175,32 @@ func usage(format string, args ...any) error {
 // shorten applies -short to what was not given.
 func (c *config) shorten(given map[string]bool) {
 	if c.short && !given["rounds"] {
-		c.rounds = 3
+		c.rounds = 2
 	}
 	if c.short && !given["duration"] {
 		c.duration = 100 * time.Millisecond
 	}
 }
 
-func (c *config) lists(masters, goroutines, scenarios string, given map[string]bool) error {
-	for _, s := range splitList(goroutines) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 100_000 {
-			return usage("-goroutines: %q is not a number from 1 to 100000", s)
-		}
-		if slices.Contains(c.goroutines, n) {
-			return usage("-goroutines: %d stands there twice", n)
-		}
-		c.goroutines = append(c.goroutines, n)
+func (c *config) lists(masters, goroutines, held, list, impl string, given map[string]bool) error {
+	var err error
+	if c.goroutines, err = numbers("goroutines", goroutines); err != nil {
+		return err
 	}
-	for _, s := range splitList(scenarios) {
-		if s != scenarioPair && s != scenarioFaults {
-			return usage("-scenario: %q is neither pair nor faults", s)
+	if c.held, err = numbers("held", held); err != nil {
+		return err
+	}
+	if list == "all" {
+		list = scenarioNames()
+	}
+	for _, s := range splitList(list) {
+		if !slices.ContainsFunc(scenarios, func(known scenario) bool { return known.name == s }) {
+			return usage("-scenario: %q is none of %s", s, scenarioNames())
 		}
 		c.scenarios = append(c.scenarios, s)
+	}
+	if c.entrants, err = entrantsNamed(impl); err != nil {
+		return usage("-impl: %v", err)
 	}
 	for i, s := range splitList(masters) {
 		u, err := masterURL(s)
@@ -140,6 +218,21 @@ func (c *config) lists(masters, goroutines, scenarios string, given map[string]b
 	return nil
 }
 
+// numbers reads a list of different numbers of goroutines or locks.
+func numbers(flag, text string) (list []int, err error) {
+	for _, s := range splitList(text) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > 100_000 {
+			return nil, usage("-%s: %q is not a number from 1 to 100000", flag, s)
+		}
+		if slices.Contains(list, n) {
+			return nil, usage("-%s: %d stands there twice", flag, n)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
 func (c *config) validate(given map[string]bool) error {
 	switch {
 	case len(c.goroutines) == 0:
@@ -148,16 +241,16 @@ func (c *config) validate(given map[string]bool) error {
 		return usage("-scenario names none")
 	case c.rounds < 1 || c.rounds > 10_000:
 		return usage("-rounds %d is not from 1 to 10000", c.rounds)
-	case c.rtt < 0 || c.rtt > time.Second:
-		return usage("-rtt %v is not from 0 to 1s", c.rtt)
 	case c.duration < time.Millisecond || c.duration > time.Hour:
 		return usage("-duration %v is not from 1ms to 1h", c.duration)
 	case !slices.Contains([]string{sourceAuto, sourceProcess, sourceMemory}, c.source):
 		return usage("-start %q is none of auto, process, memory", c.source)
 	case len(c.masters) > 0 && given["start"]:
 		return usage("-start and -masters exclude each other")
-	case given["scenario"] && c.wants(scenarioFaults) && (len(c.masters) > 0 || c.source == sourceMemory):
-		return usage("-scenario faults stops and kills masters, so it needs processes that it has started itself")
+	case c.readme != "" && c.from == "":
+		return usage("-readme needs -from: the figures are those of a run that is kept")
+	case given["scenario"] && len(c.scenarios) == 1 && (c.wants(scenarioFaults) || c.wants(scenarioTimeline)) && (len(c.masters) > 0 || c.source == sourceMemory):
+		return usage("-scenario %s stops and kills masters, so it needs processes that it has started itself", c.scenarios[0])
 	}
 	return nil
 }

@@ -17,22 +17,33 @@ const openBound = 15 * time.Second
 type library struct {
 	masters *pool.Pool
 	locker  *redlock.Locker
+	options []redlock.LockOption // of each call
 }
 
 // openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
 // forgotten anything under it.
-func openLibrary(ctx context.Context, urls []string, prefix string) (*library, error) {
-	p, err := pool.Dial(urls)
+func openLibrary(ctx context.Context, s setting, _ func(error)) (contender, error) {
+	l, err := connectLibrary(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	locker, err := redlock.New(p, redlock.WithTTL(lockTTL), redlock.WithPrefix(prefix))
+	return l, nil
+}
+
+// connectLibrary is openLibrary for those who need more than a contender; options are added to those of the setting.
+func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (*library, error) {
+	p, err := pool.Dial(s.URLs)
+	if err != nil {
+		return nil, err
+	}
+	options = append([]redlock.Option{redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix)}, options...)
+	locker, err := redlock.New(p, options...)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	l := &library{masters: p, locker: locker}
+	l := &library{masters: p, locker: locker, options: waitingOptions(s)}
 	if err := l.admitAll(ctx); err != nil {
-		return nil, errors.Join(err, closeAll(ctx, []contender{l}))
+		return nil, errors.Join(err, closeAll(ctx, l))
 	}
 	return l, nil
 }
@@ -58,27 +69,43 @@ func (l *library) admitAll(ctx context.Context) error {
 
 func (l *library) admit(ctx context.Context) error { return l.locker.AdmitNow(ctx) }
 
-func (l *library) name() string { return nameLibrary }
+func (l *library) caller() caller { return l }
 
-func (l *library) worker() pairFunc {
-	return func(ctx context.Context, name string) error {
-		lock, err := l.locker.TryLock(ctx, name)
-		if err != nil {
-			return err
-		}
-		return lock.Unlock(ctx)
-	}
-}
-
-// hold takes a lock and returns what releases it.
-func (l *library) hold(ctx context.Context, name string) (unlock func(context.Context) error, err error) {
-	lock, err := l.locker.TryLock(ctx, name)
+func (l *library) tryLock(ctx context.Context, name string) (held, error) {
+	lock, err := l.locker.TryLock(ctx, name, l.options...)
 	if err != nil {
 		return nil, err
 	}
-	return lock.Unlock, nil
+	return lock, nil
+}
+
+func (l *library) lock(ctx context.Context, name string) (held, error) {
+	lock, err := l.locker.Lock(ctx, name, l.options...)
+	if err != nil {
+		return nil, err
+	}
+	return lock, nil
 }
 
 func (l *library) close(ctx context.Context) error {
 	return errors.Join(l.locker.Close(ctx), l.masters.Close())
+}
+
+// useReenter locks the name once more as its holder, and leaves again.
+func useReenter(ctx context.Context, c contender, lock held, name string) ([]time.Duration, error) {
+	l, isLibrary := c.(*library)
+	k, isLock := lock.(*redlock.Lock)
+	if !isLibrary || !isLock {
+		return nil, errors.New("bench: only the library is re-entered")
+	}
+	owner, cancel := context.WithCancel(k.Context(ctx))
+	defer cancel()
+	start := time.Now()
+	inner, err := l.locker.Lock(owner, name)
+	if err != nil {
+		return nil, err
+	}
+	entered := time.Now()
+	err = inner.Unlock(ctx)
+	return []time.Duration{entered.Sub(start), time.Since(entered)}, err
 }

@@ -6,13 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
-	"strconv"
-	"sync"
 	"syscall"
-	"time"
 )
 
 // The exit codes; see the package documentation.
@@ -24,7 +20,12 @@ const (
 	exitInterrupted = 130
 )
 
-func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	if os.Getenv(workerEnv) == "1" {
+		os.Exit(workerMain(os.Stdin, os.Stdout))
+	}
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // command runs the program and returns its exit code.
 func command(args []string, stdout io.Writer, stderr *os.File) int {
@@ -38,7 +39,7 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r, err := measureAll(ctx, c, newProgress(stderr))
+	r, err := obtain(ctx, c, newProgress(stderr))
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, errInterrupted)
@@ -47,107 +48,72 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 		fmt.Fprintln(stderr, err)
 		return exitFailed
 	}
-	write := r.writeTable
-	if c.json {
-		write = r.writeJSON
+	if c.readme != "" {
+		err = r.writeReadme(c.readme, c.from, c.check)
+	} else {
+		err = deliverAll(r, c, stdout)
 	}
-	if err := write(stdout); err != nil {
-		fmt.Fprintln(stderr, "bench: cannot write the result:", err)
+	switch {
+	case errors.Is(err, errStale):
+		fmt.Fprintln(stderr, err)
+		return exitMissed
+	case err != nil:
+		fmt.Fprintln(stderr, err)
 		return exitFailed
 	}
-	if c.check && r.missed() {
+	if c.check && c.readme == "" && r.missed() {
 		return exitMissed
 	}
 	return exitOK
 }
 
-// A bench is one run of the program.
-type bench struct {
-	cfg         *config
-	masters     *masters
-	progress    *progress
-	report      *report
-	prefix      string // of all keys, another one for each run
-	connsBefore []int
-	closeErrs   []error
-	aborting    sync.Once
-}
-
-func (b *bench) libraryPrefix() string { return b.prefix + "-library" }
-
-func (b *bench) closing(err error) { b.closeErrs = append(b.closeErrs, err) }
-
-// abort ends the program where the floor cannot go on, which joins nothing: only the servers are stopped. An interrupt
-// from a terminal goes to the servers as well, so what the floor sees first may be their end.
-func (b *bench) abort(ctx context.Context, err error) {
-	b.aborting.Do(func() {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-		code := exitFailed
-		if ctx.Err() != nil {
-			code, err = exitInterrupted, errInterrupted
-		}
-		b.progress.clear()
-		fmt.Fprintln(os.Stderr, err)
-		if err := b.masters.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(code)
-	})
-}
-
-var errInterrupted = errors.New("bench: interrupted")
-
-// measureAll opens the masters, runs the scenarios, and closes whatever was opened, in every case.
-func measureAll(ctx context.Context, c *config, p *progress) (r *report, err error) {
-	defer p.clear()
-	p.say("starting")
-	m, err := openMasters(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	b := &bench{cfg: c, masters: m, progress: p, report: newReport(c, m), prefix: "redlock-bench-" + strconv.FormatUint(rand.Uint64(), 36)}
-	defer func() {
-		err = errors.Join(err, errors.Join(b.closeErrs...), m.close())
-	}()
-	if m.apart() {
-		if b.report.Masters.Version, err = m.versions(ctx); err != nil {
+// obtain measures, or reads what has been measured.
+func obtain(ctx context.Context, c *config, p *progress) (r *report, err error) {
+	if c.compare != "" { // a file that cannot be read is told before the measuring
+		if _, err := readReport(c.compare); err != nil {
 			return nil, err
 		}
 	}
-	if err := errors.Join(b.scenarios(ctx), b.cleanUp(ctx)); err != nil {
-		return nil, err
+	if c.from != "" {
+		return readReport(c.from)
 	}
-	b.report.judge()
-	return b.report, nil
+	err = profiled(c.cpuProfile, c.memProfile, func() (err error) {
+		r, err = measureAll(ctx, c, p)
+		return err
+	})
+	return r, err
 }
 
-func (b *bench) scenarios(ctx context.Context) error {
-	if b.cfg.wants(scenarioPair) {
-		if err := b.measurePairs(ctx); err != nil {
-			return err
-		}
+// deliverAll writes the report in every form that was asked for.
+func deliverAll(r *report, c *config, stdout io.Writer) error {
+	write := r.writeTables
+	if c.json {
+		write = r.writeJSON
 	}
-	if b.cfg.wants(scenarioFaults) {
-		if err := b.measureFaults(ctx); err != nil {
-			return err
-		}
+	if err := write(stdout); err != nil {
+		return fmt.Errorf("bench: cannot write the result: %w", err)
 	}
-	n, err := b.masters.leftBehind(ctx, b.libraryPrefix())
-	if err == nil {
-		b.report.LeftBehind = &n
+	if err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, r.writePage)); err != nil {
+		return err
 	}
-	return err
-}
-
-// cleanUp removes the keys of this run from masters that live on.
-func (b *bench) cleanUp(ctx context.Context) error {
-	if b.masters.kind != kindGiven {
+	if c.compare == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
-	defer cancel()
-	return b.masters.sweep(ctx, b.prefix)
+	old, err := readReport(c.compare)
+	if err != nil {
+		return err
+	}
+	return writeComparison(stdout, old, r)
+}
+
+// writeFile does nothing where no file is named.
+func writeFile(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return errors.Join(write(f), f.Close())
 }

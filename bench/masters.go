@@ -27,21 +27,54 @@ const (
 // masters are what is measured against.
 type masters struct {
 	kind    string
-	note    string // what the reader must know
-	urls    []string
+	note    string              // what the reader must know
+	urls    []string            // what contenders connect to
+	direct  []string            // what the benchmark itself connects to; the same, but where proxies stand between
+	far     *far                // nil where they are as far as they are
 	servers []*redisproc.Server // kindProcess
 	memory  *memory             // kindMemory
 }
 
 // openMasters takes those of the command line, or starts some. What it started ends with close.
 func openMasters(ctx context.Context, c *config) (*masters, error) {
+	m, err := findMasters(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	m.direct = m.urls
+	if err := m.goAway(ctx, c.rtt); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+// goAway puts every master as far away as the list says: one round trip for all, or one for each.
+func (m *masters) goAway(ctx context.Context, roundTrips []time.Duration) error {
+	if len(roundTrips) == 0 {
+		return nil
+	}
+	if len(roundTrips) > 1 && len(roundTrips) != len(m.urls) {
+		return fmt.Errorf("bench: -rtt has %d round trips for %d masters: give one for all, or one for each", len(roundTrips), len(m.urls))
+	}
+	var list []distance
+	for i, u := range m.direct {
+		list = append(list, distance{u, roundTrips[i%len(roundTrips)]})
+	}
+	f, err := goFar(ctx, list)
+	if err == nil {
+		m.far, m.urls = f, f.urls
+	}
+	return err
+}
+
+func findMasters(ctx context.Context, c *config) (*masters, error) {
 	if len(c.masters) > 0 {
 		return &masters{kind: kindGiven, urls: c.masters}, nil
 	}
 	if c.source != sourceMemory {
 		_, err := redisproc.Find()
 		if err == nil {
-			return startProcesses(ctx)
+			return startProcesses(ctx, started)
 		}
 		if c.source == sourceProcess {
 			return nil, err
@@ -55,8 +88,8 @@ func openMasters(ctx context.Context, c *config) (*masters, error) {
 	return startMemory()
 }
 
-func startProcesses(ctx context.Context) (*masters, error) {
-	servers, err := redisproc.StartN(ctx, started, redisproc.Config{Name: "bench"})
+func startProcesses(ctx context.Context, n int) (*masters, error) {
+	servers, err := redisproc.StartN(ctx, n, redisproc.Config{Name: "bench"})
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +97,7 @@ func startProcesses(ctx context.Context) (*masters, error) {
 	for _, s := range servers {
 		m.urls = append(m.urls, s.URL())
 	}
+	m.direct = m.urls
 	return m, nil
 }
 
@@ -79,8 +113,21 @@ func startMemory() (*masters, error) {
 	}, nil
 }
 
+// first is the first n of the masters. It is not closed.
+func (m *masters) first(n int) *masters {
+	f := *m
+	f.urls, f.direct = m.urls[:n], m.direct[:n]
+	if m.servers != nil {
+		f.servers = m.servers[:n]
+	}
+	return &f
+}
+
 func (m *masters) close() error {
 	var errs []error
+	if m.far != nil {
+		errs = append(errs, m.far.close())
+	}
 	for _, s := range m.servers {
 		errs = append(errs, s.Stop())
 	}
@@ -106,7 +153,7 @@ func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
 
 // each calls f with a connection to every master, one after the other, until one fails.
 func (m *masters) each(ctx context.Context, f func(i int, c redis.Conn) error) error {
-	for i, u := range m.urls {
+	for i, u := range m.direct {
 		c, err := dialMaster(ctx, i, u)
 		if err != nil {
 			return err
@@ -142,11 +189,41 @@ func (m *masters) versions(ctx context.Context) (string, error) {
 	return strings.Join(list, ", "), err
 }
 
-// cpu is the processor time that all masters have used together, false where it is not known.
-func (m *masters) cpu(ctx context.Context) (time.Duration, bool) {
-	if m.kind != kindProcess {
-		return 0, false
+// A load is what the masters have done so far, all of them together. A negative figure is not known.
+type load struct {
+	masters  int
+	cpu      time.Duration
+	commands int64
+}
+
+// load asks servers that it has started for it, and other masters for the commands alone. wire lists the commands that
+// are counted.
+func (m *masters) load(ctx context.Context, wire []string) load {
+	l := load{masters: len(m.urls), cpu: -1, commands: -1}
+	if n, err := m.commands(ctx, wire); err == nil {
+		l.commands = n
 	}
+	if m.kind == kindProcess && len(m.servers) > 0 {
+		if d, err := m.cpu(ctx); err == nil {
+			l.cpu = d
+		}
+	}
+	return l
+}
+
+// since is the processor time in us and the commands, a pair, -1 where it is not known; commands are also a master.
+func (l load) since(before load, pairs float64) (cpu, commands float64) {
+	cpu, commands = -1, -1
+	if l.cpu >= 0 && before.cpu >= 0 {
+		cpu = micros(l.cpu-before.cpu) / pairs
+	}
+	if l.commands >= 0 && before.commands >= 0 {
+		commands = float64(l.commands-before.commands) / pairs / float64(l.masters)
+	}
+	return cpu, commands
+}
+
+func (m *masters) cpu(ctx context.Context) (time.Duration, error) {
 	var sum float64
 	err := m.each(ctx, func(_ int, c redis.Conn) error {
 		info, err := redis.String(c.Do("INFO", "cpu"))
@@ -162,24 +239,38 @@ func (m *masters) cpu(ctx context.Context) (time.Duration, bool) {
 		}
 		return nil
 	})
-	return time.Duration(sum * float64(time.Second)), err == nil
+	return time.Duration(sum * float64(time.Second)), err
 }
 
-// connections counts the clients of each master, without the connection that asks.
-func (m *masters) connections(ctx context.Context) ([]int, error) {
-	if m.memory != nil {
-		return m.memory.connections(), nil
+// commands counts the calls of the named commands on all masters; -1 where masters do not count.
+func (m *masters) commands(ctx context.Context, names []string) (int64, error) {
+	if m.memory != nil || len(names) == 0 {
+		return -1, nil
 	}
-	counts := make([]int, len(m.urls))
-	err := m.each(ctx, func(i int, c redis.Conn) error {
-		list, err := redis.String(c.Do("CLIENT", "LIST"))
+	var sum int64
+	err := m.each(ctx, func(_ int, c redis.Conn) error {
+		info, err := redis.String(c.Do("INFO", "commandstats"))
+		sum += commandCounts(info, names)
+		return err
+	})
+	return sum, err
+}
+
+// connections is the most clients that a master has, without the connection that asks.
+func (m *masters) connections(ctx context.Context) (most int, err error) {
+	if m.memory != nil {
+		return slices.Max(m.memory.connections()), nil
+	}
+	err = m.each(ctx, func(i int, c redis.Conn) error {
+		info, err := redis.String(c.Do("INFO", "clients"))
 		if err != nil {
 			return err
 		}
-		counts[i] = strings.Count(strings.TrimSpace(list), "\n")
-		return nil
+		n, err := strconv.Atoi(infoField(info, "connected_clients"))
+		most = max(most, n-1)
+		return err
 	})
-	return counts, err
+	return most, err
 }
 
 // keys lists the keys of master i that begin with prefix, which has no pattern characters.
@@ -202,11 +293,11 @@ func scanKeys(c redis.Conn, prefix string) ([]string, error) {
 	}
 }
 
-// lockKeys counts the keys of locks under prefix on all masters.
-func (m *masters) lockKeys(ctx context.Context, prefix string) (int, error) {
+// lockKeys counts the keys with that prefix and suffix on all masters.
+func (m *masters) lockKeys(ctx context.Context, prefix, suffix string) (int, error) {
 	count := func(keys []string) (n int) {
 		for _, k := range keys {
-			if strings.HasPrefix(k, prefix) && strings.HasSuffix(k, ":lock") {
+			if strings.HasPrefix(k, prefix) && strings.HasSuffix(k, suffix) {
 				n++
 			}
 		}
@@ -225,11 +316,11 @@ func (m *masters) lockKeys(ctx context.Context, prefix string) (int, error) {
 }
 
 // leftBehind waits a second for the last releases to land and returns how many lock keys are left.
-func (m *masters) leftBehind(ctx context.Context, prefix string) (int, error) {
+func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (int, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for try := 0; ; try++ {
-		n, err := m.lockKeys(ctx, prefix)
+		n, err := m.lockKeys(ctx, prefix, suffix)
 		if err != nil || n == 0 || try == 50 {
 			return n, err
 		}

@@ -4,18 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A proxy stands in front of one master and makes it far away: what comes from the client is handed on at once, what
-// comes from the master after the delay. Bytes under way are not limited, so a pipeline stays one.
+// A proxy stands in front of one master and makes it far away: each way half of the round trip, and on the way back what
+// a fault adds. Bytes under way are not limited, so a pipeline stays one.
 type proxy struct {
 	listener net.Listener
 	target   string
-	delay    atomic.Int64 // ns; counts for what arrives from now on
+	half     time.Duration // half of the round trip
+	delay    atomic.Int64  // ns on the way back, in addition; counts for what arrives from now on
+	jitter   atomic.Int64  // ns: up to so much more, for each chunk anew
+	sleep    func(time.Duration)
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
@@ -23,18 +28,36 @@ type proxy struct {
 	closed bool
 }
 
-// newProxy listens on a free port of loopback and hands on to target, without a delay at first.
-func newProxy(target string) (*proxy, error) {
+// newProxy listens on a free port of loopback and hands on to target. sleep is how it waits.
+func newProxy(target string, roundTrip time.Duration, sleep func(time.Duration)) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("bench: proxy: %w", err)
 	}
-	p := &proxy{listener: l, target: target, conns: map[net.Conn]struct{}{}}
+	p := &proxy{listener: l, target: target, half: roundTrip / 2, sleep: sleep, conns: map[net.Conn]struct{}{}}
 	p.wg.Go(p.accept)
 	return p, nil
 }
 
-func (p *proxy) setDelay(d time.Duration) { p.delay.Store(int64(d)) }
+// proxied puts a proxy in front of the master at a URL and returns the URL to use instead.
+func proxied(u string, roundTrip time.Duration, sleep func(time.Duration)) (*proxy, string, error) {
+	parsed, err := url.Parse(u)
+	if err != nil || parsed.Scheme != "redis" {
+		return nil, "", errors.New("bench: a delay can be put before redis:// URLs alone")
+	}
+	if parsed.Port() == "" {
+		parsed.Host = net.JoinHostPort(parsed.Hostname(), "6379")
+	}
+	p, err := newProxy(parsed.Host, roundTrip, sleep)
+	if err != nil {
+		return nil, "", err
+	}
+	parsed.Host = p.listener.Addr().String()
+	return p, parsed.String(), nil
+}
+
+func (p *proxy) setDelay(d time.Duration)  { p.delay.Store(int64(d)) }
+func (p *proxy) setJitter(d time.Duration) { p.jitter.Store(int64(d)) }
 
 func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
 
@@ -53,7 +76,7 @@ func (p *proxy) accept() {
 			return
 		}
 		p.wg.Go(func() { p.forward(server, client) })
-		p.wg.Go(func() { p.backward(client, server) })
+		p.wg.Go(func() { p.pump(client, server, p.due) })
 	}
 }
 
@@ -80,7 +103,12 @@ func (p *proxy) drop(conns ...net.Conn) {
 	}
 }
 
+// forward hands on what the client sends; without a delay the kernel does it.
 func (p *proxy) forward(server, client net.Conn) {
+	if p.half > 0 {
+		p.pump(server, client, func(now time.Time) time.Time { return now.Add(p.half) })
+		return
+	}
 	_, _ = io.Copy(server, client)
 	p.drop(server, client)
 }
@@ -91,19 +119,19 @@ type chunk struct {
 	data []byte
 }
 
-// backward reads without waiting, so that each chunk's delay counts from its own arrival.
-func (p *proxy) backward(client, server net.Conn) {
+// pump reads without waiting, so that each chunk's delay counts from its own arrival.
+func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 	chunks := make(chan chunk, 1<<16)
 	p.wg.Go(func() {
-		defer p.drop(client, server)
-		deliver(client, chunks)
+		defer p.drop(to, from)
+		deliver(to, chunks, p.sleep)
 	})
 	defer close(chunks)
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := server.Read(buf)
+		n, err := from.Read(buf)
 		if n > 0 {
-			chunks <- chunk{p.due(time.Now()), append([]byte(nil), buf[:n]...)}
+			chunks <- chunk{due(time.Now()), append([]byte(nil), buf[:n]...)}
 		}
 		if err != nil {
 			return
@@ -111,13 +139,13 @@ func (p *proxy) backward(client, server net.Conn) {
 	}
 }
 
-// due is when what arrives now is handed on: after the delay, and where that is long, at the next whole millisecond. A
-// proxy that woke up for each late reply of a slow master would take so much processor time from masters and client that
-// this would be what is measured.
+// due is when a reply that arrives now is handed on: after the delay, and where that is long, at the next whole
+// millisecond. A proxy that woke up for each late reply of a slow master would take so much processor time from masters
+// and client that this would be what is measured.
 func (p *proxy) due(now time.Time) time.Time {
-	delay := time.Duration(p.delay.Load())
-	if delay == 0 {
-		return now
+	delay := p.half + time.Duration(p.delay.Load())
+	if j := p.jitter.Load(); j > 0 {
+		delay += time.Duration(rand.Int64N(j))
 	}
 	if delay < slowBy {
 		return now.Add(delay)
@@ -127,7 +155,7 @@ func (p *proxy) due(now time.Time) time.Time {
 
 // deliver writes what is due, together where several chunks are, until the channel is closed. It reads on after an
 // error, so that nobody blocks on the channel.
-func deliver(to io.Writer, chunks <-chan chunk) {
+func deliver(to io.Writer, chunks <-chan chunk, sleep func(time.Duration)) {
 	var (
 		batch  []byte
 		held   chunk // taken too early
@@ -143,7 +171,7 @@ func deliver(to io.Writer, chunks <-chan chunk) {
 			}
 		}
 		isHeld = false
-		time.Sleep(time.Until(c.due))
+		sleep(time.Until(c.due))
 		batch = append(batch[:0], c.data...)
 		for !isHeld && len(chunks) > 0 {
 			if held = <-chunks; held.due.After(c.due) {

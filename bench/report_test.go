@@ -2,34 +2,35 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-func madeSample(goroutines int, latency time.Duration, pairs int) *sample {
-	s := &sample{goroutines: goroutines, pairs: pairs, elapsed: time.Second, allocs: 20, clientCPU: -1, serverCPU: 3}
-	for range pairs {
-		s.latencies = append(s.latencies, latency)
-	}
-	return s
-}
-
+// madeReport has the library at 200 us and 90 pairs/s against floors of 100 us and 80, and of 150 us and 100.
 func madeReport() *report {
-	r := &report{Rounds: 1, Machine: machineInfo{CPUs: 2}, Connections: []int{1, 1, 2}}
+	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: 2}}
 	for _, n := range []int{1, 64} {
-		r.Pair = append(r.Pair, newPairResult(n, map[string][]*sample{
-			nameLibrary: {madeSample(n, 200*time.Microsecond, 90)},
-			nameDirect:  {madeSample(n, 100*time.Microsecond, 80)},
-			nameQueued:  {madeSample(n, 150*time.Microsecond, 100)},
-		}))
+		for _, c := range []struct {
+			who       string
+			p50, rate float64
+		}{{nameLibrary, 200, 90}, {nameDirect, 100, 80}, {nameQueued, 150, 100}} {
+			for _, noise := range []float64{1, 1.01} {
+				r.figures.add(scenarioPairs, latencyCase(opPair, n), c.who, mP50, c.p50*noise)
+				r.figures.add(scenarioPairs, rateCase(n), c.who, mRate, c.rate*noise)
+			}
+			r.figures.add(scenarioPairs, rateCase(n), c.who, mConnections, 2)
+			r.figures.add(scenarioPairs, rateCase(n), c.who, mLeft, 0)
+		}
 	}
 	for _, f := range allFaults() {
-		r.Faults = append(r.Faults, newFaultResult(f.String(), []*sample{madeSample(1, 105, 3)}, []*sample{madeSample(1, 100, 3)}))
+		who := nameLibrary
+		if f.floor {
+			who = nameQueued
+		}
+		r.figures.add(scenarioFaults, f.String(), who, mOfHealthy, 1.05)
 	}
-	left := 0
-	r.LeftBehind = &left
 	r.judge()
 	return r
 }
@@ -37,114 +38,139 @@ func madeReport() *report {
 // With one goroutine the floor is the form with the smaller median latency, with several the one with the higher rate.
 func TestTheFloorIsTheFasterForm(t *testing.T) {
 	r := madeReport()
-	if one := r.Pair[0]; one.Floor != nameDirect || one.Latency.Median != 2 {
-		t.Errorf("1 goroutine: floor %q, ratio %v", one.Floor, one.Latency)
+	if s := r.over(scenarioPairs, latencyCase(opPair, 1), mP50, floorPrefix); s == nil || s.Median != 2 {
+		t.Errorf("latency over the floor: %v", s)
 	}
-	if many := r.Pair[1]; many.Floor != nameQueued || many.Throughput.Median != 0.9 {
-		t.Errorf("64 goroutines: floor %q, ratio %v", many.Floor, many.Throughput)
+	if s := r.over(scenarioPairs, rateCase(64), mRate, floorPrefix); s == nil || s.Median != 0.9 {
+		t.Errorf("rate over the floor: %v", s)
 	}
 }
 
 func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 	r := madeReport()
 	want := map[string]string{
-		"median latency at 1 goroutine":  "missed",
-		"throughput at 64 goroutines":    "met",
-		"throughput at 512 goroutines":   "open",
-		"allocations a pair":             "met",
-		"connections a master":           "missed",
-		"lock keys left behind":          "met",
-		"median latency with one hung":   "met",
-		"median latency with two slow":   "met",
-		"median latency with two dead, ": "met",
+		"pair latency, 1 goroutine / floor":          "NOT MET",
+		"throughput, 64 goroutines / floor":          "met",
+		"throughput, 512 goroutines / floor":         "not measured",
+		"connections a master":                       "NOT MET",
+		"lock keys left behind, per 10 000 pairs":    "met",
+		"median latency with one hung / all healthy": "met",
+		"median latency with two slow / all healthy": "met",
 	}
-	for name, verdict := range want {
-		found := false
-		for _, g := range r.Targets {
-			if !strings.HasPrefix(g.Name, name) {
-				continue
-			}
-			found = true
-			got := "open"
-			if g.Met != nil {
-				if got = "met"; !*g.Met {
-					got = "missed"
-				}
-			}
-			if got != verdict {
-				t.Errorf("%s: %s, want %s", g.Name, got, verdict)
-			}
+	found := 0
+	for _, g := range r.Targets {
+		verdict, ok := want[g.Name]
+		if !ok {
+			continue
 		}
-		if !found {
-			t.Errorf("no target %q", name)
+		found++
+		if got := g.verdict(); got != verdict {
+			t.Errorf("%s: %s, want %s", g.Name, got, verdict)
 		}
+	}
+	if found != len(want) {
+		t.Errorf("%d of %d targets are there", found, len(want))
 	}
 	if !r.missed() {
 		t.Error("a missed target is not told")
 	}
-	if empty := new(report); len(empty.Targets) != 0 || empty.missed() {
+	empty := new(report)
+	if empty.judge(); empty.missed() {
 		t.Error("an empty report has missed something")
 	}
 }
 
-// What reads the JSON relies on these names, and on null for what was not measured.
-func TestJSONShape(t *testing.T) {
-	var out bytes.Buffer
+// A peer is compared with the library where it took part, with and without its early return.
+func TestTargetsAgainstPeers(t *testing.T) {
+	r := madeReport()
+	one := latencyCase(opPair, 1)
+	for who, p50 := range map[string]float64{"redsync/redigo": 400, "redsync/rueidis": 320, "redsync/rueidis" + failFast: 160} {
+		for _, noise := range []float64{1, 1.01} {
+			r.figures.add(scenarioPairs, one, who, mP50, p50*noise)
+		}
+	}
+	r.judge()
+	want := map[string]float64{
+		"pair latency, 1 goroutine / best redsync without early return": 200.0 / 320,
+		"pair latency, 1 goroutine / best redsync with it":              200.0 / 160,
+	}
+	for _, g := range r.Targets {
+		if v, ok := want[g.Name]; ok {
+			delete(want, g.Name)
+			if g.Measured == nil || *g.Measured < v*0.999 || *g.Measured > v*1.001 {
+				t.Errorf("%s: %s, want %v", g.Name, g.measured(), v)
+			}
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("there are no such targets: %v", want)
+	}
+}
+
+// Where some rounds meet a target and others do not, the verdict says so.
+func TestAVerdictSaysThatRoundsDisagree(t *testing.T) {
+	g := atMost("x", 10, newSpread([]float64{9, 11, 8}))
+	if got := g.verdict(); got != "met, not in every round" {
+		t.Errorf("got %q", got)
+	}
+	g = atLeast("x", 10, newSpread([]float64{9, 11, 8}))
+	if got := g.verdict(); got != "NOT MET, in some rounds met" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAReportIsReadAsItWasWritten(t *testing.T) {
+	var out, again bytes.Buffer
 	if err := madeReport().writeJSON(&out); err != nil {
 		t.Fatal(err)
 	}
-	var doc map[string]any
-	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	at := func(path ...any) any {
-		var v any = doc
-		for _, p := range path {
-			switch p := p.(type) {
-			case string:
-				m, ok := v.(map[string]any)
-				if !ok {
-					t.Fatalf("%v: %T", path, v)
-				}
-				if v, ok = m[p]; !ok {
-					t.Fatalf("%v is missing", path)
-				}
-			case int:
-				v = v.([]any)[p]
-			}
-		}
-		return v
+	r, err := readReport(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := at("pair", 0, "goroutines"); got != 1.0 {
-		t.Errorf("goroutines: %v", got)
+	if f := r.figures.find(scenarioPairs, rateCase(64), nameQueued, mRate.name); f == nil || len(f.Rounds) != 2 || f.Max != 101 {
+		t.Errorf("figure: %+v", f)
 	}
-	for _, f := range []string{"mean_us", "p50_us", "p90_us", "p99_us", "pairs_per_second", "allocs_per_pair", "server_cpu_us_per_pair"} {
-		for _, part := range []string{"median", "min", "max"} {
-			at("pair", 0, "contenders", nameLibrary, f, part)
-		}
+	if err := r.writeJSON(&again); err != nil || again.String() != out.String() {
+		t.Errorf("written again it is another document, %v", err)
 	}
-	if got := at("pair", 0, "contenders", nameLibrary, "client_cpu_us_per_pair"); got != nil {
-		t.Errorf("what was not measured is %v", got)
-	}
-	at("pair", 1, "latency_ratio", "median")
-	at("pair", 1, "throughput_ratio", "median")
-	at("faults", 0, "p50_ratio", "median")
-	at("faults", 0, "failed_pairs")
-	at("masters", "kind")
-	at("machine", "cpus")
-	at("lock_keys_left_behind")
-	at("library_connections", 2)
-	at("targets", 0, "met")
 }
 
-func TestTableSaysEachTarget(t *testing.T) {
-	var out bytes.Buffer
-	if err := madeReport().writeTable(&out); err != nil {
+func TestAReportOfAnotherFormatIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := os.WriteFile(path, []byte(`{"format": 99}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"NOT MET", "not measured", "<= 1.25", "library / floor, direct", "two slow", "all healthy, one behind a proxy"} {
+	if _, err := readReport(path); err == nil || !strings.Contains(err.Error(), "format 99") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTablesSayEachCaseAndTarget(t *testing.T) {
+	var out bytes.Buffer
+	if err := madeReport().writeTables(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"NOT MET", "not measured", "<= 1.15", "lock+unlock, 64 goroutines", "two slow", "all healthy, one behind a proxy", "0.90 (0.90-0.90)"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("the table does not have %q:\n%s", want, out.String())
+			t.Errorf("the tables do not have %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// A ratio whose rounds lie on both sides of 1 compares nothing, and is marked.
+func TestARatioThatIsVoidIsMarked(t *testing.T) {
+	for _, c := range []struct {
+		rounds []float64
+		void   bool
+	}{{[]float64{0.9, 1.1}, true}, {[]float64{1.1, 1.2}, false}, {[]float64{0.5}, false}, {[]float64{1, 1.1}, false}} {
+		s := newSpread(c.rounds)
+		if got := strings.HasPrefix(showRatio(s), "~"); got != c.void {
+			t.Errorf("%v: %s", c.rounds, showRatio(s))
 		}
 	}
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +16,12 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) == "1" { // the program starts itself, which here is the test
+		os.Exit(workerMain(os.Stdin, os.Stdout))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // runCommand runs the program and returns its exit code and both outputs.
 func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -41,14 +46,18 @@ func mustMeasure(t *testing.T, args ...string) *report {
 	if code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	var r report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatalf("%v in %s", err, stdout)
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := os.WriteFile(path, []byte(stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readReport(path)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if stderr != "" {
 		t.Errorf("it writes to standard error, which is no terminal: %q", stderr)
 	}
-	return &r
+	return r
 }
 
 func needServer(t *testing.T) {
@@ -58,61 +67,249 @@ func needServer(t *testing.T) {
 	}
 }
 
+// want fails unless the figure is there and positive.
+func want(t *testing.T, r *report, scenario, kase, who string, m metric) *figure {
+	t.Helper()
+	f := r.figures.find(scenario, kase, who, m.name)
+	if f == nil {
+		t.Fatalf("%s, %s: no %s of %s", scenario, kase, m.name, who)
+	}
+	if f.Median <= 0 {
+		t.Errorf("%s, %s: %s of %s is %v", scenario, kase, m.name, who, f.Median)
+	}
+	return f
+}
+
 func checkPairs(t *testing.T, r *report, goroutines ...int) {
 	t.Helper()
-	if len(r.Pair) != len(goroutines) {
-		t.Fatalf("%d results, want %d", len(r.Pair), len(goroutines))
-	}
-	for i, p := range r.Pair {
-		if p.Goroutines != goroutines[i] {
-			t.Errorf("result %d is for %d goroutines, want %d", i, p.Goroutines, goroutines[i])
-		}
-		for _, name := range []string{nameLibrary, nameDirect, nameQueued} {
-			f := p.Contenders[name]
-			if f.P50 == nil || f.Rate == nil || f.P50.Median <= 0 || f.Rate.Median <= 0 || f.P99.Median < f.P50.Median {
-				t.Errorf("%s at %d: %+v", name, p.Goroutines, f)
+	for _, n := range goroutines {
+		for _, who := range []string{nameLibrary, nameDirect, nameQueued} {
+			for _, op := range []string{opLock, opUnlock, opPair} {
+				p50, p99 := want(t, r, scenarioPairs, latencyCase(op, n), who, mP50), want(t, r, scenarioPairs, latencyCase(op, n), who, mP99)
+				if p99.Median < p50.Median {
+					t.Errorf("%s at %d: p99 %v below p50 %v", who, n, p99.Median, p50.Median)
+				}
+			}
+			want(t, r, scenarioPairs, rateCase(n), who, mRate)
+			if left := r.figures.find(scenarioPairs, rateCase(n), who, mLeft.name); left == nil || left.Max != 0 {
+				t.Errorf("%s leaves lock keys behind: %+v", who, left)
 			}
 		}
-		if p.Latency == nil || p.Throughput == nil {
-			t.Errorf("no ratios at %d goroutines", p.Goroutines)
-		}
-	}
-	if r.LeftBehind == nil || *r.LeftBehind != 0 {
-		t.Errorf("lock keys are left behind: %v", r.LeftBehind)
 	}
 }
 
 func TestMeasuresInMemory(t *testing.T) {
-	r := mustMeasure(t, "-start", "memory", "-scenario", "pair", "-rounds", "1", "-duration", "20ms", "-goroutines", "1,8")
+	r := mustMeasure(t, "-start", "memory", "-scenario", "pairs", "-rounds", "1", "-duration", "20ms", "-goroutines", "1,8")
 	checkPairs(t, r, 1, 8)
 	if r.Masters.Kind != kindMemory || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "client only") {
 		t.Errorf("it does not say that the masters are in memory: %+v %q", r.Masters, r.Notes)
 	}
-	if r.Pair[0].Contenders[nameLibrary].Allocs != nil {
+	if r.figures.find(scenarioPairs, rateCase(1), nameLibrary, mAllocs.name) != nil {
 		t.Error("it counts allocations that are the masters' as well")
 	}
 }
 
-func TestMeasuresProcesses(t *testing.T) {
+func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 	needServer(t)
-	r := mustMeasure(t, "-rounds", "1", "-duration", "20ms", "-goroutines", "1,8")
+	r := mustMeasure(t, "-scenario", "pairs,faults", "-rounds", "1", "-duration", "50ms", "-goroutines", "1,8")
 	checkPairs(t, r, 1, 8)
-	if len(r.Connections) != started {
-		t.Fatalf("connections: %v", r.Connections)
-	}
-	for i, n := range r.Connections {
-		if n != 1 {
-			t.Errorf("the library has %d connections to master %d", n, i)
+	for _, n := range []int{1, 8} {
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
+			t.Errorf("%d goroutines: the library has %v connections a master", n, f.Median)
+		}
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median < 1.9 || f.Median > 2.1 {
+			t.Errorf("%d goroutines: the library sends %v commands a pair and master, want 2", n, f.Median)
 		}
 	}
-	if len(r.Faults) != len(allFaults()) {
-		t.Fatalf("%d faults, want %d", len(r.Faults), len(allFaults()))
+	for _, f := range allFaults() {
+		who := nameLibrary
+		if f.floor {
+			who = nameQueued
+		}
+		want(t, r, scenarioFaults, f.String(), who, mP50)
+		want(t, r, scenarioFaults, f.String(), who, mOfHealthy)
 	}
-	for _, f := range r.Faults {
-		if f.P50 == nil || f.P50.Median <= 0 || f.Ratio == nil {
-			t.Errorf("%s is not measured: %+v", f.Fault, f)
+}
+
+func TestMeasuresWhatAHolderDoes(t *testing.T) {
+	r := mustMeasure(t, "-start", "memory", "-scenario", "held", "-rounds", "1", "-duration", "20ms", "-goroutines", "1,4")
+	for _, n := range []int{1, 4} {
+		for _, op := range []string{opReenter, opLeave, opExtend} {
+			want(t, r, scenarioHeld, latencyCase(op, n), nameLibrary, mP50)
 		}
 	}
+	if f := want(t, r, scenarioHeld, leftCase, nameLibrary, mHeldInAll); f.Median != 2*(1+4) {
+		t.Errorf("%v locks were held", f.Median)
+	}
+}
+
+// Peers that extend are measured too, and nothing is left of the locks that all of them have held.
+func TestMeasuresExtendingOfPeers(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "held", "-rounds", "1", "-duration", "20ms", "-goroutines", "2", "-impl", "library,redsync/redigo,redislock,rueidislock")
+	for _, who := range []string{nameLibrary, "redsync/redigo", "redislock" + oneServer} {
+		want(t, r, scenarioHeld, latencyCase(opExtend, 2), who, mP50)
+		if f := r.figures.find(scenarioHeld, leftCase, who, mLeft.name); f == nil || f.Max != 0 {
+			t.Errorf("%s leaves keys: %+v", who, f)
+		}
+	}
+	if r.figures.find(scenarioHeld, latencyCase(opReenter, 2), "redsync/redigo", mP50.name) != nil {
+		t.Error("redsync is said to be re-entered")
+	}
+}
+
+// The masters that decide are those that are near, and each is as far as it is.
+func TestMeasuresWhichMastersDecide(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "votes", "-rounds", "1", "-duration", "300ms", "-goroutines", "1", "-rtt", "2ms,2ms,2ms,30ms,30ms")
+	near := 0.0
+	for i := range 5 {
+		trip := want(t, r, scenarioVotes, votesCase(opLock, 1), masterRow(i), mTrip50)
+		if least := []float64{2000, 30000}[i/3]; trip.Median < least {
+			t.Errorf("master %d is %v us away, want at least %v", i, trip.Median, least)
+		}
+		decided := r.figures.find(scenarioVotes, votesCase(opLock, 1), masterRow(i), mDecided.name)
+		if decided == nil {
+			t.Fatalf("master %d: how often it decides is not told", i)
+		}
+		if i < 3 {
+			near += decided.Median
+		}
+	}
+	if near < 90 {
+		t.Errorf("the near masters decide %v %% of the locks", near)
+	}
+}
+
+// Every contender that there is locks, unlocks and is counted.
+func TestMeasuresEveryContender(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "pairs", "-rounds", "1", "-duration", "50ms", "-goroutines", "4", "-impl", "all")
+	for _, e := range entrants {
+		want(t, r, scenarioPairs, rateCase(4), e.name, mRate)
+		if f := want(t, r, scenarioPairs, rateCase(4), e.name, mPairCmds); f.Median < 1.5 || f.Median > 2.5 {
+			t.Errorf("%s sends %v commands a pair and master", e.name, f.Median)
+		}
+	}
+}
+
+func TestMasterInMemoryKnowNoForeignCommands(t *testing.T) {
+	r := mustMeasure(t, "-start", "memory", "-scenario", "pairs", "-rounds", "1", "-duration", "5ms", "-goroutines", "1", "-impl", "all")
+	want(t, r, scenarioPairs, rateCase(1), nameLibrary, mRate)
+	if r.figures.find(scenarioPairs, rateCase(1), "redsync/redigo", mRate.name) != nil || !strings.Contains(strings.Join(r.Notes, "\n"), "redsync/redigo needs real servers") {
+		t.Errorf("notes: %q", r.Notes)
+	}
+}
+
+// Peers wait too, in processes of their own.
+func TestPeersContend(t *testing.T) {
+	needServer(t)
+	b := &bench{cfg: &config{duration: 100 * time.Millisecond, rounds: 1}, report: &report{}, prefix: "peers"}
+	var err error
+	if b.masters, err = startProcesses(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.masters.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range []string{"redsync/redigo", "rueidislock" + oneServer, "redislock" + oneServer} {
+		e, err := entrantNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := b.contend(t.Context(), e, shape{processes: 2, goroutines: 2, hold: time.Millisecond}, 0)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if len(c.history) == 0 || c.overlaps() != 0 || len(c.alone) != aloneLocks || c.commands < 1 {
+			t.Errorf("%s: %d holds, %d overlap, %d alone, %v commands", name, len(c.history), c.overlaps(), len(c.alone), c.commands)
+		}
+	}
+}
+
+// Each shape has holds by real processes, none of which overlap.
+func TestMeasuresContention(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "contention", "-short", "-rounds", "1")
+	for _, s := range []shape{oneProcess, eightPaused, eightGreedy, twoInTurns} {
+		kase := s.String()
+		want(t, r, scenarioContention, kase, nameIdeal, mHolds)
+		for _, m := range []metric{mHolds, mOfIdeal, mWait99, mJain, mAlone} {
+			want(t, r, scenarioContention, kase, nameLibrary, m)
+		}
+		if f := want(t, r, scenarioContention, kase, nameLibrary, mCommands); s.processes > 1 && f.Median < 2 {
+			t.Errorf("%s: %v commands a hold and master, where an acquire and a release are two", kase, f.Median)
+		}
+		if f := r.figures.find(scenarioContention, kase, nameLibrary, mViolations.name); f == nil || f.Max != 0 {
+			t.Errorf("%s: holds overlap: %+v", kase, f)
+		}
+	}
+}
+
+func TestMeasuresSplitVotes(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "split", "-short", "-rounds", "1")
+	for _, k := range splitSizes {
+		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirst50)
+		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOver)
+	}
+}
+
+// A fault is seen by who waits for all masters, and not by the library.
+func TestMeasuresTimelines(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "timeline", "-rounds", "1", "-duration", "150ms", "-impl", "library,redsync/go-redis")
+	for _, tr := range troubles {
+		if f := want(t, r, scenarioTimeline, tr.name, nameLibrary, mDuringOK); f == nil {
+			continue
+		}
+		if c := r.curves(curveTime, tr.name); len(c) != 2 || len(c[0].X) == 0 {
+			t.Errorf("%s: %d curves", tr.name, len(c))
+		}
+	}
+	slow := troubles[0].name
+	library, waiter := want(t, r, scenarioTimeline, slow, nameLibrary, mDuringOK), want(t, r, scenarioTimeline, slow, "redsync/go-redis", mBefore50)
+	if limit := 0.15 / slowBy.Seconds() * 10; library.Median < limit || waiter == nil {
+		t.Errorf("%v pairs/s while one master is %v slow: it is waited for", library.Median, slowBy)
+	}
+}
+
+// A master that is away is as far as was asked for, and one that is farther than a majority costs nothing.
+func TestMeasuresLinks(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "links", "-rounds", "1", "-duration", "100ms", "-impl", "library")
+	for _, l := range links {
+		f := want(t, r, scenarioLinks, l.name, nameLibrary, mP50)
+		if f.Median < micros(l.near) {
+			t.Errorf("%s: a lock takes %v us, which is less than the round trip", l.name, f.Median)
+		}
+	}
+	// An even round trip for all masters is in every scenario's way.
+	r = mustMeasure(t, "-scenario", "pairs", "-goroutines", "1", "-rounds", "1", "-duration", "50ms", "-impl", "library", "-rtt", "3ms")
+	if f := want(t, r, scenarioPairs, latencyCase(opLock, 1), nameLibrary, mP50); f.Median < 3000 {
+		t.Errorf("over 3 ms a lock takes %v us", f.Median)
+	}
+	if code, _, stderr := runCommand(t, "-rtt", "1ms,2ms", "-scenario", "pairs"); code != exitFailed || !strings.Contains(stderr, "one for all, or one for each") {
+		t.Errorf("two round trips for five masters: %d, %q", code, stderr)
+	}
+}
+
+func TestMeasuresScale(t *testing.T) {
+	needServer(t)
+	r := mustMeasure(t, "-scenario", "scale", "-short", "-rounds", "1", "-held", "500")
+	for _, n := range setSizes {
+		want(t, r, scenarioScale, setCase(n), nameLibrary, mRate)
+	}
+	for _, n := range sharedBy {
+		want(t, r, scenarioScale, namesCase(n), nameLibrary, mRate)
+	}
+	for _, m := range []metric{mBytes, mExtended, mLate99, mTaken} {
+		want(t, r, scenarioScale, heldCase(500), nameLibrary, m)
+	}
+	waiting := waitingCase(waitingGoroutines/10, waitingNames/10)
+	want(t, r, scenarioScale, waiting, nameLibrary, mWaitHeap)
+	want(t, r, scenarioScale, waiting, nameLibrary, mLeave)
 }
 
 // Masters that are given are left as they were found.
@@ -122,13 +319,13 @@ func TestGivenMastersAreLeftClean(t *testing.T) {
 	for _, s := range servers {
 		list = append(list, s.Addr())
 	}
-	r := mustMeasure(t, "-masters", strings.Join(list, ","), "-rounds", "1", "-duration", "10ms", "-goroutines", "2")
+	r := mustMeasure(t, "-masters", strings.Join(list, ","), "-rounds", "1", "-duration", "10ms", "-goroutines", "2", "-scenario", "pairs,split,faults", "-short")
 	checkPairs(t, r, 2)
 	if r.Masters.N != 3 || r.Masters.Kind != kindGiven || r.Masters.Version == "" {
 		t.Errorf("masters: %+v", r.Masters)
 	}
-	if r.Faults != nil || len(r.Notes) == 0 {
-		t.Errorf("faults on masters that are not its own: %v, %q", r.Faults, r.Notes)
+	if r.figures.find(scenarioFaults, allFaults()[0].String(), nameLibrary, mP50.name) != nil || len(r.Notes) == 0 {
+		t.Errorf("faults on masters that are not its own: %q", r.Notes)
 	}
 	for i, s := range servers {
 		c, err := dialMaster(t.Context(), i, s.URL())
@@ -166,7 +363,7 @@ func TestDeliverJoinsWhatIsDueTogether(t *testing.T) {
 	}
 	close(chunks)
 	var got writes
-	deliver(&got, chunks)
+	deliver(&got, chunks, time.Sleep)
 	if strings.Join(got, " ") != "ab cd" {
 		t.Errorf("got %q", got)
 	}
@@ -194,7 +391,7 @@ func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
 			_, _ = io.Copy(c, c)
 		}
 	}()
-	p, err := newProxy(echo.Addr().String())
+	p, err := newProxy(echo.Addr().String(), 0, rest)
 	if err != nil {
 		t.Fatal(err)
 	}

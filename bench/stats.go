@@ -12,9 +12,11 @@ type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
+	// Rounds are the values, round by round.
+	Rounds []float64 `json:"rounds"`
 }
 
-// newSpread returns nil where there are no values. It sorts a copy.
+// newSpread returns nil where there are no values. It keeps them as they are.
 func newSpread(values []float64) *spread {
 	if len(values) == 0 {
 		return nil
@@ -26,18 +28,18 @@ func newSpread(values []float64) *spread {
 	if len(v)%2 == 0 {
 		median = (v[mid-1] + v[mid]) / 2
 	}
-	return &spread{Median: median, Min: v[0], Max: v[len(v)-1]}
+	return &spread{Median: median, Min: v[0], Max: v[len(v)-1], Rounds: values}
 }
 
 // percentile returns the p-th percentile, 0 < p <= 100, of sorted values by nearest rank: the smallest value that at
 // least p percent of all are not above. It is 0 where there are none.
-func percentile(sorted []time.Duration, p float64) time.Duration {
-	if len(sorted) == 0 {
+func percentile(values []time.Duration, p float64) time.Duration {
+	if len(values) == 0 {
 		return 0
 	}
 	// Without the subtraction, 0.9*10 and its like round up to the next rank.
-	rank := int(math.Ceil(float64(len(sorted))*p/100 - 1e-9))
-	return sorted[min(max(rank, 1), len(sorted))-1]
+	rank := int(math.Ceil(float64(len(values))*p/100 - 1e-9))
+	return values[min(max(rank, 1), len(values))-1]
 }
 
 func mean(values []time.Duration) time.Duration {
@@ -63,3 +65,14 @@ func ratios(a, b []float64) []float64 {
 	}
 	return list
 }
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// sorted sorts a copy.
+func sorted(values []time.Duration) []time.Duration {
+	v := slices.Clone(values)
+	slices.Sort(v)
+	return v
+}
+
+func median(values []time.Duration) time.Duration { return percentile(sorted(values), 50) }

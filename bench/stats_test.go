@@ -65,10 +65,10 @@ func TestSpread(t *testing.T) {
 		t.Error("a spread of nothing is not nil")
 	}
 	values := []float64{3, 1, 2}
-	if s := newSpread(values); *s != (spread{2, 1, 3}) || values[0] != 3 {
+	if s := newSpread(values); s.Median != 2 || s.Min != 1 || s.Max != 3 || !slices.Equal(s.Rounds, []float64{3, 1, 2}) {
 		t.Errorf("got %+v of %v", *s, values)
 	}
-	if s := newSpread([]float64{4, 1, 2, 3}); *s != (spread{2.5, 1, 4}) {
+	if s := newSpread([]float64{4, 1, 2, 3}); s.Median != 2.5 || s.Min != 1 || s.Max != 4 {
 		t.Errorf("got %+v", *s)
 	}
 }

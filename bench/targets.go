@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A target is what the project has set itself, and what was measured.
 type target struct {
@@ -10,100 +13,156 @@ type target struct {
 	Measured *float64 `json:"measured"`
 	// Met is nil where the run does not tell.
 	Met *bool `json:"met"`
+	// Void: the rounds lie on both sides of the bound.
+	Void bool `json:"void"`
 	// Floor is what the floor itself comes to under the same fault, nil where there is no such figure: a target that
 	// the floor misses as well says more about the machine than about the library.
 	Floor *float64 `json:"floor"`
 }
 
-// The targets.
-const (
-	mostLatencyRatio = 1.25
-	leastRateRatio   = 0.8
-	mostConnections  = 1 // a master
-	mostAllocs       = 30
-	mostFaultRatio   = 1.1
-)
-
-func atMost(name string, bound float64, measured *float64) target {
-	return judged(name, "<=", bound, measured, func(v float64) bool { return v <= bound })
-}
-
-func atLeast(name string, bound float64, measured *float64) target {
-	return judged(name, ">=", bound, measured, func(v float64) bool { return v >= bound })
-}
-
-func judged(name, relation string, bound float64, measured *float64, met func(float64) bool) target {
-	t := target{Name: name, Target: fmt.Sprintf("%s %g", relation, bound), Measured: measured}
-	if measured != nil {
-		ok := met(*measured)
-		t.Met = &ok
+func (t *target) measured() string {
+	if t.Measured == nil {
+		return "-"
 	}
-	return t
+	return fmt.Sprintf("%.4g", *t.Measured)
 }
 
-func median(s *spread) *float64 {
+func (t *target) verdict() string {
+	switch {
+	case t.Met == nil:
+		return "not measured"
+	case *t.Met && t.Void:
+		return "met, not in every round"
+	case *t.Met:
+		return "met"
+	case t.Void:
+		return "NOT MET, in some rounds met"
+	}
+	return "NOT MET"
+}
+
+func atMost(name string, bound float64, s *spread) target {
+	return judged(name, "<=", bound, s, func(v float64) bool { return v <= bound })
+}
+
+func atLeast(name string, bound float64, s *spread) target {
+	return judged(name, ">=", bound, s, func(v float64) bool { return v >= bound })
+}
+
+func judged(name, relation string, bound float64, s *spread, met func(float64) bool) target {
+	t := target{Name: name, Target: fmt.Sprintf("%s %g", relation, bound)}
 	if s == nil {
-		return nil
+		return t
 	}
-	return &s.Median
+	ok := met(s.Median)
+	t.Measured, t.Met = &s.Median, &ok
+	t.Void = met(s.Min) != met(s.Max)
+	return t
 }
 
 // judge fills in the report's targets from its figures. What a run has not measured stays open.
 func (r *report) judge() {
-	r.Targets = nil
-	add := func(t target) { r.Targets = append(r.Targets, t) }
-	at := func(n int) (pairResult, bool) {
-		for _, p := range r.Pair {
-			if p.Goroutines == n {
-				return p, true
-			}
+	r.Figures, r.Targets = r.figures.list, nil
+	for _, list := range [][]target{r.pairTargets(), r.waitTargets(), r.linkTargets(), r.scaleTargets(), r.faultTargets(), r.leftTargets()} {
+		r.Targets = append(r.Targets, list...)
+	}
+}
+
+// the spread of one figure of the library, nil where it was not measured
+func (r *report) of(scenario, kase string, m metric) *spread {
+	f := r.figures.find(scenario, kase, nameLibrary, m.name)
+	if f == nil {
+		return nil
+	}
+	return &f.spread
+}
+
+// over is a figure of the library over that of the best of those whose names begin with a prefix.
+func (r *report) over(scenario, kase string, m metric, prefix string) *spread {
+	return ratio(r.figures.find(scenario, kase, nameLibrary, m.name), r.best(scenario, kase, m, prefix, nil))
+}
+
+// best is the figure with the best median of those whose names begin with prefix and that fit; nil where there is none.
+func (r *report) best(scenario, kase string, m metric, prefix string, fits func(who string) bool) (best *figure) {
+	for _, f := range r.figures.list {
+		if f.Scenario != scenario || f.Case != kase || f.Metric != m.name || !strings.HasPrefix(f.Who, prefix) || fits != nil && !fits(f.Who) {
+			continue
 		}
-		return pairResult{}, false
+		if best == nil || (f.Median < best.Median) == (m.better == less) {
+			best = f
+		}
 	}
-	one, _ := at(1)
-	add(atMost("median latency at 1 goroutine, as a ratio to the floor", mostLatencyRatio, median(one.Latency)))
+	return best
+}
+
+func (r *report) pairTargets() (list []target) {
+	add := func(t target) { list = append(list, t) }
+	one := latencyCase(opPair, 1)
+	add(atMost("pair latency, 1 goroutine / floor", 1.15, r.over(scenarioPairs, one, mP50, floorPrefix)))
 	for _, n := range []int{64, 512} {
-		p, _ := at(n)
-		add(atLeast(fmt.Sprintf("throughput at %d goroutines, as a ratio to the floor", n), leastRateRatio, median(p.Throughput)))
+		add(atLeast(fmt.Sprintf("throughput, %d goroutines / floor", n), 0.9, r.over(scenarioPairs, rateCase(n), mRate, floorPrefix)))
 	}
-	add(atMost("allocations a pair at 1 goroutine", mostAllocs, median(one.Contenders[nameLibrary].Allocs)))
-	add(atMost("connections a master", mostConnections, r.mostConnections()))
-	add(atMost("lock keys left behind", 0, r.left()))
+	early := func(who string) bool { return strings.HasSuffix(who, failFast) }
+	late := func(who string) bool { return !early(who) }
+	add(atMost("pair latency, 1 goroutine / best redsync without early return", 0.8, r.overBest(one, mP50, late)))
+	add(atMost("pair latency, 1 goroutine / best redsync with it", 1.15, r.overBest(one, mP50, early)))
+	for _, n := range []int{64, 512} {
+		for _, peer := range []struct {
+			name  string
+			bound float64
+		}{{"redsync/redigo", 4}, {"redsync/rueidis", 3}} {
+			other := r.figures.find(scenarioPairs, rateCase(n), peer.name, mRate.name)
+			add(atLeast(fmt.Sprintf("throughput, %d goroutines / %s", n, peer.name), peer.bound,
+				ratio(r.figures.find(scenarioPairs, rateCase(n), nameLibrary, mRate.name), other)))
+		}
+	}
+	add(atMost("client cpu a pair, 64 goroutines / best redsync", 0.25, r.overBest(rateCase(64), mClientCPU, late)))
+	add(atMost("client cpu a pair, 64 goroutines / floor", 1.3, r.over(scenarioPairs, rateCase(64), mClientCPU, floorPrefix)))
+	add(atMost("allocations a pair", 20, r.of(scenarioPairs, rateCase(64), mAllocs)))
+	add(atMost("connections a master", 1, r.of(scenarioPairs, rateCase(64), mConnections)))
+	add(atMost("lock keys left behind, per 10 000 pairs", 0, r.of(scenarioPairs, rateCase(64), mLeft)))
+	return list
+}
+
+// overBest is a figure of the library over that of the best redsync that fits.
+func (r *report) overBest(kase string, m metric, fits func(who string) bool) *spread {
+	return ratio(r.figures.find(scenarioPairs, kase, nameLibrary, m.name), r.best(scenarioPairs, kase, m, "redsync/", fits))
+}
+
+// floorPrefix begins the names of the floors that run the same scripts.
+const floorPrefix = "floor/"
+
+func (r *report) waitTargets() (list []target) {
+	add := func(t target) { list = append(list, t) }
+	of := func(s shape, m metric) *spread { return r.of(scenarioContention, s.String(), m) }
+	add(atMost("hand-off between two processes / uncontended lock", 3, of(twoInTurns, mHandRatio)))
+	add(atLeast("64 goroutines of one process, of ideal", 0.95, of(oneProcess, mOfIdeal)))
+	for _, s := range []shape{eightPaused, eightGreedy} {
+		name := fmt.Sprintf("8 processes, %v pause: ", s.pause)
+		add(atLeast(name+"of ideal", 0.7, of(s, mOfIdeal)))
+		add(atMost(name+"commands a master and hold", 4, of(s, mCommands)))
+		add(atMost(name+"wait p99 / p50", 4, of(s, mWaitRatio)))
+	}
+	for _, k := range splitSizes {
+		add(atMost(splitCase(k)+": p99 until one has it / uncontended lock", 5, r.of(scenarioSplit, splitCase(k), mFirstOver)))
+	}
+	add(atMost("fair, 20 processes: most overtakings of a wait", 5, of(twentyFair, mOvertaken)))
+	fair := r.figures.find(scenarioContention, twentyFair.String(), nameLibrary, mHolds.name)
+	plain := r.figures.find(scenarioContention, twentyPlain.String(), nameLibrary, mHolds.name)
+	add(atLeast("fair, 20 processes: holds/s / unfair", 0.7, ratio(fair, plain)))
+	add(atLeast("priority: share of those queued that let it ahead", 0.95, of(twentyFirst, mPreferred)))
+	return list
+}
+
+func (r *report) faultTargets() (list []target) {
 	for _, f := range allFaults() {
 		if f.count > 0 && !f.floor {
-			t := atMost("median latency with "+f.String()+", as a ratio to all healthy", mostFaultRatio, r.faultRatio(f.String()))
-			t.Floor = r.faultRatio(f.onFloor().String())
-			add(t)
+			t := atMost("median latency with "+f.String()+" / all healthy", 1.1, r.of(scenarioFaults, f.String(), mOfHealthy))
+			t.Floor = r.figures.median(scenarioFaults, f.onFloor().String(), nameQueued, mOfHealthy.name)
+			list = append(list, t)
 		}
 	}
-}
-
-func (r *report) faultRatio(name string) *float64 {
-	for _, f := range r.Faults {
-		if f.Fault == name {
-			return median(f.Ratio)
-		}
-	}
-	return nil
-}
-
-func (r *report) mostConnections() *float64 {
-	if len(r.Connections) == 0 {
-		return nil
-	}
-	most := 0.0
-	for _, n := range r.Connections {
-		most = max(most, float64(n))
-	}
-	return &most
-}
-
-func (r *report) left() *float64 {
-	if r.LeftBehind == nil {
-		return nil
-	}
-	n := float64(*r.LeftBehind)
-	return &n
+	return list
 }
 
 // missed reports whether a target was measured and not met.

@@ -18,10 +18,19 @@ type round struct {
 	wake   chan struct{}
 }
 
-// A request is one call of a round on its way to one master.
+// A command is what is sent to every master alike, but for the argument at stamp, the master's marker; 0: none.
+type command struct {
+	name  string
+	args  []any
+	stamp int
+}
+
+func callOf(c *scripts.Call) command { return command{"EVALSHA", c.Args, c.Stamp} }
+
+// A request is one command of a round on its way to one master.
 type request struct {
-	call  *scripts.Call
-	round *round
+	command command
+	round   *round
 }
 
 // A conn is the one connection to a master, with the goroutines that belong to it.
@@ -44,20 +53,20 @@ func newConn(c redis.Conn, marker string, fail func(error)) *conn {
 	return &conn{redis: c, marker: marker, fail: fail, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// sendDirect writes the call from the caller's goroutine.
-func (c *conn) sendDirect(call *scripts.Call, r *round) {
+// sendDirect writes the command from the caller's goroutine.
+func (c *conn) sendDirect(cmd command, r *round) {
 	c.mu.Lock()
 	c.flight = append(c.flight, r)
-	c.write(call)
+	c.write(cmd)
 	err := c.redis.Flush()
 	c.mu.Unlock()
 	c.must(err)
 }
 
-// enqueue leaves the call to the writer goroutine. The channel is full where the writer has been woken already.
-func (c *conn) enqueue(call *scripts.Call, r *round) {
+// enqueue leaves the command to the writer goroutine. The channel is full where the writer has been woken already.
+func (c *conn) enqueue(cmd command, r *round) {
 	c.mu.Lock()
-	c.queue = append(c.queue, request{call, r})
+	c.queue = append(c.queue, request{cmd, r})
 	first := len(c.queue) == 1
 	c.mu.Unlock()
 	if first {
@@ -87,21 +96,21 @@ func (c *conn) writeLoop() {
 			}
 		}
 		for i := range batch {
-			c.write(batch[i].call)
+			c.write(batch[i].command)
 		}
 		c.must(c.redis.Flush())
 		clear(batch)
 	}
 }
 
-func (c *conn) write(call *scripts.Call) {
-	args := call.Args
-	if call.Stamp > 0 {
+func (c *conn) write(cmd command) {
+	args := cmd.args
+	if cmd.stamp > 0 {
 		c.scratch = append(c.scratch[:0], args...)
-		c.scratch[call.Stamp] = c.marker
+		c.scratch[cmd.stamp] = c.marker
 		args = c.scratch
 	}
-	c.must(c.redis.Send("EVALSHA", args...))
+	c.must(c.redis.Send(cmd.name, args...))
 }
 
 // readLoop hands each reply to the round that it belongs to. A reply belongs to the oldest round in flight.

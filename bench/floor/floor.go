@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +38,8 @@ type Floor struct {
 	prefix scripts.Prefix
 	conns  []*conn
 	quorum uint32
+	plain  bool
+	millis any // ttl, boxed once
 	id     string
 	seq    atomic.Int64
 	offset int64 // the masters' time less this machine's, in us
@@ -55,6 +56,9 @@ type Config struct {
 	// Quorum is how many grants it waits for, by default a majority. 3 over four masters is what five of which one is
 	// away come to.
 	Quorum int
+	// Plain replaces the two scripts by SET NX PX, and by the script that deletes a key where the value is one's own:
+	// the least that the algorithm of the Redis documentation sends.
+	Plain bool
 	// Fail is called where the floor cannot go on, from any of its goroutines and more than once, and never returns. By
 	// default it panics.
 	Fail func(error)
@@ -74,7 +78,7 @@ func Dial(ctx context.Context, urls []string, cfg Config) (*Floor, error) {
 	p := scripts.Prefix(cfg.Prefix)
 	f := &Floor{
 		form: cfg.Form, prefix: p, fleet: scripts.NewFleet(p, guardTime/2, barTTL, 0), quorum: uint32(cfg.Quorum),
-		id: hex.EncodeToString(random) + "----:", ttl: cfg.TTL, fail: cfg.Fail,
+		id: hex.EncodeToString(random) + "----:", ttl: cfg.TTL, fail: cfg.Fail, plain: cfg.Plain, millis: scripts.Millis(cfg.TTL),
 	}
 	var offset int64
 	for _, u := range urls {
@@ -101,8 +105,15 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	var texts []string
+	if f.plain {
+		texts = append(texts, plainRelease)
+	}
 	for _, s := range scripts.All {
-		if _, err := rc.Do("SCRIPT", "LOAD", s.Text); err != nil {
+		texts = append(texts, s.Text)
+	}
+	for _, text := range texts {
+		if _, err := rc.Do("SCRIPT", "LOAD", text); err != nil {
 			return nil, 0, errors.Join(err, rc.Close())
 		}
 	}
@@ -132,7 +143,7 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 // the connections and joins every goroutine. Nobody may be in a call.
 func (f *Floor) Close() error {
 	last := &round{f: f, quorum: uint32(len(f.conns)), last: true, wake: make(chan struct{}, 1)}
-	f.send(f.fleet.ReleaseCall(scripts.NewHold(f.prefix.Keys("last"), f.id+"0", ""), 1, false), last)
+	f.send(callOf(f.fleet.ReleaseCall(scripts.NewHold(f.prefix.Keys("last"), f.id+"0", ""), 1, false, scripts.Reserve)), last)
 	err := f.closeConns()
 	f.wg.Wait()
 	return err
@@ -150,38 +161,15 @@ func (f *Floor) closeConns() error {
 	return errors.Join(errs...)
 }
 
-// A Caller is what one goroutine locks and unlocks with.
-type Caller struct {
-	f      *Floor
-	wake   chan struct{}
-	ballot int64
-}
-
-// NewCaller returns a Caller for one goroutine.
-func (f *Floor) NewCaller() *Caller { return &Caller{f: f, wake: make(chan struct{}, 1)} }
-
-// Pair locks name and unlocks it. Both end with the word of a majority.
-func (c *Caller) Pair(name string) {
-	f := c.f
-	c.ballot = max(time.Now().UnixMicro()+f.offset, c.ballot+1)
-	hold := scripts.NewHold(f.prefix.Keys(name), f.id+strconv.FormatInt(f.seq.Add(1), 10), "")
-	c.send(f.fleet.AcquireCall(hold, scripts.ModeAcquire, f.ttl, c.ballot, c.ballot, 1))
-	c.send(f.fleet.ReleaseCall(hold, c.ballot, false))
-}
-
-func (c *Caller) send(call *scripts.Call) {
-	c.f.send(call, &round{f: c.f, quorum: c.f.quorum, wake: c.wake})
-}
-
-// send hands the call to every connection and waits until the round has its quorum.
-func (f *Floor) send(call *scripts.Call, r *round) {
+// send hands the command to every connection and waits until the round has its quorum.
+func (f *Floor) send(cmd command, r *round) {
 	if f.form == Direct {
 		for _, to := range f.conns {
-			to.sendDirect(call, r)
+			to.sendDirect(cmd, r)
 		}
 	} else {
 		for _, to := range f.conns {
-			to.enqueue(call, r)
+			to.enqueue(cmd, r)
 		}
 	}
 	<-r.wake

@@ -80,6 +80,37 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 	}
 }
 
+// The plain form locks and unlocks too, with SET and one script.
+func TestPlainFloorLocksAndUnlocks(t *testing.T) {
+	var urls []string
+	for _, s := range redistest.Test(t, 3, redisproc.Config{Name: "floor"}) {
+		urls = append(urls, s.URL())
+	}
+	f, err := Dial(t.Context(), urls, Config{Form: Queued, Prefix: prefix, TTL: 10 * time.Second, Plain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.NewCaller()
+	c.Lock("one")
+	waitFor(t, "the key to be on every master", func() bool {
+		n := 0
+		for _, u := range urls {
+			n += locks(t, u)
+		}
+		return n == len(urls)
+	})
+	c.Unlock()
+	drive(f, 8, 100)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, u := range urls {
+		if n := locks(t, u); n != 0 {
+			t.Errorf("master %d has %d locks left", i, n)
+		}
+	}
+}
+
 func ask(t testing.TB, url, command string, args ...any) any {
 	t.Helper()
 	c, err := redis.DialURL(url)

@@ -8,9 +8,10 @@ import (
 // votes counts the grants of a round in its low half and all else in its high half.
 type votes struct{ n atomic.Uint64 }
 
-// vote counts one reply. Both scripts answer 1 where they did what was asked.
+// vote counts one reply. The scripts answer 1 where they did what was asked, SET answers OK.
 func (r *round) vote(reply any) {
-	if n, ok := reply.(int64); ok && n == 1 || r.last {
+	n, isNumber := reply.(int64)
+	if isNumber && n == 1 || reply == "OK" || r.last {
 		if uint32(r.votes.n.Add(1)) == r.quorum {
 			r.wake <- struct{}{}
 		}

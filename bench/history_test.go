@@ -1,0 +1,111 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestHistoryOfTwoWorkers(t *testing.T) {
+	h, gaveUp := newHistory([]turn{
+		{Worker: 1, Process: 1, Asked: 5, Got: 22, Releasing: 30},
+		{Worker: 0, Process: 0, Asked: 0, Got: 10, Releasing: 20},
+		{Worker: 0, Process: 0, Asked: 21, Got: 32, Releasing: 40},
+		{Worker: 1, Process: 1, Asked: 31, Got: 99, Releasing: 99, GaveUp: true},
+	})
+	if len(h) != 3 || len(gaveUp) != 1 || h[0].Got != 10 || h[2].Got != 32 {
+		t.Fatalf("history %v, gave up %v", h, gaveUp)
+	}
+	if n := h.during(10, 32); n != 2 {
+		t.Errorf("%d holds from 10 to 32", n)
+	}
+	if w := h.waits(0, 20); !slices.Equal(w, []time.Duration{10, 17}) {
+		t.Errorf("waits %v", w)
+	}
+	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{2, 2}) {
+		t.Errorf("hand-offs %v", d)
+	}
+	if j := h.jain(2); j < 0.89 || j > 0.91 { // 2 and 1: 9/10
+		t.Errorf("Jain's index %v", j)
+	}
+}
+
+func TestHandOffsAcrossProcessesOnly(t *testing.T) {
+	h, _ := newHistory([]turn{
+		{Process: 0, Asked: 0, Got: 1, Releasing: 10},
+		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // waited, of the same process
+		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // waited, of another
+		{Process: 0, Asked: 31, Got: 32, Releasing: 33}, // had nobody to wait for
+	})
+	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{5}) {
+		t.Errorf("across: %v", d)
+	}
+	if d := h.handOffs(false); !slices.Equal(d, []time.Duration{1, 5}) {
+		t.Errorf("all: %v", d)
+	}
+}
+
+func TestOverlapsAndTokensThatDoNotGrowAreSeen(t *testing.T) {
+	fine := []turn{{Got: 1, Releasing: 2, Token: 5}, {Got: 2, Releasing: 3, Token: 6}}
+	for _, c := range []struct {
+		name  string
+		turns []turn
+		want  int
+	}{
+		{"fine", fine, 0},
+		{"early", []turn{fine[0], {Got: 1, Releasing: 3, Token: 6}}, 1},
+		{"token", []turn{fine[0], {Got: 2, Releasing: 3, Token: 5}}, 1},
+		{"no tokens", []turn{{Got: 1, Releasing: 2}, {Got: 3, Releasing: 4}}, 0},
+	} {
+		h, _ := newHistory(c.turns)
+		if n := h.overlaps(); n != c.want {
+			t.Errorf("%s: %d, want %d", c.name, n, c.want)
+		}
+	}
+}
+
+// The definition itself as the twin: how many asked later and got it earlier.
+func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var turns []turn
+		for i, got := range rng.Perm(30) {
+			turns = append(turns, turn{Worker: i, Asked: int64(got - rng.IntN(25)), Got: int64(got)})
+		}
+		h, _ := newHistory(turns)
+		for i, n := range h.overtaken() {
+			want := 0
+			for _, o := range h {
+				if o.Asked > h[i].Asked && o.Got < h[i].Got {
+					want++
+				}
+			}
+			if n != want {
+				t.Fatalf("%+v: %d, want %d", h[i], n, want)
+			}
+		}
+	}
+}
+
+func TestPreferredIsTheShareOfTheQueueThatWasPassed(t *testing.T) {
+	h, _ := newHistory([]turn{
+		{Process: 0, Asked: 1, Got: 3},
+		{Process: 1, Asked: 1, Got: 6}, // passed by the one below
+		{Process: 2, Asked: 2, Got: 4},
+		{Process: 1, Asked: 5, Got: 7}, // came later
+	})
+	if share, known := h.preferred(2); !known || share != 0.5 {
+		t.Errorf("share %v, %v", share, known)
+	}
+	if _, known := h.preferred(9); known {
+		t.Error("a share of nobody")
+	}
+}
+
+func TestCommandCountsTakesWholeNames(t *testing.T) {
+	info := "# Commandstats\r\ncmdstat_evalsha:calls=12,usec=3\r\ncmdstat_eval:calls=1,usec=1\r\ncmdstat_evalsha_ro:calls=100,usec=1\r\n"
+	if n := commandCounts(info, []string{"evalsha", "eval"}); n != 13 {
+		t.Errorf("%d, want 13", n)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runOf is a report with one figure of the library.
+func runOf(m metric, values ...float64) *report {
+	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: len(values)}}
+	for _, v := range values {
+		r.figures.add(scenarioPairs, rateCase(64), nameLibrary, m, v)
+	}
+	r.judge()
+	return r
+}
+
+// A difference is told only where chance does not explain it, and in the right direction.
+func TestComparisonTellsDifferencesFromChance(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		m        metric
+		old, now []float64
+		want     string
+	}{
+		{"faster", mRate, []float64{10, 11, 10, 12, 11}, []float64{20, 21, 20, 22, 21}, "better"},
+		{"slower", mRate, []float64{20, 21, 20, 22, 21}, []float64{10, 11, 10, 12, 11}, "worse"},
+		{"more allocations", mAllocs, []float64{20, 21, 20, 22, 21}, []float64{30, 31, 30, 32, 31}, "worse"},
+		{"the same", mRate, []float64{10, 12, 11, 13, 12}, []float64{11, 12, 10, 13, 11}, "1 figures do not differ"},
+		{"too few rounds", mRate, []float64{10, 11, 12}, []float64{20, 21, 22}, "fewer than 4 rounds"},
+	} {
+		var out bytes.Buffer
+		if err := writeComparison(&out, runOf(c.m, c.old...), runOf(c.m, c.now...)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: no %q in:\n%s", c.name, c.want, out.String())
+		}
+		if strings.Contains(out.String(), "better") && c.want != "better" || strings.Contains(out.String(), "worse") && c.want != "worse" {
+			t.Errorf("%s: a wrong judgement:\n%s", c.name, out.String())
+		}
+	}
+}
+
+func TestReadmeFiguresAreReplacedAndChecked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "README.md")
+	text := "before\n<!-- figures: none -->\nold\n" + readmeEnd + "\nafter\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := fullReport()
+	if err := r.writeReadme(path, "run.json", true); !errors.Is(err, errStale) {
+		t.Fatalf("figures that are not the run's: error %v", err)
+	}
+	if err := r.writeReadme(path, "run.json", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.writeReadme(path, "run.json", true); err != nil {
+		t.Errorf("after writing: %v", err)
+	}
+	now, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(now)
+	if !strings.HasPrefix(got, "before\n<!-- figures: made from run.json") || !strings.HasSuffix(got, readmeEnd+"\nafter\n") || strings.Contains(got, "old\n") {
+		t.Errorf("the file is now:\n%s", got)
+	}
+	for _, want := range []string{"| library | ", "one hung", "Not met: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(got, "| library | ", "| library | 1", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.writeReadme(path, "run.json", true); !errors.Is(err, errStale) {
+		t.Errorf("a figure changed by hand: error %v", err)
+	}
+}
+
+func TestReadmeWithoutMarksIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(path, []byte("nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fullReport().writeReadme(path, "run.json", false); err == nil || !strings.Contains(err.Error(), "no lines") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A run that is kept is shown in every form without being measured again.
+func TestAKeptRunIsShownAgain(t *testing.T) {
+	dir := t.TempDir()
+	kept, again, page := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "p.html")
+	if err := writeFile(kept, fullReport().writeJSON); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runCommand(t, "-from", kept, "-out", again, "-html", page, "-compare", kept)
+	if code != exitOK || !strings.Contains(stdout, "do not differ") {
+		t.Fatalf("exit code %d, %q:\n%s", code, stderr, stdout)
+	}
+	a, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(again); err != nil || !bytes.Equal(a, b) {
+		t.Errorf("written again it is another document, %v", err)
+	}
+	if info, err := os.Stat(page); err != nil || info.Size() < 1000 {
+		t.Errorf("the page: %v, %v", info, err)
+	}
+}
+
+func TestOutputFlagsThatDoNotFitAreTold(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-readme", "README.md"}, exitUsage, "needs -from"},
+		{[]string{"-from", "does-not-exist.json"}, exitFailed, "does-not-exist.json"},
+		{[]string{"-compare", "does-not-exist.json"}, exitFailed, "does-not-exist.json"},
+	} {
+		if code, _, stderr := runCommand(t, c.args...); code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: exit code %d, %q", c.args, code, stderr)
+		}
+	}
+}

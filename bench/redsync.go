@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	redsyncredigo "github.com/go-redsync/redsync/v4/redis/redigo"
+	redsyncrueidis "github.com/go-redsync/redsync/v4/redis/rueidis"
+	"github.com/gomodule/redigo/redis"
+	goredislib "github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidiscompat"
+)
+
+// redsyncPools connects redsync to each master by one of the clients that it knows, as their documentation shows.
+type redsyncPools func(urls []string) (pools []redsyncredis.Pool, shut func() error, err error)
+
+// redsyncOpener returns what opens redsync over the pools. failFast is its option to return with the quorum-th answer.
+func redsyncOpener(connect redsyncPools, failFast bool) func(context.Context, setting, func(error)) (contender, error) {
+	return func(_ context.Context, s setting, _ func(error)) (contender, error) {
+		pools, shut, err := connect(s.URLs)
+		if err != nil {
+			return nil, err
+		}
+		options := []redsync.Option{redsync.WithExpiry(lockTTL)}
+		if failFast {
+			options = append(options, redsync.WithFailFast(true))
+		}
+		return &redsyncContender{rs: redsync.New(pools...), prefix: s.Prefix, options: options, shut: shut}, nil
+	}
+}
+
+type redsyncContender struct {
+	rs      *redsync.Redsync
+	prefix  string
+	options []redsync.Option
+	shut    func() error
+}
+
+func (c *redsyncContender) caller() caller { return c }
+
+func (c *redsyncContender) mutex(name string) *redsync.Mutex {
+	return c.rs.NewMutex(c.prefix+name, c.options...)
+}
+
+func (c *redsyncContender) tryLock(ctx context.Context, name string) (held, error) {
+	m := c.mutex(name)
+	if err := m.TryLockContext(ctx); err != nil {
+		return nil, err
+	}
+	return redsyncHeld{m}, nil
+}
+
+// lock begins anew where redsync has used up its tries, as its users do.
+func (c *redsyncContender) lock(ctx context.Context, name string) (held, error) {
+	m := c.mutex(name)
+	for {
+		err := m.LockContext(ctx)
+		switch {
+		case err == nil:
+			return redsyncHeld{m}, nil
+		case ctx.Err() != nil:
+			return nil, errors.Join(ctx.Err(), err)
+		}
+		var taken *redsync.ErrTaken
+		if !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
+			return nil, err
+		}
+	}
+}
+
+func (c *redsyncContender) close(context.Context) error { return c.shut() }
+
+type redsyncHeld struct{ m *redsync.Mutex }
+
+// Unlock implements held.
+func (h redsyncHeld) Unlock(ctx context.Context) error {
+	if ok, err := h.m.UnlockContext(ctx); !ok {
+		return fmt.Errorf("bench: redsync has not unlocked: %w", err)
+	}
+	return nil
+}
+
+// Extend implements extender.
+func (h redsyncHeld) Extend(ctx context.Context) error {
+	if ok, err := h.m.ExtendContext(ctx); !ok {
+		return fmt.Errorf("bench: redsync has not extended: %w", err)
+	}
+	return nil
+}
+
+// redigoPools keeps as many idle connections as it is asked for, which is kinder to it than the three of the example:
+// with those it would dial anew for nearly every command.
+func redigoPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
+	var pools []*redis.Pool
+	for _, u := range urls {
+		p := &redis.Pool{
+			MaxIdle: 1024, IdleTimeout: 240 * time.Second,
+			DialContext: func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, u) },
+		}
+		pools = append(pools, p)
+		list = append(list, redsyncredigo.NewPool(p))
+	}
+	return list, func() (err error) {
+		for _, p := range pools {
+			err = errors.Join(err, p.Close())
+		}
+		return err
+	}, nil
+}
+
+func goredisPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
+	var clients []*goredislib.Client
+	for _, u := range urls {
+		options, err := goredislib.ParseURL(u)
+		if err != nil {
+			return nil, nil, err
+		}
+		c := goredislib.NewClient(options)
+		clients = append(clients, c)
+		list = append(list, goredis.NewPool(c))
+	}
+	return list, func() (err error) {
+		for _, c := range clients {
+			err = errors.Join(err, c.Close())
+		}
+		return err
+	}, nil
+}
+
+func rueidisPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
+	var clients []rueidis.Client
+	shut = func() error {
+		for _, c := range clients {
+			c.Close()
+		}
+		return nil
+	}
+	for _, u := range urls {
+		options, err := rueidis.ParseURL(u)
+		if err != nil {
+			return nil, nil, errors.Join(err, shut())
+		}
+		c, err := rueidis.NewClient(options)
+		if err != nil {
+			return nil, nil, errors.Join(err, shut())
+		}
+		clients = append(clients, c)
+		list = append(list, redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)))
+	}
+	return list, shut, nil
+}
+
+// hostOf is the address in a URL.
+func hostOf(u string) string {
+	parsed, err := url.Parse(u)
+	if err != nil {
+		return u
+	}
+	return parsed.Host
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+const scenarioSplit = "split"
+
+// splitSizes are the numbers of processes that start at one instant.
+var splitSizes = []int{3, 5, 9}
+
+// What is measured of a split.
+var (
+	mFirst50   = metric{"first holder p50", "us", less}
+	mFirst99   = metric{"first holder p99", "us", less}
+	mFirstMax  = metric{"first holder max", "us", less}
+	mFirstOver = metric{"p99/alone", "", less}
+	mNobody    = metric{"nobody in 5 s", "1", less}
+)
+
+// splitTrials is how often each number of processes starts at one instant, in all rounds together.
+const splitTrials = 120
+
+// splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
+const splitBudget = 2 * time.Second
+
+// measureSplit lets k processes want one free name at one instant, and takes the time until the first has it.
+func (b *bench) measureSplit(ctx context.Context) error {
+	trials := max(splitTrials/b.cfg.rounds, 1)
+	if b.cfg.short {
+		trials = 10
+	}
+	for round := range b.cfg.rounds {
+		for _, k := range splitSizes {
+			list := b.waiters(shape{})
+			for i := range list {
+				e := list[(i+round)%len(list)]
+				b.progress.say("round %d of %d, %d processes at one instant, %s", round+1, b.cfg.rounds, k, e.name)
+				err := b.split(ctx, e, k, round, trials)
+				if !b.peerFailed(ctx, e, splitCase(k), err) && err != nil {
+					return fmt.Errorf("%d processes at one instant, %s: %w", k, e.name, err)
+				}
+			}
+		}
+	}
+	b.summariseSplit()
+	return nil
+}
+
+func splitCase(k int) string { return fmt.Sprintf("%d processes at one instant", k) }
+
+// split makes the trials of one round.
+func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err error) {
+	workers, err := startCrew(ctx, k, e.name, workerGrace, func(int) setting { return setting{URLs: b.urls(e), Prefix: b.prefixOf(e.name)} })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, workers.close()) }()
+	name := fmt.Sprintf("split-%d-%d", k, round)
+	alone, err := workers.do(ctx, func(i int) job {
+		j := job{Op: opAlone, Name: name, Tolerant: e.peer}
+		if i == 0 {
+			j.Count = aloneLocks
+		}
+		return j
+	})
+	if err != nil {
+		return err
+	}
+	b.took(e.name, len(alone[0].Locks))
+	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
+	var firsts []time.Duration
+	nobody := 0
+	over := time.Now().Add(splitBudget)
+	for trial := range trials {
+		if time.Now().After(over) {
+			b.report.note("split, %s: not all trials were made, since each took long", e.name)
+			break
+		}
+		start := time.Now().Add(splitLead).UnixNano()
+		answers, err := workers.do(ctx, func(int) job {
+			return job{Op: opOnce, Name: fmt.Sprintf("%s-%d", name, trial), Start: start, Tolerant: e.peer}
+		})
+		if err != nil {
+			return err
+		}
+		for _, a := range answers {
+			b.took(e.name, len(a.Turns))
+		}
+		if first, ok := firstHolder(answers); ok {
+			firsts = append(firsts, first)
+		} else {
+			nobody++
+		}
+	}
+	b.firsts[splitKey{e.name, k}] = append(b.firsts[splitKey{e.name, k}], firsts...)
+	slices.Sort(firsts)
+	add(mFirst50, micros(percentile(firsts, 50)))
+	add(mNobody, float64(nobody))
+	add(mAlone, micros(median(alone[0].Locks)))
+	return nil
+}
+
+// splitLead is startLead for workers that are told often.
+const splitLead = 10 * time.Millisecond
+
+type splitKey struct {
+	who       string
+	processes int
+}
+
+// summariseSplit adds the high percentiles, which need the trials of all rounds.
+func (b *bench) summariseSplit() {
+	for _, e := range b.waiters(shape{}) {
+		for _, k := range splitSizes {
+			all := b.firsts[splitKey{e.name, k}]
+			if len(all) == 0 {
+				continue
+			}
+			slices.Sort(all)
+			add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
+			add(mFirst99, micros(percentile(all, 99)))
+			add(mFirstMax, micros(percentile(all, 100)))
+			over := math.NaN()
+			if alone := b.report.figures.median(scenarioSplit, splitCase(k), e.name, mAlone.name); alone != nil {
+				over = micros(percentile(all, 99)) / *alone
+			}
+			add(mFirstOver, over)
+		}
+	}
+}
+
+// firstHolder is the time from the first request to the first hold; false where nobody got it.
+func firstHolder(answers []answer) (time.Duration, bool) {
+	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
+	for _, a := range answers {
+		for _, t := range a.Turns {
+			asked, got = min(asked, t.Asked), min(got, t.Got)
+		}
+	}
+	return time.Duration(got - asked), got != math.MaxInt64
+}
