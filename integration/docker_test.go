@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -18,7 +17,8 @@ import (
 
 const (
 	defaultImage = "redis:8"
-	localImage   = "redlock-test/redis:local"
+	debianImage  = "redlock-test/redis:8"     // of image/debian.sh
+	localImage   = "redlock-test/redis:local" // of image/build.sh
 	pullBound    = time.Minute
 	callBound    = 30 * time.Second
 	redisPort    = "6379/tcp"
@@ -54,6 +54,9 @@ func dockerBackend() (*backend, error) {
 	if err := e.sweep(stale); err != nil {
 		return nil, fmt.Errorf("cannot remove what an earlier run has left: %w", err)
 	}
+	if err := startReaper(e.session); err != nil {
+		return nil, err
+	}
 	if err := e.createNetwork(); err != nil {
 		return nil, err
 	}
@@ -62,7 +65,7 @@ func dockerBackend() (*backend, error) {
 
 // chooseImage takes what is there before it pulls.
 func (e *dockerEngine) chooseImage() (string, error) {
-	candidates := []string{defaultImage, localImage}
+	candidates := []string{defaultImage, debianImage, localImage}
 	if image := os.Getenv("REDLOCK_TEST_IMAGE"); image != "" {
 		candidates = []string{image}
 	}
@@ -76,7 +79,7 @@ func (e *dockerEngine) chooseImage() (string, error) {
 	repository, tag := splitImage(candidates[0])
 	err := e.pool.Client.PullImage(docker.PullImageOptions{Repository: repository, Tag: tag, Context: ctx}, docker.AuthConfiguration{})
 	if err != nil {
-		return "", fmt.Errorf("no image: %s is not present and cannot be pulled (integration/image/build.sh makes one of an installed redis-server): %w", candidates[0], err)
+		return "", fmt.Errorf("no image: %s is not present and cannot be pulled (integration/image/debian.sh and build.sh make one without a registry): %w", candidates[0], err)
 	}
 	return candidates[0], nil
 }
@@ -101,12 +104,12 @@ func (e *dockerEngine) createNetwork() error {
 }
 
 // start makes n containers at once, and removes them with the test.
-func (e *dockerEngine) start(t testing.TB, n int) []Master {
+func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	made, errs := make([]*container, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { made[i], errs[i] = e.startOne(t.Context(), fmt.Sprintf("master-%d", i+1)) })
+		wg.Go(func() { made[i], errs[i] = e.startOne(t.Context(), fmt.Sprintf("master-%d", i+1), s) })
 	}
 	wg.Wait()
 	t.Cleanup(func() {
@@ -134,12 +137,12 @@ func (e *dockerEngine) start(t testing.TB, n int) []Master {
 
 // startOne starts a container on a pinned port, so that it has the same one after a restart. A port that somebody else
 // takes meanwhile is given up for another one.
-func (e *dockerEngine) startOne(ctx context.Context, name string) (*container, error) {
+func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*container, error) {
 	var err error
 	for range 5 {
 		var c *container
-		if c, err = e.run(name); err == nil {
-			if err = awaitPing(ctx, c.URL()); err != nil {
+		if c, err = e.run(name, s); err == nil {
+			if err = awaitPing(ctx, c.URL(), s.dial...); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
 			return c, err
@@ -151,7 +154,7 @@ func (e *dockerEngine) startOne(ctx context.Context, name string) (*container, e
 	return nil, fmt.Errorf("%s: %w", name, err)
 }
 
-func (e *dockerEngine) run(name string) (*container, error) {
+func (e *dockerEngine) run(name string, s setup) (*container, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -160,13 +163,19 @@ func (e *dockerEngine) run(name string) (*container, error) {
 	e.seq++
 	full := fmt.Sprintf("redlock-test-%s-%d-%s", e.session, e.seq, name)
 	e.mu.Unlock()
+	c := &container{engine: e, name: name, host: full, setup: s, url: "redis://127.0.0.1:" + strconv.Itoa(port)}
+	cmd := []string{
+		"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+		"--protected-mode", "no", // it listens on the container's network, not on loopback
+	}
+	if s.tls {
+		cmd = append(cmd, "--port", "0", "--tls-port", "6379")
+		c.url = "rediss://127.0.0.1:" + strconv.Itoa(port)
+	}
 	repository, tag := splitImage(e.image)
 	r, err := e.pool.RunWithOptions(&dockertest.RunOptions{
 		Name: full, Repository: repository, Tag: tag, NetworkID: e.network,
-		Cmd: []string{
-			"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-			"--protected-mode", "no", // it listens on the container's network, not on loopback
-		},
+		Cmd:          append(cmd, s.args...),
 		Env:          []string{"LC_ALL=C"},
 		Labels:       map[string]string{label: e.session},
 		ExposedPorts: []string{redisPort},
@@ -174,71 +183,14 @@ func (e *dockerEngine) run(name string) (*container, error) {
 	}, func(h *docker.HostConfig) {
 		h.PublishAllPorts = false
 		h.RestartPolicy = docker.NeverRestart()
+		if s.dir != "" {
+			h.Binds = []string{s.dir + ":" + s.dir + ":ro"}
+		}
 	})
 	if err != nil {
 		// A container that was made and could not be started is left by the call.
 		return nil, errors.Join(err, ignoreMissing(e.pool.Client.RemoveContainer(docker.RemoveContainerOptions{ID: full, Force: true, RemoveVolumes: true})))
 	}
-	return &container{engine: e, id: r.Container.ID, name: name, url: "redis://127.0.0.1:" + strconv.Itoa(port)}, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// A container is a Master.
-type container struct {
-	engine        *dockerEngine
-	id, name, url string
-}
-
-func (c *container) Name() string { return c.name }
-func (c *container) URL() string  { return c.url }
-
-func (c *container) must(t testing.TB, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %s: %v", c.name, what, err)
-	}
-}
-
-func (c *container) Pause(t testing.TB) {
-	t.Helper()
-	c.must(t, "pause", c.engine.pool.Client.PauseContainer(c.id))
-}
-
-func (c *container) Resume(t testing.TB) {
-	t.Helper()
-	c.must(t, "resume", c.engine.pool.Client.UnpauseContainer(c.id))
-}
-
-func (c *container) Kill(t testing.TB) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), callBound)
-	defer cancel()
-	c.must(t, "kill", c.engine.pool.Client.KillContainer(docker.KillContainerOptions{ID: c.id, Signal: docker.SIGKILL, Context: ctx}))
-	_, err := c.engine.pool.Client.WaitContainerWithContext(c.id, ctx)
-	c.must(t, "wait", err)
-}
-
-func (c *container) Start(t testing.TB) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), callBound)
-	defer cancel()
-	c.must(t, "start", c.engine.pool.Client.StartContainerWithContext(c.id, nil, ctx))
-	c.must(t, "start", awaitPing(ctx, c.url))
-}
-
-// remove works in any state. A frozen process takes no signal, so it is thawed first; that it was not frozen is no error.
-func (c *container) remove() error {
-	_ = c.engine.pool.Client.UnpauseContainer(c.id)
-	ctx, cancel := context.WithTimeout(context.Background(), callBound)
-	defer cancel()
-	return ignoreMissing(c.engine.pool.Client.RemoveContainer(
-		docker.RemoveContainerOptions{ID: c.id, Force: true, RemoveVolumes: true, Context: ctx}))
+	c.id = r.Container.ID
+	return c, nil
 }

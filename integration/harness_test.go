@@ -2,40 +2,79 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"go.uber.org/goleak"
 )
 
 // readyBound is how long a master may take until it answers.
 const readyBound = 30 * time.Second
 
-// A Master is one real server that a test may maltreat. A method that fails ends the test, so each is to be called from
-// the goroutine that runs it. A master that is paused or killed at the end of the test is cleaned up all the same.
+// A Master is one real server that a test may maltreat. One that is paused, killed or cut off at the end of the test is
+// cleaned up all the same. Methods with a context return when what they say is so, and may be called from any goroutine.
 type Master interface {
 	// Name stands in messages.
 	Name() string
 	// URL is how the host reaches it; it is the same over restarts.
 	URL() string
+	// Peer is how the other masters reach it, for replication.
+	Peer() (host, port string)
 	// Pause stops it from running: connections stay, nothing is answered, not even by the ones accepted meanwhile.
-	Pause(t testing.TB)
+	Pause(ctx context.Context) error
 	// Resume lets it run on; what was sent meanwhile is then read.
-	Resume(t testing.TB)
-	// Kill ends it by SIGKILL and returns when it is gone. It keeps nothing on disk.
-	Kill(t testing.TB)
-	// Start starts one that was killed, empty, and returns when it answers.
-	Start(t testing.TB)
+	Resume(ctx context.Context) error
+	// Kill ends it by SIGKILL. It keeps nothing on disk, unless its arguments ask for it.
+	Kill(ctx context.Context) error
+	// Start starts one that was killed; it answers then.
+	Start(ctx context.Context) error
+	// Cut takes it off the network: connections end and new ones are refused, while it runs on and forgets nothing.
+	// It is only for masters of a setup that says cuttable.
+	Cut(ctx context.Context) error
+	// Join connects it again; it answers then.
+	Join(ctx context.Context) error
+}
+
+// each does one thing to several masters at once, such as each(t, Master.Pause, five[:2]...), and ends the test where
+// it fails.
+func each(t testing.TB, do func(Master, context.Context) error, list ...Master) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
+	defer cancel()
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, m := range list {
+		wg.Go(func() {
+			if err := do(m, ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", m.Name(), err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A setup is what is special about the masters of a test. The zero setup is plain servers that keep nothing.
+type setup struct {
+	args     []string           // further arguments of the server
+	tls      bool               // it listens for TLS alone; args name the certificates
+	dir      string             // a directory that the server sees under the same path; "" is none
+	dial     []redis.DialOption // what the harness itself needs to reach it
+	cuttable bool               // Cut will be used
 }
 
 // A backend makes masters.
 type backend struct {
 	name  string
-	start func(t testing.TB, n int) []Master
+	start func(t testing.TB, n int, s setup) []Master
 }
 
 // chooseBackend decides once for all tests of a run.
@@ -62,8 +101,14 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	return b, nil
 })
 
-// masters starts n masters for one test, its subtests included.
+// masters starts n plain masters for one test, its subtests included.
 func masters(t testing.TB, n int) []Master {
+	t.Helper()
+	return mastersWith(t, n, setup{})
+}
+
+// mastersWith starts n masters for one test, its subtests included.
+func mastersWith(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	b, err := chooseBackend()
 	if err != nil {
@@ -72,8 +117,10 @@ func masters(t testing.TB, n int) []Master {
 		}
 		t.Skipf("this test needs a Docker engine or an installed redis-server: %v", err)
 	}
-	t.Logf("%d masters, %s", n, b.name)
-	return b.start(t, n)
+	began := time.Now()
+	list := b.start(t, n, s)
+	t.Logf("%d masters, %s, ready in %v", n, b.name, time.Since(began).Round(time.Millisecond))
+	return list
 }
 
 // urls lists the addresses of the masters.
@@ -85,9 +132,29 @@ func urls(list []Master) []string {
 	return all
 }
 
+// hostPort is the address in a URL of a master.
+func hostPort(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if _, after, found := strings.Cut(rest, "@"); found {
+		rest = after
+	}
+	return rest
+}
+
+// freePort is one that nobody listens on now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
 // ping asks a master once and reports an error where it does not answer within the bound.
-func ping(url string, bound time.Duration) error {
-	c, err := redis.DialURL(url, redis.DialConnectTimeout(bound), redis.DialReadTimeout(bound), redis.DialWriteTimeout(bound))
+func ping(url string, bound time.Duration, opts ...redis.DialOption) error {
+	opts = append(opts, redis.DialConnectTimeout(bound), redis.DialReadTimeout(bound), redis.DialWriteTimeout(bound))
+	c, err := redis.DialURL(url, opts...)
 	if err != nil {
 		return err
 	}
@@ -96,16 +163,16 @@ func ping(url string, bound time.Duration) error {
 	return err
 }
 
-// awaitPing returns when a master answers. A port that accepts is not enough: the engine's proxy does so before the
-// server listens.
-func awaitPing(ctx context.Context, url string) error {
+// awaitPing returns when a master answers, be it that it wants a password. A port that accepts is not enough: the
+// engine's proxy does so before the server listens.
+func awaitPing(ctx context.Context, url string, opts ...redis.DialOption) error {
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := ping(url, time.Second)
-		if err == nil {
+		err := ping(url, time.Second, opts...)
+		if err == nil || strings.Contains(err.Error(), "NOAUTH") {
 			return nil
 		}
 		select {
@@ -116,30 +183,28 @@ func awaitPing(ctx context.Context, url string) error {
 	}
 }
 
-// command sends one command to a master on a connection of its own.
-func command(t testing.TB, m Master, name string, args ...any) any {
+// dial opens a connection to a master, to be closed by the caller.
+func dial(t testing.TB, m Master) redis.Conn {
 	t.Helper()
-	c, err := redis.DialURL(m.URL(), redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
+	opts := []redis.DialOption{redis.DialConnectTimeout(5 * time.Second), redis.DialReadTimeout(5 * time.Second)}
+	if d, ok := m.(interface{ dialOptions() []redis.DialOption }); ok {
+		opts = append(opts, d.dialOptions()...)
+	}
+	c, err := redis.DialURL(m.URL(), opts...)
 	if err != nil {
 		t.Fatalf("%s: %v", m.Name(), err)
 	}
+	return c
+}
+
+// command sends one command to a master on a connection of its own.
+func command(t testing.TB, m Master, name string, args ...any) any {
+	t.Helper()
+	c := dial(t, m)
 	defer c.Close()
 	reply, err := c.Do(name, args...)
 	if err != nil {
 		t.Fatalf("%s: %s: %v", m.Name(), name, err)
 	}
 	return reply
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := closeDocker(); err != nil {
-		fmt.Fprintln(os.Stderr, "integration: cleaning up:", err)
-		code = max(code, 1)
-	}
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, "integration:", err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// hang bounds what must end by itself.
-const hang = 30 * time.Second
-
 // open makes a Locker over the masters; its pool takes a master for down after a second.
 func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
@@ -66,11 +63,11 @@ func TestALockOutlivesAMinority(t *testing.T) {
 		}
 	}
 	check("all healthy")
-	five[0].Pause(t)
-	five[1].Kill(t)
+	each(t, Master.Pause, five[0])
+	each(t, Master.Kill, five[1])
 	check("one hung, one dead")
-	five[0].Resume(t)
-	five[1].Start(t)
+	each(t, Master.Resume, five[0])
+	each(t, Master.Start, five[1])
 	check("both back, one of them empty")
 	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() {
 		select {
@@ -96,9 +93,7 @@ func TestAHungMajorityHoldsNobodyUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range five[:3] {
-		m.Pause(t)
-	}
+	each(t, Master.Pause, five[:3]...)
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if _, err := l.Lock(short, "other"); !errors.Is(err, context.DeadlineExceeded) {
@@ -112,9 +107,7 @@ func TestAHungMajorityHoldsNobodyUp(t *testing.T) {
 	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrLost) {
 		t.Errorf("unlock of a lost lock: %v", err)
 	}
-	for _, m := range five[:3] {
-		m.Resume(t)
-	}
+	each(t, Master.Resume, five[:3]...)
 	again, err := l.Lock(ctx, "job")
 	if err != nil {
 		t.Fatal(err)

@@ -21,20 +21,20 @@ func TestMastersAnswerHangDieAndComeBackEmpty(t *testing.T) {
 	}
 
 	hung, dead := five[1], five[3]
-	hung.Pause(t)
+	each(t, Master.Pause, hung)
 	if err := ping(hung.URL(), 300*time.Millisecond); err == nil {
 		t.Errorf("%s answers while it is paused", hung.Name())
 	}
-	hung.Resume(t)
+	each(t, Master.Resume, hung)
 	if got, ok := command(t, hung, "GET", "there").([]byte); !ok || string(got) != "1" {
 		t.Errorf("%s has %q after its pause, want what it had before", hung.Name(), got)
 	}
 
-	dead.Kill(t)
+	each(t, Master.Kill, dead)
 	if err := ping(dead.URL(), time.Second); err == nil {
 		t.Errorf("%s answers after it was killed", dead.Name())
 	}
-	dead.Start(t)
+	each(t, Master.Start, dead)
 	if got := command(t, dead, "GET", "there"); got != nil {
 		t.Errorf("%s has %q after it was killed, want nothing", dead.Name(), got)
 	}
@@ -51,8 +51,8 @@ func TestMastersAreRemovedInAnyState(t *testing.T) {
 	t.Run("use", func(t *testing.T) {
 		list := masters(t, 2)
 		addresses = urls(list)
-		list[0].Pause(t)
-		list[1].Kill(t)
+		each(t, Master.Pause, list[0])
+		each(t, Master.Kill, list[1])
 	})
 	for _, u := range addresses {
 		if err := ping(u, time.Second); err == nil {

@@ -52,34 +52,80 @@ func stale(session string) bool {
 	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
+// composeLabel is what compose puts on all that it makes. The tests name their projects composePrefix and the session.
+const (
+	composeLabel  = "com.docker.compose.project"
+	composePrefix = "redlock-test-"
+)
+
+// sessionOf is the session that the labels of a container or network tell, and whether they tell one.
+func sessionOf(labels map[string]string) (string, bool) {
+	if session, ok := labels[label]; ok {
+		return session, true
+	}
+	return strings.CutPrefix(labels[composeLabel], composePrefix)
+}
+
 // sweep removes the containers, and then the networks, of the sessions that which names.
 func (e *dockerEngine) sweep(which func(session string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*callBound)
 	defer cancel()
-	containers, err := e.labelled(ctx)
-	if err != nil {
-		return err
-	}
-	var errs []error
+	containers, err := e.ours(ctx, which)
+	errs := []error{err}
 	for _, c := range containers {
-		if which(c.Labels[label]) {
-			errs = append(errs, (&container{engine: e, id: c.ID}).remove())
-		}
+		errs = append(errs, (&container{engine: e, id: c.ID}).remove())
 	}
-	networks, err := e.pool.Client.FilteredListNetworks(docker.NetworkFilterOpts{"label": {label: true}})
+	networks, err := e.ourNetworks(which)
 	errs = append(errs, err)
 	for _, n := range networks {
-		if which(n.Labels[label]) {
-			errs = append(errs, ignoreMissing(e.pool.Client.RemoveNetwork(n.ID)))
-		}
+		errs = append(errs, ignoreMissing(e.pool.Client.RemoveNetwork(n.ID)))
 	}
 	return errors.Join(errs...)
 }
 
-func (e *dockerEngine) labelled(ctx context.Context) ([]docker.APIContainers, error) {
-	return e.pool.Client.ListContainers(docker.ListContainersOptions{
-		All: true, Filters: map[string][]string{"label": {label}}, Context: ctx,
-	})
+// ours lists the containers, running or not, of the sessions that which names.
+func (e *dockerEngine) ours(ctx context.Context, which func(session string) bool) ([]docker.APIContainers, error) {
+	var list []docker.APIContainers
+	for _, l := range []string{label, composeLabel} {
+		all, err := e.pool.Client.ListContainers(docker.ListContainersOptions{
+			All: true, Filters: map[string][]string{"label": {l}}, Context: ctx,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
+			if session, ok := sessionOf(c.Labels); ok && which(session) {
+				list = append(list, c)
+			}
+		}
+	}
+	return list, nil
+}
+
+func (e *dockerEngine) ourNetworks(which func(session string) bool) ([]docker.Network, error) {
+	var list []docker.Network
+	for _, l := range []string{label, composeLabel} {
+		all, err := e.pool.Client.FilteredListNetworks(docker.NetworkFilterOpts{"label": {l: true}})
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range all {
+			if session, ok := sessionOf(n.Labels); ok && which(session) {
+				list = append(list, n)
+			}
+		}
+	}
+	return list, nil
+}
+
+// left counts the containers and networks of a session.
+func (e *dockerEngine) left(session string) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callBound)
+	defer cancel()
+	mine := func(s string) bool { return s == session }
+	containers, err := e.ours(ctx, mine)
+	networks, netErr := e.ourNetworks(mine)
+	return len(containers) + len(networks), errors.Join(err, netErr)
 }
 
 // containersLeft counts the containers of this run, 0 where it has no engine.
@@ -89,14 +135,8 @@ func containersLeft() (int, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)
 	defer cancel()
-	list, err := engine.labelled(ctx)
-	n := 0
-	for _, c := range list {
-		if c.Labels[label] == engine.session {
-			n++
-		}
-	}
-	return n, err
+	list, err := engine.ours(ctx, func(s string) bool { return s == engine.session })
+	return len(list), err
 }
 
 // closeDocker removes whatever this run has left, its network included, and closes the connections to the engine.
@@ -105,7 +145,8 @@ func closeDocker() error {
 		return nil
 	}
 	defer engine.pool.Client.HTTPClient.CloseIdleConnections()
-	return engine.sweep(func(session string) bool { return session == engine.session })
+	err := engine.sweep(func(session string) bool { return session == engine.session })
+	return errors.Join(err, theReaper.end())
 }
 
 // ignoreMissing drops errors that say that there is nothing to remove.

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Builds the image redlock-test/redis:local out of the redis-server that is installed here, with the libraries that it
 # is linked with, so that the integration tests have an image where no registry can be reached. Needs a Docker engine.
+# debian.sh beside it makes images of other versions.
 set -euo pipefail
 export LC_ALL=C
+# shellcheck source=common.sh
+source "$(dirname "$0")/common.sh"
 
 image=${1:-redlock-test/redis:local}
 for program in redis-server redis-cli docker ldd tar; do
@@ -26,18 +29,6 @@ install_program() {
 }
 install_program redis-server
 install_program redis-cli
-mkdir -p "$root/data" "$root/tmp" "$root/etc"
-chmod 1777 "$root/tmp" "$root/data"
-printf 'redis:x:999:999::/data:/\n' >"$root/etc/passwd"
-printf 'redis:x:999:\n' >"$root/etc/group"
-
-tar -C "$root" --owner=0 --group=0 --numeric-owner -c . | docker import \
-  --change 'ENV PATH=/usr/local/bin LC_ALL=C' \
-  --change 'WORKDIR /data' \
-  --change 'USER 999:999' \
-  --change 'EXPOSE 6379' \
-  --change 'CMD ["redis-server"]' \
-  - "$image" >/dev/null
-
-docker run --rm "$image" redis-server --version
-echo "built $image"
+finish_tree "$root"
+import_tree "$root" "$image"
+echo "built $image of redis-server $(version_of redis-server)"

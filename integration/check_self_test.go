@@ -1,0 +1,79 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// at makes the events of one hold: locked by a call from 1 ms before its first time, given up, confirmed.
+func at(name, id string, token, from, until, left int64) []event {
+	return []event{
+		{Op: opLock, Name: name, Hold: id, Call: from - 1, Ret: from, Token: token, Until: until + 5},
+		{Op: opLeave, Name: name, Hold: id, Call: until},
+		{Op: opUnlock, Name: name, Hold: id, Call: until, Ret: left},
+	}
+}
+
+func join(parts ...[]event) []event {
+	var all []event
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
+
+// lost is the events of a hold that was never given back.
+func lost(name, id string, token, from, until int64) []event {
+	return at(name, id, token, from, until, 0)[:1:1]
+}
+
+func during(op, name, id string, token, call, ret int64) []event {
+	return []event{{Op: op, Name: name, Hold: id, Token: token, Call: call, Ret: ret}}
+}
+
+// The checker takes good histories, of which some look odd, and finds what it is for, by each of its two ways alone
+// where both can see it.
+func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
+	for name, h := range map[string][]event{
+		"one after the other":   join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
+		"two names":             join(at("n", "a", 9, 10, 20, 22), at("m", "b", 1, 12, 30, 32)),
+		"a long wait":           join(at("n", "a", 1, 10, 20, 22), []event{{Op: opLock, Name: "n", Hold: "b", Call: 1, Ret: 21, Token: 2, Until: 40}}),
+		"lost, then another":    join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32)),
+		"re-entered, extended":  join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 1, 11, 12), during(opInner, "n", "a", 0, 13, 14), during(opExtend, "n", "a", 1, 15, 16)),
+		"failures say nothing":  {{Op: opLock, Name: "n", Hold: "a", Call: 1, Ret: 2, Kind: "held", Err: "held"}},
+		"unlock not confirmed":  join(at("n", "a", 1, 10, 20, 22)[:2], at("n", "b", 2, 21, 30, 32)),
+		"released while asking": join(at("n", "a", 1, 10, 20, 40), at("n", "b", 2, 25, 30, 32)),
+	} {
+		if err := checkHistory(h, time.Minute); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		h  []event
+		by string // the ways that see it
+	}{
+		"overlap":               {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
+		"inclusion":             {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
+		"before it was over":    {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
+		"the token falls":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
+		"the token stays":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 2, 25, 30, 32)), by: "interval model"},
+		"re-entry, other token": {h: join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 2, 11, 12)), by: "model"},
+		"extended after the release": {
+			h: join(at("n", "a", 1, 10, 20, 22), during(opExtend, "n", "a", 1, 23, 24)), by: "model"},
+		"extended while another had it": {
+			h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32), during(opExtend, "n", "a", 1, 27, 29)), by: "model"},
+		"inner unlock ended it": {h: join(at("n", "a", 1, 10, 20, 22), during(opInner, "n", "a", 0, 13, 14)), by: "model"},
+	} {
+		holds, err := holdsOf(c.h)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := checkIntervals(holds); (err != nil) != strings.Contains(c.by, "interval") {
+			t.Errorf("%s: the intervals say %v", name, err)
+		}
+		if err := checkModel(c.h, holds, time.Minute); (err != nil) != strings.Contains(c.by, "model") {
+			t.Errorf("%s: the model says %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package integration
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// never is the return time of what is not known to have ended.
+const never = math.MaxInt64
+
+// A hold is one acquisition as its holder has seen it.
+type hold struct {
+	name, id string
+	token    int64
+	call     int64 // of the lock
+	from     int64 // when the call returned
+	until    int64 // to when the holder could rely on it: the release began, or the last validity it was told ended
+	left     int64 // when the release was confirmed; never, where it was not
+	seq      int64 // numbers the holds, for the model
+}
+
+// holdsOf puts the events of each hold together, in the order in which they were taken.
+func holdsOf(history []event) ([]*hold, error) {
+	byID := make(map[string]*hold)
+	var all []*hold
+	for _, e := range history {
+		if e.Op == opLock && e.ok() {
+			if byID[e.Hold] != nil {
+				return nil, fmt.Errorf("the hold %s begins twice", e.Hold)
+			}
+			h := &hold{name: e.Name, id: e.Hold, token: e.Token, call: e.Call, from: e.Ret, until: e.Until, left: never}
+			byID[e.Hold] = h
+			all = append(all, h)
+		}
+	}
+	slices.SortFunc(all, func(a, b *hold) int { return cmp.Compare(a.from, b.from) })
+	for i, h := range all {
+		h.seq = int64(i + 1)
+	}
+	ended := make(map[string]int64)
+	for _, e := range history {
+		h := byID[e.Hold]
+		switch {
+		case h == nil || !e.ok():
+		case e.Op == opLeave:
+			ended[e.Hold] = e.Call
+		case e.Op == opUnlock:
+			h.left = e.Ret
+		default:
+			h.until = max(h.until, e.Until)
+		}
+	}
+	for id, at := range ended {
+		byID[id].until = min(byID[id].until, at)
+	}
+	return all, nil
+}
+
+// checkIntervals says where two holds of a name could be relied on at one time, or a token did not grow.
+func checkIntervals(holds []*hold) error {
+	longest, largest := make(map[string]*hold), make(map[string]*hold)
+	for _, h := range holds {
+		if b := largest[h.name]; b != nil && h.token <= b.token {
+			return fmt.Errorf("%s: %s has token %d, after %s had %d", h.name, h.id, h.token, b.id, b.token)
+		}
+		largest[h.name] = h
+		b := longest[h.name]
+		if b != nil && h.from < b.until {
+			return fmt.Errorf("%s: %s was told to have the lock %v before %s had to give it up",
+				h.name, h.id, time.Duration(b.until-h.from), b.id)
+		}
+		if b == nil || h.until > b.until {
+			longest[h.name] = h
+		}
+	}
+	return nil
+}
+
+// input and output are an operation of the model.
+type (
+	input struct {
+		op, name string
+		hold     int64
+	}
+	output struct{ token int64 }
+)
+
+// state is what the model knows of one name: who has it, 0 nobody; how often; the largest token so far.
+type state struct{ holder, depth, token int64 }
+
+// lockModel is a lock with tokens: taken by one hold at a time, each with a larger token than the one before; re-entered,
+// extended and released by its holder alone.
+var lockModel = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		byName := make(map[string][]porcupine.Operation)
+		for _, o := range history {
+			name := o.Input.(input).name
+			byName[name] = append(byName[name], o)
+		}
+		parts := make([][]porcupine.Operation, 0, len(byName))
+		for _, part := range byName {
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	Init: func() any { return state{} },
+	Step: func(was, in, out any) (bool, any) {
+		s, i, o := was.(state), in.(input), out.(output)
+		if i.op == opLock {
+			return s.holder == 0 && o.token > s.token, state{holder: i.hold, depth: 1, token: o.token}
+		}
+		if s.holder != i.hold {
+			return false, s
+		}
+		switch i.op {
+		case opReenter:
+			s.depth++
+			return o.token == s.token, s
+		case opInner:
+			s.depth--
+			return s.depth > 0, s
+		case opUnlock:
+			return true, state{token: s.token}
+		default: // extend
+			return true, s
+		}
+	},
+	DescribeOperation: func(in, out any) string { return fmt.Sprint(in, out) },
+	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
+}
+
+// operations are the history as the model sees it. The end of a hold is an operation that begins when the holder could
+// no longer rely on it, and may take effect at any time after that, unless its release was confirmed.
+func operations(history []event, holds []*hold) []porcupine.Operation {
+	var ops []porcupine.Operation
+	byID := make(map[string]*hold, len(holds))
+	for _, h := range holds {
+		byID[h.id] = h
+		ops = append(ops,
+			porcupine.Operation{Input: input{opLock, h.name, h.seq}, Output: output{h.token}, Call: h.call, Return: h.from},
+			porcupine.Operation{Input: input{opUnlock, h.name, h.seq}, Output: output{}, Call: h.until, Return: max(h.left, h.until)})
+	}
+	for _, e := range history {
+		h := byID[e.Hold]
+		if h != nil && e.ok() && (e.Op == opReenter || e.Op == opExtend || e.Op == opInner) {
+			ops = append(ops, porcupine.Operation{
+				Input: input{e.Op, e.Name, h.seq}, Output: output{e.Token}, Call: e.Call, Return: e.Ret,
+			})
+		}
+	}
+	return ops
+}
+
+// checkHistory says what is wrong with a history: by the intervals, and by the model.
+func checkHistory(history []event, bound time.Duration) error {
+	holds, err := holdsOf(history)
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkIntervals(holds), checkModel(history, holds, bound))
+}
+
+func checkModel(history []event, holds []*hold, bound time.Duration) error {
+	switch result := porcupine.CheckOperationsTimeout(lockModel, operations(history, holds), bound); result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("the model has come to no decision about %d holds in %v", len(holds), bound)
+	default:
+		return fmt.Errorf("no order of the %d holds explains what the callers saw", len(holds))
+	}
+}

@@ -1,0 +1,141 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// compose is how the compose tool is called here, in its new form or in its old one; nil where there is none.
+func compose() []string {
+	if exec.Command("docker", "compose", "version").Run() == nil {
+		return []string{"docker", "compose"}
+	}
+	if exec.Command("docker-compose", "version").Run() == nil {
+		return []string{"docker-compose"}
+	}
+	return nil
+}
+
+// docker-compose.yml gives five healthy masters, and what the README does with them works.
+func TestComposeGivesFiveMasters(t *testing.T) {
+	tool := compose()
+	if tool == nil {
+		t.Skip("this test needs docker-compose, or the compose plugin of docker")
+	}
+	if b, err := chooseBackend(); err != nil || engine == nil {
+		t.Skipf("this test needs a Docker engine, and REDLOCK_TEST_MASTERS not to be process: %v %v", b, err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := freePorts(t)
+	run := func(ctx context.Context, args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, tool[0], append(append([]string{}, tool[1:]...), args...)...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+composePrefix+engine.session, "REDLOCK_PORTS="+ports, "REDLOCK_IMAGE="+engine.image)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return out, err
+	}
+	t.Cleanup(func() {
+		if _, err := run(context.Background(), "down", "-t", "0"); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if _, err := run(ctx, "up", "-d"); err != nil {
+		t.Fatal(err)
+	}
+	var addresses []string
+	for i := 1; i <= 5; i++ {
+		addresses = append(addresses, fmt.Sprintf("redis://127.0.0.1:%s%d", ports, i))
+	}
+	for _, u := range addresses {
+		if err := awaitPing(ctx, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allHealthy(t)
+	lockOnce(ctx, t, addresses)
+}
+
+// freePorts finds five ports that differ in their last digit, and returns what they have in common.
+func freePorts(t *testing.T) string {
+	t.Helper()
+	for range 50 {
+		port, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := true
+		for i := 1; i <= 5 && free; i++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d%d", port/10, i))
+			if free = err == nil; free {
+				free = l.Close() == nil
+			}
+		}
+		if free {
+			return fmt.Sprint(port / 10)
+		}
+	}
+	t.Fatal("no five free ports in a row")
+	return ""
+}
+
+// allHealthy waits until the health check of each of the project's containers says so.
+func allHealthy(t *testing.T) {
+	t.Helper()
+	x := &fleet{T: t}
+	x.eventually(hang, func() string {
+		list, err := engine.ours(t.Context(), func(s string) bool { return s == engine.session })
+		if err != nil {
+			t.Fatal(err)
+		}
+		healthy := 0
+		for _, c := range list {
+			if c.Labels[composeLabel] == composePrefix+engine.session && strings.Contains(c.Status, "(healthy)") {
+				healthy++
+			}
+		}
+		if healthy != 5 {
+			return fmt.Sprintf("%d masters are healthy, want 5", healthy)
+		}
+		return ""
+	})
+}
+
+// lockOnce does what the README does with new masters.
+func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
+	t.Helper()
+	p, err := pool.Dial(addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = l.AdmitNow(ctx)
+	if err == nil {
+		err = l.Do(ctx, "orders:42", func(ctx context.Context) error { return ctx.Err() })
+	}
+	if err := errors.Join(err, l.Close(ctx)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,76 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/ory/dockertest/v3/docker"
+)
+
+// A container is a Master.
+type container struct {
+	engine        *dockerEngine
+	id, name, url string
+	host          string // its name on the containers' network
+	setup         setup
+}
+
+func (c *container) Name() string { return c.name }
+func (c *container) URL() string  { return c.url }
+
+func (c *container) Peer() (host, port string) { return c.host, "6379" }
+
+func (c *container) dialOptions() []redis.DialOption { return c.setup.dial }
+
+// Pause asks again where the kernel could not freeze the processes in the time that the engine gives it, which happens on
+// a busy machine.
+func (c *container) Pause(ctx context.Context) error {
+	for {
+		err := c.engine.pool.Client.PauseContainer(c.id)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "unable to freeze") {
+			return err
+		}
+	}
+}
+
+func (c *container) Resume(context.Context) error { return c.engine.pool.Client.UnpauseContainer(c.id) }
+
+func (c *container) Kill(ctx context.Context) error {
+	err := c.engine.pool.Client.KillContainer(docker.KillContainerOptions{ID: c.id, Signal: docker.SIGKILL, Context: ctx})
+	if err != nil {
+		return fmt.Errorf("kill: %w", err)
+	}
+	_, err = c.engine.pool.Client.WaitContainerWithContext(c.id, ctx)
+	return err
+}
+
+func (c *container) Start(ctx context.Context) error {
+	if err := c.engine.pool.Client.StartContainerWithContext(c.id, nil, ctx); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	return awaitPing(ctx, c.url, c.setup.dial...)
+}
+
+// Cut disconnects the container from its network, and so from its published port.
+func (c *container) Cut(ctx context.Context) error {
+	return c.engine.pool.Client.DisconnectNetwork(c.engine.network, docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
+}
+
+func (c *container) Join(ctx context.Context) error {
+	err := c.engine.pool.Client.ConnectNetwork(c.engine.network, docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
+	if err != nil {
+		return err
+	}
+	return awaitPing(ctx, c.url, c.setup.dial...)
+}
+
+// remove works in any state. A frozen process takes no signal, so it is thawed first; that it was not frozen is no error.
+func (c *container) remove() error {
+	_ = c.engine.pool.Client.UnpauseContainer(c.id)
+	ctx, cancel := context.WithTimeout(context.Background(), callBound)
+	defer cancel()
+	return ignoreMissing(c.engine.pool.Client.RemoveContainer(
+		docker.RemoveContainerOptions{ID: c.id, Force: true, RemoveVolumes: true, Context: ctx}))
+}

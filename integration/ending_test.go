@@ -1,0 +1,181 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// endingEnv tells an inner run of the tests how to end.
+const endingEnv = "REDLOCK_TEST_ENDING"
+
+// endings are how a run of the tests can end.
+var endings = map[string]struct {
+	fails bool
+	do    func(p *os.Process) error // to a run that waits
+}{
+	"success":   {},
+	"failure":   {fails: true},
+	"panic":     {fails: true},
+	"interrupt": {fails: true, do: interrupt},
+	"kill":      {fails: true, do: (*os.Process).Kill},
+}
+
+// interrupt sends what a terminal sends, or, where this run was started so that it takes no notice of that and hands that
+// on to its children, what a supervisor sends.
+func interrupt(p *os.Process) error {
+	if signal.Ignored(os.Interrupt) {
+		return p.Signal(syscall.SIGTERM)
+	}
+	return p.Signal(os.Interrupt)
+}
+
+// However a run of the tests ends, it leaves no container, network, server or other process.
+func TestNothingIsLeftHoweverARunEnds(t *testing.T) {
+	if os.Getenv(endingEnv) != "" {
+		return
+	}
+	masters(t, 1) // so that it is known which kind there is
+	for name, ending := range endings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := startInner(t, name)
+			if ending.do != nil {
+				if err := ending.do(in.cmd.Process); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = io.Copy(io.Discard, in.out)
+			if err := in.cmd.Wait(); (err != nil) != ending.fails {
+				t.Errorf("the run ended with %v", err)
+			}
+			in.nothingLeft(t)
+		})
+	}
+}
+
+// An inner is a run of TestInner in a process of its own, which has told what it uses.
+type inner struct {
+	cmd     *exec.Cmd
+	out     io.Reader
+	session string   // of its containers; "" where it has none
+	urls    []string // of its masters
+	pids    []int    // of its processes
+}
+
+func startInner(t *testing.T, ending string) *inner {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &inner{cmd: exec.Command(exe, "-test.run=^TestInner$", "-test.v")}
+	in.cmd.Env = append(os.Environ(), endingEnv+"="+ending)
+	stdin, err := in.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := in.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = in.cmd.Process.Kill() // it has ended, unless the test failed
+		_ = in.cmd.Wait()
+	})
+	r := bufio.NewReader(out)
+	in.out = r
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the inner run has not told what it uses: %v", err)
+		}
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "session":
+			in.session = rest
+		case "master":
+			in.urls = append(in.urls, rest)
+		case "process":
+			pid, err := strconv.Atoi(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.pids = append(in.pids, pid)
+		case "ready":
+			return in
+		}
+	}
+}
+
+// TestInner is the run that ends in one way or another; by itself it is only one that starts two masters and a worker.
+func TestInner(t *testing.T) {
+	list := masters(t, 2)
+	a := workerArgs{ID: "w", Dir: t.TempDir(), URLs: urls(list), TTL: scenarioTTL}
+	w := startWorker(t, a)
+	if engine != nil {
+		fmt.Println("\nsession", engine.session)
+		fmt.Println("process", theReaper.cmd.Process.Pid)
+	}
+	for _, m := range list {
+		fmt.Println("\nmaster", m.URL())
+	}
+	fmt.Println("process", w.cmd.Process.Pid)
+	fmt.Println("ready")
+	switch os.Getenv(endingEnv) {
+	case "failure":
+		t.Fatal("as it was told")
+	case "panic":
+		panic("as it was told")
+	case "interrupt", "kill":
+		_, _ = io.Copy(io.Discard, os.Stdin) // for as long as the outer test wants
+	}
+	w.finish(t)
+}
+
+func (in *inner) nothingLeft(t *testing.T) {
+	t.Helper()
+	x := &fleet{T: t}
+	x.eventually(hang, func() string {
+		for _, u := range in.urls {
+			if ping(u, time.Second) == nil {
+				return u + " still answers"
+			}
+		}
+		for _, pid := range in.pids {
+			if running(pid) {
+				return fmt.Sprintf("process %d still runs", pid)
+			}
+		}
+		if in.session == "" {
+			return ""
+		}
+		if n, err := engine.left(in.session); n > 0 || err != nil {
+			return fmt.Sprintf("%d containers and networks of %s are left (%v)", n, in.session, err)
+		}
+		return ""
+	})
+}
+
+// running reports whether a process has not ended, on systems that tell; elsewhere it is taken as ended.
+func running(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(state, "Z") // ended, and nobody has asked how
+}

@@ -1,0 +1,64 @@
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// What the restart guard is for, and that the checks would notice if it were gone: a majority restarts empty under a
+// lock, and another process asks for it. With the guard it is refused; without, both hold it, and the history says so.
+func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
+	for name, off := range map[string]bool{"with the guard": false, "without": true} {
+		t.Run(name, func(t *testing.T) {
+			opts := []redlock.Option{redlock.WithTTL(20 * time.Second)}
+			if off {
+				opts = append(opts, redlock.WithoutGuard())
+			}
+			five := masters(t, 5)
+			first, second := admitted(t, five, opts...), open(t, five, opts...)
+			h := tail{dir: t.TempDir(), read: make(map[string]int64)}
+			rec, err := newRecorder(h.dir, "both")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rec.close()
+
+			lock := recorded(t, rec, first, "first", 5*time.Second)
+			if lock == nil {
+				t.Fatal("the first lock could not be had")
+			}
+			each(t, Master.Kill, five[:3]...)
+			each(t, Master.Start, five[:3]...)
+			again := recorded(t, rec, second, "second", 3*time.Second)
+			if (again != nil) != off {
+				t.Errorf("another gets the lock: %v", again != nil)
+			}
+			if err := h.more(); err != nil {
+				t.Fatal(err)
+			}
+			err = checkHistory(h.events, checkBound)
+			if (err != nil) != off {
+				t.Errorf("the history: %v", err)
+			}
+			if off && !strings.Contains(err.Error(), "was told to have the lock") {
+				t.Errorf("the history is refused for another reason: %v", err)
+			}
+		})
+	}
+}
+
+// recorded locks the name "n" within a bound and writes that to the history; nil where it cannot be had.
+func recorded(t *testing.T, rec *recorder, l *redlock.Locker, hold string, bound time.Duration) *redlock.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	lock, err := rec.call(event{Op: opLock, Name: "n", Hold: hold}, func() (*redlock.Lock, error) { return l.Lock(ctx, "n") })
+	if err := unexplained(err); err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}

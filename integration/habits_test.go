@@ -1,0 +1,222 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/redigo"
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// admitted makes a Locker over new masters, on which nobody holds anything.
+func admitted(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
+	t.Helper()
+	l := open(t, list, opts...)
+	if err := l.AdmitNow(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// take locks a name, and fails the test where that fails.
+func take(t *testing.T, l *redlock.Locker, name string) *redlock.Lock {
+	t.Helper()
+	lock, err := l.TryLock(bounded(t), name)
+	if err != nil {
+		t.Fatalf("%.60q: %v", name, err)
+	}
+	return lock
+}
+
+func give(t *testing.T, lock *redlock.Lock) {
+	t.Helper()
+	if err := lock.Unlock(bounded(t)); err != nil {
+		t.Errorf("%.60q: %v", lock.Name(), err)
+	}
+}
+
+// redsyncOver is redsync over the same masters.
+func redsyncOver(t *testing.T, list []Master) *redsync.Redsync {
+	t.Helper()
+	pools := make([]redsyncredis.Pool, len(list))
+	for i, m := range list {
+		p := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, m.URL()) }}
+		t.Cleanup(func() { _ = p.Close() })
+		pools[i] = redigo.NewPool(p)
+	}
+	return redsync.New(pools...)
+}
+
+// A name that redsync holds and one that a Redisson client holds can be locked by this library, and the other way
+// round: they know nothing of each other, and none harms another's keys.
+func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
+	five := masters(t, 5)
+	l := admitted(t, five)
+	old := redsyncOver(t, five)
+	theirs := old.NewMutex("orders:42", redsync.WithExpiry(hang), redsync.WithTries(1))
+	if err := theirs.LockContext(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	// A Redisson client keeps a hash of its holders at the name itself, and tells of releases on a channel.
+	const redisson, holder = "orders:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
+	for _, m := range five {
+		command(t, m, "HSET", redisson, holder, 1)
+		command(t, m, "PEXPIRE", redisson, hang.Milliseconds())
+	}
+
+	for _, name := range []string{"orders:42", redisson, "redisson_lock__channel:{orders:43}"} {
+		lock := take(t, l, name)
+		if on, n := lock.HeldOn(); on < 3 || n != 5 {
+			t.Errorf("%s is held on %d of %d", name, on, n)
+		}
+		for _, m := range five {
+			command(t, m, "PUBLISH", "redisson_lock__channel:{orders:43}", "0")
+		}
+		if err := lock.Extend(bounded(t)); err != nil {
+			t.Error(err)
+		}
+		give(t, lock)
+	}
+
+	if ok, err := theirs.ExtendContext(bounded(t)); !ok || err != nil {
+		t.Errorf("redsync has lost its lock: %v", err)
+	}
+	if err := old.NewMutex("orders:42", redsync.WithTries(1)).LockContext(bounded(t)); err == nil {
+		t.Error("redsync gave its lock away twice")
+	}
+	ours := take(t, l, "orders:42")
+	if ok, err := theirs.UnlockContext(bounded(t)); !ok || err != nil {
+		t.Errorf("redsync cannot unlock: %v", err)
+	}
+	if ours.Err() != nil || ours.Extend(bounded(t)) != nil {
+		t.Errorf("redsync's unlock has ended our lock: %v", ours.Err())
+	}
+	give(t, ours)
+	for _, m := range five {
+		if depth, err := redis.Int(command(t, m, "HGET", redisson, holder), nil); err != nil || depth != 1 {
+			t.Errorf("%s: Redisson's holder has depth %d, %v", m.Name(), depth, err)
+		}
+	}
+}
+
+// Every byte is allowed in a name, up to 64 KB of them, and no two names are one.
+func TestNamesOfAllKinds(t *testing.T) {
+	five := masters(t, 5)
+	l, other := admitted(t, five), open(t, five)
+	long := strings.Repeat("x", 64<<10-1)
+	names := []string{
+		"a b", " a b ", "\t\r\n", "{a}", "}{", "a}:lock", "{a}:lock", "redlock:{a}:lock", "Straße/名前/🔒", "Strasse",
+		"nul\x00byte", "\xff\xfe", "*", "%s", `"`, `\`, "$1\r\nPING", long + "1", long + "2",
+	}
+	held := make(map[string]*redlock.Lock)
+	for _, name := range names {
+		held[name] = take(t, l, name)
+	}
+	for _, name := range names {
+		if _, err := other.TryLock(bounded(t), name); !errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("%.60q is held, and another gets %v", name, err)
+		}
+	}
+	for _, name := range names {
+		give(t, held[name])
+	}
+	for _, name := range names {
+		give(t, take(t, other, name))
+	}
+	if _, err := l.TryLock(bounded(t), long+"12"); !errors.Is(err, redlock.ErrInvalidOption) {
+		t.Errorf("a name of more than 64 KB: %v", err)
+	}
+}
+
+// numbered are masters reached in another database.
+type numbered struct {
+	Master
+	n int
+}
+
+func (m numbered) URL() string { return fmt.Sprint(m.Master.URL(), "/", m.n) }
+
+// Databases are worlds of their own, each with its own admission.
+func TestDatabasesOtherThanZero(t *testing.T) {
+	five := masters(t, 5)
+	var fifth []Master
+	for _, m := range five {
+		fifth = append(fifth, numbered{m, 5})
+	}
+	zero, five5 := admitted(t, five), admitted(t, fifth)
+	a, b := take(t, zero, "job"), take(t, five5, "job")
+	if _, err := open(t, fifth).TryLock(bounded(t), "job"); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("in database 5: %v", err)
+	}
+	ctx := bounded(t)
+	waits, waited := open(t, fifth), make(chan error, 1)
+	go func() {
+		lock, err := waits.Lock(ctx, "job")
+		if err == nil {
+			err = lock.Unlock(ctx)
+		}
+		waited <- err
+	}()
+	give(t, a) // whoever waits in database 5 may hear of it, and must not take it for its own
+	if b.Err() != nil || b.Extend(ctx) != nil {
+		t.Errorf("the lock in database 5 ended with that in 0: %v", b.Err())
+	}
+	give(t, b)
+	if err := <-waited; err != nil {
+		t.Errorf("the one that waits in database 5: %v", err)
+	}
+}
+
+// Servers speak RESP2 unless they are asked; a client that asks for RESP3 reads our keys and hears our releases.
+func TestClientsOfRESP3BesideOurs(t *testing.T) {
+	five := masters(t, 5)
+	l := admitted(t, five)
+	c, err := net.DialTimeout("tcp", hostPort(five[0].URL()), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(hang))
+	r := bufio.NewReader(c)
+	say := func(line, want string) {
+		t.Helper()
+		if line != "" {
+			if _, err := c.Write([]byte(line + "\r\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for {
+			got, err := r.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%q: no %q: %v", line, want, err)
+			}
+			if strings.HasPrefix(got, want) {
+				return
+			}
+		}
+	}
+	say("HGETALL nothing", "*0") // an array: RESP2
+	say("HELLO 3", "%")          // a map
+	say("HGETALL nothing", "%0")
+	say("SUBSCRIBE redlock:{job}:free", ">3")
+	lock := take(t, l, "job")
+	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() { // until the first master has it
+		if err := lock.Extend(bounded(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("HGETALL redlock:{job}:lock", "%")
+	give(t, lock)
+	say("", ">3")
+	say("", "redlock:{job}:free")
+}

@@ -1,0 +1,42 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// artifactsEnv names a directory for what a scenario that failed leaves behind; the default is the system's temporary
+// one.
+const artifactsEnv = "REDLOCK_TEST_ARTIFACTS"
+
+// keep copies the histories, and the log of faults, of a scenario that has failed to where they outlive it.
+func (x *fleet) keep() {
+	x.Helper()
+	if !x.Failed() {
+		return
+	}
+	base := os.Getenv(artifactsEnv)
+	if base == "" {
+		base = os.TempDir()
+	}
+	dir, err := os.MkdirTemp(base, "redlock-failed-*")
+	if err == nil {
+		err = os.CopyFS(filepath.Join(dir, "history"), os.DirFS(x.history.dir))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "faults.log"), []byte(strings.Join(x.faults, "\n")+"\n"), 0o600)
+	}
+	if err != nil {
+		x.Errorf("cannot keep the history: %v", err)
+		return
+	}
+	x.Logf("the history and the log of faults are in %s", dir)
+}
+
+// note writes a line to the log of faults. Its time is that of the history's stamps.
+func (x *fleet) note(format string, args ...any) {
+	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", stamp(), time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...)))
+}

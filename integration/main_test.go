@@ -1,0 +1,40 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// proxyLeaks are goroutines that toxiproxy 2.5 leaves behind: where a connection ends while data is on its way through a
+// link, they wait for ever to hand that on. No other goroutine may be left.
+var proxyLeaks = []goleak.Option{
+	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
+	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
+	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LimitDataToxic).Pipe"),
+	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ResetToxic).Pipe"),
+	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*NoopToxic).Pipe"),
+	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+}
+
+// The test binary is also the programs that the tests start: see worker_test.go and reaper_test.go.
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		os.Exit(workerMain())
+	}
+	if os.Getenv(reaperEnv) != "" {
+		os.Exit(reaperMain())
+	}
+	code := m.Run()
+	if err := closeDocker(); err != nil {
+		fmt.Fprintln(os.Stderr, "integration: cleaning up:", err)
+		code = max(code, 1)
+	}
+	if err := goleak.Find(proxyLeaks...); err != nil {
+		fmt.Fprintln(os.Stderr, "integration:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}

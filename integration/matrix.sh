@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs the integration tests over every version of Redis and Valkey that image/debian.sh can get: with containers where a
+# Docker engine runs, and with processes. The newest Redis and the newest Valkey get everything, the others the short
+# set.
+#
+#   integration/matrix.sh            all of it: about half an hour on two cores
+#   integration/matrix.sh -short     the short set on every version, with processes alone: about four minutes
+#   integration/matrix.sh -other     the same, less the version that the tests take by themselves
+#
+# A line for each run is printed, and what a run that failed has said. The status is that of the worst run.
+set -uo pipefail
+cd "$(dirname "$0")"
+export LC_ALL=C
+
+mode=${1:-all}
+versions=$(image/debian.sh) || exit 1
+if [ -z "$versions" ]; then
+  echo "matrix.sh: no version can be had here" >&2
+  exit 1
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go test -c -race -o "$work/tests" . || exit 1
+
+newest() { grep "^$1-" <<<"$versions" | tail -1 | cut -d' ' -f1; }
+status=0
+
+# run NAME WAY SERVER IMAGE ARGUMENT... runs the tests once.
+run() {
+  local name=$1 way=$2 server=$3 image=$4 began=$SECONDS verdict=ok
+  shift 4
+  REDLOCK_TEST_MASTERS=$way REDLOCK_REDIS_SERVER=$server REDLOCK_TEST_IMAGE=$image \
+    "$work/tests" -test.timeout 20m "$@" </dev/null >"$work/log" 2>&1 || verdict=FAILED
+  printf '%-6s %-14s %-10s %-9s %4ss\n' "$verdict" "$name" "$way" "${*:-everything}" "$((SECONDS - began))"
+  if [ "$verdict" = FAILED ]; then
+    status=1
+    tail -100 "$work/log"
+  fi
+}
+
+while read -r name server image; do
+  set -- -test.short
+  if [ "$mode" = all ] && { [ "$name" = "$(newest redis)" ] || [ "$name" = "$(newest valkey)" ]; }; then set --; fi
+  if [ "$mode" = -other ] && [ "$name" = "$(newest redis)" ]; then continue; fi
+  run "$name" process "$server" "" "$@"
+  if [ "$mode" = all ] && [ "$image" != - ]; then run "$name" docker "" "$image" "$@"; fi
+done <<<"$versions"
+exit $status

@@ -1,0 +1,162 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// reportEnv names a file to which each scenario appends its row of the README's table, after its number; see report.sh.
+const reportEnv = "REDLOCK_TEST_REPORT"
+
+// A summary is what a scenario was for the users of the locks.
+type summary struct {
+	calls, granted int           // of names that nobody else wants, while the fault lasted
+	median, worst  time.Duration // how long those that were granted took
+	failed         int           // calls of any kind on those names that failed
+	lost           int           // locks that were held all along and were lost
+	held           int           // all holds of the run
+	sample         string        // the most frequent error that is not contention
+	calm           time.Duration // the median before the fault
+	gap            time.Duration // the longest time in which a process did not look after its long lock
+}
+
+// busy reports whether the machine had so much else to do that it says nothing about the locks when some are lost: their
+// processes, or the masters, did not run for a good part of the TTL.
+func (s summary) busy(ttl time.Duration, links bool) bool {
+	return s.calm > 5*time.Millisecond || s.gap > ttl/4 || !links && s.worst > ttl/4
+}
+
+func summarise(events []event, from, to int64) summary {
+	var s summary
+	var waits, calm []time.Duration
+	looked := make(map[string]int64)
+	texts, counts := make(map[string]string), make(map[string]int)
+	for _, e := range events {
+		own, long := strings.HasPrefix(e.Name, ownName), strings.HasPrefix(e.Name, longName)
+		if e.Op == opLock && e.ok() {
+			s.held++
+		}
+		if long && e.Op == opUnlock && e.Kind == "lost" && e.Call > from {
+			s.lost++
+		}
+		if e.Op == opAlive && long {
+			if last, ok := looked[e.Hold]; ok && e.Call > from {
+				s.gap = max(s.gap, time.Duration(e.Call-last))
+			}
+			looked[e.Hold] = e.Call
+		}
+		if own && e.Op == opLock && e.ok() && e.Ret < from {
+			calm = append(calm, time.Duration(e.Ret-e.Call))
+		}
+		if e.Ret < from || e.Call > to {
+			continue
+		}
+		if own && e.Op == opLock {
+			s.calls++
+			if e.ok() {
+				waits = append(waits, time.Duration(e.Ret-e.Call))
+			}
+		}
+		if own && !e.ok() && e.Ret <= to {
+			s.failed++
+		}
+		if (own || long) && !e.ok() {
+			texts[e.Kind] = e.Err
+			counts[e.Kind]++
+		}
+	}
+	s.granted = len(waits)
+	s.median, s.worst = medianAndWorst(waits)
+	s.calm, _ = medianAndWorst(calm)
+	most := 0
+	for kind, n := range counts {
+		if n > most {
+			most, s.sample = n, texts[kind]
+		}
+	}
+	return s
+}
+
+func medianAndWorst(list []time.Duration) (median, worst time.Duration) {
+	if len(list) == 0 {
+		return 0, 0
+	}
+	slices.Sort(list)
+	return list[len(list)/2], list[len(list)-1]
+}
+
+// mustKeep fails the test where locks were lost, or calls failed, although a majority of the masters was well.
+func (x *fleet) mustKeep(s summary, calls bool) {
+	x.Helper()
+	if s.lost == 0 && (!calls || s.failed == 0) {
+		return
+	}
+	text := fmt.Sprintf("%d locks were lost, and %d calls failed, although a majority of the masters was well: %s", s.lost, s.failed, s.sample)
+	if s.busy(x.args.TTL, x.links != nil) {
+		x.Logf("%s (the machine is too busy to draw anything from that: %v before the fault, %v between two looks at a lock)", text, s.calm, s.gap)
+		return
+	}
+	x.Error(text)
+}
+
+// report tells what the users saw, and fails where locks were lost that should not have been.
+func (x *fleet) report() {
+	x.Helper()
+	s := summarise(x.history.events, x.began, x.ended)
+	if s.calls == 0 {
+		x.Errorf("nothing was tried while the fault lasted")
+		return
+	}
+	x.Logf("%d of %d calls got the lock, in %v (median), %v (worst); %d locks lost; %d holds in all; the fault took %v; most frequent error: %s",
+		s.granted, s.calls, s.median.Round(10*time.Microsecond), s.worst.Round(100*time.Microsecond), s.lost, s.held,
+		time.Duration(x.ended-x.began).Round(time.Millisecond), s.sample)
+	if x.sc.steady || x.sc.minority {
+		x.mustKeep(s, x.sc.minority)
+	}
+	path := os.Getenv(reportEnv)
+	if path == "" || x.Failed() {
+		return
+	}
+	row := fmt.Sprintf("%02d | %s | %d of %d | %s | %s | %d of %d | %s |\n", x.sc.number, x.sc.name, s.granted, s.calls,
+		milliseconds(s.median), milliseconds(s.worst), s.lost, processes, shorten(s.sample))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(row); err != nil {
+		x.Fatal(err)
+	}
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}
+
+var (
+	spaces    = regexp.MustCompile(`\s+`)
+	addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+)
+
+// shorten makes one line of an error: of the masters that it lists the first, without its address.
+func shorten(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = addresses.ReplaceAllString(spaces.ReplaceAllString(text, " "), "<master>")
+	text = strings.ReplaceAll(text, "|", "/")
+	const listed = "; <master>: "
+	if first := strings.Index(text, listed); first >= 0 {
+		if second := strings.Index(text[first+len(listed):], listed); second >= 0 {
+			text = text[:first+len(listed)+second] + "; ..."
+		}
+	}
+	if len(text) > 300 {
+		text = text[:300] + "..."
+	}
+	return "`" + text + "`"
+}

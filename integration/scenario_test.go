@@ -1,0 +1,340 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+const (
+	// scenarioTTL is the TTL of the workload's locks and the guard time of its fleet.
+	scenarioTTL = 2 * time.Second
+	processes   = 3
+	checkBound  = 2 * time.Minute
+)
+
+// A scenario is a fault under a workload. Whatever the fault is, the history must be that of a lock, each process must
+// end by itself, work must go on afterwards, and no lock may be left on any master.
+type scenario struct {
+	number int // in the list of all
+	name   string
+	short  bool // part of the short set
+	setup  func(t *testing.T) setup
+	links  bool           // the workload reaches the masters through links
+	aside  func(x *fleet) // before anybody connects
+	fault  func(x *fleet)
+	// steady says that locks which are held all along must outlive the fault; minority that moreover no call may fail,
+	// where nobody else wants the name, since a majority of the masters is well at each moment.
+	steady, minority bool
+
+	durable bool          // the masters remember every write, and the fleet is told so
+	ttl     time.Duration // of the workload's locks; 0: scenarioTTL
+	// reach gives the workload other addresses than the masters' own.
+	reach func(x *fleet) []string
+}
+
+// A fleet is the masters of one scenario, and the processes that use them.
+type fleet struct {
+	*testing.T
+
+	sc      scenario
+	list    []Master
+	links   []*link
+	args    workerArgs
+	locker  *redlock.Locker // looks on
+	workers []*worker
+	retired []*worker // that were killed by the scenario
+	history tail
+	began   int64 // when the fault began, and ended; stamps
+	ended   int64
+	faults  []string // what was done, and when
+}
+
+func (sc scenario) run(t *testing.T) {
+	x := newFleet(t, sc)
+	x.progress("the start")
+	x.wholeHolds()
+	x.began = stamp()
+	x.note("the fault begins")
+	sc.fault(x)
+	if x.ended == 0 {
+		x.ended = stamp()
+	}
+	x.note("the fault has ended")
+	x.progress("the end of the fault")
+	x.finish()
+	x.report()
+}
+
+// newFleet starts five masters and the workload.
+func newFleet(t *testing.T, sc scenario) *fleet {
+	t.Helper()
+	var s setup
+	if sc.setup != nil {
+		s = sc.setup(t)
+	}
+	x := &fleet{T: t, sc: sc, list: mastersWith(t, 5, s)}
+	dir := t.TempDir()
+	x.history = tail{dir: dir, read: make(map[string]int64)}
+	t.Cleanup(x.keep)
+	x.args = workerArgs{Dir: dir, URLs: urls(x.list), TTL: scenarioTTL, Durable: sc.durable, Seed: uint64(time.Now().UnixNano())}
+	if sc.ttl > 0 {
+		x.args.TTL = sc.ttl
+	}
+	if s.tls {
+		x.args.TLSDir = s.dir
+	}
+	if sc.links {
+		for i, m := range x.list {
+			x.links = append(x.links, newLink(t, m.Name(), hostPort(m.URL())))
+			x.args.URLs[i] = "redis://" + x.links[i].addr
+		}
+	}
+	if sc.aside != nil {
+		sc.aside(x)
+	}
+	if sc.reach != nil {
+		x.args.URLs = sc.reach(x)
+	}
+	x.locker = x.open()
+	x.admit()
+	for i := range processes {
+		x.spawn(fmt.Sprint("p", i+1))
+	}
+	return x
+}
+
+// open makes a Locker in this process that reaches the masters as the workload does.
+func (x *fleet) open() *redlock.Locker {
+	x.Helper()
+	p, err := dialPool(x.args)
+	if err != nil {
+		x.Fatal(err)
+	}
+	l, err := redlock.New(p, x.args.options()...)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), hang)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			x.Errorf("close: %v", err)
+		}
+		p.Close()
+	})
+	return l
+}
+
+func (x *fleet) bounded() context.Context {
+	ctx, cancel := context.WithTimeout(x.Context(), hang)
+	x.Cleanup(cancel)
+	return ctx
+}
+
+// admit has all masters that can be reached vote at once. Nobody may hold a lock.
+func (x *fleet) admit() {
+	x.Helper()
+	if err := x.locker.AdmitNow(x.bounded()); err != nil {
+		x.Logf("admitting: %v", err) // a scenario may be about a master that lets nobody in
+	}
+}
+
+// spawn starts a process of the workload.
+func (x *fleet) spawn(id string) {
+	x.Helper()
+	a := x.args
+	a.ID = id
+	a.Seed += uint64(len(x.workers) + len(x.retired))
+	x.workers = append(x.workers, startWorker(x, a))
+}
+
+// wait lets the workload run under the present fault.
+func (x *fleet) wait(d time.Duration) { pause(x.Context(), d) }
+
+// progress waits until every process has taken its own name again, and somebody each of the shared ones.
+func (x *fleet) progress(since string) {
+	x.Helper()
+	from := stamp()
+	want := make(map[string]bool)
+	for _, w := range x.workers {
+		want[ownName+w.id] = true
+		want[longName+w.id] = true
+	}
+	for i := range sharedNames {
+		want[fmt.Sprint(sharedName, i)] = true
+	}
+	seen := len(x.history.events)
+	x.eventually(2*hang, func() string {
+		if err := x.history.more(); err != nil {
+			x.Fatal(err)
+		}
+		for ; seen < len(x.history.events); seen++ {
+			e := x.history.events[seen]
+			if e.Call >= from && e.ok() && (e.Op == opLock || e.Op == opAlive) {
+				delete(want, e.Name)
+			}
+		}
+		x.checkWorkers()
+		for name := range want {
+			return fmt.Sprintf("no lock of %s since %s: %s", name, since, x.states())
+		}
+		return ""
+	})
+}
+
+// checkWorkers ends the test where a process has ended by itself.
+func (x *fleet) checkWorkers() {
+	x.Helper()
+	for _, w := range x.workers {
+		select {
+		case <-w.ended:
+			x.Fatalf("worker %s has ended: %v: %s", w.id, w.err, w.trash.String())
+		default:
+		}
+	}
+}
+
+// states is what this process knows of the masters, for messages.
+func (x *fleet) states() string {
+	var b strings.Builder
+	for _, m := range x.locker.Masters() {
+		fmt.Fprintf(&b, "%s %s %v %v; ", m.Addr, m.State, m.Left, m.Err)
+	}
+	return b.String()
+}
+
+// wholeHolds waits until each long lock is on all masters. A lock that is taken while a process is still connecting is
+// on a bare majority until its first extension, and a minority of the masters may be a majority of those.
+func (x *fleet) wholeHolds() {
+	x.Helper()
+	whole := make(map[string]bool)
+	seen := 0
+	x.eventually(hang, func() string {
+		if err := x.history.more(); err != nil {
+			x.Fatal(err)
+		}
+		for ; seen < len(x.history.events); seen++ {
+			if e := x.history.events[seen]; e.Op == opAlive {
+				whole[e.Name] = e.On >= x.holding()
+			}
+		}
+		for _, w := range x.workers {
+			if !whole[longName+w.id] {
+				return fmt.Sprintf("%s%s is not on all masters: %s", longName, w.id, x.states())
+			}
+		}
+		return ""
+	})
+}
+
+// holding is how many masters can hold a lock at all.
+func (x *fleet) holding() int {
+	n := 0
+	for _, m := range x.locker.Masters() {
+		if m.State == "voting" {
+			n++
+		}
+	}
+	return n
+}
+
+// voting waits until all masters vote, as a process sees it that keeps on asking them: one that does not ask may take
+// until its heartbeat to notice that a master has forgotten.
+func (x *fleet) voting() {
+	x.Helper()
+	const turns = 25 // of 20 ms
+	good := 0
+	x.eventually(2*hang, func() string {
+		_ = x.refusal()
+		good++
+		if x.holding() < len(x.locker.Masters()) {
+			good = 0
+		}
+		if good < turns {
+			return "not all masters vote: " + x.states()
+		}
+		return ""
+	})
+}
+
+// eventually asks problem again and again until there is none, and ends the test when there still is one after bound.
+func (x *fleet) eventually(bound time.Duration, problem func() string) {
+	x.Helper()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := problem()
+		if last == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-timer.C:
+			x.Fatalf("after %v: %s", bound, last)
+		}
+	}
+}
+
+// finish ends the processes, and looks for what they have left and for what is wrong in their history.
+func (x *fleet) finish() {
+	x.Helper()
+	var wg sync.WaitGroup
+	for _, w := range x.workers {
+		wg.Go(func() { w.finish(x) })
+	}
+	wg.Wait()
+	x.noLocks()
+	if err := x.history.more(); err != nil {
+		x.Fatal(err)
+	}
+	if err := checkHistory(x.history.events, checkBound); err != nil {
+		x.Error(err)
+	}
+}
+
+// noLocks waits until no master has the key of a lock: they are released, or run out with their TTL.
+func (x *fleet) noLocks() {
+	x.Helper()
+	for _, m := range x.list {
+		x.eventually(hang, func() string {
+			keys, err := redis.Strings(command(x, m, "KEYS", "redlock:{*}:lock"), nil)
+			if err != nil {
+				x.Fatal(err)
+			}
+			if len(keys) > 0 {
+				return fmt.Sprintf("%s still has %.300q", m.Name(), keys)
+			}
+			return ""
+		})
+	}
+}
+
+// try sends a command to a master and ends the test where that fails; like command, for several masters.
+func (x *fleet) try(list []Master, name string, args ...any) {
+	x.Helper()
+	for _, m := range list {
+		command(x, m, name, args...)
+	}
+}
+
+// refusal is the error of a lock that this process tries to get, and does not.
+func (x *fleet) refusal() error {
+	ctx, cancel := context.WithTimeout(x.Context(), patience)
+	defer cancel()
+	lock, err := x.locker.Lock(ctx, "looking on")
+	if err == nil {
+		err = errors.Join(errors.New("the lock was granted"), lock.Unlock(ctx))
+	}
+	return err
+}

@@ -1,0 +1,39 @@
+package integration
+
+import (
+	"os"
+	"time"
+)
+
+// What happens to the processes that lock.
+var clientScenarios = []scenario{
+	{name: "one process stopped past its TTL, one killed", short: true, fault: func(x *fleet) {
+		stopped, killed := x.workers[0], x.workers[1]
+		x.signal(stopped, stopSignal)
+		x.replace(killed)
+		x.wait(scenarioTTL + scenarioTTL/2)
+		x.signal(stopped, continueSignal)
+		x.wait(time.Second)
+	}},
+}
+
+// replace kills a process of the workload and starts another in its place.
+func (x *fleet) replace(w *worker) {
+	x.Helper()
+	w.kill()
+	for i, other := range x.workers {
+		if other == w {
+			x.workers = append(x.workers[:i], x.workers[i+1:]...)
+			break
+		}
+	}
+	x.retired = append(x.retired, w)
+	x.spawn(w.id + "'")
+}
+
+func (x *fleet) signal(w *worker, s os.Signal) {
+	x.Helper()
+	if err := w.cmd.Process.Signal(s); err != nil {
+		x.Fatal(err)
+	}
+}

@@ -1,0 +1,50 @@
+package integration
+
+import "time"
+
+// What happens between the processes and the masters.
+var linkScenarios = []scenario{
+	{name: "links of 20 ms ± 15, one of 300 ± 100", links: true, minority: true, fault: func(x *fleet) {
+		for _, l := range x.links[:4] {
+			l.add(slow(20, 15))
+		}
+		x.links[4].add(slow(300, 100))
+		x.wait(3 * time.Second)
+		x.clear()
+	}},
+	{name: "two links half-open", links: true, short: true, minority: true, fault: func(x *fleet) {
+		for _, l := range x.links[:2] {
+			l.add(swallow("downstream"))
+		}
+		x.wait(1500 * time.Millisecond)
+		for _, l := range x.links[:2] {
+			l.clear()
+			l.add(swallow("upstream"))
+		}
+		x.wait(1500 * time.Millisecond)
+		x.clear()
+	}},
+	{name: "all links as slow as a modem", links: true, fault: func(x *fleet) {
+		for _, l := range x.links {
+			l.add(modem("upstream", 7), modem("downstream", 7))
+		}
+		x.wait(3 * time.Second)
+		x.clear()
+	}},
+	{name: "all links reset in the middle of replies", links: true, fault: func(x *fleet) {
+		for i, l := range x.links {
+			l.add(breakOff(12_000 + 997*i)...)
+		}
+		x.wait(3 * time.Second)
+		x.clear()
+	}},
+}
+
+// clear ends all bad treatment, and the connections of the links that had any. What the users see is told up to here:
+// that all connections end at once is no part of the fault.
+func (x *fleet) clear() {
+	x.ended = stamp()
+	for _, l := range x.links {
+		l.clear()
+	}
+}

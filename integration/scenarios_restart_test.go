@@ -1,0 +1,15 @@
+package integration
+
+import "time"
+
+// What operators and crashes do to all masters, one after the other.
+var restartScenarios = []scenario{
+	{name: "all five restarted empty, one after the other", minority: true, fault: func(x *fleet) {
+		for _, m := range x.list {
+			each(x, Master.Kill, m)
+			x.wait(100 * time.Millisecond)
+			each(x, Master.Start, m)
+			x.voting()
+		}
+	}},
+}

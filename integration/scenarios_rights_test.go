@@ -1,0 +1,123 @@
+package integration
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// documentedRights are the least rights that the README tells to give a user, as arguments of ACL SETUSER.
+func documentedRights(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\nACL SETUSER lock on >password ")
+	line, _, ended := strings.Cut(rest, "\n")
+	if !found || !ended {
+		t.Fatal("README.md does not tell the rights of a user")
+	}
+	return strings.Fields(line)
+}
+
+// withoutChannel makes a user with the rights that are documented, less those to the channels.
+func withoutChannel(x *fleet) {
+	x.Helper()
+	for _, m := range x.list {
+		all := []any{"SETUSER", "lock", "on", ">password"}
+		for _, right := range documentedRights(x) {
+			if !strings.HasPrefix(right, "&") && right != "resetchannels" {
+				all = append(all, right)
+			}
+		}
+		if !strings.Contains(string(command(x, m, "INFO", "server").([]byte)), "redis_version:6.0") {
+			all = append(all, "resetchannels") // older servers have no rights to channels
+		}
+		command(x, m, "ACL", all...)
+	}
+}
+
+// Who may do what on the masters, and how it is known who it is.
+var rightsScenarios = []scenario{
+	{name: "an ACL user without the channel", short: true, minority: true, aside: withoutChannel, reach: as("lock:password"), fault: func(x *fleet) { x.wait(2 * time.Second) }},
+	{name: "a wrong password on one master", minority: true, aside: func(x *fleet) {
+		// The harness comes as another user, so that the default one can be given a password.
+		command(x, x.list[0], "ACL", "SETUSER", "harness", "on", ">harness", "~*", "+@all")
+		x.list[0] = login{x.list[0], "harness:harness"}
+		command(x, x.list[0], "ACL", "SETUSER", "default", ">right")
+	}, reach: func(x *fleet) []string {
+		all := urls(x.list)
+		all[0] = strings.Replace(all[0], "harness:harness", ":wrong", 1)
+		return all
+	}, fault: func(x *fleet) {
+		x.wait(2 * time.Second)
+		if m := x.locker.Masters()[0]; m.Err == nil || !strings.Contains(m.Err.Error(), "WRONGPASS") {
+			x.Errorf("the master with another password is %s: %v", m.State, m.Err)
+		}
+		command(x, x.list[0], "ACL", "SETUSER", "default", ">wrong")
+		x.voting()
+	}},
+	{name: "TLS with a private CA and client certificates", setup: speaksTLS, minority: true, fault: func(x *fleet) {
+		c, err := redis.DialURL(x.list[0].URL(), redis.DialTLSConfig(withoutCertificate(x)))
+		if err == nil {
+			_, err = c.Do("PING")
+			c.Close()
+		}
+		if err == nil {
+			x.Errorf("a client without a certificate is let in")
+		}
+		each(x, Master.Kill, x.list[4])
+		x.wait(time.Second)
+		each(x, Master.Start, x.list[4])
+		x.voting()
+	}},
+}
+
+// as has the workload log in to each master so.
+func as(credentials string) func(x *fleet) []string {
+	return func(x *fleet) []string {
+		all := urls(x.list)
+		for i := range all {
+			all[i] = strings.Replace(all[i], "://", "://"+credentials+"@", 1)
+		}
+		return all
+	}
+}
+
+// A login is a master that the harness reaches with credentials.
+type login struct {
+	Master
+	credentials string
+}
+
+func (m login) URL() string {
+	return strings.Replace(m.Master.URL(), "://", "://"+m.credentials+"@", 1)
+}
+
+// speaksTLS is masters that take TLS alone, from clients whose certificate is of the same private authority.
+func speaksTLS(t *testing.T) setup {
+	dir := certificates(t)
+	cfg, err := clientTLS(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return setup{tls: true, dir: dir, dial: []redis.DialOption{redis.DialTLSConfig(cfg)}, args: []string{
+		"--tls-cert-file", filepath.Join(dir, "server.pem"), "--tls-key-file", filepath.Join(dir, "server.key"),
+		"--tls-ca-cert-file", filepath.Join(dir, "ca.pem"), "--tls-auth-clients", "yes",
+	}}
+}
+
+func withoutCertificate(x *fleet) *tls.Config {
+	roots, err := readRoots(x.args.TLSDir)
+	if err != nil {
+		x.Fatal(fmt.Errorf("certificates: %w", err))
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+}

@@ -1,0 +1,107 @@
+package integration
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What happens to what the masters have, or to their willingness to take more.
+var stateScenarios = []scenario{
+	{name: "FLUSHALL on two of five", short: true, minority: true, fault: func(x *fleet) {
+		x.try(x.list[:2], "FLUSHALL")
+		x.wait(time.Second)
+		x.voting()
+	}},
+	{name: "FLUSHALL on three of five, admitted by hand", fault: func(x *fleet) {
+		x.try(x.list[2:], "FLUSHALL")
+		x.admitByHand()
+	}},
+	{name: "SCRIPT FLUSH, again and again", short: true, minority: true, fault: func(x *fleet) {
+		for range 10 {
+			x.try(x.list, "SCRIPT", "FLUSH")
+			x.wait(150 * time.Millisecond)
+		}
+	}},
+	{name: "CLIENT KILL on all five, again and again", steady: true, fault: func(x *fleet) {
+		for range 6 {
+			for _, m := range x.list {
+				command(x, m, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+			}
+			x.wait(300 * time.Millisecond)
+		}
+	}},
+	{name: "two, then three of five out of memory", short: true, fault: func(x *fleet) {
+		x.twoThenThree("OOM", func(m Master) { command(x, m, "CONFIG", "SET", "maxmemory", "1") })
+		x.try(x.list, "CONFIG", "SET", "maxmemory", "0")
+	}},
+	{name: "two, then three of five cannot save", setup: cannotSave, fault: func(x *fleet) {
+		x.twoThenThree("MISCONF", func(m Master) {
+			command(x, m, "CONFIG", "SET", "save", "3600 1000000")
+			command(x, m, "BGSAVE")
+			x.eventually(hang, func() string {
+				if !strings.Contains(string(command(x, m, "INFO", "persistence").([]byte)), "rdb_last_bgsave_status:err") {
+					return m.Name() + " could save"
+				}
+				return ""
+			})
+		})
+		x.try(x.list, "CONFIG", "SET", "save", "")
+	}},
+	{name: "two, then three of five read-only", fault: func(x *fleet) {
+		x.twoThenThree("replica", func(m Master) { command(x, m, "REPLICAOF", "127.0.0.1", "1") })
+		x.try(x.list, "REPLICAOF", "NO", "ONE")
+		x.voting()
+	}},
+	{name: "failover to a replica that missed locks", links: true, aside: attachReplica, minority: true, fault: func(x *fleet) {
+		replica := x.list[5]
+		each(x, Master.Pause, replica) // what is locked from here on it never hears of
+		x.wait(time.Second)
+		each(x, Master.Kill, x.list[0])
+		each(x, Master.Resume, replica)
+		command(x, replica, "REPLICAOF", "NO", "ONE")
+		x.links[0].reroute(hostPort(replica.URL()))
+		x.list = x.list[1:]
+		x.wait(time.Second)
+		x.voting()
+	}},
+}
+
+// cannotSave is masters whose directory takes no file.
+func cannotSave(*testing.T) setup { return setup{args: []string{"--dir", "/proc"}} }
+
+// attachReplica adds a sixth server that replicates the first.
+func attachReplica(x *fleet) {
+	replica := mastersWith(x, 1, setup{})[0]
+	host, port := x.list[0].Peer()
+	command(x, replica, "REPLICAOF", host, port)
+	x.eventually(hang, func() string {
+		if !strings.Contains(string(command(x, replica, "INFO", "replication").([]byte)), "master_link_status:up") {
+			return "the replica has not connected to " + net.JoinHostPort(host, port)
+		}
+		return ""
+	})
+	x.list = append(x.list, replica)
+}
+
+// twoThenThree spoils two masters, which no lock may notice, and then a third, after which the error says a word.
+func (x *fleet) twoThenThree(word string, spoil func(m Master)) {
+	x.Helper()
+	for _, m := range x.list[:2] {
+		spoil(m)
+	}
+	x.wait(1500 * time.Millisecond)
+	if err := x.history.more(); err != nil {
+		x.Fatal(err)
+	}
+	x.mustKeep(summarise(x.history.events, x.began, stamp()), true)
+	spoil(x.list[2])
+	x.eventually(hang, func() string {
+		if err := x.refusal(); !strings.Contains(err.Error(), word) {
+			return fmt.Sprintf("%v does not say %s", err, word)
+		}
+		return ""
+	})
+}
