@@ -161,7 +161,7 @@ func (a *attempt) round(ctx context.Context, mayRepeat bool) (again bool, err er
 func (a *attempt) propose(start clock.Instant) (ballot, last int64, err error) {
 	age := min(oldestFrom, a.l.window(a.l.cfg.guard)/4)
 	ballot, last, err = a.l.ballots.proposeFrom(start, a.name, a.floor, a.spare, a.from, age)
-	if err == nil && ballot <= a.highest && (!a.ahead || last >= a.lowest) {
+	if err == nil && ballot <= a.highest && (!a.ahead || last >= a.lowest) && !teeth.SameBallots {
 		ballot, last, err = a.l.ballots.proposeFrom(start, a.name, a.highest, a.spare, 0, age)
 	}
 	a.from, a.ahead = 0, false

@@ -113,7 +113,9 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	if guarded {
 		stateOf(t, other, 0, "voting") // it comes back by itself
 	}
-	if err := got.Unlock(bounded(t)); err != nil {
+	// A lock that was got by a forgetting is on master 0, 3 and 4; whoever finds just now that master 0 has forgotten
+	// has no quorum for its release.
+	if err := got.Unlock(bounded(t)); err != nil && guarded {
 		t.Error(err)
 	}
 }

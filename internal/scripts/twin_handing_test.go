@@ -21,10 +21,16 @@ func (w *twin) handing() {
 	w.state.Set(w.now(), prefix.Marker(), marker, 0)
 	now := w.now() - 1000
 	w.both(fleet.AcquireCall(hold(name, "me:1"), scripts.ModeAcquire, guard, now, now, 1), marker)
+	brief := false
 	for i := range 1 + w.rnd.IntN(3) {
+		stands := pick(w, time.Minute, time.Minute, 0, time.Millisecond)
+		brief = brief || stands == time.Millisecond
 		first := now + pick(w, int64(i), int64(i), int64(i), -1, (window+time.Second).Microseconds(), (window-time.Second).Microseconds())
 		h := hold(name, fmt.Sprint("other:", i+2))
-		w.both(fleet.QueueCall(h, w.ticket(), false, w.life(), pick(w, time.Minute, time.Minute, 0, time.Millisecond), first, first+pick(w, int64(0), 16)), pick(w, marker, marker, marker, ""))
+		w.both(fleet.QueueCall(h, w.ticket(), false, w.life(), stands, first, first+pick(w, int64(0), 16)), pick(w, marker, marker, marker, ""))
+	}
+	// An offer of a millisecond has ended on both sides before the release: they made it a transaction's time apart.
+	for end := w.now() + (w.slack+2)*1000; brief && w.now() <= end; {
 	}
 	switch w.rnd.IntN(8) {
 	case 0:

@@ -15,6 +15,7 @@ const (
 	ExtendEnded       = false
 	HealUnconfirmed   = false
 	HealOldBallot     = false
+	SameBallots       = false
 	QuorumOfConnected = false
 	NoEpoch           = false
 	NoTogether        = false

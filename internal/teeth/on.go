@@ -15,6 +15,7 @@ var (
 	ExtendEnded       bool // a hold that has ended is prolonged and healed
 	HealUnconfirmed   bool // a lost key is given back without a majority's word
 	HealOldBallot     bool // ... and with the ballot that the hold was won with
+	SameBallots       bool // a hold may be asked for again by a ballot that it was asked for before
 	QuorumOfConnected bool // a quorum is one of the masters that are connected
 	NoEpoch           bool // nobody compares the epoch in the markers
 	NoTogether        bool // a set acts alone whether the change to it is complete or not

@@ -104,7 +104,7 @@ func TestChild(t *testing.T) {
 			bad.Intact = len(one(t, seed, "").Problems) == 0
 		}
 		report(line{Bad: &bad})
-		if *untilBad {
+		if *untilBad != "" && slices.ContainsFunc(r.Problems, func(p string) bool { return strings.Contains(p, *untilBad) }) {
 			break
 		}
 	}
@@ -117,7 +117,7 @@ type child struct {
 	seeds   int
 	without string
 	kinds   []kind
-	until   bool
+	until   string
 }
 
 // run starts the process, waits for it, and hands on each seed that is begun and what was wrong.
@@ -132,7 +132,7 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 		names[i] = kindNames[k]
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestChild$", "-test.timeout=0", fmt.Sprintf("-first=%d", c.first),
-		fmt.Sprintf("-seeds=%d", c.seeds), "-without="+c.without, "-kinds="+strings.Join(names, ","), fmt.Sprintf("-until=%t", c.until))
+		fmt.Sprintf("-seeds=%d", c.seeds), "-without="+c.without, "-kinds="+strings.Join(names, ","), "-until="+c.until)
 	cmd.Env = append(os.Environ(), childEnv+"=1", "GODEBUG=asyncpreemptoff=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"strconv"
+
 	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/teeth"
 )
 
 // Where the words of a script are, counted from 0 after the keys; a test holds them against what the library encodes.
@@ -63,4 +66,33 @@ func (w *world) heard(n *conn, s *server, one *scripts.Script, words []string, r
 		id = words[wordStep]
 	}
 	w.message(n.l.c.index, s.index, what, id, by, ballot, code)
+}
+
+// A block is what lies between two ballots, with both.
+type block struct{ first, last int64 }
+
+// ask takes note of what a client sends, before anything happens to it: each ask of a hold must have ballots above those of
+// the asks before on the same master, or below all of them. Else the answer to one could be taken for that to another, which
+// was given later. A script that a master did not know is sent once more with its text; that is no other ask.
+func (l *link) ask(c command) {
+	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA || teeth.HealOldBallot {
+		return
+	}
+	keys, err := strconv.Atoi(c[2])
+	if err != nil {
+		return // the master says so
+	}
+	words := c[3+keys:]
+	id, now := words[wordID], block{number(words[wordBallot]), number(words[wordBallot+1])}
+	before, again := l.asked[id]
+	if again && now.first <= before.last && now.last >= before.first {
+		l.w.problemLocked("%s asks master %d by the ballots %v, after %v", id, l.s.index, now, before)
+	}
+	if !again {
+		before = now
+	}
+	if l.asked == nil {
+		l.asked = map[string]block{}
+	}
+	l.asked[id] = block{min(before.first, now.first), max(before.last, now.last)}
 }

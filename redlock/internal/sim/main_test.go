@@ -16,7 +16,7 @@ var (
 	oneSeed   = flag.Int64("seed", -1, "the seed of a single schedule, which is told in words")
 	without   = flag.String("without", "", "the protection that is taken out; needs the build tag redlock_teeth")
 	kindGiven = flag.String("kinds", "", "only schedules of these kinds, separated by commas")
-	untilBad  = flag.Bool("until", false, "stop after the first violation")
+	untilBad  = flag.String("until", "", "stop after the first violation that has this in its words")
 )
 
 // childEnv tells a process that it runs schedules for another, and reports to its standard output.

@@ -24,6 +24,7 @@ type link struct {
 	refuse         bool             // nobody can connect
 	slow           [2]time.Duration // what its messages take more than those of others, up and down
 	conns          []*conn          // those that may still carry something
+	asked          map[string]block // hold -> the ballots that have been sent for it
 	generation     int
 	dialAt         time.Time // not before this
 }
@@ -170,6 +171,9 @@ func (n *conn) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	if n.rest = rest; len(commands) > 0 {
+		for _, c := range commands {
+			n.l.ask(c)
+		}
 		n.send(commands)
 	}
 	return len(b), nil
