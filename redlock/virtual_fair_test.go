@@ -14,6 +14,7 @@ import (
 func (w *world) inOrder(k *redlock.Lock, calls []*call) {
 	w.Helper()
 	for i, c := range calls {
+		after(5 * time.Millisecond) // the next one of the same Locker joins the queues only now
 		go w.unlock(k)
 		last := k
 		k, _ = c.gets(2 * time.Second)
