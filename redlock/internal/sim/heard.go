@@ -5,7 +5,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/teeth"
 )
 
 // Where the words of a script are, counted from 0 after the keys; a test holds them against what the library encodes.
@@ -71,11 +70,12 @@ func (w *world) heard(n *conn, s *server, one *scripts.Script, words []string, r
 // A block is what lies between two ballots, with both.
 type block struct{ first, last int64 }
 
-// ask takes note of what a client sends, before anything happens to it: each ask of a hold must have ballots above those of
-// the asks before on the same master, or below all of them. Else the answer to one could be taken for that to another, which
-// was given later. A script that a master did not know is sent once more with its text; that is no other ask.
+// ask takes note of what a client sends, before anything happens to it: each round of an acquire must have ballots above those
+// of the rounds before, or below all of them. Else the answer to one could be taken for that to another, which was given
+// later. Heals prolong nothing that anybody trusts; one that was refused as ahead may come again. A script that a master did
+// not know is sent once more with its text; that is no other round.
 func (l *link) ask(c command) {
-	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA || teeth.HealOldBallot {
+	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA {
 		return
 	}
 	keys, err := strconv.Atoi(c[2])
@@ -83,6 +83,9 @@ func (l *link) ask(c command) {
 		return // the master says so
 	}
 	words := c[3+keys:]
+	if words[wordMode] != string(scripts.ModeAcquire) {
+		return
+	}
 	id, now := words[wordID], block{number(words[wordBallot]), number(words[wordBallot+1])}
 	before, again := l.asked[id]
 	if again && now.first <= before.last && now.last >= before.first {
