@@ -28,7 +28,8 @@ func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock) (tries int, twoH
 		tries++
 		if err == nil {
 			twoHolders = lock.Remaining() > 0
-			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) {
+			// What made it possible may be noticed just now, and end the connections on which its release goes.
+			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) && !errors.Is(err, redlock.ErrNoQuorum) {
 				t.Error(err)
 			}
 			return tries, twoHolders
