@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,33 +17,43 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// compose is how the compose tool is called here, in its new form or in its old one; nil where there is none.
-func compose() []string {
-	if exec.Command("docker", "compose", "version").Run() == nil {
-		return []string{"docker", "compose"}
+// compose is how the compose tools that are here are called: the plugin of docker, and the older program.
+func compose() (tools [][]string) {
+	for _, tool := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
+		if exec.Command(tool[0], append(slices.Clone(tool[1:]), "version")...).Run() == nil {
+			tools = append(tools, tool)
+		}
 	}
-	if exec.Command("docker-compose", "version").Run() == nil {
-		return []string{"docker-compose"}
-	}
-	return nil
+	return tools
 }
 
-// docker-compose.yml gives five healthy masters, and what the README does with them works.
+// docker-compose.yml gives five healthy masters, and what the README does with them works: with each compose that is here.
 func TestComposeGivesFiveMasters(t *testing.T) {
-	tool := compose()
-	if tool == nil {
+	tools := compose()
+	if tools == nil {
 		t.Skip("this test needs docker-compose, or the compose plugin of docker")
 	}
 	if b, err := chooseBackend(); err != nil || engine == nil {
 		t.Skipf("this test needs a Docker engine, and REDLOCK_TEST_MASTERS not to be process: %v %v", b, err)
 	}
+	for _, tool := range tools {
+		t.Run(strings.Join(tool, " "), func(t *testing.T) { composed(t, tool) })
+	}
+}
+
+func composed(t *testing.T, tool []string) {
+	version, err := exec.Command(tool[0], append(slices.Clone(tool[1:]), "version")...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.60s", version)
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ports := freePorts(t)
 	run := func(ctx context.Context, args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, tool[0], append(append([]string{}, tool[1:]...), args...)...)
+		cmd := exec.CommandContext(ctx, tool[0], append(slices.Clone(tool[1:]), args...)...)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+composePrefix+engine.session, "REDLOCK_PORTS="+ports, "REDLOCK_IMAGE="+engine.image)
 		out, err := cmd.CombinedOutput()

@@ -49,5 +49,5 @@
 // on the same machine where even that was. Servers that are processes end with the tests, by the kernel's doing on
 // Linux.
 //
-// Two scenarios run at a time, since most of each is waiting; -parallel 1 gives the calmest figures.
+// Four scenarios, or three and the nightmare, run at a time, since most of each is waiting; -parallel 1 gives the calmest figures.
 package integration

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -26,6 +27,14 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(reaperEnv) != "" {
 		os.Exit(reaperMain())
+	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // most of the time of each scenario is waiting
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
 	}
 	code := m.Run()
 	if err := closeDocker(); err != nil {

@@ -32,6 +32,7 @@ func nightmareDefault() time.Duration {
 // All faults at random, one upon the other, for as long as -nightmare says. The locks must be locks throughout, and
 // everybody must be able to work on afterwards.
 func TestNightmare(t *testing.T) {
+	t.Parallel()
 	seed := *nightmareSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

@@ -7,13 +7,14 @@ import (
 
 // Every scenario, or the short set with -short.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	for i, sc := range slices.Concat(serverScenarios, linkScenarios, stateScenarios, rightsScenarios, restartScenarios, clientScenarios) {
 		if testing.Short() && !sc.short {
 			continue
 		}
 		sc.number = i + 1
 		t.Run(sc.name, func(t *testing.T) {
-			t.Parallel() // most of the time of each is waiting
+			t.Parallel()
 			sc.run(t)
 		})
 	}

@@ -104,9 +104,9 @@ func tamperRandomly(seed uint64) func(int, string) []string {
 // With any minority of the masters failing at random, and messages lost and doubled, subscriptions cut, and one program
 // killed in the middle, every waiter of a bounded workload gets in, one at a time, and nothing is left.
 func TestVirtualWithAMinorityFailingEveryWaiterGetsIn(t *testing.T) {
-	seeds := uint64(15)
+	seeds := uint64(6)
 	if testing.Short() {
-		seeds = 4
+		seeds = 3
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

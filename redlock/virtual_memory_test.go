@@ -16,7 +16,7 @@ import (
 // kilobyte once it is held for a moment, and when it has been extended and told of. The masters are in the same heap, so what is measured is what is let go when
 // every lock is exported, which the masters do not hear of.
 func TestAHeldLockIsSmall(t *testing.T) {
-	const count, most = 20_000, 800
+	const count, most = 10_000, 800
 	var mu sync.Mutex
 	virtual(t, 5, func(w *world) {
 		p, err := w.masters.Pool(pool.WithClock(clock.Runtime()))
