@@ -217,17 +217,27 @@ func (w *world) finish(ctx context.Context, c *client) error {
 	return err
 }
 
-// admitAll ends the quarantines, as an operator does who knows that nothing is held: one that was begun when too few could
-// be asked may last minutes.
+// admitAll ends the quarantines, also those that are about to begin, as an operator does who knows that nothing is held: one
+// that is begun when too few can be asked may last minutes.
 func (w *world) admitAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.servers {
-		now := s.clock.now()
-		text, _ := s.state.Get(now, prefix.Marker())
-		if m, err := scripts.ParseMarker(text); err == nil && m.Pending > 0 {
-			m.Pending = 0
-			s.state.Set(now, prefix.Marker(), m.String(), 0)
+	markers, newest := make([]scripts.Marker, len(w.servers)), scripts.Marker{Guard: w.plan.guard}
+	for i, s := range w.servers {
+		text, _ := s.state.Get(s.clock.now(), prefix.Marker())
+		if m, err := scripts.ParseMarker(text); err == nil && m.Identity == s.env.Identity() {
+			if markers[i] = m; m.Epoch >= newest.Epoch {
+				newest = m
+			}
 		}
+	}
+	for i, s := range w.servers {
+		m := markers[i]
+		if m.Identity == "" { // it has forgotten what it was
+			m = newest
+			m.Identity = s.env.Identity()
+		}
+		m.Pending = 0
+		s.state.Set(s.clock.now(), prefix.Marker(), m.String(), 0)
 	}
 }

@@ -131,7 +131,12 @@ func (w *world) checkHealing() {
 	ttl := slices.Min(w.plan.guards) // once all masters have forgotten, anybody's may be the fleet's
 	lock, err := c.now().Lock(ctx, name, redlock.WithTTL(ttl))
 	if err != nil {
-		w.problem("without faults the name cannot be locked: %v", err)
+		w.mu.Lock()
+		apart := len(w.agreeing()) <= len(w.voters())/2 // no ballot suits a majority
+		w.mu.Unlock()
+		if !apart {
+			w.problem("without faults the name cannot be locked: %v", err)
+		}
 		return
 	}
 	if took := time.Since(asked); admitted && took > longestWait {
