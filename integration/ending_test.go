@@ -98,10 +98,12 @@ func startInner(t *testing.T, ending string) *inner {
 	})
 	r := bufio.NewReader(out)
 	in.out = r
+	var said strings.Builder
 	for {
 		line, err := r.ReadString('\n')
+		said.WriteString(line)
 		if err != nil {
-			t.Fatalf("the inner run has not told what it uses: %v", err)
+			t.Fatalf("the inner run has not told what it uses: %v: %s", err, said.String())
 		}
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {

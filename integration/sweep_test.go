@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -66,10 +67,22 @@ func sessionOf(labels map[string]string) (string, bool) {
 	return strings.CutPrefix(labels[composeLabel], composePrefix)
 }
 
-// sweep removes the containers, and then the networks, of the sessions that which names.
+// sweep removes the containers, and then the networks, of the sessions that which names. Where another run is about to remove
+// the same, it waits for that.
 func (e *dockerEngine) sweep(which func(session string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*callBound)
 	defer cancel()
+	for {
+		err := e.sweepOnce(ctx, which)
+		var busy *docker.Error
+		if !errors.As(err, &busy) || busy.Status != http.StatusConflict && busy.Status != http.StatusForbidden || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+func (e *dockerEngine) sweepOnce(ctx context.Context, which func(session string) bool) error {
 	containers, err := e.ours(ctx, which)
 	errs := []error{err}
 	for _, c := range containers {
