@@ -1,6 +1,7 @@
 package master
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"regexp"
@@ -37,11 +38,12 @@ type Message struct{ Channel, Payload string }
 
 // The error replies that the scripts give for what they find.
 const (
-	WrongType Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	BadBar    Error = "BADBAR the bar of this name is not a number"
-	BadMarker Error = "BADMARKER the admission marker cannot be read"
-	badTTL    Error = "ERR invalid expire time in 'set' command"
-	noScript  Error = "NOSCRIPT No matching script. Please use EVAL."
+	WrongType   Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	BadBar      Error = "BADBAR the bar of this name is not a number"
+	BadMarker   Error = "BADMARKER the admission marker cannot be read"
+	badArgument Error = "ERR user_script: attempt to perform arithmetic on a nil value"
+	badTTL      Error = "ERR invalid expire time in 'set' command"
+	noScript    Error = "NOSCRIPT No matching script. Please use EVAL."
 )
 
 // Eval runs a script at now. The reply is an int64, a []any of int64 and string, or an Error; out is what the script
@@ -162,43 +164,79 @@ func refused(marker string, ttl, epoch float64) bool {
 	return ttl > number(found[1]) || epoch < number(found[2]) && !teeth.NoEpoch
 }
 
+// A rest is what an acquire carries only where it is not usual.
+type rest struct {
+	window float64
+	keep   string // the TTL of the bar
+	mode   scripts.Mode
+	depth  string
+	epoch  float64
+}
+
+var usualRest = rest{
+	window: float64(scripts.UsualWindow.Microseconds()), keep: strconv.FormatInt(scripts.Millis(scripts.UsualBarTTL), 10),
+	mode: scripts.ModeAcquire, depth: "1",
+}
+
+var restOfAcquire = regexp.MustCompile(`^([0-9]+) ([0-9]+)(?: ([a-z]) ([0-9]+) ([0-9]+))?$`)
+
+func (c *call) rest() rest {
+	r := usualRest
+	if c.arg(5) == "" {
+		return r
+	}
+	found := restOfAcquire.FindStringSubmatch(c.arg(5))
+	if found == nil {
+		panic(badArgument)
+	}
+	r.window, r.keep = number(found[1]), found[2]
+	if found[3] != "" {
+		r.mode, r.depth, r.epoch = scripts.Mode(found[3]), found[4], number(found[5])
+	}
+	return r
+}
+
+// last is the last ballot of an acquire.
+func (c *call) last() string { return cmp.Or(c.arg(6), c.arg(4)) }
+
 func (c *call) acquire() any {
-	lock, bar, id, mode := c.key(1), c.key(2), c.arg(2), scripts.Mode(c.arg(9))
+	lock, bar, id, previous, ticket := c.key(1), c.key(2), c.arg(2), c.arg(7), c.arg(8) != ""
+	rest := c.rest()
 	if c.arg(1) != "" {
 		marker, there := c.get(c.key(3))
 		if !there || marker != c.arg(1) {
-			if mode == scripts.ModeAcquire {
+			if rest.mode == scripts.ModeAcquire {
 				return []any{int64(scripts.Abstained), marker, c.now}
 			}
-			if there && refused(marker, c.number(3), c.number(11)) {
+			if there && refused(marker, c.number(3), rest.epoch) {
 				return []any{int64(scripts.Refused), marker, c.now}
 			}
 		}
 	}
 	raw, top := c.bar(bar)
-	first, last, now, window := c.number(4), c.number(5), float64(c.now), c.number(6)
-	mine, previous, ahead, holder := false, false, false, ""
+	first, last, now, window := c.number(4), number(c.last()), float64(c.now), rest.window
+	mine, replaces, ahead, holder := false, false, false, ""
 	if c.state.lookup(c.now, lock).Type != None {
 		held := c.hash(lock)
 		if _, mine = held.field(id); mine {
 			if last == top {
 				return int64(scripts.Granted)
 			}
-		} else if _, there := held.field(c.arg(10)); there && c.arg(10) != "" {
-			previous = true
+		} else if _, there := held.field(previous); there && previous != "" {
+			replaces = true
 		} else {
 			ahead, holder = true, held.Fields[0].Name
 		}
-	} else if mode == scripts.ModeImport {
+	} else if rest.mode == scripts.ModeImport {
 		return []any{int64(scripts.Missing), raw, c.now, int64(-2)}
-	} else if c.arg(15) == "1" {
+	} else if c.arg(9) == "1" {
 		head, queued := c.head(c.key(4))
-		ahead = queued && head != c.arg(12)
+		ahead = queued && head != previous
 	}
 	if ahead {
 		place := int64(-1)
-		if c.arg(12) != "" && first >= now-c.number(14)*1000 {
-			place = c.enqueue(c.arg(1) != "" && c.arg(16) != "0" && (first > top || teeth.NoBar) && (first >= now-window && last <= now+window || teeth.NoBounds))
+		if ticket && first >= now-float64(waiterTTL*1000) {
+			place = c.enqueue(c.arg(1) != "" && c.arg(10) != "0" && (first > top || teeth.NoBar) && (first >= now-window && last <= now+window || teeth.NoBounds))
 		}
 		return []any{int64(scripts.Held), c.state.TTL(c.now, lock), raw, c.now, holder, place}
 	}
@@ -208,15 +246,15 @@ func (c *call) acquire() any {
 	if last > now+window && (first != top+1 || last != first) && !teeth.NoBounds {
 		return []any{int64(scripts.Ahead), raw, c.now}
 	}
-	c.state.setField(c.now, lock, id, c.arg(8))
+	c.state.setField(c.now, lock, id, rest.depth)
 	if ttl := int64(c.number(3)); !mine || c.state.TTL(c.now, lock) < ttl {
 		c.state.Expire(c.now, lock, ttl)
 	}
-	c.setBar(bar, c.arg(5), c.arg(7))
-	if previous {
-		c.state.deleteFields(c.now, lock, c.arg(10))
-	} else if c.arg(12) != "" {
-		c.dequeue(c.key(4), c.key(5), c.arg(12))
+	c.setBar(bar, c.last(), rest.keep)
+	if replaces {
+		c.state.deleteFields(c.now, lock, previous)
+	} else if ticket {
+		c.dequeue(c.key(4), c.key(5), previous)
 	}
 	return int64(scripts.Granted)
 }

@@ -106,7 +106,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 		{scripts.Admit, []string{marker}, []string{"now", "abc/def", "", "0", "0", "0", "30000", "0"},
 			[]any{int64(1), "v1 id=abc/def guard=30000 epoch=0 state=admitted", now, "abc/def"}, nil},
 		{scripts.Acquire, []string{lock, bar, marker},
-			[]string{"v1 id=abc/def guard=30000 epoch=0 state=admitted", "me:1", "1000", fmt.Sprint(now), fmt.Sprint(now), "15000000", "3600000", "1", "a", "", "0"},
+			[]string{"v1 id=abc/def guard=30000 epoch=0 state=admitted", "me:1", "1000", fmt.Sprint(now)},
 			int64(1), nil},
 		{scripts.Inspect, []string{lock, bar, marker}, nil,
 			[]any{"me:1", "1", int64(1000), fmt.Sprint(now), now, "v1 id=abc/def guard=30000 epoch=0 state=admitted"}, nil},

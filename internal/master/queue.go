@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/teeth"
 )
 
@@ -27,20 +28,23 @@ func (c *call) head(queue string) (waiter string, queued bool) {
 	return "", false
 }
 
+// waiterTTL is for how long a waiter counts that is not heard of again, in ms.
+var waiterTTL = scripts.Millis(scripts.WaiterTTL)
+
 // enqueue puts the caller of an acquire into the queue, or marks it as alive where it is there, with its offer where one
 // is made, drops its neighbours that no longer count, and returns its place.
 func (c *call) enqueue(offers bool) int64 {
-	queue, alive, waiter, ttl := c.key(4), c.key(5), c.arg(12), int64(c.number(14))
+	queue, alive, waiter := c.key(4), c.key(5), c.arg(7)
 	c.set(queue)
-	entry := strconv.FormatInt(c.now/1000+ttl, 10)
+	entry := strconv.FormatInt(c.now/1000+waiterTTL, 10)
 	if offers {
-		entry += " " + strings.Join([]string{strconv.FormatInt(c.now/1000+int64(c.number(16)), 10), c.arg(3), c.arg(4), c.arg(5), c.arg(2)}, " ")
+		entry += " " + strings.Join([]string{strconv.FormatInt(c.now/1000+int64(c.number(10)), 10), c.arg(3), c.arg(4), c.last(), c.arg(2)}, " ")
 	}
-	c.state.setScore(c.now, queue, waiter, c.arg(13))
+	c.state.setScore(c.now, queue, waiter, c.arg(8))
 	c.hash(alive)
 	c.state.setField(c.now, alive, waiter, entry)
-	c.state.Expire(c.now, queue, ttl)
-	c.state.Expire(c.now, alive, ttl)
+	c.state.Expire(c.now, queue, waiterTTL)
+	c.state.Expire(c.now, alive, waiterTTL)
 	place := c.place(queue, waiter)
 	fields := c.state.lookup(c.now, queue).Fields
 	for _, near := range slices.Clone(fields[max(place-1, 0):min(place+2, len(fields))]) {

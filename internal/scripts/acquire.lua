@@ -3,14 +3,15 @@
 -- KEYS  1 lock (hash: hold id -> depth)   2 bar (largest ballot accepted)   3 marker (admission of this master)
 --       with a ticket: 4 queue (sorted set of waiters)   5 alive (hash: waiter -> until when it counts, ms, and its offer)
 -- ARGV  1 the marker that the connection expects; '' when the guard is off
---       2 hold id   3 TTL in ms   4 first ballot   5 last ballot of the block (= 4 where no block is reserved)
---       6 window: how far a ballot may be from this master's time, in us   7 TTL of the bar in ms   8 depth
---       9 mode: 'a' acquire or re-ask, 'h' heal, 'i' import
---       10 id that an import replaces, or the reservation that a waiter takes up, '' where there is none
---       11 epoch of the caller's set of masters
---       with a ticket: 12 waiter   13 its rank among all (less is earlier)   14 for how long it counts if it is not
---       heard of again, in ms   15 '1': the name is not taken while another waiter is first
---       16 for how long a release may write this hold where it is refused now, in ms; 0 never
+--       2 hold id   3 TTL in ms   4 first ballot
+--       5 'window bar', or 'window bar mode depth epoch'; '' or left out where it would be '15000000 3600000'
+--         window: how far a ballot may be from this master's time, in us   bar: for how long it is remembered, in ms
+--         mode: 'a' acquire or re-ask, 'h' heal, 'i' import; without it 'a', at depth 1
+--         epoch: of the caller's set of masters, which counts for 'h' and 'i' alone
+--       6 last ballot of the block; may be left out where it is the first
+--       7 id that an import replaces; with a ticket the waiter, who takes up its reservation; left out where there is none
+--       with a ticket: 8 rank of the waiter among all (less is earlier)   9 '1': the name is not taken while another
+--       waiter is first   10 for how long a release may write this hold where it is refused now, in ms; 0 never
 -- Reply 1                                             granted
 --       {2, ms left, bar, time us, holder, place}     held by another, or reserved; holder '' where it is free and others
 --                                                     are first; place in the queue, -1 where the caller is not in it
@@ -29,9 +30,17 @@
 -- An offer stands behind the time until which its waiter counts: until when it stands (ms), TTL, first and last ballot, hold
 -- id. It lets a release write the hold as this script would have, had the name been free; see there. It is made only of
 -- ballots that this master would accept now, so a release of the hold always bars it. Each ask replaces the one before.
+-- A waiter counts for 20 s where it is not heard of again.
 -- A waiter that joins the queue drops the one before it and the one behind it where they no longer count: the keys live
 -- as long as anybody waits, and those that died must not stay in them for that long.
-local lock, bar, id, mode = KEYS[1], KEYS[2], ARGV[2], ARGV[9]
+local lock, bar, id, previous, rank = KEYS[1], KEYS[2], ARGV[2], ARGV[7], ARGV[8]
+local window, keep, mode, depth, epoch = 15000000, '3600000', 'a', '1', nil
+if ARGV[5] and ARGV[5] ~= '' then
+  local more
+  window, keep, more = string.match(ARGV[5], '^(%d+) (%d+)(.*)$')
+  window = window + 0
+  if more ~= '' then mode, depth, epoch = string.match(more, '^ (%l) (%d+) (%d+)$') end
+end
 if ARGV[1] ~= '' then
   local marker = redis.call('GET', KEYS[3])
   if marker ~= ARGV[1] then
@@ -39,9 +48,9 @@ if ARGV[1] ~= '' then
     local now = t[1] * 1000000 + t[2]
     if mode == 'a' then return {6, marker or '', now} end
     if marker then
-      local guard, epoch = string.match(marker, ' guard=(%d+) epoch=(%d+) ')
+      local guard, least = string.match(marker, ' guard=(%d+) epoch=(%d+) ')
       if not guard then return redis.error_reply('BADMARKER the admission marker cannot be read') end
-      if tonumber(ARGV[3]) > tonumber(guard) or tonumber(ARGV[11]) < tonumber(epoch) then return {7, marker, now} end
+      if tonumber(ARGV[3]) > tonumber(guard) or tonumber(epoch) < tonumber(least) then return {7, marker, now} end
     end
   end
 end
@@ -51,41 +60,41 @@ if raw then
   if not string.find(raw, '^%d+$') then return redis.error_reply('BADBAR the bar of this name is not a number') end
   top = tonumber(raw)
 end
-local first, last = tonumber(ARGV[4]), tonumber(ARGV[5])
+local first = tonumber(ARGV[4])
+local last = ARGV[6] and tonumber(ARGV[6]) or first
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local window = tonumber(ARGV[6])
-local mine, previous, ahead = false, false, false
+local mine, replaces, ahead = false, false, false
 if redis.call('EXISTS', lock) == 1 then
   if redis.call('HGET', lock, id) then
     if last == top then return 1 end
     mine = true
-  elseif ARGV[10] ~= '' and redis.call('HGET', lock, ARGV[10]) then
-    previous = true
+  elseif previous and redis.call('HGET', lock, previous) then
+    replaces = true
   else
     ahead = redis.call('HSCAN', lock, '0', 'COUNT', '1')[2][1] or ''
   end
 elseif mode == 'i' then
   return {5, raw or '0', now, -2}
-elseif ARGV[15] == '1' then
+elseif ARGV[9] == '1' then
   local head = redis.call('ZRANGE', KEYS[4], '0', '0')[1]
-  if head and head ~= ARGV[12] then ahead = '' end
+  if head and head ~= previous then ahead = '' end
 end
 if ahead then
   local place = -1
-  if ARGV[12] and first >= now - tonumber(ARGV[14]) * 1000 then
+  if rank and first >= now - 20000 * 1000 then
     local ms = math.floor(now / 1000)
-    local entry = string.format('%.0f', ms + tonumber(ARGV[14]))
-    if ARGV[1] ~= '' and ARGV[16] ~= '0' and first > top and first >= now - window and last <= now + window then
-      entry = entry .. ' ' .. string.format('%.0f', ms + tonumber(ARGV[16])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[5] .. ' ' .. id
+    local entry = string.format('%.0f', ms + 20000)
+    if ARGV[1] ~= '' and ARGV[10] ~= '0' and first > top and first >= now - window and last <= now + window then
+      entry = entry .. ' ' .. string.format('%.0f', ms + tonumber(ARGV[10])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[6] .. ' ' .. id
     end
-    redis.call('ZADD', KEYS[4], ARGV[13], ARGV[12])
-    redis.call('HSET', KEYS[5], ARGV[12], entry)
-    redis.call('PEXPIRE', KEYS[4], ARGV[14])
-    redis.call('PEXPIRE', KEYS[5], ARGV[14])
-    place = redis.call('ZRANK', KEYS[4], ARGV[12])
+    redis.call('ZADD', KEYS[4], rank, previous)
+    redis.call('HSET', KEYS[5], previous, entry)
+    redis.call('PEXPIRE', KEYS[4], '20000')
+    redis.call('PEXPIRE', KEYS[5], '20000')
+    place = redis.call('ZRANK', KEYS[4], previous)
     for _, other in ipairs(redis.call('ZRANGE', KEYS[4], math.max(place - 1, 0), place + 1)) do
-      if other ~= ARGV[12] then
+      if other ~= previous then
         local alive = redis.call('HGET', KEYS[5], other)
         if not alive or tonumber(string.match(alive, '^%d+') or 0) < ms then
           redis.call('ZREM', KEYS[4], other)
@@ -93,19 +102,19 @@ if ahead then
         end
       end
     end
-    place = redis.call('ZRANK', KEYS[4], ARGV[12])
+    place = redis.call('ZRANK', KEYS[4], previous)
   end
   return {2, redis.call('PTTL', lock), raw or '0', now, ahead, place}
 end
 if first <= top or first < now - window then return {3, raw or '0', now} end
 if last > now + window and not (first == top + 1 and last == first) then return {4, raw or '0', now} end
-redis.call('HSET', lock, id, ARGV[8])
+redis.call('HSET', lock, id, depth)
 if not mine or redis.call('PTTL', lock) < tonumber(ARGV[3]) then redis.call('PEXPIRE', lock, ARGV[3]) end
-redis.call('SET', bar, ARGV[5], 'PX', ARGV[7])
-if previous then
-  redis.call('HDEL', lock, ARGV[10])
-elseif ARGV[12] then
-  redis.call('ZREM', KEYS[4], ARGV[12])
-  redis.call('HDEL', KEYS[5], ARGV[12])
+redis.call('SET', bar, ARGV[6] or ARGV[4], 'PX', keep)
+if replaces then
+  redis.call('HDEL', lock, previous)
+elseif rank then
+  redis.call('ZREM', KEYS[4], previous)
+  redis.call('HDEL', KEYS[5], previous)
 end
 return 1

@@ -27,8 +27,8 @@
 // and writing a reply cost.
 //
 // An acquire of a free name makes seven calls: GET of the marker, GET of the bar, TIME, EXISTS, HSET, PEXPIRE, SET. Each
-// is needed. Both GETs could be one MGET, but that takes a key of another type for an absent one: a bar that somebody
-// overwrote would count as zero and not as an error. TIME, a tenth of the cost, is what bounds the ballots. A local alias
+// is needed. Both GETs could be one MGET, but the table that it answers with costs more instructions than the call that it
+// saves, and it takes a key of another type for an absent one. TIME, a tenth of the cost, is what bounds the ballots. A local alias
 // for redis.call, and leaving out the check that the bar is a number, change nothing that could be measured.
 //
 // The package does no I/O.

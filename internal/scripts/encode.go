@@ -27,8 +27,12 @@ var (
 	anyOneKey any = "1"
 	anyThree  any = "3"
 	anyFive   any = "5"
+)
 
-	anyMode = map[Mode]any{ModeAcquire: "a", ModeHeal: "h", ModeImport: "i"}
+// The times that most fleets have. The scripts know them, so that a call need not carry them.
+const (
+	UsualWindow = 15 * time.Second
+	UsualBarTTL = time.Hour
 )
 
 // A Fleet is what all clients of a prefix agree on, and what every call therefore carries.
@@ -37,16 +41,16 @@ type Fleet struct {
 	window  any // in us
 	barTTL  any // in ms
 	epoch   any
-	inboxes any // what every inbox begins with
-	reserve any // in ms
-	alive   any // in ms
+	rests   map[Mode]any // argument 5 of an acquire whose depth is 1
+	inboxes any          // what every inbox begins with
+	reserve any          // in ms
 }
 
 // Reservation is for how long, at the least, a name that was released is kept for the waiter who is told so: longer than
 // a message and an acquire need, and what a waiter that hangs costs the others.
 const Reservation = 500 * time.Millisecond
 
-// WaiterTTL is for how long a queued waiter counts on a master that does not hear of it again.
+// WaiterTTL is for how long a queued waiter counts on a master that does not hear of it again. The acquire script knows it.
 const WaiterTTL = 20 * time.Second
 
 // A Next says what a release does for the first waiter.
@@ -84,8 +88,19 @@ func IsReservation(holder string) bool { return strings.HasPrefix(holder, ">") }
 // NewFleet boxes what all calls of a Locker share. window is how far a ballot may be from a master's time, barTTL how
 // long a bar is remembered.
 func NewFleet(p Prefix, window, barTTL time.Duration, epoch int64) Fleet {
-	return Fleet{marker: p.Marker(), window: window.Microseconds(), barTTL: Millis(barTTL), epoch: epoch,
-		inboxes: p.Inbox(""), reserve: Millis(Reservation), alive: Millis(WaiterTTL)}
+	f := Fleet{marker: p.Marker(), window: window.Microseconds(), barTTL: Millis(barTTL), epoch: epoch,
+		inboxes: p.Inbox(""), reserve: Millis(Reservation)}
+	times := anyEmpty
+	if window != UsualWindow || barTTL != UsualBarTTL {
+		times = fmt.Sprint(f.window, " ", f.barTTL)
+	}
+	f.rests = map[Mode]any{ModeAcquire: times, ModeHeal: f.rest(ModeHeal, 1), ModeImport: f.rest(ModeImport, 1)}
+	return f
+}
+
+// rest is argument 5 of an acquire, of any mode and depth.
+func (f *Fleet) rest(mode Mode, depth int) any {
+	return fmt.Sprint(f.window, " ", f.barTTL, " ", string(mode), " ", depth, " ", f.epoch)
 }
 
 // Reserving returns f with another time for which its releases keep a name for the waiter that they tell.
@@ -141,21 +156,28 @@ func (f Fleet) AcquireCall(h Hold, mode Mode, ttl time.Duration, first, last int
 	if last != first {
 		lastAny = last
 	}
-	prev := anyEmpty
-	if h.Previous != "" {
-		prev = h.Previous
+	rest := f.rests[mode]
+	if depth != 1 {
+		rest = f.rest(mode, depth)
 	}
 	c := &struct { // one piece of memory for both
 		Call
-		args [16]any
+		args [12]any
 	}{
 		Call: Call{Script: Acquire, Stamp: 5},
-		args: [16]any{
-			Acquire.sha, anyThree, h.Keys.lock, h.Keys.bar, f.marker,
-			anyEmpty, h.id, boxedMillis(ttl), firstAny, lastAny, f.window, f.barTTL, depth, anyMode[mode], prev, f.epoch,
-		},
+		args: [12]any{Acquire.sha, anyThree, h.Keys.lock, h.Keys.bar, f.marker, anyEmpty, h.id, boxedMillis(ttl), firstAny, rest, lastAny},
 	}
-	c.Args = c.args[:]
+	switch { // what is as the script takes it to be is left out at the end
+	case h.Previous != "":
+		c.args[11] = h.Previous
+		c.Args = c.args[:]
+	case last != first:
+		c.Args = c.args[:11]
+	case rest != anyEmpty:
+		c.Args = c.args[:10]
+	default:
+		c.Args = c.args[:9]
+	}
 	return &c.Call
 }
 
@@ -163,8 +185,11 @@ func (f Fleet) AcquireCall(h Hold, mode Mode, ttl time.Duration, first, last int
 // reserved for it. In turn, it does not take a free name while another is first. For as long as offer, which is rounded
 // down to milliseconds, a release may write the hold; 0 is never.
 func (f Fleet) QueueCall(h Hold, t *Ticket, inTurn bool, ttl, offer time.Duration, first, last int64) *Call {
-	c := f.AcquireCall(h, ModeAcquire, ttl, first, last, 1)
-	a := c.Args
+	var firstAny any = first
+	lastAny := firstAny
+	if last != first {
+		lastAny = last
+	}
 	turn := anyZero
 	if inTurn {
 		turn = anyOne
@@ -173,12 +198,18 @@ func (f Fleet) QueueCall(h Hold, t *Ticket, inTurn bool, ttl, offer time.Duratio
 	if offer >= time.Millisecond {
 		stands = offer.Milliseconds()
 	}
-	args := append(make([]any, 0, len(a)+7), a[0], anyFive, a[2], a[3], a[4], h.Keys.queue, h.Keys.alive)
-	args = append(append(args, a[5:]...), t.waiter, t.rank, f.alive, turn, stands)
-	c.Stamp = 7
-	args[c.Stamp+9] = t.waiter
-	c.Args = args
-	return c
+	c := &struct { // one piece of memory for both
+		Call
+		args [17]any
+	}{
+		Call: Call{Script: Acquire, Stamp: 7},
+		args: [17]any{
+			Acquire.sha, anyFive, h.Keys.lock, h.Keys.bar, f.marker, h.Keys.queue, h.Keys.alive,
+			anyEmpty, h.id, boxedMillis(ttl), firstAny, f.rests[ModeAcquire], lastAny, t.waiter, t.rank, turn, stands,
+		},
+	}
+	c.Args = c.args[:]
+	return &c.Call
 }
 
 // ExtendCall encodes an extension, a re-entry, or with a ttl of 0 the release of an inner lock.

@@ -32,7 +32,7 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire    = newScript("acquire", "bc43f6d8b846073d2c3ee63b66d49db68aa268a7", acquireText)
+	Acquire    = newScript("acquire", "115b584ff4498c0f4f1e80a55e0aae7dd6401712", acquireText)
 	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
 	Release    = newScript("release", "3631d59e1f3f13f042bf773c081936f9690e5a1f", releaseText)

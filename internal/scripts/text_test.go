@@ -85,7 +85,7 @@ func TestPrefixAndNameAreChecked(t *testing.T) {
 
 // TestCallsAreWhatTheScriptsRead writes the arguments of each call out, in the order that the headers of the scripts say.
 func TestCallsAreWhatTheScriptsRead(t *testing.T) {
-	f := scripts.NewFleet("p", 15*time.Second, time.Hour, 7)
+	f, unusual := scripts.NewFleet("p", 15*time.Second, time.Hour, 7), scripts.NewFleet("p", 10*time.Second, 2*time.Hour, 7)
 	k := scripts.Prefix("p").Keys("n")
 	h, imp := scripts.NewHold(k, "me:1", ""), scripts.NewHold(k, "me:2", "me:1")
 	tk := scripts.NewTicket("me", 9, 77, 3)
@@ -97,16 +97,22 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 		stamp int
 		want  []any
 	}{
-		{"acquire", f.AcquireCall(h, scripts.ModeAcquire, time.Second+1, 41, 42, 1), 5,
-			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1001), int64(41), int64(42), int64(15e6), int64(3600e3), 1, "a", "", int64(7)}},
-		{"import", f.AcquireCall(imp, scripts.ModeImport, time.Second, 42, 42, 2), 5,
-			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:2", int64(1000), int64(42), int64(42), int64(15e6), int64(3600e3), 2, "i", "me:1", int64(7)}},
+		{"acquire", f.AcquireCall(h, scripts.ModeAcquire, time.Second+1, 42, 42, 1), 5,
+			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1001), int64(42)}},
+		{"acquire with a block", f.AcquireCall(h, scripts.ModeAcquire, time.Second, 41, 42, 1), 5,
+			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), int64(41), "", int64(42)}},
+		{"acquire with times of its own", unusual.AcquireCall(h, scripts.ModeAcquire, time.Second, 42, 42, 1), 5,
+			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), int64(42), "10000000 7200000"}},
+		{"acquire at a depth", f.AcquireCall(h, scripts.ModeAcquire, time.Second, 42, 42, 2), 5,
+			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), int64(42), "15000000 3600000 a 2 7"}},
+		{"heal", f.AcquireCall(h, scripts.ModeHeal, time.Second, 42, 42, 1), 5,
+			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), int64(42), "15000000 3600000 h 1 7"}},
+		{"import", unusual.AcquireCall(imp, scripts.ModeImport, time.Second, 42, 42, 2), 5,
+			[]any{scripts.Acquire.SHA, "3", lock, bar, marker, "", "me:2", int64(1000), int64(42), "10000000 7200000 i 2 7", int64(42), "me:1"}},
 		{"acquire of a waiter", f.QueueCall(h, tk, true, time.Second, 300*time.Millisecond, 41, 42), 7,
-			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), int64(42), int64(15e6), int64(3600e3), 1, "a", waiter, int64(7),
-				waiter, -3, int64(20e3), "1", int64(300)}},
-		{"acquire of a waiter that offers nothing", f.QueueCall(h, tk, false, time.Second, time.Millisecond-1, 41, 42), 7,
-			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), int64(42), int64(15e6), int64(3600e3), 1, "a", waiter, int64(7),
-				waiter, -3, int64(20e3), "0", "0"}},
+			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), "", int64(42), waiter, -3, "1", int64(300)}},
+		{"acquire of a waiter that offers nothing", unusual.QueueCall(h, tk, false, time.Second, time.Millisecond-1, 41, 41), 7,
+			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), "10000000 7200000", int64(41), waiter, -3, "0", "0"}},
 		{"extend", f.ExtendCall(h, time.Second, 3), 5,
 			[]any{scripts.Extend.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), 3, int64(7)}},
 		{"release", f.ReleaseCall(h, 42, false, scripts.Reserve), 16,

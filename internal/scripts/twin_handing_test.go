@@ -68,3 +68,8 @@ func (w *twin) releaseCall() (*scripts.Call, string) {
 	}
 	return fleet.ReleaseCall(h, w.ballot(name), pick(w, true, false), pick(w, scripts.Reserve, scripts.Tell, scripts.Advance, scripts.Nothing)), w.stamp()
 }
+
+// fleet is mostly one with the usual times, which calls do not carry.
+func (w *twin) fleet() scripts.Fleet {
+	return scripts.NewFleet(prefix, pick(w, window, window, 10*time.Second), pick(w, barTTL, barTTL, 2*time.Hour), pick(w, int64(0), 0, 0, 5))
+}

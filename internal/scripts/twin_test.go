@@ -169,9 +169,6 @@ func (w *twin) id() string   { return pick(w, "me:1", "me:2", "other:1") }
 func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
-func (w *twin) fleet() scripts.Fleet {
-	return scripts.NewFleet(prefix, window, barTTL, pick(w, int64(0), 0, 0, 5))
-}
 
 // stamp is the marker that the caller expects: none, the one that is there, or another.
 func (w *twin) stamp() string {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -9,10 +10,29 @@ import (
 
 // Where the words of a script are, counted from 0 after the keys; a test holds them against what the library encodes.
 const (
-	wordID, wordBallot, wordMode = 1, 3, 8 // of an acquire; an extension has its id at the same place
-	wordEndBallot, wordEnd       = 0, 10   // of a release: from wordEnd on there are ids, or waiters
-	wordStep                     = 0       // of a step of an admission
+	wordID, wordBallot, wordRest, wordLast = 1, 3, 4, 5 // of an acquire; an extension has its id at the same place
+	wordEndBallot, wordEnd                 = 0, 10      // of a release: from wordEnd on there are ids, or waiters
+	wordStep                               = 0          // of a step of an admission
 )
+
+// modeOf is the mode of an acquire. It is among the words only where it is not the usual one.
+func modeOf(words []string) scripts.Mode {
+	if len(words) > wordRest {
+		if rest := strings.Fields(words[wordRest]); len(rest) > 2 {
+			return scripts.Mode(rest[2])
+		}
+	}
+	return scripts.ModeAcquire
+}
+
+// blockOf is what an acquire has as its ballots: mostly one.
+func blockOf(words []string) block {
+	b := block{number(words[wordBallot]), number(words[wordBallot])}
+	if len(words) > wordLast {
+		b.last = number(words[wordLast])
+	}
+	return b
+}
 
 // given takes note of a hold that a release has written for a waiter. It must not be one whose end was executed here.
 func (w *world) given(s *server, m master.Message) {
@@ -43,7 +63,7 @@ func (w *world) heard(n *conn, s *server, one *scripts.Script, words []string, r
 	switch one {
 	case scripts.Acquire:
 		id, ballot = words[wordID], number(words[wordBallot])
-		if words[wordMode] != string(scripts.ModeAcquire) {
+		if modeOf(words) != scripts.ModeAcquire {
 			what = "heal or import"
 		}
 		if granted && s.ended[id] && !w.leapt {
@@ -83,10 +103,10 @@ func (l *link) ask(c command) {
 		return // the master says so
 	}
 	words := c[3+keys:]
-	if words[wordMode] != string(scripts.ModeAcquire) {
+	if modeOf(words) != scripts.ModeAcquire {
 		return
 	}
-	id, now := words[wordID], block{number(words[wordBallot]), number(words[wordBallot+1])}
+	id, now := words[wordID], blockOf(words)
 	before, again := l.asked[id]
 	if again && now.first <= before.last && now.last >= before.first {
 		l.w.problemLocked("%s asks master %d by the ballots %v, after %v", id, l.s.index, now, before)

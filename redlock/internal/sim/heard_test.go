@@ -21,12 +21,20 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 		return all[2+number(all[1]):]
 	}
 	acquire := words(fleet.AcquireCall(hold, scripts.ModeHeal, time.Second, 4711, 4712, 1))
-	if acquire[wordID] != "the hold" || acquire[wordBallot] != "4711" || acquire[wordMode] != "h" {
+	if acquire[wordID] != "the hold" || blockOf(acquire) != (block{4711, 4712}) || modeOf(acquire) != scripts.ModeHeal {
 		t.Errorf("acquire: %q", acquire)
+	}
+	plain := words(fleet.AcquireCall(scripts.NewHold(prefix.Keys("a"), "the hold", ""), scripts.ModeAcquire, time.Second, 4711, 4711, 1))
+	if plain[wordID] != "the hold" || blockOf(plain) != (block{4711, 4711}) || modeOf(plain) != scripts.ModeAcquire {
+		t.Errorf("acquire: %q", plain)
+	}
+	usual := words(scripts.NewFleet(prefix, scripts.UsualWindow, scripts.UsualBarTTL, 0).AcquireCall(scripts.NewHold(prefix.Keys("a"), "the hold", ""), scripts.ModeAcquire, time.Second, 4711, 4711, 1))
+	if usual[wordID] != "the hold" || blockOf(usual) != (block{4711, 4711}) || modeOf(usual) != scripts.ModeAcquire {
+		t.Errorf("acquire: %q", usual)
 	}
 	ticket := scripts.NewTicket("L", 1, 1, 0)
 	queue := words(fleet.QueueCall(hold, ticket, true, time.Second, time.Second, 4711, 4712))
-	if queue[wordID] != "the hold" || queue[wordBallot] != "4711" || queue[wordMode] != "a" {
+	if queue[wordID] != "the hold" || blockOf(queue) != (block{4711, 4712}) || modeOf(queue) != scripts.ModeAcquire {
 		t.Errorf("queue: %q", queue)
 	}
 	if leave := words(fleet.LeaveCall(prefix.Keys("a"), ticket.String())); !scripts.IsReservation(leave[wordEnd]) {
