@@ -35,7 +35,7 @@ func (s *sent) script() string {
 
 // hold is the id of the hold that it is about; "" where it is about none.
 func (s *sent) hold() string {
-	at, known := map[string]int{"acquire": 1, "extend": 1, "release": 10}[s.script()]
+	at, known := map[string]int{"acquire": 1, "extend": 1, "release": 1}[s.script()]
 	if keys, err := strconv.Atoi(s.args[2]); known && err == nil && 3+keys+at < len(s.args) {
 		return s.args[3+keys+at]
 	}

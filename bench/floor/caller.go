@@ -50,7 +50,7 @@ func (c *Caller) Unlock() {
 		c.send(command{name: "EVALSHA", args: []any{plainSHA, anyOne, c.key, c.value}})
 		return
 	}
-	c.send(callOf(c.f.fleet.ReleaseCall(c.hold, c.ballot, false, scripts.Reserve)))
+	c.send(callOf(c.f.fleet.ReleaseCall(c.hold, c.ballot, false, scripts.Advance)))
 }
 
 // Pair locks name and unlocks it.

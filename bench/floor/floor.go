@@ -143,7 +143,7 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 // the connections and joins every goroutine. Nobody may be in a call.
 func (f *Floor) Close() error {
 	last := &round{f: f, quorum: uint32(len(f.conns)), last: true, wake: make(chan struct{}, 1)}
-	f.send(callOf(f.fleet.ReleaseCall(scripts.NewHold(f.prefix.Keys("last"), f.id+"0", ""), 1, false, scripts.Reserve)), last)
+	f.send(callOf(f.fleet.ReleaseCall(scripts.NewHold(f.prefix.Keys("last"), f.id+"0", ""), 1, false, scripts.Advance)), last)
 	err := f.closeConns()
 	f.wg.Wait()
 	return err

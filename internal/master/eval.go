@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -312,32 +313,66 @@ func (c *call) extendMany() any {
 	return string(out)
 }
 
+// An ending is what a release carries only where it is not usual.
+type ending struct {
+	gives   string
+	several bool
+	window  float64
+	keep    string // the TTL of the bar
+	reserve int64
+}
+
+var usualEnding = ending{gives: "A", window: usualRest.window, keep: usualRest.keep, reserve: scripts.Millis(scripts.Reservation)}
+
+var endingOfRelease = regexp.MustCompile(`^([AFLNR])(\+?)(?: ([0-9]+) ([0-9]+) ([0-9]+))?$`)
+
+func (c *call) ending() ending {
+	e := usualEnding
+	if c.arg(4) == "" {
+		return e
+	}
+	found := endingOfRelease.FindStringSubmatch(c.arg(4))
+	if found == nil {
+		panic(badArgument)
+	}
+	e.gives, e.several = found[1], found[2] != ""
+	if found[3] != "" {
+		e.window, e.keep, e.reserve = number(found[3]), found[4], int64(number(found[5]))
+	}
+	return e
+}
+
 func (c *call) release() any {
-	lock, bar := c.key(1), c.key(2)
+	lock, bar, id := c.key(1), c.key(2), c.arg(2)
+	end := c.ending()
 	n := int64(0)
-	if ids := c.args[min(10, len(c.args)):]; len(ids) > 0 {
+	if ids := c.args[min(4, len(c.args)):]; id != "" || len(ids) > 0 {
 		c.hash(lock)
-		n = int64(min(c.state.deleteFields(c.now, lock, ids...), 1))
+		n = int64(min(c.state.deleteFields(c.now, lock, append(slices.Clone(ids), id)...), 1))
 	}
-	if c.arg(9) != "" {
-		c.dequeue(c.key(3), c.key(4), c.arg(9))
+	if end.gives == "L" {
+		waiter := id
+		if len(c.args) > 4 {
+			waiter = c.args[len(c.args)-1]
+		}
+		c.dequeue(c.key(3), c.key(4), waiter)
 	}
-	if n > 0 || c.arg(6) == "A" && c.state.lookup(c.now, lock).Type == None {
-		if n > 0 && c.arg(5) != "" {
-			c.out = append(c.out, Message{Channel: c.arg(5), Payload: c.arg(11)})
+	if n > 0 || end.gives == "A" && c.state.lookup(c.now, lock).Type == None {
+		if n > 0 && end.gives != "L" {
+			c.out = append(c.out, Message{Channel: lock[:max(0, len(lock)-len("lock"))] + "free", Payload: id})
 		}
-		if c.arg(6) != "N" {
-			c.handOn(lock)
+		if end.gives != "N" {
+			c.handOn(lock, end)
 		}
-		if n > 0 && c.arg(2) == "0" {
+		if n > 0 && !end.several {
 			return n
 		}
 	}
 	_, there := c.get(bar)
 	_, top := c.bar(bar)
-	ballot := c.number(1)
-	if ballot > 0 && (!there || top < ballot) && ballot <= float64(c.now)+c.number(3) {
-		c.setBar(bar, c.arg(1), c.arg(4))
+	ballot := c.number(3)
+	if ballot > 0 && (!there || top < ballot) && ballot <= float64(c.now)+end.window {
+		c.setBar(bar, c.arg(3), end.keep)
 	}
 	return n
 }

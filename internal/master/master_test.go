@@ -110,8 +110,8 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 			int64(1), nil},
 		{scripts.Inspect, []string{lock, bar, marker}, nil,
 			[]any{"me:1", "1", int64(1000), fmt.Sprint(now), now, "v1 id=abc/def guard=30000 epoch=0 state=admitted"}, nil},
-		{scripts.Release, []string{lock, bar, "queue", "alive", marker}, []string{fmt.Sprint(now), "0", "15000000", "3600000", "free", "R", "inbox:", "500", "", "", "me:1"}, int64(1), []master.Message{{Channel: "free", Payload: "me:1"}}},
-		{scripts.Release, []string{lock, bar, "queue", "alive", marker}, []string{fmt.Sprint(now), "0", "15000000", "3600000", "free", "R", "inbox:", "500", "", "", "me:1"}, int64(0), nil},
+		{scripts.Release, []string{lock, bar, "queue", "alive", marker}, []string{"", "me:1", fmt.Sprint(now)}, int64(1), []master.Message{{Channel: "redlock:{a}:free", Payload: "me:1"}}},
+		{scripts.Release, []string{lock, bar, "queue", "alive", marker}, []string{"", "me:1", fmt.Sprint(now)}, int64(0), nil},
 		{&scripts.Script{Name: "foreign"}, nil, nil, master.Error("NOSCRIPT No matching script. Please use EVAL."), nil},
 	} {
 		twin := s.Clone()

@@ -82,10 +82,11 @@ var (
 )
 
 // handOn gives the name to the first waiter that counts and is heard, and tells it.
-func (c *call) handOn(lock string) {
-	queue, alive := c.key(3), c.key(4)
+func (c *call) handOn(lock string, end ending) {
+	queue, alive, marker := c.key(3), c.key(4), c.key(5)
+	inboxes := marker[:max(0, len(marker)-len("marker"))] + "inbox:"
 	what := "R"
-	if c.arg(6) == "F" {
+	if end.gives == "F" {
 		what = "F"
 	}
 	for {
@@ -97,9 +98,9 @@ func (c *call) handOn(lock string) {
 		found := waiterName.FindStringSubmatch(waiter)
 		entry, counts := c.hash(alive).field(waiter)
 		if found != nil && counts && until(entry) >= c.now/1000 {
-			letter, inbox := what, c.arg(7)+found[1]
+			letter, inbox := what, inboxes+found[1]
 			top := c.top()
-			if id, word = c.write(lock, entry, top); id != "" {
+			if id, word = c.write(lock, entry, top, end); id != "" {
 				letter = "G"
 			} else if what == "R" {
 				word = cmp.Or(top, "0") + ":"
@@ -120,7 +121,7 @@ func (c *call) handOn(lock string) {
 			if what == "R" && id == "" {
 				c.hash(lock)
 				c.state.setField(c.now, lock, waiter, "0")
-				c.state.Expire(c.now, lock, int64(c.number(8)))
+				c.state.Expire(c.now, lock, end.reserve)
 			}
 			return
 		}
@@ -136,29 +137,29 @@ func (c *call) top() string {
 	case bar.Type != String || bar.Text == "" || strings.Trim(bar.Text, "0123456789") != "":
 		return ""
 	}
-	if number(bar.Text) < c.number(1) {
-		return c.arg(1)
+	if number(bar.Text) < c.number(3) {
+		return c.arg(3)
 	}
 	return bar.Text
 }
 
 // write writes the hold that a waiter offers, where this release may, and returns its id and what is told of it.
-func (c *call) write(lock, entry, top string) (id, word string) {
+func (c *call) write(lock, entry, top string, end ending) (id, word string) {
 	f := offer.FindStringSubmatch(entry)
-	if f == nil || c.arg(6) == "F" || c.arg(10) == "" || number(f[1]) < float64(c.now/1000) {
+	if f == nil || end.gives == "F" || c.arg(1) == "" || number(f[1]) < float64(c.now/1000) {
 		return "", ""
 	}
 	marker := c.state.lookup(c.now, c.key(5))
-	if marker.Type != String || marker.Text != c.arg(10) || c.state.lookup(c.now, lock).Type != None {
+	if marker.Type != String || marker.Text != c.arg(1) || c.state.lookup(c.now, lock).Type != None {
 		return "", ""
 	}
-	first, last, now, window := number(f[3]), number(f[4]), float64(c.now), c.number(3)
+	first, last, now, window := number(f[3]), number(f[4]), float64(c.now), end.window
 	if top == "" || first <= number(top) && !teeth.NoBar || (first < now-window || last > now+window) && !teeth.NoBounds {
 		return "", ""
 	}
 	c.state.setField(c.now, lock, f[5], "1")
 	c.state.Expire(c.now, lock, int64(number(f[2])))
-	c.setBar(c.key(2), f[4], c.arg(4))
+	c.setBar(c.key(2), f[4], end.keep)
 	return f[5], strconv.Itoa(len(f[5])) + ":" + f[5] + f[3] + ":" + strconv.Itoa(len(marker.Text)) + ":" + marker.Text
 }
 

@@ -42,9 +42,25 @@ type Fleet struct {
 	barTTL  any // in ms
 	epoch   any
 	rests   map[Mode]any // argument 5 of an acquire whose depth is 1
-	inboxes any          // what every inbox begins with
-	reserve any          // in ms
+	endings endings
 }
+
+// endings are what argument 4 of a release can be.
+type endings map[Next]*[2]any
+
+// newEndings boxes them; times is the window, the TTL of bars and the reservation, "" where they are usual.
+func newEndings(times string) endings {
+	e := endings{}
+	for _, next := range []Next{Nothing, Tell, Reserve, Advance, leave} {
+		e[next] = &[2]any{string(next) + times, string(next) + "+" + times}
+	}
+	return e
+}
+
+var (
+	usualEndings = newEndings("")
+	usualEnding  = usualEndings[Advance][0] // which a release need not carry
+)
 
 // Reservation is for how long, at the least, a name that was released is kept for the waiter who is told so: longer than
 // a message and an acquire need, and what a waiter that hangs costs the others.
@@ -62,9 +78,9 @@ const (
 	Tell    Next = "F" // tells it that the name is free on this master
 	Reserve Next = "R" // writes its hold, or keeps the name for it, and tells it
 	Advance Next = "A" // the same, also where nothing was released but the name is free
-)
 
-var anyNext = map[Next]any{Nothing: "N", Tell: "F", Reserve: "R", Advance: "A"}
+	leave Next = "L" // as Reserve, for a waiter that leaves
+)
 
 // A Ticket is a waiter's place among all: first by Priority, the higher first, then by its time.
 type Ticket struct {
@@ -88,14 +104,13 @@ func IsReservation(holder string) bool { return strings.HasPrefix(holder, ">") }
 // NewFleet boxes what all calls of a Locker share. window is how far a ballot may be from a master's time, barTTL how
 // long a bar is remembered.
 func NewFleet(p Prefix, window, barTTL time.Duration, epoch int64) Fleet {
-	f := Fleet{marker: p.Marker(), window: window.Microseconds(), barTTL: Millis(barTTL), epoch: epoch,
-		inboxes: p.Inbox(""), reserve: Millis(Reservation)}
+	f := Fleet{marker: p.Marker(), window: window.Microseconds(), barTTL: Millis(barTTL), epoch: epoch}
 	times := anyEmpty
 	if window != UsualWindow || barTTL != UsualBarTTL {
 		times = fmt.Sprint(f.window, " ", f.barTTL)
 	}
 	f.rests = map[Mode]any{ModeAcquire: times, ModeHeal: f.rest(ModeHeal, 1), ModeImport: f.rest(ModeImport, 1)}
-	return f
+	return f.Reserving(Reservation)
 }
 
 // rest is argument 5 of an acquire, of any mode and depth.
@@ -105,7 +120,10 @@ func (f *Fleet) rest(mode Mode, depth int) any {
 
 // Reserving returns f with another time for which its releases keep a name for the waiter that they tell.
 func (f Fleet) Reserving(d time.Duration) Fleet {
-	f.reserve = Millis(d)
+	f.endings = usualEndings
+	if d != Reservation || f.rests[ModeAcquire] != anyEmpty {
+		f.endings = newEndings(fmt.Sprint(" ", f.window, " ", f.barTTL, " ", Millis(d)))
+	}
 	return f
 }
 
@@ -263,65 +281,69 @@ func (f Fleet) ExtendManyCall(p Prefix, locker string, holds []ManyHold, ttl tim
 // ReleaseCall encodes the end of a hold. ballot is the largest that the hold has sent, several whether it has sent more
 // than one; next is what the first waiter gets.
 func (f Fleet) ReleaseCall(h Hold, ballot int64, several bool, next Next) *Call {
-	c := f.releaseCall(h.Keys, ballot, several, h.Keys.channel, next, anyEmpty)
-	c.Args = append(c.Args, h.id)
 	if h.Previous != "" {
-		c.Args = append(c.Args, h.Previous)
+		return f.releaseCall(h.Keys, h.id, ballot, several, next, h.Previous)
 	}
-	return c
+	return f.releaseCall(h.Keys, h.id, ballot, several, next)
 }
 
-// stampOfRelease is where a release has the marker that the connection expects.
-const stampOfRelease = 16
-
-// releaseCall encodes a release without its ids.
-func (f Fleet) releaseCall(k Keys, ballot int64, several bool, channel any, next Next, waiter any) *Call {
-	c := &struct { // one piece of memory for both
-		Call
-		args [19]any
-	}{Call: Call{Script: Release, Stamp: stampOfRelease}}
-	many, largest := anyZero, anyZero
-	if several {
-		many = anyOne
-	}
+// releaseCall encodes a release of one id, and of more.
+func (f Fleet) releaseCall(k Keys, id any, ballot int64, several bool, next Next, more ...any) *Call {
+	largest, many := anyZero, 0
 	if ballot != 0 {
 		largest = ballot
 	}
-	c.Args = append(c.args[:0], Release.sha, anyFive, k.lock, k.bar, k.queue, k.alive, f.marker,
-		largest, many, f.window, f.barTTL, channel, anyNext[next], f.inboxes, f.reserve, waiter, anyEmpty)
+	if several {
+		many = 1
+	}
+	c := &struct { // one piece of memory for both
+		Call
+		args [12]any
+	}{
+		Call: Call{Script: Release, Stamp: 7},
+		args: [12]any{Release.sha, anyFive, k.lock, k.bar, k.queue, k.alive, f.marker, anyEmpty, id, largest},
+	}
+	c.Args = c.args[:10]
+	if ending := f.endings[next][many]; ending != usualEnding || len(more) > 0 {
+		c.Args = append(append(c.Args, ending), more...)
+	}
 	return &c.Call
 }
 
 // LeaveCall encodes that a waiter waits no more: it leaves the queue, and what is reserved for it goes to the next.
 func (f Fleet) LeaveCall(k Keys, waiter string) *Call {
-	var w any = waiter
-	c := f.releaseCall(k, 0, false, anyEmpty, Reserve, w)
-	c.Args = append(c.Args, w)
-	return c
+	return f.releaseCall(k, waiter, 0, false, leave)
 }
 
 // ResignCall is LeaveCall of one that has offered the hold: what was written of it goes to the next, too, and it is barred up
 // to the largest ballot that it has sent.
 func (f Fleet) ResignCall(h Hold, ballot int64, waiter string) *Call {
-	var w any = waiter
-	c := f.releaseCall(h.Keys, ballot, true, anyEmpty, Reserve, w)
-	c.Args = append(c.Args, h.id, w)
-	return c
+	return f.releaseCall(h.Keys, h.id, ballot, true, leave, waiter)
 }
 
 // AdvanceCall encodes that a name which is free goes to the first waiter.
-func (f Fleet) AdvanceCall(k Keys) *Call {
-	return f.releaseCall(k, 0, false, anyEmpty, Advance, anyEmpty)
-}
+func (f Fleet) AdvanceCall(k Keys) *Call { return f.releaseCall(k, anyEmpty, 0, false, Advance) }
+
+// FreeCall encodes the end of all holds of a name, as if their holders had released them, and is AdvanceCall where there
+// are none.
+func (f Fleet) FreeCall(k Keys, ids []string) *Call { return f.manyCall(k, ids, 0, false, Advance) }
 
 // DebtCall encodes the end of several holds of one name at once. It has no stamp: it may be paid on any connection.
 func (f Fleet) DebtCall(k Keys, ids []string, ballot int64) *Call {
-	c := f.releaseCall(k, ballot, true, k.channel, Tell, anyEmpty)
+	c := f.manyCall(k, ids, ballot, true, Tell)
 	c.Stamp = 0
-	for _, id := range ids {
-		c.Args = append(c.Args, id)
-	}
 	return c
+}
+
+func (f Fleet) manyCall(k Keys, ids []string, ballot int64, several bool, next Next) *Call {
+	if len(ids) == 0 {
+		return f.releaseCall(k, anyEmpty, ballot, several, next)
+	}
+	more := make([]any, 0, len(ids)-1)
+	for _, id := range ids[1:] {
+		more = append(more, id)
+	}
+	return f.releaseCall(k, ids[0], ballot, several, next, more...)
 }
 
 // InspectCall encodes the question who holds a name.

@@ -43,18 +43,18 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys are the keys of one name, and the channel of its releases, boxed for use in many calls.
+// Keys are the keys of one name, boxed for use in many calls.
 type Keys struct {
-	lock, bar, channel, queue, alive any
+	lock, bar, queue, alive any
 }
 
 // Keys returns the keys of name. They are cut from one text.
 func (p Prefix) Keys(name string) Keys {
 	stem := len(p) + len(":{") + len(name) + len("}:")
 	var b strings.Builder
-	b.Grow(5*stem + len("lockbarfreequeuealive"))
-	at := [6]int{}
-	for i, kind := range [...]string{"lock", "bar", "free", "queue", "alive"} {
+	b.Grow(4*stem + len("lockbarqueuealive"))
+	at := [5]int{}
+	for i, kind := range [...]string{"lock", "bar", "queue", "alive"} {
 		b.WriteString(string(p))
 		b.WriteString(":{")
 		b.WriteString(name)
@@ -63,7 +63,7 @@ func (p Prefix) Keys(name string) Keys {
 		at[i+1] = b.Len()
 	}
 	all := b.String()
-	return Keys{lock: all[:at[1]], bar: all[at[1]:at[2]], channel: all[at[2]:at[3]], queue: all[at[3]:at[4]], alive: all[at[4]:]}
+	return Keys{lock: all[:at[1]], bar: all[at[1]:at[2]], queue: all[at[2]:at[3]], alive: all[at[3]:]}
 }
 
 // Lock is the key of the lock, Bar that of the bar, Channel that of the release messages, Marker that of the master's

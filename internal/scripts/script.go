@@ -35,7 +35,7 @@ var (
 	Acquire    = newScript("acquire", "115b584ff4498c0f4f1e80a55e0aae7dd6401712", acquireText)
 	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
-	Release    = newScript("release", "3631d59e1f3f13f042bf773c081936f9690e5a1f", releaseText)
+	Release    = newScript("release", "3cbf03fb4feaf5853fb60408c8de86cab26f7ff1", releaseText)
 	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
 	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )

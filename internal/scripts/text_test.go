@@ -32,6 +32,28 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 	}
 }
 
+// TestTheScriptsKnowWhatCallsLeaveOut: what stands in the scripts are the times that the calls are made with.
+func TestTheScriptsKnowWhatCallsLeaveOut(t *testing.T) {
+	window, bar := scripts.UsualWindow.Microseconds(), scripts.Millis(scripts.UsualBarTTL)
+	alive := scripts.Millis(scripts.WaiterTTL)
+	for _, c := range []struct {
+		script *scripts.Script
+		text   string
+		times  int
+	}{
+		{scripts.Acquire, fmt.Sprintf("local window, keep, mode, depth, epoch = %d, '%d', 'a', '1', nil\n", window, bar), 1},
+		{scripts.Acquire, fmt.Sprintf("now - %d * 1000 then\n", alive), 1},
+		{scripts.Acquire, fmt.Sprintf("ms + %d)\n", alive), 1},
+		{scripts.Acquire, fmt.Sprintf(", '%d')\n", alive), 2},
+		{scripts.Release, fmt.Sprintf("local window, keep, reserve = %d, '%d', '%d'\n", window, bar, scripts.Millis(scripts.Reservation)), 1},
+		{scripts.Release, fmt.Sprintf("local window, keep = %d, '%d'\n", window, bar), 1},
+	} {
+		if n := strings.Count(c.script.Text, c.text); n != c.times {
+			t.Errorf("%s has %q %d times, want %d", c.script.Name, c.text, n, c.times)
+		}
+	}
+}
+
 // TestNoTwoNamesShareAKey: whatever bytes names have, different prefixes, names and kinds have different keys. The
 // alphabet is chosen to collide where anything can.
 func TestNoTwoNamesShareAKey(t *testing.T) {
@@ -89,8 +111,8 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	k := scripts.Prefix("p").Keys("n")
 	h, imp := scripts.NewHold(k, "me:1", ""), scripts.NewHold(k, "me:2", "me:1")
 	tk := scripts.NewTicket("me", 9, 77, 3)
-	const lock, bar, free, queue, alive, marker = "p:{n}:lock", "p:{n}:bar", "p:{n}:free", "p:{n}:queue", "p:{n}:alive", "p:marker"
-	const inboxes, waiter = "p:inbox:", ">0000000000000077:me:9"
+	const lock, bar, queue, alive, marker = "p:{n}:lock", "p:{n}:bar", "p:{n}:queue", "p:{n}:alive", "p:marker"
+	const waiter = ">0000000000000077:me:9"
 	for _, c := range []struct {
 		what  string
 		call  *scripts.Call
@@ -115,18 +137,26 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 			[]any{scripts.Acquire.SHA, "5", lock, bar, marker, queue, alive, "", "me:1", int64(1000), int64(41), "10000000 7200000", int64(41), waiter, -3, "0", "0"}},
 		{"extend", f.ExtendCall(h, time.Second, 3), 5,
 			[]any{scripts.Extend.SHA, "3", lock, bar, marker, "", "me:1", int64(1000), 3, int64(7)}},
-		{"release", f.ReleaseCall(h, 42, false, scripts.Reserve), 16,
-			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(42), "0", int64(15e6), int64(3600e3), free, "R", inboxes, int64(500), "", "", "me:1"}},
-		{"leave", f.LeaveCall(k, waiter), 16,
-			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "0", "0", int64(15e6), int64(3600e3), "", "R", inboxes, int64(500), waiter, "", waiter}},
-		{"leave of one that has offered its hold", f.ResignCall(h, 42, waiter), 16,
-			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(42), "1", int64(15e6), int64(3600e3), "", "R", inboxes, int64(500), waiter, "", "me:1", waiter}},
-		{"advance", f.AdvanceCall(k), 16,
-			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "0", "0", int64(15e6), int64(3600e3), "", "A", inboxes, int64(500), "", ""}},
-		{"release of an import", f.ReleaseCall(imp, 42, true, scripts.Reserve), 16,
-			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(42), "1", int64(15e6), int64(3600e3), free, "R", inboxes, int64(500), "", "", "me:2", "me:1"}},
+		{"release", f.ReleaseCall(h, 42, false, scripts.Advance), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "me:1", int64(42)}},
+		{"release with times of its own", unusual.ReleaseCall(h, 42, false, scripts.Advance), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "me:1", int64(42), "A 10000000 7200000 500"}},
+		{"release with a reservation of its own", f.Reserving(2*time.Second).ReleaseCall(h, 42, false, scripts.Tell), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "me:1", int64(42), "F 15000000 3600000 2000"}},
+		{"leave", f.LeaveCall(k, waiter), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", waiter, "0", "L"}},
+		{"leave of one that has offered its hold", f.ResignCall(h, 42, waiter), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "me:1", int64(42), "L+", waiter}},
+		{"advance", f.AdvanceCall(k), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "", "0"}},
+		{"release of an import", f.ReleaseCall(imp, 42, true, scripts.Advance), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "me:2", int64(42), "A+", "me:1"}},
+		{"release of all", f.FreeCall(k, []string{"x:1", "x:2", "x:3"}), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "x:1", "0", "A", "x:2", "x:3"}},
+		{"release of nobody", f.FreeCall(k, nil), 7,
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "", "0"}},
 		{"debt", f.DebtCall(k, []string{"x:1", "x:2"}, 9), 0,
-			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, int64(9), "1", int64(15e6), int64(3600e3), free, "F", inboxes, int64(500), "", "", "x:1", "x:2"}},
+			[]any{scripts.Release.SHA, "5", lock, bar, queue, alive, marker, "", "x:1", int64(9), "F+", "x:2"}},
 		{"inspect", f.InspectCall(k), 0, []any{scripts.Inspect.SHA, "3", lock, bar, marker}},
 		{"admit", f.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b", Seen: "m", Median: 5, Tolerance: time.Second,
 			Quarantine: time.Minute, Guard: time.Second, Epoch: 3, Alone: 2}), 0,

@@ -43,7 +43,7 @@ func (w *twin) handing() {
 		w.state.SetHash(prefix.Lock(name), master.Field{Name: "me:1", Value: "1"}, master.Field{Name: "other:9", Value: "1"})
 	}
 	largest := now + pick(w, int64(0), 0, 0, 1, 5)
-	w.both(fleet.ReleaseCall(hold(name, "me:1"), largest, largest != now, pick(w, scripts.Advance, scripts.Advance, scripts.Reserve, scripts.Tell)), pick(w, marker, marker, marker, "", "v1 something else"))
+	w.both(w.fleet().ReleaseCall(hold(name, "me:1"), largest, largest != now, pick(w, scripts.Advance, scripts.Advance, scripts.Reserve, scripts.Tell)), pick(w, marker, marker, marker, "", "v1 something else"))
 }
 
 // ticket is one of a few waiters, some with an inbox that nobody hears.
@@ -52,7 +52,10 @@ func (w *twin) ticket() *scripts.Ticket {
 }
 
 func (w *twin) releaseCall() (*scripts.Call, string) {
-	name := w.name()
+	name, fleet := w.name(), w.fleet()
+	if w.rnd.IntN(4) == 0 {
+		fleet = fleet.Reserving(2 * time.Second)
+	}
 	switch w.rnd.IntN(8) {
 	case 0:
 		return fleet.LeaveCall(prefix.Keys(name), w.ticket().String()), w.stamp()

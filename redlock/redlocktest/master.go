@@ -280,17 +280,17 @@ func (m *Master) free(name string) {
 	defer m.mu.Unlock()
 	now, keys := m.clock.now(), m.set.prefix.Keys(name)
 	fleet := scripts.NewFleet(m.set.prefix, time.Minute, time.Hour, 0) // no ballot is told, so neither time is used
-	call := fleet.AdvanceCall(keys)
+	var ids []string
 	switch v := m.state.Look(now, m.set.prefix.Lock(name)); v.Type {
 	case master.None:
 	case master.Hash:
-		call = fleet.ReleaseCall(scripts.NewHold(keys, v.Fields[0].Name, ""), 0, false, scripts.Advance)
-		for _, f := range v.Fields[1:] {
-			call.Args = append(call.Args, f.Name)
+		for _, f := range v.Fields {
+			ids = append(ids, f.Name)
 		}
 	default:
 		m.state.Delete(now, m.set.prefix.Lock(name))
 	}
+	call := fleet.FreeCall(keys, ids)
 	args := make([]string, 0, len(call.Args))
 	for _, a := range call.Args[2:] {
 		args = append(args, fmt.Sprint(a))

@@ -10,10 +10,22 @@ import (
 
 // Where the words of a script are, counted from 0 after the keys; a test holds them against what the library encodes.
 const (
-	wordID, wordBallot, wordRest, wordLast = 1, 3, 4, 5 // of an acquire; an extension has its id at the same place
-	wordEndBallot, wordEnd                 = 0, 10      // of a release: from wordEnd on there are ids, or waiters
+	wordID, wordBallot, wordRest, wordLast = 1, 3, 4, 5 // of an acquire; an extension and a release have their id there, too
+	wordEndBallot, wordMore                = 2, 4       // of a release: from wordMore on there are more ids, or waiters
 	wordStep                               = 0          // of a step of an admission
 )
+
+// endsOf are the ids, or waiters, of a release.
+func endsOf(words []string) []string {
+	ids := words[wordID : wordID+1 : wordID+1]
+	switch {
+	case len(words) > wordMore:
+		return append(ids, words[wordMore:]...)
+	case ids[0] == "":
+		return nil
+	}
+	return ids
+}
 
 // modeOf is the mode of an acquire. It is among the words only where it is not the usual one.
 func modeOf(words []string) scripts.Mode {
@@ -73,7 +85,7 @@ func (w *world) heard(n *conn, s *server, one *scripts.Script, words []string, r
 		id = words[wordID]
 	case scripts.Release:
 		ballot = number(words[wordEndBallot])
-		for i, one := range words[wordEnd:] {
+		for i, one := range endsOf(words) {
 			if i == 0 {
 				id = one
 			}

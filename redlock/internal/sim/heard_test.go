@@ -37,17 +37,24 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	if queue[wordID] != "the hold" || blockOf(queue) != (block{4711, 4712}) || modeOf(queue) != scripts.ModeAcquire {
 		t.Errorf("queue: %q", queue)
 	}
-	if leave := words(fleet.LeaveCall(prefix.Keys("a"), ticket.String())); !scripts.IsReservation(leave[wordEnd]) {
+	if leave := words(fleet.LeaveCall(prefix.Keys("a"), ticket.String())); !slices.Equal(endsOf(leave), []string{ticket.String()}) {
 		t.Errorf("leave: %q", leave)
 	}
 	if extend := words(fleet.ExtendCall(hold, time.Second, 1)); extend[wordID] != "the hold" {
 		t.Errorf("extend: %q", extend)
 	}
 	release := words(fleet.ReleaseCall(hold, 4713, true, scripts.Reserve))
-	if release[wordEndBallot] != "4713" || !slices.Equal(release[wordEnd:], []string{"the hold", "the previous one"}) {
+	if release[wordEndBallot] != "4713" || !slices.Equal(endsOf(release), []string{"the hold", "the previous one"}) {
 		t.Errorf("release: %q", release)
 	}
-	if debt := words(fleet.DebtCall(prefix.Keys("a"), []string{"x", "y"}, 1)); !slices.Equal(debt[wordEnd:], []string{"x", "y"}) {
+	usualRelease := words(scripts.NewFleet(prefix, scripts.UsualWindow, scripts.UsualBarTTL, 0).ReleaseCall(scripts.NewHold(prefix.Keys("a"), "the hold", ""), 4713, false, scripts.Advance))
+	if usualRelease[wordEndBallot] != "4713" || !slices.Equal(endsOf(usualRelease), []string{"the hold"}) {
+		t.Errorf("release: %q", usualRelease)
+	}
+	if advance := words(fleet.AdvanceCall(prefix.Keys("a"))); len(endsOf(advance)) != 0 {
+		t.Errorf("advance: %q", advance)
+	}
+	if debt := words(fleet.DebtCall(prefix.Keys("a"), []string{"x", "y"}, 1)); !slices.Equal(endsOf(debt), []string{"x", "y"}) {
 		t.Errorf("debt: %q", debt)
 	}
 	if admit := words(fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitStart})); admit[wordStep] != "start" {
