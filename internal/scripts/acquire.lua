@@ -56,12 +56,13 @@ if ARGV[1] ~= '' then
 end
 local raw = redis.call('GET', bar)
 local top = 0
+-- A text in arithmetic is taken for a number as tonumber does it, for less.
 if raw then
   if not string.find(raw, '^%d+$') then return redis.error_reply('BADBAR the bar of this name is not a number') end
-  top = tonumber(raw)
+  top = raw + 0
 end
-local first = tonumber(ARGV[4])
-local last = ARGV[6] and tonumber(ARGV[6]) or first
+local first = ARGV[4] + 0
+local last = ARGV[6] and ARGV[6] + 0 or first
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local mine, replaces, ahead = false, false, false

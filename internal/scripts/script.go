@@ -32,7 +32,7 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire    = newScript("acquire", "115b584ff4498c0f4f1e80a55e0aae7dd6401712", acquireText)
+	Acquire    = newScript("acquire", "b488e5fef77d63811c7f5b38b3c458eaeb72c4c6", acquireText)
 	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
 	Release    = newScript("release", "3cbf03fb4feaf5853fb60408c8de86cab26f7ff1", releaseText)
