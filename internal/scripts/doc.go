@@ -28,8 +28,12 @@
 //
 // An acquire of a free name makes seven calls: GET of the marker, GET of the bar, TIME, EXISTS, HSET, PEXPIRE, SET. Each
 // is needed. Both GETs could be one MGET, but the table that it answers with costs more instructions than the call that it
-// saves, and it takes a key of another type for an absent one. TIME, a tenth of the cost, is what bounds the ballots. A local alias
-// for redis.call, and leaving out the check that the bar is a number, change nothing that could be measured.
+// saves, and it takes a key of another type for an absent one. TIME, a tenth of the cost, is what bounds the ballots. A
+// local alias for redis.call changes nothing that could be measured.
+//
+// Each key and argument of a call costs about 1 100 instructions. So an ordinary acquire has four arguments and an ordinary
+// release three: what is usual the scripts know themselves. The two take 125 700 instructions of the server, of which two
+// scripts that do nothing would take 25 000 (Redis 7.0.15, counted by callgrind).
 //
 // The package does no I/O.
 package scripts
