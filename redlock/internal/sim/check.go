@@ -90,7 +90,7 @@ func (w *world) settle() {
 		w.checkKeys("when every debt is paid", true)
 	}
 	if !w.bad() {
-		w.sleep(p.guard + p.guard/50 + 2*time.Millisecond)
+		w.sleep(p.guard + p.guard/50 + 2*time.Millisecond + w.setBack)
 		w.checkKeys("a TTL after the last message", false)
 	}
 	if !w.bad() && !p.beyond {

@@ -378,6 +378,7 @@ func (w *world) calm() {
 	for _, s := range w.servers {
 		s.mute = 0
 		if s.set(s.off(), 1); w.plan.beyond { // a quarantine may last minutes yet, and nobody else keeps the clocks together
+			w.setBack = max(w.setBack, s.off())
 			s.set(0, 1)
 		}
 	}

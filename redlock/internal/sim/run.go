@@ -58,6 +58,7 @@ type world struct {
 	wins     map[win]string       // the hold that each token belongs to
 	asked    map[string]time.Time // by hold: when the call began that has won it; zero where nobody took it
 	loose    bool                 // a key may live on to its TTL
+	setBack  time.Duration        // by how much a master's clock was set back at the end, at the most: keys live longer by that
 	leapt    bool                 // masters' clocks were so far apart that one may have refused to raise a bar
 
 	locks, imports, healings, writes, connections, scripts, grants int
