@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,20 +82,22 @@ func (p *Pool) Subscribe(channel string, l Listener) *Subscription {
 
 // Standing is the number of masters that have confirmed the subscription on a connection that has not ended since, as
 // far as is known. It is 0 after Close. It does not block.
-func (s *Subscription) Standing() int {
+func (s *Subscription) Standing() int { return bits.OnesCount64(s.StandingOn()) }
+
+// StandingOn is the set of those masters: bit i is master i. It does not block.
+func (s *Subscription) StandingOn() (set uint64) {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.topic == nil || s.closed.Load() {
 		return 0
 	}
-	n := 0
 	for i := range s.topic.legs {
 		if s.topic.legs[i].standing {
-			n++
+			set |= 1 << i
 		}
 	}
-	return n
+	return set
 }
 
 // Err says why the subscription does not stand on a master, as an *[Error]; nil where it stands. It matches ErrClosed

@@ -137,6 +137,9 @@ func TestRealGapAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilStanding(t, s, 1)
+	if set := s.StandingOn(); set != 1<<0 {
+		t.Errorf("it stands on %b", set)
+	}
 	if err := servers[1].Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

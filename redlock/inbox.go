@@ -37,12 +37,12 @@ type inbox struct {
 
 func newInbox(l *Locker) *inbox { return &inbox{l: l, waiters: make(map[uint64]*waiter)} }
 
-// ready reports whether a quorum of masters would be heard.
+// ready reports whether a quorum of the masters would be heard. The pool may have others, which come or go.
 func (b *inbox) ready() bool {
 	b.mu.Lock()
 	sub := b.sub
 	b.mu.Unlock()
-	return sub != nil && sub.Standing() >= b.l.set.Load().rule.least()
+	return sub != nil && b.l.set.Load().rule.has(sub.StandingOn())
 }
 
 // enter begins a wait, and opens the inbox where it is not.
