@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -251,7 +252,7 @@ func checkFakes(t *testing.T, extra string, skew time.Duration, about string, se
 	fakes["c:6379"].extra = extra
 	p := open(t, []string{"redis://a", "redis://b", "redis://c"}, WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return fakes[addr].dial(ctx, network, addr)
-	}))
+	}), WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // the fakes are asked one after the other
 	findings, err := p.Check(t.Context(), CheckOptions{Skew: skew})
 	switch {
 	case err != nil:
