@@ -114,20 +114,20 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 
 // everywhere locks "n" so that all masters have it: one of which nothing was heard for a moment, on a busy machine, is not
 // asked.
-func (x *patient) everywhere(l *redlock.Locker) *redlock.Lock {
-	x.t.Helper()
+func (f *fleet) everywhere(l *redlock.Locker) *redlock.Lock {
+	f.t.Helper()
 	for end := time.Now().Add(hang); ; {
-		lock := held(x.t)(l.Lock(bounded(x.t), "n", redlock.WithExtension(false)))
+		lock := held(f.t)(l.Lock(bounded(f.t), "n", redlock.WithExtension(false)))
 		for lock.Remaining() > guardTime/2 {
-			missing := slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return len(x.keys(i, "lock")) == 0 })
+			missing := slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return len(f.keys(i, "lock")) == 0 })
 			if !missing {
 				return lock
 			}
 		}
 		if time.Now().After(end) {
-			x.t.Fatal("no lock reaches all masters")
+			f.t.Fatal("no lock reaches all masters")
 		}
-		_ = lock.Unlock(bounded(x.t))
+		_ = lock.Unlock(bounded(f.t))
 	}
 }
 

@@ -42,15 +42,7 @@ func failBack(t *testing.T, guarded bool, guard redlock.Option) {
 		stateOf(t, holder, i, "voting")
 		stateOf(t, other, i, "voting")
 	}
-	lock := held(t)(holder.Lock(bounded(t), "n", redlock.WithExtension(false)))
-	for i := range f.servers {
-		eventually(t, hang, func() string {
-			if len(f.keys(i, "lock")) == 0 {
-				return "its acquire is still on its way"
-			}
-			return ""
-		})
-	}
+	lock := f.everywhere(holder)
 	for _, i := range []int{3, 4} { // the hold is on 0, 1 and 2
 		f.do(i, "DEL", redlock.DefaultPrefix+":{n}:lock")
 	}
@@ -75,7 +67,9 @@ func failBack(t *testing.T, guarded bool, guard redlock.Option) {
 			t.Errorf("it votes under the marker %q, of another identity", m)
 		}
 	}
-	if err := got.Unlock(bounded(t)); err != nil {
+	// Without the guard the lock may be on few masters; whoever finds just now that one of them was a replica, and another
+	// one had it, has no quorum for its release.
+	if err := got.Unlock(bounded(t)); err != nil && guarded {
 		t.Error(err)
 	}
 }
