@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"strconv"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // The bounds of one reply. The text of INFO is the largest that a call is answered with, some kilobytes by rule, more
@@ -12,8 +14,8 @@ import (
 const (
 	maxReplyLine = 16 << 10 // of a status, an error, a number
 
-	maxCallReply = 1 << 20 // of all bulk strings of a reply to a call
-	maxCallParts = 16      // elements of an array
+	maxCallReply = 1 << 20              // of all bulk strings of a reply to a call
+	maxCallParts = scripts.MostTogether // elements of an array; those that are arrays have none in them
 
 	maxReplyBulk  = 2 * maxChannel // the same on a subscription connection
 	maxReplyParts = 8
@@ -27,20 +29,25 @@ var errReplySize = errors.New("a reply is larger than any that is due on this co
 // at most the bounds above. A connection that was made by a *redis.Pool is not ours to look into, and is trusted.
 type frugal struct {
 	net.Conn
-	most  int // bytes of the bulk strings of one reply
-	wide  int // elements of an array
+	most  int  // bytes of the bulk strings of one reply
+	wide  int  // elements of an array
+	deep  bool // there may be arrays in an array
 	head  []byte
-	line  int // length of the line that has begun; head is as much of it as can matter
-	skip  int // bytes of a bulk string that are still to come, its line end included
-	parts int // elements of an array that are still to come
-	size  int // of the bulk strings of this reply so far
+	line  int  // length of the line that has begun; head is as much of it as can matter
+	skip  int  // bytes of a bulk string that are still to come, its line end included
+	parts int  // elements of an array that are still to come
+	outer int  // the same of the array around it; 0 where there is none, or no more
+	inner bool // there is an array around it
+	size  int  // of the bulk strings of this reply so far
 }
 
 // newFrugal is for the replies to calls.
-func newFrugal(c net.Conn) *frugal { return &frugal{Conn: c, most: maxCallReply, wide: maxCallParts} }
+func newFrugal(c net.Conn) *frugal {
+	return &frugal{Conn: c, most: maxCallReply, wide: maxCallParts, deep: true}
+}
 
 // forMessages narrows the bounds to what comes on a subscription connection. It is called before the first read.
-func (f *frugal) forMessages() { f.most, f.wide = maxReplyBulk, maxReplyParts }
+func (f *frugal) forMessages() { f.most, f.wide, f.deep = maxReplyBulk, maxReplyParts, false }
 
 func (f *frugal) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
@@ -94,9 +101,12 @@ func (f *frugal) announced(line []byte) bool {
 	if len(line) == 0 {
 		return false
 	}
-	kind, nested := line[0], f.parts > 0
+	kind, nested, inner := line[0], f.parts > 0, false
 	if nested {
 		f.parts--
+		if inner = f.inner; f.parts == 0 && inner {
+			f.parts, f.outer, f.inner = f.outer, 0, false
+		}
 	} else {
 		f.size = 0
 	}
@@ -107,12 +117,13 @@ func (f *frugal) announced(line []byte) bool {
 	switch {
 	case err != nil || n < -1:
 		return false
-	case kind == '*':
-		f.parts = max(n, 0)
-		return !nested && n <= f.wide
-	case n > f.most-f.size:
+	case kind == '*' && (n > f.wide || inner || nested && !f.deep):
 		return false
-	case n >= 0:
+	case kind == '*' && n > 0:
+		f.parts, f.outer, f.inner = n, f.parts, nested
+	case kind == '$' && n > f.most-f.size:
+		return false
+	case kind == '$' && n >= 0:
 		f.skip, f.size = n+len("\r\n"), f.size+n
 	}
 	return true

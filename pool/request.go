@@ -21,7 +21,8 @@ type request struct {
 	text  string // of the stamp
 	since int64  // when it, or an older one of its batch, was queued; see master.since
 	kind  kind
-	eval  bool // NOSCRIPT was answered: send the text of the script
+	eval  bool  // NOSCRIPT was answered: send the text of the script
+	many  uint8 // with how many, itself included, it is made by one run of a script; 0 alone, and behind the first
 }
 
 func (r *request) op() string {
@@ -40,11 +41,7 @@ func (s *session) arguments(r *request) []any {
 	}
 	s.scratch = append(s.scratch[:0], c.Args...)
 	if c.Stamp > 0 {
-		// Boxing a string allocates; the text is the same for nearly all calls of a session.
-		if s.stamp == nil || s.stampText != r.text {
-			s.stampText, s.stamp = r.text, r.text
-		}
-		s.scratch[c.Stamp] = s.stamp
+		s.scratch[c.Stamp] = s.boxedStamp(r.text)
 	}
 	if r.eval {
 		s.scratch[0] = c.Script.Text
@@ -52,9 +49,20 @@ func (s *session) arguments(r *request) []any {
 	return s.scratch
 }
 
-// put hands one request to redigo.
-func (s *session) put(r *request) error {
+// boxedStamp is text as an argument. Boxing a string allocates; the text is the same for nearly all calls of a session.
+func (s *session) boxedStamp(text string) any {
+	if s.stamp == nil || s.stampText != text {
+		s.stampText, s.stamp = text, text
+	}
+	return s.stamp
+}
+
+// put hands one request to redigo, or several that are made together.
+func (s *session) put(list []request) error {
+	r := &list[0]
 	switch {
+	case len(list) > 1:
+		return s.putMany(list)
 	case r.kind == kindInfo:
 		return s.link.conn.Send("INFO")
 	case r.kind == kindTime:

@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A session is one connection that has passed the handshake. A request lives in exactly one of three lists, which
@@ -46,6 +47,7 @@ type session struct {
 	paying     int      // payments outstanding
 	beating    bool     // a heartbeat is outstanding
 	beatStart  clock.Instant
+	apart      bool // this user may not run several calls as one
 
 	wake  chan struct{} // to the writer, after idle or dead
 	ended chan struct{} // closed with dead
@@ -57,12 +59,14 @@ type session struct {
 	// Reader only.
 	taken []request
 	next  int
+	list  []request // made together, for as long as their reply is handed on
 	info  Info
 	fresh Info // of the heartbeat under way
 
 	// Writer only.
 	spare     []request
 	busy      bool // the last batch was long
+	group     scripts.Group
 	scratch   []any
 	stampText string
 	stamp     any
@@ -198,6 +202,11 @@ func (s *session) read() error {
 			return reply
 		case !ok:
 			return fmt.Errorf("a reply without a request: %.40v", value)
+		case r.many > 0:
+			if err := s.deliverMany(r, value, reply, isReply); err != nil {
+				s.kill(err, r.op())
+				return err
+			}
 		case isReply && replyCode(reply) == "NOSCRIPT" && r.call != nil && !r.eval:
 			s.again(r)
 		default:
@@ -235,11 +244,14 @@ func (s *session) pop() (request, bool) {
 	return r, true
 }
 
-// again queues r once more, with the text of its script.
-func (s *session) again(r request) {
-	r.eval = true
+// again queues requests once more, with the text of their script.
+func (s *session) again(list ...request) {
+	wake := false
 	s.m.mu.Lock()
-	wake := s.queueLocked(r)
+	for _, r := range list {
+		r.eval = true
+		wake = s.queueLocked(r) || wake
+	}
 	s.m.mu.Unlock()
 	if wake {
 		s.nudge()

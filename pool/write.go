@@ -74,6 +74,9 @@ func (s *session) takeLocked() []request {
 	for i := range batch {
 		batch[i].since = s.queueSince
 	}
+	if s.busy && !s.apart {
+		s.groupLocked(batch)
+	}
 	s.inflight = append(s.inflight, batch...)
 	s.queue = s.spare[:0]
 	return batch
@@ -81,12 +84,14 @@ func (s *session) takeLocked() []request {
 
 // writeBatch writes and flushes. begun is how many requests redigo has been given, the failing one included.
 func (s *session) writeBatch(batch []request) (begun int, err error) {
-	for i := range batch {
-		if err := s.put(&batch[i]); err != nil {
-			return i + 1, err
+	for begun < len(batch) {
+		from := begun
+		begun += max(1, int(batch[from].many))
+		if err := s.put(batch[from:begun]); err != nil {
+			return begun, err
 		}
 	}
-	return len(batch), s.link.flush()
+	return begun, s.link.flush()
 }
 
 // failed ends the session after a write that failed.

@@ -189,8 +189,8 @@ func TestWaitersThatGiveUpLeaveNothingOnRealMasters(t *testing.T) {
 			l = f.locker()
 		}
 		waiting.Go(func() {
-			if _, err := l.Lock(ctx, "n", redlock.WithPriority(g%3)); !errors.Is(err, context.Canceled) || !errors.Is(err, redlock.ErrHeld) {
-				t.Error(err)
+			if _, err := l.Lock(ctx, "n", redlock.WithPriority(g%3)); !errors.Is(err, context.Canceled) {
+				t.Error(err) // whether it has heard by then that the name is held is not what this is about
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -114,10 +115,29 @@ func (c *wireConn) Write(b []byte) (int, error) {
 			break
 		}
 		c.rest = c.rest[used:]
-		c.v.log = append(c.v.log, sent{c.master, time.Now(), args})
+		for _, one := range apart(args) {
+			c.v.log = append(c.v.log, sent{c.master, time.Now(), one})
+		}
 	}
 	c.v.mu.Unlock()
 	return c.Conn.Write(b)
+}
+
+// apart is a command, or those that it runs together, each as it would have been written alone.
+func apart(args []string) [][]string {
+	if args[0] != "EVALSHA" || args[1] != scripts.Many.SHA {
+		return [][]string{args}
+	}
+	keys, err := strconv.Atoi(args[2])
+	if err != nil {
+		panic(err)
+	}
+	var list [][]string
+	for _, p := range master.Parts(scripts.Many, args[3:3+keys], args[3+keys:]) {
+		one := append([]string{"EVALSHA", p.Script.SHA, strconv.Itoa(len(p.Keys))}, p.Keys...)
+		list = append(list, append(one, p.Args...))
+	}
+	return list
 }
 
 // parseCommand reads one command, an array of bulk strings, and how many bytes it took; 0 where it is not complete.

@@ -74,6 +74,8 @@ func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []st
 		reply = c.inspect()
 	case scripts.Admit:
 		reply = c.admit()
+	case scripts.Many:
+		reply = c.many()
 	default:
 		reply = noScript
 	}

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	_ "embed" // the scripts are files of their own
+	"strings"
 )
 
 // A Script is one Lua program. Name is what errors and traces call it.
@@ -28,6 +29,8 @@ var (
 	inspectText string
 	//go:embed admit.lua
 	admitText string
+	//go:embed many.lua
+	manyText string
 )
 
 // The scripts. They are never changed.
@@ -37,14 +40,28 @@ var (
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
 	Release    = newScript("release", "3cbf03fb4feaf5853fb60408c8de86cab26f7ff1", releaseText)
 	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
+	Many       = newScript("acquires and releases", "a42853de94deb18ad14540755d58322260abd5b8", together())
 	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, ExtendMany, Release, Inspect, Admit}
+var All = []*Script{Acquire, Extend, ExtendMany, Release, Inspect, Admit, Many}
 
 func newScript(name, sha, text string) *Script {
 	return &Script{Name: name, SHA: sha, Text: text, sha: sha}
+}
+
+// together is the text of Many: those of Acquire and Release as functions, for which the time is read once, and what calls
+// them.
+func together() string {
+	const ask = "redis.call('TIME')"
+	var b strings.Builder
+	b.WriteString("local read\nlocal function time()\n  read = read or " + ask + "\n  return read\nend\n")
+	for _, f := range [...]struct{ name, text string }{{"acquire", acquireText}, {"release", releaseText}} {
+		b.WriteString("local function " + f.name + "(KEYS, ARGV)\n" + strings.ReplaceAll(f.text, ask, "time()") + "end\n")
+	}
+	b.WriteString(manyText)
+	return b.String()
 }
 
 // A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.

@@ -27,7 +27,7 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 		}
 		seen[s.Name], seen[s.SHA] = true, true
 	}
-	if len(scripts.All) != 6 {
+	if len(scripts.All) != 7 {
 		t.Errorf("%d scripts are listed", len(scripts.All))
 	}
 }

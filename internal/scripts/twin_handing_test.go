@@ -76,3 +76,37 @@ func (w *twin) releaseCall() (*scripts.Call, string) {
 func (w *twin) fleet() scripts.Fleet {
 	return scripts.NewFleet(prefix, pick(w, window, window, 10*time.Second), pick(w, barTTL, barTTL, 2*time.Hour), pick(w, int64(0), 0, 0, 5))
 }
+
+// manyCall makes some calls by one run, of one name or of both.
+func (w *twin) manyCall() (*scripts.Call, string) {
+	var g scripts.Group
+	f, mode, next, several := w.fleet(), pick(w, scripts.ModeAcquire, scripts.ModeAcquire, scripts.ModeHeal), pick(w, scripts.Advance, scripts.Advance, scripts.Reserve, scripts.Nothing), pick(w, true, false)
+	for most := 1 + w.rnd.IntN(4); g.Len() < most; {
+		h := hold(w.name(), w.id())
+		if w.rnd.IntN(2) == 0 {
+			ballot := w.ballot(w.name())
+			g.Add(f.AcquireCall(h, mode, guard, ballot, ballot, 1))
+		} else {
+			g.Add(f.ReleaseCall(h, w.ballot(w.name()), several, next))
+		}
+	}
+	return &scripts.Call{Script: scripts.Many, Args: g.AppendArgs(nil, ""), Stamp: 3 + g.Len()}, w.stamp()
+}
+
+// nonsense is a marker that nobody can read, and one that is a list, which chance alone seldom puts before an extension
+// that looks at it, and an admission.
+func (w *twin) nonsense() {
+	name := w.name()
+	w.must("DEL", prefix.Lock(name), prefix.Bar(name))
+	w.state.Delete(w.now(), prefix.Lock(name))
+	w.state.Delete(w.now(), prefix.Bar(name))
+	now := w.now()
+	w.both(fleet.AcquireCall(hold(name, "me:1"), scripts.ModeAcquire, guard, now, now, 1), "")
+	w.must("SET", prefix.Marker(), "v2 nonsense")
+	w.state.Set(w.now(), prefix.Marker(), "v2 nonsense", 0)
+	w.both(fleet.ExtendCall(hold(name, "me:1"), guard, 1), "v1 something else")
+	w.must("DEL", prefix.Marker())
+	w.must("RPUSH", prefix.Marker(), 1)
+	w.state.SetOther(prefix.Marker())
+	w.both(w.admitCall())
+}

@@ -40,6 +40,9 @@ func TestServerAndPureMachineAgree(t *testing.T) {
 			w := newTwin(t, s, seed)
 			for w.step = range 2000 {
 				w.next()
+				if w.step%400 == 0 {
+					w.nonsense()
+				}
 			}
 			w.compareMessages()
 			for _, m := range w.messages {
@@ -65,6 +68,7 @@ func TestServerAndPureMachineAgree(t *testing.T) {
 		"acquire WRONGTYPE", "acquire BADBAR", "acquire BADMARKER", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
 		"extend BADMARKER", "release 0", "release 1", "release WRONGTYPE", "release BADBAR", "inspect ok", "inspect WRONGTYPE",
 		"admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "notice F", "notice R", "notice G",
+		"many 0", "many 1", "many 2", "many 3", "many 4", "many 6", "many WRONGTYPE", "many BADBAR",
 	} {
 		if total[reply] < 3 {
 			t.Errorf("the operations gave the reply %q %d times only: they show too little", reply, total[reply])
@@ -157,7 +161,9 @@ func (w *twin) next() {
 		w.both(fleet.InspectCall(prefix.Keys(pick(w, names...))), "")
 	case n < 84:
 		w.both(w.admitCall())
-	case n < 90:
+	case n < 88:
+		w.both(w.manyCall())
+	case n < 94:
 		w.handing()
 	default:
 		w.disturb()
@@ -313,6 +319,9 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 	texts := make([]string, len(args)-2)
 	for i, a := range args[2:] {
 		texts[i] = fmt.Sprint(a)
+		if b, ok := a.([]byte); ok {
+			texts[i] = string(b)
+		}
 	}
 	reply, out := w.state.Eval(w.t0, w.env, call.Script, texts[:nkeys], texts[nkeys:])
 	w.messages = append(w.messages, out...)
@@ -324,6 +333,12 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 }
 
 func (w *twin) count(name string, reply any) {
+	if list, ok := reply.([]any); ok && name == scripts.Many.Name {
+		for _, one := range list {
+			w.count("many", one)
+		}
+		return
+	}
 	what := "ok"
 	switch v := reply.(type) {
 	case master.Error:

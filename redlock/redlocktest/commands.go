@@ -98,8 +98,14 @@ func (c *conn) scriptLocked(name string, args []string) bool {
 		c.cutLocked()
 		return false
 	}
-	m.counts[s.Name]++
 	reply := m.evalLocked(s, keys, argv)
+	if replies, together := reply.([]any); s == scripts.Many && together {
+		for _, p := range master.Parts(s, keys, argv)[:len(replies)] {
+			m.counts[p.Script.Name]++
+		}
+	} else {
+		m.counts[s.Name]++
+	}
 	if m.noReply > 0 {
 		m.noReply--
 		c.cutLocked()

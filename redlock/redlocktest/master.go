@@ -253,7 +253,8 @@ func (m *Master) Set(key, text string) {
 }
 
 // Commands returns how often each command was executed since the master was made: scripts by their names in lower
-// case, such as "acquire", "extend" and "release", others in upper case, such as "INFO".
+// case, such as "acquire", "extend" and "release", others in upper case, such as "INFO". Acquires and releases that came in
+// one command are counted each.
 func (m *Master) Commands() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

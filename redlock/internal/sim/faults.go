@@ -347,7 +347,7 @@ func (w *world) duplicate(n *conn, commands []command) {
 				w.note(n.l.c.index, s.index, "is heard once more", "", 0)
 				before := s.state.String()
 				s.script(n, c)
-				if one := s.loaded[c[1]]; one == scripts.Acquire && s.state.String() != before {
+				if one := s.loaded[c[1]]; (one == scripts.Acquire || one == scripts.Many) && s.state.String() != before {
 					w.loose = true // it was refused the first time, so that nobody undoes it: it lives to its TTL
 				}
 			}

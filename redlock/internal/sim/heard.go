@@ -59,9 +59,21 @@ func (w *world) given(s *server, m master.Message) {
 	}
 }
 
-// heard takes note of a script that a master has executed, and holds it against what was executed before: a hold whose
+// heard takes note of the scripts that a command has run.
+func (w *world) heard(n *conn, s *server, one *scripts.Script, keys, words []string, reply any) {
+	parts := master.Parts(one, keys, words)
+	replies, _ := reply.([]any)
+	for i, p := range parts {
+		if one == scripts.Many && len(replies) == len(parts) {
+			reply = replies[i]
+		}
+		w.heardOne(n, s, p.Script, p.Args, reply)
+	}
+}
+
+// heardOne takes note of a script that a master has executed, and holds it against what was executed before: a hold whose
 // end a master has executed must never be on it again.
-func (w *world) heard(n *conn, s *server, one *scripts.Script, words []string, reply any) {
+func (w *world) heardOne(n *conn, s *server, one *scripts.Script, words []string, reply any) {
 	code, granted := reply.(int64)
 	by := ""
 	if list, ok := reply.([]any); ok {
@@ -107,17 +119,25 @@ type block struct{ first, last int64 }
 // later. Heals prolong nothing that anybody trusts; one that was refused as ahead may come again. A script that a master did
 // not know is sent once more with its text; that is no other round.
 func (l *link) ask(c command) {
-	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA {
+	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA && c[1] != scripts.Many.SHA {
 		return
 	}
 	keys, err := strconv.Atoi(c[2])
 	if err != nil {
 		return // the master says so
 	}
-	words := c[3+keys:]
-	if modeOf(words) != scripts.ModeAcquire {
-		return
+	one := scripts.Acquire
+	if c[1] == scripts.Many.SHA {
+		one = scripts.Many
 	}
+	for _, p := range master.Parts(one, c[3:3+keys], c[3+keys:]) {
+		if p.Script == scripts.Acquire && modeOf(p.Args) == scripts.ModeAcquire {
+			l.askOne(p.Args)
+		}
+	}
+}
+
+func (l *link) askOne(words []string) {
 	id, now := words[wordID], blockOf(words)
 	before, again := l.asked[id]
 	if again && now.first <= before.last && now.last >= before.first {

@@ -185,7 +185,7 @@ func (s *server) script(n *conn, c command) any {
 	}
 	reply := s.eval(one, c[3:3+keys], c[3+keys:])
 	s.w.scripts++
-	s.w.heard(n, s, one, c[3+keys:], reply)
+	s.w.heard(n, s, one, c[3:3+keys], c[3+keys:], reply)
 	return reply
 }
 

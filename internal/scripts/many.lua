@@ -1,0 +1,35 @@
+-- Runs ordinary acquires and releases one after the other, each as a call of its own would be: what a busy connection has
+-- to send at one time, for less than what as many calls cost. The functions acquire and release are the texts of
+-- acquire.lua and release.lua; see script.go.
+--
+-- KEYS  1 marker   2... the lock of each
+-- ARGV  1 the marker that the connection expects; '' when the guard is off   2 TTL in ms of what is acquired
+--       3 a letter for each: 'a' acquire, 'r' release; what is behind the last does not matter
+--       4 what argument 5 is to each acquire   5 what argument 4 is to each release; '' where it is left out
+--       6... for each the hold id and the ballot
+-- Reply an array of what each script answers by itself, its errors included
+--
+-- The marker is compared and the time is read once. An error ends the one that it is about.
+--
+-- Safe to repeat, since each of them is.
+local function attempt(script, keys, argv)
+  local fine, reply = pcall(script, keys, argv)
+  if fine then return reply end
+  -- Servers before 7.0 put the line before some errors, and a minus.
+  local text = string.gsub(tostring(reply), '^@user_script: %d+: %-?', '')
+  if not string.find(text, '^%u+ ') then text = 'ERR ' .. text end
+  return {err = text}
+end
+local marker, known, kinds, replies = KEYS[1], ARGV[1], ARGV[3], {}
+local unproved, gives = known, ARGV[5] ~= '' and ARGV[5] or nil
+if known ~= '' and redis.pcall('GET', marker) == known then unproved = '' end
+for i = 2, #KEYS do
+  local lock, at = KEYS[i], 2 * i + 2
+  local stem = string.sub(lock, 1, -5)
+  if string.byte(kinds, i - 1) == 97 then
+    replies[i - 1] = attempt(acquire, {lock, stem .. 'bar', marker}, {unproved, ARGV[at], ARGV[2], ARGV[at + 1], ARGV[4]})
+  else
+    replies[i - 1] = attempt(release, {lock, stem .. 'bar', stem .. 'queue', stem .. 'alive', marker}, {known, ARGV[at], ARGV[at + 1], gives})
+  end
+end
+return replies
