@@ -54,6 +54,18 @@ func BenchmarkServerCost(b *testing.B) {
 		call.Args[call.Stamp] = marker
 		return call
 	}
+	release := func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false, scripts.Advance) }
+	const size = 10 // a thousand of them take each name once
+	together := func(make func(i int) *scripts.Call) func(i int) *scripts.Call {
+		return func(i int) *scripts.Call {
+			var g scripts.Group
+			for k := range size {
+				g.Add(make(i*size + k))
+			}
+			return &scripts.Call{Args: g.AppendArgs(nil, marker)}
+		}
+	}
+	acquires, releases := together(func(i int) *scripts.Call { return ask(h(i), i) }), together(release)
 	other := hold("x", "other:1")
 	for _, bench := range []struct {
 		name string
@@ -75,6 +87,8 @@ func BenchmarkServerCost(b *testing.B) {
 		{"extend",
 			func(i int) *scripts.Call { return ask(h(i%10_000), i) },
 			func(i int) *scripts.Call { return extend(i%10_000, 1) }, nil, 1},
+		{fmt.Sprint(size, " acquires together"), nil, acquires, releases, 1},
+		{fmt.Sprint(size, " releases together"), acquires, releases, nil, 1},
 		{"inspect", nil, func(i int) *scripts.Call { return fleet.InspectCall(h(i).Keys) }, nil, -1},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

@@ -1,4 +1,4 @@
-// Package scripts holds what runs on the masters: six Lua scripts, how their arguments are encoded and how their
+// Package scripts holds what runs on the masters: seven Lua scripts, how their arguments are encoded and how their
 // replies are read. Each script's file says what its keys, arguments and replies are, and why it is safe to repeat.
 //
 // These keys and channels belong to a prefix P; see [Prefix]:
