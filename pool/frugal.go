@@ -14,7 +14,7 @@ import (
 const (
 	maxReplyLine = 16 << 10 // of a status, an error, a number
 
-	maxCallReply = 1 << 20              // of all bulk strings of a reply to a call
+	maxCallReply = 1 << 20              // of all bulk strings of a reply to a call, and twice the lines in its arrays
 	maxCallParts = scripts.MostTogether // elements of an array; those that are arrays have none in them
 
 	maxReplyBulk  = 2 * maxChannel // the same on a subscription connection
@@ -38,7 +38,7 @@ type frugal struct {
 	parts int  // elements of an array that are still to come
 	outer int  // the same of the array around it; 0 where there is none, or no more
 	inner bool // there is an array around it
-	size  int  // of the bulk strings of this reply so far
+	size  int  // of the bulk strings of this reply so far, and twice the lines in its arrays
 }
 
 // newFrugal is for the replies to calls.
@@ -69,7 +69,7 @@ func (f *frugal) scan(p []byte) bool {
 		}
 		n := bytes.IndexByte(p, '\n')
 		if n >= 0 && f.line == 0 {
-			if n > maxReplyLine || !f.announced(p[:n]) {
+			if n > maxReplyLine || !f.announced(p[:n], n) {
 				return false
 			}
 			p = p[n+1:]
@@ -87,7 +87,7 @@ func (f *frugal) scan(p []byte) bool {
 		if n < 0 {
 			return true
 		}
-		if !f.announced(f.head) {
+		if !f.announced(f.head, f.line) {
 			return false
 		}
 		f.head, f.line = f.head[:0], 0
@@ -96,8 +96,8 @@ func (f *frugal) scan(p []byte) bool {
 	return true
 }
 
-// announced looks at the first line of a reply, or of an element of one.
-func (f *frugal) announced(line []byte) bool {
+// announced looks at the first line of a reply, or of an element of one, which has this length.
+func (f *frugal) announced(line []byte, length int) bool {
 	if len(line) == 0 {
 		return false
 	}
@@ -111,7 +111,8 @@ func (f *frugal) announced(line []byte) bool {
 		f.size = 0
 	}
 	if kind != '$' && kind != '*' {
-		return true
+		f.size += 2 * length // redigo reads it in pieces
+		return !nested || f.size <= f.most
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSuffix(line[1:], []byte("\r"))))
 	switch {

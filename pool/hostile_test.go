@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A hostile server is a fake that at one command says what the test wants, and is otherwise polite.
@@ -94,8 +97,9 @@ var hostilities = map[string]func(io.Writer) bool{
 	"one that is just too large":        forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
 	"an array of 100 million":           once("*99999999\r\n"),
 	"arrays in arrays":                  once(strings.Repeat("*1\r\n", 100_000)),
-	"large strings in an array":         forever("*16\r\n", bulk(strings.Repeat("x", 200_000)), 0),
-	"an array larger than any":          forever("*17\r\n", "$1\r\nx\r\n", 0),
+	"large strings in an array":         forever("*32\r\n", bulk(strings.Repeat("x", 200_000)), 0),
+	"long lines in arrays":              forever("*32\r\n", "*8\r\n"+strings.Repeat("+"+strings.Repeat("x", 16_000)+"\r\n", 8), 0),
+	"an array larger than any":          forever("*33\r\n", "$1\r\nx\r\n", 0),
 	"a negative length":                 once("$-7\r\n"),
 	"a length that no number has":       once("$" + strings.Repeat("9", 1<<20)),
 	"a line without an end":             forever("+", strings.Repeat("x", 4096), 0),
@@ -109,7 +113,7 @@ var hostilities = map[string]func(io.Writer) bool{
 	"half an array":                     once("*6\r\n$3\r\nabc\r\n$3"),
 	"a string byte by byte":             forever("$1000000\r\n", "x", 20*time.Millisecond),
 	"a line byte by byte":               forever("+", "x", 20*time.Millisecond),
-	"elements one by one":               forever("*16\r\n", ":1\r\n", 100*time.Millisecond),
+	"elements one by one":               forever("*32\r\n", ":1\r\n", 100*time.Millisecond),
 	"half a string, and then the end":   func(w io.Writer) bool { _, _ = io.WriteString(w, "$100\r\nhalf"); return false },
 	"nothing":                           once(""),
 	"the end":                           func(io.Writer) bool { return false },
@@ -202,4 +206,24 @@ func askOne(t *testing.T, p *Pool, i int) {
 	if a.err != nil && !errors.As(a.err, &e) {
 		t.Errorf("no *Error: %v", a.err)
 	}
+}
+
+// A server may answer more than it was sent, and go away: what was not written by then has been answered, too.
+func TestAServerThatAnswersBeforeItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hostile{fake: newFake("a"), at: "EVALSHA", say: func(w io.Writer) bool {
+			_, _ = io.WriteString(w, strings.Repeat(":1\r\n", 5))
+			return false
+		}}
+		p := open(t, []string{"redis://a"}, WithDialer(h.dial))
+		waitUp(t, p)
+		long := strings.Repeat("x", flushAt) // each is a write of its own
+		for i, a := range sendTogether(t, p, slicesOf(5, func(i int) *scripts.Call { return inspect(fmt.Sprint(long, i)) })) {
+			if a.err != nil || a.value != int64(1) {
+				t.Errorf("reply %d is %v, %v", i, a.value, a.err)
+			}
+		}
+		_ = p.Close()
+		synctest.Wait()
+	})
 }

@@ -153,7 +153,7 @@ func (s *session) finish(readErr error) {
 	m.sess = nil
 	begun := append(append([]request(nil), s.taken[s.next:]...), s.inflight...)
 	queue := s.queue
-	unknown := len(begun) - s.unbegun
+	unknown := max(0, len(begun)-s.unbegun) // a server may have answered what was not begun
 	s.stopPayingLocked()
 	err := s.endedBy(readErr)
 	m.mu.Unlock()

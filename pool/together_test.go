@@ -15,6 +15,12 @@ import (
 // sendTogether sends calls that the writer finds in its queue at one time, and returns the replies in their order.
 func sendTogether(t *testing.T, p *Pool, calls []*scripts.Call) []answer {
 	t.Helper()
+	return sendStamped(t, p, calls, func(int) string { return "" })
+}
+
+// sendStamped is sendTogether with stamps.
+func sendStamped(t *testing.T, p *Pool, calls []*scripts.Call, text func(i int) string) []answer {
+	t.Helper()
 	m := p.master(0)
 	boxes := make([]*mailbox, len(calls))
 	m.mu.Lock()
@@ -26,7 +32,7 @@ func sendTogether(t *testing.T, p *Pool, calls []*scripts.Call) []answer {
 	for i, c := range calls {
 		boxes[i] = newMailbox()
 		s.outstanding.Add(1)
-		wake = s.queueLocked(request{call: c, to: boxes[i], kind: kindCall}) || wake
+		wake = s.queueLocked(request{call: c, to: boxes[i], text: text(i), kind: kindCall}) || wake
 	}
 	m.mu.Unlock()
 	if wake {
@@ -142,6 +148,22 @@ func TestOrdinaryCallsOnlyAreRunTogether(t *testing.T) {
 	}
 }
 
+// TestEachCallHasItsOwnStamp: calls with different ones are not run together.
+func TestEachCallHasItsOwnStamp(t *testing.T) {
+	s := startServer(t)
+	p := open(t, []string{s.url()})
+	waitUp(t, p)
+	now := state(p, 0).Info.Time
+	s.do("SET", "pooltest:marker", "here")
+	stamps := []string{"here", "here", "elsewhere", "elsewhere", "here", "here"}
+	got := sendStamped(t, p, slicesOf(6, func(i int) *scripts.Call { return acquireOf(fmt.Sprint(i), now) }), func(i int) string { return stamps[i] })
+	for i, a := range got {
+		if list, refused := a.value.([]any); a.err != nil || refused != (stamps[i] == "elsewhere") || refused && list[0] != int64(scripts.Abstained) {
+			t.Errorf("reply %d is %v, %v", i, a.value, a.err)
+		}
+	}
+}
+
 func slicesOf(n int, f func(int) *scripts.Call) []*scripts.Call {
 	list := make([]*scripts.Call, n)
 	for i := range list {
@@ -191,6 +213,35 @@ func TestACutWhileCallsRunTogetherLeavesEachUnknown(t *testing.T) {
 			}
 		}
 		<-cut
+		f.resume()
+		_ = p.Close()
+		synctest.Wait()
+	})
+}
+
+// TestACutWithinARunLeavesTheRunUnknown, all of it, and nothing that is behind it.
+func TestACutWithinARunLeavesTheRunUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		p := open(t, []string{"redis://a"}, WithDialer(f.dial))
+		waitUp(t, p)
+		long := strings.Repeat("x", scripts.MaxName-1)
+		f.hang() // behind this
+		if err := p.Send(0, inspect("y"), Stamp{}, make(slot, 1)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		go func() {
+			synctest.Wait()
+			f.cut()
+		}()
+		calls := slicesOf(5, func(i int) *scripts.Call { return acquireOf(fmt.Sprint(long, i), 7) })
+		for i, a := range sendTogether(t, p, append(calls, inspect("x"))) {
+			var e *Error
+			if !errors.As(a.err, &e) || e.Unknown != (i < 5) {
+				t.Errorf("reply %d is %v, %.99v", i, a.value, a.err)
+			}
+		}
 		f.resume()
 		_ = p.Close()
 		synctest.Wait()
