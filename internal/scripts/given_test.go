@@ -2,6 +2,7 @@ package scripts_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,10 +222,10 @@ func TestAReleasePassesThoseWhoAreNotHeard(t *testing.T) {
 }
 
 // wantFree fails the test where somebody holds the name.
-func (h *handing) wantFree(name string) {
-	h.t.Helper()
-	if got := h.inspect(name); got.ID != "" {
-		h.t.Errorf("held is %+v", got)
+func (c *client) wantFree(name string) {
+	c.t.Helper()
+	if got := c.inspect(name); got.ID != "" {
+		c.t.Errorf("held is %+v", got)
 	}
 }
 
@@ -337,4 +338,43 @@ func TestAReleaseWithoutMemoryWritesNoHold(t *testing.T) {
 	h.perform(fleet.AdvanceCall(prefix.Keys("a")), h.marker)
 	c.must("CONFIG", "SET", "maxmemory", 0)
 	h.wantReserved(w)
+}
+
+// A run that has written is not refused memory any more; an acquire behind a release is, as it is alone, and one that writes
+// nothing is answered.
+func TestAnAcquireBehindAReleaseIsRefusedMemory(t *testing.T) {
+	c := onServer(t)
+	start := c.now()
+	c.want(scripts.Granted, acquire(hold("held", "other:1"), start))
+	var g scripts.Group
+	for _, call := range []*scripts.Call{
+		fleet.ReleaseCall(hold("a", "me:1"), start, false, scripts.Advance), acquire(hold("b", "me:2"), start), acquire(hold("held", "me:3"), start),
+		fleet.ReleaseCall(hold("held", "other:1"), start, false, scripts.Advance), acquire(hold("held", "me:4"), start+1),
+	} {
+		if !g.Add(call) {
+			t.Fatal("it goes by itself")
+		}
+	}
+	if g.Add(fleet.AdvanceCall(prefix.Keys("a"))) {
+		t.Error("a release that ends nothing goes with others")
+	}
+	c.must("CONFIG", "SET", "maxmemory", 1)
+	replies, err := redis.Values(c.Do("EVALSHA", g.AppendArgs(nil, "")...))
+	c.must("CONFIG", "SET", "maxmemory", 0)
+	if err != nil || len(replies) != 5 {
+		t.Fatal(replies, err)
+	}
+	for _, i := range []int{1, 4} {
+		if text, _ := replies[i].(redis.Error); !strings.HasPrefix(string(text), "OOM ") {
+			t.Errorf("reply %d is %v", i, replies[i])
+		}
+	}
+	if list, _ := replies[2].([]any); replies[0] != int64(0) || replies[3] != int64(1) || len(list) == 0 || list[0] != int64(scripts.Held) {
+		t.Errorf("the replies are %v", replies)
+	}
+	c.wantFree("b")
+	c.wantFree("held")
+	if n := c.must("EXISTS", prefix.Queue("a")); n != int64(0) {
+		t.Error("a queue was made")
+	}
 }

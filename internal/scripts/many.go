@@ -60,8 +60,8 @@ func (g *Group) Add(c *Call) bool {
 		if len(args) > releaseGives {
 			gives = args[releaseGives]
 		}
-		if !same(&next.marker, args[releaseMarker]) || !same(&next.gives, gives) {
-			return false
+		if args[releaseID] == anyEmpty || !same(&next.marker, args[releaseMarker]) || !same(&next.gives, gives) {
+			return false // what ends no hold may find no memory for what it gives, as an acquire may
 		}
 	default:
 		return false

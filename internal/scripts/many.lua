@@ -10,6 +10,8 @@
 -- Reply an array of what each script answers by itself, its errors included
 --
 -- The marker is compared and the time is read once. An error ends the one that it is about.
+-- A script that has written is not refused memory any more, which an acquire behind a release would be by itself: so it is
+-- asked for first, by a write that changes nothing, and function room stands before what an acquire writes.
 --
 -- Safe to repeat, since each of them is.
 local function attempt(script, keys, argv)
@@ -23,6 +25,10 @@ end
 local marker, known, kinds, replies = KEYS[1], ARGV[1], ARGV[3], {}
 local unproved, gives = known, ARGV[5] ~= '' and ARGV[5] or nil
 if known ~= '' and redis.pcall('GET', marker) == known then unproved = '' end
+if string.find(string.sub(kinds, 1, #KEYS - 1), 'ra', 1, true) then
+  local asked = redis.pcall('ZADD', string.sub(KEYS[2], 1, -5) .. 'queue', 'XX', '0', '')
+  if type(asked) == 'table' and asked.err and string.find(asked.err, 'OOM ', 1, true) then full = asked.err end
+end
 for i = 2, #KEYS do
   local lock, at = KEYS[i], 2 * i + 2
   local stem = string.sub(lock, 1, -5)

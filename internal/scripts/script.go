@@ -40,7 +40,7 @@ var (
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
 	Release    = newScript("release", "3cbf03fb4feaf5853fb60408c8de86cab26f7ff1", releaseText)
 	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
-	Many       = newScript("acquires and releases", "a42853de94deb18ad14540755d58322260abd5b8", together())
+	Many       = newScript("acquires and releases", "0c78c14b9f3e0560554da15cbb3034d57181a940", together())
 	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )
 
@@ -51,14 +51,15 @@ func newScript(name, sha, text string) *Script {
 	return &Script{Name: name, SHA: sha, Text: text, sha: sha}
 }
 
-// together is the text of Many: those of Acquire and Release as functions, for which the time is read once, and what calls
-// them.
+// together is the text of Many: those of Acquire and Release as functions, for which the time is read once and memory is
+// asked for, and what calls them.
 func together() string {
-	const ask = "redis.call('TIME')"
+	const ask, write = "redis.call('TIME')", "redis.call('HSET', lock, "
 	var b strings.Builder
 	b.WriteString("local read\nlocal function time()\n  read = read or " + ask + "\n  return read\nend\n")
+	b.WriteString("local full\nlocal function room()\n  if full then error(full, 0) end\nend\n")
 	for _, f := range [...]struct{ name, text string }{{"acquire", acquireText}, {"release", releaseText}} {
-		b.WriteString("local function " + f.name + "(KEYS, ARGV)\n" + strings.ReplaceAll(f.text, ask, "time()") + "end\n")
+		b.WriteString("local function " + f.name + "(KEYS, ARGV)\n" + strings.NewReplacer(ask, "time()", write, "room()\n"+write).Replace(f.text) + "end\n")
 	}
 	b.WriteString(manyText)
 	return b.String()
