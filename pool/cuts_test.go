@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A ticket is the Receiver of one call, and everything that is known of it.
@@ -31,11 +34,22 @@ func (k *ticket) Reply(_ int, _ any, err error) {
 
 // A ledger is what the servers have run.
 type ledger struct {
-	mu  sync.Mutex
-	ran map[string]int
+	mu       sync.Mutex
+	ran      map[string]int
+	together int // commands that were several calls
 }
 
-// answer runs a call, or has forgotten its script, or closes the connection before or after running it.
+// named are the calls that a command makes, by what tells them apart.
+func named(cmd []string) (ids []string) {
+	if cmd[1] != scripts.Many.SHA && cmd[1] != scripts.Many.Text {
+		return cmd[3:4]
+	}
+	keys, _ := strconv.Atoi(cmd[2]) // the marker is the first
+	return cmd[4 : 3+keys]
+}
+
+// answer runs a call, or some, or has forgotten the script, or does not allow some, or closes the connection before or after
+// running them.
 func (l *ledger) answer(rnd *rand.Rand) func(cmd []string) string {
 	return func(cmd []string) string {
 		l.mu.Lock()
@@ -47,14 +61,26 @@ func (l *ledger) answer(rnd *rand.Rand) func(cmd []string) string {
 		case n < 12 && cmd[0] == "EVALSHA":
 			return "-NOSCRIPT No matching script\r\n"
 		}
-		l.ran[cmd[3]]++
-		switch {
-		case n < 14:
-			return ""
-		case n < 20:
-			return "-ERR some error\r\n"
+		ids, reply := named(cmd), ""
+		if len(ids) > 1 {
+			l.together++
+			if n == 99 {
+				return "-NOPERM not these\r\n"
+			}
+			reply = fmt.Sprintf("*%d\r\n", len(ids))
 		}
-		return ":1\r\n"
+		for _, id := range ids {
+			l.ran[id]++
+			if n >= 14 && rnd.IntN(16) == 0 {
+				reply += "-ERR some error\r\n"
+			} else {
+				reply += ":1\r\n"
+			}
+		}
+		if n < 14 {
+			return ""
+		}
+		return reply
 	}
 }
 
@@ -73,16 +99,21 @@ func trouble(rnd *rand.Rand, srv *fake) {
 }
 
 // Whatever happens to the connections, each call that was sent gets exactly one reply; a call whose outcome is told as
-// known has not run, and none runs twice.
+// known has not run, and none runs twice. It is so for those that are made together, too.
 func TestEachCallGetsExactlyOneReply(t *testing.T) {
+	together := 0
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { oneReplyEach(t, seed) })
+			synctest.Test(t, func(t *testing.T) { together += oneReplyEach(t, seed) })
 		})
+	}
+	if together < 60 {
+		t.Errorf("%d commands were several calls: that shows too little", together)
 	}
 }
 
-func oneReplyEach(t *testing.T, seed uint64) {
+// oneReplyEach returns how many commands were several calls.
+func oneReplyEach(t *testing.T, seed uint64) int {
 	const masters, senders, calls = 3, 6, 60
 	book := &ledger{ran: make(map[string]int)}
 	fakes := make([]*fake, masters)
@@ -118,6 +149,7 @@ func oneReplyEach(t *testing.T, seed uint64) {
 			k.check(t, book)
 		}
 	}
+	return book.together
 }
 
 // sendAtRandom returns the tickets of the calls that were accepted.
@@ -127,7 +159,11 @@ func sendAtRandom(p *Pool, rnd *rand.Rand, g, calls int) []*ticket {
 		k := &ticket{id: fmt.Sprintf("%d-%d", g, n)}
 		i := rnd.IntN(p.N())
 		st := Stamp{Session: state(p, i).Session}
-		if err := p.Send(i, lua("x", "return 1", k.id), st, k); err == nil {
+		one := lua("x", "return 1", k.id)
+		if rnd.IntN(4) > 0 {
+			one, k.id = acquireOf(k.id, 7), scripts.Prefix("pooltest").Lock(k.id)
+		}
+		if err := p.Send(i, one, st, k); err == nil {
 			list = append(list, k)
 		}
 		if rnd.IntN(4) == 0 {
