@@ -20,6 +20,7 @@ func FuzzURL(f *testing.F) {
 		"redis://10.0.0.1:6379", "redis://user:s3cret-word@host:6380/2", "rediss://:s3cret-word@[::1]:6379", "valkey://HOST.", "unix:///run/redis.sock?db=1",
 		"unix://user:s3cret-word@/a b/s", "redis://", "redis://:s3cret-word", "redis://host:99999", "redis://h/x", "http://h", "redis:h", "redis://h?a=s3cret-word",
 		"redis://u:p%40ss@h", "redis://%zz", "redis://h:0x10", "", "\x00", "valkeys://h/2147483648", "redis://[fe80::1%25eth0]:1", "redis://]0",
+		"redis:/?s3cret-word@",
 	} {
 		f.Add(seed)
 	}

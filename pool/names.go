@@ -88,6 +88,9 @@ func parseURL(raw string) (Master, error) {
 	}
 	for key, values := range u.Query() {
 		if key != "db" || len(values) != 1 || m.network != "unix" {
+			if strings.Contains(key, "@") {
+				key = hidden // what stands before an @ may be a password
+			}
 			return bad("the parameter %q is unknown, or given twice", key)
 		}
 	}
