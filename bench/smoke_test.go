@@ -117,8 +117,8 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections a master", n, f.Median)
 		}
-		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median < 1.9 || f.Median > 2.1 {
-			t.Errorf("%d goroutines: the library sends %v commands a pair and master, want 2", n, f.Median)
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median > 2.1 || n == 1 && f.Median < 1.9 {
+			t.Errorf("%d goroutines: the library sends %v commands a pair and master, want 2, or less of many", n, f.Median)
 		}
 	}
 	for _, f := range allFaults() {
@@ -187,7 +187,7 @@ func TestMeasuresEveryContender(t *testing.T) {
 	r := mustMeasure(t, "-scenario", "pairs", "-rounds", "1", "-duration", "50ms", "-goroutines", "4", "-impl", "all")
 	for _, e := range entrants {
 		want(t, r, scenarioPairs, rateCase(4), e.name, mRate)
-		if f := want(t, r, scenarioPairs, rateCase(4), e.name, mPairCmds); f.Median < 1.5 || f.Median > 2.5 {
+		if f := want(t, r, scenarioPairs, rateCase(4), e.name, mPairCmds); f.Median > 2.5 || f.Median < 1.5 && e.name != nameLibrary {
 			t.Errorf("%s sends %v commands a pair and master", e.name, f.Median)
 		}
 	}
