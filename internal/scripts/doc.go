@@ -33,7 +33,9 @@
 //
 // Each key and argument of a call costs about 1 100 instructions. So an ordinary acquire has four arguments and an ordinary
 // release three: what is usual the scripts know themselves. The two take 125 700 instructions of the server, of which two
-// scripts that do nothing would take 25 000 (Redis 7.0.15, counted by callgrind).
+// scripts that do nothing would take 25 000 (Redis 7.0.15, counted by callgrind). Sixteen acquires in one run, and their
+// releases in another, take 88 000 for each pair where as many calls took 119 000 in the same measurement; two in one run
+// gain nothing. That none of the names is held, or that nobody waits, was also asked for all at once: no gain.
 //
 // The package does no I/O.
 package scripts
