@@ -31,9 +31,6 @@ func (g *Group) Reset() {
 	*g = Group{calls: g.calls[:0], kinds: g.kinds, boxed: g.boxed}
 }
 
-// Len is the number of calls in the group.
-func (g *Group) Len() int { return len(g.calls) }
-
 // Add puts c behind the others and reports whether it could be.
 func (g *Group) Add(c *Call) bool {
 	if len(g.calls) == MostTogether || c == nil || c.Stamp == 0 {

@@ -2,7 +2,10 @@ package scripts_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -97,5 +100,23 @@ func TestDebtOfManyHolds(t *testing.T) {
 	reply, err := c.run(fleet.DebtCall(prefix.Keys("a"), ids, now), "")
 	if there, derr := scripts.DecodeReleased(reply); err != nil || derr != nil || !there {
 		t.Errorf("%v, %v, %v", there, err, derr)
+	}
+}
+
+// An argument that is no number is an error of the one run that it is about, with a code as every error has.
+func TestAnArgumentThatIsNoNumberIsAnErrorOfItsOwn(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	var g scripts.Group
+	g.Add(acquire(hold("a", "me:1"), now))
+	g.Add(acquire(hold("b", "me:2"), now))
+	args := g.AppendArgs(nil, "")
+	args[len(args)-3] = "x" // the first ballot
+	replies, err := redis.Values(c.Do("EVALSHA", args...))
+	if err != nil || len(replies) != 2 {
+		t.Fatal(replies, err)
+	}
+	if text, _ := replies[0].(redis.Error); !strings.HasPrefix(string(text), "ERR ") || replies[1] != int64(1) {
+		t.Errorf("the replies are %v", replies)
 	}
 }

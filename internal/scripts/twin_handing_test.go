@@ -81,16 +81,18 @@ func (w *twin) fleet() scripts.Fleet {
 func (w *twin) manyCall() (*scripts.Call, string) {
 	var g scripts.Group
 	f, mode, next, several := w.fleet(), pick(w, scripts.ModeAcquire, scripts.ModeAcquire, scripts.ModeHeal), pick(w, scripts.Advance, scripts.Advance, scripts.Reserve, scripts.Nothing), pick(w, true, false)
-	for most := 1 + w.rnd.IntN(4); g.Len() < most; {
-		h := hold(w.name(), w.id())
+	n := 0
+	for most := 1 + w.rnd.IntN(4); n < most; {
+		h, ballot := hold(w.name(), w.id()), w.ballot(w.name())
+		call := f.ReleaseCall(h, ballot, several, next)
 		if w.rnd.IntN(2) == 0 {
-			ballot := w.ballot(w.name())
-			g.Add(f.AcquireCall(h, mode, guard, ballot, ballot, 1))
-		} else {
-			g.Add(f.ReleaseCall(h, w.ballot(w.name()), several, next))
+			call = f.AcquireCall(h, mode, guard, ballot, ballot, 1)
+		}
+		if g.Add(call) {
+			n++
 		}
 	}
-	return &scripts.Call{Script: scripts.Many, Args: g.AppendArgs(nil, ""), Stamp: 3 + g.Len()}, w.stamp()
+	return &scripts.Call{Script: scripts.Many, Args: g.AppendArgs(nil, ""), Stamp: 3 + n}, w.stamp()
 }
 
 // nonsense is a marker that nobody can read, and one that is a list, which chance alone seldom puts before an extension
