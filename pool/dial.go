@@ -103,17 +103,31 @@ func (m *master) dial(ctx context.Context) (*link, error) {
 }
 
 // handshake returns the step at which it failed together with the error.
+//
+// What INFO says counts from when it was asked: a reply that was held up on its way, or a process that slept in the middle,
+// may know nothing of what the server has been since. So it is asked again until it is no older at the end than any
+// reply of the session may be.
 func (m *master) handshake(l *link) (info Info, op string, err error) {
 	if op, err = m.login(l); err != nil {
 		return info, op, err
 	}
-	if info, err = m.readInfo(l); err != nil {
-		return info, "info", err
+	for loaded := false; ; loaded = true {
+		asked := m.cfg.clock.Now()
+		if info, err = m.readInfo(l); err != nil {
+			return info, "info", err
+		}
+		if err = info.verdict(m.cfg.allowEviction); err != nil {
+			return info, "info", err
+		}
+		if !loaded {
+			if err = loadScripts(l); err != nil {
+				return info, "script load", err
+			}
+		}
+		if m.cfg.clock.Since(asked) <= m.cfg.timeout {
+			return info, "info", nil
+		}
 	}
-	if err = info.verdict(m.cfg.allowEviction); err != nil {
-		return info, "info", err
-	}
-	return info, "script load", loadScripts(l)
 }
 
 func (m *master) login(l *link) (op string, err error) {

@@ -50,6 +50,9 @@
 //	                 │                                                             │
 //	                 └─────────── at once, if it has served for a while ◄── down ◄─┘
 //
+// INFO is asked again where it is older than [WithTimeout] when the scripts are loaded: what the server was before says nothing
+// of what it has forgotten since.
+//
 // Down is entered when: the connection ends; a request is overdue ([WithTimeout]), which covers a reply that does not
 // come and a write that does not end; a heartbeat finds another identity (run id or replication id) or a server that
 // is no longer fit; a script is answered by READONLY. While a master is down or refused Send fails at once with the

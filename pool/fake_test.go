@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -29,6 +30,9 @@ type fake struct {
 	dials    int
 	conns    []net.Conn
 	unserved bool // accept connections and never read from them
+	// lateOn is a command whose next reply is made at once and written after late.
+	lateOn string
+	late   time.Duration
 }
 
 func newFake(runID string) *fake {
@@ -107,6 +111,15 @@ func (f *fake) serve(c net.Conn) {
 		reply := f.reply(cmd)
 		if reply == "" {
 			return
+		}
+		f.mu.Lock()
+		held := f.lateOn == cmd[0]
+		if held {
+			f.lateOn = ""
+		}
+		f.mu.Unlock()
+		if held {
+			<-time.After(f.late)
 		}
 		if _, err := io.WriteString(c, reply); err != nil {
 			return

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -72,6 +73,25 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 			t.Errorf("%d replies", box.count())
 		}
 	})
+}
+
+// A master that was made a replica and a master again while the handshake waited is known by what it is at the end of it.
+func TestWhatAServerSaidLongAgoIsAskedAgain(t *testing.T) {
+	for _, slow := range []string{"INFO", "SCRIPT"} {
+		t.Run(slow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newFake("a1")
+				srv.lateOn, srv.late = slow, 600*time.Millisecond // more than the timeout, less than the dial timeout
+				p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()))
+				synctest.Wait()
+				srv.set(func() { srv.runID = "b2" })
+				waitUp(t, p)
+				if e := state(p, 0); e.Info.RunID != "b2" || srv.dialled() != 1 {
+					t.Errorf("taken for %q after %d connections", e.Info.RunID, srv.dialled())
+				}
+			})
+		})
+	}
 }
 
 // oneBatch sends calls so that the writer takes them all at once, to a server that hangs at the one named hangOn.

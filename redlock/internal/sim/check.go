@@ -90,7 +90,10 @@ func (w *world) settle() {
 		w.checkKeys("when every debt is paid", true)
 	}
 	if !w.bad() {
-		w.sleep(p.guard + p.guard/50 + 2*time.Millisecond + w.setBack)
+		w.mu.Lock()
+		repeats := time.Until(w.repeats)
+		w.mu.Unlock()
+		w.sleep(max(repeats, 0) + p.guard + p.guard/50 + 2*time.Millisecond + w.setBack)
 		w.checkKeys("a TTL after the last message", false)
 	}
 	if !w.bad() && !p.beyond {

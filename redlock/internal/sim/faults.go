@@ -338,7 +338,7 @@ func (w *world) duplicate(n *conn, commands []command) {
 		return
 	}
 	s, run := n.l.s, n.l.s.env.RunID
-	w.at(time.Duration(n.l.random.Int64N(int64(w.plan.most))), n.slot, func() {
+	due := w.at(time.Duration(n.l.random.Int64N(int64(w.plan.most))), n.slot, func() {
 		if s.down || s.hung || s.env.RunID != run {
 			return
 		}
@@ -353,6 +353,7 @@ func (w *world) duplicate(n *conn, commands []command) {
 			}
 		}
 	})
+	w.repeats = later(w.repeats, due)
 }
 
 // ending has f called once: after d, or when the faults end, if that is before.

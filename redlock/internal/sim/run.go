@@ -51,6 +51,7 @@ type world struct {
 	faults   bool       // there are any, still
 	endings  []func()
 	calmFrom time.Time // when the last fault is over that cannot be ended before
+	repeats  time.Time // when the last message is executed that comes twice
 	log      []entry
 	problems []string
 	tenures  []tenure
