@@ -66,7 +66,8 @@ local last = ARGV[6] and ARGV[6] + 0 or first
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local mine, replaces, ahead = false, false, false
-if redis.call('EXISTS', lock) == 1 then
+local left = redis.call('PTTL', lock)
+if left ~= -2 then
   if redis.call('HGET', lock, id) then
     if last == top then return 1 end
     mine = true
@@ -94,23 +95,25 @@ if ahead then
     redis.call('PEXPIRE', KEYS[4], '20000')
     redis.call('PEXPIRE', KEYS[5], '20000')
     place = redis.call('ZRANK', KEYS[4], previous)
+    local dropped = false
     for _, other in ipairs(redis.call('ZRANGE', KEYS[4], math.max(place - 1, 0), place + 1)) do
       if other ~= previous then
         local alive = redis.call('HGET', KEYS[5], other)
         if not alive or tonumber(string.match(alive, '^%d+') or 0) < ms then
           redis.call('ZREM', KEYS[4], other)
           redis.call('HDEL', KEYS[5], other)
+          dropped = true
         end
       end
     end
-    place = redis.call('ZRANK', KEYS[4], previous)
+    if dropped then place = redis.call('ZRANK', KEYS[4], previous) end
   end
-  return {2, redis.call('PTTL', lock), raw or '0', now, ahead, place}
+  return {2, left, raw or '0', now, ahead, place}
 end
 if first <= top or first < now - window then return {3, raw or '0', now} end
 if last > now + window and not (first == top + 1 and last == first) then return {4, raw or '0', now} end
 redis.call('HSET', lock, id, depth)
-if not mine or redis.call('PTTL', lock) < tonumber(ARGV[3]) then redis.call('PEXPIRE', lock, ARGV[3]) end
+if not mine or left < tonumber(ARGV[3]) then redis.call('PEXPIRE', lock, ARGV[3]) end
 redis.call('SET', bar, ARGV[6] or ARGV[4], 'PX', keep)
 if replaces then
   redis.call('HDEL', lock, previous)

@@ -19,11 +19,7 @@ import (
 //	go test -run '^$' -bench ServerCost -benchtime 100000x ./internal/scripts
 func BenchmarkServerCost(b *testing.B) {
 	s := redistest.Test(b, 1, redisproc.Config{})[0]
-	c, err := redis.Dial("unix", s.Unix())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
+	c := dialBench(b, s.Unix())
 	do := func(command string, args ...any) any {
 		reply, err := c.Do(command, args...)
 		if err != nil {
@@ -55,7 +51,7 @@ func BenchmarkServerCost(b *testing.B) {
 		return call
 	}
 	release := func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false, scripts.Advance) }
-	const size = 10 // a thousand of them take each name once
+	const size = 16 // a thousand of them take each name once
 	together := func(make func(i int) *scripts.Call) func(i int) *scripts.Call {
 		return func(i int) *scripts.Call {
 			var g scripts.Group
@@ -140,6 +136,95 @@ func BenchmarkServerCost(b *testing.B) {
 		})
 	}
 	b.Logf("server %s", s.Version())
+}
+
+// BenchmarkHandOffCost measures what waiting costs a server: a waiter asks for a name that is held, joins a queue of two,
+// and is given the name by a release. The figure is that of both calls.
+func BenchmarkHandOffCost(b *testing.B) {
+	s := redistest.Test(b, 1, redisproc.Config{})[0]
+	const locker = "0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11"
+	c, ear := dialBench(b, s.Unix()), dialBench(b, s.Unix())
+	do := func(command string, args ...any) any {
+		reply, err := c.Do(command, args...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return reply
+	}
+	for _, s := range scripts.All {
+		do("SCRIPT", "LOAD", s.Text)
+	}
+	identity, err := scripts.DecodeAdmission(do("EVALSHA", fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitRead}).Args...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	marker := scripts.Marker{Identity: identity.Identity, Guard: guard}.String()
+	do("SET", prefix.Marker(), marker)
+	if _, err := ear.Do("SUBSCRIBE", prefix.Inbox(locker)); err != nil {
+		b.Fatal(err)
+	}
+	given := make(chan int)
+	go func() {
+		n := 0
+		for ; n < b.N; n++ {
+			if _, err := ear.Receive(); err != nil {
+				break
+			}
+		}
+		given <- n
+	}()
+	base := time.Now().UnixMicro()
+	h := func(i int) scripts.Hold { return hold("orders:1", fmt.Sprint(locker, ":", i)) }
+	ballot := func(i int) int64 { return base + int64(i) }
+	send := func(call *scripts.Call) {
+		call.Args[call.Stamp] = marker
+		if err := c.Send("EVALSHA", call.Args...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ask := func(i int) {
+		t := scripts.NewTicket(locker, uint64(i), ballot(i), 0)
+		send(fleet.QueueCall(h(i), t, false, ttl, time.Minute, ballot(i), ballot(i)))
+	}
+	receive := func(calls int) {
+		if err := c.Flush(); err != nil {
+			b.Fatal(err)
+		}
+		for range calls {
+			if reply, err := c.Receive(); err != nil {
+				b.Fatal(reply, err)
+			}
+		}
+	}
+	for i := range 3 { // the holder, and two who wait
+		ask(i)
+	}
+	receive(3)
+	do("CONFIG", "RESETSTAT")
+	for from := 0; from < b.N; from += 1000 {
+		to := min(from+1000, b.N)
+		for i := from; i < to; i++ {
+			ask(i + 3)
+			send(fleet.ReleaseCall(h(i), ballot(i), false, scripts.Advance))
+		}
+		receive(2 * (to - from))
+	}
+	micros, calls := evalshaCost(b, do)
+	if n := <-given; n != b.N {
+		b.Fatalf("%d of %d were given the name", n, b.N)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(2*micros/float64(calls), "server-us/hand-off")
+}
+
+func dialBench(b *testing.B, path string) redis.Conn {
+	b.Helper()
+	c, err := redis.Dial("unix", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // evalshaCost returns the microseconds that the server spent in EVALSHA since its statistics were reset, and the calls.

@@ -26,16 +26,23 @@ local marker, known, kinds, replies = KEYS[1], ARGV[1], ARGV[3], {}
 local unproved, gives = known, ARGV[5] ~= '' and ARGV[5] or nil
 if known ~= '' and redis.pcall('GET', marker) == known then unproved = '' end
 if string.find(string.sub(kinds, 1, #KEYS - 1), 'ra', 1, true) then
-  local asked = redis.pcall('ZADD', string.sub(KEYS[2], 1, -5) .. 'queue', 'XX', '0', '')
-  if type(asked) == 'table' and asked.err and string.find(asked.err, 'OOM ', 1, true) then full = asked.err end
+  local probe = redis.pcall('ZADD', string.sub(KEYS[2], 1, -5) .. 'queue', 'XX', '0', '')
+  if type(probe) == 'table' and probe.err and string.find(probe.err, 'OOM ', 1, true) then full = probe.err end
 end
+-- The words of a call are put where those of the one before were, and keys made when they are looked at: most calls need two.
+local stem
+local keys = {__index = function(_, i) return stem .. (i == 2 and 'bar' or i == 3 and 'queue' or 'alive') end}
+local asked, ended = setmetatable({[3] = marker}, keys), setmetatable({[5] = marker}, keys)
+local ask, ending = {unproved, '', ARGV[2], '', ARGV[4]}, {known, '', '', gives}
 for i = 2, #KEYS do
-  local lock, at = KEYS[i], 2 * i + 2
-  local stem = string.sub(lock, 1, -5)
+  local at = 2 * i + 2
+  stem = string.sub(KEYS[i], 1, -5)
   if string.byte(kinds, i - 1) == 97 then
-    replies[i - 1] = attempt(acquire, {lock, stem .. 'bar', marker}, {unproved, ARGV[at], ARGV[2], ARGV[at + 1], ARGV[4]})
+    asked[1], ask[2], ask[4] = KEYS[i], ARGV[at], ARGV[at + 1]
+    replies[i - 1] = attempt(acquire, asked, ask)
   else
-    replies[i - 1] = attempt(release, {lock, stem .. 'bar', stem .. 'queue', stem .. 'alive', marker}, {known, ARGV[at], ARGV[at + 1], gives})
+    ended[1], ended.stem, ending[2], ending[3] = KEYS[i], stem, ARGV[at], ARGV[at + 1]
+    replies[i - 1] = attempt(release, ended, ending)
   end
 end
 return replies

@@ -47,9 +47,9 @@ end
 if n > 0 or (gives == 'A' and redis.call('EXISTS', KEYS[1]) == 0) then
   if n > 0 then
     n = 1
-    if gives ~= 'L' then redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -5) .. 'free', id) end
+    if gives ~= 'L' then redis.pcall('PUBLISH', (KEYS.stem or string.sub(KEYS[1], 1, -5)) .. 'free', id) end
   end
-  local head = gives ~= 'N' and redis.call('ZRANGE', KEYS[3], '0', '0')[1]
+  local head = gives ~= 'N' and redis.call('EXISTS', KEYS[3]) == 1 and redis.call('ZRANGE', KEYS[3], '0', '0')[1]
   if head then
     local t = redis.call('TIME')
     local us = t[1] * 1000000 + t[2]

@@ -35,12 +35,12 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire    = newScript("acquire", "b488e5fef77d63811c7f5b38b3c458eaeb72c4c6", acquireText)
+	Acquire    = newScript("acquire", "9a806f22f7abdc957c7376ec8b850e3fd698bf50", acquireText)
 	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
-	Release    = newScript("release", "3cbf03fb4feaf5853fb60408c8de86cab26f7ff1", releaseText)
+	Release    = newScript("release", "73b3dcfb8550f884aaf8acb9f2b0fabdade74185", releaseText)
 	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
-	Many       = newScript("acquires and releases", "0c78c14b9f3e0560554da15cbb3034d57181a940", together())
+	Many       = newScript("acquires and releases", "a606ef4d3677346b3929596005fd040cc2eeb916", together())
 	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )
 
@@ -56,7 +56,7 @@ func newScript(name, sha, text string) *Script {
 func together() string {
 	const ask, write = "redis.call('TIME')", "redis.call('HSET', lock, "
 	var b strings.Builder
-	b.WriteString("local read\nlocal function time()\n  read = read or " + ask + "\n  return read\nend\n")
+	b.WriteString("local read\nlocal function time()\n  if not read then\n    read = " + ask + "\n    read[1], read[2] = read[1] + 0, read[2] + 0\n  end\n  return read\nend\n")
 	b.WriteString("local full\nlocal function room()\n  if full then error(full, 0) end\nend\n")
 	for _, f := range [...]struct{ name, text string }{{"acquire", acquireText}, {"release", releaseText}} {
 		b.WriteString("local function " + f.name + "(KEYS, ARGV)\n" + strings.NewReplacer(ask, "time()", write, "room()\n"+write).Replace(f.text) + "end\n")
