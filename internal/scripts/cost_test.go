@@ -18,27 +18,11 @@ import (
 //
 //	go test -run '^$' -bench ServerCost -benchtime 100000x ./internal/scripts
 func BenchmarkServerCost(b *testing.B) {
-	s := redistest.Test(b, 1, redisproc.Config{})[0]
-	c := dialBench(b, s.Unix())
-	do := func(command string, args ...any) any {
-		reply, err := c.Do(command, args...)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return reply
-	}
-	for _, s := range scripts.All {
-		do("SCRIPT", "LOAD", s.Text)
-	}
-	identity, err := scripts.DecodeAdmission(do("EVALSHA", fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitRead}).Args...))
-	if err != nil {
-		b.Fatal(err)
-	}
-	marker := scripts.Marker{Identity: identity.Identity, Guard: guard}.String()
-	do("SET", prefix.Marker(), marker)
-	base := int64(0) // of the ballots, set anew for each script: they must stay near the server's time
+	s, c, do, marker := admitted(b)
+	const size, names = 16, 16_000 // a thousand of that size take each name once
+	base := int64(0)               // of the ballots, set anew for each script: they must stay near the server's time
 	h := func(i int) scripts.Hold {
-		return hold(fmt.Sprint("orders:", i%10_000), fmt.Sprintf("0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11:%d", i/10_000))
+		return hold(fmt.Sprint("orders:", i%names), fmt.Sprintf("0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11:%d", i/names))
 	}
 	ask := func(hold scripts.Hold, i int) *scripts.Call {
 		call := acquire(hold, base+int64(i))
@@ -51,7 +35,6 @@ func BenchmarkServerCost(b *testing.B) {
 		return call
 	}
 	release := func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false, scripts.Advance) }
-	const size = 16 // a thousand of them take each name once
 	together := func(make func(i int) *scripts.Call) func(i int) *scripts.Call {
 		return func(i int) *scripts.Call {
 			var g scripts.Group
@@ -73,16 +56,16 @@ func BenchmarkServerCost(b *testing.B) {
 			func(i int) *scripts.Call { return ask(h(i), i) },
 			func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false, scripts.Reserve) }, 1},
 		{"acquire of a held name",
-			func(i int) *scripts.Call { return ask(hold(fmt.Sprint("orders:", i%10_000), "me:1"), i) },
-			func(i int) *scripts.Call { return ask(hold(fmt.Sprint("orders:", i%10_000), other.ID), i) }, nil, 2},
+			func(i int) *scripts.Call { return ask(hold(fmt.Sprint("orders:", i%names), "me:1"), i) },
+			func(i int) *scripts.Call { return ask(hold(fmt.Sprint("orders:", i%names), other.ID), i) }, nil, 2},
 		{"release",
 			func(i int) *scripts.Call { return ask(h(i), i) },
 			func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false, scripts.Reserve) }, nil, 1},
 		{"release of what is not there", nil,
 			func(i int) *scripts.Call { return fleet.ReleaseCall(h(i), base+int64(i), false, scripts.Reserve) }, nil, 0},
 		{"extend",
-			func(i int) *scripts.Call { return ask(h(i%10_000), i) },
-			func(i int) *scripts.Call { return extend(i%10_000, 1) }, nil, 1},
+			func(i int) *scripts.Call { return ask(h(i%names), i) },
+			func(i int) *scripts.Call { return extend(i%names, 1) }, nil, 1},
 		{fmt.Sprint(size, " acquires together"), nil, acquires, releases, 1},
 		{fmt.Sprint(size, " releases together"), acquires, releases, nil, 1},
 		{"inspect", nil, func(i int) *scripts.Call { return fleet.InspectCall(h(i).Keys) }, nil, -1},
@@ -141,25 +124,9 @@ func BenchmarkServerCost(b *testing.B) {
 // BenchmarkHandOffCost measures what waiting costs a server: a waiter asks for a name that is held, joins a queue of two,
 // and is given the name by a release. The figure is that of both calls.
 func BenchmarkHandOffCost(b *testing.B) {
-	s := redistest.Test(b, 1, redisproc.Config{})[0]
+	s, c, do, marker := admitted(b)
 	const locker = "0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11"
-	c, ear := dialBench(b, s.Unix()), dialBench(b, s.Unix())
-	do := func(command string, args ...any) any {
-		reply, err := c.Do(command, args...)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return reply
-	}
-	for _, s := range scripts.All {
-		do("SCRIPT", "LOAD", s.Text)
-	}
-	identity, err := scripts.DecodeAdmission(do("EVALSHA", fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitRead}).Args...))
-	if err != nil {
-		b.Fatal(err)
-	}
-	marker := scripts.Marker{Identity: identity.Identity, Guard: guard}.String()
-	do("SET", prefix.Marker(), marker)
+	ear := dialBench(b, s.Unix())
 	if _, err := ear.Do("SUBSCRIBE", prefix.Inbox(locker)); err != nil {
 		b.Fatal(err)
 	}
@@ -215,6 +182,30 @@ func BenchmarkHandOffCost(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(2*micros/float64(calls), "server-us/hand-off")
+}
+
+// admitted starts a server that votes, with all scripts loaded.
+func admitted(b *testing.B) (s *redisproc.Server, c redis.Conn, do func(string, ...any) any, marker string) {
+	b.Helper()
+	s = redistest.Test(b, 1, redisproc.Config{})[0]
+	c = dialBench(b, s.Unix())
+	do = func(command string, args ...any) any {
+		reply, err := c.Do(command, args...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return reply
+	}
+	for _, s := range scripts.All {
+		do("SCRIPT", "LOAD", s.Text)
+	}
+	identity, err := scripts.DecodeAdmission(do("EVALSHA", fleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitRead}).Args...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	marker = scripts.Marker{Identity: identity.Identity, Guard: guard}.String()
+	do("SET", prefix.Marker(), marker)
+	return s, c, do, marker
 }
 
 func dialBench(b *testing.B, path string) redis.Conn {
