@@ -118,6 +118,7 @@ type belief struct {
 	lock *redlock.Lock
 	seen time.Time // the last moment at which validity was left for sure
 	over time.Time // when its context ended; guarded by world.mu
+	late bool      // validity was over when the call returned, since the client was suspended in it: nothing was held
 	stop func() bool
 }
 
@@ -137,7 +138,9 @@ func (k *worker) begin(lock *redlock.Lock, asked time.Time, wanted time.Duration
 	b.asked = w.askedLocked(b.tenure)
 	w.note(k.c.index, -1, "holds", b.name, b.token)
 	w.mu.Unlock()
-	if left := lock.Remaining(); left < wanted && lock.Err() == nil && !slept {
+	left := lock.Remaining()
+	b.late = slept && left <= 0
+	if left < wanted && lock.Err() == nil && !slept {
 		w.problem("%s: handed out with %v of validity left, at least %v was wanted", b.name, left, wanted)
 	}
 	return b
@@ -167,7 +170,9 @@ func (k *worker) end(b *belief) {
 	if !b.over.IsZero() && b.over.Before(b.to) {
 		b.to = b.over
 	}
-	w.tenures = append(w.tenures, b.tenure)
+	if !b.late {
+		w.tenures = append(w.tenures, b.tenure)
+	}
 	w.note(k.c.index, -1, "has held", b.name, b.token)
 }
 
