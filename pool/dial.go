@@ -105,29 +105,37 @@ func (m *master) dial(ctx context.Context) (*link, error) {
 // handshake returns the step at which it failed together with the error.
 //
 // What INFO says counts from when it was asked: a reply that was held up on its way, or a process that slept in the middle,
-// may know nothing of what the server has been since. So it is asked again until it is no older at the end than any
-// reply of the session may be.
+// may know nothing of what the server has been since. Where it is older than a heartbeat may be, it is asked once more.
 func (m *master) handshake(l *link) (info Info, op string, err error) {
 	if op, err = m.login(l); err != nil {
 		return info, op, err
 	}
-	for loaded := false; ; loaded = true {
-		asked := m.cfg.clock.Now()
-		if info, err = m.readInfo(l); err != nil {
-			return info, "info", err
-		}
-		if err = info.verdict(m.cfg.allowEviction); err != nil {
-			return info, "info", err
-		}
-		if !loaded {
-			if err = loadScripts(l); err != nil {
-				return info, "script load", err
-			}
-		}
-		if m.cfg.clock.Since(asked) <= m.cfg.timeout {
-			return info, "info", nil
-		}
+	if info, err = m.readFit(l); err != nil {
+		return info, "info", err
 	}
+	if err = loadScripts(l); err != nil {
+		return info, "script load", err
+	}
+	most := max(m.cfg.heartbeat, m.cfg.timeout)
+	if m.cfg.clock.Since(info.asked) <= most {
+		return info, "info", nil
+	}
+	if info, err = m.readFit(l); err != nil {
+		return info, "info", err
+	}
+	if info.took > most {
+		return info, "info", timeoutCause("it has said who it is only after %v, twice", info.took)
+	}
+	return info, "info", nil
+}
+
+// readFit is readInfo of a server that is fit.
+func (m *master) readFit(l *link) (Info, error) {
+	info, err := m.readInfo(l)
+	if err == nil {
+		err = info.verdict(m.cfg.allowEviction)
+	}
+	return info, err
 }
 
 func (m *master) login(l *link) (op string, err error) {
@@ -156,11 +164,13 @@ func (m *master) readInfo(l *link) (Info, error) {
 // readInfoText returns the reply of INFO as well.
 func (m *master) readInfoText(l *link) (Info, string, error) {
 	start := m.cfg.clock.Now()
+	asked := start
 	text, err := redis.String(l.do("INFO"))
 	if err != nil {
 		return Info{}, "", m.infoError(err)
 	}
 	info := parseInfo(text)
+	info.asked, info.took = asked, m.cfg.clock.Since(asked)
 	if info.Time == 0 { // a server whose INFO has no clock
 		info.noClock = true
 		start = m.cfg.clock.Now()

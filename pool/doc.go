@@ -50,8 +50,9 @@
 //	                 │                                                             │
 //	                 └─────────── at once, if it has served for a while ◄── down ◄─┘
 //
-// INFO is asked again where it is older than [WithTimeout] when the scripts are loaded: what the server was before says nothing
-// of what it has forgotten since.
+// INFO is asked once more where it is older than [WithHeartbeat], or [WithTimeout] where that is longer, when the scripts are
+// loaded: what the server was before says nothing of what it has forgotten since. The heartbeats count from when it was asked,
+// and go on while debts are paid.
 //
 // Down is entered when: the connection ends; a request is overdue ([WithTimeout]), which covers a reply that does not
 // come and a write that does not end; a heartbeat finds another identity (run id or replication id) or a server that

@@ -8,7 +8,7 @@ import (
 
 // startBeatLocked queues a heartbeat, and payments of what is still owed. It reports whether the writer must be nudged.
 func (s *session) startBeatLocked() (wake bool) {
-	if !s.open || s.beating {
+	if s.beating {
 		return false
 	}
 	s.beating = true
@@ -17,7 +17,7 @@ func (s *session) startBeatLocked() (wake bool) {
 	if s.noClock {
 		wake = s.queueLocked(request{kind: kindTime}) || wake
 	}
-	if s.paying == 0 && len(s.toPay) == 0 {
+	if s.open && s.paying == 0 && len(s.toPay) == 0 {
 		s.collectDebtsLocked()
 		wake = s.payLocked() || wake
 	}
@@ -58,11 +58,13 @@ func (s *session) judge() error {
 	info.noClock = s.noClock
 	m.mu.Lock()
 	s.beating = false
-	start := s.beatStart
+	start, open := s.beatStart, s.open
 	m.mu.Unlock()
 	info.RTT = m.cfg.clock.Since(start)
 	info.Read = start.Add(info.RTT / 2)
 	s.info = info
-	m.pool.watchers.emit(Event{Master: m.index, Session: s.id, Info: info})
+	if open { // before that there is nothing to tell
+		m.pool.watchers.emit(Event{Master: m.index, Session: s.id, Info: info})
+	}
 	return nil
 }

@@ -26,7 +26,9 @@ type Info struct {
 	Read          clock.Instant // this machine's instant belonging to Time: the middle of the exchange
 	RTT           time.Duration // how long the exchange took; Time is uncertain by half of it
 
-	noClock bool // INFO has no clock, Time is from TIME
+	noClock bool          // INFO has no clock, Time is from TIME
+	asked   clock.Instant // when INFO was asked in the handshake, and how long its reply took
+	took    time.Duration
 }
 
 // Identity is "run_id/master_replid". Another identity than before says that the server may have forgotten locks.

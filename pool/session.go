@@ -90,7 +90,7 @@ func (m *master) serve(l *link, info Info) {
 	m.mu.Unlock()
 
 	s.wg.Go(s.write)
-	s.wg.Go(s.mind)
+	s.wg.Go(func() { s.mind(m.cfg.clock.Since(info.asked)) })
 	s.openWhenPaid()
 	err := s.read()
 	s.finish(err)
@@ -282,12 +282,13 @@ func (s *session) deliver(r *request, value any, reply redis.Error, isReply bool
 
 // mind is the session's own clock: it ends a session whose oldest request is overdue, also one that is stuck in a
 // write, and it starts heartbeats. A session with nothing outstanding is looked at once in a timeout: no request sent
-// after the look can be overdue before the next.
-func (s *session) mind() {
+// after the look can be overdue before the next. known is for how long it has been known who the server is.
+func (s *session) mind(known time.Duration) {
 	m := s.m
 	timeout := int64(m.cfg.timeout)
-	beatAt := m.since() + int64(m.cfg.heartbeat)
-	timer := time.NewTimer(time.Duration(min(timeout, int64(m.cfg.heartbeat))))
+	first := int64(max(m.cfg.heartbeat-known, 0))
+	beatAt := m.since() + first
+	timer := time.NewTimer(time.Duration(min(timeout, first)))
 	defer timer.Stop()
 	for {
 		select {

@@ -82,7 +82,7 @@ func TestWhatAServerSaidLongAgoIsAskedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := newFake("a1")
 				srv.lateOn, srv.late = slow, 600*time.Millisecond // more than the timeout, less than the dial timeout
-				p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()))
+				p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()), WithHeartbeat(300*time.Millisecond))
 				synctest.Wait()
 				srv.set(func() { srv.runID = "b2" })
 				waitUp(t, p)

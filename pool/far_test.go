@@ -1,0 +1,143 @@
+package pool
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// far is a connection over a network with a round trip of rtt, all of which the replies take.
+type far struct {
+	net.Conn
+	rtt  time.Duration
+	in   chan piece
+	rest []byte
+	end  error
+}
+
+type piece struct {
+	at  time.Time
+	b   []byte
+	err error
+}
+
+func farAway(dial func(context.Context, string, string) (net.Conn, error), rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select { // SYN and its answer
+		case <-time.After(rtt):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		f := &far{Conn: c, rtt: rtt, in: make(chan piece, 1<<16)}
+		go func() {
+			for {
+				buf := make([]byte, 64<<10)
+				n, err := c.Read(buf)
+				f.in <- piece{time.Now().Add(rtt), buf[:n], err}
+				if err != nil {
+					return
+				}
+			}
+		}()
+		return f, nil
+	}
+}
+
+func (f *far) Read(b []byte) (int, error) {
+	for len(f.rest) == 0 {
+		if f.end != nil {
+			return 0, f.end
+		}
+		p := <-f.in
+		if p.err == nil {
+			pass(time.Until(p.at))
+		}
+		f.rest, f.end = p.b, p.err
+	}
+	n := copy(b, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// A master that is far away, but answers each request well within the timeout, is connected to. With the default options.
+func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		rtt     time.Duration
+		noClock bool // as Redis 6.0
+		opts    []Option
+	}{
+		{"defaults, rtt 240ms", 240 * time.Millisecond, false, nil},
+		{"defaults, rtt 260ms", 260 * time.Millisecond, false, nil},
+		{"defaults, rtt 320ms", 320 * time.Millisecond, false, nil},
+		{"defaults, no clock in INFO, rtt 160ms", 160 * time.Millisecond, true, nil},
+		{"defaults, no clock in INFO, rtt 170ms", 170 * time.Millisecond, true, nil},
+		{"defaults, no clock in INFO, rtt 240ms", 240 * time.Millisecond, true, nil},
+		{"5s to dial, no clock in INFO, rtt 240ms", 240 * time.Millisecond, true, []Option{WithDialTimeout(5 * time.Second)}},
+		{"5s to dial, no clock in INFO, rtt 260ms", 260 * time.Millisecond, true, []Option{WithDialTimeout(5 * time.Second)}},
+		{"5s to dial, rtt 450ms", 450 * time.Millisecond, false, []Option{WithDialTimeout(5 * time.Second)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newFake("a1")
+				if c.noClock {
+					srv.extra = "server_time_usec:0\r\n"
+				}
+				p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(farAway(srv.dial, c.rtt)), WithClock(clock.Runtime())}, c.opts...)...)
+				pass(30 * time.Second)
+				synctest.Wait()
+				e := state(p, 0)
+				if e.Session == 0 {
+					t.Errorf("after 30 s and %d connections: %v", srv.dialled(), e.Err)
+				} else if e.Session > 1 {
+					t.Errorf("session %d after 30 s", e.Session)
+				}
+				_ = p.Close()
+			})
+		})
+	}
+}
+
+// Who the server is, is asked once in a heartbeat also while debts are paid, before the connection is used.
+func TestWhatAServerSaidIsAskedAgainWhileDebtsArePaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		up := true
+		d := farAway(srv.dial, 200*time.Millisecond)
+		p := open(t, []string{"redis://m1"}, WithClock(clock.Runtime()), WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
+			if !up {
+				return nil, net.ErrClosed
+			}
+			return d(ctx, n, a)
+		}))
+		pass(time.Second)
+		up = false
+		srv.cut()
+		for i := range 4000 {
+			p.Owe(0, owed(strconv.Itoa(i), 7, "a"))
+		}
+		pass(2 * time.Second)
+		up = true
+		for p.Owed(0) == 4000 {
+			pass(10 * time.Millisecond)
+		}
+		srv.set(func() { srv.runID = "b2" })
+		start := time.Now()
+		for state(p, 0).Session == 0 {
+			pass(10 * time.Millisecond)
+		}
+		if id := state(p, 0).Info.RunID; id != "b2" {
+			t.Errorf("taken for %q, %v after the change", id, time.Since(start))
+		}
+		_ = p.Close()
+	})
+}
