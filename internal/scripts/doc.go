@@ -16,15 +16,16 @@
 // Microseconds of a master's one thread for each call, by its own account (INFO commandstats), calls pipelined, guard
 // on; Redis 7.0.15 on a shared virtual machine with two cores, medians of three runs of BenchmarkServerCost:
 //
-//	acquire of a free name             8.8
-//	acquire of a name held by another  7.4
-//	release                            3.2
-//	release of what is not there       5.9
-//	extend                             4.9
-//	inspect                            4.2
+//	acquire of a free name             6.6   5.1 of sixteen in one run
+//	acquire of a name held by another  5.8
+//	release                            3.6   3.0 of sixteen in one run
+//	release of what is not there       4.8
+//	extend                             3.5
+//	inspect                            3.1
+//	to queue, and be given the name   24     BenchmarkHandOffCost
 //
-// An extension of 32 holds in one call costs 3.3 a hold where as many calls cost 5.4 each, besides what reading a command
-// and writing a reply cost.
+// An extension of 32 holds in one call takes three fifths of what as many calls take, besides what reading a command and writing
+// a reply cost.
 //
 // An acquire of a free name makes seven calls: GET of the marker, GET of the bar, TIME, PTTL, HSET, PEXPIRE, SET. Each
 // is needed. Both GETs could be one MGET, but the table that it answers with costs more instructions than the call that it
