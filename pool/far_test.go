@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,22 +112,22 @@ func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
 func TestWhatAServerSaidIsAskedAgainWhileDebtsArePaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newFake("a1")
-		up := true
+		var away atomic.Bool
 		d := farAway(srv.dial, 200*time.Millisecond)
 		p := open(t, []string{"redis://m1"}, WithClock(clock.Runtime()), WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
-			if !up {
+			if away.Load() {
 				return nil, net.ErrClosed
 			}
 			return d(ctx, n, a)
 		}))
 		pass(time.Second)
-		up = false
+		away.Store(true)
 		srv.cut()
 		for i := range 4000 {
 			p.Owe(0, owed(strconv.Itoa(i), 7, "a"))
 		}
 		pass(2 * time.Second)
-		up = true
+		away.Store(false)
 		for p.Owed(0) == 4000 {
 			pass(10 * time.Millisecond)
 		}
