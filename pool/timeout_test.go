@@ -94,6 +94,28 @@ func TestWhatAServerSaidLongAgoIsAskedAgain(t *testing.T) {
 	}
 }
 
+// The first heartbeat is due one heartbeat after INFO was asked, not after its reply.
+func TestHeartbeatsCountFromWhenInfoWasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		srv.lateOn, srv.late = "INFO", 900*time.Millisecond
+		start := time.Now()
+		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()))
+		synctest.Wait()
+		srv.set(func() { srv.runID = "b2" })
+		waitUp(t, p)
+		if id := state(p, 0).Info.RunID; id != "a1" {
+			t.Fatalf("taken for %q", id)
+		}
+		for state(p, 0).Info.RunID != "b2" {
+			pass(10 * time.Millisecond)
+		}
+		if took := time.Since(start); took > DefaultHeartbeat+DefaultTimeout {
+			t.Errorf("the change was known after %v", took)
+		}
+	})
+}
+
 // oneBatch sends calls so that the writer takes them all at once, to a server that hangs at the one named hangOn.
 func oneBatch(t *testing.T, p *Pool, srv *fake, hangOn string, calls ...*scripts.Call) *mailbox {
 	t.Helper()
