@@ -31,7 +31,8 @@ if string.find(string.sub(kinds, 1, #KEYS - 1), 'ra', 1, true) then
 end
 -- The words of a call are put where those of the one before were, and keys made when they are looked at: most calls need two.
 local stem
-local keys = {__index = function(_, i) return stem .. (i == 2 and 'bar' or i == 3 and 'queue' or 'alive') end}
+local last = {[2] = 'bar', [3] = 'queue', [4] = 'alive'} -- any other key is an error
+local keys = {__index = function(_, i) return stem .. last[i] end}
 local asked, ended = setmetatable({[3] = marker}, keys), setmetatable({[5] = marker}, keys)
 local ask, ending = {unproved, '', ARGV[2], '', ARGV[4]}, {known, '', '', gives}
 for i = 2, #KEYS do

@@ -19,6 +19,7 @@
 -- refused when it comes. The bar is never raised beyond the window: a ballot up there is refused as it is.
 -- The channel is the lock's key with 'free' in place of 'lock'. A waiter is '>', its ticket in 16 digits, ':', its Locker's id,
 -- ':', a number; its inbox is the marker's key with 'inbox:' and the Locker's id in place of 'marker'.
+-- What stands before 'lock' many.lua has at hand, as KEYS.stem.
 -- One that no longer counts, or whose inbox nobody hears, is dropped, and the next is looked at.
 -- The name is given to a waiter in one of two ways.
 -- Granted: where its offer stands (see acquire.lua), its hold is written, as its acquire would have: this master is admitted,

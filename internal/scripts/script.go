@@ -38,9 +38,9 @@ var (
 	Acquire    = newScript("acquire", "9a806f22f7abdc957c7376ec8b850e3fd698bf50", acquireText)
 	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
-	Release    = newScript("release", "73b3dcfb8550f884aaf8acb9f2b0fabdade74185", releaseText)
+	Release    = newScript("release", "45a225bf02a0724f5615fbd15ee571d58947c67f", releaseText)
 	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
-	Many       = newScript("acquires and releases", "a606ef4d3677346b3929596005fd040cc2eeb916", together())
+	Many       = newScript("acquires and releases", "ceb2d03dab23896bb70077f73a2cc6c0e37fd7d8", together())
 	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )
 
