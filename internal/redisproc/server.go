@@ -239,7 +239,7 @@ func (s *Server) launchLocked(ctx context.Context) error {
 		port := s.port
 		if port == 0 {
 			var err error
-			if port, err = freePort(); err != nil {
+			if port, err = FreePort(); err != nil {
 				return fmt.Errorf("redisproc: %s: %w", s.cfg.Name, err)
 			}
 		}
@@ -274,15 +274,4 @@ func (s *Server) tryLocked(ctx context.Context, port int) error {
 	}
 	s.proc = p
 	return nil
-}
-
-// freePort returns a port that nobody listens on now. Somebody else may take it before the server does; the server then
-// ends with an error, and launchLocked takes another.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -1,0 +1,45 @@
+package redisproc
+
+import (
+	"net"
+	"strconv"
+	"testing"
+)
+
+// A port that is given can be listened on, is none that is in use, and none that an outgoing connection may get.
+func TestFreePort(t *testing.T) {
+	first := firstOutgoing()
+	for range 50 {
+		port, err := FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first > lowestPort && (port < lowestPort || port >= first) {
+			t.Errorf("port %d, want one from %d up to %d", port, lowestPort, first)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().(*net.TCPAddr).Port
+	if port, err := freePort(taken, taken); err == nil {
+		t.Errorf("port %d is in use, and is given", port)
+	}
+	for range 10 {
+		if port, err := freePort(taken-20, taken+20); err != nil || port == taken {
+			t.Errorf("between %d and %d: %d, %v", taken-20, taken+20, port, err)
+		}
+	}
+	port, err := freePort(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Errorf("the system's choice, %d, is not free: %v", port, err)
+	} else if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
