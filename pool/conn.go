@@ -83,6 +83,14 @@ func (l *link) receive() (any, error) {
 	return l.conn.Receive()
 }
 
+// errorReply is the error that a server has replied, where err is one, after which the connection goes on. redigo returns it as
+// it is. An error that only wraps such a one ends the connection, and must not be taken for a reply: the next reply would
+// go to the wrong call.
+func errorReply(err error) (redis.Error, bool) {
+	reply, isReply := err.(redis.Error) //nolint:errorlint // see above: not one that is wrapped
+	return reply, isReply
+}
+
 // do sends one command and waits for its reply. Only the handshake uses it.
 func (l *link) do(cmd string, args ...any) (any, error) {
 	if err := l.conn.Send(cmd, args...); err != nil {

@@ -192,7 +192,7 @@ func (s *session) answer(list []request, why *Error, unknown bool) {
 func (s *session) read() error {
 	for {
 		value, err := s.link.receive()
-		reply, isReply := err.(redis.Error) //nolint:errorlint // redigo returns an error reply as it is, never wrapped
+		reply, isReply := errorReply(err)
 		if err != nil && !isReply {
 			return err
 		}

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/internal/jitter"
 )
 
@@ -287,7 +285,7 @@ func (ln *line) read() error {
 	for {
 		value, err := ln.link.receive()
 		ln.heard.Store(ln.m.since())
-		reply, isReply := err.(redis.Error) //nolint:errorlint // redigo returns an error reply as it is, never wrapped
+		reply, isReply := errorReply(err)
 		switch {
 		case isReply:
 			err = ln.refusedBy(reply)
