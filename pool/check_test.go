@@ -100,7 +100,7 @@ func wrongs() []wrong {
 		{name: "no password", do: setting("requirepass", "secret-word"), about: "rights", severity: Failure, what: "NOAUTH", advice: "WithCredentials"},
 		{name: "another password", do: user(), opts: asUser("not-the-secret-word"), about: "rights", severity: Failure, what: "WRONGPASS", advice: "password"},
 		{name: "INFO denied", do: user("-info"), opts: asUser("secret-word"), about: "rights", severity: Failure, what: "INFO", advice: "ACL SETUSER lock +info"},
-		{name: "other keys", do: user("resetkeys", "~other:*"), opts: asUser("secret-word"), about: "rights", severity: Failure, what: "get, set, exists", advice: "~redlock:*"},
+		{name: "other keys", do: user("resetkeys", "~other:*"), opts: asUser("secret-word"), about: "rights", severity: Failure, what: "get, set, setrange, exists", advice: "~redlock:*"},
 		{name: "other channels", do: user("resetchannels", "&other:*"), opts: asUser("secret-word"), about: "rights", severity: Warning, what: "publish, subscribe", advice: "&redlock:*"},
 		{name: "another prefix", do: user(), opts: asUser("secret-word"), check: CheckOptions{Prefix: "mine"}, about: "rights", severity: Failure, what: "mine:*", advice: "~mine:*"},
 		{name: "a command renamed", args: []string{"--rename-command", "EVALSHA", ""}, about: "rights", severity: Failure, what: "evalsha (renamed", advice: "ACL"},

@@ -122,7 +122,7 @@
 // What an ACL user needs, for keys that begin with prefix (INFO is in the category @dangerous, which is often taken away
 // as a whole):
 //
-//	ACL SETUSER lock on >password ~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +set +exists
+//	ACL SETUSER lock on >password ~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +set +setrange +exists
 //	    +hget +hset +hdel +hscan +zadd +zrem +zrange +zrank +pttl +pexpire +time +publish +subscribe +unsubscribe +ping
 //
 // Scripts run with the rights of the user, hence the commands inside them. A database other than 0 needs +select.

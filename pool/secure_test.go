@@ -61,7 +61,7 @@ func TestWrongPasswordIsTold(t *testing.T) {
 
 // minimum is what doc.go says a user needs, for the prefix of the tests.
 var minimum = []any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret, "~pooltest:*", "resetchannels", "&pooltest:*", "-@all", "+info",
-	"+script|load", "+evalsha", "+eval", "+get", "+set", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+pexpire",
+	"+script|load", "+evalsha", "+eval", "+get", "+set", "+setrange", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+pexpire",
 	"+time", "+publish"}
 
 func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
@@ -98,6 +98,7 @@ func everyScript(t *testing.T, p *Pool, name string) {
 		testFleet.AcquireCall(hold, scripts.ModeAcquire, 10*time.Second, ballot+3, ballot+3, 1), // held
 		testFleet.ExtendCall(hold, 10*time.Second, 1),                                           // missing
 		testFleet.QueueCall(hold, scripts.NewTicket("id1", 1, 1, 0), true, 10*time.Second, time.Second, ballot+4, ballot+4),
+		testFleet.QueueCall(hold, scripts.NewTicket("id1", 1, 1, 0), true, 10*time.Second, time.Second, ballot+4, ballot+4), // again
 		testFleet.ReleaseCall(next, ballot+2, true, scripts.Reserve),
 		testFleet.DebtCall(hold.Keys, []string{"id1", "id3"}, ballot+9),
 	} {
@@ -174,9 +175,12 @@ func deniesSomething(t *testing.T, p *Pool) bool {
 	for _, c := range []*scripts.Call{
 		testFleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitNow, Identity: up.Info.Identity(), Epoch: 1}),
 		testFleet.AcquireCall(hold, scripts.ModeHeal, time.Second, up.Info.Time, up.Info.Time, 1),
+		testFleet.AcquireCall(hold, scripts.ModeAcquire, time.Second, up.Info.Time+2, up.Info.Time+2, 1),
+		testFleet.AcquireCall(hold, scripts.ModeAcquire, time.Second, up.Info.Time+3, up.Info.Time+3, 1), // its bar is written in place
 		testFleet.ExtendCall(hold, 2*time.Second, 2),
 		testFleet.InspectCall(hold.Keys),
 		testFleet.QueueCall(scripts.NewHold(hold.Keys, "id2", ""), scripts.NewTicket("id2", 1, 1, 0), true, time.Second, time.Second, up.Info.Time+1, up.Info.Time+1),
+		testFleet.QueueCall(scripts.NewHold(hold.Keys, "id2", ""), scripts.NewTicket("id2", 1, 1, 0), true, time.Second, time.Second, up.Info.Time+1, up.Info.Time+1), // it asks again, and looks at its neighbours
 		testFleet.LeaveCall(hold.Keys, scripts.NewTicket("id2", 1, 1, 0).String()),
 		testFleet.ReleaseCall(hold, up.Info.Time, true, scripts.Reserve),
 	} {

@@ -5,7 +5,7 @@ import "time"
 // The defaults of handing on.
 const (
 	// DefaultHandOns is how often a hold passes between goroutines of one Locker before it is released.
-	DefaultHandOns = 16
+	DefaultHandOns = 32
 	// DefaultHandOnTime is for how long, since the masters were asked, a hold is handed on.
 	DefaultHandOnTime = 100 * time.Millisecond
 )

@@ -16,7 +16,7 @@ func TestAnAcquireThatStopsHalfWayIsRolledBack(t *testing.T) {
 	f.admitted()
 	for i := range f.servers {
 		f.do(i, "ACL", "SETUSER", "lock", "on", ">pw", "~redlock:*", "resetchannels", "&redlock:*", "-@all", "+info", "+evalsha", "+eval",
-			"+script|load", "+get", "+set", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+time", "+publish")
+			"+script|load", "+get", "+set", "+setrange", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+time", "+publish")
 	}
 	l := locker(t, f.dial(pool.WithCredentials("lock", "pw")))
 	l.Ready(bounded(t))

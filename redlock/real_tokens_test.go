@@ -123,8 +123,9 @@ func TestKeysThatRememberTokensExpire(t *testing.T) {
 		}
 		for _, key := range bars {
 			left := time.Duration(f.do(i, "PTTL", key).(int64)) * time.Millisecond
-			if left <= redlock.DefaultBarTTL/2 || left > redlock.DefaultBarTTL {
-				t.Errorf("master %d: %s has a TTL of %v, want up to %v", i, key, left, redlock.DefaultBarTTL)
+			const longest = redlock.DefaultBarTTL + 31*time.Minute // where it may be written in place; see acquire.lua
+			if left <= redlock.DefaultBarTTL-hang || left > longest {
+				t.Errorf("master %d: %s has a TTL of %v, want %v to %v", i, key, left, redlock.DefaultBarTTL, longest)
 			}
 		}
 		if n := f.do(i, "DBSIZE").(int64); n != 21 {

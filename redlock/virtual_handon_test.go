@@ -152,7 +152,7 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 				other := w.call(w.Context(), q.Locker, "n", unpolled)
 				after(time.Millisecond) // those that wait in turn are behind it
 				var calls []*call
-				for range 20 {
+				for range redlock.DefaultHandOns + 4 {
 					calls = append(calls, w.call(w.Context(), p.Locker, "n", append(append([]redlock.LockOption{unpolled}, bound.hold...), bound.next...)...))
 				}
 				handed := 0

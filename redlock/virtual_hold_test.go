@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -411,6 +412,22 @@ func TestVirtualOwnershipIsOnlyThroughTheContext(t *testing.T) {
 		all.Wait()
 		if waited == nil || waited.Token() <= k.Token() || time.Since(free) > time.Second {
 			w.Errorf("the other got %v after %v", waited, time.Since(free))
+		}
+	})
+}
+
+// An extension that fails says of each master why: which were down, and how many answered but did not have the hold.
+func TestVirtualAFailedExtensionTellsOfMastersWithoutTheHold(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		k := w.take(w.locker(redlock.WithExtension(false)), "a")
+		synctest.Wait()
+		w.masters.Master(0).Evict("a")
+		w.each(func(_ int, m *redlocktest.Master) { m.Stop() }, 1, 2)
+		err := k.Extend(w.Context())
+		w.isError(err, redlock.ErrNoQuorum)
+		var e *redlock.LockError
+		if !errors.As(err, &e) || e.Missing != 1 || e.Masters == nil || len(e.Masters.Errors) != 2 {
+			w.Errorf("got %v, %+v", err, e)
 		}
 	})
 }

@@ -135,13 +135,26 @@ func (c *call) hash(key string) Value {
 	return v
 }
 
-// setBar is SET bar value PX ttl.
+// setBar writes a bar that nobody writes over in place: SET bar 0ballot PX ttl.
 func (c *call) setBar(key, ballot, ttl string) {
 	ms := number(ttl)
 	if ms <= 0 {
 		panic(badTTL)
 	}
-	c.state.Set(c.now, key, ballot, int64(ms))
+	c.state.Set(c.now, key, "0"+ballot, int64(ms))
+}
+
+// raiseBar writes the bar of a hold whose ballots are inside the window, where the times are the usual ones: in place where
+// that leaves it its time, see acquire.lua.
+func (c *call) raiseBar(key, text string) {
+	const halfHour, usual = 1_800_000_000, 5_430_000
+	v := c.state.lookup(c.now, key)
+	if v.Type == String && len(v.Text) == len(text) && int64(number(v.Text))/halfHour == int64(number(text))/halfHour {
+		v.Text = text
+		c.state.put(key, v)
+		return
+	}
+	c.state.Set(c.now, key, text, usual)
 }
 
 // bar reads the bar as the scripts do: the text "0" and the number 0 where there is none.
@@ -171,6 +184,7 @@ func refused(marker string, ttl, epoch float64) bool {
 type rest struct {
 	window float64
 	keep   string // the TTL of the bar
+	usual  bool   // the window and keep are left out
 	mode   scripts.Mode
 	depth  string
 	epoch  float64
@@ -178,7 +192,7 @@ type rest struct {
 
 var usualRest = rest{
 	window: float64(scripts.UsualWindow.Microseconds()), keep: strconv.FormatInt(scripts.Millis(scripts.UsualBarTTL), 10),
-	mode: scripts.ModeAcquire, depth: "1",
+	usual: true, mode: scripts.ModeAcquire, depth: "1",
 }
 
 var restOfAcquire = regexp.MustCompile(`^([0-9]+) ([0-9]+)(?: ([a-z]) ([0-9]+) ([0-9]+))?$`)
@@ -192,7 +206,7 @@ func (c *call) rest() rest {
 	if found == nil {
 		panic(badArgument)
 	}
-	r.window, r.keep = number(found[1]), found[2]
+	r.window, r.keep, r.usual = number(found[1]), found[2], false
 	if found[3] != "" {
 		r.mode, r.depth, r.epoch = scripts.Mode(found[3]), found[4], number(found[5])
 	}
@@ -253,7 +267,11 @@ func (c *call) acquire() any {
 	if ttl := int64(c.number(3)); !mine || c.state.TTL(c.now, lock) < ttl {
 		c.state.Expire(c.now, lock, ttl)
 	}
-	c.setBar(bar, c.last(), rest.keep)
+	if !rest.usual || last > now+window {
+		c.setBar(bar, c.last(), rest.keep)
+	} else {
+		c.raiseBar(bar, c.last())
+	}
 	if replaces {
 		c.state.deleteFields(c.now, lock, previous)
 	} else if ticket {
@@ -321,10 +339,11 @@ type ending struct {
 	several bool
 	window  float64
 	keep    string // the TTL of the bar
+	usual   bool   // the window and keep are left out
 	reserve int64
 }
 
-var usualEnding = ending{gives: "A", window: usualRest.window, keep: usualRest.keep, reserve: scripts.Millis(scripts.Reservation)}
+var usualEnding = ending{gives: "A", window: usualRest.window, keep: usualRest.keep, usual: true, reserve: scripts.Millis(scripts.Reservation)}
 
 var endingOfRelease = regexp.MustCompile(`^([AFLNR])(\+?)(?: ([0-9]+) ([0-9]+) ([0-9]+))?$`)
 
@@ -339,7 +358,7 @@ func (c *call) ending() ending {
 	}
 	e.gives, e.several = found[1], found[2] != ""
 	if found[3] != "" {
-		e.window, e.keep, e.reserve = number(found[3]), found[4], int64(number(found[5]))
+		e.window, e.keep, e.usual, e.reserve = number(found[3]), found[4], false, int64(number(found[5]))
 	}
 	return e
 }

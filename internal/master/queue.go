@@ -2,6 +2,7 @@ package master
 
 import (
 	"cmp"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ func (c *call) head(queue string) (waiter string, queued bool) {
 var waiterTTL = scripts.Millis(scripts.WaiterTTL)
 
 // enqueue puts the caller of an acquire into the queue, or marks it as alive where it is there, with its offer where one
-// is made, drops its neighbours that no longer count, and returns its place.
+// is made, drops its neighbours that no longer count where it asks again or its ballot says so, and returns its place.
 func (c *call) enqueue(offers bool) int64 {
 	queue, alive, waiter := c.key(4), c.key(5), c.arg(7)
 	c.set(queue)
@@ -40,12 +41,16 @@ func (c *call) enqueue(offers bool) int64 {
 	if offers {
 		entry += " " + strings.Join([]string{strconv.FormatInt(c.now/1000+int64(c.number(10)), 10), c.arg(3), c.arg(4), c.last(), c.arg(2)}, " ")
 	}
+	joins := c.place(queue, waiter) < 0
 	c.state.setScore(c.now, queue, waiter, c.arg(8))
 	c.hash(alive)
 	c.state.setField(c.now, alive, waiter, entry)
 	c.state.Expire(c.now, queue, waiterTTL)
 	c.state.Expire(c.now, alive, waiterTTL)
 	place := c.place(queue, waiter)
+	if joins && math.Mod(c.number(4), 8) != 0 {
+		return int64(place)
+	}
 	fields := c.state.lookup(c.now, queue).Fields
 	for _, near := range slices.Clone(fields[max(place-1, 0):min(place+2, len(fields))]) {
 		if entry, counts := c.hash(alive).field(near.Name); near.Name != waiter && (!counts || until(entry) < c.now/1000) {
@@ -103,7 +108,7 @@ func (c *call) handOn(lock string, end ending) {
 			if id, word = c.write(lock, entry, top, end); id != "" {
 				letter = "G"
 			} else if what == "R" {
-				word = cmp.Or(top, "0") + ":"
+				word = cmp.Or(strings.TrimLeft(top, "0"), "0") + ":"
 			}
 			if c.env.Hears != nil {
 				heard = c.env.Hears(inbox)
@@ -159,7 +164,11 @@ func (c *call) write(lock, entry, top string, end ending) (id, word string) {
 	}
 	c.state.setField(c.now, lock, f[5], "1")
 	c.state.Expire(c.now, lock, int64(number(f[2])))
-	c.setBar(c.key(2), f[4], end.keep)
+	if end.usual {
+		c.raiseBar(c.key(2), f[4])
+	} else {
+		c.setBar(c.key(2), f[4], end.keep)
+	}
 	return f[5], strconv.Itoa(len(f[5])) + ":" + f[5] + f[3] + ":" + strconv.Itoa(len(marker.Text)) + ":" + marker.Text
 }
 

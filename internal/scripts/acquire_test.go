@@ -165,7 +165,7 @@ func TestPoisonedBar(t *testing.T) {
 		c.want(scripts.Ahead, fleet.AcquireCall(h, scripts.ModeAcquire, ttl, poison+1, poison+2, 1))
 		for b := int64(poison + 1); b <= scripts.MaxBallot; b++ {
 			c.want(scripts.Granted, acquire(h, b))
-			if got := c.text(prefix.Bar("a")); got != fmt.Sprint(b) {
+			if got := c.bar("a"); got != fmt.Sprint(b) {
 				t.Errorf("the bar is %s, want %d", got, b)
 			}
 		}
@@ -233,7 +233,7 @@ func TestImportReplacesTheHold(t *testing.T) {
 		c.want(scripts.Stale, call(now))
 		c.want(scripts.Granted, call(now+1))
 		got := c.snapshot("a")
-		if !maps.Equal(got.lock, map[string]string{"new:1": "1"}) || got.bar != fmt.Sprint(now+1) {
+		if !maps.Equal(got.lock, map[string]string{"new:1": "1"}) || c.bar("a") != fmt.Sprint(now+1) {
 			t.Errorf("after the import: %+v", got)
 		}
 		c.want(scripts.Granted, call(now+1)) // repeated
@@ -259,4 +259,41 @@ func TestImportReplacesTheHold(t *testing.T) {
 			t.Error("a hold is left")
 		}
 	})
+}
+
+// A waiter finds its hold, and what is reserved for it, also in a lock that no server shows as a whole, and where both are there.
+func TestAWaiterFindsWhatIsItsAmongManyFields(t *testing.T) {
+	c := onServer(t)
+	for _, others := range []int{0, 1, 2000} {
+		for _, what := range []string{"hold", "reservation", "both", "neither"} {
+			name, now := fmt.Sprint(what, " among ", others), c.now()
+			ticket := scripts.NewTicket("me", 1, now, 0)
+			fields := []any{prefix.Lock(name)}
+			for i := range others {
+				fields = append(fields, fmt.Sprint("other:", i), 1)
+			}
+			if what == "hold" || what == "both" {
+				fields = append(fields, "me:1", 1)
+			}
+			if what == "reservation" || what == "both" {
+				fields = append(fields, ticket.String(), 0)
+			}
+			if len(fields) > 1 {
+				c.must("HSET", fields...)
+			}
+			ask := fleet.QueueCall(scripts.NewHold(prefix.Keys(name), "me:1", ticket.String()), ticket, true, ttl, time.Minute, now, now)
+			if what == "neither" && others > 0 {
+				if v := c.want(scripts.Held, ask); v.Place != 0 {
+					t.Errorf("%s: it is answered %+v", name, v)
+				}
+				continue
+			}
+			c.want(scripts.Granted, ask)
+			lock := c.snapshot(name).lock
+			if _, reserved := lock[ticket.String()]; lock["me:1"] != "1" || reserved != (what == "both") { // a hold takes nothing up
+				t.Errorf("%s: the lock has %d fields, reserved %v", name, len(lock), reserved)
+			}
+			c.want(scripts.Granted, ask)
+		}
+	}
 }

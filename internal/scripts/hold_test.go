@@ -30,7 +30,7 @@ func TestLateAcquireAfterItsReleaseIsRefused(t *testing.T) {
 					t.Errorf("%s: %+v", order, v)
 				}
 			}
-			if got := c.snapshot(name); len(got.lock) != 0 || got.bar != fmt.Sprint(now) || got.barMin < 58 {
+			if got := c.snapshot(name); len(got.lock) != 0 || c.bar(name) != fmt.Sprint(now) || got.barMin < 58 {
 				t.Errorf("%s: the keys are %+v", order, got)
 			}
 			c.want(scripts.Granted, acquire(hold(name, "other:1"), now+1))
@@ -79,7 +79,7 @@ func TestReleaseNeverRaisesTheBarBeyondTheWindow(t *testing.T) {
 		near := c.now() + window.Microseconds() - 5e6
 		c.release(h, near, false)
 		c.release(h, near-1, false) // never lowers it
-		if bar := c.text(prefix.Bar("a")); bar != fmt.Sprint(near) {
+		if bar := c.bar("a"); bar != fmt.Sprint(near) {
 			t.Errorf("the bar is %q, want %d", bar, near)
 		}
 	})

@@ -95,6 +95,12 @@ func (c *client) text(key string) string {
 	return s
 }
 
+// bar is the bar of a name, without the 0 that acquire.lua may put before it.
+func (c *client) bar(name string) string {
+	c.t.Helper()
+	return strings.TrimPrefix(c.text(prefix.Bar(name)), "0")
+}
+
 func (c *client) now() int64 {
 	c.t.Helper()
 	pair, err := redis.Int64s(c.must("TIME"), nil)

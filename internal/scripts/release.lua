@@ -16,7 +16,9 @@
 -- Reply 1 where a hold was present, 0 where none was
 --
 -- Where the hold is not present, its acquire may still be on its way; the bar is raised to its ballot, so that it is
--- refused when it comes. The bar is never raised beyond the window: a ballot up there is refused as it is.
+-- refused when it comes. The bar is never raised beyond the window: a ballot up there is refused as it is. What is so
+-- written has a 0 before it; acquire.lua says why. The bar of a hold that is granted is inside the window, and is written as
+-- acquire.lua writes it, in place too, by what stood there itself and not by what this release bars.
 -- The channel is the lock's key with 'free' in place of 'lock'. A waiter is '>', its ticket in 16 digits, ':', its Locker's id,
 -- ':', a number; its inbox is the marker's key with 'inbox:' and the Locker's id in place of 'marker'.
 -- What stands before 'lock' many.lua has at hand, as KEYS.stem.
@@ -54,8 +56,8 @@ if n > 0 or (gives == 'A' and redis.call('EXISTS', KEYS[1]) == 0) then
   if head then
     local t = redis.call('TIME')
     local us = t[1] * 1000000 + t[2]
-    local now = math.floor(us / 1000)
-    local window, keep, reserve = 15000000, '3600000', '500'
+    local now, barred = math.floor(us / 1000), ARGV[3] + 0
+    local window, keep, reserve = 15000000, nil, '500'
     if ARGV[4] and #ARGV[4] > 2 then
       window, keep, reserve = string.match(ARGV[4], ' (%d+) (%d+) (%d+)$')
       window = window + 0
@@ -63,15 +65,23 @@ if n > 0 or (gives == 'A' and redis.call('EXISTS', KEYS[1]) == 0) then
     local what = 'R'
     if gives == 'F' then what = 'F' end
     local function done(reply) return type(reply) ~= 'table' or not reply.err end
-    local function write(alive, top)
+    local function write(alive, raw, top)
       local stands, ttl, first, last, id = string.match(alive, '^%d+ (%d+) (%d+) (%d+) (%d+) (.+)$')
       if not id or what ~= 'R' or ARGV[1] == '' or tonumber(stands) < now then return end
       if redis.pcall('GET', KEYS[5]) ~= ARGV[1] or redis.call('EXISTS', KEYS[1]) == 1 then return end
       local low, high = tonumber(first), tonumber(last)
-      if not top or low <= tonumber(top) or low < us - window or high > us + window then return end
+      if not top or low <= top or low <= barred or low < us - window or high > us + window then return end
       if not done(redis.pcall('HSET', KEYS[1], id, '1')) then return end
-      if done(redis.pcall('PEXPIRE', KEYS[1], ttl)) and done(redis.pcall('SET', KEYS[2], last, 'PX', keep)) then
-        return id, #id .. ':' .. id .. first .. ':' .. #ARGV[1] .. ':' .. ARGV[1]
+      if done(redis.pcall('PEXPIRE', KEYS[1], ttl)) then
+        local bar
+        if keep then
+          bar = redis.pcall('SET', KEYS[2], '0' .. last, 'PX', keep)
+        elseif raw and #raw == #last and top - top % 1800000000 == high - high % 1800000000 then
+          bar = redis.pcall('SETRANGE', KEYS[2], '0', last)
+        else
+          bar = redis.pcall('SET', KEYS[2], last, 'PX', '5430000')
+        end
+        if done(bar) then return id, #id .. ':' .. id .. first .. ':' .. #ARGV[1] .. ':' .. ARGV[1] end
       end
       redis.call('HDEL', KEYS[1], id)
     end
@@ -80,11 +90,11 @@ if n > 0 or (gives == 'A' and redis.call('EXISTS', KEYS[1]) == 0) then
       local inbox = string.match(head, '^>%d+:(.*):%d+$')
       local alive = redis.call('HGET', KEYS[4], head)
       if inbox and alive and tonumber(string.match(alive, '^%d+') or 0) >= now then
-        local top = redis.pcall('GET', KEYS[2]) or '0'
-        if type(top) ~= 'string' or not string.find(top, '^%d+$') then top = nil
-        elseif tonumber(top) < tonumber(ARGV[3]) then top = ARGV[3] end
-        id, word = write(alive, top)
-        if what == 'R' and not id then word = (top or '0') .. ':' end
+        local raw, top = redis.pcall('GET', KEYS[2]), nil
+        if not raw then top = 0
+        elseif type(raw) == 'string' and string.find(raw, '^%d+$') then top = raw + 0 end
+        id, word = write(alive, raw, top)
+        if what == 'R' and not id then word = string.match(top and (top < barred and ARGV[3] or raw) or '0', '^0*(%d+)$') .. ':' end
         heard = redis.pcall('PUBLISH', string.sub(KEYS[5], 1, -7) .. 'inbox:' .. inbox, (id and 'G' or what) .. #head .. ':' .. head .. (word or '') .. KEYS[1])
         if id and (type(heard) ~= 'number' or heard == 0) then redis.call('HDEL', KEYS[1], id) end
         if type(heard) ~= 'number' then break end
@@ -112,6 +122,6 @@ if ballot > 0 and (not raw or tonumber(raw) < ballot) then
   local t = redis.call('TIME')
   local window, keep = 15000000, '3600000'
   if ARGV[4] and #ARGV[4] > 2 then window, keep = string.match(ARGV[4], ' (%d+) (%d+) %d+$') end
-  if ballot <= t[1] * 1000000 + t[2] + window then redis.call('SET', KEYS[2], ARGV[3], 'PX', keep) end
+  if ballot <= t[1] * 1000000 + t[2] + window then redis.call('SET', KEYS[2], '0' .. ARGV[3], 'PX', keep) end
 end
 return n

@@ -33,6 +33,7 @@ var Rights = []Right{
 	{Rule: "script|load", Lacking: slow, probe: []string{"SCRIPT", "LOAD", "return 1"}},
 	{Rule: "get", probe: []string{"GET", probeKey}},
 	{Rule: "set", probe: []string{"SET", probeKey, "1", "PX", "none"}},
+	{Rule: "setrange", probe: []string{"SETRANGE", probeKey, "none", "1"}},
 	{Rule: "exists", probe: []string{"EXISTS", probeKey}},
 	{Rule: "hget", probe: []string{"HGET", probeKey, "f"}},
 	{Rule: "hset", probe: []string{"HSET", probeKey, "f", "1", "odd"}},

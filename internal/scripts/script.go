@@ -35,12 +35,12 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire    = newScript("acquire", "9a806f22f7abdc957c7376ec8b850e3fd698bf50", acquireText)
+	Acquire    = newScript("acquire", "205baddb66f360c37d77858fcebc74677a7f049a", acquireText)
 	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
 	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
-	Release    = newScript("release", "45a225bf02a0724f5615fbd15ee571d58947c67f", releaseText)
+	Release    = newScript("release", "2fd180e3d5ba9abe8ffcc23f16966ab7f888db93", releaseText)
 	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
-	Many       = newScript("acquires and releases", "ceb2d03dab23896bb70077f73a2cc6c0e37fd7d8", together())
+	Many       = newScript("acquires and releases", "0378da57430bc722236d6aef0608fc84f8f7784c", together())
 	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
 )
 

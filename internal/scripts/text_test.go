@@ -36,17 +36,23 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 func TestTheScriptsKnowWhatCallsLeaveOut(t *testing.T) {
 	window, bar := scripts.UsualWindow.Microseconds(), scripts.Millis(scripts.UsualBarTTL)
 	alive := scripts.Millis(scripts.WaiterTTL)
+	const halfHour = 30 * time.Minute
 	for _, c := range []struct {
 		script *scripts.Script
 		text   string
 		times  int
 	}{
-		{scripts.Acquire, fmt.Sprintf("local window, keep, mode, depth, epoch = %d, '%d', 'a', '1', nil\n", window, bar), 1},
+		{scripts.Acquire, fmt.Sprintf("local window, keep, mode, depth, epoch = %d, nil, 'a', '1', nil\n", window), 1},
+		{scripts.Acquire, fmt.Sprintf("'PX', keep or '%d')\n", bar), 1},
+		{scripts.Acquire, fmt.Sprintf("top - top %% %[1]d == last - last %% %[1]d then\n", halfHour.Microseconds()), 1},
+		{scripts.Acquire, fmt.Sprintf("text, 'PX', '%d')\n", bar+scripts.Millis(halfHour+2*scripts.UsualWindow)), 1},
 		{scripts.Acquire, fmt.Sprintf("now - %d * 1000 then\n", alive), 1},
-		{scripts.Acquire, fmt.Sprintf("ms + %d)\n", alive), 1},
+		{scripts.Acquire, fmt.Sprintf("second + %d, rest)\n", int(scripts.WaiterTTL.Seconds())), 1},
 		{scripts.Acquire, fmt.Sprintf(", '%d')\n", alive), 2},
-		{scripts.Release, fmt.Sprintf("local window, keep, reserve = %d, '%d', '%d'\n", window, bar, scripts.Millis(scripts.Reservation)), 1},
+		{scripts.Release, fmt.Sprintf("local window, keep, reserve = %d, nil, '%d'\n", window, scripts.Millis(scripts.Reservation)), 1},
 		{scripts.Release, fmt.Sprintf("local window, keep = %d, '%d'\n", window, bar), 1},
+		{scripts.Release, fmt.Sprintf("top - top %% %[1]d == high - high %% %[1]d then\n", halfHour.Microseconds()), 1},
+		{scripts.Release, fmt.Sprintf("last, 'PX', '%d')\n", bar+scripts.Millis(halfHour+2*scripts.UsualWindow)), 1},
 	} {
 		if n := strings.Count(c.script.Text, c.text); n != c.times {
 			t.Errorf("%s has %q %d times, want %d", c.script.Name, c.text, n, c.times)
