@@ -66,6 +66,8 @@ type LockError struct {
 	Cause error
 	// Granted of Masters said yes in the last round; Quorum were needed.
 	Granted, Quorum, N int
+	// Missing of them answered that they do not have the hold.
+	Missing int
 	// Left is when, as far as the refusals tell, a quorum may be free; 0 where they do not tell.
 	Left time.Duration
 	// Masters lists those that failed in the last round, each a [*MasterError]; nil where none did.
@@ -97,6 +99,9 @@ func (e *LockError) Error() string {
 	}
 	if e.N > 0 {
 		fmt.Fprintf(&b, "; %d of %d masters said yes, %d are needed", e.Granted, e.N, e.Quorum)
+		if e.Missing > 0 {
+			fmt.Fprintf(&b, ", and %d did not have the hold", e.Missing)
+		}
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; a quorum may be free in %v", e.Left.Round(time.Millisecond))

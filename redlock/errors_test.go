@@ -108,6 +108,10 @@ func TestLockErrorText(t *testing.T) {
 			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; a quorum may be free in 7s`,
 		},
 		{
+			&LockError{Op: "extend", Name: "a", Decision: ErrNoQuorum, Granted: 2, Missing: 1, Quorum: 3, N: 5},
+			`redlock: extend "a": no quorum of masters; 2 of 5 masters said yes, 3 are needed, and 1 did not have the hold`,
+		},
+		{
 			&LockError{Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3, Masters: listErrors(sampleMasterErrors())},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +

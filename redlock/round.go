@@ -323,7 +323,7 @@ func (r *round) error(name string, decision, cause error) *LockError {
 	errs, left := r.failuresLocked()
 	return &LockError{
 		Op: r.op, Name: name, Decision: decision, Cause: cause,
-		Granted: r.tally.of(scripts.Granted), Quorum: r.tally.rule.least(), N: r.tally.rule.n(),
+		Granted: r.tally.of(scripts.Granted), Missing: r.tally.of(scripts.Missing), Quorum: r.tally.rule.least(), N: r.tally.rule.n(),
 		Left: left, Masters: listErrors(errs),
 	}
 }
