@@ -25,7 +25,8 @@ const gapSpread = 100 * time.Millisecond
 // waiter without them goes by the TTL and by polling. One that comes counts for what it says of itself: which hold, by which
 // ballot, on a master that is admitted as what. It may come from anywhere, late, and more than once.
 type inbox struct {
-	l *Locker
+	l     *Locker
+	since time.Time // pollTicks are counted from it
 
 	mu      sync.Mutex
 	sub     *pool.Subscription // nil while closed
@@ -35,7 +36,15 @@ type inbox struct {
 	shut    bool
 }
 
-func newInbox(l *Locker) *inbox { return &inbox{l: l, waiters: make(map[uint64]*waiter)} }
+func newInbox(l *Locker) *inbox {
+	return &inbox{l: l, since: time.Now().Add(-spread(pollTick)), waiters: make(map[uint64]*waiter)}
+}
+
+// together shortens a pause of more than a pollTick so that it ends with one: of those who wait for many names several then
+// ask at one time, and share what a write, a read and a wake-up cost.
+func (b *inbox) together(pause time.Duration) time.Duration {
+	return pause - (time.Since(b.since)+pause)%pollTick
+}
 
 // ready reports whether a quorum of the masters would be heard. The pool may have others, which come or go.
 func (b *inbox) ready() bool {

@@ -18,7 +18,7 @@ const (
 	DefaultTTL = 10 * time.Second
 	// DefaultGuardTime is the guard time where none is given.
 	DefaultGuardTime = 30 * time.Second
-	// DefaultBarTTL is how long the masters remember the tokens of a name.
+	// DefaultBarTTL is how long the masters remember the tokens of a name, at the least.
 	DefaultBarTTL = time.Hour
 	// DefaultPrefix begins the keys where no other prefix is given.
 	DefaultPrefix = "redlock"
@@ -177,7 +177,8 @@ func WithGuardTime(g time.Duration) Option {
 func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard = 0 }) }
 
 // WithBarTTL sets how long the masters remember the largest token of a name after it was last taken: at least the guard
-// time and 30 s, at most 30 days. The default is [DefaultBarTTL].
+// time and 30 s, at most 30 days. The default is [DefaultBarTTL], and up to half an hour more: with it, and with the default
+// guard time, a name that is taken again and again costs the masters less.
 func WithBarTTL(d time.Duration) Option { return lockerOption(func(c *config) { c.barTTL = d }) }
 
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].

@@ -1,9 +1,11 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,6 +160,63 @@ func TestVirtualNoExtensionOfManyFollowsTheRelease(t *testing.T) {
 			for i := 1; i < len(locks); i += 2 {
 				w.unlock(locks[i])
 			}
+		}
+	})
+}
+
+// Those who wait for many names look again at few instants together, each as often as if it were alone: no later than five
+// seconds after the time before, and no sooner than two.
+func TestVirtualThoseWhoWaitForManyNamesAskTogether(t *testing.T) {
+	const names, watched = 60, 40 * time.Second
+	virtual(t, 5, func(w *world) {
+		holder := w.locker()
+		locks := w.takeMany(holder, names)
+		var mu sync.Mutex
+		asked := map[string][]time.Time{}
+		waiter := w.locker(redlock.WithTrace(&redlock.Trace{Attempt: func(i redlock.AttemptInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[i.Name] = append(asked[i.Name], time.Now().Add(-i.Elapsed))
+		}}))
+		ctx, cancel := context.WithCancel(w.Context())
+		var calls []*call
+		for i := range names {
+			calls = append(calls, w.call(ctx, waiter, "held-"+strconv.Itoa(i)))
+			after(7 * time.Millisecond)
+		}
+		after(10 * time.Second) // the first looks are sooner
+		from := time.Now()
+		after(watched)
+		mu.Lock()
+		instants, looks := map[time.Time]int{}, 0
+		for name, all := range asked {
+			var last time.Time
+			for _, at := range all {
+				if at.Before(from) {
+					last = at
+					continue
+				}
+				instants[at.Truncate(time.Millisecond)]++
+				looks++
+				if since := at.Sub(last); since > 5*time.Second || since < 2*time.Second {
+					w.Errorf("%s is asked for %v after the time before", name, since)
+				}
+				last = at
+			}
+		}
+		mu.Unlock()
+		if least := names * int(watched/(5*time.Second)); looks < least {
+			w.Errorf("%d looks in %v, want %d and more", looks, watched, least)
+		}
+		if most := 4*int(watched/time.Second) + 4; len(instants) > most {
+			w.Errorf("%d looks at %d instants, want %d at the most", looks, len(instants), most)
+		}
+		cancel()
+		for _, c := range calls {
+			<-c.done
+		}
+		for _, k := range locks {
+			w.unlock(k)
 		}
 	})
 }

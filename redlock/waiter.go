@@ -19,6 +19,8 @@ const (
 	firstPoll = 250 * time.Millisecond
 	queuePoll = time.Second
 	idlePoll  = 5 * time.Second
+	// pollTick divides the time of a Locker: longer pauses end where a part does.
+	pollTick = 250 * time.Millisecond
 )
 
 // maxRejoins is how often in one wait a contender asks again soon, each time later, when its attempt was rolled back since
@@ -336,6 +338,9 @@ func (w *waiter) plan(a *attempt, failed *LockError, b Backoff) (time.Duration, 
 			w.poll = min(w.poll, queuePoll)
 		}
 		pause = w.poll/2 + spread(w.poll/2)
+		if w.poll >= queuePoll {
+			pause = w.b.together(min(pause+pollTick/2, w.poll))
+		}
 	} else {
 		var again bool
 		if pause, again = b.Next(); !again {
