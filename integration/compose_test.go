@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -89,7 +90,7 @@ func composed(t *testing.T, tool []string) {
 func freePorts(t *testing.T) string {
 	t.Helper()
 	for range 50 {
-		port, err := freePort()
+		port, err := redisproc.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

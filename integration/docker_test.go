@@ -13,6 +13,8 @@ import (
 
 	"github.com/ory/dockertest/v3"
 	"github.com/ory/dockertest/v3/docker"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 const (
@@ -21,7 +23,9 @@ const (
 	localImage   = "redlock-test/redis:local" // of image/build.sh
 	pullBound    = time.Minute
 	callBound    = 30 * time.Second
-	redisPort    = "6379/tcp"
+	// miscountBound is for how long a network is tried to be removed that only the engine's count keeps.
+	miscountBound = 5 * time.Second
+	redisPort     = "6379/tcp"
 )
 
 // engine is the Docker engine of this run, nil where none is used.
@@ -155,7 +159,7 @@ func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*con
 }
 
 func (e *dockerEngine) run(name string, s setup) (*container, error) {
-	port, err := freePort()
+	port, err := redisproc.FreePort()
 	if err != nil {
 		return nil, err
 	}

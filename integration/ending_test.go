@@ -150,7 +150,7 @@ func TestInner(t *testing.T) {
 
 func (in *inner) nothingLeft(t *testing.T) {
 	t.Helper()
-	x := &fleet{T: t}
+	x, ended := &fleet{T: t}, time.Now()
 	x.eventually(hang, func() string {
 		for _, u := range in.urls {
 			if ping(u, time.Second) == nil {
@@ -165,10 +165,16 @@ func (in *inner) nothingLeft(t *testing.T) {
 		if in.session == "" {
 			return ""
 		}
-		if n, err := engine.left(in.session); n > 0 || err != nil {
-			return fmt.Sprintf("%d containers and networks of %s are left (%v)", n, in.session, err)
+		ago := time.Since(ended)
+		left, err := engine.left(in.session, ago > hang/2)
+		if err != nil {
+			return err.Error()
 		}
-		return ""
+		if left != "" && ago > hang/2 {
+			t.Errorf("%v after the end %s", ago.Round(time.Second), left)
+			return ""
+		}
+		return left
 	})
 }
 

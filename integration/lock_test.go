@@ -62,20 +62,25 @@ func TestALockOutlivesAMinority(t *testing.T) {
 			t.Fatalf("%s: another gets the lock: %v; %v", when, err, lock.Err())
 		}
 	}
+	whole := func() {
+		t.Helper()
+		for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() {
+			select {
+			case <-ctx.Done():
+				t.Fatalf("the lock is on %d of %d", on, n)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
 	check("all healthy")
+	whole() // a master may have been too slow on a busy machine: it gets the lock by the next extension
 	each(t, Master.Pause, five[0])
 	each(t, Master.Kill, five[1])
 	check("one hung, one dead")
 	each(t, Master.Resume, five[0])
 	each(t, Master.Start, five[1])
 	check("both back, one of them empty")
-	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the lock is on %d of %d", on, n)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	whole()
 	if err := lock.Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}

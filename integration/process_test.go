@@ -50,7 +50,7 @@ func (m *processMaster) startServer(t testing.TB, name string) {
 	for range 5 {
 		cfg := redisproc.Config{Name: name, Args: m.setup.args}
 		if m.setup.tls {
-			if cfg.Port, err = freePort(); err != nil {
+			if cfg.Port, err = redisproc.FreePort(); err != nil {
 				break
 			}
 			cfg.Args = append([]string{"--port", "0", "--tls-port", strconv.Itoa(cfg.Port)}, m.setup.args...)

@@ -1,0 +1,43 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ory/dockertest/v3/docker"
+)
+
+// A network that a container uses is refused for a reason: it is tried again until the container has gone, and not given up.
+func TestANetworkInUseIsNotGivenUp(t *testing.T) {
+	list := masters(t, 1)
+	if engine == nil {
+		t.Skip("this test needs a Docker engine, and REDLOCK_TEST_MASTERS not to be process")
+	}
+	user := list[0].(*container)
+	session := engine.session + "1" // as of a run that began later
+	mine := func(s string) bool { return s == session }
+	n, err := engine.pool.Client.CreateNetwork(docker.CreateNetworkOptions{Name: "redlock-test-" + session, Driver: "bridge", Labels: map[string]string{label: session}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := docker.NetworkConnectionOptions{Container: user.id, Context: t.Context()}
+	if err := engine.pool.Client.ConnectNetwork(n.ID, to); err != nil {
+		t.Fatal(err)
+	}
+	miscounted, err := engine.sweepOnce(t.Context(), mine)
+	if len(miscounted) > 0 || err == nil || !strings.Contains(err.Error(), "active endpoints") {
+		t.Errorf("with a container on it: %q, %v", miscounted, err)
+	}
+	if left, err := engine.left(session, true); left == "" || err != nil {
+		t.Errorf("with a container on it nothing is left: %v", err)
+	}
+	if err := engine.pool.Client.DisconnectNetwork(n.ID, to); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.sweep(mine); err != nil {
+		t.Error(err)
+	}
+	if left, err := engine.left(session, false); left != "" || err != nil {
+		t.Errorf("%s, %v", left, err)
+	}
+}
