@@ -50,15 +50,22 @@
 // # Contention and split votes
 //
 // The clients are processes of their own: the program starts itself. They share the machine's clock, so the parent can
-// put all their holds in one order; a hold that begins before the one before has ended is counted as a violation. The
+// put all their holds in one order; a hold that begins before the one before has ended is counted as a violation. They
+// have done the same on another name before, for a fifth of the time. The
 // ideal is the same work, as goroutines, on a sync.Mutex. A hand-off is the time from the beginning of an Unlock to
 // the return of the Lock of another process that was waiting then, and is compared with the locks that nobody wants,
-// taken by one of the processes before. A wait is overtaken by each hold that was asked for later and given earlier.
+// taken by one of the processes before. A wait is overtaken by each hold that was asked for later and given earlier. A hold
+// takes its time by a timer of the kernel: Go's own come up to a millisecond late where the process reads something meanwhile.
+//
+// Of processes that want one free name at one instant the time from the first request to the first hold is taken. It is
+// compared with the locks of as many processes at one instant that each want a name of their own ("own names"), which have to
+// wake up and to share the processors in the same way, and with locks that one process takes one after the other ("alone").
 //
 // # Links and scale
 //
 // With -rtt, and in the scenario "links", a process of its own stands before the masters and delays each way by half of
-// the round trip, exact to some tens of microseconds where the machine has time. "scale" holds locks in a process of its
+// the round trip, exact to some tens of microseconds where the machine has time. What the link then is, to a client that
+// wakes up for each reply, a PING over it tells; it is measured beside each contender. "scale" holds locks in a process of its
 // own: the lag of an extension is the time from when it is due, a third of the TTL after the round before, until a
 // majority has confirmed it; memory is the heap's after collection, less what it was before.
 //
@@ -69,13 +76,20 @@
 //
 // # Faults
 //
-// One caller locks and unlocks while one or two of the five masters are stopped (SIGSTOP),
-// killed (SIGKILL), or 50 ms away (a proxy with a delay); the time it takes to notice is part of the run. Each round
-// measures healthy masters as well, and the ratio is to those. Slow masters are compared with healthy ones behind the
-// same proxy without its delay, since the proxy takes processor time from everybody else.
+// One caller locks and unlocks while one or two of the five masters are stopped (SIGSTOP), killed (SIGKILL), or 50 ms away
+// (a proxy in a process of its own with a delay); the time it takes to notice is part of the run. Each round measures
+// healthy masters as well, and the ratio is to those.
+//
+// The masters and the proxies have one half of the processors meanwhile, and the client has the other (on Linux, with two
+// processors or more): where they share them, which process the system puts where decides more than a fault does. A
+// slow master is looked at once in 10 ms, so what it does after the others have answered is done in bursts: with a processor
+// of its own it would be in nobody's way.
+//
+// All of it is measured twice: over the masters as they are, and, where -rtt asks for no distance, over a link of 2 ms round
+// trip to each, with all processors for all.
 //
 // With one or two masters away a quorum is the third of four or of three answers, no longer the third of five, and
-// the latest of three is later than the median of five. What that and a proxy's delay cost by themselves is shown by
+// the latest of three is later than the median of five. What that and slow masters cost by themselves is shown by
 // the rows of the floor: over four and over three masters ("absent"), and with slow ones. A ratio of the library is to
 // be read beside the floor's.
 //

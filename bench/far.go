@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 )
 
@@ -15,8 +14,16 @@ type distance struct {
 	RoundTrip time.Duration `json:"round_trip"`
 }
 
-// A far is a process with a proxy before each master. It is one of its own, so that its delays are exact to some tens of
-// microseconds: it may let threads sleep without taking them from the client that is measured.
+// distances puts all masters at one distance.
+func distances(urls []string, roundTrip time.Duration) (list []distance) {
+	for _, u := range urls {
+		list = append(list, distance{u, roundTrip})
+	}
+	return list
+}
+
+// A far is a process with a proxy before each master. It is one of its own, so that what it does is not the work of the client
+// that is measured.
 type far struct {
 	crew *crew
 	urls []string
@@ -35,15 +42,24 @@ func goFar(ctx context.Context, list []distance) (*far, error) {
 	return &far{c, a[0].URLs}, nil
 }
 
+// setDelay makes the replies of master i later by d, besides its distance.
+func (f *far) setDelay(ctx context.Context, i int, d time.Duration) error {
+	_, err := f.crew.do(ctx, func(int) job { return job{Op: opDelay, Count: i, Pause: d} })
+	return err
+}
+
+// pid is the process.
+func (f *far) pid() int { return f.crew.members[0].cmd.Process.Pid }
+
 func (f *far) close() error { return f.crew.close() }
 
-// farMain is the process: it answers with the URLs to use, and ends with its input.
+// farMain is the process: it answers with the URLs to use, takes delays, and ends with its input.
 func farMain(list []distance, dec *json.Decoder, enc *json.Encoder) (code int) {
-	runtime.GOMAXPROCS(8 * (len(list) + 1)) // more than there are sleepers, at a few connections a proxy
 	var a answer
 	var errs []error
+	var proxies []*proxy
 	for _, d := range list {
-		p, u, err := proxied(d.URL, d.RoundTrip, sleepExactly)
+		p, u, err := proxied(d.URL, d.RoundTrip)
 		if err != nil {
 			errs = append(errs, err)
 			break
@@ -53,16 +69,25 @@ func farMain(list []distance, dec *json.Decoder, enc *json.Encoder) (code int) {
 				code = exitFailed
 			}
 		}()
-		a.URLs = append(a.URLs, u)
+		a.URLs, proxies = append(a.URLs, u), append(proxies, p)
 	}
 	a.Err = errText(errors.Join(errs...))
 	if err := enc.Encode(a); err != nil || a.Err != "" {
 		return exitFailed
 	}
-	var nothing struct{}
-	if err := dec.Decode(&nothing); err == nil {
-		fmt.Println("bench: proxies take no jobs")
-		return exitFailed
+	for {
+		var j job
+		if dec.Decode(&j) != nil {
+			return exitOK
+		}
+		a = answer{}
+		if j.Op == opDelay && j.Count >= 0 && j.Count < len(proxies) {
+			proxies[j.Count].setDelay(j.Pause)
+		} else {
+			a.Err = fmt.Sprintf("bench: proxies know no %q of %d", j.Op, j.Count)
+		}
+		if enc.Encode(a) != nil {
+			return exitFailed
+		}
 	}
-	return exitOK
 }

@@ -17,6 +17,11 @@ import (
 // slowBy is how much later the replies of a slow master come.
 const slowBy = 50 * time.Millisecond
 
+// awayBy is the round trip to the masters of the second half of the faults. Where client and masters share the processors of
+// one machine with nothing between, much of what a fault costs is what it does to them; masters that are worth locking over
+// are on other machines.
+const awayBy = 2 * oneWay
+
 // settleBound is how long the masters may take to vote again after a fault.
 const settleBound = 30 * time.Second
 
@@ -24,11 +29,9 @@ const settleBound = 30 * time.Second
 type fault struct {
 	kind  string // hung, dead, slow, absent, or healthy
 	count int    // of masters that have it
-	// proxied is how many masters are reached through a proxy. Slow ones are; so that the proxy's own cost is in both
-	// terms of their ratio, they are compared with healthy ones that are reached through a proxy as well.
-	proxied int
 	// floor says that the floor is measured instead of the library: what a fault costs there, no library can take away.
 	floor bool
+	away  time.Duration // round trip to each master; 0 where they are as far as they are
 }
 
 // The kinds of faults.
@@ -42,20 +45,37 @@ const (
 	absent = "absent"
 )
 
-// allFaults lists what each round measures.
-func allFaults() []fault {
-	return []fault{
-		{kind: healthy}, {kind: healthy, proxied: 1}, {kind: healthy, proxied: 2},
-		{kind: hung, count: 1}, {kind: dead, count: 1}, {kind: slow, count: 1, proxied: 1},
-		{kind: hung, count: 2}, {kind: dead, count: 2}, {kind: slow, count: 2, proxied: 2},
-		{floor: true, kind: healthy}, {floor: true, kind: healthy, proxied: 1}, {floor: true, kind: healthy, proxied: 2},
-		{floor: true, kind: absent, count: 1}, {floor: true, kind: slow, count: 1, proxied: 1},
-		{floor: true, kind: absent, count: 2}, {floor: true, kind: slow, count: 2, proxied: 2},
+// allFaults lists what each round measures of masters that are so far away.
+func allFaults(away time.Duration) []fault {
+	list := []fault{
+		{kind: healthy},
+		{kind: hung, count: 1}, {kind: dead, count: 1}, {kind: slow, count: 1},
+		{kind: hung, count: 2}, {kind: dead, count: 2}, {kind: slow, count: 2},
+		{floor: true, kind: healthy},
+		{floor: true, kind: absent, count: 1}, {floor: true, kind: slow, count: 1},
+		{floor: true, kind: absent, count: 2}, {floor: true, kind: slow, count: 2},
 	}
+	for i := range list {
+		list[i].away = away
+	}
+	return list
 }
 
+// everyFault is allFaults of masters as far as they are, and of those that are away.
+func everyFault() []fault { return slices.Concat(allFaults(0), allFaults(awayBy)) }
+
 // base is what f is compared with.
-func (f fault) base() fault { return fault{kind: healthy, proxied: f.proxied, floor: f.floor} }
+func (f fault) base() fault {
+	return fault{kind: healthy, floor: f.floor, away: f.away}
+}
+
+// proxied is how many of the masters are reached through a proxy: those that are made slow.
+func (f fault) proxied() int {
+	if f.kind == slow {
+		return f.count
+	}
+	return 0
+}
 
 // onFloor is what shows what f costs the floor.
 func (f fault) onFloor() fault {
@@ -69,8 +89,8 @@ func (f fault) onFloor() fault {
 func (f fault) String() string {
 	words := [...]string{"all", "one", "two"}
 	s := words[f.count] + " " + f.kind
-	if f.kind == healthy && f.proxied > 0 {
-		s += ", " + words[f.proxied] + " behind a proxy"
+	if f.away > 0 {
+		s += fmt.Sprintf(", %v away", f.away)
 	}
 	if f.floor {
 		s = "floor: " + s
@@ -91,24 +111,35 @@ var (
 type faultBench struct {
 	*bench
 	prefix  string
-	byProxy [3]*library // by number of proxied masters
+	away    time.Duration
+	far     *far        // nil where away is 0
+	slowing *far        // the proxies: the first stands alone, the others together
+	proxied [3]*library // by number of masters behind a proxy
 	urls    [3][]string
-	proxies [3][]*proxy
 }
 
-// measureFaults runs every fault in every round, in an order that rotates, and waits after each until all masters vote
-// again.
-func (b *bench) measureFaults(ctx context.Context) (err error) {
+// measureFaults runs the faults, and runs them again over masters that are away, unless a distance was asked for.
+func (b *bench) measureFaults(ctx context.Context) error {
 	if b.masters.kind != kindProcess {
 		b.report.note("faults are not measured: they need server processes that the benchmark has started itself")
 		return nil
 	}
-	fb := &faultBench{bench: b, prefix: b.prefixOf(nameLibrary)}
+	err := b.faultsAt(ctx, 0)
+	if err == nil && len(b.cfg.rtt) == 0 {
+		err = b.faultsAt(ctx, awayBy)
+	}
+	return err
+}
+
+// faultsAt runs every fault in every round, in an order that rotates, and waits after each until all masters vote again.
+func (b *bench) faultsAt(ctx context.Context, away time.Duration) (err error) {
+	fb := &faultBench{bench: b, prefix: b.prefixOf(nameLibrary), away: away}
 	defer func() { err = errors.Join(err, fb.closeAll(ctx)) }()
 	if err := fb.open(ctx); err != nil {
 		return err
 	}
-	faults := allFaults()
+	fb.part()
+	faults := allFaults(away)
 	for round := range b.cfg.rounds {
 		samples := map[fault]*sample{}
 		for k := range faults {
@@ -126,7 +157,7 @@ func (b *bench) measureFaults(ctx context.Context) (err error) {
 	}
 	// A program that closes its pool gives up what it owes to a master that is not back yet; the keys that are left behind
 	// are counted once all are back.
-	for _, lib := range fb.byProxy {
+	for _, lib := range fb.proxied {
 		if err := fb.settle(ctx, lib); err != nil {
 			return err
 		}
@@ -155,43 +186,76 @@ func (b *bench) addFault(f fault, s, base *sample) {
 	add(mFailed, float64(s.failed))
 }
 
-func (fb *faultBench) open(ctx context.Context) error {
-	for n := range fb.byProxy {
-		urls := append([]string(nil), fb.masters.urls...)
-		for i := range n {
-			p, u, err := proxied(urls[i], 0, time.Sleep) // before the one that makes it far, if there is one
-			if err != nil {
-				return err
-			}
-			fb.proxies[n] = append(fb.proxies[n], p)
-			urls[i] = u
-		}
-		fb.urls[n] = urls
-		l, err := connectLibrary(ctx, setting{URLs: urls, Prefix: fb.prefix})
-		if err != nil {
+func (fb *faultBench) open(ctx context.Context) (err error) {
+	base := fb.masters.urls
+	if fb.away > 0 {
+		if fb.far, err = goFar(ctx, distances(fb.masters.direct, fb.away)); err != nil {
 			return err
 		}
-		fb.byProxy[n] = l
+		base = fb.far.urls
+	}
+	if fb.slowing, err = goFar(ctx, distances([]string{base[0], base[0], base[1]}, 0)); err != nil {
+		return err
+	}
+	for n := range fb.proxied {
+		fb.urls[n] = slices.Clone(base)
+		copy(fb.urls[n], fb.slowing.urls[firstOf(n):][:n])
+		if fb.proxied[n], err = connectLibrary(ctx, setting{URLs: fb.urls[n], Prefix: fb.prefix}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+// firstOf is the first of the proxies that n masters have.
+func firstOf(n int) int { return max(n-1, 0) }
+
+// slow makes the masters slow that are behind n proxies, or mends them.
+func (fb *faultBench) slow(ctx context.Context, n int, by time.Duration) error {
+	var errs []error
+	for i := range n {
+		errs = append(errs, fb.slowing.setDelay(ctx, firstOf(n)+i, by))
+	}
+	return errors.Join(errs...)
+}
+
+// part gives the masters that are at hand, and what makes them slow, processors of their own, as far as the system lets it.
+func (fb *faultBench) part() {
+	if fb.away > 0 {
+		return
+	}
+	apart, err := keepApart(append(fb.masters.pids(), fb.slowing.pid()))
+	if apart && err == nil {
+		return
+	}
+	why := ""
+	if err != nil {
+		why = " (" + firstLine(err) + ")"
+	}
+	fb.report.note("faults: client and masters share the processors%s, and what a fault costs is to a large part what it does to them", why)
+}
+
 func (fb *faultBench) closeAll(ctx context.Context) error {
 	var errs []error
-	for _, l := range fb.byProxy {
+	if fb.away == 0 {
+		_ = endApart(fb.masters.pids()) // where it is not allowed, they are not apart
+	}
+	for _, l := range fb.proxied {
 		if l != nil {
 			errs = append(errs, closeAll(ctx, l))
 		}
 	}
-	for _, p := range slices.Concat(fb.proxies[:]...) {
-		errs = append(errs, p.close())
+	for _, f := range []*far{fb.slowing, fb.far} {
+		if f != nil {
+			errs = append(errs, f.close())
+		}
 	}
 	return errors.Join(errs...)
 }
 
 // measure warms up while all is well, injects the fault, runs one caller from its first moment on, and mends it.
 func (fb *faultBench) measure(ctx context.Context, f fault, round int) (s *sample, err error) {
-	lib := fb.byProxy[f.proxied]
+	lib := fb.proxied[f.proxied()]
 	if err := fb.settle(ctx, lib); err != nil {
 		return nil, fmt.Errorf("bench: before %s: %w", f, err)
 	}
@@ -204,7 +268,7 @@ func (fb *faultBench) measure(ctx context.Context, f fault, round int) (s *sampl
 	}
 	r := run{
 		contender: c, goroutines: 1, duration: fb.cfg.duration / 5, cold: true, tolerant: true,
-		label: "fault-" + strconv.Itoa(f.proxied) + "-",
+		label: "fault-" + strconv.Itoa(f.proxied()) + "-",
 		// Asking a hung master for its processor time would take as long as it hangs.
 		masters: &masters{kind: kindGiven},
 	}
@@ -212,7 +276,7 @@ func (fb *faultBench) measure(ctx context.Context, f fault, round int) (s *sampl
 		return nil, err
 	}
 	r.duration = fb.cfg.duration
-	mend, err := fb.inject(f, round)
+	mend, err := fb.inject(ctx, f, round)
 	defer func() {
 		mendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
 		defer cancel()
@@ -227,7 +291,7 @@ func (fb *faultBench) measure(ctx context.Context, f fault, round int) (s *sampl
 // openFloorWithout connects the floor to all masters that are not absent, with the quorum of all. It does so for each
 // measurement, since the floor does not outlive the death of a master.
 func (fb *faultBench) openFloorWithout(ctx context.Context, f fault) (contender, error) {
-	urls := fb.urls[f.proxied]
+	urls := fb.urls[f.proxied()]
 	quorum := len(urls)/2 + 1
 	if f.kind == absent {
 		urls = urls[f.count:]
@@ -239,21 +303,12 @@ func (fb *faultBench) openFloorWithout(ctx context.Context, f fault) (contender,
 
 // inject brings the fault about. Hung and dead masters differ from round to round. What it returns mends it, and is
 // never nil.
-func (fb *faultBench) inject(f fault, round int) (mend func(context.Context) error, err error) {
+func (fb *faultBench) inject(ctx context.Context, f fault, round int) (mend func(context.Context) error, err error) {
 	switch f.kind {
 	case healthy, absent:
 		return func(context.Context) error { return nil }, nil
 	case slow:
-		proxies := fb.proxies[f.proxied][:f.count]
-		for _, p := range proxies {
-			p.setDelay(slowBy)
-		}
-		return func(context.Context) error {
-			for _, p := range proxies {
-				p.setDelay(0)
-			}
-			return nil
-		}, nil
+		return func(ctx context.Context) error { return fb.slow(ctx, f.count, 0) }, fb.slow(ctx, f.count, slowBy)
 	}
 	var hit []*redisproc.Server
 	for i := range f.count {
@@ -274,6 +329,7 @@ func (fb *faultBench) inject(f fault, round int) (mend func(context.Context) err
 				err = errors.Join(err, s.Restart(ctx))
 			}
 		}
+		fb.part() // those that are new would run where the client does
 		return err
 	}, err
 }

@@ -12,6 +12,7 @@ require (
 	github.com/redlock-go/redlock v0.0.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/perf v0.0.0-20241204221936-711ff2ab7231
+	golang.org/x/sys v0.43.0
 	gonum.org/v1/plot v0.17.0
 )
 
@@ -29,7 +30,6 @@ require (
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/sys v0.43.0 // indirect
 	golang.org/x/text v0.36.0 // indirect
 )
 

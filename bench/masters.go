@@ -101,6 +101,14 @@ func startProcesses(ctx context.Context, n int) (*masters, error) {
 	return m, nil
 }
 
+// pids are the processes of the masters that were started.
+func (m *masters) pids() (list []int) {
+	for _, s := range m.servers {
+		list = append(list, s.PID())
+	}
+	return list
+}
+
 func startMemory() (*masters, error) {
 	mem, err := newMemory(started)
 	if err != nil {

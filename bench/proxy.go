@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// A proxy stands in front of one master and makes it far away: each way half of the round trip, and on the way back what
-// a fault adds. Bytes under way are not limited, so a pipeline stays one.
+// A proxy stands in front of one master and makes it far away: each way half of the round trip, and half of what a fault adds.
+// Bytes under way are not limited, so a pipeline stays one.
 type proxy struct {
 	listener net.Listener
 	target   string
 	half     time.Duration // half of the round trip
-	delay    atomic.Int64  // ns on the way back, in addition; counts for what arrives from now on
-	jitter   atomic.Int64  // ns: up to so much more, for each chunk anew
-	sleep    func(time.Duration)
+	delay    atomic.Int64  // ns, both ways together, in addition; counts for what arrives from now on
+	jitter   atomic.Int64  // ns: up to so much more on the way back, for each chunk anew
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
@@ -28,19 +27,19 @@ type proxy struct {
 	closed bool
 }
 
-// newProxy listens on a free port of loopback and hands on to target. sleep is how it waits.
-func newProxy(target string, roundTrip time.Duration, sleep func(time.Duration)) (*proxy, error) {
+// newProxy listens on a free port of loopback and hands on to target.
+func newProxy(target string, roundTrip time.Duration) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("bench: proxy: %w", err)
 	}
-	p := &proxy{listener: l, target: target, half: roundTrip / 2, sleep: sleep, conns: map[net.Conn]struct{}{}}
+	p := &proxy{listener: l, target: target, half: roundTrip / 2, conns: map[net.Conn]struct{}{}}
 	p.wg.Go(p.accept)
 	return p, nil
 }
 
 // proxied puts a proxy in front of the master at a URL and returns the URL to use instead.
-func proxied(u string, roundTrip time.Duration, sleep func(time.Duration)) (*proxy, string, error) {
+func proxied(u string, roundTrip time.Duration) (*proxy, string, error) {
 	parsed, err := url.Parse(u)
 	if err != nil || parsed.Scheme != "redis" {
 		return nil, "", errors.New("bench: a delay can be put before redis:// URLs alone")
@@ -48,7 +47,7 @@ func proxied(u string, roundTrip time.Duration, sleep func(time.Duration)) (*pro
 	if parsed.Port() == "" {
 		parsed.Host = net.JoinHostPort(parsed.Hostname(), "6379")
 	}
-	p, err := newProxy(parsed.Host, roundTrip, sleep)
+	p, err := newProxy(parsed.Host, roundTrip)
 	if err != nil {
 		return nil, "", err
 	}
@@ -75,8 +74,8 @@ func (p *proxy) accept() {
 		if !p.track(client, server) {
 			return
 		}
-		p.wg.Go(func() { p.forward(server, client) })
-		p.wg.Go(func() { p.pump(client, server, p.due) })
+		p.wg.Go(func() { p.pump(server, client, func(now time.Time) time.Time { return p.due(now, 0) }) })
+		p.wg.Go(func() { p.pump(client, server, func(now time.Time) time.Time { return p.due(now, p.jitter.Load()) }) })
 	}
 }
 
@@ -103,32 +102,39 @@ func (p *proxy) drop(conns ...net.Conn) {
 	}
 }
 
-// forward hands on what the client sends; without a delay the kernel does it.
-func (p *proxy) forward(server, client net.Conn) {
-	if p.half > 0 {
-		p.pump(server, client, func(now time.Time) time.Time { return now.Add(p.half) })
-		return
-	}
-	_, _ = io.Copy(server, client)
-	p.drop(server, client)
-}
-
 // A chunk is what one read gave, and when it is to be handed on.
 type chunk struct {
 	due  time.Time
 	data []byte
 }
 
-// pump reads without waiting, so that each chunk's delay counts from its own arrival.
+// slowTick is how often the proxy of a slow master looks. One that woke up for each request and reply of a slow master, and a
+// master that then woke up for each, would take so much processor time from the other masters and the client that this
+// would be what is measured.
+const slowTick = 10 * time.Millisecond
+
+// slow reports whether a fault makes this master slow, and so is looked at once in a slowTick.
+func (p *proxy) slow() bool { return time.Duration(p.delay.Load()) >= slowBy }
+
+// pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or sends,
+// waits in the buffers of the kernel until it is looked at.
 func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 	chunks := make(chan chunk, 1<<16)
 	p.wg.Go(func() {
 		defer p.drop(to, from)
-		deliver(to, chunks, p.sleep)
+		deliver(to, chunks)
 	})
 	defer close(chunks)
-	buf := make([]byte, 64<<10)
+	timer, err := newAlarm()
+	if err != nil {
+		return
+	}
+	defer timer.close()
+	buf := make([]byte, 256<<10)
 	for {
+		if now := time.Now(); p.slow() && timer.sleep(now.Truncate(slowTick).Add(slowTick).Sub(now)) != nil {
+			return
+		}
 		n, err := from.Read(buf)
 		if n > 0 {
 			chunks <- chunk{due(time.Now()), append([]byte(nil), buf[:n]...)}
@@ -139,29 +145,31 @@ func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 	}
 }
 
-// due is when a reply that arrives now is handed on: after the delay, and where that is long, at the next whole
-// millisecond. A proxy that woke up for each late reply of a slow master would take so much processor time from masters
-// and client that this would be what is measured.
-func (p *proxy) due(now time.Time) time.Time {
-	delay := p.half + time.Duration(p.delay.Load())
-	if j := p.jitter.Load(); j > 0 {
-		delay += time.Duration(rand.Int64N(j))
+// due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so both
+// together are no less than the delay.
+func (p *proxy) due(now time.Time, jitter int64) time.Time {
+	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
+	if jitter > 0 {
+		at = at.Add(time.Duration(rand.Int64N(jitter)))
 	}
-	if delay < slowBy {
-		return now.Add(delay)
+	if p.slow() {
+		return at.Truncate(slowTick)
 	}
-	return now.Add(delay + time.Millisecond).Truncate(time.Millisecond)
+	return at
 }
 
 // deliver writes what is due, together where several chunks are, until the channel is closed. It reads on after an
 // error, so that nobody blocks on the channel.
-func deliver(to io.Writer, chunks <-chan chunk, sleep func(time.Duration)) {
+func deliver(to io.WriteCloser, chunks <-chan chunk) {
 	var (
 		batch  []byte
 		held   chunk // taken too early
 		isHeld bool
-		err    error
 	)
+	timer, err := newAlarm()
+	if err == nil {
+		defer timer.close()
+	}
 	for {
 		c := held
 		if !isHeld {
@@ -171,7 +179,9 @@ func deliver(to io.Writer, chunks <-chan chunk, sleep func(time.Duration)) {
 			}
 		}
 		isHeld = false
-		sleep(time.Until(c.due))
+		if err == nil {
+			err = timer.sleep(time.Until(c.due))
+		}
 		batch = append(batch[:0], c.data...)
 		for !isHeld && len(chunks) > 0 {
 			if held = <-chunks; held.due.After(c.due) {
@@ -182,6 +192,9 @@ func deliver(to io.Writer, chunks <-chan chunk, sleep func(time.Duration)) {
 		}
 		if err == nil {
 			_, err = to.Write(batch)
+		}
+		if err != nil { // the other side is to see it
+			_ = to.Close()
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (r *report) readmeWaiting() (heads []string, rows [][]string) {
 
 func (r *report) readmeFaults() (heads []string, rows [][]string) {
 	heads = []string{"masters", "median latency / all healthy", "the floor, without those masters"}
-	for _, f := range allFaults() {
+	for _, f := range everyFault() {
 		if f.count > 0 && !f.floor && r.of(scenarioFaults, f.String(), mOfHealthy) != nil {
 			rows = append(rows, []string{
 				f.String(), r.number(scenarioFaults, f.String(), nameLibrary, mOfHealthy),

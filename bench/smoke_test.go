@@ -117,11 +117,13 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections a master", n, f.Median)
 		}
-		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median > 2.1 || n == 1 && f.Median < 1.9 {
+		// A lone caller goes on when three of five have answered, so at the most two can have its next call
+		// join the one before it: three fifths of two commands are the least.
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mPairCmds); f.Median > 2.1 || n == 1 && f.Median < 1.2-0.1 {
 			t.Errorf("%d goroutines: the library sends %v commands a pair and master, want 2, or less of many", n, f.Median)
 		}
 	}
-	for _, f := range allFaults() {
+	for _, f := range everyFault() {
 		who := nameLibrary
 		if f.floor {
 			who = nameQueued
@@ -253,6 +255,7 @@ func TestMeasuresSplitVotes(t *testing.T) {
 	for _, k := range splitSizes {
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirst50)
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOver)
+		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOwn)
 	}
 }
 
@@ -324,7 +327,7 @@ func TestGivenMastersAreLeftClean(t *testing.T) {
 	if r.Masters.N != 3 || r.Masters.Kind != kindGiven || r.Masters.Version == "" {
 		t.Errorf("masters: %+v", r.Masters)
 	}
-	if r.figures.find(scenarioFaults, allFaults()[0].String(), nameLibrary, mP50.name) != nil || len(r.Notes) == 0 {
+	if r.figures.find(scenarioFaults, allFaults(0)[0].String(), nameLibrary, mP50.name) != nil || len(r.Notes) == 0 {
 		t.Errorf("faults on masters that are not its own: %q", r.Notes)
 	}
 	for i, s := range servers {
@@ -363,7 +366,7 @@ func TestDeliverJoinsWhatIsDueTogether(t *testing.T) {
 	}
 	close(chunks)
 	var got writes
-	deliver(&got, chunks, time.Sleep)
+	deliver(&got, chunks)
 	if strings.Join(got, " ") != "ab cd" {
 		t.Errorf("got %q", got)
 	}
@@ -376,6 +379,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	*w = append(*w, string(p))
 	return len(p), nil
 }
+
+func (w *writes) Close() error { return nil }
 
 // The delay is added to each reply from its own arrival, so replies that come together are late together.
 func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
@@ -391,7 +396,7 @@ func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
 			_, _ = io.Copy(c, c)
 		}
 	}()
-	p, err := newProxy(echo.Addr().String(), 0, rest)
+	p, err := newProxy(echo.Addr().String(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,19 @@ var (
 	mFirst99   = metric{"first holder p99", "us", less}
 	mFirstMax  = metric{"first holder max", "us", less}
 	mFirstOver = metric{"p99/alone", "", less}
+	mOwn       = metric{"own names p50", "us", less}
+	mFirstOwn  = metric{"p99/own names", "", less}
 	mNobody    = metric{"nobody in 5 s", "1", less}
 )
 
 // splitTrials is how often each number of processes starts at one instant, in all rounds together.
-const splitTrials = 120
+const splitTrials = 240
 
 // splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
-const splitBudget = 2 * time.Second
+const splitBudget = 3 * time.Second
 
-// measureSplit lets k processes want one free name at one instant, and takes the time until the first has it.
+// measureSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often each of
+// them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's way.
 func (b *bench) measureSplit(ctx context.Context) error {
 	trials := max(splitTrials/b.cfg.rounds, 1)
 	if b.cfg.short {
@@ -74,23 +77,33 @@ func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err
 	}
 	b.took(e.name, len(alone[0].Locks))
 	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
-	var firsts []time.Duration
+	var firsts, own []time.Duration
 	nobody := 0
+	at := func(name func(i int) string) ([]answer, error) {
+		start := time.Now().Add(splitLead).UnixNano()
+		answers, err := workers.do(ctx, func(i int) job { return job{Op: opOnce, Name: name(i), Start: start, Tolerant: e.peer} })
+		for _, a := range answers {
+			b.took(e.name, len(a.Turns))
+		}
+		return answers, err
+	}
 	over := time.Now().Add(splitBudget)
 	for trial := range trials {
 		if time.Now().After(over) {
 			b.report.note("split, %s: not all trials were made, since each took long", e.name)
 			break
 		}
-		start := time.Now().Add(splitLead).UnixNano()
-		answers, err := workers.do(ctx, func(int) job {
-			return job{Op: opOnce, Name: fmt.Sprintf("%s-%d", name, trial), Start: start, Tolerant: e.peer}
-		})
+		answers, err := at(func(i int) string { return fmt.Sprintf("%s-%d-own-%d", name, trial, i) })
 		if err != nil {
 			return err
 		}
 		for _, a := range answers {
-			b.took(e.name, len(a.Turns))
+			for _, t := range a.Turns {
+				own = append(own, time.Duration(t.Got-t.Asked))
+			}
+		}
+		if answers, err = at(func(int) string { return fmt.Sprintf("%s-%d", name, trial) }); err != nil {
+			return err
 		}
 		if first, ok := firstHolder(answers); ok {
 			firsts = append(firsts, first)
@@ -103,6 +116,9 @@ func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err
 	add(mFirst50, micros(percentile(firsts, 50)))
 	add(mNobody, float64(nobody))
 	add(mAlone, micros(median(alone[0].Locks)))
+	if len(own) > 0 {
+		add(mOwn, micros(median(own)))
+	}
 	return nil
 }
 
@@ -126,11 +142,14 @@ func (b *bench) summariseSplit() {
 			add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
 			add(mFirst99, micros(percentile(all, 99)))
 			add(mFirstMax, micros(percentile(all, 100)))
-			over := math.NaN()
-			if alone := b.report.figures.median(scenarioSplit, splitCase(k), e.name, mAlone.name); alone != nil {
-				over = micros(percentile(all, 99)) / *alone
+			over := func(base metric) float64 {
+				if m := b.report.figures.median(scenarioSplit, splitCase(k), e.name, base.name); m != nil {
+					return micros(percentile(all, 99)) / *m
+				}
+				return math.NaN()
 			}
-			add(mFirstOver, over)
+			add(mFirstOver, over(mAlone))
+			add(mFirstOwn, over(mOwn))
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (b *bench) liveThrough(ctx context.Context, tr trouble, e entrant) (err err
 		}
 	}()
 	for _, u := range b.masters.urls {
-		p, near, perr := proxied(u, 0, time.Sleep)
+		p, near, perr := proxied(u, 0)
 		if perr != nil {
 			return perr
 		}

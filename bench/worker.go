@@ -32,6 +32,7 @@ const (
 	opHold    = "hold"    // Count locks held at once, watched, and released
 	opKeep    = "keep"    // Count locks held until the worker ends
 	opWait    = "wait"    // Goroutines goroutines wait for Count names that are held, for Pause and Hold
+	opDelay   = "delay"   // of a process of proxies: the replies of number Count are later by Pause
 )
 
 // A job is one thing for a worker to do.
@@ -156,9 +157,15 @@ func (w *workerProcess) contend(ctx context.Context, j job) (answer, error) {
 }
 
 // contendAlone is one goroutine of contend. A wait that has not ended by the time that is left to it is recorded as one
-// that ended then.
+// that ended then. A hold takes its time exactly: a timer of Go's comes up to a millisecond late where the process reads
+// something meanwhile, a reply that came too late to matter, say, and all others would wait for that.
 func contendAlone(ctx context.Context, c caller, j job, as turn) (list []turn, err error) {
 	list = make([]turn, 0, 1024)
+	holding, err := newAlarm()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, holding.close()) }()
 	for now := time.Now().UnixNano(); now < j.Stop; now = time.Now().UnixNano() {
 		t := as
 		t.Asked = now
@@ -177,7 +184,9 @@ func contendAlone(ctx context.Context, c caller, j job, as turn) (list []turn, e
 		if k, ok := lock.(interface{ Token() int64 }); ok {
 			t.Token = k.Token()
 		}
-		rest(j.Hold)
+		if err := holding.sleep(j.Hold); err != nil {
+			return list, err
+		}
 		t.Releasing = time.Now().UnixNano()
 		if err := lock.Unlock(ctx); err != nil && !j.Tolerant {
 			return list, err
