@@ -189,6 +189,10 @@ func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context
 }
 
 func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
+	var called clock.Instant
+	if wait { // first of all: who is stopped by the system later on keeps its turn
+		called = l.now()
+	}
 	if err := scripts.CheckName(name); err != nil {
 		return nil, invalid("%v", err)
 	}
@@ -211,7 +215,7 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	case cfg.bounded():
 		return l.repeat(ctx, name, cfg, func() (*Lock, bool, error) { return l.tryAlone(ctx, name, keys, cfg) })
 	}
-	return l.stand(ctx, name, keys, cfg)
+	return l.stand(ctx, name, keys, cfg, called)
 }
 
 // takeAgain re-enters the hold of own.

@@ -9,12 +9,12 @@ import (
 )
 
 // stand takes the lock of name by standing in line for it: first among the goroutines of this Locker, then, as the one
-// that contends for them, in the queues of the masters.
-func (l *Locker) stand(ctx context.Context, name string, keys scripts.Keys, options *lockConfig) (*Lock, error) {
+// that contends for them, in the queues of the masters. called is when the call began.
+func (l *Locker) stand(ctx context.Context, name string, keys scripts.Keys, options *lockConfig, called clock.Instant) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
 	}
-	called, cfg := l.now(), *options // a copy is who this call is in the line
+	cfg := *options // a copy is who this call is in the line
 	ln, p := l.lines.join(name, &cfg)
 	if p != nil {
 		if h, err := l.park(ctx, name, ln, p); h != nil || err != nil {
