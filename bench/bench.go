@@ -20,7 +20,7 @@ type bench struct {
 	progress *progress
 	report   *report
 	prefix   string // of all keys, another one for each run
-	firsts   map[splitKey][]time.Duration
+	firsts   map[splitKey]instants
 	holds    map[string]int // of this scenario, by contender; see took
 	aborting sync.Once
 }
@@ -104,7 +104,7 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 	defer func() { err = errors.Join(err, m.close()) }()
 	b := &bench{
 		cfg: c, masters: m, entrants: c.entrants, progress: p, report: newReport(c, m),
-		prefix: "redlock-bench-" + strconv.FormatUint(rand.Uint64(), 36), firsts: map[splitKey][]time.Duration{},
+		prefix: "redlock-bench-" + strconv.FormatUint(rand.Uint64(), 36), firsts: map[splitKey]instants{},
 	}
 	if m.memory != nil {
 		b.withoutForeign()

@@ -67,7 +67,14 @@ func (r *report) markdown() string {
 	b.WriteString("\n")
 	for _, t := range r.Targets {
 		if t.Met != nil && !*t.Met {
-			fmt.Fprintf(&b, "- Not met: %s is %s, the target is %s.\n", t.Name, t.measured(), t.Target)
+			floor := t.floor()
+			if floor != "" && t.FloorOf == "" {
+				floor += " of the floor itself"
+			}
+			if floor != "" {
+				floor = "; it is " + floor
+			}
+			fmt.Fprintf(&b, "- Not met: %s is %s, the target is %s%s.\n", t.Name, t.measured(), t.Target, floor)
 		}
 	}
 	return b.String()

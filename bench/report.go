@@ -247,11 +247,7 @@ func (r *report) targetTable(t io.Writer) {
 		if g.Met == nil {
 			continue
 		}
-		floor := ""
-		if g.Floor != nil {
-			floor = fmt.Sprintf("%.4g", *g.Floor)
-		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", g.Name, g.Target, g.measured(), g.verdict(), floor)
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", g.Name, g.Target, g.measured(), g.verdict(), g.floor())
 	}
 	if open > 0 {
 		fmt.Fprintf(t, "\n%d other targets are not measured by this run\n", open)

@@ -256,6 +256,7 @@ func TestMeasuresSplitVotes(t *testing.T) {
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirst50)
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOver)
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOwn)
+		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mOwnOver)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -22,17 +21,20 @@ var (
 	mFirstOver = metric{"p99/alone", "", less}
 	mOwn       = metric{"own names p50", "us", less}
 	mFirstOwn  = metric{"p99/own names", "", less}
+	mOwnFirst  = metric{"own names first p99", "us", less}
+	mOwnOver   = metric{"own names first p99/alone", "", less}
 	mNobody    = metric{"nobody in 5 s", "1", less}
 )
 
 // splitTrials is how often each number of processes starts at one instant, in all rounds together.
-const splitTrials = 240
+const splitTrials = 480
 
 // splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
-const splitBudget = 3 * time.Second
+const splitBudget = 5 * time.Second
 
 // measureSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often each of
-// them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's way.
+// them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's way, and how long it is
+// until the first of them has what it wants, which no way of settling who is to have it can be faster than.
 func (b *bench) measureSplit(ctx context.Context) error {
 	trials := max(splitTrials/b.cfg.rounds, 1)
 	if b.cfg.short {
@@ -77,7 +79,8 @@ func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err
 	}
 	b.took(e.name, len(alone[0].Locks))
 	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
-	var firsts, own []time.Duration
+	var own []time.Duration
+	var here instants
 	nobody := 0
 	at := func(name func(i int) string) ([]answer, error) {
 		start := time.Now().Add(splitLead).UnixNano()
@@ -102,18 +105,21 @@ func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err
 				own = append(own, time.Duration(t.Got-t.Asked))
 			}
 		}
+		if first, ok := firstHolder(answers); ok {
+			here.own = append(here.own, first)
+		}
 		if answers, err = at(func(int) string { return fmt.Sprintf("%s-%d", name, trial) }); err != nil {
 			return err
 		}
 		if first, ok := firstHolder(answers); ok {
-			firsts = append(firsts, first)
+			here.one = append(here.one, first)
 		} else {
 			nobody++
 		}
 	}
-	b.firsts[splitKey{e.name, k}] = append(b.firsts[splitKey{e.name, k}], firsts...)
-	slices.Sort(firsts)
-	add(mFirst50, micros(percentile(firsts, 50)))
+	before := b.firsts[splitKey{e.name, k}]
+	b.firsts[splitKey{e.name, k}] = instants{one: append(before.one, here.one...), own: append(before.own, here.own...)}
+	add(mFirst50, micros(percentile(sorted(here.one), 50)))
 	add(mNobody, float64(nobody))
 	add(mAlone, micros(median(alone[0].Locks)))
 	if len(own) > 0 {
@@ -130,26 +136,36 @@ type splitKey struct {
 	processes int
 }
 
+// instants are the times until the first of several has what it wants, of each trial.
+type instants struct {
+	one []time.Duration // all want one name
+	own []time.Duration // each wants a name of its own
+}
+
 // summariseSplit adds the high percentiles, which need the trials of all rounds.
 func (b *bench) summariseSplit() {
 	for _, e := range b.waiters(shape{}) {
 		for _, k := range splitSizes {
 			all := b.firsts[splitKey{e.name, k}]
-			if len(all) == 0 {
+			if len(all.one) == 0 {
 				continue
 			}
-			slices.Sort(all)
+			one, own := sorted(all.one), sorted(all.own)
 			add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
-			add(mFirst99, micros(percentile(all, 99)))
-			add(mFirstMax, micros(percentile(all, 100)))
-			over := func(base metric) float64 {
+			add(mFirst99, micros(percentile(one, 99)))
+			add(mFirstMax, micros(percentile(one, 100)))
+			over := func(list []time.Duration, base metric) float64 {
 				if m := b.report.figures.median(scenarioSplit, splitCase(k), e.name, base.name); m != nil {
-					return micros(percentile(all, 99)) / *m
+					return micros(percentile(list, 99)) / *m
 				}
 				return math.NaN()
 			}
-			add(mFirstOver, over(mAlone))
-			add(mFirstOwn, over(mOwn))
+			add(mFirstOver, over(one, mAlone))
+			add(mFirstOwn, over(one, mOwn))
+			if len(own) > 0 {
+				add(mOwnFirst, micros(percentile(own, 99)))
+				add(mOwnOver, over(own, mAlone))
+			}
 		}
 	}
 }

@@ -15,9 +15,24 @@ type target struct {
 	Met *bool `json:"met"`
 	// Void: the rounds lie on both sides of the bound.
 	Void bool `json:"void"`
-	// Floor is what the floor itself comes to under the same fault, nil where there is no such figure: a target that
-	// the floor misses as well says more about the machine than about the library.
+	// Floor is what the floor itself comes to under the same fault, or over the same link; of several processes that begin at one
+	// instant, what the first of them comes to where nobody wants what another does. nil where there is no such figure. A
+	// target that the floor misses as well says more about the machine than about the library.
 	Floor *float64 `json:"floor"`
+	// FloorOf says what Floor is of, where it is not the floor.
+	FloorOf string `json:"floorOf,omitempty"`
+}
+
+// floor is Floor in words, "" where there is none.
+func (t *target) floor() string {
+	if t.Floor == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%.4g", *t.Floor)
+	if t.FloorOf != "" {
+		text += " " + t.FloorOf
+	}
+	return text
 }
 
 func (t *target) measured() string {
@@ -152,7 +167,9 @@ func (r *report) waitTargets() (list []target) {
 		add(atMost(name+"wait p99 / p50", 4, of(s, mWaitRatio)))
 	}
 	for _, k := range splitSizes {
-		add(atMost(splitCase(k)+": p99 until one has it / uncontended lock", 5, r.of(scenarioSplit, splitCase(k), mFirstOver)))
+		t := atMost(splitCase(k)+": p99 until one has it / uncontended lock", 5, r.of(scenarioSplit, splitCase(k), mFirstOver))
+		t.Floor, t.FloorOf = r.figures.median(scenarioSplit, splitCase(k), nameLibrary, mOwnOver.name), "where each wants another name"
+		add(t)
 		add(atMost(splitCase(k)+": p99 until one has it / uncontended locks of as many", 5, r.of(scenarioSplit, splitCase(k), mFirstOwn)))
 	}
 	add(atMost("fair, 20 processes: most overtakings of a wait", 5, worst(of(twentyFair, mOvertaken))))
