@@ -27,7 +27,7 @@ var (
 )
 
 // splitTrials is how often each number of processes starts at one instant, in all rounds together.
-const splitTrials = 480
+const splitTrials = 360
 
 // splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
 const splitBudget = 5 * time.Second

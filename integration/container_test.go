@@ -50,7 +50,36 @@ func (c *container) Start(ctx context.Context) error {
 	if err := c.engine.pool.Client.StartContainerWithContext(c.id, nil, ctx); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	return awaitPing(ctx, c.url, c.setup.dial...)
+	if err := awaitPing(ctx, c.url, c.setup.dial...); err != nil {
+		return fmt.Errorf("%w; %s", err, c.state())
+	}
+	return nil
+}
+
+// state is what the engine knows of a container that does not answer, and the last that its server has said.
+func (c *container) state() string {
+	ctx, cancel := context.WithTimeout(context.Background(), callBound)
+	defer cancel()
+	var b strings.Builder
+	if i, err := c.engine.pool.Client.InspectContainerWithContext(c.id, ctx); err != nil {
+		fmt.Fprintf(&b, "the container cannot be inspected: %v", err)
+	} else {
+		fmt.Fprintf(&b, "the container is %s (process %d)", i.State.String(), i.State.Pid)
+		for name, n := range i.NetworkSettings.Networks {
+			fmt.Fprintf(&b, ", on %s as %q", name, n.IPAddress)
+		}
+		fmt.Fprintf(&b, ", ports %v", i.NetworkSettings.Ports)
+	}
+	var said strings.Builder
+	err := c.engine.pool.Client.Logs(docker.LogsOptions{
+		Context: ctx, Container: c.id, OutputStream: &said, ErrorStream: &said, Stdout: true, Stderr: true, Tail: "5",
+	})
+	if err != nil {
+		fmt.Fprintf(&b, "; its output cannot be read: %v", err)
+	} else {
+		fmt.Fprintf(&b, "; its output ends with %q", said.String())
+	}
+	return b.String()
 }
 
 // Cut disconnects the container from its network, and so from its published port.
