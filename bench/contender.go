@@ -38,6 +38,8 @@ type setting struct {
 	Fair   bool     `json:"fair"`   // waiters are served in order
 	// Priority is that of every lock taken; 0 is the usual one.
 	Priority int `json:"priority"`
+	// Rounds: the library counts its rounds. Telling of each costs a little.
+	Rounds bool `json:"rounds"`
 }
 
 // An entrant describes a contender.
@@ -75,7 +77,7 @@ const (
 var entrants = []entrant{
 	{
 		name: nameLibrary, wire: []string{"evalsha", "eval", "subscribe", "unsubscribe"}, suffix: ":lock", open: openLibrary, extends: true,
-		does: "re-entry, fencing tokens, restart guard, release messages, extension; undoes late acquires",
+		does: "re-entry, fencing tokens, restart guard, queues and hints, extension; undoes late acquires",
 	},
 	floorEntrant(nameDirect, directFloor, floorDoes),
 	floorEntrant(nameQueued, queuedFloor, floorDoes),

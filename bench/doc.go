@@ -26,7 +26,7 @@
 // # Pairs
 //
 // Every goroutine has names of its own, so nobody waits for a lock that is held. A contender is opened for its run and
-// closed after it, and what lock keys are left behind is counted then. A run is warmed up by a fifth of its duration.
+// closed after it, and what is left behind is counted then. A run is warmed up by a fifth of its duration.
 // Allocations are those of the whole process over a run, as are the client's processor times; both are left out where
 // the masters are in the same process. The processor time of the masters is theirs by INFO. Commands are those that
 // the client sends, by the masters' count; what a script runs inside is not one.
@@ -44,8 +44,10 @@
 //
 // # What is left behind
 //
-// After each scenario the lock keys under the prefixes of the contenders are counted on every master, a second after the
-// last release at the most, for each 10 000 locks that were held in it and ended.
+// After each scenario the keys under the prefixes of the contenders are counted on every master, a second after the last
+// release at the most: those of locks, for each 10 000 locks that were held in it and ended, and all others, with their
+// bytes by MEMORY USAGE and for how long they are kept. The library keeps a fence for each name. What names cost that are
+// locked once each, "scale" tells.
 //
 // # Contention and split votes
 //

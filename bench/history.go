@@ -11,10 +11,11 @@ import (
 type turn struct {
 	Worker    int   `json:"w"` // numbered over all processes
 	Process   int   `json:"p"`
-	Asked     int64 `json:"a"` // before Lock
-	Got       int64 `json:"g"` // after Lock
-	Releasing int64 `json:"r"` // before Unlock
-	Token     int64 `json:"t"` // 0 where the contender has none
+	Asked     int64 `json:"a"`           // before Lock
+	Got       int64 `json:"g"`           // after Lock
+	Releasing int64 `json:"r"`           // before Unlock
+	Token     int64 `json:"t"`           // 0 where the contender has none
+	Rounds    int64 `json:"n,omitempty"` // of the lock, where they are counted
 	// GaveUp: the lock was not got when the time was over, which Got and Releasing then tell.
 	GaveUp bool `json:"x,omitempty"`
 }

@@ -40,8 +40,8 @@ func newExtensions(locks int) *extensions {
 // trace tells the locker to tell e.
 func (e *extensions) trace() *redlock.Trace {
 	return &redlock.Trace{
-		Acquired: func(h redlock.HoldInfo) { e.confirmed(h) },
-		Extended: func(h redlock.HoldInfo) {
+		Acquired: func(h redlock.LockInfo) { e.confirmed(h) },
+		Extended: func(h redlock.LockInfo) {
 			if h.Err != nil {
 				return // it is tried again, and is the later for it
 			}
@@ -52,12 +52,12 @@ func (e *extensions) trace() *redlock.Trace {
 				e.mu.Unlock()
 			}
 		},
-		Lost: func(redlock.HoldInfo) { e.lost.Add(1) },
+		Lost: func(redlock.LockInfo) { e.lost.Add(1) },
 	}
 }
 
 // confirmed takes the start of the round from the validity that is left, and returns that of the one before.
-func (e *extensions) confirmed(h redlock.HoldInfo) (last int64) {
+func (e *extensions) confirmed(h redlock.LockInfo) (last int64) {
 	number, ok := strings.CutPrefix(h.Name, heldName)
 	i, err := strconv.Atoi(number)
 	if !ok || err != nil || i >= len(e.started) {

@@ -16,8 +16,8 @@ func (b *bench) took(who string, holds int) {
 	b.holds[who] += holds
 }
 
-// countLeft counts the lock keys that the holds of a scenario have left on any master, and removes what there is. It waits
-// a second at most for the last releases.
+// countLeft counts what the holds of a scenario have left on the masters, keys of locks and all others, and removes it. It
+// waits a second at most for the last releases.
 func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	for _, e := range entrants {
 		holds := b.holds[e.name]
@@ -30,9 +30,9 @@ func (b *bench) countLeft(ctx context.Context, scenario string) error {
 			return err
 		}
 		b.add(scenario, leftCase, e.name, mHeldInAll, float64(holds))
-		b.add(scenario, leftCase, e.name, mLeft, 10_000*float64(left)/float64(holds))
-		if left > 0 {
-			b.report.note("%s, %s: %d lock keys of %d holds were left behind", scenario, e.name, left, holds)
+		b.addRemains(scenario, leftCase, e.name, left, len(m.urls), holds)
+		if left.locks > 0 {
+			b.report.note("%s, %s: %d lock keys of %d holds were left behind", scenario, e.name, left.locks, holds)
 		}
 		if err := m.sweep(ctx, b.prefixOf(e.name)); err != nil {
 			return err

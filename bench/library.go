@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -18,6 +19,7 @@ type library struct {
 	masters *pool.Pool
 	locker  *redlock.Locker
 	options []redlock.LockOption // of each call
+	rounds  atomic.Int64         // of acquires, where the setting asks for them
 }
 
 // openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
@@ -36,38 +38,29 @@ func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (
 	if err != nil {
 		return nil, err
 	}
+	l := &library{masters: p, options: waitingOptions(s)}
 	options = append([]redlock.Option{redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix)}, options...)
-	locker, err := redlock.New(p, options...)
-	if err != nil {
+	if s.Rounds {
+		options = append(options, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { l.rounds.Add(1) }}))
+	}
+	if l.locker, err = redlock.New(p, options...); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	l := &library{masters: p, locker: locker, options: waitingOptions(s)}
-	if err := l.admitAll(ctx); err != nil {
+	if err := l.admit(ctx); err != nil {
 		return nil, errors.Join(err, closeAll(ctx, l))
 	}
 	return l, nil
 }
 
-// admitAll tries until every master is connected and admitted.
-func (l *library) admitAll(ctx context.Context) error {
+// admit has every master vote at once.
+func (l *library) admit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openBound)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := l.admit(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("bench: the masters are not admitted: %w", err)
-		}
+	if err := l.locker.AdmitNow(ctx); err != nil {
+		return fmt.Errorf("bench: the masters are not admitted: %w", err)
 	}
+	return nil
 }
-
-func (l *library) admit(ctx context.Context) error { return l.locker.AdmitNow(ctx) }
 
 func (l *library) caller() caller { return l }
 

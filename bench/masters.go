@@ -281,65 +281,6 @@ func (m *masters) connections(ctx context.Context) (most int, err error) {
 	return most, err
 }
 
-// keys lists the keys of master i that begin with prefix, which has no pattern characters.
-func scanKeys(c redis.Conn, prefix string) ([]string, error) {
-	var all []string
-	cursor := "0"
-	for {
-		reply, err := redis.Values(c.Do("SCAN", cursor, "MATCH", prefix+"*", "COUNT", "1000"))
-		if err != nil {
-			return nil, err
-		}
-		var page []string
-		if _, err := redis.Scan(reply, &cursor, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if cursor == "0" {
-			return all, nil
-		}
-	}
-}
-
-// lockKeys counts the keys with that prefix and suffix on all masters.
-func (m *masters) lockKeys(ctx context.Context, prefix, suffix string) (int, error) {
-	count := func(keys []string) (n int) {
-		for _, k := range keys {
-			if strings.HasPrefix(k, prefix) && strings.HasSuffix(k, suffix) {
-				n++
-			}
-		}
-		return n
-	}
-	if m.memory != nil {
-		return count(m.memory.keys()), nil
-	}
-	n := 0
-	err := m.each(ctx, func(_ int, c redis.Conn) error {
-		keys, err := scanKeys(c, prefix)
-		n += count(keys)
-		return err
-	})
-	return n, err
-}
-
-// leftBehind waits a second for the last releases to land and returns how many lock keys are left.
-func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (int, error) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for try := 0; ; try++ {
-		n, err := m.lockKeys(ctx, prefix, suffix)
-		if err != nil || n == 0 || try == 50 {
-			return n, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return n, context.Cause(ctx)
-		}
-	}
-}
-
 // sweep removes every key under prefix.
 func (m *masters) sweep(ctx context.Context, prefix string) error {
 	if m.memory != nil {

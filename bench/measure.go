@@ -41,6 +41,7 @@ type run struct {
 	masters    *masters
 	label      string // in the names of the locks
 	shared     int    // the goroutines share so many names, and wait for each other; 0: each has its own
+	once       bool   // each name is locked once
 	tolerant   bool   // a pair that fails is counted; else it ends the run
 	cold       bool   // no warm-up
 }
@@ -52,6 +53,9 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 		workers[i] = newWorker(r.contender.caller(), r.label+strconv.Itoa(i)+"-")
 		if r.shared > 0 {
 			workers[i].share(r.label + strconv.Itoa(i%r.shared))
+		}
+		if r.once {
+			workers[i].once = r.label + strconv.Itoa(i) + "-"
 		}
 	}
 	connections := -1
@@ -139,6 +143,7 @@ type worker struct {
 	failed         int
 	firstErr       error
 	waits          bool
+	once           string // if not "", what all names begin with, each of which is locked once
 }
 
 func newWorker(c caller, label string) *worker {
@@ -209,6 +214,9 @@ func (w *worker) loop(ctx context.Context, stop *atomic.Bool, tolerant bool) err
 
 func (w *worker) pair(ctx context.Context) error {
 	name := w.names[w.next%namesPerWorker]
+	if w.once != "" {
+		name = w.once + strconv.Itoa(w.next)
+	}
 	w.next++
 	start := time.Now()
 	take := w.caller.tryLock

@@ -24,7 +24,6 @@ var (
 	mPairCmds    = metric{"commands/pair", "1", less} // and master
 	mConnections = metric{"conns/master", "1", less}
 	mFailures    = metric{"failed/10000", "1", less} // pairs
-	mLeft        = metric{"left/10000", "1", less}   // lock keys on any master
 )
 
 // measurePairs runs the contenders in turns, in an order that rotates from round to round. Each is opened for its run and
@@ -73,7 +72,7 @@ func (b *bench) pairs(ctx context.Context, e entrant, n int) error {
 		b.report.note("%s, %s: %d of %d pairs failed in a round; the first: %v", goroutinesCase(n), e.name, s.failed, s.failed+s.pairs(), firstLine(s.firstErr))
 	}
 	b.add(scenarioPairs, rateCase(n), e.name, mFailures, 10_000*float64(s.failed)/float64(max(s.pairs(), 1)))
-	b.add(scenarioPairs, rateCase(n), e.name, mLeft, 10_000*float64(left)/float64(max(s.pairs(), 1)))
+	b.addRemains(scenarioPairs, rateCase(n), e.name, left, len(m.urls), s.pairs())
 	return m.sweep(ctx, b.prefixOf(e.name))
 }
 

@@ -21,6 +21,8 @@ var (
 	mExtended  = metric{"extended/s", "1/s", more}
 	mLostHolds = metric{"lost", "1", less}
 
+	mNameBytes = metric{"bytes/name", "bytes", less} // and master
+
 	mWaitHeap     = metric{"heap and stacks", "MiB", less}
 	mWaitResident = metric{"resident", "MiB", less}
 	mWaitCPU      = metric{"cpu idle", "cores", less}
@@ -46,6 +48,10 @@ func heldCase(n int) string { return fmt.Sprintf("%d locks held, TTL %v", n, loc
 func namesCase(n int) string {
 	return fmt.Sprintf("%d names for %s, no hold", n, goroutinesCase(scaleUsers))
 }
+
+// onceCase is what names cost of which each is locked once.
+var onceCase = "new names, " + goroutinesCase(scaleUsers)
+
 func waitingCase(n, names int) string {
 	return fmt.Sprintf("%d goroutines wait for %d names", n, names)
 }
@@ -65,6 +71,10 @@ func (b *bench) measureScale(ctx context.Context) error {
 	}
 	if b.masters.memory != nil {
 		return nil
+	}
+	b.progress.say("%s", onceCase)
+	if err := b.nameOnce(ctx); err != nil {
+		return err
 	}
 	for _, n := range b.cfg.held {
 		b.progress.say("%s", heldCase(n))
@@ -150,6 +160,36 @@ func (b *bench) shareNames(ctx context.Context, names int) error {
 	return nil
 }
 
+// nameOnce has goroutines lock each name once, and looks at what that leaves on the masters. What they keep of it ends by
+// itself, so it is removed at once.
+func (b *bench) nameOnce(ctx context.Context) error {
+	e, err := entrantNamed(nameLibrary)
+	if err != nil {
+		return err
+	}
+	prefix := b.prefix + "-once."
+	c, err := e.open(ctx, setting{URLs: b.masters.urls, Prefix: prefix}, nil)
+	if err != nil {
+		return err
+	}
+	s, err := run{
+		contender: c, goroutines: scaleUsers, duration: b.cfg.duration, masters: b.masters, label: "once-", once: true, cold: true,
+	}.measure(ctx)
+	if err := errors.Join(err, closeAll(ctx, c)); err != nil {
+		return err
+	}
+	left, err := b.masters.leftBehind(ctx, prefix, e.suffix)
+	if err != nil {
+		return err
+	}
+	masters := len(b.masters.urls)
+	b.addRemains(scenarioScale, onceCase, e.name, left, masters, s.pairs())
+	if left.bytes >= 0 {
+		b.add(scenarioScale, onceCase, e.name, mNameBytes, float64(left.bytes)/float64(masters*max(s.pairs(), 1)))
+	}
+	return b.masters.sweep(ctx, prefix)
+}
+
 // holdMany holds n locks in a process of their own. It is done once: a round takes as long as the TTL.
 func (b *bench) holdMany(ctx context.Context, n int) error {
 	values, err := b.oneWorker(ctx, 1, func(i int) job { return job{Op: opHold, Count: n} })
@@ -218,6 +258,7 @@ func (r *report) scaleTargets() []target {
 	five := r.figures.find(scenarioScale, setCase(5), nameLibrary, mClientCPU.name)
 	return []target{
 		atMost("client cpu a pair, 9 masters / 5", 2, ratio(nine, five)),
+		atMost("a name is remembered for, s", 61, r.of(scenarioScale, onceCase, mKept)),
 		atMost("100 000 locks held: extension lag p99, ms", 500, r.of(scenarioScale, held, mLate99)),
 		atMost("100 000 locks held: bytes a lock", 1024, r.of(scenarioScale, held, mBytes)),
 		atMost("100 000 locks held: client cpu, cores", 0.2, r.of(scenarioScale, held, mHoldCPU)),

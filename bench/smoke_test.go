@@ -114,6 +114,14 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 	r := mustMeasure(t, "-scenario", "pairs,faults", "-rounds", "1", "-duration", "50ms", "-goroutines", "1,8")
 	checkPairs(t, r, 1, 8)
 	for _, n := range []int{1, 8} {
+		// A fence for each name, and the admission record; nothing for longer than a fence (H73).
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKeysLeft); f.Median > float64(n*namesPerWorker+1) {
+			t.Errorf("%d goroutines: %v keys are left on a master", n, f.Median)
+		}
+		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKept); f.Median > 61 {
+			t.Errorf("%d goroutines: a key is kept for %v s", n, f.Median)
+		}
+		want(t, r, scenarioPairs, rateCase(n), nameLibrary, mBytesLeft)
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections a master", n, f.Median)
 		}
@@ -257,6 +265,8 @@ func TestMeasuresSplitVotes(t *testing.T) {
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOver)
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirstOwn)
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mOwnOver)
+		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mRounds50)
+		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mRounds99)
 	}
 }
 
@@ -307,6 +317,9 @@ func TestMeasuresScale(t *testing.T) {
 	}
 	for _, n := range sharedBy {
 		want(t, r, scenarioScale, namesCase(n), nameLibrary, mRate)
+	}
+	for _, m := range []metric{mNameBytes, mKeysLeft, mBytesLeft, mKept} {
+		want(t, r, scenarioScale, onceCase, nameLibrary, m)
 	}
 	for _, m := range []metric{mBytes, mExtended, mLate99, mTaken} {
 		want(t, r, scenarioScale, heldCase(500), nameLibrary, m)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,8 @@ var (
 	mFirstOwn  = metric{"p99/own names", "", less}
 	mOwnFirst  = metric{"own names first p99", "us", less}
 	mOwnOver   = metric{"own names first p99/alone", "", less}
+	mRounds50  = metric{"rounds p50", "1", less} // of the first holder, until it has the name
+	mRounds99  = metric{"rounds p99", "1", less}
 	mNobody    = metric{"nobody in 5 s", "1", less}
 )
 
@@ -61,7 +64,9 @@ func splitCase(k int) string { return fmt.Sprintf("%d processes at one instant",
 
 // split makes the trials of one round.
 func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err error) {
-	workers, err := startCrew(ctx, k, e.name, workerGrace, func(int) setting { return setting{URLs: b.urls(e), Prefix: b.prefixOf(e.name)} })
+	workers, err := startCrew(ctx, k, e.name, workerGrace, func(int) setting {
+		return setting{URLs: b.urls(e), Prefix: b.prefixOf(e.name), Rounds: e.name == nameLibrary}
+	})
 	if err != nil {
 		return err
 	}
@@ -105,20 +110,22 @@ func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err
 				own = append(own, time.Duration(t.Got-t.Asked))
 			}
 		}
-		if first, ok := firstHolder(answers); ok {
+		if first, _, ok := firstHolder(answers); ok {
 			here.own = append(here.own, first)
 		}
 		if answers, err = at(func(int) string { return fmt.Sprintf("%s-%d", name, trial) }); err != nil {
 			return err
 		}
-		if first, ok := firstHolder(answers); ok {
-			here.one = append(here.one, first)
+		if first, rounds, ok := firstHolder(answers); ok {
+			here.one, here.rounds = append(here.one, first), append(here.rounds, rounds)
 		} else {
 			nobody++
 		}
 	}
 	before := b.firsts[splitKey{e.name, k}]
-	b.firsts[splitKey{e.name, k}] = instants{one: append(before.one, here.one...), own: append(before.own, here.own...)}
+	b.firsts[splitKey{e.name, k}] = instants{
+		one: append(before.one, here.one...), own: append(before.own, here.own...), rounds: append(before.rounds, here.rounds...),
+	}
 	add(mFirst50, micros(percentile(sorted(here.one), 50)))
 	add(mNobody, float64(nobody))
 	add(mAlone, micros(median(alone[0].Locks)))
@@ -138,8 +145,9 @@ type splitKey struct {
 
 // instants are the times until the first of several has what it wants, of each trial.
 type instants struct {
-	one []time.Duration // all want one name
-	own []time.Duration // each wants a name of its own
+	one    []time.Duration // all want one name
+	own    []time.Duration // each wants a name of its own
+	rounds []int64         // of the first, where all want one name; 0 where they are not counted
 }
 
 // summariseSplit adds the high percentiles, which need the trials of all rounds.
@@ -154,6 +162,10 @@ func (b *bench) summariseSplit() {
 			add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
 			add(mFirst99, micros(percentile(one, 99)))
 			add(mFirstMax, micros(percentile(one, 100)))
+			if slices.Sort(all.rounds); all.rounds[0] > 0 {
+				add(mRounds50, float64(all.rounds[len(all.rounds)/2]))
+				add(mRounds99, float64(all.rounds[(len(all.rounds)-1)*99/100]))
+			}
 			over := func(list []time.Duration, base metric) float64 {
 				if m := b.report.figures.median(scenarioSplit, splitCase(k), e.name, base.name); m != nil {
 					return micros(percentile(list, 99)) / *m
@@ -170,13 +182,17 @@ func (b *bench) summariseSplit() {
 	}
 }
 
-// firstHolder is the time from the first request to the first hold; false where nobody got it.
-func firstHolder(answers []answer) (time.Duration, bool) {
+// firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false where
+// nobody got it.
+func firstHolder(answers []answer) (first time.Duration, rounds int64, ok bool) {
 	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, a := range answers {
 		for _, t := range a.Turns {
-			asked, got = min(asked, t.Asked), min(got, t.Got)
+			asked = min(asked, t.Asked)
+			if t.Got < got {
+				got, rounds = t.Got, t.Rounds
+			}
 		}
 	}
-	return time.Duration(got - asked), got != math.MaxInt64
+	return time.Duration(got - asked), rounds, got != math.MaxInt64
 }

@@ -203,9 +203,10 @@ func (w *workerProcess) once(ctx context.Context, j job) (answer, error) {
 	defer cancel()
 	c := w.contender.caller()
 	sleepUntil(j.Start)
-	t := turn{Worker: w.process, Process: w.process, Asked: time.Now().UnixNano()}
+	t := turn{Worker: w.process, Process: w.process, Rounds: -w.rounds(), Asked: time.Now().UnixNano()}
 	lock, err := c.lock(ctx, j.Name)
 	t.Got = time.Now().UnixNano()
+	t.Rounds += w.rounds()
 	if err != nil {
 		if ctx.Err() != nil || j.Tolerant {
 			return answer{}, nil // nobody gets it for ever: the caller sees that there is no turn
@@ -217,6 +218,14 @@ func (w *workerProcess) once(ctx context.Context, j job) (answer, error) {
 		return answer{}, err
 	}
 	return answer{Turns: []turn{t}}, nil
+}
+
+// rounds counts those of all locks so far, where the contender is the library and counts them.
+func (w *workerProcess) rounds() int64 {
+	if l, ok := w.contender.(*library); ok {
+		return l.rounds.Load()
+	}
+	return 0
 }
 
 // alone times locks that nobody else wants.

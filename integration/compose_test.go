@@ -34,8 +34,10 @@ func TestComposeGivesFiveMasters(t *testing.T) {
 	if tools == nil {
 		t.Skip("this test needs docker-compose, or the compose plugin of docker")
 	}
-	if b, err := chooseBackend(); err != nil || engine == nil {
-		t.Skipf("this test needs a Docker engine, and REDLOCK_TEST_MASTERS not to be process: %v %v", b, err)
+	if b, err := chooseBackend(); err != nil {
+		t.Skipf("this test needs a Docker engine: %v", err)
+	} else if engine == nil {
+		t.Skipf("this test needs a Docker engine with an image, and REDLOCK_TEST_MASTERS not to be process: %s", b.name)
 	}
 	for _, tool := range tools {
 		t.Run(strings.Join(tool, " "), func(t *testing.T) { composed(t, tool) })

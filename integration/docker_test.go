@@ -50,21 +50,25 @@ func dockerBackend() (*backend, error) {
 	if err := pool.Client.PingWithContext(ctx); err != nil {
 		return nil, fmt.Errorf("no Docker engine: %w", err)
 	}
-	e := &dockerEngine{pool: pool, session: newSession()}
-	engine = e // from here on there is something to close
+	engine = &dockerEngine{pool: pool, session: newSession()}
+	if err := engine.prepare(); err != nil { // it cannot be used, for lack of an image, say
+		return nil, errors.Join(err, closeDocker())
+	}
+	return &backend{name: "containers of " + engine.image, start: engine.start}, nil
+}
+
+// prepare finds or pulls the image, and makes what all containers need.
+func (e *dockerEngine) prepare() (err error) {
 	if e.image, err = e.chooseImage(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.sweep(stale); err != nil {
-		return nil, fmt.Errorf("cannot remove what an earlier run has left: %w", err)
+		return fmt.Errorf("cannot remove what an earlier run has left: %w", err)
 	}
 	if err := startReaper(e.session); err != nil {
-		return nil, err
+		return err
 	}
-	if err := e.createNetwork(); err != nil {
-		return nil, err
-	}
-	return &backend{name: "containers of " + e.image, start: e.start}, nil
+	return e.createNetwork()
 }
 
 // chooseImage takes what is there before it pulls.

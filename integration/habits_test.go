@@ -177,7 +177,7 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 	}
 }
 
-// Servers speak RESP2 unless they are asked; a client that asks for RESP3 reads our keys and hears our releases.
+// Servers speak RESP2 unless they are asked; a client that asks for RESP3 reads our keys and hears our hints.
 func TestClientsOfRESP3BesideOurs(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
@@ -208,7 +208,7 @@ func TestClientsOfRESP3BesideOurs(t *testing.T) {
 	say("HGETALL nothing", "*0") // an array: RESP2
 	say("HELLO 3", "%")          // a map
 	say("HGETALL nothing", "%0")
-	say("SUBSCRIBE redlock:{job}:free", ">3")
+	say("PSUBSCRIBE redlock:inbox:*", ">3")
 	lock := take(t, l, "job")
 	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() { // until the first master has it
 		if err := lock.Extend(bounded(t)); err != nil {
@@ -216,7 +216,25 @@ func TestClientsOfRESP3BesideOurs(t *testing.T) {
 		}
 	}
 	say("HGETALL redlock:{job}:lock", "%")
+	waiter := admitted(t, five)
+	waited := make(chan error, 1)
+	go func() {
+		next, err := waiter.Lock(bounded(t), "job")
+		if err == nil {
+			err = next.Unlock(bounded(t))
+		}
+		waited <- err
+	}()
+	(&fleet{T: t}).eventually(hang, func() string {
+		if n := command(t, five[0], "ZCARD", "redlock:{job}:queue"); n != int64(1) {
+			return fmt.Sprintf("%v wait on the first master", n)
+		}
+		return ""
+	})
 	give(t, lock)
-	say("", ">3")
-	say("", "redlock:{job}:free")
+	say("", ">4")
+	say("", "redlock:inbox:")
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
 }

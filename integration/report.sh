@@ -17,5 +17,5 @@ awk -v rows="$rows" '
     print "| --- | --- | --- | --- | --- | --- |"
     while (("sort " rows) | getline row) { sub(/^[0-9]+ /, "", row); print row }
   }
-' ../README.md >"$rows.md"
-cat "$rows.md" >../README.md
+' ../docs/faults.md >"$rows.md"
+cat "$rows.md" >../docs/faults.md

@@ -264,6 +264,7 @@ func (x *fleet) voting() {
 		good++
 		if x.holding() < len(x.locker.Masters()) {
 			good = 0
+			x.hasten()
 		}
 		if good < turns {
 			return "not all masters vote: " + x.states()

@@ -15,14 +15,14 @@ import (
 // documentedRights are the least rights that the README tells to give a user, as arguments of ACL SETUSER.
 func documentedRights(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(text), "\nACL SETUSER lock on >password ")
 	line, _, ended := strings.Cut(rest, "\n")
 	if !found || !ended {
-		t.Fatal("README.md does not tell the rights of a user")
+		t.Fatal("docs/operations.md does not tell the rights of a user")
 	}
 	return strings.Fields(line)
 }

@@ -191,13 +191,16 @@ func containersLeft() (int, error) {
 	return len(list), err
 }
 
-// closeDocker removes whatever this run has left, its network included, and closes the connections to the engine.
+// closeDocker removes whatever this run has left, its network included, and closes the connections to the engine. Then
+// no engine is used.
 func closeDocker() error {
 	if engine == nil {
 		return nil
 	}
-	defer engine.pool.Client.HTTPClient.CloseIdleConnections()
-	err := engine.sweep(func(session string) bool { return session == engine.session })
+	e := engine
+	engine = nil
+	defer e.pool.Client.HTTPClient.CloseIdleConnections()
+	err := e.sweep(func(session string) bool { return session == e.session })
 	return errors.Join(err, theReaper.end())
 }
 

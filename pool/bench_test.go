@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,9 +84,9 @@ func BenchmarkPair(b *testing.B) {
 			}
 			spread(b, n, func(g int) {
 				ballots[g] = max(ballots[g]+1, time.Now().UnixMicro())
-				h := scripts.NewHold(scripts.Prefix("pooltest").Keys(fmt.Sprint(g)), fmt.Sprint("id:", ballots[g]), "")
-				round(b, p, testFleet.AcquireCall(h, scripts.ModeAcquire, 10*time.Second, ballots[g], ballots[g], 1))
-				round(b, p, testFleet.ReleaseCall(h, ballots[g], false, scripts.Reserve))
+				k, id := keysOf(fmt.Sprint(g)), fmt.Sprint("id:", ballots[g], ":")
+				round(b, p, encoder.Acquire(k, id, 10*time.Second, ballots[g], ballots[g], nil))
+				round(b, p, encoder.Release(k, scripts.Ending{Grants: []string{id}}))
 			})
 		})
 	}
@@ -104,26 +103,4 @@ func round(b *testing.B, p *Pool, c *scripts.Call) {
 		}
 	}
 	<-q.done
-}
-
-// BenchmarkFrugal is what looking at the announcements costs: a full buffer of the shortest replies, one of refusals,
-// and the text of INFO.
-func BenchmarkFrugal(b *testing.B) {
-	held := "*4\r\n:2\r\n:9876\r\n$16\r\n1700000000000000\r\n:1700000000000000\r\n"
-	for name, text := range map[string]string{
-		"granted": strings.Repeat(":1\r\n", 1024),
-		"held":    strings.Repeat(held, 4096/len(held)),
-		"INFO":    bulk(strings.Repeat("x", 4080)),
-	} {
-		b.Run(name, func(b *testing.B) {
-			f := newFrugal(nil)
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			for p := []byte(text); b.Loop(); {
-				if !f.scan(p) {
-					b.Fatal("refused")
-				}
-			}
-		})
-	}
 }

@@ -21,10 +21,19 @@ func lua(name, text string, args ...any) *scripts.Call {
 	}
 }
 
-var testFleet = scripts.NewFleet("pooltest", 15*time.Second, time.Hour, 1)
+const testPrefix = scripts.Prefix("pooltest")
 
-func inspect(name string) *scripts.Call {
-	return testFleet.InspectCall(scripts.Prefix("pooltest").Keys(name))
+var encoder = scripts.NewEncoder(testPrefix, 1)
+
+func keysOf(name string) *scripts.Keys {
+	k := testPrefix.Keys(name)
+	return &k
+}
+
+func inspect(name string) *scripts.Call { return encoder.Inspect(keysOf(name)) }
+
+func acquireOf(name string, ballot int64) *scripts.Call {
+	return encoder.Acquire(keysOf(name), "me:1:"+name, patience, ballot, ballot, nil)
 }
 
 // An answer is what one Reply brought.

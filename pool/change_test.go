@@ -1,62 +1,43 @@
-package pool_test
+package pool
 
 import (
-	"context"
 	"errors"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// grown runs f with four in-memory masters and a pool that knows the first two.
-func grown(t *testing.T, f func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool)) {
+// grown runs f with four fakes and a pool that knows the first two.
+func grown(t *testing.T, f func(t *testing.T, ms ears, p *Pool)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ms := redlocktest.New(4)
-		defer ms.Close()
-		p, err := pool.Dial(ms.URLs()[:2], pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return ms.Dial(ctx, network, addr)
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ms := newEars(4)
+		p := open(t, ms.urls()[:2], WithDialer(ms.dial))
 		synctest.Wait()
 		f(t, ms, p)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
 	})
 }
 
-func ask(t *testing.T, p *pool.Pool, i int) error {
+func ask(t *testing.T, p *Pool, i int) error {
 	t.Helper()
-	fleet := scripts.NewFleet(prefix, time.Second, time.Minute, 0)
-	answer := make(replies, 1)
-	if err := p.Send(i, fleet.InspectCall(scripts.Prefix(prefix).Keys("a")), pool.Stamp{}, answer); err != nil {
-		return err
-	}
-	return <-answer
+	_, err := call(t, p, i, inspect("a"), Stamp{})
+	return err
 }
 
-type replies chan error
-
-func (r replies) Reply(_ int, _ any, err error) { r <- err }
-
-// A master that is added is dialled with the options of the others, is heard by those who listen already, and is told to
-// those who watch; one that is retired has no connection any more, and the others go on. Numbers stay.
+// A master that is added is dialled with the options of the others, is heard by those who listen already, and is told
+// to those who watch; one that is retired has no connection any more, and the others go on. Numbers stay.
 func TestMastersComeAndGo(t *testing.T) {
-	grown(t, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+	grown(t, func(t *testing.T, ms ears, p *Pool) {
 		e := newEar()
 		s := p.Subscribe(channel("a"), e)
 		var mu sync.Mutex
 		up := map[int]int{}
-		p.Watch(func(e pool.Event) {
+		p.Watch(func(e Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if e.Err == nil {
@@ -64,7 +45,7 @@ func TestMastersComeAndGo(t *testing.T) {
 			}
 		})
 		standing(t, s, 2)
-		numbers, err := p.Add(pool.URL(ms.URLs()[2]), pool.URL(ms.URLs()[1]), pool.URL(ms.URLs()[3]))
+		numbers, err := p.Add(URL(ms.urls()[2]), URL(ms.urls()[1]), URL(ms.urls()[3]))
 		if err != nil || len(numbers) != 3 || numbers[0] != 2 || numbers[1] != 1 || numbers[2] != 3 || p.N() != 4 {
 			t.Fatalf("numbers %v of %d, %v", numbers, p.N(), err)
 		}
@@ -91,23 +72,23 @@ func TestMastersComeAndGo(t *testing.T) {
 		p.Release(0, true)
 		synctest.Wait()
 		standing(t, s, 3)
-		if err := ask(t, p, 0); !errors.Is(err, pool.ErrRetired) {
+		if err := ask(t, p, 0); !errors.Is(err, ErrRetired) {
 			t.Errorf("a retired one: %v", err)
 		}
-		if err := s.Err(0); !errors.Is(err, pool.ErrRetired) {
+		if err := s.Err(0); !errors.Is(err, ErrRetired) {
 			t.Errorf("its subscription: %v", err)
 		}
-		pass(time.Minute) // it is not dialled again
-		if n := ms.Master(0).Connections(); n != 0 {
+		settle(time.Minute) // it is not dialled again
+		if n := ms[0].connections(); n != 0 {
 			t.Errorf("%d connections to a retired master", n)
 		}
-		if _, ok := p.Find(ms.Master(0).Addr()); ok {
+		if _, ok := p.Find("m0:6379"); ok {
 			t.Error("a retired master is found")
 		}
 		if err := ask(t, p, 3); err != nil {
 			t.Error(err)
 		}
-		if again, err := p.Add(pool.URL(ms.URLs()[0])); err != nil || again[0] != 4 {
+		if again, err := p.Add(URL(ms.urls()[0])); err != nil || again[0] != 4 {
 			t.Errorf("its name once more: %v, %v", again, err)
 		}
 		synctest.Wait()
@@ -120,23 +101,23 @@ func TestMastersComeAndGo(t *testing.T) {
 
 // What cannot be right is told before anything is dialled, and a closed Pool takes nothing.
 func TestAddRefusesWhatCannotBeRight(t *testing.T) {
-	grown(t, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
-		for _, list := range [][]pool.Master{
-			{pool.URL(ms.URLs()[2]), pool.URL("ftp://x")},
-			{pool.URL(ms.URLs()[2]), pool.URL(ms.URLs()[2])},
+	grown(t, func(t *testing.T, ms ears, p *Pool) {
+		for _, list := range [][]Master{
+			{URL(ms.urls()[2]), URL("ftp://x")},
+			{URL(ms.urls()[2]), URL(ms.urls()[2])},
 			{{}},
 		} {
-			if numbers, err := p.Add(list...); !errors.Is(err, pool.ErrInvalid) || numbers != nil {
+			if numbers, err := p.Add(list...); !errors.Is(err, ErrInvalid) || numbers != nil {
 				t.Errorf("%v, %v", numbers, err)
 			}
 		}
-		if p.N() != 2 || ms.Master(2).Connections() != 0 {
+		if p.N() != 2 || ms[2].connections() != 0 {
 			t.Error("something was added")
 		}
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Add(pool.URL(ms.URLs()[2])); !errors.Is(err, pool.ErrClosed) {
+		if _, err := p.Add(URL(ms.urls()[2])); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	})

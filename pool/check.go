@@ -3,7 +3,6 @@ package pool
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // A Severity says how much a [Finding] matters.
@@ -55,17 +56,18 @@ type Finding struct {
 
 // String returns the finding in one line.
 func (f Finding) String() string {
-	return fmt.Sprintf("%s: %s: %s: %s. It endangers: %s. What to do: %s.", f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
+	return fmt.Sprintf("%s: %s: %s: %s. It endangers: %s. What to do: %s.",
+		f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
 }
 
 // CheckOptions say what [Pool.Check] compares with. The zero value is right for the defaults of package redlock.
 type CheckOptions struct {
 	// Prefix is what the keys of locks begin with; the default is "redlock".
 	Prefix string
-	// Skew is how far the clocks of the masters may be from their median. The default is 15 s, half of the default guard
-	// time; half of the fleet's is right.
+	// Skew is how far the clocks of the masters may be from their median. The default is 15 s, beyond which a master
+	// has no vote.
 	Skew time.Duration
-	// Unguarded: the restart guard is off, so masters must never forget.
+	// Unguarded: the restart guard is off, so masters must never lose data.
 	Unguarded bool
 	// Durable names the masters, as [Pool.Addr] does, that are relied on to remember every write: they are checked for
 	// appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
@@ -76,96 +78,81 @@ type CheckOptions struct {
 // by master and then by severity, the gravest first; nothing is the good answer. It works for masters that are refused
 // or down, too, and needs nothing to be up.
 //
-// On each master it tries a write: a key below the prefix, of one second, so that a master that takes no writes is found.
-// Rights are tried out with commands that change nothing. What it looks at and may not see is a finding as well.
+// It writes nothing. A master that takes no writes is found by a command that writes only where a key is there (SET
+// with XX), and rights are tried out with commands that change nothing. What it may not look at is a finding as well.
 //
-// It returns within two dial timeouts ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has not
-// answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
+// It returns within two dial timeouts ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has
+// not answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
 func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
-	if opts.Prefix == "" {
-		opts.Prefix = "redlock"
-	}
-	if opts.Skew == 0 {
-		opts.Skew = 15 * time.Second
-	}
+	opts.Prefix = cmp.Or(opts.Prefix, "redlock")
+	opts.Skew = cmp.Or(opts.Skew, 15*time.Second)
 	if err := scripts.CheckPrefix(opts.Prefix); err != nil {
-		return nil, invalid("%v", err)
+		return nil, fault.Invalid("%v", err)
 	}
 	if opts.Skew < 0 {
-		return nil, invalid("the skew %v is negative", opts.Skew)
+		return nil, fault.Invalid("the skew %v is negative", opts.Skew)
 	}
-	masters := p.active()
+	masters := slices.DeleteFunc(slices.Clone(*p.list.Load()), (*master).retired)
 	if len(masters) == 0 {
 		return nil, nil
 	}
 	for _, name := range opts.Durable {
 		if !slices.ContainsFunc(masters, func(m *master) bool { return m.name == name }) {
-			return nil, invalid("%q is named as durable, and no master has that name; they are named as %q", name, masters[0].name)
+			return nil, fault.Invalid("%q is named as durable, and no master has that name; they are named as %q",
+				name, masters[0].name)
 		}
 	}
-	patients := make([]*patient, len(masters))
+	read := make([]facts, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
-		patients[i] = &patient{m: m, opts: &opts}
-		wg.Go(func() { patients[i].examine(ctx) })
+		wg.Go(func() { read[i] = m.examine(ctx, &opts) })
 	}
 	wg.Wait()
-	compare(patients, opts.Skew)
 	var list []Finding
-	for _, x := range patients {
-		slices.SortStableFunc(x.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-		list = append(list, x.findings...)
+	for i := range read {
+		findings := append(read[i].judge(&opts), compare(read, i, opts.Skew)...)
+		slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+		list = append(list, findings...)
 	}
 	return list, nil
 }
 
-// A patient is one master under examination.
-type patient struct {
-	m        *master
-	opts     *CheckOptions
-	info     Info
-	text     map[string]string // INFO
-	asked    bool              // info is there
-	findings []Finding
+// facts are what was read of one master.
+type facts struct {
+	name, user    string
+	allowEviction bool
+	failed        *Error // what ended the questions; nil where all were answered
+
+	asked bool // info and text are there
+	info  Info
+	text  map[string]string // INFO
+
+	write    redis.Error       // the answer to a write, where it was refused
+	lacking  []scripts.Right   // the rights that the user lacks
+	durable  bool              // named as such
+	settings map[string]string // of persistence, where somebody relies on it
+	denied   string            // why they cannot be read
 }
 
-func (x *patient) find(s Severity, about, what, endangers, do string) {
-	x.findings = append(x.findings, Finding{Master: x.m.name, Severity: s, About: about, What: what, Endangers: endangers, Do: do})
-}
-
-// examine connects, asks who it is, and then all the rest.
-func (x *patient) examine(ctx context.Context) {
-	dialing, cancel := context.WithTimeout(ctx, x.m.cfg.dialTimeout)
-	defer cancel()
-	l, err := x.m.dial(dialing)
-	if err != nil {
-		x.unreachable(x.m.connectError(dialing, "connect", err))
-		return
-	}
-	defer l.close()
-	if op, err := within(dialing, l, func() (string, error) { return x.admission(l) }); err != nil {
-		x.unreachable(x.m.connectError(dialing, op, err))
-		return
-	}
-	x.judgeInfo()
-	asking, cancel := context.WithTimeout(ctx, x.m.cfg.dialTimeout)
-	defer cancel()
-	if op, err := within(asking, l, func() (string, error) { return x.ask(l) }); err != nil {
-		x.unreachable(x.m.connectError(asking, op, err))
-	}
-}
-
-// admission logs in and reads INFO.
-func (x *patient) admission(l *link) (op string, err error) {
-	if op, err := x.m.login(l); err != nil {
-		return op, err
-	}
-	info, text, err := x.m.readInfoText(l)
-	if err != nil {
+// examine connects, asks the server who it is, and then all the rest.
+func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
+	f := facts{name: m.name, user: userName(m.cfg.user), allowEviction: m.cfg.allowEviction,
+		durable: slices.Contains(opts.Durable, m.name)}
+	c, op, err := m.target.Connect(ctx, func(c *wire.Conn) (string, error) {
+		g, text, err := m.cfg.readInfo(c)
+		if err == nil {
+			f.info, f.text, f.asked = g.Info, infoFields(text), true
+		}
 		return "info", err
+	})
+	if err == nil {
+		defer c.Close()
+		op, err = m.target.Within(ctx, c, func(c *wire.Conn) (string, error) { return f.ask(c, opts) })
 	}
-	x.info, x.text, x.asked = info, infoFields(text), true
-	return "", nil
+	if err != nil {
+		f.failed = &Error{Addr: m.name, Op: op, Err: err}
+	}
+	return f
 }
 
 func infoFields(text string) map[string]string {
@@ -178,30 +165,57 @@ func infoFields(text string) map[string]string {
 	return fields
 }
 
-// unreachable books that the master did not answer what was asked, or by an error that ends everything.
-func (x *patient) unreachable(err *Error) {
-	about, do := "connection", "start it, or mend the network, its address or its TLS; while a majority of the others votes, locks go on"
-	switch cause := err.Err; {
-	case errors.Is(cause, ErrRefused):
-		about, do = "rights", "grant it: ACL SETUSER "+userName(x.m.cfg.user)+" +info"
-	case err.Op == "auth" || err.Op == "select":
-		about, do = "rights", "give the user and password that this master knows, and in the database that is asked for the right to it"
-	case isCodeOf(cause, "NOAUTH"):
-		about, do = "rights", "name the password in the URL, or by WithCredentials"
-	case errors.Is(cause, ErrTimeout):
-		do = "look whether it hangs (SLOWLOG, swapping, a long script), or give it more time by WithDialTimeout"
+// ask finds out by commands what INFO does not tell. Messages come last: behind them the connection takes no others.
+func (f *facts) ask(c *wire.Conn, opts *CheckOptions) (op string, err error) {
+	prefix := scripts.Prefix(opts.Prefix)
+	if f.info.Role == "master" && !f.info.Loading {
+		value, err := c.Ask("SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")
+		if err != nil {
+			return "set", err
+		}
+		f.write, _ = value.(redis.Error)
 	}
-	x.find(Failure, about, strings.TrimPrefix(err.Error(), "pool: "+x.m.name+": "), "it has no vote, and one failure less is survived", do)
+	if f.durable || opts.Unguarded {
+		if err := f.askPersistence(c); err != nil {
+			return "config get", err
+		}
+	}
+	for _, right := range scripts.Rights {
+		command, args := right.Probe(prefix)
+		value, err := c.Ask(command, args...)
+		if err != nil {
+			return "rights", err
+		}
+		refusal, _ := value.(redis.Error)
+		missing := strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
+		if missing {
+			right.Rule += " (renamed or unknown)"
+		}
+		if missing || fault.Code(refusal) == "NOPERM" {
+			f.lacking = append(f.lacking, right)
+		}
+	}
+	return "", nil
 }
 
-func isCodeOf(err error, code string) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && replyCode(reply) == code
-}
+// durableSettings make a server remember every write that it has answered.
+var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
 
-func userName(user string) string {
-	if user == "" {
-		return "default"
+func (f *facts) askPersistence(c *wire.Conn) error {
+	settings := make(map[string]string)
+	for _, s := range durableSettings {
+		value, err := c.Ask("CONFIG", "GET", s[0])
+		if err != nil {
+			return err
+		}
+		pair, _ := redis.StringMap(value, nil)
+		if pair[s[0]] == "" {
+			refusal, _ := value.(redis.Error)
+			f.denied = fmt.Sprintf("CONFIG GET %s is answered by %.120q", s[0], string(refusal))
+			return nil
+		}
+		settings[s[0]] = pair[s[0]]
 	}
-	return user
+	f.settings = settings
+	return nil
 }

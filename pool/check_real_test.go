@@ -38,10 +38,12 @@ func TestCheckFindsAServerThatIsLoading(t *testing.T) {
 func TestCheckFindsClocksThatAreOff(t *testing.T) {
 	cc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "cc"))
 	if runtime.GOOS != "linux" || err != nil {
-		t.Skip("a server's clock is shifted by a few lines of C that are loaded into it: needs Linux and a C compiler (apt-get install gcc libc6-dev)")
+		t.Skip("a server's clock is shifted by a few lines of C that are loaded into it: needs Linux and a C compiler " +
+			"(apt-get install gcc libc6-dev)")
 	}
 	shim := filepath.Join(t.TempDir(), "shift.so")
-	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", shim, "testdata/shift/shift.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", shim,
+		"testdata/shift/shift.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for shift, w := range map[string]wrong{
@@ -60,7 +62,8 @@ func TestCheckFindsClocksThatAreOff(t *testing.T) {
 // checkWith checks bad and two that are well, with the defaults.
 func checkWith(t *testing.T, bad *server) []Finding {
 	t.Helper()
-	p := open(t, []string{startServer(t).url(), bad.url(), startServer(t).url()}, WithDialTimeout(patience), WithTimeout(patience))
+	p := open(t, []string{startServer(t).url(), bad.url(), startServer(t).url()}, WithDialTimeout(patience),
+		WithTimeout(patience))
 	findings, err := p.Check(t.Context(), CheckOptions{})
 	if err != nil {
 		t.Fatal(err)

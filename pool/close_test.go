@@ -50,7 +50,8 @@ func TestCloseAnswersAndJoins(t *testing.T) {
 				t.Errorf("reply %d: %v", i, a.err)
 			}
 		}
-		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrClosed) {
+		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrClosed) ||
+			!strings.Contains(err.Error(), "the pool is closed") {
 			t.Errorf("Send after Close: %v", err)
 		}
 		if !errors.Is(last.Err, ErrClosed) {

@@ -3,6 +3,7 @@ package pool
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,24 +30,46 @@ type fake struct {
 	log      [][]string // script calls, as read
 	dials    int
 	conns    []net.Conn
+	served   map[*fakeConn]bool
 	unserved bool // accept connections and never read from them
+	stopped  bool // refuse connections
 	// lateOn is a command whose next reply is made at once and written after late.
 	lateOn string
 	late   time.Duration
+	delay  time.Duration // before each reply
+}
+
+// A fakeConn is the server's side of one connection.
+type fakeConn struct {
+	net.Conn
+	writeMu  sync.Mutex
+	channels map[string]bool // guarded by fake.mu
+}
+
+func (c *fakeConn) say(text string) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	_, err := io.WriteString(c, text)
+	return err
 }
 
 func newFake(runID string) *fake {
-	return &fake{runID: runID, answer: func([]string) string { return ":1\r\n" }}
+	return &fake{runID: runID, served: map[*fakeConn]bool{}, answer: func([]string) string { return ":1\r\n" }}
 }
 
 func (f *fake) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.stopped {
+		return nil, errors.New("connection refused")
+	}
 	f.dials++
 	f.conns = append(f.conns, client)
 	if !f.unserved {
-		go f.serve(server)
+		c := &fakeConn{Conn: server, channels: map[string]bool{}}
+		f.served[c] = true
+		go f.serve(c)
 	}
 	return client, nil
 }
@@ -61,8 +84,10 @@ func (f *fake) hang() {
 func (f *fake) resume() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	close(f.mute)
-	f.mute = nil
+	if f.mute != nil {
+		close(f.mute)
+		f.mute = nil
+	}
 }
 
 // cut closes the newest connection.
@@ -71,6 +96,38 @@ func (f *fake) cut() {
 	c := f.conns[len(f.conns)-1]
 	f.mu.Unlock()
 	_ = c.Close()
+}
+
+// cutAll closes every connection, and with stop takes no more.
+func (f *fake) cutAll(stop bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = stop
+	for c := range f.served {
+		_ = c.Close()
+	}
+}
+
+// connections is how many there are.
+func (f *fake) connections() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.served)
+}
+
+// publish sends a message to every connection that has subscribed, unless the server hangs.
+func (f *fake) publish(channel, payload string) {
+	f.mu.Lock()
+	var to []*fakeConn
+	for c := range f.served {
+		if c.channels[channel] && f.mute == nil {
+			to = append(to, c)
+		}
+	}
+	f.mu.Unlock()
+	for _, c := range to {
+		_ = c.say("*3\r\n" + bulk("message") + bulk(channel) + bulk(payload)) // it may have ended
+	}
 }
 
 func (f *fake) set(change func()) {
@@ -91,8 +148,11 @@ func (f *fake) dialled() int {
 	return f.dials
 }
 
-func (f *fake) serve(c net.Conn) {
-	defer c.Close()
+func (f *fake) serve(c *fakeConn) {
+	defer func() {
+		_ = c.Close()
+		f.set(func() { delete(f.served, c) })
+	}()
 	r := bufio.NewReader(c)
 	for {
 		cmd, err := readCommand(r)
@@ -108,23 +168,42 @@ func (f *fake) serve(c net.Conn) {
 		if mute != nil {
 			<-mute
 		}
-		reply := f.reply(cmd)
+		reply := f.subscribe(c, cmd)
+		if reply == "" {
+			reply = f.reply(cmd)
+		}
 		if reply == "" {
 			return
 		}
 		f.mu.Lock()
-		held := f.lateOn == cmd[0]
-		if held {
-			f.lateOn = ""
+		wait := f.delay
+		if f.lateOn == cmd[0] {
+			f.lateOn, wait = "", f.late
 		}
 		f.mu.Unlock()
-		if held {
-			<-time.After(f.late)
+		if wait > 0 {
+			<-time.After(wait)
 		}
-		if _, err := io.WriteString(c, reply); err != nil {
+		if err := c.say(reply); err != nil {
 			return
 		}
 	}
+}
+
+// subscribe answers the commands of a subscription connection, and returns "" for others.
+func (f *fake) subscribe(c *fakeConn, cmd []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch cmd[0] {
+	case "SUBSCRIBE", "UNSUBSCRIBE":
+		for _, channel := range cmd[1:] {
+			c.channels[channel] = cmd[0] == "SUBSCRIBE"
+		}
+	case "PING":
+	default:
+		return ""
+	}
+	return polite(cmd)
 }
 
 func (f *fake) reply(cmd []string) string {
@@ -132,8 +211,8 @@ func (f *fake) reply(cmd []string) string {
 	defer f.mu.Unlock()
 	switch cmd[0] {
 	case "INFO":
-		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid:r%s\r\nrole:master\r\n"+
-			"maxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, f.runID, f.extra))
+		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
+			"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra))
 	case "TIME":
 		return "*2\r\n$10\r\n1700000001\r\n$6\r\n000005\r\n"
 	case "SCRIPT":

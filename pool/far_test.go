@@ -27,7 +27,8 @@ type piece struct {
 	err error
 }
 
-func farAway(dial func(context.Context, string, string) (net.Conn, error), rtt time.Duration) func(context.Context, string, string) (net.Conn, error) {
+func farAway(dial func(context.Context, string, string) (net.Conn, error), rtt time.Duration) func(context.Context,
+	string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		select { // SYN and its answer
 		case <-time.After(rtt):
@@ -69,7 +70,8 @@ func (f *far) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A master that is far away, but answers each request well within the timeout, is connected to. With the default options.
+// A master that is far away, but answers each request well within the timeout, is connected to. With the default
+// options.
 func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -93,7 +95,8 @@ func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
 				if c.noClock {
 					srv.extra = "server_time_usec:0\r\n"
 				}
-				p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(farAway(srv.dial, c.rtt)), WithClock(clock.Runtime())}, c.opts...)...)
+				p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(farAway(srv.dial, c.rtt)),
+					WithClock(clock.Runtime())}, c.opts...)...)
 				pass(30 * time.Second)
 				synctest.Wait()
 				e := state(p, 0)
@@ -114,7 +117,8 @@ func TestWhatAServerSaidIsAskedAgainWhileDebtsArePaid(t *testing.T) {
 		srv := newFake("a1")
 		var away atomic.Bool
 		d := farAway(srv.dial, 200*time.Millisecond)
-		p := open(t, []string{"redis://m1"}, WithClock(clock.Runtime()), WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
+		p := open(t, []string{"redis://m1"}, WithClock(clock.Runtime()), WithDialer(func(ctx context.Context, n,
+			a string) (net.Conn, error) {
 			if away.Load() {
 				return nil, net.ErrClosed
 			}

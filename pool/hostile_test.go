@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -14,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // A hostile server is a fake that at one command says what the test wants, and is otherwise polite.
@@ -37,8 +36,8 @@ func (h *hostile) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// become sets what the server is hostile at, ends the connection, so that the next one comes to it, and returns how many
-// there were since the last question.
+// become sets what the server is hostile at, ends the connection, so that the next one comes to it, and returns how
+// many there were since the last question.
 func (h *hostile) become(at string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,12 +92,13 @@ func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
 
 // hostilities are what a server may say in the place of a reply.
 var hostilities = map[string]func(io.Writer) bool{
-	"a bulk string of a gigabyte":       once("$999999999\r\n"),
-	"one that is just too large":        forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
-	"an array of 100 million":           once("*99999999\r\n"),
-	"arrays in arrays":                  once(strings.Repeat("*1\r\n", 100_000)),
-	"large strings in an array":         forever("*32\r\n", bulk(strings.Repeat("x", 200_000)), 0),
-	"long lines in arrays":              forever("*32\r\n", "*8\r\n"+strings.Repeat("+"+strings.Repeat("x", 16_000)+"\r\n", 8), 0),
+	"a bulk string of a gigabyte": once("$999999999\r\n"),
+	"one that is just too large":  forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
+	"an array of 100 million":     once("*99999999\r\n"),
+	"arrays in arrays":            once(strings.Repeat("*1\r\n", 100_000)),
+	"large strings in an array":   forever("*32\r\n", bulk(strings.Repeat("x", 200_000)), 0),
+	"long lines in arrays": forever("*32\r\n", "*8\r\n"+strings.Repeat("+"+strings.Repeat("x",
+		16_000)+"\r\n", 8), 0),
 	"an array larger than any":          forever("*33\r\n", "$1\r\nx\r\n", 0),
 	"a negative length":                 once("$-7\r\n"),
 	"a length that no number has":       once("$" + strings.Repeat("9", 1<<20)),
@@ -166,8 +166,9 @@ func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
 		t.Errorf("%s: %d connections in half a minute", at, dials)
 	}
 	// A reply is read in at most as many bytes as it may have, the pieces of a line are doubled.
-	if most := uint64(dials+1) * 2 * maxCallReply; after.TotalAlloc-before.TotalAlloc > most {
-		t.Errorf("%s: %d connections made %d bytes of room, more than %d", at, dials, after.TotalAlloc-before.TotalAlloc, most)
+	if most := uint64(dials+1) * 2 * wire.MaxReply; after.TotalAlloc-before.TotalAlloc > most {
+		t.Errorf("%s: %d connections made %d bytes of room, more than %d", at, dials, after.TotalAlloc-before.TotalAlloc,
+			most)
 	}
 	settle(5 * time.Second)
 	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
@@ -206,24 +207,4 @@ func askOne(t *testing.T, p *Pool, i int) {
 	if a.err != nil && !errors.As(a.err, &e) {
 		t.Errorf("no *Error: %v", a.err)
 	}
-}
-
-// A server may answer more than it was sent, and go away: what was not written by then has been answered, too.
-func TestAServerThatAnswersBeforeItIsAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &hostile{fake: newFake("a"), at: "EVALSHA", say: func(w io.Writer) bool {
-			_, _ = io.WriteString(w, strings.Repeat(":1\r\n", 5))
-			return false
-		}}
-		p := open(t, []string{"redis://a"}, WithDialer(h.dial))
-		waitUp(t, p)
-		long := strings.Repeat("x", flushAt) // each is a write of its own
-		for i, a := range sendTogether(t, p, slicesOf(5, func(i int) *scripts.Call { return inspect(fmt.Sprint(long, i)) })) {
-			if a.err != nil || a.value != int64(1) {
-				t.Errorf("reply %d is %v, %v", i, a.value, a.err)
-			}
-		}
-		_ = p.Close()
-		synctest.Wait()
-	})
 }

@@ -1,17 +1,20 @@
 package pool
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/pool/internal/fault"
 )
 
 // A Master is one way to name one master; made by [URL] or [FromRedisPool].
@@ -35,9 +38,10 @@ type Master struct {
 // The port is 6379 unless given, the host localhost. A user without a colon is taken as a password, as redis-cli does.
 // Special characters in user and password are percent-encoded. What is wrong with rawurl is told by [New].
 func URL(rawurl string, opts ...Option) Master {
-	m, err := parseURL(rawurl)
-	if err != nil {
-		return Master{name: redactURL(rawurl), err: err}
+	m := Master{}
+	if err := m.parse(rawurl); err != nil {
+		shown := fault.RedactURL(rawurl)
+		return Master{name: shown, err: fault.Invalid("master %q: %v", shown, err)}
 	}
 	m.opts = append(m.opts, opts...)
 	return m
@@ -51,29 +55,35 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	m := Master{name: name, foreign: p, opts: opts}
 	switch {
 	case name == "":
-		m.err = invalid("a master made from a *redis.Pool has no name")
+		m.err = fault.Invalid("a master made from a *redis.Pool has no name")
 	case p == nil:
-		m.err = invalid("master %q: the *redis.Pool is nil", name)
+		m.err = fault.Invalid("master %q: the *redis.Pool is nil", name)
 	case p.DialContext == nil && p.Dial == nil:
-		m.err = invalid("master %q: the *redis.Pool has neither DialContext nor Dial", name)
+		m.err = fault.Invalid("master %q: the *redis.Pool has neither DialContext nor Dial", name)
 	}
 	return m
 }
 
-func parseURL(raw string) (Master, error) {
+// Name is what names m: host:port, the path of a socket, or the name given to [FromRedisPool]. Two masters of one name
+// are the same. It contains no credentials.
+func (m Master) Name() string { return m.name }
+
+// Err says what is wrong with how m was named; nil where nothing is. [New] and [Pool.Add] fail with it.
+func (m Master) Err() error { return m.err }
+
+// parse sets what raw says. Its errors contain no part of raw that may be a password.
+func (m *Master) parse(raw string) error {
+	if !strings.Contains(raw, "://") {
+		return errors.New("it is not of the form redis://host:port: it has no scheme" + withScheme(raw))
+	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The text of err repeats parts of raw, of a password among them.
-		return Master{}, invalid("master %q cannot be parsed as a URL: it is redis://host:port, and special characters in user and "+
-			"password are percent-encoded", redactURL(raw))
+		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
+			"password are percent-encoded")
 	}
-	bad := func(format string, args ...any) (Master, error) {
-		return Master{}, invalid("master %q: "+format, append([]any{redactURL(raw)}, args...)...)
+	if u.Fragment != "" {
+		return errors.New("it is not of the form redis://host:port")
 	}
-	if u.Opaque != "" || u.Fragment != "" {
-		return bad("it is not of the form redis://host:port")
-	}
-	m := Master{}
 	switch u.Scheme {
 	case "redis", "valkey":
 		m.network = "tcp"
@@ -81,65 +91,70 @@ func parseURL(raw string) (Master, error) {
 		m.network, m.useTLS = "tcp", true
 	case "unix":
 		m.network = "unix"
-	case "":
-		return bad("it has no scheme; write redis://, rediss:// or unix:// before it")
 	default:
-		return bad("the scheme %q is none of redis, rediss, valkey, valkeys, unix", u.Scheme)
+		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix", u.Scheme)
 	}
 	for key, values := range u.Query() {
 		if key != "db" || len(values) != 1 || m.network != "unix" {
 			if strings.Contains(key, "@") {
-				key = hidden // what stands before an @ may be a password
+				key = fault.Hidden // what stands before an @ may be a password
 			}
-			return bad("the parameter %q is unknown, or given twice", key)
+			return fmt.Errorf("the parameter %q is unknown, or given twice", key)
 		}
 	}
 	m.opts = credentials(u.User)
+	database := u.Query().Get("db")
 	if m.network == "unix" {
-		return m.socket(u, bad)
+		err = m.socket(u)
+	} else {
+		database = strings.TrimPrefix(u.Path, "/")
+		err = m.host(u)
 	}
-	return m.host(u, bad)
+	if err != nil || database == "" {
+		return err
+	}
+	n, err := strconv.Atoi(database)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return fmt.Errorf("the database is not a number in 0..%d", math.MaxInt32)
+	}
+	m.opts = append(m.opts, WithDatabase(n))
+	return nil
 }
 
-type badFunc func(format string, args ...any) (Master, error)
+// withScheme says what to write where only the scheme is missing.
+func withScheme(raw string) string {
+	addr := strings.TrimPrefix(raw, "//")
+	host, port, ok := strings.Cut(addr, ":")
+	if strings.ContainsAny(raw, "@?") || host == "" || ok && (port == "" || strings.Trim(port, "0123456789") != "") {
+		return ""
+	}
+	return "; write redis://" + addr
+}
 
-func (m Master) host(u *url.URL, bad badFunc) (Master, error) {
+func (m *Master) host(u *url.URL) error {
 	host, port := normalHost(u.Hostname()), u.Port()
 	if port == "" {
 		port = "6379"
 	}
 	if strings.ContainsAny(host, "[]") {
-		return bad("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+		return errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return bad("the port is not in 1..65535")
-	} else {
-		port = strconv.Itoa(n)
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 {
+		return errors.New("the port is not in 1..65535")
 	}
-	m.addr = net.JoinHostPort(host, port)
+	m.addr = net.JoinHostPort(host, strconv.Itoa(n))
 	m.name = m.addr
-	return m.database(strings.TrimPrefix(u.Path, "/"), bad)
+	return nil
 }
 
-func (m Master) socket(u *url.URL, bad badFunc) (Master, error) {
+func (m *Master) socket(u *url.URL) error {
 	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-		return bad("a socket is named by an absolute path: unix:///path/to/socket")
+		return errors.New("a socket is named by an absolute path: unix:///path/to/socket")
 	}
 	m.addr = filepath.Clean(u.Path)
 	m.name = m.addr
-	return m.database(u.Query().Get("db"), bad)
-}
-
-func (m Master) database(text string, bad badFunc) (Master, error) {
-	if text == "" {
-		return m, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > math.MaxInt32 {
-		return bad("the database is not a number in 0..%d", math.MaxInt32)
-	}
-	m.opts = append(m.opts, WithDatabase(n))
-	return m, nil
+	return nil
 }
 
 // normalHost makes two spellings of one host the same: case, a final dot, forms of an IP address.
@@ -168,29 +183,34 @@ func credentials(u *url.Userinfo) []Option {
 	return []Option{WithCredentials(user, password)}
 }
 
-// resolve returns the settings of each master, or says what cannot be right about them.
+// resolve returns the configuration of each master of New, or says what cannot be right about them.
 func resolve(masters []Master, opts []Option) ([]config, error) {
 	if len(masters) == 0 {
-		return nil, invalid("there is no master: the list is empty")
+		return nil, fault.Invalid("there is no master: the list is empty")
 	}
-	common := defaults()
-	if err := common.apply(opts); err != nil {
+	common, configs, err := settings(masters, opts)
+	if err == nil && common.tls != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }) {
+		err = fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
+	}
+	if err != nil {
 		return nil, err
 	}
-	configs := make([]config, len(masters))
-	encrypted := false
+	return configs, nil
+}
+
+// settings returns what holds for all masters, and the configuration of each.
+func settings(masters []Master, opts []Option) (common config, configs []config, err error) {
+	common = defaults()
+	if err := common.apply(opts); err != nil {
+		return common, nil, err
+	}
+	configs = make([]config, len(masters))
 	for i, m := range masters {
-		cfg, err := m.settings(common)
-		if err != nil {
-			return nil, err
+		if configs[i], err = m.settings(common); err != nil {
+			return common, nil, err
 		}
-		configs[i] = cfg
-		encrypted = encrypted || m.useTLS
 	}
-	if common.tls != nil && !encrypted {
-		return nil, invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
-	}
-	return configs, distinct(masters)
+	return common, configs, distinct(masters)
 }
 
 func (m Master) settings(common config) (config, error) {
@@ -198,7 +218,7 @@ func (m Master) settings(common config) (config, error) {
 		return config{}, m.err
 	}
 	if m.name == "" {
-		return config{}, invalid("a master is the zero Master; make it with URL or FromRedisPool")
+		return config{}, fault.Invalid("a master is the zero Master; make it with URL or FromRedisPool")
 	}
 	cfg := common
 	if m.foreign != nil || !m.useTLS {
@@ -208,42 +228,36 @@ func (m Master) settings(common config) (config, error) {
 		cfg.user, cfg.password, cfg.database, cfg.dialer = "", "", 0, nil
 	}
 	if err := cfg.apply(m.opts); err != nil {
-		return config{}, newCause(fmt.Sprintf("pool: master %q: %s", m.name, strings.TrimPrefix(err.Error(), "pool: ")), err)
+		return config{}, fault.New(fmt.Sprintf("pool: master %q: %s", m.name, strings.TrimPrefix(err.Error(), "pool: ")), err)
 	}
 	switch {
 	case m.foreign != nil && (cfg.tls != nil || cfg.password != "" || cfg.database != 0 || cfg.dialer != nil):
-		return config{}, invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool", m.name)
+		return config{}, fault.Invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool",
+			m.name)
 	case cfg.tls != nil && !m.useTLS:
-		return config{}, invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.name)
+		return config{}, fault.Invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.name)
 	}
 	return cfg, nil
 }
 
 // distinct refuses a server that is named twice. Two servers behind two names are found out by their run ids later.
 func distinct(masters []Master) error {
-	const why = "one server would have two votes, and its failure would cost both; two databases of a server are still one server"
+	const why = "one server would have two votes, and its failure would cost both; two databases of a server are " +
+		"still one server"
 	names := make(map[string]int, len(masters))
 	pools := make(map[*redis.Pool]int, len(masters))
 	for i, m := range masters {
 		if j, ok := names[m.name]; ok {
-			return invalid("masters %d and %d are the same, %q: %s", j, i, m.name, why)
+			return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.name, why)
 		}
 		names[m.name] = i
 		if m.foreign == nil {
 			continue
 		}
 		if j, ok := pools[m.foreign]; ok {
-			return invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, masters[j].name, m.name, why)
+			return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, masters[j].name, m.name, why)
 		}
 		pools[m.foreign] = i
 	}
 	return nil
-}
-
-// dialForeign makes a connection in the way of the *redis.Pool.
-func (m Master) dialForeign(ctx context.Context) (redis.Conn, error) {
-	if m.foreign.DialContext != nil {
-		return m.foreign.DialContext(ctx)
-	}
-	return m.foreign.Dial()
 }

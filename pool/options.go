@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // The defaults of the options.
@@ -18,7 +20,7 @@ const (
 	DefaultRedialMin   = 20 * time.Millisecond
 	DefaultRedialMax   = time.Second
 	DefaultQueueLimit  = 32768
-	// DefaultSubscriptionIdle is that of WithSubscriptionIdle.
+
 	DefaultSubscriptionIdle = 10 * time.Second
 )
 
@@ -34,13 +36,12 @@ type config struct {
 	database       int
 	dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	timeout     time.Duration
-	dialTimeout time.Duration
-	heartbeat   time.Duration
-	redialMin   time.Duration
-	redialMax   time.Duration
-	queueLimit  int
-
+	timeout          time.Duration
+	dialTimeout      time.Duration
+	heartbeat        time.Duration
+	redialMin        time.Duration
+	redialMax        time.Duration
+	queueLimit       int
 	subscriptionIdle time.Duration
 
 	allowEviction bool
@@ -49,74 +50,75 @@ type config struct {
 
 func defaults() config {
 	return config{
-		timeout:     DefaultTimeout,
-		dialTimeout: DefaultDialTimeout,
-		heartbeat:   DefaultHeartbeat,
-		redialMin:   DefaultRedialMin,
-		redialMax:   DefaultRedialMax,
-		queueLimit:  DefaultQueueLimit,
-
+		timeout: DefaultTimeout, dialTimeout: DefaultDialTimeout, heartbeat: DefaultHeartbeat,
+		redialMin: DefaultRedialMin, redialMax: DefaultRedialMax, queueLimit: DefaultQueueLimit,
 		subscriptionIdle: DefaultSubscriptionIdle,
 	}
 }
 
-func (c *config) apply(opts []Option) error {
+// target is the way to the master that is named so.
+func (cfg *config) target(m Master) wire.Target {
+	t := wire.Target{Network: m.network, Addr: m.addr, User: cfg.user, Password: cfg.password, Database: cfg.database,
+		Dialer: cfg.dialer, Foreign: m.foreign, Timeout: cfg.dialTimeout}
+	if m.useTLS {
+		t.TLS = cfg.tls
+		if t.TLS == nil {
+			t.TLS = &tls.Config{}
+		}
+	}
+	return t
+}
+
+func (cfg *config) apply(opts []Option) error {
 	for _, o := range opts {
 		if o == nil {
-			return invalid("an option is nil")
+			return fault.Invalid("an option is nil")
 		}
-		if err := o(c); err != nil {
+		if err := o(cfg); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// option sets something, where what was given is valid.
+func option(valid bool, set func(*config), format string, args ...any) Option {
+	return func(c *config) error {
+		if !valid {
+			return fault.Invalid(format, args...)
+		}
+		set(c)
+		return nil
+	}
+}
+
+func positive(what string, d time.Duration, set func(*config)) Option {
+	return option(d > 0, set, "the %s %v is not positive", what, d)
+}
+
 // WithTLSConfig gives the TLS configuration for masters named by rediss:// or valkeys://. Without it the system's
 // roots are trusted. It is an error when no master uses TLS: connections would silently be in the clear.
 func WithTLSConfig(t *tls.Config) Option {
-	return func(c *config) error {
-		if t == nil {
-			return invalid("the TLS configuration is nil")
-		}
-		c.tls = t
-		return nil
-	}
+	return option(t != nil, func(c *config) { c.tls = t }, "the TLS configuration is nil")
 }
 
 // WithCredentials logs in with a password and, unless user is empty, as that ACL user. Credentials in a URL win over
 // those given to [New].
 func WithCredentials(user, password string) Option {
-	return func(c *config) error {
-		if user != "" && password == "" {
-			return invalid("a user is given without a password")
-		}
-		c.user, c.password = user, password
-		return nil
-	}
+	return option(user == "" || password != "", func(c *config) { c.user, c.password = user, password },
+		"a user is given without a password")
 }
 
 // WithDatabase selects database n; the default is 0. A database in a URL wins over the one given to [New].
 func WithDatabase(n int) Option {
-	return func(c *config) error {
-		if n < 0 || n > math.MaxInt32 {
-			return invalid("database %d is not in 0..%d", n, math.MaxInt32)
-		}
-		c.database = n
-		return nil
-	}
+	return option(n >= 0 && n <= math.MaxInt32, func(c *config) { c.database = n },
+		"database %d is not in 0..%d", n, math.MaxInt32)
 }
 
 // WithDialer makes connections by f, which gets the network ("tcp" or "unix") and the address. f must return when its
 // context ends: Close waits for it. TLS, where asked for, is spoken over the connection that f returns.
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return func(c *config) error {
-		if f == nil {
-			return invalid("the dialer is nil")
-		}
-		c.dialer = f
-		return nil
-	}
+	return option(f != nil, func(c *config) { c.dialer = f }, "the dialer is nil")
 }
 
 // WithTimeout bounds the age of an outstanding request: when one gets older, its master counts as down, and the
@@ -135,61 +137,30 @@ func WithHeartbeat(d time.Duration) Option {
 	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
 }
 
-// WithSubscriptionIdle sets how long the connection for subscriptions is kept when there is no subscription. The default
-// is 10 s.
+// WithSubscriptionIdle sets how long the connection for subscriptions is kept when there is no subscription. The
+// default is 10 s.
 func WithSubscriptionIdle(d time.Duration) Option {
 	return positive("idle time of subscriptions", d, func(c *config) { c.subscriptionIdle = d })
-}
-
-func positive(what string, d time.Duration, set func(*config)) Option {
-	return func(c *config) error {
-		if d <= 0 {
-			return invalid("the %s %v is not positive", what, d)
-		}
-		set(c)
-		return nil
-	}
 }
 
 // WithRedial sets the pause between attempts to connect: it starts at min, doubles up to max, and each pause is
 // shortened by a random share of up to a half. A connection that has served is redialled at once. The defaults are
 // 20 ms and 1 s.
 func WithRedial(minimum, maximum time.Duration) Option {
-	return func(c *config) error {
-		if minimum <= 0 || maximum < minimum {
-			return invalid("the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
-		}
-		c.redialMin, c.redialMax = minimum, maximum
-		return nil
-	}
+	return option(minimum > 0 && maximum >= minimum, func(c *config) { c.redialMin, c.redialMax = minimum, maximum },
+		"the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
 }
 
 // WithQueueLimit bounds how many requests of one master may be queued or in flight; Send fails with [ErrQueueFull]
 // beyond it. The default is 32768.
 func WithQueueLimit(n int) Option {
-	return func(c *config) error {
-		if n < 1 {
-			return invalid("the queue limit %d is below 1", n)
-		}
-		c.queueLimit = n
-		return nil
-	}
+	return option(n >= 1, func(c *config) { c.queueLimit = n }, "the queue limit %d is below 1", n)
 }
 
 // AllowEviction does not refuse masters whose eviction policy can drop locks. A dropped lock is a second holder, and
 // nothing announces it.
-func AllowEviction() Option {
-	return func(c *config) error {
-		c.allowEviction = true
-		return nil
-	}
-}
+func AllowEviction() Option { return option(true, func(c *config) { c.allowEviction = true }, "") }
 
 // WithClock reads the instants of [Info] from another clock than the real one. Timeouts, heartbeats and pauses do not
 // use it: they follow the time package.
-func WithClock(clk *clock.Clock) Option {
-	return func(c *config) error {
-		c.clock = clk
-		return nil
-	}
-}
+func WithClock(clk *clock.Clock) Option { return option(true, func(c *config) { c.clock = clk }, "") }

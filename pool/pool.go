@@ -2,18 +2,22 @@ package pool
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/feed"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // Pool is N masters. Make it with [New] or [Dial]. All methods are safe for concurrent use.
 type Pool struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
-	hub      hub
+	claims   claims
+	hub      *feed.Hub
 
 	common []Option
 	ctx    context.Context // the life of its goroutines, for those that begin later
@@ -24,12 +28,13 @@ type Pool struct {
 	changeMu sync.Mutex // Add, Retain, Release, and the end
 	ended    bool       // guarded by changeMu
 	users    map[int]int
-
-	claimMu sync.Mutex
-	claims  map[string]*master // run id -> the master whose connection has it
 }
 
 // Dial is [New] for masters named by URLs alone.
+//
+// A URL must lead to one server at any time. Two servers behind one name at the same time, by DNS or by a virtual IP
+// address, are not safe: the name may lead one program to one server and another program to the other, both servers
+// vote for the same master, and two programs may hold one lock.
 func Dial(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
@@ -39,15 +44,18 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 }
 
 // New checks everything it is given, and then connects to the masters in the background. It does not block and needs
-// no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed.
+// no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial]
+// says of names holds here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
 	configs, err := resolve(masters, opts)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Pool{common: opts, ctx: ctx, cancel: cancel, users: make(map[int]int), claims: make(map[string]*master)}
-	p.hub.init(func(f *feed) { p.wg.Go(func() { f.run(f.m.ctx) }) })
+	p := &Pool{common: opts, ctx: ctx, cancel: cancel, users: make(map[int]int)}
+	p.claims.of = make(map[string]*master)
+	p.watchers.list = make(map[*watcher]struct{})
+	p.hub = feed.NewHub(p.wg.Go)
 	p.list.Store(new([]*master))
 	for i, named := range masters {
 		p.begin(named, configs[i])
@@ -58,20 +66,22 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 // begin makes the next master and starts it.
 func (p *Pool) begin(named Master, cfg config) (number int) {
 	list := *p.list.Load()
-	m := newMaster(p, len(list), named, cfg)
+	m := &master{Master: named, index: len(list), cfg: cfg, target: cfg.target(named),
+		watchers: &p.watchers, claims: &p.claims}
 	m.ctx, m.cancel = context.WithCancel(p.ctx)
+	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
 	p.watchers.add()
-	p.hub.add(m)
+	p.hub.Add(m.ctx, m.source())
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
-	p.wg.Go(func() { m.run(m.ctx) })
+	p.wg.Go(m.run)
 	return m.index
 }
 
 func (p *Pool) master(i int) *master { return (*p.list.Load())[i] }
 
-// N is the number of masters that were named, by New and by [Pool.Add], those that were retired included: a master keeps
-// its number, from 0.
+// N is the number of masters that were named, by New and by [Pool.Add], those that were retired included: a master
+// keeps its number, from 0.
 func (p *Pool) N() int { return len(*p.list.Load()) }
 
 // Addr names master i in errors and traces: host:port, the path of a socket, or the name given to [FromRedisPool]. It
@@ -101,18 +111,85 @@ type Receiver interface {
 // is full, the Pool is closed, or the session is not the stamped one. The call must not be changed afterwards.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers by
-// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. A stamped call is
-// only ever written on the session of its stamp.
+// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. A call of a script
+// that is sent once is not: it gets NOSCRIPT as its reply, and the next call of the script brings the text.
+//
+// A stamped call is only ever written on the session of its stamp.
 func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
-	if err := p.master(i).send(c, s, to); err != nil {
-		return err
+	return p.master(i).send(c, s, to)
+}
+
+// Owe books a release that master i is owed. It is merged with one of the same Name: grants are added without
+// duplicates, and the largest ballot counts. It is paid first thing on the next connection, before Send is let in, and
+// tried again on each heartbeat. It stays owed where a payment is lost with its connection, or answered by an error
+// that may pass (see [Transient]); any other reply ends it.
+//
+// Owe reports whether the release was booked: beyond 65536 names a master, or 8192 grants a name, the newest is
+// refused, and after Close every one. It never blocks, and keeps no reference to r.Grants.
+func (p *Pool) Owe(i int, r OwedRelease) bool { return p.master(i).owed.owe(r) }
+
+// Owed is the number of releases that master i is owed, with those whose payment is under way.
+func (p *Pool) Owed(i int) int { return p.master(i).owed.count() }
+
+// Add makes masters known that were not there when the Pool was made, and returns the number of each. One whose name is
+// known already keeps its number, and the options with which it was named first. The options of [New] hold for the new
+// ones too. Like New it does not block, and fails, with an error that matches [ErrInvalid], before anything is dialled.
+//
+// A Pool never forgets a number: each name that is new, or has been retired, takes a further one.
+func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
+	p.changeMu.Lock()
+	defer p.changeMu.Unlock()
+	if p.ended {
+		return nil, ErrClosed
 	}
-	return nil
+	_, configs, err := settings(masters, p.common)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range masters {
+		number, known := p.Find(m.name)
+		if !known {
+			number = p.begin(m, configs[i])
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, nil
+}
+
+// Find returns the number of the master of this name, and whether there is one that is not retired.
+func (p *Pool) Find(name string) (number int, ok bool) {
+	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.name == name && !m.retired() })
+	return m, m >= 0
+}
+
+// Retain counts one more user of a master, who gives it back by [Pool.Release].
+func (p *Pool) Retain(i int) {
+	p.changeMu.Lock()
+	defer p.changeMu.Unlock()
+	p.users[i]++
+}
+
+// Release counts one user less. With retire, and where that was the last one, the master is retired: its connections
+// are closed, what is outstanding is answered with an error that matches [ErrRetired], as is every Send from here on,
+// and what it is owed is forgotten. It does not block.
+func (p *Pool) Release(i int, retire bool) {
+	p.changeMu.Lock()
+	defer p.changeMu.Unlock()
+	if p.users[i]--; p.users[i] > 0 {
+		return
+	}
+	delete(p.users, i)
+	if retire {
+		m := p.master(i)
+		m.shut(ErrRetired)
+		p.hub.Retire(i)
+		m.cancel()
+	}
 }
 
 // Close closes every connection, answers everything outstanding with an error that matches [ErrClosed], and returns
-// when every goroutine has ended. Debts are forgotten. It returns nil, also when called again; a second call waits for
-// the first. It must not be called from Reply or from a function given to [Pool.Watch].
+// when every goroutine has ended. Owed releases are forgotten. It returns nil, also when called again; a second call
+// waits for the first. It must not be called from Reply or from a function given to [Pool.Watch].
 func (p *Pool) Close() error {
 	p.once.Do(func() {
 		p.changeMu.Lock()
@@ -121,7 +198,7 @@ func (p *Pool) Close() error {
 		for _, m := range *p.list.Load() {
 			m.shut(ErrClosed)
 		}
-		p.hub.shut()
+		p.hub.Close()
 		p.cancel()
 		p.wg.Wait()
 		p.watchers.close()
@@ -129,21 +206,24 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// claim books that the connection of m has this run id, or returns the master whose connection has it already.
-func (p *Pool) claim(runID string, m *master) (other *master) {
-	p.claimMu.Lock()
-	defer p.claimMu.Unlock()
-	if other := p.claims[runID]; other != nil && other != m {
-		return other
-	}
-	p.claims[runID] = m
-	return nil
-}
-
-func (p *Pool) unclaim(runID string, m *master) {
-	p.claimMu.Lock()
-	defer p.claimMu.Unlock()
-	if p.claims[runID] == m {
-		delete(p.claims, runID)
+// source is how the subscription connections of m are made and kept.
+func (m *master) source() feed.Source {
+	return feed.Source{
+		DialFunc: func(ctx context.Context) (*wire.Conn, error) {
+			// INFO is not asked for: whoever gets a message asks all masters before it believes it.
+			c, op, err := m.target.Connect(ctx, func(c *wire.Conn) (string, error) {
+				c.ForMessages()
+				return "", nil
+			})
+			if err != nil {
+				return nil, m.fail(op, err, false)
+			}
+			return c, nil
+		},
+		ExplainFunc: func(err error) error { return m.fail("subscription", m.explain(err), false) },
+		Redial:      wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
+		Timeout:     m.cfg.timeout,
+		Heartbeat:   m.cfg.heartbeat,
+		Idle:        m.cfg.subscriptionIdle,
 	}
 }

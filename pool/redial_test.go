@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -42,11 +41,11 @@ func TestHungMasterFailsFastAndRecovers(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(100*time.Millisecond), WithDialTimeout(200*time.Millisecond))
 	waitUp(t, p)
-	srv.signal(syscall.SIGSTOP)
+	srv.signal(stopSignal)
 	stopped := true
 	defer func() {
 		if stopped {
-			srv.signal(syscall.SIGCONT)
+			srv.signal(continueSignal)
 		}
 	}()
 	_, err := call(t, p, 0, inspect("x"), Stamp{})
@@ -60,7 +59,7 @@ func TestHungMasterFailsFastAndRecovers(t *testing.T) {
 		}
 	}
 	_ = waitDown(t, p, 0, ErrTimeout)
-	srv.signal(syscall.SIGCONT)
+	srv.signal(continueSignal)
 	stopped = false
 	waitUp(t, p)
 	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
@@ -73,8 +72,8 @@ func TestFullSocketBlocksNobody(t *testing.T) {
 	srv := startServer(t)
 	p := open(t, []string{srv.url()}, WithTimeout(200*time.Millisecond))
 	waitUp(t, p)
-	srv.signal(syscall.SIGSTOP)
-	defer srv.signal(syscall.SIGCONT)
+	srv.signal(stopSignal)
+	defer srv.signal(continueSignal)
 	big := lua("big", "return 1", strings.Repeat("x", 1<<20))
 	box := newMailbox()
 	sent := 0
@@ -126,8 +125,9 @@ func TestReadonlyClosesTheConnection(t *testing.T) {
 	}
 	srv.do("REPLICAOF", "NO", "ONE")
 	waitUp(t, p)
-	if now := state(p, 0); now.Info.ReplID == old.Info.ReplID || now.Info.RunID != old.Info.RunID {
-		t.Errorf("a failback shows in the replication id alone: before %s, after %s", old.Info.Identity(), now.Info.Identity())
+	if now := state(p, 0); now.Info.Identity() == old.Info.Identity() || now.Info.RunID != old.Info.RunID {
+		t.Errorf("a failback shows in the second replication id alone: before %s, after %s", old.Info.Identity(),
+			now.Info.Identity())
 	}
 }
 
@@ -202,7 +202,8 @@ func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
 	if state(p, 0).Session != 0 {
 		second = 1
 	}
-	if err := state(p, second).Err; !strings.Contains(err.Error(), p.Addr(1-second)) || !strings.Contains(err.Error(), "two votes") {
+	if err := state(p, second).Err; !strings.Contains(err.Error(), p.Addr(1-second)) || !strings.Contains(err.Error(),
+		"two votes") {
 		t.Errorf("reason: %v", err)
 	}
 }
@@ -216,7 +217,8 @@ func TestInfoOfARealServer(t *testing.T) {
 		t.Error(err)
 	}
 	i := state(p, 0).Info
-	if len(i.RunID) != 40 || len(i.ReplID) != 40 || i.Role != "master" || i.Version == "" || i.Policy != "noeviction" {
+	if len(i.RunID) != 40 || i.ReplID2 != noID || i.SecondOffset != -1 || !i.BacklogKnown || i.BacklogTTL != time.Hour ||
+		i.Role != "master" || i.Version == "" || i.Policy != "noeviction" {
 		t.Errorf("info: %+v", i)
 	}
 	now := time.Now().UnixMicro()

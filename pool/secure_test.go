@@ -59,51 +59,85 @@ func TestWrongPasswordIsTold(t *testing.T) {
 	waitUp(t, p)
 }
 
-// minimum is what doc.go says a user needs, for the prefix of the tests.
-var minimum = []any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret, "~pooltest:*", "resetchannels", "&pooltest:*", "-@all", "+info",
-	"+script|load", "+evalsha", "+eval", "+get", "+set", "+setrange", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+pexpire",
-	"+time", "+publish"}
+// What doc.go says a user needs is what the scripts need.
+func TestTheDocumentedRights(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(strings.ReplaceAll(string(doc), "//", "")), " ")
+	if rule := scripts.Prefix("prefix").Rule(); !strings.Contains(text, rule) {
+		t.Errorf("doc.go does not say %q", rule)
+	}
+}
+
+// minimum makes a user with the least rights, for the prefix of the tests.
+var minimum = append([]any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret}, words(testPrefix.Rule())...)
+
+func words(text string) (list []any) {
+	for word := range strings.FieldsSeq(text) {
+		list = append(list, word)
+	}
+	return list
+}
 
 func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
+
+// A scene is calls that reach each command of each script.
+func scene(up Event, name string) []*scripts.Call {
+	keys, at := keysOf(name), up.Info.Time+1
+	const ttl = 10 * time.Second
+	ticket := scripts.NewTicket("w", 1, "", at, 0)
+	later := scripts.NewTicket("w", 2, "", at+1, 0)
+	return []*scripts.Call{
+		encoder.Acquire(keys, "g:1:", ttl, at, at, nil),
+		encoder.Acquire(keys, "g:1:", ttl, at+1, at+1, nil),
+		encoder.Acquire(keys, "g:2:", ttl, at+2, at+2, ticket), // held: it waits
+		encoder.Acquire(keys, "g:3:", ttl, at+2, at+2, later),
+		encoder.Extend(keys, "g:1:", 2*ttl, 2),
+		encoder.Extend(keys, "g:2:", ttl, 1), // missing
+		encoder.Inspect(keys),
+		encoder.Import(keys, "g:4:", "g:1:", ttl, at+3, at+3),
+		encoder.Release(keys, scripts.Ending{Grants: []string{"g:4:"}, Ballot: at + 3, Always: true}), // tells
+		encoder.Acquire(keys, "g:5:", ttl, at+4, at+4, later),
+		encoder.Acquire(keys, "g:2:", ttl, at+5, at+5, ticket),
+		encoder.Release(keys, scripts.Ending{Grants: []string{"g:2:"}, Waiter: ticket}),
+		encoder.Repair(keys, "g:6:", ttl, at+6, at+6, 1),
+		owed(name, at+9, "g:6:", "g:7:").CallFunc([]string{"g:6:", "g:7:"}, at+9),
+	}
+}
+
+func admitNow(identity, seen string) *scripts.Call {
+	return encoder.Admit(scripts.AdmitRequest{Step: scripts.AdmitNow, Identity: identity, Seen: seen,
+		Record: scripts.Record{N: 1, Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
+}
 
 // everyScript runs each script in a way that reaches each of its commands.
 func everyScript(t *testing.T, p *Pool, name string) {
 	t.Helper()
-	prefix := scripts.Prefix("pooltest")
 	up := state(p, 0)
-	identity := up.Info.Identity()
-	admit := func(step scripts.AdmitStep, seen string) scripts.Admission {
-		v, err := call(t, p, 0, testFleet.AdmitCall(scripts.AdmitRequest{Step: step, Identity: identity, Seen: seen,
-			Median: up.Info.Time, Tolerance: 15 * time.Second, Guard: 30 * time.Second, Epoch: 1}), Stamp{})
+	admitted := func(c *scripts.Call) scripts.Admission {
+		v, err := call(t, p, 0, c, Stamp{})
 		if err != nil {
-			t.Fatalf("admit %s: %v", step, err)
+			t.Fatalf("admit: %v", err)
 		}
 		a, err := scripts.DecodeAdmission(v)
 		if err != nil {
-			t.Fatalf("admit %s: %v", step, err)
+			t.Fatalf("admit: %v", err)
 		}
 		return a
 	}
-	marker := admit(scripts.AdmitNow, admit(scripts.AdmitRead, "").Marker).Marker
-	hold := scripts.NewHold(prefix.Keys(name), "id1", "")
-	next := scripts.NewHold(prefix.Keys(name), "id2", "id1")
-	ballot := up.Info.Time + 1
-	st := Stamp{Session: up.Session, Text: marker}
-	for _, c := range []*scripts.Call{
-		testFleet.AcquireCall(hold, scripts.ModeAcquire, 10*time.Second, ballot, ballot, 1),
-		testFleet.AcquireCall(hold, scripts.ModeAcquire, 10*time.Second, ballot+1, ballot+1, 1),
-		testFleet.ExtendCall(hold, 20*time.Second, 2),
-		testFleet.InspectCall(hold.Keys),
-		testFleet.AcquireCall(next, scripts.ModeImport, 10*time.Second, ballot+2, ballot+2, 1),
-		testFleet.AcquireCall(hold, scripts.ModeAcquire, 10*time.Second, ballot+3, ballot+3, 1), // held
-		testFleet.ExtendCall(hold, 10*time.Second, 1),                                           // missing
-		testFleet.QueueCall(hold, scripts.NewTicket("id1", 1, 1, 0), true, 10*time.Second, time.Second, ballot+4, ballot+4),
-		testFleet.QueueCall(hold, scripts.NewTicket("id1", 1, 1, 0), true, 10*time.Second, time.Second, ballot+4, ballot+4), // again
-		testFleet.ReleaseCall(next, ballot+2, true, scripts.Reserve),
-		testFleet.DebtCall(hold.Keys, []string{"id1", "id3"}, ballot+9),
-	} {
-		if _, err := call(t, p, 0, c, st); err != nil {
-			t.Errorf("%s: %v", c.Script.Name, err)
+	read := admitted(encoder.Admit(scripts.AdmitRequest{Step: scripts.AdmitRead}))
+	if read.Identity != up.Info.Identity() {
+		t.Errorf("the script reads the identity %s, the pool %s", read.Identity, up.Info.Identity())
+	}
+	now := admitted(admitNow(read.Identity, read.Record))
+	if now.Result != scripts.AdmitDone {
+		t.Errorf("not admitted: %+v", now)
+	}
+	for i, c := range scene(up, name) {
+		if _, err := call(t, p, 0, c, Stamp{Session: up.Session, Text: now.Record}); err != nil {
+			t.Errorf("%d, %s: %v", i, c.Script.Name, err)
 		}
 	}
 }
@@ -150,10 +184,10 @@ func TestLeastRightsSuffice(t *testing.T) {
 // Each of the rights is needed: none of the list is there for nothing.
 func TestLeastRightsAreLeast(t *testing.T) {
 	srv := startServer(t)
-	for _, word := range minimum[12:] {
-		right := strings.TrimPrefix(word.(string), "+")
-		if right == "script|load" || right == "publish" || right == "eval" || right == "evalsha" {
-			continue // the first two can be missed; of the others nothing works without
+	for _, r := range scripts.Rights {
+		right := r.Rule
+		if r.Lacking != "" || right == "eval" || right == "evalsha" || right == "info" {
+			continue // the first can be missed; of the others nothing works without
 		}
 		srv.do("FLUSHALL")
 		srv.do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
@@ -168,25 +202,13 @@ func TestLeastRightsAreLeast(t *testing.T) {
 
 // deniesSomething reports whether a round of all scripts meets NOPERM.
 func deniesSomething(t *testing.T, p *Pool) bool {
-	prefix := scripts.Prefix("pooltest")
-	hold := scripts.NewHold(prefix.Keys("n"), "id1", "")
 	up := state(p, 0)
 	denied := false
-	for _, c := range []*scripts.Call{
-		testFleet.AdmitCall(scripts.AdmitRequest{Step: scripts.AdmitNow, Identity: up.Info.Identity(), Epoch: 1}),
-		testFleet.AcquireCall(hold, scripts.ModeHeal, time.Second, up.Info.Time, up.Info.Time, 1),
-		testFleet.AcquireCall(hold, scripts.ModeAcquire, time.Second, up.Info.Time+2, up.Info.Time+2, 1),
-		testFleet.AcquireCall(hold, scripts.ModeAcquire, time.Second, up.Info.Time+3, up.Info.Time+3, 1), // its bar is written in place
-		testFleet.ExtendCall(hold, 2*time.Second, 2),
-		testFleet.InspectCall(hold.Keys),
-		testFleet.QueueCall(scripts.NewHold(hold.Keys, "id2", ""), scripts.NewTicket("id2", 1, 1, 0), true, time.Second, time.Second, up.Info.Time+1, up.Info.Time+1),
-		testFleet.QueueCall(scripts.NewHold(hold.Keys, "id2", ""), scripts.NewTicket("id2", 1, 1, 0), true, time.Second, time.Second, up.Info.Time+1, up.Info.Time+1), // it asks again, and looks at its neighbours
-		testFleet.LeaveCall(hold.Keys, scripts.NewTicket("id2", 1, 1, 0).String()),
-		testFleet.ReleaseCall(hold, up.Info.Time, true, scripts.Reserve),
-	} {
+	for _, c := range append([]*scripts.Call{admitNow(up.Info.Identity(), "")}, scene(up, "n")...) {
 		_, err := call(t, p, 0, c, Stamp{})
 		// Inside a script the text is another than NOPERM.
-		denied = denied || err != nil && (strings.Contains(err.Error(), "NOPERM") || strings.Contains(err.Error(), "can't run this command"))
+		denied = denied || err != nil && (strings.Contains(err.Error(), "NOPERM") ||
+			strings.Contains(err.Error(), "can't run this command"))
 	}
 	return denied
 }
@@ -228,7 +250,9 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 			if p.Addr(0) != "shared" || rp.ActiveCount() != 0 {
 				t.Errorf("addr %q, active %d", p.Addr(0), rp.ActiveCount())
 			}
-			slow := lua("slow", "local t = redis.call('TIME') repeat local n = redis.call('TIME') until n[1] ~= t[1] or n[2] - t[2] > 100000 return 1")
+			slow := lua("slow",
+				"local t = redis.call('TIME') repeat local n = redis.call('TIME') "+
+					"until n[1] ~= t[1] or n[2] - t[2] > 100000 return 1")
 			if _, err := call(t, p, 0, slow, Stamp{}); err != nil {
 				t.Errorf("the read timeout of the pool counts: %v", err)
 			}
@@ -243,7 +267,10 @@ func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
 		&net.OpError{Op: "dial", Net: "tcp", Err: timeoutError{}},
 	}
 	for i, is := range []error{ErrDown, ErrTimeout} {
-		p, err := New([]Master{FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) { return nil, fails[i] }})})
+		p, err := New([]Master{FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) {
+			return nil,
+				fails[i]
+		}})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,12 +289,14 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t, dir: t.TempDir()}
-	a.cert, a.key = a.issue("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil)
+	a.cert, a.key = a.issue("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}, nil)
 	return a
 }
 
 // issue writes name.crt and name.key.
-func (a *authority) issue(name string, template *x509.Certificate, parent *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *authority) issue(name string, template *x509.Certificate, parent *x509.Certificate) (*x509.Certificate,
+	*ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

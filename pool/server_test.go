@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -144,7 +143,7 @@ func (s *server) running() bool {
 func (s *server) socket() string { return filepath.Join(s.dir, "s") }
 func (s *server) url() string    { return "redis://" + s.addr }
 
-func (s *server) signal(sig syscall.Signal) {
+func (s *server) signal(sig os.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.t.Fatal(err)

@@ -1,4 +1,4 @@
-package pool_test
+package pool
 
 import (
 	"context"
@@ -11,9 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // An ear is a Listener that keeps all it is told.
@@ -61,42 +58,61 @@ func (e *ear) want(t *testing.T, messages, gaps int) {
 	}
 }
 
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
+// ears is a pool of fakes, for tests of subscriptions.
+type ears []*fake
+
+func (ms ears) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var i int
+	if _, err := fmt.Sscanf(addr, "m%d:", &i); err != nil {
+		return nil, err
+	}
+	return ms[i].dial(ctx, network, addr)
 }
 
-// prefix is the default of redlocktest, whose masters publish on prefix:{name}:free.
-const prefix = "redlock"
+func (ms ears) urls() (list []string) {
+	for i := range ms {
+		list = append(list, fmt.Sprintf("redis://m%d", i))
+	}
+	return list
+}
 
-func channel(name string) string { return prefix + ":{" + name + "}:free" }
+func newEars(n int) ears {
+	ms := make(ears, n)
+	for i := range ms {
+		ms[i] = newFake(fmt.Sprint("a", i))
+	}
+	return ms
+}
+
+func channel(name string) string { return "redlock:inbox:" + name }
 
 // publish lets every master tell the channel of name.
-func publish(ms *redlocktest.Masters, name string) {
-	ms.Take(name, time.Minute)
-	ms.Free(name)
+func publish(ms ears, name string) {
+	for _, m := range ms {
+		m.publish(channel(name), "hint")
+	}
 	synctest.Wait()
 }
 
-// virtual runs f in a bubble with in-memory masters and a pool that is up.
-func virtual(t *testing.T, n int, f func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool), opts ...pool.Option) {
+// virtual runs f in a bubble with n fakes and a pool that is up.
+func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Pool), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ms := redlocktest.New(n)
-		defer ms.Close()
-		p, err := ms.Pool(opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ms := newEars(n)
+		p := open(t, ms.urls(), append([]Option{WithDialer(ms.dial)}, opts...)...)
 		synctest.Wait()
 		f(t, ms, p)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
+		for _, m := range ms {
+			m.resume()
+		}
+		settle(10 * time.Second) // the fakes' goroutines end
 	})
 }
 
-func standing(t *testing.T, s *pool.Subscription, want int) {
+func standing(t *testing.T, s *Subscription, want int) {
 	t.Helper()
 	synctest.Wait()
 	if n := s.Standing(); n != want {
@@ -104,10 +120,10 @@ func standing(t *testing.T, s *pool.Subscription, want int) {
 	}
 }
 
-func connections(t *testing.T, ms *redlocktest.Masters, want int) {
+func connections(t *testing.T, ms ears, want int) {
 	t.Helper()
-	for i := range ms.N() {
-		if n := ms.Master(i).Connections(); n != want {
+	for i, m := range ms {
+		if n := m.connections(); n != want {
 			t.Errorf("master %d: %d connections, want %d", i, n, want)
 		}
 	}
@@ -115,7 +131,7 @@ func connections(t *testing.T, ms *redlocktest.Masters, want int) {
 
 // H40: Gap comes when the subscription stands, and a message published from then on arrives, from every master.
 func TestMessagesArriveOnceTheSubscriptionStands(t *testing.T) {
-	virtual(t, 5, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+	virtual(t, 5, func(t *testing.T, ms ears, p *Pool) {
 		connections(t, ms, 1)
 		e, other := newEar(), newEar()
 		s := p.Subscribe(channel("a"), e)
@@ -139,7 +155,7 @@ func TestMessagesArriveOnceTheSubscriptionStands(t *testing.T) {
 		publish(ms, "a")
 		e.want(t, 10, 5)
 		other.want(t, 10, 5)
-		if err := s.Err(0); !errors.Is(err, pool.ErrClosed) {
+		if err := s.Err(0); !errors.Is(err, ErrClosed) {
 			t.Errorf("a closed subscription: %v", err)
 		}
 		late.Close()
@@ -148,41 +164,41 @@ func TestMessagesArriveOnceTheSubscriptionStands(t *testing.T) {
 
 // The connection is opened on first need, kept for the idle time, closed then with its goroutines, and opened again.
 func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
-	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
-		pass(time.Minute)
+	virtual(t, 3, func(t *testing.T, ms ears, p *Pool) {
+		settle(time.Minute)
 		connections(t, ms, 1)
 		for range 3 {
 			e := newEar()
 			s := p.Subscribe(channel("a"), e)
 			standing(t, s, 3)
-			pass(time.Minute)
+			settle(time.Minute)
 			connections(t, ms, 2)
 			s.Close()
-			pass(4 * time.Second)
+			settle(4 * time.Second)
 			s = p.Subscribe(channel("b"), e)
 			standing(t, s, 3)
 			s.Close()
-			pass(5*time.Second - time.Millisecond)
+			settle(5*time.Second - time.Millisecond)
 			connections(t, ms, 2)
-			pass(2 * time.Millisecond)
+			settle(2 * time.Millisecond)
 			connections(t, ms, 1)
 			e.want(t, 0, 6)
 		}
-	}, pool.WithSubscriptionIdle(5*time.Second))
+	}, WithSubscriptionIdle(5*time.Second))
 }
 
 // H40: after a cut, everything is subscribed to again, and each listener is told that it may have missed something.
 func TestGapAfterACut(t *testing.T) {
-	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+	virtual(t, 3, func(t *testing.T, ms ears, p *Pool) {
 		ears := make([]*ear, 700)
-		subs := make([]*pool.Subscription, len(ears))
+		subs := make([]*Subscription, len(ears))
 		for i := range ears {
 			ears[i] = newEar()
 			subs[i] = p.Subscribe(channel(fmt.Sprint(i%600)), ears[i])
 		}
 		standing(t, subs[0], 3)
-		pass(2 * time.Second)
-		ms.Master(1).CutConnections()
+		settle(2 * time.Second)
+		ms[1].cutAll(false)
 		synctest.Wait()
 		for i := range ears {
 			standing(t, subs[i], 3) // redialled at once
@@ -190,16 +206,16 @@ func TestGapAfterACut(t *testing.T) {
 		}
 		publish(ms, "3")
 		ears[3].want(t, 3, 4)
-		ms.Master(1).Stop()
+		ms[1].cutAll(true)
 		standing(t, subs[0], 2)
 		publish(ms, "3")
 		ears[3].want(t, 5, 4)
-		pass(10 * time.Second)
-		if err := subs[0].Err(1); !errors.Is(err, pool.ErrDown) {
+		settle(10 * time.Second)
+		if err := subs[0].Err(1); !errors.Is(err, ErrDown) {
 			t.Errorf("a stopped master: %v", err)
 		}
-		ms.Master(1).Restart(false)
-		pass(time.Second)
+		ms[1].cutAll(false)
+		settle(time.Second)
 		standing(t, subs[0], 3)
 		ears[0].want(t, 0, 5)
 		for _, s := range subs {
@@ -210,14 +226,14 @@ func TestGapAfterACut(t *testing.T) {
 
 // H31, H36: a hung master is noticed by the heartbeat, holds nobody up, and is redialled when it answers again.
 func TestHungMasterIsRedialled(t *testing.T) {
-	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+	virtual(t, 3, func(t *testing.T, ms ears, p *Pool) {
 		e := newEar()
 		s := p.Subscribe(channel("a"), e)
 		standing(t, s, 3)
-		ms.Master(0).Hang()
-		pass(pool.DefaultHeartbeat + pool.DefaultTimeout + time.Millisecond)
+		ms[0].hang()
+		settle(DefaultHeartbeat + DefaultTimeout + time.Millisecond)
 		standing(t, s, 2)
-		if err := s.Err(0); !errors.Is(err, pool.ErrTimeout) || !errors.Is(err, pool.ErrDown) {
+		if err := s.Err(0); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrDown) {
 			t.Errorf("a hung master: %v", err)
 		}
 		fresh := newEar()
@@ -226,22 +242,22 @@ func TestHungMasterIsRedialled(t *testing.T) {
 		publish(ms, "b")
 		fresh.want(t, 2, 2)
 		other.Close()
-		ms.Master(0).Resume()
-		pass(3 * time.Second)
+		ms[0].resume()
+		settle(3 * time.Second)
 		standing(t, s, 3)
 		e.want(t, 0, 4)
 		s.Close()
 	})
 }
 
-// A master that hangs from the start cannot keep anybody from subscribing, closing, or closing the pool.
+// A master that hangs from the start cannot keep anybody from subscribing, closing, or closing the
 func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
-	virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
-		ms.Master(2).Hang()
+	virtual(t, 3, func(t *testing.T, ms ears, p *Pool) {
+		ms[2].hang()
 		e := newEar()
 		s := p.Subscribe(channel("a"), e)
 		standing(t, s, 2)
-		pass(100 * time.Millisecond)
+		settle(100 * time.Millisecond)
 		start := time.Now()
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -252,8 +268,8 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 		standing(t, s, 0)
 		after := p.Subscribe(channel("b"), e)
 		standing(t, after, 0)
-		for _, s := range []*pool.Subscription{s, after} {
-			if err := s.Err(0); !errors.Is(err, pool.ErrClosed) {
+		for _, s := range []*Subscription{s, after} {
+			if err := s.Err(0); !errors.Is(err, ErrClosed) {
 				t.Errorf("after Close: %v", err)
 			}
 			s.Close()
@@ -266,39 +282,34 @@ func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
 // not at all when there are none.
 func TestDownMasterIsNotDialledInAHotLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ms := redlocktest.New(1)
-		defer ms.Close()
+		ms := newEars(1)
 		var dials atomic.Int64
-		p, err := ms.Pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		p := open(t, ms.urls(), WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dials.Add(1)
-			return ms.Dial(ctx, network, addr)
+			return ms.dial(ctx, network, addr)
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
 		synctest.Wait()
-		ms.Master(0).Stop()
-		pass(30 * time.Second)
+		ms[0].cutAll(true)
+		settle(30 * time.Second)
 		dials.Store(0)
-		pass(30 * time.Second)
+		settle(30 * time.Second)
 		alone := dials.Swap(0) // of the connection for commands
 		for range 3000 {
 			s := p.Subscribe(channel("a"), newEar())
-			pass(10 * time.Millisecond)
+			settle(10 * time.Millisecond)
 			s.Close()
 		}
 		if n := dials.Load() - alone; n < 20 || n > 80 {
 			t.Errorf("%d attempts in 30 s", n)
 		}
-		pass(30 * time.Second)
+		settle(30 * time.Second)
 		dials.Store(0)
-		pass(30 * time.Second)
+		settle(30 * time.Second)
 		if n := dials.Load() - alone; n > 10 {
 			t.Errorf("%d attempts in 30 s with nobody who listens", n)
 		}
-		ms.Master(0).Restart(true)
-		pass(2 * time.Second)
+		ms[0].cutAll(false)
+		settle(2 * time.Second)
 		s := p.Subscribe(channel("a"), newEar())
 		standing(t, s, 1)
 		s.Close()
@@ -307,10 +318,10 @@ func TestDownMasterIsNotDialledInAHotLoop(t *testing.T) {
 
 // A listener may subscribe and close from within its calls; one that has been closed before is not called.
 func TestListenersMayUseThePool(t *testing.T) {
-	virtual(t, 2, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+	virtual(t, 2, func(t *testing.T, ms ears, p *Pool) {
 		inner, second := newEar(), newEar()
 		var mu sync.Mutex
-		var s, in, two *pool.Subscription
+		var s, in, two *Subscription
 		e := newEar()
 		e.onCall = func() {
 			mu.Lock()
@@ -343,10 +354,10 @@ func TestListenersMayUseThePool(t *testing.T) {
 
 // The listeners of a channel are called in the order of their subscription, also after some have gone.
 func TestListenersAreCalledInOrder(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) {
+	virtual(t, 1, func(t *testing.T, ms ears, p *Pool) {
 		var mu sync.Mutex
 		var order []int
-		subs := make([]*pool.Subscription, 50)
+		subs := make([]*Subscription, 50)
 		for i := range subs {
 			e := newEar()
 			e.onCall = func() {
@@ -381,24 +392,24 @@ func TestListenersAreCalledInOrder(t *testing.T) {
 func TestChurnLosesNoSubscription(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			virtual(t, 3, func(t *testing.T, ms *redlocktest.Masters, p *pool.Pool) { churn(t, ms, p, seed) },
-				pool.WithSubscriptionIdle(50*time.Millisecond))
+			virtual(t, 3, func(t *testing.T, ms ears, p *Pool) { churn(t, ms, p, seed) },
+				WithSubscriptionIdle(50*time.Millisecond))
 		})
 	}
 }
 
 const churnNames = 8
 
-func churn(t *testing.T, ms *redlocktest.Masters, p *pool.Pool, seed uint64) {
+func churn(t *testing.T, ms ears, p *Pool, seed uint64) {
 	var wg sync.WaitGroup
-	for i := range ms.N() {
+	for i := range len(ms) {
 		rnd := rand.New(rand.NewPCG(seed, uint64(1000+i)))
-		wg.Go(func() { disturb(ms.Master(i), rnd, seed%3 == 0) })
+		wg.Go(func() { disturb(ms[i], rnd, seed%3 == 0) })
 	}
 	type held struct {
 		name int
 		ear  *ear
-		sub  *pool.Subscription
+		sub  *Subscription
 	}
 	kept := make([][]held, 6)
 	for g := range kept {
@@ -423,37 +434,37 @@ func churn(t *testing.T, ms *redlocktest.Masters, p *pool.Pool, seed uint64) {
 		})
 	}
 	wg.Wait()
-	pass(5 * time.Second)
+	settle(5 * time.Second)
 	for name := range churnNames {
 		publish(ms, fmt.Sprint(name))
 	}
 	for _, list := range kept {
 		for _, h := range list {
-			standing(t, h.sub, ms.N())
-			if m, g := h.ear.heard(); g < ms.N() || m != ms.N() {
+			standing(t, h.sub, len(ms))
+			if m, g := h.ear.heard(); g < len(ms) || m != len(ms) {
 				t.Errorf("%d messages and %d gaps on channel %d: %q", m, g, h.name, h.ear.messages)
 			}
 			h.sub.Close()
 		}
 	}
-	pass(time.Second)
+	settle(time.Second)
 	connections(t, ms, 1)
 }
 
 // disturb delays a master's messages, and cuts and hangs it unless it is to be kind, and leaves it well.
-func disturb(m *redlocktest.Master, rnd *rand.Rand, kind bool) {
-	m.Delay(time.Duration(rnd.IntN(1500)) * time.Microsecond)
+func disturb(m *fake, rnd *rand.Rand, kind bool) {
+	m.set(func() { m.delay = time.Duration(rnd.IntN(1500)) * time.Microsecond })
 	for range 12 {
 		<-time.After(time.Duration(rnd.IntN(40)) * time.Millisecond)
 		switch {
 		case kind:
 		case rnd.IntN(2) == 0:
-			m.CutConnections()
+			m.cutAll(false)
 		default:
-			m.Hang()
+			m.hang()
 			<-time.After(time.Duration(rnd.IntN(800)) * time.Millisecond)
-			m.Resume()
+			m.resume()
 		}
 	}
-	m.Delay(0)
+	m.set(func() { m.delay = 0 })
 }

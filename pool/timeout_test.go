@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // bubble runs f inside a synctest bubble with a pool of one fake master that is up.
@@ -75,14 +76,16 @@ func TestOverdueReplyEndsTheSession(t *testing.T) {
 	})
 }
 
-// A master that was made a replica and a master again while the handshake waited is known by what it is at the end of it.
+// A master that was made a replica and a master again while the handshake waited is known by what it is at the end of
+// it.
 func TestWhatAServerSaidLongAgoIsAskedAgain(t *testing.T) {
 	for _, slow := range []string{"INFO", "SCRIPT"} {
 		t.Run(slow, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := newFake("a1")
 				srv.lateOn, srv.late = slow, 600*time.Millisecond // more than the timeout, less than the dial timeout
-				p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()), WithHeartbeat(300*time.Millisecond))
+				p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()),
+					WithHeartbeat(300*time.Millisecond))
 				synctest.Wait()
 				srv.set(func() { srv.runID = "b2" })
 				waitUp(t, p)
@@ -132,7 +135,7 @@ func oneBatch(t *testing.T, p *Pool, srv *fake, hangOn string, calls ...*scripts
 			t.Fatal(err)
 		}
 	}
-	srv.set(func() { srv.hangOn = scripts.Prefix("pooltest").Lock(hangOn) })
+	srv.set(func() { srv.hangOn = testPrefix.Lock(hangOn) })
 	srv.resume()
 	synctest.Wait()
 	return box
@@ -162,7 +165,7 @@ func TestOverdueReplyInABatch(t *testing.T) {
 // What a stuck writer has not come to is known to have had no effect, also within its batch.
 func TestUnbegunCallsOfABatchAreKnown(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
-		big := lua("big", "return 1", strings.Repeat("x", 2*flushAt))
+		big := lua("big", "return 1", strings.Repeat("x", 2*wire.FlushAt))
 		box := oneBatch(t, p, srv, "a", inspect("a"), big, big, big)
 		pass(501 * time.Millisecond)
 		for i, unknown := range []bool{true, true, false, false} {
@@ -240,7 +243,8 @@ func TestHeartbeatTellsAndJudges(t *testing.T) {
 		srv.set(func() { srv.extra = "connected_slaves:2\r\n" })
 		pass(3100 * time.Millisecond)
 		synctest.Wait()
-		if n := len(events); n != 2 || events[1].Info.Replicas != 2 || events[1].Session != 1 || events[1].Info.Read.IsZero() {
+		if n := len(events); n != 2 || events[1].Info.Replicas != 2 || events[1].Session != 1 ||
+			events[1].Info.Read.IsZero() {
 			t.Fatalf("events: %+v", events)
 		}
 		srv.set(func() { srv.runID = "b2" })

@@ -1,6 +1,9 @@
 package pool
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Event tells of a master: a session is up, a heartbeat has read its Info anew, or it is down.
 type Event struct {
@@ -24,53 +27,73 @@ type watchers struct {
 }
 
 type watcher struct {
+	wake    chan struct{}
 	queue   []Event // guarded by watchers.mu
 	stopped bool    // guarded by watchers.mu
-	wake    chan struct{}
-	done    chan struct{}
 }
 
 // Watch calls f for the present state of each master that has one, before Watch returns, and from then on for each
 // event. Events of one master arrive in order and are never left out; the calls of f do not overlap. An event is told
 // shortly after it has happened: a Send may meet the new state first. A master that stays down is told again only when
-// the reason changes.
+// the reason changes. The Info of one session may come with another [Info.Identity].
 //
 // f must not block for long, and must call neither stop nor Close. stop returns when f is not running and will not be
 // called again; it may be called more than once. Close stops all watchers, after the last events.
 func (p *Pool) Watch(f func(Event)) (stop func()) {
-	ws := &p.watchers
-	w := &watcher{wake: make(chan struct{}, 1), done: make(chan struct{})}
+	ws, w := &p.watchers, &watcher{wake: make(chan struct{}, 1)}
 	ws.mu.Lock()
-	present := append([]Event(nil), ws.last...)
+	present := slices.DeleteFunc(slices.Clone(ws.last), func(e Event) bool { return !e.known() })
 	closed := ws.closed
 	if !closed {
-		if ws.list == nil {
-			ws.list = make(map[*watcher]struct{})
-		}
 		ws.list[w] = struct{}{}
 		ws.wg.Add(1)
 	}
 	ws.mu.Unlock()
 	for _, e := range present {
-		if e.known() {
-			f(e)
-		}
+		f(e)
 	}
 	if closed {
 		return func() {}
 	}
+	done := make(chan struct{})
 	go func() {
 		defer ws.wg.Done()
-		defer close(w.done)
-		ws.serve(w, f)
+		defer close(done)
+		for e, ok := ws.next(w); ok; e, ok = ws.next(w) {
+			f(e)
+		}
 	}()
 	return func() {
 		ws.mu.Lock()
 		w.stopped = true
-		w.queue = nil
 		ws.mu.Unlock()
 		w.nudge()
-		<-w.done
+		<-done
+	}
+}
+
+// next waits for the next event of w. It reports false at the end.
+func (ws *watchers) next(w *watcher) (e Event, ok bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for len(w.queue) == 0 && !w.stopped && !ws.closed {
+		ws.mu.Unlock()
+		<-w.wake
+		ws.mu.Lock()
+	}
+	if len(w.queue) == 0 || w.stopped {
+		delete(ws.list, w)
+		return Event{}, false
+	}
+	e = w.queue[0]
+	w.queue = w.queue[1:]
+	return e, true
+}
+
+func (w *watcher) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it has been told already
 	}
 }
 
@@ -79,43 +102,6 @@ func (ws *watchers) add() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.last = append(ws.last, Event{})
-}
-
-func (ws *watchers) serve(w *watcher, f func(Event)) {
-	for range w.wake {
-		ws.mu.Lock()
-		for len(w.queue) > 0 && !w.stopped {
-			batch := w.queue
-			w.queue = nil
-			ws.mu.Unlock()
-			for _, e := range batch {
-				if ws.isStopped(w) {
-					break
-				}
-				f(e)
-			}
-			ws.mu.Lock()
-		}
-		if w.stopped || ws.closed {
-			delete(ws.list, w)
-			ws.mu.Unlock()
-			return
-		}
-		ws.mu.Unlock()
-	}
-}
-
-func (ws *watchers) isStopped(w *watcher) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return w.stopped
-}
-
-func (w *watcher) nudge() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it has been told already
-	}
 }
 
 // emit is called by the goroutine of the master alone, so the events of a master are in order.

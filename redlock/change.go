@@ -2,36 +2,89 @@ package redlock
 
 import (
 	"context"
-	"math/bits"
+	"errors"
+	"sync"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/teeth"
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/reconfig"
 )
 
-// changeLook is how often a change of the masters that waits for holds looks at them.
-const changeLook = 20 * time.Millisecond
+// A change is what a Locker keeps for the changes of its masters.
+type change struct {
+	pool     *pool.Pool
+	turn     chan struct{} // cap 1: one change at a time
+	mu       sync.Mutex
+	over     bool       // guarded by mu; the Locker is closed
+	retained quorum.Set // guarded by mu; masters that the pool is told are in use
+}
 
-// ChangeMasters has this Locker go by the next state of the fleet's configuration; held locks go on. The states come one
-// after the other, and s is the one that follows, or the present one, which changes nothing. How a fleet is taken through
-// them, and what makes it safe, is in the package documentation.
+func (c *change) init(l *Locker, first *quorum.Config) {
+	c.pool, c.turn = l.pool, make(chan struct{}, 1)
+	c.retain(first.Rule.All())
+}
+
+// retain tells the pool that masters are in use.
+func (c *change) retain(set quorum.Set) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	for i := range (set &^ c.retained).All() {
+		c.pool.Retain(i)
+	}
+	c.retained |= set
+}
+
+// releaseAll tells the pool that this Locker uses no master any more. They stay there for the next one.
+func (c *change) releaseAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	for i := range c.retained.All() {
+		c.pool.Release(i, false)
+	}
+	c.retained = 0
+}
+
+// drop says that masters are given back by somebody else, and reports whether that is to be done.
+func (c *change) drop(set quorum.Set) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retained &^= set
+	return !c.over
+}
+
+// ChangeInfo describes a change of the masters of this Locker.
+type ChangeInfo struct {
+	Set Set
+	Err error // why it was not made
+}
+
+// ChangeMasters has this Locker go by the next state of the fleet's configuration; held locks go on. The states come
+// one after the other, and s is the one that follows, or the present one, which changes nothing. How a fleet is taken
+// through them, and what makes it safe, is in docs/masters.md.
 //
-// From a set to it together with the next, it waits until a majority of the next masters votes: new ones are in quarantine
-// first. From then on every lock that is taken or extended needs a majority of each, and locks that are held are given to
-// the next masters, within a quarter of their TTL. From both to the next set, it waits until each lock held here that is
-// extended is on a majority of the next masters. Then the old ones are told of releases only, and after the guard time
-// their connections are closed, unless another Locker of the pool uses them.
+// From one set to both, it waits until a majority of the next masters votes: new ones are in quarantine first. From
+// then on every lock that is taken or extended needs a majority of each, and locks that are held are given to the
+// next masters. From both to the next set, it waits until each lock held here that is extended is on a majority of
+// the next masters. Then the old ones are told of releases only, and after the longest TTL their connections are
+// closed, unless another Locker of the pool uses them.
 //
-// Errors, with nothing changed: ErrInvalidOption where s cannot be right, before anything is sent: an epoch that goes back
-// or leaves a state out, no masters, the same one twice, old masters that are not the present ones, a Locker without the
-// restart guard; ErrIncomplete where s is the next set alone and the masters do not say that it may act so
-// ([Locker.FinishChange]); ErrNoQuorum with that of ctx where too few of the next masters vote; that of ctx; ErrClosed. A
-// Locker that has slept while the fleet went on takes any later state; until then its locks were refused.
-//
-// It is safe for concurrent use; changes wait for each other.
+// Errors, with nothing changed: ErrInvalidOption where s cannot be right; ErrIncomplete where s is the next set alone
+// and the masters do not say that it may act so ([Locker.FinishChange]); ErrNoQuorum with that of ctx where too few
+// of the next masters vote; that of ctx; ErrClosed. A Locker that has slept while the fleet went on takes any later
+// state; until then its locks were refused. It is safe for concurrent use; changes wait for each other.
 func (l *Locker) ChangeMasters(ctx context.Context, s Set) error {
 	err := l.changeMasters(ctx, s)
-	l.traceChanged(s, err)
+	if t := l.cfg.trace; t != nil && t.Changed != nil {
+		t.Changed(ChangeInfo{Set: s, Err: err})
+	}
 	return err
 }
 
@@ -41,8 +94,8 @@ func (l *Locker) changeMasters(ctx context.Context, s Set) error {
 	}
 	defer l.leave()
 	select {
-	case l.changeTurn <- struct{}{}:
-		defer func() { <-l.changeTurn }()
+	case l.change.turn <- struct{}{}:
+		defer func() { <-l.change.turn }()
 	case <-ctx.Done():
 		return l.notChanged(contextError(ctx))
 	case <-l.closing:
@@ -51,236 +104,194 @@ func (l *Locker) changeMasters(ctx context.Context, s Set) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	now := l.set.Load()
-	if s.Epoch > now.epoch && (s.Epoch > now.epoch+1 || now.rule.joint()) {
-		if err := l.lookAgain(ctx); err != nil { // one that is idle does not hear how far the fleet is
-			return err
+	view := l.voters.View()
+	if s.Epoch > view.Config.Epoch {
+		if l.cfg.guard == 0 {
+			return errUnguarded
+		}
+		var err error
+		if view, err = l.look(ctx); err != nil { // an idle program does not hear how far the fleet is
+			return l.notChanged(err)
 		}
 	}
-	if err := l.mayFollow(now, &s); err != nil {
-		return err
+	if err := reconfig.MayFollow(l.seen(view, nil), s.Epoch); err != nil { // before the pool hears of its masters
+		return invalid("%v", err)
 	}
-	next, err := s.join(l.pool)
+	want, err := s.join(l.pool)
 	if err != nil {
 		return err
 	}
-	if next.same(now) {
-		return nil
-	}
-	if err := l.follows(now, next); err != nil {
-		return err
-	}
-	l.retain(next.rule.all())
-	if !now.rule.joint() || !next.within(now) {
-		if err := l.prepare(ctx, now, next); err != nil {
-			return err
-		}
-	} else if err := l.carry(ctx, now, next); err != nil {
-		return err
-	}
-	l.use(next)
-	if left := now.rule.all() &^ next.rule.all(); left != 0 {
-		l.guard.tell(note{leave: left})
-		l.retained &^= left // the guard tells the pool
-	}
-	l.hurry(next)
-	l.inbox.Gap(0) // whoever waits looks again, by the new rule
-	return nil
+	return l.changeTo(ctx, want)
 }
 
-// mayFollow checks the epoch of s alone, before the pool hears of its masters.
-func (l *Locker) mayFollow(now *members, s *Set) error {
-	switch {
-	case s.Epoch < now.epoch:
-		return invalid("the set of masters has epoch %d already, and %d goes back", now.epoch, s.Epoch)
-	case s.Epoch > now.epoch && l.cfg.guard == 0:
-		return errNoMarkers
-	case s.Epoch > now.epoch+1 && !l.late(now):
-		return invalid("from epoch %d to %d, states are left out: a set of masters follows another by way of both together", now.epoch, s.Epoch)
-	}
-	return nil
-}
+// changeLook is how often a change that waits for grants looks at them.
+const changeLook = 20 * time.Millisecond
 
-// late reports whether the fleet has gone on without this Locker, so that nothing is granted to it any more.
-func (l *Locker) late(now *members) bool {
-	s, ahead := l.guard.snap.Load(), uint64(0)
-	for _, i := range now.order {
-		if s.masters[i].change.Epoch > now.epoch {
-			ahead |= bit(i)
-		}
-	}
-	return majority(ahead, now.rule.first)
-}
-
-// follows checks that next is what comes after now.
-func (l *Locker) follows(now, next *members) error {
-	switch {
-	case next.epoch == now.epoch:
-		return invalid("the state of epoch %d has other masters here: %v", now.epoch, l.setOf(now))
-	case next.epoch > now.epoch+1: // it is late
-		return nil
-	case now.rule.joint() && next.rule.first != now.rule.second:
-		return invalid("epoch %d is to have the next masters of epoch %d, and names others", next.epoch, now.epoch)
-	case !now.rule.joint() && next.rule.first != now.rule.first:
-		return invalid("epoch %d is to have the masters of epoch %d as the old ones, and names others", next.epoch, now.epoch)
-	case now.rule.joint() && !majority(l.alone(next), next.rule.first) && !teeth.NoTogether:
-		return l.incomplete(next)
-	}
-	return nil
-}
-
-// alone is the masters of a set that say that it may act alone.
-func (l *Locker) alone(next *members) (set uint64) {
-	s := l.guard.snap.Load()
-	for rest := next.rule.first; rest != 0; {
-		i := popFirst(&rest)
-		if i < len(s.masters) && s.masters[i].change.Alone >= next.epoch {
-			set |= bit(i)
-		}
-	}
-	return set
-}
-
-func (l *Locker) incomplete(next *members) error {
-	return &LockError{
-		Op: "change", Name: l.cfg.prefix, Decision: ErrIncomplete, Granted: bits.OnesCount64(l.alone(next)), Quorum: next.rule.least(), N: next.n(),
-	}
-}
-
-// prepare has the masters of next admitted, and waits until a majority of each of its sets votes.
-func (l *Locker) prepare(ctx context.Context, now, next *members) error {
-	l.use(now.following(next))
+// changeTo does what reconfig says until the Locker goes by want.
+func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
 	for {
-		moved := l.guard.changes()
-		s, able := l.guard.snap.Load(), uint64(0)
-		for rest := next.rule.all(); rest != 0; {
-			if i := popFirst(&rest); i < len(s.masters) && s.masters[i].lets(next, i) {
-				able |= bit(i)
-			}
+		moved := l.voters.Changed()
+		view := l.voters.View()
+		step, err := reconfig.Next(l.seen(view, want), want)
+		if err != nil {
+			return l.refused(err)
 		}
-		// The old ones need not vote now: a quarantine there is no reason to wait. One who is late has none that do.
-		if set := next.rule.second; set == 0 || majority(able, set) || teeth.NoTogether {
+		switch {
+		case step == reconfig.Stay:
+			if view.Config.Follow != view.Config.Rule { // a change that was begun and given up
+				l.voters.Use(want)
+			}
 			return nil
+		case step == reconfig.Adopt:
+			l.adopt(view.Config, want)
+			return nil
+		case step == reconfig.Carry:
+			timer.Reset(changeLook)
+		case view.Config.Follow != want.Rule: // Prepare
+			l.change.retain(want.Rule.All())
+			l.voters.Use(view.Config.Following(want))
+			continue
 		}
 		select {
 		case <-moved:
-		case <-ctx.Done():
-			err := l.notChanged(contextError(ctx))
-			err.Decision, err.Granted, err.Quorum, err.N = ErrNoQuorum, bits.OnesCount64(able&next.rule.second), quorumOf(bits.OnesCount64(next.rule.second)), bits.OnesCount64(next.rule.second)
-			err.Masters = l.statesIn(s, next)
-			return err
-		case <-l.closing:
-			return ErrClosed
-		}
-	}
-}
-
-// lets reports whether master i would vote for one who goes by m: the marker may be ahead of what this Locker goes by.
-func (st *masterState) lets(m *members, i int) bool {
-	return st.admitted && st.change.Epoch <= m.epoch && st.change.Alone >= m.needs(i)
-}
-
-// carry waits until every live hold that is extended is on a majority of the next set: those that were taken before both
-// sets were needed are given to the next masters by their extension.
-func (l *Locker) carry(ctx context.Context, now, next *members) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
 		case <-timer.C:
 		case <-ctx.Done():
+			if step == reconfig.Prepare {
+				return l.notVoting("change", view, want, contextError(ctx))
+			}
 			return l.notChanged(contextError(ctx))
 		case <-l.closing:
 			return ErrClosed
 		}
-		behind := false
-		for _, h := range l.schedule.all() {
-			h.mu.Lock()
-			behind = behind || h.cause == nil && h.extend && h.of.rule != now.rule && !next.within(h.of)
-			h.mu.Unlock()
-		}
-		if !behind || teeth.NoTogether {
-			return nil
-		}
-		timer.Reset(changeLook)
 	}
 }
 
-func (l *Locker) notChanged(cause error) *LockError {
+// adopt goes by want from now on. Grants that do not go by it yet are extended soon, one after the other.
+func (l *Locker) adopt(now, want *quorum.Config) {
+	l.change.retain(want.Rule.All())
+	l.voters.Use(want)
+	if left := now.Rule.All() &^ want.Rule.All(); left != 0 {
+		longest := l.cfg.guard
+		for _, st := range l.voters.View().Masters {
+			longest = max(longest, st.Longest)
+		}
+		if l.change.drop(left) { // voters give them back
+			l.voters.Leave(left, longest)
+		}
+	}
+	if !want.Rule.Joint() {
+		return
+	}
+	for _, g := range l.grants.All() {
+		if g.Extends() && g.Config() != want {
+			g.ExtendSoon(time.Duration(jitter.Int64N(int64(l.cfg.lock.ttl / 4))))
+		}
+	}
+}
+
+// seen is what reconfig goes by.
+func (l *Locker) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
+	s := reconfig.Seen{Config: view.Config, Masters: view.Masters, Carried: true}
+	if want == nil {
+		return s
+	}
+	for _, g := range l.grants.All() {
+		if by := g.Config(); g.Extends() && by.Rule != view.Config.Rule && !want.Within(by) {
+			s.Carried = false
+		}
+	}
+	return s
+}
+
+// refused is an error of reconfig as callers see it.
+func (l *Locker) refused(err error) error {
+	if errors.Is(err, ErrIncomplete) {
+		return err
+	}
+	return invalid("%v", err)
+}
+
+func (l *Locker) notChanged(cause error) error {
+	if errors.Is(cause, ErrClosed) {
+		return cause
+	}
 	return &LockError{Op: "change", Name: l.cfg.prefix, Cause: cause}
 }
 
-// use has the guard see to the masters of m. From its return on every round that begins goes by it.
-func (l *Locker) use(m *members) {
-	l.ballots.change(m.rule.all()|m.follow.all(), m.slots)
-	l.set.Store(m)
-	heard := make(chan struct{})
-	l.guard.tell(note{heard: heard})
-	select {
-	case <-heard:
-	case <-l.closing:
-	}
+// A Change is how far the fleet is on the way from one set of masters to the next, as its masters tell.
+type Change struct {
+	// Set is the state that this Locker goes by.
+	Set Set
+	// Raised is how many of Set.Masters have the epoch of Set in their records, or a later one: those refuse programs that
+	// go by an earlier state. RaisedAll tells whether they are a majority.
+	Raised    int
+	RaisedAll bool
+	// Complete tells whether a majority of Set.Masters has had it for so long that nothing is held by the old masters
+	// alone, and nothing will be. Left is for how long yet, where they are a majority.
+	Complete bool
+	Left     time.Duration
+	// Open is how many of Set.Next (of Set.Masters, where the epoch is even) say that they may act alone; OpenAll tells
+	// whether they are a majority.
+	Open    int
+	OpenAll bool
+	// Masters are the states of all of them.
+	Masters []MasterInfo
 }
 
-// hurry has the holds that do not go by m extended soon, spread over a quarter of their TTL.
-func (l *Locker) hurry(m *members) {
-	if !m.rule.joint() {
-		return
+// Change reads the records of all masters that can be reached, and tells how far the change is that leads away from the
+// old masters of this Locker's state, or, where the epoch is even, has led to its masters. It changes nothing. Errors:
+// that of ctx; ErrClosed.
+func (l *Locker) Change(ctx context.Context) (Change, error) {
+	if !l.enter() {
+		return Change{}, ErrClosed
 	}
-	now := l.now()
-	for _, h := range l.schedule.all() {
-		h.mu.Lock()
-		if h.cause == nil && h.extend && h.of != m && h.failed == 0 && !h.running {
-			h.failed, h.retryAt = 1, now.Add(spread(h.ttl/4))
-			l.schedule.fix(h, h.nextLocked())
-		}
-		h.mu.Unlock()
+	defer l.leave()
+	view, err := l.look(ctx)
+	if err != nil {
+		return Change{}, l.notChanged(err)
 	}
+	p := reconfig.Look(l.seen(view, nil))
+	return Change{
+		Set: l.setOf(view.Config), Raised: p.Raised.Len(), RaisedAll: p.RaisedAll, Complete: p.Complete, Left: p.Left,
+		Open: p.Open.Len(), OpenAll: p.OpenAll, Masters: l.mastersOf(view),
+	}, nil
 }
 
-// endRule is what the end of a hold, or a change of its depth, is confirmed by: the rule that it was won by, or that of
-// the Locker where it goes by one of its sets since.
-func (h *hold) endRule(now *members) rule {
-	if h.of == nil || now.within(h.of) {
-		return now.rule
-	}
-	return h.of.rule
-}
+// RaiseEpoch writes the epoch of this Locker's state into the records of all masters that can be reached. From when a
+// majority of the old masters has it, programs that go by an earlier state are granted nothing there; what they hold
+// ends with its validity. So it is called when every program goes by both sets. Programs that do read each record
+// once more. With an even epoch it ends a change: programs that go by both sets still are refused from then on.
+//
+// Errors: ErrIncomplete where the epoch is even and a majority does not say that the set may act alone; ErrNoQuorum
+// with the reason of each master that has it not, where a majority of a set has not; that of ctx; ErrClosed;
+// ErrInvalidOption for epoch 0. What was written stays written, and calling it again is harmless.
+func (l *Locker) RaiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
 
-// A leaver is masters that are no longer of the set, and until when they are told of releases.
-type leaver struct {
-	set uint64
-	at  clock.Instant
-}
+// FinishChange lets the next masters of this Locker's state act alone, once the change is complete: see [Change]. It
+// looks at the old masters, and writes nothing where they do not show that; then it fails with ErrIncomplete, and how
+// long that still takes. It neither waits for it nor asks whether programs go by both sets; those that do go on.
+//
+// Other errors: ErrInvalidOption where the epoch is even; those of [Locker.RaiseEpoch].
+func (l *Locker) FinishChange(ctx context.Context) error { return l.writeChange(ctx, reconfig.Finish) }
 
-// longestTTL is for how long a lock may live on the masters.
-func (l *Locker) longestTTL() time.Duration {
-	longest := time.Duration(0)
-	for _, m := range l.guard.snap.Load().masters {
-		longest = max(longest, m.guard)
+// writeChange writes what reconfig says.
+func (l *Locker) writeChange(ctx context.Context, what func(reconfig.Seen) (reconfig.Writing, error)) error {
+	if !l.enter() {
+		return ErrClosed
 	}
-	if longest == 0 {
-		return l.cfg.guard
+	defer l.leave()
+	view, err := l.look(ctx)
+	if err != nil {
+		return l.notChanged(err)
 	}
-	return longest
-}
-
-// dismiss gives back to the pool the masters whose time is over, and returns when the next are due; 0 for none.
-func (g *guard) dismiss(now clock.Instant) time.Duration {
-	for len(g.gone) > 0 {
-		first := &g.gone[0]
-		if left := first.at.Sub(now); left > 0 {
-			return left
-		}
-		g.l.giveBack(first.set)
-		g.gone = g.gone[1:]
+	w, err := what(l.seen(view, nil))
+	if err != nil {
+		return l.refused(err)
 	}
-	return 0
-}
-
-// giveBack tells the pool that masters are not used here any more.
-func (l *Locker) giveBack(set uint64) {
-	for set != 0 {
-		l.pool.Release(popFirst(&set), true)
-	}
+	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false, func(st *admission.State, r *scripts.Record) bool {
+		r.N, r.Next, r.Epoch, r.Alone = w.Record.N, w.Record.Next, w.Record.Epoch, max(st.Alone, w.Record.Alone)
+		return w.Has(st)
+	})
 }

@@ -5,52 +5,88 @@ import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// loneHold is a live hold of a Locker that has no masters and no goroutines: what contexts say needs neither.
-func loneHold(l *Locker, name string) *Lock {
-	h := &hold{l: l, name: name, seq: 1, index: -1, depth: 1}
-	h.first.h = h
-	h.handles = []*Lock{&h.first}
-	return &h.first
-}
-
-func loneLocker() *Locker {
-	l := &Locker{}
-	l.schedule = newSchedule(l)
+// nearLocker is a Locker over three masters in memory.
+func nearLocker(t *testing.T, opts ...Option) *Locker {
+	t.Helper()
+	masters := redlocktest.New(3)
+	p, err := masters.Pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(p, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		masters.Close()
+	})
 	return l
 }
 
+func mustLock(t *testing.T, l *Locker, name string) *Lock {
+	t.Helper()
+	k, err := l.Lock(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func mustUnlock(t *testing.T, k *Lock) {
+	t.Helper()
+	if err := k.Unlock(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestContextEndsWithTheLock(t *testing.T) {
-	for name, cause := range sentinels {
-		k := loneHold(loneLocker(), "a")
+	for name, end := range map[string]struct {
+		by   func(l *Locker, k *Lock) error
+		want error
+	}{
+		"unlocked": {func(_ *Locker, k *Lock) error { return k.Unlock(context.Background()) }, ErrReleased},
+		"exported": {func(_ *Locker, k *Lock) error { _, err := k.Export(); return err }, ErrExported},
+		"closed":   {func(l *Locker, _ *Lock) error { return l.Close(context.Background()) }, ErrClosed},
+	} {
+		l := nearLocker(t)
+		k := mustLock(t, l, "a")
 		before := k.Context(t.Context())
 		inner := k.Context(before)
 		if before.Err() != nil || inner.Err() != nil || k.Err() != nil {
 			t.Fatal("a context of a live lock has ended")
 		}
-		if !k.h.end(cause) || k.h.end(ErrReleased) {
-			t.Error("a hold ends once")
+		if err := end.by(l, k); err != nil {
+			t.Error(err)
 		}
 		after := k.Context(t.Context())
 		for _, ctx := range []context.Context{before, inner, after} {
 			<-ctx.Done()
-			if got := context.Cause(ctx); !errors.Is(got, cause) || !errors.Is(ctx.Err(), context.Canceled) {
+			if got := context.Cause(ctx); !errors.Is(got, end.want) || !errors.Is(ctx.Err(), context.Canceled) {
 				t.Errorf("%s: the context ended with %v, cause %v", name, ctx.Err(), got)
 			}
-			if err := contextError(ctx); !errors.Is(err, cause) {
+			if err := contextError(ctx); !errors.Is(err, end.want) {
 				t.Errorf("%s: a call with the context fails with %v", name, err)
 			}
 		}
 		<-k.Done()
-		if !errors.Is(k.Err(), cause) {
-			t.Errorf("%s: the lock ended with %v", name, k.Err())
+		if !errors.Is(k.Err(), end.want) || k.Remaining() > 0 {
+			t.Errorf("%s: the lock ended with %v, %v are left", name, k.Err(), k.Remaining())
 		}
 	}
 }
 
 func TestContextEndsWithItsParentAndLeavesTheLock(t *testing.T) {
-	k := loneHold(loneLocker(), "a")
+	k := mustLock(t, nearLocker(t), "a")
 	parent, cancel := context.WithCancelCause(t.Context())
 	ctx, other := k.Context(parent), k.Context(t.Context())
 	why := errors.New("the request is over")
@@ -62,17 +98,21 @@ func TestContextEndsWithItsParentAndLeavesTheLock(t *testing.T) {
 	if other.Err() != nil || k.Err() != nil {
 		t.Error("the end of one context ended the lock")
 	}
-	k.h.end(ErrReleased)
+	mustUnlock(t, k)
 	<-other.Done()
 }
 
 // H29: ownership is what the context says, by Locker and name; nothing else gives it.
 func TestOwnerIsFoundByLockerAndName(t *testing.T) {
-	l, another := loneLocker(), loneLocker()
-	a, b, a2, foreign := loneHold(l, "a"), loneHold(l, "b"), loneHold(l, "a"), loneHold(another, "a")
+	l, another := nearLocker(t), nearLocker(t)
+	a, b, foreign := mustLock(t, l, "a"), mustLock(t, l, "b"), mustLock(t, another, "a")
 	bare := t.Context()
 	onlyA := a.Context(bare)
 	all := foreign.Context(b.Context(onlyA))
+	a2, err := l.Lock(all, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
 	type key struct{}
 	deep, cancel := context.WithCancel(context.WithValue(all, key{}, 1))
 	defer cancel()
@@ -99,38 +139,21 @@ func TestOwnerIsFoundByLockerAndName(t *testing.T) {
 			t.Errorf("%s: %p, want %p", c.what, got, c.want)
 		}
 	}
-	a.h.end(ErrLost)
+	for _, k := range []*Lock{a2, a, b, foreign} {
+		mustUnlock(t, k)
+	}
 	if got := ownerOf(onlyA, l, "a"); got != a {
 		t.Error("a lock that has ended is no longer told from none: locking would take it anew")
 	}
-	for _, k := range []*Lock{b, a2, foreign} {
-		k.h.end(ErrReleased)
+	if _, err := l.Lock(context.WithoutCancel(onlyA), "a"); !errors.Is(err, ErrReleased) {
+		t.Errorf("a re-entry of a lock that is released: %v", err)
 	}
-}
-
-// A lock that is held for days and gives each request a context does not grow.
-func TestContextsThatHaveEndedAreForgotten(t *testing.T) {
-	k := loneHold(loneLocker(), "a")
-	lasting := k.Context(t.Context())
-	for range 10_000 {
-		parent, cancel := context.WithCancel(t.Context())
-		ctx := k.Context(parent)
-		cancel()
-		<-ctx.Done()
-	}
-	k.h.mu.Lock()
-	n := len(k.contexts)
-	k.h.mu.Unlock()
-	if n > 200 {
-		t.Errorf("%d contexts are kept", n)
-	}
-	k.h.end(ErrLost)
-	<-lasting.Done()
 }
 
 func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
+	l := nearLocker(t)
 	for range 200 {
-		k := loneHold(loneLocker(), "a")
+		k := mustLock(t, l, "a")
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -139,7 +162,7 @@ func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { k.h.end(ErrLost) })
+		wg.Go(func() { mustUnlock(t, k) })
 		wg.Wait()
 	}
 }

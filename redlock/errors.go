@@ -9,44 +9,53 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // What a call decided. Compare with [errors.Is]: calls return a [*LockError] that wraps one of these. Their identities
 // are part of the API.
 var (
-	// ErrHeld: enough masters answered, and another hold has the name on so many of them that no quorum was left.
-	ErrHeld = errors.New("redlock: held by another")
+	// ErrHeld: enough masters answered, and another holds the name on so many of them that no quorum was left.
+	ErrHeld = round.ErrHeld
 	// ErrNoQuorum: so many masters failed, were unreachable or may not vote yet that no quorum was possible, whoever
 	// holds the name.
-	ErrNoQuorum = errors.New("redlock: no quorum of masters")
+	ErrNoQuorum = round.ErrNoQuorum
 	// ErrTooSlow: a quorum granted the lock, but so late that less than the minimum validity was left.
-	ErrTooSlow = errors.New("redlock: the quorum came too late")
-	// ErrLost: the lock ended before it was released: its validity ran out, or a majority no longer has it.
-	ErrLost = errors.New("redlock: the lock was lost")
+	ErrTooSlow = round.ErrTooSlow
+	// ErrLost: the lock ended before it was released: its validity ran out, or so many masters have lost it that the
+	// others are no quorum.
+	ErrLost = grant.ErrLost
 	// ErrMaxHold: the lock ended because it was held as long as [WithMaxHold] allows. It is a way of losing the lock:
 	// errors.Is(err, ErrLost) is true as well.
-	ErrMaxHold = fmt.Errorf("%w: it was held as long as its limit allows", ErrLost)
+	ErrMaxHold = grant.ErrMaxHold
 	// ErrReleased: the lock was released before.
-	ErrReleased = errors.New("redlock: the lock is released")
+	ErrReleased = grant.ErrReleased
 	// ErrExported: the lock was handed to another process by [Lock.Export].
-	ErrExported = errors.New("redlock: the lock was handed on")
+	ErrExported = grant.ErrExported
 	// ErrReentry: the context already owns the name, and re-entry is turned off.
 	ErrReentry = errors.New("redlock: already held by this context, and re-entry is off")
 	// ErrClosed: the Locker is closed.
-	ErrClosed = errors.New("redlock: the locker is closed")
+	ErrClosed = grant.ErrClosed
 	// ErrInvalidOption: an option, a name or a handle is out of its range. Nothing was sent.
 	ErrInvalidOption = errors.New("redlock: invalid option")
 	// ErrTooFar: a ballot would need 2^53 or more, beyond which the masters' numbers are not exact.
-	ErrTooFar = errors.New("redlock: the fencing tokens of this name are used up")
+	ErrTooFar = ballot.ErrTooFar
 	// ErrQuarantine: a master may not vote yet because it may have forgotten locks. See the package documentation.
-	ErrQuarantine = errors.New("redlock: the master is in quarantine")
-	// ErrOldMasters: the fleet goes by a later state of its set of masters than this program. See [Locker.ChangeMasters].
-	ErrOldMasters = errors.New("redlock: the masters have changed")
+	ErrQuarantine = admission.ErrQuarantine
+	// ErrOldMasters: the fleet goes by a later configuration than this program. See [Locker.ChangeMasters].
+	ErrOldMasters = admission.ErrOldMasters
 	// ErrIncomplete: a change of the masters is not so far that the new ones may act alone.
-	ErrIncomplete = errors.New("redlock: the change of the masters is not complete")
-	// ErrGuardTime: a master belongs to a fleet whose guard time is shorter than the TTL asked for.
-	ErrGuardTime = errors.New("redlock: the TTL is above the guard time of the fleet")
+	ErrIncomplete = admission.ErrIncomplete
+	// ErrNumber: the admission records are of programs that go by another number of masters. This one takes no lock until
+	// that is mended; see [Locker.Quarantine].
+	ErrNumber = admission.ErrNumber
+	// ErrGuardTime: the TTL is above the longest that a quorum of the masters allows. A call that finds out ends at once.
+	ErrGuardTime = round.ErrGuardTime
 )
 
 // A MasterError is why one master gave no vote: its address, what was tried, the cause, and whether the call may have
@@ -66,23 +75,50 @@ type LockError struct {
 	Cause error
 	// Granted of Masters said yes in the last round; Quorum were needed.
 	Granted, Quorum, N int
-	// Missing of them answered that they do not have the hold.
+	// Missing of them answered that they do not have the grant.
 	Missing int
 	// Left is when, as far as the refusals tell, a quorum may be free; 0 where they do not tell.
 	Left time.Duration
+	// Holder is who holds the name, and Since since when, as far as the refusals tell.
+	Holder string
+	Since  time.Time
 	// Masters lists those that failed in the last round, each a [*MasterError]; nil where none did.
 	Masters *multierror.Error
 }
 
-// withCause is err, a *[LockError] as a rule, with the reason why the call ended before another try.
-func withCause(err, cause error) error {
-	var e *LockError
-	if !errors.As(err, &e) {
-		return cause
+// failed makes the error of a call from how the coordinator failed.
+func failed(op, name string, err error) error {
+	if err == nil {
+		return nil
 	}
-	c := *e
-	c.Cause = cause
-	return &c
+	f, ok := round.AsFailure(err)
+	if !ok {
+		return plainly(op, name, err)
+	}
+	if errors.Is(f.Decision, ErrClosed) || errors.Is(f.Cause, ErrClosed) {
+		return ErrClosed
+	}
+	e := &LockError{
+		Op: op, Name: name, Decision: f.Decision, Cause: f.Cause,
+		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing,
+		Left: max(0, f.Left), Masters: listErrors(f.Masters),
+	}
+	if f.Holder != "" {
+		_, e.Holder = scripts.GrantLabel(f.Holder)
+		if f.Token > 0 {
+			e.Since = time.UnixMicro(f.Token)
+		}
+	}
+	return e
+}
+
+// plainly is failed for what the coordinator did not decide by a round.
+func plainly(op, name string, err error) error {
+	var done *LockError
+	if errors.Is(err, ErrInvalidOption) || errors.As(err, &done) || errors.Is(err, ErrClosed) {
+		return err
+	}
+	return &LockError{Op: op, Name: name, Decision: err}
 }
 
 // Error says what was tried, what came of it, and on which masters.
@@ -100,8 +136,11 @@ func (e *LockError) Error() string {
 	if e.N > 0 {
 		fmt.Fprintf(&b, "; %d of %d masters said yes, %d are needed", e.Granted, e.N, e.Quorum)
 		if e.Missing > 0 {
-			fmt.Fprintf(&b, ", and %d did not have the hold", e.Missing)
+			fmt.Fprintf(&b, ", and %d did not have it", e.Missing)
 		}
+	}
+	if e.Holder != "" {
+		fmt.Fprintf(&b, "; held by %q since %s", e.Holder, e.Since.Format(time.TimeOnly))
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; a quorum may be free in %v", e.Left.Round(time.Millisecond))
@@ -133,15 +172,6 @@ func (e *LockError) Unwrap() []error {
 	return all
 }
 
-// contextError is why ctx ended: its error, joined with its cause where that says more.
-func contextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
-}
-
 // listErrors collects the errors of single masters, nil where there are none.
 func listErrors(errs []error) *multierror.Error {
 	if len(errs) == 0 {
@@ -153,3 +183,6 @@ func listErrors(errs []error) *multierror.Error {
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
 }
+
+// contextError is why ctx ended: its error, joined with its cause where that says more.
+func contextError(ctx context.Context) error { return round.ContextError(ctx) }

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 var sentinels = map[string]error{
 	"ErrHeld": ErrHeld, "ErrNoQuorum": ErrNoQuorum, "ErrTooSlow": ErrTooSlow, "ErrLost": ErrLost, "ErrMaxHold": ErrMaxHold,
 	"ErrReleased": ErrReleased, "ErrExported": ErrExported, "ErrReentry": ErrReentry, "ErrClosed": ErrClosed,
-	"ErrInvalidOption": ErrInvalidOption, "ErrTooFar": ErrTooFar, "ErrQuarantine": ErrQuarantine, "ErrGuardTime": ErrGuardTime,
+	"ErrInvalidOption": ErrInvalidOption, "ErrTooFar": ErrTooFar, "ErrQuarantine": ErrQuarantine,
+	"ErrGuardTime": ErrGuardTime, "ErrOldMasters": ErrOldMasters, "ErrIncomplete": ErrIncomplete, "ErrNumber": ErrNumber,
 }
 
 // H38: no sentinel is another, save that a maximum hold is a way of losing a lock.
@@ -50,7 +52,8 @@ func sampleMasterErrors() []error {
 func TestLockErrorIsAllItWraps(t *testing.T) {
 	errs := sampleMasterErrors()
 	for name, decision := range sentinels {
-		for _, cause := range []error{nil, context.Canceled, context.DeadlineExceeded, fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)} {
+		both := fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)
+		for _, cause := range []error{nil, context.Canceled, context.DeadlineExceeded, both} {
 			var err error = &LockError{Op: "lock", Name: "n", Decision: decision, Cause: cause, Masters: listErrors(errs)}
 			err = fmt.Errorf("a caller's words: %w", err)
 			wanted := append([]error{decision, io.ErrUnexpectedEOF, pool.ErrTimeout, ErrQuarantine}, errs...)
@@ -74,7 +77,9 @@ func TestLockErrorIsAllItWraps(t *testing.T) {
 
 func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 	errs := sampleMasterErrors()
-	var err error = &LockError{Op: "lock", Name: "n", Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: listErrors(errs)}
+	var err error = &LockError{
+		Op: "lock", Name: "n", Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: listErrors(errs),
+	}
 	var whole *LockError
 	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.Granted != 2 {
 		t.Errorf("no LockError in %v", err)
@@ -101,18 +106,26 @@ func TestLockErrorText(t *testing.T) {
 	}{
 		{&LockError{Op: "unlock", Name: "a", Decision: ErrReleased}, `redlock: unlock "a": the lock is released`},
 		{&LockError{Op: "lock", Name: "a", Cause: context.Canceled}, `redlock: lock "a": context canceled`},
-		{&LockError{Op: "lock", Name: "a", Cause: ErrClosed, Decision: ErrHeld}, `redlock: lock "a": the locker is closed (held by another)`},
+		{
+			&LockError{Op: "lock", Name: "a", Cause: ErrClosed, Decision: ErrHeld},
+			`redlock: lock "a": the locker is closed (held by another)`,
+		},
 		{&LockError{Op: "lock", Name: "a", Cause: ErrClosed}, `redlock: lock "a": the locker is closed`},
 		{
-			&LockError{Op: "lock", Name: "a", Decision: ErrHeld, Granted: 1, Quorum: 3, N: 5, Left: 7*time.Second + 400*time.Microsecond},
+			&LockError{
+				Op: "lock", Name: "a", Decision: ErrHeld, Granted: 1, Quorum: 3, N: 5, Left: 7*time.Second + 400*time.Microsecond,
+			},
 			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; a quorum may be free in 7s`,
 		},
 		{
 			&LockError{Op: "extend", Name: "a", Decision: ErrNoQuorum, Granted: 2, Missing: 1, Quorum: 3, N: 5},
-			`redlock: extend "a": no quorum of masters; 2 of 5 masters said yes, 3 are needed, and 1 did not have the hold`,
+			`redlock: extend "a": no quorum of masters; 2 of 5 masters said yes, 3 are needed, and 1 did not have it`,
 		},
 		{
-			&LockError{Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3, Masters: listErrors(sampleMasterErrors())},
+			&LockError{
+				Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3,
+				Masters: listErrors(sampleMasterErrors()),
+			},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +
 				`10.0.0.3:6379: acquire: the master is in quarantine for another 7s`,
@@ -121,6 +134,34 @@ func TestLockErrorText(t *testing.T) {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+}
+
+// What the coordinator says becomes one error: never one inside another, and Close is told as it is.
+func TestFailuresBecomeOneError(t *testing.T) {
+	failure := &round.Failure{
+		Decision: ErrHeld, Cause: context.Canceled, Granted: 1, Missing: 1, Quorum: 3, N: 5, Left: -1, Holder: "uuid:7:host/3",
+		Token: 1_700_000_000_000_000, Masters: sampleMasterErrors(),
+	}
+	err := failed("lock", "n", failure)
+	var e *LockError
+	if !errors.As(err, &e) || e.Op != "lock" || e.Holder != "host/3" || e.Since.Unix() != 1_700_000_000 || e.Left != 0 ||
+		e.Granted != 1 || e.Missing != 1 || len(e.Masters.Errors) != 3 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v", err)
+	}
+	if again := failed("other", "m", err); !errors.Is(again, err) {
+		t.Errorf("an error in an error: %v", again)
+	}
+	for _, closed := range []error{ErrClosed, &round.Failure{Decision: ErrClosed}, &round.Failure{Decision: ErrHeld, Cause: ErrClosed}} {
+		if got := failed("lock", "n", closed); !errors.Is(got, ErrClosed) {
+			t.Errorf("%v became %v", closed, got)
+		}
+	}
+	if got := failed("lock", "n", invalid("x")); !errors.Is(got, ErrInvalidOption) || errors.As(got, &e) {
+		t.Errorf("an option became %v", got)
+	}
+	if got := failed("lock", "n", ErrTooFar); !errors.Is(got, ErrTooFar) || !errors.As(got, &e) || failed("lock", "n", nil) != nil {
+		t.Errorf("a ballot became %v", got)
 	}
 }
 

@@ -8,10 +8,8 @@ import (
 )
 
 func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
-	l := loneLocker()
-	l.cfg.prefix = "p"
-	k := loneHold(l, "orders:42")
-	k.h.token, k.h.ballot = 7, 9
+	l := nearLocker(t)
+	k := mustLock(t, l, "orders:42")
 	ctx := k.Context(t.Context())
 	text, err := k.Export()
 	if err != nil {
@@ -21,41 +19,66 @@ func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), ErrExported) || !errors.Is(k.Err(), ErrExported) {
 		t.Errorf("the context ended with %v, the lock with %v", context.Cause(ctx), k.Err())
 	}
-	// The token of the next hold must be above every ballot that this one has sent, not its own token alone.
-	want := handle{prefix: "p", name: "orders:42", id: k.h.id().ID, token: 9}
-	if got, err := parseHandle(text); err != nil || got != want {
+	// The token of the next holder must be above every ballot that this one has sent, not its own token alone.
+	got, err := parseHandle(text)
+	want := handle{prefix: DefaultPrefix, name: "orders:42", id: k.handle.Grant().ID, token: k.Token() + DefaultHandOns}
+	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	if again, err := k.Export(); again != "" || !errors.Is(err, ErrExported) {
 		t.Errorf("a second export: %q, %v", again, err)
 	}
+	if err := k.Unlock(t.Context()); !errors.Is(err, ErrExported) {
+		t.Errorf("an Unlock after it: %v", err)
+	}
+	next, err := l.Import(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Token() <= got.token || next.Name() != "orders:42" {
+		t.Errorf("the imported lock of %q has token %d, ballots up to %d were sent", next.Name(), next.Token(), got.token)
+	}
+	mustUnlock(t, next)
 }
 
 func TestExportOfANestedLockIsRefusedAndLeavesIt(t *testing.T) {
-	k := loneHold(loneLocker(), strings.Repeat("n", 1000))
-	k.h.depth = 3
+	l := nearLocker(t)
+	name := strings.Repeat("n", 1000)
+	k := mustLock(t, l, name)
+	inner, err := l.Lock(k.Context(t.Context()), name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, err := k.Export()
 	if text != "" {
 		t.Errorf("a handle: %q", text)
 	}
-	isInvalid(t, err, "3 deep")
-	if k.Err() != nil || len(err.Error()) > 300 {
-		t.Errorf("the lock is %v, the error has %d bytes", k.Err(), len(err.Error()))
+	isInvalid(t, err, "more than once")
+	if k.Err() != nil || inner.Err() != nil || len(err.Error()) > 300 {
+		t.Errorf("the locks are %v and %v, the error has %d bytes", k.Err(), inner.Err(), len(err.Error()))
 	}
+	mustUnlock(t, inner)
+	mustUnlock(t, k)
 }
 
 func TestExportAfterTheEndSaysWhy(t *testing.T) {
-	for name, cause := range sentinels {
-		k := loneHold(loneLocker(), "a")
-		k.h.end(cause)
-		if text, err := k.Export(); text != "" || !errors.Is(err, cause) {
-			t.Errorf("%s: %q, %v", name, text, err)
-		}
+	l := nearLocker(t)
+	k := mustLock(t, l, "a")
+	mustUnlock(t, k)
+	if text, err := k.Export(); text != "" || !errors.Is(err, ErrReleased) {
+		t.Errorf("after an Unlock: %q, %v", text, err)
+	}
+	k = mustLock(t, l, "a")
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := k.Export(); text != "" || !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %q, %v", text, err)
 	}
 }
 
 func TestImportWithADeadContextOrAClosedLockerSendsNothing(t *testing.T) {
-	l := farLocker(t)
+	l, attempts := tracedLocker(t)
 	text := handle{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -68,8 +91,8 @@ func TestImportWithADeadContextOrAClosedLockerSendsNothing(t *testing.T) {
 	if k, err := l.Import(t.Context(), text); k != nil || !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v, %v", k, err)
 	}
-	if n := l.sequence.Load(); n != 0 {
-		t.Errorf("%d holds were made", n)
+	if n := attempts.Load(); n != 0 {
+		t.Errorf("%d attempts were made", n)
 	}
 }
 
@@ -78,8 +101,20 @@ func TestImportGivesUpAfterItsTries(t *testing.T) {
 	l := farLocker(t)
 	text := handle{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	made := 0
-	_, err := l.Import(t.Context(), text, WithBackoff(func() Backoff { made++; return Delays{Fixed: 1, Tries: 3}.Start() }))
+	_, err := l.Import(t.Context(), text, WithBackoff(func() Backoff {
+		made++
+		return Delays{Fixed: 1, Tries: 3}.Start()
+	}))
 	if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, errNoRoute) || made != 1 {
 		t.Errorf("%v, %d policies were made", err, made)
 	}
+}
+
+// H79: an Unlock, an Extend and an Export of the nil lock of a failed call are errors.
+func TestTheNilLockOfAFailedCallIsAnError(t *testing.T) {
+	var k *Lock
+	isInvalid(t, k.Unlock(t.Context()), "there is no lock")
+	isInvalid(t, k.Extend(t.Context()), "there is no lock")
+	_, err := k.Export()
+	isInvalid(t, err, "there is no lock")
 }

@@ -10,61 +10,40 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
 )
 
 // handlePrefix begins every handle; the number is the version of the form.
 const handlePrefix = "redlock1."
 
-// Export ends this lock here and returns a handle with which another process, or this one, takes the hold over by
-// [Locker.Import]. All contexts of the hold end first, with the cause [ErrExported]; it is no longer extended, nor
-// released by Close, and an Unlock returns ErrExported. Nothing is sent: the masters go on holding it until the validity
-// that was left is over, and a handle that nobody imports by then imports nothing. It is an error to export a hold with
-// more than one Lock; the hold then goes on.
+// Export ends this lock here and returns a handle with which another process, or this one, takes it over by
+// [Locker.Import]. All contexts of the lock end first, with the cause [ErrExported]; it is no longer extended, nor
+// released by Close, and an Unlock returns ErrExported. Nothing is sent: the masters keep it until the validity that
+// was left is over, and a handle that nobody imports by then imports nothing. It is an error to export a lock that
+// was re-entered; it then goes on.
 //
 // Whoever has the handle can take the lock. It contains no credentials.
 func (k *Lock) Export() (string, error) {
-	h := k.h
-	h.mu.Lock()
-	if k.ended != nil {
-		defer h.mu.Unlock()
-		return "", &LockError{Op: "export", Name: h.name, Decision: k.ended}
+	if k == nil {
+		return "", errNoLock
 	}
-	if deep := h.depth + h.coming; deep > 1 {
-		defer h.mu.Unlock()
-		return "", invalid("export %.80q: it is locked %d deep; unlock the inner locks first", h.name, deep)
+	id, ballot, err := k.handle.Export()
+	switch {
+	case errors.Is(err, grant.ErrNested):
+		return "", invalid("export %.80q: it is locked more than once; unlock the inner locks first", k.Name())
+	case err != nil:
+		return "", &LockError{Op: "export", Name: k.Name(), Decision: err}
 	}
-	text := handle{prefix: h.l.cfg.prefix, name: h.name, id: h.idText(), token: h.largestLocked()}.String()
-	handles := h.endLocked(ErrExported)
-	h.mu.Unlock()
-	h.ended(handles, ErrExported)
-	h.l.lines.ended(h)
-	return text, nil
+	return handle{prefix: k.l.cfg.prefix, name: k.Name(), id: id, token: ballot}.String(), nil
 }
 
-// largestLocked is the largest ballot that h has sent: the next owner's must be above it, so that whatever is still on its
-// way is barred by what the next one does. A heal of a master whose bar somebody has set into the future is left out: one
-// such bar must not become everybody's. h.mu is held.
-func (h *hold) largestLocked() int64 {
-	largest := max(h.token, h.ballot)
-	if h.sentTo == nil {
-		return largest
-	}
-	now, _ := h.l.ballots.time(h.l.now(), -1)
-	for _, ballot := range h.sentTo {
-		if ballot <= now {
-			largest = max(largest, ballot)
-		}
-	}
-	return largest
-}
-
-// Import takes over the hold of a handle that [Lock.Export] gave: under a new id and with a larger token, on the masters
-// that still have it. It needs a majority, and gives the others their part back. Of several imports of one handle at
-// most one succeeds.
+// Import takes over the lock of a handle that [Lock.Export] gave: under a new id and with a larger token, on the
+// masters that still have it. It needs a majority, and gives the others their part back. Of several imports of one
+// handle at most one succeeds.
 //
-// Like [Locker.Lock] it tries until ctx ends or the tries are used up. Errors: ErrInvalidOption for what is no handle or
-// one of another prefix, before anything is sent; ErrLost where a majority no longer has the hold; those of Lock. On
-// failure what was taken over is released.
+// Like [Locker.Lock] it tries until ctx ends or the tries are used up. Errors: ErrInvalidOption for what is no handle
+// or one of another prefix, before anything is sent; ErrLost where a majority no longer has the lock; those of Lock.
+// On failure what was taken over is released.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
 	from, err := parseHandle(text)
 	if err != nil {
@@ -84,29 +63,24 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "import", Name: from.name, Cause: contextError(ctx)}
 	}
-	h := l.newHold(from.name, scripts.Prefix(l.cfg.prefix).Keys(from.name), cfg, from.id)
-	// One hold for all attempts: what an earlier one has taken over is still ours in the next.
-	a := attempt{l: l, name: from.name, op: "import", mode: scripts.ModeImport, cfg: cfg, h: h, keep: true, floor: from.token}
-	backoff := cfg.start()
-	if backoff == nil {
-		return nil, invalid("the function given to WithBackoff returned nil")
-	}
-	for try := 1; ; try++ {
-		sent, err := a.run(ctx)
-		if err == nil {
-			// A master that the import did not reach may still have what the exporter left; the release ends that too.
-			h.sent |= a.last.asked
-			l.lines.hold(h)
-			return l.publish(h), nil
+	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
+	g, terms := l.grants.NewImport(from.name, &k.keys, from.id), cfg.terms
+	err = l.repeat(ctx, "import", from.name, cfg, false, func() error {
+		if view, err := l.ready(ctx); err != nil {
+			return l.sender.NoQuorum(view, "import", err)
 		}
-		if worthAnother(err) && try != cfg.tries {
-			if err = l.pause(ctx, backoff, err, sent); err == nil {
-				continue
-			}
-		}
-		a.rollBack()
+		return g.Import(ctx, "import", terms, from.token)
+	})
+	if err != nil {
+		g.Abandon()
 		return nil, err
 	}
+	l.queue.Held(g)
+	if err := g.Begin(&k.handle, terms); err != nil {
+		l.queue.Over(g)
+		return nil, failed("import", from.name, err)
+	}
+	return l.handOut(k, cfg)
 }
 
 // A handle is what Import needs to know.

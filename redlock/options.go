@@ -1,11 +1,13 @@
 package redlock
 
 import (
-	"strings"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
 )
 
 // The bounds and defaults of the options.
@@ -18,13 +20,12 @@ const (
 	DefaultTTL = 10 * time.Second
 	// DefaultGuardTime is the guard time where none is given.
 	DefaultGuardTime = 30 * time.Second
-	// DefaultBarTTL is how long the masters remember the tokens of a name, at the least.
-	DefaultBarTTL = time.Hour
 	// DefaultPrefix begins the keys where no other prefix is given.
 	DefaultPrefix = "redlock"
-
-	// openWindow is how far a ballot may be from a master's time where the guard is off.
-	openWindow = 15 * time.Second
+	// DefaultHandOns is how often a lock passes between goroutines of one Locker before it is released.
+	DefaultHandOns = 32
+	// DefaultHandOnTime is for how long after it was won a lock is handed on.
+	DefaultHandOnTime = 100 * time.Millisecond
 )
 
 // An Option sets one thing for a whole [Locker]. Options are checked by [New], which fails with [ErrInvalidOption].
@@ -39,18 +40,17 @@ type LockOption interface {
 
 // config is what a Locker was made with.
 type config struct {
-	lock    lockConfig // the default of its calls
-	prefix  string
-	drift   clock.Drift
-	guard   time.Duration // 0: off
-	barTTL  time.Duration
-	clock   *clock.Clock
-	trace   *Trace
-	reentry bool
-	id      string
-	durable []string // addresses; nil: none; empty: all
-	set     *Set     // nil: the masters of the pool
-	source  ConfigSource
+	lock     lockConfig // the default of its calls
+	prefix   string
+	drift    clock.Drift
+	guard    time.Duration // 0: off
+	clock    *clock.Clock
+	trace    *Trace
+	reentry  bool
+	label    string
+	durable  []string // addresses; nil: none; empty: all
+	observer bool
+	set      *Set // nil: the masters of the pool
 }
 
 // lockConfig is what one call goes by.
@@ -61,21 +61,45 @@ type lockConfig struct {
 	extend      bool
 	backoff     func() Backoff // nil: delays
 	delays      Delays
-	delaysGiven bool
 	tries       int // 0: no bound
 	handOns     int // 0: off
 	handOnTime  time.Duration
 	fair        bool
 	priority    int
+	terms       *grant.Terms // what the coordinator goes by; made by check, like pauses
+	pauses      func() func() time.Duration
+}
+
+// defaultLabel is the label of this process: its host and its id.
+func defaultLabel() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return ownerOfProcess(host, os.Getpid())
+}
+
+// ownerOfProcess is the label of a process, without the end of a host's name that is too long for one.
+func ownerOfProcess(host string, pid int) string {
+	end := fmt.Sprintf("/%d", pid)
+	if most := scripts.MaxLabel - len(end); len(host) > most {
+		host = host[:most]
+	}
+	if scripts.CheckLabel(host) != nil {
+		host = "unknown"
+	}
+	return host + end
 }
 
 func defaultConfig() config {
 	return config{
-		lock:    lockConfig{ttl: DefaultTTL, extend: true, delays: DefaultDelays, handOns: DefaultHandOns, handOnTime: DefaultHandOnTime},
+		lock: lockConfig{
+			ttl: DefaultTTL, extend: true, delays: DefaultDelays, handOns: DefaultHandOns, handOnTime: DefaultHandOnTime,
+		},
 		prefix:  DefaultPrefix,
 		drift:   clock.DefaultDrift,
 		guard:   DefaultGuardTime,
-		barTTL:  DefaultBarTTL,
+		label:   defaultLabel(),
 		reentry: true,
 	}
 }
@@ -111,28 +135,27 @@ func WithMaxHold(d time.Duration) LockOption {
 // validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.extend = on }) }
 
-// WithDelays sets the pauses between the attempts of a blocked call that is not woken by the masters. The default,
-// [DefaultDelays], is for calls that cannot hear the masters or find no quorum of them; where they can, the masters'
-// word and the TTL end the pause, and without either they look again after 250 ms, later every second or, the first in
-// the queue, every five. Delays that are given hold in every case.
+// WithDelays sets the pauses between the attempts of a call that waits and cannot hear the masters' hints: it does
+// not wait in their queues then. The default is [DefaultDelays]. A call that can hear them asks when it is told, and
+// at least once a second if it is first or second in a queue, every five seconds elsewhere.
 func WithDelays(d Delays) LockOption {
-	return lockOption(func(c *lockConfig) { c.delays, c.backoff, c.delaysGiven = d, nil, true })
+	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
 }
 
-// WithHandOn bounds how often, and for how long after the masters were asked, a hold passes from one goroutine of this
-// Locker to the next that waits for the name, before it is released so that other processes get their turn. It saves
-// the masters two rounds each time. The defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and
-// no longer than a minute. 0 times turns it off. Fair waiters never get a hold so.
+// WithHandOn bounds how often, and for how long after it was won, a lock passes from one goroutine of this Locker to
+// the next that waits for the name, before it is released so that other processes get their turn. It saves the
+// masters two rounds each time. The defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and no
+// longer than a minute. 0 times turns it off. Fair calls neither get nor give a lock so.
 func WithHandOn(times int, atMost time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.handOns, c.handOnTime = times, atMost })
 }
 
-// WithFair has a call wait its turn among all processes: it does not take a name that is free while another waiter is
-// ahead of it in the masters' queues, nor does it get, or give, the lock by handing on within the process. Waiters are in
-// the order in which they called, by the masters' clocks. The order is best effort: it is kept by each master for itself.
+// WithFair has a call wait its turn among all processes: it neither gets nor gives the lock by handing on within the
+// process. Waiters are in the order in which they called, by the masters' clocks. The order is best effort: each
+// master keeps it for itself. Without it, goroutines of one process may follow each other for a bounded time; see
+// [WithHandOn].
 //
-// Without it, goroutines of one process may follow each other. It does not go with a bound of the tries, or WithBackoff:
-// such calls do not stand in line. [Locker.TryLock] overtakes.
+// It does not go with a bound of the tries, or WithBackoff: such calls do not wait in the queues.
 func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
 
 // WithPriority is [WithFair], and puts the call before all waiters of a lower priority, and behind those of a higher
@@ -142,12 +165,12 @@ func WithPriority(n int) LockOption {
 }
 
 // WithTries bounds the attempts of a blocked call, the first one included, whatever the pauses between them; 0, the
-// default, is no bound. A call with a bound does not stand in line for the name: it tries, pauses and tries again,
+// default, is no bound. A call with a bound does not wait in the masters' queues: it tries, pauses and tries again,
 // and where others wait it may not get it.
 func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
 // WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must
-// not return nil. Such a call does not stand in line for the name: it tries, pauses as it is told, and tries
+// not return nil. Such a call does not wait in the masters' queues: it tries, pauses as it is told, and tries
 // again, and where others wait for the name it may not get it.
 func WithBackoff(start func() Backoff) LockOption {
 	return lockOption(func(c *lockConfig) { c.backoff = start })
@@ -176,11 +199,6 @@ func WithGuardTime(g time.Duration) Option {
 // then possible. For masters that never forget, such as those that fsync every write.
 func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard = 0 }) }
 
-// WithBarTTL sets how long the masters remember the largest token of a name after it was last taken: at least the guard
-// time and 30 s, at most 30 days. The default is [DefaultBarTTL], and up to half an hour more: with it, and with the default
-// guard time, a name that is taken again and again costs the masters less.
-func WithBarTTL(d time.Duration) Option { return lockerOption(func(c *config) { c.barTTL = d }) }
-
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
 func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
 
@@ -190,9 +208,10 @@ func WithTrace(t *Trace) Option { return lockerOption(func(c *config) { c.trace 
 // WithClock replaces the clock, for tests and simulations; nil is the real one.
 func WithClock(k *clock.Clock) Option { return lockerOption(func(c *config) { c.clock = k }) }
 
-// WithID sets the id of the Locker, which begins the id of each of its holds and is what an inspection shows. It must
-// be unlike that of any other Locker that ever lived; the default is a random UUID.
-func WithID(id string) Option { return lockerOption(func(c *config) { c.id = id }) }
+// WithOwner sets a label that people see: in inspections and in errors of those who find the name held. It identifies
+// nobody: two Lockers with one label are two owners. The default is the name of the host and the id of the process;
+// at most 64 bytes, without control characters.
+func WithOwner(label string) Option { return lockerOption(func(c *config) { c.label = label }) }
 
 // check looks at everything that New was given.
 func (c *config) check() error {
@@ -209,27 +228,23 @@ func (c *config) check() error {
 		}
 		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", given, MinTTL, MaxTTL)
 	}
-	if c.barTTL < c.guard || c.barTTL < 2*openWindow || c.barTTL > 30*24*time.Hour {
-		return invalid("bar TTL %v: it is at least the guard time (%v) and %v, and at most 30 days", c.barTTL, c.guard, 2*openWindow)
-	}
-	if len(c.id) > 256 {
-		return invalid("the Locker's id has %d bytes; 256 are the most", len(c.id))
-	}
-	if strings.HasPrefix(c.id, ">") {
-		return invalid("the Locker's id %.40q begins with '>', as waiters do", c.id)
+	if err := scripts.CheckLabel(c.label); err != nil {
+		return invalid("%v", err)
 	}
 	return c.lock.check(c)
 }
 
 // check looks at what one call goes by, with its Locker's options.
 func (c *lockConfig) check(l *config) error {
+	c.settle()
 	longest := MaxTTL
 	if l.guard > 0 {
 		longest = l.guard
 	}
 	if c.ttl < MinTTL || c.ttl > longest {
 		if l.guard > 0 && c.ttl > longest {
-			return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL", c.ttl, l.guard)
+			return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL",
+				c.ttl, l.guard)
 		}
 		return invalid("TTL %v: it is from %v to %v", c.ttl, MinTTL, longest)
 	}
@@ -238,7 +253,8 @@ func (c *lockConfig) check(l *config) error {
 		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.ttl)
 	}
 	if c.minValidity < 0 || c.least() > c.ttl-drift {
-		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v", c.least(), c.ttl, c.ttl-drift, drift)
+		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
+			c.least(), c.ttl, c.ttl-drift, drift)
 	}
 	if c.maxHold < 0 {
 		return invalid("maximum hold %v is negative; 0 is no bound", c.maxHold)
@@ -247,10 +263,12 @@ func (c *lockConfig) check(l *config) error {
 		return invalid("%d tries: 0 means until the context ends", c.tries)
 	}
 	if c.handOns < 0 || c.handOns > 1000 || c.handOnTime < 0 || c.handOnTime > time.Minute {
-		return invalid("handing on %d times within %v: at most 1000 times, within a minute; 0 times turns it off", c.handOns, c.handOnTime)
+		return invalid("handing on %d times within %v: at most 1000 times, within a minute; 0 times turns it off",
+			c.handOns, c.handOnTime)
 	}
 	if c.fair && c.bounded() {
-		return invalid("a fair call stands in line until its context ends: WithFair and WithPriority do not go with a bound of the tries or a backoff of one's own")
+		return invalid("a fair call waits in the queues until its context ends: " +
+			"WithFair and WithPriority do not go with a bound of the tries or a backoff of one's own")
 	}
 	if c.priority < -1000 || c.priority > 1000 {
 		return invalid("priority %d: it is from -1000 to 1000", c.priority)
@@ -264,12 +282,15 @@ func (c *lockConfig) check(l *config) error {
 // bounded reports whether the call gives up by itself: then it does not stand in line.
 func (c *lockConfig) bounded() bool { return c.tries > 0 || c.backoff != nil || c.delays.Tries > 0 }
 
-// spare is the number of tokens that an acquire reserves for handing on.
-func (c *lockConfig) spare() int64 {
-	if c.fair {
-		return 0
+// settle makes what the coordinator goes by of what was given.
+func (c *lockConfig) settle() {
+	c.terms = &grant.Terms{
+		TTL: c.ttl, Least: c.least(), MaxHold: c.maxHold, Extend: c.extend, HandOns: c.handOns, HandOnTime: c.handOnTime,
 	}
-	return int64(c.handOns)
+	if c.fair {
+		c.terms.HandOns = 0
+	}
+	c.pauses = c.delays.pauses
 }
 
 // least is the validity that an acquire must have left.
@@ -278,12 +299,6 @@ func (c *lockConfig) least() time.Duration {
 		return c.ttl / 2
 	}
 	return c.minValidity
-}
-
-// differs reports whether an attempt of a call with other may succeed where one with c fails, nobody holding the name,
-// or be made sooner.
-func (c *lockConfig) differs(other *lockConfig) bool {
-	return c.ttl != other.ttl || c.least() != other.least() || c.delays != other.delays
 }
 
 // start makes the Backoff of one call.
@@ -309,18 +324,18 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	return &changed, changed.check(l)
 }
 
-// WithDurableMasters names masters, as [pool.Pool.Addr] does, that remember every write that they have answered: all of
-// them where no name is given. Such a master votes at once when it has restarted with its memory, instead of waiting for
-// the guard time; empty, or with the memory of another, it waits as any other does.
+// WithDurableMasters names masters, as [pool.Pool.Addr] does, that remember every write that they have answered: all
+// of them where no name is given. Such a master votes at once when it has restarted with its memory, instead of
+// waiting in quarantine; empty, or with the memory of another, it waits as any other does.
 //
-// It is the operator's word that they are set up so (appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, on
-// a disk that keeps what it has synced; [Locker.Check] looks at the settings), and that none is ever started from an old
-// copy of its data. One that must be: start it where no program reaches it, delete its marker (the prefix and ":marker"),
-// and then let it in; it waits as a new one does. A word that is not kept gives held locks away.
+// It is the operator's word that they are set up so (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
+// no, on a disk that keeps what it has synced; [Locker.Check] looks at the settings), that they have no replicas, and
+// that none is ever started from an old copy of its data. If one must be: start it where no program reaches it, delete
+// its admission record (the prefix and ":admission"), and then let it in; it waits as a new one does. If the word is
+// not kept, held locks are given away.
 //
-// Give it to all programs of the fleet, with the same addresses: one without it, or that knows the master by another
-// address, begins a quarantine, and then all wait. A name that no master has is told by [Locker.Warnings]. A master that
-// is named is admitted once more at that moment, by a marker with its address; it is not known as durable before.
+// Give it to all programs of the fleet, with the same addresses. A program without it, or that knows the master by
+// another address, begins a quarantine, and then all wait. A name that no master has is told by [Locker.Warnings].
 func WithDurableMasters(addrs ...string) Option {
 	durable := append([]string{}, addrs...)
 	return lockerOption(func(c *config) { c.durable = durable })

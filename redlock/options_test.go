@@ -8,12 +8,15 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/property"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
 var errNoRoute = errors.New("no master is reached in this test")
@@ -46,6 +49,13 @@ func farLocker(t *testing.T, opts ...Option) *Locker {
 		}
 	})
 	return l
+}
+
+// tracedLocker is a farLocker that counts its attempts.
+func tracedLocker(t *testing.T, opts ...Option) (*Locker, *atomic.Int64) {
+	t.Helper()
+	n := new(atomic.Int64)
+	return farLocker(t, append(opts, WithTrace(&Trace{Attempt: func(AttemptInfo) { n.Add(1) }}))...), n
 }
 
 // isInvalid checks that err refuses an option and has each of the texts.
@@ -112,14 +122,10 @@ var lockerOptionCases = []struct {
 	{"guard time of nothing", []Option{WithGuardTime(0)}, []string{"guard time 0s", "10ms", "24h0m0s", "WithoutGuard"}},
 	{"guard time below nothing", []Option{WithGuardTime(-5 * time.Second)}, []string{"guard time -5s", "10ms"}},
 	{"guard time under the least TTL", []Option{WithGuardTime(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
-	{"guard time of more than a day", []Option{WithGuardTime(MaxTTL + 1), WithBarTTL(48 * time.Hour)}, []string{"24h0m0.000000001s"}},
+	{"guard time of more than a day", []Option{WithGuardTime(MaxTTL + 1)}, []string{"24h0m0.000000001s"}},
 	{"guard time below the TTL", []Option{WithGuardTime(9 * time.Second)}, []string{"TTL 10s", "guard time 9s"}},
-	{"bars forgotten before the guard time", []Option{WithGuardTime(2 * time.Hour)}, []string{"bar TTL 1h0m0s", "2h0m0s"}},
-	{"bars forgotten too soon", []Option{WithBarTTL(30*time.Second - 1)}, []string{"bar TTL 29.999999999s", "30s"}},
-	{"bars forgotten too soon, a short guard time", []Option{WithGuardTime(time.Second), WithTTL(time.Second), WithBarTTL(2 * time.Second)}, []string{"bar TTL 2s", "30s"}},
-	{"bars forgotten too soon, no guard", []Option{WithoutGuard(), WithBarTTL(time.Second)}, []string{"bar TTL 1s", "30s"}},
-	{"bars kept for ever", []Option{WithBarTTL(30*24*time.Hour + 1)}, []string{"720h0m0.000000001s", "30 days"}},
-	{"long id", []Option{WithID(strings.Repeat("i", 257))}, []string{"257 bytes", "256"}},
+	{"long label", []Option{WithOwner(strings.Repeat("i", 65))}, []string{"65 bytes", "64"}},
+	{"label of two lines", []Option{WithOwner("a\nb")}, []string{"control character"}},
 	{"no guard, TTL of more than a day", []Option{WithoutGuard(), WithTTL(MaxTTL + 1)}, []string{"TTL 24h0m0.000000001s", "24h0m0s"}},
 	{"nil", []Option{nil}, []string{"nil option"}},
 }
@@ -161,10 +167,8 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	}
 }
 
-// A hold gets its number before its first message is put together, so a sequence that stands still says that nothing
-// was sent.
 func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
-	l := farLocker(t)
+	l, attempts := tracedLocker(t)
 	handle := handle{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	for _, c := range lockOptionCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -178,8 +182,8 @@ func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
 			} {
 				err := call()
 				isInvalid(t, err, c.want...)
-				if n := l.sequence.Load(); n != 0 {
-					t.Fatalf("%s made hold %d", op, n)
+				if n := attempts.Load(); n != 0 {
+					t.Fatalf("%s made an attempt", op)
 				}
 			}
 		})
@@ -187,7 +191,7 @@ func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
 }
 
 func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
-	l := farLocker(t, WithPrefix("mine"))
+	l, attempts := tracedLocker(t, WithPrefix("mine"))
 	try := func(name string) error { _, err := l.TryLock(t.Context(), name); return err }
 	isInvalid(t, try(""), "empty")
 	long := strings.Repeat("n", scripts.MaxName+1)
@@ -199,8 +203,8 @@ func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	isInvalid(t, err, `"theirs"`, `"mine"`)
 	_, err = l.Import(t.Context(), "no handle")
 	isInvalid(t, err, "no handle")
-	if n := l.sequence.Load(); n != 0 {
-		t.Fatalf("%d holds were made", n)
+	if n := attempts.Load(); n != 0 {
+		t.Fatalf("%d attempts were made", n)
 	}
 	// Every byte is allowed in a name, and so is the longest: these fail for want of masters alone.
 	for _, name := range []string{long[1:], "\x00", "{}", "\xff\xfe", " "} {
@@ -213,9 +217,9 @@ func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
 func TestNewRefusesNoPoolAndTooManyMasters(t *testing.T) {
 	_, err := New(nil)
 	isInvalid(t, err, "nil")
-	_, err = New(farPool(t, maxMasters+1))
+	_, err = New(farPool(t, quorum.Most+1))
 	isInvalid(t, err, "65 masters", "64")
-	l, err := New(farPool(t, maxMasters))
+	l, err := New(farPool(t, quorum.Most))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,15 +234,14 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"least TTL":           {WithTTL(MinTTL)},
 		"TTL of the guard":    {WithTTL(DefaultGuardTime)},
 		"least guard":         {WithGuardTime(MinTTL), WithTTL(MinTTL)},
-		"longest of all":      {WithGuardTime(MaxTTL), WithTTL(MaxTTL), WithBarTTL(MaxTTL)},
+		"longest of all":      {WithGuardTime(MaxTTL), WithTTL(MaxTTL)},
 		"no guard, a day":     {WithoutGuard(), WithTTL(MaxTTL)},
-		"shortest bars":       {WithBarTTL(30 * time.Second)},
-		"longest bars":        {WithBarTTL(30 * 24 * time.Hour)},
 		"all that is left":    {WithMinValidity(9898 * time.Millisecond)},
 		"least validity":      {WithMinValidity(1)},
 		"no drift":            {WithDrift(clock.Drift{})},
 		"longest prefix":      {WithPrefix(strings.Repeat("p", 1024))},
-		"longest id":          {WithID(strings.Repeat("i", 256))},
+		"longest label":       {WithOwner(strings.Repeat("i", 64))},
+		"no label":            {WithOwner("")},
 		"TTL not in whole ms": {WithTTL(MinTTL + 1)},
 		"no trace, no clock":  {WithTrace(nil), WithClock(nil), WithoutReentry(), WithExtension(false), WithMaxHold(0), WithTries(0)},
 		"no policy":           {WithBackoff(nil)},
@@ -276,12 +279,12 @@ func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
 // within what the masters keep (H10, H11, H13).
 func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 	accepted := 0
-	property(t, func(t *testing.T, r *rand.Rand) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		span := func() time.Duration {
 			return time.Duration(math.Exp(r.Float64()*math.Log(math.MaxInt64))) - time.Duration(r.IntN(2))
 		}
 		c := defaultConfig()
-		c.lock.ttl, c.guard, c.barTTL = span(), span(), span()
+		c.lock.ttl, c.guard = span(), span()
 		c.drift = clock.Drift{Factor: r.Float64() * 1.1, Constant: span()}
 		if r.IntN(2) == 0 {
 			c.drift = clock.DefaultDrift
@@ -290,7 +293,7 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			c.lock.minValidity = span()
 		}
 		if r.IntN(2) == 0 {
-			c.guard, c.barTTL = 0, DefaultBarTTL
+			c.guard = 0
 		}
 		if err := c.check(); err != nil {
 			if !errors.Is(err, ErrInvalidOption) {
@@ -299,17 +302,28 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			return
 		}
 		accepted++
-		l := lease{start: atMicros(1), ttl: c.lock.ttl, drift: c.drift}
-		left := l.left(l.start)
+		left := c.lock.ttl - c.drift.Of(c.lock.ttl)
 		if left <= 0 || left < c.lock.least() || left > c.lock.ttl || c.lock.least() <= 0 {
 			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.ttl, c.lock.least())
 		}
-		if c.guard > 0 && c.lock.ttl > c.guard || c.barTTL < c.guard {
-			t.Errorf("TTL %v, guard time %v, bars kept for %v", c.lock.ttl, c.guard, c.barTTL)
+		if c.guard > 0 && c.lock.ttl > c.guard {
+			t.Errorf("TTL %v, guard time %v", c.lock.ttl, c.guard)
 		}
 	})
-	if *propertySeed == 0 && accepted < cases/100 {
-		t.Errorf("%d of %d configurations were accepted: too few to show anything", accepted, cases)
+	if !property.Repeats() && accepted < property.Cases/100 {
+		t.Errorf("%d of %d configurations were accepted: too few to show anything", accepted, property.Cases)
+	}
+}
+
+// The label of a process fits, however long the name of its host is, and whatever is in it.
+func TestTheDefaultLabelFits(t *testing.T) {
+	for _, host := range []string{"", "h", strings.Repeat("h", 63), strings.Repeat("h", 255), "a\nb"} {
+		if got := ownerOfProcess(host, 4_194_304); scripts.CheckLabel(got) != nil || !strings.HasSuffix(got, "/4194304") {
+			t.Errorf("%q gives %q", host, got)
+		}
+	}
+	if got := ownerOfProcess("web-1", 12); got != "web-1/12" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -10,17 +10,19 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H59: one master of five has a bar far above its clock, and asks come while another holds the name, so that they are
+// H59: one master of five has a fence far above its clock, and asks come while another holds the name, so that they are
 // refused after three votes, the poisoned one often among them. When the name is free it can be locked at once.
 func TestOnePoisonedMasterDoesNotKeepANameForEver(t *testing.T) {
-	for name, bar := range map[string]int64{"at the end of the numbers": scripts.MaxBallot - 1, "half way there": 1 << 52} {
+	for name, fence := range map[string]int64{
+		"at the end of the numbers": scripts.MaxBallot - 1, "half way there": 1 << 52,
+	} {
 		t.Run(name, func(t *testing.T) {
 			servers, p, holder := masters(t, 5)
 			held, err := holder.Lock(t.Context(), "n")
 			if err != nil {
 				t.Fatal(err)
 			}
-			poison(t, servers[0].URL(), bar)
+			poison(t, servers[0].URL(), fence)
 			asker := locker(t, p)
 			for range 30 {
 				if _, err := asker.TryLock(t.Context(), "n"); !errors.Is(err, redlock.ErrHeld) {
@@ -35,8 +37,8 @@ func TestOnePoisonedMasterDoesNotKeepANameForEver(t *testing.T) {
 				if err != nil {
 					t.Fatalf("when it is free: %v", err)
 				}
-				if lock.Token() >= bar {
-					t.Errorf("the token %d followed the poisoned bar", lock.Token())
+				if lock.Token() >= fence {
+					t.Errorf("the token %d followed the poisoned fence", lock.Token())
 				}
 				if err := lock.Unlock(t.Context()); err != nil {
 					t.Fatal(err)
@@ -46,8 +48,8 @@ func TestOnePoisonedMasterDoesNotKeepANameForEver(t *testing.T) {
 	}
 }
 
-// poison gives the name n a bar on one master, and takes its lock away there, so that the bar is what refuses.
-func poison(t *testing.T, url string, bar int64) {
+// poison gives the name n a fence on one master, and takes its lock away there, so that the fence is what refuses.
+func poison(t *testing.T, url string, fence int64) {
 	t.Helper()
 	c, err := redis.DialURL(url)
 	if err != nil {
@@ -58,7 +60,7 @@ func poison(t *testing.T, url string, bar int64) {
 	if _, err := c.Do("DEL", keys.Lock("n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Do("SET", keys.Bar("n"), bar); err != nil {
+	if _, err := c.Do("SET", keys.Fence("n"), fence); err != nil {
 		t.Fatal(err)
 	}
 }

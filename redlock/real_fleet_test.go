@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -142,7 +143,7 @@ func (f *fleet) do(i int, cmd string, args ...any) any {
 	return v
 }
 
-// keys are the keys of one kind (lock, bar) on master i.
+// keys are the keys of one kind (lock, fence) on master i.
 func (f *fleet) keys(i int, kind string) []string {
 	f.t.Helper()
 	list, err := redis.Strings(f.do(i, "KEYS", "*}:"+kind), nil)
@@ -153,13 +154,37 @@ func (f *fleet) keys(i int, kind string) []string {
 	return list
 }
 
-func (f *fleet) marker(i int) string {
+// record is the admission record of master i.
+func (f *fleet) record(i int) string {
 	f.t.Helper()
-	text, err := redis.String(f.ask(i, "GET", redlock.DefaultPrefix+":marker"))
+	text, err := redis.String(f.ask(i, "GET", admissionKey))
 	if err != nil {
 		return err.Error()
 	}
 	return text
+}
+
+const admissionKey = redlock.DefaultPrefix + ":admission"
+
+// hasten has the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts for
+// half a minute and more, since ballots may be 15 s off; no message of a test is.
+func (f *fleet) hasten(left time.Duration, masters ...int) {
+	f.t.Helper()
+	for _, i := range masters {
+		eventually(f.t, hang, func() string {
+			r, err := scripts.ParseRecord(f.record(i))
+			if err != nil || r.Admitted {
+				return fmt.Sprintf("master %d is in no quarantine: %q", i, f.record(i))
+			}
+			before := r.String()
+			r.Since -= (r.Quarantine - left).Microseconds()
+			const replace = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('SET', KEYS[1], ARGV[2])"
+			if f.do(i, "EVAL", replace, 1, admissionKey, before, r.String()) == nil {
+				return fmt.Sprintf("the record of master %d is being written", i)
+			}
+			return ""
+		})
+	}
 }
 
 // connections is how many connections master i has over TCP: those of the Lockers, the tests' own come by its socket.
@@ -200,7 +225,7 @@ func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
 	t.Helper()
 	eventually(t, hang, func() string {
 		if m := l.Masters()[i]; m.State != state {
-			return fmt.Sprintf("master %d is %q (%v), not %q", i, m.State, m.Err, state)
+			return fmt.Sprintf("master %d is %q (%v), not %q; %s", i, m.State, m.Err, state, states(l))
 		}
 		return ""
 	})

@@ -2,8 +2,10 @@ package redlock_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -14,9 +16,14 @@ func TestAnAcquireThatStopsHalfWayIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
 	f.admitted()
+	rules := []any{"SETUSER", "lock", "on", ">pw"}
+	for rule := range strings.FieldsSeq(scripts.Prefix(redlock.DefaultPrefix).Rule()) {
+		if rule != "+pexpire" {
+			rules = append(rules, rule)
+		}
+	}
 	for i := range f.servers {
-		f.do(i, "ACL", "SETUSER", "lock", "on", ">pw", "~redlock:*", "resetchannels", "&redlock:*", "-@all", "+info", "+evalsha", "+eval",
-			"+script|load", "+get", "+set", "+setrange", "+exists", "+hget", "+hset", "+hdel", "+hscan", "+zadd", "+zrem", "+zrange", "+zrank", "+pttl", "+time", "+publish")
+		f.do(i, "ACL", rules...)
 	}
 	l := locker(t, f.dial(pool.WithCredentials("lock", "pw")))
 	l.Ready(bounded(t))

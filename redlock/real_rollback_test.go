@@ -49,9 +49,9 @@ func TestRollbackLeavesNoKeyOnHungMasters(t *testing.T) {
 				f.resume(1, 2)
 				settled(f, p)
 				f.noLocks(hang)
-				for i := range f.servers[1:] { // the tombstone is what refuses a message that is later still
-					if f.do(i+1, "GET", redlock.DefaultPrefix+":{"+name+"}:bar") == nil {
-						t.Errorf("master %d has no bar against a late acquire", i+1)
+				for i := range f.servers[1:] { // it refuses a message that is later still
+					if f.do(i+1, "GET", redlock.DefaultPrefix+":{"+name+"}:fence") == nil {
+						t.Errorf("master %d has no fence against a late acquire", i+1)
 					}
 				}
 				stateOf(t, l, 1, "voting")

@@ -235,6 +235,7 @@ func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 		return ""
 	})
 	restarted.Wait()
+	f.hasten(time.Second, 0, 1)
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	if err := lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)

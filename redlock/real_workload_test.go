@@ -153,6 +153,7 @@ func (x *faults) oneAtATime() {
 			x.f.resume(i)
 		case 1:
 			x.f.restart(i)
+			x.f.hasten(workGuard, i)
 			x.wait(time.Duration(x.rnd.IntN(300)) * time.Millisecond)
 		case 2:
 			w := x.workers[x.rnd.IntN(len(x.workers))]

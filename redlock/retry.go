@@ -1,10 +1,13 @@
 package redlock
 
 import (
+	"context"
 	"math"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/redlock/internal/queue"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // A Backoff says how long a blocked call waits before it tries again. One is made for each call and used by that call
@@ -29,7 +32,9 @@ type Delays struct {
 }
 
 // DefaultDelays are the delays of a Locker that was given no other.
-var DefaultDelays = Delays{Fixed: 10 * time.Millisecond, Random: 20 * time.Millisecond, Growth: 1.5, Cap: 250 * time.Millisecond}
+var DefaultDelays = Delays{
+	Fixed: 10 * time.Millisecond, Random: 20 * time.Millisecond, Growth: 1.5, Cap: 250 * time.Millisecond,
+}
 
 // Delay is the pause before retry n (from 1); random is the draw, from 0 to below 1.
 func (d Delays) Delay(n int, random float64) time.Duration {
@@ -81,4 +86,73 @@ func (d *delaying) Next() (time.Duration, bool) {
 		return 0, false
 	}
 	return d.delays.Delay(d.n, jitter.Float64()), true
+}
+
+// pauses makes the pauses of one call that waits and cannot hear the masters.
+func (d Delays) pauses() func() time.Duration {
+	b := d.Start()
+	return func() time.Duration {
+		d, again := b.Next()
+		if !again || d <= 0 {
+			return time.Millisecond
+		}
+		return d
+	}
+}
+
+// repeat calls try until it succeeds, ctx ends or the tries are used up; once: it calls it once.
+func (l *Locker) repeat(ctx context.Context, op, name string, cfg *lockConfig, once bool, try func() error) error {
+	var backoff Backoff
+	var last error
+	for n := 1; ; n++ {
+		changed := l.voters.Changed()
+		err := queue.Told(last, try())
+		last = err
+		if err == nil || once || n == cfg.tries || !queue.Waitable(err) {
+			return failed(op, name, err)
+		}
+		if backoff == nil {
+			if backoff = cfg.start(); backoff == nil {
+				return errNoBackoff
+			}
+		}
+		delay, again := backoff.Next()
+		if !again {
+			return failed(op, name, err)
+		}
+		view := l.voters.View()
+		if view.Config.Rule.Won(view.Voting) {
+			changed = nil // it was asked, and a pause is due
+		}
+		if cause := l.rest(ctx, delay, changed); cause != nil {
+			return failed(op, name, withCause(err, cause))
+		}
+	}
+}
+
+var errNoBackoff = invalid("the function given to WithBackoff returned nil")
+
+// rest waits for d, or until the view of the masters changes. An error is why the call must end.
+func (l *Locker) rest(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+		return round.ContextError(ctx)
+	case <-l.closing:
+		return ErrClosed
+	}
+	return nil
+}
+
+// withCause is a failure with the reason why the call ended before another try.
+func withCause(err, cause error) error {
+	if f, ok := round.AsFailure(err); ok {
+		c := *f
+		c.Cause = cause
+		return &c
+	}
+	return cause
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/property"
 )
 
 const ms = time.Millisecond
@@ -72,7 +74,7 @@ func stepwise(d Delays, n int, random float64) float64 {
 }
 
 func TestDelayIsRepeatedMultiplication(t *testing.T) {
-	property(t, func(t *testing.T, r *rand.Rand) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		d, random := randomDelays(r), r.Float64()
 		if d.check() != nil {
 			return
@@ -156,6 +158,30 @@ func TestBackoffIsMadeAnewForEachCall(t *testing.T) {
 	}
 }
 
+// A call that waits and cannot hear the masters pauses as it was told itself, not as its Locker was; and it goes on when
+// its own policy would give up.
+func TestPausesAreThoseOfTheCall(t *testing.T) {
+	c := defaultConfig()
+	cfg, err := c.lock.with([]LockOption{WithDelays(Delays{Fixed: 7 * ms, Growth: 2, Cap: 20 * ms})}, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // each call begins anew
+		next := cfg.pauses()
+		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
+			if got := next(); got != want {
+				t.Errorf("a pause of %v, want %v", got, want)
+			}
+		}
+	}
+	next := Delays{Fixed: ms, Tries: 1}.pauses()
+	for range 3 {
+		if got := next(); got != ms {
+			t.Errorf("a pause of %v after the last try", got)
+		}
+	}
+}
+
 func TestDelaysCheckNamesWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		delays Delays
@@ -181,7 +207,8 @@ func TestDelaysCheckNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%+v: %v, want an ErrInvalidOption with %q", c.delays, err, c.want)
 		}
 	}
-	for _, d := range []Delays{DefaultDelays, {Fixed: 1}, {Random: 1}, {Fixed: time.Hour, Random: time.Hour, Cap: time.Hour, Growth: 1, Tries: 1}} {
+	most := Delays{Fixed: time.Hour, Random: time.Hour, Cap: time.Hour, Growth: 1, Tries: 1}
+	for _, d := range []Delays{DefaultDelays, {Fixed: 1}, {Random: 1}, most} {
 		if err := d.check(); err != nil {
 			t.Errorf("%+v: %v", d, err)
 		}

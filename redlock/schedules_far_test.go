@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// However long a round trip takes, as long as it is within the pool's timeout, those who wait get the name one after the
-// other: what is reserved for one is kept until its acquire can be there.
+// However long a round trip takes, as long as it is within the pool's timeout, those who wait get the name one after
+// the other: a second is enough for the one that was told, as long as a round trip takes less.
 func TestWaitersFarAwayGetTheNameOneAfterTheOther(t *testing.T) {
 	for _, c := range []struct {
 		delay, timeout time.Duration
@@ -29,12 +29,15 @@ func TestWaitersFarAwayGetTheNameOneAfterTheOther(t *testing.T) {
 			virtual(t, 5, func(w *world) {
 				const waiters = 4
 				w.delay(c.delay)
-				held := w.take(w.over(w.pool(pool.WithTimeout(c.timeout), pool.WithDialTimeout(10*time.Second))), "x", redlock.WithTTL(30*time.Second))
+				program := func() *redlock.Locker {
+					return w.over(w.pool(pool.WithTimeout(c.timeout), pool.WithDialTimeout(10*time.Second)))
+				}
+				held := w.take(program(), "x", redlock.WithTTL(30*time.Second))
 				got := make(chan time.Duration, waiters)
 				var start time.Time
 				var all sync.WaitGroup
 				for range waiters {
-					l := w.over(w.pool(pool.WithTimeout(c.timeout), pool.WithDialTimeout(10*time.Second)))
+					l := program()
 					all.Go(func() {
 						k, err := l.Lock(w.Context(), "x")
 						if err != nil {

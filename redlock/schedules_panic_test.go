@@ -17,12 +17,12 @@ func recovered(f func()) (panicked bool) {
 	return false
 }
 
-// A trace that panics while a hold is handed on, in a program that recovers, leaves nobody waiting for a turn that never
-// comes.
+// A trace that panics while a hold is handed on, in a program that recovers, leaves nobody waiting for a turn that
+// never comes.
 func TestATraceThatPanicsInAHandOnStrandsNobody(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var armed atomic.Bool
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.HoldInfo) {
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) {
 			if armed.CompareAndSwap(true, false) {
 				panic("a trace")
 			}

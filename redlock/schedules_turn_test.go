@@ -55,7 +55,7 @@ func TestAFairCallOfANewProgramGoesToTheEnd(t *testing.T) {
 				return
 			}
 			order <- who
-			after(time.Millisecond)
+			<-time.After(time.Millisecond)
 			_ = k.Unlock(w.Context())
 		}
 		all.Go(func() { wait(b, "old") })
@@ -93,9 +93,10 @@ func TestAFairCallThatIsNotHeardYetDoesNotOvertake(t *testing.T) {
 				return
 			}
 			order <- who
-			after(time.Millisecond)
+			<-time.After(time.Millisecond)
 			_ = k.Unlock(w.Context())
 		}
+		w.delay(10 * time.Microsecond)
 		all.Go(func() { wait(a, "old") })
 		for w.on("x") > 0 {
 			after(100 * time.Microsecond)

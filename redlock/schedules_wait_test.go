@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestAHoldThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		var release atomic.Bool
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.HoldInfo) {
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) {
 			if release.CompareAndSwap(true, false) {
 				w.hang()
 				cancel()
@@ -52,9 +53,9 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		now := w.masters.Master(0).Time().UnixMicro()
-		call := scripts.NewFleet(defaultPrefix, time.Minute, time.Hour, 0).AcquireCall(
-			scripts.NewHold(defaultPrefix.Keys("x"), "stranger:1", ""), scripts.ModeAcquire, time.Second, now, now, 1)
-		call.Args[7] = int64(20_000_000_000_000) // ms, more than a Duration holds
+		keys := defaultPrefix.Keys("x")
+		call := scripts.NewEncoder(defaultPrefix, 0).Acquire(&keys, "stranger:1:", time.Second, now, now, nil)
+		call.Args[9] = int64(20_000_000_000_000) // ms, more than a Duration holds
 		for i := range 3 {
 			if reply, err := w.do(i, call); reply != int64(1) || err != nil {
 				t.Fatal(reply, err)
@@ -70,18 +71,23 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 	})
 }
 
-// A message that no script of ours has published releases no hold.
-func TestAForgedNoticeReleasesNothing(t *testing.T) {
+// A message that no script of ours has published, or a hint for a waiter that is none, releases no grant.
+func TestAForgedHintReleasesNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		l := w.locker(redlock.WithID("me"))
+		l := w.locker()
 		k := w.take(l, "x", redlock.WithExtension(false))
 		w.masters.Take("y", time.Minute)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		_, _ = l.Lock(ctx, "y") // the inbox is open
+		id, _ := w.masters.Holder("x")
+		owner, _ := scripts.GrantLabel(id)
 		for i := range 3 {
-			if n, err := redis.Int(w.raw(i, "PUBLISH", defaultPrefix.Inbox("me"), "R4:me:1"+defaultPrefix.Lock("x"))); n != 1 || err != nil {
-				t.Fatalf("%d heard it, %v", n, err)
+			for _, waiter := range []string{id, fmt.Sprintf("%016d:%s", time.Now().UnixMicro(), id), "", "nobody"} {
+				forged := waiter + "\n" + defaultPrefix.Lock("x")
+				if n, err := redis.Int(w.raw(i, "PUBLISH", defaultPrefix.Inbox(owner), forged)); n != 1 || err != nil {
+					t.Fatalf("%d heard it, %v", n, err)
+				}
 			}
 		}
 		after(time.Second)

@@ -4,27 +4,32 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/queue"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // A Trace is a set of functions that a [Locker] calls when something happens, for logs, metrics and spans. Any of them
 // may be nil. They are called outside all locks, some from the goroutines of the connections: they must be safe for
 // concurrent use and must not block. They never see credentials.
 type Trace struct {
-	// Attempt is told of each round of an acquire once it is decided; of one that was lost and is won after all, by what
-	// releases give to its waiter, once more.
+	// Attempt is told of each round of an acquire or an import once it is decided, or given up.
 	Attempt func(AttemptInfo)
 	// Vote is told of each vote of each round, of locks, extensions and releases alike, as it comes: how far away the
-	// masters are, and which of them decide. Extensions that share a call are not told.
+	// masters are, and which of them decide.
 	Vote func(VoteInfo)
-	// Acquired is told of each lock that a call is about to return; Released of each release that was decided.
-	Acquired func(HoldInfo)
-	Released func(HoldInfo)
+	// Acquired is told of each lock that is won, or handed on, re-entries excepted: also where its call gives up at that
+	// very moment. Each has one end: Released, or Lost.
+	Acquired func(LockInfo)
+	// Released is told of each lock that was unlocked, once the release is confirmed or given up; was handed on; was
+	// exported (Err is ErrExported); or was released by Close (ErrClosed).
+	Released func(LockInfo)
+	// Lost is told when a lock ends before its release.
+	Lost func(LockInfo)
 	// Extended is told of each extension that was decided, successful (Err nil) or not.
-	Extended func(HoldInfo)
-	// Healed is told when a master that had lost a hold has it again.
-	Healed func(HealInfo)
-	// Lost is told when a hold ends before its release.
-	Lost func(HoldInfo)
+	Extended func(LockInfo)
+	// Repaired is told when a master that lacked a lock has it again.
+	Repaired func(RepairInfo)
 	// Changed is told of each change of the masters that was made, or could not be (Err): see [Locker.ChangeMasters].
 	Changed func(ChangeInfo)
 	// Master is told when a master's state changes: down, in quarantine, voting.
@@ -36,8 +41,8 @@ type Trace struct {
 // AttemptInfo describes one round of an acquire.
 type AttemptInfo struct {
 	Name    string
-	ID      string        // id of the hold
-	Ballot  int64         // what it was tried with
+	ID      string        // of the grant
+	Ballot  int64         // what it was tried with; 0 where nothing was sent
 	Elapsed time.Duration // from before the first byte to the decision
 	Granted int           // votes at the decision
 	Quorum  int
@@ -54,20 +59,20 @@ type VoteInfo struct {
 	Decides bool          // it is the vote that won or lost the round
 }
 
-// HoldInfo describes a hold at one moment.
-type HoldInfo struct {
+// LockInfo describes a lock at one moment.
+type LockInfo struct {
 	Name  string
-	ID    string
+	ID    string // of the grant
 	Token int64
 	Depth int
 	Left  time.Duration // validity left
 	Err   error
 }
 
-// HealInfo describes the healing of a hold on one master.
-type HealInfo struct {
+// RepairInfo describes that a master was given back a lock.
+type RepairInfo struct {
 	Name   string
-	ID     string
+	ID     string // of the grant
 	Master string // its address
 }
 
@@ -78,44 +83,101 @@ type MasterInfo struct {
 	State string
 	// Left is how long a quarantine still lasts.
 	Left time.Duration
-	// Guard is the guard time in its marker, 0 where it has none, or none that was read; see [Locker.RaiseGuardTime].
+	// Guard is the longest TTL in its admission record, 0 where none was read; see [Locker.RaiseGuardTime].
 	Guard time.Duration
-	// Epoch is the epoch of the set of masters in its marker, 0 as Guard is; see [Locker.ChangeMasters].
+	// Epoch is the epoch in its admission record, 0 as Guard is; see [Locker.ChangeMasters].
 	Epoch int64
 	// Err is why it is down or blocked.
 	Err error
 }
 
-// ChangeInfo describes a change of the masters of this Locker.
-type ChangeInfo struct {
-	Set Set
-	Err error // why it was not made
+// A tracer tells a Trace what happens in the rooms below. trace may be nil.
+type tracer struct {
+	trace *Trace
+	addr  func(master int) string
 }
 
-func (l *Locker) traceMaster(i MasterInfo) {
-	if t := l.cfg.trace; t != nil && t.Master != nil {
-		t.Master(i)
-	}
+// vote is round.Sender.OnVote.
+func (t tracer) vote(r *round.Round, i int, v *round.Vote, decides bool) {
+	t.trace.Vote(VoteInfo{Op: r.Op, Master: t.addr(i), Kind: v.Kind.String(), Elapsed: v.After, Decides: decides})
 }
 
-// traceVote is called where queued is set.
-func (r *round) traceVote(i int, k scripts.Kind, decides bool) {
-	r.l.cfg.trace.Vote(VoteInfo{Op: r.op, Master: r.l.pool.Addr(i), Kind: k.String(), Elapsed: r.l.now().Sub(r.queued), Decides: decides})
-}
-
-func (l *Locker) traceHold(f func(*Trace) func(HoldInfo), h *hold, err error) {
-	if l.cfg.trace == nil {
+// lock tells what has become of a lock.
+func (t tracer) lock(f func(*Trace) func(LockInfo), h *grant.Handle, err error) {
+	if t.trace == nil {
 		return
 	}
-	if g := f(l.cfg.trace); g != nil {
-		h.mu.Lock()
-		info := HoldInfo{Name: h.name, ID: h.idText(), Token: h.token, Depth: h.depth, Left: h.lease.left(l.now()), Err: err}
-		h.mu.Unlock()
-		g(info)
+	if f := f(t.trace); f != nil {
+		g := h.Grant()
+		f(LockInfo{Name: g.Name, ID: g.ID, Token: h.Token(), Depth: g.Info().Depth, Left: h.Remaining(), Err: err})
 	}
 }
 
-func onAcquired(t *Trace) func(HoldInfo) { return t.Acquired }
-func onReleased(t *Trace) func(HoldInfo) { return t.Released }
-func onExtended(t *Trace) func(HoldInfo) { return t.Extended }
-func onLost(t *Trace) func(HoldInfo)     { return t.Lost }
+// grant tells what concerns all locks of a grant.
+func (t tracer) grant(f func(*Trace) func(LockInfo), g *grant.Grant, err error) {
+	if t.trace == nil {
+		return
+	}
+	if f := f(t.trace); f != nil {
+		i := g.Info()
+		f(LockInfo{Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Err: err})
+	}
+}
+
+func onAcquired(t *Trace) func(LockInfo) { return t.Acquired }
+func onReleased(t *Trace) func(LockInfo) { return t.Released }
+func onExtended(t *Trace) func(LockInfo) { return t.Extended }
+func onLost(t *Trace) func(LockInfo)     { return t.Lost }
+
+// events are what grants tell: the Trace, and the local queue.
+type events struct {
+	tracer
+	queue *queue.Queue
+}
+
+// Asked implements grant.Events.
+func (e *events) Asked(g *grant.Grant, r *round.Round, ballot int64, elapsed time.Duration, err error) {
+	if e.trace != nil && e.trace.Attempt != nil {
+		count := r.Tally()
+		e.trace.Attempt(AttemptInfo{
+			Name: g.Name, ID: g.ID, Ballot: ballot, Elapsed: elapsed, Granted: count.Of(scripts.Granted).Len(),
+			Quorum: count.Rule.Least(), N: count.Rule.N(), Err: failed(r.Op, g.Name, err),
+		})
+	}
+}
+
+// Unasked implements grant.Events.
+func (e *events) Unasked(op, name string, f *round.Failure) {
+	if e.trace != nil && e.trace.Attempt != nil {
+		e.trace.Attempt(AttemptInfo{Name: name, Quorum: f.Quorum, N: f.N, Err: failed(op, name, f)})
+	}
+}
+
+// Acquired implements grant.Events.
+func (e *events) Acquired(h *grant.Handle) { e.lock(onAcquired, h, nil) }
+
+// Extended implements grant.Events.
+func (e *events) Extended(g *grant.Grant, err error) {
+	e.grant(onExtended, g, failed("extend", g.Name, err))
+}
+
+// Repaired implements grant.Events.
+func (e *events) Repaired(g *grant.Grant, i int) {
+	if e.trace != nil && e.trace.Repaired != nil {
+		e.trace.Repaired(RepairInfo{Name: g.Name, ID: g.ID, Master: e.addr(i)})
+	}
+}
+
+// Lost implements grant.Events.
+func (e *events) Lost(g *grant.Grant, cause error) { e.grant(onLost, g, cause) }
+
+// Releasing implements grant.Events.
+func (e *events) Releasing(g *grant.Grant) { e.queue.Releasing(g) }
+
+// Released implements grant.Events.
+func (e *events) Released(h *grant.Handle, err error) {
+	e.lock(onReleased, h, failed("unlock", h.Grant().Name, err))
+}
+
+// Over implements grant.Events.
+func (e *events) Over(g *grant.Grant) { e.queue.Over(g) }

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -111,51 +110,6 @@ func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
 		m.Delay(0)
 		if m.Connections() == 0 {
 			m.Restart(true)
-		}
-	})
-}
-
-// H32: cancelled, timed out and used up are told apart, and what the masters said last is in each.
-func TestVirtualCancelledAndExhaustedAreToldApart(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		l := w.locker()
-		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("OOM command not allowed") })
-		errWhy := errors.New("the user went home")
-		cancelled, cancel := context.WithCancelCause(w.Context())
-		time.AfterFunc(time.Second, func() { cancel(errWhy) })
-		_, err := l.Lock(cancelled, "a")
-		w.isError(err, context.Canceled, errWhy, redlock.ErrNoQuorum)
-		w.notError(err, context.DeadlineExceeded, redlock.ErrHeld)
-
-		timed, stop := context.WithTimeout(w.Context(), time.Second)
-		defer stop()
-		_, err = l.Lock(timed, "a")
-		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
-		w.notError(err, context.Canceled)
-		var m *redlock.MasterError
-		if !errors.As(err, &m) || m.Unknown {
-			w.Errorf("no master is named in %v", err)
-		}
-
-		_, err = l.Lock(w.Context(), "a", redlock.WithTries(3))
-		w.isError(err, redlock.ErrNoQuorum)
-		w.notError(err, context.DeadlineExceeded, context.Canceled)
-		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("") })
-
-		w.masters.Take("a", 20*time.Second)
-		timed, stop = context.WithTimeout(w.Context(), time.Second)
-		defer stop()
-		_, err = l.Lock(timed, "a")
-		w.isError(err, context.DeadlineExceeded, redlock.ErrHeld)
-		w.notError(err, redlock.ErrNoQuorum)
-
-		dead, cancel2 := context.WithCancel(w.Context())
-		cancel2()
-		w.wire.clear()
-		_, err = l.Lock(dead, "b")
-		w.isError(err, context.Canceled)
-		if n := len(w.wire.sent("acquire")); n != 0 {
-			w.Errorf("%d acquires were sent on a dead context", n)
 		}
 	})
 }
@@ -321,85 +275,5 @@ func TestVirtualCloseIsBoundedByItsContext(t *testing.T) {
 		if n := w.on("a"); n != 0 {
 			w.Errorf("15 s later on %d masters", n)
 		}
-	})
-}
-
-// H44: a policy is made anew for each call that waits, and its tries count that call's attempts alone.
-func TestVirtualRetryStateBelongsToOneCall(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		var attempts, made int
-		l := w.locker(redlock.WithTries(3), redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { attempts++ }}))
-		w.masters.Take("a", 25*time.Second)
-		for range 4 {
-			attempts = 0
-			_, err := l.Lock(w.Context(), "a")
-			w.isError(err, redlock.ErrHeld)
-			if attempts != 3 {
-				w.Errorf("%d attempts", attempts)
-			}
-		}
-		start := func() redlock.Backoff {
-			made++
-			return redlock.Delays{Fixed: time.Millisecond, Tries: 2}.Start()
-		}
-		for range 3 {
-			attempts = 0
-			_, err := l.Lock(w.Context(), "a", redlock.WithBackoff(start))
-			w.isError(err, redlock.ErrHeld)
-			if attempts != 2 {
-				w.Errorf("%d attempts with a policy of one's own", attempts)
-			}
-		}
-		if made != 3 {
-			w.Errorf("%d policies were made for 3 calls", made)
-		}
-	})
-}
-
-// H38: which error each end of a lock gives.
-func TestVirtualErrorIdentities(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		l := w.locker()
-		k := w.take(l, "released")
-		ctx := k.Context(w.Context())
-		if err := k.Unlock(w.Context()); err != nil {
-			w.Error(err)
-		}
-		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
-		w.isError(k.Extend(w.Context()), redlock.ErrReleased)
-		_, err := k.Export()
-		w.isError(err, redlock.ErrReleased)
-		w.isError(context.Cause(ctx), redlock.ErrReleased)
-		w.isError(k.Err(), redlock.ErrReleased)
-		_, err = l.Lock(ctx, "released")
-		if err == nil {
-			w.Error("locked with the context of a lock that has ended")
-		}
-
-		k = w.take(l, "lost")
-		ctx = k.Context(w.Context())
-		w.masters.Lose("lost")
-		w.isError(k.Extend(w.Context()), redlock.ErrLost)
-		w.isError(context.Cause(ctx), redlock.ErrLost)
-		w.notError(context.Cause(ctx), redlock.ErrMaxHold)
-		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
-		w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
-
-		k = w.take(l, "lost unseen")
-		w.masters.Lose("lost unseen")
-		w.isError(k.Unlock(w.Context()), redlock.ErrLost)
-
-		k = w.take(l, "exported")
-		if _, err := k.Export(); err != nil {
-			w.Error(err)
-		}
-		w.isError(k.Unlock(w.Context()), redlock.ErrExported)
-
-		_, err = l.Lock(w.Context(), "", redlock.WithTTL(time.Second))
-		w.isError(err, redlock.ErrInvalidOption)
-		_, err = l.Lock(w.Context(), "a", redlock.WithTTL(time.Hour))
-		w.isError(err, redlock.ErrInvalidOption)
-		_, err = redlock.New(nil)
-		w.isError(err, redlock.ErrInvalidOption)
 	})
 }

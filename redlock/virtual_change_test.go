@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -24,6 +24,27 @@ func (w *world) some(which []int, opts ...redlock.Option) *redlock.Locker {
 	}
 	w.Cleanup(func() { _ = p.Close() })
 	return w.over(p, opts...)
+}
+
+// admitted has the admission records of these masters name as many masters, as if no others had ever been admitted with
+// them.
+func (w *world) admitted(n int, which ...int) {
+	w.Helper()
+	w.each(func(_ int, m *redlocktest.Master) {
+		text, _ := m.Get(defaultPrefix.Admission())
+		record, err := scripts.ParseRecord(text)
+		if err != nil {
+			w.Fatal(err)
+		}
+		record.N = n
+		m.Set(defaultPrefix.Admission(), record.String())
+	}, which...)
+}
+
+// admittedApart is admitted for the masters of two sets, one after the other.
+func (w *world) admittedApart(old, next []int) {
+	w.admitted(len(next), next...)
+	w.admitted(len(old), old...)
 }
 
 func (w *world) urls(which ...int) (list []string) {
@@ -61,12 +82,13 @@ var changes = map[string]struct{ old, next []int }{
 	"one becomes three":       {[]int{0}, []int{1, 2, 3}},
 }
 
-// The masters are changed while locks are held, one of them throughout; at each step another program is at another state,
-// and the two keep each other out.
+// The masters are changed while locks are held, one of them throughout; at each step another program is at another
+// state, and the two keep each other out.
 func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 10, func(w *world) {
+				w.admittedApart(c.old, c.next)
 				old := redlock.Set{Epoch: 0, Masters: w.urls(c.old...)}
 				both := redlock.Set{Epoch: 1, Masters: old.Masters, Next: w.urls(c.next...)}
 				next := redlock.Set{Epoch: 2, Masters: both.Next}
@@ -117,7 +139,8 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 				if n := w.onOf("throughout", c.next...); n != len(c.next) {
 					t.Errorf("it is on %d of the next", n)
 				}
-				if err := a.FinishChange(w.Context()); !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
+				err := a.FinishChange(w.Context())
+				if !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
 					t.Errorf("finished at once: %v", err)
 				}
 				if err := a.ChangeMasters(w.Context(), next); !errors.Is(err, redlock.ErrIncomplete) {
@@ -164,15 +187,6 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 
 func contextFor(w *world, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.Context(), d)
-}
-
-func textOf(t *testing.T, s redlock.Set) string {
-	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // must fails the test where err is one.

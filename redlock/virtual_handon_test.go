@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,13 +36,13 @@ func TestVirtualAHoldIsHandedOnWithoutAskingTheMasters(t *testing.T) {
 		if n := w.count("acquire") + w.count("release") + w.count("extend"); n != before {
 			w.Errorf("the masters were asked %d times", n-before)
 		}
-		if id, on := w.masters.Holder("n"); id != "p:1" || on != 5 {
+		if id, on := w.holder("n"); id != "p" || on != 5 {
 			w.Errorf("held by %s on %d", id, on)
 		}
 		token := k.Token()
 		w.unlock(k)
 		after(time.Millisecond)
-		next := w.take(w.peer("next").Locker, "n") // the bar is the end of the block
+		next := w.take(w.peer("next").Locker, "n") // the fence is the end of the block
 		if next.Token() <= token {
 			w.Errorf("token %d after %d", next.Token(), token)
 		}
@@ -68,7 +69,8 @@ func TestVirtualWhoHasHandedOnOwnsNothing(t *testing.T) {
 		}
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
 		old := context.WithoutCancel(ctx) // alive, and still of that lock
-		for _, lock := range []func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error){p.Lock, p.TryLock} {
+		type locking func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error)
+		for _, lock := range []locking{p.Lock, p.TryLock} {
 			got, err := lock(old, "n")
 			if got != nil {
 				w.Error("re-entered with the context of a lock that was handed on")
@@ -103,7 +105,8 @@ func TestVirtualAHandedOnHoldIsAHoldLikeAnyOther(t *testing.T) {
 	}
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
-		long, lost, exported, bounded := handed(w, p, "long"), handed(w, p, "lost"), handed(w, p, "exported"), handed(w, p, "bounded", redlock.WithMaxHold(time.Minute))
+		long, lost, exported := handed(w, p, "long"), handed(w, p, "lost"), handed(w, p, "exported")
+		bounded := handed(w, p, "bounded", redlock.WithMaxHold(time.Minute))
 		after(30 * time.Second)
 		if on, _ := long.HeldOn(); on != 5 || long.Remaining() < 5*time.Second {
 			w.Errorf("on %d masters, %v left", on, long.Remaining())
@@ -137,12 +140,17 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 		rest time.Duration        // for which each holds it
 		most int                  // times that it is handed on
 	}{
-		"off":      {hold: []redlock.LockOption{redlock.WithHandOn(0, 0)}},
-		"times":    {hold: []redlock.LockOption{redlock.WithHandOn(3, time.Minute)}, most: 3},
-		"default":  {most: redlock.DefaultHandOns},
-		"time":     {hold: []redlock.LockOption{redlock.WithHandOn(1000, 50*time.Millisecond)}, rest: 20 * time.Millisecond, most: 2},
-		"validity": {hold: []redlock.LockOption{redlock.WithHandOn(1000, time.Minute), redlock.WithExtension(false)}, next: []redlock.LockOption{redlock.WithMinValidity(7 * time.Second)}, rest: time.Second, most: 2},
-		"fair":     {next: []redlock.LockOption{redlock.WithFair()}},
+		"off":     {hold: []redlock.LockOption{redlock.WithHandOn(0, 0)}},
+		"times":   {hold: []redlock.LockOption{redlock.WithHandOn(3, time.Minute)}, most: 3},
+		"default": {most: redlock.DefaultHandOns},
+		"time": {
+			hold: []redlock.LockOption{redlock.WithHandOn(1000, 50*time.Millisecond)}, rest: 20 * time.Millisecond, most: 2,
+		},
+		"validity": {
+			hold: []redlock.LockOption{redlock.WithHandOn(1000, time.Minute), redlock.WithExtension(false)},
+			next: []redlock.LockOption{redlock.WithMinValidity(7 * time.Second)}, rest: time.Second, most: 2,
+		},
+		"fair": {next: []redlock.LockOption{redlock.WithFair()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 5, func(w *world) {
@@ -153,7 +161,8 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 				after(time.Millisecond) // those that wait in turn are behind it
 				var calls []*call
 				for range redlock.DefaultHandOns + 4 {
-					calls = append(calls, w.call(w.Context(), p.Locker, "n", append(append([]redlock.LockOption{unpolled}, bound.hold...), bound.next...)...))
+					opts := slices.Concat([]redlock.LockOption{unpolled}, bound.hold, bound.next)
+					calls = append(calls, w.call(w.Context(), p.Locker, "n", opts...))
 				}
 				handed := 0
 				for !other.over() && handed < len(calls) {

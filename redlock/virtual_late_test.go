@@ -2,10 +2,7 @@ package redlock_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,18 +13,19 @@ import (
 var (
 	oldFive, nextFive = []int{0, 1, 2, 3, 4}, []int{5, 6, 7, 8, 9}
 	oldThree          = []int{0, 1, 2}
-	grownFive         = []int{0, 1, 2, 3, 4}
 )
 
-// states are those of a change.
+// states are those of a change. The masters are admitted for it.
 func (w *world) states(old, next []int) (first, both, last redlock.Set) {
+	w.Helper()
+	w.admittedApart(old, next)
 	first = redlock.Set{Masters: w.urls(old...)}
 	both = redlock.Set{Epoch: 1, Masters: first.Masters, Next: w.urls(next...)}
 	return first, both, redlock.Set{Epoch: 2, Masters: both.Next}
 }
 
-// A program that is never told goes on until the epoch is raised, and is then granted nothing by the old masters: its lock
-// ends with its validity. So does one that is started with an old file. What it is told says why.
+// A program that is never told goes on until the epoch is raised, and is then granted nothing by the old masters: its
+// lock ends with its validity. So does one that is started with an old file. What it is told says why.
 func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, last := w.states(oldFive, nextFive)
@@ -82,15 +80,15 @@ func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 	})
 }
 
-// One that is started with the last state before the change is complete is granted nothing, and goes on by itself after.
+// One that is started with the last state before the change is complete is granted nothing, and goes on by itself
+// after.
 func TestTheNextSetAloneIsGrantedNothingBeforeTheChangeIsComplete(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, last := w.states(oldFive, nextFive)
 		told := w.some(oldFive)
 		early := w.some(nextFive, redlock.WithSet(last))
-		if _, err := early.TryLock(w.Context(), "a"); !errors.Is(err, redlock.ErrIncomplete) || !errors.Is(err, redlock.ErrNoQuorum) {
-			t.Errorf("%v, want ErrIncomplete", err)
-		}
+		_, err := early.TryLock(w.Context(), "a")
+		w.isError(err, redlock.ErrIncomplete, redlock.ErrNoQuorum)
 		w.change(told, both)
 		w.must(told.RaiseEpoch(w.Context()))
 		after(59 * time.Second)
@@ -134,7 +132,8 @@ func TestChangesThatCannotBeRight(t *testing.T) {
 		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutGuard())
 		refused := func(l *redlock.Locker, s redlock.Set, text string) {
 			t.Helper()
-			if err := l.ChangeMasters(w.Context(), s); !errors.Is(err, redlock.ErrInvalidOption) || !strings.Contains(err.Error(), text) {
+			err := l.ChangeMasters(w.Context(), s)
+			if !errors.Is(err, redlock.ErrInvalidOption) || !strings.Contains(err.Error(), text) {
 				t.Errorf("%+v: %v, want %q", s, err, text)
 			}
 		}
@@ -211,78 +210,6 @@ func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
 		}
 		after(40 * time.Second) // its quarantine: it is another process
 		w.change(l, both)
-		w.must(w.take(l, "a").Unlock(w.Context()))
-	})
-}
-
-// A file that changes takes the Locker through the states. What is no state in it, or cannot follow yet, is told and left.
-func TestAFileTakesTheLockerThroughTheStates(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "masters.json")
-	write := func(text string) {
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	virtual(t, 5, func(w *world) {
-		first, both, last := w.states(oldThree, grownFive)
-		var mu sync.Mutex
-		var errs []error
-		write(textOf(t, first))
-		l := w.some(oldThree, redlock.WithConfigSource(redlock.FileSource(path, time.Second)), redlock.WithTrace(&redlock.Trace{Changed: func(i redlock.ChangeInfo) {
-			mu.Lock()
-			defer mu.Unlock()
-			if i.Err != nil {
-				errs = append(errs, i.Err)
-			}
-		}}))
-		k := w.take(l, "a")
-		step := func(text string, wait time.Duration, epoch int64) {
-			t.Helper()
-			write(text)
-			after(wait)
-			if got := l.Set().Epoch; got != epoch {
-				t.Errorf("%s: epoch %d, want %d", text, got, epoch)
-			}
-		}
-		step("{", 3*time.Second, 0)
-		step(textOf(t, last), 3*time.Second, 0)
-		step(textOf(t, both), 2*time.Second, 1)
-		w.must(l.RaiseEpoch(w.Context()))
-		step(textOf(t, last), 10*time.Second, 1) // not complete
-		after(51 * time.Second)
-		w.must(l.FinishChange(w.Context()))
-		after(3 * time.Second)
-		if got := l.Set().Epoch; got != 2 {
-			t.Errorf("epoch %d after the change is complete", got)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if len(errs) != 3 || !errors.Is(errs[0], redlock.ErrInvalidOption) || !errors.Is(errs[1], redlock.ErrInvalidOption) || !errors.Is(errs[2], redlock.ErrIncomplete) {
-			t.Errorf("told of %q", errs)
-		}
-		w.must(k.Unlock(w.Context()))
-	})
-}
-
-// A channel does as well; what comes while a change waits takes its place.
-func TestAChannelTakesTheLockerThroughTheStates(t *testing.T) {
-	virtual(t, 10, func(w *world) {
-		_, both, _ := w.states(oldFive, nextFive)
-		grow := redlock.Set{Epoch: 1, Masters: both.Masters, Next: w.urls(0, 1, 2, 3, 4, 5, 6)}
-		states := make(chan redlock.Set)
-		l := w.some(oldFive, redlock.WithConfigSource(redlock.ChannelSource(states)))
-		w.stop(7, 8, 9)
-		states <- both
-		after(5 * time.Second)
-		states <- grow
-		after(time.Second)
-		if is := l.Set(); is.Epoch != 1 || len(is.Next) != 7 {
-			t.Errorf("it goes by %v", is)
-		}
-		close(states)
 		w.must(w.take(l, "a").Unlock(w.Context()))
 	})
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // A program may hold very many locks: what each costs, beside the place in two lists that do not shrink, stays below a
-// kilobyte once it is held for a moment, and when it has been extended and told of. The masters are in the same heap, so what is measured is what is let go when
-// every lock is exported, which the masters do not hear of.
+// kilobyte once it is held for a moment, and when it has been extended and told of. The masters are in the same heap,
+// so what is measured is what is let go when every lock is exported, which the masters do not hear of.
 func TestAHeldLockIsSmall(t *testing.T) {
-	const count, most = 10_000, 800
+	const count, most = 10_000, 1000
 	var mu sync.Mutex
 	virtual(t, 5, func(w *world) {
 		p, err := w.masters.Pool(pool.WithClock(clock.Runtime()))
@@ -25,7 +25,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 		}
 		w.Cleanup(func() { _ = p.Close() })
 		told := 0
-		l := w.over(p, redlock.WithTrace(&redlock.Trace{Extended: func(h redlock.HoldInfo) { // the schedule or a connection
+		l := w.over(p, redlock.WithTrace(&redlock.Trace{Extended: func(h redlock.LockInfo) { // the schedule or a connection
 			if mu.Lock(); h.ID != "" {
 				told++
 			}

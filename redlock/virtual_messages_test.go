@@ -16,15 +16,15 @@ import (
 
 // A picture is what one master shows of a name.
 type picture struct {
-	id, bar string
-	depth   int
-	left    time.Duration
-	keys    []string
+	id, fence string
+	depth     int
+	left      time.Duration
+	keys      []string
 }
 
 func pictureOf(m *redlocktest.Master, name string) (p picture) {
 	p.id, p.depth, p.left = m.Holds(name)
-	p.bar, _ = m.Get(defaultPrefix.Bar(name))
+	p.fence, _ = m.Get(defaultPrefix.Fence(name))
 	p.keys = m.Keys()
 	return p
 }
@@ -75,7 +75,9 @@ func TestVirtualARepeatedMessageChangesNothing(t *testing.T) {
 }
 
 // takeWith locks name with a context of the caller's.
-func (w *world) takeWith(l *redlock.Locker, ctx context.Context, name string, opts ...redlock.LockOption) *redlock.Lock {
+func (w *world) takeWith(
+	l *redlock.Locker, ctx context.Context, name string, opts ...redlock.LockOption,
+) *redlock.Lock {
 	w.Helper()
 	k, err := l.Lock(ctx, name, opts...)
 	if err != nil {
@@ -101,24 +103,24 @@ func TestVirtualMessagesOfAFinishedHoldAreRefusedForEver(t *testing.T) {
 				before := pictureOf(m, "a")
 				_ = w.replay(s)
 				now := pictureOf(m, "a")
-				if before.bar == "" { // a release may bring a bar back that has expired, which says what is true
-					before.bar, before.keys, now.keys = now.bar, nil, nil
+				if before.fence == "" { // a release may bring a fence back that has expired, which says what is true
+					before.fence, before.keys, now.keys = now.fence, nil, nil
 				}
-				if !reflect.DeepEqual(now, before) || now.id != want {
+				if !reflect.DeepEqual(now, before) || labelOf(now.id) != want {
 					w.Errorf("%s: %s of the old hold made %+v of %+v", when, s.script(), now, before)
 				}
 			}
 		}
 		check("when it is free", "")
-		next := w.take(w.locker(redlock.WithID("next")), "a")
+		next := w.take(w.locker(redlock.WithOwner("next")), "a")
 		synctest.Wait()
-		check("when another has it", "next:1")
+		check("when another has it", "next")
 		if err := next.Unlock(w.Context()); err != nil {
 			w.Error(err)
 		}
 		after(time.Minute)
 		check("a minute later", "")
-		after(2 * time.Hour) // the bars have expired
+		after(2 * time.Hour) // the fences have expired
 		check("hours later", "")
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -38,12 +37,13 @@ type peer struct {
 
 var errKilled = errors.New("the program is dead")
 
-// peer makes a program whose Locker has this id, and waits until it knows the masters.
+// peer makes a program whose Locker has this label, and waits until it knows the masters.
 func (w *world) peer(id string, opts ...redlock.Option) *peer {
 	w.Helper()
-	p := &peer{id: id, world: &world{T: w.T, masters: w.masters, wire: &wire{masters: w.masters}}, conns: map[*peerConn]bool{}}
+	own := &world{T: w.T, masters: w.masters, wire: &wire{masters: w.masters}}
+	p := &peer{id: id, world: own, conns: map[*peerConn]bool{}}
 	pl := p.world.pool(pool.WithDialer(p.dial), pool.WithRedial(10*time.Millisecond, 40*time.Millisecond))
-	p.Locker = p.world.over(pl, append([]redlock.Option{redlock.WithID(id)}, opts...)...)
+	p.Locker = p.world.over(pl, append([]redlock.Option{redlock.WithOwner(id)}, opts...)...)
 	w.peers = append(w.peers, p)
 	return p
 }
@@ -66,7 +66,8 @@ func (p *peer) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &peerConn{Conn: nc, p: p, master: slices.Index(p.world.masters.URLs(), "redis://"+addr), in: bufio.NewReader(nc), closed: make(chan struct{})}
+	master := slices.Index(p.world.masters.URLs(), "redis://"+addr)
+	c := &peerConn{Conn: nc, p: p, master: master, in: bufio.NewReader(nc), closed: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns[c] = false
@@ -337,14 +338,14 @@ func (w *world) queued(name string) (n int) {
 	return n
 }
 
-// nothingLeft fails the test where the masters have more than bars and markers, or anybody is still subscribed after the
-// time for which inboxes stay open.
+// nothingLeft fails the test where the masters have more than fences and records, or anybody is still subscribed after
+// the time for which inboxes stay open.
 func (w *world) nothingLeft(names ...string) {
 	w.Helper()
-	after(100 * time.Millisecond) // for what is on its way; a reservation that nobody gives back stays longer
-	allowed := []string{defaultPrefix.Marker()}
+	after(100 * time.Millisecond) // for what is on its way
+	allowed := []string{defaultPrefix.Admission()}
 	for _, name := range names {
-		allowed = append(allowed, defaultPrefix.Bar(name))
+		allowed = append(allowed, defaultPrefix.Fence(name))
 	}
 	w.each(func(i int, m *redlocktest.Master) {
 		for _, key := range m.Keys() {
@@ -356,7 +357,10 @@ func (w *world) nothingLeft(names ...string) {
 	after(inboxIdle + time.Second)
 	w.each(func(i int, _ *redlocktest.Master) {
 		for _, p := range w.peers {
-			if n := fmt.Sprint(w.replay(sent{master: i, args: []string{"PUBLISH", defaultPrefix.Inbox(p.id), "anybody"}})); n != "0" {
+			if p.inbox() == "" {
+				continue
+			}
+			if n := w.replay(sent{master: i, args: []string{"PUBLISH", p.inbox(), "anybody"}}); n != int64(0) {
 				w.Errorf("master %d: the inbox of %s is still heard %v after the last wait", i, p.id, inboxIdle)
 			}
 		}

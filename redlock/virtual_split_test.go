@@ -49,8 +49,9 @@ func (w *world) race(peers []*peer, name string) (took time.Duration) {
 	return took
 }
 
-// Programs that want a free name at one instant split the masters among them. Keep-by-lead names a winner within a few
-// round trips, whatever their number, also while a minority of the masters is dead; safety and who wins do not matter here.
+// Programs that want a free name at one instant split the masters among them. They roll back, and the earliest ticket
+// has it within a few round trips, whatever their number, also while a minority of the masters is dead; safety and who
+// wins do not matter here.
 func TestVirtualASplitVoteHasAWinnerWithinAFewRoundTrips(t *testing.T) {
 	const oneWay = 250 * time.Microsecond
 	for _, c := range []struct {

@@ -14,45 +14,32 @@ import (
 // unpolled are delays that no test waits for: whoever gets on was woken.
 var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
 
-// A release gives the name to the next waiter: it has the lock half a round trip for the release and half a one for the
-// message after Unlock was called, and has asked nobody. A name that is kept for it, because it has last asked long before, or
-// since there is no guard, takes one round trip more.
+// A release tells the next waiter: it has the lock half a round trip for the release, half a one for the hint and one
+// for its ask after Unlock was called.
 func TestVirtualAReleaseWakesTheNextWaiter(t *testing.T) {
-	for name, one := range map[string]struct {
-		opts  []redlock.Option
-		waits time.Duration
-		want  time.Duration
-		asks  int
-	}{
-		"given":           {waits: 500 * time.Millisecond, want: 2 * time.Millisecond},
-		"kept":            {waits: 2 * time.Second, want: 4 * time.Millisecond, asks: 5},
-		"kept, unguarded": {waits: 500 * time.Millisecond, want: 4 * time.Millisecond, asks: 5, opts: []redlock.Option{redlock.WithoutGuard()}},
-	} {
+	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutGuard()}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 5, func(w *world) {
-				a, b := w.peer("a", one.opts...), w.peer("b", one.opts...)
+				a, b := w.peer("a", opts...), w.peer("b", opts...)
 				k := w.taken(a.Locker)
 				c := w.call(w.Context(), b.Locker, "n", unpolled)
-				after(one.waits)
+				after(500 * time.Millisecond)
 				before := w.count("acquire")
 				w.delay(time.Millisecond)
 				go w.unlock(k)
 				next, took := c.gets(time.Second)
-				if took != one.want {
-					w.Errorf("it took %v after Unlock, want %v: a round trip has 2ms", took, one.want)
+				if took != 4*time.Millisecond {
+					w.Errorf("it took %v after Unlock, want two round trips of 2ms", took)
 				}
 				if next.Token() <= k.Token() {
 					w.Errorf("token %d after %d", next.Token(), k.Token())
 				}
 				after(10 * time.Millisecond)
-				if n := w.count("acquire") - before; n != one.asks {
-					w.Errorf("%d acquires after the release, want %d", n, one.asks)
+				if n := w.count("acquire") - before; n != 5 {
+					w.Errorf("%d acquires after the release, want one on each master", n)
 				}
 				if on, _ := next.HeldOn(); on != 5 || w.on("n") != 5 {
 					w.Errorf("known to be held on %d, held on %d", on, w.on("n"))
-				}
-				if left := next.Remaining(); left < redlock.DefaultTTL/2 || left > redlock.DefaultTTL-min(one.waits, 500*time.Millisecond)/2 && one.asks == 0 {
-					w.Errorf("%v of validity left", left)
 				}
 				w.delay(0)
 				w.unlock(next)
@@ -70,7 +57,7 @@ func TestVirtualAReleaseWakesOneWaiter(t *testing.T) {
 		for i := range 15 { // a second each; one that is not heard of for 20 s counts no more
 			calls = append(calls, w.peer(fmt.Sprint("p", i)).waits("n", unpolled))
 		}
-		after(2 * time.Second) // the last may have asked a second time only now: by what it asked, a release could write its hold
+		after(2500 * time.Millisecond) // nobody looks by itself while it is handed over
 		before := w.count("acquire")
 		w.delay(time.Millisecond)
 		go w.unlock(holder)
@@ -134,22 +121,24 @@ func TestVirtualAReleaseBeforeTheSubscriptionStandsIsNotMissed(t *testing.T) {
 	})
 }
 
-// H40: a subscription is cut, the release is not heard, and with the new subscription the waiter is nudged.
+// H40: a subscription is cut, the release is not heard, and with the new subscription the waiter asks, before it would
+// by itself.
 func TestVirtualANewSubscriptionNudgesTheWaiters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
 		k := w.take(a.Locker, "n", redlock.WithTTL(30*time.Second))
 		c := b.waits("n", unpolled)
+		after(10 * time.Millisecond)
 		b.deafen()
-		after(5 * time.Second)
+		after(300 * time.Millisecond)
 		w.unlock(k)
-		after(10 * time.Second)
+		after(300 * time.Millisecond)
 		if c.over() {
 			w.Fatal("it got on without a word, so this shows nothing")
 		}
 		b.hear()
 		next, took := c.gets(time.Second)
-		if took > 150*time.Millisecond { // a new connection, and the time over which the waiters are spread
+		if took > 50*time.Millisecond { // the longest pause before a connection is made again, and a moment
 			w.Errorf("it took %v since the subscription could be made", took)
 		}
 		w.unlock(next)
@@ -175,7 +164,8 @@ func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
 			}
 			w.unlock(k)
 			next, took := c.gets(time.Minute)
-			if longest := redlock.DefaultDelays.Cap + redlock.DefaultDelays.Random; took > longest && when == "before" || took > 5*time.Second {
+			longest := redlock.DefaultDelays.Cap + redlock.DefaultDelays.Random
+			if took > longest && when == "before" || took > 5*time.Second {
 				w.Errorf("%s: %v after the release", when, took)
 			}
 			w.unlock(next)
@@ -211,8 +201,8 @@ func TestVirtualAKilledHolderIsFollowedWhenItsTTLIsOver(t *testing.T) {
 	})
 }
 
-// All messages are lost on their way, though the masters believe that they are heard: the first waiter looks again
-// after five seconds at most, the others after one, and what was reserved does not stand in their way for longer.
+// All hints are lost on their way, though the masters believe that they are heard: the first and the second waiter look
+// again within a second, the others within five.
 func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n")
@@ -225,7 +215,6 @@ func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
 		after(time.Minute)
 		for i, c := range calls {
 			w.unlock(k)
-			// Whoever looks first gets it: the one for whom it is kept, or, half a second later, any other.
 			start := time.Now()
 			var first *call
 			for first == nil && time.Since(start) < 10*time.Second {
@@ -277,7 +266,7 @@ func TestVirtualMessagesThatComeTwiceOrLateAreHarmless(t *testing.T) {
 		for n := 0; n < len(calls); {
 			after(time.Millisecond)
 			for _, c := range calls {
-				if c.lock == nil || !c.over() || c.lock.Err() != nil {
+				if !c.over() || c.lock == nil || c.lock.Err() != nil {
 					continue
 				}
 				if last := tokens[c.lock.Name()]; c.lock.Token() <= last {
@@ -292,8 +281,8 @@ func TestVirtualMessagesThatComeTwiceOrLateAreHarmless(t *testing.T) {
 	})
 }
 
-// A message for a wait that has ended by itself gives the name to the next, at once.
-func TestVirtualWhatIsReservedForOneThatHasLeftGoesToTheNext(t *testing.T) {
+// A waiter that leaves after it was told gives the name to the next, at once.
+func TestVirtualTheTurnOfOneThatHasLeftGoesToTheNext(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n")
 		first, second := w.peer("first"), w.peer("second")
@@ -303,7 +292,7 @@ func TestVirtualWhatIsReservedForOneThatHasLeftGoesToTheNext(t *testing.T) {
 		b := second.waits("n", unpolled)
 		w.delay(10 * time.Millisecond)
 		go w.unlock(holder)
-		after(15 * time.Millisecond) // the masters have reserved it for the first, whom the message has not reached
+		after(15 * time.Millisecond) // the masters have told the first, which has not heard of it yet
 		cancel()
 		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
 		k, took := b.gets(time.Second)
@@ -325,7 +314,7 @@ func TestVirtualAWordAboutOneNameWakesNobodyElse(t *testing.T) {
 		before := w.count("acquire")
 		w.unlock(k)
 		next, _ := c.gets(time.Second)
-		after(time.Second)
+		after(500 * time.Millisecond)
 		if n := w.count("acquire") - before; n != 3 || d.over() {
 			w.Errorf("%d acquires on 3 masters", n)
 		}
@@ -338,7 +327,7 @@ func TestVirtualAWordAboutOneNameWakesNobodyElse(t *testing.T) {
 }
 
 // While nothing happens, waiting costs the masters next to nothing: no subscription anew, and an acquire a master every
-// few seconds.
+// second.
 func TestVirtualWaitingCostsNextToNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("a").Locker, "n")
@@ -350,7 +339,7 @@ func TestVirtualWaitingCostsNextToNothing(t *testing.T) {
 		after(time.Minute)
 		acquires, subscribes := w.count("acquire"), w.count("SUBSCRIBE")
 		after(time.Minute)
-		if n := w.count("acquire") - acquires; n > 5*25 {
+		if n := w.count("acquire") - acquires; n > 5*61 {
 			w.Errorf("a hundred goroutines that wait cost 5 masters %d acquires a minute", n)
 		}
 		if n := w.count("SUBSCRIBE") - subscribes; n != 0 {

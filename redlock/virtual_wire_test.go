@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -34,13 +33,40 @@ func (s *sent) script() string {
 	return s.args[0]
 }
 
-// hold is the id of the hold that it is about; "" where it is about none.
-func (s *sent) hold() string {
-	at, known := map[string]int{"acquire": 1, "extend": 1, "release": 1}[s.script()]
-	if keys, err := strconv.Atoi(s.args[2]); known && err == nil && 3+keys+at < len(s.args) {
-		return s.args[3+keys+at]
+// arg is one of the script's arguments, counted from 0; "" where it has fewer.
+func (s *sent) arg(n int) string {
+	keys, err := strconv.Atoi(s.args[2])
+	if err != nil || 3+keys+n >= len(s.args) {
+		return ""
+	}
+	return s.args[3+keys+n]
+}
+
+// grant is the id of the grant that it is about; "" where it is about none.
+func (s *sent) grant() string {
+	switch s.script() {
+	case "acquire", "extend":
+		return s.arg(1)
+	case "release":
+		return s.arg(5)
 	}
 	return ""
+}
+
+// ballot is the first one of an acquire, or what a release raises the fence to; "0" where that is nothing.
+func (s *sent) ballot() string {
+	if s.script() == "acquire" {
+		return s.arg(3)
+	}
+	return s.arg(0)
+}
+
+// waiter is the waiter that an acquire or a release names; "" where it names none.
+func (s *sent) waiter() string {
+	if s.script() == "acquire" {
+		return s.arg(6)
+	}
+	return s.arg(2)
 }
 
 // A wire dials masters and records what is written to them, in order. A Locker behind it can be kept from some
@@ -50,6 +76,7 @@ type wire struct {
 
 	mu      sync.Mutex
 	log     []sent
+	inbox   string       // the channel that was last subscribed to
 	blocked map[int]bool // masters that cannot be reached
 }
 
@@ -115,29 +142,13 @@ func (c *wireConn) Write(b []byte) (int, error) {
 			break
 		}
 		c.rest = c.rest[used:]
-		for _, one := range apart(args) {
-			c.v.log = append(c.v.log, sent{c.master, time.Now(), one})
+		c.v.log = append(c.v.log, sent{c.master, time.Now(), args})
+		if args[0] == "SUBSCRIBE" {
+			c.v.inbox = args[1]
 		}
 	}
 	c.v.mu.Unlock()
 	return c.Conn.Write(b)
-}
-
-// apart is a command, or those that it runs together, each as it would have been written alone.
-func apart(args []string) [][]string {
-	if args[0] != "EVALSHA" || args[1] != scripts.Many.SHA {
-		return [][]string{args}
-	}
-	keys, err := strconv.Atoi(args[2])
-	if err != nil {
-		panic(err)
-	}
-	var list [][]string
-	for _, p := range master.Parts(scripts.Many, args[3:3+keys], args[3+keys:]) {
-		one := append([]string{"EVALSHA", p.Script.SHA, strconv.Itoa(len(p.Keys))}, p.Keys...)
-		list = append(list, append(one, p.Args...))
-	}
-	return list
 }
 
 // parseCommand reads one command, an array of bulk strings, and how many bytes it took; 0 where it is not complete.

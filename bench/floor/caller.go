@@ -1,7 +1,6 @@
 package floor
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -22,26 +21,29 @@ type Caller struct {
 	f      *Floor
 	wake   chan struct{}
 	ballot int64
-	hold   scripts.Hold // what is held, or was last
+	keys   scripts.Keys // of what is held, or was last
+	grants []string     // one, what is held, or was last
 	key    any          // of the plain form, as is value
 	value  any
 }
 
 // NewCaller returns a Caller for one goroutine.
-func (f *Floor) NewCaller() *Caller { return &Caller{f: f, wake: make(chan struct{}, 1)} }
+func (f *Floor) NewCaller() *Caller {
+	return &Caller{f: f, wake: make(chan struct{}, 1), grants: make([]string, 1)}
+}
 
 // Lock locks name. It returns with the word of a majority.
 func (c *Caller) Lock(name string) {
 	f := c.f
-	id := f.id + strconv.FormatInt(f.seq.Add(1), 10)
+	id := f.grant()
 	if f.plain {
 		c.key, c.value = f.prefix.Lock(name), id
 		c.send(command{name: "SET", args: []any{c.key, c.value, anyNX, anyPX, f.millis}})
 		return
 	}
 	c.ballot = max(time.Now().UnixMicro()+f.offset, c.ballot+1)
-	c.hold = scripts.NewHold(f.prefix.Keys(name), id, "")
-	c.send(callOf(f.fleet.AcquireCall(c.hold, scripts.ModeAcquire, f.ttl, c.ballot, c.ballot, 1)))
+	c.keys, c.grants[0] = f.prefix.Keys(name), id
+	c.send(callOf(f.encoder.Acquire(&c.keys, id, f.ttl, c.ballot, c.ballot, nil)))
 }
 
 // Unlock releases what Lock has locked. It returns with the word of a majority.
@@ -50,7 +52,7 @@ func (c *Caller) Unlock() {
 		c.send(command{name: "EVALSHA", args: []any{plainSHA, anyOne, c.key, c.value}})
 		return
 	}
-	c.send(callOf(c.f.fleet.ReleaseCall(c.hold, c.ballot, false, scripts.Advance)))
+	c.send(callOf(c.f.encoder.Release(&c.keys, scripts.Ending{Grants: c.grants})))
 }
 
 // Pair locks name and unlocks it.

@@ -18,7 +18,8 @@ type round struct {
 	wake   chan struct{}
 }
 
-// A command is what is sent to every master alike, but for the argument at stamp, the master's marker; 0: none.
+// A command is what is sent to every master alike, but for the argument at stamp, the master's
+// admission record; 0: none.
 type command struct {
 	name  string
 	args  []any
@@ -36,7 +37,7 @@ type request struct {
 // A conn is the one connection to a master, with the goroutines that belong to it.
 type conn struct {
 	redis  redis.Conn
-	marker any // the marker, boxed once, which each acquire carries
+	record any // the admission record, boxed once, which each acquire carries
 	fail   func(error)
 	wake   chan struct{}
 	done   chan struct{} // closed to end the writer
@@ -45,12 +46,12 @@ type conn struct {
 	queue   []request  // not yet written (queued form)
 	flight  []*round   // written or about to be, in order
 	spare   []*round   // the reader's last batch, for reuse
-	scratch []any      // arguments with the marker put in; belongs to whoever writes
+	scratch []any      // arguments with the record put in; belongs to whoever writes
 	closed  bool
 }
 
-func newConn(c redis.Conn, marker string, fail func(error)) *conn {
-	return &conn{redis: c, marker: marker, fail: fail, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newConn(c redis.Conn, record string, fail func(error)) *conn {
+	return &conn{redis: c, record: record, fail: fail, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // sendDirect writes the command from the caller's goroutine.
@@ -107,7 +108,7 @@ func (c *conn) write(cmd command) {
 	args := cmd.args
 	if cmd.stamp > 0 {
 		c.scratch = append(c.scratch[:0], args...)
-		c.scratch[cmd.stamp] = c.marker
+		c.scratch[cmd.stamp] = c.record
 		args = c.scratch
 	}
 	c.must(c.redis.Send(cmd.name, args...))

@@ -1,7 +1,7 @@
 // Package floor is the least that a lock over a majority of masters can do: what the benchmark measures the library
 // against.
 //
-// It runs the same two scripts with the same arguments (admission marker, ballots, bars, channel) over the same number
+// It runs the same two scripts with the same arguments (admission record, ballots, fences, queues) over the same number
 // of connections, one pipelined connection a master, encoded by the same client package, and waits for a majority. It
 // does nothing else: no roll-back, no timer, no extension, no debts, no tracing, no lost locks, no waiting for a name
 // that is held, and every error is the end. It is not a lock to be used.

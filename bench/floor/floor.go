@@ -2,8 +2,6 @@ package floor
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -24,28 +23,25 @@ const (
 	Queued Form = "queued"
 )
 
-// What the library uses by default.
-const (
-	guardTime = 30 * time.Second
-	barTTL    = time.Hour
-)
+// guardTime is what the library uses by default.
+const guardTime = 30 * time.Second
 
 // A Floor is a set of masters with one connection each. Its methods are safe for concurrent use, but two callers never
 // lock the same name at a time: a name that is held is a panic.
 type Floor struct {
-	form   Form
-	fleet  scripts.Fleet
-	prefix scripts.Prefix
-	conns  []*conn
-	quorum uint32
-	plain  bool
-	millis any // ttl, boxed once
-	id     string
-	seq    atomic.Int64
-	offset int64 // the masters' time less this machine's, in us
-	ttl    time.Duration
-	fail   func(error)
-	wg     sync.WaitGroup
+	form    Form
+	encoder *scripts.Encoder
+	prefix  scripts.Prefix
+	conns   []*conn
+	quorum  uint32
+	plain   bool
+	millis  any // ttl, boxed once
+	id      string
+	seq     atomic.Uint64
+	offset  int64 // the masters' time less this machine's, in us
+	ttl     time.Duration
+	fail    func(error)
+	wg      sync.WaitGroup
 }
 
 // A Config says what a floor is to be. Every field but the last two must be set.
@@ -73,16 +69,18 @@ func Dial(ctx context.Context, urls []string, cfg Config) (*Floor, error) {
 	if cfg.Fail == nil {
 		cfg.Fail = func(err error) { panic(err) }
 	}
-	random := make([]byte, 16)
-	_, _ = rand.Read(random)
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
 	p := scripts.Prefix(cfg.Prefix)
 	f := &Floor{
-		form: cfg.Form, prefix: p, fleet: scripts.NewFleet(p, guardTime/2, barTTL, 0), quorum: uint32(cfg.Quorum),
-		id: hex.EncodeToString(random) + "----:", ttl: cfg.TTL, fail: cfg.Fail, plain: cfg.Plain, millis: scripts.Millis(cfg.TTL),
+		form: cfg.Form, prefix: p, encoder: scripts.NewEncoder(p, 0), quorum: uint32(cfg.Quorum), id: id.String(),
+		ttl: cfg.TTL, fail: cfg.Fail, plain: cfg.Plain, millis: scripts.Millis(cfg.TTL),
 	}
 	var offset int64
 	for _, u := range urls {
-		c, t, err := f.connect(ctx, u)
+		c, t, err := f.connect(ctx, u, len(urls))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("floor: %w", err), f.closeConns())
 		}
@@ -99,8 +97,8 @@ func Dial(ctx context.Context, urls []string, cfg Config) (*Floor, error) {
 	return f, nil
 }
 
-// connect dials one master, loads the scripts, and admits it. It returns the master's time in us as well.
-func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
+// connect dials one of n masters, loads the scripts, and admits it. It returns the master's time in us as well.
+func (f *Floor) connect(ctx context.Context, url string, n int) (*conn, int64, error) {
 	rc, err := redis.DialURLContext(ctx, url)
 	if err != nil {
 		return nil, 0, err
@@ -118,7 +116,7 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 		}
 	}
 	admit := func(r scripts.AdmitRequest) (scripts.Admission, error) {
-		reply, err := rc.Do("EVALSHA", f.fleet.AdmitCall(r).Args...)
+		reply, err := rc.Do("EVALSHA", f.encoder.Admit(r).Args...)
 		if err != nil {
 			return scripts.Admission{}, err
 		}
@@ -127,7 +125,8 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 	a, err := admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
 	if err == nil {
 		a, err = admit(scripts.AdmitRequest{
-			Step: scripts.AdmitNow, Identity: a.Identity, Seen: a.Marker, Median: a.Time, Guard: guardTime,
+			Step: scripts.AdmitNow, Identity: a.Identity, Seen: a.Record, Median: a.Time,
+			Record: scripts.Record{Identity: a.Identity, N: n, Longest: guardTime, Quarantine: guardTime},
 		})
 	}
 	if err == nil && a.Result != scripts.AdmitDone {
@@ -136,14 +135,15 @@ func (f *Floor) connect(ctx context.Context, url string) (*conn, int64, error) {
 	if err != nil {
 		return nil, 0, errors.Join(err, rc.Close())
 	}
-	return newConn(rc, a.Marker, f.fail), a.Time, nil
+	return newConn(rc, a.Record, f.fail), a.Time, nil
 }
 
 // Close waits until every master has answered to all that it was sent, the slow minority of the last rounds too, ends
 // the connections and joins every goroutine. Nobody may be in a call.
 func (f *Floor) Close() error {
 	last := &round{f: f, quorum: uint32(len(f.conns)), last: true, wake: make(chan struct{}, 1)}
-	f.send(callOf(f.fleet.ReleaseCall(scripts.NewHold(f.prefix.Keys("last"), f.id+"0", ""), 1, false, scripts.Advance)), last)
+	keys := f.prefix.Keys("last")
+	f.send(callOf(f.encoder.Release(&keys, scripts.Ending{Grants: []string{f.grant()}})), last)
 	err := f.closeConns()
 	f.wg.Wait()
 	return err
@@ -159,6 +159,11 @@ func (f *Floor) closeConns() error {
 		errs = append(errs, c.redis.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// grant makes the id of a grant, as the library does.
+func (f *Floor) grant() string {
+	return string(scripts.AppendGrantID(make([]byte, 0, 64), f.id, f.seq.Add(1), "floor"))
 }
 
 // send hands the command to every connection and waits until the round has its quorum.

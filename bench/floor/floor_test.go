@@ -72,8 +72,8 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 				if n := locks(t, urls[i]); n != 0 {
 					t.Errorf("master %d has %d locks left", i, n)
 				}
-				if n := bars(t, urls[i]); n != 16 {
-					t.Errorf("master %d has %d bars, want 16: the acquires carried no ballots", i, n)
+				if n := fences(t, urls[i]); n != 16 {
+					t.Errorf("master %d has %d fences, want 16: the acquires carried no ballots", i, n)
 				}
 			}
 		})
@@ -134,8 +134,8 @@ func count(t testing.TB, url, pattern string) int {
 	return len(list)
 }
 
-func locks(t testing.TB, url string) int { return count(t, url, prefix+"*:lock") }
-func bars(t testing.TB, url string) int  { return count(t, url, prefix+"*:bar") }
+func locks(t testing.TB, url string) int  { return count(t, url, prefix+"*:lock") }
+func fences(t testing.TB, url string) int { return count(t, url, prefix+"*:fence") }
 
 func calls(t testing.TB, url string) (n int) {
 	t.Helper()
@@ -213,7 +213,11 @@ func TestDialRefusesWithoutLeaving(t *testing.T) {
 	if _, err := Dial(t.Context(), []string{url, "redis://127.0.0.1:1"}, Config{Form: Queued, Prefix: prefix, TTL: time.Second}); err == nil {
 		t.Fatal("no error where one master is not there")
 	}
-	if _, err := scripts.ParseMarker(string(ask(t, url, "GET", scripts.Prefix(prefix).Marker()).([]byte))); err != nil {
+	record, err := redis.String(ask(t, url, "GET", scripts.Prefix(prefix).Admission()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scripts.ParseRecord(record); err != nil {
 		t.Error(err)
 	}
 }

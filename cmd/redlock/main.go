@@ -1,25 +1,33 @@
-// Command redlock looks at the masters of a fleet, and changes what an operator may change: whether they vote, the guard
-// time, and which masters they are.
+// Command redlock looks at the masters of a fleet, and changes what an operator may change.
 //
 //	redlock check URL...    tells what is not as it should be on each master, what that endangers, and what to do
 //	redlock status URL...   tells the state of each master
 //	redlock admit URL...    lets all of them vote at once; for those who know that no lock is held on them
-//	redlock guard [-set 60s [-lower]] URL...
-//	                        tells the guard time of each master, or sets it. It is raised while programs run, before they
-//	                        use longer TTLs, and lowered only with nobody running, which -lower confirms
+//	redlock quarantine -master ADDR URL...
+//	                        puts one master into quarantine, named as status names it. It replaces an admission record
+//	                        that cannot be read, or that names another number of masters and that no program needs
+//	redlock guard [-set 60s] URL...
+//	                        tells the guard time of each master, or raises it in the whole fleet while programs run,
+//	                        before they use longer TTLs
 //	redlock set [-raise] [-finish] FILE
-//	                        tells how far a change of the masters is, and what is next. FILE is what the programs go by
-//	                        (see package redlock, Set). -raise writes its epoch, which bars programs that go by an
-//	                        earlier state; -finish lets the next masters act alone as soon as the old ones show that
-//	                        nothing is held by them alone, and waits for that within the timeout
+//	                        tells how far a change of the masters is, and what is next. FILE is the configuration that
+//	                        the programs go by (see package redlock, Set). -raise writes its epoch, which refuses
+//	                        programs that go by an earlier one. -finish lets the next masters act alone as soon as the
+//	                        old ones show that nothing is held by them alone; it waits for that within the timeout
 //
-// All of them change this: a master without a marker begins its quarantine, as it would with any client. A check also sets
-// a key of one second on each master.
+// URL... are all masters of the fleet. A command writes what it is asked to write and nothing else. So check, status,
+// guard without -set, and set without -raise and -finish write nothing, and only quarantine starts a quarantine.
 //
-// Flags: -prefix (default "redlock"), -guard (default 30s), -timeout (default 10s), -durable (addresses of masters that
-// remember every write, as status names them, with commas between, or "all"). The exit code is 0 when a majority votes,
-// or, of a check, when it found no failure; 1 when that is not so, or what was asked for did not succeed; 2 for a wrong
-// call.
+// Flags: -prefix (default "redlock"), -guard (default 30s, the guard time of a fleet that has none yet), -timeout
+// (default 10s), -durable (addresses of masters that remember every write, as status names them, with commas between,
+// or "all").
+//
+// The exit code:
+//
+//	0    all is well, or done
+//	1    check has found something that endangers locks; or what was asked for was not done, or not on all masters
+//	2    fewer than a quorum of the masters vote: no lock can be taken
+//	3    the call is wrong; nothing was sent
 package main
 
 import (
@@ -28,7 +36,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,17 +43,31 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
+// The exit codes.
+const (
+	exitDone     = 0
+	exitDanger   = 1
+	exitNoQuorum = 2
+	exitUsage    = 3
+)
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-const usage = "usage: redlock check|status|admit|guard|set [-prefix redlock] [-guard 30s] [-timeout 10s] [-durable all] [-set 60s [-lower]] [-raise] [-finish] redis://host:port ... | FILE"
+const usage = `usage: redlock check|status|admit URL...
+       redlock quarantine -master ADDR URL...
+       redlock guard [-set 60s] URL...
+       redlock set [-raise] [-finish] FILE
+flags: [-prefix redlock] [-guard 30s] [-timeout 10s] [-durable all]
+URL is redis://host:port`
 
-// commands are what is done before the states are told; each returns the exit code, or states for report.
-var commands = map[string]func(ctx context.Context, l *redlock.Locker, f *options) (code int, done bool){
-	"status": func(context.Context, *redlock.Locker, *options) (int, bool) { return 0, false },
-	"admit":  admit,
-	"check":  check,
-	"guard":  setGuard,
-	"set":    changeSet,
+// commands are what there is to do; each returns the exit code.
+var commands = map[string]func(ctx context.Context, l *redlock.Locker, o *options) int{
+	"status":     status,
+	"admit":      admit,
+	"check":      check,
+	"guard":      guard,
+	"quarantine": quarantine,
+	"set":        changeSet,
 }
 
 // options are what the flags say.
@@ -55,10 +76,10 @@ type options struct {
 	guard, timeout time.Duration
 	ownGuard       bool // the guard time was given, and is that of the programs
 	durable        string
-	set            time.Duration
-	lower          bool
-	raise, finish  bool
-	state          *redlock.Set // the masters, of set
+	master         string        // of quarantine
+	set            time.Duration // of guard
+	raise, finish  bool          // of set
+	state          *redlock.Set  // the masters, of set
 	stdout, stderr io.Writer
 }
 
@@ -66,27 +87,33 @@ func (o *options) parse(command string, args []string) (urls []string, ok bool) 
 	flags := flag.NewFlagSet("redlock "+command, flag.ContinueOnError)
 	flags.SetOutput(o.stderr)
 	flags.StringVar(&o.prefix, "prefix", redlock.DefaultPrefix, "what the keys begin with")
-	flags.DurationVar(&o.guard, "guard", redlock.DefaultGuardTime, "guard time of the fleet, written where no master has one")
+	flags.DurationVar(&o.guard, "guard", redlock.DefaultGuardTime, "guard time of a fleet that has none yet")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "bound on the whole command")
-	flags.StringVar(&o.durable, "durable", "", "addresses of masters that remember every write, with commas between, or all")
-	if command == "guard" {
+	flags.StringVar(&o.durable, "durable", "",
+		"addresses of masters that remember every write, with commas between, or all")
+	switch command {
+	case "guard":
 		flags.DurationVar(&o.set, "set", 0, "the new guard time")
-		flags.BoolVar(&o.lower, "lower", false, "it may be smaller than before: no program that locks is running, and the present guard time has passed since")
-	}
-	if command == "set" {
+	case "quarantine":
+		flags.StringVar(&o.master, "master", "", "address of the master, as status names it")
+	case "set":
 		flags.BoolVar(&o.raise, "raise", false, "write the epoch on the masters: every program goes by the file")
 		flags.BoolVar(&o.finish, "finish", false, "let the next masters act alone, once the change is complete")
 	}
 	ok = flags.Parse(args) == nil
 	flags.Visit(func(f *flag.Flag) { o.ownGuard = o.ownGuard || f.Name == "guard" })
+	if ok && command == "quarantine" && o.master == "" {
+		fmt.Fprintln(o.stderr, "redlock quarantine: -master is wanted, the address of the one to be put into quarantine")
+		ok = false
+	}
 	return flags.Args(), ok
 }
 
-// locker are the options of the Locker that asks.
+// locker are the options of the Locker that asks. It observes: what is written is what a command asks for.
 func (o *options) locker() []redlock.Option {
-	list := []redlock.Option{redlock.WithPrefix(o.prefix), redlock.WithGuardTime(o.guard), redlock.WithTTL(min(o.guard, redlock.DefaultTTL))}
-	if longest := max(o.guard, o.set); longest > redlock.DefaultBarTTL {
-		list = append(list, redlock.WithBarTTL(longest))
+	list := []redlock.Option{
+		redlock.WithObserver(), redlock.WithPrefix(o.prefix),
+		redlock.WithGuardTime(o.guard), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)),
 	}
 	if o.state != nil {
 		list = append(list, redlock.WithSet(*o.state))
@@ -104,35 +131,31 @@ func (o *options) locker() []redlock.Option {
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprintln(stderr, usage)
-		return 2
+		return exitUsage
 	}
 	o := &options{stdout: stdout, stderr: stderr}
 	urls, ok := o.parse(args[0], args[1:])
 	if !ok {
-		return 2
+		return exitUsage
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
 	defer cancel()
 	masters, err := o.dial(args[0], urls)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
-		return 2
+		return exitUsage
 	}
 	defer masters.Close()
 	locker, err := redlock.New(masters, o.locker()...)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
-		return 2
+		return exitUsage
 	}
 	defer locker.Close(ctx)
 	for _, w := range locker.Warnings() {
 		fmt.Fprintln(stderr, w)
 	}
-	code, done := commands[args[0]](ctx, locker, o)
-	if done {
-		return code
-	}
-	return max(code, report(locker.Ready(ctx), stdout))
+	return commands[args[0]](ctx, locker, o)
 }
 
 // dial makes the pool: of the URLs, or of the masters in a file.
@@ -143,77 +166,4 @@ func (o *options) dial(command string, args []string) (*pool.Pool, error) {
 	s, p, err := setFile(args)
 	o.state = &s
 	return p, err
-}
-
-func admit(ctx context.Context, l *redlock.Locker, o *options) (int, bool) {
-	if err := l.AdmitNow(ctx); err != nil {
-		fmt.Fprintln(o.stderr, err)
-	}
-	return 0, false // whether a majority votes is what counts
-}
-
-func setGuard(ctx context.Context, l *redlock.Locker, o *options) (int, bool) {
-	if o.set == 0 {
-		return 0, false
-	}
-	change := l.RaiseGuardTime
-	if o.lower {
-		change = l.LowerGuardTime
-	}
-	if err := change(ctx, o.set); err != nil {
-		fmt.Fprintln(o.stderr, err)
-		return 1, false
-	}
-	return 0, false
-}
-
-func check(ctx context.Context, l *redlock.Locker, o *options) (int, bool) {
-	findings, err := l.Check(ctx)
-	if err != nil {
-		fmt.Fprintln(o.stderr, err)
-		return 1, true
-	}
-	code := 0
-	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool { // of this command, which takes no locks
-		return f.About == "guard time" && f.Severity == pool.Notice && !o.ownGuard
-	})
-	for _, f := range findings {
-		fmt.Fprintf(o.stdout, "%s: %v: %s\n    %s\n    endangers: %s\n    to do: %s\n", f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
-		if f.Severity == pool.Failure {
-			code = 1
-		}
-	}
-	if len(findings) == 0 {
-		fmt.Fprintln(o.stdout, "nothing found")
-	}
-	return code, true
-}
-
-// report prints a line for each master.
-func report(list []redlock.MasterInfo, stdout io.Writer) int {
-	voting := 0
-	for _, m := range list {
-		fmt.Fprintf(stdout, "%-28s %s", m.Addr, m.State)
-		if m.Left > 0 {
-			fmt.Fprintf(stdout, ", %v left", m.Left.Round(time.Second))
-		}
-		if m.Guard > 0 {
-			fmt.Fprintf(stdout, ", guard time %v", m.Guard)
-		}
-		if m.Epoch > 0 {
-			fmt.Fprintf(stdout, ", epoch %d", m.Epoch)
-		}
-		if m.Err != nil {
-			fmt.Fprintf(stdout, ": %v", m.Err)
-		}
-		fmt.Fprintln(stdout)
-		if m.State == "voting" {
-			voting++
-		}
-	}
-	fmt.Fprintf(stdout, "%d of %d vote, %d are needed\n", voting, len(list), len(list)/2+1)
-	if voting <= len(list)/2 {
-		return 1
-	}
-	return 0
 }

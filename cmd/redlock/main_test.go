@@ -5,74 +5,155 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
+// A fleet is some servers, and the command called for them.
+type fleet struct {
+	t       *testing.T
+	servers []*redisproc.Server
+	urls    []string
+}
+
+func newFleet(t *testing.T, n int, cfg redisproc.Config) *fleet {
+	t.Helper()
+	f := &fleet{t: t, servers: redistest.Test(t, n, cfg)}
+	for _, s := range f.servers {
+		f.urls = append(f.urls, s.URL())
+	}
+	return f
+}
+
+// call runs the command with all URLs behind args, and wants an exit code and a text in its output.
+func (f *fleet) call(code int, want string, args ...string) {
+	f.t.Helper()
+	call(f.t, code, want, append(args, f.urls...)...)
+}
+
+func call(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if got := run(args, &out, &errs); got != code || !strings.Contains(out.String()+errs.String(), want) {
+		t.Fatalf("%q: code %d, want %d with %q\n%s%s", args, got, code, want, out.String(), errs.String())
+	}
+}
+
+// do asks a server.
+func (f *fleet) do(i int, command string, args ...any) any {
+	f.t.Helper()
+	c, err := redis.DialURL(f.urls[i])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer c.Close()
+	reply, err := c.Do(command, args...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return reply
+}
+
 func TestWrongCallsAreToldBeforeAnythingIsSent(t *testing.T) {
-	for _, args := range [][]string{nil, {"what"}, {"status"}, {"status", "ftp://x"}, {"admit", "-guard", "1ms", "redis://127.0.0.1:1"}, {"admit", "-nonsense"},
-		{"status", "-set", "60s", "redis://127.0.0.1:1"}, {"check", "-prefix", "{", "redis://127.0.0.1:1"}} {
+	const url = "redis://127.0.0.1:1"
+	for _, args := range [][]string{
+		nil, {"what"}, {"status"}, {"status", "ftp://x"}, {"admit", "-guard", "1ms", url}, {"admit", "-nonsense"},
+		{"status", "-set", "60s", url}, {"check", "-prefix", "{", url}, {"quarantine", url},
+	} {
 		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 || errs.Len() == 0 {
+		if code := run(args, &out, &errs); code != exitUsage || errs.Len() == 0 {
 			t.Errorf("%q: code %d, %q", args, code, errs.String())
 		}
 	}
 }
 
 func TestAdmitLetsNewMastersVote(t *testing.T) {
-	servers := redistest.Test(t, 3, redisproc.Config{})
-	args := []string{"status"}
-	for _, s := range servers {
-		args = append(args, s.URL())
-	}
-	step := func(command string, code int, want string) {
-		t.Helper()
-		args[0] = command
-		var out, errs bytes.Buffer
-		if got := run(args, &out, &errs); got != code || !strings.Contains(out.String(), want) {
-			t.Fatalf("%s: code %d, want %d with %q\n%s%s", command, got, code, want, out.String(), errs.String())
+	f := newFleet(t, 3, redisproc.Config{})
+	f.call(exitNoQuorum, "which begins when a program that takes locks finds it", "status")
+	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "voting, guard time 30s", "status")
+	f.call(exitDone, "nothing found", "check")
+}
+
+// A command that raises the guard time leaves no key where there is none, as after a mistyped prefix (H72).
+func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "-set", "60s", "-prefix", "redlok")
+	f.call(exitNoQuorum, `look whether the prefix "redlok" is right`, "check", "-prefix", "redlok")
+	for i := range f.urls {
+		if n := f.do(i, "DBSIZE"); n != int64(0) {
+			t.Errorf("master %d has %v keys", i, n)
 		}
 	}
-	step("status", 1, "quarantine, ")
-	step("admit", 0, "3 of 3 vote")
-	step("status", 0, "voting, guard time 30s")
-	step("check", 0, "nothing found")
 }
 
 func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
-	servers := redistest.Test(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
-	args := []string{"check", "-durable", "all"}
-	for _, s := range servers {
-		args = append(args, s.URL())
-	}
+	f := newFleet(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
 	var out, errs bytes.Buffer
-	code := run(args, &out, &errs)
-	for _, want := range []string{": failure: eviction\n", "endangers: ", "to do: CONFIG SET maxmemory-policy noeviction", ": failure: persistence\n"} {
-		if code != 1 || strings.Count(out.String(), want) < 3 {
-			t.Errorf("code %d, want 1 with %q for each master\n%s%s", code, want, out.String(), errs.String())
+	code := run(append([]string{"check", "-durable", "all"}, f.urls...), &out, &errs)
+	for _, want := range []string{
+		": failure: eviction\n", "endangers: ", "to do: CONFIG SET maxmemory-policy noeviction", ": failure: persistence\n",
+	} {
+		if code != exitNoQuorum || strings.Count(out.String(), want) < 3 {
+			t.Errorf("code %d, want %d with %q for each master\n%s%s", code, exitNoQuorum, want, out.String(), errs.String())
 		}
 	}
 }
 
-func TestGuardSetsTheGuardTime(t *testing.T) {
-	servers := redistest.Test(t, 3, redisproc.Config{})
-	var urls []string
-	for _, s := range servers {
-		urls = append(urls, s.URL())
-	}
-	step := func(code int, want string, args ...string) {
-		t.Helper()
-		var out, errs bytes.Buffer
-		if got := run(append(args, urls...), &out, &errs); got != code || !strings.Contains(out.String()+errs.String(), want) {
-			t.Fatalf("%q: code %d, want %d with %q\n%s%s", args, got, code, want, out.String(), errs.String())
+// The exit code of a check tells a fleet that is well, one in which something endangers locks, and one that takes none.
+func TestTheExitCodeOfACheckTells(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	f.call(exitNoQuorum, "failure: quorum", "check")
+	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "nothing found", "check")
+	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // a notice: there is no limit
+	f.call(exitDone, "notice: eviction", "check")
+	f.do(0, "DEL", "redlock:admission")
+	f.call(exitDanger, "warning: quarantine", "check")
+	for _, s := range f.servers[:2] {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	step(0, "guard time 30s", "admit")
-	step(0, "guard time 2h0m0s", "guard", "-set", "2h")
-	step(0, "voting, guard time 2h0m0s", "guard")
-	step(1, "lowered only with nobody running", "guard", "-set", "10s")
-	step(0, "guard time 10s", "guard", "-set", "10s", "-lower")
-	step(0, "nothing found", "check")
-	step(0, "the guard time of the fleet is 10s, that of this program 20s", "check", "-guard", "20s")
-	step(0, `"nobody:1" is named`, "check", "-durable", "nobody:1")
+	f.call(exitNoQuorum, "1 of 3 masters vote, 2 are needed", "check")
+}
+
+func TestGuardRaisesTheGuardTime(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	f.call(exitDone, "guard time 30s", "admit")
+	f.call(exitDanger, "CONFIG SET repl-backlog-ttl 0, or 7200", "guard", "-set", "2h")
+	f.call(exitDone, "nothing found", "check") // nothing was written
+	for i := range f.urls {
+		f.do(i, "CONFIG", "SET", "repl-backlog-ttl", "7200")
+	}
+	f.call(exitDone, "guard time 2h0m0s", "guard", "-set", "2h")
+	f.call(exitDone, "voting, guard time 2h0m0s", "guard")
+	f.call(exitDanger, "lowered by admitting all masters anew with nobody running", "guard", "-set", "10s")
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:admission")
+	}
+	f.call(exitDone, "guard time 10s", "admit", "-guard", "10s")
+	f.call(exitDone, "nothing found", "check")
+	f.call(exitDone, "the fleet accepts TTLs up to 10s, the guard time of this program is 20s", "check", "-guard", "20s")
+	f.call(exitDone, `"nobody:1" is named`, "check", "-durable", "nobody:1")
+}
+
+// A master that was admitted in another fleet stops this one. The error names the command that ends it.
+func TestQuarantineReplacesAStrayRecord(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
+	addr := f.servers[0].Addr()
+	f.call(exitNoQuorum, "redlock quarantine -master "+addr+" URL...", "admit", "-timeout", "500ms")
+	f.call(exitNoQuorum, "no master is named", "quarantine", "-master", "nobody:1")
+	f.call(exitNoQuorum, addr, "quarantine", "-master", addr)
+	if n := f.do(1, "DBSIZE"); n != int64(0) {
+		t.Errorf("another master has %v keys", n)
+	}
+	f.call(exitDone, "3 of 3 vote", "admit")
+
+	f.do(2, "SET", "redlock:admission", "v1 of an older program")
+	f.call(exitDanger, "redlock quarantine -master "+f.servers[2].Addr(), "check")
+	f.call(exitDone, "quarantine, 30s left", "quarantine", "-master", f.servers[2].Addr())
 }

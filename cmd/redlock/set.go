@@ -15,7 +15,7 @@ import (
 // setFile reads the file that the programs go by, and makes a pool of the masters in it.
 func setFile(args []string) (redlock.Set, *pool.Pool, error) {
 	if len(args) != 1 {
-		return redlock.Set{}, nil, errors.New("redlock set: one file is wanted, with the set of masters that the programs go by")
+		return redlock.Set{}, nil, errors.New("redlock set: one file is wanted, the configuration of the programs")
 	}
 	text, err := os.ReadFile(args[0])
 	if err != nil {
@@ -36,7 +36,7 @@ func setFile(args []string) (redlock.Set, *pool.Pool, error) {
 }
 
 // changeSet writes what the flags say, and tells how far the change is.
-func changeSet(ctx context.Context, l *redlock.Locker, o *options) (int, bool) {
+func changeSet(ctx context.Context, l *redlock.Locker, o *options) int {
 	err := error(nil)
 	if o.raise {
 		err = l.RaiseEpoch(ctx)
@@ -50,14 +50,16 @@ func changeSet(ctx context.Context, l *redlock.Locker, o *options) (int, bool) {
 	c, failed := l.Change(ctx)
 	if failed != nil {
 		fmt.Fprintln(o.stderr, failed)
-		return 1, true
+		return exitDanger
 	}
-	report(c.Masters, o.stdout)
+	for _, m := range c.Masters {
+		line(m, o.stdout)
+	}
 	tell(c, o)
 	if err != nil {
-		return 1, true
+		return exitDanger
 	}
-	return 0, true
+	return exitDone
 }
 
 // finish waits until the change is complete, if that is within the timeout, and lets the next masters act alone.
@@ -78,22 +80,27 @@ func finish(ctx context.Context, l *redlock.Locker, o *options) error {
 	return l.FinishChange(ctx)
 }
 
+const nextRaise = "next: when every program goes by this file, redlock set -raise, which refuses those that do not"
+
 // tell says how far the change is, and what is next.
 func tell(c redlock.Change, o *options) {
 	old, next := len(c.Set.Masters), len(c.Set.Next)
 	if next == 0 {
-		fmt.Fprintf(o.stdout, "epoch %d: %d of %d masters say that they may act alone, %d have the epoch\n", c.Set.Epoch, c.Open, old, c.Raised)
+		fmt.Fprintf(o.stdout, "epoch %d: %d of %d masters say that they may act alone, %d have the epoch\n",
+			c.Set.Epoch, c.Open, old, c.Raised)
 		if c.OpenAll && !c.RaisedAll {
-			fmt.Fprintln(o.stdout, "next: when every program goes by this file, redlock set -raise, which bars those that do not; then stop the old masters")
+			fmt.Fprintln(o.stdout, nextRaise+"; then stop the old masters")
 		}
 		return
 	}
-	fmt.Fprintf(o.stdout, "epoch %d: %d of %d old masters have it; %d of %d next masters may act alone\n", c.Set.Epoch, c.Raised, old, c.Open, next)
+	fmt.Fprintf(o.stdout, "epoch %d: %d of %d old masters have it; %d of %d next masters may act alone\n",
+		c.Set.Epoch, c.Raised, old, c.Open, next)
 	switch {
 	case c.OpenAll:
-		fmt.Fprintf(o.stdout, "next: give the programs the file of epoch %d, with the next masters as the only ones\n", c.Set.Epoch+1)
+		fmt.Fprintf(o.stdout, "next: give the programs the file of epoch %d, with the next masters as the only ones\n",
+			c.Set.Epoch+1)
 	case !c.RaisedAll:
-		fmt.Fprintln(o.stdout, "next: when every program goes by this file, redlock set -raise, which bars those that do not")
+		fmt.Fprintln(o.stdout, nextRaise)
 	case c.Complete:
 		fmt.Fprintln(o.stdout, "complete; next: redlock set -finish")
 	default:

@@ -7,19 +7,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A change of the masters by its commands, in the order of the documentation, with a short guard time.
+// A change of the masters by its commands, in the order of the documentation. The old masters must have had the epoch
+// for a minute; their records are written so that they nearly have.
 func TestSetTakesAFleetThroughAChange(t *testing.T) {
-	servers := redistest.Test(t, 5, redisproc.Config{})
-	var urls []string
-	for _, s := range servers {
-		urls = append(urls, s.URL())
-	}
+	f := newFleet(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "masters.json")
 	file := func(s redlock.Set) {
 		t.Helper()
@@ -31,24 +31,37 @@ func TestSetTakesAFleetThroughAChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	step := func(code int, want string, args ...string) {
-		t.Helper()
-		var out, errs bytes.Buffer
-		if got := run(args, &out, &errs); got != code || !strings.Contains(out.String()+errs.String(), want) {
-			t.Fatalf("%q: code %d, want %d with %q\n%s%s", args, got, code, want, out.String(), errs.String())
+	f.call(exitDone, "5 of 5 vote", "admit")
+	file(redlock.Set{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
+	call(t, exitDone, "0 of 3 old masters have it", "set", path)
+	call(t, exitDanger, "a majority is needed; see RaiseEpoch", "set", "-finish", path)
+	call(t, exitDone, "3 of 3 old masters have it", "set", "-raise", path)
+	call(t, exitDanger, "may live for another", "set", "-finish", path)
+	f.age(59 * time.Second)
+	call(t, exitDone, "5 of 5 next masters may act alone\nnext: give the programs the file of epoch 2",
+		"set", "-finish", path)
+	call(t, exitNoQuorum, "guard time 30s, epoch 1: redlock: the masters have changed",
+		append([]string{"status"}, f.urls[3:]...)...)
+	file(redlock.Set{Epoch: 2, Masters: f.urls})
+	call(t, exitDone, "5 of 5 masters say that they may act alone, 0 have the epoch\nnext: when", "set", path)
+	call(t, exitDone, "5 have the epoch\n", "set", "-raise", path)
+}
+
+// age has all records say that their epoch is older by d.
+func (f *fleet) age(d time.Duration) {
+	f.t.Helper()
+	for i := range f.urls {
+		text, err := redis.String(f.do(i, "GET", "redlock:admission"), nil)
+		if err != nil {
+			f.t.Fatal(err)
 		}
+		r, err := scripts.ParseRecord(text)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		r.Raised -= d.Microseconds()
+		f.do(i, "SET", "redlock:admission", r.String())
 	}
-	step(0, "5 of 5 vote", append([]string{"admit", "-guard", "500ms"}, urls...)...)
-	file(redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls})
-	step(0, "0 of 3 old masters have it", "set", path)
-	step(1, "a majority is needed; see RaiseEpoch", "set", "-finish", path)
-	step(0, "3 of 3 old masters have it", "set", "-raise", path)
-	step(1, "may live for another", "set", "-finish", "-timeout", "400ms", path)
-	step(0, "5 of 5 next masters may act alone\nnext: give the programs the file of epoch 2", "set", "-finish", path)
-	step(1, "guard time 500ms, epoch 1: redlock: the masters have changed", append([]string{"status", "-guard", "500ms"}, urls[3:]...)...)
-	file(redlock.Set{Epoch: 2, Masters: urls})
-	step(0, "5 of 5 masters say that they may act alone, 0 have the epoch\nnext: when", "set", path)
-	step(0, "5 have the epoch\n", "set", "-raise", path)
 }
 
 func TestSetRefusesWhatIsNoSet(t *testing.T) {
@@ -63,13 +76,15 @@ func TestSetRefusesWhatIsNoSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		if code := run([]string{"set", path}, &out, &errs); code != 2 || !strings.Contains(errs.String(), want) {
+		if code := run([]string{"set", path}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: code %d, %q, want %q", text, code, errs.String(), want)
 		}
 	}
-	for _, args := range [][]string{{"set"}, {"set", path, path}, {"set", path + "-none"}, {"status", "-raise", "redis://x"}} {
+	for _, args := range [][]string{
+		{"set"}, {"set", path, path}, {"set", path + "-none"}, {"status", "-raise", "redis://x"},
+	} {
 		var out, errs bytes.Buffer
-		if code := run(args, &out, &errs); code != 2 {
+		if code := run(args, &out, &errs); code != exitUsage {
 			t.Errorf("%q: code %d", args, code)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A burst is what one master may read before something else happens: nothing, or some of the messages that are under way
-// to it, in any order.
+// A burst is what one master may read before something else happens: nothing, or some of the messages that are under
+// way to it, in any order.
 type burst struct {
 	column  column
 	repeats uint8 // used in all
@@ -21,9 +21,9 @@ type burst struct {
 // on books the burst as read by master i.
 func (r *burst) on(s *state, i int) { s.column[i], s.repeats = r.column, r.repeats }
 
-// bursts lists everything that master i may read; the first is nothing. Readings that come to the same are one. A message
-// that changes neither lock nor bar is only read last, for its answer: elsewhere it may as well stay under way, and never
-// be read; all looks at every message, for locks that stay.
+// bursts lists everything that master i may read; the first is nothing. Readings that come to the same are one. A
+// message that changes neither lock nor fence is only read last, for its answer: elsewhere it may as well stay under
+// way, and never be read; all looks at every message, for locks that stay.
 func (x *machine) bursts(s *state, b *Bounds, i int, all bool) []burst {
 	if x.tell { // a story names the master
 		return x.read(s, b, i, all)
@@ -51,7 +51,7 @@ func (x *machine) read(s *state, b *Bounds, i int, all bool) []burst {
 			continue
 		}
 		add := func(r burst) {
-			r.idle = !all && !b.RepeatRefused && r.column.lock == from.column.lock && r.column.bar == from.column.bar
+			r.idle = !all && !b.RepeatRefused && r.column.lock == from.column.lock && r.column.fence == from.column.fence
 			if r.idle && (r.last == 0 || r.repeats > from.repeats) {
 				return
 			}
@@ -70,8 +70,8 @@ func (x *machine) read(s *state, b *Bounds, i int, all bool) []burst {
 	return list
 }
 
-// readAcquire is the master reading the acquire of h, or reading it and getting it once more. The answer to a request that
-// was read before belongs to nobody.
+// readAcquire is the master reading the acquire of h, or reading it and getting it once more. The answer to a
+// request that was read before belongs to nobody.
 func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(burst)) {
 	stamp := from.column.acquire[h]
 	if stamp == 0 {
@@ -84,7 +84,7 @@ func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(
 		}
 		r := burst{column: from.column, repeats: from.repeats + uint8(again)}
 		col, c := &r.column, h/attempts
-		col.lock, col.bar, col.acquire[h] = o.lock, o.bar, 0
+		col.lock, col.fence, col.acquire[h] = o.lock, o.fence, 0
 		if again == 1 {
 			col.acquire[h] = stamp | copied
 		}
@@ -96,7 +96,8 @@ func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(
 			}
 		}
 		if x.tell {
-			r.words = append(slices.Clone(from.words), fmt.Sprintf("master %d reads %s's acquire: %s%s", i+1, holdName(h), o.kind, repeated(again)))
+			r.words = append(slices.Clone(from.words), fmt.Sprintf("master %d reads %s's acquire: %s%s", i+1, holdName(h),
+				o.kind, repeated(again)))
 		}
 		f(r)
 	}
@@ -104,7 +105,7 @@ func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(
 
 // readRelease is the master reading the release of h.
 func (x *machine) readRelease(s *state, b *Bounds, i, h int, from burst, f func(burst)) {
-	if from.column.release[h] == 0 {
+	if from.column.release[h] == 0 || b.OwnConnection && from.column.acquire[h] != 0 {
 		return
 	}
 	o := x.release(s, &from.column, h)
@@ -113,15 +114,17 @@ func (x *machine) readRelease(s *state, b *Bounds, i, h int, from burst, f func(
 			return
 		}
 		r := burst{column: from.column, repeats: from.repeats + uint8(again)}
-		r.column.lock, r.column.bar, r.column.release[h] = o.lock, o.bar, uint8(again)
+		r.column.lock, r.column.fence, r.column.release[h] = o.lock, o.fence, uint8(again)
 		if x.tell {
-			r.words = append(slices.Clone(from.words), fmt.Sprintf("master %d reads the release of %s%s", i+1, holdName(h), repeated(again)))
+			r.words = append(slices.Clone(from.words), fmt.Sprintf("master %d reads the release of %s%s", i+1, holdName(h),
+				repeated(again)))
 		}
 		f(r)
 	}
 }
 
-// votes lists the bursts of master i after which its vote for client c is v: what it has answered before, or answers last.
+// votes lists the bursts of master i after which its vote for client c is v: what it has answered before, or answers
+// last.
 func votes(s *state, c, i int, v uint8, reads []burst) (list []*burst) {
 	if s.column[i].vote[c] == v {
 		return []*burst{&reads[0]}
@@ -146,7 +149,8 @@ func (x *machine) holds(s *state, b *Bounds, c int, reads *[masters][]burst, f f
 					}
 					t.phase[c] = holding
 					f(step{&t, func() []string {
-						return append(told(first, second), fmt.Sprintf("%s hears yes from master %d and %d, and holds", letter(c), j+1, i+1))
+						return append(told(first, second), fmt.Sprintf("%s hears yes from master %d and %d, and holds", letter(c),
+							j+1, i+1))
 					}})
 				}
 			}
@@ -169,7 +173,8 @@ func (x *machine) givesUp(s *state, b *Bounds, c int, reads *[masters][]burst, f
 }
 
 // hearsNo goes on with master i: its no is heard, or nothing of it.
-func (x *machine) hearsNo(s *state, b *Bounds, c, i int, reads *[masters][]burst, read []*burst, heard []int, f func(step)) {
+func (x *machine) hearsNo(s *state, b *Bounds, c, i int, reads *[masters][]burst, read []*burst, heard []int,
+	f func(step)) {
 	if i == masters {
 		t := s.end(c, b, heard)
 		x.begins(t, b, c, func() []string {

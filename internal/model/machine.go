@@ -5,16 +5,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // The times. Everything happens at one of two moments, further apart than the guard time, which is also the TTL.
 const (
-	guard  = 30 * time.Second
-	barTTL = time.Hour
-	early  = int64(1_700_000_000_000_000)
-	later  = early + int64(31*time.Second/time.Microsecond)
+	guard = 30 * time.Second
+	early = int64(1_700_000_000_000_000)
+	later = early + int64(31*time.Second/time.Microsecond)
 
 	prefix = scripts.Prefix("p")
 	name   = "n"
@@ -23,27 +22,31 @@ const (
 // A machine is what the masters do, by their real decision function. What one master does with one message depends on
 // very little, so each case is computed once.
 type machine struct {
-	noGuard, noTombstone, noBar bool
-	tell                        bool // steps have words
-	fleet                       scripts.Fleet
-	known                       map[uint32]outcome
-	bursting                    map[situation][]burst
-	orphans                     map[situation]bool
+	noGuard, noTombstone, noFence bool
+	ownConnection                 bool
+	tell                          bool // steps have words
+	encoder                       *scripts.Encoder
+	keys                          scripts.Keys
+	known                         map[uint32]outcome
+	bursting                      map[situation][]burst
+	orphans                       map[situation]bool
 }
 
 // An outcome is what a message has done to a master.
 type outcome struct {
-	lock, bar uint8
-	kind      scripts.Kind // of an acquire
+	lock, fence uint8
+	kind        scripts.Kind // of an acquire
 }
 
 func newMachine(b *Bounds) *machine {
-	return &machine{noGuard: b.NoGuard, noTombstone: b.NoTombstone, noBar: b.NoBar, fleet: scripts.NewFleet(prefix, guard/2, barTTL, 0), known: map[uint32]outcome{},
+	return &machine{noGuard: b.NoGuard, noTombstone: b.NoTombstone, noFence: b.NoFence, ownConnection: b.OwnConnection,
+		encoder: scripts.NewEncoder(prefix, 0), keys: prefix.Keys(name), known: map[uint32]outcome{},
 		bursting: map[situation][]burst{}, orphans: map[situation]bool{}}
 }
 
-func holdOf(h int) scripts.Hold {
-	return scripts.NewHold(prefix.Keys(name), "client"+strconv.Itoa(h/attempts)+":"+strconv.Itoa(h%attempts+1), "")
+// grantOf is the id of the grant that attempt h asks for.
+func grantOf(h int) string {
+	return string(scripts.AppendGrantID(nil, "client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), ""))
 }
 
 // now is the masters' time.
@@ -76,39 +79,46 @@ func rankOf(ballot string) uint8 {
 	return uint8(n - early)
 }
 
-// marker is what a master with this mark has; its identity is another one after it has forgotten.
-func marker(mark uint8) string {
+// record is what a master with this mark has; its identity is another one after it has forgotten.
+func record(mark uint8) string {
 	if mark == quarantined {
 		return ""
 	}
-	return scripts.Marker{Identity: fmt.Sprintf("a%d/b%d", mark, mark), Guard: guard}.String()
+	return scripts.Record{Identity: identity(mark).Identity(), N: masters, Longest: guard, Quarantine: guard,
+		Admitted: true}.String()
 }
 
-// build makes the keyspace of a master as it stands in the model. Locks are as old as the moment, bars too: neither
+func identity(mark uint8) reference.Env {
+	return reference.Env{RunID: fmt.Sprintf("a%d", mark), ReplID2: fmt.Sprintf("b%d", mark)}
+}
+
+// build makes the keyspace of a master as it stands in the model. Locks are as old as the moment, fences too: neither
 // expires before the next.
-func (c *column) build(now int64) *master.State {
-	m := &master.State{}
+func (c *column) build(now int64, ballot uint8) *reference.State {
+	m := &reference.State{}
 	if c.lock != 0 {
-		m.SetHash(prefix.Lock(name), master.Field{Name: holdOf(int(c.lock) - 1).ID, Value: "1"})
+		text := strconv.FormatInt(ballotAt(ballot), 10)
+		m.SetHash(prefix.Lock(name), reference.Field{Name: grantOf(int(c.lock) - 1), Value: "1"},
+			reference.Field{Name: "token", Value: text}, reference.Field{Name: "ballot", Value: text})
 		m.Expire(now, prefix.Lock(name), guard.Milliseconds())
 	}
-	if c.bar != 0 {
-		m.Set(now, prefix.Bar(name), strconv.FormatInt(ballotAt(c.bar), 10), barTTL.Milliseconds())
+	if c.fence != 0 {
+		m.Set(now, prefix.Fence(name), strconv.FormatInt(ballotAt(c.fence), 10), scripts.FenceKept.Milliseconds())
 	}
-	if text := marker(c.mark); text != "" {
-		m.Set(now, prefix.Marker(), text, 0)
+	if text := record(c.mark); text != "" {
+		m.Set(now, prefix.Admission(), text, 0)
 	}
 	return m
 }
 
 // keyspace is what the master holds at now, in the terms of the model.
-func keyspace(m *master.State, now int64) (lock, bar uint8) {
+func keyspace(m *reference.State, now int64) (lock, fence uint8) {
 	for h := range holds {
-		if _, there := m.Hash(now, prefix.Lock(name))[holdOf(h).ID]; there {
+		if _, there := m.Hash(now, prefix.Lock(name))[grantOf(h)]; there {
 			lock = uint8(h) + 1
 		}
 	}
-	text, _ := m.Get(now, prefix.Bar(name))
+	text, _ := m.Get(now, prefix.Fence(name))
 	return lock, rankOf(text)
 }
 
@@ -116,11 +126,11 @@ func keyspace(m *master.State, now int64) (lock, bar uint8) {
 func (x *machine) acquire(s *state, c *column, h int, stamp uint8) outcome {
 	b := s.ballot[h]
 	return x.once(s, c, b, uint32(h)|uint32(stamp)<<2, func() (*scripts.Call, string) {
-		text := marker(stamp)
+		text := record(stamp)
 		if x.noGuard {
 			text = ""
 		}
-		return x.fleet.AcquireCall(holdOf(h), scripts.ModeAcquire, guard, ballotAt(b), ballotAt(b), 1), text
+		return x.encoder.Acquire(&x.keys, grantOf(h), guard, ballotAt(b), ballotAt(b), nil), text
 	})
 }
 
@@ -128,12 +138,16 @@ func (x *machine) acquire(s *state, c *column, h int, stamp uint8) outcome {
 func (x *machine) release(s *state, c *column, h int) outcome {
 	b := s.ballot[h]
 	return x.once(s, c, b, uint32(h)|1<<4, func() (*scripts.Call, string) {
-		return x.fleet.ReleaseCall(holdOf(h), ballotAt(b), false, scripts.Nothing), ""
+		end := scripts.Ending{Grants: []string{grantOf(h)}}
+		if !x.ownConnection {
+			end.Ballot = ballotAt(b)
+		}
+		return x.encoder.Release(&x.keys, end), ""
 	})
 }
 
 func (x *machine) once(s *state, c *column, ballot uint8, op uint32, call func() (*scripts.Call, string)) outcome {
-	id := op | uint32(c.lock)<<5 | uint32(c.bar)<<8 | uint32(c.mark)<<12 | uint32(ballot)<<14
+	id := op | uint32(c.lock)<<5 | uint32(c.fence)<<8 | uint32(c.mark)<<12 | uint32(ballot)<<14
 	if s.late {
 		id |= 1 << 18
 	}
@@ -143,13 +157,13 @@ func (x *machine) once(s *state, c *column, ballot uint8, op uint32, call func()
 	q, stamp := call()
 	now := s.now()
 	from := *c
-	if x.noBar {
-		from.bar = 0
+	if x.noFence {
+		from.fence = 0
 	}
-	m := from.build(now)
+	m := from.build(now, ballot)
 	reply := eval(m, now, c.mark, q, stamp)
 	o := outcome{}
-	o.lock, o.bar = keyspace(m, now)
+	o.lock, o.fence = keyspace(m, now)
 	if q.Script == scripts.Acquire {
 		v, err := scripts.DecodeVote(reply)
 		if err != nil {
@@ -157,14 +171,14 @@ func (x *machine) once(s *state, c *column, ballot uint8, op uint32, call func()
 		}
 		o.kind = v.Kind
 	} else if x.noTombstone {
-		o.bar = c.bar
+		o.fence = c.fence
 	}
 	x.known[id] = o
 	return o
 }
 
 // eval runs a call as an in-memory master does.
-func eval(m *master.State, now int64, mark uint8, q *scripts.Call, stamp string) any {
+func eval(m *reference.State, now int64, mark uint8, q *scripts.Call, stamp string) any {
 	args := make([]string, len(q.Args))
 	for i, a := range q.Args {
 		args[i] = fmt.Sprint(a)
@@ -176,12 +190,11 @@ func eval(m *master.State, now int64, mark uint8, q *scripts.Call, stamp string)
 	if err != nil {
 		panic(err)
 	}
-	reply, _ := m.Eval(now, master.Env{RunID: fmt.Sprintf("a%d", mark), ReplID: fmt.Sprintf("b%d", mark)}, q.Script, args[2:2+n], args[2+n:])
-	return reply
+	return m.Eval(now, identity(mark), q.Script, args[2:2+n], args[2+n:])
 }
 
 // pass is time passing on one master: what has expired is gone.
 func (c *column) pass() {
-	m := c.build(early)
-	c.lock, c.bar = keyspace(m, later)
+	m := c.build(early, 0)
+	c.lock, c.fence = keyspace(m, later)
 }

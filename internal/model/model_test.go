@@ -20,7 +20,12 @@ func (b Bounds) String() string {
 	if b.Passes {
 		passes = "at any moment"
 	}
-	return fmt.Sprintf("%d + %d attempts, %d read twice, %d forget, time passes %s", b.Attempts[0], b.Attempts[1], b.Repeats, b.Forgets, passes)
+	own := ""
+	if b.OwnConnection {
+		own = ", releases behind their acquires"
+	}
+	return fmt.Sprintf("%d + %d attempts, %d read twice, %d forget, time passes %s%s",
+		b.Attempts[0], b.Attempts[1], b.Repeats, b.Forgets, passes, own)
 }
 
 func search(t *testing.T, b Bounds) Result {
@@ -32,7 +37,8 @@ func search(t *testing.T, b Bounds) Result {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	t.Logf("%v: %d states, %d steps, depth %d, %v, %d MB", b, r.States, r.Steps, r.Depth, time.Since(start).Round(time.Millisecond), m.Sys>>20)
+	t.Logf("%v: %d states, %d steps, depth %d, %v, %d MB", b, r.States, r.Steps, r.Depth,
+		time.Since(start).Round(time.Millisecond), m.Sys>>20)
 	return r
 }
 
@@ -51,6 +57,8 @@ func TestExclusionTokenGrowthAndNoOrphans(t *testing.T) {
 	nothingWrong(t,
 		Bounds{Attempts: [2]int{1, 1}, Repeats: 3},
 		Bounds{Attempts: [2]int{1, 1}, Forgets: 1, Repeats: 1, Passes: true},
+		Bounds{Attempts: [2]int{2, 1}, OwnConnection: true},
+		Bounds{Attempts: [2]int{1, 1}, OwnConnection: true, Forgets: 1, Passes: true},
 	)
 	if !raceEnabled { // it makes this ten times slower, and there is one goroutine
 		nothingWrong(t, Bounds{Attempts: [2]int{2, 1}, Passes: true})
@@ -74,7 +82,7 @@ func TestFull(t *testing.T) {
 }
 
 // Without the restart guard one master that forgets gives a held lock away; without the tombstone an acquire that comes
-// behind its own release stays; without the bar a later hold has a smaller token. Each is found, by a shortest story.
+// behind its own release stays; without the fence a later hold has a smaller token. Each is found, by a shortest story.
 func TestWithoutAProtectionAShortestStoryIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		bounds Bounds
@@ -86,9 +94,10 @@ func TestWithoutAProtectionAShortestStoryIsFound(t *testing.T) {
 			[]string{"and holds", "forgets everything", "granted", "and holds"}, 12},
 		"tombstone": {Bounds{Attempts: [2]int{1, 1}, NoTombstone: true}, "is over, and has read all its messages",
 			[]string{"gives up", "reads the release of", "'s acquire: granted"}, 6},
-		"bar": {Bounds{Attempts: [2]int{1, 1}, NoBar: true}, "is not larger than that of a hold before",
+		"fence": {Bounds{Attempts: [2]int{1, 1}, NoFence: true}, "is not larger than that of a hold before",
 			[]string{"and holds", "unlocks", "and holds"}, 16},
-		"no repeats of what was refused": {Bounds{Attempts: [2]int{1, 1}, Repeats: 1, RepeatRefused: true}, "is over, and has read all its messages",
+		"no repeats of what was refused": {Bounds{Attempts: [2]int{1, 1}, Repeats: 1, RepeatRefused: true},
+			"is over, and has read all its messages",
 			[]string{"will get it once more", "'s acquire: granted"}, 14},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,5 +123,6 @@ func TestWithoutAProtectionAShortestStoryIsFound(t *testing.T) {
 
 // With the protection the same bounds are sound: the stories above come from its absence.
 func TestTheSameBoundsWithTheProtections(t *testing.T) {
-	nothingWrong(t, Bounds{Attempts: [2]int{1, 1}, Forgets: 1}, Bounds{Attempts: [2]int{1, 1}}, Bounds{Attempts: [2]int{1, 1}, Repeats: 1})
+	nothingWrong(t, Bounds{Attempts: [2]int{1, 1}, Forgets: 1}, Bounds{Attempts: [2]int{1, 1}},
+		Bounds{Attempts: [2]int{1, 1}, Repeats: 1})
 }

@@ -20,8 +20,8 @@ type Result struct {
 	Violation *Violation
 }
 
-// Search looks at every state within the bounds, or up to the first violation; most bounds the states, 0 is no bound. It
-// returns an error where that was reached first.
+// Search looks at every state within the bounds, or up to the first violation; most bounds the states, 0 is no
+// bound. It returns an error where that was reached first.
 func Search(b Bounds, most int) (Result, error) {
 	x := newMachine(&b)
 	var t table
@@ -86,7 +86,7 @@ func (s *state) wrong(before *state) string {
 
 // orphan looks for a lock that stays on master i when it has read all messages of a hold that is over.
 func (x *machine) orphan(s *state, b *Bounds) (what string, story []string) {
-	if x.noBar { // it is the tombstone, too, and tokens are what is looked for
+	if x.noFence { // it is the tombstone, too, and tokens are what is looked for
 		return "", nil
 	}
 	for i := range masters {
@@ -100,7 +100,8 @@ func (x *machine) orphan(s *state, b *Bounds) (what string, story []string) {
 				continue
 			}
 			if h := int(col.lock) - 1; s.over(h) && col.acquire[h] == 0 && col.release[h] == 0 {
-				return fmt.Sprintf("master %d has the lock of %s, which is over, and has read all its messages", i+1, holdName(h)), r.words
+				return fmt.Sprintf("master %d has the lock of %s, which is over, and has read all its messages", i+1,
+					holdName(h)), r.words
 			}
 		}
 		x.orphans[id] = true

@@ -36,17 +36,17 @@ const (
 // copied marks an acquire under way that the master has read before.
 const copied = 4
 
-// A column is one master and all that is between it and the clients. lock is a hold + 1, bar a ballot. A hold is
+// A column is one master and all that is between it and the clients. lock is a hold + 1, fence a ballot. A hold is
 // client*attempts + attempt.
 type column struct {
-	lock, bar, mark uint8
-	vote            [clients]uint8
-	acquire         [holds]uint8 // under way: 0, or the mark that it was stamped with + 1, and copied
-	release         [holds]uint8 // under way
+	lock, fence, mark uint8
+	vote              [clients]uint8
+	acquire           [holds]uint8 // under way: 0, or the mark that it was stamped with + 1, and copied
+	release           [holds]uint8 // under way
 }
 
-// A state is everything. Ballots are ranks: their order is all that matters. Those of attempts that began after time has
-// passed are above late.
+// A state is everything. Ballots are ranks: their order is all that matters. Those of attempts that began after time
+// has passed are above late.
 type state struct {
 	column           [masters]column
 	phase, attempt   [clients]uint8
@@ -62,8 +62,8 @@ const late = 8
 type key [masters + 1]uint64
 
 func (s *state) key(x *machine) key {
-	if !x.noGuard && !x.noBar {
-		s.dropSpent()
+	if !x.noGuard && !x.noFence {
+		s.dropSpent(x.ownConnection)
 	}
 	s.forget()
 	a := s.pack()
@@ -140,7 +140,7 @@ func (k key) state() *state {
 func (c *column) pack() uint64 {
 	w := writer{}
 	w.put(c.lock, 3)
-	w.put(c.bar, 4)
+	w.put(c.fence, 4)
 	w.put(c.mark, 2)
 	for _, v := range c.vote {
 		w.put(v, 2)
@@ -154,7 +154,7 @@ func (c *column) pack() uint64 {
 
 func unpack(bits uint64) (c column) {
 	r := reader{bits}
-	c.lock, c.bar, c.mark = r.get(3), r.get(4), r.get(2)
+	c.lock, c.fence, c.mark = r.get(3), r.get(4), r.get(2)
 	for i := range c.vote {
 		c.vote[i] = r.get(2)
 	}
@@ -213,19 +213,21 @@ func (s *state) over(h int) bool {
 	return a < s.attempt[c] || s.phase[c] == gone
 }
 
-// dropSpent takes away messages of what is over that can never have an effect again, and bars that bar nothing: bars only
-// grow, and a master that has forgotten its bar never again has the marker that older acquires expect.
-func (s *state) dropSpent() {
+// dropSpent takes away messages of what is over that can never have an effect again, and fences that fence nothing:
+// fences only grow, and a master that has forgotten its fence never again has the record that older acquires expect.
+func (s *state) dropSpent(ownConnection bool) {
 	for i := range s.column {
 		c := &s.column[i]
-		if s.late && c.bar <= late {
-			c.bar = 0 // below every ballot that is still to come; that older acquires are refused is for the masters to show
+		if s.late && c.fence <= late {
+			c.fence = 0 // below every ballot that is still to come; that older acquires are refused is for the masters to show
 		}
 		for h := range holds {
-			if c.acquire[h] != 0 && s.over(h) && (c.bar >= s.ballot[h] || c.acquire[h]&^copied != c.mark+1) && int(c.lock) != h+1 {
+			if c.acquire[h] != 0 && s.over(h) && (c.fence >= s.ballot[h] || c.acquire[h]&^copied != c.mark+1) &&
+				int(c.lock) != h+1 {
 				c.acquire[h] = 0
 			}
-			if c.release[h] != 0 && c.acquire[h] == 0 && int(c.lock) != h+1 && (c.bar >= s.ballot[h] || s.late && s.ballot[h] <= late) {
+			noEffect := ownConnection || c.fence >= s.ballot[h] || s.late && s.ballot[h] <= late
+			if c.release[h] != 0 && c.acquire[h] == 0 && int(c.lock) != h+1 && noEffect {
 				c.release[h] = 0
 			}
 		}
@@ -264,7 +266,7 @@ func (s *state) ranks(f func(*uint8)) {
 		f(&s.ballot[h])
 	}
 	for i := range s.column {
-		f(&s.column[i].bar)
+		f(&s.column[i].fence)
 	}
 	f(&s.won)
 }

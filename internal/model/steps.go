@@ -17,9 +17,11 @@ type Bounds struct {
 	Passes bool
 	// RepeatRefused: a request may be read again also where it was refused the first time.
 	RepeatRefused bool
+	// OwnConnection: a release goes over the connection of its acquire, behind it, and so carries no ballot.
+	OwnConnection bool
 
-	// NoGuard: acquires expect no marker. NoTombstone: a release raises no bar. NoBar: acquires find none.
-	NoGuard, NoTombstone, NoBar bool
+	// NoGuard: acquires expect no record. NoTombstone: a release raises no fence. NoFence: acquires find none.
+	NoGuard, NoTombstone, NoFence bool
 }
 
 // A step leads to a state. Its words are for people; they name masters and clients as the state before has them.
@@ -30,12 +32,12 @@ type step struct {
 
 // successors calls f for everything that can happen next, but for what can be left out because the same comes of it:
 //
-//   - Masters read only when it matters. What one master reads has no part in what another does, so each reading is put off
-//     until a client needs its answer, or the master forgets; see burst. What a master might read in any state is looked at
-//     there, for locks that stay.
-//   - A client begins an attempt when the one before has ended, or when a master has forgotten or was admitted again, or
-//     time has passed. An attempt that has begun and of which nothing was read yet is as good as none.
-//   - Nothing is read just before time passes: locks are gone then, and bars below every later ballot.
+//   - Masters read only when it matters. What one master reads has no part in what another does, so each reading is
+//     put off until a client needs its answer, or the master forgets; see burst. What a master might read in any state
+//     is looked at there, for locks that stay.
+//   - A client begins an attempt when the one before has ended, or when a master has forgotten or was admitted again,
+//     or time has passed. An attempt that has begun and of which nothing was read yet is as good as none.
+//   - Nothing is read just before time passes: locks are gone then, and fences below every later ballot.
 func (x *machine) successors(s *state, b *Bounds, f func(step)) {
 	var reads [masters][]burst
 	for i := range masters {
@@ -54,7 +56,8 @@ func (x *machine) successors(s *state, b *Bounds, f func(step)) {
 		x.upset(s, b, i, reads[i], f)
 	}
 	if !s.late && (b.Passes || s.forgets > 0) {
-		x.anyBegins(s.timePasses(b), b, saying("more time passes than the guard time and any TTL: whoever asked or held has lost it"), f)
+		words := saying("more time passes than the guard time and any TTL: whoever asked or held has lost it")
+		x.anyBegins(s.timePasses(b), b, words, f)
 	}
 }
 
@@ -62,8 +65,8 @@ func saying(words ...string) func() []string { return func() []string { return w
 
 func letter(c int) string { return string(rune('A' + c)) }
 
-// begins is t, in which client c may begin at once. Where nothing can come that would make a later beginning another one,
-// it does.
+// begins is t, in which client c may begin at once. Where nothing can come that would make a later beginning another
+// one, it does.
 func (x *machine) begins(t *state, b *Bounds, c int, words func() []string, f func(step)) {
 	if t.phase[c] != idle {
 		f(step{t, words})
@@ -181,11 +184,14 @@ func (x *machine) upset(s *state, b *Bounds, i int, reads []burst, f func(step))
 			reads[n].on(&t, i)
 			t.forgets++
 			col := &t.column[i]
-			col.lock, col.bar = 0, 0
+			col.lock, col.fence = 0, 0
 			if !x.noGuard {
 				col.mark = quarantined
 			}
-			x.anyBegins(&t, b, func() []string { return append(told(&reads[n]), fmt.Sprintf("master %d forgets everything", i+1)) }, f)
+			x.anyBegins(&t, b, func() []string {
+				return append(told(&reads[n]), fmt.Sprintf("master %d forgets everything",
+					i+1))
+			}, f)
 		}
 	}
 	if s.late && s.column[i].mark == quarantined {

@@ -51,7 +51,8 @@ func masterList(list []string) string {
 
 // beginning tells of a new attempt of c with a chosen ballot.
 func (s *state) beginning(c int, doubled uint8, noGuard bool) string {
-	return fmt.Sprintf("%s begins attempt %d with %s: acquire to %s", letter(c), s.attempt[c]+1, s.compare(doubled), s.askedMasters(noGuard))
+	return fmt.Sprintf("%s begins attempt %d with %s: acquire to %s", letter(c), s.attempt[c]+1, s.compare(doubled),
+		s.askedMasters(noGuard))
 }
 
 // compare tells how a chosen ballot is to the others; see choices.

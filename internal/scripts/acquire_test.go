@@ -3,297 +3,282 @@ package scripts_test
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"testing"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A snapshot is what one name's keys hold.
-type snapshot struct {
-	lock             map[string]string
-	bar              string
-	lockLeft, barMin int64
-}
-
-func (c *client) snapshot(name string) snapshot {
-	c.t.Helper()
-	fields, err := redis.StringMap(c.must("HGETALL", prefix.Lock(name)), nil)
-	if err != nil {
-		c.t.Fatal(err)
+// Each answer of an acquire, in the order of the design's lines, and what it leaves behind.
+func TestTheFirstLineThatAppliesIsTheAnswer(t *testing.T) {
+	c := onServer(t)
+	now, mine, others := c.now(), grant(me, 1), grant(other, 1)
+	c.want(scripts.Granted, enc.Acquire(keys("a"), mine, ttl, now, now+31, nil))
+	want := map[string]string{mine: "1", "token": fmt.Sprint(now), "ballot": fmt.Sprint(now + 31)}
+	if got := c.fields("a"); !maps.Equal(got, want) || c.text(prefix.Fence("a")) != fmt.Sprint(now+31) {
+		t.Errorf("granted: the lock is %v, the fence %s", got, c.text(prefix.Fence("a")))
 	}
-	left, _ := c.must("PTTL", prefix.Lock(name)).(int64)
-	barLeft, _ := c.must("PTTL", prefix.Bar(name)).(int64)
-	return snapshot{lock: fields, bar: c.text(prefix.Bar(name)), lockLeft: left, barMin: barLeft / 60_000}
-}
-
-// unchanged wants the keys as they were, but for the time that has passed.
-func (c *client) unchanged(name string, before snapshot) {
-	c.t.Helper()
-	after := c.snapshot(name)
-	if !maps.Equal(before.lock, after.lock) || before.bar != after.bar || after.lockLeft > before.lockLeft || after.lockLeft < before.lockLeft-5000 {
-		c.t.Errorf("the keys were %+v and are %+v", before, after)
+	if left := c.left(prefix.Fence("a")); left < 55_000 || left > 60_000 {
+		t.Errorf("the fence is kept for %d ms", left)
+	}
+	v := c.want(scripts.Held, acquire("a", others, now+100))
+	if !near(v.Left, ttl) || v.Holder != mine || v.Token != now || v.Free || v.Place != -1 || v.Fence != now+31 ||
+		v.Time < now {
+		t.Errorf("held: %+v", v)
+	}
+	if v = c.want(scripts.Stale, enc.Acquire(keys("a"), mine, ttl, now, now+30, nil)); v.Fence != now+31 || v.Time < now {
+		t.Errorf("a smaller ballot of the same grant: %+v", v)
+	}
+	c.want(scripts.Stale, acquire("b", mine, now-scripts.Window.Microseconds()-second))
+	c.want(scripts.Ahead, acquire("b", mine, now+scripts.Window.Microseconds()+10*second))
+	v = c.want(scripts.Missing, enc.Import(keys("b"), mine, others, ttl, now, now))
+	if v.Left != -1 || v.Fence != 0 || v.Time < now {
+		t.Errorf("missing: %+v", v)
+	}
+	v = c.want(scripts.Missing, enc.Import(keys("a"), grant(me, 2), others, ttl, now+50, now+50))
+	if !near(v.Left, ttl) {
+		t.Errorf("an import of what is another's: %+v", v)
+	}
+	if got := c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b"), prefix.Queue("b")); got != int64(0) {
+		t.Errorf("refused, and %v keys are there", got)
 	}
 }
 
-func TestAcquireReplies(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		now := c.now()
-		h, other := hold("a", "me:1"), hold("a", "other:1")
-		c.want(scripts.Granted, acquire(h, now))
-		if got := c.snapshot("a"); got.lock["me:1"] != "1" || got.bar != fmt.Sprint(now) || got.barMin < 58 {
-			t.Errorf("granted, and the keys are %+v", got)
+// TestAnAcquireDeliveredTwiceChangesNothing (H01), and each other message neither. Each is delivered on two
+// connections.
+func TestAnAcquireDeliveredTwiceChangesNothing(t *testing.T) {
+	c := onServer(t)
+	again, now, id := c.second(), c.now(), grant(me, 1)
+	twice := func(call *scripts.Call) {
+		t.Helper()
+		first := c.want(scripts.Granted, call)
+		before, left := c.everything("a"), c.left(prefix.Lock("a"))
+		if second := again.stamped(call, ""); second != first {
+			t.Errorf("%s: first %+v, then %+v", call.Script.Name, first, second)
 		}
-		v := c.want(scripts.Held, acquire(other, now+1))
-		if !near(v.Left, ttl, 5*time.Second) || v.Bar != now || v.Time < now {
-			t.Errorf("held: %+v", v)
+		if got := c.everything("a"); got != before || call.Script == scripts.Acquire && c.left(prefix.Lock("a")) > left {
+			t.Errorf("the keys were\n%sand are\n%s", before, got)
 		}
-		v = c.want(scripts.Stale, acquire(h, now-1))
-		if v.Bar != now || v.Time < now {
-			t.Errorf("stale: %+v", v)
-		}
-		far := 2 * window.Microseconds()
-		v = c.want(scripts.Stale, acquire(hold("b", "me:2"), now-far))
-		if v.Bar != 0 {
-			t.Errorf("stale on a name without a bar: %+v", v)
-		}
-		v = c.want(scripts.Ahead, acquire(hold("b", "me:2"), now+far))
-		if v.Bar != 0 || v.Time < now {
-			t.Errorf("ahead: %+v", v)
-		}
-		v = c.want(scripts.Missing, fleet.AcquireCall(scripts.NewHold(prefix.Keys("b"), "me:2", "me:1"), scripts.ModeImport, ttl, now, now, 1))
-		if v.Left >= 0 || v.Bar != 0 || v.Time < now {
-			t.Errorf("missing: %+v", v)
-		}
-		if got := c.snapshot("b"); len(got.lock) != 0 || got.bar != "" {
-			t.Errorf("refused, and the keys are %+v", got)
-		}
-	})
+	}
+	twice(enc.Acquire(keys("a"), id, ttl, now, now+9, nil))
+	twice(enc.Repair(keys("a"), id, ttl, now+20, now, 1))
+	twice(enc.Extend(keys("a"), id, ttl, 2)) // re-entry
+	twice(enc.Extend(keys("a"), id, 0, 1))   // and its release
+	end := scripts.Ending{Grants: []string{id}, Ballot: now + 20, Always: true}
+	if !c.release("a", end) {
+		t.Error("the release has not found the grant")
+	}
+	before := c.everything("a")
+	if again.release("a", end) || c.everything("a") != before {
+		t.Errorf("the second release has found\n%s, and left\n%s", before, c.everything("a"))
+	}
+	for b := now; b <= now+20; b++ {
+		again.want(scripts.Stale, acquire("a", id, b))
+	}
 }
 
-// TestRepeatedMessagesChangeNothing (H01): each message is delivered twice, on two connections.
-func TestRepeatedMessagesChangeNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		again := c.second()
-		now := c.now()
-		h := hold("a", "me:1")
-		twice := func(call *scripts.Call) {
-			t.Helper()
-			first := c.want(scripts.Granted, call)
-			before := c.snapshot("a")
-			if second := again.vote(call); second != first {
-				t.Errorf("%s: first %+v, then %+v", call.Script.Name, first, second)
-			}
-			if call.Script == scripts.Extend { // it asks for a time from its delivery on, so a later one may give more
-				before.lockLeft = max(before.lockLeft, ttl.Milliseconds())
-			}
-			c.unchanged("a", before)
+// TestLateAcquireAfterItsReleaseIsRefused (H02): whichever of the two connections is slower, the grant is gone in the
+// end.
+func TestLateAcquireAfterItsReleaseIsRefused(t *testing.T) {
+	c := onServer(t)
+	slow := c.second()
+	for _, first := range []string{"acquire first", "release first"} {
+		now, id := c.now(), grant(me, 1)
+		end := scripts.Ending{Grants: []string{id}, Ballot: now}
+		if first == "acquire first" {
+			slow.want(scripts.Granted, acquire(first, id, now))
 		}
-		twice(acquire(h, now))
-		twice(acquire(h, now+10)) // a re-ask
-		twice(fleet.AcquireCall(h, scripts.ModeHeal, ttl, now+20, now+20, 1))
-		twice(fleet.ExtendCall(h, ttl, 1))
-		twice(fleet.ExtendCall(h, ttl, 2)) // re-entry
-		twice(fleet.ExtendCall(h, 0, 1))   // and its release
-
-		before := c.snapshot("a")
-		if v := again.want(scripts.Stale, acquire(h, now)); v.Bar != now+20 {
-			t.Errorf("the first acquire, once more: %+v", v)
+		if there := c.release(first, end); there != (first == "acquire first") {
+			t.Errorf("%s: the grant was there: %v", first, there)
 		}
-		c.unchanged("a", before)
-
-		if !c.release(h, now+20, true) {
-			t.Error("the release has not found the hold")
+		if v := slow.want(scripts.Stale, acquire(first, id, now)); v.Fence != now {
+			t.Errorf("%s: %+v", first, v)
 		}
-		before = c.snapshot("a")
-		if again.release(h, now+20, true) {
-			t.Error("the second release has found the hold")
+		if len(c.fields(first)) != 0 || c.left(prefix.Fence(first)) < 55_000 {
+			t.Errorf("%s: the keys are\n%s", first, c.everything(first))
 		}
-		c.unchanged("a", before)
-		for _, b := range []int64{now, now + 10, now + 20} {
-			c.want(scripts.Stale, acquire(h, b))
-		}
-	})
+		c.want(scripts.Granted, acquire(first, grant(other, 1), now+1))
+	}
 }
 
-// TestReAskRaisesBarAndTime: a hold that asks again with a new ballot keeps its key, raises the bar, has its time anew.
-func TestReAskRaisesBarAndTime(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		now := c.now()
-		h := hold("a", "me:1")
-		c.want(scripts.Granted, fleet.AcquireCall(h, scripts.ModeAcquire, time.Second*5, now, now, 1))
-		c.want(scripts.Granted, fleet.AcquireCall(h, scripts.ModeAcquire, ttl, now+1, now+1, 1))
-		got := c.snapshot("a")
-		if got.bar != fmt.Sprint(now+1) || got.lockLeft <= 5000 || len(got.lock) != 1 {
-			t.Errorf("after the re-ask: %+v", got)
-		}
-	})
+// TestALateReleaseFindsNothingOfTheNextAsk (H89): each ask after a roll-back is a grant of its own.
+func TestALateReleaseFindsNothingOfTheNextAsk(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	c.want(scripts.Granted, acquire("a", grant(me, 2), now+1))
+	if c.release("a", scripts.Ending{Grants: []string{grant(me, 1)}, Ballot: now}) {
+		t.Error("the release of the first ask has ended the second")
+	}
+	if h := c.inspect("a"); h.ID != grant(me, 2) {
+		t.Errorf("the lock is %+v", h)
+	}
 }
 
-func TestBlocksOfBallots(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		now := c.now()
-		block := func(id string, first, last int64) *scripts.Call {
-			return fleet.AcquireCall(hold("a", id), scripts.ModeAcquire, ttl, first, last, 1)
+// A release raises the fence where the grant was not there, or where several ballots were sent, and never beyond
+// what an acquire could raise it to.
+func TestAReleaseRaisesTheFenceAsFarAsAnAcquireCould(t *testing.T) {
+	c := onServer(t)
+	now, window := c.now(), scripts.Window.Microseconds()
+	id := grant(me, 1)
+	for i, one := range []struct {
+		there         bool
+		ballot, fence int64 // what the release carries, and the fence before it
+		always        bool
+		want          int64
+	}{
+		{there: false, ballot: now, want: now},
+		{there: true, ballot: now + 5, fence: now, want: now},
+		{there: true, ballot: now + 5, fence: now, always: true, want: now + 5},
+		{there: false, ballot: now, fence: now + 1, want: now + 1},
+		{there: false, ballot: now + window - second, want: now + window - second},
+		{there: false, ballot: now + window + 60*second},
+		{there: false, ballot: now + 2*window, fence: now + window, want: now + 2*window}, // the fence is itself ahead
+		{there: false, ballot: now + 2*window + 1, fence: now + window, want: now + window},
+		{there: false, ballot: scripts.MaxBallot},
+	} {
+		name := fmt.Sprint("n", i)
+		if one.there {
+			c.want(scripts.Granted, acquire(name, id, now))
+		} else if one.fence != 0 {
+			c.must("SET", prefix.Fence(name), one.fence)
 		}
-		c.want(scripts.Granted, block("me:1", now, now+1000))
-		if bar := c.text(prefix.Bar("a")); bar != fmt.Sprint(now+1000) {
-			t.Errorf("the bar is %s, want the last of the block", bar)
+		if there := c.release(name, scripts.Ending{Grants: []string{id}, Ballot: one.ballot,
+			Always: one.always}); there != one.there {
+			t.Errorf("%+v: the grant was there: %v", one, there)
 		}
-		c.want(scripts.Granted, block("me:1", now, now+1000)) // repeated
-		c.release(hold("a", "me:1"), now+1000, false)
-		c.want(scripts.Stale, block("me:2", now+1000, now+2000))
-		c.want(scripts.Ahead, block("me:2", now+1001, now+2*window.Microseconds()))
-		c.want(scripts.Granted, block("me:2", now+1001, now+2000))
-	})
+		want := fmt.Sprint(one.want)
+		if one.want == 0 {
+			want = ""
+		}
+		if got := c.text(prefix.Fence(name)); got != want {
+			t.Errorf("%+v: the fence is %q", one, got)
+		}
+	}
 }
 
-// TestPoisonedBar (H59): beyond the window exactly bar+1 is accepted, so that one master with a bar near 2^53 neither
-// locks a name for ever nor makes anybody count faster than that. All digits survive.
-func TestPoisonedBar(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		const poison = scripts.MaxBallot - 3
-		c.must("SET", prefix.Bar("a"), strconv.Itoa(poison))
-		h := hold("a", "me:1")
-		if v := c.want(scripts.Stale, acquire(h, c.now())); v.Bar != poison {
-			t.Errorf("the bar is told as %d", v.Bar)
-		}
-		c.want(scripts.Ahead, acquire(h, poison+2))
-		c.want(scripts.Ahead, fleet.AcquireCall(h, scripts.ModeAcquire, ttl, poison+1, poison+2, 1))
-		for b := int64(poison + 1); b <= scripts.MaxBallot; b++ {
-			c.want(scripts.Granted, acquire(h, b))
-			if got := c.bar("a"); got != fmt.Sprint(b) {
-				t.Errorf("the bar is %s, want %d", got, b)
-			}
-		}
-		if got := c.inspect("a"); got.Bar != scripts.MaxBallot || got.ID != "me:1" {
-			t.Errorf("inspected: %+v", got)
-		}
-		if v := c.want(scripts.Held, acquire(hold("a", "other:1"), c.now())); v.Bar != scripts.MaxBallot {
-			t.Errorf("the bar is told as %d", v.Bar)
-		}
-	})
+// TestANearProgramDoesNotKeepAFarOneStale (H92): a release on the ask's own connection carries no ballot, and raises no
+// fence, however often somebody asks and gives back.
+func TestANearProgramDoesNotKeepAFarOneStale(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	c.want(scripts.Granted, acquire("a", grant(other, 1), now))
+	for i := range int64(20) { // the near program asks what is held, and gives back what it has not got
+		c.want(scripts.Held, acquire("a", grant(me, uint64(i)), now+1000+i))
+		c.release("a", ending(grant(me, uint64(i))))
+	}
+	c.release("a", ending(grant(other, 1)))
+	c.want(scripts.Granted, acquire("a", grant("far", 1), now+1)) // proposed before all of these
 }
 
-// TestBarThatIsNoNumberIsAnError, and never zero: a bar of zero would let old ballots in.
-func TestBarThatIsNoNumberIsAnError(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		h := hold("a", "me:1")
-		for _, bar := range []string{"", "x", "12x", "-5", "1e15", " 7", "7 ", "0x10", "nan"} {
-			c.must("SET", prefix.Bar("a"), bar)
-			c.wantError("BADBAR", acquire(h, c.now()), "")
-			c.wantError("BADBAR", fleet.ReleaseCall(h, c.now(), false, scripts.Reserve), "")
-			if got := c.text(prefix.Bar("a")); got != bar {
-				t.Errorf("the bar was %q and is %q", bar, got)
-			}
-			reply, err := c.run(fleet.ExtendCall(h, ttl, 1), "")
-			if v, derr := scripts.DecodeVote(reply); err != nil || derr == nil {
-				t.Errorf("a bar of %q is read as %+v, %v", bar, v, err)
-			}
+// TestAFenceNearTheEndOfNumbersLocksNoName (H59): one ballot, at most 15 s above such a fence, is accepted, and all
+// digits survive.
+func TestAFenceNearTheEndOfNumbersLocksNoName(t *testing.T) {
+	c := onServer(t)
+	const poison int64 = scripts.MaxBallot - 3
+	c.must("SET", prefix.Fence("a"), fmt.Sprint(poison))
+	if v := c.want(scripts.Stale, acquire("a", grant(me, 1), c.now())); v.Fence != poison {
+		t.Errorf("the fence is told as %d", v.Fence)
+	}
+	c.want(scripts.Ahead, enc.Acquire(keys("a"), grant(me, 1), ttl, poison+1, poison+2, nil))
+	for b := poison + 1; b <= scripts.MaxBallot; b++ {
+		c.want(scripts.Granted, acquire("a", grant(me, 1), b))
+		if got := c.text(prefix.Fence("a")); got != fmt.Sprint(b) {
+			t.Errorf("the fence is %s, want %d", got, b)
 		}
-		if n, _ := redis.Int(c.must("EXISTS", prefix.Lock("a")), nil); n != 0 {
-			t.Error("a refused acquire has made the lock")
+	}
+	// The same an hour ahead: clocks that were, and have been set right.
+	ahead := c.now() + 3600*second
+	c.must("SET", prefix.Fence("b"), fmt.Sprint(ahead))
+	c.want(scripts.Ahead, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()+1))
+	c.want(scripts.Granted, acquire("b", grant(me, 1), ahead+scripts.Window.Microseconds()))
+	if left := c.left(prefix.Fence("b")); left < 3600_000 {
+		t.Errorf("a fence an hour ahead is kept for %d ms", left)
+	}
+}
+
+// A fence that cannot be read is an error with a sentence, and never zero: that would let old ballots in.
+func TestAFenceThatCannotBeReadIsAnError(t *testing.T) {
+	c := onServer(t)
+	for _, fence := range []string{"", "x", "12x", "-5", "1e15", " 7", "7 ", "0x10", "nan"} {
+		c.must("SET", prefix.Fence("a"), fence)
+		c.wantError("BADFENCE", acquire("a", grant(me, 1), c.now()), "")
+		end := scripts.Ending{Grants: []string{grant(me, 1)}, Ballot: c.now()}
+		c.wantError("BADFENCE", enc.Release(keys("a"), end), "")
+		reply, err := c.run(enc.Extend(keys("a"), grant(me, 1), ttl, 1), "")
+		if v, derr := scripts.DecodeVote(reply); err != nil || derr == nil {
+			t.Errorf("a fence of %q is read as %+v, %v", fence, v, err)
 		}
-	})
+		if got := c.text(prefix.Fence("a")); got != fence {
+			t.Errorf("the fence was %q and is %q", fence, got)
+		}
+	}
+	if c.must("EXISTS", prefix.Lock("a")) != int64(0) {
+		t.Error("a refused acquire has made the lock")
+	}
 }
 
 // TestForeignKeysAreErrors (H54): a key that is not ours is not "held by another".
 func TestForeignKeysAreErrors(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		h := hold("a", "me:1")
-		calls := func() []*scripts.Call {
-			now := c.now()
-			return []*scripts.Call{acquire(h, now), fleet.ExtendCall(h, ttl, 1), fleet.ReleaseCall(h, now, true, scripts.Reserve), fleet.InspectCall(prefix.Keys("a"))}
-		}
-		c.must("SET", prefix.Lock("a"), "data")
-		for _, call := range calls() {
-			c.wantError("WRONGTYPE", call, "")
-		}
-		if got := c.text(prefix.Lock("a")); got != "data" {
-			t.Errorf("the foreign key is now %q", got)
-		}
-		c.must("DEL", prefix.Lock("a"))
-		c.want(scripts.Granted, acquire(hold("b", "me:2"), c.now()))
-		c.must("DEL", prefix.Bar("b"))
-	})
-}
-
-func TestImportReplacesTheHold(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		now := c.now()
-		imported := scripts.NewHold(prefix.Keys("a"), "new:1", "old:1")
-		call := func(b int64) *scripts.Call {
-			return fleet.AcquireCall(imported, scripts.ModeImport, ttl, b, b, 1)
-		}
-		c.want(scripts.Missing, call(now))
-		c.want(scripts.Granted, acquire(hold("a", "old:1"), now))
-		c.want(scripts.Stale, call(now))
-		c.want(scripts.Granted, call(now+1))
-		got := c.snapshot("a")
-		if !maps.Equal(got.lock, map[string]string{"new:1": "1"}) || c.bar("a") != fmt.Sprint(now+1) {
-			t.Errorf("after the import: %+v", got)
-		}
-		c.want(scripts.Granted, call(now+1)) // repeated
-		c.unchanged("a", got)
-		for _, late := range []*scripts.Call{acquire(hold("a", "old:1"), now+2), call(now)} {
-			if v := c.vote(late); v.Kind == scripts.Granted {
-				t.Errorf("a late message of the previous hold was granted")
-			}
-		}
-		if v := c.want(scripts.Missing, fleet.ExtendCall(hold("a", "old:1"), ttl, 1)); v.Left <= 0 {
-			t.Errorf("the previous hold, extended: %+v", v)
-		}
-		c.want(scripts.Held, fleet.AcquireCall(scripts.NewHold(prefix.Keys("a"), "x:1", "old:1"), scripts.ModeImport, ttl, now+5, now+5, 1))
-		// A release of an import that may not have arrived ends either id.
-		if !c.release(imported, now+1, true) {
-			t.Error("the release has not found the hold")
-		}
-		c.want(scripts.Granted, acquire(hold("b", "old:2"), now))
-		if !c.release(scripts.NewHold(prefix.Keys("b"), "new:2", "old:2"), now+1, true) {
-			t.Error("the release has not found the previous hold")
-		}
-		if n, _ := redis.Int(c.must("EXISTS", prefix.Lock("a"), prefix.Lock("b")), nil); n != 0 {
-			t.Error("a hold is left")
-		}
-	})
-}
-
-// A waiter finds its hold, and what is reserved for it, also in a lock that no server shows as a whole, and where both are there.
-func TestAWaiterFindsWhatIsItsAmongManyFields(t *testing.T) {
 	c := onServer(t)
-	for _, others := range []int{0, 1, 2000} {
-		for _, what := range []string{"hold", "reservation", "both", "neither"} {
-			name, now := fmt.Sprint(what, " among ", others), c.now()
-			ticket := scripts.NewTicket("me", 1, now, 0)
-			fields := []any{prefix.Lock(name)}
-			for i := range others {
-				fields = append(fields, fmt.Sprint("other:", i), 1)
-			}
-			if what == "hold" || what == "both" {
-				fields = append(fields, "me:1", 1)
-			}
-			if what == "reservation" || what == "both" {
-				fields = append(fields, ticket.String(), 0)
-			}
-			if len(fields) > 1 {
-				c.must("HSET", fields...)
-			}
-			ask := fleet.QueueCall(scripts.NewHold(prefix.Keys(name), "me:1", ticket.String()), ticket, true, ttl, time.Minute, now, now)
-			if what == "neither" && others > 0 {
-				if v := c.want(scripts.Held, ask); v.Place != 0 {
-					t.Errorf("%s: it is answered %+v", name, v)
-				}
-				continue
-			}
-			c.want(scripts.Granted, ask)
-			lock := c.snapshot(name).lock
-			if _, reserved := lock[ticket.String()]; lock["me:1"] != "1" || reserved != (what == "both") { // a hold takes nothing up
-				t.Errorf("%s: the lock has %d fields, reserved %v", name, len(lock), reserved)
-			}
-			c.want(scripts.Granted, ask)
-		}
+	c.must("SET", prefix.Lock("a"), "data")
+	for _, call := range []*scripts.Call{
+		acquire("a", grant(me, 1), c.now()), enc.Extend(keys("a"), grant(me, 1), ttl, 1),
+		enc.Release(keys("a"), ending(grant(me, 1))), enc.Inspect(keys("a")),
+	} {
+		c.wantError("WRONGTYPE", call, "")
+	}
+	if got := c.text(prefix.Lock("a")); got != "data" {
+		t.Errorf("the foreign key is now %q", got)
+	}
+}
+
+func TestAnImportReplacesTheGrant(t *testing.T) {
+	c := onServer(t)
+	now, old, id := c.now(), grant(other, 1), grant(me, 1)
+	call := func(b int64) *scripts.Call { return enc.Import(keys("a"), id, old, ttl, b, b+9) }
+	c.want(scripts.Missing, call(now))
+	c.want(scripts.Granted, acquire("a", old, now))
+	c.want(scripts.Granted, enc.Extend(keys("a"), old, time.Minute, 1))
+	c.want(scripts.Stale, call(now))
+	c.want(scripts.Granted, call(now+1))
+	want := map[string]string{id: "1", "token": fmt.Sprint(now + 1), "ballot": fmt.Sprint(now + 10)}
+	if got := c.fields("a"); !maps.Equal(got, want) || c.left(prefix.Lock("a")) < 50_000 {
+		t.Errorf("after the import the lock is %v, with %d ms left", got, c.left(prefix.Lock("a")))
+	}
+	before := c.everything("a")
+	c.want(scripts.Granted, call(now+1))
+	if got := c.everything("a"); got != before {
+		t.Errorf("repeated, it has made of\n%s\n%s", before, got)
+	}
+	c.want(scripts.Held, acquire("a", old, now+20))
+	if v := c.want(scripts.Missing, enc.Extend(keys("a"), old, ttl, 1)); v.Left <= 0 {
+		t.Errorf("the grant that was replaced, extended: %+v", v)
+	}
+	// A release of an import that may not have arrived ends either grant.
+	if !c.release("a", ending(id, old)) {
+		t.Error("the release has not found the grant")
+	}
+	c.want(scripts.Granted, acquire("b", old, now))
+	if !c.release("b", ending(id, old)) || c.must("EXISTS", prefix.Lock("a"), prefix.Lock("b")) != int64(0) {
+		t.Error("the release has not ended the grant that the import had not replaced")
+	}
+}
+
+// TestARepairCarriesTheOldTokenAndAFreshBallot, is held where another's grant is, and never shortens.
+func TestARepairCarriesTheOldTokenAndAFreshBallot(t *testing.T) {
+	c := onServer(t)
+	now, id := c.now(), grant(me, 1)
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, time.Minute, now, now-90*second, 3))
+	want := map[string]string{id: "3", "token": fmt.Sprint(now - 90*second), "ballot": fmt.Sprint(now)}
+	if got := c.fields("a"); !maps.Equal(got, want) {
+		t.Errorf("the lock is %v", got)
+	}
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, time.Second, now+1, now-90*second, 3))
+	if left := c.left(prefix.Lock("a")); left < 50_000 {
+		t.Errorf("a repair has left it %d ms", left)
+	}
+	v := c.want(scripts.Held, enc.Repair(keys("a"), grant(other, 1), ttl, now+2, now, 1))
+	if v.Holder != id || v.Token != now-90*second || v.Place != -1 {
+		t.Errorf("the repair of another's grant: %+v", v)
 	}
 }

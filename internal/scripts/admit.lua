@@ -1,58 +1,70 @@
--- Reads or changes the admission of this master: whether it has forgotten nothing for at least the guard time.
+-- Reads or changes the admission record of this master: whether it has forgotten nothing for long enough to vote.
 --
--- KEYS  1 marker
--- ARGV  1 what to do: 'read'; 'start' a quarantine; 'end' one that is over; 'now' admits without waiting; 'guard' sets
---         the guard time, 'epoch' the epoch and what may act alone; both leave the rest of the marker as it is
---       2 identity (run_id/master_replid) that the connection has read   3 the marker that the caller saw, '' for none
---       4 median of the masters' times in us   5 how far this master's time may be from it in us
---       6 quarantine in us   7 guard time in ms   8 epoch of the set of masters
---       9 home of a master that remembers every write, '' where none is named (start, now)
---       10 the largest epoch whose set may act alone (start, now, epoch)
--- Reply {1, marker, time us, identity}   written, or (read) as it stands
---       {2, marker, time us, identity}   nothing written: the identity is another than the caller's
---       {3, marker, time us, identity}   nothing written: the marker is another than the one that the caller saw
---       {4, marker, time us, identity}   nothing written: this master's clock is too far from the others'
---       {5, marker, time us, identity}   nothing written: the quarantine is not over, there is none to end, or (guard,
---                                        epoch) the marker is not this server's, or (epoch) has a larger one
+-- KEYS  1 admission record
+-- ARGV  1 the step   2 identity (run_id/master_replid2/second_repl_offset) that the connection has read
+--       3 the record that the caller saw, '' for none
+--       4 median of the masters' times in us   5 how far this master's time may be from it, in us
+--       6 the record that is wanted; what is taken of it depends on the step
+-- Steps read             nothing is written
+--       start            the wanted record, in quarantine since the later of this master's time and the median
+--       now              the wanted record, admitted
+--       end              admitted, where the quarantine was this server's and has lasted for what both records need
+--       epoch            n, next, epoch and alone of the wanted record
+--       guard, settle    no more than what every step does: see below
+--       rewrite          the identity, where the server is the same and its replication backlog was freed
+-- Reply {1, record, time us, identity}   written, or (read) as it stands
+--       {2, record, time us, identity}   not written: the identity is another than the caller's
+--       {3, record, time us, identity}   not written: the record is another than the one that the caller saw
+--       {4, record, time us, identity}   not written (start, end): this master's clock is too far from the median
+--       {5, record, time us, identity}   not written: the quarantine is not over, or there is none; the record is not
+--                                        of this server, or cannot be read; it has a larger epoch than the wanted
 --
--- With an epoch above 0 the marker has the time since when it has had it here. That is always this writing, unless the
--- epoch stays what it is: so a marker that was lost and written anew tells no older time.
--- Safe to repeat: each change compares with exactly what was seen, so a second delivery finds another marker. The
--- identity is read here, from the server itself: no marker is ever written for another server than this one.
-local marker = redis.call('GET', KEYS[1]) or ''
+-- Every step keeps the larger longest TTL and the larger quarantine of the two records. Safe to repeat: each change
+-- compares with exactly what was seen. The identity is read here, from the server itself, so no record is ever written
+-- for another server. With an epoch above 0 the record says since when it is here (raised): each write of another
+-- epoch, and of a whole record, says so anew, so that a record that was lost tells no older time.
+local function read(text)
+  local values = {}
+  for key, value in string.gmatch(string.match(text, '^v2 .*') or '', ' (%l+)=(%S+)') do values[key] = value end
+  return values
+end
+local step, median, record = ARGV[1], tonumber(ARGV[4]), redis.call('GET', KEYS[1]) or ''
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
-local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or ''
-local identity = run .. '/' .. replid
-local what = ARGV[1]
-if what == 'read' then return {1, marker, now, identity} end
-if identity ~= ARGV[2] then return {2, marker, now, identity} end
-if marker ~= ARGV[3] then return {3, marker, now, identity} end
-local median = tonumber(ARGV[4])
-if what ~= 'now' and what ~= 'guard' and what ~= 'epoch' and math.abs(now - median) > tonumber(ARGV[5]) then return {4, marker, now, identity} end
-local new
-if what == 'end' then
-  local own, deadline = string.match(marker, '^v1 id=(%S+) .* state=pending:(%d+)$')
-  if own ~= identity or now < tonumber(deadline) then return {5, marker, now, identity} end
-  new = string.gsub(marker, 'state=pending:%d+$', 'state=admitted')
-elseif what == 'guard' then
-  local own = string.match(marker, '^v1 id=(%S+) ')
-  if own ~= identity or not string.find(marker, ' guard=%d+ ') then return {5, marker, now, identity} end
-  new = string.gsub(marker, ' guard=%d+ ', ' guard=' .. ARGV[7] .. ' ', 1)
-elseif what == 'epoch' then
-  local own = string.match(marker, '^v1 id=(%S+) ')
-  local epoch = string.match(marker, ' epoch=(%d+) ')
-  if own ~= identity or not epoch or ARGV[8] == '0' or tonumber(ARGV[8]) < tonumber(epoch) then return {5, marker, now, identity} end
-  local since = string.match(marker, ' since=(%d+) ')
-  if ARGV[8] ~= epoch or not since then since = string.format('%.0f', now) end
-  new = string.gsub(marker, ' epoch=.* state=', ' epoch=' .. ARGV[8] .. ' since=' .. since .. ' alone=' .. ARGV[10] .. ' state=')
-else
-  local state, home, epoch = 'admitted', '', ARGV[8]
-  if what == 'start' then state = 'pending:' .. string.format('%.0f', math.max(now, median) + tonumber(ARGV[6])) end
-  if ARGV[9] ~= '' then home = ' home=' .. ARGV[9] end
-  if epoch ~= '0' then epoch = epoch .. ' since=' .. string.format('%.0f', now) .. ' alone=' .. ARGV[10] end
-  new = 'v1 id=' .. identity .. home .. ' guard=' .. ARGV[7] .. ' epoch=' .. epoch .. ' state=' .. state
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local replid, offset = string.match(redis.call('INFO', 'replication'), 'replid2:(%x+).*second_repl_offset:(%-?%d+)')
+local identity = run .. '/' .. replid .. '/' .. offset
+local function answer(result) return {result, record, now, identity} end
+if step == 'read' then return answer(1) end
+if identity ~= ARGV[2] then return answer(2) end
+if record ~= ARGV[3] then return answer(3) end
+if (step == 'start' or step == 'end') and math.abs(now - median) > tonumber(ARGV[5]) then return answer(4) end
+local old, wanted = read(record), read(ARGV[6])
+local function number(values, key) return tonumber(values[key]) or 0 end
+local function text(n) return string.format('%.0f', n) end
+local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
+local new, longest, quarantine, moment = old, larger('longest'), larger('quarantine'), text(now)
+if number(wanted, 'epoch') < number(old, 'epoch') then return answer(5) end
+local freed = step == 'rewrite' and not string.find(replid, '[^0]') and offset == '-1'
+local own = old.id == identity or freed and string.match(old.id or '', '^%x+') == run
+if step == 'start' or step == 'now' then
+  new = wanted
+  if wanted.epoch ~= '0' then new.raised = moment end
+  new.state, new.since = 'admitted', moment
+  if step == 'start' then new.state, new.since = 'quarantine', text(math.max(now, median)) end
+elseif not own or step == 'epoch' and wanted.epoch == '0' then
+  return answer(5)
+elseif step == 'end' then
+  if old.state ~= 'quarantine' or now < number(old, 'since') + quarantine * 1000 then return answer(5) end
+  new.state, new.since = 'admitted', moment
+elseif step == 'epoch' then
+  if wanted.epoch ~= old.epoch then new.raised = moment end
+  new.n, new.next, new.epoch, new.alone = wanted.n, wanted.next, wanted.epoch, wanted.alone
 end
-redis.call('SET', KEYS[1], new)
-return {1, new, now, identity}
+new.id, new.longest, new.quarantine = identity, longest, quarantine
+record = 'v2'
+for key in string.gmatch('id home n next epoch raised alone longest quarantine state since', '%l+') do
+  if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
+end
+redis.call('SET', KEYS[1], record)
+return answer(1)

@@ -7,275 +7,308 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
+const guard = 30 * time.Second
+
+func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
+	c.t.Helper()
+	reply, err := c.run(enc.Admit(r), "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	a, err := scripts.DecodeAdmission(reply)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
 // request is one that is in order: the caller has seen what is there.
 func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	c.t.Helper()
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
 	return scripts.AdmitRequest{
-		Step: step, Identity: seen.Identity, Seen: seen.Marker, Median: seen.Time, Tolerance: guard / 2,
-		Quarantine: guard, Guard: guard,
+		Step: step, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: scripts.Window,
+		Record: scripts.Record{N: 3, Longest: guard, Quarantine: guard},
 	}
 }
 
 // wantAdmit runs a step and compares its result, and that only a step that is done writes.
 func (c *client) wantAdmit(want scripts.AdmitResult, r scripts.AdmitRequest) scripts.Admission {
 	c.t.Helper()
-	before := c.text(prefix.Marker())
+	before := c.text(prefix.Admission())
 	got := c.admit(r)
 	if got.Result != want {
 		c.t.Errorf("step %s is answered by %+v, want result %d", r.Step, got, want)
 	}
-	if now := c.text(prefix.Marker()); now != got.Marker || (got.Result != scripts.AdmitDone || r.Step == scripts.AdmitRead) && now != before {
-		c.t.Errorf("step %s: the marker was %q, is %q, and is told as %q", r.Step, before, now, got.Marker)
+	reads := got.Result != scripts.AdmitDone || r.Step == scripts.AdmitRead
+	if now := c.text(prefix.Admission()); now != got.Record || reads && now != before {
+		c.t.Errorf("step %s: the record was %q, is %q, and is told as %q", r.Step, before, now, got.Record)
 	}
 	return got
 }
 
-func parse(t *testing.T, text string) scripts.Marker {
+// done runs a step that must be taken and returns the record.
+func (c *client) done(r scripts.AdmitRequest) scripts.Record {
+	c.t.Helper()
+	return parse(c.t, c.wantAdmit(scripts.AdmitDone, r).Record)
+}
+
+func parse(t testing.TB, text string) scripts.Record {
 	t.Helper()
-	m, err := scripts.ParseMarker(text)
+	r, err := scripts.ParseRecord(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return r
 }
 
-func TestQuarantineStartsWaitsAndEnds(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		if r := c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitRead)); r.Marker != "" || len(r.Identity) != 81 {
-			t.Errorf("a new master: %+v", r)
-		}
-		c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd)) // there is none to end
-
-		start := c.request(scripts.AdmitStart)
-		start.Epoch = 3
-		done := c.wantAdmit(scripts.AdmitDone, start)
-		m := parse(t, done.Marker)
-		if want := (scripts.Marker{Identity: start.Identity, Guard: guard, Epoch: 3, Since: done.Time, Pending: done.Time + guard.Microseconds()}); m != want {
-			t.Errorf("the marker is %+v, want %+v", m, want)
-		}
-		c.wantAdmit(scripts.AdmitOtherMarker, start) // the same message again
-		c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd))
-
-		// The median decides where it is later than this master's own clock.
-		late := c.request(scripts.AdmitStart)
-		late.Median += 10e6
-		if m := parse(t, c.wantAdmit(scripts.AdmitDone, late).Marker); m.Pending != late.Median+guard.Microseconds() {
-			t.Errorf("the quarantine ends at %d, the median is %d", m.Pending, late.Median)
-		}
-
-		over := parse(t, c.text(prefix.Marker()))
-		over.Pending = c.now() - 1
-		c.must("SET", prefix.Marker(), over.String())
-		end := c.request(scripts.AdmitEnd)
-		m = parse(t, c.wantAdmit(scripts.AdmitDone, end).Marker)
-		if over.Pending = 0; m != over {
-			t.Errorf("the marker is %+v, want %+v", m, over)
-		}
-		c.wantAdmit(scripts.AdmitOtherMarker, end)
-		c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd))
-	})
+// has makes r the record of this server.
+func (c *client) has(r scripts.Record) {
+	c.t.Helper()
+	if r.Identity == "" {
+		r.Identity = c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead}).Identity
+	}
+	c.must("SET", prefix.Admission(), r.String())
 }
 
-// TestMarkersAreWrittenForThisServerOnly: whatever the caller believes, the identity is the server's own.
-func TestMarkersAreWrittenForThisServerOnly(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard} {
+func TestAQuarantineStartsLastsAndEnds(t *testing.T) {
+	c := onServer(t)
+	if r := c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitRead)); r.Record != "" ||
+		len(r.Identity) != 40+1+40+1+2 {
+		t.Errorf("a new master: %+v", r)
+	}
+	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd)) // there is none to end
+
+	start := c.request(scripts.AdmitStart)
+	start.Record.Epoch, start.Record.Alone, start.Record.Home = 3, 2, scripts.Home("10.0.0.1:6379")
+	done := c.wantAdmit(scripts.AdmitDone, start)
+	want := scripts.Record{Identity: start.Identity, Home: start.Record.Home, N: 3, Epoch: 3, Raised: done.Time, Alone: 2,
+		Longest: guard, Quarantine: guard, Since: done.Time}
+	if r := parse(t, done.Record); r != want {
+		t.Errorf("the record is %+v, want %+v", r, want)
+	}
+	c.wantAdmit(scripts.AdmitOtherRecord, start) // the same message again
+	end := c.request(scripts.AdmitEnd)
+	end.Record.Epoch = 3
+	c.wantAdmit(scripts.AdmitTooEarly, end)
+
+	want.Since = c.now() - guard.Microseconds() - 1
+	c.has(want)
+	end.Seen, end.Record.Quarantine = want.String(), 2*guard // one who needs a longer quarantine does not end it
+	c.wantAdmit(scripts.AdmitTooEarly, end)
+	end.Record.Quarantine = time.Second // one who needs a shorter one
+	done = c.wantAdmit(scripts.AdmitDone, end)
+	want.Admitted, want.Since = true, done.Time
+	if r := parse(t, done.Record); r != want {
+		t.Errorf("the record is %+v, want %+v", r, want)
+	}
+	c.wantAdmit(scripts.AdmitOtherRecord, end)
+	end.Seen = done.Record
+	c.wantAdmit(scripts.AdmitTooEarly, end)
+}
+
+// TestSinceIsTheLaterOfOwnTimeAndMedian (H91): a master whose clock is behind, and is set right meanwhile, waits no
+// less. One that is more than 15 s off begins and ends none.
+func TestSinceIsTheLaterOfOwnTimeAndMedian(t *testing.T) {
+	c := onServer(t)
+	for _, ahead := range []int64{14 * second, -14 * second} {
+		r := c.request(scripts.AdmitStart)
+		r.Median += ahead
+		a := c.wantAdmit(scripts.AdmitDone, r)
+		if got := parse(t, a.Record); got.Since != max(a.Time, r.Median) || got.Admitted {
+			t.Errorf("with a median %d ahead: %+v, at %d", ahead, got, a.Time)
+		}
+	}
+	c.has(scripts.Record{N: 3, Longest: guard, Quarantine: guard, Since: c.now() - 60*second})
+	for _, off := range []int64{20 * second, -20 * second} {
+		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd} {
 			r := c.request(step)
-			r.Identity = "f00/ba4"
-			c.wantAdmit(scripts.AdmitOtherIdentity, r)
+			r.Median += off
+			c.wantAdmit(scripts.AdmitClockDiffers, r)
 		}
-		// A quarantine that another server has waited for is no quarantine of this one.
-		other := scripts.Marker{Identity: "f00/ba4", Guard: guard, Pending: c.now() - 1}
-		c.must("SET", prefix.Marker(), other.String())
-		c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd))
-		if m := parse(t, c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitStart)).Marker); m.Identity == other.Identity || m.Admitted() {
-			t.Errorf("the marker is %+v", m)
-		}
-	})
+	}
+	for _, step := range []scripts.AdmitStep{scripts.AdmitGuard, scripts.AdmitSettle, scripts.AdmitNow} {
+		r := c.request(step)
+		r.Median += 60 * second
+		c.done(r)
+	}
 }
 
-func TestMarkerMismatchWritesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard} {
-			r := c.request(step)
-			r.Seen = "v1 what was there before"
-			c.wantAdmit(scripts.AdmitOtherMarker, r)
+// TestNothingIsEverLowered (H95, H80, H81): whatever a program writes that has read old numbers, or none, the larger
+// longest TTL and the larger quarantine stay; a smaller epoch is not written at all.
+func TestNothingIsEverLowered(t *testing.T) {
+	c := onServer(t)
+	before := scripts.Record{N: 5, Epoch: 4, Raised: 77, Alone: 4, Longest: 300 * time.Second,
+		Quarantine: 400 * time.Second}
+	for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
+		scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
+		before.Since = c.now() - 500*second
+		c.has(before)
+		r := c.request(step)
+		r.Record = scripts.Record{N: 3, Epoch: 3, Longest: guard, Quarantine: guard}
+		c.wantAdmit(scripts.AdmitTooEarly, r)
+		r.Record.Epoch = 5
+		if step == scripts.AdmitRewrite {
+			c.done(r)
+			continue
 		}
-	})
+		got := c.done(r)
+		if got.Longest != before.Longest || got.Quarantine != before.Quarantine || got.Epoch < before.Epoch {
+			t.Errorf("%s makes of %+v\n%+v", step, before, got)
+		}
+		r.Seen = got.String()
+		r.Record.Longest, r.Record.Quarantine = 500*time.Second, 600*time.Second
+		if step == scripts.AdmitEnd {
+			continue
+		}
+		if got = c.done(r); got.Longest != 500*time.Second || got.Quarantine != 600*time.Second {
+			t.Errorf("%s raises to %+v", step, got)
+		}
+	}
 }
 
-// TestTheGuardTimeIsSetAndNothingElse: neither admission nor a deadline moves with it, whatever the clocks say, and the
-// marker of another server is left alone.
-func TestTheGuardTimeIsSetAndNothingElse(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		set := func() scripts.AdmitRequest {
-			r := c.request(scripts.AdmitGuard)
-			r.Guard, r.Median, r.Epoch, r.Quarantine = 90*time.Second, 0, 9, time.Hour
-			return r
-		}
-		c.wantAdmit(scripts.AdmitTooEarly, set()) // there is no marker
-		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
+// Raising the numbers changes nothing else of a record, in quarantine or not.
+func TestGuardAndSettleChangeNothingElse(t *testing.T) {
+	c := onServer(t)
+	for _, step := range []scripts.AdmitStep{scripts.AdmitGuard, scripts.AdmitSettle} {
+		for _, admitted := range []bool{false, true} {
+			want := scripts.Record{Home: "h", N: 5, Next: 3, Epoch: 4, Raised: 77, Alone: 4, Longest: guard, Quarantine: guard,
+				Admitted: admitted, Since: c.now() - 5*second}
+			c.has(want)
 			r := c.request(step)
-			r.Epoch, r.Home = 3, scripts.Home("/a b%")
-			want := parse(t, c.wantAdmit(scripts.AdmitDone, r).Marker)
-			if want.Home != r.Home {
-				t.Errorf("the marker is %+v", want)
+			r.Record = scripts.Record{N: 9, Epoch: 9, Home: "x", Longest: guard, Quarantine: 10 * guard, Admitted: !admitted}
+			want.Identity, want.Quarantine = r.Identity, 10*guard
+			if got := c.done(r); got != want {
+				t.Errorf("%s makes %+v, want %+v", step, got, want)
 			}
-			want.Guard = 90 * time.Second
-			raise := set()
-			if m := parse(t, c.wantAdmit(scripts.AdmitDone, raise).Marker); m != want {
-				t.Errorf("after %s: the marker is %+v, want %+v", step, m, want)
-			}
-			c.wantAdmit(scripts.AdmitOtherMarker, raise) // the same message again
 		}
-		other := scripts.Marker{Identity: "f00/ba4", Guard: guard}
-		c.must("SET", prefix.Marker(), other.String())
-		c.wantAdmit(scripts.AdmitTooEarly, set())
-		c.must("SET", prefix.Marker(), "nonsense")
-		c.wantAdmit(scripts.AdmitTooEarly, set())
-	})
+	}
 }
 
-// TestMasterWithAnotherClockIsLeftAlone: neither the start nor the end of a quarantine is trusted to a clock that is
-// far from the others' (a boot before NTP). Admission by an operator does not ask for it.
-func TestMasterWithAnotherClockIsLeftAlone(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		for _, off := range []int64{60e6, -60e6} {
-			for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd} {
+func TestAnEpochIsRaised(t *testing.T) {
+	c := onServer(t)
+	c.has(scripts.Record{N: 3, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
+	r := c.request(scripts.AdmitEpoch)
+	c.wantAdmit(scripts.AdmitTooEarly, r) // no epoch is wanted
+	r.Record = scripts.Record{N: 3, Next: 5, Epoch: 1, Alone: 0}
+	a := c.wantAdmit(scripts.AdmitDone, r)
+	want := scripts.Record{Identity: r.Identity, N: 3, Next: 5, Epoch: 1, Raised: a.Time, Longest: guard,
+		Quarantine: guard,
+		Admitted:   true, Since: 5}
+	if got := parse(t, a.Record); got != want {
+		t.Errorf("the record is %+v, want %+v", got, want)
+	}
+	r.Seen, r.Record.Alone = a.Record, 1 // the same epoch: it is as old as it was
+	if want.Alone = 1; c.done(r) != want {
+		t.Errorf("the record is %q, want %q", c.text(prefix.Admission()), want)
+	}
+	r.Seen, r.Record = want.String(), scripts.Record{N: 5, Epoch: 2, Alone: 2}
+	a = c.wantAdmit(scripts.AdmitDone, r)
+	want.N, want.Next, want.Epoch, want.Alone, want.Raised = 5, 0, 2, 2, a.Time
+	if got := parse(t, a.Record); got != want {
+		t.Errorf("the record is %+v, want %+v", got, want)
+	}
+}
+
+// A record is written for this server only: whatever the caller believes, the identity is the server's own.
+func TestRecordsAreWrittenForThisServerOnly(t *testing.T) {
+	c := onServer(t)
+	steps := []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
+		scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite}
+	for _, step := range steps {
+		r := c.request(step)
+		r.Identity = "f00/ba4/7"
+		c.wantAdmit(scripts.AdmitOtherIdentity, r)
+		r = c.request(step)
+		r.Seen = "v2 another"
+		c.wantAdmit(scripts.AdmitOtherRecord, r)
+	}
+	// A quarantine that another server has waited for is no quarantine of this one, and its record is not ours to change.
+	for _, there := range []string{"", "v1 id=a/b guard=1 epoch=0 state=admitted", "nonsense",
+		scripts.Record{Identity: "f00/ba4/7", N: 3, Longest: guard, Quarantine: guard, Since: c.now() - 60*second}.String()} {
+		c.must("SET", prefix.Admission(), there)
+		for _, step := range steps {
+			if step != scripts.AdmitStart && step != scripts.AdmitNow {
 				r := c.request(step)
-				r.Median += off
-				c.wantAdmit(scripts.AdmitClockDiffers, r)
+				r.Record.Epoch = 1
+				c.wantAdmit(scripts.AdmitTooEarly, r)
 			}
 		}
-		r := c.request(scripts.AdmitNow)
-		r.Median = 0
-		done := c.wantAdmit(scripts.AdmitDone, r)
-		if m := parse(t, done.Marker); m != (scripts.Marker{Identity: r.Identity, Guard: guard}) {
-			t.Errorf("the marker is %+v", m)
+		if r := c.done(c.request(scripts.AdmitStart)); r.Admitted || r.Identity == "f00/ba4/7" {
+			t.Errorf("the record is %+v", r)
 		}
-		c.wantAdmit(scripts.AdmitOtherMarker, r)
-	})
+	}
 }
 
-// TestOnlyAdmittedMastersVote (H53, H57): a new hold needs the marker that the connection expects; what follows a
-// confirmed majority, or counts only where the hold is, goes through.
-func TestOnlyAdmittedMastersVote(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		h := hold("a", "me:1")
-		if v := c.stamped(acquire(h, c.now()), "v1 mine"); v.Kind != scripts.Abstained || v.Marker != "" || v.Time == 0 {
-			t.Errorf("without a marker: %+v", v)
+// TestAFreedBacklogIsNoChange (H69): the identity is written anew, without a quarantine, where the server is the
+// same and has no second replication id any more.
+func TestAFreedBacklogIsNoChange(t *testing.T) {
+	c := onServer(t)
+	own := c.request(scripts.AdmitRead).Identity
+	run := own[:40]
+	for identity, want := range map[string]scripts.AdmitResult{
+		run + "/ab12/77": scripts.AdmitDone, own: scripts.AdmitDone,
+		"ab12/ab12/77": scripts.AdmitTooEarly, run + "0/ab12/77": scripts.AdmitTooEarly, "/" + run: scripts.AdmitTooEarly,
+	} {
+		before := scripts.Record{Identity: identity, N: 3, Longest: guard, Quarantine: guard, Admitted: true, Since: 5}
+		c.has(before)
+		a := c.wantAdmit(want, c.request(scripts.AdmitRewrite))
+		if before.Identity = own; want == scripts.AdmitDone && parse(t, a.Record) != before {
+			t.Errorf("the record is %s, want %s", a.Record, before)
 		}
-		expected := c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitNow)).Marker
-		if v := c.stamped(acquire(h, c.now()), "v1 mine"); v.Kind != scripts.Abstained || v.Marker != expected {
-			t.Errorf("with another marker: %+v", v)
-		}
-		if v := c.stamped(acquire(h, c.now()), expected); v.Kind != scripts.Granted {
-			t.Errorf("with the marker: %+v", v)
-		}
-		pending := c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitStart)).Marker
-		if v := c.stamped(acquire(hold("b", "me:2"), c.now()), expected); v.Kind != scripts.Abstained || v.Marker != pending {
-			t.Errorf("in quarantine: %+v", v)
-		}
-		heal := func(name string) *scripts.Call {
-			now := c.now()
-			return fleet.AcquireCall(hold(name, "me:1"), scripts.ModeHeal, ttl, now, now, 1)
-		}
-		if v := c.stamped(heal("c"), expected); v.Kind != scripts.Granted {
-			t.Errorf("a heal in quarantine: %+v", v)
-		}
-		if v := c.stamped(fleet.ExtendCall(h, ttl, 1), expected); v.Kind != scripts.Granted {
-			t.Errorf("an extension in quarantine: %+v", v)
-		}
-		c.must("DEL", prefix.Marker())
-		if v := c.stamped(heal("d"), expected); v.Kind != scripts.Granted {
-			t.Errorf("a heal without a marker: %+v", v)
-		}
-		if v := c.stamped(fleet.ExtendCall(h, ttl, 2), expected); v.Kind != scripts.Granted {
-			t.Errorf("a re-entry without a marker: %+v", v)
-		}
-		if !c.release(h, c.now(), false) {
-			t.Error("a release without a marker has not found its hold")
-		}
-	})
+	}
+	c.must("REPLICAOF", "127.0.0.1", "1") // a promotion: now there is a second id
+	c.must("REPLICAOF", "NO", "ONE")
+	c.has(scripts.Record{Identity: own, N: 3, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
+	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitRewrite))
 }
 
-// TestFleetsGuardTimeAndEpochBind (H58): nobody keeps a key for longer than the fleet's guard time, or goes on under an
-// older set of masters.
-func TestFleetsGuardTimeAndEpochBind(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		h := hold("a", "me:1")
-		c.want(scripts.Granted, acquire(h, c.now()))
-		calls := func(f scripts.Fleet, d time.Duration) []*scripts.Call {
-			now := c.now()
-			return []*scripts.Call{
-				f.AcquireCall(h, scripts.ModeHeal, d, now, now, 1), f.ExtendCall(h, d, 1),
-				f.AcquireCall(scripts.NewHold(prefix.Keys("a"), "me:1", "me:0"), scripts.ModeImport, d, now+1, now+1, 1),
+// What another record than the expected one does to an ask: an acquire abstains and writes nothing. A repair, an
+// import and an extension work in quarantine (H83), within the longest TTL and the epoch.
+func TestAnotherRecordThanTheExpectedOne(t *testing.T) {
+	c := onServer(t)
+	now, id := c.now(), grant(me, 1)
+	here := scripts.Record{Identity: "a/b/-1", N: 3, Epoch: 3, Longest: 20 * time.Second, Quarantine: guard,
+		Since: now}.String()
+	ticket := scripts.NewTicket(me, 1, "", now, 0)
+	ask := enc.Acquire(keys("a"), id, ttl, now, now, ticket)
+	for _, there := range []string{here, "v1 nonsense"} {
+		c.must("SET", prefix.Admission(), there)
+		v := c.stamped(ask, "v2 another")
+		if v.Kind != scripts.Abstained || v.Record != there || v.Time < now || c.must("DBSIZE") != int64(1) {
+			t.Errorf("an acquire: %+v, and %v keys", v, c.must("DBSIZE"))
+		}
+	}
+	c.wantError("BADRECORD", enc.Repair(keys("a"), id, ttl, now, now, 1), "v2 another")
+	c.must("DEL", prefix.Admission())
+	if v := c.stamped(ask, "v2 another"); v.Kind != scripts.Abstained || v.Record != "" {
+		t.Errorf("an acquire where there is no record: %+v", v)
+	}
+	c.must("SET", prefix.Admission(), here)
+	old := scripts.NewEncoder(prefix, 2)
+	for what, call := range map[string]func(e *scripts.Encoder, ttl time.Duration) *scripts.Call{
+		"repair": func(e *scripts.Encoder, ttl time.Duration) *scripts.Call {
+			return e.Repair(keys("a"), id, ttl, c.now(), now, 1)
+		},
+		"import": func(e *scripts.Encoder, ttl time.Duration) *scripts.Call {
+			return e.Import(keys("a"), id, id+"previous", ttl, c.now(), c.now())
+		},
+		"extend": func(e *scripts.Encoder, ttl time.Duration) *scripts.Call { return e.Extend(keys("a"), id, ttl, 1) },
+	} {
+		c.must("DEL", prefix.Lock("a"), prefix.Fence("a"))
+		c.want(scripts.Granted, acquire("a", id, now))
+		for _, refused := range []*scripts.Call{call(enc, 21*time.Second), call(old, ttl)} {
+			if v := c.stamped(refused, "v2 another"); v.Kind != scripts.Refused || v.Record != here {
+				t.Errorf("%s with another TTL or epoch: %+v", what, v)
 			}
 		}
-		c.must("SET", prefix.Marker(), scripts.Marker{Identity: "a/b", Guard: 5 * time.Second, Epoch: 2}.String())
-		second := scripts.NewFleet(prefix, window, barTTL, 2)
-		for _, s := range []struct {
-			fleet scripts.Fleet
-			ttl   time.Duration
-			want  scripts.Kind
-		}{{second, 5 * time.Second, scripts.Granted}, {second, 5001 * time.Millisecond, scripts.Refused}, {fleet, 5 * time.Second, scripts.Refused}} {
-			before := c.snapshot("a")
-			for _, call := range calls(s.fleet, s.ttl) {
-				v := c.stamped(call, "v1 mine")
-				if v.Kind != s.want || v.Kind == scripts.Refused && (v.Marker == "" || v.Time == 0) {
-					t.Errorf("%s for %v: %+v, want %v", call.Script.Name, s.ttl, v, s.want)
-				}
-			}
-			if s.want == scripts.Refused {
-				c.unchanged("a", before)
-			}
+		if v := c.stamped(call(enc, 20*time.Second), "v2 another"); v.Kind != scripts.Granted {
+			t.Errorf("%s in quarantine: %+v", what, v)
 		}
-		c.must("SET", prefix.Marker(), "nonsense")
-		for _, call := range calls(fleet, ttl) {
-			c.wantError("BADMARKER", call, "v1 mine")
+		// Nothing hides that it is missing (H75).
+		c.must("DEL", prefix.Lock("a"))
+		if v := c.stamped(call(old, ttl), "v2 another"); what == "extend" && v.Kind != scripts.Missing {
+			t.Errorf("an extension of what is not there: %+v", v)
 		}
-		if v := c.stamped(acquire(hold("b", "x:1"), c.now()), "v1 mine"); v.Kind != scripts.Abstained || v.Marker != "nonsense" {
-			t.Errorf("an acquire: %+v", v)
-		}
-		c.want(scripts.Granted, fleet.ExtendCall(h, 20*time.Second, 1)) // with the guard off nothing of this is asked
-	})
-}
-
-// The epoch is raised, never lowered, on the master's own marker alone, and its time is that of the writing that raised it.
-func TestTheEpochOfAMarkerIsRaised(t *testing.T) {
-	onBoth(t, func(t *testing.T, c *client) {
-		raise := func(epoch, alone int64) scripts.AdmitRequest {
-			r := c.request(scripts.AdmitEpoch)
-			r.Epoch, r.Alone, r.Guard = epoch, alone, 0
-			return r
-		}
-		c.wantAdmit(scripts.AdmitTooEarly, raise(1, 0)) // there is no marker
-		start := c.request(scripts.AdmitStart)
-		start.Home = "h"
-		was := parse(t, c.wantAdmit(scripts.AdmitDone, start).Marker)
-
-		first := raise(1, 0)
-		done := c.wantAdmit(scripts.AdmitDone, first)
-		want := was
-		want.Epoch, want.Since = 1, done.Time
-		if m := parse(t, done.Marker); m != want {
-			t.Errorf("the marker is %v, want %v", m, want)
-		}
-		c.wantAdmit(scripts.AdmitOtherMarker, first)         // the same message again
-		again := c.wantAdmit(scripts.AdmitDone, raise(1, 2)) // what may act alone changes, and not since when the epoch is here
-		want.Alone = 2
-		if m := parse(t, again.Marker); m != want {
-			t.Errorf("the marker is %v, want %v", m, want)
-		}
-		c.wantAdmit(scripts.AdmitTooEarly, raise(0, 0))
-		other := raise(2, 2)
-		other.Identity = "f00/ba4"
-		c.wantAdmit(scripts.AdmitOtherIdentity, other)
-
-		later := c.wantAdmit(scripts.AdmitDone, raise(3, 2))
-		if m := parse(t, later.Marker); m.Epoch != 3 || m.Since != later.Time || m.Alone != 2 || m.Home != "h" || m.Pending != was.Pending {
-			t.Errorf("the marker is %v", m)
-		}
-	})
+	}
 }

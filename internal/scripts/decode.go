@@ -36,30 +36,31 @@ func (k Kind) String() string {
 // A Vote is the answer of one master to an acquire or an extension.
 type Vote struct {
 	Kind Kind
-	// Left is how long another's hold still lives on this master (Held, Missing); negative where there is none, or
-	// where the key never expires.
+	// Left is how long it may last until the name can be taken. Held: what is left to the lock, negative where the key
+	// never expires; where the name is free, what is left of the told waiter's second. Missing: what is left to another's
+	// grant, negative where the name is free.
 	Left time.Duration
-	// Holder is the id of the hold that refuses, or the waiter for whom the name is kept; "" where it is free and other
-	// waiters are first (Held). Place is the caller's in the queue, from 0; -1 where it is not in it.
+	// Free: the name is free here, and another waiter is first (Held). A Left of 0 then means "ask again at once".
+	Free bool
+	// Holder is the id of the grant that is there, Token the one it was won with (Held and not Free).
 	Holder string
-	Place  int
-	// Bar is the largest ballot that this master has accepted (Held, Stale, Ahead, Missing).
-	Bar int64
+	Token  int64
+	// Place is the caller's in the queue, from 0; -1 where it is not in it (Held, Stale, Ahead).
+	Place int
+	// Fence is the largest ballot that this master has accepted or been told is dead (Held, Stale, Ahead, Missing).
+	Fence int64
 	// Time is the master's own time in microseconds; 0 where it was not told (Granted).
 	Time int64
-	// Marker is the master's marker (Abstained, Refused); "" where it has none.
-	Marker string
+	// Record is the master's admission record (Abstained, Refused); "" where it has none.
+	Record string
 }
-
-// MaxBallot bounds every ballot: Lua's numbers are exact only below 2^53.
-const MaxBallot = 1<<53 - 1
 
 // DecodeVote reads the reply of an acquire or an extension. A reply that no script of ours gives is an error; it
 // costs the master's vote and nothing else.
 func DecodeVote(reply any) (Vote, error) {
 	if n, ok := reply.(int64); ok {
 		if n == int64(Granted) {
-			return Vote{Kind: Granted}, nil
+			return Vote{Kind: Granted, Place: -1}, nil
 		}
 		return Vote{}, fmt.Errorf("unexpected reply %d", n)
 	}
@@ -67,47 +68,28 @@ func DecodeVote(reply any) (Vote, error) {
 	if err != nil {
 		return Vote{}, err
 	}
-	v := Vote{Kind: Kind(min(max(f.number(), 0), 255))}
+	v := Vote{Kind: Kind(min(max(f.number(), 0), 255)), Place: -1}
 	switch v.Kind {
 	case Held:
-		v.Left, v.Bar, v.Time, v.Holder, v.Place = f.millis(), f.ballot(), f.number(), f.text(), int(f.number())
+		v.Left, v.Free = f.left(), f.number() == 1
+		v.Holder, _, v.Token = f.grant()
+		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Stale, Ahead:
-		v.Bar, v.Time = f.ballot(), f.number()
+		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Missing:
-		v.Bar, v.Time, v.Left = f.ballot(), f.number(), f.millis()
+		v.Left, v.Fence, v.Time = f.otherLeft(), f.fence(), f.number()
 	case Abstained, Refused:
-		v.Marker, v.Time = f.text(), f.number()
+		v.Record, v.Time = f.text(), f.number()
 	default:
 		return Vote{}, fmt.Errorf("unexpected reply code %d", v.Kind)
 	}
-	return v, f.err
+	if f.err != nil {
+		return Vote{}, f.err
+	}
+	return v, nil
 }
 
-// DecodeMany reads the reply to the extension of n holds: for each whether it is there, and was prolonged. It is nil where
-// the master refuses all of them.
-func DecodeMany(reply any, n int) (present []bool, err error) {
-	text, ok := reply.([]byte)
-	if !ok {
-		v, err := DecodeVote(reply)
-		if err == nil && v.Kind != Refused {
-			err = fmt.Errorf("unexpected reply code %d", v.Kind)
-		}
-		return nil, err
-	}
-	if len(text) != n {
-		return nil, fmt.Errorf("unexpected reply %.40q to the extension of %d holds", text, n)
-	}
-	present = make([]bool, n)
-	for i, c := range text {
-		if c != '1' && c != '5' {
-			return nil, fmt.Errorf("unexpected reply %.40q to the extension of %d holds", text, n)
-		}
-		present[i] = c == '1'
-	}
-	return present, nil
-}
-
-// DecodeReleased reads the reply of a release: whether the hold was present.
+// DecodeReleased reads the reply of a release: whether a grant was there.
 func DecodeReleased(reply any) (bool, error) {
 	if n, ok := reply.(int64); ok && (n == 0 || n == 1) {
 		return n == 1, nil
@@ -117,13 +99,17 @@ func DecodeReleased(reply any) (bool, error) {
 
 // A Holding is what one master says of a name.
 type Holding struct {
-	ID    string // "" where the name is free
+	ID    string // of the grant; "" where the name is free
 	Depth int
-	Left  time.Duration // negative where free
-	Bar   int64
+	Token int64
+	Left  time.Duration // negative where the name is free, or the key never expires
+	Fence int64
 	Time  int64 // microseconds
-	// Marker is the master's marker, "" where it has none.
-	Marker string
+	// Record is the master's admission record, "" where it has none.
+	Record string
+	// Waiters is the length of the queue, First the ids of the first ten in it, in their order.
+	Waiters int
+	First   []string
 }
 
 // DecodeHolding reads the reply of an inspection.
@@ -132,16 +118,22 @@ func DecodeHolding(reply any) (Holding, error) {
 	if err != nil {
 		return Holding{}, err
 	}
-	h := Holding{ID: f.text(), Depth: int(f.decimal()), Left: f.millis(), Bar: f.ballot(), Time: f.number(), Marker: f.text()}
-	return h, f.err
+	h := Holding{}
+	h.ID, h.Depth, h.Token = f.grant()
+	h.Left, h.Fence, h.Time = f.left(), f.fence(), f.number()
+	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
+	if f.err != nil {
+		return Holding{}, f.err
+	}
+	return h, nil
 }
 
 // An Admission is the answer to a step of an admission.
 type Admission struct {
 	// Result says whether the step was taken, and if not, why.
 	Result AdmitResult
-	// Marker is the marker as it now stands, Time the master's time in microseconds, Identity the master's own.
-	Marker   string
+	// Record is the record as it now stands, Time the master's time in microseconds, Identity the master's own.
+	Record   string
 	Time     int64
 	Identity string
 }
@@ -149,13 +141,15 @@ type Admission struct {
 // An AdmitResult says whether a step of an admission was taken.
 type AdmitResult int64
 
-// The results, with the numbers that the script uses.
+// The results, with the numbers that the script uses. Only AdmitDone has written, or read.
 const (
 	AdmitDone          AdmitResult = 1
-	AdmitOtherIdentity AdmitResult = 2
-	AdmitOtherMarker   AdmitResult = 3
-	AdmitClockDiffers  AdmitResult = 4
-	AdmitTooEarly      AdmitResult = 5
+	AdmitOtherIdentity AdmitResult = 2 // the identity is another than the caller's
+	AdmitOtherRecord   AdmitResult = 3 // the record is another than the one that the caller saw
+	AdmitClockDiffers  AdmitResult = 4 // the master's clock is too far from the median
+	// AdmitTooEarly: the quarantine is not over, or the record is not one that this step can change; admit.lua says
+	// when.
+	AdmitTooEarly AdmitResult = 5
 )
 
 // DecodeAdmission reads the reply to a step of an admission.
@@ -164,7 +158,7 @@ func DecodeAdmission(reply any) (Admission, error) {
 	if err != nil {
 		return Admission{}, err
 	}
-	a := Admission{Result: AdmitResult(f.number()), Marker: f.text(), Time: f.number(), Identity: f.text()}
+	a := Admission{Result: AdmitResult(f.number()), Record: f.text(), Time: f.number(), Identity: f.text()}
 	if f.err == nil && (a.Result < AdmitDone || a.Result > AdmitTooEarly) {
 		return Admission{}, fmt.Errorf("unexpected reply code %d", a.Result)
 	}
@@ -226,27 +220,69 @@ func (f *fields) text() string {
 	}
 }
 
-func (f *fields) decimal() int64 {
-	s := f.text()
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil && f.err == nil {
-		f.fail("%.40q is not a number", s)
+// grant reads the fields of a lock: the grant's id and depth, and the token. There are none where the name is free. A
+// hash that is not ours has any fields.
+func (f *fields) grant() (id string, depth int, token int64) {
+	list := f.texts()
+	for i := 0; i+1 < len(list); i += 2 {
+		switch value := list[i+1]; list[i] {
+		case "token":
+			token = f.plain("token", value)
+		case "ballot":
+		default:
+			id, depth = list[i], int(f.plain("depth", value))
+		}
 	}
-	return n
+	return id, depth, token
 }
 
-// ballot reads a bar, which is a decimal text. One that is not a plain number is an error of that master, never zero.
-func (f *fields) ballot() int64 {
-	s := f.text()
+// texts reads a list of texts.
+func (f *fields) texts() (list []string) {
+	v, ok := f.next().([]any)
+	if !ok {
+		f.fail("the place of a list has something else")
+	}
+	inner := fields{rest: v}
+	for range v {
+		list = append(list, inner.text())
+	}
+	if inner.err != nil {
+		f.fail("%w", inner.err)
+	}
+	return list
+}
+
+// fence reads a fence, which is a decimal text.
+func (f *fields) fence() int64 { return f.plain("fence", f.text()) }
+
+// plain reads a decimal text. One that is not a plain number is an error of that master, never zero.
+func (f *fields) plain(what, s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if (err != nil || n < 0) && f.err == nil {
-		f.fail("the bar %.40q is not a plain number", s)
+		f.fail("the %s %.40q is not a plain number", what, s)
 	}
 	return n
 }
 
-// millis bounds what it reads: somebody may have given a key more time than a Duration holds.
-func (f *fields) millis() time.Duration {
-	const most = int64(math.MaxInt64 / time.Millisecond)
-	return time.Duration(min(max(f.number(), -most), most)) * time.Millisecond
+// left reads the milliseconds that a key has left, as PTTL tells them: below 0 where it never expires, or is not
+// there. It is bounded, since somebody may have given a key more time than a Duration holds.
+func (f *fields) left() time.Duration {
+	n := f.number()
+	if n < 0 {
+		return -1
+	}
+	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+}
+
+// otherLeft reads what another's grant has left, as PTTL tells it: -2 where there is none. One that never expires has
+// all the time there is.
+func (f *fields) otherLeft() time.Duration {
+	n := f.number()
+	switch {
+	case n == -1:
+		return math.MaxInt64
+	case n < 0:
+		return -1
+	}
+	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

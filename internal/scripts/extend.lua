@@ -1,30 +1,27 @@
--- Prolongs a hold where it is present, and writes its depth: extension, re-entry, and release of an inner lock.
+-- Prolongs a grant where it is, and writes its depth: extension, re-entry, and release of an inner lock.
 --
--- KEYS  1 lock   2 bar   3 marker
--- ARGV  1 the marker that the caller expects; '' when the guard is off   2 hold id
---       3 TTL in ms; 0 leaves the time as it is   4 depth, an absolute number   5 epoch of the caller's set of masters
--- Reply 1                              still mine; the TTL is at least what was asked for, never less than before
---       {5, bar, time us, ms left}     missing; ms left is the time of another's hold, -2 where the name is free
---       {7, marker, time us}           refused: the TTL is above the guard time, or the epoch is an old one
+-- KEYS  1 lock   2 fence   3 admission record
+-- ARGV  1 the admission record that the connection expects; '' when the guard is off   2 grant id
+--       3 TTL in ms; 0 leaves the time as it is   4 depth, an absolute number   5 epoch
+-- Reply 1                                              still there; at least the TTL is left, never less than before
+--       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of another's grant
+--       {7, record, time us}                           refused: the TTL is too long, or the epoch is an old one
 --
--- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a hold that is
+-- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a grant that is
 -- here is here.
-local lock = KEYS[1]
-local depth = redis.call('HGET', lock, ARGV[2])
-if not depth then
+local lock, ttl = KEYS[1], tonumber(ARGV[3])
+local function time()
   local t = redis.call('TIME')
-  return {5, redis.call('GET', KEYS[2]) or '0', t[1] * 1000000 + t[2], redis.call('PTTL', lock)}
+  return t[1] * 1000000 + t[2]
 end
-local ttl = tonumber(ARGV[3])
+local depth = redis.call('HGET', lock, ARGV[2])
+if not depth then return {5, redis.call('PTTL', lock), redis.call('GET', KEYS[2]) or '0', time()} end
 if ARGV[1] ~= '' then
-  local marker = redis.call('GET', KEYS[3])
-  if marker and marker ~= ARGV[1] then
-    local guard, epoch = string.match(marker, ' guard=(%d+) epoch=(%d+) ')
-    if not guard then return redis.error_reply('BADMARKER the admission marker cannot be read') end
-    if ttl > tonumber(guard) or tonumber(ARGV[5]) < tonumber(epoch) then
-      local t = redis.call('TIME')
-      return {7, marker, t[1] * 1000000 + t[2]}
-    end
+  local there = redis.call('GET', KEYS[3]) or ''
+  if there ~= ARGV[1] and there ~= '' then
+    local epoch, longest = string.match(there, '^v2 .* epoch=(%d+) .*longest=(%d+) ')
+    if not epoch then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end
+    if ttl > tonumber(longest) or tonumber(ARGV[5]) < tonumber(epoch) then return {7, there, time()} end
   end
 end
 if depth ~= ARGV[4] then redis.call('HSET', lock, ARGV[2], ARGV[4]) end

@@ -2,7 +2,6 @@ package scripts_test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
@@ -51,39 +50,43 @@ func value(b []byte, depth int) (reply any, rest []byte) {
 // Whatever a master answers, decoding gives an error, or a vote within its bounds.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 1})
-	f.Add([]byte{5 + 6*4, 2, 2, 2, 100, 3 + 6*3, '1', '2', '3', 1, 0, 6, 10, 24, 24, 24, 24, 24})
-	f.Add([]byte{5 + 6*3, 2, 3, 4 + 6*2, '-', '1', 2, 1})
+	f.Add([]byte{5 + 6*7, 2, 2, 2, 100, 2, 0, 5 + 6*4, 3 + 6, 'x', 3 + 6, '1', 3 + 6*5, 't', 'o', 'k', 'e', 'n', 3 + 6,
+		'7', 2, 0, 3 + 6*2, '1', '2', 2, 9})
+	f.Add([]byte{5 + 6*4, 2, 3, 2, 0, 4 + 6*2, '-', '1', 2, 1})
 	f.Add([]byte{5 + 6*3, 2, 6, 0, 2, 1})
-	f.Add([]byte{5 + 6*6, 3 + 6*4, 'a', ':', '1', ' ', 3 + 6, '1', 2, 1, 3 + 6, '7', 2, 1, 3})
+	f.Add([]byte{5 + 6*7, 5, 2, 1, 3 + 6, '7', 2, 1, 3, 2, 3, 5 + 6, 3 + 6, 'w'})
 	f.Add([]byte{5 + 6*4, 2, 1, 3 + 6, 'x', 2, 5, 3 + 6, 'y'})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		reply, _ := value(b, 0)
 		v, err := scripts.DecodeVote(reply)
-		if err == nil && (v.Kind == scripts.Failed || v.Kind > scripts.Refused || v.Bar < 0) {
+		if err == nil && (v.Kind == scripts.Failed || v.Kind > scripts.Refused || v.Fence < 0 || v.Token < 0 || v.Left < -1) {
 			t.Fatalf("%v is taken for %+v", reply, v)
 		}
-		if h, err := scripts.DecodeHolding(reply); err == nil && h.Bar < 0 {
+		if h, err := scripts.DecodeHolding(reply); err == nil && h.Fence < 0 {
 			t.Fatalf("%v is taken for %+v", reply, h)
 		}
-		if a, err := scripts.DecodeAdmission(reply); err == nil && (a.Result < scripts.AdmitDone || a.Result > scripts.AdmitTooEarly) {
+		if a, err := scripts.DecodeAdmission(reply); err == nil && (a.Result < scripts.AdmitDone ||
+			a.Result > scripts.AdmitTooEarly) {
 			t.Fatalf("%v is taken for %+v", reply, a)
 		}
 		_, _ = scripts.DecodeReleased(reply)
 	})
 }
 
-// A marker is what String writes, and nothing else.
-func FuzzMarker(f *testing.F) {
+// A record is what String writes, and nothing else.
+func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
-		"", "v1 id=a/b guard=30000 epoch=0 state=admitted", "v1 id=a/b home=10.0.0.1:6379 guard=1 epoch=-2 state=pending:7", "v1 id= guard=0 epoch=0 state=admitted",
-		"v1 id=a/b guard=01 epoch=0 state=admitted", "v1 id=a/b guard=9223372036854775807 epoch=0 state=pending:0",
+		"", "v2 id=a/b/-1 n=3 epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
+		"v2 id=a/b/7 home=10.0.0.1:6379 n=3 next=5 epoch=2 raised=7 alone=1 longest=1 quarantine=2 state=quarantine since=7",
+		"v2 id= n=0 epoch=0 longest=0 quarantine=0 state=quarantine since=0",
+		"v2 id=a n=01 epoch=-2 longest=9223372036854775807 quarantine=0 state=quarantine since=0",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := scripts.ParseMarker(text)
-		if err == nil && (m.String() != text || m.Guard < 0 || m.Pending < 0) {
-			t.Fatalf("%q is taken for %+v", text, m)
+		r, err := scripts.ParseRecord(text)
+		if err == nil && (r.String() != text || r.Longest < 0 || r.Quarantine < 0 || r.Since < 0 || r.Epoch < 0 || r.N < 0) {
+			t.Fatalf("%q is taken for %+v", text, r)
 		}
 	})
 }
@@ -92,7 +95,7 @@ func FuzzMarker(f *testing.F) {
 func FuzzNames(f *testing.F) {
 	f.Add("redlock", "orders:42", "orders:4")
 	f.Add("p", "a}:lock", "a")
-	f.Add("p:", "{", "}:bar")
+	f.Add("p:", "{", "}:fence")
 	f.Add("", "", "")
 	f.Add("x{y", "a", "b")
 	f.Fuzz(func(t *testing.T, prefix, one, other string) {
@@ -100,9 +103,9 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		p := scripts.Prefix(prefix)
-		keys := map[string]string{p.Marker(): "the marker"}
+		keys := map[string]string{p.Admission(): "the admission record"}
 		for _, name := range []string{one, other} {
-			for kind, key := range map[string]string{"lock": p.Lock(name), "bar": p.Bar(name), "free": p.Channel(name)} {
+			for kind, key := range map[string]string{"lock": p.Lock(name), "fence": p.Fence(name), "queue": p.Queue(name)} {
 				if owner, taken := keys[key]; taken && owner != name+"\x00"+kind {
 					t.Fatalf("%q is the %s of %q, and %q", key, kind, name, owner)
 				}
@@ -115,45 +118,30 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// A notice is what the release script writes, and nothing else: what is read says all that there was.
-func FuzzNotice(f *testing.F) {
-	const marker = "v1 id=a/b guard=30000 epoch=0 state=admitted"
+// A hint is what the scripts publish, and nothing else: what is read says all that there was.
+func FuzzHint(f *testing.F) {
 	for _, seed := range []string{
-		"", "R", "G", "F22:>0000000000000077:me:9redlock:{n}:lock", "R22:>0000000000000077:me:9" + "41:redlock:{n}:lock",
-		"R22:>0000000000000077:me:9" + strings.Repeat("9", 30) + ":redlock:{n}:lock", "R22:>0000000000000077:me:9redlock:{n}:lock",
-		"G22:>0000000000000077:me:9" + "4:me:1" + "41:" + "44:" + marker + "redlock:{n}:lock",
-		"G22:>0000000000000077:me:9" + "4:me:1" + "041:" + "44:" + marker + "redlock:{n}:lock",
-		"G22:>0000000000000077:me:9" + "04:me:1" + "41:" + "44:" + marker + "redlock:{n}:lock",
-		"G22:>0000000000000077:me:9" + "4:me:1" + "41:" + "-1:" + marker + "redlock:{n}:lock",
-		"G22:>0000000000000077:me:9" + "4:>e:1" + "9007199254740992:" + "44:" + marker + "redlock:{n}:lock",
+		"", "\n", "0000000000000077:me:9:\nredlock:{n}:lock", "0000000000000077:me:9:a:b\nredlock:{n\n}:lock",
+		"000000000000077:me:9:\nredlock:{n}:lock", "0000000000000077:me:09:\nredlock:{n}:lock",
+		"0000000000000077:me:9:\nother:{n}:lock",
+		"0000000000000077:me:9:\nredlock:{}:lock", "0000000000000077:me:9\nredlock:{n}:lock",
+		"x000000000000077:me:9:\nredlock:{n}:lock",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		const p = scripts.Prefix("redlock")
-		n, ok := p.ParseNotice(text)
+		h, ok := p.ParseHint(text)
 		if !ok {
-			if n != (scripts.Notice{}) {
-				t.Fatalf("%q is refused, and taken for %+v", text, n)
+			if h != (scripts.Hint{}) {
+				t.Fatalf("%q is refused, and taken for %+v", text, h)
 			}
 			return
 		}
-		if !scripts.IsReservation(n.Waiter) || n.Name == "" || !strings.HasSuffix(n.Waiter, fmt.Sprint(n.Number)) {
-			t.Fatalf("%q is taken for %+v", text, n)
-		}
-		again := fmt.Sprintf("%c%d:%s", n.Kind, len(n.Waiter), n.Waiter)
-		switch n.Kind {
-		case scripts.Reserved:
-			if n.Ballot == math.MaxInt64 {
-				return // more than any number that we count with
-			}
-			again += fmt.Sprintf("%d:", n.Ballot)
-		case scripts.Given:
-			again += fmt.Sprintf("%d:%s%d:%d:%s", len(n.Hold), n.Hold, n.Ballot, len(n.Marker), n.Marker)
-		case scripts.Free:
-		}
-		if again += p.Lock(n.Name); again != text {
-			t.Fatalf("%q is taken for %+v", text, n)
+		owner, _, _ := strings.Cut(h.Waiter[17:], ":")
+		if again := h.Waiter + "\n" + p.Lock(h.Name); again != text || !strings.HasPrefix(h.Waiter[17:],
+			fmt.Sprintf("%s:%d:", owner, h.Number)) {
+			t.Fatalf("%q is taken for %+v", text, h)
 		}
 	})
 }

@@ -14,9 +14,9 @@ const maxPrefix = 1 << 10
 
 // A Prefix begins every key of a fleet on its masters. Lockers with different prefixes know nothing of each other.
 //
-// A key is P:{name}:kind. A prefix has no '{', so the first ":{" of a key ends the prefix, and the last "}:" begins the
-// kind: whatever bytes a name has, no two names, kinds or prefixes share a key. The braces also put all keys of a name
-// in one hash slot.
+// A key of a name is P:{name}:kind. A prefix has no '{', so the first ":{" of a key ends the prefix, and the last "}:"
+// begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key. The braces also put all keys
+// of a name into one hash slot.
 type Prefix string
 
 // CheckPrefix reports what is wrong with p, or nil.
@@ -45,16 +45,20 @@ func CheckName(name string) error {
 
 // Keys are the keys of one name, boxed for use in many calls.
 type Keys struct {
-	lock, bar, queue, alive any
+	lock, fence, queue, waiters any
+	text                        string // of lock
 }
+
+// Lock is the key of the lock itself.
+func (k Keys) Lock() string { return k.text }
 
 // Keys returns the keys of name. They are cut from one text.
 func (p Prefix) Keys(name string) Keys {
 	stem := len(p) + len(":{") + len(name) + len("}:")
 	var b strings.Builder
-	b.Grow(4*stem + len("lockbarqueuealive"))
+	b.Grow(4*stem + len("lockfencequeuewaiters"))
 	at := [5]int{}
-	for i, kind := range [...]string{"lock", "bar", "queue", "alive"} {
+	for i, kind := range [...]string{"lock", "fence", "queue", "waiters"} {
 		b.WriteString(string(p))
 		b.WriteString(":{")
 		b.WriteString(name)
@@ -63,27 +67,27 @@ func (p Prefix) Keys(name string) Keys {
 		at[i+1] = b.Len()
 	}
 	all := b.String()
-	return Keys{lock: all[:at[1]], bar: all[at[1]:at[2]], queue: all[at[2]:at[3]], alive: all[at[3]:]}
+	k := Keys{text: all[:at[1]], fence: all[at[1]:at[2]], queue: all[at[2]:at[3]], waiters: all[at[3]:]}
+	k.lock = k.text
+	return k
 }
 
-// Lock is the key of the lock, Bar that of the bar, Channel that of the release messages, Marker that of the master's
-// admission.
-func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}:lock" }
+// Lock is the key of the lock of name.
+func (p Prefix) Lock(name string) string { return p.of(name, "lock") }
 
-// Bar is the key of the bar of name.
-func (p Prefix) Bar(name string) string { return string(p) + ":{" + name + "}:bar" }
+// Fence is the key of the fence of name.
+func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
 
-// Channel is the channel on which a release of name is told.
-func (p Prefix) Channel(name string) string { return string(p) + ":{" + name + "}:free" }
+// Queue is the key of the waiters for name, in their order.
+func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
-// Queue is the key of the waiters for name, Alive that of until when each counts.
-func (p Prefix) Queue(name string) string { return string(p) + ":{" + name + "}:queue" }
+// Waiters is the key of the times until which the waiters for name count.
+func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
-// Alive is the key of until when each waiter counts.
-func (p Prefix) Alive(name string) string { return string(p) + ":{" + name + "}:alive" }
+func (p Prefix) of(name, kind string) string { return string(p) + ":{" + name + "}:" + kind }
 
-// Inbox is the channel on which the waiters of the Locker with this id hear that it is their turn. Inbox("") begins all.
-func (p Prefix) Inbox(locker string) string { return string(p) + ":inbox:" + locker }
+// Inbox is the channel on which the waiters of an owner get their hints. Inbox("") begins all.
+func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }
 
-// Marker is the key of the master's admission.
-func (p Prefix) Marker() string { return string(p) + ":marker" }
+// Admission is the key of the master's admission record.
+func (p Prefix) Admission() string { return string(p) + ":admission" }

@@ -2,6 +2,7 @@ package scripts_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,49 +13,50 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	prefix = scripts.Prefix("redlock")
-	window = 15 * time.Second
-	barTTL = time.Hour
 	ttl    = 10 * time.Second
-	guard  = 30 * time.Second
+	second = int64(time.Second / time.Microsecond)
 )
 
-var fleet = scripts.NewFleet(prefix, window, barTTL, 0)
+// Two owners, as a program has them.
+const (
+	me    = "0d8c8be0-7f9a-4a3b-9a51-3f6f2f3c8a11"
+	other = "5b1e54f2-03c1-4e0c-8d5e-2f1f0a7f9c42"
+)
+
+var enc = scripts.NewEncoder(prefix, 3)
+
+// The id of a grant, and the keys of a name.
+func grant(owner string, number uint64) string {
+	return string(scripts.AppendGrantID(nil, owner, number, "label"))
+}
+
+func keys(name string) *scripts.Keys {
+	k := prefix.Keys(name)
+	return &k
+}
 
 // A client is one connection to one master with the scripts loaded.
 type client struct {
 	redis.Conn
 
-	t    *testing.T
+	t    testing.TB
 	dial func() redis.Conn
 }
 
-// onBoth runs a test against a real server and against an in-memory master: they must behave alike.
-func onBoth(t *testing.T, f func(t *testing.T, c *client)) {
-	t.Run("server", func(t *testing.T) { f(t, onServer(t)) })
-	t.Run("memory", func(t *testing.T) {
-		m := redlocktest.New(1, redlocktest.Fresh())
-		t.Cleanup(m.Close)
-		f(t, newClient(t, func() redis.Conn {
-			nc, err := m.Dial(t.Context(), "tcp", m.Master(0).Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return redis.NewConn(nc, 0, 0)
-		}))
-	})
+// onServer starts a real server for the test.
+func onServer(t testing.TB, args ...string) *client {
+	t.Helper()
+	return clientOf(t, redistest.Test(t, 1, redisproc.Config{Args: args})[0])
 }
 
-// onServer starts a real server for the test.
-func onServer(t *testing.T, args ...string) *client {
+func clientOf(t testing.TB, s *redisproc.Server) *client {
 	t.Helper()
-	s := redistest.Test(t, 1, redisproc.Config{Args: args})[0]
 	return newClient(t, func() redis.Conn {
 		c, err := redis.Dial("unix", s.Unix())
 		if err != nil {
@@ -64,7 +66,7 @@ func onServer(t *testing.T, args ...string) *client {
 	})
 }
 
-func newClient(t *testing.T, dial func() redis.Conn) *client {
+func newClient(t testing.TB, dial func() redis.Conn) *client {
 	c := &client{Conn: dial(), t: t, dial: dial}
 	t.Cleanup(func() { _ = c.Close() })
 	for _, s := range scripts.All {
@@ -95,34 +97,22 @@ func (c *client) text(key string) string {
 	return s
 }
 
-// bar is the bar of a name, without the 0 that acquire.lua may put before it.
-func (c *client) bar(name string) string {
-	c.t.Helper()
-	return strings.TrimPrefix(c.text(prefix.Bar(name)), "0")
-}
-
 func (c *client) now() int64 {
 	c.t.Helper()
 	pair, err := redis.Int64s(c.must("TIME"), nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return pair[0]*1e6 + pair[1]
+	return pair[0]*second + pair[1]
 }
 
-// run sends a call with the stamp that a connection would put into it; "" leaves the guard off.
+// run sends a call with the record that a connection would stamp it with; "" leaves the guard off.
 func (c *client) run(call *scripts.Call, stamp string) (any, error) {
 	args := append([]any(nil), call.Args...)
 	if call.Stamp != 0 {
 		args[call.Stamp] = stamp
 	}
 	return c.Do("EVALSHA", args...)
-}
-
-// vote is run for an acquire or an extension, with the guard off.
-func (c *client) vote(call *scripts.Call) scripts.Vote {
-	c.t.Helper()
-	return c.stamped(call, "")
 }
 
 func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {
@@ -138,18 +128,20 @@ func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {
 	return v
 }
 
+// want runs a call with the guard off and wants one kind of answer.
 func (c *client) want(kind scripts.Kind, call *scripts.Call) scripts.Vote {
 	c.t.Helper()
-	v := c.vote(call)
+	v := c.stamped(call, "")
 	if v.Kind != kind {
 		c.t.Fatalf("%s is answered by %+v, want %v", call.Script.Name, v, kind)
 	}
 	return v
 }
 
-func (c *client) release(h scripts.Hold, ballot int64, several bool) bool {
+// release reports whether one of the grants was there.
+func (c *client) release(name string, end scripts.Ending) bool {
 	c.t.Helper()
-	reply, err := c.run(fleet.ReleaseCall(h, ballot, several, scripts.Reserve), "")
+	reply, err := c.run(enc.Release(keys(name), end), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -162,7 +154,7 @@ func (c *client) release(h scripts.Hold, ballot int64, several bool) bool {
 
 func (c *client) inspect(name string) scripts.Holding {
 	c.t.Helper()
-	reply, err := c.run(fleet.InspectCall(prefix.Keys(name)), "")
+	reply, err := c.run(enc.Inspect(keys(name)), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -171,19 +163,6 @@ func (c *client) inspect(name string) scripts.Holding {
 		c.t.Fatal(err)
 	}
 	return h
-}
-
-func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
-	c.t.Helper()
-	reply, err := c.run(fleet.AdmitCall(r), "")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	a, err := scripts.DecodeAdmission(reply)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return a
 }
 
 // wantError runs a call that must fail with an error of this code.
@@ -207,10 +186,45 @@ func inner(err redis.Error) string {
 	return strings.TrimPrefix(rest, "-")
 }
 
-func hold(name, id string) scripts.Hold { return scripts.NewHold(prefix.Keys(name), id, "") }
-
-func acquire(h scripts.Hold, ballot int64) *scripts.Call {
-	return fleet.AcquireCall(h, scripts.ModeAcquire, ttl, ballot, ballot, 1)
+// everything is all keys of a name and what they hold. Times are left out, but for whether there is one.
+func (c *client) everything(name string) string {
+	c.t.Helper()
+	var b strings.Builder
+	for _, key := range []string{prefix.Lock(name), prefix.Fence(name), prefix.Queue(name), prefix.Waiters(name)} {
+		for _, cmd := range [][]any{{"GET", key}, {"HGETALL", key}, {"ZRANGE", key, 0, -1, "WITHSCORES"}} {
+			if reply, err := c.Do(cmd[0].(string), cmd[1:]...); err == nil && reply != nil {
+				fmt.Fprintf(&b, "%s %q\n", key, reply)
+			}
+		}
+		fmt.Fprintln(&b, c.left(key) >= 0)
+	}
+	return b.String()
 }
 
-func near(got, want, within time.Duration) bool { return got <= want && got >= want-within }
+func (c *client) left(key string) int64 {
+	c.t.Helper()
+	n, err := redis.Int64(c.must("PTTL", key), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+func (c *client) fields(name string) map[string]string {
+	c.t.Helper()
+	m, err := redis.StringMap(c.must("HGETALL", prefix.Lock(name)), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return m
+}
+
+// acquire is an ask with one ballot and no ticket.
+func acquire(name, id string, ballot int64) *scripts.Call {
+	return enc.Acquire(keys(name), id, ttl, ballot, ballot, nil)
+}
+
+func ending(ids ...string) scripts.Ending { return scripts.Ending{Grants: ids} }
+
+// near reports whether what is left of a time is plausible.
+func near(got, want time.Duration) bool { return got <= want && got >= want-5*time.Second }

@@ -2,40 +2,305 @@ package scripts_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// TestADeadNeighbourIsDropped: whoever asks again drops those beside it that count no more, and of those that join one in
-// eight does, by its ballot.
-func TestADeadNeighbourIsDropped(t *testing.T) {
-	c := onServer(t) // the in-memory master does the same; see TestServerAndPureMachineAgree
-	for _, last := range []int64{0, 1, 2, 4, 7} {
-		name, now := fmt.Sprint("a", last), c.now()
-		c.want(scripts.Granted, acquire(hold(name, "holder:1"), now))
-		ask := func(locker string, priority int, ballot int64) int64 {
-			ticket := scripts.NewTicket(locker, 1, now, priority)
-			return int64(c.want(scripts.Held, fleet.QueueCall(hold(name, locker+":7"), ticket, false, ttl, time.Minute, ballot, ballot)).Place)
+// A contender is one waiter of an owner of its own, whose inbox may be heard.
+type contender struct {
+	*client
+
+	owner  string
+	ticket *scripts.Ticket
+	ear    redis.Conn
+	asks   uint64
+}
+
+// contender makes one that called at a time; a deaf one has no inbox.
+func (c *client) contender(owner string, at int64, priority int, deaf bool) *contender {
+	c.t.Helper()
+	p := &contender{client: c, owner: owner, ticket: scripts.NewTicket(owner, 7, "", at, priority)}
+	if deaf {
+		return p
+	}
+	p.ear = c.dial()
+	c.t.Cleanup(func() { _ = p.ear.Close() })
+	if _, err := p.ear.Do("SUBSCRIBE", prefix.Inbox(owner)); err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// ask asks with the ticket, as a grant of its own each time.
+func (p *contender) ask(name string, ballot int64) scripts.Vote {
+	p.t.Helper()
+	p.asks++
+	return p.stamped(enc.Acquire(keys(name), grant(p.owner, p.asks), ttl, ballot, ballot, p.ticket), "")
+}
+
+// wantHint waits for the next message in the inbox.
+func (p *contender) wantHint(name string) {
+	p.t.Helper()
+	got, err := redis.Strings(p.ear.Receive())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	h, ok := prefix.ParseHint(got[2])
+	if want := (scripts.Hint{Waiter: p.ticket.Waiter(), Number: 7, Name: name}); !ok || h != want ||
+		got[1] != prefix.Inbox(p.owner) {
+		p.t.Errorf("the inbox got %q, which is %+v, want %+v", got, h, want)
+	}
+}
+
+// counts is for how long a waiter counts from now on; negative where it does not.
+func (c *client) counts(name string, ticket *scripts.Ticket) time.Duration {
+	c.t.Helper()
+	until, err := redis.Int64(c.Do("ZSCORE", prefix.Waiters(name), ticket.Waiter()))
+	if err != nil {
+		return -1
+	}
+	return time.Duration(until-c.now()) * time.Microsecond
+}
+
+func (c *client) queue(name string) []string {
+	c.t.Helper()
+	list, err := redis.Strings(c.must("ZRANGE", prefix.Queue(name), 0, -1), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return list
+}
+
+// A free name belongs to the first waiter that counts. Once told, it has one second to ask, however often it is told.
+func TestAFreeNameBelongsToTheFirstWaiter(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	first, next := c.contender("first", now-2, 0, false), c.contender("next", now-1, 0, false)
+	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	if v := next.ask("a", now+1); v.Kind != scripts.Held || v.Place != 0 || v.Free {
+		t.Errorf("the first to come: %+v", v)
+	}
+	if v := first.ask("a", now+2); v.Place != 0 || v.Holder != grant(me, 1) {
+		t.Errorf("one with an earlier call: %+v", v)
+	}
+	if d := c.counts("a", first.ticket); !near(d, scripts.WaiterCounts) {
+		t.Errorf("a waiter counts for %v", d)
+	}
+	c.release("a", ending(grant(me, 1)))
+	first.wantHint("a")
+	told := c.counts("a", first.ticket)
+	if told > scripts.ToldCounts || told < scripts.ToldCounts/2 {
+		t.Errorf("a waiter that was told counts for %v", told)
+	}
+	for i := range int64(3) { // without a ticket, and with a later one: each is refused, and tells it again
+		v := c.want(scripts.Held, acquire("a", grant(me, 2), now+10+i))
+		if !v.Free || v.Left <= 0 || v.Left > scripts.ToldCounts || v.Holder != "" || v.Place != -1 {
+			t.Errorf("an ask for a name that is another's: %+v", v)
 		}
-		ballot := now - now%8 - 8
-		for i, locker := range []string{"one", "before", "behind", "last"} {
-			if place := ask(locker, -i, ballot+1); place != int64(i) {
-				t.Fatalf("%s joins at %d", locker, place)
+		first.wantHint("a")
+		if v := next.ask("a", now+20+i); v.Kind != scripts.Held || !v.Free || v.Place != 1 {
+			t.Errorf("the second waiter: %+v", v)
+		}
+		first.wantHint("a")
+		if d := c.counts("a", first.ticket); d > told {
+			t.Errorf("its second has grown from %v to %v", told, d)
+		}
+	}
+	if v := first.ask("a", now+30); v.Kind != scripts.Granted {
+		t.Errorf("the first waiter: %+v", v)
+	}
+	if got := c.queue("a"); !slices.Equal(got, []string{next.ticket.Waiter()}) || c.counts("a", first.ticket) >= 0 {
+		t.Errorf("behind it stand %q", got)
+	}
+	for _, key := range []string{prefix.Queue("a"), prefix.Waiters("a")} {
+		if left := c.left(key); left < 15_000 || left > 21_000 {
+			t.Errorf("%s is kept for %d ms", key, left)
+		}
+	}
+}
+
+// One that does not ask within its second loses its turn.
+func TestOneThatDoesNotAskLosesItsTurn(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	hung, next := c.contender("hung", now-2, 0, false), c.contender("next", now-1, 0, false)
+	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	hung.ask("a", now+1)
+	next.ask("a", now+2)
+	c.release("a", ending(grant(me, 1)))
+	hung.wantHint("a")
+	c.must("ZADD", prefix.Waiters("a"), c.now()-1, hung.ticket.Waiter()) // its second is over
+	if v := next.ask("a", now+3); v.Kind != scripts.Granted {
+		t.Errorf("the next: %+v", v)
+	}
+	if got := c.queue("a"); len(got) != 0 {
+		t.Errorf("in the queue stand %q", got)
+	}
+}
+
+// The order is priority, then the masters' time of the call, then the id. A ticket has its rank whether or not it
+// stands in the queue yet.
+func TestTheOrderOfTheQueue(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	inOrder := []*contender{
+		c.contender("d", now-3, 5, false), c.contender("c", now-9, 0, false), c.contender("a", now-8, 0, false),
+		c.contender("b", now-8, 0, false), c.contender("a0", now-99, -1, false),
+	}
+	for _, i := range []int{3, 1, 4, 2} {
+		inOrder[i].ask("a", now+int64(i))
+	}
+	var want []string
+	for _, p := range inOrder[1:] {
+		want = append(want, p.ticket.Waiter())
+	}
+	if got := c.queue("a"); !slices.Equal(got, want) {
+		t.Errorf("the order is %q, want %q", got, want)
+	}
+	if h := c.inspect("a"); h.Waiters != 4 || !slices.Equal(h.First, want) {
+		t.Errorf("inspected: %+v", h)
+	}
+	c.release("a", ending(grant(me, 1)))
+	if v := inOrder[2].ask("a", now+50); v.Kind != scripts.Held || !v.Free || v.Place != 1 {
+		t.Errorf("the second: %+v", v)
+	}
+	if v := inOrder[0].ask("a", now+60); v.Kind != scripts.Granted {
+		t.Errorf("one that comes before all of them, at its first ask: %+v", v)
+	}
+}
+
+// TestAWaiterThatNobodyHearsIsPassedOver (H42, H86), and an acquire that has removed some decides again. At most
+// eight are looked at by one script; the answer is then "ask again at once".
+func TestAWaiterThatNobodyHearsIsPassedOver(t *testing.T) {
+	for deaf, answers := range map[int][]scripts.Kind{
+		3: {scripts.Granted}, 7: {scripts.Granted}, 8: {scripts.Held, scripts.Granted}, 17: {scripts.Held, scripts.Held,
+			scripts.Granted},
+	} {
+		c := onServer(t)
+		now := c.now()
+		c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+		for i := range deaf {
+			c.contender(fmt.Sprint("deaf", i), now-100+int64(i), 0, true).ask("a", now+1)
+		}
+		c.must("DEL", prefix.Lock("a")) // as its time would end it: nobody is told
+		for i, want := range answers {
+			v := c.want(want, acquire("a", grant(me, 2), now+int64(10+i)))
+			if want == scripts.Held && (!v.Free || v.Left != 0) {
+				t.Errorf("of %d, answer %d: %+v", deaf, i, v)
+			}
+			if left := len(c.queue("a")); left != max(0, deaf-8*(i+1)) {
+				t.Errorf("of %d, %d are left after %d asks", deaf, left, i+1)
 			}
 		}
-		for _, dead := range []string{"before", "behind"} {
-			c.must("HSET", prefix.Alive(name), scripts.NewTicket(dead, 1, now, 0).String(), "1")
+	}
+	c := onServer(t)
+	now := c.now()
+	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	c.contender("deaf", now-2, 0, true).ask("a", now+1)
+	next := c.contender("next", now-1, 0, false)
+	next.ask("a", now+2)
+	c.release("a", ending(grant(me, 1)))
+	next.wantHint("a")
+	if got := c.queue("a"); len(got) != 1 {
+		t.Errorf("in the queue stand %q", got)
+	}
+}
+
+// TestALateAskJoinsNoQueue (H85): one whose first ballot is more than 20 s old, whatever the answer. So is a roll-back.
+func TestALateAskJoinsNoQueue(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	p := c.contender(other, now, 0, false)
+	late, recent := now-scripts.WaiterCounts.Microseconds()-second, now-scripts.WaiterCounts.Microseconds()+10*second
+	c.want(scripts.Granted, acquire("held", grant(me, 1), now))
+	for _, name := range []string{"held", "free"} {
+		if v := p.ask(name, late); v.Kind == scripts.Granted || v.Place != -1 || len(c.queue(name)) != 0 {
+			t.Errorf("%s: a late ask: %+v", name, v)
 		}
-		count := func() int64 { return ask("counts all", -99, ballot+1) }
-		drops := last == 0
-		place, behind := ask("me", -1, ballot+last), count()
-		if drops != (place == 1) || drops != (behind == 3) {
-			t.Errorf("with a ballot that ends with %d, who joins gets place %d, of %d", last, place, behind)
+		c.release(name, scripts.Ending{Waiter: p.ticket, Back: true, AskBallot: late})
+		if got := c.queue(name); len(got) != 0 {
+			t.Errorf("%s: a late roll-back has put it back", name)
 		}
-		if place, behind := ask("me", -1, ballot+1), count(); place != 1 || behind != 3 {
-			t.Errorf("asking again it gets place %d, of %d", place, behind)
+	}
+	if v := p.ask("held", recent); v.Place != 0 {
+		t.Errorf("a recent one: %+v", v)
+	}
+	// A stale ballot, and one that is ahead, join too.
+	for _, ballot := range []int64{recent, now + 60*second} {
+		name := fmt.Sprint("refused ", ballot)
+		c.must("SET", prefix.Fence(name), now)
+		if v := p.ask(name, ballot); v.Kind != scripts.Stale && v.Kind != scripts.Ahead || v.Place != 0 {
+			t.Errorf("%+v", v)
 		}
+	}
+}
+
+// TestARollBackKeepsTheTicket (H82): the waiter stands in the queue again, at its old place, with the same script. One
+// that leaves goes, and the next is told.
+func TestARollBackKeepsTheTicket(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	first, next := c.contender("first", now-2, 0, false), c.contender("next", now-1, 0, false)
+	if v := first.ask("a", now); v.Kind != scripts.Granted {
+		t.Fatalf("%+v", v)
+	}
+	next.ask("a", now+1)
+	back := scripts.Ending{Grants: []string{grant("first", 1)}, Waiter: first.ticket, Back: true, AskBallot: now}
+	if !c.release("a", back) {
+		t.Error("the grant was not there")
+	}
+	first.wantHint("a") // by its own roll-back: it is the first, and the name is free
+	if got := c.queue("a"); !slices.Equal(got, []string{first.ticket.Waiter(), next.ticket.Waiter()}) {
+		t.Errorf("the queue is %q", got)
+	}
+	if c.release("a", scripts.Ending{Waiter: first.ticket}) {
+		t.Error("leaving has ended a grant")
+	}
+	next.wantHint("a")
+	if got := c.queue("a"); !slices.Equal(got, []string{next.ticket.Waiter()}) {
+		t.Errorf("the queue is %q", got)
+	}
+}
+
+// TestAnOwedReleaseNamesNoWaiter (H94): without a waiter, a release changes no place in the queue.
+func TestAnOwedReleaseNamesNoWaiter(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	p := c.contender(other, now, 0, false)
+	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	p.ask("a", now+1)
+	before, counts := c.queue("a"), c.counts("a", p.ticket)
+	owed := scripts.Ending{Grants: []string{grant(other, 1), grant(other, 2)}, Ballot: now + 1}
+	if c.release("a", owed) {
+		t.Error("it has ended another's grant")
+	}
+	if got := c.queue("a"); !slices.Equal(got, before) || c.counts("a", p.ticket) < counts-5*time.Second {
+		t.Errorf("the queue was %q and is %q", before, got)
+	}
+	c.release("a", scripts.Ending{Waiter: p.ticket})
+	c.release("a", owed)
+	if got := c.queue("a"); len(got) != 0 {
+		t.Errorf("the waiter is back: %q", got)
+	}
+}
+
+// TestRepairAndImportIgnoreTheQueue (H83), and are told nothing of it.
+func TestRepairAndImportIgnoreTheQueue(t *testing.T) {
+	c := onServer(t)
+	now := c.now()
+	p := c.contender(other, now-1, 0, false)
+	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	p.ask("a", now+1)
+	c.must("DEL", prefix.Lock("a"), prefix.Fence("a")) // the master loses them
+	c.want(scripts.Granted, enc.Repair(keys("a"), grant(me, 1), ttl, now+2, now, 1))
+	c.want(scripts.Granted, enc.Import(keys("a"), grant(me, 2), grant(me, 1), ttl, now+3, now+3))
+	if got := c.queue("a"); len(got) != 1 {
+		t.Errorf("the queue is %q", got)
 	}
 }

@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	deaf = "waiters are not told of releases, and wait for the TTL or poll"
+	deaf = "waiters are not told of releases, and ask every few seconds"
 	slow = "each script is sent in full once after a restart of the master"
 )
 
@@ -33,16 +33,20 @@ var Rights = []Right{
 	{Rule: "script|load", Lacking: slow, probe: []string{"SCRIPT", "LOAD", "return 1"}},
 	{Rule: "get", probe: []string{"GET", probeKey}},
 	{Rule: "set", probe: []string{"SET", probeKey, "1", "PX", "none"}},
-	{Rule: "setrange", probe: []string{"SETRANGE", probeKey, "none", "1"}},
+	{Rule: "del", probe: []string{"DEL", probeKey}},
 	{Rule: "exists", probe: []string{"EXISTS", probeKey}},
+	{Rule: "hexists", probe: []string{"HEXISTS", probeKey, "f"}},
 	{Rule: "hget", probe: []string{"HGET", probeKey, "f"}},
 	{Rule: "hset", probe: []string{"HSET", probeKey, "f", "1", "odd"}},
 	{Rule: "hdel", probe: []string{"HDEL", probeKey, "f"}},
 	{Rule: "hscan", probe: []string{"HSCAN", probeKey, "none"}},
 	{Rule: "zadd", probe: []string{"ZADD", probeKey, "none", "m"}},
 	{Rule: "zrem", probe: []string{"ZREM", probeKey, "m"}},
+	{Rule: "zcard", probe: []string{"ZCARD", probeKey}},
 	{Rule: "zrange", probe: []string{"ZRANGE", probeKey, "none", "0"}},
+	{Rule: "zrangebyscore", probe: []string{"ZRANGEBYSCORE", probeKey, "none", "0"}},
 	{Rule: "zrank", probe: []string{"ZRANK", probeKey, "m"}},
+	{Rule: "zscore", probe: []string{"ZSCORE", probeKey, "m"}},
 	{Rule: "pttl", probe: []string{"PTTL", probeKey}},
 	{Rule: "pexpire", probe: []string{"PEXPIRE", probeKey, "none"}},
 	{Rule: "time", probe: []string{"TIME"}},
@@ -62,7 +66,7 @@ func (r Right) Probe(p Prefix) (command string, args []any) {
 		case probeKey:
 			a = p.Lock(name)
 		case probeChannel:
-			a = p.Channel(name)
+			a = p.Inbox(name)
 		}
 		args = append(args, a)
 	}

@@ -42,7 +42,7 @@ func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
 
 // The list is documented where people look for it.
 func TestTheDocumentedRuleIsTheList(t *testing.T) {
-	for file, prefix := range map[string]scripts.Prefix{"../../README.md": "redlock", "../../pool/doc.go": "prefix"} {
+	for file, prefix := range map[string]scripts.Prefix{"../../docs/operations.md": "redlock", "../../pool/doc.go": "prefix"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +98,8 @@ func TestProbesTellExactlyTheMissingRight(t *testing.T) {
 	}
 	for _, r := range scripts.Rights {
 		cmd, args := r.Probe(p)
-		if err := do(user, cmd, args...); strings.Contains(cmd+" ", "GET ") && (err == nil || !strings.HasPrefix(err.Error(), "NOPERM")) {
+		if err := do(user, cmd, args...); strings.Contains(cmd+" ", "GET ") && (err == nil ||
+			!strings.HasPrefix(err.Error(), "NOPERM")) {
 			t.Errorf("%s of another's key: %v", r.Rule, err)
 		}
 	}

@@ -2,7 +2,21 @@ package scripts
 
 import (
 	_ "embed" // the scripts are files of their own
-	"strings"
+	"time"
+)
+
+// What the scripts know. A test compares these with their texts.
+const (
+	// WaiterCounts is for how long a waiter counts after it has last asked.
+	WaiterCounts = 20 * time.Second
+	// ToldCounts is for how long, at the most, a waiter counts that was told to ask.
+	ToldCounts = time.Second
+	// Window is how far a ballot may be from a master's time.
+	Window = 15 * time.Second
+	// FenceKept is how long a fence is kept after the larger of the master's time and itself.
+	FenceKept = 60 * time.Second
+	// MaxBallot bounds every ballot: Lua's numbers are exact only below 2^53.
+	MaxBallot = 1<<53 - 1
 )
 
 // A Script is one Lua program. Name is what errors and traces call it.
@@ -12,57 +26,49 @@ type Script struct {
 	// computing it at start-up panics where FIPS 140 forbids SHA-1.
 	SHA  string
 	Text string
+	// Once: a call is never sent again behind calls that were made after it. A master that does not know the script
+	// (NOSCRIPT) has then not voted.
+	Once bool
 
 	sha any // SHA, boxed once
 }
 
 var (
+	//go:embed common.lua
+	commonText string
 	//go:embed acquire.lua
 	acquireText string
 	//go:embed extend.lua
 	extendText string
-	//go:embed extendmany.lua
-	extendManyText string
 	//go:embed release.lua
 	releaseText string
 	//go:embed inspect.lua
 	inspectText string
 	//go:embed admit.lua
 	admitText string
-	//go:embed many.lua
-	manyText string
 )
 
 // The scripts. They are never changed.
 var (
-	Acquire    = newScript("acquire", "205baddb66f360c37d77858fcebc74677a7f049a", acquireText)
-	Extend     = newScript("extend", "e5c1eca295c99b1768a735bb3f20c78da203db7c", extendText)
-	ExtendMany = newScript("extend many", "7f50f06de7524009b8eebd28917ef2c67d897568", extendManyText)
-	Release    = newScript("release", "2fd180e3d5ba9abe8ffcc23f16966ab7f888db93", releaseText)
-	Inspect    = newScript("inspect", "7751791324f5342f149ee3a656981772955efb7e", inspectText)
-	Many       = newScript("acquires and releases", "0378da57430bc722236d6aef0608fc84f8f7784c", together())
-	Admit      = newScript("admit", "22f3881f018fe84dea71ddd1a949abccf649614d", admitText)
+	Acquire = &Script{Name: "acquire", Once: true, Text: commonText + acquireText,
+		SHA: "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"}
+	Extend = &Script{Name: "extend", Text: extendText,
+		SHA: "42be24fc6ceaf8e337ecec3c0baaee817bbadfb3"}
+	Release = &Script{Name: "release", Text: commonText + releaseText,
+		SHA: "4bb090b81902d7704cf0632e4affa728e74b7b4c"}
+	Inspect = &Script{Name: "inspect", Text: inspectText,
+		SHA: "2c0451e042931439174864c62c2aa13704324984"}
+	Admit = &Script{Name: "admit", Text: admitText,
+		SHA: "da99c15403e4af4efdd3b4638e67c53a74b52e8f"}
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, ExtendMany, Release, Inspect, Admit, Many}
+var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
 
-func newScript(name, sha, text string) *Script {
-	return &Script{Name: name, SHA: sha, Text: text, sha: sha}
-}
-
-// together is the text of Many: those of Acquire and Release as functions, for which the time is read once and memory is
-// asked for, and what calls them.
-func together() string {
-	const ask, write = "redis.call('TIME')", "redis.call('HSET', lock, "
-	var b strings.Builder
-	b.WriteString("local read\nlocal function time()\n  if not read then\n    read = " + ask + "\n    read[1], read[2] = read[1] + 0, read[2] + 0\n  end\n  return read\nend\n")
-	b.WriteString("local full\nlocal function room()\n  if full then error(full, 0) end\nend\n")
-	for _, f := range [...]struct{ name, text string }{{"acquire", acquireText}, {"release", releaseText}} {
-		b.WriteString("local function " + f.name + "(KEYS, ARGV)\n" + strings.NewReplacer(ask, "time()", write, "room()\n"+write).Replace(f.text) + "end\n")
+func init() {
+	for _, s := range All {
+		s.sha = s.SHA
 	}
-	b.WriteString(manyText)
-	return b.String()
 }
 
 // A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
@@ -71,7 +77,7 @@ type Call struct {
 	// Args is what follows the word EVALSHA: the SHA-1, the number of keys, the keys, the arguments. The elements
 	// are strings, ints and int64s.
 	Args []any
-	// Stamp is the index in Args of the argument that differs from master to master, the marker that the connection
-	// expects; 0 where there is none. What stands there is overwritten in a copy when the call is written.
+	// Stamp is the index in Args of the argument that differs from master to master, the admission record that the
+	// connection expects; 0 where there is none. What stands there is overwritten in a copy when the call is written.
 	Stamp int
 }

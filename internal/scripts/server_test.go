@@ -2,58 +2,69 @@ package scripts_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gomodule/redigo/redis"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// TestReleaseWithoutRightsToTheChannel (H06): the release of a user that may not publish still deletes and answers.
+// TestReleaseWithoutRightsToTheChannel (H06): the release of a user that may not publish still deletes and answers. No
+// waiter is removed for it, and each still loses its turn after a second.
 func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	c := onServer(t)
 	c.must("ACL", "SETUSER", "locker", "on", ">pw", "~redlock:*", "resetchannels", "+@all")
 	user := c.second()
 	user.must("AUTH", "locker", "pw")
-	if _, err := user.Do("PUBLISH", prefix.Channel("a"), "x"); err == nil {
+	if _, err := user.Do("PUBLISH", prefix.Inbox(me), "x"); err == nil {
 		t.Fatal("the user may publish: the test shows nothing")
 	}
-	h, now := hold("a", "me:1"), c.now()
-	user.want(scripts.Granted, acquire(h, now))
-	if !user.release(h, now+1, true) {
-		t.Error("the hold was not there")
+	now := c.now()
+	waiting := c.contender(other, now-1, 0, false)
+	user.want(scripts.Granted, acquire("a", grant(me, 1), now))
+	waiting.ask("a", now+1)
+	if !user.release("a", ending(grant(me, 1))) || len(c.fields("a")) != 0 {
+		t.Error("the grant was not there, or is still")
 	}
-	if got := c.snapshot("a"); len(got.lock) != 0 || c.bar("a") != fmt.Sprint(now+1) {
-		t.Errorf("the keys are %+v", got)
+	if v := user.want(scripts.Held, acquire("a", grant(me, 2), now+2)); !v.Free || v.Left <= 0 || v.Left > time.Second {
+		t.Errorf("an ask behind a waiter that cannot be told: %+v", v)
+	}
+	if got := c.queue("a"); !slices.Equal(got, []string{waiting.ticket.Waiter()}) {
+		t.Errorf("the queue is %q", got)
+	}
+	if d := c.counts("a", waiting.ticket); d > scripts.ToldCounts {
+		t.Errorf("the waiter counts for another %v", d)
 	}
 }
 
-// TestFullMasterWritesNothing (H56): at its memory limit a master refuses what would add, entirely; a hold that is
-// there still ends, and its late messages are still barred.
-func TestFullMasterWritesNothing(t *testing.T) {
+// TestFullMasterGrantsNothing (H56): at its memory limit a master refuses what would add, entirely; a grant that is
+// there still ends, its late messages are still refused, and the next is told.
+func TestFullMasterGrantsNothing(t *testing.T) {
 	c := onServer(t)
-	h, now := hold("a", "me:1"), c.now()
-	c.want(scripts.Granted, acquire(h, now))
+	now, id := c.now(), grant(me, 1)
+	waiting := c.contender(other, now-1, 0, false)
+	c.want(scripts.Granted, acquire("a", id, now))
+	waiting.ask("a", now+1)
 	c.must("CONFIG", "SET", "maxmemory", "1")
-	before := c.snapshot("a")
-	c.wantError("OOM", acquire(h, now+1), "")
-	c.wantError("OOM", acquire(hold("b", "me:2"), now), "")
-	c.wantError("OOM", fleet.ExtendCall(h, ttl, 2), "")
-	c.unchanged("a", before)
-	c.want(scripts.Granted, fleet.ExtendCall(h, ttl, 1)) // an extension adds nothing
-	if got := c.snapshot("b"); len(got.lock) != 0 || got.bar != "" {
-		t.Errorf("a refused acquire has written %+v", got)
+	before := c.everything("a")
+	c.wantError("OOM", enc.Repair(keys("a"), id, ttl, now+1, now, 1), "")
+	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
+	c.wantError("OOM", enc.Extend(keys("a"), id, ttl, 2), "")
+	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
+		t.Errorf("the keys were\n%sand are\n%s", before, got)
 	}
-	if !c.release(h, now+1, true) {
-		t.Error("the hold was not there")
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1)) // an extension adds nothing
+	if !c.release("a", scripts.Ending{Grants: []string{id}, Ballot: now + 1, Always: true}) {
+		t.Error("the grant was not there")
 	}
-	if c.release(hold("b", "me:2"), now, false) {
-		t.Error("the hold was there")
+	waiting.wantHint("a")
+	if c.release("b", scripts.Ending{Grants: []string{grant(me, 2)}, Ballot: now}) {
+		t.Error("the grant was there")
 	}
-	for name, bar := range map[string]int64{"a": now + 1, "b": now} {
-		if got := c.snapshot(name); len(got.lock) != 0 || c.bar(name) != fmt.Sprint(bar) {
-			t.Errorf("%s: the keys are %+v", name, got)
+	for name, fence := range map[string]int64{"a": now + 1, "b": now} {
+		if len(c.fields(name)) != 0 || c.text(prefix.Fence(name)) != fmt.Sprint(fence) {
+			t.Errorf("the keys are\n%s", c.everything(name))
 		}
 	}
 }
@@ -61,24 +72,28 @@ func TestFullMasterWritesNothing(t *testing.T) {
 // TestReplicaAnswersReadonly (H56, H57) and changes nothing.
 func TestReplicaAnswersReadonly(t *testing.T) {
 	c := onServer(t)
-	h, now := hold("a", "me:1"), c.now()
-	c.want(scripts.Granted, acquire(h, now))
+	now, id := c.now(), grant(me, 1)
+	c.want(scripts.Granted, acquire("a", id, now))
 	c.must("REPLICAOF", "127.0.0.1", "1") // nobody is there, so the keys stay
-	before := c.snapshot("a")
-	c.wantError("READONLY", acquire(h, now+1), "")
-	c.wantError("READONLY", acquire(hold("b", "me:2"), now+1), "")
-	c.wantError("READONLY", fleet.ExtendCall(h, ttl, 2), "")
-	c.wantError("READONLY", fleet.ReleaseCall(h, now+1, true, scripts.Reserve), "")
-	c.wantError("READONLY", fleet.AdmitCall(c.request(scripts.AdmitNow)), "")
-	c.unchanged("a", before)
+	before := c.everything("a")
+	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
+	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2), "")
+	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
+	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitNow)), "")
+	if got := c.everything("a"); got != before {
+		t.Errorf("the keys were\n%sand are\n%s", before, got)
+	}
 	c.must("REPLICAOF", "NO", "ONE")
-	c.want(scripts.Granted, acquire(h, now+1))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, ttl, now+1, now, 1))
 }
 
-// TestReplicationIDIsPartOfTheIdentity (H57): a failback keeps the run id.
-func TestReplicationIDIsPartOfTheIdentity(t *testing.T) {
+// TestAPromotionIsAnotherIdentity (H57): a failback keeps the run id, and sets what the second replication id says.
+func TestAPromotionIsAnotherIdentity(t *testing.T) {
 	c := onServer(t)
 	before := c.request(scripts.AdmitNow)
+	if !strings.HasSuffix(before.Identity, "/"+strings.Repeat("0", 40)+"/-1") {
+		t.Errorf("the identity of a new server is %s", before.Identity)
+	}
 	c.must("REPLICAOF", "127.0.0.1", "1")
 	c.must("REPLICAOF", "NO", "ONE")
 	after := c.request(scripts.AdmitNow)
@@ -88,35 +103,17 @@ func TestReplicationIDIsPartOfTheIdentity(t *testing.T) {
 	c.wantAdmit(scripts.AdmitOtherIdentity, before)
 }
 
-// TestDebtOfManyHolds: one payment takes as many ids as Lua can unpack.
-func TestDebtOfManyHolds(t *testing.T) {
+// One release ends as many grants as Lua can unpack: what is owed for one name.
+func TestAReleaseOfManyGrants(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
 	ids := make([]string, 7000)
 	for i := range ids {
-		ids[i] = fmt.Sprint("me:", i)
+		ids[i] = grant(me, uint64(i))
 	}
-	c.want(scripts.Granted, acquire(hold("a", ids[6999]), now))
-	reply, err := c.run(fleet.DebtCall(prefix.Keys("a"), ids, now), "")
-	if there, derr := scripts.DecodeReleased(reply); err != nil || derr != nil || !there {
-		t.Errorf("%v, %v, %v", there, err, derr)
-	}
-}
-
-// An argument that is no number is an error of the one run that it is about, with a code as every error has.
-func TestAnArgumentThatIsNoNumberIsAnErrorOfItsOwn(t *testing.T) {
-	c := onServer(t)
-	now := c.now()
-	var g scripts.Group
-	g.Add(acquire(hold("a", "me:1"), now))
-	g.Add(acquire(hold("b", "me:2"), now))
-	args := g.AppendArgs(nil, "")
-	args[len(args)-3] = "x" // the first ballot
-	replies, err := redis.Values(c.Do("EVALSHA", args...))
-	if err != nil || len(replies) != 2 {
-		t.Fatal(replies, err)
-	}
-	if text, _ := replies[0].(redis.Error); !strings.HasPrefix(string(text), "ERR ") || replies[1] != int64(1) {
-		t.Errorf("the replies are %v", replies)
+	c.want(scripts.Granted, acquire("a", ids[6999], now))
+	if !c.release("a", scripts.Ending{Grants: ids, Ballot: now}) || c.release("a", scripts.Ending{Grants: ids,
+		Ballot: now}) {
+		t.Error("the release has not ended the grant")
 	}
 }

@@ -10,34 +10,58 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-func (w *twin) count(name string, reply any) {
-	if list, ok := reply.([]any); ok && name == scripts.Many.Name {
-		for _, one := range list {
-			w.count("many", one)
+// letExpire waits for the end of keys, and of waiters, that would else end on one side before the call, and behind
+// it on the other.
+func (w *twin) letExpire(keys []string) {
+	const margin = 10_000
+	wait := func(end int64) {
+		if now := w.now(); end >= now && end <= now+margin {
+			for w.now() <= end+w.slack {
+			}
 		}
-		return
 	}
-	what := "ok"
+	for _, key := range keys {
+		now := w.now()
+		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack+margin {
+			wait(now + left*1000 + 1000)
+		}
+		if strings.HasSuffix(key, "}:waiters") {
+			for _, f := range w.state.Look(now, key).Fields {
+				counts, _ := strconv.ParseInt(f.Value, 10, 64)
+				wait(counts)
+			}
+		}
+	}
+}
+
+func (w *twin) count(call *scripts.Call, reply any) {
+	name, what := call.Script.Name, "ok"
 	switch v := reply.(type) {
-	case master.Error:
+	case reference.Error:
 		what, _, _ = strings.Cut(string(v), " ")
 	case int64:
 		what = fmt.Sprint(v)
 	case []any:
 		if n, ok := v[0].(int64); ok {
 			what = fmt.Sprint(n)
+			if n == int64(scripts.Held) && v[2] == int64(1) {
+				what += " free"
+			}
 		}
 	}
 	w.replies[name+" "+what]++
+	if call.Script == scripts.Admit {
+		w.replies[fmt.Sprint(name, " ", call.Args[3], " ", what)]++
+	}
 }
 
 func (w *twin) fail(what string, server, pure any) {
 	w.t.Helper()
-	w.t.Fatalf("step %d: %s\n%s: the server has %s, the pure machine %s", w.step, w.op, what, plain(server), plain(pure))
+	w.t.Fatalf("step %d: %s\n%s: the server has %s, the reference %s", w.step, w.op, what, plain(server), plain(pure))
 }
 
 func plain(v any) string {
@@ -54,13 +78,13 @@ func plain(v any) string {
 	return fmt.Sprintf("%#v", v)
 }
 
-func micros(t *testing.T, reply any) int64 {
+func micros(t testing.TB, reply any) int64 {
 	t.Helper()
 	pair, err := redis.Int64s(reply, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pair[0]*1e6 + pair[1]
+	return pair[0]*second + pair[1]
 }
 
 // compare wants the same reply from both, with the tolerance that times need.
@@ -70,21 +94,21 @@ func (w *twin) compare(what string, server, pure any) {
 	switch p := pure.(type) {
 	case int64:
 		s, ok := server.(int64)
-		same = ok && (s == p || w.sameTime(s, p))
+		same = ok && (s == p || p == w.t0 && s >= w.t0 && s <= w.t1)
 	case string:
 		s, ok := server.([]byte)
-		same = ok && (string(s) == p || w.sameMarker(string(s), p))
-	case master.Error:
+		same = ok && (string(s) == p || w.sameRecord(string(s), p))
+	case reference.Error:
 		s, ok := server.(redis.Error)
 		same = ok && (strings.HasPrefix(inner(s), string(p)) || strings.HasPrefix(string(p), "ERR user_script"))
 	case []any:
 		s, ok := server.([]any)
 		if same = ok && len(s) == len(p); same {
 			for i := range p {
-				if left, ok := p[i].(int64); ok && i > 0 && left > 3 {
-					if n, ok := s[i].(int64); ok && w.sameMillis(n, left) {
-						continue // the time that a lock has left, which may be short; a place in a queue is less
-					}
+				// What a lock has left, or a waiter's second, stands behind the kind of the vote; a kind is small.
+				left, isNumber := p[i].(int64)
+				if n, ok := s[i].(int64); ok && isNumber && i == 1 && left > 10 && w.sameMillis(n, left) {
+					continue
 				}
 				w.compare(fmt.Sprint(what, " ", i), s[i], p[i])
 			}
@@ -95,31 +119,25 @@ func (w *twin) compare(what string, server, pure any) {
 	}
 }
 
-// sameTime compares what is a moment in microseconds, or a time left in milliseconds.
-func (w *twin) sameTime(server, pure int64) bool {
-	if pure == w.t0 {
-		return server >= w.t0 && server <= w.t1
-	}
-	return pure > 100 && w.sameMillis(server, pure)
-}
+func (w *twin) sameMillis(server, pure int64) bool { return w.sameMicros(server*1000, pure*1000) }
 
-func (w *twin) sameMillis(server, pure int64) bool {
+func (w *twin) sameMicros(server, pure int64) bool {
 	return server-pure <= w.slack && pure-server <= w.slack
 }
 
-// sameMarker lets the ends of two quarantines, and the times of two epochs, differ by the time that the transaction took.
-func (w *twin) sameMarker(server, pure string) bool {
-	s, err1 := scripts.ParseMarker(server)
-	p, err2 := scripts.ParseMarker(pure)
-	took := w.t1 - w.t0
-	if err1 != nil || err2 != nil || s.Pending < p.Pending || s.Pending-p.Pending > took || s.Since < p.Since || s.Since-p.Since > took {
+// sameRecord lets the moments in a record differ by the time that the transaction took.
+func (w *twin) sameRecord(server, pure string) bool {
+	s, err1 := scripts.ParseRecord(server)
+	p, err2 := scripts.ParseRecord(pure)
+	if err1 != nil || err2 != nil || !w.sameMicros(s.Since, p.Since) || !w.sameMicros(s.Raised, p.Raised) {
 		return false
 	}
-	s.Pending, s.Since = p.Pending, p.Since
+	s.Since, s.Raised = p.Since, p.Raised
 	return s == p
 }
 
-// compareKey compares one key; seen is its PTTL, its GET and its HGETALL.
+// compareKey compares one key; seen is its PTTL, its GET, its HGETALL and its ZRANGE. Where the two differ by what time
+// may explain, the reference goes on from what the server has.
 func (w *twin) compareKey(key string, seen []any) {
 	w.t.Helper()
 	left, _ := seen[0].(int64)
@@ -127,31 +145,24 @@ func (w *twin) compareKey(key string, seen []any) {
 		w.fail("time left to "+key, left, pure)
 	}
 	switch v := w.state.Look(w.t0, key); v.Type {
-	case master.None:
+	case reference.None:
 		if seen[1] != nil {
 			w.fail(key, seen[1], nil)
 		}
-	case master.String:
+	case reference.String:
 		text, ok := seen[1].([]byte)
-		if ok && string(text) != v.Text && w.sameMarker(string(text), v.Text) {
-			w.state.Set(w.t0, key, string(text), 0) // both go on from the same marker
+		if ok && string(text) != v.Text && w.sameRecord(string(text), v.Text) {
+			w.state.Set(w.t0, key, string(text), 0)
 		} else if !ok || string(text) != v.Text {
 			w.fail(key, seen[1], v.Text)
 		}
-	case master.Hash:
+	case reference.Hash:
 		fields, err := redis.StringMap(seen[2], nil)
-		if err != nil || !w.sameFields(key, fields, w.state.Hash(w.t0, key)) {
+		if err != nil || !maps.Equal(fields, w.state.Hash(w.t0, key)) {
 			w.fail(key, seen[2], v.Fields)
 		}
-	case master.SortedSet:
-		members, err := redis.Strings(seen[3], nil)
-		var want []string
-		for _, f := range v.Fields {
-			want = append(want, f.Name, f.Value)
-		}
-		if err != nil || !slices.Equal(members, want) {
-			w.fail(key, seen[3], want)
-		}
+	case reference.SortedSet:
+		w.compareSet(key, seen[3], v.Fields)
 	default:
 		if _, isError := seen[1].(redis.Error); !isError {
 			w.fail(key, seen[1], v.Type)
@@ -159,29 +170,32 @@ func (w *twin) compareKey(key string, seen []any) {
 	}
 }
 
-// sameFields lets the times until which waiters count differ, by what passes within a transaction.
-func (w *twin) sameFields(key string, server, pure map[string]string) bool {
-	if !strings.HasSuffix(key, "}:alive") {
-		return maps.Equal(server, pure)
+func (w *twin) compareSet(key string, seen any, pure []reference.Field) {
+	w.t.Helper()
+	members, err := redis.Strings(seen, nil)
+	if err != nil || len(members) != 2*len(pure) {
+		w.fail(key, seen, pure)
 	}
-	return maps.EqualFunc(server, pure, func(a, b string) bool {
-		s, p := strings.SplitN(a, " ", 3), strings.SplitN(b, " ", 3) // when it ceases to count, when its offer ends, the rest
-		for i := range min(len(s), len(p), 2) {
-			x, err1 := strconv.ParseInt(s[i], 10, 64)
-			y, err2 := strconv.ParseInt(p[i], 10, 64)
-			if err1 != nil || err2 != nil || !w.sameMillis(x, y) {
-				return false
-			}
+	for i, f := range pure {
+		server, err := strconv.ParseInt(members[2*i+1], 10, 64)
+		if err != nil || members[2*i] != f.Name {
+			w.fail(key, seen, pure)
 		}
-		return len(s) == len(p) && (len(s) < 3 || s[2] == p[2])
-	})
+		score, _ := strconv.ParseInt(f.Value, 10, 64)
+		if score != server && (strings.HasSuffix(key, "queue") || !w.sameMicros(server, score)) {
+			w.fail(key, seen, pure)
+		}
+		if score != server {
+			w.state.SetScore(w.t0, key, f.Name, server)
+		}
+	}
 }
 
-// compareMessages wants what the server has published, in order, to be what the pure machine has. A last message of
-// the test's own tells that the others have come.
+// compareMessages wants what the server has published to each inbox, in order, to be what the reference has. A last
+// message of the test's own tells that the others have come.
 func (w *twin) compareMessages() {
-	w.must("PUBLISH", prefix.Channel("a"), "end")
-	var got []master.Message
+	w.must("PUBLISH", heard[0], "end")
+	var got []string
 	for {
 		parts, err := redis.Strings(w.listener.Receive())
 		if err != nil {
@@ -190,9 +204,10 @@ func (w *twin) compareMessages() {
 		if parts[2] == "end" {
 			break
 		}
-		got = append(got, master.Message{Channel: parts[1], Payload: parts[2]})
+		got = append(got, parts[1]+" "+parts[2])
 	}
 	if !slices.Equal(got, w.messages) {
-		w.t.Errorf("the server has published %d messages, the pure machine %d, or others:\n%v\n%v", len(got), len(w.messages), got, w.messages)
+		w.t.Errorf("the server has published %d messages, the reference %d, or others:\n%v\n%v",
+			len(got), len(w.messages), got, w.messages)
 	}
 }

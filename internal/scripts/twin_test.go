@@ -12,18 +12,18 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 const seedEnv = "REDLOCK_TEST_SEED"
 
-// TestServerAndPureMachineAgree gives a real server and package master the same random operations, on few names, ids
+// TestServerAndReferenceAgree gives a real server and package reference the same random operations, on few names, ids
 // and ballots so that they meet, and on keys that hold what they should not. Each reply and the keys after each
 // operation must be the same; times may differ by what passes within one transaction.
-func TestServerAndPureMachineAgree(t *testing.T) {
+func TestServerAndReferenceAgree(t *testing.T) {
 	s := redistest.Test(t, 1, redisproc.Config{})[0]
 	seeds := []uint64{1, 2, 3, 4, 5, rand.Uint64()}
 	if text := os.Getenv(seedEnv); text != "" {
@@ -37,20 +37,10 @@ func TestServerAndPureMachineAgree(t *testing.T) {
 	for _, seed := range seeds {
 		ok := t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			w := newTwin(t, s, seed)
-			for w.step = range 2000 {
+			for w.step = range 2500 {
 				w.next()
-				if w.step%400 == 0 {
-					w.nonsense()
-				}
 			}
 			w.compareMessages()
-			for _, m := range w.messages {
-				if n, ok := prefix.ParseNotice(m.Payload); ok {
-					w.replies["notice "+string(n.Kind)]++
-				} else if strings.HasPrefix(m.Channel, prefix.Inbox("")) {
-					t.Errorf("%q is no notice", m.Payload)
-				}
-			}
 			for reply, n := range w.replies {
 				total[reply] += n
 			}
@@ -63,11 +53,12 @@ func TestServerAndPureMachineAgree(t *testing.T) {
 		return
 	}
 	for _, reply := range []string{
-		"acquire 1", "acquire 2", "acquire 3", "acquire 4", "acquire 5", "acquire 6", "acquire 7",
-		"acquire WRONGTYPE", "acquire BADBAR", "acquire BADMARKER", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
-		"extend BADMARKER", "release 0", "release 1", "release WRONGTYPE", "release BADBAR", "inspect ok", "inspect WRONGTYPE",
-		"admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "notice F", "notice R", "notice G",
-		"many 0", "many 1", "many 2", "many 3", "many 4", "many 6", "many WRONGTYPE", "many BADBAR",
+		"acquire 1", "acquire 2", "acquire 2 free", "acquire 3", "acquire 4", "acquire 5", "acquire 6", "acquire 7",
+		"acquire WRONGTYPE", "acquire BADFENCE", "acquire BADRECORD", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
+		"release 0", "release 1", "release WRONGTYPE", "release BADFENCE", "inspect ok",
+		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint",
+		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit guard 1", "admit settle 1", "admit epoch 1",
+		"admit rewrite 1",
 	} {
 		if total[reply] < 3 {
 			t.Errorf("the operations gave the reply %q %d times only: they show too little", reply, total[reply])
@@ -81,32 +72,27 @@ type twin struct {
 	*client
 
 	rnd      *rand.Rand
-	state    *master.State
-	env      master.Env
-	messages []master.Message // that the pure machine has published
+	state    *reference.State
+	env      reference.Env
+	messages []string // that the reference has published to somebody
 	listener redis.Conn
 	replies  map[string]int
 	step     int
 	op       string
 	t0, t1   int64 // the server's time before and after the last operation
-	slack    int64 // the longest transaction so far, in ms: by as much may the two have given a key its time apart
+	slack    int64 // the longest transaction so far, in us: by as much may the two have given a key its time apart
 }
 
 var (
 	names = []string{"a", "b"}
-	// heard are the channels that somebody listens to: of three inboxes two.
-	heard = []string{prefix.Channel("a"), prefix.Channel("b"), prefix.Inbox("x"), prefix.Inbox("y:y\n")}
+	// Three owners; to the inboxes of two somebody listens.
+	owners = []string{me, other, "deaf"}
+	heard  = []string{prefix.Inbox(me), prefix.Inbox(other)}
 )
 
 func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
-	w := &twin{rnd: rand.New(rand.NewPCG(seed, 0)), state: new(master.State), replies: map[string]int{}}
-	w.client = newClient(t, func() redis.Conn {
-		c, err := redis.Dial("unix", s.Unix())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	})
+	w := &twin{rnd: rand.New(rand.NewPCG(seed, 0)), state: new(reference.State), replies: map[string]int{}}
+	w.client = clientOf(t, s)
 	w.must("FLUSHALL")
 	info, err := redis.String(w.must("INFO"), nil)
 	if err != nil {
@@ -115,18 +101,21 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 	for line := range strings.SplitSeq(info, "\r\n") {
 		if v, ok := strings.CutPrefix(line, "run_id:"); ok {
 			w.env.RunID = v
-		} else if v, ok := strings.CutPrefix(line, "master_replid:"); ok {
-			w.env.ReplID = v
 		}
+	}
+	w.env.Publish = func(channel, payload string) int {
+		if !slices.Contains(heard, channel) {
+			return 0
+		}
+		w.messages = append(w.messages, channel+" "+payload)
+		w.replies["hint"]++
+		if h, ok := prefix.ParseHint(payload); !ok || h.Name != "a" && h.Name != "b" {
+			t.Errorf("%q is no hint", payload)
+		}
+		return 1
 	}
 	w.listener = w.dial()
 	t.Cleanup(func() { _ = w.listener.Close() })
-	w.env.Hears = func(channel string) int {
-		if slices.Contains(heard, channel) {
-			return 1
-		}
-		return 0
-	}
 	for _, channel := range heard {
 		if err := w.listener.Send("SUBSCRIBE", channel); err != nil {
 			t.Fatal(err)
@@ -148,135 +137,109 @@ func pick[T any](w *twin, of ...T) T { return of[w.rnd.IntN(len(of))] }
 // next does one operation on both sides and compares.
 func (w *twin) next() {
 	switch n := w.rnd.IntN(100); {
-	case n < 40:
+	case n < 45:
 		w.both(w.acquireCall())
-	case n < 54:
-		w.both(w.extendCall())
-	case n < 58:
-		w.both(w.extendManyCall())
-	case n < 75:
+	case n < 55:
+		w.both(enc.Extend(keys(w.name()), w.id(), pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp())
+	case n < 79:
 		w.both(w.releaseCall())
-	case n < 80:
-		w.both(fleet.InspectCall(prefix.Keys(pick(w, names...))), "")
-	case n < 84:
-		w.both(w.admitCall())
-	case n < 88:
-		w.both(w.manyCall())
+	case n < 83:
+		w.both(enc.Inspect(keys(w.name())), "")
+	case n < 91:
+		w.both(w.admitCall(), "")
 	case n < 94:
-		w.handing()
+		w.manyWaiters()
 	default:
 		w.disturb()
 	}
 }
 
 func (w *twin) name() string { return pick(w, names...) }
-func (w *twin) id() string   { return pick(w, "me:1", "me:2", "other:1") }
+func (w *twin) id() string   { return grant(pick(w, me, me, other), pick(w, uint64(1), 2)) }
 func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
 
-// stamp is the marker that the caller expects: none, the one that is there, or another.
+// stamp is the record that the caller expects: none, the one that is there, or another.
 func (w *twin) stamp() string {
-	there, _ := w.state.Get(w.t1, prefix.Marker())
-	return pick(w, "", there, there, "v1 something else")
+	there, _ := w.state.Get(w.t1, prefix.Admission())
+	return pick(w, "", there, there, there, "v2 something else")
 }
 
-// ballot is near the bar, near the master's time, beyond the window, or at the end of what Lua can count.
+// ballot is near the fence, near the master's time, beyond the window, or at the end of what Lua can count.
 func (w *twin) ballot(name string) int64 {
-	raw, _ := w.state.Get(w.t1, prefix.Bar(name))
-	bar, _ := strconv.ParseInt(raw, 10, 64)
-	bar = min(max(bar, 0), scripts.MaxBallot-2)
-	now := w.now()
-	far := (window + 10*time.Second).Microseconds()
-	return pick(w, bar-1, bar, bar, bar+1, bar+1, bar+2, now, now, now+1, now-far/2, now+far/2, now-far, now+far, 0, scripts.MaxBallot)
+	raw, _ := w.state.Get(w.t1, prefix.Fence(name))
+	fence, _ := strconv.ParseInt(raw, 10, 64)
+	fence = min(max(fence, 0), scripts.MaxBallot-2)
+	now, far := w.now(), 25*second
+	return pick(w, fence-1, fence, fence+1, fence+1, fence+2, now, now, now, now, now+1, now-far/2, now+far/2, now-far,
+		now+far,
+		fence+far/2, 0, scripts.MaxBallot)
+}
+
+// ticket is one of few waiters, of equal and different rank; its time is as old as the ask, so that late ones meet.
+func (w *twin) ticket() *scripts.Ticket {
+	number := uint64(w.rnd.IntN(3))
+	return scripts.NewTicket(pick(w, owners...), number, "", int64(1_700_000_000_000_000+number%2), pick(w, 0, 0, 0,
+		-1, 7))
 }
 
 func (w *twin) acquireCall() (*scripts.Call, string) {
 	name := w.name()
 	first := w.ballot(name)
 	last := pick(w, first, first, first, first+1000)
-	h := scripts.NewHold(prefix.Keys(name), w.id(), pick(w, "", "", w.id()))
+	switch w.rnd.IntN(10) {
+	case 0:
+		return enc.Repair(keys(name), w.id(), w.life(), first, w.now()-second, pick(w, 1, 2)), w.stamp()
+	case 1, 2:
+		return enc.Import(keys(name), w.id(), w.id(), w.life(), first, last), w.stamp()
+	case 3, 4:
+		return enc.Acquire(keys(name), w.id(), w.life(), first, last, nil), w.stamp()
+	}
+	return enc.Acquire(keys(name), w.id(), w.life(), first, last, w.ticket()), w.stamp()
+}
+
+func (w *twin) releaseCall() (*scripts.Call, string) {
+	name := w.name()
+	end := scripts.Ending{Grants: []string{w.id(), w.id(), w.id()}[:w.rnd.IntN(4)]}
 	if w.rnd.IntN(2) == 0 {
-		t := w.ticket()
-		h.Previous = t.String()
-		return w.fleet().QueueCall(h, t, pick(w, true, false), w.life(), pick(w, 0, time.Minute, time.Minute), first, last), w.stamp()
+		end.Ballot, end.Always = max(0, w.ballot(name)), w.rnd.IntN(2) == 0
 	}
-	mode := pick(w, scripts.ModeAcquire, scripts.ModeAcquire, scripts.ModeHeal, scripts.ModeImport)
-	return w.fleet().AcquireCall(h, mode, w.life(), first, last, pick(w, 1, 1, 2)), w.stamp()
-}
-
-func (w *twin) extendCall() (*scripts.Call, string) {
-	return w.fleet().ExtendCall(hold(w.name(), w.id()), pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp()
-}
-
-// extendManyCall extends some names, of holds of two Lockers.
-func (w *twin) extendManyCall() (*scripts.Call, string) {
-	var holds []scripts.ManyHold
-	for _, name := range names {
-		if w.rnd.IntN(3) > 0 {
-			holds = append(holds, scripts.ManyHold{Name: name, Number: pick(w, uint64(1), 2), Depth: pick(w, 1, 2, 3)})
-		}
+	if w.rnd.IntN(2) == 0 {
+		end.Waiter, end.Back = w.ticket(), w.rnd.IntN(2) == 0
+		end.AskBallot = w.now() - pick(w, 0, second, 19*second, 25*second)
 	}
-	return w.fleet().ExtendManyCall(prefix, pick(w, "me", "me", "other"), holds, pick(w, 0, w.life(), w.life())), w.stamp()
+	return enc.Release(keys(name), end), ""
 }
 
-func (w *twin) admitCall() (*scripts.Call, string) {
-	there, _ := w.state.Get(w.t1, prefix.Marker())
+func (w *twin) admitCall() *scripts.Call {
+	there, _ := w.state.Get(w.t1, prefix.Admission())
 	own := w.env.Identity()
-	return w.fleet().AdmitCall(scripts.AdmitRequest{
-		Step:     pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard, scripts.AdmitGuard, scripts.AdmitEpoch, scripts.AdmitEpoch),
-		Identity: pick(w, own, own, own, own, "f00/ba4"),
-		Seen:     pick(w, there, there, there, there, there, "v1 something else"),
-		Median:   w.now() + pick(w, 0, 0, int64(5e6), -5e6, 60e6), Tolerance: window,
-		Quarantine: pick(w, 0, time.Minute), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3, 4), Alone: pick(w, int64(0), 2),
-		Home: pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b"),
-	}), ""
+	record := w.record()
+	record.Home = pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b")
+	return enc.Admit(scripts.AdmitRequest{
+		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
+			scripts.AdmitNow, scripts.AdmitGuard, scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitEpoch,
+			scripts.AdmitRewrite, scripts.AdmitRewrite),
+		Identity: pick(w, own, own, own, own, own, "f00/ba4/7"),
+		Seen:     pick(w, there, there, there, there, there, there, "v2 something else"),
+		Median:   w.now() + pick(w, 0, 0, 5*second, -5*second, 60*second), Tolerance: scripts.Window,
+		Record: record,
+	})
 }
 
-// disturb changes keys behind the scripts' backs, in the same way on both sides.
-func (w *twin) disturb() {
-	now, name := w.now(), w.name()
-	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Bar(name), prefix.Bar(name), prefix.Marker(),
-		prefix.Queue(name), prefix.Alive(name))
-	switch w.rnd.IntN(8) {
-	case 0, 1:
-		w.op = "DEL " + key
-		w.must("DEL", key)
-		w.state.Delete(now, key)
-	case 2:
-		w.op = "PEXPIRE 0 " + key
-		w.must("PEXPIRE", key, 0)
-		w.state.Expire(now, key, 0)
-	case 3:
-		text := pick(w, "", "12x", "-5", "1e3", " 7", "007", "9007199254740990", "9007199254740993", strings.Repeat("9", 30))
-		w.op = fmt.Sprintf("SET bar %q", text)
-		w.must("SET", prefix.Bar(name), text)
-		w.state.Set(now, prefix.Bar(name), text, 0)
-	case 4:
-		m := scripts.Marker{Identity: pick(w, w.env.Identity(), "f00/ba4"), Guard: pick(w, guard, 20*time.Second), Epoch: pick(w, int64(0), 3), Since: now - 5e6, Alone: 2}
-		m.Pending = pick(w, 0, 0, now-1e6, now+60e6)
-		text := pick(w, m.String(), m.String(), m.String(), "v2 nonsense", "")
-		w.op = fmt.Sprintf("SET marker %q", text)
-		w.must("SET", prefix.Marker(), text)
-		w.state.Set(now, prefix.Marker(), text, 0)
-	case 5:
-		w.op = "a list at " + key
-		w.must("DEL", key)
-		w.must("RPUSH", key, 1)
-		w.state.SetOther(key)
-	case 6:
-		w.op = "a string at " + key
-		w.must("SET", key, "17")
-		w.state.Set(now, key, "17", 0)
-	case 7: // a lock that never expires, and one with two owners
-		fields := []master.Field{{Name: "other:1", Value: "1"}, {Name: "me:1", Value: "2"}}[:1+w.rnd.IntN(2)]
-		w.op = fmt.Sprint("a hash without a time ", fields)
-		w.must("DEL", prefix.Lock(name))
-		for _, f := range fields {
-			w.must("HSET", prefix.Lock(name), f.Name, f.Value)
-		}
-		w.state.SetHash(prefix.Lock(name), fields...)
+// record is one that a program may have written, about this server or another.
+func (w *twin) record() scripts.Record {
+	r := scripts.Record{
+		Identity: pick(w, w.env.Identity(), w.env.Identity(), w.env.RunID+"/ab12/77", "f00/ba4/7"),
+		N:        pick(w, 3, 5), Next: pick(w, 0, 0, 7), Epoch: pick(w, int64(0), 3, 3, 4),
+		Longest: pick(w, 20*time.Second, 30*time.Second), Quarantine: pick(w, 0, 0, 30*time.Second, time.Minute),
+		Admitted: w.rnd.IntN(4) == 0, Since: w.now() - pick(w, 0, 45*second, 90*second, 90*second),
 	}
+	if r.Epoch > 0 {
+		r.Raised, r.Alone = w.now()-5*second, pick(w, int64(0), 2)
+	}
+	return r
 }
 
 // both runs one call on both sides. On the server the call, the clock before and after it, and a look at every key are
@@ -287,10 +250,7 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 		args[call.Stamp] = stamp
 	}
 	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
-	keys := []string{prefix.Marker()}
-	for _, name := range names {
-		keys = append(keys, prefix.Lock(name), prefix.Bar(name), prefix.Queue(name), prefix.Alive(name))
-	}
+	keys := allKeys()
 	w.letExpire(keys)
 	send := func(command string, args ...any) {
 		if err := w.Send(command, args...); err != nil {
@@ -313,21 +273,25 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 		w.t.Fatalf("step %d: %s: %v", w.step, w.op, err)
 	}
 	w.t0, w.t1 = micros(w.t, answers[0]), micros(w.t, answers[2])
-	w.slack = max(w.slack, (micros(w.t, answers[len(answers)-1])-w.t0)/1000+2)
+	w.slack = max(w.slack, micros(w.t, answers[len(answers)-1])-w.t0+2000)
 
 	nkeys, _ := strconv.Atoi(fmt.Sprint(args[1]))
 	texts := make([]string, len(args)-2)
 	for i, a := range args[2:] {
 		texts[i] = fmt.Sprint(a)
-		if b, ok := a.([]byte); ok {
-			texts[i] = string(b)
-		}
 	}
-	reply, out := w.state.Eval(w.t0, w.env, call.Script, texts[:nkeys], texts[nkeys:])
-	w.messages = append(w.messages, out...)
+	reply := w.state.Eval(w.t0, w.env, call.Script, texts[:nkeys], texts[nkeys:])
 	w.compare("reply", answers[1], reply)
-	w.count(call.Script.Name, reply)
+	w.count(call, reply)
 	for i, key := range keys {
 		w.compareKey(key, answers[3+4*i:])
 	}
+}
+
+func allKeys() []string {
+	keys := []string{prefix.Admission()}
+	for _, name := range names {
+		keys = append(keys, prefix.Lock(name), prefix.Fence(name), prefix.Queue(name), prefix.Waiters(name))
+	}
+	return keys
 }

@@ -6,18 +6,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 const (
-	errArgs    master.Error = "ERR wrong number of arguments"
-	errInteger master.Error = "ERR value is not an integer or out of range"
-	errSyntax  master.Error = "ERR syntax error"
-	errNoSuch  master.Error = "NOSCRIPT No matching script. Please use EVAL."
-	errForeign master.Error = "ERR the in-memory master runs the scripts of redlock and no others"
-	errReplica master.Error = "READONLY You can't write against a read only replica."
-	errNoAuth  master.Error = "ERR AUTH <password> called without any password configured for the default user. " +
+	errArgs    reference.Error = "ERR wrong number of arguments"
+	errInteger reference.Error = "ERR value is not an integer or out of range"
+	errSyntax  reference.Error = "ERR syntax error"
+	errNoSuch  reference.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errForeign reference.Error = "ERR the in-memory master runs the scripts of redlock and no others"
+	errReplica reference.Error = "READONLY You can't write against a read only replica."
+	errNoAuth  reference.Error = "ERR AUTH <password> called without any password configured for the default user. " +
 		"Are you sure your configuration is correct?"
 )
 
@@ -42,6 +42,7 @@ var commands = map[string]command{
 	"QUIT":        {1, func(*conn, int64, []string) any { return status("OK") }},
 	"INFO":        {1, func(c *conn, now int64, args []string) any { return c.m.infoLocked(now, args[1:]) }},
 	"TIME":        {1, clockTime},
+	"CONFIG":      {3, config},
 	"SCRIPT":      {2, script},
 	"GET":         {2, get},
 	"SET":         {3, set},
@@ -67,14 +68,14 @@ func (c *conn) commandLocked(args []string) bool {
 	cmd, known := commands[name]
 	switch {
 	case !known:
-		c.answerLocked(master.Error(fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0])))
+		c.answerLocked(reference.Error(fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0])))
 		return true
 	case len(args) < cmd.least:
-		c.answerLocked(errArgs + master.Error(" for '"+strings.ToLower(name)+"' command"))
+		c.answerLocked(errArgs + reference.Error(" for '"+strings.ToLower(name)+"' command"))
 		return true
 	case len(c.channels) > 0 && !slices.Contains([]string{"SUBSCRIBE", "UNSUBSCRIBE", "PING", "QUIT"}, name):
-		c.answerLocked(master.Error("ERR Can't execute '" + strings.ToLower(name) + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / " +
-			"PING / QUIT / RESET are allowed in this context"))
+		c.answerLocked(reference.Error("ERR Can't execute '" + strings.ToLower(name) + "': only (P|S)SUBSCRIBE / " +
+			"(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"))
 		return true
 	}
 	m.counts[name]++
@@ -93,21 +94,15 @@ func (c *conn) scriptLocked(name string, args []string) bool {
 		c.answerLocked(failed)
 		return true
 	}
-	if m.noEffect > 0 {
-		m.noEffect--
+	if m.faults.noEffect > 0 {
+		m.faults.noEffect--
 		c.cutLocked()
 		return false
 	}
 	reply := m.evalLocked(s, keys, argv)
-	if replies, together := reply.([]any); s == scripts.Many && together {
-		for _, p := range master.Parts(s, keys, argv)[:len(replies)] {
-			m.counts[p.Script.Name]++
-		}
-	} else {
-		m.counts[s.Name]++
-	}
-	if m.noReply > 0 {
-		m.noReply--
+	m.counts[s.Name]++
+	if m.faults.noReply > 0 {
+		m.faults.noReply--
 		c.cutLocked()
 		return false
 	}
@@ -115,9 +110,11 @@ func (c *conn) scriptLocked(name string, args []string) bool {
 	return true
 }
 
-func (m *Master) findScriptLocked(name string, args []string) (s *scripts.Script, keys, argv []string, failed master.Error) {
+func (m *Master) findScriptLocked(name string, args []string) (
+	s *scripts.Script, keys, argv []string, failed reference.Error,
+) {
 	if len(args) < 3 {
-		return nil, nil, nil, errArgs + master.Error(" for '"+strings.ToLower(name)+"' command")
+		return nil, nil, nil, errArgs + reference.Error(" for '"+strings.ToLower(name)+"' command")
 	}
 	n, err := strconv.Atoi(args[2])
 	switch {
@@ -150,36 +147,23 @@ func (m *Master) loadLocked(text string) *scripts.Script {
 }
 
 func (m *Master) evalLocked(s *scripts.Script, keys, argv []string) any {
-	if m.refusal != "" {
-		return master.Error(m.refusal)
+	if m.faults.refusal != "" {
+		return reference.Error(m.faults.refusal)
 	}
-	now := m.clock.now()
-	if m.role != "master" {
-		// A replica stops a script at its first write.
-		m.state.Keys(now) // what has expired is no difference
-		trial := m.state.Clone()
-		reply, _ := trial.Eval(now, m.envLocked(), s, keys, argv)
-		if trial.String() != m.state.String() {
-			return errReplica
-		}
-		return reply
+	now, env := m.clock.now(), m.server.env
+	if m.server.role == "master" {
+		env.Publish = m.publishLocked
+		return m.state.Eval(now, env, s, keys, argv)
 	}
-	return m.runLocked(now, s, keys, argv)
-}
-
-// runLocked runs a script and delivers what it publishes.
-func (m *Master) runLocked(now int64, s *scripts.Script, keys, argv []string) any {
-	reply, out := m.state.Eval(now, m.envLocked(), s, keys, argv)
-	for _, msg := range out {
-		m.publishLocked(msg.Channel, msg.Payload)
+	// A replica stops a script at its first write.
+	m.state.Keys(now) // what has expired is no difference
+	trial := m.state.Clone()
+	env.Publish = func(channel, _ string) int { return len(m.subs[channel]) }
+	reply := trial.Eval(now, env, s, keys, argv)
+	if trial.String() != m.state.String() {
+		return errReplica
 	}
 	return reply
-}
-
-func (m *Master) envLocked() master.Env {
-	env := m.env
-	env.Hears = func(channel string) int { return len(m.subs[channel]) }
-	return env
 }
 
 func ping(c *conn, _ int64, args []string) any {
@@ -204,7 +188,7 @@ func selectDB(_ *conn, _ int64, args []string) any {
 	if n, err := strconv.Atoi(args[1]); err != nil {
 		return errInteger
 	} else if n < 0 || n > 15 {
-		return master.Error("ERR DB index is out of range")
+		return reference.Error("ERR DB index is out of range")
 	}
 	return status("OK")
 }
@@ -214,8 +198,23 @@ func client(_ *conn, _ int64, args []string) any {
 	case "SETNAME", "SETINFO", "NO-EVICT", "NO-TOUCH":
 		return status("OK")
 	default:
-		return master.Error("ERR unknown subcommand '" + args[1] + "'. Try CLIENT HELP.")
+		return reference.Error("ERR unknown subcommand '" + args[1] + "'. Try CLIENT HELP.")
 	}
+}
+
+// config knows CONFIG GET of names without patterns.
+func config(c *conn, _ int64, args []string) any {
+	if strings.ToUpper(args[1]) != "GET" {
+		return reference.Error("ERR unknown subcommand '" + args[1] + "'. Try CONFIG HELP.")
+	}
+	reply := []any{}
+	for _, name := range args[2:] {
+		name = strings.ToLower(name)
+		if value, known := c.m.server.config[name]; known {
+			reply = append(reply, name, value)
+		}
+	}
+	return reply
 }
 
 func clockTime(_ *conn, now int64, _ []string) any {
@@ -244,19 +243,19 @@ func script(c *conn, _ int64, args []string) any {
 		clear(c.m.loaded)
 		return status("OK")
 	default:
-		return master.Error("ERR unknown subcommand or wrong number of arguments for '" + args[1] + "'. Try SCRIPT HELP.")
+		return reference.Error("ERR unknown subcommand or wrong number of arguments for '" + args[1] + "'. Try SCRIPT HELP.")
 	}
 }
 
 func get(c *conn, now int64, args []string) any {
 	v := c.m.state.Look(now, args[1])
 	switch v.Type {
-	case master.None:
+	case reference.None:
 		return nil
-	case master.String:
+	case reference.String:
 		return v.Text
 	default:
-		return master.WrongType
+		return reference.WrongType
 	}
 }
 
@@ -279,7 +278,7 @@ func set(c *conn, now int64, args []string) any {
 			return errSyntax
 		}
 		if ttl <= 0 {
-			return master.Error("ERR invalid expire time in 'set' command")
+			return reference.Error("ERR invalid expire time in 'set' command")
 		}
 	default:
 		return errSyntax
@@ -301,7 +300,7 @@ func del(c *conn, now int64, args []string) any {
 func exists(c *conn, now int64, args []string) any {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.m.state.Look(now, key).Type != master.None {
+		if c.m.state.Look(now, key).Type != reference.None {
 			n++
 		}
 	}
@@ -310,8 +309,8 @@ func exists(c *conn, now int64, args []string) any {
 
 func hgetall(c *conn, now int64, args []string) any {
 	v := c.m.state.Look(now, args[1])
-	if v.Type != master.None && v.Type != master.Hash {
-		return master.WrongType
+	if v.Type != reference.None && v.Type != reference.Hash {
+		return reference.WrongType
 	}
 	reply := []any{}
 	for _, f := range v.Fields {

@@ -29,6 +29,9 @@ func TestCommands(t *testing.T) {
 		{"NONSENSE", "ERR unknown command"},
 		{"CLIENT SETNAME me", "OK"},
 		{"CLIENT KILL me", "ERR unknown subcommand"},
+		{"CONFIG GET repl-backlog-ttl", "[repl-backlog-ttl 3600]"},
+		{"CONFIG GET nonsense", "[]"},
+		{"CONFIG SET a b", "ERR unknown subcommand"},
 		{"GET", "ERR wrong number of arguments for 'get' command"},
 		{"GET a", "<nil>"},
 		{"SET a 1", "OK"},
@@ -102,7 +105,8 @@ func show(reply any, err error) string {
 func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
-	call := fleet.InspectCall(prefix.Keys("a"))
+	keys := prefix.Keys("a")
+	call := fleet.Inspect(&keys)
 	if _, err := c.Do("EVALSHA", call.Args...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		t.Errorf("an unknown script: %v", err)
 	}
@@ -124,7 +128,9 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 // TestWrongBytesEndTheConnection: a client that does not speak the protocol is cut off, and harms nobody.
 func TestWrongBytesEndTheConnection(t *testing.T) {
 	m := newMasters(t, 1)
-	for _, text := range []string{"*x\r\n", "*1\r\n:1\r\n", "*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$1\r\nabc\r\n", "*99999999999\r\n"} {
+	for _, text := range []string{
+		"*x\r\n", "*1\r\n:1\r\n", "*1\r\n$x\r\n", "*1\r\n$-1\r\n", "*1\r\n$1\r\nabc\r\n", "*99999999999\r\n",
+	} {
 		nc, err := m.Dial(t.Context(), "tcp", m.Master(0).Addr())
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func (m *Master) serve(nc net.Conn) error {
 	switch {
 	case m.closed:
 		return errClosed
-	case m.down:
+	case m.faults.down:
 		return errDown
 	}
 	c := &conn{m: m, nc: nc, dead: make(chan struct{}), channels: map[string]struct{}{}}
@@ -82,7 +82,7 @@ func (c *conn) unsubscribeLocked(channel string) {
 // answerLocked queues a reply.
 func (c *conn) answerLocked(reply any) {
 	var at time.Time
-	if d := c.m.delay(); d > 0 {
+	if d := c.m.faults.delay(); d > 0 {
 		at = time.Now().Add(d)
 	}
 	c.out.put(answer{at: at, text: appendReply(nil, reply)})
@@ -100,7 +100,7 @@ func (c *conn) read() {
 		}
 		var at time.Time
 		c.m.mu.Lock()
-		if d := c.m.delay(); d > 0 {
+		if d := c.m.faults.delay(); d > 0 {
 			at = time.Now().Add(d)
 		}
 		c.m.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *conn) execute() {
 func (c *conn) executeOne(args []string) bool {
 	for {
 		c.m.mu.Lock()
-		hung := c.m.hung
+		hung := c.m.faults.hung
 		if hung == nil {
 			break
 		}

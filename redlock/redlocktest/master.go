@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // A Master is one in-memory master.
@@ -18,37 +18,53 @@ type Master struct {
 	set  *Masters
 	addr string
 
-	mu       sync.Mutex // guards what follows; held while a command is executed, never while anything waits
-	state    *master.State
-	env      master.Env
-	clock    skewed
-	started  time.Time
-	role     string
-	policy   string
-	limit    int64
-	loaded   map[string]*scripts.Script // by SHA
-	subs     map[string]map[*conn]struct{}
-	conns    map[*conn]struct{}
-	counts   map[string]int
+	mu sync.Mutex // guards what follows; held while a command is executed, never while anything waits
+
+	state  *reference.State
+	server server
+	clock  skewed
+	loaded map[string]*scripts.Script // by SHA
+	subs   map[string]map[*conn]struct{}
+	conns  map[*conn]struct{}
+	counts map[string]int
+	faults faults
+	closed bool
+}
+
+// A server is what a master says of itself.
+type server struct {
+	env     reference.Env
+	replID  string
+	started time.Time
+	role    string
+	policy  string
+	limit   int64             // maxmemory
+	config  map[string]string // what CONFIG GET answers
+}
+
+// faults are those that were ordered.
+type faults struct {
 	delay    func() time.Duration
 	refusal  string
 	noReply  int
 	noEffect int
 	hung     chan struct{} // not nil while the master hangs; closed by Resume
 	down     bool
-	closed   bool
 }
 
 func newMaster(set *Masters, i int) *Master {
 	now := time.Now()
 	return &Master{
 		set: set, addr: fmt.Sprintf("master-%d:6379", i+1),
-		state: new(master.State), env: master.Env{RunID: hexID(), ReplID: hexID()},
-		clock: skewed{base: now, micros: now.UnixMicro(), rate: 1}, started: now,
-		role: "master", policy: "noeviction",
+		state: new(reference.State),
+		server: server{
+			env: reference.Env{RunID: hexID()}, replID: hexID(), started: now, role: "master", policy: "noeviction",
+			config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
+		},
+		clock:  skewed{base: now, micros: now.UnixMicro(), rate: 1},
 		loaded: map[string]*scripts.Script{}, subs: map[string]map[*conn]struct{}{},
 		conns: map[*conn]struct{}{}, counts: map[string]int{},
-		delay: func() time.Duration { return 0 },
+		faults: faults{delay: func() time.Duration { return 0 }},
 	}
 }
 
@@ -79,7 +95,7 @@ func (m *Master) Delay(d time.Duration) { m.DelayFunc(func() time.Duration { ret
 func (m *Master) DelayFunc(f func() time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.delay = f
+	m.faults.delay = f
 }
 
 // Hang makes the master execute nothing and answer nothing while its connections stay. What is sent to it waits, even
@@ -87,8 +103,8 @@ func (m *Master) DelayFunc(f func() time.Duration) {
 func (m *Master) Hang() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.hung == nil {
-		m.hung = make(chan struct{})
+	if m.faults.hung == nil {
+		m.faults.hung = make(chan struct{})
 	}
 }
 
@@ -100,9 +116,9 @@ func (m *Master) Resume() {
 }
 
 func (m *Master) resumeLocked() {
-	if m.hung != nil {
-		close(m.hung)
-		m.hung = nil
+	if m.faults.hung != nil {
+		close(m.faults.hung)
+		m.faults.hung = nil
 	}
 }
 
@@ -124,7 +140,7 @@ func (m *Master) cutLocked() {
 func (m *Master) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.down = true
+	m.faults.down = true
 	m.cutLocked()
 }
 
@@ -134,12 +150,12 @@ func (m *Master) Stop() {
 func (m *Master) Restart(keepMemory bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.down = false
+	m.faults.down = false
 	m.cutLocked()
 	m.resumeLocked()
 	clear(m.loaded)
-	m.env = master.Env{RunID: hexID(), ReplID: hexID()}
-	m.started = time.Now()
+	m.server.env, m.server.replID = reference.Env{RunID: hexID()}, hexID()
+	m.server.started = time.Now()
 	if !keepMemory {
 		m.state.Flush()
 	}
@@ -150,21 +166,21 @@ func (m *Master) Restart(keepMemory bool) {
 func (m *Master) Refuse(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refusal = text
+	m.faults.refusal = text
 }
 
 // DropReplies lets the next n scripts take effect, loses each one's reply, and cuts its connection.
 func (m *Master) DropReplies(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.noReply = n
+	m.faults.noReply = n
 }
 
 // DropRequests loses the next n scripts without an effect and cuts the connection of each.
 func (m *Master) DropRequests(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.noEffect = n
+	m.faults.noEffect = n
 }
 
 // SetClock makes the master's clock differ by offset from time.Now at this moment, and from then on gain rate seconds
@@ -183,14 +199,29 @@ func (m *Master) Time() time.Time {
 	return time.UnixMicro(m.clock.now())
 }
 
-// SetRole makes the master a replica ("slave") or again a master ("master"). Each change gives it a new replication id
-// and leaves run id, connections and keys as they are; Flush does what a replica's first synchronisation does. A
-// replica's scripts that would write answer READONLY.
+// SetRole makes the master a replica ("slave") or again a master ("master"), which INFO tells by master_replid2 and
+// second_repl_offset. Run id, connections and keys stay as they are; Flush does what a replica's first synchronisation
+// does. A replica's scripts that would write answer READONLY.
 func (m *Master) SetRole(role string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.role = role
-	m.env.ReplID = hexID()
+	switch role {
+	case m.server.role:
+		return
+	case "master": // promoted: it remembers the id of what it has followed
+		m.server.env.ReplID2, m.server.env.Offset = m.server.replID, 1
+	default:
+		m.server.env.ReplID2, m.server.env.Offset = "", 0
+	}
+	m.server.role, m.server.replID = role, hexID()
+}
+
+// SetConfig sets what CONFIG GET answers for one name, in lower case. It changes nothing else. The defaults are those
+// of a Redis: repl-backlog-ttl 3600, appendonly no; other names are not known.
+func (m *Master) SetConfig(name, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server.config[name] = value
 }
 
 // SetPolicy sets what INFO says of maxmemory-policy and maxmemory, in bytes. Nothing is ever evicted by itself; see
@@ -198,63 +229,68 @@ func (m *Master) SetRole(role string) {
 func (m *Master) SetPolicy(policy string, maxMemory int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.policy, m.limit = policy, maxMemory
+	m.server.policy, m.server.limit = policy, maxMemory
 }
 
 // Flush deletes every key, the master's admission among them.
-func (m *Master) Flush() { m.change(func(_ int64, s *master.State) { s.Flush() }) }
+func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
 // Evict deletes the lock of name, as an eviction would, and reports whether it was there.
 func (m *Master) Evict(name string) bool { return m.EvictKey(m.set.prefix.Lock(name)) }
 
 // EvictKey deletes any key and reports whether it was there.
 func (m *Master) EvictKey(key string) (there bool) {
-	m.change(func(now int64, s *master.State) { there = s.Delete(now, key) })
+	m.change(func(now int64, s *reference.State) { there = s.Delete(now, key) })
 	return there
 }
 
+// shortestQuarantine is what a record has at least, whatever the guard time.
+const shortestQuarantine = 30 * time.Second
+
 // Admit writes that this master, as it now is, may vote; see [Masters.Admit].
 func (m *Master) Admit(prefix string, guard time.Duration) {
-	m.change(func(now int64, s *master.State) {
-		marker := scripts.Marker{Identity: m.env.Identity(), Guard: guard}
-		s.Set(now, scripts.Prefix(prefix).Marker(), marker.String(), 0)
+	m.change(func(now int64, s *reference.State) {
+		record := scripts.Record{
+			Identity: m.server.env.Identity(), N: len(m.set.list), Longest: guard, Quarantine: max(guard, shortestQuarantine),
+			Admitted: true, Since: now,
+		}
+		s.Set(now, scripts.Prefix(prefix).Admission(), record.String(), 0)
 	})
 }
 
 // Holds returns who holds name on this master, how deep, and for how long yet; "" and zeros where it is free.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
-	m.change(func(now int64, s *master.State) {
+	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)
-		v := s.Look(now, lock)
-		if v.Type != master.Hash {
-			return
+		for field, value := range s.Hash(now, lock) {
+			if field != "token" && field != "ballot" {
+				id, left = field, time.Duration(s.TTL(now, lock))*time.Millisecond
+				depth, _ = strconv.Atoi(value)
+			}
 		}
-		id, left = v.Fields[0].Name, time.Duration(s.TTL(now, lock))*time.Millisecond
-		depth, _ = strconv.Atoi(v.Fields[0].Value)
 	})
 	return id, depth, left
 }
 
 // Keys returns the keys that the master has, sorted.
 func (m *Master) Keys() (keys []string) {
-	m.change(func(now int64, s *master.State) { keys = s.Keys(now) })
+	m.change(func(now int64, s *reference.State) { keys = s.Keys(now) })
 	return keys
 }
 
 // Get returns the text of a string key, and whether there is such a key.
 func (m *Master) Get(key string) (text string, ok bool) {
-	m.change(func(now int64, s *master.State) { text, ok = s.Get(now, key) })
+	m.change(func(now int64, s *reference.State) { text, ok = s.Get(now, key) })
 	return text, ok
 }
 
 // Set writes a string key that does not expire.
 func (m *Master) Set(key, text string) {
-	m.change(func(now int64, s *master.State) { s.Set(now, key, text, 0) })
+	m.change(func(now int64, s *reference.State) { s.Set(now, key, text, 0) })
 }
 
 // Commands returns how often each command was executed since the master was made: scripts by their names in lower
-// case, such as "acquire", "extend" and "release", others in upper case, such as "INFO". Acquires and releases that came in
-// one command are counted each.
+// case, such as "acquire", "extend" and "release", others in upper case, such as "INFO".
 func (m *Master) Commands() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -269,7 +305,7 @@ func (m *Master) Connections() int {
 }
 
 // change calls f with the lock held.
-func (m *Master) change(f func(now int64, s *master.State)) {
+func (m *Master) change(f func(now int64, s *reference.State)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(m.clock.now(), m.state)
@@ -277,28 +313,22 @@ func (m *Master) change(f func(now int64, s *master.State)) {
 
 // free runs the release of whatever holds name, as its holder would send it, and of nobody where nothing does.
 func (m *Master) free(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now, keys := m.clock.now(), m.set.prefix.Keys(name)
-	fleet := scripts.NewFleet(m.set.prefix, time.Minute, time.Hour, 0) // no ballot is told, so neither time is used
-	var ids []string
-	switch v := m.state.Look(now, m.set.prefix.Lock(name)); v.Type {
-	case master.None:
-	case master.Hash:
-		for _, f := range v.Fields {
-			ids = append(ids, f.Name)
-		}
-	default:
-		m.state.Delete(now, m.set.prefix.Lock(name))
-	}
-	call := fleet.FreeCall(keys, ids)
+	id, _, _ := m.Holds(name)
+	keys := m.set.prefix.Keys(name)
+	call := scripts.NewEncoder(m.set.prefix, 0).Release(&keys, scripts.Ending{Grants: []string{id}})
 	args := make([]string, 0, len(call.Args))
-	for _, a := range call.Args[2:] {
+	for _, a := range call.Args[1:] {
 		args = append(args, fmt.Sprint(a))
 	}
-	n, _ := call.Args[1].(string)
-	count, _ := strconv.Atoi(n)
-	m.runLocked(now, call.Script, args[:count], args[count:])
+	count, _ := strconv.Atoi(args[0])
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v := m.state.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash {
+		m.state.Delete(m.clock.now(), keys.Lock())
+	}
+	env := m.server.env
+	env.Publish = m.publishLocked
+	m.state.Eval(m.clock.now(), env, call.Script, args[1:1+count], args[1+count:])
 }
 
 // publishLocked sends a message to the subscribers and returns how many they are.

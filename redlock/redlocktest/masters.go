@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/pool"
 )
 
@@ -53,7 +54,8 @@ func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix 
 // Guard sets the guard time for which the masters are admitted, the same that the Lockers use. The default is 30 s.
 func Guard(d time.Duration) Option { return func(o *options) { o.guard = d } }
 
-// New makes n masters, up and empty. Close them. It panics where n is below 1 or the prefix is one that redlock refuses.
+// New makes n masters, up and empty. Close them. It panics where n is below 1 or the prefix is one that redlock
+// refuses.
 func New(n int, opts ...Option) *Masters {
 	o := options{prefix: defaultPrefix, guard: defaultGuard}
 	for _, f := range opts {
@@ -157,12 +159,16 @@ func (m *Masters) Admit(prefix string, guard time.Duration) {
 	}
 }
 
+// stranger is the id of the grant that Take writes.
+const stranger = "stranger:1:stranger"
+
 // Take lets a stranger hold name on every master for ttl, over whoever held it: the name is then held by another.
 func (m *Masters) Take(name string, ttl time.Duration) {
 	for _, one := range m.list {
-		one.change(func(now int64, s *master.State) {
-			lock := m.prefix.Lock(name)
-			s.SetHash(lock, master.Field{Name: "stranger:1", Value: "1"})
+		one.change(func(now int64, s *reference.State) {
+			lock, at := m.prefix.Lock(name), strconv.FormatInt(now, 10)
+			s.SetHash(lock, reference.Field{Name: stranger, Value: "1"},
+				reference.Field{Name: "token", Value: at}, reference.Field{Name: "ballot", Value: at})
 			s.Expire(now, lock, scripts.Millis(ttl))
 		})
 	}

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const prefix = scripts.Prefix("redlock")
 
 // fleet is what a Locker with default options sends.
-var fleet = scripts.NewFleet(prefix, 15*time.Second, time.Hour, 0)
+var fleet = scripts.NewEncoder(prefix, 0)
 
 func newMasters(t *testing.T, n int, opts ...redlocktest.Option) *redlocktest.Masters {
 	t.Helper()
@@ -51,16 +51,17 @@ func load(t *testing.T, c redis.Conn) {
 	}
 }
 
-func marker(m *redlocktest.Master) string {
-	text, _ := m.Get(prefix.Marker())
+func record(m *redlocktest.Master) string {
+	text, _ := m.Get(prefix.Admission())
 	return text
 }
 
 // acquire takes a name with a ballot that suits the master's clock.
 func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote, error) {
 	ballot := m.Time().UnixMicro()
-	call := fleet.AcquireCall(scripts.NewHold(prefix.Keys(name), id, ""), scripts.ModeAcquire, 10*time.Second, ballot, ballot, 1)
-	call.Args[call.Stamp] = marker(m)
+	keys := prefix.Keys(name)
+	call := fleet.Acquire(&keys, id, 10*time.Second, ballot, ballot, nil)
+	call.Args[call.Stamp] = record(m)
 	reply, err := c.Do("EVALSHA", call.Args...)
 	if err != nil {
 		return scripts.Vote{}, err
@@ -98,7 +99,7 @@ func TestMasterVotesAtOnceAndShowsTheHold(t *testing.T) {
 		if id, on := m.Holder("a"); id != "" || on != 0 {
 			t.Errorf("after the TTL: held by %q on %d", id, on)
 		}
-		want := []string{prefix.Bar("a"), prefix.Marker()}
+		want := []string{prefix.Fence("a"), prefix.Admission()}
 		slices.Sort(want)
 		if got := m.Master(0).Keys(); !slices.Equal(got, want) {
 			t.Errorf("keys %q, want %q", got, want)
@@ -113,10 +114,12 @@ func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
 	m := newMasters(t, 1, redlocktest.Fresh())
 	c := dial(t, m, 0)
 	load(t, c)
-	call := fleet.AcquireCall(scripts.NewHold(prefix.Keys("a"), "me:1", ""), scripts.ModeAcquire, time.Second, 1, 1, 1)
+	keys := prefix.Keys("a")
+	call := fleet.Acquire(&keys, "me:1", time.Second, 1, 1, nil)
 	call.Args[call.Stamp] = "v1 something"
 	reply, err := c.Do("EVALSHA", call.Args...)
-	if v, derr := scripts.DecodeVote(reply); err != nil || derr != nil || v.Kind != scripts.Abstained || v.Marker != "" {
+	v, derr := scripts.DecodeVote(reply)
+	if err != nil || derr != nil || v.Kind != scripts.Abstained || v.Record != "" {
 		t.Fatalf("a fresh master: %+v, %v, %v", v, err, derr)
 	}
 	m.Admit("redlock", 30*time.Second)
@@ -146,7 +149,7 @@ func TestRestartWithoutMemoryForgets(t *testing.T) {
 	if _, err := acquire(c, one, "b", "me:2"); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		t.Errorf("a restarted master still has its scripts cached: %v", err)
 	}
-	if parsed, err := scripts.ParseMarker(marker(one)); err != nil || parsed.Identity == after["run_id"]+"/"+after["master_replid"] {
+	if parsed, err := scripts.ParseRecord(record(one)); err != nil || parsed.Identity == identity(after) {
 		t.Errorf("a restarted master is admitted: %+v, %v", parsed, err)
 	}
 
@@ -154,6 +157,10 @@ func TestRestartWithoutMemoryForgets(t *testing.T) {
 	if keys := one.Keys(); len(keys) != 0 {
 		t.Errorf("a master that restarted empty has %q", keys)
 	}
+}
+
+func identity(info map[string]string) string {
+	return info["run_id"] + "/" + info["master_replid2"] + "/" + info["second_repl_offset"]
 }
 
 func info(t *testing.T, c redis.Conn, sections ...any) map[string]string {
@@ -177,6 +184,7 @@ func TestInfoHasWhatTheConnectionChecks(t *testing.T) {
 	m.Master(0).SetPolicy("allkeys-lru", 100)
 	all := info(t, c)
 	for key, want := range map[string]string{
+		"master_replid2": strings.Repeat("0", 40), "second_repl_offset": "-1",
 		"role": "master", "cluster_enabled": "0", "loading": "0", "maxmemory": "100", "maxmemory_policy": "allkeys-lru",
 		"connected_slaves": "0", "aof_enabled": "0", "redis_version": "7.0.15", "connected_clients": "1",
 	} {
@@ -192,8 +200,15 @@ func TestInfoHasWhatTheConnectionChecks(t *testing.T) {
 	}
 	m.Master(0).SetRole("slave")
 	replica := info(t, c)
-	if replica["role"] != "slave" || replica["master_replid"] == all["master_replid"] || replica["run_id"] != all["run_id"] {
+	if replica["role"] != "slave" || replica["master_replid"] == all["master_replid"] ||
+		identity(replica) != identity(all) {
 		t.Errorf("as a replica: %q", replica)
+	}
+	m.Master(0).SetRole("master")
+	promoted := info(t, c)
+	if promoted["run_id"] != all["run_id"] || promoted["master_replid2"] != replica["master_replid"] ||
+		promoted["second_repl_offset"] == "-1" {
+		t.Errorf("promoted: %q", promoted)
 	}
 }
 
@@ -209,7 +224,8 @@ func TestReplicaWritesNothing(t *testing.T) {
 	if id, _, _ := one.Holds("a"); id != "" {
 		t.Error("a replica has written")
 	}
-	if _, err := c.Do("EVALSHA", fleet.InspectCall(prefix.Keys("a")).Args...); err != nil {
+	keys := prefix.Keys("a")
+	if _, err := c.Do("EVALSHA", fleet.Inspect(&keys).Args...); err != nil {
 		t.Errorf("a replica reads: %v", err)
 	}
 	one.SetRole("master")
@@ -234,16 +250,6 @@ func TestSkewedClock(t *testing.T) {
 
 func TestTakeFreeLoseEvict(t *testing.T) {
 	m := newMasters(t, 3)
-	listener := dial(t, m, 1)
-	if err := listener.Send("SUBSCRIBE", prefix.Channel("a")); err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := listener.Receive(); err != nil {
-		t.Fatal(err)
-	}
 	m.Take("a", time.Minute)
 	id, on := m.Holder("a")
 	if id == "" || on != 3 {
@@ -253,8 +259,8 @@ func TestTakeFreeLoseEvict(t *testing.T) {
 		t.Error("Evict misreports what was there")
 	}
 	m.Free("a")
-	if got, err := redis.Strings(listener.Receive()); err != nil || !slices.Equal(got, []string{"message", prefix.Channel("a"), id}) {
-		t.Errorf("the release message is %q, %v", got, err)
+	if _, on := m.Holder("a"); on != 0 {
+		t.Errorf("a freed name is held on %d", on)
 	}
 	m.Take("a", time.Minute)
 	m.Lose("a")

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlock-go/redlock/internal/master"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A status is a simple string reply, such as OK. The other replies are int64, string, nil, []any and master.Error.
+// A status is a simple string reply, such as OK. The other replies are int64, string, nil, []any and reference.Error.
 type status string
 
 // appendReply appends a reply in RESP2.
@@ -29,7 +29,7 @@ func appendReply(b []byte, reply any) []byte {
 		return line(':', strconv.Itoa(v))
 	case status:
 		return line('+', string(v))
-	case master.Error:
+	case reference.Error:
 		return line('-', strings.NewReplacer("\r", " ", "\n", " ").Replace(string(v)))
 	case string:
 		b = line('$', strconv.Itoa(len(v)))

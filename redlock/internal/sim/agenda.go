@@ -23,7 +23,8 @@ type appointment struct {
 }
 
 func newAgenda(w *world) *agenda {
-	a := &agenda{w: w, timer: time.NewTimer(time.Hour), next: int64(time.Hour), end: make(chan struct{}), ended: make(chan struct{})}
+	a := &agenda{w: w, timer: time.NewTimer(time.Hour), next: int64(time.Hour)}
+	a.end, a.ended = make(chan struct{}), make(chan struct{})
 	go a.run()
 	return a
 }

@@ -7,37 +7,51 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A move is how the masters are changed in a run: from which to which, and when each client is told. The first client is
-// the operator's as well: it writes the epoch, and finishes the change as soon as the masters say that it is complete.
+// A move is how the masters are changed in a run: from which to which, and when each client is told. The first
+// client is the operator's as well: it writes the epoch, and finishes the change as soon as the masters say that it
+// is complete.
 type move struct {
 	old, next []int           // masters; they may share some
 	both      []time.Duration // by client: when it is told to go by both sets
 	alone     []time.Duration // ... by the next alone: by its own timer, which knows nothing of the others
 	never     int             // a client that is told nothing; -1: all are told
 	raise     time.Duration   // when the epoch is written
+	fresh     bool            // the next masters have no record before
+}
+
+// setOf is the number of masters that the record of master i names at the beginning; 0 where it has none.
+func (w *world) setOf(i int) int {
+	m := w.plan.move
+	switch {
+	case m == nil:
+		return w.plan.masters
+	case slices.Contains(m.old, i):
+		return len(m.old)
+	case slices.Contains(m.next, i) && !m.fresh:
+		return len(m.next)
+	}
+	return 0
 }
 
 // change draws a change of the masters, over faults of all sorts.
 func (p *plan) change(r *rand.Rand) {
 	p.masters = 5
 	sets := [][2][]int{
-		{{0, 1, 2}, {2, 3, 4}}, {{0, 1, 2}, {0, 1, 2, 3, 4}}, {{0, 1, 2, 3, 4}, {2, 3, 4}}, {{0, 1}, {2, 3, 4}}, {{0, 1, 2}, {3, 4}},
-		{{0, 1, 2}, {1, 2, 3}}, {{0}, {1, 2, 3}},
+		{{0, 1, 2}, {2, 3, 4}}, {{0, 1, 2}, {0, 1, 2, 3, 4}}, {{0, 1, 2, 3, 4}, {2, 3, 4}}, {{0, 1}, {2, 3, 4}},
+		{{0, 1, 2}, {3, 4}}, {{0, 1, 2}, {1, 2, 3}}, {{0}, {1, 2, 3}},
 	}
 	both := sets[r.IntN(len(sets))]
-	m := &move{old: both[0], next: both[1], never: -1}
-	p.guard = between(r, 200*time.Millisecond, 400*time.Millisecond)
-	p.least, p.most = 40*time.Millisecond, p.guard
-	p.length = 6*p.guard + between(r, 500*time.Millisecond, 1500*time.Millisecond)
-	m.raise = between(r, p.guard, 3*p.guard)
+	m := &move{old: both[0], next: both[1], never: -1, fresh: r.IntN(3) == 0}
+	p.slowly(r, between(r, 2*time.Second, 20*time.Second))
+	p.length = between(r, 90*time.Second, 150*time.Second)
+	m.raise = between(r, 2*time.Second, 25*time.Second)
 	for range p.clients {
-		told := between(r, p.guard/2, 2*p.guard)
+		told := between(r, time.Second, 20*time.Second)
 		m.both = append(m.both, told)
-		m.alone = append(m.alone, told+between(r, p.guard/10, p.length))
+		m.alone = append(m.alone, told+between(r, 2*time.Second, p.length))
 	}
 	if r.IntN(2) == 0 {
 		m.never = 1 + r.IntN(p.clients-1)
@@ -90,7 +104,7 @@ func (w *world) voters() []*server {
 func (w *world) mayForgetIn(s *server, set []int) bool {
 	recent := 0
 	for _, i := range set {
-		if o := w.servers[i]; o != s && time.Since(o.forgot) < w.plan.guard+3*time.Second {
+		if o := w.servers[i]; o != s && w.since(o.forgot) < w.quarantine()+3*time.Second {
 			recent++
 		}
 	}
@@ -104,13 +118,14 @@ type teller struct {
 }
 
 func newTeller(c *client, ctx context.Context) *teller {
-	return &teller{worker: &worker{c: c, slot: slotTold + c.index, ctx: ctx, random: rand.New(rand.NewPCG(c.w.seed, 3000+uint64(c.index)))}}
+	return &teller{worker: &worker{c: c, slot: slotTold + c.index, ctx: ctx,
+		random: rand.New(rand.NewPCG(c.w.Seed, 3000+uint64(c.index)))}}
 }
 
 func (k *teller) run() {
 	w := k.c.w
 	m := w.plan.move
-	for k.sleep(5*time.Millisecond+k.upTo(20*time.Millisecond), nil) {
+	for k.sleep(100*time.Millisecond+k.upTo(2*time.Second), nil) {
 		k.waitAwake()
 		if k.c.index == m.never {
 			return
@@ -142,7 +157,7 @@ func (k *teller) tell(l *redlock.Locker, epoch int64) {
 	w.note(k.c.index, -1, "is told of the state", "", epoch)
 	w.loose = true // debts of masters that are left are forgotten
 	w.mu.Unlock()
-	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(100*time.Millisecond))
+	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
 	defer cancel()
 	err := k.call("ChangeMasters", ctx, func() error { return l.ChangeMasters(ctx, w.stateOf(epoch)) })
 	w.mu.Lock()
@@ -175,22 +190,21 @@ func (k *teller) operate(l *redlock.Locker) {
 	}
 }
 
-// complete takes the first client to the end of the change, without faults: that must be possible, however far it is. What
-// an operator does is done by a Locker of its own, as by a command.
+// complete takes the first client to the end of the change, without faults: that must be possible, however far it
+// is. What an operator does is done by a Locker of its own, as by a command.
 func (w *world) complete() {
 	if w.plan.move == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	w.sleep(w.plan.guard + w.plan.guard/50 + 2*time.Millisecond)
-	w.admitAll()
+	w.sleep(2*w.quarantine() + w.plan.guard)
 	c := w.clients[0]
 	err := w.finish(ctx, c)
 	for l := c.now(); err == nil && l.Set().Epoch < 2; {
 		err = l.ChangeMasters(ctx, w.stateOf(l.Set().Epoch+1))
 		if errors.Is(err, redlock.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
-			w.sleep(50 * time.Millisecond)
+			w.sleep(500 * time.Millisecond)
 			err = nil
 		}
 	}
@@ -212,32 +226,7 @@ func (w *world) finish(ctx context.Context, c *client) error {
 		return err
 	}
 	for err = l.FinishChange(ctx); err != nil && ctx.Err() == nil; err = l.FinishChange(ctx) {
-		w.sleep(50 * time.Millisecond)
+		w.sleep(2 * time.Second)
 	}
 	return err
-}
-
-// admitAll ends the quarantines, also those that are about to begin, as an operator does who knows that nothing is held: one
-// that is begun when too few can be asked may last minutes.
-func (w *world) admitAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	markers, newest := make([]scripts.Marker, len(w.servers)), scripts.Marker{Guard: w.plan.guard}
-	for i, s := range w.servers {
-		text, _ := s.state.Get(s.clock.now(), prefix.Marker())
-		if m, err := scripts.ParseMarker(text); err == nil && m.Identity == s.env.Identity() {
-			if markers[i] = m; m.Epoch >= newest.Epoch {
-				newest = m
-			}
-		}
-	}
-	for i, s := range w.servers {
-		m := markers[i]
-		if m.Identity == "" { // it has forgotten what it was
-			m = newest
-			m.Identity = s.env.Identity()
-		}
-		m.Pending = 0
-		s.state.Set(s.clock.now(), prefix.Marker(), m.String(), 0)
-	}
 }

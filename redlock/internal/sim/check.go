@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -17,12 +18,13 @@ func (w *world) write(b *belief) {
 	defer w.mu.Unlock()
 	last, any := w.written[b.name]
 	if any && b.token < last.token {
+		w.seen.reach(oldWriter, true)
 		return
 	}
-	w.writes++
+	w.count.Writes++
 	if any && b.from.Before(last.from) && !w.plan.beyond {
-		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of client %d", b.name, b.token,
-			b.client, last.token, last.client)
+		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of client %d", b.name,
+			b.token, b.client, last.token, last.client)
 	}
 	w.written[b.name] = b.tenure
 }
@@ -51,8 +53,9 @@ func overlaps(list []tenure, start time.Time, beyond bool) (problems []string) {
 			continue
 		}
 		if t.from.Before(open.to) && !beyond {
-			problems = append(problems, fmt.Sprintf("%s: two holders for %v: client %d with token %d since %v, client %d with token %d since %v",
-				t.name, earlier(open.to, t.to).Sub(t.from), open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))
+			problems = append(problems, fmt.Sprintf("%s: two holders for %v: client %d with token %d since %v, "+
+				"client %d with token %d since %v", t.name, earlier(open.to, t.to).Sub(t.from),
+				open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))
 		}
 		for _, o := range list[:i] {
 			if o.name != t.name || beyond && !o.from.Before(t.asked) {
@@ -78,7 +81,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// settle checks what is left when the faults are over: nothing of finished holds, and a new hold can be had and is on
+// settle checks what is left when the faults are over: nothing of finished grants, and a new hold can be had and is on
 // all masters.
 func (w *world) settle() {
 	p := &w.plan
@@ -96,21 +99,29 @@ func (w *world) settle() {
 		w.sleep(max(repeats, 0) + p.guard + p.guard/50 + 2*time.Millisecond + w.setBack)
 		w.checkKeys("a TTL after the last message", false)
 	}
+	if !w.bad() {
+		w.checkGuardTime()
+	}
 	if !w.bad() && !p.beyond {
+		if p.kind == backups {
+			w.mu.Lock()
+			w.backup()
+			w.mu.Unlock()
+		}
 		w.sleep(p.heartbeat) // who was frozen knows the masters' time again after one
-		w.checkHealing()
+		w.checkRepair()
 	}
 }
 
-// checkKeys reports what finished holds have left on the masters, but where those that came back with a snapshot may still
-// live, they are left out. Nothing is held.
+// checkKeys reports what finished grants have left on the masters, but where those that came back with a snapshot
+// may still live, they are left out. Nothing is held.
 func (w *world) checkKeys(when string, relics bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.servers {
 		for _, name := range w.plan.names {
 			if id, left := s.holder(name); id != "" && (!relics || !s.relics[id]) {
-				w.problemLocked("%s: the finished hold %s is still on master %d, for %v, %s", name, id, s.index, left, when)
+				w.problemLocked("%s: the finished grant %s is still on master %d, for %v, %s", name, id, s.index, left, when)
 			}
 		}
 	}
@@ -120,13 +131,24 @@ func (w *world) checkKeys(when string, relics bool) {
 // waiter.
 const longestWait = 6 * time.Second
 
-// checkHealing reports where a hold cannot be had without faults, or does not come back to a master that has lost it.
-func (w *world) checkHealing() {
+// patience is how long it may take to get a name that nobody holds, when the faults are over.
+func (w *world) patience(admitted bool) time.Duration {
+	if w.plan.kind == backups { // nothing was lost, so that nothing need be waited for
+		return leastQuarantine / 2
+	}
+	if admitted {
+		return longestWait
+	}
+	return longestWait + w.quarantine() + w.plan.guard
+}
+
+// checkRepair reports where a hold cannot be had without faults, or does not come back to a master that has lost it.
+func (w *world) checkRepair() {
 	c, name := w.clients[0], w.plan.names[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	k := newWorker(c, 0, ctx)
-	admitted := k.random.IntN(10) > 0
+	admitted := k.random.IntN(10) > 0 && w.plan.kind != setback && w.plan.kind != backups
 	if admitted { // nothing is held, so nothing need be waited for
 		admitted = c.now().AdmitNow(ctx) == nil
 	}
@@ -142,7 +164,7 @@ func (w *world) checkHealing() {
 		}
 		return
 	}
-	if took := time.Since(asked); admitted && took > longestWait {
+	if took := time.Since(asked); took > w.patience(admitted) {
 		w.problem("without faults, with nothing held, it took %v to lock the name", took)
 	}
 	w.sleep(ttl + w.plan.rest())
@@ -162,8 +184,7 @@ func (w *world) checkHealing() {
 	w.checkKeys("after its release", false)
 }
 
-// agreeing are the masters that vote and whose clocks are within a fourth of the least guard time of the middle one: drift
-// over the half minute of a quarantine can take a clock further than that from it, and then its vote is lost, as documented.
+// agreeing are the masters that vote and whose clocks are so near to the middle one that they accept its ballots.
 func (w *world) agreeing() []*server {
 	voters := w.voters()
 	times := make([]int64, len(voters))
@@ -171,7 +192,7 @@ func (w *world) agreeing() []*server {
 		times[i] = s.clock.now()
 	}
 	slices.Sort(times)
-	middle, bound := times[len(times)/2], slices.Min(w.plan.guards).Microseconds()/4
+	middle, bound := times[len(times)/2], (scripts.Window * 2 / 3).Microseconds()
 	return slices.DeleteFunc(slices.Clone(voters), func(s *server) bool {
 		off := s.clock.now() - middle
 		return off > bound || off < -bound
@@ -191,6 +212,7 @@ func (w *world) checkAll(lock *redlock.Lock, when string) {
 	w.mu.Unlock()
 	if on < len(voters) || lock.Err() != nil {
 		known, _ := lock.HeldOn()
-		w.problem("%s: %s it is on %d of %d masters, %d known of: %v", lock.Name(), when, on, len(voters), known, lock.Err())
+		w.problem("%s: %s it is on %d of %d masters, %d known of: %v", lock.Name(), when, on, len(voters), known,
+			lock.Err())
 	}
 }

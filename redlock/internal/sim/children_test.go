@@ -15,8 +15,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redlock-go/redlock/redlock"
 )
 
 const (
@@ -29,44 +27,51 @@ type line struct {
 	Begin *uint64  `json:",omitempty"`
 	Bad   *badSeed `json:",omitempty"`
 	Sum   *summary `json:",omitempty"`
+	// Other is a run that was not what the first one of its seed was.
+	Other *difference `json:",omitempty"`
 }
 
 type badSeed struct {
 	Seed     uint64
 	Problems []string
 	Story    string
-	// Intact is whether the same seed shows nothing when the protection is in.
-	Intact bool
 }
 
 type summary struct {
-	Runs, Locks, Imports, Healings, Writes, Connections, Scripts, Grants int
+	Runs int
+	Counts
+	// Reached is in how many runs each situation was reached.
+	Reached [situationCount]int
+}
+
+func (s *summary) count(r *Result) {
+	s.add(summary{Runs: 1, Counts: r.Counts})
+	for i, yes := range r.reached {
+		if yes {
+			s.Reached[i]++
+		}
+	}
 }
 
 func (s *summary) add(o summary) {
 	s.Runs += o.Runs
 	s.Locks += o.Locks
 	s.Imports += o.Imports
-	s.Healings += o.Healings
+	s.Repairs += o.Repairs
 	s.Writes += o.Writes
 	s.Connections += o.Connections
 	s.Scripts += o.Scripts
-	s.Grants += o.Grants
+	for i, n := range o.Reached {
+		s.Reached[i] += n
+	}
 }
 
-// one runs one seed in a bubble of its own, with the protection of this name taken out, if any.
-func one(t *testing.T, seed uint64, missing string) *Result {
-	t.Helper()
-	opts, restore := takeOut(t, missing)
-	defer restore()
-	return bubble(t, seed, opts)
-}
-
-func bubble(t *testing.T, seed uint64, opts []redlock.Option) (r *Result) {
+// one runs one seed in a bubble of its own.
+func one(t *testing.T, seed uint64) (r *Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if r, err = Run(seed, opts...); err != nil {
+		if r, err = Run(Setup{Seed: seed, Kind: *kindForce}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -75,10 +80,14 @@ func bubble(t *testing.T, seed uint64, opts []redlock.Option) (r *Result) {
 
 // TestChild runs schedules for a test in another process.
 func TestChild(t *testing.T) {
-	if os.Getenv(childEnv) == "" {
+	if !isChild() {
 		return
 	}
 	out := json.NewEncoder(os.Stdout)
+	if *reruns > 0 {
+		again(t, out, *reruns)
+		return
+	}
 	report := func(l line) {
 		if err := out.Encode(l); err != nil {
 			t.Fatal(err)
@@ -87,23 +96,19 @@ func TestChild(t *testing.T) {
 	kinds := strings.Split(*kindGiven, ",")
 	sum := summary{}
 	for seed := *firstSeed; sum.Runs < *seedCount; seed++ {
-		if *kindGiven != "" && !slices.Contains(kinds, kindNames[kindOf(seed)]) {
+		if *kindGiven != "" && !slices.Contains(kinds, kindNames[kindOf(&Setup{Seed: seed, Kind: *kindForce})]) {
 			continue
 		}
 		report(line{Begin: &seed})
 		if sum.Runs%collectEvery == 0 {
 			runtime.GC()
 		}
-		r := one(t, seed, *without)
-		sum.add(summary{1, r.Locks, r.Imports, r.Healings, r.Writes, r.Connections, r.Scripts, r.Grants})
+		r := one(t, seed)
+		sum.count(r)
 		if len(r.Problems) == 0 {
 			continue
 		}
-		bad := badSeed{Seed: seed, Problems: r.Problems, Story: r.Story()}
-		if *without != "" {
-			bad.Intact = len(one(t, seed, "").Problems) == 0
-		}
-		report(line{Bad: &bad})
+		report(line{Bad: &badSeed{Seed: seed, Problems: r.Problems, Story: r.Story()}})
 		if *untilBad != "" && slices.ContainsFunc(r.Problems, func(p string) bool { return strings.Contains(p, *untilBad) }) {
 			break
 		}
@@ -113,26 +118,37 @@ func TestChild(t *testing.T) {
 
 // A child is what a process is to run.
 type child struct {
-	first   uint64
-	seeds   int
-	without string
-	kinds   []kind
-	until   string
+	first uint64
+	seeds int
+	kinds string // the only ones that are run, separated by commas; "" is all
+	kind  string // of all its schedules; "" is that of each seed
+	until string // stop after a violation that has this in its words
+	again int    // how often each schedule is run; 0 is once, and without comparing
+
+	binary string // "" is this one
+	other  func(difference)
+}
+
+// runAgain starts the process for seeds that are run again and again.
+func (c child) runAgain(t *testing.T, other func(difference)) summary {
+	t.Helper()
+	c.other = other
+	return c.run(t, func() {}, func(badSeed) {})
 }
 
 // run starts the process, waits for it, and hands on each seed that is begun and what was wrong.
 func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	binary := c.binary
+	if binary == "" {
+		var err error
+		if binary, err = os.Executable(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	names := make([]string, len(c.kinds))
-	for i, k := range c.kinds {
-		names[i] = kindNames[k]
-	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestChild$", "-test.timeout=0", fmt.Sprintf("-first=%d", c.first),
-		fmt.Sprintf("-seeds=%d", c.seeds), "-without="+c.without, "-kinds="+strings.Join(names, ","), "-until="+c.until)
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestChild$", "-test.timeout=0",
+		fmt.Sprintf("-first=%d", c.first), fmt.Sprintf("-seeds=%d", c.seeds), fmt.Sprintf("-reruns=%d", c.again),
+		"-kinds="+c.kinds, "-kind="+c.kind, "-until="+c.until)
 	cmd.Env = append(os.Environ(), childEnv+"=1", "GODEBUG=asyncpreemptoff=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -156,6 +172,8 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 		case l.Begin != nil:
 			last = *l.Begin
 			begun()
+		case l.Other != nil:
+			c.other(*l.Other)
 		case l.Bad != nil:
 			bad(*l.Bad)
 		case l.Sum != nil:
@@ -171,7 +189,7 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 // inParallel divides n schedules among processes, one a processor.
 func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	t.Helper()
-	processes := max(1, min(runtime.NumCPU(), n/10))
+	processes, binary := max(1, min(runtime.NumCPU(), n/10)), without(t, *withoutGiven)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var all atomic.Int64
@@ -182,7 +200,8 @@ func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 		}
 	}
 	for i := range processes {
-		c := child{first: *firstSeed + uint64(i*n/processes), seeds: (i+1)*n/processes - i*n/processes, without: *without}
+		c := child{first: *firstSeed + uint64(i*n/processes), seeds: (i+1)*n/processes - i*n/processes,
+			kinds: *kindGiven, kind: *kindForce, binary: binary}
 		wg.Go(func() {
 			s := c.run(t, begun, func(b badSeed) {
 				mu.Lock()

@@ -2,8 +2,8 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -21,23 +21,37 @@ type client struct {
 
 	// Guarded by world.mu.
 	locker  *redlock.Locker
-	old     []*redlock.Locker // those that were closed before
-	closing bool              // one is being closed
-	asleep  bool
-	awake   chan struct{} // closed when it wakes up; not nil while asleep
-	woken   time.Time     // when it woke up last
-	turned  bool          // its wall clock was set forward: what its validity was before that, nobody can say
-	file    redlock.Set   // what a Locker begins with, where the masters are changed
+	old     []*redlock.Locker        // those that were closed before
+	closing bool                     // one is being closed
+	left    map[*redlock.Locker]bool // those whose Close has returned
+	beliefs []*belief                // those under way
+	machine
+	file redlock.Set // what a Locker begins with, where the masters are changed
+}
+
+// A machine is what a program runs on.
+type machine struct {
+	asleep     bool
+	awake      chan struct{} // closed when it wakes up; not nil while asleep
+	woken      time.Time     // when it woke up last
+	jumped     time.Time     // when its clocks last were not what its timers say, in the time of the bubble
+	turned     bool          // its wall clock was set forward: what its validity was before that, nobody can say
+	freezeNext time.Duration // all machines stand still for that long when it next reads an answer
 }
 
 func newClient(w *world, i int) (*client, error) {
 	p := &w.plan
-	r := rand.New(rand.NewPCG(w.seed, 100+uint64(i)))
-	c := &client{w: w, index: i, links: map[string]*link{}}
-	c.watch = newWatch(1-p.lean*p.rate, between(r, time.Second, 20*time.Minute), between(r, -20*time.Minute, 20*time.Minute))
+	r := rand.New(rand.NewPCG(w.Seed, 100+uint64(i)))
+	c := &client{w: w, index: i, links: map[string]*link{}, left: map[*redlock.Locker]bool{}}
+	c.watch = newWatch(w.now, 1-p.lean*p.rate, between(r, time.Second, 20*time.Minute),
+		between(r, -20*time.Minute, 20*time.Minute))
 	own := [2]time.Duration{between(r, 0, p.unlike), between(r, 0, p.unlike)}
 	for j, s := range w.servers {
-		l := &link{w: w, c: c, s: s, slot: (i*maxMasters + j) * slotsPerLink, random: rand.New(rand.NewPCG(w.seed, uint64(1000+10*i+j)))}
+		l := &link{w: w, c: c, s: s, slot: (i*maxMasters + j) * slotsPerLink,
+			random: rand.New(rand.NewPCG(w.Seed, uint64(1000+10*i+j)))}
+		if i == p.clients { // the guest
+			l.slow = [2]time.Duration{p.away, p.away}
+		}
 		if p.unlike > 0 {
 			l.slow = [2]time.Duration{own[0] + between(r, 0, p.unlike/4), own[1] + between(r, 0, p.unlike/4)}
 		}
@@ -46,12 +60,16 @@ func newClient(w *world, i int) (*client, error) {
 	}
 	var masters []pool.Master
 	for j, s := range w.servers {
+		if p.lists != nil && p.lists[i] != nil && !slices.Contains(p.lists[i], j) {
+			continue
+		}
 		// One round is sent to all at one instant; it must not be overdue everywhere at one instant, too.
 		masters = append(masters, pool.URL("redis://"+s.addr, pool.WithTimeout(p.timeout+time.Duration(j*maxClients+i)*tick)))
 	}
 	var err error
 	c.pool, err = pool.New(masters, pool.WithDialer(c.dial), pool.WithClock(c.watch.clock()),
-		pool.WithDialTimeout(redialEvery+8*p.timeout), pool.WithHeartbeat(p.heartbeat), pool.WithRedial(15*time.Millisecond, 40*time.Millisecond))
+		pool.WithDialTimeout(redialEvery+8*p.timeout), pool.WithHeartbeat(p.heartbeat),
+		pool.WithRedial(15*time.Millisecond, 40*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
@@ -63,45 +81,19 @@ func newClient(w *world, i int) (*client, error) {
 }
 
 // begin makes a Locker.
-func (c *client) begin(id string, file redlock.Set) (*redlock.Locker, error) {
+func (c *client) begin(label string, file redlock.Set) (*redlock.Locker, error) {
 	guard := c.w.plan.guards[c.index]
-	opts := c.w.opts
+	if c.w.plan.oneLabel {
+		label = "host"
+	}
+	opts := []redlock.Option{
+		redlock.WithClock(c.watch.clock()), redlock.WithOwner(label), redlock.WithPrefix(string(prefix)),
+		redlock.WithGuardTime(guard), redlock.WithTTL(guard), redlock.WithTrace(c.trace()),
+	}
 	if c.w.plan.move != nil {
-		opts = append([]redlock.Option{redlock.WithSet(file)}, opts...)
+		opts = append(opts, redlock.WithSet(file))
 	}
-	return redlock.New(c.pool, append([]redlock.Option{
-		redlock.WithClock(c.watch.clock()), redlock.WithID(id), redlock.WithPrefix(string(prefix)), redlock.WithGuardTime(guard),
-		redlock.WithTTL(guard), redlock.WithBarTTL(barTTL), redlock.WithTrace(c.trace()),
-	}, opts...)...)
-}
-
-// restart closes the Locker, and makes another in its place. The world's lock is held.
-func (c *client) restart() {
-	w := c.w
-	if c.asleep || c.closing {
-		return
-	}
-	w.note(c.index, -1, "closes its Locker, and begins anew", "", 0)
-	c.closing = true
-	c.old = append(c.old, c.locker)
-	file := c.file
-	last, id := c.locker, fmt.Sprintf("%c%d-", 'A'+c.index, len(c.old)+1)
-	w.restarts.Go(func() {
-		ctx, cancel := context.WithDeadline(context.Background(), w.instant(time.Now().Add(100*time.Millisecond), slotFaults+c.index))
-		defer cancel()
-		err := last.Close(ctx)
-		if end, _ := ctx.Deadline(); time.Since(end) > callGrace {
-			w.problem("client %d: Close has returned %v after the end of its context: %v", c.index, time.Since(end), err)
-		}
-		next, err := c.begin(id, file)
-		if err != nil {
-			w.problem("client %d: %v", c.index, err)
-			return
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		c.locker, c.closing = next, false
-	})
+	return redlock.New(c.pool, opts...)
 }
 
 // now is the client's Locker.
@@ -111,25 +103,25 @@ func (c *client) now() *redlock.Locker {
 	return c.locker
 }
 
-// trace takes down what the library tells about holds.
+// trace takes down what the library tells about grants.
 func (c *client) trace() *redlock.Trace {
 	note := func(what, name string, n int64, err error) {
 		w := c.w
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.log = append(w.log, entry{at: time.Since(w.start), client: int8(c.index), master: -1, what: what, name: name, n: n, err: err})
+		w.tell(entry{at: w.since(w.start), client: int8(c.index), master: -1, what: what, name: name, n: n, err: err})
 	}
 	return &redlock.Trace{
-		Acquired: func(i redlock.HoldInfo) {
+		Acquired: func(i redlock.LockInfo) {
 			note("has won", i.ID, i.Token, nil)
 			c.w.won(c.index, i)
 		},
-		Lost:     func(i redlock.HoldInfo) { note("has lost", i.ID, i.Token, i.Err) },
-		Extended: func(i redlock.HoldInfo) { note("has extended", i.ID, i.Token, i.Err) },
-		Healed: func(i redlock.HealInfo) {
-			note("has healed", i.ID+" on "+i.Master, 0, nil)
+		Lost:     func(i redlock.LockInfo) { note("has lost", i.ID, i.Token, i.Err) },
+		Extended: func(i redlock.LockInfo) { note("has extended", i.ID, i.Token, i.Err) },
+		Repaired: func(i redlock.RepairInfo) {
+			note("has repaired", i.ID+" on "+i.Master, 0, nil)
 			c.w.mu.Lock()
-			c.w.healings++
+			c.w.count.Repairs++
 			c.w.mu.Unlock()
 		},
 	}
@@ -162,7 +154,7 @@ type worker struct {
 
 func newWorker(c *client, n int, ctx context.Context) *worker {
 	return &worker{c: c, slot: slotWorkers + c.index*maxBusy + n, ctx: ctx,
-		random: rand.New(rand.NewPCG(c.w.seed, uint64(2000+10*c.index+n)))}
+		random: rand.New(rand.NewPCG(c.w.Seed, uint64(2000+10*c.index+n)))}
 }
 
 func (k *worker) upTo(d time.Duration) time.Duration {

@@ -9,6 +9,7 @@ import (
 
 // A watch is the clock of one client: two readings that follow true time at a rate, from origins of their own.
 type watch struct {
+	now     func() time.Time // true time
 	mu      sync.Mutex
 	base    time.Time
 	rate    float64
@@ -18,8 +19,8 @@ type watch struct {
 	at      time.Time
 }
 
-func newWatch(rate float64, boot, wall time.Duration) *watch {
-	return &watch{base: time.Now(), rate: rate, boot: boot, wall: wall}
+func newWatch(now func() time.Time, rate float64, boot, wall time.Duration) *watch {
+	return &watch{now: now, base: now(), rate: rate, boot: boot, wall: wall}
 }
 
 // clock is the watch as the library reads it.
@@ -27,7 +28,7 @@ func (k *watch) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		now := time.Now()
+		now := k.now()
 		if k.stopped {
 			now = k.at
 		}
@@ -40,7 +41,7 @@ func (k *watch) clock() *clock.Clock {
 func (k *watch) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.stopped, k.at = true, time.Now()
+	k.stopped, k.at = true, k.now()
 }
 
 // start lets them go on, as they would have without the stop. Where it was a virtual machine that was frozen, the one
@@ -49,9 +50,16 @@ func (k *watch) start(frozen bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stopped && frozen {
-		k.boot -= time.Duration(float64(time.Since(k.at)) * k.rate)
+		k.boot -= time.Duration(float64(k.now().Sub(k.at)) * k.rate)
 	}
 	k.stopped = false
+}
+
+// miss lets the clock that nobody sets miss d of the time that has passed, as in a virtual machine that was frozen.
+func (k *watch) miss(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.boot -= time.Duration(float64(d) * k.rate)
 }
 
 // turn sets the wall clock.

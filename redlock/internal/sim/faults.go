@@ -1,10 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // A fault is one way in which something goes wrong.
@@ -33,11 +34,20 @@ const (
 	restart                  // a client closes its Locker and makes another
 	evict                    // a master drops the key of a lock: beyond what is survived
 	leap                     // a master's clock jumps forward: beyond what is survived
+	leapAll                  // the machines of all programs stand still at once, with their network
+	leapReply                // ... just before a client reads what a master has answered
+	stopProgram              // a program is stopped while its machine goes on
+	emptyAll                 // all masters restart without their memory at once
+	backup                   // all masters but perhaps one get another replication id, and lose nothing
+	leave                    // a client closes its Locker in a hurry, mostly while masters hang, and makes another
 	faultKinds
 )
 
-// beyondFaults is how many of them, at the end, are not survived.
-const beyondFaults = 2
+// The faults of the mixture are those before leapAll; beyondFaults is how many of them, at their end, are not survived.
+const (
+	olderFaults  = leapAll
+	beyondFaults = 2
+)
 
 // fault makes one fault, drawn by its weight. The world's lock is held.
 func (w *world) fault() {
@@ -89,18 +99,23 @@ func (w *world) make(f fault) {
 		s.mute = 1 + w.random.IntN(2)
 		w.note(-1, s.index, "will lose replies:", "", int64(s.mute))
 	case hang:
-		d := w.upTo(3 * w.plan.most)
-		w.note(-1, s.index, "hangs for", "", int64(d))
-		s.hung = true
-		w.ending(d, s.resume)
+		s.hang(w.upTo(3 * w.plan.most))
 	case refusal:
 		w.note(-1, s.index, "is out of memory", "", 0)
 		s.refusal = "OOM command not allowed when used memory > 'maxmemory'."
 		w.ending(w.upTo(w.plan.guard), func() { s.refusal = "" })
-	case suspend:
-		w.suspend(c)
+	case suspend, stopProgram:
+		w.suspend(c, f == suspend)
+	case leapAll, leapReply:
+		w.freezeAll(c, f == leapReply)
 	case restart:
-		c.restart()
+		c.restart(100 * time.Millisecond)
+	case leave:
+		w.leave(c)
+	case emptyAll:
+		w.emptyAll()
+	case backup:
+		w.backup()
 	default:
 		w.makeClock(f, s, c)
 	}
@@ -110,15 +125,10 @@ func (w *world) makeClock(f fault, s *server, c *client) {
 	switch f {
 	case turnBack: // not while it is also frozen: then both of its clocks miss the same time
 		if !w.plan.frozen {
-			d := w.upTo(2 * time.Minute)
-			w.note(c.index, -1, "sets its wall clock back by", "", int64(d))
-			c.watch.turn(-d)
+			w.turn(c, -w.upTo(2*time.Minute))
 		}
 	case turnOn:
-		d := w.upTo(2 * w.plan.guard)
-		w.note(c.index, -1, "sets its wall clock forward by", "", int64(d))
-		c.watch.turn(d)
-		c.turned = true
+		w.turn(c, w.upTo(2*w.plan.guard))
 	case slew:
 		s.set(s.off(), 2-s.clock.rate)
 		w.note(-1, s.index, "has its clock slewed", "", 0)
@@ -128,6 +138,9 @@ func (w *world) makeClock(f fault, s *server, c *client) {
 		s.state.Delete(s.clock.now(), prefix.Lock(name))
 	case leap:
 		d := w.upTo(w.plan.guard)
+		if w.random.IntN(4) == 0 {
+			d = w.upTo(2 * scripts.Window)
+		}
 		w.note(-1, s.index, "has its clock leap by", "", int64(d))
 		s.set(s.off()+d, s.clock.rate)
 		w.leapt, w.loose = true, true
@@ -139,21 +152,28 @@ func (w *world) mayForget(s *server) bool {
 	if m := w.plan.move; m != nil { // a minority of each set
 		return w.mayForgetIn(s, m.old) && w.mayForgetIn(s, m.next)
 	}
-	if w.random.IntN(20) == 0 {
+	// A program with a smaller guard time than its fleet is no danger only while a minority forgets.
+	if w.random.IntN(20) == 0 && slices.Min(w.plan.guards) == w.plan.guard {
 		return true
 	}
 	recent := 0
 	for _, o := range w.servers {
-		if o != s && time.Since(o.forgot) < w.plan.guard+3*time.Second {
+		if o != s && w.since(o.forgot) < w.quarantine()+3*time.Second {
 			recent++
 		}
 	}
 	return recent < max(1, (w.plan.masters-1)/2)
 }
 
+// leastQuarantine is the shortest quarantine that there is.
+const leastQuarantine = 30 * time.Second
+
+// quarantine is how long a quarantine lasts.
+func (w *world) quarantine() time.Duration { return max(w.plan.guard, leastQuarantine) }
+
 // forget takes note that a master has lost something.
 func (s *server) forget() {
-	s.forgot = time.Now()
+	s.forgot = s.w.now()
 	s.ended = map[string]bool{}
 }
 
@@ -171,11 +191,11 @@ func (w *world) crash(s *server, f fault) {
 	s.disconnect(nil)
 	w.ending(d, func() {
 		s.down, s.replica = false, false
-		s.renew(true, true)
+		s.restart()
 		clear(s.loaded)
 		switch {
 		case f == crashFull:
-			s.forgot = time.Now()
+			s.forgot = s.w.now()
 			return
 		case f == restore && s.saved != nil:
 			s.recall()
@@ -209,28 +229,27 @@ func (s *server) disconnect(wanted func(*conn) bool) {
 	}
 }
 
-// failback makes a master a replica for longer than a heartbeat takes to see it, and a master again, with the marker and
-// without the locks of late. Connections stay. A client that slept through it all would not see it: that is said not to
-// be survived, so its connection breaks.
+// failback makes a master a replica for longer than a heartbeat takes to see it, and a master again, with its
+// admission record and without the locks of late. Connections stay. A client that slept through it all would not
+// see it: that is said not to be survived, so its connection breaks.
 func (w *world) failback(s *server) {
 	if s.down || s.replica || !w.mayForget(s) {
 		return
 	}
-	began := time.Now()
+	began := w.now()
 	w.note(-1, s.index, "is made a replica, and loses what it has", "", 0)
 	now := s.clock.now()
-	marker, _ := s.state.Get(now, prefix.Marker())
+	record, _ := s.state.Get(now, prefix.Admission())
 	if s.saved != nil && w.random.IntN(2) == 0 {
 		s.recall()
 	} else {
-		s.state = master.State{}
+		s.state = reference.State{}
 	}
-	if marker != "" {
-		s.state.Set(now, prefix.Marker(), marker, 0)
+	if record != "" {
+		s.state.Set(now, prefix.Admission(), record, 0)
 	}
 	s.replica = true
 	s.forget()
-	s.renew(false, true)
 	// It takes its time even where the faults end before: one that comes and goes within a heartbeat is not survived.
 	d := w.plan.heartbeat + 3*w.plan.timeout + w.plan.spike + w.upTo(w.plan.heartbeat)
 	w.calmFrom = later(w.calmFrom, time.Now().Add(d))
@@ -240,67 +259,15 @@ func (w *world) failback(s *server) {
 		}
 		w.note(-1, s.index, "is made a master again", "", 0)
 		s.replica = false
-		s.forgot = time.Now()
-		s.renew(false, true)
+		s.forgot = s.w.now()
+		s.promote()
 		s.disconnect(func(n *conn) bool { c := n.l.c; return c.asleep || c.woken.After(began) || n.l.upCut || n.l.downCut })
 	})
 }
 
-// separate cuts the link of a client to one master, or a part of its links.
-func (w *world) separate(c *client, s *server, f fault, up, down bool) {
-	if 4*w.cut() > len(w.clients)*len(w.servers) {
-		return // a network that is cut everywhere shows nothing
-	}
-	d, alone := w.upTo(w.plan.guard), w.random.IntN(2) == 0
-	if f == stall {
-		d, alone = w.upTo(8*w.plan.timeout), true
-	}
-	for _, o := range w.servers {
-		if o != s && (alone || w.random.IntN(3) > 0) {
-			continue
-		}
-		l := c.links[o.addr]
-		l.upCut, l.downCut = l.upCut || up, l.downCut || down
-		l.refuse = f != stall
-		w.note(c.index, o.index, separated[f], "", int64(d))
-		w.ending(d, l.open)
-	}
-}
-
-// cut is how many links are cut.
-func (w *world) cut() (n int) {
-	for _, c := range w.clients {
-		for _, l := range c.inOrder {
-			if l.upCut || l.downCut {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-var separated = map[fault]string{
-	stall: "is not heard for", split: "is cut off for", splitUp: "is not heard, for", splitDown: "does not hear, for",
-}
-
-// cutOff breaks the connections of one master, or of one link.
-func (w *world) cutOff(c *client, s *server) {
-	arrives := w.random.IntN(2) == 0
-	all := w.random.IntN(3) == 0
-	for _, o := range w.clients {
-		if !all && o != c {
-			continue
-		}
-		w.note(o.index, s.index, "loses its connections", "", 0)
-		for _, n := range append([]*conn(nil), o.links[s.addr].conns...) {
-			n.cut(arrives)
-		}
-	}
-}
-
-// suspend stops a client's machine: its clocks, and everything on its connections. Its goroutines would go on, but there
-// is nothing that they hear of.
-func (w *world) suspend(c *client) {
+// suspend stops a client's machine: its clocks, and everything on its connections. Its goroutines would go on, but
+// there is nothing that they hear of. Where machine is false only the program is stopped, and the clocks go on.
+func (w *world) suspend(c *client, machine bool) {
 	if c.asleep {
 		return
 	}
@@ -308,9 +275,16 @@ func (w *world) suspend(c *client) {
 	if w.plan.kind == oldness {
 		d = 20*time.Second + w.upTo(60*time.Second)
 	}
-	w.note(c.index, -1, "sleeps for", "", int64(d))
+	if w.plan.kind == freezes {
+		d = w.upTo(w.plan.most)
+	}
+	if machine {
+		w.note(c.index, -1, "sleeps for", "", int64(d))
+		c.watch.stop()
+	} else {
+		w.note(c.index, -1, "is stopped for", "", int64(d))
+	}
 	c.asleep, c.awake = true, make(chan struct{})
-	c.watch.stop()
 	for _, l := range c.inOrder {
 		for _, n := range l.conns {
 			n.pause()
@@ -322,7 +296,7 @@ func (w *world) suspend(c *client) {
 		}
 		w.note(c.index, -1, "wakes up", "", 0)
 		c.watch.start(w.plan.frozen)
-		c.asleep, c.woken = false, time.Now()
+		c.asleep, c.woken, c.jumped = false, w.now(), time.Now()
 		close(c.awake)
 		for i, l := range c.inOrder {
 			for _, n := range l.conns {
@@ -345,11 +319,7 @@ func (w *world) duplicate(n *conn, commands []command) {
 		for _, c := range commands {
 			if c[0] == "EVALSHA" {
 				w.note(n.l.c.index, s.index, "is heard once more", "", 0)
-				before := s.state.String()
 				s.script(n, c)
-				if one := s.loaded[c[1]]; (one == scripts.Acquire || one == scripts.Many) && s.state.String() != before {
-					w.loose = true // it was refused the first time, so that nobody undoes it: it lives to its TTL
-				}
 			}
 		}
 	})
@@ -376,6 +346,9 @@ func (w *world) calm() {
 		f()
 	}
 	w.endings = nil
+	if w.plan.kind == setback && w.random.IntN(2) == 0 {
+		w.forgetAndTurn()
+	}
 	for _, s := range w.servers {
 		s.mute = 0
 		if s.set(s.off(), 1); w.plan.beyond { // a quarantine may last minutes yet, and nobody else keeps the clocks together

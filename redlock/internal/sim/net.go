@@ -22,6 +22,7 @@ type link struct {
 
 	upCut, downCut bool             // nothing passes; what was sent waits, as for a retransmission
 	refuse         bool             // nobody can connect
+	denied         bool             // the client's user has no right to locks there
 	slow           [2]time.Duration // what its messages take more than those of others, up and down
 	conns          []*conn          // those that may still carry something
 	asked          map[string]block // hold -> the ballots that have been sent for it
@@ -33,23 +34,32 @@ type link struct {
 type conn struct {
 	l    *link
 	slot int // of the link, with the number of the connection in it
+	nearEnd
+	underWay
+	farEnd
+}
 
-	// The client's end.
+// The nearEnd of a connection is the client's.
+type nearEnd struct {
 	in     []byte
 	closed bool          // by the client
 	reset  bool          // by the master or the network
 	paused bool          // the client is suspended, or has just woken up
 	wake   chan struct{} // cap 1: to Read
 	resume chan struct{} // not nil while paused; closed when it is over
+}
 
-	// On the way.
+// What is underWay on a connection.
+type underWay struct {
 	rest             string    // the beginning of a command that is not complete
 	upLast, downLast time.Time // when the last message of that direction arrives
 	upHeld           [][]command
 	downHeld         [][]byte
 	upFlight         int // messages to the master
+}
 
-	// The master's end.
+// The farEnd of a connection is the master's.
+type farEnd struct {
 	dead     bool // what arrives is lost
 	out      []byte
 	channels []string
@@ -121,9 +131,10 @@ func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	case l.refuse || l.upCut || l.downCut:
 		return nil, errUnreachable
 	}
-	n := &conn{l: l, slot: slot, wake: make(chan struct{}, 1)}
+	n := &conn{l: l, slot: slot}
+	n.wake = make(chan struct{}, 1)
 	l.conns = append(l.conns, n)
-	w.connections++
+	w.count.Connections++
 	return n, nil
 }
 
@@ -260,6 +271,7 @@ func (n *conn) flush() {
 	n.downLast = due
 	w.agenda.add(due, func() {
 		if !n.dead && !n.closed {
+			n.l.c.readNext()
 			n.in = append(n.in, text...)
 			n.signal()
 		}
@@ -268,7 +280,7 @@ func (n *conn) flush() {
 
 // open lets pass again what was cut; what waited arrives now, in its order.
 func (l *link) open() {
-	l.upCut, l.downCut, l.refuse = false, false, false
+	l.upCut, l.downCut, l.refuse, l.denied = false, false, false, false
 	for _, n := range append([]*conn(nil), l.conns...) {
 		up, down := n.upHeld, n.downHeld
 		n.upHeld, n.downHeld = nil, nil

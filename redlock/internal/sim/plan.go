@@ -3,12 +3,12 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
 
-// A kind is what a run puts the weight on. It is the seed modulo ten, so that every tenth seed is of the same; of those of
-// the mixture every other is one in which the masters are changed.
+// A kind is what a run puts the weight on.
 type kind int
 
 // The kinds. In the last one faults go beyond what the documentation says is survived; see plan.beyond.
@@ -18,59 +18,109 @@ const (
 	lateness               // messages that stay on their way, are lost, come twice, come on an old connection
 	partition              // links cut, one way or both
 	suspension             // clients suspended and frozen, awake again, and in a hurry
-	clocks                 // rates as wrong as the drift allows for, holds used to their end
-	oldness                // nobody locks for longer than bars are remembered, clients lose time meanwhile
+	clocks                 // rates as wrong as the drift allows for, locks used to their end
+	oldness                // nobody locks for longer than fences are remembered, clients lose time meanwhile
 	fleets                 // programs with unlike guard times
 	mixture                // whatever the seed draws
 	excess                 // faults beyond what is survived
 	changes                // the masters are changed; everybody is told at another time, and one perhaps never
+	freezes                // programs, machines, and all machines stand still for a part of the validity
+	setback                // wall clocks are set back and forward by hours, while masters are in quarantine and calls wait
+	leaving                // Lockers are closed by contexts in every state, while masters hang
+	strangers              // programs that name other masters, or have one id
+	emptied                // all masters lose their data at once; programs with unlike guard times
+	backups                // masters get another replication id, and lose nothing
+	crowd                  // many waiters die at once, while others go on
+	lasting                // a minority is cut off for ever, and everybody must be served; a new program begins
+	lonely                 // a program reaches only a minority, for ever, and waits in front of all others
+	quitting               // many calls of a program end unheard, and it goes on
+	far                    // a program far away waits while near ones try all the time
 )
 
-// kindOf is the kind of a seed.
-func kindOf(seed uint64) kind {
-	k := kind(seed % uint64(changes))
-	if k == mixture && seed/uint64(changes)%2 == 1 {
-		k = changes
+// kindOf is the kind of a run: seeds that share their last digit take turns.
+func kindOf(s *Setup) kind {
+	if i := slices.Index(kindNames[:], s.Kind); i >= 0 {
+		return kind(i)
 	}
-	return k
+	list := kindsOf[s.Seed%10]
+	return list[s.Seed/10%uint64(len(list))]
 }
 
-var kindNames = [...]string{"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets", "mixture", "excess", "changes"}
+// kindsOf are the kinds of the seeds, by their last digit.
+var kindsOf = [10][]kind{
+	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers},
+	{suspension, emptied}, {clocks, backups}, {oldness, lasting}, {fleets, crowd}, {mixture, changes}, {excess, lonely},
+}
 
-// A plan is all that is drawn before a run begins. Each seed draws which faults there are at all, and how hard: a run in
-// which everything happens a little finds less than many in which few things happen often.
+var kindNames = [...]string{
+	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets",
+	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
+	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far",
+}
+
+// A plan is all that is drawn before a run begins. Each seed draws which faults there are at all, and how hard: a
+// run in which everything happens a little finds less than many in which few things happen often.
 type plan struct {
-	kind                     kind
-	masters, clients, busy   int // busy: workers of one client
-	names                    []string
-	guard                    time.Duration   // of the fleet
-	guards                   []time.Duration // of each client
-	least, most              time.Duration   // TTLs
-	length                   time.Duration   // how long the clients work
-	heartbeat, timeout       time.Duration
-	latency, jitter, spike   time.Duration
-	spikes                   float64         // chance of a message to be late by up to spike
-	unlike                   time.Duration   // a link may take that much longer than another, each way by itself
-	twice                    float64         // chance of a message to be executed twice
-	every                    time.Duration   // mean time from fault to fault
-	weights                  [faultKinds]int // how often each fault is drawn
-	rate                     float64         // error of the rates of the clocks
-	lean                     float64         // 1 where the masters run fast and the clients slow, -1 the other way
-	spread                   time.Duration   // how far the masters' clocks are apart at the beginning
-	idle                     time.Duration   // longest pause of a worker between two calls
-	dwell                    time.Duration   // longest time that a lock is used
+	kind kind
+	size
+	times
+	network
+	weather
+	habits
+	manners
+	extras
+	move *move // how the masters are changed; nil: they stay
+}
+
+// A size is how much there is of everything.
+type size struct {
+	masters, clients, busy int // busy: workers of one client
+	names                  []string
+}
+
+// The times of a fleet.
+type times struct {
+	guard              time.Duration   // of the fleet
+	guards             []time.Duration // of each client
+	least, most        time.Duration   // TTLs
+	length             time.Duration   // how long the clients work
+	heartbeat, timeout time.Duration
+}
+
+// A network is how far everything is apart.
+type network struct {
+	latency, jitter, spike time.Duration
+	spikes                 float64       // chance of a message to be late by up to spike
+	unlike                 time.Duration // a link may take that much longer than another, each way by itself
+	twice                  float64       // chance of a message to be executed twice
+}
+
+// The weather is what goes wrong.
+type weather struct {
+	every   time.Duration   // mean time from fault to fault
+	weights [faultKinds]int // how often each fault is drawn
+	rate    float64         // error of the rates of the clocks
+	lean    float64         // 1 where the masters run fast and the clients slow, -1 the other way
+	spread  time.Duration   // how far the masters' clocks are apart at the beginning
+	frozen  bool            // suspensions stop the clock that nobody sets, too
+	beyond  bool            // faults are among them that are not survived
+}
+
+// Habits are what a worker does with a lock.
+type habits struct {
+	idle                     time.Duration // longest pause between two calls
+	dwell                    time.Duration // longest time that a lock is used
 	toEnd, extend, reenter   float64
 	hand, hurry, write, keep float64
-	retry, fair, handOn      float64 // shares of the calls that try again by themselves, that wait in turn, that hand on
-	frozen                   bool    // suspensions stop the clock that nobody sets, too
-	beyond                   bool
-	move                     *move // how the masters are changed; nil: they stay
 }
 
-// draw makes the plan of a seed.
-func draw(seed uint64) plan {
-	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	p := plan{kind: kindOf(seed)}
+// Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on.
+type manners struct{ retry, fair, handOn float64 }
+
+// draw makes the plan of a run.
+func draw(s *Setup) plan {
+	r := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
+	p := plan{kind: kindOf(s)}
 	p.masters = pick(r, 3, 3, 3, 3, 5, 5, 2, 4)
 	p.clients = pick(r, 2, 2, 3, 3, 4)
 	p.busy = pick(r, 1, 1, 2, 3)
@@ -83,22 +133,31 @@ func draw(seed uint64) plan {
 	p.length = between(r, 800*time.Millisecond, 2500*time.Millisecond)
 	p.heartbeat = between(r, 300*time.Millisecond, time.Second)
 	p.timeout = between(r, 30*time.Millisecond, 80*time.Millisecond)
-	p.latency, p.jitter = between(r, 100*time.Microsecond, 2*time.Millisecond), between(r, 10*time.Microsecond, 3*time.Millisecond)
+	p.latency = between(r, 100*time.Microsecond, 2*time.Millisecond)
+	p.jitter = between(r, 10*time.Microsecond, 3*time.Millisecond)
 	p.every = between(r, 40*time.Millisecond, 250*time.Millisecond)
 	p.rate, p.lean = 0.0045*float64(pick(r, 0, 1, 1)), float64(pick(r, 1, 1, -1))
 	p.spread = between(r, 0, p.guard/8)
-	p.idle, p.dwell = between(r, time.Millisecond, 60*time.Millisecond), between(r, 5*time.Millisecond, 300*time.Millisecond)
+	p.idle = between(r, time.Millisecond, 60*time.Millisecond)
+	p.dwell = between(r, 5*time.Millisecond, 300*time.Millisecond)
 	p.extend = r.Float64()
 	p.toEnd, p.reenter, p.hand = some(r, 0.3), some(r, 0.3), some(r, 0.2)
 	p.hurry, p.write, p.keep = some(r, 0.3), r.Float64(), some(r, 0.1)
 	p.frozen = r.IntN(3) == 0
 	p.retry, p.fair, p.handOn = some(r, 0.8), some(r, 0.6), r.Float64()
-	p.stress(r)
+	if p.kind > changes {
+		p.stressNewer(r)
+	} else {
+		p.stress(r)
+	}
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {
 		p.guards[i] = p.guard
-		if p.kind == fleets && i > 0 && r.IntN(2) == 0 {
-			p.guards[i] = between(r, 100*time.Millisecond, p.guard/2)
+		switch {
+		case p.kind == fleets && i > 0 && r.IntN(2) == 0, p.weights[emptyAll] > 0 && i > 0:
+			p.guards[i] = between(r, 10*time.Second, 30*time.Second)
+		case p.long && i == p.clients-1:
+			p.guards[i] = 2 * p.guard
 		}
 	}
 	return p
@@ -108,35 +167,9 @@ func draw(seed uint64) plan {
 func (p *plan) stress(r *rand.Rand) {
 	switch p.kind {
 	case contention:
-		p.timeout *= 2
-		p.unlike = between(r, 0, p.timeout/3)
-		p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 30*time.Millisecond)
-		p.retry = float64(pick(r, 0, 1, 2)) / 2 // who stands in line meets reservations of half a second, long for these runs
-		p.weights[split] = pick(r, 0, 1, 2)
-		switch r.IntN(3) {
-		case 0: // ballots that are long behind: who was frozen knows the masters' time wrongly, until a heartbeat
-			p.weights[suspend], p.frozen = 2, true
-			p.timeout, p.heartbeat = time.Second, 3*time.Second
-			p.every, p.toEnd, p.extend = p.every/2, 0.3, 0.3
-			p.masters, p.most = 3, 300*time.Millisecond
-		case 1: // split votes over a slow network, and holds that are used to their end
-			p.latency, p.jitter, p.unlike = between(r, 3*time.Millisecond, 8*time.Millisecond), between(r, time.Millisecond, 15*time.Millisecond), 0
-			p.masters, p.clients, p.most = pick(r, 3, 3, 5), pick(r, 3, 4), 250*time.Millisecond
-			p.toEnd, p.extend, p.hand = 0.8, 0.1, 0
-		}
+		p.contention(r)
 	case amnesia:
-		p.heartbeat = between(r, 100*time.Millisecond, 400*time.Millisecond)
-		p.guard = max(p.guard, 2*p.heartbeat+4*p.timeout)
-		p.least, p.most = p.guard/2, p.guard
-		p.toEnd, p.extend, p.hand = 0.3+0.5*r.Float64(), 0.5*r.Float64(), 0
-		if r.IntN(3) > 0 {
-			p.few(r, crashEmpty, crashFull, flush, restore, failback, scriptFlush)
-		} else { // what one hold has lost on a master is another's only where a third master did not have it
-			p.weights[failback], p.masters, p.guard, p.busy = 2, 3, 1200*time.Millisecond, 1
-			p.least, p.most, p.toEnd, p.extend, p.heartbeat = time.Second, p.guard, 0.9, 0.1, 100*time.Millisecond
-		}
-		p.weights[split] += 1 + r.IntN(4)
-		p.every /= 2
+		p.amnesia(r)
 	case lateness:
 		p.few(r, stall, cutOff, loseReply, hang, refusal, crashFull, restart)
 		p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
@@ -148,17 +181,7 @@ func (p *plan) stress(r *rand.Rand) {
 	case partition:
 		p.few(r, split, splitUp, splitDown, cutOff, restart)
 	case suspension:
-		p.few(r, suspend, suspend, cutOff, stall, flush)
-		p.hurry, p.keep = max(p.hurry, 0.3), 0.2
-		p.masters = pick(r, 2, 3, 4, 5)
-		p.most = min(p.most, 300*time.Millisecond)
-		if r.IntN(2) == 0 { // connections outlive a sleep
-			p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
-		}
-		if r.IntN(3) == 0 { // who wakes after his TTL tries to save what he had, while another has had it
-			p.masters, p.clients, p.hurry, p.extend = pick(r, 2, 4), 2, 0.9, 0.2
-			p.most, p.dwell, p.toEnd = 120*time.Millisecond, 100*time.Millisecond, 0.5
-		}
+		p.suspension(r)
 	case clocks:
 		p.few(r, turnBack, turnOn, slew)
 		p.rate, p.lean, p.toEnd, p.extend = 0.0045, 1, 0.7, 0.2
@@ -167,18 +190,87 @@ func (p *plan) stress(r *rand.Rand) {
 		p.idle = between(r, time.Millisecond, 5*time.Millisecond)
 	case oldness:
 		p.weights[suspend] = 1
-		p.every = 20 * time.Second
-		p.length, p.heartbeat, p.timeout = 150*time.Second, 5*time.Minute, 5*time.Minute // connections outlive a sleep
-		p.idle, p.frozen = 70*time.Second, r.IntN(3) > 0
+		p.every = 30 * time.Second
+		p.length, p.heartbeat, p.timeout = 300*time.Second, 5*time.Minute, 5*time.Minute // connections outlive a sleep
+		p.idle, p.frozen = 140*time.Second, r.IntN(3) > 0
 		p.clients, p.busy = pick(r, 2, 3), 1
 		p.most, p.rate = min(p.most, 500*time.Millisecond), 0
-	case fleets:
+	case fleets: // locks that stand on a bare quorum, and outlive the shortest quarantine by far
 		p.few(r, crashEmpty, flush, restore, failback)
-		p.toEnd, p.extend = max(p.toEnd, 0.3), 0.3
+		p.weights[split] = pick(r, 2, 4, 6)
+		p.slowly(r, between(r, 90*time.Second, 150*time.Second))
+		p.least, p.every, p.masters = 3*p.guard/4, between(r, 6*time.Second, 15*time.Second), pick(r, 3, 3, 3, 4, 5)
+		p.toEnd, p.extend = 0.8, some(r, 0.4)
 	case changes:
 		p.change(r)
 	default:
 		p.mixed(r)
+	}
+}
+
+// contention draws unlike links, or split votes, or ballots that are long behind.
+func (p *plan) contention(r *rand.Rand) {
+	p.timeout *= 2
+	p.unlike = between(r, 0, p.timeout/3)
+	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 30*time.Millisecond)
+	p.retry = float64(pick(r, 0, 1, 2)) / 2
+	p.weights[split] = pick(r, 0, 1, 2)
+	switch r.IntN(3) {
+	case 0: // who was frozen knows the masters' time wrongly, until a heartbeat
+		p.weights[suspend], p.frozen = 2, true
+		p.timeout, p.heartbeat = time.Second, 3*time.Second
+		p.every, p.toEnd, p.extend = p.every/2, 0.3, 0.3
+		p.masters, p.most = 3, 300*time.Millisecond
+	case 1: // split votes over a slow network, and locks that are used to their end
+		p.latency = between(r, 3*time.Millisecond, 8*time.Millisecond)
+		p.jitter = between(r, time.Millisecond, 15*time.Millisecond)
+		p.masters, p.clients, p.most, p.unlike = pick(r, 3, 3, 5), pick(r, 3, 4), 250*time.Millisecond, 0
+		p.toEnd, p.extend, p.hand = 0.8, 0.1, 0
+	}
+}
+
+// amnesia draws masters that forget: in short runs they do not vote again, in long ones their quarantines end.
+func (p *plan) amnesia(r *rand.Rand) {
+	p.heartbeat = between(r, 100*time.Millisecond, 400*time.Millisecond)
+	p.guard = max(p.guard, 2*p.heartbeat+4*p.timeout)
+	p.least, p.most = p.guard/2, p.guard
+	p.toEnd, p.extend, p.hand = 0.3+0.5*r.Float64(), 0.5*r.Float64(), 0
+	switch r.IntN(3) {
+	case 0:
+		p.few(r, crashEmpty, crashFull, flush, restore, failback, scriptFlush)
+		p.every /= 2
+	case 1:
+		p.few(r, crashEmpty, crashFull, flush, restore, failback, scriptFlush)
+		p.slowly(r, between(r, 5*time.Second, 40*time.Second))
+	default: // what one grant has lost on a master is another's only where a third master did not have it
+		p.weights[failback], p.masters, p.guard, p.busy = 2, 3, 1200*time.Millisecond, 1
+		p.least, p.most, p.toEnd, p.extend, p.heartbeat = time.Second, p.guard, 0.9, 0.1, 100*time.Millisecond
+		p.every /= 2
+	}
+	p.weights[split] += 1 + r.IntN(4)
+}
+
+// slowly draws a fleet with this guard time, over so long a time that quarantines end in it.
+func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
+	p.guard, p.least, p.most = guard, guard/4, guard
+	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)
+	p.every = between(r, p.length/20, p.length/6)
+	p.heartbeat, p.busy = between(r, time.Second, 4*time.Second), 1
+	p.idle, p.dwell = between(r, 10*time.Millisecond, 2*time.Second), between(r, 10*time.Millisecond, 5*time.Second)
+}
+
+// suspension draws machines that stop.
+func (p *plan) suspension(r *rand.Rand) {
+	p.few(r, suspend, suspend, cutOff, stall, flush)
+	p.hurry, p.keep = max(p.hurry, 0.3), 0.2
+	p.masters = pick(r, 2, 3, 4, 5)
+	p.most = min(p.most, 300*time.Millisecond)
+	if r.IntN(2) == 0 { // connections outlive a sleep
+		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
+	}
+	if r.IntN(3) == 0 { // who wakes after his TTL tries to save what he had, while another has had it
+		p.masters, p.clients, p.hurry, p.extend = pick(r, 2, 4), 2, 0.9, 0.2
+		p.most, p.dwell, p.toEnd = 120*time.Millisecond, 100*time.Millisecond, 0.5
 	}
 }
 
@@ -191,7 +283,7 @@ func (p *plan) few(r *rand.Rand, list ...fault) {
 }
 
 func (p *plan) mixed(r *rand.Rand) {
-	for f := range faultKinds - beyondFaults {
+	for f := range olderFaults - beyondFaults {
 		if r.IntN(3) == 0 {
 			p.weights[f] = 1 + r.IntN(3)
 		}
@@ -203,7 +295,7 @@ func (p *plan) mixed(r *rand.Rand) {
 	}
 	if p.kind == excess {
 		p.beyond = true
-		for f := faultKinds - beyondFaults; f < faultKinds; f++ {
+		for f := olderFaults - beyondFaults; f < olderFaults; f++ {
 			p.weights[f] = r.IntN(6)
 		}
 		p.rate = 0.05 * r.Float64()
@@ -221,10 +313,12 @@ func (p *plan) rest() time.Duration {
 // String says the plan in words.
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, guard time %v (of the clients %v), TTLs %v to %v, for %v\n",
-		kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards, p.least, p.most, p.length)
-	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with a chance of %.3f + %v; twice %.3f; clocks wrong by %.4f, %v apart; frozen %v",
-		p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes, p.spike, p.twice, p.rate, p.spread, p.frozen)
+	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, guard time %v (of the clients %v), "+
+		"TTLs %v to %v, for %v\n", kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards,
+		p.least, p.most, p.length)
+	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with a chance of %.3f + %v; twice %.3f; "+
+		"clocks wrong by %.4f, %v apart; frozen %v", p.heartbeat, p.timeout, p.latency, p.jitter, p.spikes, p.spike,
+		p.twice, p.rate, p.spread, p.frozen)
 	return b.String()
 }
 

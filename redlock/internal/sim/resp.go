@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redlock-go/redlock/internal/master"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // A command is one that a client has written; its words share the memory of what was written.
@@ -64,7 +64,7 @@ func appendReply(b []byte, reply any) []byte {
 		b = strconv.AppendInt(b, int64(len(v)), 10)
 		b = append(b, '\r', '\n')
 		b = append(b, v...)
-	case master.Error:
+	case reference.Error:
 		b = append(b, '-')
 		b = append(b, v...)
 	case []any:

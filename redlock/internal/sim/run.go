@@ -2,13 +2,16 @@ package sim
 
 import (
 	"context"
+	"encoding/binary"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // Everything that is due at a moment of its own gets one: a whole tick, and the slot of what it belongs to, so that no
@@ -29,7 +32,6 @@ const (
 
 const (
 	prefix = scripts.Prefix("sim")
-	barTTL = 30 * time.Second // the least that is allowed
 
 	// callGrace is how much later than its context a call may return: the grace of a release, and a moment.
 	callGrace = 15 * time.Millisecond
@@ -37,83 +39,130 @@ const (
 
 // A world is one run. mu guards all that is not said to be read only; it is never held while anything waits.
 type world struct {
-	seed     uint64
-	plan     plan             // read only
-	opts     []redlock.Option // read only: of every Locker, after the usual ones
-	start    time.Time        // read only
-	servers  []*server        // read only
-	clients  []*client        // read only
+	Setup
+	plan     plan // read only
+	seen     observer
+	dying    *dying
+	guest    *guest
+	start    time.Time    // read only
+	leaped   atomic.Int64 // by how many ns true time is ahead of the bubble's
+	servers  []*server    // read only
+	clients  []*client    // read only
 	agenda   *agenda
 	restarts sync.WaitGroup
 
-	mu       sync.Mutex
-	random   *rand.Rand // of the faults
-	faults   bool       // there are any, still
+	mu sync.Mutex
+	troubles
+	books
+}
+
+// Troubles are the faults of a run.
+type troubles struct {
+	random   *rand.Rand
+	faults   bool // there are any, still
 	endings  []func()
-	calmFrom time.Time // when the last fault is over that cannot be ended before
-	repeats  time.Time // when the last message is executed that comes twice
+	calmFrom time.Time     // when the last fault is over that cannot be ended before
+	repeats  time.Time     // when the last message is executed that comes twice
+	loose    bool          // a key may live on to its TTL
+	setBack  time.Duration // by how much a master's clock was set back at the end, at the most: keys live longer by that
+	leapt    bool          // masters' clocks were so far apart that one may have refused to raise a fence
+}
+
+// The books of a run.
+type books struct {
 	log      []entry
 	problems []string
 	tenures  []tenure
 	written  map[string]tenure    // by name: the last writer that the resource has accepted
-	wins     map[win]string       // the hold that each token belongs to
-	asked    map[string]time.Time // by hold: when the call began that has won it; zero where nobody took it
-	loose    bool                 // a key may live on to its TTL
-	setBack  time.Duration        // by how much a master's clock was set back at the end, at the most: keys live longer by that
-	leapt    bool                 // masters' clocks were so far apart that one may have refused to raise a bar
-
-	locks, imports, healings, writes, connections, scripts, grants int
+	wins     map[win]string       // the grant that each token belongs to
+	asked    map[string]time.Time // by grant: when the call began that has won it; zero where nobody took it
+	count    Counts
 }
+
+// Counts are how many locks were held, Imports how many of them were handed over, Repairs how often a master was
+// given a grant back, Writes how often the resource was written to, Connections how many were made, Scripts how
+// many the masters have executed.
+type Counts struct{ Locks, Imports, Repairs, Writes, Connections, Scripts int }
 
 // A Result is what a run has shown.
 type Result struct {
 	Seed     uint64
 	Problems []string // what was wrong; none is how it should be
-	// Locks is how many locks were held, Imports how many of them were handed over, Healings how often a master was given
-	// a hold back, Writes how often the resource was written to, Connections how many were made, Scripts how many the
-	// masters have executed, Grants how many holds releases have written.
-	Locks, Imports, Healings, Writes, Connections, Scripts, Grants int
+	Counts
 
-	plan plan
-	log  []entry
+	plan    plan
+	log     []entry
+	reached [situationCount]bool
 }
 
-// Run runs one seed, inside a synctest bubble, and returns when nothing of it is left. opts are given to every Locker,
-// after the usual options.
-func Run(seed uint64, opts ...redlock.Option) (*Result, error) {
-	w := &world{seed: seed, plan: draw(seed), opts: opts, start: time.Now(), faults: true, written: map[string]tenure{},
-		wins: map[win]string{}, asked: map[string]time.Time{},
-		random: rand.New(rand.NewPCG(seed, 1))}
+// Run runs one seed, inside a synctest bubble, and returns when nothing of it is left.
+func Run(setup Setup) (*Result, error) {
+	w := &world{Setup: setup, start: time.Now()}
+	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
+	w.books = books{written: map[string]tenure{}, wins: map[win]string{}, asked: map[string]time.Time{}}
+	w.plan = draw(&w.Setup)
+	w.seen = newObserver()
 	w.agenda = newAgenda(w)
-	defer jitter.Use(rand.New(rand.NewPCG(seed, 2)))()
+	defer jitter.Use(rand.New(rand.NewPCG(setup.Seed, 2)))()
+	var identities [32]byte
+	binary.BigEndian.PutUint64(identities[:], setup.Seed)
+	uuid.SetRand(rand.NewChaCha8(identities))
+	defer uuid.SetRand(nil)
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	w.work()
+	w.checkBuried()
+	w.checkTenures()
+	for _, check := range []func(){w.checkServed, w.joinAgain, w.complete, w.settle} {
+		if !w.bad() {
+			check()
+		}
+	}
+	w.endDying()
+	w.joinAgain()
+	for _, c := range w.clients {
+		w.close(c)
+	}
+	w.agenda.stop()
+	return &Result{
+		Seed: setup.Seed, Problems: w.problems, Counts: w.count, plan: w.plan, log: w.log, reached: w.seen.reached,
+	}, nil
+}
+
+// begin makes the masters and the programs.
+func (w *world) begin() error {
 	for i := range w.plan.masters {
 		s := newServer(w, i)
 		s.set(w.upTo(w.plan.spread)-w.plan.spread/2, 1+w.plan.lean*w.plan.rate)
-		s.admit(w.plan.guard)
+		if w.random.IntN(2) == 0 { // it was a replica once
+			s.promote()
+		}
+		if n := w.setOf(i); n > 0 {
+			s.admit(n)
+		}
 		w.servers = append(w.servers, s)
 	}
 	for i := range w.plan.clients {
 		c, err := newClient(w, i)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w.clients = append(w.clients, c)
 		w.sleep(100 * time.Microsecond)
 	}
-	w.work()
-	w.checkTenures()
-	if !w.bad() {
-		w.complete()
+	if err := w.startDying(); err != nil {
+		return err
 	}
-	if !w.bad() {
-		w.settle()
+	if err := w.startGuest(); err != nil {
+		return err
 	}
-	for _, c := range w.clients {
-		w.close(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.plan.apart != nil {
+		w.at(w.plan.cutAfter, slotFaults, w.cutApart)
 	}
-	w.agenda.stop()
-	return &Result{Seed: seed, Problems: w.problems, Locks: w.locks, Imports: w.imports, Healings: w.healings, Writes: w.writes, Grants: w.grants,
-		Connections: w.connections, Scripts: w.scripts, plan: w.plan, log: w.log}, nil
+	return nil
 }
 
 func (w *world) sleep(d time.Duration) {

@@ -6,34 +6,45 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/master"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A server is one in-memory master. What its scripts do is decided by the same code that package redlocktest has, which
-// a test of the library holds against a real server. Its fields are guarded by world.mu.
+// A server is one in-memory master. What its scripts do is decided by package reference, which a test of package
+// scripts holds against real servers. Its fields are guarded by world.mu.
 type server struct {
 	w     *world
 	index int
 	addr  string
 
-	state   master.State
-	env     master.Env
-	clock   skewed
-	loaded  map[string]*scripts.Script
-	subs    map[string][]*conn
+	state  reference.State
+	env    reference.Env
+	replID string // master_replid
+	clock  skewed
+	loaded map[string]*scripts.Script
+	subs   map[string][]*conn
+	ailment
+	memory
+	identity int // how often it has got another run id or replication id
+}
+
+// An ailment is what is wrong with a server.
+type ailment struct {
 	down    bool
 	hung    bool
 	replica bool
 	refusal string // answer of every script, for want of memory for instance
 	mute    int    // scripts that take effect while their reply and connection are lost
 	backlog []arrival
+}
 
-	forgot   time.Time       // when it last lost something
-	saved    *master.State   // its last snapshot; nil: none
-	relics   map[string]bool // holds that came back with it
-	ended    map[string]bool // holds whose end it has executed, as far as it remembers
-	identity int
+// A memory is what the simulator knows of a server's.
+type memory struct {
+	forgot time.Time        // when it last lost something
+	saved  *reference.State // its last snapshot; nil: none
+	relics map[string]bool  // grants that came back with it
+	no     map[string]bool  // grants whose ask it has refused
+	ended  map[string]bool  // grants whose end it has executed, as far as it remembers
 }
 
 // An arrival is what came while the server hung.
@@ -44,51 +55,76 @@ type arrival struct {
 
 // skewed is a clock that showed micros at base and gains at rate.
 type skewed struct {
+	w      *world
 	base   time.Time
 	micros int64
 	rate   float64
 }
 
 func (c skewed) now() int64 {
-	return c.micros + int64(float64(time.Since(c.base).Microseconds())*c.rate)
+	return c.micros + int64(float64(c.w.since(c.base).Microseconds())*c.rate)
 }
 
 // set makes the clock differ by offset from true time now, and gain at rate from here on.
 func (s *server) set(offset time.Duration, rate float64) {
-	now := time.Now()
-	s.clock = skewed{base: now, micros: now.UnixMicro() + offset.Microseconds(), rate: rate}
+	now := s.w.now()
+	s.clock = skewed{w: s.w, base: now, micros: now.UnixMicro() + offset.Microseconds(), rate: rate}
 }
 
 // off is by how much its clock is ahead of true time.
 func (s *server) off() time.Duration {
-	return time.Duration(s.clock.now()-time.Now().UnixMicro()) * time.Microsecond
+	return time.Duration(s.clock.now()-s.w.now().UnixMicro()) * time.Microsecond
 }
 
 func newServer(w *world, i int) *server {
 	s := &server{w: w, index: i, addr: fmt.Sprintf("master-%d:6379", i+1), loaded: map[string]*scripts.Script{},
-		subs: map[string][]*conn{}, ended: map[string]bool{}, relics: map[string]bool{}, forgot: time.Now().Add(-time.Hour)}
-	s.env.Hears = func(channel string) int { return len(s.subs[channel]) }
+		subs: map[string][]*conn{}}
+	s.memory = memory{forgot: w.now().Add(-time.Hour)}
+	s.relics, s.no, s.ended = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	s.env.Publish = s.publish
 	s.set(0, 1)
-	s.renew(true, true)
+	s.restart()
 	return s
 }
 
-// renew gives it another run id, as a restart does, or another replication id, as a change of role does.
-func (s *server) renew(run, repl bool) {
+// another is a hexadecimal number that no server had before.
+func (s *server) another() string {
 	s.identity++
-	id := fmt.Sprintf("%x%x", s.index+10, s.identity)
-	if run {
-		s.env.RunID = id
-	}
-	if repl {
-		s.env.ReplID = id
+	return fmt.Sprintf("%x%x", s.index+10, s.identity)
+}
+
+// restart gives it another run id. It has never been a replica since.
+func (s *server) restart() {
+	s.env.RunID, s.env.ReplID2, s.env.Offset = s.another(), "", 0
+	s.replID = s.env.RunID
+}
+
+// promote makes it a master again that was a replica. It has a new replication id; the second one is that of the
+// server that it was a replica of, as a rule always the same one, so that only the offset tells one time from
+// another.
+func (s *server) promote() {
+	s.replID = s.another()
+	s.env.ReplID2, s.env.Offset = fmt.Sprintf("%040x", s.index+1), int64(s.identity)*100
+	if s.w.random.IntN(4) == 0 {
+		s.env.ReplID2 = strings.Repeat("0", 40-len(s.replID)) + s.replID
 	}
 }
 
-// admit writes that it may vote.
-func (s *server) admit(guard time.Duration) {
-	marker := scripts.Marker{Identity: s.env.Identity(), Guard: guard}
-	s.state.Set(s.clock.now(), prefix.Marker(), marker.String(), 0)
+// admit writes that it may vote, in a set of n masters.
+func (s *server) admit(n int) {
+	guard := s.w.plan.guard
+	r := scripts.Record{Identity: s.env.Identity(), N: n, Longest: guard, Quarantine: max(guard, leastQuarantine),
+		Admitted: true, Since: s.clock.now()}
+	s.state.Set(s.clock.now(), prefix.Admission(), r.String(), 0)
+}
+
+// publish delivers a message, and returns how many connections have got it.
+func (s *server) publish(channel, payload string) int {
+	for _, to := range s.subs[channel] {
+		to.out = appendReply(to.out, []any{"message", channel, payload})
+		to.flush()
+	}
+	return len(s.subs[channel])
 }
 
 // receive executes commands in the order of their arrival, or keeps them while it hangs.
@@ -104,6 +140,13 @@ func (s *server) receive(n *conn, commands []command) {
 		}
 	}
 	n.flush()
+}
+
+// hang keeps it from executing anything for d.
+func (s *server) hang(d time.Duration) {
+	s.w.note(-1, s.index, "hangs for", "", int64(d))
+	s.hung = true
+	s.w.ending(d, s.resume)
 }
 
 // resume ends a hang: what has come meanwhile is executed, also where the client has gone since.
@@ -134,6 +177,8 @@ func (s *server) execute(n *conn, c command) bool {
 		}
 	case "INFO":
 		reply = s.info()
+	case "CONFIG":
+		reply = []any{c[2], "3600"} // repl-backlog-ttl, of which alone it is asked
 	case "SCRIPT":
 		reply = s.load(c[2])
 	case "SUBSCRIBE", "UNSUBSCRIBE":
@@ -145,15 +190,16 @@ func (s *server) execute(n *conn, c command) bool {
 			reply = []any{"pong", ""}
 		}
 	default:
-		reply = master.Error("ERR unknown command '" + c[0] + "'")
+		reply = reference.Error("ERR unknown command '" + c[0] + "'")
 	}
 	n.out = appendReply(n.out, reply)
 	return true
 }
 
 const (
-	noScript   master.Error = "NOSCRIPT No matching script. Please use EVAL."
-	errReplica master.Error = "READONLY You can't write against a read only replica."
+	noScript   reference.Error = "NOSCRIPT No matching script. Please use EVAL."
+	errDenied  reference.Error = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	errReplica reference.Error = "READONLY You can't write against a read only replica."
 )
 
 // load caches the script of this text and answers its SHA-1.
@@ -164,7 +210,7 @@ func (s *server) load(text string) any {
 			return one.SHA
 		}
 	}
-	return master.Error("ERR the in-memory master runs the scripts of redlock and no others")
+	return reference.Error("ERR the in-memory master runs the scripts of redlock and no others")
 }
 
 func (s *server) script(n *conn, c command) any {
@@ -176,40 +222,40 @@ func (s *server) script(n *conn, c command) any {
 	} else {
 		one = s.loaded[c[1]]
 	}
-	if one == nil {
-		return noScript
-	}
 	keys, err := strconv.Atoi(c[2])
 	if err != nil || len(c) < 3+keys {
-		return master.Error("ERR value is not an integer or out of range")
+		return reference.Error("ERR value is not an integer or out of range")
 	}
-	reply := s.eval(one, c[3:3+keys], c[3+keys:])
-	s.w.scripts++
-	s.w.heard(n, s, one, c[3:3+keys], c[3+keys:], reply)
+	if one == nil {
+		if c[1] == scripts.Acquire.SHA { // it is refused, and granted only if it is executed once more
+			s.no[c[3+keys+wordID]] = true
+		}
+		return noScript
+	}
+	var reply any = errDenied
+	if !n.l.denied || one != scripts.Acquire {
+		reply = s.eval(one, c[3:3+keys], c[3+keys:])
+	}
+	s.w.count.Scripts++
+	s.w.heard(n, s, read(one, c[3+keys:], reply))
 	return reply
 }
 
 func (s *server) eval(one *scripts.Script, keys, args []string) any {
 	if s.refusal != "" {
-		return master.Error(s.refusal)
+		return reference.Error(s.refusal)
 	}
 	now := s.clock.now()
-	if s.replica {
-		s.state.Keys(now) // what has expired is no difference
-		trial := s.state.Clone()
-		reply, _ := trial.Eval(now, s.env, one, keys, args)
-		if trial.String() != s.state.String() {
-			return errReplica
-		}
-		return reply
+	if !s.replica {
+		return s.state.Eval(now, s.env, one, keys, args)
 	}
-	reply, out := s.state.Eval(now, s.env, one, keys, args)
-	for _, m := range out {
-		s.w.given(s, m)
-		for _, to := range s.subs[m.Channel] {
-			to.out = appendReply(to.out, []any{"message", m.Channel, m.Payload})
-			to.flush()
-		}
+	// A replica stops a script at its first write.
+	s.state.Keys(now) // what has expired is no difference
+	trial, env := s.state.Clone(), s.env
+	env.Publish = func(channel, _ string) int { return len(s.subs[channel]) }
+	reply := trial.Eval(now, env, one, keys, args)
+	if trial.String() != s.state.String() {
+		return errReplica
 	}
 	return reply
 }
@@ -219,11 +265,14 @@ func (s *server) info() string {
 	if s.replica {
 		role = "slave"
 	}
+	_, second, _ := strings.Cut(s.env.Identity(), "/")
+	replID2, offset, _ := strings.Cut(second, "/")
 	var b strings.Builder
 	b.Grow(256)
 	for _, part := range []string{"redis_version:7.0.15\r\nrun_id:", s.env.RunID, "\r\nserver_time_usec:",
 		strconv.FormatInt(s.clock.now(), 10), "\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\nloading:0\r\nrole:", role,
-		"\r\nmaster_replid:", s.env.ReplID, "\r\ncluster_enabled:0\r\n"} {
+		"\r\nmaster_replid:", s.replID,
+		"\r\nmaster_replid2:", replID2, "\r\nsecond_repl_offset:", offset, "\r\ncluster_enabled:0\r\n"} {
 		b.WriteString(part)
 	}
 	return b.String()
@@ -257,12 +306,13 @@ func (s *server) unsubscribe(n *conn, ch string) {
 	}
 }
 
-// holder is the hold that has a name here, "" where it is free or only kept for a waiter, and for how long yet.
+// holder is the grant that has a name here, "" where it is free, and for how long yet.
 func (s *server) holder(name string) (id string, left time.Duration) {
 	now := s.clock.now()
-	v := s.state.Look(now, prefix.Lock(name))
-	if v.Type != master.Hash || scripts.IsReservation(v.Fields[0].Name) {
-		return "", 0
+	for _, f := range s.state.Look(now, prefix.Lock(name)).Fields {
+		if f.Name != "token" && f.Name != "ballot" {
+			id = f.Name
+		}
 	}
-	return v.Fields[0].Name, time.Duration(s.state.TTL(now, prefix.Lock(name))) * time.Millisecond
+	return id, max(0, time.Duration(s.state.TTL(now, prefix.Lock(name)))*time.Millisecond)
 }

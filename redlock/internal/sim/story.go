@@ -22,12 +22,13 @@ type entry struct {
 
 // note takes down a fault, or what a client does. The world's lock is held.
 func (w *world) note(client, master int, what, name string, n int64) {
-	w.log = append(w.log, entry{at: time.Since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
+	w.tell(entry{at: w.since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
 }
 
-// message takes down a script that a master has executed.
-func (w *world) message(client, master int, what, id, by string, n, code int64) {
-	w.log = append(w.log, entry{at: time.Since(w.start), client: int8(client), master: int8(master), what: what, name: id, by: by, n: n, code: code, message: true})
+// tell takes down what is no message, and shows it to the observer.
+func (w *world) tell(e entry) {
+	w.log = append(w.log, e)
+	w.seen.saw(&e, len(w.voters()))
 }
 
 func (w *world) problem(format string, args ...any) {
@@ -39,7 +40,7 @@ func (w *world) problem(format string, args ...any) {
 func (w *world) problemLocked(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.problems = append(w.problems, text)
-	w.log = append(w.log, entry{at: time.Since(w.start), client: -1, master: -1, what: "VIOLATION: " + text})
+	w.log = append(w.log, entry{at: w.since(w.start), client: -1, master: -1, what: "VIOLATION: " + text})
 }
 
 func (e *entry) String() string {
@@ -83,6 +84,8 @@ func answer(what string, code int64) string {
 	switch {
 	case code < 0:
 		return "an error"
+	case what == leaves || what == joins:
+		return "done"
 	case what == scripts.Release.Name && code == 1:
 		return "deleted"
 	case what == scripts.Release.Name:

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
@@ -43,20 +44,22 @@ func (k *worker) one() {
 		stop := time.AfterFunc(time.Until(w.instant(time.Now().Add(k.upTo(20*time.Millisecond)), k.slot)), cancel)
 		defer stop.Stop()
 	}
-	asked := time.Now()
+	asked := w.now()
 	var lock *redlock.Lock
+	l := k.c.now()
 	err := k.call("Lock", ctx, func() (err error) {
 		if k.random.IntN(4) == 0 {
-			lock, err = k.c.now().TryLock(ctx, name, opts...)
+			lock, err = l.TryLock(ctx, name, opts...)
 		} else {
-			lock, err = k.c.now().Lock(ctx, name, opts...)
+			lock, err = l.Lock(ctx, name, opts...)
 		}
+		w.checkGiven("Lock", lock, err)
 		return err
 	})
 	if err != nil {
 		return
 	}
-	k.hold(k.begin(lock, asked, wanted), opts)
+	k.hold(k.begin(l, lock, asked, wanted), opts)
 }
 
 // manner is how a call waits.
@@ -90,7 +93,7 @@ type win struct {
 }
 
 // won takes note of which hold a token belongs to.
-func (w *world) won(client int, i redlock.HoldInfo) {
+func (w *world) won(client int, i redlock.LockInfo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wins[win{client, i.Name, i.Token}] = i.ID
@@ -115,29 +118,40 @@ func (w *world) askedLocked(t tenure) time.Time {
 // A belief is a tenure under way.
 type belief struct {
 	tenure
-	lock *redlock.Lock
-	seen time.Time // the last moment at which validity was left for sure
-	over time.Time // when its context ended; guarded by world.mu
-	late bool      // validity was over when the call returned, since the client was suspended in it: nothing was held
-	stop func() bool
+	c      *client
+	locker *redlock.Locker
+	lock   *redlock.Lock
+	ctx    context.Context // of the lock
+	seen   time.Time       // the last moment at which validity was left for sure
+	over   time.Time       // when its context ended; guarded by world.mu
+	late   bool            // validity was over when the call returned, since the client was suspended in it
+	stop   func() bool
 }
 
-func (k *worker) begin(lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
-	now := time.Now()
-	b := &belief{lock: lock, seen: now,
-		tenure: tenure{name: lock.Name(), client: k.c.index, token: lock.Token(), asked: asked, from: now}}
+func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
 	w := k.c.w
-	b.stop = context.AfterFunc(lock.Context(context.Background()), func() {
+	now := w.now()
+	b := &belief{c: k.c, locker: l, lock: lock, seen: now,
+		tenure: tenure{name: lock.Name(), client: k.c.index, token: lock.Token(), asked: asked, from: now}}
+	b.ctx = lock.Context(context.Background())
+	b.stop = context.AfterFunc(b.ctx, func() {
+		left := lock.Remaining()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		b.over = time.Now()
+		b.over = w.now()
+		b.checkTold(left)
 	})
 	w.mu.Lock()
 	slept := k.c.woken.After(asked) || k.c.turned
-	w.locks++
+	w.count.Locks++
 	b.asked = w.askedLocked(b.tenure)
 	w.note(k.c.index, -1, "holds", b.name, b.token)
+	k.c.beliefs = append(k.c.beliefs, b)
+	closed := k.c.left[l]
 	w.mu.Unlock()
+	if closed {
+		b.checkClosed()
+	}
 	left := lock.Remaining()
 	b.late = slept && left <= 0
 	if left < wanted && lock.Err() == nil && !slept {
@@ -149,27 +163,31 @@ func (k *worker) begin(lock *redlock.Lock, asked time.Time, wanted time.Duration
 // look takes note that validity is left, if it is.
 func (b *belief) look() {
 	if b.lock.Remaining() > 0 {
-		b.seen = time.Now()
+		b.seen = b.c.w.now()
 	}
 }
 
 // end books the tenure: it ends now, or when the validity was over.
 func (k *worker) end(b *belief) {
-	now := time.Now()
+	w := k.c.w
+	now := w.now()
 	b.to = now
-	if left := b.lock.Remaining(); left <= 0 {
+	left := b.lock.Remaining()
+	if left <= 0 {
 		b.to = now.Add(time.Duration(float64(left) / k.c.watch.rate))
 		if b.to.Before(b.seen) {
 			b.to = b.seen
 		}
 	}
 	b.stop()
-	w := k.c.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !b.over.IsZero() && b.over.Before(b.to) {
+	if b.over.IsZero() {
+		b.checkTold(left)
+	} else if b.over.Before(b.to) {
 		b.to = b.over
 	}
+	k.c.beliefs = slices.DeleteFunc(k.c.beliefs, func(o *belief) bool { return o == b })
 	if !b.late {
 		w.tenures = append(w.tenures, b.tenure)
 	}
@@ -188,6 +206,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	}
 	for end := time.Now().Add(long); ; {
 		b.look()
+		b.checkErr()
 		if k.chance(p.write) {
 			k.c.w.write(b)
 		}
@@ -209,7 +228,11 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 func (k *worker) extend(b *belief) {
 	for range 1 + k.random.IntN(4) {
 		ctx, cancel := k.within(k.ctx, k.upTo(20*time.Millisecond))
-		err := k.call("Extend", ctx, func() error { return b.lock.Extend(ctx) })
+		err := k.call("Extend", ctx, func() error {
+			err := b.lock.Extend(ctx)
+			k.c.w.checkGiven("Extend", b.lock, err)
+			return err
+		})
 		cancel()
 		if err == nil {
 			b.look()
@@ -227,6 +250,7 @@ func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 	var inner *redlock.Lock
 	err := k.call("Lock (inner)", ctx, func() (err error) {
 		inner, err = k.c.now().Lock(ctx, b.name, opts...)
+		k.c.w.checkGiven("a re-entry", inner, err)
 		return err
 	})
 	if err != nil {
@@ -283,18 +307,22 @@ func (k *worker) handOn(b *belief) {
 	next.waitAwake()
 	ctx, cancel := next.within(k.ctx, k.upTo(w.plan.most))
 	defer cancel()
-	asked := time.Now()
-	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithBackoff(func() redlock.Backoff { return &backoff{k: next} })}
+	asked := w.now()
+	opts := []redlock.LockOption{
+		redlock.WithTTL(ttl), redlock.WithBackoff(func() redlock.Backoff { return &backoff{k: next} }),
+	}
 	var lock *redlock.Lock
+	l := other.now()
 	err = next.call("Import", ctx, func() (err error) {
-		lock, err = other.now().Import(ctx, handle, opts...)
+		lock, err = l.Import(ctx, handle, opts...)
+		w.checkGiven("Import", lock, err)
 		return err
 	})
 	if err != nil {
 		return
 	}
 	w.mu.Lock()
-	w.imports++
+	w.count.Imports++
 	w.mu.Unlock()
-	next.hold(next.begin(lock, asked, ttl/2), opts)
+	next.hold(next.begin(l, lock, asked, ttl/2), opts)
 }

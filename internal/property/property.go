@@ -1,0 +1,32 @@
+// Package property tries a claim with many random inputs, in tests.
+package property
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+)
+
+// Cases is how many inputs a claim is tried with.
+const Cases = 50_000
+
+var seedFlag = flag.Uint64("property.seed", 0, "repeat the one case of a property test that a failure has named")
+
+// Check calls f with Cases sources of random numbers, each from a seed of its own. A failure names the seed, and
+// -property.seed repeats that one case.
+func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
+	t.Helper()
+	first, n := rand.Uint64(), uint64(Cases)
+	if Repeats() {
+		first, n = *seedFlag, 1
+	}
+	for seed := first; seed != first+n; seed++ {
+		f(t, rand.New(rand.NewPCG(seed, 1)))
+		if t.Failed() {
+			t.Fatalf("repeat it with -run '^%s$' -property.seed=%d", t.Name(), seed)
+		}
+	}
+}
+
+// Repeats reports whether one case is repeated, so that a test does not count how many cases it saw.
+func Repeats() bool { return *seedFlag != 0 }

@@ -1,0 +1,80 @@
+package scripts_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// TestAReleaseBehindManyDeadWaitersIsShort (H65, H86): behind 100 000 of them a release takes at most 5 ms of the
+// server's time, and 200 scripts later they are gone.
+func TestAReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
+	const dead, most = 100_000, 5000 // us
+	for _, what := range []string{"long dead", "deaf", "of the queue alone"} {
+		t.Run(what, func(t *testing.T) {
+			c := onServer(t, "--save", "")
+			now := c.now()
+			counts := now - second
+			if what == "deaf" {
+				counts = now + 60*second
+			}
+			for i := range dead {
+				id := scripts.NewTicket(fmt.Sprint("gone", i), 1, "", now-int64(i), 0).Waiter()
+				if err := c.Send("ZADD", prefix.Queue("a"), 0, id); err != nil {
+					t.Fatal(err)
+				}
+				if what != "of the queue alone" {
+					if err := c.Send("ZADD", prefix.Waiters("a"), counts, id); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			c.must("")
+			c.must("SET", prefix.Fence("a"), now)
+			var took []float64
+			for i := range uint64(200) {
+				c.must("HSET", prefix.Lock("a"), grant(me, i), 1, "token", now, "ballot", now)
+				c.must("CONFIG", "RESETSTAT")
+				if !c.release("a", ending(grant(me, i))) {
+					t.Fatal("the grant was not there")
+				}
+				took = append(took, c.spent("evalsha"))
+			}
+			// The server's time passes also while the machine does something else; ten releases may have met with that.
+			slices.Sort(took)
+			t.Logf("half of the releases took up to %v us, the slowest %v", took[100], took[190:])
+			if took[190] > most {
+				t.Errorf("releases took %v us", took[190:])
+			}
+			if n := c.must("ZCARD", prefix.Queue("a")); what == "long dead" && n != int64(0) {
+				t.Errorf("after 200 releases %v are left", n)
+			}
+			if n := c.must("ZCARD", prefix.Queue("a")).(int64); n > dead-1600 {
+				t.Errorf("after 200 releases %v are left", n)
+			}
+		})
+	}
+}
+
+// spent is the time in us that the server has spent in a command since its statistics were reset.
+func (c *client) spent(command string) (micros float64) {
+	c.t.Helper()
+	text, err := redis.String(c.must("INFO", "commandstats"), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if rest, ok := strings.CutPrefix(line, "cmdstat_"+command+":"); ok {
+			calls := 0
+			if _, err := fmt.Sscanf(rest, "calls=%d,usec=%f,", &calls, &micros); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	return micros
+}

@@ -1,0 +1,144 @@
+package scripts_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+func TestDecodeVote(t *testing.T) {
+	b := func(s string) []byte { return []byte(s) }
+	const year = int64(946684800000000)
+	lock := []any{b("x:1:"), "2", "token", b("33"), b("ballot"), "44"}
+	for _, c := range []struct {
+		reply any
+		want  scripts.Vote
+	}{
+		{int64(1), scripts.Vote{Kind: scripts.Granted, Place: -1}},
+		{[]any{int64(2), int64(1500), int64(0), lock, int64(3), b("77"), year},
+			scripts.Vote{Kind: scripts.Held, Left: 1500 * time.Millisecond, Holder: "x:1:", Token: 33, Place: 3, Fence: 77,
+				Time: year}},
+		{[]any{int64(2), int64(-1), int64(0), lock, int64(-1), "0", year},
+			scripts.Vote{Kind: scripts.Held, Left: -1, Holder: "x:1:", Token: 33, Place: -1, Time: year}},
+		{[]any{int64(2), int64(0), int64(1), []any{}, int64(0), "0", year}, scripts.Vote{Kind: scripts.Held, Free: true,
+			Time: year}},
+		{[]any{int64(2), int64(math.MaxInt64), int64(0), []any{}, int64(0), b("0"), year},
+			scripts.Vote{Kind: scripts.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
+		{[]any{int64(3), int64(-1), b("9007199254740991"), year},
+			scripts.Vote{Kind: scripts.Stale, Place: -1, Fence: scripts.MaxBallot, Time: year}},
+		{[]any{int64(4), int64(1), b("5"), year}, scripts.Vote{Kind: scripts.Ahead, Place: 1, Fence: 5, Time: year}},
+		{[]any{int64(5), int64(-2), b("5"), year}, scripts.Vote{Kind: scripts.Missing, Place: -1, Fence: 5, Time: year,
+			Left: -1}},
+		{[]any{int64(5), int64(7), b("5"), year},
+			scripts.Vote{Kind: scripts.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
+		{[]any{int64(6), b(""), year}, scripts.Vote{Kind: scripts.Abstained, Place: -1, Time: year}},
+		{[]any{int64(7), b("v2 x"), year, "more"}, scripts.Vote{Kind: scripts.Refused, Place: -1, Record: "v2 x",
+			Time: year}},
+	} {
+		if got, err := scripts.DecodeVote(c.reply); err != nil || got != c.want {
+			t.Errorf("%v: %+v, %v; want %+v", c.reply, got, err, c.want)
+		}
+	}
+	for _, hostile := range []any{
+		nil, "OK", b("1"), int64(0), int64(2), int64(-1), 1.5, []any{}, []any{nil}, []any{"2"}, []any{int64(1)},
+		[]any{int64(0)},
+		[]any{int64(8)}, []any{int64(-1)}, []any{int64(257)}, []any{int64(2)}, []any{int64(2), int64(1), int64(0), lock},
+		[]any{int64(2), int64(1), int64(0), "lock", int64(0), "7", year}, []any{int64(2), int64(1), int64(0), []any{"x",
+			"y"}, int64(0), "7", year},
+		[]any{int64(3), int64(0), b("12x"), year}, []any{int64(3), int64(0), b(""), year}, []any{int64(3), int64(0),
+			b("-1"), year},
+		[]any{int64(3), int64(0), b("1e3"), year}, []any{int64(3), int64(0), b(strings.Repeat("9", 30)), year},
+		[]any{int64(3), int64(0), int64(7), year}, []any{int64(6), nil, year}, []any{int64(7), b("v2 x"), b("now")},
+		[]any{[]any{int64(1)}},
+	} {
+		if got, err := scripts.DecodeVote(hostile); err == nil || got != (scripts.Vote{}) {
+			t.Errorf("%v is taken for %+v", hostile, got)
+		}
+	}
+}
+
+func TestDecodeOthers(t *testing.T) {
+	for _, c := range []struct {
+		reply any
+		there bool
+		ok    bool
+	}{{int64(1), true, true}, {int64(0), false, true}, {int64(2), false, false}, {nil, false, false}, {"1", false,
+		false}, {[]any{int64(1)}, false, false}} {
+		if there, err := scripts.DecodeReleased(c.reply); there != c.there || (err == nil) != c.ok {
+			t.Errorf("released %v: %v, %v", c.reply, there, err)
+		}
+	}
+	lock := []any{"me:1:", "2", "token", "33", "ballot", "44"}
+	h, err := scripts.DecodeHolding([]any{lock, int64(1500), []byte("77"), int64(5), "", int64(11), []any{"w1",
+		[]byte("w2")}})
+	if want := (scripts.Holding{ID: "me:1:", Depth: 2, Token: 33, Left: 1500 * time.Millisecond, Fence: 77, Time: 5,
+		Waiters: 11,
+		First:   []string{"w1", "w2"}}); err != nil || !reflect.DeepEqual(h, want) {
+		t.Errorf("holding %+v, %v", h, err)
+	}
+	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7"})
+	if want := (scripts.Admission{Result: scripts.AdmitTooEarly, Record: "r", Time: 9,
+		Identity: "a/b/7"}); err != nil || a != want {
+		t.Errorf("admission %+v, %v", a, err)
+	}
+	for _, hostile := range []any{nil, int64(1), []any{}, []any{lock, int64(1), "7", int64(5), "", int64(0), "w"},
+		[]any{int64(0), "m", int64(9), "a"}, []any{int64(6), "m", int64(9), "a"}} {
+		if h, err := scripts.DecodeHolding(hostile); err == nil {
+			t.Errorf("%v is taken for %+v", hostile, h)
+		}
+		if a, err := scripts.DecodeAdmission(hostile); err == nil {
+			t.Errorf("%v is taken for %+v", hostile, a)
+		}
+	}
+}
+
+func TestKindsHaveNames(t *testing.T) {
+	if got := fmt.Sprint(scripts.Failed, scripts.Granted, scripts.Refused,
+		scripts.Kind(99)); got != "failed granted refused kind(99)" {
+		t.Error(got)
+	}
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	for _, r := range []scripts.Record{
+		{}, {Identity: "a1/b2/-1", N: 3, Longest: 30 * time.Second, Quarantine: time.Minute, Since: 946684800000000},
+		{Identity: "a1/b2/7", N: 3, Next: 5, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true, Since: 1},
+		{Identity: "a1/b2/7", Home: scripts.Home("10.0.0.1:6379"), N: 1, Longest: time.Millisecond},
+		{Identity: "a1/b2/7", Home: scripts.Home("/var/run/my redis% n=1 .sock"), Epoch: 1},
+	} {
+		if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
+			t.Errorf("%q: %+v, %v", r, got, err)
+		}
+	}
+	const rest = " longest=1 quarantine=1 state=admitted since=1"
+	for _, s := range []string{
+		"", "v2", "v2 ", "v2 id=a n=1 epoch=0" + rest + " ", "v2 id=a n=01 epoch=0" + rest, "v2 id=a n=-1 epoch=0" + rest,
+		"v2 id=a n=x epoch=0" + rest, "v2 id=a n=1" + rest, "v2 n=1 id=a epoch=0" + rest, "v2  id=a n=1 epoch=0" + rest,
+		"v2 id=a n=1 epoch=0 longest=9223372036854775807 quarantine=1 state=admitted since=1",
+		"v2 id=a n=1 epoch=0" + rest + "\n",
+		"v2 id=a home= n=1 epoch=0" + rest, "v2 id=a n=1 home=h epoch=0" + rest, "v2 id=a h n=1 epoch=0" + rest,
+		"v2 id=a home=h home=h n=1 epoch=0" + rest, "v2 id=a n=1 epoch=1" + rest,
+		"v2 id=a n=1 epoch=0 raised=1 alone=0" + rest,
+		"v2 id=a n=1 next=0 epoch=0" + rest, "v2 id=a n=1 epoch=1 alone=0 raised=1" + rest,
+		"v2 id=a n=1 epoch=0 longest=1 quarantine=1 state=pending since=1",
+	} {
+		if r, err := scripts.ParseRecord(s); err == nil {
+			t.Errorf("%q is taken for %+v", s, r)
+		}
+	}
+}
+
+// A record of another version is refused with a sentence that names both.
+func TestAnotherVersionIsRefusedByName(t *testing.T) {
+	for _, text := range []string{"v1 id=a/b guard=30000 epoch=0 state=admitted", "v3 id=a"} {
+		_, err := scripts.ParseRecord(text)
+		if err == nil || !strings.Contains(err.Error(), `"`+text[:2]+`"`) || !strings.Contains(err.Error(), "version v2") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package reference
+
+import (
+	"regexp"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+var epochAndLongest = regexp.MustCompile(`(?s)^v2 .* epoch=([0-9]+) .*longest=([0-9]+) `)
+
+// refused reports whether an admission record forbids a TTL in ms, or an epoch.
+func refused(record string, ttl, epoch float64) bool {
+	found := epochAndLongest.FindStringSubmatch(record)
+	if found == nil {
+		panic(BadRecord)
+	}
+	return ttl > number(found[2]) || epoch < number(found[1])
+}
+
+// An ask is what an acquire carries.
+type ask struct {
+	record, id, mode string
+	ttl              int64
+	first, last      float64
+	token, depth     string
+	waiter           waiter
+	previous         string
+}
+
+func (c *call) ask() ask {
+	a := ask{record: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6),
+		token: c.arg(4), depth: "1"}
+	switch {
+	case a.mode == "repair":
+		a.token, a.depth = c.arg(8), c.arg(9)
+	case a.mode != "acquire":
+		a.previous = c.arg(8)
+	case c.has(7):
+		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
+	}
+	return a
+}
+
+func (c *call) acquire() any {
+	lock, fence, queue, a := c.key(1), c.key(2), c.key(3), c.ask()
+	if a.record != "" {
+		if reply := c.forbidden(a); reply != nil {
+			return reply
+		}
+	}
+	raw, top := c.fence(fence)
+	queued := c.exists(queue)
+	if queued {
+		c.drop()
+	}
+	left := c.state.TTL(c.now, lock)
+	held := c.typed(lock, Hash)
+	mine, replaces := held.has(a.id), a.previous != "" && held.has(a.previous)
+	switch {
+	case mine:
+		text, _ := held.field("ballot")
+		ballot := ballotOf(text)
+		if a.last == ballot {
+			return int64(scripts.Granted)
+		}
+		if a.last < ballot {
+			return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
+		}
+	case a.mode == "import" && !replaces:
+		return []any{int64(scripts.Missing), left, raw, c.now}
+	case left != -2 && !replaces:
+		return []any{int64(scripts.Held), left, int64(0), c.page(lock), c.join(a.waiter), raw, c.now}
+	case queued && a.mode == "acquire":
+		if left, told := c.tell(a.waiter); told {
+			return []any{int64(scripts.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
+		}
+	}
+	now := float64(c.now)
+	if a.first <= top || a.first < now-window {
+		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
+	}
+	latest := now + window
+	if a.first == a.last && top > now {
+		latest = top + window
+	}
+	if a.last > latest {
+		return []any{int64(scripts.Ahead), c.join(a.waiter), raw, c.now}
+	}
+	c.state.setField(c.now, lock, a.id, a.depth)
+	c.state.setField(c.now, lock, "token", a.token)
+	c.state.setField(c.now, lock, "ballot", c.arg(5))
+	if left < a.ttl {
+		c.state.Expire(c.now, lock, a.ttl)
+	}
+	if replaces {
+		c.state.deleteFields(c.now, lock, a.previous)
+	}
+	c.raise(fence, c.arg(5))
+	if queued && a.waiter.id != "" {
+		c.leave(a.waiter.id)
+	}
+	return int64(scripts.Granted)
+}
+
+// forbidden is the answer where another admission record than the expected one forbids the ask, nil where none does.
+func (c *call) forbidden(a ask) any {
+	there := c.get(c.key(5), "")
+	if there != a.record && a.mode == "acquire" {
+		return []any{int64(scripts.Abstained), there, c.now}
+	}
+	if there != a.record && there != "" && refused(there, float64(a.ttl), c.number(7)) {
+		return []any{int64(scripts.Refused), there, c.now}
+	}
+	return nil
+}
+
+// ballotOf reads the ballot of a lock; a hash that the scripts have not written may have none.
+func ballotOf(text string) float64 {
+	if text == "" {
+		return 0
+	}
+	return number(text)
+}

@@ -1,0 +1,116 @@
+package reference
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A record is what the admit script reads of an admission record: any words, the last of a kind.
+type record map[string]string
+
+var (
+	wordOfRecord = regexp.MustCompile(` ([a-z]+)=([^ \t\n\v\f\r]+)`)
+	hexBegin     = regexp.MustCompile(`^[0-9A-Fa-f]+`)
+)
+
+func readRecord(text string) record {
+	r := record{}
+	if strings.HasPrefix(text, "v2 ") {
+		for _, found := range wordOfRecord.FindAllStringSubmatch(text, -1) {
+			r[found[1]] = found[2]
+		}
+	}
+	return r
+}
+
+func (r record) number(key string) float64 {
+	n, err := strconv.ParseFloat(r[key], 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// order is the one in which a record's words are written.
+var order = []string{"id", "home", "n", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since"}
+
+func (r record) text() string {
+	text := "v2"
+	for _, key := range order {
+		if r[key] != "" {
+			text += " " + key + "=" + r[key]
+		}
+	}
+	return text
+}
+
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
+
+func (c *call) admit() any {
+	step, median, there := scripts.AdmitStep(c.arg(1)), 0.0, c.get(c.key(1), "")
+	now, identity := float64(c.now), c.env.Identity()
+	answer := func(r scripts.AdmitResult) any { return []any{int64(r), there, c.now, identity} }
+	if step == scripts.AdmitRead {
+		return answer(scripts.AdmitDone)
+	}
+	if identity != c.arg(2) {
+		return answer(scripts.AdmitOtherIdentity)
+	}
+	if there != c.arg(3) {
+		return answer(scripts.AdmitOtherRecord)
+	}
+	median = c.number(4)
+	if (step == scripts.AdmitStart || step == scripts.AdmitEnd) && math.Abs(now-median) > c.number(5) {
+		return answer(scripts.AdmitClockDiffers)
+	}
+	old, wanted := readRecord(there), readRecord(c.arg(6))
+	larger := func(key string) float64 { return max(old.number(key), wanted.number(key)) }
+	longest, quarantine := larger("longest"), larger("quarantine")
+	if wanted.number("epoch") < old.number("epoch") {
+		return answer(scripts.AdmitTooEarly)
+	}
+	next := c.step(step, old, wanted, median, quarantine)
+	if next == nil {
+		return answer(scripts.AdmitTooEarly)
+	}
+	next["id"], next["longest"], next["quarantine"] = identity, plain(longest), plain(quarantine)
+	there = next.text()
+	c.state.Set(c.now, c.key(1), there, 0)
+	return answer(scripts.AdmitDone)
+}
+
+// step is what one step makes of a record; nil where it cannot.
+func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quarantine float64) record {
+	now, next := float64(c.now), old
+	replid, offset := c.env.secondary()
+	freed := step == scripts.AdmitRewrite && strings.Trim(replid, "0") == "" && offset == "-1"
+	own := old["id"] == c.env.Identity() || freed && hexBegin.FindString(old["id"]) == c.env.RunID
+	switch {
+	case step == scripts.AdmitStart || step == scripts.AdmitNow:
+		next = wanted
+		if wanted["epoch"] != "0" {
+			next["raised"] = plain(now)
+		}
+		next["state"], next["since"] = "admitted", plain(now)
+		if step == scripts.AdmitStart {
+			next["state"], next["since"] = "quarantine", plain(max(now, median))
+		}
+	case !own || step == scripts.AdmitEpoch && wanted["epoch"] == "0":
+		return nil
+	case step == scripts.AdmitEnd:
+		if old["state"] != "quarantine" || now < old.number("since")+quarantine*1000 {
+			return nil
+		}
+		next["state"], next["since"] = "admitted", plain(now)
+	case step == scripts.AdmitEpoch:
+		if wanted["epoch"] != old["epoch"] {
+			next["raised"] = plain(now)
+		}
+		next["n"], next["next"], next["epoch"], next["alone"] = wanted["n"], wanted["next"], wanted["epoch"], wanted["alone"]
+	}
+	return next
+}

@@ -1,0 +1,71 @@
+package reference_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+)
+
+// TestAcceptedBallotsGrow (H84): on a master whose clock is not set back, every ballot that is granted is larger
+// than all that were granted, or told to be dead, before. Fences that have expired make no difference, whatever the
+// TTLs: what an acquire or a release carries is at most 15 s from the master's time, or from a fence that is ahead,
+// and fences stay 60 s.
+func TestAcceptedBallotsGrow(t *testing.T) {
+	const us = int64(time.Second / time.Microsecond)
+	window := scripts.Window.Microseconds()
+	k := scripts.Prefix("redlock").Keys("a")
+	enc := scripts.NewEncoder("redlock", 0)
+	granted, expired := 0, 0
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var s reference.State
+		run := func(now int64, call *scripts.Call) any {
+			args := make([]string, len(call.Args))
+			for i, a := range call.Args {
+				args[i] = fmt.Sprint(a)
+			}
+			n := int(args[1][0] - '0')
+			return s.Eval(now, reference.Env{}, call.Script, args[2:2+n], args[2+n:])
+		}
+		now, top := now, int64(0)
+		for step := range 400 {
+			now += []int64{1, rnd.Int64N(us), rnd.Int64N(20 * us), rnd.Int64N(100 * us), 60*us + rnd.Int64N(40*us)}[rnd.IntN(5)]
+			if _, there := s.Get(now, "redlock:{a}:fence"); !there && top > 0 {
+				expired++
+			}
+			ballot := now + []int64{-window, window, rnd.Int64N(4*window) - 2*window, top - now + 1,
+				top - now + window}[rnd.IntN(5)]
+			ballot = min(max(ballot, 1), scripts.MaxBallot-64)
+			last := ballot + []int64{0, 0, 31}[rnd.IntN(3)]
+			id := fmt.Sprint("me:", step, ":")
+			if rnd.IntN(5) == 0 {
+				run(now, enc.Release(&k, scripts.Ending{Grants: []string{id}, Ballot: last}))
+				if v := run(now, enc.Acquire(&k, id, time.Second, ballot, last, nil)); v == int64(1) {
+					t.Fatalf("seed %d, step %d: an ask is granted behind its release", seed, step)
+				}
+				if text, _ := s.Get(now, "redlock:{a}:fence"); text == fmt.Sprint(last) {
+					top = max(top, last)
+				}
+				continue
+			}
+			ttl := []time.Duration{time.Millisecond, time.Second, time.Hour}[rnd.IntN(3)]
+			if v := run(now, enc.Acquire(&k, id, ttl, ballot, last, nil)); v != int64(1) {
+				continue
+			}
+			if granted++; ballot <= top {
+				t.Fatalf("seed %d, step %d: the ballot %d is granted after %d", seed, step, ballot, top)
+			}
+			top = last
+			if rnd.IntN(4) > 0 {
+				run(now, enc.Release(&k, scripts.Ending{Grants: []string{id}}))
+			}
+		}
+	}
+	if granted < 5000 || expired < 5000 {
+		t.Errorf("%d grants, and %d steps without a fence: the test shows little", granted, expired)
+	}
+}

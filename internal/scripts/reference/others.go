@@ -1,0 +1,67 @@
+package reference
+
+import "github.com/redlock-go/redlock/internal/scripts"
+
+func (c *call) extend() any {
+	lock, ttl := c.key(1), c.millis(3)
+	depth, there := c.typed(lock, Hash).field(c.arg(2))
+	if !there {
+		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), c.get(c.key(2), "0"), c.now}
+	}
+	if c.arg(1) != "" {
+		record := c.get(c.key(3), "")
+		if record != c.arg(1) && record != "" && refused(record, float64(ttl), c.number(5)) {
+			return []any{int64(scripts.Refused), record, c.now}
+		}
+	}
+	if depth != c.arg(4) {
+		c.state.setField(c.now, lock, c.arg(2), c.arg(4))
+	}
+	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
+		c.state.Expire(c.now, lock, ttl)
+	}
+	return int64(scripts.Granted)
+}
+
+func (c *call) release() any {
+	lock, fence, present := c.key(1), c.key(2), 0
+	if c.has(6) {
+		c.typed(lock, Hash)
+		present = c.state.deleteFields(c.now, lock, c.args[5:]...)
+	}
+	if present > 0 {
+		c.state.Delete(c.now, lock)
+	}
+	if id := c.arg(3); id != "" {
+		back := c.arg(4) != ""
+		if !back || c.join(waiter{id: id, rank: c.millis(4), asked: c.number(5)}) < 0 {
+			c.leave(id)
+		}
+	}
+	if ballot := c.number(1); ballot > 0 && (present == 0 || c.arg(2) == "always") {
+		_, top := c.fence(fence)
+		if ballot > top && ballot <= max(float64(c.now), top)+window {
+			c.raise(fence, c.arg(1))
+		}
+	}
+	if c.exists(c.key(3)) && !c.exists(lock) {
+		c.drop()
+		c.tell(waiter{})
+	}
+	return int64(min(present, 1))
+}
+
+// firstShown is how many waiters an inspection shows.
+const firstShown = 10
+
+func (c *call) inspect() any {
+	lock := c.key(1)
+	fields, left := c.page(lock), c.state.TTL(c.now, lock)
+	fence, record := c.get(c.key(2), "0"), c.get(c.key(4), "")
+	queue := c.typed(c.key(3), SortedSet).Fields
+	first := []any{}
+	for _, f := range queue[:min(firstShown, len(queue))] {
+		first = append(first, f.Name)
+	}
+	return []any{fields, left, fence, c.now, record, int64(len(queue)), first}
+}

@@ -1,0 +1,107 @@
+package reference
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// The times of the queue, in us, and the bounds of one script's work.
+const (
+	waiterCounts = int64(scripts.WaiterCounts / 1000)
+	toldCounts   = int64(scripts.ToldCounts / 1000)
+	mostDropped  = 500
+	mostTold     = 8
+)
+
+// A waiter is one that stands in the queue, or may be put there; without an id it is none.
+type waiter struct {
+	id    string
+	rank  int64
+	asked float64 // the first ballot of its ask
+}
+
+// before reports whether w comes before a member of the queue.
+func (w waiter) before(f Field) bool {
+	return w.id != "" && cmp.Or(cmp.Compare(w.rank, f.score()), strings.Compare(w.id, f.Name)) < 0
+}
+
+func (c *call) leave(id string) {
+	for _, key := range []string{c.key(3), c.key(4)} {
+		c.typed(key, SortedSet)
+		c.state.deleteFields(c.now, key, id)
+	}
+}
+
+// join puts a waiter into the queue and returns its place, -1 where it does not join.
+func (c *call) join(w waiter) int64 {
+	if w.id == "" || w.asked < float64(c.now-waiterCounts) {
+		return -1
+	}
+	queue, waiters := c.key(3), c.key(4)
+	c.typed(queue, SortedSet)
+	c.state.SetScore(c.now, queue, w.id, w.rank)
+	c.typed(waiters, SortedSet)
+	c.state.SetScore(c.now, waiters, w.id, c.now+waiterCounts)
+	c.state.Expire(c.now, queue, (waiterCounts+1e6)/1000)
+	c.state.Expire(c.now, waiters, (waiterCounts+1e6)/1000)
+	return int64(c.state.lookup(c.now, queue).place(w.id))
+}
+
+// drop removes waiters that count no more.
+func (c *call) drop() {
+	var dead []string
+	for _, f := range c.typed(c.key(4), SortedSet).Fields {
+		if f.score() > c.now || len(dead) == mostDropped {
+			break
+		}
+		dead = append(dead, f.Name)
+	}
+	if len(dead) > 0 {
+		c.typed(c.key(3), SortedSet)
+		c.state.deleteFields(c.now, c.key(3), dead...)
+		c.state.deleteFields(c.now, c.key(4), dead...)
+	}
+}
+
+var (
+	ownerOfWaiter = regexp.MustCompile(`(?s)^[0-9]+:([^:]*):`)
+	stemOfLock    = regexp.MustCompile(`(?s)^[^{]*`)
+)
+
+// tell tells the first waiter, unless it is the caller or comes after it. told is false where there is none to tell.
+func (c *call) tell(caller waiter) (left int64, told bool) {
+	lock, waiters := c.key(1), c.key(4)
+	for range mostTold {
+		queue := c.typed(c.key(3), SortedSet).Fields
+		if len(queue) == 0 || queue[0].Name == caller.id || caller.before(queue[0]) {
+			return 0, false
+		}
+		first, counts := queue[0].Name, int64(0)
+		if text, ok := c.typed(waiters, SortedSet).field(first); ok {
+			counts = Field{Value: text}.score()
+		}
+		if counts > c.now {
+			owner := ""
+			if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
+				owner = found[1]
+			}
+			if c.publish(stemOfLock.FindString(lock)+"inbox:"+owner, first+"\n"+lock) != 0 {
+				counts = min(counts, c.now+toldCounts)
+				c.state.SetScore(c.now, waiters, first, counts)
+				return counts - c.now, true
+			}
+		}
+		c.leave(first)
+	}
+	return 0, true
+}
+
+func (c *call) publish(channel, payload string) int {
+	if c.env.Publish == nil {
+		return 0
+	}
+	return c.env.Publish(channel, payload)
+}

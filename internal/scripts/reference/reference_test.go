@@ -1,0 +1,159 @@
+package reference_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The replies are compared with a real server's in package scripts; the tests here are of what is Go's alone.
+
+const now = int64(946684800_000_000)
+
+func TestKeysStayThroughTheirLastMillisecond(t *testing.T) {
+	var s reference.State
+	s.Set(now, "a", "1", 10)
+	for _, c := range []struct {
+		at   int64
+		left int64
+	}{{now, 10}, {now + 999, 10}, {now + 1000, 9}, {now + 10_000, 0}, {now + 10_999, 0}, {now + 11_000, -2}} {
+		if left := s.Clone().TTL(c.at, "a"); left != c.left {
+			t.Errorf("after %d us: %d ms left, want %d", c.at-now, left, c.left)
+		}
+	}
+	if _, there := s.Get(now+11_000, "a"); there {
+		t.Error("an expired key is there")
+	}
+	if left := s.TTL(now, "a"); left != -2 {
+		t.Error("a key that was found expired is there again when the clock goes back")
+	}
+}
+
+func TestHelpers(t *testing.T) {
+	var s reference.State
+	s.Set(now, "text", "x", 0)
+	s.SetHash("hash", reference.Field{Name: "f", Value: "1"}, reference.Field{Name: "g", Value: "2"})
+	s.SetHash("none")
+	s.SetOther("other")
+	if got := s.Keys(now); !slices.Equal(got, []string{"hash", "other", "text"}) {
+		t.Errorf("keys %q", got)
+	}
+	if got := s.Hash(now, "hash"); !maps.Equal(got, map[string]string{"f": "1", "g": "2"}) {
+		t.Errorf("hash %v", got)
+	}
+	if _, ok := s.Get(now, "hash"); ok || s.Hash(now, "text") != nil || s.TTL(now, "text") != -1 {
+		t.Error("types are mixed up")
+	}
+	if !s.Expire(now, "text", 5) || s.TTL(now, "text") != 5 || s.Expire(now, "nobody", 5) || !s.Expire(now, "text",
+		0) || s.Delete(now, "text") {
+		t.Error("Expire misreports")
+	}
+	if !s.Delete(now, "other") || s.Delete(now, "other") {
+		t.Error("Delete misreports")
+	}
+	s.Flush()
+	if got := s.Keys(now); len(got) != 0 || s.String() != "" {
+		t.Errorf("after Flush: %q", got)
+	}
+}
+
+func TestClonesShareNothing(t *testing.T) {
+	var s reference.State
+	s.SetHash("redlock:{a}:lock", reference.Field{Name: "me:1", Value: "1"})
+	s.Expire(now, "redlock:{a}:lock", 1000)
+	before := s.String()
+	c := s.Clone()
+	if c.String() != before {
+		t.Errorf("the clone is %q", c)
+	}
+	keys := []string{"redlock:{a}:lock", "redlock:{a}:fence", "redlock:admission"}
+	c.Eval(now, reference.Env{}, scripts.Extend, keys, []string{"", "me:1", "5000", "2", "0"})
+	if c.String() == before || s.String() != before {
+		t.Errorf("the original is %q, the clone %q", &s, c)
+	}
+	look := s.Look(now, "redlock:{a}:lock")
+	look.Fields[0].Value = "9"
+	if s.String() != before {
+		t.Error("what Look returned is the state's own")
+	}
+	var empty reference.State
+	if empty.Clone().Set(now, "a", "1", 0); len(empty.Keys(now)) != 0 {
+		t.Error("the clone of an empty state shares it")
+	}
+}
+
+// The same state, time and call give the same reply, messages and state.
+func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
+	lock, fence, queue, waiters := "redlock:{a}:lock", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"
+	const admission, waiter = "redlock:admission", "0946684799000000:other:7:"
+	zeros := "abc/" + strings.Repeat("0", 40) + "/-1"
+	record := fmt.Sprintf("v2 id=%s n=3 epoch=0 longest=30000 quarantine=30000 state=admitted since=%d", zeros, now)
+	names := []string{lock, fence, queue, waiters, admission}
+	first := fmt.Sprint(now)
+	var s reference.State
+	for i, step := range []struct {
+		script *scripts.Script
+		keys   []string
+		args   []string
+		want   any
+		out    string
+	}{
+		{scripts.Admit, []string{admission}, []string{"now", zeros, "", "0", "0",
+			"v2 id= n=3 epoch=0 longest=30000 quarantine=30000 state=quarantine since=0"}, []any{int64(1), record, now,
+			zeros}, ""},
+		{scripts.Acquire, names, []string{record, "me:1:", "1000", first, first, "acquire"}, int64(1), ""},
+		{scripts.Acquire, names, []string{record, "other:1:", "1000", first, first, "acquire", waiter, "0"},
+			[]any{int64(2), int64(1000), int64(0), []any{"me:1:", "1", "token", first, "ballot", first}, int64(0), first,
+				now}, ""},
+		{scripts.Inspect, []string{lock, fence, queue, admission}, nil,
+			[]any{[]any{"me:1:", "1", "token", first, "ballot", first}, int64(1000), first, now, record, int64(1),
+				[]any{waiter}}, ""},
+		{scripts.Release, names[:4], []string{"0", "", "", "", "0", "me:1:"}, int64(1),
+			"redlock:inbox:other " + waiter + "\n" + lock},
+		{scripts.Release, names[:4], []string{"0", "", waiter, "", "0", "me:1:"}, int64(0), ""},
+		{&scripts.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
+	} {
+		twin := s.Clone()
+		for _, state := range []*reference.State{&s, twin} {
+			out := ""
+			env := reference.Env{RunID: "abc", Publish: func(channel, payload string) int {
+				out += channel + " " + payload
+				return 1
+			}}
+			reply := state.Eval(now, env, step.script, step.keys, step.args)
+			if !reflect.DeepEqual(reply, step.want) || out != step.out {
+				t.Errorf("step %d:\n%v, %q; want\n%v, %q", i, reply, out, step.want, step.out)
+			}
+		}
+		if twin.String() != s.String() {
+			t.Errorf("step %d: %q and %q", i, &s, twin)
+		}
+	}
+}
+
+// What package scripts never encodes is an error, not a panic, and is never a grant.
+func TestMalformedCallsAreErrors(t *testing.T) {
+	names := []string{"lock", "fence", "queue", "waiters", "admission"}
+	for _, script := range scripts.All {
+		for n := range 16 {
+			var s reference.State
+			reply := s.Eval(now, reference.Env{}, script, names[:min(n, 5)], slices.Repeat([]string{"x"}, n))
+			if reply == int64(1) {
+				t.Errorf("%s with %d arguments is granted", script.Name, n)
+			}
+			if e, ok := reply.(reference.Error); ok && !strings.HasPrefix(e.Error(), "ERR ") {
+				t.Errorf("%s with %d arguments: %v", script.Name, n, e)
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package scripts_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+)
+
+// disturb changes keys behind the scripts' backs, in the same way on both sides.
+func (w *twin) disturb() {
+	now, name := w.now(), w.name()
+	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Fence(name), prefix.Fence(name), prefix.Admission(),
+		prefix.Queue(name), prefix.Waiters(name))
+	switch w.rnd.IntN(9) {
+	case 0, 1:
+		w.op = "DEL " + key
+		w.must("DEL", key)
+		w.state.Delete(now, key)
+	case 2:
+		w.op = "PEXPIRE 0 " + key
+		w.must("PEXPIRE", key, 0)
+		w.state.Expire(now, key, 0)
+	case 3:
+		text := pick(w, "", "12x", "-5", "1e3", " 7", "007", "9007199254740990", "9007199254740993",
+			fmt.Sprint(now+20*second))
+		w.op = fmt.Sprintf("SET fence %q", text)
+		w.must("SET", prefix.Fence(name), text)
+		w.state.Set(now, prefix.Fence(name), text, 0)
+	case 4:
+		record := w.record().String()
+		text := pick(w, record, record, record, record, "v3 nonsense", "")
+		w.op = fmt.Sprintf("SET admission %q", text)
+		w.must("SET", prefix.Admission(), text)
+		w.state.Set(now, prefix.Admission(), text, 0)
+	case 5:
+		w.op = "a list at " + key
+		w.must("DEL", key)
+		w.must("RPUSH", key, 1)
+		w.state.SetOther(key)
+	case 6:
+		w.op = "a string at " + key
+		w.must("SET", key, "17")
+		w.state.Set(now, key, "17", 0)
+	case 8: // what was broken is mended
+		w.op = "DEL of all but the record"
+		for _, key := range allKeys()[1:] {
+			w.must("DEL", key)
+			w.state.Delete(now, key)
+		}
+	case 7: // a lock that never expires, of other fields than the scripts write
+		fields := []reference.Field{{Name: grant(other, 1), Value: "1"}, {Name: grant(me, 1), Value: "2"}}[:1+w.rnd.IntN(2)]
+		w.op = fmt.Sprint("a hash without a time ", fields)
+		w.must("DEL", prefix.Lock(name))
+		for _, f := range fields {
+			w.must("HSET", prefix.Lock(name), f.Name, f.Value)
+		}
+		w.state.SetHash(prefix.Lock(name), fields...)
+	}
+}
+
+// manyWaiters puts waiters into a queue, which stand before the others: a few that nobody hears, or more dead ones than
+// one script drops, or those of which one of the two sets knows nothing.
+func (w *twin) manyWaiters() {
+	name, now := w.name(), w.now()
+	queue, waiters := prefix.Queue(name), prefix.Waiters(name)
+	for _, key := range []string{queue, waiters} {
+		if v := w.state.Look(now, key); v.Type != reference.SortedSet && v.Type != reference.None {
+			return
+		}
+	}
+	n, counts, sets := 9, now+30*second, []string{queue, waiters}
+	switch w.rnd.IntN(6) {
+	case 0:
+		n, counts = 520, now-second
+	case 1:
+		sets = sets[:1]
+	case 2:
+		sets = sets[1:]
+	case 3:
+		n = 2
+	case 4:
+		n, counts = 3, now-second
+	}
+	w.op = fmt.Sprint(n, " waiters until ", counts, " in ", strings.Join(sets, " and "))
+	for i := range n {
+		id := scripts.NewTicket("deaf", uint64(i), "", 1_600_000_000_000_000, 0).Waiter()
+		for _, key := range sets {
+			score := counts
+			if key == queue {
+				score = -9
+			}
+			if err := w.Send("ZADD", key, score, id); err != nil {
+				w.t.Fatal(err)
+			}
+			w.state.SetScore(now, key, id, score)
+		}
+	}
+	w.must("")
+}

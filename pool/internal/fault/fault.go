@@ -1,0 +1,128 @@
+// Package fault has the errors of connections: sentinels, causes that match several of them, and texts that contain
+// no credentials.
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// The sentinels. Package pool exports and documents them.
+var (
+	ErrInvalid    = errors.New("pool: invalid configuration")
+	ErrClosed     = errors.New("pool: the pool is closed")
+	ErrRetired    = errors.New("pool: the master was retired")
+	ErrDown       = errors.New("pool: master is down")
+	ErrConnecting = errors.New("pool: first connection is still being made")
+	ErrRefused    = errors.New("pool: master is refused")
+	ErrTimeout    = errors.New("pool: timed out")
+	ErrQueueFull  = errors.New("pool: queue is full")
+	ErrSession    = errors.New("pool: session has changed")
+)
+
+// A cause is a text that is also several errors at once.
+type cause struct {
+	text string
+	is   []error
+}
+
+func (c *cause) Error() string   { return c.text }
+func (c *cause) Unwrap() []error { return c.is }
+
+// New makes an error with this text that matches each of is.
+func New(text string, is ...error) error { return &cause{text: text, is: is} }
+
+// Invalid makes an error that matches ErrInvalid.
+func Invalid(format string, args ...any) error {
+	return New("pool: "+fmt.Sprintf(format, args...), ErrInvalid)
+}
+
+// Timeout makes an error that matches ErrTimeout.
+func Timeout(format string, args ...any) error { return New(fmt.Sprintf(format, args...), ErrTimeout) }
+
+// Refused makes an error that matches ErrRefused.
+func Refused(text string) error { return New("refused: "+text, ErrRefused) }
+
+// Down makes err the reason for which a master is down.
+func Down(err error) error {
+	if errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) {
+		return err
+	}
+	return New("master is down: "+strings.TrimPrefix(err.Error(), "pool: "), ErrDown, err)
+}
+
+// Lost makes err the reason for which a connection has ended; nil says that the server has closed it.
+func Lost(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("connection lost: the server closed it")
+	}
+	for _, is := range []error{ErrTimeout, ErrClosed, ErrRetired, ErrRefused} {
+		if errors.Is(err, is) {
+			return err
+		}
+	}
+	return fmt.Errorf("connection lost: %w", err)
+}
+
+// IsTimeout reports whether err is one of the many forms in which Go and redigo show a timeout.
+func IsTimeout(err error) bool {
+	if errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// Normal makes every timeout match ErrTimeout, and leaves other errors as they are.
+func Normal(err error, within time.Duration) error {
+	if err == nil || errors.Is(err, ErrTimeout) || !IsTimeout(err) {
+		return err
+	}
+	return New(fmt.Sprintf("timed out within %v: %v", within, err), ErrTimeout, err)
+}
+
+// Code returns the first word of an error reply. Servers before 7.0 wrap the error of a command inside a script in a
+// text of their own ("ERR Error running script ...: @user_script:4: -READONLY ..."); the inner word counts.
+func Code(err redis.Error) string {
+	text := string(err)
+	code, _, _ := strings.Cut(text, " ")
+	if code != "ERR" {
+		return code
+	}
+	if _, rest, ok := strings.Cut(text, ": -"); ok {
+		if inner, _, _ := strings.Cut(rest, " "); inner != "" && strings.Trim(inner, upper) == "" {
+			return inner
+		}
+	}
+	return code
+}
+
+const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// IsCode reports whether err is, or wraps, an error reply with this code.
+func IsCode(err error, code string) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && Code(reply) == code
+}
+
+// Transient reports whether err is an error reply, and the same call may succeed later on the same master.
+func Transient(err error) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return false
+	}
+	switch Code(reply) {
+	case "OOM", "MISCONF", "READONLY", "LOADING", "BUSY", "TRYAGAIN", "NOREPLICAS", "MASTERDOWN":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,231 @@
+// Package pipe sends calls over one connection and hands each reply to whoever waits for it.
+//
+// A request is in exactly one of three lists, which pass it on in order:
+//
+//	queue     sent, not taken by the writer          guarded by Pipe.mu
+//	inflight  taken: a byte may have been written    guarded by Pipe.mu
+//	taken     fetched by the reader, reply awaited   reader only
+//
+// The lists end with the Pipe, so a request is only ever written on the connection that was there when it was sent, and
+// each gets exactly one reply.
+package pipe
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/wire"
+)
+
+// A Receiver gets the reply to one request.
+type Receiver interface {
+	Reply(master int, value any, err error)
+}
+
+// Owner is whose connection it is.
+type Owner struct {
+	Master int // the number that Receivers are told
+	Limit  int // of calls that may be outstanding
+	// ErrorFunc makes the error that a Receiver gets.
+	ErrorFunc func(op string, cause error, unknown bool) error
+	// ExplainFunc makes what has ended the connection fit for people; nil is the end of the stream.
+	ExplainFunc func(error) error
+}
+
+// A request is one call that is queued or in flight. It is passed by value.
+type request struct {
+	call    *scripts.Call
+	to      Receiver
+	text    string // of the stamp
+	since   int64  // when it, or an older one of its batch, was queued; see Pipe.now
+	counted bool   // against the limit
+	eval    bool   // the text of the script is sent
+}
+
+// Command makes a call of a command that is no script. op is its name in errors.
+func Command(op, command string, args ...any) *scripts.Call {
+	return &scripts.Call{Script: &scripts.Script{Name: op}, Args: append([]any{command}, args...)}
+}
+
+// scripted reports whether r runs a script, and is no plain command.
+func (r *request) scripted() bool { return r.call.Script.SHA != "" }
+
+// A Pipe is one connection in use.
+type Pipe struct {
+	conn        *wire.Conn
+	owner       Owner
+	base        time.Time // origin of the times of requests: measuring from it is cheaper than time.Now
+	outstanding atomic.Int64
+	waiting     atomic.Int64 // since of the oldest request in taken; 0 for none
+
+	wake  chan struct{} // to the writer, after idle or the end
+	ended chan struct{} // closed with end.dead
+
+	mu    sync.Mutex // never held while a Receiver runs, or during I/O
+	lists lists      // guarded by mu
+	end   ending     // guarded by mu
+	in    reader
+	out   writer
+}
+
+// lists are the requests that the reader has not fetched.
+type lists struct {
+	queue    []request
+	since    int64 // of the oldest in queue
+	inflight []request
+	idle     bool // the writer sleeps and has not been woken
+	byText   bool // scripts that are sent once are sent with their text
+}
+
+// An ending says how the connection has ended.
+type ending struct {
+	dead     bool
+	reason   error // where somebody has said
+	op       string
+	writeErr error
+	unbegun  int // how many at the end of inflight were not begun when writing failed
+}
+
+// New makes a Pipe over c, which it owns. loaded says that the server has all the scripts.
+func New(c *wire.Conn, loaded bool, owner Owner) *Pipe {
+	p := &Pipe{conn: c, owner: owner, base: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	p.lists.byText = !loaded
+	return p
+}
+
+// now is the present time as requests carry it: nanoseconds from base, never 0.
+func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
+
+// Send queues a call of a user. It never blocks. With an error nothing was queued: the queue is full, or the
+// connection has ended.
+func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
+	if p.outstanding.Add(1) > int64(p.owner.Limit) {
+		p.outstanding.Add(-1)
+		return fault.New(fmt.Sprintf("queue is full: %d requests are outstanding", p.owner.Limit), fault.ErrQueueFull)
+	}
+	if !p.add(request{call: c, to: to, text: text, counted: true}) {
+		return p.Reason()
+	}
+	return nil
+}
+
+// Queue queues a call of the pool's own, which no limit concerns. It reports whether the connection was there.
+func (p *Pipe) Queue(c *scripts.Call, to Receiver) bool { return p.add(request{call: c, to: to}) }
+
+func (p *Pipe) add(r request) bool {
+	p.mu.Lock()
+	dead, wake := p.end.dead, false
+	if !dead {
+		wake = p.addLocked(r)
+	}
+	p.mu.Unlock()
+	if wake {
+		p.nudge()
+	}
+	return !dead
+}
+
+// addLocked reports whether the caller must nudge the writer after unlocking.
+func (p *Pipe) addLocked(r request) (wake bool) {
+	if len(p.lists.queue) == 0 {
+		p.lists.since = p.now()
+	}
+	p.lists.queue = append(p.lists.queue, r)
+	wake = p.lists.idle
+	p.lists.idle = false
+	return wake
+}
+
+func (p *Pipe) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it has been told already
+	}
+}
+
+// Run reads and writes until the connection ends or must end. The caller's goroutine is the reader. It returns what
+// failed and why, and leaves the requests that have no reply to Drain.
+func (p *Pipe) Run() (op string, cause error) {
+	var wg sync.WaitGroup
+	wg.Go(p.write)
+	err := p.read()
+	p.Kill("read", nil)
+	wg.Wait()
+	return p.endedBy(err)
+}
+
+// endedBy chooses the error that tells most. When the writer's error closed the connection, the reader is only told
+// that it is closed.
+func (p *Pipe) endedBy(readErr error) (op string, cause error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err, op := p.end.reason, p.end.op
+	if err == nil {
+		err, op = readErr, "read"
+		if p.end.writeErr != nil && errors.Is(readErr, net.ErrClosed) {
+			err, op = p.end.writeErr, "write"
+		}
+	}
+	return op, p.owner.ExplainFunc(err)
+}
+
+// Drain answers every request that has no reply, after Run.
+func (p *Pipe) Drain(cause error) {
+	begun := append(p.in.taken[p.in.next:], p.lists.inflight...)
+	unknown := max(0, len(begun)-p.end.unbegun) // a server may have answered what was not begun
+	for i, r := range append(begun, p.lists.queue...) {
+		r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, cause, i < unknown))
+	}
+}
+
+// Kill ends the connection; the first reason counts, and nil is none. It does not wait.
+func (p *Pipe) Kill(op string, reason error) {
+	p.mu.Lock()
+	if p.end.reason == nil && reason != nil {
+		p.end.reason, p.end.op = reason, op
+	}
+	if !p.end.dead {
+		p.end.dead = true
+		close(p.ended)
+		p.nudge()
+	}
+	p.mu.Unlock()
+	p.conn.Close()
+}
+
+// Reason says why the connection has ended, as far as is known; nil while it has not.
+func (p *Pipe) Reason() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.end.dead {
+		return nil
+	}
+	return p.owner.ExplainFunc(p.end.reason)
+}
+
+// Ended is closed when the connection has ended.
+func (p *Pipe) Ended() <-chan struct{} { return p.ended }
+
+// Left is how long it takes until the oldest outstanding request has the age of timeout. Where none is outstanding it
+// is the timeout: no request that is sent later can be that old before.
+func (p *Pipe) Left(timeout time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	oldest := p.waiting.Load()
+	switch {
+	case oldest != 0:
+	case len(p.lists.inflight) > 0:
+		oldest = p.lists.inflight[0].since
+	case len(p.lists.queue) > 0:
+		oldest = p.lists.since
+	default:
+		return timeout
+	}
+	return timeout - time.Duration(p.now()-oldest)
+}

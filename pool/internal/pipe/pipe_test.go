@@ -1,0 +1,135 @@
+package pipe
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/wire"
+)
+
+// A slot is a Receiver with room for one answer.
+type slot chan answer
+
+type answer struct {
+	value any
+	err   error
+}
+
+func (s slot) Reply(_ int, value any, err error) { s <- answer{value, err} }
+
+// A failure is what a Receiver gets in these tests.
+type failure struct {
+	op      string
+	cause   error
+	unknown bool
+}
+
+func (f *failure) Error() string { return f.op + ": " + f.cause.Error() }
+
+// piped runs f in a bubble with a Pipe that runs, and the server's end of its connection.
+func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		p := New(wire.NewConn(client, client), true, Owner{Master: 1, Limit: 10,
+			ErrorFunc:   func(op string, cause error, unknown bool) error { return &failure{op, cause, unknown} },
+			ExplainFunc: fault.Lost,
+		})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, err := p.Run()
+			p.Drain(err)
+		}()
+		f(p, server)
+		p.Kill("close", fault.ErrClosed)
+		<-done
+		_ = server.Close()
+		if err := p.Send(&scripts.Call{Script: scripts.Inspect}, "", make(slot, 1)); err == nil {
+			t.Error("sent after the end")
+		}
+		if p.Queue(Command("x", "PING"), make(slot, 1)) {
+			t.Error("queued after the end")
+		}
+	})
+}
+
+// long is a call that is larger than what the connection collects, so it is a write of its own.
+func long() *scripts.Call {
+	return Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
+}
+
+// A server may answer more than it was sent, and go away: what was not written by then has been answered, too.
+func TestAServerThatAnswersBeforeItIsAsked(t *testing.T) {
+	piped(t, func(p *Pipe, server net.Conn) {
+		// The first write does not end before the server reads, so the others are taken as one batch.
+		var slots []slot
+		for range 6 {
+			s := make(slot, 1)
+			slots = append(slots, s)
+			if err := p.Send(long(), "", s); err != nil {
+				t.Fatal(err)
+			}
+			if len(slots) == 1 {
+				synctest.Wait()
+			}
+		}
+		first := len("*2\r\n$4\r\nECHO\r\n$65536\r\n\r\n") + wire.FlushAt
+		if _, err := io.ReadFull(server, make([]byte, first)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the writer has taken the others, and is stuck in the first of them
+		_, _ = io.WriteString(server, strings.Repeat(":1\r\n", 6))
+		_ = server.Close()
+		for i, s := range slots {
+			if a := <-s; a.err != nil || a.value != int64(1) {
+				t.Errorf("reply %d is %v, %v", i, a.value, a.err)
+			}
+		}
+	})
+}
+
+// What was begun is unknown when the connection ends, and what waited behind it is not.
+func TestTheEndAnswersEverything(t *testing.T) {
+	piped(t, func(p *Pipe, server net.Conn) {
+		var slots []slot
+		for range 4 {
+			s := make(slot, 1)
+			slots = append(slots, s)
+			if err := p.Send(long(), "", s); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		_ = server.Close()
+		for i, s := range slots {
+			var f *failure
+			if a := <-s; !errors.As(a.err, &f) || f.unknown != (i == 0) || f.op != "long" {
+				t.Errorf("reply %d is %v, %+v", i, a.value, a.err)
+			}
+		}
+	})
+}
+
+// Calls of users are counted against the limit, and calls of the pool are not.
+func TestTheLimitIsForUsers(t *testing.T) {
+	piped(t, func(p *Pipe, _ net.Conn) {
+		for range 10 {
+			if err := p.Send(long(), "", make(slot, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Send(long(), "", make(slot, 1)); !errors.Is(err, fault.ErrQueueFull) {
+			t.Errorf("beyond the limit: %v", err)
+		}
+		if !p.Queue(long(), make(slot, 1)) {
+			t.Error("a call of the pool is refused")
+		}
+	})
+}

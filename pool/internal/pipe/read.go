@@ -1,0 +1,125 @@
+package pipe
+
+import (
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
+)
+
+// reader is what the reader alone uses.
+type reader struct {
+	taken []request
+	next  int // of taken
+}
+
+// read hands replies to their receivers until the connection ends or must end. It always waits in a read, also when
+// nothing is outstanding, so the end of the connection is noticed at once.
+func (p *Pipe) read() error {
+	for {
+		value, err := p.conn.Receive()
+		if err != nil {
+			return err
+		}
+		r, ok := p.pop()
+		if !ok {
+			if reply, isReply := value.(redis.Error); isReply {
+				return reply
+			}
+			return fmt.Errorf("a reply without a request: %.40v", value)
+		}
+		if err := p.deliver(&r, value); err != nil {
+			p.Kill(r.call.Script.Name, err)
+			return err
+		}
+		if !r.counted && p.Reason() != nil {
+			return nil // what the pool has asked for shows that the session must end: later replies do not count
+		}
+	}
+}
+
+// pop takes the oldest request whose reply is awaited.
+func (p *Pipe) pop() (request, bool) {
+	in := &p.in
+	if in.next == len(in.taken) {
+		p.mu.Lock()
+		in.taken, p.lists.inflight, in.next = p.lists.inflight, in.taken[:0], 0
+		if len(in.taken) > 0 {
+			p.waiting.Store(in.taken[0].since)
+		}
+		p.mu.Unlock()
+		if len(in.taken) == 0 {
+			return request{}, false
+		}
+	}
+	r := in.taken[in.next]
+	in.taken[in.next] = request{} // an answered Receiver is not kept alive
+	in.next++
+	var waiting int64
+	if in.next < len(in.taken) {
+		waiting = in.taken[in.next].since
+	}
+	if waiting != r.since {
+		p.waiting.Store(waiting)
+	}
+	return r, true
+}
+
+// deliver hands one reply on. An error ends the connection.
+func (p *Pipe) deliver(r *request, value any) error {
+	reply, refused := value.(redis.Error)
+	if r.scripted() && (refused || r.eval) && p.again(r, reply) {
+		return nil
+	}
+	if r.counted {
+		p.outstanding.Add(-1)
+	}
+	if !refused {
+		r.to.Reply(p.owner.Master, value, nil)
+		return nil
+	}
+	r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, reply, false))
+	if fault.Code(reply) == "READONLY" {
+		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it takes no locks, and may have lost those it had",
+			reply))
+	}
+	return nil
+}
+
+// again deals with a server that does not know a script, which then caches the text that comes with EVAL. It reports
+// whether the call is sent once more.
+//
+// A script that is sent once is not: it would run behind the calls that were sent after it, an acquire behind its own
+// release. Its caller is told, the scripts are loaded again, and the next calls of it carry the text until one of them
+// has been answered: a user may lack the right to load.
+func (p *Pipe) again(r *request, reply redis.Error) bool {
+	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
+	resend := unknown && !isOnce && !r.eval
+	wake, load := false, false
+	p.mu.Lock()
+	if isOnce && (unknown || reply == "") {
+		load = unknown && !p.lists.byText
+		p.lists.byText = unknown
+	}
+	if resend {
+		r.eval = true
+		wake = p.addLocked(*r)
+	}
+	p.mu.Unlock()
+	if wake {
+		p.nudge()
+	}
+	for _, s := range scripts.All {
+		if load {
+			p.Queue(Command("script load", "SCRIPT", "LOAD", s.Text), nobody{})
+		}
+	}
+	return resend
+}
+
+// nobody is the Receiver of replies that nobody waits for.
+type nobody struct{}
+
+func (nobody) Reply(int, any, error) {}

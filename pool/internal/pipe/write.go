@@ -1,0 +1,119 @@
+package pipe
+
+import "runtime"
+
+// busyBatch is how long a batch is when callers come faster than single writes.
+const busyBatch = 2
+
+// writer is what the writer alone uses.
+type writer struct {
+	spare   []request
+	busy    bool  // the last batch was long
+	scratch []any // arguments
+	text    string
+	stamp   any // text, boxed: it is the same for nearly all calls
+}
+
+// write takes the whole queue, writes it, flushes once, and looks again.
+func (p *Pipe) write() {
+	for {
+		batch := p.await()
+		if batch == nil {
+			return
+		}
+		begun, err := p.writeBatch(batch)
+		unbegun := len(batch) - begun
+		clear(batch)
+		p.out.spare = batch[:0]
+		if err != nil {
+			p.mu.Lock()
+			p.end.unbegun, p.end.writeErr = unbegun, err
+			p.mu.Unlock()
+			p.Kill("write", nil)
+			return
+		}
+	}
+}
+
+// await waits until there is something to write, and takes it all. It returns nil at the end.
+func (p *Pipe) await() []request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.end.dead && len(p.lists.queue) == 0 {
+		p.lists.idle = true
+		p.mu.Unlock()
+		<-p.wake
+		p.mu.Lock()
+		p.lists.idle = false
+	}
+	if p.out.busy {
+		// Callers that are ready to run add to the batch first: fewer and larger writes are worth more than the
+		// moment. With a single caller there is nobody to wait for.
+		p.mu.Unlock()
+		runtime.Gosched()
+		p.mu.Lock()
+	}
+	if p.end.dead {
+		return nil
+	}
+	return p.takeLocked()
+}
+
+// takeLocked takes the whole queue, which is in flight from here on.
+func (p *Pipe) takeLocked() []request {
+	l := &p.lists
+	batch := l.queue
+	p.out.busy = len(batch) >= busyBatch
+	for i := range batch {
+		r := &batch[i]
+		r.since = l.since
+		r.eval = r.eval || l.byText && r.call.Script.Once
+	}
+	l.inflight = append(l.inflight, batch...)
+	l.queue = p.out.spare[:0]
+	return batch
+}
+
+// writeBatch writes and flushes. begun is how many requests were begun, the failing one included.
+func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
+	for begun < len(batch) {
+		r := &batch[begun]
+		begun++
+		if err := p.put(r); err != nil {
+			return begun, err
+		}
+	}
+	return begun, p.conn.Flush()
+}
+
+func (p *Pipe) put(r *request) error {
+	args := p.arguments(r)
+	switch {
+	case !r.scripted():
+		return p.conn.Send(args[0].(string), args[1:]...) // see Command
+	case r.eval:
+		return p.conn.Send("EVAL", args...)
+	default:
+		return p.conn.Send("EVALSHA", args...)
+	}
+}
+
+// arguments returns what follows the command's name. The slice is valid until the next call; it is either the call's
+// own, which nobody changes, or a copy in scratch.
+func (p *Pipe) arguments(r *request) []any {
+	c, w := r.call, &p.out
+	if c.Stamp == 0 && !r.eval {
+		return c.Args
+	}
+	w.scratch = append(w.scratch[:0], c.Args...)
+	if c.Stamp > 0 {
+		if w.stamp == nil || w.text != r.text {
+			w.text, w.stamp = r.text, r.text
+		}
+		w.scratch[c.Stamp] = w.stamp
+	}
+	if r.eval {
+		w.scratch[0] = c.Script.Text
+	}
+	return w.scratch
+}

@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+// confirmations is what a server answers to SUBSCRIBE.
+func confirmations(channels ...string) string {
+	var b strings.Builder
+	for i, channel := range channels {
+		fmt.Fprintf(&b, "*3\r\n%s%s:%d\r\n", bulk("subscribe"), bulk(channel), i)
+	}
+	return b.String()
+}
+
+// Legal replies pass however they are cut, and the first bytes of an illegal one are found wherever they are.
+func TestFrugalConnectionScansAnyPieces(t *testing.T) {
+	legal := confirmations("a", "bb\r\n$999999999\r\n", "") + "+PONG\r\n-ERR what\r\n:12\r\n$-1\r\n*-1\r\n*0\r\n" +
+		bulk(strings.Repeat("x", maxMessage)) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+	bad := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$999999\r\n"
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		f := newFrugal(nil)
+		f.forMessages()
+		scan := func(text string) bool {
+			for len(text) > 0 {
+				n := min(len(text), 1+rnd.IntN(1+rnd.IntN(40)))
+				if rnd.IntN(50) == 0 {
+					n = min(len(text), 100_000)
+				}
+				if !f.scan([]byte(text[:n])) {
+					return false
+				}
+				text = text[n:]
+			}
+			return true
+		}
+		for range 2 { // the first leaves nothing that the second stumbles over
+			if !scan(legal) {
+				t.Fatalf("seed %d: a legal reply is refused", seed)
+			}
+		}
+		if scan(bad) {
+			t.Fatalf("seed %d: an illegal reply passes", seed)
+		}
+	}
+}
+
+// TestFrugalReadsArraysInOneArray, whatever is cut where; what is behind them is read as what it is.
+func TestFrugalReadsArraysInOneArray(t *testing.T) {
+	reply := "*4\r\n:1\r\n*3\r\n:2\r\n$3\r\nabc\r\n*0\r\n"
+	for text, fine := range map[string]bool{
+		"*3\r\n*2\r\n:1\r\n$1\r\nx\r\n:1\r\n*1\r\n:3\r\n:9\r\n*1\r\n*1\r\n:1\r\n": true,
+		"*2\r\n*0\r\n*1\r\n:1\r\n*1\r\n*1\r\n:1\r\n":                              true,
+		"*1\r\n*1\r\n:1\r\n*1\r\n:1\r\n*32\r\n":                                   true,
+		"*1\r\n*33\r\n":                                                           false,
+		reply:                                                                     false, // an array in an array in an array
+	} {
+		for size := 1; size <= len(text); size++ {
+			f, ok := newFrugal(nil), true
+			for rest := text; rest != "" && ok; rest = rest[min(size, len(rest)):] {
+				ok = f.scan([]byte(rest[:min(size, len(rest))]))
+			}
+			if ok != fine {
+				t.Errorf("%q in pieces of %d: %v", text, size, ok)
+			}
+		}
+		f := newFrugal(nil)
+		f.forMessages()
+		if f.scan([]byte(text)) {
+			t.Errorf("%q is let through on a subscription connection", text)
+		}
+	}
+}
+
+// BenchmarkFrugal is what looking at the announcements costs: a full buffer of the shortest replies, one of refusals,
+// and the text of INFO.
+func BenchmarkFrugal(b *testing.B) {
+	held := "*4\r\n:2\r\n:9876\r\n$16\r\n1700000000000000\r\n:1700000000000000\r\n"
+	for name, text := range map[string]string{
+		"granted": strings.Repeat(":1\r\n", 1024),
+		"held":    strings.Repeat(held, 4096/len(held)),
+		"INFO":    bulk(strings.Repeat("x", 4080)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := newFrugal(nil)
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for p := []byte(text); b.Loop(); {
+				if !f.scan(p) {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+}
+
+// A script is a connection from which the pieces of a text are read.
+type script struct {
+	net.Conn
+	text []byte
+	n    int
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	if len(s.text) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), s.n)], s.text)
+	s.text = s.text[n:]
+	return n, nil
+}
+
+func (s *script) Close() error { return nil }
+
+// Whatever bytes a server sends, in whatever pieces: replies are read until the connection ends, the same ones however
+// they are cut, and no reply has more than the bounds say.
+func FuzzReplies(f *testing.F) {
+	for _, seed := range []string{
+		":1\r\n", "+OK\r\n-ERR no\r\n", "*4\r\n:2\r\n:100\r\n$1\r\n7\r\n:1700000000000000\r\n", "$-1\r\n*-1\r\n*0\r\n",
+		"$5\r\nhello\r\n$5\r\nhel", "*2\r\n*1\r\n:1\r\n",
+		"$999999999\r\n", "*17\r\n", ":99999999999999999999\r\n", "\r\n", "+\n", "$3\r\nab\r\n\r\n", "$0\r\n\r\n", "$-0\r\n",
+		"*+1\r\n:1\r\n",
+	} {
+		f.Add([]byte(seed), uint16(1))
+		f.Add([]byte(seed), uint16(4096))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, n uint16) {
+		whole, piecewise := replies(t, text, 1<<16), replies(t, text, int(n)+1)
+		// A bad announcement takes with it what came in the same piece: one list may be longer, and begins as the other.
+		if k := min(len(whole), len(piecewise)); !reflect.DeepEqual(whole[:k], piecewise[:k]) {
+			t.Fatalf("cut in two ways it is %q and %q", whole[:k], piecewise[:k])
+		}
+	})
+}
+
+func replies(t *testing.T, text []byte, n int) []any {
+	t.Helper()
+	list := []any{}
+	from := &script{text: bytes.Clone(text), n: n}
+	c := redis.NewConn(&buffered{frugal: newFrugal(from), raw: from}, 0, 0)
+	for {
+		value, err := c.Receive()
+		var reply redis.Error
+		if err != nil && !errors.As(err, &reply) {
+			return list
+		}
+		if size := sizeOf(value); size > MaxReply {
+			t.Fatalf("a reply of %d bytes", size)
+		}
+		if list = append(list, value); len(list) > len(text) {
+			t.Fatal("more replies than bytes")
+		}
+	}
+}
+
+func sizeOf(value any) (n int) {
+	switch v := value.(type) {
+	case []byte:
+		return len(v)
+	case []any:
+		for _, e := range v {
+			n += sizeOf(e)
+		}
+	}
+	return n
+}

@@ -1,0 +1,150 @@
+package pool
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// The bounds of what is owed to one master.
+const (
+	maxOwed       = 65536 // names
+	maxOwedGrants = 8192  // grants of one name
+	// paidGrants is how many grants one payment carries; Lua's unpack has a limit of about 8000.
+	paidGrants = 1024
+	// payWindow is how many payments are under way at once, so that none gets older than the timeout of a request.
+	payWindow = 64
+)
+
+// An OwedRelease is a release that a master still has to get: it could not be delivered, or may not have been.
+type OwedRelease struct {
+	// Name is what is released. A master is owed one release for each Name.
+	Name string
+	// Grants are the ids of the grants that end.
+	Grants []string
+	// Ballot is the largest that the grants have sent.
+	Ballot int64
+	// CallFunc encodes the release of some of the grants, and names no waiter: late, it would put back one that has gone.
+	// Of merged releases the first one counts. It runs in the goroutine of the master's connection, and must
+	// not block.
+	CallFunc func(grants []string, ballot int64) *scripts.Call
+}
+
+// A ledger is what one master is owed. All methods are safe for concurrent use, and none waits.
+type ledger struct {
+	mu     sync.Mutex
+	closed bool
+	owed   map[string]*OwedRelease
+	due    []string // names that are still to be paid in this turn
+	paying int
+}
+
+// A payment is a part of an owed release that is under way.
+type payment struct {
+	OwedRelease
+}
+
+// owe books r, and reports whether it did.
+func (l *ledger) owe(r OwedRelease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.owed[r.Name]
+	switch {
+	case l.closed || len(r.Grants) > maxOwedGrants:
+		return false
+	case known == nil:
+		if len(l.owed) >= maxOwed {
+			return false
+		}
+		if l.owed == nil {
+			l.owed = make(map[string]*OwedRelease)
+		}
+		r.Grants = slices.Clone(r.Grants)
+		l.owed[r.Name] = &r
+		return true
+	}
+	grants := known.Grants
+	for _, id := range r.Grants {
+		if !slices.Contains(grants, id) {
+			grants = append(grants, id)
+		}
+	}
+	if len(grants) > maxOwedGrants {
+		return false
+	}
+	known.Grants, known.Ballot = grants, max(known.Ballot, r.Ballot)
+	return true
+}
+
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.owed)
+}
+
+// close forgets everything.
+func (l *ledger) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.owed, l.due = true, nil, nil
+}
+
+// begin starts a turn, in which all is paid that is owed now, unless one is under way.
+func (l *ledger) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paying == 0 && len(l.due) == 0 {
+		l.due = slices.Sorted(maps.Keys(l.owed))
+	}
+}
+
+// settled reports whether no turn is under way.
+func (l *ledger) settled() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.paying == 0 && len(l.due) == 0
+}
+
+// stop ends a turn, of which some payments may be under way.
+func (l *ledger) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = nil
+}
+
+// next begins the next payment of the turn, where there is one and the window has room.
+func (l *ledger) next() (p payment, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.due) == 0 || l.paying == payWindow {
+		return payment{}, false
+	}
+	p.OwedRelease = *l.owed[l.due[0]]
+	l.due = l.due[1:]
+	p.Grants = slices.Clone(p.Grants[:min(len(p.Grants), paidGrants)])
+	l.paying++
+	return p, true
+}
+
+// paid books the end of a payment. What was added while it was under way is paid by another of the same turn.
+func (l *ledger) paid(p payment, done bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paying--
+	known := l.owed[p.Name]
+	if known == nil || !done {
+		return
+	}
+	switch {
+	case known.Ballot > p.Ballot:
+		// All grants again, with the larger ballot: repeating a release is harmless.
+		l.due = append(l.due, p.Name)
+	case len(known.Grants) > len(p.Grants):
+		known.Grants = slices.Delete(known.Grants, 0, len(p.Grants))
+		l.due = append(l.due, p.Name)
+	default:
+		delete(l.owed, p.Name)
+	}
+}

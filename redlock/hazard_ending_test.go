@@ -1,0 +1,203 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// endings is how often the tests of Close repeat what goes wrong in a part of the runs.
+const endings = 40
+
+// hasEnded checks, after a Close, that the locks have been told their end, are gone on the masters that answer
+// now, and are extended no more.
+func (s *stage) hasEnded(run int, locks ...*redlock.Lock) {
+	s.Helper()
+	synctest.Wait()
+	for _, k := range locks {
+		if n := s.on(k.Name()); !over(k) || n != 0 {
+			s.Errorf("run %d: %q is told its end: %v; it is held on %d masters", run, k.Name(), over(k), n)
+		}
+	}
+	n := s.count("extend")
+	after(10 * time.Second)
+	if more := s.count("extend") - n; more > 0 {
+		s.Errorf("run %d: %d extensions after Close", run, more)
+	}
+	if s.Failed() {
+		s.FailNow() // one run shows it
+	}
+}
+
+// H64: Close with a context that has ended releases everything all the same, in each run.
+func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
+	claim(t, "H64 ended context", 5, func(s *stage) {
+		ended, cancel := context.WithCancel(s.Context())
+		cancel()
+		for run := range endings {
+			p := s.program()
+			a, b := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run))
+			_ = p.Close(ended)
+			s.hasEnded(run, a, b)
+		}
+	})
+}
+
+// H64: the context of Close ends while an Unlock waits for masters that hang. The other locks are released all the
+// same, once the masters answer.
+func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
+	claim(t, "H64 during an Unlock", 5, func(s *stage) {
+		for run := range endings {
+			p := s.program()
+			a, b, c := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run)), p.take(fmt.Sprint("c", run))
+			s.each((*redlocktest.Master).Hang)
+			unlocked := make(chan error, 1)
+			go func() { unlocked <- c.Unlock(s.within(time.Minute)) }()
+			synctest.Wait()
+			_ = p.Close(s.within(100 * time.Millisecond))
+			if !over(a) || !over(b) {
+				s.Errorf("run %d: Close has returned, and the locks go on", run)
+			}
+			s.each((*redlocktest.Master).Resume)
+			if err := <-unlocked; err != nil {
+				s.Logf("%v", err) // whatever it says: the masters hung
+			}
+			after(2 * time.Second) // what is owed is paid on the next connection
+			s.hasEnded(run, a, b, c)
+		}
+	})
+}
+
+// closesInTime checks that Close returns with its context, though something of the caller's hangs until release.
+func (s *stage) closesInTime(p *program, release func()) {
+	s.Helper()
+	const bound = 100 * time.Millisecond
+	closed := make(chan error, 1)
+	ctx := s.within(bound)
+	go func() { closed <- p.Close(ctx) }()
+	after(bound + time.Millisecond)
+	select {
+	case err := <-closed:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			s.Errorf("Close returned %v while something of the Locker's was still running", err)
+		}
+		closed <- nil
+	default:
+		s.Errorf("Close has not returned after its context")
+	}
+	release()
+	if err := <-closed; err != nil {
+		s.Logf("%v", err) // it was looked at
+	}
+}
+
+// H67: a function of a trace hangs. Close does not wait for it beyond its context.
+func TestHazardCloseDoesNotWaitForATraceThatHangs(t *testing.T) {
+	claim(t, "H67 trace", 3, func(s *stage) {
+		hang := make(chan struct{})
+		p := s.program(redlock.WithTrace(&redlock.Trace{Lost: func(redlock.LockInfo) { <-hang }}))
+		p.take("n", redlock.WithExtension(false))
+		after(11 * time.Second)
+		s.closesInTime(p, func() { close(hang) })
+	})
+}
+
+// H67: a policy of retries hangs. Close does not wait for it beyond its context.
+func TestHazardCloseDoesNotWaitForABackoffThatHangs(t *testing.T) {
+	claim(t, "H67 backoff", 3, func(s *stage) {
+		s.program().take("n")
+		hang := make(chan struct{})
+		p := s.program()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := p.Lock(s.within(time.Minute), "n", redlock.WithBackoff(func() redlock.Backoff { return hanging(hang) }))
+			failed <- err
+		}()
+		after(time.Second)
+		s.closesInTime(p, func() { close(hang) })
+		if err := <-failed; err != nil {
+			s.Logf("%v", err) // whatever it says: its backoff hung
+		}
+	})
+}
+
+// hanging is a policy that says nothing until it is closed.
+type hanging chan struct{}
+
+func (h hanging) Next() (time.Duration, bool) {
+	<-h
+	return 0, false
+}
+
+// Over a pool that is closed every call says so at once, with a context that never ends: there will be no masters
+// again.
+func TestHazardOverAClosedPoolEveryCallSaysSo(t *testing.T) {
+	for id, prepare := range map[string]func(s *stage, p *program) func() error{
+		"closed pool: Lock": func(_ *stage, p *program) func() error {
+			return func() error { _, err := p.Lock(p.never, "n"); return err }
+		},
+		"closed pool: TryLock": func(_ *stage, p *program) func() error {
+			return func() error { _, err := p.TryLock(p.never, "n"); return err }
+		},
+		"closed pool: re-entry": func(_ *stage, p *program) func() error {
+			k := p.take("n")
+			return func() error { _, err := p.Lock(k.Context(p.never), "n"); return err }
+		},
+		"closed pool: Import": func(s *stage, p *program) func() error {
+			handle, err := s.program().take("n").Export()
+			if err != nil {
+				s.set.Fatal(err)
+			}
+			return func() error { _, err := p.Import(p.never, handle); return err }
+		},
+	} {
+		t.Run(id, func(t *testing.T) {
+			claim(t, id, 3, func(s *stage) {
+				p := s.program()
+				var cancel context.CancelFunc
+				p.never, cancel = context.WithCancel(context.Background())
+				call := prepare(s, p)
+				if err := p.pool.Close(); err != nil {
+					s.set.Fatal(err)
+				}
+				got := make(chan error, 1)
+				go func() { got <- call() }()
+				after(time.Second)
+				select {
+				case err := <-got:
+					if !errors.Is(err, redlock.ErrClosed) && !errors.Is(err, pool.ErrClosed) {
+						s.Errorf("%v, want ErrClosed", err)
+					}
+					got <- nil
+				default:
+					s.Errorf("it has not returned after a second")
+				}
+				cancel()
+				if err := <-got; err != nil {
+					s.Logf("%v", err) // it was looked at
+				}
+			})
+		})
+	}
+}
+
+// H79: the nil lock of a call that failed can be unlocked, as a deferred Unlock does, and says that it is none.
+func TestHazardUnlockOfTheNilLockOfAFailedCallIsAnError(t *testing.T) {
+	claim(t, "H79 nil lock", 3, func(s *stage) {
+		s.program().take("n")
+		k, err := s.program().TryLock(s.Context(), "n")
+		if k != nil || err == nil {
+			s.set.Fatalf("%v, %v", k, err)
+		}
+		if err := k.Unlock(s.Context()); err == nil {
+			s.Errorf("no error")
+		}
+	})
+}

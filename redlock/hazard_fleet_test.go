@@ -1,0 +1,209 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// H63: one program names three masters, another five, with the same prefix and epoch. The second is refused, and
+// told both numbers. Here the lock of the program with three is on two masters, which the other can do without.
+func TestHazardProgramsThatNameAnotherNumberOfMastersAreRefused(t *testing.T) {
+	usual := regexp.MustCompile(`\d+ of \d+ masters said yes, \d+ are needed|master-\d:\d+`) // says nothing of it
+	numbers := regexp.MustCompile(`(?s)\b3\b.*\b5\b|\b5\b.*\b3\b`)
+	for id, c := range map[string]struct{ first, second int }{
+		"H63 three before five": {3, 5},
+		"H63 five before three": {5, 3},
+	} {
+		t.Run(id, func(t *testing.T) {
+			claim(t, id, 5, func(s *stage) {
+				a := s.over(s.masters.URLs()[:c.first])
+				if err := a.AdmitNow(s.within(time.Minute)); err != nil {
+					s.set.Fatal(err)
+				}
+				s.masters.Master(2).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
+				k := a.take("n", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
+				synctest.Wait()
+				s.masters.Master(2).Refuse("")
+				if c.first > 3 { // it has a majority of the five, and none of the three
+					s.masters.Master(0).Evict("n")
+				}
+				b := s.over(s.masters.URLs()[:c.second])
+				_ = b.AdmitNow(s.within(time.Second))
+				_, err := b.TryLock(s.within(time.Minute), "n")
+				switch {
+				case err == nil && k.Err() == nil:
+					s.Errorf("both hold the name")
+				case err == nil || !numbers.MatchString(usual.ReplaceAllString(err.Error(), "")):
+					s.Errorf("the error does not tell both numbers: %v", err)
+				}
+			}, redlocktest.Fresh())
+		})
+	}
+}
+
+// labelled is the option that gives a program a name for people. It must not be what tells its locks from others.
+func labelled(label string) redlock.Option { return redlock.WithOwner(label) }
+
+// H68: two programs that were given the same label are two owners.
+func TestHazardProgramsWithOneLabelAreTwoOwners(t *testing.T) {
+	claim(t, "H68 one label", 3, func(s *stage) {
+		a, b := s.program(labelled("web-1")), s.program(labelled("web-1"))
+		a.take("n")
+		if _, err := b.TryLock(s.Context(), "n"); !errors.Is(err, redlock.ErrHeld) {
+			s.Errorf("the other program with this label: %v, want ErrHeld", err)
+		}
+	})
+}
+
+// H70: the fleet allows 30 s, and a program asks for a longer TTL. It is told at once, with the figure and the
+// command that changes it.
+func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
+	calls := map[string]func(p *program, ctx context.Context) (*redlock.Lock, error){
+		"H70 Lock": func(p *program, ctx context.Context) (*redlock.Lock, error) {
+			return p.Lock(ctx, "n")
+		},
+		"H70 TryLock": func(p *program, ctx context.Context) (*redlock.Lock, error) { return p.TryLock(ctx, "n") },
+	}
+	for id, call := range calls {
+		t.Run(id, func(t *testing.T) {
+			claim(t, id, 5, func(s *stage) {
+				p := s.program(redlock.WithGuardTime(2*time.Minute), redlock.WithTTL(time.Minute))
+				start := time.Now()
+				_, err := call(p, s.within(time.Minute))
+				if took := time.Since(start); took > 100*time.Millisecond || !errors.Is(err, redlock.ErrGuardTime) {
+					s.Errorf("after %v: %v; want ErrGuardTime at once", took, err)
+				}
+				for _, word := range []string{"30s", "redlock guard"} {
+					if err == nil || !strings.Contains(err.Error(), word) {
+						s.Errorf("the error does not say %q: %v", word, err)
+					}
+				}
+			}, redlocktest.Guard(30*time.Second))
+		})
+	}
+}
+
+// H66: the wall clock is set back by an hour while a guard rests, since the masters answered with an error. The
+// first lock comes when the quarantine is over.
+func TestHazardAWallClockSetBackDelaysNoAdmission(t *testing.T) {
+	claim(t, "H66 guard", 5, func(s *stage) {
+		s.each(func(m *redlocktest.Master) { m.Refuse("LOADING Redis is loading the dataset in memory") })
+		p := s.program()
+		after(5*time.Second + time.Millisecond)
+		p.host.jump(0, -time.Hour)
+		s.each(func(m *redlocktest.Master) { m.Refuse("") })
+		start := time.Now()
+		if _, err := p.Lock(s.within(2*time.Minute), "n"); err != nil {
+			s.Errorf("%v after %v", err, time.Since(start))
+		} else if took := time.Since(start); took > 40*time.Second {
+			s.Errorf("the first lock came after %v", took)
+		}
+	}, redlocktest.Fresh())
+}
+
+// H66: the wall clock is set back by an hour at each moment of a quarantine, by and by.
+func TestHazardAWallClockSetBackAgainAndAgainDelaysNoAdmission(t *testing.T) {
+	claim(t, "H66 guard, often", 5, func(s *stage) {
+		p := s.program()
+		for range 60 {
+			after(501 * time.Millisecond)
+			p.host.jump(0, -time.Hour)
+		}
+		if _, err := p.Lock(s.within(15*time.Second), "n"); err != nil {
+			s.Errorf("45 s after the start: %v", err)
+		}
+	}, redlocktest.Fresh())
+}
+
+// H66: a change of the masters waits for the quarantine of the next ones, and for the last locks of the old alone,
+// whatever the wall clock does. Then it lets the old ones go.
+func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
+	claim(t, "H66 change of masters", 6, func(s *stage) {
+		urls := s.masters.URLs()
+		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
+		next := redlock.Set{Epoch: 2, Masters: urls[3:]}
+		p := s.over(urls[:3])
+		if err := p.AdmitNow(s.within(time.Minute)); err != nil {
+			s.set.Fatal(err)
+		}
+		p.take("held")
+		start := time.Now()
+		step := func(what string, bound time.Duration, f func(ctx context.Context) error) {
+			s.Helper()
+			time.AfterFunc(bound/8, func() { p.host.jump(0, -time.Hour) })
+			if err := f(s.within(bound)); err != nil {
+				s.Fatalf("%s: %v, %v after the start", what, err, time.Since(start))
+			}
+		}
+		step("to both", 45*time.Second, func(ctx context.Context) error { return p.ChangeMasters(ctx, both) })
+		step("raised", 45*time.Second, p.RaiseEpoch)
+		after(61 * time.Second)
+		step("finished", 45*time.Second, p.FinishChange)
+		step("to the next", 45*time.Second, func(ctx context.Context) error { return p.ChangeMasters(ctx, next) })
+		after(10 * time.Second)
+		p.host.jump(0, -time.Hour)
+		after(time.Minute)
+		for i := range 3 {
+			if n := s.masters.Master(i).Connections(); n != 0 {
+				s.Errorf("%d connections to the old master %d a minute later", n, i)
+			}
+		}
+	}, redlocktest.Fresh())
+}
+
+// H66: who waits gets the lock when it is released, and soon after it has run out, whatever the wall clock does.
+func TestHazardAWallClockSetBackDelaysNoWaiter(t *testing.T) {
+	claim(t, "H66 waiter", 5, func(s *stage) {
+		for name, end := range map[string]func(k *redlock.Lock){
+			"released": func(k *redlock.Lock) { _ = k.Unlock(s.Context()) },
+			"run out":  func(k *redlock.Lock) { s.masters.Lose(k.Name()) },
+		} {
+			a, b := s.program(), s.program()
+			k := a.take(name)
+			got := make(chan error, 1)
+			go func() {
+				_, err := b.Lock(s.within(3*time.Minute), name)
+				got <- err
+			}()
+			after(time.Second)
+			b.host.jump(0, -time.Hour)
+			end(k)
+			start := time.Now()
+			err := <-got
+			if took := time.Since(start); err != nil || took > 15*time.Second || name == "released" && took > time.Second {
+				s.Errorf("%s: %v, %v later", name, err, took)
+			}
+		}
+	})
+}
+
+// H66: the pool redials a master that is back within its longest pause, whatever the wall clock does.
+func TestHazardAWallClockSetBackDelaysNoRedial(t *testing.T) {
+	claim(t, "H66 redial", 3, func(s *stage) {
+		h := &host{base: time.Now()}
+		p, err := s.masters.Pool(pool.WithClock(h.clock()))
+		if err != nil {
+			s.set.Fatal(err)
+		}
+		s.Cleanup(func() { _ = p.Close() })
+		after(time.Second)
+		s.masters.Master(0).Stop()
+		after(5 * time.Second)
+		h.jump(0, -time.Hour)
+		s.masters.Master(0).Restart(true)
+		after(pool.DefaultRedialMax)
+		synctest.Wait()
+		if s.masters.Master(0).Connections() == 0 {
+			s.Errorf("not connected after %v", pool.DefaultRedialMax)
+		}
+	})
+}

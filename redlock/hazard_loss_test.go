@@ -1,0 +1,139 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// How long the fleet of these tests may hold a lock, and by when a holder is told of what a heartbeat shows.
+const (
+	longGuard  = time.Minute
+	toldWithin = pool.DefaultHeartbeat + time.Second
+)
+
+// allForget is the story of H75: a lock is held for a minute, in a fleet whose guard time that is, when all
+// masters come back without their memory. A program with half of that guard time is there first, so the quarantine
+// is by its number.
+func (s *stage) allForget(opts ...redlock.LockOption) (k *redlock.Lock, other *program) {
+	s.Helper()
+	var pause atomic.Int64
+	a := s.starting(nil, []pool.Option{pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		<-time.After(time.Duration(pause.Load()))
+		return s.masters.Dial(ctx, network, addr)
+	})}, redlock.WithGuardTime(longGuard), redlock.WithTTL(longGuard))
+	k = a.take("n", opts...)
+	other = s.program(redlock.WithGuardTime(longGuard / 2))
+	after(time.Second)
+	pause.Store(int64(500 * time.Millisecond))
+	s.each(func(m *redlocktest.Master) { m.Restart(false) })
+	return k, other
+}
+
+// H75: nobody else gets the lock while its first holder believes to have it.
+func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
+	claim(t, "H75 second holder", 5, func(s *stage) {
+		k, other := s.allForget()
+		s.tellsBeforeAnother(k, other)
+	}, redlocktest.Guard(longGuard))
+}
+
+// H75: the masters that granted a lock are new servers. Its holder is told as soon as it can know that, with the
+// masters in quarantine, by a number that is below its TTL, and whether or not the lock is extended.
+func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
+	for id, extend := range map[string]bool{"H75 told at once": true, "H75 without extension": false} {
+		t.Run(id, func(t *testing.T) {
+			claim(t, id, 5, func(s *stage) {
+				k, _ := s.allForget(redlock.WithExtension(extend))
+				after(toldWithin)
+				if extend { // then an extension by hand may bring it to light as well
+					_ = k.Extend(s.within(time.Second))
+				}
+				synctest.Wait()
+				if !over(k) {
+					s.Errorf("%v after all masters lost the lock it is held, for another %v", toldWithin, k.Remaining())
+				}
+			}, redlocktest.Guard(longGuard))
+		})
+	}
+}
+
+// H75: where a minority has lost its memory, the lock goes on.
+func TestHazardAMinorityThatLostItsMemoryEndsNoLock(t *testing.T) {
+	claim(t, "H75 minority", 5, func(s *stage) {
+		k := s.program().take("n")
+		synctest.Wait()
+		for i := range 2 {
+			s.masters.Master(i).Restart(false)
+		}
+		after(3 * longGuard)
+		if over(k) {
+			s.Errorf("it ended: %v", k.Err())
+		}
+	})
+}
+
+// late starts a program whose connections to two of the masters come a little later than the others.
+func (s *stage) late(random *rand.Rand) *program {
+	s.Helper()
+	slow := map[string]time.Duration{}
+	for _, i := range random.Perm(s.masters.N())[:2] {
+		slow[s.masters.Master(i).Addr()] = time.Duration(1+random.IntN(20)) * time.Millisecond
+	}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case <-time.After(slow[addr]):
+			return s.masters.Dial(ctx, network, addr)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.starting(nil, []pool.Option{pool.WithDialer(dial)})
+}
+
+// firstLocks is in how many runs a program that has just started takes its first lock.
+const firstLocks = 40
+
+// H77: the first lock of a program is on all masters as soon as the program is connected to all of them.
+func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
+	claim(t, "H77 first lock", 5, func(s *stage) {
+		bad := 0
+		for run := range firstLocks {
+			k := s.late(rand.New(rand.NewPCG(uint64(run), 77))).take(fmt.Sprint("n", run))
+			after(100 * time.Millisecond)
+			if on, n := k.HeldOn(); on != n || s.on(k.Name()) != n {
+				bad++
+			}
+		}
+		if bad > 0 {
+			s.Errorf("in %d of %d runs the first lock is not on all masters", bad, firstLocks)
+		}
+	})
+}
+
+// H77: a moment after the start the restart of any one master loses no first lock.
+func TestHazardOneRestartLosesNoFirstLock(t *testing.T) {
+	claim(t, "H77 restart", 5, func(s *stage) {
+		for run := range firstLocks {
+			k := s.late(rand.New(rand.NewPCG(uint64(run), 770))).take(fmt.Sprint("n", run))
+			after(100 * time.Millisecond)
+			m := s.masters.Master(run % s.masters.N())
+			m.Restart(false)
+			m.Admit(redlock.DefaultPrefix, redlock.DefaultGuardTime) // another story
+			after(11 * time.Second)
+			if over(k) {
+				s.Fatalf("run %d: the lock is lost with the restart of one master: %v", run, k.Err())
+			}
+			_ = k.Unlock(s.Context())
+		}
+	})
+}

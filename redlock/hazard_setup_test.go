@@ -1,0 +1,191 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/hazard"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// The tests in files named hazard_* show claims of docs/hazards.md by the public API alone. Claims that do not
+// hold yet are listed in internal/hazard. This file has what those in virtual time stand on.
+
+// A stage is one bubble of virtual time: masters, and programs on machines of their own.
+type stage struct {
+	testing.TB
+	set     testing.TB // what the preparations fail by
+	masters *redlocktest.Masters
+
+	mu       sync.Mutex
+	ahead    time.Duration // by how much the world is ahead of the bubble
+	programs []*program
+}
+
+// A program is one Locker with a pool of its own, on a machine of its own.
+type program struct {
+	*redlock.Locker
+	s     *stage
+	pool  *pool.Pool
+	host  *host
+	never context.Context // of a test whose calls must return without its end
+}
+
+// A host is the clocks of one machine.
+type host struct {
+	mu         sync.Mutex
+	base       time.Time
+	boot, wall time.Duration // by how much each is ahead of the bubble
+}
+
+// claim runs body as the claim of this id, in a bubble with n masters.
+func claim(t *testing.T, id string, n int, body func(s *stage), opts ...redlocktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		hazard.Claim(t, id, func(t testing.TB) {
+			s := &stage{TB: t, set: hazard.Setup(t), masters: redlocktest.New(n, opts...)}
+			t.Cleanup(s.masters.Close)
+			body(s)
+		})
+	})
+}
+
+// program starts one over all masters, and waits until it knows them.
+func (s *stage) program(opts ...redlock.Option) *program {
+	s.Helper()
+	p := s.starting(nil, nil, opts...)
+	p.Ready(s.Context())
+	synctest.Wait()
+	return p
+}
+
+// over is program over the masters named alone.
+func (s *stage) over(urls []string, opts ...redlock.Option) *program {
+	s.Helper()
+	p := s.starting(urls, nil, opts...)
+	p.Ready(s.Context())
+	synctest.Wait()
+	return p
+}
+
+// starting starts a program and waits for nothing.
+func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Option) *program {
+	s.Helper()
+	h := &host{base: time.Now()}
+	p := &program{s: s, host: h}
+	if urls == nil {
+		urls = s.masters.URLs()
+	}
+	s.mu.Lock()
+	h.boot, h.wall = s.ahead, s.ahead
+	s.programs = append(s.programs, p)
+	s.mu.Unlock()
+	common := []pool.Option{pool.WithDialer(s.masters.Dial), pool.WithClock(h.clock())}
+	var err error
+	if p.pool, err = pool.Dial(urls, append(common, dial...)...); err != nil {
+		s.set.Fatal(err)
+	}
+	s.Cleanup(func() { _ = p.pool.Close() })
+	opts = append([]redlock.Option{redlock.WithClock(h.clock())}, opts...)
+	if p.Locker, err = redlock.New(p.pool, opts...); err != nil {
+		s.set.Fatal(err)
+	}
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_ = p.Close(ctx) // a test of Close closes by itself
+	})
+	return p
+}
+
+// take locks a name that is free.
+func (p *program) take(name string, opts ...redlock.LockOption) *redlock.Lock {
+	p.s.Helper()
+	ctx, cancel := context.WithTimeout(p.s.Context(), time.Minute)
+	defer cancel()
+	k, err := p.Lock(ctx, name, opts...)
+	if err != nil {
+		p.s.set.Fatalf("lock %s: %v", name, err)
+	}
+	return k
+}
+
+// within is a context of that long.
+func (s *stage) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(s.Context(), d)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// each calls f for every master.
+func (s *stage) each(f func(m *redlocktest.Master)) {
+	for i := range s.masters.N() {
+		f(s.masters.Master(i))
+	}
+}
+
+// count is how often the masters together have executed a command.
+func (s *stage) count(command string) (n int) {
+	s.each(func(m *redlocktest.Master) { n += m.Commands()[command] })
+	return n
+}
+
+// on is the number of masters on which somebody holds name.
+func (s *stage) on(name string) (n int) {
+	s.each(func(m *redlocktest.Master) {
+		if id, _, _ := m.Holds(name); id != "" {
+			n++
+		}
+	})
+	return n
+}
+
+// freeze stops the machine of p for d: its timers stand still, the masters and the other machines go on. A machine
+// that suspends knows by both clocks afterwards. One that its hypervisor has stopped knows by the wall clock
+// alone.
+func (s *stage) freeze(p *program, d time.Duration, suspend bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
+	s.each(func(m *redlocktest.Master) { m.SetClock(s.ahead, 1) })
+	for _, other := range s.programs {
+		boot := d
+		if other == p && !suspend {
+			boot = 0
+		}
+		other.host.jump(boot, d)
+	}
+}
+
+func (h *host) clock() *clock.Clock {
+	return clock.New(func() clock.Instant {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		run := time.Since(h.base)
+		return clock.At(int64(run+h.boot)+1, h.base.UnixNano()+int64(run+h.wall))
+	})
+}
+
+// jump sets the clocks of one machine alone.
+func (h *host) jump(boot, wall time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.boot += boot
+	h.wall += wall
+}
+
+// over reports whether a lock has told its end.
+func over(k *redlock.Lock) bool {
+	select {
+	case <-k.Done():
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,264 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// H78: masters that hang are named in the error of a call whose deadline is short, each with the time for which it
+// has not answered.
+func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
+	claim(t, "H78 silent masters", 5, func(s *stage) {
+		p := s.program()
+		silent := []*redlocktest.Master{s.masters.Master(1), s.masters.Master(2), s.masters.Master(4)}
+		for _, m := range silent {
+			m.Hang()
+		}
+		for _, d := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 450 * time.Millisecond} {
+			_, err := p.TryLock(s.within(d), fmt.Sprint("n", d))
+			if !errors.Is(err, context.DeadlineExceeded) {
+				s.Fatalf("after %v: %v", d, err)
+			}
+			for _, m := range silent {
+				said := regexp.MustCompile(regexp.QuoteMeta(m.Addr()) + `: [^;]*?\d(ms|s)\b`)
+				if !said.MatchString(err.Error()) {
+					s.Errorf("with %v it does not say that %s has not answered, and for how long: %v", d, m.Addr(), err)
+				}
+			}
+			for _, m := range silent { // the pool's own timeout is to see none of them overdue
+				m.Resume()
+			}
+			after(time.Second)
+			for _, m := range silent {
+				m.Hang()
+			}
+		}
+		s.each((*redlocktest.Master).Resume)
+	})
+}
+
+// H79: attempts that no master can be asked for are traced, too.
+func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
+	claim(t, "H79 traced", 3, func(s *stage) {
+		var mu sync.Mutex
+		var told []error
+		p := s.program(redlock.WithTrace(&redlock.Trace{Attempt: func(i redlock.AttemptInfo) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, i.Err)
+		}}))
+		s.each((*redlocktest.Master).Stop)
+		after(2 * time.Second)
+		_, err := p.TryLock(s.Context(), "n")
+		mu.Lock()
+		defer mu.Unlock()
+		if !errors.Is(err, redlock.ErrNoQuorum) || len(told) != 1 || told[0] == nil {
+			s.Errorf("the call returned %v; told: %v", err, told)
+		}
+	})
+}
+
+// H79: a key of somebody else in the place of a lock is named, with its master, and with what to think of it.
+func TestHazardAForeignKeyIsExplained(t *testing.T) {
+	claim(t, "H79 foreign key", 3, func(s *stage) {
+		p := s.program()
+		k := p.take("n")
+		synctest.Wait() // it is on each of them
+		var key string  // as the library itself calls it
+		for _, text := range s.masters.Master(0).Keys() {
+			if strings.HasSuffix(text, ":lock") {
+				key = text
+			}
+		}
+		if err := k.Unlock(s.Context()); err != nil || key == "" {
+			s.set.Fatalf("%v; the key is %q", err, key)
+		}
+		s.each(func(m *redlocktest.Master) { m.Set(key, "not a lock") })
+		_, err := p.TryLock(s.Context(), "n")
+		for _, word := range []string{key, "another type"} {
+			if err == nil || !strings.Contains(err.Error(), word) {
+				s.Errorf("it does not say %q: %v", word, err)
+			}
+		}
+	})
+}
+
+// A gauge counts the locks that a trace has begun and not ended, by the id of the hold and for each of its locks.
+type gauge struct {
+	mu   sync.Mutex
+	held map[string]int
+	odd  []string
+}
+
+func (g *gauge) trace() *redlock.Trace {
+	g.held = map[string]int{}
+	count := func(by int) func(redlock.LockInfo) {
+		return func(i redlock.LockInfo) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.held[i.ID] += by
+			if n := g.held[i.ID]; n < 0 {
+				g.odd = append(g.odd, fmt.Sprintf("%s ends more often than it begins", i.ID))
+			}
+			if g.held[i.ID] == 0 {
+				delete(g.held, i.ID)
+			}
+		}
+	}
+	return &redlock.Trace{Acquired: count(1), Released: count(-1), Lost: count(-1)}
+}
+
+// open are the holds that have begun and not ended.
+func (g *gauge) open() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.held)
+}
+
+// H71: in a trace each hold that begins ends once: released, lost, held for too long, handed on to a goroutine or
+// a process, or with its Locker.
+func TestHazardInATraceEachBeginHasOneEnd(t *testing.T) {
+	for id, steps := range map[string][]string{
+		"H71 release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
+		"H71 hand-on":          {"lock", "unlock", "queue", "queue"},
+		"H71 export":           {"lock", "unlock", "export"},
+	} {
+		t.Run(id, func(t *testing.T) {
+			claim(t, id, 3, func(s *stage) { randomRuns(s, steps, true) })
+		})
+	}
+	t.Run("H71 close", func(t *testing.T) {
+		claim(t, "H71 close", 3, func(s *stage) { randomRuns(s, []string{"lock", "unlock", "again"}, false) })
+	})
+}
+
+// randomRuns makes runs of random steps, and looks at the gauge after each. A run unlocks what is left of it, or
+// leaves it to Close.
+func randomRuns(s *stage, steps []string, unlock bool) {
+	const runs, length = 20, 12
+	for run := range runs {
+		random := rand.New(rand.NewPCG(uint64(run), 71))
+		var g gauge
+		p := s.program(redlock.WithTrace(g.trace()))
+		w := &walk{s: s, p: p, other: s.program(), random: random}
+		for range length {
+			w.step(steps[random.IntN(len(steps))])
+			synctest.Wait()
+		}
+		if unlock {
+			w.unlockAll()
+		}
+		if err := p.Close(s.within(time.Minute)); err != nil {
+			s.set.Fatal(err)
+		}
+		w.waiting.Wait()
+		synctest.Wait()
+		if n := g.open(); n != 0 || len(g.odd) > 0 {
+			s.Fatalf("run %d: %d holds have no end in the trace; %v", run, n, g.odd)
+		}
+	}
+}
+
+// A walk is one random run.
+type walk struct {
+	s        *stage
+	p, other *program
+	random   *rand.Rand
+	waiting  sync.WaitGroup
+
+	mu    sync.Mutex
+	locks []*redlock.Lock
+	n     int
+}
+
+func (w *walk) keep(k *redlock.Lock, err error) {
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.locks = append(w.locks, k)
+	}
+}
+
+// pop takes one of the locks, nil where there is none.
+func (w *walk) pop() *redlock.Lock {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.locks) == 0 {
+		return nil
+	}
+	i := w.random.IntN(len(w.locks))
+	k := w.locks[i]
+	w.locks = append(w.locks[:i], w.locks[i+1:]...)
+	return k
+}
+
+func (w *walk) unlockAll() {
+	for k := w.pop(); k != nil; k = w.pop() {
+		_ = k.Unlock(w.s.Context())
+		synctest.Wait() // the next in the local queue has it
+	}
+}
+
+func (w *walk) name() string { return fmt.Sprintf("%p/%d", w, w.n) }
+
+func (w *walk) step(what string) {
+	ctx := w.s.within(time.Minute)
+	switch what {
+	case "lock":
+		w.n++
+		w.keep(w.p.Lock(ctx, w.name()))
+		return
+	case "try":
+		w.keep(w.p.TryLock(ctx, w.name()))
+		return
+	case "wait":
+		after(time.Duration(w.random.IntN(5)) * time.Second)
+		return
+	}
+	k := w.pop()
+	if k == nil {
+		return
+	}
+	switch what {
+	case "unlock":
+		_ = k.Unlock(ctx)
+	case "again":
+		w.keep(w.p.Lock(k.Context(ctx), k.Name()))
+		w.keep(k, nil)
+	case "lose":
+		w.s.masters.Lose(k.Name())
+		after(4 * time.Second)
+		w.keep(k, nil)
+	case "limit":
+		w.n++
+		w.keep(w.p.Lock(ctx, w.name(), redlock.WithMaxHold(time.Second)))
+		after(2 * time.Second)
+		w.keep(k, nil)
+	case "queue":
+		w.waiting.Go(func() { w.keep(w.p.Lock(ctx, k.Name())) })
+		synctest.Wait()
+		_ = k.Unlock(ctx)
+	case "export":
+		handle, err := k.Export()
+		if err != nil {
+			w.keep(k, nil) // it is held more than once
+			return
+		}
+		to := w.p
+		if w.random.IntN(2) == 0 {
+			to = w.other
+		}
+		w.keep(to.Import(ctx, handle))
+	}
+}

@@ -1,0 +1,248 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+const (
+	// Shortest is the shortest quarantine. A ballot is accepted within 15 s of a master's time on either side.
+	Shortest = 30 * time.Second
+	// Look is how often a record is read anew that somebody else may change without our hearing of it.
+	Look = time.Second
+)
+
+// Why a master does not vote. The texts are for people.
+var (
+	ErrQuarantine = errors.New("redlock: the master is in quarantine")
+	ErrOldMasters = errors.New("redlock: the masters have changed")
+	ErrIncomplete = errors.New("redlock: the change of the masters is not complete")
+	ErrNumber     = errors.New("redlock: another program goes by another number of masters")
+)
+
+// A Fleet is all that decisions about the masters depend on.
+type Fleet struct {
+	Config   *quorum.Config
+	Guard    time.Duration // the program's own guard time; 0: the guard is off
+	Observer bool          // starts, ends and writes nothing
+	Now      bool          // an operator says that nobody holds a lock: no quarantine is needed
+	Facts    []Fact        // by the pool's number
+	Clocks   ballot.Reading
+	Addr     func(i int) string // names master i in errors
+}
+
+// A Move is what is to be done next for one master.
+type Move struct {
+	Step   scripts.AdmitStep // "": nothing now
+	Record scripts.Record    // what the step writes
+	Wait   time.Duration     // if not 0: decide anew after this time
+	Look   time.Duration     // if not 0: read the record anew after this time
+	Gather quorum.Set        // read the records of these masters anew
+}
+
+// Judge says how far master i is from voting, and what is to be done about it. It sets of the State what it knows: the
+// caller adds the session and the generation.
+func (f *Fleet) Judge(i int) (State, Move) {
+	fact := &f.Facts[i]
+	st := State{Err: fact.Err, ClockOff: fact.Away > scripts.Window, Backlog: fact.Backlog}
+	switch {
+	case !fact.Up && fact.Settled:
+		st.Phase = Down
+		return st, Move{}
+	case !fact.Up:
+		return st, Move{}
+	case f.Guard == 0:
+		st.Phase, st.Err = Voting, nil
+		return st, Move{}
+	}
+	st.Record = Unread
+	if fact.shown() {
+		r := &fact.Record
+		st.Admitted = fact.own() && r.Admitted
+		st.Longest, st.Quarantine = r.Longest, r.Quarantine
+		st.Epoch, st.Raised, st.Alone = r.Epoch, r.Raised, r.Alone
+		if r.Epoch <= f.Config.Epoch {
+			st.Record = fact.Text
+		} // else the master itself is to look at the epoch that the call carries
+	}
+	st, m := f.judgeUp(i, st)
+	if st.Phase == Connecting && fact.Err != nil { // steps fail: nothing is to be expected in a moment
+		st.Phase = Blocked
+	}
+	return st, m
+}
+
+// Unread is what calls expect of a master whose record is not known. No record is written so. The empty text would turn
+// the guard off.
+const Unread = "-"
+
+// judgeUp is Judge of a master that is up, with the guard on.
+func (f *Fleet) judgeUp(i int, st State) (State, Move) {
+	fact := &f.Facts[i]
+	if !fact.Read {
+		return st, Move{Step: scripts.AdmitRead}
+	}
+	if err := f.obstacle(i); err != nil {
+		st.Phase, st.Err = Blocked, err
+		return st, Move{Look: Look}
+	}
+	switch {
+	case fact.own() && fact.Record.Admitted:
+		return f.vote(i, st)
+	case fact.own():
+		return f.quarantine(i, st)
+	case fact.remembers():
+		return st, f.write(scripts.AdmitNow, i)
+	}
+	return f.start(i, st)
+}
+
+// obstacle is what keeps master i from voting until somebody mends it.
+func (f *Fleet) obstacle(i int) error {
+	fact := &f.Facts[i]
+	if fact.Bad != nil {
+		return fmt.Errorf("%w; if no program needs it, %s", fact.Bad, f.replace(i))
+	}
+	if err := f.otherNumber(i); err != nil {
+		return err
+	}
+	return ShortBacklog(fact.Backlog, max(f.Guard, f.longest()))
+}
+
+// ShortBacklog is the error if the repl-backlog-ttl of a master is below a guard time; 0 is none.
+func ShortBacklog(backlog, guard time.Duration) error {
+	if backlog <= 0 || backlog >= guard {
+		return nil
+	}
+	return fmt.Errorf("its repl-backlog-ttl is %v, below the guard time of %v, so it could be replaced by a replica "+
+		"unnoticed; CONFIG SET repl-backlog-ttl 0, or %d", backlog, guard, (guard+time.Second-1)/time.Second)
+}
+
+// vote is about a master that is admitted.
+func (f *Fleet) vote(i int, st State) (State, Move) {
+	fact, c := &f.Facts[i], f.Config
+	r := &fact.Record
+	st.Phase, st.Err = Voting, nil
+	m := Move{}
+	switch {
+	case r.Epoch > c.Epoch:
+		st.Phase = Blocked
+		st.Err = fmt.Errorf("%w: it has epoch %d, this program %d", ErrOldMasters, r.Epoch, c.Epoch)
+	case r.Alone < c.Needs(i):
+		st.Phase, m.Look = Blocked, Look
+		st.Err = fmt.Errorf("%w: its set may act alone up to epoch %d, this program has %d", ErrIncomplete,
+			r.Alone, c.Needs(i))
+	case r.Longest < f.Guard: // it may be raised, and a TTL that is refused here is not sent
+		m.Look = Look
+	}
+	switch {
+	case r.Identity != fact.Identity: // its backlog was freed
+		return st, f.write(scripts.AdmitRewrite, i)
+	case fact.Home != "" && r.Home == "": // it is named as durable since
+		return st, f.write(scripts.AdmitNow, i)
+	}
+	return st, m
+}
+
+// start is about a master that has no record of its own: it is new, or may have forgotten locks.
+func (f *Fleet) start(i int, st State) (State, Move) {
+	if f.Observer && !f.Now {
+		st.Phase = InQuarantine
+		st.Err = fmt.Errorf("%w, which begins when a program that takes locks finds it", ErrQuarantine)
+		return st, Move{Look: Look}
+	}
+	for j := range f.Config.Follow.All().All() {
+		if f.Facts[j].unknown() { // what it says may count
+			return st, Move{}
+		}
+	}
+	if f.Now {
+		return st, f.write(scripts.AdmitNow, i)
+	}
+	if ok, st, m := f.comparable(i, st); !ok {
+		return st, m
+	}
+	return st, f.write(scripts.AdmitStart, i)
+}
+
+// comparable reports whether the clock of master i may start or end a quarantine; if not, with what is to be done.
+func (f *Fleet) comparable(i int, st State) (bool, State, Move) {
+	own := f.Config.Follow.Of(i)
+	if !own.Won(f.Clocks.Known) {
+		for j := range own.All().All() {
+			if !f.Facts[j].Settled {
+				return false, st, Move{}
+			}
+		}
+		st.Phase = Blocked
+		st.Err = fmt.Errorf("%w, which waits until the clocks of %d masters can be compared; %d can", ErrQuarantine,
+			own.Least(), (f.Clocks.Known & own.All()).Len())
+		return false, st, Move{Look: Look}
+	}
+	if away := f.Facts[i].Away; away > scripts.Window {
+		st.Phase = Blocked
+		st.Err = fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v: set the clocks right",
+			ErrQuarantine, away.Round(time.Millisecond), scripts.Window)
+		return false, st, Move{Look: Look}
+	}
+	return true, st, Move{}
+}
+
+// quarantine is about a master whose quarantine has begun.
+func (f *Fleet) quarantine(i int, st State) (State, Move) {
+	fact := &f.Facts[i]
+	r := &fact.Record
+	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
+	// The clocks may have been set since it began. The smaller time counts, as the larger one did then.
+	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
+	if st.Err == nil {
+		st.Err = fmt.Errorf("%w for another %v, since it is new or may have forgotten locks; if nobody can hold one, "+
+			"redlock admit (AdmitNow) ends it", ErrQuarantine, left.Round(time.Millisecond))
+	}
+	switch {
+	case f.Now:
+		return st, f.write(scripts.AdmitNow, i)
+	case f.Observer:
+		return st, Move{Look: Look}
+	}
+	if ok, st, m := f.comparable(i, st); !ok {
+		return st, m
+	}
+	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and were set right
+		return st, f.write(scripts.AdmitStart, i)
+	}
+	if r.Quarantine < f.needed() {
+		return st, f.write(scripts.AdmitSettle, i)
+	}
+	m := Move{Look: Look}
+	rule := f.Config.Follow.Of(i)
+	switch fresh, stale := f.readSince(i); {
+	case !rule.Won(fresh):
+		m.Gather, m.Wait = stale&rule.All(), left
+	case left > 0:
+		m.Wait = left
+	default:
+		m = f.write(scripts.AdmitEnd, i)
+	}
+	return st, m
+}
+
+// readSince is the masters whose records were read since the quarantine of master i was first seen here, and those
+// that were not asked since. Whatever was raised before that quarantine began stands in the first. A master that was
+// asked and has no record is in neither: asking it again would keep it from the begin of its own quarantine.
+func (f *Fleet) readSince(i int) (fresh, stale quorum.Set) {
+	for j := range f.Config.Follow.All().All() {
+		switch fact := &f.Facts[j]; {
+		case j != i && fact.Asked <= f.Facts[i].Began:
+			stale |= quorum.One(j)
+		case fact.shown():
+			fresh |= quorum.One(j)
+		}
+	}
+	return fresh, stale
+}

@@ -1,0 +1,148 @@
+package admission
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+func randomFact(r *rand.Rand) Fact {
+	identities := []string{"a" + zeros, "a" + taken, "b" + zeros, "b" + taken}
+	f := Fact{Settled: r.IntN(8) > 0, Own: epoch + r.Int64N(80e6) - 40e6, Began: r.Uint64N(3)}
+	f.Away = time.Duration(r.IntN(20)) * time.Second
+	if r.IntN(4) == 0 {
+		f.Home = []string{"h:1", "h:2"}[r.IntN(2)]
+	}
+	if r.IntN(10) > 0 {
+		var rec scripts.Record
+		rec.Identity, rec.N, rec.Admitted = identities[r.IntN(4)], 3+r.IntN(20)/19*2, r.IntN(3) > 0
+		rec.Longest = time.Duration(1+r.IntN(90)) * time.Second
+		rec.Quarantine = rec.Longest + time.Duration(r.IntN(2)*r.IntN(60))*time.Second
+		rec.Epoch, rec.Since = r.Int64N(20)/19, epoch-r.Int64N(200e6)
+		if rec.Epoch > 0 {
+			rec.Raised = 1
+		}
+		if r.IntN(3) == 0 {
+			rec.Home = "h:1"
+		}
+		began := f.Began
+		f.Learn(rec.String(), r.Uint64N(4), 9)
+		f.Began = began
+	}
+	if f.Settled && r.IntN(5) > 0 {
+		f.Up, f.Identity, f.Read = true, identities[r.IntN(4)], r.IntN(8) > 0
+	} else {
+		f.Read = false
+	}
+	return f
+}
+
+// twin is Judge once more, as the rules are told: a list of questions about one master of three at epoch 0.
+func twin(f *Fleet, i int) (Phase, scripts.AdmitStep) {
+	me := f.Facts[i]
+	longest, needed, read, clocks, unknown, other := time.Duration(0), max(f.Guard, 30*time.Second), 0, 0, false, false
+	fresh := 0
+	for j, x := range f.Facts {
+		known := x.Text != ""
+		if known {
+			longest, needed = max(longest, x.Record.Longest), max(needed, x.Record.Longest, x.Record.Quarantine)
+			other = other || x.Record.Epoch == 0 && x.Record.N != 3
+		}
+		if known && x.Read && (j == i || x.Asked > me.Began) {
+			fresh++
+		}
+		if x.Read {
+			read++
+		}
+		if f.Clocks.Known.Has(j) {
+			clocks++
+		}
+		unknown = unknown || !x.Settled || x.Up && !x.Read
+	}
+	rec := me.Record
+	sameProcess := me.Text != "" && me.Up && rec.Identity[:1] == me.Identity[:1]
+	sameServer := sameProcess && (rec.Identity == me.Identity || me.Identity[1:] == zeros)
+	startable := clocks >= 2 && me.Away <= 15*time.Second
+	unheard := false
+	for _, x := range f.Facts {
+		unheard = unheard || !x.Settled
+	}
+	over := rec.Since + rec.Quarantine.Microseconds()
+	switch {
+	case !me.Up && me.Settled:
+		return Down, ""
+	case !me.Up:
+		return Connecting, ""
+	case !me.Read:
+		return Connecting, scripts.AdmitRead
+	case other:
+		return Blocked, ""
+	case sameServer && rec.Admitted && rec.Epoch > 0 && rec.Identity != me.Identity:
+		return Blocked, scripts.AdmitRewrite
+	case sameServer && rec.Admitted && rec.Identity != me.Identity:
+		return Voting, scripts.AdmitRewrite
+	case sameServer && rec.Admitted:
+		phase, step := Voting, scripts.AdmitStep("")
+		if rec.Epoch > 0 {
+			phase = Blocked
+		}
+		if me.Home != "" && rec.Home == "" {
+			step = scripts.AdmitNow
+		}
+		return phase, step
+	case !sameServer && me.Home != "" && me.Home == rec.Home && rec.Admitted && !sameProcess && me.Identity[1:] == zeros:
+		return Connecting, scripts.AdmitNow
+	case !sameServer && unknown:
+		return Connecting, ""
+	case clocks < 2 && unheard:
+		if sameServer {
+			return InQuarantine, ""
+		}
+		return Connecting, ""
+	case !startable:
+		return Blocked, ""
+	case !sameServer:
+		return Connecting, scripts.AdmitStart
+	case rec.Since > f.Clocks.Latest+15e6:
+		return InQuarantine, scripts.AdmitStart
+	case rec.Quarantine < needed:
+		return InQuarantine, scripts.AdmitSettle
+	case over > me.Own || over > f.Clocks.Median || fresh < 2:
+		return InQuarantine, ""
+	}
+	return InQuarantine, scripts.AdmitEnd
+}
+
+func TestJudgeAgainstItsTwin(t *testing.T) {
+	seen := make(map[scripts.AdmitStep]int)
+	for seed := range uint64(100_000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		f := &Fleet{
+			Config: config(3), Guard: time.Duration(1+r.IntN(90)) * time.Second, Addr: func(int) string { return "x" },
+			Facts: []Fact{randomFact(r), randomFact(r), randomFact(r)},
+			Clocks: ballot.Reading{
+				Median: epoch + r.Int64N(20e6) - 10e6, Latest: epoch + 10e6,
+				Known: quorum.Set(r.Uint64()|r.Uint64()) & quorum.First(3),
+			},
+		}
+		for i := range f.Facts {
+			st, m := f.Judge(i)
+			phase, step := twin(f, i)
+			if st.Phase != phase || m.Step != step {
+				t.Fatalf("seed %d, master %d: %v, step %q; the twin says %v, step %q\n%+v",
+					seed, i, st.Phase, m.Step, phase, step, f)
+			}
+			seen[step]++
+		}
+	}
+	for _, step := range []scripts.AdmitStep{"", scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow,
+		scripts.AdmitSettle, scripts.AdmitRewrite} {
+		if seen[step] < 300 {
+			t.Errorf("step %q was drawn %d times", step, seen[step])
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package ballot
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// epoch is a plausible time of masters, in microseconds.
+const epoch = int64(1_700_000_000_000_000)
+
+// at is the instant at which the steady clock shows us.
+func at(us int64) clock.Instant { return clock.At(us*1000, us*1000) }
+
+// property runs f with many seeds.
+func property(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
+	t.Helper()
+	for seed := range uint64(20_000) {
+		f(t, rand.New(rand.NewPCG(seed, 1)))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// knowing makes ballots of a program that knows the time of all masters, which differ from epoch by these offsets.
+func knowing(offsets ...int64) *Ballots {
+	b := New(quorum.First(len(offsets)))
+	for i, off := range offsets {
+		b.Learn(i, epoch+off, at(0))
+	}
+	return b
+}
+
+func mustPropose(t *testing.T, b *Ballots, us int64, name string, above int64) int64 {
+	t.Helper()
+	first, last, err := b.Propose(at(us), name, above, 0)
+	if err != nil || first != last {
+		t.Fatalf("propose %q above %d: %d to %d, %v", name, above, first, last, err)
+	}
+	return first
+}
+
+func TestBallotIsTheMastersTime(t *testing.T) {
+	b := knowing(0, 0, 0)
+	for _, us := range []int64{0, 1, 5_000_000, 86_400_000_000} {
+		if got := mustPropose(t, b, us, "a", 0); got != epoch+us {
+			t.Errorf("after %d us: %d, want %d", us, got, epoch+us)
+		}
+	}
+}
+
+func TestBallotIsAboveTheFence(t *testing.T) {
+	for _, c := range []struct{ above, want int64 }{
+		{epoch - 1, epoch}, {epoch, epoch + 1}, {epoch + 77, epoch + 78}, {scripts.MaxBallot - 2, scripts.MaxBallot - 1},
+	} {
+		if got := mustPropose(t, knowing(0, 0, 0), 0, "a", c.above); got != c.want {
+			t.Errorf("above %d: %d, want %d", c.above, got, c.want)
+		}
+		if got, err := knowing(0, 0, 0).Repair(at(0), c.above); err != nil || got != c.want {
+			t.Errorf("a repair above %d: %d, %v, want %d", c.above, got, err, c.want)
+		}
+	}
+}
+
+// A block begins at the present time, or there is none: fences stay within one block of the clock.
+func TestSpareBallotsOnlyAtThePresentTime(t *testing.T) {
+	b := knowing(0, 0, 0)
+	if first, last, err := b.Propose(at(0), "a", 0, 32); err != nil || first != epoch || last != epoch+32 {
+		t.Errorf("%d to %d, %v", first, last, err)
+	}
+	if first, last, err := b.Propose(at(0), "a", epoch+32, 32); err != nil || first != epoch+33 || last != first {
+		t.Errorf("above the last block: %d to %d, %v", first, last, err)
+	}
+}
+
+// Lua's numbers are exact only below 2^53; what is beyond is refused, never wrapped around or rounded.
+func TestBallotsEndBelow2To53(t *testing.T) {
+	const most = scripts.MaxBallot
+	for _, above := range []int64{most - 1, most, most + 1, 1 << 60, math.MaxInt64} {
+		b := knowing(0, 0, 0)
+		if got, _, err := b.Propose(at(0), "a", above, 0); !errors.Is(err, ErrTooFar) || got != 0 {
+			t.Errorf("above %d: %d, %v", above, got, err)
+		}
+		if got, err := b.Repair(at(0), above); !errors.Is(err, ErrTooFar) {
+			t.Errorf("a repair above %d: %d, %v", above, got, err)
+		}
+		b.Saw(at(0), "b", above)
+		if got, _, err := b.Propose(at(0), "b", 0, 0); !errors.Is(err, ErrTooFar) || got != 0 {
+			t.Errorf("above a fence of %d: %d, %v", above, got, err)
+		}
+	}
+	late := New(quorum.First(1))
+	late.Learn(0, scripts.MaxBallot-1, at(0))
+	if got, _, err := late.Propose(at(1), "a", 0, 0); !errors.Is(err, ErrTooFar) {
+		t.Errorf("at the end of time: %d, %v", got, err)
+	}
+}
+
+// H59: a name whose fence somebody poisoned costs that name one step a try, and no other name anything.
+func TestPoisonedFenceTouchesNoOtherName(t *testing.T) {
+	b := knowing(0, 0, 0, 0, 0)
+	b.Saw(at(0), "poisoned", 1<<52)
+	b.Saw(at(0), "used up", math.MaxInt64)
+	for i := range int64(3) {
+		if got := mustPropose(t, b, 0, "poisoned", 0); got != 1<<52+1+i {
+			t.Errorf("try %d: %d", i, got)
+		}
+	}
+	for _, name := range []string{"", "poisone", "poisoned ", "another"} {
+		if got := mustPropose(t, b, 0, name, 0); got != epoch {
+			t.Errorf("%q: %d, want %d", name, got, epoch)
+		}
+	}
+	if _, _, err := b.Propose(at(0), "used up", 0, 0); !errors.Is(err, ErrTooFar) {
+		t.Errorf("used up: %v", err)
+	}
+	if got := mustPropose(t, b, 0, "used up", 0); got != epoch {
+		t.Errorf("used up, the call after: %d, want %d, since the master may have been mended", got, epoch)
+	}
+	if got, err := b.Repair(at(0), 0); err != nil || got != epoch {
+		t.Errorf("a repair: %d, %v", got, err)
+	}
+}
+
+// H59: a fence that came from too few votes does not stay: what the masters say next takes its place.
+func TestHighFenceIsForgottenWhenTheMastersShowALowerOne(t *testing.T) {
+	b := knowing(0, 0, 0, 0, 0)
+	for _, c := range []struct{ saw, want int64 }{
+		{1 << 52, 1<<52 + 1}, {epoch + 50, epoch + 51}, {epoch - 50, epoch},
+	} {
+		b.Saw(at(0), "a", c.saw)
+		if got := mustPropose(t, b, 0, "a", 0); got != c.want {
+			t.Errorf("above a fence of %d: %d, want %d", c.saw, got, c.want)
+		}
+	}
+	if len(b.high) != 0 {
+		t.Error("a fence below the present time is remembered")
+	}
+	b.Saw(at(0), "a", epoch+100)
+	if got := mustPropose(t, b, 101, "a", 0); got != epoch+101 || len(b.high) != 0 {
+		t.Errorf("once time is above the fence: %d, %d names remembered", got, len(b.high))
+	}
+}
+
+// H59: the floor is above every fence of a quorum of healthy masters, and no minority of poisoned ones raises it,
+// however few votes a round has heard.
+func TestFloorAsNaive(t *testing.T) {
+	property(t, func(t *testing.T, r *rand.Rand) {
+		n := 1 + r.IntN(7)
+		minority := n - quorum.Quorum(n)
+		ill := r.IntN(minority + 1)
+		poisoned := r.IntN(minority - ill + 1)
+		heard := r.IntN(n - ill + 1)
+		var fences []int64
+		highest := int64(0)
+		for k := range heard {
+			if k < poisoned {
+				fences = append(fences, 1<<52+r.Int64N(100))
+				continue
+			}
+			fences = append(fences, 1+r.Int64N(1000))
+			highest = max(highest, fences[k])
+		}
+		if got := Floor(slices.Clone(fences), n, ill); got > highest {
+			t.Errorf("%v of %d masters, %d ill: %d", fences, n, ill, got)
+		}
+		if got := Floor(slices.Clone(fences), n, n-heard); heard >= quorum.Quorum(n) {
+			below := 0
+			for _, f := range fences {
+				if f <= got {
+					below++
+				}
+			}
+			if below < quorum.Quorum(n) {
+				t.Errorf("%v of %d masters: only %d are below the floor %d", fences, n, below, got)
+			}
+		}
+	})
+}
+
+// naiveMedian is the lower middle one of what is known.
+func naiveMedian(known map[int]int64) int64 { return naiveMiddle(known, 1) }
+
+// naiveMiddle is the earlier of two middle offsets with less 1, the later one with 0.
+func naiveMiddle(known map[int]int64, less int) int64 {
+	var all []int64
+	for _, off := range known {
+		all = append(all, off)
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[(len(all)-less)/2]
+}
+
+func TestMedianLatestAndOwnTimeOfMasters(t *testing.T) {
+	property(t, func(t *testing.T, r *rand.Rand) {
+		n := 1 + r.IntN(9)
+		members := quorum.Set(r.Uint64()) & quorum.First(n)
+		c, known, counted := NewClocks(members), map[int]int64{}, map[int]int64{}
+		for range r.IntN(3 * n) {
+			i, us, off := r.IntN(n), r.Int64N(1<<40), r.Int64N(60_000_000)-30_000_000
+			c.Learn(i, epoch+off+us, at(us))
+			if known[i] = epoch + off; members.Has(i) {
+				counted[i] = epoch + off
+			}
+		}
+		us := r.Int64N(1 << 40)
+		want := naiveMedian(counted) + us
+		latest := want
+		for _, off := range counted {
+			if off+us-want <= 15_000_000 {
+				latest = max(latest, off+us)
+			}
+		}
+		if got := c.Read(at(us)); got.Median != want || got.Latest != latest || got.Known.Len() != len(counted) {
+			t.Errorf("of %v at %d: %+v, want %d and %d", counted, us, got, want, latest)
+		}
+		for i := range n {
+			own, ok := known[i]
+			if own += us; !ok {
+				own = want
+			}
+			away := time.Duration(max(own-want, naiveMiddle(counted, 0)+us-own)) * time.Microsecond
+			if len(counted) == 0 || !ok {
+				away = 0
+			}
+			if c.Own(at(us), i) != own || c.Away(i) != away || c.Off(i) != (away > 15*time.Second) {
+				t.Errorf("of %v master %d: own %d, away %v", known, i, c.Own(at(us), i), c.Away(i))
+			}
+		}
+	})
+}
+
+// With two masters the earlier clock is the median, and the later one dates the begin of a quarantine.
+func TestClocksOfTwoMasters(t *testing.T) {
+	if got := knowing(0, 9_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch+9_000_000 {
+		t.Errorf("%+v", got)
+	}
+	if got := knowing(0, 16_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch {
+		t.Errorf("16 s apart: %+v", got)
+	}
+}
+
+// One master with a wrong clock, however wrong, leaves the median within what the right ones show.
+func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
+	property(t, func(t *testing.T, r *rand.Rand) {
+		n := 3 + r.IntN(6)
+		c := NewClocks(quorum.First(n))
+		low, high, wrong := int64(math.MaxInt64), int64(math.MinInt64), r.IntN(n)
+		for _, i := range r.Perm(n) {
+			us := epoch + r.Int64N(1000)
+			if i == wrong {
+				us = 1 + r.Int64N(scripts.MaxBallot-1)
+			} else {
+				low, high = min(low, us), max(high, us)
+			}
+			c.Learn(i, us, at(0))
+		}
+		if median := c.Median(at(0)); median < low || median > high {
+			t.Errorf("of %d masters, the median is %d; all but one lie in %d..%d", n, median, low, high)
+		}
+	})
+}
+
+func TestTimesThatCannotBeAreNotLearnt(t *testing.T) {
+	b := knowing(0, 0, 0)
+	for _, bad := range []int64{0, -1, math.MinInt64, scripts.MaxBallot, math.MaxInt64} {
+		for i := range 3 {
+			b.Learn(i, bad, at(0))
+			b.Refine(i, bad, at(0), 1)
+		}
+	}
+	if b.Median(at(5)) != epoch+5 || b.Own(at(5), 1) != epoch+5 {
+		t.Errorf("the time became %d and %d", b.Median(at(5)), b.Own(at(5), 1))
+	}
+}
+
+// A refinement counts where it is better than the last one; a reading of INFO begins anew.
+func TestRefinementsGetBetter(t *testing.T) {
+	c := NewClocks(quorum.First(1))
+	c.Refine(0, epoch, at(0), time.Millisecond)
+	if c.Read(at(0)).Known != 0 {
+		t.Error("a refinement of nothing was taken")
+	}
+	c.Learn(0, epoch, at(0))
+	for _, x := range []struct {
+		within time.Duration
+		taken  bool
+	}{{time.Second, true}, {time.Second, false}, {2 * time.Second, false}, {time.Millisecond, true}} {
+		before := c.Own(at(0), 0)
+		c.Refine(0, before+1, at(0), x.within)
+		if taken := c.Own(at(0), 0) != before; taken != x.taken {
+			t.Errorf("within %v: taken is %v", x.within, taken)
+		}
+	}
+	c.Learn(0, epoch, at(0))
+	if c.Refine(0, epoch+7, at(0), time.Hour); c.Own(at(0), 0) != epoch+7 {
+		t.Error("the first refinement of a new reading was not taken")
+	}
+}
+
+// For one name, as time goes on, ballots do not fall until the masters show a fence, and are above it then; they are
+// above each floor, and stay in range.
+func TestBallotsOfANameDoNotFall(t *testing.T) {
+	property(t, func(t *testing.T, r *rand.Rand) {
+		b := knowing(r.Int64N(1000), r.Int64N(1000), r.Int64N(1000))
+		last, told, us := map[string]int64{}, map[string]int64{}, int64(0)
+		for range 20 {
+			us += r.Int64N(500)
+			name := string(rune('a' + r.IntN(3)))
+			near := epoch + us + r.Int64N(4000) - 2000
+			if r.IntN(3) == 0 {
+				b.Saw(at(us), name, near)
+				told[name], last[name] = near, 0
+				continue
+			}
+			got, _, err := b.Propose(at(us), name, near, 0)
+			if err != nil || got <= near || got <= told[name] || got < last[name] || got >= scripts.MaxBallot {
+				t.Errorf("%q above %d, told %d, last %d: %d, %v", name, near, told[name], last[name], got, err)
+			}
+			last[name] = got
+		}
+	})
+}
+
+func TestMemoryForHighFencesIsBounded(t *testing.T) {
+	b := knowing(0, 0, 0)
+	for i := range maxHigh + 500 {
+		name := fmt.Sprint(i)
+		b.Saw(at(0), name, epoch+1_000_000+int64(i))
+		if len(b.high) > maxHigh {
+			t.Fatalf("%d names are remembered", len(b.high))
+		}
+		if got := mustPropose(t, b, 0, name, 0); got != epoch+1_000_001+int64(i) {
+			t.Fatalf("the newest name was forgotten: %d", got)
+		}
+	}
+	// Those below the present time go first, and all of them.
+	b.Saw(at(1<<40), "new", epoch+1<<41)
+	if len(b.high) != 1 {
+		t.Errorf("%d names are remembered once time is above all others", len(b.high))
+	}
+}
+
+func TestBallotsAreSafeForConcurrentUse(t *testing.T) {
+	b := knowing(0, 0, 0, 0, 0)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			name, last := fmt.Sprint(g), int64(0)
+			for i := range int64(2000) {
+				b.Learn(g, epoch+i, at(i))
+				b.Saw(at(i), name, epoch+i+10)
+				b.Use(quorum.First(2 + g))
+				b.Own(at(i), g)
+				got, _, err := b.Propose(at(i), name, last, 0)
+				if err != nil || got <= last {
+					t.Errorf("%q after %d: %d, %v", name, last, got, err)
+					return
+				}
+				last = got
+			}
+		})
+	}
+	wg.Wait()
+}

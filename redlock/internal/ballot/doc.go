@@ -1,0 +1,9 @@
+// Package ballot keeps what a program knows of the masters' clocks, and proposes the numbers that acquires carry.
+//
+// A ballot is the masters' own time in microseconds, as this program reckons it, so ballots grow by themselves. It
+// must be above the fence of the name on each master that shall accept it. Usually it is: a fence is an older ballot.
+// Where a fence is ahead of the present time, the next ballot is one above it, and this is remembered for that name
+// alone.
+//
+// No function here reads a clock: the present instant is an argument.
+package ballot

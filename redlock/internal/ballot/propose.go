@@ -1,0 +1,108 @@
+package ballot
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// ErrTooFar means that a ballot would be 2^53 or more. The masters' numbers are not exact there.
+var ErrTooFar = errors.New("redlock: the fencing tokens of this name are used up")
+
+// maxHigh bounds the memory for names with a fence above the present time. Forgetting one costs a refusal, no safety.
+const maxHigh = 4096
+
+// Ballots proposes ballots. A fence far ahead, which somebody wrote by mistake or on purpose, costs its own name one
+// step a try and no other name anything. Ballots are safe for concurrent use.
+type Ballots struct {
+	*Clocks
+
+	mu   sync.Mutex
+	high map[string]int64 // by name: the fence, or our own last ballot, where that is above the present time
+}
+
+// New returns the ballots of a program that goes by the masters in set.
+func New(set quorum.Set) *Ballots {
+	return &Ballots{Clocks: NewClocks(set), high: make(map[string]int64)}
+}
+
+// Propose returns a block of ballots for name, from first to last. It begins at the present time, or just above the
+// larger of above and what is remembered of the name. With spare, the block has as many ballots more, for handing on
+// within the process: only if it begins at the present time, so that a name that changes hands fast does not run
+// ahead of the clock.
+//
+// Blocks of one name cannot overlap: a block that does not begin above the end of the last one is refused as stale.
+func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int) (first, last int64, err error) {
+	t := b.Median(now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first = max(t, next(above))
+	if high, ok := b.high[name]; ok && high >= t {
+		first = max(first, next(high))
+	} else if ok {
+		delete(b.high, name)
+	}
+	switch {
+	case first >= scripts.MaxBallot:
+		delete(b.high, name) // the next call asks the masters anew; somebody may have mended them
+		return 0, 0, ErrTooFar
+	case first > t:
+		b.rememberLocked(name, first, t)
+		return first, first, nil
+	}
+	return first, min(first+int64(spare), scripts.MaxBallot-1), nil
+}
+
+// Repair returns a ballot for one master that has this fence. It has nothing to do with what is remembered of the name:
+// the fence of one master is no matter of the others.
+func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
+	ballot := max(b.Median(now), next(fence))
+	if ballot >= scripts.MaxBallot {
+		return 0, ErrTooFar
+	}
+	return ballot, nil
+}
+
+// Saw takes note of the fence that the votes of a round show for name; see [Floor]. It replaces what was remembered: a
+// fence that was too high, for want of votes, must not stay for ever, and one that is too low costs a refusal.
+func (b *Ballots) Saw(now clock.Instant, name string, fence int64) {
+	t := b.Median(now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.high, name)
+	if fence >= t {
+		b.rememberLocked(name, min(fence, scripts.MaxBallot), t)
+	}
+}
+
+func (b *Ballots) rememberLocked(name string, fence, t int64) {
+	if _, ok := b.high[name]; !ok && len(b.high) >= maxHigh {
+		for n, high := range b.high {
+			if high < t || len(b.high) >= maxHigh {
+				delete(b.high, n)
+			}
+		}
+	}
+	b.high[name] = max(b.high[name], fence)
+}
+
+// next is the ballot above a fence, which is any number that a master has.
+func next(fence int64) int64 { return min(fence, scripts.MaxBallot) + 1 }
+
+// Floor is the quorum-th smallest of the fences that the votes of a round show among n masters: a ballot above it can
+// win. Of the n masters, ill ones are known to have failed. A minority may be ill, and each of those that are not
+// known to be may be one that shows a poisoned fence. So as many of the largest fences never count as may still be
+// ill: a round that is lost early has heard of few masters, and all of those may be poisoned. Floor sorts fences.
+func Floor(fences []int64, n, ill int) int64 {
+	q := quorum.Quorum(n)
+	at := min(q, len(fences)-max(0, n-q-ill)) - 1
+	if at < 0 {
+		return 0
+	}
+	slices.Sort(fences)
+	return fences[at]
+}

@@ -1,0 +1,214 @@
+// Package due looks at things when they are due: one goroutine and one heap for any number of them.
+//
+//	Add, Fix ──► heap, by when each is due on the boot clock ──► Look, by the goroutine
+//
+// Timers stand still while the machine is suspended or frozen, so while there is anything to look at the clocks are
+// read every tenth of a second. When the wall clock has gained on the boot clock, everything is looked at: what
+// remains of each validity is shorter than it was.
+package due
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+const (
+	// watchPeriod bounds how late anything is looked at after a suspension.
+	watchPeriod = 100 * time.Millisecond
+	// leastPause is the shortest sleep. Where timers run faster than the clock, shorter ones would never arrive.
+	leastPause = 20 * time.Microsecond
+	// skewStep is by how much the wall clock must gain on the boot clock for everything to be looked at. Less is the
+	// slewing of NTP.
+	skewStep = time.Millisecond
+)
+
+// A Looker is looked at when it is due, by the goroutine of its List. Look must not block. It calls List.Fix.
+type Looker interface {
+	Look(now clock.Instant)
+}
+
+// An Entry is one Looker's place in a List. The zero Entry is in none.
+type Entry struct {
+	looker Looker
+	index  int   // in the heap, from 1; 0: in none; guarded by List.mu, like at
+	at     int64 // when it is due, on the boot clock
+}
+
+// A List is what is to be looked at. All methods are safe for concurrent use.
+type List struct {
+	clock *clock.Clock
+	wake  chan struct{} // capacity 1
+	stop  chan struct{}
+	once  sync.Once // closes stop
+	done  chan struct{}
+
+	mu     sync.Mutex
+	heap   entries
+	next   int64 // when the goroutine means to wake, on the boot clock; 0 while it is awake
+	closed bool
+}
+
+// New starts the goroutine of a List. Stop ends it.
+func New(c *clock.Clock) *List {
+	l := &List{clock: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+// Add takes a Looker in, to be looked at after a wait. It reports false after Close.
+func (l *List) Add(e *Entry, x Looker, wait time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	e.looker, e.at = x, l.clock.Now().Steady()+int64(wait)
+	heap.Push(&l.heap, e)
+	l.nudgeLocked(e.at)
+	return true
+}
+
+// Fix changes when e is looked at. An Entry that is in no List stays out.
+func (l *List) Fix(e *Entry, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.index > 0 {
+		e.at = l.clock.Now().Steady() + int64(wait)
+		heap.Fix(&l.heap, e.index-1)
+		l.nudgeLocked(e.at)
+	}
+}
+
+// Remove takes e out.
+func (l *List) Remove(e *Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.index > 0 {
+		heap.Remove(&l.heap, e.index-1)
+	}
+}
+
+// All returns everything in the List.
+func (l *List) All() []Looker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Looker, len(l.heap))
+	for i, e := range l.heap {
+		all[i] = e.looker
+	}
+	return all
+}
+
+// Close has Add refuse from here on. What is in the List stays.
+func (l *List) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// Stop ends the goroutine, and returns a channel that is closed when it has ended.
+func (l *List) Stop() <-chan struct{} {
+	l.once.Do(func() { close(l.stop) })
+	return l.done
+}
+
+// nudgeLocked wakes the goroutine if it sleeps beyond at.
+func (l *List) nudgeLocked(at int64) {
+	if l.next != 0 && at < l.next {
+		l.next = 0
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (l *List) run() {
+	defer close(l.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	skew := l.clock.Now().Skew()
+	var due []Looker
+	for {
+		now := l.clock.Now()
+		if now.Skew()-skew > int64(skewStep) {
+			skew = now.Skew()
+			due = append(due[:0], l.All()...)
+		} else {
+			skew = min(skew, now.Skew()) // small gains add up to a step
+			due = l.take(due[:0], now)
+		}
+		for _, x := range due {
+			x.Look(now)
+		}
+		clear(due)
+		timer.Reset(l.pause())
+		select {
+		case <-timer.C:
+		case <-l.wake:
+		case <-l.stop:
+			return
+		}
+	}
+}
+
+// take collects what is due. It stays in the heap, put off until Look says when it is due again.
+func (l *List) take(due []Looker, now clock.Instant) []Looker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.heap) > 0 && l.heap[0].at <= now.Steady() {
+		e := l.heap[0]
+		e.at = now.Steady() + int64(watchPeriod)
+		heap.Fix(&l.heap, 0)
+		due = append(due, e.looker)
+	}
+	return due
+}
+
+// pause is how long nothing is due.
+func (l *List) pause() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now().Steady()
+	wait := time.Hour
+	if len(l.heap) > 0 {
+		wait = min(time.Duration(l.heap[0].at-now), watchPeriod)
+	}
+	if wait <= 0 {
+		l.next = 0
+		return 0
+	}
+	wait = max(wait, leastPause)
+	l.next = now + int64(wait)
+	return wait
+}
+
+// entries are a heap, the first due first.
+type entries []*Entry
+
+func (q entries) Len() int           { return len(q) }
+func (q entries) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q entries) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i+1, j+1
+}
+
+// Push implements heap.Interface.
+func (q *entries) Push(x any) {
+	e := x.(*Entry)
+	*q = append(*q, e)
+	e.index = len(*q)
+}
+
+// Pop implements heap.Interface.
+func (q *entries) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	e.index = 0
+	*q = old[:len(old)-1]
+	return e
+}

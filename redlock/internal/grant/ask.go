@@ -1,0 +1,262 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// An Ask is one round for one new grant. One ask has one id and one ballot: what is asked for again is a new grant.
+type Ask struct {
+	Op     string // for errors
+	Name   string
+	Keys   *scripts.Keys
+	Terms  *Terms
+	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
+	// Complete is called when the last vote of the round is in; nil: nobody is told.
+	Complete func()
+}
+
+// Ask asks the masters of the present view for a new grant, and waits for their decision or the end of ctx. On
+// success the grant is won and not yet live: see Grant.Begin. On failure everything that may have been granted is
+// being rolled back, and nothing of that is waited for; the ticket keeps its place in the queues. The error is a
+// *round.Failure, or one of ballots. The round is nil where nothing was sent.
+func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) {
+	view := k.View()
+	if !view.Config.Rule.Won(view.Voting) {
+		err := k.Sender.NoQuorum(view, a.Op, nil)
+		k.Events.Unasked(a.Op, a.Name, err)
+		return nil, nil, err
+	}
+	g := k.newGrant(a.Name, a.Keys, a.Ticket)
+	g.asking.complete = a.Complete
+	r := k.Sender.New(view, a.Op, &g.asking)
+	r.Key = a.Keys.Lock()
+	returns := false
+	defer func() {
+		if !returns { // a trace has panicked
+			g.rollBack(r)
+		}
+	}()
+	first, last, err := k.Ballots.Propose(r.Start, a.Name, 0, a.Terms.HandOns)
+	if err != nil {
+		returns = true
+		return nil, nil, err
+	}
+	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, a.Terms.TTL, first, last, a.Ticket), a.Terms.TTL, last, false)
+	err = k.await(ctx, r)
+	if err == nil {
+		err = g.won(r, a.Terms, first, last)
+	} else if f, ok := round.AsFailure(err); ok && f.Cause == nil {
+		k.learn(r, a.Name)
+	}
+	k.Events.Asked(g, r, first, k.Clock.Now().Sub(r.Start), err)
+	returns = true
+	if err != nil {
+		g.rollBack(r)
+		return nil, r, err
+	}
+	return g, r, nil
+}
+
+// sendAsk sends a call that may create the grant to every master that may vote.
+func (g *Grant) sendAsk(r *round.Round, call *scripts.Call, ttl time.Duration, ballot int64, anyPhase bool) {
+	for i := range r.Asked().All() {
+		if v, no := g.k.Sender.Refusal(r.View, i, ttl, anyPhase, r.Op); no {
+			r.Cast(i, v)
+			continue
+		}
+		g.sent.touch(r.View, i, ballot)
+		m := &r.View.Masters[i]
+		r.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record})
+	}
+}
+
+// await waits for the decision of a round and returns nil where it was won.
+func (k *Keeper) await(ctx context.Context, r *round.Round) error {
+	select {
+	case <-r.Done():
+	default:
+		select {
+		case <-r.Done():
+		case <-ctx.Done():
+			return r.Failure(nil, round.ContextError(ctx))
+		case <-k.Closing:
+			return r.Failure(nil, ErrClosed)
+		}
+	}
+	return decided(r)
+}
+
+// decided is nil for a round that was won, and else how it was lost.
+func decided(r *round.Round) error {
+	if r.Verdict() == quorum.Won {
+		return nil
+	}
+	t := r.Tally()
+	switch {
+	case r.TooLong():
+		return r.Failure(round.ErrGuardTime, nil)
+	case t.HeldByOther():
+		return r.Failure(round.ErrHeld, nil)
+	}
+	return r.Failure(round.ErrNoQuorum, nil)
+}
+
+// won takes a quorum's word: the grant has a validity, or it came too late.
+func (g *Grant) won(r *round.Round, terms *Terms, first, last int64) error {
+	now := g.k.Clock.Now()
+	v := validity{start: r.Start, ttl: terms.TTL, drift: g.k.Drift.Of(terms.TTL)}
+	if left := v.left(now); left < terms.Least {
+		return r.Failure(tooSlow(left, terms), nil)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.validity, g.config = v, r.View.Config
+	g.block = block{next: first, last: last, won: now}
+	return nil
+}
+
+func tooSlow(left time.Duration, terms *Terms) error {
+	return fmt.Errorf("%w: %v of validity left of %v, at least %v wanted",
+		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
+}
+
+// learn takes from the refusals what the next ask needs to know: fences and clocks.
+func (k *Keeper) learn(r *round.Round, name string) {
+	now := k.Clock.Now()
+	arrived := r.Start.Add(now.Sub(r.Start) / 2)
+	t := r.Tally()
+	floor := int64(0)
+	for _, set := range t.Rule.Sets() {
+		var fences []int64
+		r.Each(func(i int, v *round.Vote) {
+			if v.Time > 0 && set.Has(i) {
+				k.Ballots.Refine(i, v.Time, arrived, now.Sub(r.Start)/2)
+				if !t.Unable().Has(i) { // those do not tell their fence, or could not grant whatever it is
+					fences = append(fences, v.Fence)
+				}
+			}
+		})
+		ill := t.Unable() & set &^ r.View.Connecting // those may be well: nothing is known of them yet
+		floor = max(floor, ballot.Floor(fences, set.Len(), ill.Len()))
+	}
+	k.Ballots.Saw(now, name, floor)
+}
+
+// An asking books the votes of a round that may create the grant.
+type asking struct {
+	g        *Grant
+	complete func()
+}
+
+// Booked implements round.Booker.
+func (a *asking) Booked(r *round.Round, i int, v *round.Vote, _, last bool) {
+	if last && a.complete != nil {
+		defer a.complete()
+	}
+	g := a.g
+	g.mu.Lock()
+	gone := g.bookLocked(r, i, v.Kind)
+	g.mu.Unlock()
+	if gone {
+		g.lose(ErrLost)
+	}
+}
+
+// rollBack releases what the round has been granted, or may still be. It returns at once.
+func (g *Grant) rollBack(r *round.Round) {
+	set := quorum.Set(0)
+	r.Each(func(i int, v *round.Vote) {
+		if v.Kind == scripts.Granted || v.Unsure() {
+			set |= quorum.One(i)
+		}
+	})
+	g.mu.Lock()
+	g.state = ended
+	g.mu.Unlock()
+	if set &= g.sent.to; set != 0 {
+		g.sendRelease("roll back", set, true)
+	}
+}
+
+// Import asks for the grant that another process has exported: under a new id, on the masters that still have the
+// previous one. It is one grant for all rounds, since what an earlier round has taken over is ours in the next:
+// Import sends one round, and is called again on the same Grant until it succeeds or the caller gives up and calls
+// Abandon.
+func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64) error {
+	k := g.k
+	view := k.View()
+	r := k.Sender.New(view, op, &g.asking)
+	first, last, err := k.Ballots.Propose(r.Start, g.Name, max(above, g.sent.ballot), terms.HandOns)
+	if err != nil {
+		return err
+	}
+	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
+	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.ids[1], terms.TTL, first, last), terms.TTL, last, true)
+	if err = k.await(ctx, r); err == nil {
+		err = g.won(r, terms, first, last)
+	} else if f, ok := round.AsFailure(err); ok && f.Cause == nil {
+		k.learn(r, g.Name)
+		err = g.importFailed(ctx, r, f, terms, first)
+	}
+	if err == nil {
+		g.sent.to |= r.Asked() // a master that was not reached may still have what the exporter left
+	}
+	k.Events.Asked(g, r, first, k.Clock.Now().Sub(r.Start), err)
+	return err
+}
+
+// importFailed says what became of an import that was not won. Where a majority of one of two sets has confirmed it,
+// the masters that know nothing of it are given it, and the next round may win.
+func (g *Grant) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) error {
+	bounded, cancel := context.WithTimeout(ctx, r.View.Config.Slowest)
+	defer cancel()
+	if r.Tally().Rule.Joint() && r.Complete(bounded) {
+		if t := r.Tally(); t.Rule.WonHalf(t.Of(scripts.Granted)) {
+			for i := range t.Of(scripts.Missing).All() {
+				g.repairDuring(r, i, terms, first)
+			}
+			f.Decision = round.ErrNoQuorum
+			return f
+		}
+	}
+	t := r.Tally()
+	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(scripts.Missing) &^ t.Of(scripts.Held)) {
+		f.Decision = ErrLost
+	}
+	return f
+}
+
+// Abandon releases what an import has taken over.
+func (g *Grant) Abandon() {
+	g.mu.Lock()
+	g.state = ended
+	g.mu.Unlock()
+	if g.sent.to != 0 {
+		g.sendRelease("roll back", g.sent.to, false)
+	}
+}
+
+// newGrant makes a grant with an id of its own.
+func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {
+	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
+	var room [96]byte
+	g.ID = string(scripts.AppendGrantID(room[:0], k.Owner, k.number.Add(1), k.Label))
+	g.ids = []string{g.ID}
+	g.asking.g = g
+	return g
+}
+
+// NewImport makes the grant that takes over the one with the previous id.
+func (k *Keeper) NewImport(name string, keys *scripts.Keys, previous string) *Grant {
+	g := k.newGrant(name, keys, nil)
+	g.ids = append(g.ids, previous)
+	return g
+}

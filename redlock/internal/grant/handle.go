@@ -1,0 +1,130 @@
+package grant
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A Handle is one Lock of a grant: the first one, or a re-entry. The zero Handle becomes usable by Begin, Reenter or
+// HandOn. All methods are safe for concurrent use.
+type Handle struct {
+	g     *Grant
+	token int64
+
+	// Guarded by g.mu.
+	ended    error // nil while it is held
+	unlocked bool  // Unlock was called
+	done     chan struct{}
+	contexts []bound
+}
+
+// A bound is a context that ends with its Handle.
+type bound struct {
+	ctx    context.Context // kept to see whether it has ended by itself
+	cancel context.CancelCauseFunc
+}
+
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Grant is what h is a handle of.
+func (h *Handle) Grant() *Grant { return h.g }
+
+// Token is the fencing token.
+func (h *Handle) Token() int64 { return h.token }
+
+// Remaining is the validity left; not positive for a handle that has ended.
+func (h *Handle) Remaining() time.Duration {
+	now := h.g.k.Clock.Now()
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if h.ended != nil {
+		return min(0, h.g.validity.left(now))
+	}
+	return h.g.leftLocked(now)
+}
+
+// Validity is what the masters have promised, however long the lock may be held; not positive for a handle that has
+// ended.
+func (h *Handle) Validity() time.Duration {
+	now := h.g.k.Clock.Now()
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if h.ended != nil {
+		return min(0, h.g.validity.left(now))
+	}
+	return h.g.validity.left(now)
+}
+
+// Err is nil while h is held, and then why it ended. It compares with the clocks: a grant whose validity is over is
+// ended by the call that finds out.
+func (h *Handle) Err() error {
+	g := h.g
+	now := g.k.Clock.Now()
+	g.mu.Lock()
+	err := h.ended
+	var over error
+	if err == nil {
+		over = g.overLocked(now)
+	}
+	g.mu.Unlock()
+	if over == nil {
+		return err
+	}
+	g.loseTenure(over, h.token)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return h.ended
+}
+
+// Done is closed when h ends.
+func (h *Handle) Done() <-chan struct{} {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if h.ended != nil {
+		return closedChan
+	}
+	if h.done == nil {
+		h.done = make(chan struct{})
+	}
+	return h.done
+}
+
+// pruneAt is the number of contexts of a handle at which those that have ended by themselves are first dropped.
+const pruneAt = 32
+
+// Bind has cancel called with the reason when h ends, or at once if it has.
+func (h *Handle) Bind(ctx context.Context, cancel context.CancelCauseFunc) {
+	h.g.mu.Lock()
+	err := h.ended
+	if err == nil {
+		if n := len(h.contexts); n >= pruneAt && n == cap(h.contexts) {
+			h.contexts = slices.DeleteFunc(h.contexts, func(b bound) bool { return b.ctx.Err() != nil })
+		}
+		h.contexts = append(h.contexts, bound{ctx, cancel})
+	}
+	h.g.mu.Unlock()
+	if err != nil {
+		cancel(err)
+	}
+}
+
+func (h *Handle) endLocked(cause error) {
+	h.ended = cause
+	if h.done != nil {
+		close(h.done)
+	}
+}
+
+// endContexts ends the contexts of handles that have ended, so nobody adds to them.
+func endContexts(handles []*Handle, cause error) {
+	for _, h := range handles {
+		h.g.mu.Lock()
+		contexts := h.contexts
+		h.contexts = nil
+		h.g.mu.Unlock()
+		for _, c := range contexts {
+			c.cancel(cause)
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// bound binds a context to h.
+func bindTo(t *testing.T, h *Handle) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h.Bind(ctx, cancel)
+	return ctx
+}
+
+func TestAGrantIsOnAllMastersAndGoneAfterItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 5)
+		h := b.lock(terms())
+		synctest.Wait()
+		if i := h.Grant().Info(); i.On != 5 || i.Expects != 5 || i.Depth != 1 || i.Token != h.Token() || b.on() != 5 {
+			t.Errorf("it is %+v, on %d masters", i, b.on())
+		}
+		ctx := bindTo(t, h)
+		if err := h.Unlock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(context.Cause(ctx), ErrReleased) || !errors.Is(h.Err(), ErrReleased) {
+			t.Errorf("the context ended with %v, the handle with %v", context.Cause(ctx), h.Err())
+		}
+		synctest.Wait()
+		if b.on() != 0 {
+			t.Errorf("it is still on %d masters", b.on())
+		}
+		want := []string{"asked false", "acquired -3", "releasing", "over", "released: <nil>"}
+		if got := b.said(); !slices.Equal(got, want) {
+			t.Errorf("told was %q", got)
+		}
+		if err := h.Unlock(t.Context(), nil); !errors.Is(err, ErrReleased) {
+			t.Errorf("a second Unlock: %v", err)
+		}
+	})
+}
+
+// H71: each tenure has one beginning and one end, and the contexts of the one before end with it.
+func TestAHandedOnGrantEndsTheContextsOfItsLastHolderAndNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		first, second, third := b.lock(terms()), &Handle{}, &Handle{}
+		b.said()
+		ctx := bindTo(t, first)
+		taken := 0
+		next := func(h *Handle) Next {
+			return func(left, ttl time.Duration) *Heir {
+				if left <= 9*time.Second || ttl != 10*time.Second {
+					t.Errorf("%v of %v are left", left, ttl)
+				}
+				return &Heir{Handle: h, Terms: terms(), Take: func() { taken++ }}
+			}
+		}
+		if err := first.Unlock(t.Context(), next(second)); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(context.Cause(ctx), ErrReleased) {
+			t.Errorf("the context of a holder that has unlocked ended with %v", context.Cause(ctx))
+		}
+		ctx2 := bindTo(t, second)
+		if second.Token() != first.Token()+1 || second.Err() != nil || ctx2.Err() != nil {
+			t.Errorf("the heir of token %d has %d, and is %v", first.Token(), second.Token(), second.Err())
+		}
+		if err := second.Unlock(t.Context(), next(third)); err != nil {
+			t.Fatal(err)
+		}
+		if taken != 2 || ctx2.Err() == nil {
+			t.Errorf("taken %d times; the second context is %v", taken, ctx2.Err())
+		}
+		want := []string{"released: <nil>", "acquired -2", "released: <nil>", "acquired -1"}
+		if got := b.said(); !slices.Equal(got, want) {
+			t.Errorf("told was %q", got)
+		}
+	})
+}
+
+// A grant is handed on as often as there are tokens, for as long as was agreed, and not while somebody re-enters it.
+func TestAGrantIsHandedOnWithinItsBounds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(t *Terms)
+		before func(h *Handle)
+		want   int
+	}{
+		{"all tokens", func(*Terms) {}, nil, 3},
+		{"none agreed", func(t *Terms) { t.HandOns = 0 }, nil, 0},
+		{"no time agreed", func(t *Terms) { t.HandOnTime = 0 }, nil, 0},
+		{"too late", func(*Terms) {}, func(*Handle) { after(100 * time.Millisecond) }, 0},
+		{"just in time", func(*Terms) {}, func(*Handle) { after(99 * time.Millisecond) }, 3},
+		{"one re-enters", func(*Terms) {}, func(h *Handle) { h.g.tenure.coming++ }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, 3)
+				terms := terms()
+				c.change(terms)
+				h, n := b.lock(terms), 0
+				if c.before != nil {
+					c.before(h)
+				}
+				for {
+					heir := &Handle{}
+					took := false
+					next := func(time.Duration, time.Duration) *Heir {
+						return &Heir{Handle: heir, Terms: terms, Take: func() { took = true }}
+					}
+					if err := h.Unlock(t.Context(), next); err != nil {
+						t.Fatal(err)
+					}
+					if !took {
+						break
+					}
+					h = heir
+					n++
+				}
+				if n != c.want {
+					t.Errorf("it was handed on %d times, want %d", n, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A holder whose own terms have no handing on does not hand on what was handed to it.
+func TestWhoAgreedToNoHandOnGivesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		h, heir := b.lock(terms()), &Handle{}
+		none := terms()
+		none.HandOns = 0
+		if err := h.Unlock(t.Context(), func(_, _ time.Duration) *Heir {
+			return &Heir{Handle: heir, Terms: none, Take: func() {}}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := heir.Unlock(t.Context(), func(_, _ time.Duration) *Heir { t.Error("handed on"); return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// H77: a program's first lock is won by the masters that vote so far. The others get it as soon as they vote, although
+// their connections were there already.
+func TestMastersThatVoteAMomentLaterGetTheGrantAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 5)
+		full := b.Voters.View()
+		b.change(func(v *admission.View) {
+			v.Voting = quorum.First(3)
+			v.Masters[3].Phase, v.Masters[3].Record = admission.Connecting, admission.Unread
+			v.Masters[4].Phase, v.Masters[4].Record = admission.Connecting, admission.Unread
+		})
+		early := b.Keeper.View()
+		h := b.lock(terms())
+		synctest.Wait()
+		if b.on() != 3 {
+			t.Fatalf("it is on %d masters", b.on())
+		}
+		b.Keeper.View = func() *admission.View { return full }
+		b.Keeper.Changed(early, full)
+		after(time.Millisecond)
+		if on := h.Grant().Info().On; b.on() != 5 || on != 5 {
+			t.Errorf("a moment later it is on %d masters, known on %d", b.on(), on)
+		}
+	})
+}
+
+// The same, where the masters vote between the ask and the moment at which the grant becomes live.
+func TestMastersThatVoteBeforeTheGrantIsLiveGetItAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 5)
+		full := b.Voters.View()
+		b.change(func(v *admission.View) {
+			v.Voting = quorum.First(3)
+			v.Masters[3].Phase, v.Masters[4].Session = admission.Connecting, 0
+		})
+		g, err := b.ask(terms())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Keeper.View = func() *admission.View { return full }
+		h := &Handle{}
+		if err := g.Begin(h, terms()); err != nil {
+			t.Fatal(err)
+		}
+		after(time.Millisecond)
+		if b.on() != 5 || g.Info().On != 5 {
+			t.Errorf("it is on %d masters", b.on())
+		}
+	})
+}
+
+// A master that comes up while an extension is under way gets the grant by one that follows; one that comes up while a
+// failed extension waits for its retry does not wait for that.
+func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		h := b.lock(terms())
+		g := h.Grant()
+		g.mu.Lock()
+		g.renewal.running = true
+		g.mu.Unlock()
+		g.ExtendSoon(0)
+		after(time.Millisecond)
+		b.said()
+		now := b.Keeper.Clock.Now()
+		g.mu.Lock()
+		g.renewal.running = false // it was decided
+		g.planLocked(now)
+		g.mu.Unlock()
+		after(time.Millisecond)
+		if got := b.said(); !slices.Equal(got, []string{"extended false"}) {
+			t.Errorf("after the one that was under way: %q", got)
+		}
+		now = b.Keeper.Clock.Now()
+		g.mu.Lock()
+		g.renewal.soon, g.renewal.retryAt = true, now.Add(time.Second)
+		g.planLocked(now)
+		g.mu.Unlock()
+		g.ExtendSoon(time.Millisecond)
+		g.ExtendSoon(time.Hour) // and one that is further off puts nothing off
+		after(2 * time.Millisecond)
+		if got := b.said(); !slices.Equal(got, []string{"extended false"}) {
+			t.Errorf("while a retry is due in a second: %q", got)
+		}
+	})
+}
+
+// While the masters are changed, a grant that was won by the old set alone goes by the old set until an extension has
+// been confirmed by both. To unlock an inner lock, which the old set confirms alone, changes nothing of that.
+func TestAnInnerUnlockInAJointConfigurationLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 6)
+		joint := *b.Voters.View().Config
+		joint.Epoch, joint.Rule = 1, quorum.Rule{Old: quorum.First(3), Next: quorum.First(6) &^ quorum.First(3)}
+		old := joint
+		old.Epoch, old.Rule = 0, quorum.Rule{Old: quorum.First(3)}
+		b.change(func(v *admission.View) { v.Config = &old })
+		still := terms()
+		still.Extend = false
+		h, inner := b.lock(still), &Handle{}
+		if err := h.Reenter(t.Context(), inner, still); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 { // the next masters answer first
+			b.Masters.Master(i).Delay(time.Millisecond)
+		}
+		b.change(func(v *admission.View) { v.Config = &joint })
+		if err := inner.Unlock(t.Context(), nil); err != nil {
+			t.Errorf("the inner Unlock: %v", err)
+		}
+		synctest.Wait()
+		if err := h.Err(); err != nil {
+			t.Errorf("the outer lock ended: %v", err)
+		}
+		if h.Grant().Config() != &old {
+			t.Error("it goes by the joint configuration, which has not confirmed it")
+		}
+		if err := h.Extend(t.Context()); err != nil {
+			t.Fatalf("the extension: %v", err)
+		}
+		synctest.Wait()
+		if h.Grant().Config() != &joint || h.Err() != nil {
+			t.Errorf("after the extension it goes by %+v, %v", h.Grant().Config(), h.Err())
+		}
+	})
+}
+
+// H70: a re-entry with a TTL that the fleet does not allow fails with the reason, and leaves the lock as it was.
+func TestARefusedTTLOfAReentryIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		h := b.lock(terms())
+		long := terms()
+		long.TTL = time.Minute
+		err := h.Reenter(t.Context(), &Handle{}, long)
+		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrGuardTime) {
+			t.Errorf("%v, want ErrGuardTime", err)
+		}
+		synctest.Wait()
+		if i := h.Grant().Info(); h.Err() != nil || i.Depth != 1 || i.Left > 10*time.Second {
+			t.Errorf("the lock is %+v, %v", i, h.Err())
+		}
+	})
+}
+
+// H70: an acquire with such a TTL ends at once, with the reason.
+func TestARefusedTTLOfAnAskIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		long := terms()
+		long.TTL = time.Minute
+		_, err := b.ask(long)
+		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrGuardTime) {
+			t.Errorf("%v, want ErrGuardTime", err)
+		}
+	})
+}
+
+// H28, H29: an inner Unlock ends the inner lock and its contexts alone, in whatever order they are unlocked.
+func TestAnInnerUnlockEndsThatLockAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		h, inner, third := b.lock(terms()), &Handle{}, &Handle{}
+		for _, in := range []*Handle{inner, third} {
+			if err := h.Reenter(t.Context(), in, terms()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if inner.Token() != h.Token() || h.Grant().Info().Depth != 3 {
+			t.Errorf("tokens %d and %d, depth %d", h.Token(), inner.Token(), h.Grant().Info().Depth)
+		}
+		outer, ctx := bindTo(t, h), bindTo(t, inner)
+		if err := inner.Unlock(t.Context(), nil); err != nil || ctx.Err() == nil || outer.Err() != nil {
+			t.Errorf("%v; the inner context is %v, the outer one %v", err, ctx.Err(), outer.Err())
+		}
+		if err := inner.Unlock(t.Context(), nil); !errors.Is(err, ErrReleased) {
+			t.Errorf("a second Unlock of the inner lock: %v", err)
+		}
+		if err := h.Unlock(t.Context(), nil); err != nil || outer.Err() == nil || third.Err() != nil {
+			t.Errorf("%v; the outer context is %v, the last lock %v", err, outer.Err(), third.Err())
+		}
+		synctest.Wait()
+		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 {
+			t.Errorf("the depth is %d there", depth)
+		}
+		if err := third.Unlock(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if b.on() != 0 {
+			t.Error("the last Unlock has not released it")
+		}
+	})
+}
+
+// H28: a re-entry that fails leaves the depth as it was, also on the masters.
+func TestAFailedReentryIsUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		h := b.lock(terms())
+		greedy := terms()
+		greedy.Least = time.Hour
+		if err := h.Reenter(t.Context(), &Handle{}, greedy); !errors.Is(err, round.ErrTooSlow) {
+			t.Errorf("%v, want ErrTooSlow", err)
+		}
+		synctest.Wait()
+		if _, depth, _ := b.Masters.Master(0).Holds("n"); depth != 1 || h.Grant().Info().Depth != 1 {
+			t.Errorf("the depth is %d there, %d here", depth, h.Grant().Info().Depth)
+		}
+	})
+}
+
+// A lock that is held for days and gives each request a context does not grow.
+func TestContextsThatHaveEndedAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, 3)
+		h := b.lock(terms())
+		lasting := bindTo(t, h)
+		for range 10_000 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			h.Bind(ctx, cancel)
+			cancel(nil)
+		}
+		if n := len(h.contexts); n > 200 {
+			t.Errorf("%d contexts are kept", n)
+		}
+		if err := h.Unlock(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if lasting.Err() == nil {
+			t.Error("one that has not ended was forgotten")
+		}
+	})
+}

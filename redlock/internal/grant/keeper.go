@@ -1,0 +1,246 @@
+package grant
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/due"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// repairPace is the pause between two grants that are extended because a master has come back.
+const repairPace = 20 * time.Microsecond
+
+// Events is told what happens to grants, with no lock held.
+type Events interface {
+	Asked(g *Grant, r *round.Round, ballot int64, elapsed time.Duration, err error) // a round was decided, or given up
+	Unasked(op, name string, f *round.Failure)                                      // nothing was sent
+	// Acquired is told of the first handle of a tenure. It has one end: Lost of its grant, or Released.
+	Acquired(h *Handle)
+	Extended(g *Grant, err error)
+	Repaired(g *Grant, master int)
+	Lost(g *Grant, cause error)    // it ended before its release
+	Releasing(g *Grant)            // the release is about to be queued
+	Released(h *Handle, err error) // the last handle was unlocked, exported, handed on, or its Keeper closed
+	Over(g *Grant)                 // it is not held here any more
+}
+
+// Env is what all grants of one Locker share.
+type Env struct {
+	Sender  *round.Sender
+	Clock   *clock.Clock
+	Drift   clock.Drift
+	Ballots *ballot.Ballots
+	View    func() *admission.View
+	Prefix  scripts.Prefix
+	Owner   string // the Locker's random identity
+	Label   string // for people
+	Closing <-chan struct{}
+	Events  Events
+}
+
+// A Keeper looks after all live grants of one Locker. It never waits for the network.
+type Keeper struct {
+	Env
+	list        *due.List     // the live grants
+	number      atomic.Uint64 // of the ids
+	outstanding atomic.Int64  // releases with votes to come
+	settled     chan struct{} // capacity 1: outstanding may have come to 0
+}
+
+// NewKeeper starts the Keeper's goroutine. Stop ends it.
+func NewKeeper(env Env) *Keeper {
+	return &Keeper{Env: env, list: due.New(env.Clock), settled: make(chan struct{}, 1)}
+}
+
+// All returns every live grant.
+func (k *Keeper) All() []*Grant {
+	all := k.list.All()
+	grants := make([]*Grant, len(all))
+	for i, g := range all {
+		grants[i] = g.(*Grant)
+	}
+	return grants
+}
+
+// Look implements due.Looker: it extends the grant, or ends it.
+func (g *Grant) Look(now clock.Instant) {
+	g.mu.Lock()
+	if g.state != live {
+		g.mu.Unlock()
+		return
+	}
+	over, token := g.overLocked(now), g.tenure.token
+	var e *extension
+	if over == nil {
+		if g.tenure.terms.Extend && !g.renewal.running && g.renewInLocked(now) <= 0 {
+			g.renewal.running = true
+			e = g.extendLocked("extend", g.tenure.terms.TTL, true)
+		}
+		g.planLocked(now)
+	}
+	g.mu.Unlock()
+	if over != nil {
+		g.loseTenure(over, token)
+	}
+	if e != nil {
+		e.cast()
+	}
+}
+
+// renewInLocked is how long until the next extension.
+func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
+	if g.renewal.soon {
+		return time.Duration(g.renewal.retryAt.Steady() - now.Steady()) // it only makes us wait: by the boot clock alone
+	}
+	return g.validity.extendIn(g.tenure.terms.TTL, now)
+}
+
+// planLocked says when the grant is to be looked at again.
+func (g *Grant) planLocked(now clock.Instant) { g.k.list.Fix(&g.renewal.entry, g.nextLocked(now)) }
+
+// nextLocked is how long until the grant is to be looked at again.
+func (g *Grant) nextLocked(now clock.Instant) time.Duration {
+	wait := g.leftLocked(now)
+	if g.tenure.terms.Extend && !g.renewal.running {
+		wait = min(wait, g.renewInLocked(now))
+	}
+	return max(wait, 0)
+}
+
+// ExtendSoon has the grant extended after a pause, so that masters which lack it are given it. An extension that is
+// under way may have come too early for them: then another one follows it.
+func (g *Grant) ExtendSoon(after time.Duration) {
+	now := g.k.Clock.Now()
+	at := now.Add(after)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state != live || !g.tenure.terms.Extend || g.renewal.soon && g.renewal.retryAt.Steady() <= at.Steady() {
+		return
+	}
+	g.renewal.soon, g.renewal.retryAt = true, at
+	g.planLocked(now)
+}
+
+// repairSoon has the grant extended at once where a master that lacks it has come since it was asked.
+func (g *Grant) repairSoon(now *admission.View) {
+	g.mu.Lock()
+	then := g.sent.view
+	lacks := now.Config.Rule.All() &^ g.on.has
+	g.mu.Unlock()
+	if lacks&cameUp(then, now) != 0 {
+		g.ExtendSoon(0)
+	}
+}
+
+// cameUp is the set of masters that an ask which goes by now can reach, and one that went by then could not.
+func cameUp(then, now *admission.View) (set quorum.Set) {
+	for i := range now.Masters {
+		m, before := &now.Masters[i], admission.State{}
+		if i < len(then.Masters) {
+			before = then.Masters[i]
+		}
+		if m.Session != 0 && (m.Session != before.Session || m.Phase == admission.Voting && before.Phase != m.Phase) {
+			set |= quorum.One(i)
+		}
+	}
+	return set
+}
+
+// Changed is told that the view has changed: what masters have forgotten is lost, and what they lack is repaired.
+func (k *Keeper) Changed(old, now *admission.View) {
+	forgot, up := quorum.Set(0), cameUp(old, now)
+	for i := range now.Masters {
+		if i >= len(old.Masters) || old.Masters[i].Generation != now.Masters[i].Generation {
+			forgot |= quorum.One(i)
+		}
+	}
+	if forgot|up == 0 {
+		return
+	}
+	pace := time.Duration(0)
+	for _, g := range k.All() {
+		for i := range forgot.All() {
+			g.Forgot(i)
+		}
+		g.mu.Lock()
+		lacks := up&^g.on.has != 0
+		g.mu.Unlock()
+		if lacks {
+			g.ExtendSoon(pace)
+			pace += repairPace
+		}
+	}
+}
+
+// Post sends a call to the masters in set. Nobody waits for it but Drain: the pool may be closed after that.
+func (k *Keeper) Post(set quorum.Set, c *scripts.Call) {
+	for i := range set.All() {
+		k.outstanding.Add(1)
+		if k.Sender.Pool.Send(i, c, pool.Stamp{}, posted{k}) != nil { // a master that is down is not told
+			k.settle()
+		}
+	}
+}
+
+// posted receives replies that only Drain waits for.
+type posted struct{ k *Keeper }
+
+// Reply implements pool.Receiver.
+func (p posted) Reply(int, any, error) { p.k.settle() }
+
+// settle ends a release, a roll-back or a post.
+func (k *Keeper) settle() {
+	if k.outstanding.Add(-1) == 0 {
+		select {
+		case k.settled <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// EndAll ends every live grant with ErrClosed, sends its release, and ends the Keeper's goroutine. From here on no
+// grant becomes live. It does not wait. The function that it returns tells of what was ended.
+func (k *Keeper) EndAll() (tell func()) {
+	k.list.Close()
+	var ended []*Handle
+	for _, g := range k.All() {
+		g.mu.Lock()
+		handles := g.tenure.handles
+		g.mu.Unlock()
+		if g.end(ErrClosed) {
+			g.release("unlock")
+			ended = append(ended, handles[0])
+		}
+	}
+	k.list.Stop()
+	return func() {
+		for _, h := range ended {
+			k.Events.Released(h, ErrClosed)
+		}
+	}
+}
+
+// Drain waits until every master has answered to the releases and the goroutine has ended, or until ctx ends.
+func (k *Keeper) Drain(ctx context.Context) error {
+	for k.outstanding.Load() > 0 {
+		select {
+		case <-k.settled:
+		case <-ctx.Done():
+			return round.ContextError(ctx)
+		}
+	}
+	select {
+	case <-k.list.Stop():
+		return nil
+	case <-ctx.Done():
+		return round.ContextError(ctx)
+	}
+}

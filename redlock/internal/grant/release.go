@@ -1,0 +1,251 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// A releasing is a release or a roll-back under way. What cannot be delivered is owed by the pool.
+type releasing struct {
+	round.Round
+	g *Grant
+}
+
+// release sends the end of g to every master that may have it, and returns the round. Nothing is waited for. The
+// grant is ended, or was never live.
+func (g *Grant) release(op string) *round.Round { return g.sendRelease(op, g.sent.to, false) }
+
+// sendRelease is release to the masters of set. With back the waiter that asked keeps its place in the queues.
+func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
+	k := g.k
+	view := k.View()
+	r := &releasing{g: g}
+	r.Init(k.Sender, view, op, r)
+	rule := g.endRule(view.Config)
+	r.Judge(rule, set)
+	k.outstanding.Add(1)
+	plain := view.Encoder.Release(g.keys, g.ending(0, back))
+	for i := range r.Asked().All() {
+		if !set.Has(i) {
+			r.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Missing}})
+			continue
+		}
+		if s := g.sent.session(i); s != 0 {
+			// The ask went over this connection and came first: no ballot is needed.
+			err := k.Sender.Pool.Send(i, plain, pool.Stamp{Session: s}, r)
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, pool.ErrSession) {
+				r.Cast(i, round.Vote{Err: err})
+				continue
+			}
+		}
+		r.Send(i, view.Encoder.Release(g.keys, g.ending(g.lastSent(i), back)), pool.Stamp{})
+	}
+	return &r.Round
+}
+
+// lastSent is the largest ballot that master i was sent. The answer to a repair may come meanwhile.
+func (g *Grant) lastSent(i int) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sent.last(i)
+}
+
+// ending is what a release says.
+func (g *Grant) ending(ballot int64, back bool) scripts.Ending {
+	e := scripts.Ending{Grants: g.ids, Ballot: ballot, Waiter: g.ticket, Always: ballot != 0}
+	if back && g.ticket != nil {
+		e.Back, e.AskBallot = true, g.sent.ballot
+	}
+	return e
+}
+
+// endRule is what the end of the grant is confirmed by: the rule by which it was won, or the present one where that
+// is one of its sets.
+func (g *Grant) endRule(now *quorum.Config) quorum.Rule {
+	if g.config == nil || now.Within(g.config) {
+		return now.Rule
+	}
+	return g.config.Rule
+}
+
+// Booked implements round.Booker. A release that was not delivered is owed, without its waiter: late, it would put
+// back one that is gone, or remove one that has asked again.
+func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
+	g := r.g
+	if v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
+		keys, enc := g.keys, r.View.Encoder
+		g.k.Sender.Pool.Owe(i, pool.OwedRelease{
+			Name: keys.Lock(), Grants: g.ids, Ballot: g.lastSent(i),
+			CallFunc: func(grants []string, ballot int64) *scripts.Call {
+				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot, Always: true})
+			},
+		})
+	}
+	if last {
+		g.k.settle()
+	}
+}
+
+// confirmed waits for a quorum's word on a release, and no longer than the validity that was left.
+func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
+	err := r.Confirmed(ctx, left)
+	if t := r.Tally(); err != nil && r.Verdict() == quorum.Lost && t.Rule.Lost(t.Of(scripts.Missing)) {
+		return r.Failure(ErrLost, nil)
+	}
+	return err
+}
+
+// Unlock ends h. The last Unlock of a grant ends the grant: it is handed on to the handle that next returns, or
+// released. next is called with the grant's lock held and gets the validity left; it is nil where the grant may not
+// be handed on.
+//
+// It sends whatever the state of ctx, and waits for the word of a quorum until ctx ends, and no longer than the
+// validity lasts. Errors are *round.Failure: ErrReleased for the second call; the reason where h had ended before,
+// its remains being released all the same; ErrNoQuorum or the error of ctx where the release was not confirmed. h is
+// not held any more in each case.
+func (h *Handle) Unlock(ctx context.Context, next Next) error {
+	g := h.g
+	now := g.k.Clock.Now()
+	g.mu.Lock()
+	if h.unlocked {
+		g.mu.Unlock()
+		return &round.Failure{Decision: ErrReleased}
+	}
+	h.unlocked = true
+	if h.ended == nil && g.overLocked(now) != nil {
+		cause := g.overLocked(now)
+		g.mu.Unlock()
+		g.loseTenure(cause, h.token)
+		g.mu.Lock()
+	}
+	if err := h.ended; err != nil {
+		g.tenure.depth--
+		last := g.tenure.depth == 0 && g.state == ended
+		g.mu.Unlock()
+		if last && errors.Is(err, ErrLost) {
+			g.release("unlock")
+		}
+		return &round.Failure{Decision: err}
+	}
+	g.tenure.depth--
+	left := g.leftLocked(now)
+	if g.tenure.depth > 0 {
+		return g.leaveInner(ctx, h, left)
+	}
+	if heir := g.heirLocked(next, now); heir != nil {
+		g.handOn(h, heir, now)
+		return nil
+	}
+	handles := g.endLocked(ErrReleased)
+	g.mu.Unlock()
+	g.k.list.Remove(&g.renewal.entry)
+	endContexts(handles, ErrReleased)
+	g.k.Events.Releasing(g)
+	r := g.release("unlock")
+	g.k.Events.Over(g)
+	err := confirmed(ctx, r, left)
+	g.k.Events.Released(h, err)
+	return err
+}
+
+// leaveInner takes h out of a grant that goes on, and has the masters told the depth. g.mu is held on entry.
+func (g *Grant) leaveInner(ctx context.Context, h *Handle, left time.Duration) error {
+	for i, other := range g.tenure.handles {
+		if other == h {
+			g.tenure.handles = append(g.tenure.handles[:i:i], g.tenure.handles[i+1:]...)
+			break
+		}
+	}
+	h.endLocked(ErrReleased)
+	e := g.extendLocked("unlock", 0, false)
+	g.mu.Unlock()
+	endContexts([]*Handle{h}, ErrReleased)
+	e.cast()
+	return confirmed(ctx, &e.Round, left)
+}
+
+// An Heir is who gets the grant from its last Unlock.
+type Heir struct {
+	Handle *Handle
+	Terms  *Terms
+	// Take is called once the grant is the heir's, with no lock held.
+	Take func()
+}
+
+// Next chooses the heir of a grant with this much validity and TTL left; nil where there is none.
+type Next func(left, ttl time.Duration) *Heir
+
+// heirLocked is who gets the grant, nil where it is to be released: there are tokens and time left, and nobody
+// re-enters.
+func (g *Grant) heirLocked(next Next, now clock.Instant) *Heir {
+	t := &g.tenure
+	switch {
+	case next == nil, t.terms.HandOns == 0, g.block.next > g.block.last, t.coming > 0:
+		return nil
+	case now.Sub(g.block.won) >= t.terms.HandOnTime:
+		return nil
+	}
+	select {
+	case <-g.k.Closing:
+		return nil
+	default:
+		return next(g.validity.left(now), g.validity.ttl)
+	}
+}
+
+// handOn ends the tenure, of which h is the last handle, and begins that of the heir, with the next token. To the
+// masters it is the same grant. g.mu is held on entry.
+func (g *Grant) handOn(h *Handle, heir *Heir, now clock.Instant) {
+	g.tenure.endLocked(ErrReleased)
+	g.tenure.start(g, heir.Handle, g.block.next, heir.Terms, now)
+	g.block.next++
+	g.planLocked(now)
+	g.mu.Unlock()
+	defer heir.Take()                      // also where a trace panics: the heir waits
+	endContexts([]*Handle{h}, ErrReleased) // not the tenure's list: its memory is the heir's by now
+	g.k.Events.Released(h, nil)
+	g.k.Events.Acquired(heir.Handle)
+}
+
+// Export ends the grant here without releasing it, and returns what another process needs to take it over: the id and
+// the largest ballot that was sent. A repair of a master whose fence somebody has set into the future is left out:
+// one such fence must not become everybody's.
+func (h *Handle) Export() (id string, ballot int64, err error) {
+	g := h.g
+	if err := h.Err(); err != nil {
+		return "", 0, err
+	}
+	median := g.k.Ballots.Median(g.k.Clock.Now())
+	g.mu.Lock()
+	if h.ended != nil {
+		defer g.mu.Unlock()
+		return "", 0, h.ended
+	}
+	if g.tenure.depth+g.tenure.coming > 1 {
+		g.mu.Unlock()
+		return "", 0, ErrNested
+	}
+	ballot = max(g.tenure.token, g.sent.ballot)
+	for _, b := range g.sent.repair {
+		if b <= median {
+			ballot = max(ballot, b)
+		}
+	}
+	handles := g.endLocked(ErrExported)
+	g.mu.Unlock()
+	g.k.list.Remove(&g.renewal.entry)
+	endContexts(handles, ErrExported)
+	g.k.Events.Over(g)
+	g.k.Events.Released(h, ErrExported)
+	return g.ID, ballot, nil
+}

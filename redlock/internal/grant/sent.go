@@ -1,0 +1,57 @@
+package grant
+
+import (
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// sent is what the masters have been sent of a grant by messages that can create it, and so what they may hold.
+type sent struct {
+	to     quorum.Set      // masters to which an ask, an import or a repair may have been written
+	view   *admission.View // of the first round: it has the sessions that round went over
+	mixed  quorum.Set      // masters that were sent to over another session than that of the first round
+	ballot int64           // the largest of all rounds
+	repair []int64         // the largest ballot of a repair by master; nil: none was sent
+}
+
+// touch takes note that a message with this ballot goes to master i over the session in view.
+func (s *sent) touch(view *admission.View, i int, ballot int64) {
+	if s.view == nil {
+		s.view = view
+	}
+	if i >= len(s.view.Masters) || s.view.Masters[i].Session != view.Masters[i].Session {
+		s.mixed |= quorum.One(i)
+	}
+	s.to |= quorum.One(i)
+	s.ballot = max(s.ballot, ballot)
+}
+
+// touchRepair is touch for a repair, whose ballot is no matter of the other masters. It returns the ballot before.
+func (s *sent) touchRepair(view *admission.View, i int, ballot int64) (before int64) {
+	before = s.last(i)
+	for len(s.repair) <= i {
+		s.repair = append(s.repair, 0)
+	}
+	s.touch(view, i, 0)
+	s.repair[i] = ballot
+	return before
+}
+
+// last is the largest ballot that master i was sent; 0 where there is none.
+func (s *sent) last(i int) int64 {
+	switch {
+	case !s.to.Has(i):
+		return 0
+	case i < len(s.repair):
+		return max(s.repair[i], s.ballot)
+	}
+	return s.ballot
+}
+
+// session is the one session over which master i was sent everything; 0 where there was more than one.
+func (s *sent) session(i int) uint64 {
+	if s.view == nil || s.mixed.Has(i) || i >= len(s.view.Masters) {
+		return 0
+	}
+	return s.view.Masters[i].Session
+}

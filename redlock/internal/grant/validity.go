@@ -1,0 +1,35 @@
+package grant
+
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// A validity is for how long a quorum has promised a grant. It owns all arithmetic about that:
+//
+//	left = TTL - (now - start) - drift(TTL)
+//
+// start is taken before the first byte of the round is queued, so no master can have begun to count earlier. now -
+// start is the larger of what two clocks say; so what is left is computed at each look and never stored as an
+// instant.
+type validity struct {
+	start clock.Instant
+	ttl   time.Duration
+	drift time.Duration
+}
+
+// left is the validity at now; not positive when it is over.
+func (v validity) left(now clock.Instant) time.Duration { return v.ttl - now.Sub(v.start) - v.drift }
+
+// extendIn is when the next extension of a healthy grant by ttl is due: when two thirds of what it would give are left.
+func (v validity) extendIn(ttl time.Duration, now clock.Instant) time.Duration {
+	return v.left(now) - (ttl - ttl/3 - v.drift)
+}
+
+// retryIn is the pause before extension attempt n (from 1) after one that failed: it doubles, and leaves time for
+// further tries, but is at least a millisecond.
+func (v validity) retryIn(n int, now clock.Instant) time.Duration {
+	pause := v.ttl / 100 << min(n-1, 4)
+	return max(min(pause, v.left(now)/3), time.Millisecond)
+}

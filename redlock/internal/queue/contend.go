@@ -1,0 +1,309 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// How long a contender waits before it asks again.
+const (
+	leastDelay = 2 * time.Millisecond // after the first hint
+	mostDelay  = time.Second          // the same, after many lost rounds
+	firstPause = time.Second          // without a word, where it is first or second in a queue
+	otherPause = 5 * time.Second      // elsewhere
+	awayPause  = time.Second          // while no quorum of masters can vote
+)
+
+// tries is how many rounds one ask may take where the first ones were refused for their ballots alone.
+const tries = 3
+
+// errYield says that a call with a better priority takes over.
+var errYield = errors.New("a call with a better priority is here")
+
+// Ask asks the masters for a grant, with up to two more rounds at once where only the ballot was refused.
+func (q *Queue) Ask(ctx context.Context, a *grant.Ask) (*grant.Grant, *round.Round, error) {
+	for try := 1; ; try++ {
+		g, r, err := q.Keeper.Ask(ctx, a)
+		if err == nil || r == nil || try == tries || !Waitable(err) {
+			return g, r, err
+		}
+		if t := r.Tally(); !t.BallotOnly() {
+			return g, r, err
+		}
+	}
+}
+
+// Waitable reports whether a call that waits goes on after err.
+func Waitable(err error) bool {
+	f, ok := round.AsFailure(err)
+	if !ok || f.Cause != nil {
+		return false
+	}
+	return errors.Is(f.Decision, round.ErrHeld) || errors.Is(f.Decision, round.ErrNoQuorum) ||
+		errors.Is(f.Decision, round.ErrTooSlow)
+}
+
+// Told is err, or where a caller stopped waiting before the masters had said enough, what they said last.
+func Told(last, err error) error {
+	before, told := round.AsFailure(last)
+	now, ok := round.AsFailure(err)
+	if !told || !ok || now.Decision != nil || now.Cause == nil {
+		return err
+	}
+	f := *before
+	f.Cause = now.Cause
+	return &f
+}
+
+// A contention is the asking of one call while it is the contender.
+type contention struct {
+	q       *Queue
+	c       *Call
+	lost    int                  // rounds
+	round   *round.Round         // the last one; nil: nothing was sent, since too few masters vote
+	ticket  bool                 // it carried the ticket
+	queued  bool                 // the masters may have the call in their queues
+	decided time.Time            // when it was decided
+	failure *round.Failure       // how
+	pauses  func() time.Duration // where the masters cannot be heard
+	pause   time.Duration        // the present one of them
+}
+
+// contend asks for the name until it is granted, ctx ends, or a call with a better priority is here.
+func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
+	n := &contention{q: q, c: c, queued: q.inbox.of(c) != nil}
+	returns := false
+	defer func() {
+		if !returns { // a trace has panicked
+			q.giveUp(c)
+			q.resign(c)
+		}
+	}()
+	var last error
+	for {
+		g, err := n.ask(ctx)
+		if err == nil {
+			returns = true
+			return g, nil
+		}
+		if err, last = Told(last, err), err; Waitable(err) {
+			n.failure, _ = round.AsFailure(err)
+			q.learn(c.Name, n.failure)
+			err = n.wait(ctx)
+		}
+		if err != nil {
+			returns = true
+			q.giveUp(c)
+			return nil, err
+		}
+	}
+}
+
+// ask sends one ask, with the ticket if the masters can be heard and can vote.
+func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
+	q, c := n.q, n.c
+	if view, err := q.Ready(ctx); err != nil {
+		return nil, q.Keeper.Sender.NoQuorum(view, "lock", err)
+	}
+	a := grant.Ask{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms}
+	if n.ticket = q.hearing() && !q.away.Load(); n.ticket {
+		a.Ticket, n.queued = q.inbox.add(c).ticket, true
+	}
+	if w := q.inbox.of(c); w != nil {
+		w.asks()
+		a.Complete = c.signal
+	}
+	g, n.round, err = q.Ask(ctx, &a)
+	n.decided, n.pause = time.Now(), 0
+	n.lost++
+	return g, err
+}
+
+// wait returns nil when it is time to ask again.
+func (n *contention) wait(ctx context.Context) error {
+	q := n.q
+	w := q.inbox.add(n.c) // subscribes where nobody has
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if q.outranked(n.c) {
+			return errYield
+		}
+		changed := q.Changed()
+		d := n.due(w)
+		if d <= 0 {
+			return nil
+		}
+		timer.Reset(d)
+		var cause error
+		select {
+		case <-timer.C:
+			return nil
+		case <-changed:
+			continue
+		case <-n.c.wake:
+			continue
+		case <-ctx.Done():
+			cause = round.ContextError(ctx)
+		case <-q.Closing:
+			cause = grant.ErrClosed
+		}
+		return n.gaveUp(cause)
+	}
+}
+
+// gaveUp is how the call failed that ended for cause: with all that the masters have said by now.
+func (n *contention) gaveUp(cause error) *round.Failure {
+	if n.round != nil {
+		return n.round.Failure(n.failure.Decision, cause)
+	}
+	f := *n.failure
+	f.Cause = cause
+	return &f
+}
+
+// due is how long to wait from now, by what is known now; not positive: ask at once.
+func (n *contention) due(w *waiter) time.Duration {
+	q, since := n.q, time.Since(n.decided)
+	if n.round == nil {
+		if view := q.Keeper.View(); view.Config.Rule.Won(view.Voting) { // since then
+			return 0
+		}
+		n.stepAside()
+		return awayPause - since
+	}
+	switch voters := n.voters(); {
+	case voters == quorum.Lost:
+		n.stepAside()
+	case voters == quorum.Won && q.away.Swap(false):
+		return 0
+	}
+	if q.away.Load() {
+		if n.returned() {
+			return 0
+		}
+		return awayPause - since
+	}
+	if n.ticket {
+		return min(n.parked(since), n.hinted(w))
+	}
+	if q.hearing() {
+		return 0
+	}
+	if n.pauses == nil {
+		n.pauses = n.c.PausesFunc()
+	}
+	if n.pause == 0 {
+		n.pause = n.pauses()
+	}
+	return n.over(n.pause) - since
+}
+
+// stepAside leaves the queues, and has this program ask without tickets: who cannot win must not stand in front of
+// others.
+func (n *contention) stepAside() {
+	n.q.away.Store(true)
+	if n.queued {
+		n.queued = false
+		n.q.giveUp(n.c)
+	}
+}
+
+// able are the masters that could vote in the last round. A master whose clock is far off the median refuses every
+// ballot that the others accept: it is no voter.
+func (n *contention) able(t *quorum.Tally) quorum.Set {
+	able := t.Of(scripts.Granted) | t.Of(scripts.Held)
+	for i := range (t.Of(scripts.Stale) | t.Of(scripts.Ahead)).All() {
+		if !n.round.View.Masters[i].ClockOff {
+			able |= quorum.One(i)
+		}
+	}
+	return able
+}
+
+// returned reports whether masters that could not vote in the last round are connected anew, and a quorum may vote
+// with them.
+func (n *contention) returned() bool {
+	t, then, now := n.round.Tally(), n.round.View.Masters, n.q.Keeper.View()
+	able := n.able(&t)
+	for i := range now.Voting.All() {
+		if i >= len(then) || then[i].Session != now.Masters[i].Session {
+			able |= quorum.One(i)
+		}
+	}
+	return now.Config.Rule.Won(able)
+}
+
+// voters tells whether a quorum of masters could vote in the last round.
+func (n *contention) voters() quorum.Verdict {
+	t := n.round.Tally()
+	switch {
+	case t.Rule.Won(n.able(&t)):
+		return quorum.Won
+	case n.round.Pending() == 0:
+		return quorum.Lost
+	}
+	return quorum.Pending
+}
+
+// parked is for how long to wait without any hint: until the refused times are over, and no longer than a pause that
+// depends on the place in the queues.
+func (n *contention) parked(since time.Duration) time.Duration {
+	pause := otherPause
+	n.round.Each(func(_ int, v *round.Vote) {
+		if told(v) && v.Place >= 0 && v.Place <= 1 {
+			pause = firstPause
+		}
+	})
+	return n.over(pause) - since
+}
+
+// over is a pause, or if that is shorter, the time until a quorum may be free.
+func (n *contention) over(pause time.Duration) time.Duration {
+	if left := n.round.Left(); left >= 0 {
+		return min(pause, left)
+	}
+	return pause
+}
+
+// told reports whether a vote is the word of the master itself: one that was not asked has a vote too.
+func told(v *round.Vote) bool { return v.Kind != scripts.Failed && v.Err == nil }
+
+// hinted is for how long to wait since hints came.
+func (n *contention) hinted(w *waiter) time.Duration {
+	hints, first := w.hints()
+	switch {
+	case hints == 0:
+		return time.Hour
+	case n.round.View.Config.Rule.Won(hints):
+		return 0
+	}
+	delay := max(leastDelay, 2*n.spread())
+	for i := 1; i < n.lost && delay < mostDelay; i++ {
+		delay *= 2
+	}
+	return min(delay, mostDelay) - time.Since(first)
+}
+
+// spread is how much later than the first one the reply came that makes a quorum.
+func (n *contention) spread() time.Duration {
+	var after []time.Duration
+	n.round.Each(func(_ int, v *round.Vote) {
+		if told(v) {
+			after = append(after, v.After)
+		}
+	})
+	least := n.round.View.Config.Rule.Least()
+	if len(after) < least {
+		return 0
+	}
+	slices.Sort(after)
+	return after[least-1] - after[0]
+}

@@ -1,0 +1,353 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/internal/testbed"
+)
+
+const (
+	held      = scripts.Held
+	granted   = scripts.Granted
+	failed    = scripts.Failed
+	stale     = scripts.Stale
+	abstained = scripts.Abstained
+)
+
+var poolStamp pool.Stamp
+
+// A counting receives the length of a queue.
+type counting struct{ n chan int }
+
+// Reply implements pool.Receiver.
+func (c *counting) Reply(_ int, value any, err error) {
+	h, _ := scripts.DecodeHolding(value) // the test sees a length of 0
+	c.n <- h.Waiters
+}
+
+// A dueCase is what a contender of five masters knows when it looks how long it is to wait.
+type dueCase struct {
+	name     string
+	votes    []round.Vote // of the last round; fewer than five: the others have not answered
+	nothing  bool         // nothing was sent, since no quorum votes
+	ticket   bool
+	standing int // masters on which the inbox stands
+	away     bool
+	lost     int           // rounds, this one included; 0 is 1
+	hints    []int         // masters that have given a hint
+	hinted   time.Duration // how long ago the first of them did
+	since    time.Duration // how long ago the round was decided
+
+	want     time.Duration
+	wantAway bool
+}
+
+func votes(n int, v round.Vote) (list []round.Vote) {
+	for range n {
+		list = append(list, v)
+	}
+	return list
+}
+
+func join(lists ...[]round.Vote) []round.Vote { return slices.Concat(lists...) }
+
+const ms = time.Millisecond
+
+var (
+	first   = vote(held, 0, 9*time.Second)
+	fourth  = vote(held, 3, 9*time.Second)
+	soon    = vote(held, 3, 300*ms)
+	down    = vote(failed, 0, 0)
+	unasked = round.Vote{Vote: scripts.Vote{Kind: abstained}, Err: errors.New("it does not vote")}
+)
+
+var dueCases = []dueCase{
+	{name: "first in a queue", votes: votes(5, first), ticket: true, standing: 5, want: time.Second},
+	{name: "second in one queue, fourth in the others", ticket: true, standing: 5, want: time.Second,
+		votes: join(votes(4, fourth), votes(1, vote(held, 1, 9*time.Second)))},
+	{name: "fourth", votes: votes(5, fourth), ticket: true, standing: 5, want: 5 * time.Second},
+	{name: "fourth, a while ago",
+		votes: votes(5, fourth), ticket: true, standing: 5, since: 2 * time.Second, want: 3 * time.Second},
+	{name: "fourth, and masters that were not asked", ticket: true, standing: 5, want: 5 * time.Second,
+		votes: join(votes(3, fourth), votes(2, unasked))},
+	{name: "fourth, and masters that failed", ticket: true, standing: 5, want: 5 * time.Second,
+		votes: join(votes(3, fourth), votes(2, down))},
+	{name: "a quorum is free soon",
+		votes: join(votes(3, soon), votes(2, fourth)), ticket: true, standing: 5, want: 301 * ms},
+	{name: "a minority is free soon",
+		votes: join(votes(2, soon), votes(3, fourth)), ticket: true, standing: 5, want: 5 * time.Second},
+	{name: "free in a moment", votes: votes(5, vote(held, 3, 0)), ticket: true, standing: 5, want: ms},
+	{name: "hints of a quorum",
+		votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{0, 1, 2}, want: 0},
+	{name: "a first hint", votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{4}, want: 2 * ms},
+	{name: "a first hint, and a second one later",
+		votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{4, 3}, hinted: ms, want: ms},
+	{name: "a first hint, over",
+		votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{4}, hinted: 2 * ms, want: 0},
+	{name: "a first hint in the third round",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 3, hints: []int{4}, want: 8 * ms},
+	{name: "a first hint in the thirtieth round",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 30, hints: []int{4}, want: time.Second},
+	{name: "no ticket, and it can be heard now", votes: votes(5, first), standing: 3, want: 0},
+	{name: "no ticket, and it cannot be heard", votes: votes(5, first), standing: 2, want: 10 * ms},
+	{name: "no ticket, for a part of the pause", votes: votes(5, first), since: 4 * ms, want: 6 * ms},
+	{name: "no quorum of voters",
+		votes: join(votes(2, fourth), votes(3, down)), ticket: true, standing: 5, want: time.Second, wantAway: true},
+	{name: "no quorum of voters, a while ago",
+		votes: join(votes(2, fourth), votes(3, unasked)), ticket: true, standing: 5,
+		since: 600 * ms, want: 400 * ms, wantAway: true},
+	{name: "no quorum yet, others may answer",
+		votes: join(votes(2, fourth), votes(1, down)), ticket: true, standing: 5, want: 5 * time.Second},
+	{name: "remembered, and there is one again", votes: votes(5, first), standing: 5, away: true, want: 0},
+	{name: "remembered, and there is still none",
+		votes: votes(5, down), standing: 5, away: true, want: time.Second, wantAway: true},
+	{name: "remembered, not known yet",
+		votes: votes(1, first), standing: 5, away: true, want: time.Second, wantAway: true},
+	{name: "nothing was sent", nothing: true, standing: 5, want: time.Second, wantAway: true},
+	{name: "nothing was sent, half a second ago",
+		nothing: true, standing: 5, since: 500 * ms, want: 500 * ms, wantAway: true},
+}
+
+// How long a contender waits, by what it knows.
+func TestDueAsTable(t *testing.T) {
+	for _, c := range dueCases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newProgram(t, 5)
+				n, w := c.contention(p)
+				if got := n.due(w); got != c.want || p.away.Load() != c.wantAway {
+					t.Errorf("in %v, away %v; want %v, %v", got, p.away.Load(), c.want, c.wantAway)
+				}
+			})
+		})
+	}
+}
+
+// contention is that of the case.
+func (c *dueCase) contention(p *program) (*contention, *waiter) {
+	call := p.call(0, false)
+	call.wake = make(chan struct{}, 1)
+	p.inbox.sub = fakeSub(quorum.First(c.standing))
+	w := p.inbox.add(call)
+	p.away.Store(c.away)
+	n := &contention{
+		q: p.Queue, c: call, ticket: c.ticket, queued: c.ticket, lost: max(1, c.lost), failure: &round.Failure{},
+	}
+	if c.nothing {
+		v := *p.Voters.View()
+		v.Voting = quorum.First(2)
+		p.view = &v
+	} else {
+		n.round = p.Sender.New(p.Voters.View(), "lock", nil)
+		for i, v := range c.votes {
+			n.round.Cast(i, v)
+		}
+	}
+	n.decided = time.Now()
+	<-time.After(c.since - c.hinted)
+	for _, i := range c.hints {
+		w.hint(i)
+	}
+	<-time.After(c.hinted)
+	return n, w
+}
+
+// Twice the usual spread between the masters, where that is more than 2 ms: from the first reply to the one that
+// makes a quorum. Masters that were not asked are no measure.
+func TestAFirstHintWaitsTwiceTheSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 5)
+		c := dueCase{ticket: true, standing: 5, votes: votes(1, unasked)}
+		n, w := c.contention(p)
+		for i, pause := range []time.Duration{50 * ms, 3 * ms, 4 * ms, 20 * ms} {
+			<-time.After(pause)
+			n.round.Cast(i+1, fourth)
+		}
+		w.hint(2)
+		if got := n.due(w); got != 14*ms {
+			t.Errorf("in %v, want 14ms", got)
+		}
+	})
+}
+
+// A master whose clock is off refuses every ballot: it is no voter (H93). One that refuses a ballot otherwise is one.
+func TestVotersAsTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 5)
+		for _, c := range []struct {
+			votes []round.Vote
+			off   []int
+			want  quorum.Verdict
+		}{
+			{votes(5, first), nil, quorum.Won},
+			{votes(3, vote(granted, -1, 0)), nil, quorum.Won},
+			{votes(2, first), nil, quorum.Pending},
+			{join(votes(2, first), votes(3, down)), nil, quorum.Lost},
+			{votes(5, vote(stale, -1, 0)), nil, quorum.Won},
+			{votes(5, vote(stale, -1, 0)), []int{0, 1, 2}, quorum.Lost},
+			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they hold it for another: the clock is no matter
+			{join(votes(2, first), votes(3, vote(scripts.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
+			{join(votes(2, first), votes(3, vote(scripts.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
+		} {
+			view := *p.Voters.View()
+			view.Masters = slices.Clone(view.Masters)
+			for _, i := range c.off {
+				view.Masters[i].ClockOff = true
+			}
+			n := &contention{q: p.Queue, round: p.Sender.New(&view, "lock", nil)}
+			for i, v := range c.votes {
+				n.round.Cast(i, v)
+			}
+			if got := n.voters(); got != c.want {
+				t.Errorf("%v, clocks of %v off: %d, want %d", c.votes, c.off, got, c.want)
+			}
+		}
+	})
+}
+
+// H87: who has no quorum of voters leaves the queues, each of several contenders of a program for itself, and asks with
+// a ticket again when there is one.
+func TestWithoutAQuorumOfVotersEveryContenderLeavesTheQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 5)
+		var calls []*pending
+		names := []string{"n", "m"}
+		for _, name := range names {
+			p.Masters.Take(name, time.Hour)
+			c := p.call(0, false)
+			c.Name, c.Keys = name, keysOf(name)
+			calls = append(calls, p.start(c))
+		}
+		after(20 * ms)
+		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1, 1, 1}) {
+			t.Fatalf("in the queues are %v", got)
+		}
+		for i := range 3 {
+			p.Masters.Master(i).Stop()
+		}
+		after(7 * time.Second)
+		if got := p.waiters(); !slices.Equal(got[3:], []int{0, 0}) || !p.away.Load() {
+			t.Errorf("without a quorum the queues have %v, away %v", got, p.away.Load())
+		}
+		for _, l := range calls {
+			if l.is() != "waits" {
+				t.Errorf("a call %s", l.is())
+			}
+			l.cancel()
+			l.is()
+		}
+	})
+}
+
+// A quorum that votes again between an ask that sent nothing and the wait that follows is not overlooked.
+func TestAQuorumThatComesBackBeforeTheWaitIsNotOverlooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 3)
+		c := dueCase{nothing: true, standing: 3}
+		n, w := c.contention(p)
+		p.view = nil
+		if d := n.due(w); d > 0 {
+			t.Errorf("it waits for %v", d)
+		}
+	})
+}
+
+// H78: a call that gives up says for how long each master has not answered, from its last ask to its end.
+func TestACallThatGivesUpSaysForHowLongMastersAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 5)
+		for i := 1; i < 4; i++ {
+			p.Masters.Master(i).Hang()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 450*ms)
+		defer cancel()
+		err := p.Lock(ctx, p.call(0, false))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		for i := 1; i < 4; i++ {
+			if text := err.Error(); !strings.Contains(text, p.Masters.Master(i).Addr()+": lock: it has not answered for 450ms") {
+				t.Errorf("it does not say for how long master %d is silent: %s", i, text)
+			}
+		}
+	})
+}
+
+// H78: so does one that has not been able to ask.
+func TestACallThatCouldNotAskNamesTheMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 3)
+		view := *p.Voters.View()
+		view.Voting, view.Masters = 0, make([]admission.State, 3)
+		p.Queue.Ready = func(ctx context.Context) (*admission.View, error) {
+			<-ctx.Done()
+			return &view, ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		err := p.Lock(ctx, p.call(0, false))
+		for i := range 3 {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), p.Masters.Master(i).Addr()) {
+				t.Errorf("it does not name master %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// H85: a hint for a waiter that is not there any more is answered by leaving the queue.
+func TestAHintForNobodyIsAnsweredByLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 3)
+		p.Masters.Take("n", 10*time.Second)
+		ticket := scripts.NewTicket("owner", 99, "label", p.Ballots.Median(p.Bed.Clock.Now()), 0)
+		now := p.Ballots.Median(p.Bed.Clock.Now())
+		p.Keeper.Post(quorum.First(3), p.Voters.View().Encoder.Release(keysOf("n"),
+			scripts.Ending{Waiter: ticket, Back: true, AskBallot: now}))
+		synctest.Wait()
+		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1}) {
+			t.Fatalf("in the queues are %v", got)
+		}
+		h, ok := testbed.Prefix.ParseHint(ticket.Waiter() + "\n" + testbed.Prefix.Lock("n"))
+		if !ok {
+			t.Fatal("it is no hint")
+		}
+		p.Hint(1, h)
+		synctest.Wait()
+		if got := p.waiters(); !slices.Equal(got, []int{1, 0, 1}) {
+			t.Errorf("in the queues are %v", got)
+		}
+	})
+}
+
+// The subscription ends a while after the last waiter, and not while there is one.
+func TestTheInboxIsKeptForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, 3)
+		p.Masters.Take("n", time.Hour)
+		l := p.start(p.call(0, false))
+		after(time.Minute)
+		if !p.subscribed() {
+			t.Fatal("it ended while somebody waits")
+		}
+		l.cancel()
+		l.is()
+		after(inboxIdle - ms)
+		if !p.subscribed() {
+			t.Error("it ended at once")
+		}
+		if after(2 * ms); p.subscribed() {
+			t.Error("it is kept for ever")
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package quorum
+
+import "time"
+
+// A Config is one state of the fleet's configuration. It is never changed once made: a round goes by one Config from
+// its beginning to its end.
+type Config struct {
+	Epoch int64
+	Rule  Rule
+	Order []int // the masters as they were named, those of both sets once
+	Slots int   // above the number of every master
+	// Follow is Rule, or the rule of the next configuration while its masters are being admitted.
+	Follow Rule
+	// Slowest is the pool's longest timeout of a request: by then every master has answered or failed.
+	Slowest time.Duration
+}
+
+// N is the number of masters.
+func (c *Config) N() int { return len(c.Order) }
+
+// Same reports whether both name the same masters in the same state.
+func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
+
+// Needs is the epoch up to which the record of master i must let a set act alone before i may vote here. A master
+// that is only in the next set votes together with the old one, and needs nothing.
+func (c *Config) Needs(i int) int64 {
+	switch {
+	case c.Epoch%2 == 0:
+		return c.Epoch
+	case c.Rule.Old.Has(i):
+		return c.Epoch - 1
+	}
+	return 0
+}
+
+// Within reports whether c is one set that is also one of those of o.
+func (c *Config) Within(o *Config) bool {
+	return !c.Rule.Joint() && (c.Rule.Old == o.Rule.Old || c.Rule.Old == o.Rule.Next)
+}
+
+// Following is c that also has the masters of next admitted.
+func (c *Config) Following(next *Config) *Config {
+	f := *c
+	f.Slots, f.Follow, f.Slowest = next.Slots, next.Rule, max(c.Slowest, next.Slowest)
+	return &f
+}

@@ -1,0 +1,104 @@
+package quorum
+
+import (
+	"iter"
+	"math/bits"
+)
+
+// Most is the largest number of masters: a Set is one word.
+const Most = 64
+
+// A Set is a set of masters: bit i is master i of the pool.
+type Set uint64
+
+// One is the set of master i alone.
+func One(i int) Set { return 1 << i }
+
+// First is the set of the masters 0 to n-1.
+func First(n int) Set {
+	if n == 0 {
+		return 0
+	}
+	return ^Set(0) >> (Most - n)
+}
+
+// Has reports whether master i is in s.
+func (s Set) Has(i int) bool { return s&One(i) != 0 }
+
+// Len is the number of masters in s.
+func (s Set) Len() int { return bits.OnesCount64(uint64(s)) }
+
+// All yields the masters of s in order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; s != 0; s &= s - 1 {
+			if !yield(bits.TrailingZeros64(uint64(s))) {
+				return
+			}
+		}
+	}
+}
+
+// Quorum is the number of votes that decide among n masters.
+func Quorum(n int) int { return n/2 + 1 }
+
+// MajorityOf reports whether s has a majority of set.
+func (s Set) MajorityOf(set Set) bool { return 2*(s&set).Len() > set.Len() }
+
+// A Rule says which votes decide: a majority of Old, and where there is a Next, a majority of that too. The two may
+// share masters.
+type Rule struct {
+	Old  Set
+	Next Set // 0 where the masters are not being changed
+}
+
+// Joint reports whether majorities of two sets are needed.
+func (r Rule) Joint() bool { return r.Next != 0 }
+
+// All is every master that votes.
+func (r Rule) All() Set { return r.Old | r.Next }
+
+// N is the number of masters that vote.
+func (r Rule) N() int { return r.All().Len() }
+
+// Sets lists the sets, one or two.
+func (r Rule) Sets() []Set {
+	if r.Joint() {
+		return []Set{r.Old, r.Next}
+	}
+	return []Set{r.Old}
+}
+
+// Won reports whether the votes have a majority of each set.
+func (r Rule) Won(votes Set) bool {
+	return votes.MajorityOf(r.Old) && (r.Next == 0 || votes.MajorityOf(r.Next))
+}
+
+// Lost reports whether the votes against leave no majority in one of the sets.
+func (r Rule) Lost(against Set) bool { return !r.Won(r.All() &^ against) }
+
+// WonHalf reports whether the votes have a majority of one of the sets.
+func (r Rule) WonHalf(votes Set) bool {
+	return votes.MajorityOf(r.Old) || r.Next != 0 && votes.MajorityOf(r.Next)
+}
+
+// Least is the smallest number of votes that can decide.
+func (r Rule) Least() int {
+	old := Quorum(r.Old.Len())
+	if r.Next == 0 {
+		return old
+	}
+	next := Quorum(r.Next.Len())
+	return max(old, next, old+next-(r.Old&r.Next).Len())
+}
+
+// Of is the rule of those sets that master i is in.
+func (r Rule) Of(i int) Rule {
+	switch {
+	case !r.Next.Has(i):
+		return Rule{Old: r.Old}
+	case !r.Old.Has(i):
+		return Rule{Old: r.Next}
+	}
+	return r
+}

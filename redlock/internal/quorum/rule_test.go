@@ -1,0 +1,287 @@
+package quorum
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/property"
+)
+
+// randomRule is two sets of up to seven masters each that may share some, or now and then one set.
+func randomRule(r *rand.Rand) Rule {
+	some := func() (set Set) {
+		for range 1 + r.IntN(7) {
+			set |= One(r.IntN(9))
+		}
+		return set
+	}
+	if r.IntN(8) == 0 {
+		return Rule{Old: some()}
+	}
+	return Rule{Old: some(), Next: some()}
+}
+
+// listOf is the naive twin of Set.All.
+func listOf(set Set) (list []int) {
+	for i := range Most {
+		if set>>i&1 == 1 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// naiveMajority counts, one by one, who of a set said yes.
+func naiveMajority(set, yes Set) bool {
+	n, all := 0, listOf(set)
+	for _, i := range all {
+		if yes>>i&1 == 1 {
+			n++
+		}
+	}
+	return n > len(all)/2
+}
+
+func naiveWon(r Rule, yes Set) bool {
+	return naiveMajority(r.Old, yes) && (len(listOf(r.Next)) == 0 || naiveMajority(r.Next, yes))
+}
+
+func TestSetsAreWhatTheirListsSay(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		set := Set(r.Uint64())
+		list := listOf(set)
+		if got := slices.Collect(set.All()); !slices.Equal(got, list) {
+			t.Errorf("%b: %v", set, got)
+		}
+		if set.Len() != len(list) {
+			t.Errorf("%b has %d masters", set, set.Len())
+		}
+		for range set.All() { // a loop that is left early does not go on
+			break
+		}
+		n := r.IntN(Most + 1)
+		if first := First(n); first.Len() != n || n > 0 && !first.Has(n-1) || n < Most && first.Has(n) {
+			t.Errorf("the first %d are %b", n, first)
+		}
+	})
+}
+
+// Won, Lost and WonHalf are what counting one by one says.
+func TestRulesAreWhatCountingOneByOneSays(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		ru, votes := randomRule(r), Set(r.Uint64())
+		if got, want := ru.Won(votes), naiveWon(ru, votes); got != want {
+			t.Errorf("%+v won by %b: %v", ru, votes, got)
+		}
+		if got, want := ru.Lost(votes), !naiveWon(ru, ru.All()&^votes); got != want {
+			t.Errorf("%+v lost by %b: %v", ru, votes, got)
+		}
+		want := naiveMajority(ru.Old, votes) || ru.Joint() && naiveMajority(ru.Next, votes)
+		if got := ru.WonHalf(votes); got != want {
+			t.Errorf("%+v half won by %b: %v", ru, votes, got)
+		}
+		if got := ru.N(); got != len(listOf(ru.Old|ru.Next)) {
+			t.Errorf("%+v has %d masters", ru, got)
+		}
+		if sets := ru.Sets(); sets[0] != ru.Old || ru.Joint() != (len(sets) == 2) || ru.Joint() && sets[1] != ru.Next {
+			t.Errorf("%+v has the sets %b", ru, sets)
+		}
+		for i := range ru.All().All() {
+			of := ru.Of(i)
+			both := ru.Old.Has(i) && ru.Next.Has(i)
+			if !of.Old.Has(i) || of.Joint() != both || of.Old != ru.Old && of.Old != ru.Next {
+				t.Errorf("the rule of master %d in %+v is %+v", i, ru, of)
+			}
+		}
+	})
+}
+
+// While the masters are changed a round is decided by a majority of each set: the verdict is what all ways agree on in
+// which the votes that are still to come can be, by a twin that tries them.
+func TestJointVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		ru := randomRule(r)
+		c := Tally{Rule: ru}
+		open := Set(0)
+		for i := range ru.All().All() {
+			switch r.IntN(4) {
+			case 0:
+				open |= One(i)
+			case 1:
+				c.Add(i, allKinds[r.IntN(len(allKinds))])
+			default:
+				c.Add(i, granted)
+			}
+		}
+		with, without := false, false
+		for some := open; ; some = (some - 1) & open {
+			if naiveWon(ru, c.Of(granted)|some) {
+				with = true
+			} else {
+				without = true
+			}
+			if some == 0 {
+				break
+			}
+		}
+		want := Pending
+		switch {
+		case !without:
+			want = Won
+		case !with:
+			want = Lost
+		}
+		if got := c.Verdict(); got != want {
+			t.Errorf("%+v, granted %b, open %b: verdict %d, want %d", ru, c.Of(granted), open, got, want)
+		}
+	})
+}
+
+func TestJointVerdictAsTable(t *testing.T) {
+	apart, grown := Rule{Old: 0b11111, Next: 0b11111 << 5}, Rule{Old: 0b111, Next: 0b11111}
+	for _, c := range []struct {
+		Rule
+		yes, no Set
+		want    Verdict
+	}{
+		{apart, 0b11111, 0, Pending},
+		{apart, 0b11111, 0b111 << 5, Lost},
+		{apart, 0b00111_00111, 0, Won},
+		{apart, 0b00011_11111, 0b11000_00000, Pending},
+		{apart, 0b11111_00000, 0b00111, Lost},
+		{grown, 0b00011, 0, Pending},
+		{grown, 0b00111, 0, Won},
+		{grown, 0b11100, 0b00011, Lost},
+		{grown, 0b11110, 0, Won},
+		{Rule{Old: 0b111}, 0b110, 0, Won},
+		{Rule{Old: 0b111, Next: 0b111}, 0b110, 0, Won},
+		{Rule{Old: 0b111, Next: 1 << 63}, 0b111, 0, Pending},
+		{Rule{Old: 0b111, Next: 1 << 63}, 1<<63 | 0b101, 0, Won},
+	} {
+		ta := Tally{Rule: c.Rule}
+		for i := range c.yes.All() {
+			ta.Add(i, granted)
+		}
+		for i := range c.no.All() {
+			ta.Add(i, held)
+		}
+		if got := ta.Verdict(); got != c.want {
+			t.Errorf("%+v, granted %b, not %b: verdict %d, want %d", c.Rule, c.yes, c.no, got, c.want)
+		}
+	}
+}
+
+// Whoever wins by two sets shares a master with whoever wins by either of them, and with whoever wins by another pair
+// that has one of them in common: that is why the set can be changed while locks are held.
+func TestJointQuorumsMeetThoseOfEachSet(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		both := randomRule(r)
+		next := randomRule(r)
+		next.Old = both.Next
+		if !both.Joint() {
+			next.Old = both.Old
+		}
+		for _, other := range []Rule{{Old: both.Old}, {Old: next.Old}, both, next} {
+			a, b := winning(r, both), winning(r, other)
+			if a&b == 0 {
+				t.Errorf("%b wins by %+v, and %b by %+v", a, both, b, other)
+			}
+		}
+	})
+}
+
+// winning draws masters that win.
+func winning(r *rand.Rand, ru Rule) Set {
+	list := listOf(ru.All())
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	set := Set(0)
+	for _, i := range list {
+		if set |= One(i); ru.Won(set) {
+			return set
+		}
+	}
+	panic("all masters do not win")
+}
+
+func TestLeastIsTheSmallestQuorumThereIs(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		ru := randomRule(r)
+		least := Most
+		for some := ru.All(); some != 0; some = (some - 1) & ru.All() {
+			if ru.Won(some) {
+				least = min(least, bits.OnesCount64(uint64(some)))
+			}
+		}
+		if got := ru.Least(); got != least {
+			t.Errorf("%+v: %d, want %d", ru, got, least)
+		}
+	})
+}
+
+// H05: held and no quorum are told apart for each set.
+func TestJointHeldByOther(t *testing.T) {
+	ta := Tally{Rule: Rule{Old: 0b111, Next: 0b111000}}
+	ta.Add(0, held)
+	ta.Add(1, held)
+	if !ta.HeldByOther() {
+		t.Error("held by a majority of the old set, and nobody holds it")
+	}
+	ta.Add(3, failed)
+	ta.Add(4, abstained)
+	if ta.HeldByOther() {
+		t.Error("the next set cannot vote, and it is held")
+	}
+}
+
+// A configuration is within another that has its set; a joint one is within none.
+func TestWithinAsTable(t *testing.T) {
+	a, b := &Config{Rule: Rule{Old: 0b111}}, &Config{Epoch: 2, Rule: Rule{Old: 0b111000}}
+	other := &Config{Rule: Rule{Old: 0b1111}}
+	joint := &Config{Epoch: 1, Rule: Rule{Old: 0b111, Next: 0b111000}}
+	for _, c := range []struct {
+		in, of *Config
+		want   bool
+	}{
+		{a, a, true}, {a, joint, true}, {b, joint, true}, {joint, joint, false}, {joint, a, false}, {other, joint, false},
+		{b, a, false},
+	} {
+		if got := c.in.Within(c.of); got != c.want {
+			t.Errorf("%+v within %+v: %v", c.in.Rule, c.of.Rule, got)
+		}
+	}
+}
+
+// A master votes in an odd epoch if its old set may act; one that is only in the next set needs nothing.
+func TestNeedsAsTable(t *testing.T) {
+	for _, c := range []struct {
+		epoch  int64
+		master int
+		want   int64
+	}{{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 2, 0}, {2, 1, 2}, {3, 0, 2}, {3, 1, 2}, {3, 2, 0}} {
+		config := &Config{Epoch: c.epoch, Rule: Rule{Old: 0b11}}
+		if c.epoch%2 == 1 {
+			config.Rule.Next = 0b110
+		}
+		if got := config.Needs(c.master); got != c.want {
+			t.Errorf("epoch %d, master %d: %d, want %d", c.epoch, c.master, got, c.want)
+		}
+	}
+}
+
+// A kind of vote that no script knows does not reach beyond the tally.
+func TestKindsAreKeptApart(t *testing.T) {
+	ta := Tally{Rule: Rule{Old: First(8)}}
+	for i, k := range allKinds {
+		ta.Add(i, k)
+	}
+	for i, k := range allKinds {
+		if ta.Of(k) != One(i) {
+			t.Errorf("%v: %b", k, ta.Of(k))
+		}
+	}
+	if want := ta.Of(failed) | ta.Of(abstained) | ta.Of(refused) | ta.Of(missing); ta.Unable() != want {
+		t.Errorf("unable are %b, want %b", ta.Unable(), want)
+	}
+}

@@ -1,0 +1,61 @@
+package quorum
+
+import "github.com/redlock-go/redlock/internal/scripts"
+
+// A Verdict is what the votes of a round decide so far.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Pending Verdict = iota // more votes are needed
+	Won                    // a majority of each set said yes
+	Lost                   // in one set no majority can say yes any more
+)
+
+// A Tally counts the votes of one round, one a master.
+type Tally struct {
+	Rule Rule
+	by   [8]Set // the masters that voted so, by scripts.Kind
+}
+
+// Add counts the vote of master i.
+func (t *Tally) Add(i int, k scripts.Kind) { t.by[k&7] |= One(i) }
+
+// Of is the set of masters that voted so.
+func (t *Tally) Of(k scripts.Kind) Set { return t.by[k&7] }
+
+// In is the set of masters whose votes have come.
+func (t *Tally) In() (in Set) {
+	for _, s := range t.by {
+		in |= s
+	}
+	return in
+}
+
+// Verdict is what the votes decide so far.
+func (t *Tally) Verdict() Verdict {
+	yes := t.by[scripts.Granted]
+	switch {
+	case t.Rule.Won(yes):
+		return Won
+	case t.Rule.Lost(t.In() &^ yes):
+		return Lost
+	}
+	return Pending
+}
+
+// Unable is the set of masters that cannot say yes, whoever holds the name: they failed, are not admitted, refuse the
+// TTL or the epoch, or miss what the round is about.
+func (t *Tally) Unable() Set {
+	return t.by[scripts.Failed] | t.by[scripts.Abstained] | t.by[scripts.Refused] | t.by[scripts.Missing]
+}
+
+// HeldByOther reports, of a round that was lost, whether another holder is the reason: enough masters could have said
+// yes. A minority that is down never turns this into "no quorum", and no number of refusals turns "no quorum" into
+// this.
+func (t *Tally) HeldByOther() bool { return !t.Rule.Lost(t.Unable()) }
+
+// BallotOnly reports, of a round that was lost, whether a better ballot could have won it.
+func (t *Tally) BallotOnly() bool {
+	return t.by[scripts.Stale]|t.by[scripts.Ahead] != 0 && !t.Rule.Lost(t.Unable()|t.by[scripts.Held])
+}

@@ -1,0 +1,242 @@
+package quorum
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/property"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+const (
+	failed    = scripts.Failed
+	granted   = scripts.Granted
+	held      = scripts.Held
+	stale     = scripts.Stale
+	ahead     = scripts.Ahead
+	missing   = scripts.Missing
+	abstained = scripts.Abstained
+	refused   = scripts.Refused
+)
+
+var allKinds = []scripts.Kind{failed, granted, held, stale, ahead, missing, abstained, refused}
+
+func tallyOf(n int, votes []scripts.Kind) *Tally {
+	t := &Tally{Rule: Rule{Old: First(n)}}
+	for i, k := range votes {
+		t.Add(i, k)
+	}
+	return t
+}
+
+func count(votes []scripts.Kind, kinds ...scripts.Kind) (sum int) {
+	for _, v := range votes {
+		for _, k := range kinds {
+			if v == k {
+				sum++
+			}
+		}
+	}
+	return sum
+}
+
+// randomVotes are those of some of n masters, with a taste of its own for each round, so that rare mixtures come up.
+func randomVotes(r *rand.Rand) (n int, votes []scripts.Kind) {
+	if n = 1 + r.IntN(9); r.IntN(100) == 0 {
+		n = 1 + r.IntN(Most)
+	}
+	taste := make([]scripts.Kind, 1+r.IntN(4))
+	for i := range taste {
+		taste[i] = allKinds[r.IntN(len(allKinds))]
+	}
+	votes = make([]scripts.Kind, r.IntN(n+1))
+	for i := range votes {
+		votes[i] = taste[r.IntN(len(taste))]
+	}
+	return n, votes
+}
+
+func TestAQuorumIsAMajorityOfTheConfigured(t *testing.T) {
+	for n := 1; n <= Most; n++ {
+		q := Quorum(n)
+		if 2*q <= n {
+			t.Errorf("two quorums of %d among %d masters need not meet", q, n)
+		}
+		if 2*(q-1) > n {
+			t.Errorf("%d of %d is more than a majority needs", q, n)
+		}
+		if (Rule{Old: First(n)}).Least() != q || !First(q).MajorityOf(First(n)) || First(q-1).MajorityOf(First(n)) {
+			t.Errorf("%d of %d: rule and set do not agree with the number", q, n)
+		}
+	}
+}
+
+// H51: a master that does not answer still counts, so few answers that all say yes decide nothing.
+func TestVerdictAsTable(t *testing.T) {
+	for _, c := range []struct {
+		n     int
+		votes []scripts.Kind
+		want  Verdict
+	}{
+		{1, nil, Pending},
+		{1, []scripts.Kind{granted}, Won},
+		{1, []scripts.Kind{held}, Lost},
+		{2, []scripts.Kind{granted}, Pending},
+		{2, []scripts.Kind{failed}, Lost},
+		{3, []scripts.Kind{granted, failed}, Pending},
+		{3, []scripts.Kind{granted, failed, granted}, Won},
+		{4, []scripts.Kind{granted, granted}, Pending},
+		{4, []scripts.Kind{granted, granted, held, held}, Lost},
+		{5, []scripts.Kind{granted, granted}, Pending},
+		{5, []scripts.Kind{failed, failed, granted, granted}, Pending},
+		{5, []scripts.Kind{failed, failed, granted, granted, granted}, Won},
+		{5, []scripts.Kind{failed, abstained, missing}, Lost},
+	} {
+		if got := tallyOf(c.n, c.votes).Verdict(); got != c.want {
+			t.Errorf("%v of %d masters: verdict %d, want %d", c.votes, c.n, got, c.want)
+		}
+	}
+}
+
+// completions counts, of all ways in which the open votes can come, those that end with a quorum and those that do not.
+func completions(n, yes, open int) (with, without int) {
+	if open == 0 {
+		if 2*yes > n {
+			return 1, 0
+		}
+		return 0, 1
+	}
+	a, b := completions(n, yes+1, open-1)
+	c, d := completions(n, yes, open-1)
+	return a + c, b + d
+}
+
+func naiveVerdict(n int, votes []scripts.Kind) Verdict {
+	switch with, without := completions(n, count(votes, granted), n-len(votes)); {
+	case without == 0:
+		return Won
+	case with == 0:
+		return Lost
+	}
+	return Pending
+}
+
+func TestVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		n, votes := randomVotes(r)
+		if n-len(votes) > 10 {
+			votes = append(votes, make([]scripts.Kind, n-len(votes)-10)...) // the twin takes 2^open steps
+		}
+		if got, want := tallyOf(n, votes).Verdict(), naiveVerdict(n, votes); got != want {
+			t.Errorf("%v of %d masters: verdict %d, want %d", votes, n, got, want)
+		}
+	})
+}
+
+func TestVerdictOnceDecidedStays(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		n, votes := randomVotes(r)
+		c, decided := Tally{Rule: Rule{Old: First(n)}}, Pending
+		for i, k := range votes {
+			c.Add(i, k)
+			if got := bits.OnesCount64(uint64(c.In())); got != i+1 {
+				t.Errorf("%d votes are counted after %d", got, i+1)
+			}
+			got := c.Verdict()
+			if decided != Pending && got != decided {
+				t.Errorf("%v of %d masters: verdict %d became %d at vote %d", votes, n, decided, got, i)
+			}
+			decided = got
+		}
+	})
+}
+
+// H05: what the masters said is told apart: held by another, or no quorum.
+func TestHeldByOtherAsTable(t *testing.T) {
+	for _, c := range []struct {
+		n     int
+		votes []scripts.Kind
+		want  bool
+	}{
+		{5, []scripts.Kind{held, held, held}, true},
+		{5, []scripts.Kind{failed, failed, held}, true},
+		{5, []scripts.Kind{failed, failed, failed}, false},
+		{5, []scripts.Kind{failed, abstained, refused, held, held}, false},
+		{5, []scripts.Kind{missing, missing, missing}, false},
+		{5, []scripts.Kind{stale, stale, ahead}, true},
+		{3, []scripts.Kind{failed, granted, held}, true},
+		{3, []scripts.Kind{failed, failed}, false},
+		{1, []scripts.Kind{abstained}, false},
+	} {
+		if got := tallyOf(c.n, c.votes).HeldByOther(); got != c.want {
+			t.Errorf("%v of %d masters: %v, want %v", c.votes, c.n, got, c.want)
+		}
+	}
+}
+
+// The rule in words: without a majority that could say yes if the name were free there is no quorum; else it is held.
+func TestHeldByOtherIsTheRuleReadPlainly(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		n, votes := randomVotes(r)
+		able := n - count(votes, failed, abstained, refused, missing)
+		if got, want := tallyOf(n, votes).HeldByOther(), 2*able > n; got != want {
+			t.Errorf("%v of %d masters: %v, want %v", votes, n, got, want)
+		}
+	})
+}
+
+// H05: one more dead master in a minority does not change the decision, nor does one more refusal.
+func TestHeldByOtherIsNotTurnedByWhatDoesNotDecide(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		n, votes := randomVotes(r)
+		if len(votes) == n {
+			return
+		}
+		was := tallyOf(n, votes).HeldByOther()
+		for _, k := range []scripts.Kind{held, stale, ahead, granted} {
+			after := tallyOf(n, append(votes[:len(votes):len(votes)], k))
+			if got := after.HeldByOther(); got != was {
+				t.Errorf("%v of %d masters: %v became %v by a vote of %v", votes, n, was, got, k)
+			}
+		}
+	})
+}
+
+// A better ballot is worth a round only if a quorum could be had by it: everyone who refused the ballot alone, granted,
+// or has not answered then says yes.
+func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		n, votes := randomVotes(r)
+		ballotAlone := count(votes, stale, ahead)
+		couldGrant := ballotAlone + count(votes, granted) + n - len(votes)
+		want := ballotAlone > 0 && 2*couldGrant > n
+		c := tallyOf(n, votes)
+		if got := c.BallotOnly(); got != want {
+			t.Errorf("%v of %d masters: a better ballot: %v, want %v", votes, n, got, want)
+		}
+		if c.BallotOnly() && !c.HeldByOther() {
+			t.Errorf("%v of %d masters: a better ballot is tried where no quorum is possible", votes, n)
+		}
+	})
+}
+
+func TestBallotOnlyAsTable(t *testing.T) {
+	for _, c := range []struct {
+		n     int
+		votes []scripts.Kind
+		want  bool
+	}{
+		{5, []scripts.Kind{stale, stale, stale}, true},
+		{5, []scripts.Kind{stale, held, held}, true},
+		{5, []scripts.Kind{stale, held, held, held}, false},
+		{5, []scripts.Kind{held, held, held}, false},
+		{3, []scripts.Kind{ahead, failed}, true},
+		{3, []scripts.Kind{ahead, failed, held}, false},
+		{1, []scripts.Kind{stale}, true},
+	} {
+		if got := tallyOf(c.n, c.votes).BallotOnly(); got != c.want {
+			t.Errorf("%v of %d masters: %v, want %v", c.votes, c.n, got, c.want)
+		}
+	}
+}

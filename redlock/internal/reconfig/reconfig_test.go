@@ -1,0 +1,236 @@
+package reconfig
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+const (
+	old  = quorum.Set(0b00111)
+	next = quorum.Set(0b11110)
+	ttl  = 30 * time.Second
+)
+
+func conf(epoch int64, old, next quorum.Set) *quorum.Config {
+	c := &quorum.Config{Epoch: epoch, Rule: quorum.Rule{Old: old, Next: next}, Slots: 5}
+	for i := range c.Rule.All().All() {
+		c.Order = append(c.Order, i)
+	}
+	c.Follow = c.Rule
+	return c
+}
+
+var states = []*quorum.Config{
+	conf(0, old, 0), conf(1, old, next), conf(2, next, 0), conf(3, next, old), conf(4, old, 0),
+}
+
+// masters are five admitted ones, as seen at this moment of their clocks.
+func masters(now int64) []admission.State {
+	list := make([]admission.State, 5)
+	for i := range list {
+		list[i] = admission.State{Phase: admission.Voting, Admitted: true, Longest: ttl, Quarantine: ttl, Read: now}
+	}
+	return list
+}
+
+func having(list []admission.State, set quorum.Set, how func(*admission.State)) []admission.State {
+	for i := range set.All() {
+		how(&list[i])
+	}
+	return list
+}
+
+func TestNextAsTable(t *testing.T) {
+	none := func(list []admission.State) []admission.State {
+		return having(list, next&^old, func(s *admission.State) { s.Admitted = false })
+	}
+	epoch := func(set quorum.Set, epoch, alone int64) []admission.State {
+		return having(masters(1), set, func(s *admission.State) { s.Epoch, s.Alone = epoch, alone })
+	}
+	for _, c := range []struct {
+		name    string
+		now     *quorum.Config
+		seen    []admission.State
+		behind  bool // some grant is not on the next masters
+		want    *quorum.Config
+		step    Step
+		problem string
+	}{
+		{"the same", states[0], masters(1), false, conf(0, old, 0), Stay, ""},
+		{"next masters vote", states[0], masters(1), true, states[1], Adopt, ""},
+		{"next masters are in quarantine", states[0], none(masters(1)), false, states[1], Prepare, ""},
+		{"next masters have an epoch that is too late", states[0], epoch(next&^old, 3, 2), false, states[1], Prepare, ""},
+		{"to the next alone", states[1], epoch(next, 1, 2), false, states[2], Adopt, ""},
+		{"to the next alone, a grant is behind", states[1], epoch(next, 1, 2), true, states[2], Carry, ""},
+		{"to the next alone, too early", states[1], epoch(0b0110, 1, 2), false, states[2], Stay, "2 of 4 masters are ready"},
+		{"back", states[1], masters(1), false, states[0], Stay, "goes back"},
+		{"the same epoch, others", states[0], masters(1), false, conf(0, next, 0), Stay, "has other masters here"},
+		{"a state left out", states[0], masters(1), false, states[2], Stay, "states are left out"},
+		{"late, to one set", states[0], epoch(old, 2, 2), false, states[2], Adopt, ""},
+		{"late, to both", states[0], epoch(old, 3, 2), false, conf(3, next, old), Adopt, ""},
+		{"other old ones", states[0], masters(1), false, conf(1, next, old), Stay, "as the old ones"},
+		{"other next ones", states[1], epoch(next, 1, 2), false, conf(2, old, 0), Stay, "names others"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			step, err := Next(Seen{Config: c.now, Masters: c.seen, Carried: !c.behind}, c.want)
+			if step != c.step || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("step %d, %v; want %d, %q", step, err, c.step, c.problem)
+			}
+		})
+	}
+}
+
+func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
+	const now = int64(1e15)
+	raised := func(set quorum.Set, ago time.Duration) Seen {
+		return Seen{Config: states[1], Masters: having(masters(now), set, func(s *admission.State) {
+			s.Epoch, s.Raised = 1, now-ago.Microseconds()
+		})}
+	}
+	if _, err := Raise(Seen{Config: states[0], Masters: masters(now)}); err == nil {
+		t.Error("epoch 0 was raised")
+	}
+	w, err := Raise(raised(0, 0))
+	if err != nil || w.Rule != states[1].Rule || w.Record != (scripts.Record{N: 3, Next: 4, Epoch: 1}) {
+		t.Errorf("raise: %+v, %v", w, err)
+	}
+	for _, c := range []struct {
+		seen Seen
+		text string
+	}{
+		{raised(0b001, time.Hour), "1 of 3 old masters"}, {raised(0b111, 0), "for another 1m0s"},
+		{raised(0b111, time.Minute-time.Millisecond), "for another 1ms"},
+		{Seen{Config: states[0], Masters: masters(now)}, "no change under way"},
+	} {
+		if _, err := Finish(c.seen); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("finish: %v, want %q", err, c.text)
+		}
+	}
+	w, err = Finish(raised(0b011, time.Minute))
+	if err != nil || w.Rule != (quorum.Rule{Old: next}) || w.Record.Epoch != 1 || w.Record.Alone != 2 {
+		t.Errorf("finish: %+v, %v", w, err)
+	}
+	if _, err := Raise(Seen{Config: states[2], Masters: masters(now)}); !errors.Is(err, admission.ErrIncomplete) {
+		t.Errorf("epoch 2 is raised although nobody lets it act alone: %v", err)
+	}
+	open := having(masters(now), next, func(s *admission.State) { s.Alone = 2 })
+	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 || w.Record.N != 4 {
+		t.Errorf("raise epoch 2: %+v, %v", w, err)
+	}
+	has := func(epoch, alone int64) bool { return w.Has(&admission.State{Epoch: epoch, Alone: alone}) }
+	if !has(2, 2) || has(2, 0) || has(0, 2) {
+		t.Error("Has is wrong")
+	}
+}
+
+// A fleet is five masters and some programs that lock one name, in real time.
+type fleet struct {
+	us      int64
+	masters []admission.State
+	by      [5]*program // who has the name on a master,
+	until   [5]int64    // and until when
+}
+
+type program struct {
+	config *quorum.Config
+	until  int64          // it may rely on the name until then
+	by     *quorum.Config // by this configuration
+}
+
+// seen is what p sees, of the masters that it reaches.
+func (f *fleet) seen(p *program, reach quorum.Set) Seen {
+	list := make([]admission.State, 5)
+	for i := range list {
+		if list[i] = (admission.State{Phase: admission.Down}); reach.Has(i) {
+			list[i] = f.masters[i]
+			list[i].Read = f.us
+		}
+	}
+	carried := p.until < f.us || p.by.Rule == p.config.Rule
+	return Seen{Config: p.config, Masters: list, Carried: carried}
+}
+
+// ask takes the name, or extends it.
+func (f *fleet) ask(p *program, reach quorum.Set) {
+	var votes quorum.Set
+	for i := range (p.config.Rule.All() & reach).All() {
+		st := &f.masters[i]
+		free := f.by[i] == nil || f.by[i] == p || f.until[i] < f.us
+		if st.Epoch <= p.config.Epoch && st.Alone >= p.config.Needs(i) && free {
+			votes |= quorum.One(i)
+		}
+	}
+	until := f.us + ttl.Microseconds()
+	if !p.config.Rule.Won(votes) {
+		return
+	}
+	for i := range votes.All() {
+		f.by[i], f.until[i] = p, until
+	}
+	p.until, p.by = until, p.config
+}
+
+// Programs that hear of each state at any time, or late, or never, and an operator who writes whenever he likes, from
+// any of them: there is never a second holder, and never one by epochs that share no set.
+func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
+	furthest := [5]int{}
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		f := &fleet{us: 1e15, masters: masters(0)}
+		programs := []*program{{config: states[0]}, {config: states[0]}, {config: states[0]}}
+		pace := []int64{3e5, 4e6}[seed%2]
+		for range 400 {
+			f.us += r.Int64N(pace)
+			p := programs[r.IntN(len(programs))]
+			reach := quorum.Set(r.Uint64()|r.Uint64()|r.Uint64()) & quorum.First(5)
+			s := f.seen(p, reach)
+			switch r.IntN(5) {
+			case 0:
+				want := states[r.IntN(len(states))]
+				if step, err := Next(s, want); err == nil && step == Adopt {
+					p.config = want
+				}
+			case 1:
+				what := []func(Seen) (Writing, error){Raise, Finish}[r.IntN(2)]
+				if w, err := what(s); err == nil {
+					f.write(w, reach&quorum.Set(r.Uint64()))
+				}
+			default:
+				f.ask(p, reach)
+			}
+			for _, q := range programs {
+				if q != p && q.until >= f.us && p.until >= f.us {
+					t.Fatalf("seed %d: two holders, by epochs %d and %d", seed, p.by.Epoch, q.by.Epoch)
+				}
+			}
+			furthest[p.config.Epoch]++
+		}
+	}
+	for e, n := range furthest {
+		if n < 1000 {
+			t.Errorf("epoch %d was reached by few programs: %s", e, fmt.Sprint(furthest))
+		}
+	}
+}
+
+// write writes the records of some masters as the admit script does.
+func (f *fleet) write(w Writing, reach quorum.Set) {
+	for i := range (w.Rule.All() & reach).All() {
+		st := &f.masters[i]
+		if w.Record.Epoch < st.Epoch {
+			continue
+		}
+		if w.Record.Epoch > st.Epoch {
+			st.Epoch, st.Raised = w.Record.Epoch, f.us
+		}
+		st.Alone = max(st.Alone, w.Record.Alone)
+	}
+}

@@ -1,0 +1,13 @@
+// Package round sends one script to all masters at once and counts what they answer. It is the one vote collector of
+// this library: acquire, extend, repair, release, inspect and import all send rounds.
+//
+//	New ──► Send or Cast, once for each master ──► Done: decided ──► Complete: all votes are in
+//
+// A round goes by one admission.View from its beginning to its end. It is decided by the vote that makes a majority,
+// or by the vote that leaves no majority possible. Votes that come later are still counted, and its Booker is told of
+// each.
+//
+// Votes are counted by the goroutines of the connections. Nothing here blocks except the waits that take a context.
+//
+// A round that was not won is described by a Failure: the decision, and for each master what was wrong there.
+package round

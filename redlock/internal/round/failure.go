@@ -1,0 +1,252 @@
+package round
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// What a round decided. Package redlock exports these errors and documents them.
+var (
+	ErrHeld       = errors.New("redlock: held by another")
+	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
+	ErrTooSlow    = errors.New("redlock: the quorum came too late")
+	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the fleet allows")
+	ErrQuarantine = admission.ErrQuarantine
+)
+
+// A Failure is how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
+type Failure struct {
+	Decision error // one of the errors of this package or of package grant; nil where Cause came first
+	Cause    error // why the caller stopped waiting; nil where it did not
+	Granted  int
+	Missing  int
+	Quorum   int
+	N        int
+	Left     time.Duration // when a quorum may be free, as far as the refusals tell; negative: they do not tell
+	Holder   string        // id of the grant that refuses, where most refusals agree
+	Token    int64         // its token
+	Masters  []error       // what was wrong, master by master
+}
+
+// Error is for logs of this library's own tests; users see the error that package redlock makes.
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%v (%v), %d of %d granted: %v", f.Decision, f.Cause, f.Granted, f.N, f.Masters)
+}
+
+// AsFailure is err as a Failure. The rooms hand failures on as they are, so a look at the type is enough; errors.As
+// would allocate for each lock.
+func AsFailure(err error) (*Failure, bool) {
+	f, ok := err.(*Failure) //nolint:errorlint // see above
+	return f, ok
+}
+
+// Unwrap returns all that the failure wraps.
+func (f *Failure) Unwrap() []error {
+	var all []error
+	for _, err := range append([]error{f.Decision, f.Cause}, f.Masters...) {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// NoQuorum is the failure of a call that sent nothing: too few masters of the view vote.
+func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
+	f := &Failure{Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1}
+	for _, i := range view.Config.Order {
+		if view.Voting.Has(i) {
+			continue
+		}
+		why := s.WhyNot(view, i)
+		if errors.Is(why, pool.ErrClosed) {
+			f.Decision = pool.ErrClosed
+		}
+		f.Masters = append(f.Masters, s.named(i, op, why))
+	}
+	return f
+}
+
+// Refusal is the vote of a master that need not be asked, and whether there is one. anyPhase is for calls that work in
+// quarantine too.
+func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, anyPhase bool, op string) (Vote, bool) {
+	m := &view.Masters[i]
+	switch {
+	case m.Phase == admission.Down, m.Session == 0:
+		return Vote{Err: s.named(i, op, s.WhyNot(view, i))}, true
+	case m.Longest > 0 && ttl > m.Longest:
+		err := fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
+			ErrGuardTime, ttl, m.Longest, ttl)
+		return Vote{Vote: scripts.Vote{Kind: scripts.Refused}, Err: s.named(i, op, err)}, true
+	case anyPhase, m.Phase == admission.Voting:
+		return Vote{}, false
+	}
+	return Vote{Vote: scripts.Vote{Kind: scripts.Abstained}, Err: s.named(i, op, s.WhyNot(view, i))}, true
+}
+
+var errNotYet = errors.New("nothing was heard of it so far")
+
+// WhyNot says why a master of the view does not vote.
+func (s *Sender) WhyNot(view *admission.View, i int) error {
+	if err := view.Masters[i].Err; err != nil {
+		return err
+	}
+	return errNotYet
+}
+
+// named names master i in an error, unless it is named already.
+func (s *Sender) named(i int, op string, err error) error {
+	var e *pool.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &pool.Error{Addr: s.Pool.Addr(i), Op: op, Err: err}
+}
+
+// Failure describes how the round failed. decision may be nil where cause ended the wait before the round was decided.
+func (r *Round) Failure(decision, cause error) *Failure {
+	now := r.sender.Clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(decision, ErrNoQuorum) && r.poolClosedLocked() {
+		decision = pool.ErrClosed
+	}
+	f := &Failure{
+		Decision: decision, Cause: cause,
+		Granted: r.tally.Of(scripts.Granted).Len(), Missing: r.tally.Of(scripts.Missing).Len(),
+		Quorum: r.tally.Rule.Least(), N: r.tally.Rule.N(), Left: r.leftLocked(),
+	}
+	asked := r.asked
+	if cause == nil {
+		asked = r.tally.In() // nobody has waited for the others
+	}
+	for i := range asked.All() {
+		if err := r.complaintLocked(i, &r.votes[i], now.Sub(r.Start)); err != nil {
+			f.Masters = append(f.Masters, r.sender.named(i, r.Op, err))
+		}
+	}
+	f.Holder, f.Token = r.holderLocked()
+	return f
+}
+
+// Left is when a quorum may be free, as far as the refusals tell, from when they came; negative: they do not tell.
+func (r *Round) Left() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leftLocked()
+}
+
+func (r *Round) leftLocked() time.Duration {
+	left := time.Duration(-1)
+	for _, set := range r.tally.Rule.Sets() {
+		left = max(left, r.freeInLocked(set))
+	}
+	return left
+}
+
+// poolClosedLocked reports whether there are no connections any more, and never will be.
+func (r *Round) poolClosedLocked() bool {
+	for i := range r.asked.All() {
+		if errors.Is(r.votes[i].Err, pool.ErrClosed) {
+			return true
+		}
+	}
+	return false
+}
+
+// holderLocked is the grant that most refusals name, and its token.
+func (r *Round) holderLocked() (id string, token int64) {
+	most, count := 0, make(map[string]int)
+	for i := range r.tally.Of(scripts.Held).All() {
+		v := &r.votes[i]
+		if v.Holder == "" {
+			continue
+		}
+		if count[v.Holder]++; count[v.Holder] > most {
+			most, id, token = count[v.Holder], v.Holder, v.Token
+		}
+	}
+	return id, token
+}
+
+// complaintLocked says what was wrong with the vote of master i; nil for a vote that says yes, or that another holds
+// the name.
+func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
+	switch {
+	case !v.in:
+		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
+	case pool.IsWrongType(v.Err):
+		return fmt.Errorf("the key %q is of another type, which this library did not write; "+
+			"use another prefix, or delete it (%w)", r.Key, v.Err)
+	case v.Err != nil:
+		return v.Err
+	case v.Kind == scripts.Abstained && v.Record == "":
+		return fmt.Errorf("%w: it has no admission record, and will begin a quarantine", admission.ErrQuarantine)
+	case v.Kind == scripts.Abstained:
+		return fmt.Errorf("%w: its admission record is another than was known, and is being read", admission.ErrQuarantine)
+	case v.Kind == scripts.Refused:
+		return r.refusal(v)
+	case v.Kind == scripts.Stale || v.Kind == scripts.Ahead:
+		return fmt.Errorf("it refused the ballot as %v; its fence is %d, its time %d", v.Kind, v.Fence, v.Time)
+	}
+	return nil
+}
+
+// TooLong reports whether so many masters have refused the TTL for its length that no majority is left.
+func (r *Round) TooLong() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	long := quorum.Set(0)
+	for i := range r.tally.Of(scripts.Refused).All() {
+		if v := &r.votes[i]; errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrGuardTime) {
+			long |= quorum.One(i)
+		}
+	}
+	return r.tally.Rule.Lost(long)
+}
+
+// refusal is what a script of a master has refused: the TTL, or an epoch of old.
+func (r *Round) refusal(v *Vote) error {
+	rec, err := scripts.ParseRecord(v.Record)
+	switch {
+	case err == nil && rec.Epoch > r.View.Config.Epoch:
+		return fmt.Errorf("%w: it has epoch %d, this program %d", admission.ErrOldMasters, rec.Epoch, r.View.Config.Epoch)
+	case err == nil:
+		return fmt.Errorf("%w: its longest TTL is %v", ErrGuardTime, rec.Longest)
+	}
+	return fmt.Errorf("%w: its admission record is %q", ErrGuardTime, v.Record)
+}
+
+// freeInLocked is when enough refusing masters of the set are free for a quorum, -1 where that is not known. Those
+// that did not refuse count as free.
+func (r *Round) freeInLocked(set quorum.Set) time.Duration {
+	held := r.tally.Of(scripts.Held) & set
+	unable := (r.tally.Of(scripts.Failed) | r.tally.Of(scripts.Abstained) | r.tally.Of(scripts.Refused)) & set
+	need := quorum.Quorum(set.Len()) - (set.Len() - unable.Len() - held.Len())
+	if need <= 0 || need > held.Len() {
+		return -1
+	}
+	var left []time.Duration
+	for i := range held.All() {
+		switch v := &r.votes[i]; {
+		case v.Left < 0:
+		case v.Free:
+			left = append(left, v.Left)
+		default: // a key is there through the whole of its last millisecond
+			left = append(left, v.Left+time.Millisecond)
+		}
+	}
+	if need > len(left) { // keys without a TTL do not end by themselves
+		return -1
+	}
+	slices.Sort(left)
+	return left[need-1]
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A dying program has many waiters, each with a Locker of its own, and dies with all of them.
+type dying struct {
+	c       *client
+	lockers []*redlock.Locker
+	calls   sync.WaitGroup
+	stop    context.CancelFunc
+	once    sync.Once // end
+	died    time.Time // guarded by world.mu
+}
+
+// startDying begins the program that dies, if there is one.
+func (w *world) startDying() error {
+	if w.plan.waiters == 0 {
+		return nil
+	}
+	w.plan.guards = append(w.plan.guards, w.plan.guard)
+	c, err := newClient(w, len(w.clients))
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	d := &dying{c: c, stop: stop}
+	priority := -5
+	if w.plan.silent || w.plan.kind == quitting {
+		priority = 5
+	}
+	for i := range w.plan.waiters {
+		l, err := c.begin(fmt.Sprintf(deadLabel+"%d", i), c.file)
+		if err != nil {
+			stop()
+			return err
+		}
+		d.lockers = append(d.lockers, l)
+		d.calls.Go(func() { w.always(ctx, l, priority) })
+		w.sleep(tick)
+	}
+	w.dying = d
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.plan.kind == quitting {
+		w.at(500*time.Millisecond+w.upTo(time.Second), slotFaults, d.quit)
+	} else {
+		w.at(500*time.Millisecond+w.upTo(time.Second), slotFaults, d.die)
+	}
+	return nil
+}
+
+// always locks again and again.
+func (w *world) always(ctx context.Context, l *redlock.Locker, priority int) {
+	for ctx.Err() == nil {
+		if lock, err := l.Lock(ctx, w.plan.names[0], redlock.WithPriority(priority)); err == nil {
+			_ = lock.Unlock(ctx)
+		}
+	}
+}
+
+// die cuts the program off for ever. Its connections end, or nobody hears of it: then the masters write to them as
+// before. What it runs on with reaches nobody.
+func (d *dying) die() {
+	w := d.c.w
+	d.died = w.now()
+	w.note(d.c.index, -1, "dies, with this many waiters:", "", int64(w.plan.waiters))
+	for _, l := range d.c.inOrder {
+		l.upCut, l.downCut, l.refuse = true, true, true
+		for _, n := range append([]*conn(nil), l.conns...) {
+			n.upHeld, n.downHeld = nil, nil
+			if !w.plan.silent {
+				n.cut(false)
+			}
+		}
+	}
+	w.restarts.Go(func() { d.once.Do(d.end) })
+}
+
+// quit ends all calls while the masters are heard, and nothing can be sent to them for a moment: their waiters stay
+// in the queues.
+func (d *dying) quit() {
+	w := d.c.w
+	d.died = w.now()
+	w.note(d.c.index, -1, "has this many calls end unheard:", "", int64(w.plan.waiters))
+	for _, l := range d.c.inOrder {
+		l.refuse = true
+		for _, n := range append([]*conn(nil), l.conns...) {
+			if len(n.channels) == 0 {
+				n.cut(false)
+			}
+		}
+		w.at(300*time.Millisecond, slotFaults, l.open)
+	}
+	w.at(5*time.Millisecond, slotFaults, d.stop)
+}
+
+// checkBuried reports dead waiters that masters still keep, or that have kept everybody else waiting.
+func (w *world) checkBuried() {
+	d := w.dying
+	if d == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.servers {
+		if n := s.dead(); n > 0 && w.plan.kind != quitting {
+			w.problemLocked("master %d still keeps %d of %d waiters long after they have died", s.index, n, w.plan.waiters)
+		}
+	}
+	most := longestWait
+	if w.plan.silent {
+		most += time.Duration(w.plan.waiters) * 2 * scripts.ToldCounts
+	}
+	if gap := longestGap(w.tenures, d.died); gap > most {
+		w.problemLocked("nobody had the name for %v behind %d waiters that had gone", gap, w.plan.waiters)
+	}
+}
+
+// longestGap is the longest time in which nobody had the name.
+func longestGap(list []tenure, from time.Time) (gap time.Duration) {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b tenure) int { return a.from.Compare(b.from) })
+	for _, t := range list {
+		gap = max(gap, t.from.Sub(from))
+		from = later(from, t.to)
+	}
+	return gap
+}
+
+// endDying ends what is left of the program, if there was one.
+func (w *world) endDying() {
+	if d := w.dying; d != nil {
+		d.once.Do(d.end)
+	}
+}
+
+// end ends what is left of a program that has died. Nothing of it reaches a master.
+func (d *dying) end() {
+	d.stop()
+	d.calls.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, l := range append(d.lockers, d.c.now()) {
+		_ = l.Close(ctx)
+	}
+	if err := d.c.pool.Close(); err != nil {
+		d.c.w.problem("the program that has died: %v", err)
+	}
+}
+
+// deadLabel is in the ids of the waiters that die.
+const deadLabel = "dead"
+
+// dead is how many waiters that have died are the members of a sorted set.
+func (s *server) dead() (n int) {
+	now := s.clock.now()
+	for _, key := range s.state.Keys(now) {
+		v := s.state.Look(now, key)
+		if v.Type != reference.SortedSet {
+			continue
+		}
+		for _, f := range v.Fields {
+			if strings.Contains(f.Name, deadLabel) {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,53 @@
+package sim
+
+// separate cuts the link of a client to one master, or a part of its links.
+func (w *world) separate(c *client, s *server, f fault, up, down bool) {
+	if 4*w.cut() > len(w.clients)*len(w.servers) {
+		return // a network that is cut everywhere shows nothing
+	}
+	d, alone := w.upTo(w.plan.guard), w.random.IntN(2) == 0
+	if f == stall {
+		d, alone = w.upTo(8*w.plan.timeout), true
+	}
+	for _, o := range w.servers {
+		if o != s && (alone || w.random.IntN(3) > 0) {
+			continue
+		}
+		l := c.links[o.addr]
+		l.upCut, l.downCut = l.upCut || up, l.downCut || down
+		l.refuse = f != stall
+		w.note(c.index, o.index, separated[f], "", int64(d))
+		w.ending(d, l.open)
+	}
+}
+
+// cut is how many links are cut.
+func (w *world) cut() (n int) {
+	for _, c := range w.clients {
+		for _, l := range c.inOrder {
+			if l.upCut || l.downCut {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+var separated = map[fault]string{
+	stall: "is not heard for", split: "is cut off for", splitUp: "is not heard, for", splitDown: "does not hear, for",
+}
+
+// cutOff breaks the connections of one master, or of one link.
+func (w *world) cutOff(c *client, s *server) {
+	arrives := w.random.IntN(2) == 0
+	all := w.random.IntN(3) == 0
+	for _, o := range w.clients {
+		if !all && o != c {
+			continue
+		}
+		w.note(o.index, s.index, "loses its connections", "", 0)
+		for _, n := range append([]*conn(nil), o.links[s.addr].conns...) {
+			n.cut(arrives)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A guest is a program beside the others, with one call at a time that waits: a hermit, which reaches a minority of
+// the masters alone, or may lock on a minority alone, for ever, comes before all others and never wins; or one that
+// is far away, and must be served all the same.
+type guest struct {
+	c    *client
+	call sync.WaitGroup
+	stop context.CancelFunc
+}
+
+// startGuest begins the guest, if there is one.
+func (w *world) startGuest() error {
+	if w.plan.kind != lonely && w.plan.kind != far {
+		return nil
+	}
+	w.plan.guards = append(w.plan.guards, w.plan.guard)
+	c, err := newClient(w, len(w.clients))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	denied := w.random.IntN(3) > 0
+	for _, i := range w.plan.hidden {
+		l := c.inOrder[i]
+		if l.denied = denied; denied {
+			w.note(c.index, i, "is refused every lock", "", 0)
+			continue
+		}
+		l.upCut, l.downCut, l.refuse = true, true, true
+		w.note(c.index, i, "is cut off for ever", "", 0)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g := &guest{c: c, stop: stop}
+	if w.plan.kind == lonely {
+		g.call.Go(func() { w.always(ctx, c.locker, 5) })
+	} else {
+		g.call.Go(func() { g.visit(newWorker(c, 0, ctx)) })
+	}
+	w.guest = g
+	return nil
+}
+
+// visit locks again and again, and reports where that takes long.
+func (g *guest) visit(k *worker) {
+	w := g.c.w
+	for k.sleep(k.upTo(50*time.Millisecond), nil) {
+		asked := time.Now()
+		lock, err := g.c.now().Lock(k.ctx, w.plan.names[0], redlock.WithTTL(w.plan.guard))
+		if took := time.Since(asked); took > longestWait {
+			w.problem("for a program %v away a lock took %v: %v", 2*w.plan.away, took, err)
+		}
+		if err == nil {
+			k.unlock(lock)
+		}
+	}
+}
+
+// endGuest ends its call. It is closed with the others.
+func (w *world) endGuest() {
+	if g := w.guest; g != nil {
+		g.stop()
+		g.call.Wait()
+		w.clients = append(w.clients, g.c)
+		w.guest = nil
+	}
+}

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// leave closes the Locker of a client by a context that has ended or soon ends, mostly while so many masters hang that
+// nothing is confirmed. The world's lock is held.
+func (w *world) leave(c *client) {
+	if w.random.IntN(3) > 0 {
+		d := w.upTo(w.plan.guard)
+		for i, s := range w.servers {
+			if i <= len(w.servers)/2 && !s.hung && !s.down {
+				s.hang(d)
+			}
+		}
+	}
+	limit := w.upTo(20 * time.Millisecond)
+	if w.random.IntN(2) == 0 {
+		limit = 0
+	}
+	w.at(w.upTo(30*time.Millisecond), slotFaults, func() { c.restart(limit) })
+}
+
+// restart closes the Locker, by a context that ends after about d, and makes another in its place. A context of 0
+// has ended before. The world's lock is held.
+func (c *client) restart(d time.Duration) {
+	w := c.w
+	if c.asleep || c.closing || !w.faults {
+		return
+	}
+	w.note(c.index, -1, "closes its Locker, and begins anew", "", int64(d))
+	c.closing = true
+	c.old = append(c.old, c.locker)
+	file := c.file
+	last, id := c.locker, fmt.Sprintf("%c%d-", 'A'+c.index, len(c.old)+1)
+	end := time.Now()
+	if d > 0 {
+		end = w.instant(end.Add(d), slotFaults+c.index)
+	}
+	w.restarts.Go(func() {
+		ctx, cancel := context.WithDeadline(context.Background(), end)
+		defer cancel()
+		err := last.Close(ctx)
+		if time.Since(end) > callGrace {
+			w.problem("client %d: Close has returned %v after the end of its context: %v", c.index, time.Since(end), err)
+		}
+		c.checkLeft(last)
+		next, err := c.begin(id, file)
+		if err != nil {
+			w.problem("client %d: %v", c.index, err)
+			return
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		c.locker, c.closing = next, false
+	})
+}
+
+// checkLeft reports locks that a Locker still holds when its Close has returned, whatever it returned.
+func (c *client) checkLeft(l *redlock.Locker) {
+	w := c.w
+	w.mu.Lock()
+	c.left[l] = true
+	var list []*belief
+	for _, b := range c.beliefs {
+		if b.locker == l {
+			list = append(list, b)
+		}
+	}
+	w.mu.Unlock()
+	for _, b := range list {
+		b.checkClosed()
+	}
+}
+
+// checkClosed reports a lock that is held although the Close of its Locker has returned.
+func (b *belief) checkClosed() {
+	w := b.c.w
+	if err := b.lock.Err(); err == nil {
+		w.problem("%s: client %d has closed its Locker, and holds the lock on", b.name, b.client)
+	}
+}

@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// emptyAll restarts all masters at once without their memory.
+func (w *world) emptyAll() {
+	for _, s := range w.servers {
+		w.note(-1, s.index, "restarts without its memory", "", 0)
+		s.disconnect(nil)
+		s.restart()
+		clear(s.loaded)
+		s.state.Flush()
+		s.forget()
+	}
+}
+
+// backup gives masters another replication id, as a replica does that attaches, or a backlog that is freed. They
+// lose nothing.
+func (w *world) backup() {
+	for i, s := range w.servers {
+		if i == 0 && w.random.IntN(2) == 0 {
+			continue
+		}
+		w.note(-1, s.index, "gets another replication id", "", 0)
+		s.replID = s.another()
+		if w.random.IntN(2) == 0 {
+			s.env.ReplID2, s.env.Offset = "", 0
+		}
+	}
+}
+
+// cutApart cuts the minority off that is to be cut off for ever, and notes it.
+func (w *world) cutApart() {
+	for _, c := range w.clients {
+		for _, i := range w.plan.apart {
+			l := c.inOrder[i]
+			l.upCut, l.downCut, l.refuse = w.plan.up, w.plan.down, true
+			w.note(c.index, i, "is cut off for ever", "", 0)
+		}
+	}
+}
+
+// joinAgain ends that, when it has been seen that everybody is served without them.
+func (w *world) joinAgain() {
+	w.endGuest()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.clients {
+		for _, i := range slices.Concat(w.plan.apart, w.plan.hidden) {
+			c.inOrder[i].open()
+		}
+	}
+}
+
+const (
+	servings   = 5 // of each contender
+	longestUse = 5 * time.Millisecond
+
+	// mostTrips is how many round trips a lock may take on average if all want it. Without faults it takes two or three.
+	mostTrips = 15
+)
+
+// checkServed reports calls that are not served in time while a minority is cut off. All clients want the same names.
+func (w *world) checkServed() {
+	if w.plan.kind != lasting && w.plan.kind != lonely {
+		return
+	}
+	w.mu.Lock()
+	w.note(-1, -1, "everybody is to be served", "", 0)
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	contenders := w.contenders(ctx)
+	began := time.Now()
+	together(contenders, func(c contender) {
+		for n := 0; n < servings && c.served(); n++ {
+		}
+	})
+	each := time.Since(began) / time.Duration(servings*len(contenders))
+	if most := longestUse + mostTrips*(2*w.plan.latency+w.plan.jitter); each > most {
+		w.problem("with a minority cut off a lock took %v on average, and %v at the most were expected", each, most)
+	}
+	if w.plan.kind == lasting {
+		w.checkFresh()
+	}
+}
+
+// A contender is a worker with a Locker of its own.
+type contender struct {
+	*worker
+	l *redlock.Locker
+}
+
+// contenders are three of each client.
+func (w *world) contenders(ctx context.Context) (list []contender) {
+	for _, c := range w.clients {
+		for n := range maxBusy {
+			l, err := c.begin(fmt.Sprintf("%c%d", 'A'+c.index, n), c.file)
+			if err != nil {
+				w.problem("client %d: %v", c.index, err)
+				return nil
+			}
+			w.mu.Lock()
+			c.old = append(c.old, l) // closed at the end
+			w.mu.Unlock()
+			list = append(list, contender{newWorker(c, n, ctx), l})
+		}
+	}
+	return list
+}
+
+// served takes a lock and gives it back, and reports where that has taken long.
+func (c contender) served() bool {
+	w := c.c.w
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(c.ctx, 2*longestWait)
+	defer cancel()
+	lock, err := c.l.Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.c.index]))
+	if took := time.Since(asked); took > longestWait || err != nil {
+		w.problem("client %d: with a minority cut off a lock took %v: %v", c.c.index, took, err)
+	}
+	if err != nil {
+		return false
+	}
+	c.sleep(c.upTo(longestUse), nil)
+	c.unlock(lock)
+	return !w.bad()
+}
+
+// checkFresh begins a program, and reports where its first lock does not come to all masters that it can reach
+// promptly.
+func (w *world) checkFresh() {
+	p := &w.plan
+	p.guards = append(p.guards, p.guard)
+	c, err := newClient(w, len(w.clients))
+	if err != nil {
+		w.problem("a new program: %v", err)
+		return
+	}
+	w.mu.Lock()
+	w.clients = append(w.clients, c)
+	for _, i := range p.apart {
+		l := c.inOrder[i]
+		l.upCut, l.downCut, l.refuse = p.up, p.down, true
+	}
+	w.note(c.index, -1, "begins", "", 0)
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	k := newWorker(c, 0, ctx)
+	lock, err := c.now().Lock(ctx, p.names[0], redlock.WithTTL(p.guard))
+	if err != nil {
+		w.problem("a new program cannot lock the name: %v", err)
+		return
+	}
+	k.sleep(14*(p.latency+p.jitter)+2*p.unlike+20*time.Millisecond, nil)
+	w.mu.Lock()
+	on, of := 0, 0
+	for _, s := range w.servers {
+		if slices.Contains(p.apart, s.index) {
+			continue
+		}
+		of++
+		if id, _ := s.holder(lock.Name()); id != "" {
+			on++
+		}
+	}
+	w.mu.Unlock()
+	if on < of {
+		w.problem("%s: a moment after a new program's first lock it is on %d of the %d masters that it reaches",
+			lock.Name(), on, of)
+	}
+	k.unlock(lock)
+}
+
+// checkGuardTime reports a call that waits for ever since its TTL is above the guard time of the fleet.
+func (w *world) checkGuardTime() {
+	c := w.clients[len(w.clients)-1]
+	if !w.plan.long || c.index == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	asked := time.Now()
+	lock, err := c.now().Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.index]))
+	if took := time.Since(asked); took > longestWait || err != nil && !errors.Is(err, redlock.ErrGuardTime) {
+		w.problem("a lock whose TTL is above the guard time of the fleet took %v: %v", took, err)
+	}
+	if err == nil {
+		_ = lock.Unlock(ctx)
+	}
+}
+
+// together runs f for each contender at once, and waits.
+func together(list []contender, f func(contender)) {
+	var all sync.WaitGroup
+	for _, c := range list {
+		all.Go(func() { f(c) })
+	}
+	all.Wait()
+}

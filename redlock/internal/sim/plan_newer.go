@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// extras are what the newer kinds add to a plan.
+type extras struct {
+	lists    [][]int // the masters that each client names; nil: all
+	oneLabel bool    // all programs have one label
+	apart    []int   // masters that are cut off for ever, from all clients
+	hidden   []int   // ... from the guest alone
+	up, down bool    // ... which way
+	cutAfter time.Duration
+	waiters  int           // that die in a program of their own
+	silent   bool          // ... and whose connections nobody has heard of the end of
+	long     bool          // the last client has a longer guard time than the fleet
+	away     time.Duration // how far away the guest is, each way
+}
+
+// stressNewer draws the faults of the newer kinds.
+func (p *plan) stressNewer(r *rand.Rand) {
+	switch p.kind {
+	case freezes:
+		p.freezes(r)
+	case setback:
+		p.setback(r)
+	case leaving:
+		p.leaving(r)
+	case strangers:
+		p.strangers(r)
+	case emptied:
+		p.emptied(r)
+	case backups:
+		p.weights[backup], p.weights[cutOff] = 2, pick(r, 0, 1)
+		p.guard = between(r, time.Second, 2*time.Second)
+		p.every = between(r, 200*time.Millisecond, 600*time.Millisecond)
+	case lasting:
+		p.lasting(r)
+	case crowd:
+		p.crowd(r)
+	case lonely:
+		p.lonely(r)
+	case quitting:
+		p.crowd(r)
+		p.waiters, p.silent, p.length = 12, false, between(r, 8*time.Second, 12*time.Second)
+		p.heartbeat = between(r, 300*time.Millisecond, time.Second)
+	case far:
+		p.far(r)
+	}
+}
+
+// freezes draws holds that are not extended, and freezes that are shorter than their validity.
+func (p *plan) freezes(r *rand.Rand) {
+	p.few(r, suspend, leapAll, leapReply, stopProgram)
+	p.weights[cutOff] = pick(r, 0, 0, 1)
+	p.every = between(r, 60*time.Millisecond, 200*time.Millisecond)
+	p.guard = between(r, 500*time.Millisecond, 1500*time.Millisecond)
+	p.least, p.most = p.guard/2, p.guard
+	p.extend, p.toEnd, p.write = some(r, 0.5), 0.5+0.5*r.Float64(), 1
+	p.length = between(r, 2*time.Second, 5*time.Second)
+	p.timeout, p.heartbeat = 2*time.Second, 3*time.Second // connections outlive a freeze
+	p.frozen = r.IntN(2) == 0
+}
+
+// setback draws masters that lose their data, and wall clocks that are set while the guards of the programs rest.
+func (p *plan) setback(r *rand.Rand) {
+	p.few(r, crashEmpty, flush, failback)
+	p.weights[turnBack] = 2
+	p.weights[turnOn] = pick(r, 0, 0, 1)
+	p.clients, p.frozen = pick(r, 1, 2, 3), false
+	p.every /= 2
+}
+
+// leaving draws Lockers that are closed while they hold locks, calls wait and masters hang.
+func (p *plan) leaving(r *rand.Rand) {
+	p.weights[leave] = 3
+	p.weights[hang] = pick(r, 0, 1, 2)
+	p.weights[cutOff] = pick(r, 0, 0, 1)
+	p.busy = pick(r, 2, 3)
+	p.extend, p.keep, p.hand = 0.9, 0.3, 0
+	p.idle = between(r, time.Millisecond, 10*time.Millisecond)
+	p.dwell = between(r, 5*time.Millisecond, 100*time.Millisecond)
+	p.timeout = between(r, 50*time.Millisecond, 300*time.Millisecond)
+}
+
+// strangers draws programs that name some of the masters of the others only, or that have the label of another.
+func (p *plan) strangers(r *rand.Rand) {
+	p.weights[cutOff] = pick(r, 0, 1)
+	p.toEnd, p.hand = 0.2, 0
+	if p.oneLabel = r.IntN(2) == 0; p.oneLabel {
+		return
+	}
+	p.masters = 5
+	p.lists = make([][]int, p.clients)
+	some := [][]int{{0, 1, 2}, {2, 3, 4}, {1, 2, 3}, {4}, {0, 1, 2, 3}}
+	for i := 1; i < p.clients; i++ {
+		if i == 1 || r.IntN(2) == 0 {
+			p.lists[i] = some[r.IntN(len(some))]
+		}
+	}
+}
+
+// emptied draws masters that lose their data all at once, and programs with another guard time than the fleet.
+func (p *plan) emptied(r *rand.Rand) {
+	p.guard = between(r, 800*time.Millisecond, 1500*time.Millisecond)
+	p.least, p.most = p.guard/2, p.guard
+	p.toEnd, p.extend, p.hand = 0.9, some(r, 0.5), 0
+	p.every, p.idle = between(r, 300*time.Millisecond, 800*time.Millisecond), 5*time.Millisecond
+	p.unlike = between(r, 0, 15*time.Millisecond)
+	p.length = between(r, 2*time.Second, 4*time.Second)
+	p.heartbeat = between(r, 50*time.Millisecond, 200*time.Millisecond)
+	if p.long = r.IntN(2) == 0; p.long {
+		return
+	}
+	// A quarantine lasts half a minute at the least, so the longest TTLs are above that.
+	p.weights[emptyAll] = 1
+	p.guard = between(r, 50*time.Second, 90*time.Second)
+	p.least, p.most, p.dwell, p.heartbeat = 45*time.Second, p.guard, time.Second, between(r, time.Second, 3*time.Second)
+	p.every, p.length, p.idle = between(r, 40*time.Second, 80*time.Second), 3*p.guard, 5*time.Second
+}
+
+// lasting draws a minority of masters that is cut off for ever, and hardly anything else.
+func (p *plan) lasting(r *rand.Rand) {
+	p.masters, p.clients, p.busy = pick(r, 3, 4, 5, 5), pick(r, 2, 3), 1
+	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
+	p.latency = between(r, 100*time.Microsecond, time.Millisecond)
+	p.jitter = between(r, 10*time.Microsecond, time.Millisecond)
+	p.apart = r.Perm(p.masters)[:r.IntN((p.masters-1)/2+1)]
+	way := r.IntN(3)
+	p.up, p.down = way != 1, way != 0
+	p.cutAfter = between(r, 0, p.length)
+	p.few(r, cutOff, loseReply, hang, suspend, restart)
+	p.every *= 2
+}
+
+// crowd draws a program with many waiters that dies, and others that go on for longer than a dead waiter may count.
+// Where nobody has heard of its death the dead ones are few: each costs the others a second.
+func (p *plan) crowd(r *rand.Rand) {
+	p.clients, p.busy, p.names = 3, 3, []string{"a"}
+	p.waiters = pick(r, 15, 20, 30, 40)
+	if p.silent = r.IntN(2) == 0; p.silent {
+		p.waiters = pick(r, 1, 1, 2, 3)
+	}
+	p.guard = between(r, 500*time.Millisecond, 1500*time.Millisecond)
+	p.least, p.most = p.guard/2, p.guard
+	p.toEnd, p.retry, p.fair, p.hand, p.keep = 0, 0, 1, 0, 0
+	p.idle, p.dwell = time.Millisecond, between(r, 50*time.Millisecond, 300*time.Millisecond)
+	p.length, p.every = 26*time.Second, 10*time.Second
+	p.weights[cutOff] = pick(r, 0, 1)
+}
+
+// lonely draws a program that reaches a minority of the masters alone, and whose calls have the best priority.
+// Another master is down.
+func (p *plan) lonely(r *rand.Rand) {
+	p.masters, p.clients, p.busy, p.names = pick(r, 3, 5, 5), pick(r, 2, 3), 1, []string{"a"}
+	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
+	p.hidden = r.Perm(p.masters)[:p.masters/2+1]
+	p.apart, p.up, p.down = p.hidden[:1], true, true // so that the others need one that the guest reaches
+	p.cutAfter = between(r, 0, p.length/2)
+	p.toEnd, p.retry, p.fair, p.hand, p.keep = 0, 0, 0.5, 0, 0
+	p.idle, p.dwell = time.Millisecond, between(r, time.Millisecond, 30*time.Millisecond)
+	p.weights[cutOff] = pick(r, 0, 1)
+	p.every *= 2
+}
+
+// far draws a program far away that waits, and near ones that try by themselves all the time.
+func (p *plan) far(r *rand.Rand) {
+	p.masters, p.clients, p.busy, p.names = pick(r, 3, 3, 5), 2, pick(r, 1, 2), []string{"a"}
+	p.away = between(r, 20*time.Millisecond, 120*time.Millisecond)
+	p.timeout = time.Second
+	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
+	p.least, p.most = p.guard/2, p.guard
+	p.toEnd, p.retry, p.hand, p.keep = 0, 1, 0, 0
+	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 20*time.Millisecond)
+	p.length, p.every = between(r, 6*time.Second, 8*time.Second), time.Minute
+}

@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An edit takes a piece of the source out, or puts another in its place. The file is named from the root of the
+// module, and must have the text once.
+type edit struct{ file, text, replacement string }
+
+// The files that protections lie in.
+const (
+	askFile       = "redlock/internal/grant/ask.go"
+	grantFile     = "redlock/internal/grant/grant.go"
+	extendFile    = "redlock/internal/grant/extend.go"
+	releaseFile   = "redlock/internal/grant/release.go"
+	judgeFile     = "redlock/internal/admission/judge.go"
+	factFile      = "redlock/internal/admission/fact.go"
+	numbersFile   = "redlock/internal/admission/numbers.go"
+	acquireFile   = "internal/scripts/reference/acquire.go"
+	queueFile     = "internal/scripts/reference/queue.go"
+	othersFile    = "internal/scripts/reference/others.go"
+	contendFile   = "redlock/internal/queue/contend.go"
+	inboxFile     = "redlock/internal/queue/inbox.go"
+	roundFile     = "redlock/internal/round/round.go"
+	reconfigFile  = "redlock/internal/reconfig/reconfig.go"
+	lockerFile    = "redlock/locker.go"
+	driftFile     = "clock/drift.go"
+	instantFile   = "clock/clock.go"
+	protectionFor = 4000 // schedules in which a missing protection must be found
+)
+
+// A protection can be taken out, and is missed by the kinds of schedules that find it soonest.
+type protection struct {
+	name  string
+	kinds []kind
+	shows string // what the words of the violation have in them
+	wrong string // what goes wrong without it, for the table in the README
+	edits []edit
+}
+
+var protections = []protection{
+	{"restart-guard", []kind{amnesia}, "two holders",
+		"a master that restarted empty votes again at once: two holders",
+		[]edit{{judgeFile, "		return st, m\n	}\n	return st, f.write(scripts.AdmitStart, i)",
+			"		return st, m\n	}\n	return st, f.write(scripts.AdmitNow, i)"}}},
+	{"identity-beyond-run-id", []kind{amnesia}, "two holders",
+		"a master that was a replica in between has the same run id and an old record, and votes: two holders",
+		[]edit{{factFile, "(f.Record.Identity == f.Identity ||", "(runID(f.Record.Identity) == runID(f.Identity) ||"}}},
+	{"second-offset", []kind{amnesia}, "two holders",
+		"a master that was a replica of the same server twice differs by the offset alone, and votes: two holders",
+		[]edit{{factFile, "(f.Record.Identity == f.Identity ||",
+			"(f.Record.Identity[:strings.LastIndexByte(f.Record.Identity, '/')] == " +
+				"f.Identity[:strings.LastIndexByte(f.Identity, '/')] ||"}}},
+	{"fleet-guard-time", []kind{fleets}, "two holders",
+		"a program with a short guard time admits a forgetful master under the long grant of another: two holders",
+		[]edit{{numbersFile, "needed = max(needed, fact.Record.Quarantine, fact.Record.Longest)", "_ = fact"}}},
+	{"number-of-masters", []kind{strangers}, "two holders",
+		"programs that name three and five masters of one fleet have a majority each: two holders",
+		[]edit{{judgeFile, "if err := f.otherNumber(i); err != nil {", "if err := f.otherNumber(i); false && err != nil {"}}},
+	{"tombstone", []kind{lateness}, "after its end",
+		"an acquire that comes after its own release takes the name for nobody",
+		[]edit{{othersFile, "if ballot > top && ballot <=", "if false && ballot > top && ballot <="}}},
+	{"fence", []kind{contention}, "has token",
+		"an acquire that was long on its way wins with a token not above that of the holder before",
+		[]edit{{acquireFile, "if a.first <= top || a.first < now-window {", "if a.first < now-window {"}}},
+	{"ballot-bounds", []kind{oldness}, "has token",
+		"once the fences have expired, a client whose clock has lost time wins with an old token",
+		[]edit{{acquireFile, "if a.first <= top || a.first < now-window {", "if a.first <= top {"}}},
+	{"recheck", []kind{lateness}, "of validity left",
+		"a lock is handed out with less validity than was asked for, or none",
+		[]edit{{askFile, "left := v.left(now); left < terms.Least {", "left := v.left(now); false && left < terms.Least {"},
+			{lockerFile, "if k.Remaining() > 0 && k.handle.Validity() >= cfg.least() {", "if true {"}}},
+	{"drift", []kind{clocks}, "two holders",
+		"keys end on fast clocks while a slow one still trusts them: two holders",
+		[]edit{{driftFile, "Drift{Factor: 0.01, Constant: 2 * time.Millisecond}", "Drift{Constant: time.Nanosecond}"}}},
+	{"both-clocks", []kind{freezes}, "two holders",
+		"a virtual machine that was frozen trusts the clock that has missed the time: two holders",
+		[]edit{{instantFile, "time.Duration(max(t.boot-u.boot, t.wall-u.wall))", "time.Duration(t.boot - u.boot)"}}},
+	{"unknown-outcomes", []kind{lateness}, "is still on master",
+		"what a master has granted without being heard stays there for its TTL",
+		[]edit{{askFile, "if v.Kind == scripts.Granted || v.Unsure() {", "if v.Kind == scripts.Granted {"}}},
+	{"stop-before-release", []kind{amnesia, suspension}, "after its end",
+		"an extension that is answered after the release gives the name back to the released grant",
+		[]edit{{extendFile, "if g.state == live && e.ttl > 0 && !gone {", "if e.ttl > 0 && !gone {"}}},
+	{"repair-ballot", []kind{contention}, "it is on",
+		"repairs are refused as stale, and a grant never returns to all masters",
+		[]edit{{extendFile, "ballot, err := k.Ballots.Repair(k.Clock.Now(), max(v.Fence, token, g.sent.last(i)))",
+			"ballot, err := token, error(nil)"}}},
+	{"new-ids", []kind{contention, suspension}, "once more",
+		"a grant is asked for again while the release of the first ask is on its way, which would end it",
+		[]edit{{askFile, "k.number.Add(1)", "uint64(len(name))"}}},
+	{"configured-quorum", []kind{partition}, "two holders",
+		"clients that see different masters have a majority each: two holders",
+		[]edit{{roundFile, "r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()",
+			"r.tally.Rule, r.asked = quorum.Rule{Old: view.Voting}, view.Config.Rule.All()"},
+			{askFile, "if !view.Config.Rule.Won(view.Voting) {", "if view.Voting == 0 {"}}},
+	{"epoch", []kind{changes}, "two holders",
+		"a program that was not told goes on by the old masters alone, when others go by the next alone: two holders",
+		[]edit{{judgeFile, "case r.Epoch > c.Epoch:", "case false:"},
+			{judgeFile, "if r.Epoch <= f.Config.Epoch {", "if true {"}}},
+	{"together", []kind{changes}, "two holders",
+		"a program goes by the next masters alone by its own timer, while others go by the old ones: two holders",
+		[]edit{{judgeFile, "case r.Alone < c.Needs(i):", "case false:"},
+			{reconfigFile, "case !s.mayActAlone(want.Rule.Old, want.Epoch).MajorityOf(want.Rule.Old):", "case false:"}}},
+	{"lost-masters", []kind{emptied}, "two holders",
+		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +
+			"quarantine that is too short for it: two holders",
+		[]edit{{grantFile, "return g.state == live && g.config.Rule.Lost(g.on.lost)", "return false"},
+			{grantFile, "		g.on.lose(i)\n		gone = g.config.Rule.Lost(g.on.lost)\n", "		g.on.lose(i)\n"},
+			{judgeFile, "if r.Quarantine < f.needed() {", "if false {"}}},
+	{"close-releases-first", []kind{leaving}, "holds the lock on",
+		"a Locker whose Close has ended with its context holds its locks on",
+		[]edit{{lockerFile, "		tell := l.grants.EndAll()\n",
+			"		tell := func() { time.AfterFunc(5*time.Second, func() { l.grants.EndAll()() }) }\n"},
+			{lockerFile, "	\"sync/atomic\"\n", "	\"sync/atomic\"\n	\"time\"\n"}}},
+	{"one-second", []kind{crowd}, "nobody had the name",
+		"a first waiter that hangs keeps the name from all others for as long as it counts",
+		[]edit{{queueFile, "counts = min(counts, c.now+toldCounts)", "counts = max(counts, toldCounts)"}}},
+	{"voters-leave", []kind{lonely}, "a lock took",
+		"a waiter that can reach a minority alone stands in front, and nobody else wins",
+		[]edit{{contendFile, "	n.q.away.Store(true)\n	if n.queued {\n", "	if false {\n"}}},
+	{"hint-for-nobody", []kind{quitting}, "nobody had the name",
+		"waiters that have gone unheard cost the others a second each",
+		[]edit{{inboxFile, "		keys := q.Keeper.Prefix.Keys(h.Name)\n		q.leave(&keys, h.Ticket(), quorum.One(master))\n",
+			""}}},
+	{"no-ballot", []kind{far}, "a lock took",
+		"a near program that tries all the time keeps the asks of a far one stale",
+		[]edit{{releaseFile, "if s := g.sent.session(i); s != 0 {", "if s := g.sent.session(i); false && s != 0 {"}}},
+	{"kept-place", []kind{lasting}, "on average",
+		"a waiter whose ask was rolled back stands behind all others, and hand-overs take several times as long",
+		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
+}
+
+// edited builds this package's tests with some edits, and returns the binary. An edit that does not apply fails
+// the test.
+func edited(t *testing.T, edits []edit) (binary string) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("this builds test binaries, for which the go command must be in the path")
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	texts, replace := map[string]string{}, map[string]string{}
+	for _, e := range edits {
+		path := filepath.Join(root, e.file)
+		if texts[path] == "" {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[path], replace[path] = string(text), filepath.Join(dir, strings.ReplaceAll(e.file, "/", "-"))
+		}
+		if n := strings.Count(texts[path], e.text); n != 1 {
+			t.Fatalf("%s has %d times, and must have once:\n%s", e.file, n, e.text)
+		}
+		texts[path] = strings.Replace(texts[path], e.text, e.replacement, 1)
+	}
+	for path, text := range texts {
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "test", "-c", "-overlay", list, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// without is the binary without the protection of this name; "" for none, which is this binary.
+func without(t *testing.T, name string) string {
+	t.Helper()
+	if name == "" {
+		return ""
+	}
+	i := slices.IndexFunc(protections, func(p protection) bool { return p.name == name })
+	if i < 0 {
+		t.Fatalf("there is no protection named %q", name)
+	}
+	return edited(t, protections[i].edits)
+}
+
+// With one protection taken out, the same schedules find a violation, and find none in the same one when it is back
+// in: the checks can fail, and each protection is needed. Protections of the masters' scripts are taken out of
+// their reference.
+func TestWithoutOneProtectionASchedulesFindsAViolation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("this builds a binary for each protection; run it without -short")
+	}
+	for _, p := range protections {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.missed(t)
+		})
+	}
+}
+
+func (p *protection) missed(t *testing.T) {
+	t.Helper()
+	binary, began := edited(t, p.edits), time.Now()
+	var found *badSeed
+	names := make([]string, len(p.kinds))
+	for i, k := range p.kinds {
+		names[i] = kindNames[k]
+	}
+	c := child{first: *firstSeed, seeds: max(*seedCount, protectionFor), kinds: strings.Join(names, ","), until: p.shows,
+		binary: binary}
+	sum := c.run(t, func() {}, func(b badSeed) { found = &b })
+	if found == nil {
+		t.Fatalf("%d schedules have found nothing", sum.Runs)
+	}
+	at := slices.IndexFunc(found.Problems, func(s string) bool { return strings.Contains(s, p.shows) })
+	if at < 0 {
+		t.Fatalf("%d schedules have shown %q in none: %s", sum.Runs, p.shows, found.Problems)
+	}
+	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
+		found.Problems[at])
+	t.Logf("| %s | %s | %d |", p.name, p.wrong, found.Seed)
+	intact := child{first: found.Seed, seeds: 1}
+	intact.run(t, func() {}, func(b badSeed) {
+		t.Errorf("seed %d finds something with the protection in, too: %s", b.Seed, b.Problems)
+	})
+}

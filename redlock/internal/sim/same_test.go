@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+var (
+	reruns = flag.Int("reruns", 0, "how often TestTheSameSeedIsTheSameRun runs each seed; 0 means 10")
+	busy   = flag.Int("busy", 2, "how many goroutines keep the processors busy meanwhile")
+)
+
+// sameSeeds is how many seeds are run again and again.
+const sameSeeds = 20
+
+// A difference is where a run of a seed was not what its first run was.
+type difference struct {
+	Seed        uint64
+	Run         int
+	First, Then string
+}
+
+// The same seed is the same run, to the last message, also on a busy machine.
+func TestTheSameSeedIsTheSameRun(t *testing.T) {
+	binary := needSteady(t)
+	n := *reruns
+	if n == 0 {
+		n = 10
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	for range *busy {
+		go func() {
+			for x := 0; ; x++ {
+				if x%1000 == 0 {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			}
+		}()
+	}
+	c := child{first: *firstSeed, seeds: sameSeeds, kind: *kindForce, again: n, binary: binary}
+	different := 0
+	sum := c.runAgain(t, func(d difference) {
+		different++
+		t.Errorf("run %d of seed %d was another:\n  %s\n  %s", d.Run, d.Seed, d.First, d.Then)
+	})
+	t.Logf("%d runs of %d seeds, %d were another", sum.Runs, sameSeeds, different)
+	if sum.Runs != n*sameSeeds {
+		t.Errorf("%d runs", sum.Runs)
+	}
+}
+
+// again runs seeds again and again, and reports where one is told otherwise than the first time.
+func again(t *testing.T, out *json.Encoder, times int) {
+	t.Helper()
+	sum := summary{}
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seedCount); seed++ {
+		first := ""
+		for n := range times {
+			if sum.Runs%collectEvery == 0 {
+				runtime.GC()
+			}
+			sum.Runs++
+			story := one(t, seed).Story()
+			if n == 0 {
+				first = story
+			}
+			if story == first {
+				continue
+			}
+			a, b := firstDifference(first, story)
+			if err := out.Encode(line{Other: &difference{seed, n, a, b}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := out.Encode(line{Sum: &sum}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// firstDifference is the first line that two stories do not share, with the one before.
+func firstDifference(a, b string) (inA, inB string) {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			from := max(0, i-3)
+			return strings.Join(x[from:min(i+3, len(x))], "\n    "), strings.Join(y[from:min(i+3, len(y))], "\n    ")
+		}
+	}
+	return fmt.Sprintf("%d lines", len(x)), fmt.Sprintf("%d lines", len(y))
+}
+
+// isChild reports whether this process runs schedules for another.
+func isChild() bool { return os.Getenv(childEnv) != "" }

@@ -1,0 +1,272 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A situation is a rare thing that matters. The runs together must reach each of them, or the checks say nothing
+// about it. Situations are seen from what is told of a run: what masters have executed, and what happened to
+// programs.
+type situation int
+
+// The situations, in the order of situationNames.
+const (
+	repaired situation = iota
+	repairedInChange
+	repairHeld
+	repairedForgetful
+	repairedQuarantine
+	staleBallot
+	aheadBallot
+	afterOwnRelease
+	givenAway
+	otherConnection
+	executedTwice
+	minorityRolledBack
+	splitVote
+	missingExtension
+	abstained
+	quarantineShared
+	wonWhileAsleep
+	closedHolding
+	bareQuorum
+	handedLocally
+	handedOver
+	frozenBeforeReading
+	turnedInQuarantine
+	twoForgetful
+	lostLock
+	changeFinished
+	oldWriter
+	wonWithoutMinority
+	behindWaiter
+	withTicket
+	keptPlace
+	fairJoin
+	situationCount
+)
+
+var situationNames = [situationCount]string{
+	"a repair",
+	"a repair during a joint change of the masters",
+	"a repair that is refused since another has the name",
+	"a repair of a master that lost its data",
+	"a repair in quarantine",
+	"a ballot that is refused as stale",
+	"a ballot that is refused as ahead",
+	"an acquire that comes after its own release",
+	"a release of a grant when the master has granted again",
+	"a release over another connection than its acquire",
+	"a message that is executed twice",
+	"a grant of a minority that is rolled back",
+	"two grants of minorities that are rolled back together",
+	"an extension of what the master no longer has",
+	"an acquire that a master in quarantine abstains from",
+	"a quarantine that one program begins and another ends",
+	"a lock that another wins while the holder's machine sleeps",
+	"a Locker that is closed while it holds a lock",
+	"a lock that is won on the bare quorum",
+	"a grant that is handed on in its process",
+	"a lock that is handed to another program",
+	"a freeze just before an answer is read",
+	"a wall clock that is set during a quarantine",
+	"two masters that lose their data while a lock is held",
+	"a lock that is lost",
+	"a change of the masters that is finished under load",
+	"a writer with an old token that is refused",
+	"a lock that is won while a minority is cut off for ever",
+	"a free name that is kept for the waiter that was told",
+	"a lock that is granted to a waiter",
+	"a roll-back that keeps the waiter's place",
+	"a fair call that joins the queue before the release of another of its program",
+}
+
+// A grantSeen is what is known of one grant.
+type grantSeen struct {
+	on       map[int8]*conn // by master, over which connection it was granted
+	over     map[int8]bool  // its release has been executed
+	won      bool
+	tokens   map[int64]bool
+	forgot   map[int8]bool // the master has lost its data since
+	released time.Duration // when a minority's grant was first rolled back
+}
+
+// A observer sees the situations of a run.
+type observer struct {
+	reached    [situationCount]bool
+	grants     map[string]*grantSeen
+	last       map[int8]string // by master: the grant it has granted last
+	quarantine map[int8]int8   // by master: the client that has begun its quarantine
+	holding    map[int8]int    // by client: locks that its workers use
+	asleep     map[int8]bool
+	epochs     map[int8]int64
+	rolledBack time.Duration // when a minority's grant was rolled back last
+	forgot     time.Duration // when a master last lost its data while something was held
+	apart      bool
+}
+
+func newObserver() observer {
+	return observer{grants: map[string]*grantSeen{}, last: map[int8]string{}, quarantine: map[int8]int8{},
+		holding: map[int8]int{}, asleep: map[int8]bool{}, epochs: map[int8]int64{},
+		rolledBack: -time.Hour, forgot: -time.Hour}
+}
+
+func (o *observer) grant(id string) *grantSeen {
+	g := o.grants[id]
+	if g == nil {
+		g = &grantSeen{on: map[int8]*conn{}, over: map[int8]bool{}, tokens: map[int64]bool{},
+			forgot: map[int8]bool{}}
+		o.grants[id] = g
+	}
+	return g
+}
+
+// sawMessage is told of each script that a master has executed.
+func (o *observer) sawMessage(e *entry, m *message, n *conn) {
+	kind := scripts.Kind(e.code)
+	if e.code < 0 {
+		return
+	}
+	switch e.what {
+	case scripts.Acquire.Name:
+		o.sawAcquire(e, m, n, kind)
+	case repairs:
+		o.sawRepair(e, n, kind)
+	case scripts.Extend.Name:
+		o.reach(missingExtension, kind == scripts.Missing)
+	case scripts.Release.Name:
+		o.reach(keptPlace, m.words[wordRank] != "")
+		o.sawRelease(e, n)
+	case joins:
+		o.reach(fairJoin, true)
+	case scripts.Admit.Name:
+		switch scripts.AdmitStep(e.name) {
+		case scripts.AdmitStart:
+			o.quarantine[e.master] = e.client
+		case scripts.AdmitEnd:
+			by, was := o.quarantine[e.master]
+			o.reach(quarantineShared, was && by != e.client)
+			delete(o.quarantine, e.master)
+		}
+	}
+}
+
+func (o *observer) reach(s situation, yes bool) {
+	if yes {
+		o.reached[s] = true
+	}
+}
+
+func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) {
+	g := o.grant(e.name)
+	o.reach(behindWaiter, m.free)
+	o.reach(withTicket, kind == scripts.Granted && len(m.words) > wordWaiter)
+	o.reach(staleBallot, kind == scripts.Stale)
+	o.reach(aheadBallot, kind == scripts.Ahead)
+	o.reach(abstained, kind == scripts.Abstained)
+	o.reach(afterOwnRelease, g.over[e.master])
+	if kind == scripts.Granted {
+		g.on[e.master] = n
+		o.last[e.master] = e.name
+	}
+}
+
+func (o *observer) sawRepair(e *entry, n *conn, kind scripts.Kind) {
+	g := o.grant(e.name)
+	o.reach(repairHeld, kind == scripts.Held)
+	if kind != scripts.Granted {
+		return
+	}
+	o.reach(repaired, true)
+	_, quarantine := o.quarantine[e.master]
+	o.reach(repairedQuarantine, quarantine)
+	o.reach(repairedForgetful, g.forgot[e.master])
+	for _, epoch := range o.epochs {
+		o.reach(repairedInChange, epoch == 1)
+	}
+	g.on[e.master] = n
+	o.last[e.master] = e.name
+}
+
+func (o *observer) sawRelease(e *entry, n *conn) {
+	g := o.grants[e.name]
+	if g == nil {
+		return
+	}
+	if over := g.on[e.master]; over != nil {
+		o.reach(otherConnection, over != n)
+		o.reach(givenAway, e.code == 0 && o.last[e.master] != e.name)
+	}
+	if !g.won && len(g.on) > 0 && g.released == 0 {
+		g.released = e.at
+		o.reach(minorityRolledBack, true)
+		o.reach(splitVote, e.at-o.rolledBack < 20*time.Millisecond)
+		o.rolledBack = e.at
+	}
+	g.over[e.master] = true
+}
+
+// saw is told of everything else, in the words of the story.
+func (o *observer) saw(e *entry, masters int) {
+	switch {
+	case e.what == "holds":
+		o.holding[e.client]++
+		o.reach(wonWithoutMinority, o.apart)
+	case e.what == "has held":
+		o.holding[e.client]--
+	case e.what == "has won":
+		o.sawWin(e, masters)
+	case e.what == "has lost":
+		o.reach(lostLock, true)
+	case strings.HasPrefix(e.what, "hands on"):
+		o.reach(handedOver, true)
+	case e.what == "sleeps for":
+		o.asleep[e.client] = o.holding[e.client] > 0
+	case e.what == "wakes up":
+		o.asleep[e.client] = false
+	case strings.HasPrefix(e.what, "closes its Locker"):
+		o.reach(closedHolding, o.holding[e.client] > 0)
+	case strings.HasPrefix(e.what, "sets its wall clock"):
+		o.reach(turnedInQuarantine, len(o.quarantine) > 0)
+	case e.what == "goes by the state":
+		o.epochs[e.client] = e.n
+	case e.what == "FinishChange is done":
+		o.reach(changeFinished, true)
+	case e.what == "is heard once more":
+		o.reach(executedTwice, true)
+	case e.what == "is cut off for ever":
+		o.apart = true
+	case e.what == "loses all its keys", strings.Contains(e.what, "without its memory"):
+		o.sawForget(e)
+	}
+}
+
+func (o *observer) sawWin(e *entry, masters int) {
+	g := o.grant(e.name)
+	o.reach(handedLocally, g.won && !g.tokens[e.n])
+	g.won = true
+	g.tokens[e.n] = true
+	o.reach(bareQuorum, masters > 2 && len(g.on) == masters/2+1)
+	for client, asleep := range o.asleep {
+		o.reach(wonWhileAsleep, asleep && client != e.client)
+	}
+}
+
+func (o *observer) sawForget(e *entry) {
+	for _, g := range o.grants {
+		if g.on[e.master] != nil && !g.over[e.master] {
+			g.forgot[e.master] = true
+		}
+	}
+	held := 0
+	for _, n := range o.holding {
+		held += n
+	}
+	if held > 0 {
+		o.reach(twoForgetful, e.at-o.forgot < time.Second)
+		o.forgot = e.at
+	}
+}

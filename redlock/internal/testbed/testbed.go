@@ -1,0 +1,67 @@
+// Package testbed puts together, for tests, what stands below grants: masters in memory, a pool, voters, ballots, a
+// sender.
+package testbed
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/internal/voters"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// Prefix is that of the keys.
+const Prefix = scripts.Prefix("redlock")
+
+// A Bed is one program's view of some masters. Make it inside a synctest bubble.
+type Bed struct {
+	Masters *redlocktest.Masters
+	Pool    *pool.Pool
+	Clock   *clock.Clock
+	Ballots *ballot.Ballots
+	Voters  *voters.Voters
+	Sender  *round.Sender
+	// OnView may be set before Run is called.
+	OnView func(last, next *admission.View)
+}
+
+// New makes a Bed over n masters that are admitted. It ends with the test.
+func New(t testing.TB, n int, opts ...pool.Option) *Bed {
+	t.Helper()
+	b := &Bed{Masters: redlocktest.New(n), Clock: clock.Runtime()}
+	p, err := b.Masters.Pool(append([]pool.Option{pool.WithClock(b.Clock)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Pool = p
+	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Follow: quorum.Rule{Old: quorum.First(n)}, Slots: n}
+	for i := range n {
+		c.Order, c.Slowest = append(c.Order, i), p.Timeout(i)
+	}
+	b.Ballots = ballot.New(c.Rule.All())
+	b.Voters = voters.New(voters.Settings{
+		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,
+		OnView: func(last, next *admission.View) {
+			if b.OnView != nil {
+				b.OnView(last, next)
+			}
+		},
+	}, c)
+	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Voters.Doubt}
+	t.Cleanup(func() {
+		b.Voters.Close()
+		_ = p.Close() // it returns nil
+		b.Masters.Close()
+	})
+	return b
+}
+
+// Run begins to follow the masters.
+func (b *Bed) Run() { go b.Voters.Run() }

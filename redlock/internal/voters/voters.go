@@ -1,0 +1,277 @@
+// Package voters finds out which masters may vote, and has masters admitted. It is the loop around package admission,
+// which decides: here are the connections, the clock and the goroutine.
+//
+//	pool.Watch ──► event ─┐                         ┌─► View, by an atomic pointer: what rounds go by
+//	answers to steps ─────┼─► facts ──► admission ──┤
+//	doubts of rounds ─────┘   (one goroutine)       └─► the next steps, sent through the pool
+package voters
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// ErrClosed is returned by calls of Voters that are closed.
+var ErrClosed = errors.New("voters: closed")
+
+// Settings are what Voters go by.
+type Settings struct {
+	Pool     *pool.Pool
+	Clock    *clock.Clock
+	Clocks   *ballot.Clocks
+	Prefix   scripts.Prefix
+	Guard    time.Duration // guard time; 0: the guard is off, and every master that is up votes
+	Durable  []string      // addresses of masters that remember every write; nil: none; empty: all
+	Observer bool          // starts, ends and writes nothing
+	// OnView is called after a View that differs from the last one was published, by the goroutine of Run and with no lock
+	// held. It must not block, and must not call Use, LookAgain or Step. nil: nobody wants to know.
+	OnView func(last, next *admission.View)
+	// OnPhase is called as OnView is, for each master whose phase is another.
+	OnPhase func(i int, st admission.State)
+}
+
+// Voters know which masters may vote. All methods are safe for concurrent use.
+type Voters struct {
+	set   Settings
+	view  atomic.Pointer[admission.View]
+	wake  chan struct{} // cap 1: there is something in the inbox
+	close func()
+	over  <-chan struct{} // closed by close
+
+	mu    sync.Mutex
+	inbox []func()      // guarded by mu; what Run is to do next
+	moved chan struct{} // guarded by mu; closed and replaced with each View that differs
+
+	// The rest belongs to the goroutine of Run.
+	config    *quorum.Config
+	facts     []admission.Fact
+	tracks    []track
+	sent      uint64   // steps
+	after     []func() // done when the View goes by all that was in the inbox
+	leaving   []leaver
+	admitting int // calls of Admit under way
+}
+
+// A track is what Run keeps of a master beside the facts.
+type track struct {
+	session  uint64
+	memory   admission.Memory
+	inFlight bool              // a step was sent and not answered
+	done     scripts.AdmitStep // the last step, if it was done
+	asked    clock.Instant     // when the last step was sent
+	refused  scripts.AdmitStep // the last step that ended in an error
+	failed   clock.Instant     // when the last step was answered by a refusal; zero: it was not
+	rest     time.Duration     // for how long no step is sent after failed
+	read     int64             // the master's time when its record was read
+	phase    admission.Phase   // the last one that OnPhase was told
+	told     bool              // OnPhase was told
+}
+
+// New returns Voters that go by c. They know nothing until Run runs.
+func New(set Settings, c *quorum.Config) *Voters {
+	over := make(chan struct{})
+	v := &Voters{
+		set: set, config: c, wake: make(chan struct{}, 1), moved: make(chan struct{}),
+		over: over, close: sync.OnceFunc(func() { close(over) }),
+	}
+	v.grow(c.Slots)
+	v.view.Store(&admission.View{
+		Config: c, Masters: make([]admission.State, c.Slots), Connecting: c.Rule.All(),
+		Encoder: scripts.NewEncoder(set.Prefix, c.Epoch),
+	})
+	return v
+}
+
+// Run follows the masters until Close.
+func (v *Voters) Run() {
+	defer v.set.Pool.Watch(func(e pool.Event) { v.tell(func() { v.event(e) }) })()
+	defer v.giveBack(func(leaver) bool { return true })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-v.wake:
+		case <-timer.C:
+		case <-v.over:
+			return
+		}
+		v.mu.Lock()
+		inbox := v.inbox
+		v.inbox = nil
+		v.mu.Unlock()
+		for _, do := range inbox {
+			do()
+		}
+		timer.Reset(v.act())
+		after := v.after
+		v.after = nil
+		for _, do := range after {
+			do()
+		}
+	}
+}
+
+// Close ends Run, and calls that wait. It does not wait for Run.
+func (v *Voters) Close() { v.close() }
+
+// tell has Run do something.
+func (v *Voters) tell(do func()) {
+	v.mu.Lock()
+	v.inbox = append(v.inbox, do)
+	v.mu.Unlock()
+	select {
+	case v.wake <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+// grow makes room for masters up to n: another user of the pool may have named them.
+func (v *Voters) grow(n int) {
+	for i := len(v.facts); i < n; i++ {
+		v.facts = append(v.facts, admission.Fact{Home: v.home(i)})
+		v.tracks = append(v.tracks, track{})
+	}
+}
+
+// home is the address of a durable master as a record has it, "" for another.
+func (v *Voters) home(i int) string {
+	addr := v.set.Pool.Addr(i)
+	if v.set.Durable != nil && (len(v.set.Durable) == 0 || slices.Contains(v.set.Durable, addr)) {
+		return scripts.Home(addr)
+	}
+	return ""
+}
+
+// event takes note of what the pool says of a master.
+func (v *Voters) event(e pool.Event) {
+	v.grow(e.Master + 1)
+	f, t := &v.facts[e.Master], &v.tracks[e.Master]
+	if e.Err != nil {
+		f.Lose()
+		f.Err, t.session, t.inFlight, t.failed = e.Err, 0, false, clock.Instant{}
+		return
+	}
+	fresh := e.Session != t.session
+	if fresh || e.Info.RTT <= v.config.Slowest { // a longer one was stretched by a suspension
+		v.set.Clocks.Learn(e.Master, e.Info.Time, e.Info.Read)
+	}
+	if fresh {
+		f.Lose()
+		f.Up, t.session, t.inFlight, t.failed = true, e.Session, false, clock.Instant{}
+	}
+	f.Identity, f.Backlog = e.Info.Identity(), backlog(e.Info)
+	t.memory.See(f)
+}
+
+// act decides what is to be done for each master, does it, publishes a View, and returns when to act again at the
+// latest.
+func (v *Voters) act() time.Duration {
+	now := v.set.Clock.Now()
+	v.giveBack(func(l leaver) bool { return now.Sub(l.since) >= l.after })
+	idle := time.Hour
+	for _, l := range v.leaving {
+		idle = min(idle, l.after-now.Sub(l.since))
+	}
+	c := v.config
+	fleet := v.fleet(now)
+	next := &admission.View{Config: c, Masters: make([]admission.State, len(v.facts))}
+	for i := range (c.Rule.All() | c.Follow.All()).All() {
+		st, m := fleet.Judge(i)
+		idle = min(idle, v.take(i, m, fleet, now))
+		next.Masters[i] = st
+		switch {
+		case !c.Rule.All().Has(i): // it is only being admitted
+		case st.Phase == admission.Voting:
+			next.Voting |= quorum.One(i)
+		case st.Phase == admission.Connecting:
+			next.Connecting |= quorum.One(i)
+		}
+	}
+	for i := range next.Masters { // also of those that have left: a grant may still go by them
+		t, st := &v.tracks[i], &next.Masters[i]
+		st.Session, st.Generation, st.Read = t.session, t.memory.Generation, t.read
+		if st.Record == "" && v.set.Guard > 0 {
+			st.Record = admission.Unread
+		}
+	}
+	v.publish(next)
+	return max(idle, time.Millisecond)
+}
+
+// fleet is what is decided by now.
+func (v *Voters) fleet(now clock.Instant) *admission.Fleet {
+	v.grow(v.config.Slots)
+	for i := range v.facts {
+		v.facts[i].Own, v.facts[i].Away = v.set.Clocks.Own(now, i), v.set.Clocks.Away(i)
+	}
+	return &admission.Fleet{
+		Config: v.config, Guard: v.set.Guard, Observer: v.set.Observer, Now: v.admitting > 0,
+		Facts: v.facts, Clocks: v.set.Clocks.Read(now), Addr: v.set.Pool.Addr,
+	}
+}
+
+// publish makes next what rounds go by, and tells those who want to know of a difference.
+func (v *Voters) publish(next *admission.View) {
+	last := v.view.Load()
+	next.Encoder = last.Encoder
+	if last.Config.Epoch != next.Config.Epoch {
+		next.Encoder = scripts.NewEncoder(v.set.Prefix, next.Config.Epoch)
+	}
+	differs := last.Config != next.Config || !slices.EqualFunc(last.Masters, next.Masters, same)
+	v.mu.Lock()
+	v.view.Store(next)
+	if differs {
+		close(v.moved)
+		v.moved = make(chan struct{})
+	}
+	v.mu.Unlock()
+	if differs && v.set.OnView != nil {
+		v.set.OnView(last, next)
+	}
+	if v.set.OnPhase == nil {
+		return
+	}
+	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
+		t, st := &v.tracks[i], next.Masters[i]
+		if !t.told || t.phase != st.Phase {
+			t.told, t.phase = true, st.Phase
+			v.set.OnPhase(i, st)
+		}
+	}
+}
+
+// same reports whether nobody who waits for a change need hear of one from a to b.
+func same(a, b admission.State) bool {
+	a.Err, b.Err, a.Read, b.Read = nil, nil, 0, 0
+	return a == b
+}
+
+// A leaver is masters that are no longer of the configuration. They are told of releases for some time.
+type leaver struct {
+	set   quorum.Set
+	since clock.Instant
+	after time.Duration
+}
+
+// giveBack tells the pool that masters are not used here any more.
+func (v *Voters) giveBack(due func(leaver) bool) {
+	v.leaving = slices.DeleteFunc(v.leaving, func(l leaver) bool {
+		if !due(l) {
+			return false
+		}
+		for i := range l.set.All() {
+			v.set.Pool.Release(i, true)
+		}
+		return true
+	})
+}

@@ -1,0 +1,374 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/voters"
+)
+
+// WithObserver has the Locker write no admission records: it starts and ends no quarantine. It is for commands that
+// look at a fleet, and whose prefix may be mistyped.
+func WithObserver() Option { return lockerOption(func(c *config) { c.observer = true }) }
+
+// Masters tells the state of each master, in the order in which they were named. It sends nothing and does not block.
+func (l *Locker) Masters() []MasterInfo { return l.mastersOf(l.voters.View()) }
+
+func (l *Locker) mastersOf(v *admission.View) []MasterInfo {
+	list := make([]MasterInfo, 0, v.Config.N())
+	for _, i := range v.Config.Order {
+		list = append(list, l.masterInfo(i, &v.Masters[i]))
+	}
+	return list
+}
+
+// masterInfo describes master i.
+func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
+	info := MasterInfo{
+		Addr: l.pool.Addr(i), State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch, Err: st.Err,
+	}
+	if st.Phase == admission.InQuarantine && st.Over > 0 {
+		now := l.now()
+		info.Left = max(0, ballot.Span(st.Over-min(l.ballots.Own(now, i), l.ballots.Median(now))))
+	}
+	return info
+}
+
+// Ready waits until each master has answered or is known to be down, and whether it votes has been looked up, or
+// until ctx ends; then it tells the states as [Locker.Masters] does. A program need not call it: calls wait for what
+// they need. It is for start-up checks and for people.
+func (l *Locker) Ready(ctx context.Context) []MasterInfo {
+	view, _ := l.settled(ctx) // an early end shows in the states
+	return l.mastersOf(view)
+}
+
+// settled waits until something is known of each master.
+func (l *Locker) settled(ctx context.Context) (*admission.View, error) {
+	return l.await(ctx, func(v *admission.View) bool { return v.Connecting == 0 })
+}
+
+// await waits for a View. The errors are those that callers see.
+func (l *Locker) await(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
+	view, err := l.voters.Await(ctx, ok)
+	return view, ended(ctx, err)
+}
+
+// ready is a View in which it makes sense to send a round. The errors are those that callers see.
+func (l *Locker) ready(ctx context.Context) (*admission.View, error) {
+	view, err := l.voters.Ready(ctx)
+	return view, ended(ctx, err)
+}
+
+// ended is why a wait ended, as callers see it.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, voters.ErrClosed):
+		return ErrClosed
+	case ctx.Err() != nil:
+		return contextError(ctx)
+	}
+	return err
+}
+
+// look waits until something is known of each master, and has all records read once more: one that nobody has used
+// for a while may have changed.
+func (l *Locker) look(ctx context.Context) (*admission.View, error) {
+	if view, err := l.settled(ctx); err != nil {
+		return view, err
+	}
+	err := ended(ctx, l.voters.LookAgain(ctx))
+	return l.voters.View(), err
+}
+
+// AdmitNow lets masters vote at once, without their quarantine. It is for people who know that no lock of this prefix
+// is held anywhere: on new masters, in tests, in benchmarks. If somebody does hold one, two holders at a time are
+// possible until its TTL is over.
+//
+// It returns when every master votes. A master that is down, or that cannot be admitted, is tried until ctx ends, so
+// AdmitNow may be called while servers start. Then the error lists the masters that do not vote; the others do all
+// the same. Calling it again is harmless. With [WithoutGuard] there is nothing to do.
+func (l *Locker) AdmitNow(ctx context.Context) error {
+	if !l.enter() {
+		return ErrClosed
+	}
+	defer l.leave()
+	if l.cfg.guard == 0 {
+		return nil
+	}
+	view, err := l.look(ctx)
+	if err == nil {
+		view, err = l.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
+		err = ended(ctx, err)
+	}
+	if err == nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	return l.notVoting("admit", view, view.Config, err)
+}
+
+// notVoting is the error of a call that ended because of cause. It lists the masters of c that do not vote.
+func (l *Locker) notVoting(op string, view *admission.View, c *quorum.Config, cause error) *LockError {
+	e := &LockError{
+		Op: op, Name: l.cfg.prefix, Decision: ErrNoQuorum, Cause: cause, Quorum: c.Rule.Least(), N: c.N(),
+	}
+	var errs []error
+	var voting quorum.Set
+	for _, i := range c.Order {
+		switch {
+		case i < len(view.Masters) && view.Masters[i].Phase == admission.Voting:
+			voting |= quorum.One(i)
+		case i < len(view.Masters) && view.Masters[i].Err != nil:
+			errs = append(errs, l.masterError(i, op, view.Masters[i].Err))
+		default:
+			errs = append(errs, l.masterError(i, op, errors.New("nothing was heard of it so far")))
+		}
+	}
+	if e.Granted = voting.Len(); c.Rule.Won(voting) {
+		e.Decision = nil
+	}
+	e.Masters = listErrors(errs)
+	return e
+}
+
+// masterError names master i in an error, unless it is named already.
+func (l *Locker) masterError(i int, op string, err error) error {
+	var e *pool.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &pool.Error{Addr: l.pool.Addr(i), Op: op, Err: err}
+}
+
+// Quarantine puts the master with this address into quarantine, whatever its admission record says. It replaces a
+// record that names another number of masters, or that cannot be read. Then no other program may need that record:
+// look first.
+func (l *Locker) Quarantine(ctx context.Context, addr string) error {
+	if !l.enter() {
+		return ErrClosed
+	}
+	defer l.leave()
+	if l.cfg.guard == 0 {
+		return errUnguarded
+	}
+	view, err := l.look(ctx)
+	if err != nil {
+		return &LockError{Op: "quarantine", Name: l.cfg.prefix, Cause: err}
+	}
+	for _, i := range view.Config.Order {
+		if l.pool.Addr(i) != addr {
+			continue
+		}
+		answered, err := l.voters.Quarantine(ctx, i)
+		if err = ended(ctx, err); err == nil && !answered {
+			err = l.masterError(i, "quarantine", l.voters.View().Masters[i].Err)
+		}
+		return err
+	}
+	return invalid("no master is named %q", addr)
+}
+
+var errUnguarded = invalid("the restart guard is off in this Locker, so there are no admission records")
+
+// RaiseGuardTime allows TTLs up to g in the fleet, while programs run and locks are held. It is what an operator does
+// before programs use longer TTLs; then they get the new [WithGuardTime], one after the other, and after that the
+// longer TTL.
+//
+// It writes in two steps. First every master is to have a quarantine of g, so that no master that loses its data
+// votes earlier; only when all have it, each is to accept TTLs up to g. So all masters must be up. If it ends early,
+// some have a longer quarantine and no lock is longer. Calling it again is harmless. Each program that runs reads the
+// records anew: a Lock is a round trip later, a TryLock may fail once.
+//
+// The guard time is lowered by admitting the masters anew with nobody running: stop all programs, delete the
+// admission records, and start programs with the smaller one.
+//
+// Errors: ErrInvalidOption for a guard time out of range, below what a master has, or above the repl-backlog-ttl of
+// one, and if the guard is off; ErrNoQuorum with the reason of each master that has it not; that of ctx; ErrClosed.
+func (l *Locker) RaiseGuardTime(ctx context.Context, g time.Duration) error {
+	switch {
+	case l.cfg.guard == 0:
+		return errUnguarded
+	case g < MinTTL || g > MaxTTL || g%time.Millisecond != 0:
+		return invalid("guard time %v: it is from %v to %v, in whole milliseconds", g, MinTTL, MaxTTL)
+	}
+	if !l.enter() {
+		return ErrClosed
+	}
+	defer l.leave()
+	view, err := l.look(ctx)
+	if err != nil {
+		return &LockError{Op: "guard", Name: l.cfg.prefix, Cause: err}
+	}
+	for _, i := range view.Config.Order {
+		if have := view.Masters[i].Longest; have > g {
+			return invalid("guard time %v: %s has %v; it is lowered by admitting all masters anew with nobody running",
+				g, l.pool.Addr(i), have)
+		}
+		if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {
+			return invalid("guard time %v: %s would lose its vote: %v", g, l.pool.Addr(i), err)
+		}
+	}
+	all := quorum.Rule{Old: view.Config.Rule.All()}
+	raise := func(st *admission.State, r *scripts.Record) bool {
+		r.Quarantine = max(r.Quarantine, g)
+		return st.Quarantine >= g
+	}
+	if err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, raise); err != nil {
+		return err
+	}
+	return l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) bool {
+		r.Longest = g
+		return st.Quarantine >= g && st.Longest >= g
+	})
+}
+
+// writeTries bounds how often one record is written again because others have changed it.
+const writeTries = 10
+
+// write has the records of the masters of a rule changed until has is true of each that can be reached. has reports
+// whether the master needs no change, and otherwise changes r, its record. It fails where has is not true of a
+// majority of each set; with every, where it is not true of all.
+func (l *Locker) write(
+	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
+	has func(st *admission.State, r *scripts.Record) bool,
+) error {
+	have, errs := quorum.Set(0), []error(nil)
+	for i := range rule.All().All() {
+		err := l.writeOne(ctx, i, step, has)
+		switch {
+		case err == nil:
+			have |= quorum.One(i)
+		case ctx.Err() != nil, errors.Is(err, ErrClosed):
+			return &LockError{Op: op, Name: l.cfg.prefix, Cause: err}
+		default:
+			errs = append(errs, l.masterError(i, op, err))
+		}
+	}
+	e := &LockError{
+		Op: op, Name: l.cfg.prefix, Decision: ErrNoQuorum, Granted: have.Len(), Quorum: rule.Least(), N: rule.N(),
+		Masters: listErrors(errs),
+	}
+	switch {
+	case every && have != rule.All():
+		e.Quorum = rule.N()
+		return e
+	case !rule.Won(have):
+		return e
+	}
+	return nil
+}
+
+// writeOne is write of one master.
+func (l *Locker) writeOne(
+	ctx context.Context, i int, step scripts.AdmitStep, has func(st *admission.State, r *scripts.Record) bool,
+) error {
+	for range writeTries {
+		st := &l.voters.View().Masters[i]
+		record, err := scripts.ParseRecord(st.Record)
+		switch {
+		case err == nil && has(st, &record):
+			return nil
+		case err != nil && st.Err != nil:
+			return st.Err
+		case err != nil:
+			return errors.New("it has no admission record that this program may change")
+		}
+		answered, err := l.voters.Step(ctx, i, scripts.AdmitRequest{
+			Step: step, Identity: record.Identity, Seen: st.Record, Record: record,
+		})
+		if err = ended(ctx, err); err != nil {
+			return err
+		}
+		if err := l.voters.View().Masters[i].Err; !answered && err != nil {
+			return err
+		}
+	}
+	return errors.New("its admission record could not be changed; others have changed it meanwhile")
+}
+
+// Check tells what is not as it should be on the masters: what [pool.Pool.Check] finds with the prefix and the
+// durable masters of this Locker, and what stands in the way of their votes. That no quorum votes is a finding of its
+// own, and a failure. The findings are sorted by master, and by severity, the gravest first. Nothing is the good
+// answer.
+//
+// It asks over connections of its own, and returns within two dial timeouts, or when ctx ends.
+func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
+	if !l.enter() {
+		return nil, ErrClosed
+	}
+	defer l.leave()
+	view, _ := l.look(ctx) // an early end shows in the states
+	opts := pool.CheckOptions{Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0}
+	order := make(map[string]int, view.Config.N())
+	for k, i := range view.Config.Order {
+		addr := l.pool.Addr(i)
+		order[addr] = k + 1
+		if l.cfg.durable != nil && (len(l.cfg.durable) == 0 || slices.Contains(l.cfg.durable, addr)) {
+			opts.Durable = append(opts.Durable, addr)
+		}
+	}
+	list, err := l.pool.Check(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	states := l.mastersOf(view)
+	longest := slices.MaxFunc(states, func(a, b MasterInfo) int { return cmp.Compare(a.Guard, b.Guard) }).Guard
+	for _, m := range states {
+		list = append(list, l.findings(m, longest)...)
+	}
+	if r := view.Config.Rule; !r.Won(view.Voting) {
+		list = append(list, pool.Finding{
+			Master: "fleet", Severity: pool.Failure, About: "quorum",
+			What:      fmt.Sprintf("%d of %d masters vote, %d are needed", view.Voting.Len(), r.N(), r.Least()),
+			Endangers: "no lock can be taken",
+			Do: fmt.Sprintf("see to the masters below; if all are new, look whether the prefix %q is right",
+				l.cfg.prefix),
+		})
+	}
+	slices.SortStableFunc(list, func(a, b pool.Finding) int {
+		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
+	})
+	return list, nil
+}
+
+// findings are about the admission of one master. That it is down is not told again.
+func (l *Locker) findings(m MasterInfo, longest time.Duration) (list []pool.Finding) {
+	find := func(s pool.Severity, about, what, endangers, do string) {
+		list = append(list, pool.Finding{
+			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
+		})
+	}
+	const noVote = "until then it has no vote, and one failure less is survived"
+	switch m.State {
+	case admission.InQuarantine.String():
+		find(pool.Warning, "quarantine", plain(m.Err), noVote,
+			"wait; or, where nobody can hold a lock of this prefix, admit it (AdmitNow, redlock admit)")
+	case admission.Blocked.String():
+		find(pool.Failure, "quarantine", fmt.Sprintf("it cannot be admitted: %v", m.Err), noVote, "mend what it says")
+	case admission.Connecting.String():
+		find(pool.Warning, "quarantine", "whether it votes is not known yet", noVote, "ask again in a moment")
+	}
+	switch {
+	case m.Guard == 0:
+	case m.Guard < longest:
+		find(pool.Warning, "guard time",
+			fmt.Sprintf("it accepts TTLs up to %v, another master up to %v", m.Guard, longest),
+			"it has no vote on longer ones", fmt.Sprintf("raise it once more: redlock guard -set %v", longest))
+	case l.cfg.guard > m.Guard:
+		find(pool.Notice, "guard time",
+			fmt.Sprintf("the fleet accepts TTLs up to %v, the guard time of this program is %v", m.Guard, l.cfg.guard),
+			"longer TTLs are refused",
+			fmt.Sprintf("raise it in the fleet (redlock guard -set %v), or lower WithGuardTime", l.cfg.guard))
+	}
+	return list
+}

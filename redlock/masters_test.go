@@ -1,0 +1,236 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// An office is one bubble of virtual time with masters, and the Lockers that operators and programs have there.
+type office struct {
+	*testing.T
+	masters *redlocktest.Masters
+}
+
+// operate runs body with n masters.
+func operate(t *testing.T, n int, body func(o *office), opts ...redlocktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := &office{T: t, masters: redlocktest.New(n, opts...)}
+		t.Cleanup(o.masters.Close)
+		body(o)
+	})
+}
+
+// over makes a Locker over the masters from, from+1, ... to-1, with a pool of its own.
+func (o *office) over(from, to int, opts ...redlock.Option) *redlock.Locker {
+	o.Helper()
+	p, err := pool.Dial(o.masters.URLs()[from:to], pool.WithDialer(o.masters.Dial), pool.WithClock(clock.Runtime()))
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = p.Close() })
+	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(o.Context())); err != nil {
+			o.Errorf("close: %v", err)
+		}
+	})
+	l.Ready(o.Context())
+	return l
+}
+
+// within is a context of so long.
+func (o *office) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(o.Context(), d)
+	o.Cleanup(cancel)
+	return ctx
+}
+
+// says fails the test where err is not like it or does not say all the words.
+func (o *office) says(err, like error, words ...string) {
+	o.Helper()
+	if !errors.Is(err, like) {
+		o.Errorf("got %v, want %v in it", err, like)
+	}
+	for _, w := range words {
+		if !strings.Contains(fmt.Sprint(err), w) {
+			o.Errorf("no %q in %v", w, err)
+		}
+	}
+}
+
+// AdmitNow goes on until all vote, or its context ends; then it names those that do not.
+func TestAdmitNowFollowsTheStartOfMasters(t *testing.T) {
+	operate(t, 3, func(o *office) {
+		o.masters.Master(2).Stop()
+		l := o.over(0, 3)
+		err := l.AdmitNow(o.within(5 * time.Second))
+		o.says(err, context.DeadlineExceeded, o.masters.Master(2).Addr(), "2 of 3")
+		if errors.Is(err, redlock.ErrNoQuorum) {
+			o.Errorf("a quorum votes: %v", err)
+		}
+		if _, err := l.TryLock(o.Context(), "a"); err != nil {
+			o.Error(err)
+		}
+		go func() {
+			<-time.After(5 * time.Second)
+			o.masters.Master(2).Restart(false)
+		}()
+		if err := l.AdmitNow(o.within(time.Minute)); err != nil {
+			o.Error(err)
+		}
+	}, redlocktest.Fresh())
+}
+
+// H80: the guard time is raised in two steps. While one master is down no master accepts a longer TTL, and those that
+// are there have the longer quarantine. H70: until then a longer TTL is refused at once, naming the command.
+func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
+	operate(t, 5, func(o *office) {
+		l := o.over(0, 5)
+		o.masters.Master(4).Stop()
+		<-time.After(3 * time.Second)
+		err := l.RaiseGuardTime(o.within(time.Minute), 5*time.Minute)
+		o.says(err, redlock.ErrNoQuorum, o.masters.Master(4).Addr(), "4 of 5", "5 are needed")
+		for i := range 5 {
+			text, _ := o.masters.Master(i).Get("redlock:admission")
+			if !strings.Contains(text, "longest=30000 ") || strings.Contains(text, "quarantine=300000") != (i < 4) {
+				o.Errorf("master %d after the first call: %s", i, text)
+			}
+		}
+		long := o.over(0, 5, redlock.WithGuardTime(5*time.Minute))
+		start := time.Now()
+		_, err = long.Lock(o.Context(), "a", redlock.WithTTL(4*time.Minute))
+		if o.says(err, redlock.ErrGuardTime, "redlock guard -set"); time.Since(start) > 0 {
+			o.Errorf("it took %v", time.Since(start))
+		}
+		o.masters.Master(4).Restart(false)
+		<-time.After(5 * time.Second)
+		if err := l.RaiseGuardTime(o.within(time.Minute), 5*time.Minute); err != nil {
+			o.Fatal(err)
+		}
+		for _, m := range l.Masters() {
+			if m.Guard != 5*time.Minute {
+				o.Errorf("%+v", m)
+			}
+		}
+		<-time.After(3 * time.Second)
+		if _, err := long.Lock(o.Context(), "a", redlock.WithTTL(4*time.Minute)); err != nil {
+			o.Error(err)
+		}
+		o.says(l.RaiseGuardTime(o.Context(), time.Minute), redlock.ErrInvalidOption, "5m0s")
+		o.says(l.RaiseGuardTime(o.Context(), 2*time.Hour), redlock.ErrInvalidOption, "repl-backlog-ttl is 1h0m0s")
+	})
+}
+
+// H72: a mistyped prefix is found, and leaves nothing behind. A fleet that is well has no finding about votes.
+func TestCheckFailsWhereNoQuorumVotes(t *testing.T) {
+	operate(t, 3, func(o *office) {
+		wrong := o.over(0, 3, redlock.WithObserver(), redlock.WithPrefix("redlcok"))
+		<-time.After(time.Minute)
+		findings, err := wrong.Check(o.Context())
+		if err != nil || len(findings) == 0 || findings[0].Severity != pool.Failure || findings[0].About != "quorum" {
+			o.Fatalf("%v, %v", findings, err)
+		}
+		for i := range 3 {
+			for _, key := range o.masters.Master(i).Keys() {
+				if strings.HasPrefix(key, "redlcok") && !strings.Contains(key, "check of writes") { // a key of one second
+					o.Errorf("master %d has %s", i, key)
+				}
+			}
+		}
+		findings, err = o.over(0, 3, redlock.WithObserver()).Check(o.Context())
+		for _, f := range findings { // others are about commands that these masters do not have
+			if f.About == "quorum" || f.About == "quarantine" || f.About == "guard time" {
+				o.Errorf("%v", f)
+			}
+		}
+		if err != nil {
+			o.Error(err)
+		}
+	})
+}
+
+// H63: three masters in one program and five in another: the second to come takes no lock, and says why.
+func TestAnotherNumberOfMastersIsRefused(t *testing.T) {
+	operate(t, 5, func(o *office) {
+		three := o.over(0, 3)
+		_, err := three.TryLock(o.Context(), "a")
+		o.says(err, redlock.ErrNumber, "5 masters", "3 masters", "redlock quarantine")
+		o.masters.Master(1).Set("redlock:admission", strings.Replace(first(o.masters.Master(1)), "n=5", "n=3", 1))
+		five := o.over(0, 5)
+		_, err = five.TryLock(o.Context(), "a")
+		o.says(err, redlock.ErrNoQuorum, "redlock quarantine -master "+o.masters.Master(1).Addr())
+		if err := five.Quarantine(o.Context(), o.masters.Master(1).Addr()); err != nil {
+			o.Fatal(err)
+		}
+		<-time.After(2 * time.Second)
+		if _, err = five.TryLock(o.Context(), "a"); err != nil {
+			o.Error(err)
+		}
+		o.says(five.Quarantine(o.Context(), "elsewhere:1"), redlock.ErrInvalidOption, "elsewhere:1")
+	})
+}
+
+func first(m *redlocktest.Master) string {
+	text, _ := m.Get("redlock:admission")
+	return text
+}
+
+// A fleet of three is taken to three others while a lock is held, each step checked.
+func TestMastersAreChangedUnderALock(t *testing.T) {
+	operate(t, 6, func(o *office) {
+		urls := o.masters.URLs()
+		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
+		last := redlock.Set{Epoch: 2, Masters: urls[3:]}
+		l := o.over(0, 3)
+		if err := l.AdmitNow(o.Context()); err != nil {
+			o.Fatal(err)
+		}
+		lock, err := l.Lock(o.Context(), "a")
+		if err != nil {
+			o.Fatal(err)
+		}
+		ok := func(err error) {
+			o.Helper()
+			if err != nil {
+				o.Fatal(err)
+			}
+		}
+		o.says(l.ChangeMasters(o.Context(), last), redlock.ErrInvalidOption, "left out")
+		o.says(l.ChangeMasters(o.within(10*time.Second), both), redlock.ErrNoQuorum, o.masters.Master(3).Addr())
+		ok(l.ChangeMasters(o.within(time.Minute), both))
+		o.says(l.ChangeMasters(o.Context(), last), redlock.ErrIncomplete, "0 of 3")
+		o.says(l.FinishChange(o.Context()), redlock.ErrIncomplete, "see RaiseEpoch")
+		ok(l.RaiseEpoch(o.Context()))
+		o.says(l.FinishChange(o.Context()), redlock.ErrIncomplete, "for another")
+		c, err := l.Change(o.Context())
+		if ok(err); !c.RaisedAll || c.Complete || c.Left > time.Minute || c.Open != 0 {
+			o.Errorf("%+v", c)
+		}
+		<-time.After(c.Left + time.Second)
+		ok(l.FinishChange(o.Context()))
+		ok(l.ChangeMasters(o.within(time.Minute), last))
+		ok(l.RaiseEpoch(o.Context()))
+		for i := range 3 {
+			o.masters.Master(i).Stop()
+		}
+		<-time.After(time.Minute)
+		if ok(lock.Err()); l.Set().Epoch != 2 || len(l.Set().Masters) != 3 {
+			o.Errorf("%v", l.Set())
+		}
+		ok(lock.Unlock(o.Context()))
+	}, redlocktest.Fresh())
+}

@@ -1,0 +1,193 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// While one goroutine cancels the many contexts of a lost lock, another context of it already says so when asked.
+func TestVirtualEveryContextOfALostLockSaysSoAtOnce(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		c := newShiftClock(1)
+		l := w.locker(redlock.WithClock(c.clock()))
+		k := w.take(l, "x")
+		first := k.Context(w.Context())
+		for range 300_000 {
+			_, cancel := context.WithCancel(first)
+			defer cancel()
+		}
+		second := k.Context(w.Context())
+		c.jump(time.Hour, time.Hour)
+		done := make(chan struct{})
+		go func() { defer close(done); _ = k.Err() }()
+		for range 1_000_000_000 {
+			select {
+			case <-k.Done():
+				if err := second.Err(); err == nil {
+					t.Errorf("the lock has ended (%v), and its context says nil", k.Err())
+				}
+				<-done
+				return
+			default:
+			}
+		}
+	})
+}
+
+// A trace that panics when a lock was won, in a program that recovers, does not leave a lock that nobody has.
+func TestVirtualATraceThatPanicsAtAWinLeavesNoLock(t *testing.T) {
+	for _, try := range []bool{false, true} {
+		virtual(t, 3, func(w *world) {
+			var armed atomic.Bool
+			armed.Store(true)
+			l := w.locker(redlock.WithTrace(&redlock.Trace{Acquired: func(redlock.LockInfo) {
+				if armed.CompareAndSwap(true, false) {
+					panic("a trace")
+				}
+			}}))
+			if !recovered(func() {
+				if try {
+					_, _ = l.TryLock(w.Context(), "x")
+				} else {
+					_, _ = l.Lock(w.Context(), "x")
+				}
+			}) {
+				t.Error("nothing panicked")
+			}
+			after(time.Minute)
+			if on := w.on("x"); on != 0 {
+				t.Errorf("a minute later the lock is on %d masters", on)
+			}
+		})
+	}
+}
+
+// A trace that panics in an attempt leaves nothing on the masters.
+func TestVirtualATraceThatPanicsInAnAttemptLeavesNothing(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { panic("a trace") }}))
+		recovered(func() { _, _ = l.Lock(w.Context(), "x") })
+		after(time.Second)
+		if on := w.on("x"); on != 0 {
+			t.Errorf("a second later the lock is on %d masters", on)
+		}
+	})
+}
+
+// A trace that hangs when Close releases a lock keeps Close no longer than its context, and no lock from its release.
+func TestVirtualCloseDoesNotWaitForATraceOfItsReleases(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		hang := make(chan struct{})
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) { <-hang }}))
+		w.take(l, "x")
+		w.take(l, "y")
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- l.Close(ctx) }()
+		after(time.Minute)
+		select {
+		case err := <-done:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close: %v", err)
+			}
+		default:
+			t.Error("a minute later Close is still there")
+		}
+		if on := w.on("x") + w.on("y"); on != 0 {
+			t.Errorf("there are %d keys of locks", on)
+		}
+		close(hang)
+	})
+}
+
+// A call that began before any master could be reached does not stand before those that called earlier.
+func TestVirtualACallBeforeTheFirstConnectionDoesNotJumpTheQueue(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		holder := w.locker()
+		k := w.take(holder, "x")
+		order := make(chan string, 2)
+		wait := func(l *redlock.Locker, who string) {
+			go func() {
+				got, err := l.Lock(w.Context(), "x", redlock.WithFair())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- who
+				_ = got.Unlock(w.Context())
+			}()
+			after(time.Second)
+		}
+		wait(w.locker(), "first")
+		var reachable atomic.Bool
+		p := w.pool(pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if !reachable.Load() {
+				return nil, errBlocked
+			}
+			return w.wire.dial(ctx, network, addr)
+		}))
+		l, err := redlock.New(p, redlock.WithClock(clock.Runtime()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
+		after(5 * time.Second)
+		wait(l, "second")
+		reachable.Store(true)
+		after(20 * time.Second)
+		w.unlock(k)
+		if who := <-order; who != "first" {
+			t.Errorf("%s has got it first", who)
+		}
+		<-order
+	})
+}
+
+// A call that is ended by Close leaves the queues, though the pool is closed at once after it.
+func TestVirtualClosedCallsLeaveTheQueues(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		w.take(w.locker(), "x")
+		p := w.pool()
+		l := w.over(p)
+		go func() { _, _ = l.Lock(w.Context(), "x") }()
+		after(5 * time.Second)
+		if err := l.Close(w.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = p.Close()
+		synctest.Wait()
+		if n := w.queued("x"); n != 0 {
+			t.Errorf("it stands in the queues of %d masters", n)
+		}
+	})
+}
+
+// A change of the masters that is under way when Close comes leaves no data race. Run it with -race.
+func TestVirtualCloseDuringAChangeOfTheMasters(t *testing.T) {
+	virtual(t, 6, func(w *world) {
+		for d := range 5 {
+			l := w.some([]int{0, 1, 2})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = l.ChangeMasters(w.Context(), redlock.Set{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(3, 4, 5)})
+			}()
+			for range d {
+				runtime.Gosched()
+			}
+			_ = l.Close(w.Context())
+			<-done
+		}
+	})
+}

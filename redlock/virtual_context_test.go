@@ -1,0 +1,207 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// With the context of a lock that has ended the name cannot be locked, however it ended.
+func TestVirtualTheContextOfAnEndedLockOwnsNothing(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		for name, end := range map[string]func(k *redlock.Lock){
+			"released": func(k *redlock.Lock) { _ = k.Unlock(w.Context()) },
+			"exported": func(k *redlock.Lock) { w.export(k) },
+			"lost":     func(k *redlock.Lock) { w.masters.Lose("lost"); _ = k.Extend(w.Context()) },
+		} {
+			k := w.take(l, name)
+			ctx := context.WithoutCancel(k.Context(w.Context())) // alive, and still of that lock
+			end(k)
+			got, err := l.TryLock(ctx, name)
+			if got != nil || err == nil {
+				w.Errorf("%s: locked with its context", name)
+			}
+			w.isError(err, k.Err())
+			if _, err := l.TryLock(ctx, name+" other"); err != nil {
+				w.Errorf("%s: another name: %v", name, err)
+			}
+		}
+	})
+}
+
+// WithoutReentry makes a second lock of the same name in one context an error, at once, and leaves other names.
+func TestVirtualWithoutReentryASecondLockIsAnError(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithoutReentry())
+		k := w.take(l, "a")
+		ctx := k.Context(w.Context())
+		start := time.Now()
+		_, err := l.Lock(ctx, "a")
+		w.isError(err, redlock.ErrReentry)
+		if took := time.Since(start); took != 0 {
+			w.Errorf("it took %v", took)
+		}
+		w.takeWith(l, ctx, "b")
+		if k.Err() != nil {
+			w.Error(k.Err())
+		}
+	})
+}
+
+// One context owns several names, and each is re-entered by itself.
+func TestVirtualOneContextOwnsSeveralNames(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		ctx := w.Context()
+		var locks []*redlock.Lock
+		for _, name := range []string{"a", "b", "c"} {
+			k := w.takeWith(l, ctx, name)
+			locks, ctx = append(locks, k), k.Context(ctx)
+		}
+		for i, name := range []string{"a", "b", "c"} {
+			inner := w.takeWith(l, ctx, name)
+			if inner.Token() != locks[i].Token() {
+				w.Errorf("%s: token %d, the hold's is %d", name, inner.Token(), locks[i].Token())
+			}
+			_ = inner.Unlock(w.Context())
+		}
+		_ = locks[1].Unlock(w.Context())
+		w.isError(context.Cause(ctx), redlock.ErrReleased) // the innermost context is also of that lock
+		if locks[0].Err() != nil || locks[2].Err() != nil {
+			w.Errorf("%v, %v", locks[0].Err(), locks[2].Err())
+		}
+	})
+}
+
+// k locks need k unlocks, in whatever order.
+func TestVirtualKLocksNeedKUnlocksInAnyOrder(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		for seed := range uint64(20) {
+			random := seeded(seed)
+			locks := []*redlock.Lock{w.take(l, "a")}
+			ctx := locks[0].Context(w.Context())
+			for range 4 {
+				locks = append(locks, w.takeWith(l, ctx, "a"))
+			}
+			for i, j := range random.Perm(len(locks)) {
+				synctest.Wait()
+				w.each(func(m int, one *redlocktest.Master) {
+					if _, depth, _ := one.Holds("a"); depth != 5-i {
+						w.Errorf("seed %d: depth %d on master %d with %d unlocked", seed, depth, m, i)
+					}
+				})
+				if err := locks[j].Unlock(w.Context()); err != nil {
+					w.Errorf("seed %d: %v", seed, err)
+				}
+				w.isError(locks[j].Unlock(w.Context()), redlock.ErrReleased)
+			}
+			synctest.Wait()
+			if n := w.on("a"); n != 0 {
+				w.Errorf("seed %d: still on %d", seed, n)
+			}
+		}
+	})
+}
+
+// Do: the body's error comes first, a lost lock is joined to it, and a panic releases.
+func TestVirtualDoReleasesWhateverTheBodyDoes(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		errWork := errors.New("the work failed")
+		do := func(f func(ctx context.Context) error) error { return l.Do(w.Context(), "a", f) }
+		if err := do(func(ctx context.Context) error {
+			return l.Do(ctx, "a", func(context.Context) error { return nil })
+		}); err != nil {
+			w.Error(err)
+		}
+		err := do(func(context.Context) error { return errWork })
+		w.isError(err, errWork)
+		w.notError(err, redlock.ErrLost)
+		err = do(func(ctx context.Context) error {
+			w.masters.Lose("a")
+			<-ctx.Done()
+			return errors.Join(errWork, context.Cause(ctx))
+		})
+		w.isError(err, errWork, redlock.ErrLost)
+		err = do(func(context.Context) error { w.masters.Lose("a"); return nil })
+		w.isError(err, redlock.ErrLost)
+		func() {
+			defer func() {
+				if r := recover(); r != "help" {
+					w.Errorf("recovered %v", r)
+				}
+			}()
+			_ = do(func(context.Context) error { panic("help") })
+		}()
+		synctest.Wait()
+		if n := w.on("a"); n != 0 {
+			w.Errorf("still on %d after the panic", n)
+		}
+	})
+}
+
+// The functions of a Trace are called outside of all locks: they may call every method of the lock and the Locker that
+// does not wait, and none of it deadlocks.
+func TestVirtualTraceFunctionsAreCalledOutsideLocks(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		var l atomic.Pointer[redlock.Locker]
+		var k atomic.Pointer[redlock.Lock]
+		seen := map[string]int{}
+		var mu sync.Mutex
+		see := func(what string) {
+			mu.Lock()
+			seen[what]++
+			mu.Unlock()
+			if l := l.Load(); l != nil {
+				l.Masters()
+			}
+			if k := k.Load(); k != nil {
+				k.HeldOn()
+				k.Until()
+				k.Done()
+				_, _ = k.Err(), k.Token()
+				k.Context(w.Context())
+				if what == "repaired" || what == "lost" { // an extension would tell of itself for ever
+					_ = k.Extend(deadContext()) // sends, and does not wait
+				}
+			}
+		}
+		hold := func(what string) func(redlock.LockInfo) { return func(redlock.LockInfo) { see(what) } }
+		made := w.locker(redlock.WithoutReentry(), redlock.WithTrace(&redlock.Trace{
+			Attempt: func(redlock.AttemptInfo) { see("attempt") }, Acquired: hold("acquired"), Released: hold("released"),
+			Extended: hold("extended"), Lost: hold("lost"), Repaired: func(redlock.RepairInfo) { see("repaired") },
+			Master: func(redlock.MasterInfo) { see("master") }, Warning: func(string) { see("warning") },
+		}))
+		l.Store(made)
+		k.Store(w.take(made, "a"))
+		after(4 * time.Second)
+		w.masters.Master(0).Evict("a")
+		after(4 * time.Second)
+		w.masters.Lose("a")
+		after(4 * time.Second)
+		k.Store(w.take(made, "a"))
+		_ = k.Load().Unlock(w.Context())
+		mu.Lock()
+		defer mu.Unlock()
+		for _, what := range []string{"attempt", "acquired", "released", "extended", "lost", "repaired", "master"} {
+			if seen[what] == 0 {
+				w.Errorf("%s was never told: %v", what, seen)
+			}
+		}
+	})
+}
+
+func deadContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
