@@ -9,7 +9,7 @@ import (
 type sent struct {
 	to     quorum.Set      // masters to which an ask, an import or a repair may have been written
 	view   *admission.View // of the first round: it has the sessions that round went over
-	mixed  quorum.Set      // masters that were sent to over another session than that of the first round
+	mixed  quorum.Set      // masters sent a repair, or to over another session than that of the first round
 	ballot int64           // the largest of all rounds
 	repair []int64         // the largest ballot of a repair by master; nil: none was sent
 }
@@ -26,13 +26,16 @@ func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	s.ballot = max(s.ballot, ballot)
 }
 
-// touchRepair is touch for a repair, whose ballot is no matter of the other masters. It returns the ballot before.
+// touchRepair is touch for a repair, whose ballot is no matter of the other masters. It returns the ballot before. The
+// release of a grant that was repaired carries its ballot, over whatever session: a repair that was refused must not be
+// granted where it is executed once more after the release.
 func (s *sent) touchRepair(view *admission.View, i int, ballot int64) (before int64) {
 	before = s.last(i)
 	for len(s.repair) <= i {
 		s.repair = append(s.repair, 0)
 	}
 	s.touch(view, i, 0)
+	s.mixed |= quorum.One(i)
 	s.repair[i] = ballot
 	return before
 }

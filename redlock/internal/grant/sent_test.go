@@ -105,6 +105,10 @@ func TestSentAsTable(t *testing.T) {
 	if before != 5 || s.session(1) != 0 || s.last(1) != 20 || s.last(0) != 5 {
 		t.Errorf("after a repair over another session: %+v, before it %d", s, before)
 	}
+	before = s.touchRepair(view(7, 8), 0, 10)
+	if before != 5 || s.session(0) != 0 || s.last(0) != 10 {
+		t.Errorf("after a repair over the same session, which may be executed once more: %+v, before it %d", s, before)
+	}
 	before = s.touchRepair(view(7, 9, 4), 2, 30)
 	if before != 0 || s.session(2) != 0 || s.last(2) != 30 || s.to != 0b111 {
 		t.Errorf("after a repair of a master that was not there: %+v, before it %d", s, before)
