@@ -156,6 +156,28 @@ func TestAReleaseRaisesTheFenceAsFarAsAnAcquireCould(t *testing.T) {
 	}
 }
 
+// TestTheGuardTimeChangesNeitherTheWindowNorTheFence (H84): in a fleet whose guard time was raised tenfold, a ballot of
+// more than 15 s ago is refused although no fence is there, and a fence is kept for 60 s.
+func TestTheGuardTimeChangesNeitherTheWindowNorTheFence(t *testing.T) {
+	c := onServer(t)
+	for i, longest := range []time.Duration{30 * time.Second, 300 * time.Second} {
+		c.has(scripts.Record{N: 3, Admitted: true, Longest: longest, Quarantine: longest, Since: c.now()})
+		record, now, window := c.text(prefix.Admission()), c.now(), scripts.Window.Microseconds()
+		name := fmt.Sprint("a", i)
+		for _, ago := range []int64{window + second, 150 * second} {
+			if v := c.stamped(acquire(name, grant(me, 1), now-ago), record); v.Kind != scripts.Stale {
+				t.Errorf("guard time %v, a ballot of %d us ago: %+v", longest, ago, v)
+			}
+		}
+		if v := c.stamped(acquire(name, grant(me, 1), now-window+5*second), record); v.Kind != scripts.Granted {
+			t.Errorf("guard time %v, a ballot of 10 s ago: %+v", longest, v)
+		}
+		if left := c.left(prefix.Fence(name)); left < 55_000 || left > 60_000 {
+			t.Errorf("guard time %v: the fence is kept for %d ms", longest, left)
+		}
+	}
+}
+
 // TestANearProgramDoesNotKeepAFarOneStale (H92): a release on the ask's own connection carries no ballot, and raises no
 // fence, however often somebody asks and gives back.
 func TestANearProgramDoesNotKeepAFarOneStale(t *testing.T) {
