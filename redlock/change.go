@@ -149,10 +149,9 @@ func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
 			return nil
 		case step == reconfig.Carry:
 			timer.Reset(changeLook)
-		case view.Config.Follow != want.Rule: // Prepare
+		case view.Config.Follow != want.Rule: // Prepare; moved is closed by it, unless the Locker is closed
 			l.change.retain(want.Rule.All())
 			l.voters.Use(view.Config.Following(want))
-			continue
 		}
 		select {
 		case <-moved:
