@@ -1,0 +1,79 @@
+// Command migrating takes a lock of redsync and one of this library for the same name, as programs do while a fleet moves
+// from the one to the other. See docs/migrating.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncpool "github.com/go-redsync/redsync/v4/redis"
+	redsyncredigo "github.com/go-redsync/redsync/v4/redis/redigo"
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// both runs f while holding the name by redsync and by this library. All programs of the fleet take the two in this
+// order, so nobody waits in a circle. The redsync lock is the one that ends by itself: f has to be done within expiry.
+func both(
+	ctx context.Context, rs *redsync.Redsync, locker *redlock.Locker, name string, expiry time.Duration,
+	f func(ctx context.Context, token int64) error,
+) (err error) {
+	mutex := rs.NewMutex(name, redsync.WithExpiry(expiry))
+	if err := mutex.LockContext(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		_, unlockErr := mutex.UnlockContext(context.WithoutCancel(ctx))
+		err = errors.Join(err, unlockErr)
+	}()
+	ctx, cancel := context.WithDeadline(ctx, mutex.Until())
+	defer cancel()
+	lock, err := locker.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock(context.WithoutCancel(ctx))) }()
+	return f(lock.Context(ctx), lock.Token())
+}
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run takes one name over the masters that it is given.
+func run(ctx context.Context, urls []string) error {
+	masters, err := pool.Dial(urls)
+	if err != nil {
+		return err
+	}
+	defer masters.Close()
+	locker, err := redlock.New(masters)
+	if err != nil {
+		return err
+	}
+	defer locker.Close(ctx)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return both(ctx, redsyncOver(urls), locker, "orders:42", 8*time.Second, func(_ context.Context, token int64) error {
+		fmt.Println("both are mine; the token is", token)
+		return nil
+	})
+}
+
+// redsyncOver is redsync over the same masters.
+func redsyncOver(urls []string) *redsync.Redsync {
+	pools := make([]redsyncpool.Pool, len(urls))
+	for i, u := range urls {
+		pools[i] = redsyncredigo.NewPool(&redis.Pool{Dial: func() (redis.Conn, error) { return redis.DialURL(u) }})
+	}
+	return redsync.New(pools...)
+}
