@@ -29,6 +29,15 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	return &lockContext{Context: ctx, handle: &k.handle, cancel: cancel}
 }
 
+// Token is the fencing token of the lock that owns ctx, of the innermost where there are several: that of [Lock.Token],
+// for code that gets a context alone, as the function of [Locker.Do] does. It is 0 where ctx owns no name.
+func Token(ctx context.Context) int64 {
+	if o, ok := ctx.Value(ownerKey{}).(*owner); ok {
+		return o.lock.Token()
+	}
+	return 0
+}
+
 // A lockContext looks at the clocks when it is asked whether it has ended.
 type lockContext struct {
 	context.Context

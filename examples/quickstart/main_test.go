@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,21 +13,38 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The program in the README is this one, to the letter.
-func TestReadmeShowsThisProgram(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "```go\n" + strings.TrimSpace(string(program)) + "\n```"; !strings.Contains(string(readme), want) {
-		t.Error("the program in README.md is not examples/quickstart/main.go")
+// The demonstration runs to its end on servers, and in memory.
+func TestDemonstration(t *testing.T) {
+	_, noServer := redisproc.Find()
+	for what, bring := range map[string]func(context.Context, int) (*fleet, error){
+		"the masters that it chooses": bring,
+		"in memory":                   func(_ context.Context, n int) (*fleet, error) { return inMemory(n) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			if what != "in memory" && noServer != nil {
+				t.Skipf("it would choose masters in memory: %v", noServer)
+			}
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var out strings.Builder
+			if err := demonstrateOn(ctx, &out, bring); err != nil {
+				t.Fatalf("%v\n%s", err, &out)
+			}
+			rest := out.String()
+			for _, line := range []string{"A holds", "B waits", "are killed", "holds it still (true)", "quarantine", "hang",
+				"A is told in time", "lost", "go on", "program B holds it"} {
+				_, after, found := strings.Cut(rest, line)
+				if !found {
+					t.Fatalf("%q is not told, or not in its order:\n%s", line, &out)
+				}
+				rest = after
+			}
+		})
 	}
 }
 
+// With the addresses of masters it takes a lock over these.
 func TestProgramLocks(t *testing.T) {
 	servers := redistest.Test(t, 5, redisproc.Config{})
 	args := []string{"run", "."}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A stage is what the demonstration plays on: masters, and two programs that want the same name.
+type stage struct {
+	out   io.Writer
+	began time.Time
+	fleet *fleet
+	a, b  *redlock.Locker
+}
+
+// demonstrate shows in about ten seconds what the library is for.
+func demonstrate(ctx context.Context) (err error) { return demonstrateOn(ctx, os.Stdout, bring) }
+
+func demonstrateOn(ctx context.Context, out io.Writer, bring func(context.Context, int) (*fleet, error)) (err error) {
+	f, err := bring(ctx, 5)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	s := &stage{out: out, began: time.Now(), fleet: f}
+	s.say("five masters, %s", f.what)
+	for _, l := range []**redlock.Locker{&s.a, &s.b} {
+		masters, err := pool.Dial(f.urls, pool.WithTimeout(300*time.Millisecond))
+		if err != nil {
+			return err
+		}
+		defer masters.Close()
+		if *l, err = redlock.New(masters, redlock.WithTTL(2*time.Second)); err != nil {
+			return err
+		}
+		defer (*l).Close(context.WithoutCancel(ctx))
+	}
+	if err := s.a.AdmitNow(ctx); err != nil {
+		return err
+	}
+	return s.play(ctx)
+}
+
+func (s *stage) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (s *stage) play(ctx context.Context) error {
+	const name = "orders:42"
+	first, err := s.a.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	s.say("program A holds %q with a TTL of 2 s, token %d", name, first.Token())
+	won := make(chan *redlock.Lock, 1)
+	failed := make(chan error, 1)
+	go func() {
+		if lock, err := s.b.Lock(ctx, name); err != nil {
+			failed <- err
+		} else {
+			won <- lock
+		}
+	}()
+	s.say("program B waits for it")
+
+	if err := errors.Join(s.fleet.kill(3), s.fleet.kill(4)); err != nil {
+		return err
+	}
+	s.say("masters 4 and 5 are killed")
+	pause(ctx, 2500*time.Millisecond)
+	on, n := first.HeldOn()
+	s.say("longer than a TTL later: A holds it still (%v), on %d of %d masters", first.Err() == nil, on, n)
+
+	if err := s.fleet.restart(ctx, 4); err != nil {
+		return err
+	}
+	pause(ctx, 1500*time.Millisecond)
+	m := s.a.Masters()[4]
+	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State, m.Left.Round(time.Second))
+	on, _ = first.HeldOn()
+	s.say("A's lock was given back to it: A holds it on %d of %d masters", on, n)
+	if err := errors.Join(s.fleet.hang(1), s.fleet.hang(2)); err != nil {
+		return err
+	}
+	s.say("masters 2 and 3 hang. No majority can grant or extend anything")
+	lost := first.Context(ctx)
+	<-lost.Done()
+	s.say("A is told in time, while nobody else can hold it: %v", context.Cause(lost))
+
+	if err := errors.Join(s.fleet.goOn(1), s.fleet.goOn(2)); err != nil {
+		return err
+	}
+	s.say("masters 2 and 3 go on; with master 1 they are a majority again")
+	select {
+	case err := <-failed:
+		return err
+	case next := <-won:
+		s.say("program B holds it, token %d: a resource that has seen it refuses what A writes late", next.Token())
+		if next.Token() <= first.Token() {
+			return fmt.Errorf("token %d after %d", next.Token(), first.Token())
+		}
+		return next.Unlock(ctx)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

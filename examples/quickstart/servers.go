@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// A fleet is the masters that the demonstration brings, and what it does to them.
+type fleet struct {
+	what    string
+	urls    []string
+	kill    func(i int) error
+	restart func(ctx context.Context, i int) error // empty
+	hang    func(i int) error
+	goOn    func(i int) error
+	close   func() error
+}
+
+// bring starts n servers where a server program is installed, else as many masters in memory.
+func bring(ctx context.Context, n int) (*fleet, error) {
+	if path, err := redisproc.Find(); err == nil {
+		return processes(ctx, n, path)
+	}
+	return inMemory(n)
+}
+
+func processes(ctx context.Context, n int, path string) (*fleet, error) {
+	servers, err := redisproc.StartN(ctx, n, redisproc.Config{})
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{
+		what:    "processes of " + path,
+		kill:    func(i int) error { return servers[i].Kill() },
+		restart: func(ctx context.Context, i int) error { return servers[i].Restart(ctx) },
+		hang:    func(i int) error { return servers[i].Pause() },
+		goOn:    func(i int) error { return servers[i].Resume() },
+		close: func() error {
+			var errs []error
+			for _, s := range servers {
+				errs = append(errs, s.Stop())
+			}
+			return errors.Join(errs...)
+		},
+	}
+	for _, s := range servers {
+		f.urls = append(f.urls, s.URL())
+	}
+	return f, nil
+}
+
+func inMemory(n int) (*fleet, error) {
+	masters := redlocktest.New(n, redlocktest.Fresh())
+	addrs, err := masters.Listen()
+	if err != nil {
+		return nil, err
+	}
+	do := func(f func(*redlocktest.Master)) func(int) error {
+		return func(i int) error {
+			f(masters.Master(i))
+			return nil
+		}
+	}
+	return &fleet{
+		what: "in memory, since no redis-server is installed",
+		urls: addrs,
+		kill: do((*redlocktest.Master).Stop),
+		restart: func(_ context.Context, i int) error {
+			masters.Master(i).Restart(false)
+			return nil
+		},
+		hang:  do((*redlocktest.Master).Hang),
+		goOn:  do((*redlocktest.Master).Resume),
+		close: func() error { masters.Close(); return nil },
+	}, nil
+}
