@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -119,12 +118,12 @@ type beat struct {
 }
 
 func (b *beat) Reply(_ int, value any, failed error) {
-	var e *Error
-	if errors.As(failed, &e) {
-		failed = e.Err
-	}
-	if failed != nil && !Answered(failed) {
-		return // the session has ended
+	if failed != nil {
+		reply, ok := answerOf(failed)
+		if !ok {
+			return // the session has ended
+		}
+		failed = reply
 	}
 	if err := b.take(value, failed); err != nil {
 		b.s.pipe.Kill("heartbeat", err)

@@ -114,12 +114,8 @@ func IsCode(err error, code string) bool {
 	return errors.As(err, &reply) && Code(reply) == code
 }
 
-// Transient reports whether err is an error reply, and the same call may succeed later on the same master.
-func Transient(err error) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
+// Transient reports whether the same call may succeed later on the same master.
+func Transient(reply redis.Error) bool {
 	switch Code(reply) {
 	case "OOM", "MISCONF", "READONLY", "LOADING", "BUSY", "TRYAGAIN", "NOREPLICAS", "MASTERDOWN":
 		return true
