@@ -217,8 +217,6 @@ func (f *fake) reply(cmd []string) string {
 		}
 		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
 			"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra))
-	case "TIME":
-		return "*2\r\n$10\r\n1700000001\r\n$6\r\n000005\r\n"
 	case "SCRIPT":
 		for _, s := range scripts.All {
 			if s.Text == cmd[2] {

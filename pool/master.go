@@ -112,7 +112,7 @@ func (m *master) serve(c *wire.Conn, g greeting) {
 		return
 	}
 	m.lastID++
-	s := &session{m: m, id: m.lastID, info: g.Info, clockless: g.clockless}
+	s := &session{m: m, id: m.lastID, info: g.Info}
 	s.pipe = pipe.New(c, g.loaded, pipe.Owner{
 		Master: m.index, Limit: m.cfg.queueLimit, ErrorFunc: m.fail, ExplainFunc: m.explain,
 	})

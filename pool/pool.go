@@ -211,10 +211,7 @@ func (m *master) source() feed.Source {
 	return feed.Source{
 		DialFunc: func(ctx context.Context) (*wire.Conn, error) {
 			// INFO is not asked for: whoever gets a message asks all masters before it believes it.
-			c, op, err := m.target.Connect(ctx, func(c *wire.Conn) (string, error) {
-				c.ForMessages()
-				return "", nil
-			})
+			c, op, err := m.target.Connect(ctx, func(*wire.Conn) (string, error) { return "", nil })
 			if err != nil {
 				return nil, m.fail(op, err, false)
 			}

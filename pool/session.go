@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
@@ -18,7 +16,6 @@ type session struct {
 	m         *master
 	id        uint64
 	pipe      *pipe.Pipe
-	clockless bool        // INFO has no clock: TIME is asked for it
 	open      atomic.Bool // Send has been let in
 	beating   atomic.Bool // a heartbeat is outstanding
 	info      Info        // reader only
@@ -93,75 +90,49 @@ func (s *session) beat() {
 	if s.beating.Swap(true) {
 		return
 	}
-	b := &beat{s: s, asked: s.m.cfg.clock.Now()}
-	s.pipe.Queue(askInfo, b)
-	if s.clockless {
-		s.pipe.Queue(askTime, b)
-	}
+	s.pipe.Queue(askInfo, &beat{s: s, asked: s.m.cfg.clock.Now()})
 	if s.open.Load() {
 		s.m.owed.begin()
 		s.pay()
 	}
 }
 
-var (
-	askInfo = pipe.Command("heartbeat", "INFO")
-	askTime = pipe.Command("heartbeat", "TIME")
-)
+var askInfo = pipe.Command("heartbeat", "INFO")
 
-// A beat is the Receiver of one heartbeat: of INFO, and then of TIME where INFO has no clock.
+// A beat is the Receiver of one heartbeat.
 type beat struct {
 	s     *session
 	asked clock.Instant
-	info  Info
-	read  bool // INFO is there
 }
 
 func (b *beat) Reply(_ int, value any, failed error) {
+	var refused error
 	if failed != nil {
 		reply, ok := answerOf(failed)
 		if !ok {
 			return // the session has ended
 		}
-		failed = reply
+		refused = reply
 	}
-	if err := b.take(value, failed); err != nil {
+	info, _, err := b.s.m.cfg.readInfo(b.asked, value, refused)
+	if err == nil {
+		err = b.s.judge(info)
+	}
+	if err != nil {
 		b.s.pipe.Kill("heartbeat", err)
 	}
 }
 
-// take returns why the session must end.
-func (b *beat) take(value any, failed error) (err error) {
-	if b.read {
-		if b.info.Time, err = parseTime(value, failed); err != nil {
-			return fmt.Errorf("TIME: %w", err)
-		}
-		return b.s.judge(b)
-	}
-	text, err := redis.String(value, failed)
-	if err != nil {
-		return b.s.m.cfg.infoError(err)
-	}
-	b.info, b.read = parseInfo(text), true
-	if b.s.clockless {
-		return nil // its time comes with the next reply
-	}
-	return b.s.judge(b)
-}
-
 // judge books a heartbeat. An error ends the session: the server is another, may have lost locks, or is no longer fit.
-func (s *session) judge(b *beat) error {
-	cfg, info := &s.m.cfg, b.info
+func (s *session) judge(info Info) error {
 	if info.Identity() != s.info.Identity() && !info.freedFrom(s.info) {
 		return fault.Refused(fmt.Sprintf("its identity has changed from %s to %s on one connection: it may have lost locks",
 			s.info.Identity(), info.Identity()))
 	}
-	if err := info.verdict(cfg.allowEviction); err != nil {
+	if err := info.verdict(s.m.cfg.allowEviction); err != nil {
 		return err
 	}
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
-	info.RTT = cfg.clock.Since(b.asked)
-	info.Read = b.asked.Add(info.RTT / 2)
 	s.info = info
 	s.beating.Store(false)
 	if s.open.Load() { // before that there is nothing to tell

@@ -28,6 +28,9 @@ import (
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
+// MaxChannel bounds the name of a channel, in bytes.
+const MaxChannel = 128 << 10
+
 // A Listener is told of messages and of gaps. No lock is held meanwhile.
 type Listener interface {
 	Message(master int, channel, payload string)
@@ -125,8 +128,8 @@ func (h *Hub) Subscribe(channel string, l Listener) *Subscription {
 	case h.closed:
 		s.refusal = fault.ErrClosed
 		return s
-	case len(channel) > wire.MaxChannel:
-		s.refusal = fault.Invalid("the channel has %d bytes, the most is %d", len(channel), wire.MaxChannel)
+	case len(channel) > MaxChannel:
+		s.refusal = fault.Invalid("the channel has %d bytes, the most is %d", len(channel), MaxChannel)
 		return s
 	}
 	h.seq++
