@@ -92,7 +92,7 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 	if opts.Skew < 0 {
 		return nil, fault.Invalid("the skew %v is negative", opts.Skew)
 	}
-	masters := slices.DeleteFunc(slices.Clone(*p.list.Load()), (*master).retired)
+	masters := slices.DeleteFunc(slices.Clone(*p.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
 	if len(masters) == 0 {
 		return nil, nil
 	}

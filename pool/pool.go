@@ -9,21 +9,16 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/feed"
-	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // Pool is N masters. Make it with [New] or [Dial]. All methods are safe for concurrent use.
 type Pool struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
-	claims   claims
-	hub      *feed.Hub
-
-	common []Option
-	ctx    context.Context // the life of its goroutines, for those that begin later
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutines of the masters
-	once   sync.Once      // Close
+	claims   sync.Map // the *master whose connection has a run id
+	hub      feed.Hub
+	common   []Option
+	wg       sync.WaitGroup // the goroutines of the masters
 
 	changeMu sync.Mutex // Add, Retain, Release, and the end
 	ended    bool       // guarded by changeMu
@@ -51,11 +46,8 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Pool{common: opts, ctx: ctx, cancel: cancel, users: make(map[int]int)}
-	p.claims.of = make(map[string]*master)
+	p := &Pool{common: opts, users: make(map[int]int)}
 	p.watchers.list = make(map[*watcher]struct{})
-	p.hub = feed.NewHub(p.wg.Go)
 	p.list.Store(new([]*master))
 	for i, named := range masters {
 		p.begin(named, configs[i])
@@ -66,15 +58,14 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 // begin makes the next master and starts it.
 func (p *Pool) begin(named Master, cfg config) (number int) {
 	list := *p.list.Load()
-	m := &master{Master: named, index: len(list), cfg: cfg, target: cfg.target(named),
-		watchers: &p.watchers, claims: &p.claims}
-	m.ctx, m.cancel = context.WithCancel(p.ctx)
+	m := &master{Master: named, pool: p, index: len(list), cfg: cfg, target: cfg.target(named)}
+	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
 	p.watchers.add()
-	p.hub.Add(m.ctx, m.source())
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
 	p.wg.Go(m.run)
+	p.wg.Go(p.hub.Add(m.ctx, m.source()))
 	return m.index
 }
 
@@ -158,7 +149,7 @@ func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
 
 // Find returns the number of the master of this name, and whether there is one that is not retired.
 func (p *Pool) Find(name string) (number int, ok bool) {
-	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.name == name && !m.retired() })
+	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.name == name && m.ctx.Err() == nil })
 	return m, m >= 0
 }
 
@@ -180,10 +171,7 @@ func (p *Pool) Release(i int, retire bool) {
 	}
 	delete(p.users, i)
 	if retire {
-		m := p.master(i)
-		m.shut(ErrRetired)
-		p.hub.Retire(i)
-		m.cancel()
+		p.master(i).end(ErrRetired)
 	}
 }
 
@@ -191,36 +179,13 @@ func (p *Pool) Release(i int, retire bool) {
 // when every goroutine has ended. Owed releases are forgotten. It returns nil, also when called again; a second call
 // waits for the first. It must not be called from Reply or from a function given to [Pool.Watch].
 func (p *Pool) Close() error {
-	p.once.Do(func() {
-		p.changeMu.Lock()
-		p.ended = true
-		p.changeMu.Unlock()
-		for _, m := range *p.list.Load() {
-			m.shut(ErrClosed)
-		}
-		p.hub.Close()
-		p.cancel()
-		p.wg.Wait()
-		p.watchers.close()
-	})
-	return nil
-}
-
-// source is how the subscription connections of m are made and kept.
-func (m *master) source() feed.Source {
-	return feed.Source{
-		DialFunc: func(ctx context.Context) (*wire.Conn, error) {
-			// INFO is not asked for: whoever gets a message asks all masters before it believes it.
-			c, op, err := m.target.Connect(ctx, func(*wire.Conn) (string, error) { return "", nil })
-			if err != nil {
-				return nil, m.fail(op, err, false)
-			}
-			return c, nil
-		},
-		ExplainFunc: func(err error) error { return m.fail("subscription", m.explain(err), false) },
-		Redial:      wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
-		Timeout:     m.cfg.timeout,
-		Heartbeat:   m.cfg.heartbeat,
-		Idle:        m.cfg.subscriptionIdle,
+	p.changeMu.Lock()
+	p.ended = true
+	p.changeMu.Unlock()
+	for _, m := range *p.list.Load() {
+		m.end(ErrClosed)
 	}
+	p.wg.Wait()
+	p.watchers.close()
+	return nil
 }

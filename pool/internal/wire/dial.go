@@ -56,10 +56,10 @@ func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err e
 
 // explain gives what ended an attempt its one form.
 func (t *Target) explain(ctx context.Context, op string, err error) error {
-	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.Canceled):
-		return fault.ErrClosed
-	case ended != nil && !fault.IsTimeout(err):
+	switch cause := context.Cause(ctx); {
+	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
+		return cause
+	case cause != nil && !fault.IsTimeout(err):
 		// The connection was closed because time was up; what the read then said is not the reason.
 		return fault.Down(fault.Timeout("timed out within %v (%s)", t.Timeout, op))
 	}
