@@ -24,9 +24,9 @@ func FuzzURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		m := URL(raw)
-		configs, err := resolve([]Master{m}, nil)
+		_, configs, err := settings([]Master{m}, nil)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) || configs != nil {
+			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("%q: %v", raw, err)
 			}
 			if _, secret, ok := strings.Cut(raw, "s3cret"); ok && strings.HasPrefix(secret, "-word@") &&

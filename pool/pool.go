@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/feed"
 )
 
@@ -42,12 +43,17 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 // no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial]
 // says of names holds here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
-	configs, err := resolve(masters, opts)
-	if err != nil {
+	common, configs, err := settings(masters, opts)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(masters) == 0:
+		return nil, fault.Invalid("there is no master: the list is empty")
+	case common.tls != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
+		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
 	}
 	p := &Pool{common: opts, users: make(map[int]int)}
-	p.watchers.list = make(map[*watcher]struct{})
+	p.watchers.init()
 	p.list.Store(new([]*master))
 	for i, named := range masters {
 		p.begin(named, configs[i])
@@ -61,7 +67,6 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 	m := &master{Master: named, pool: p, index: len(list), cfg: cfg, target: cfg.target(named)}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
-	p.watchers.add()
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
 	p.wg.Go(m.run)

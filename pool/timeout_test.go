@@ -223,7 +223,7 @@ func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
 		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
 			t.Errorf("error: %v", err)
 		}
-		if e := state(p, 0); e.known() {
+		if e := state(p, 0); e != (Event{}) {
 			t.Errorf("state: %+v", e)
 		}
 		_ = waitDown(t, p, 0, ErrTimeout)

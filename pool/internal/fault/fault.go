@@ -3,12 +3,10 @@
 package fault
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -74,12 +72,8 @@ func Lost(err error) error {
 
 // IsTimeout reports whether err is one of the many forms in which Go and redigo show a timeout.
 func IsTimeout(err error) bool {
-	if errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, os.ErrDeadlineExceeded) {
-		return true
-	}
 	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
+	return errors.Is(err, ErrTimeout) || errors.As(err, &n) && n.Timeout()
 }
 
 // Normal makes every timeout match ErrTimeout, and leaves other errors as they are.
