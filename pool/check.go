@@ -81,8 +81,8 @@ type CheckOptions struct {
 // It writes nothing. A master that takes no writes is found by a command that writes only where a key is there (SET
 // with XX), and rights are tried out with commands that change nothing. What it may not look at is a finding as well.
 //
-// It returns within two dial timeouts ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has
-// not answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
+// It returns within the dial timeout ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has not
+// answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
 func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
 	opts.Prefix = cmp.Or(opts.Prefix, "redlock")
 	opts.Skew = cmp.Or(opts.Skew, 15*time.Second)
@@ -92,7 +92,7 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 	if opts.Skew < 0 {
 		return nil, fault.Invalid("the skew %v is negative", opts.Skew)
 	}
-	masters := slices.DeleteFunc(slices.Clone(*p.list.Load()), (*master).retired)
+	masters := slices.DeleteFunc(slices.Clone(*p.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
 	if len(masters) == 0 {
 		return nil, nil
 	}
@@ -123,99 +123,81 @@ type facts struct {
 	allowEviction bool
 	failed        *Error // what ended the questions; nil where all were answered
 
-	asked bool // info and text are there
-	info  Info
-	text  map[string]string // INFO
+	info Info
+	text map[string]string // INFO; nil where it was not answered
 
-	write    redis.Error       // the answer to a write, where it was refused
-	lacking  []scripts.Right   // the rights that the user lacks
-	durable  bool              // named as such
-	settings map[string]string // of persistence, where somebody relies on it
-	denied   string            // why they cannot be read
+	write   redis.Error     // the answer to a write, where it was refused
+	lacking []scripts.Right // the rights that the user lacks
+	durable bool            // named as such
+	wrong   []string        // settings of persistence, where somebody relies on it
+	denied  string          // why they cannot be read
 }
 
-// examine connects, asks the server who it is, and then all the rest.
+// examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 	f := facts{name: m.name, user: userName(m.cfg.user), allowEviction: m.cfg.allowEviction,
 		durable: slices.Contains(opts.Durable, m.name)}
 	c, op, err := m.target.Connect(ctx, func(c *wire.Conn) (string, error) {
-		g, text, err := m.cfg.readInfo(c)
-		if err == nil {
-			f.info, f.text, f.asked = g.Info, infoFields(text), true
-		}
-		return "info", err
+		return c.Ask(f.questions(&m.cfg, opts))
 	})
-	if err == nil {
-		defer c.Close()
-		op, err = m.target.Within(ctx, c, func(c *wire.Conn) (string, error) { return f.ask(c, opts) })
-	}
 	if err != nil {
 		f.failed = &Error{Addr: m.name, Op: op, Err: err}
+	} else {
+		c.Close()
 	}
 	return f
-}
-
-func infoFields(text string) map[string]string {
-	fields := make(map[string]string)
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
-			fields[key] = value
-		}
-	}
-	return fields
-}
-
-// ask finds out by commands what INFO does not tell. Messages come last: behind them the connection takes no others.
-func (f *facts) ask(c *wire.Conn, opts *CheckOptions) (op string, err error) {
-	prefix := scripts.Prefix(opts.Prefix)
-	if f.info.Role == "master" && !f.info.Loading {
-		value, err := c.Ask("SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")
-		if err != nil {
-			return "set", err
-		}
-		f.write, _ = value.(redis.Error)
-	}
-	if f.durable || opts.Unguarded {
-		if err := f.askPersistence(c); err != nil {
-			return "config get", err
-		}
-	}
-	for _, right := range scripts.Rights {
-		command, args := right.Probe(prefix)
-		value, err := c.Ask(command, args...)
-		if err != nil {
-			return "rights", err
-		}
-		refusal, _ := value.(redis.Error)
-		missing := strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
-		if missing {
-			right.Rule += " (renamed or unknown)"
-		}
-		if missing || fault.Code(refusal) == "NOPERM" {
-			f.lacking = append(f.lacking, right)
-		}
-	}
-	return "", nil
 }
 
 // durableSettings make a server remember every write that it has answered.
 var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
 
-func (f *facts) askPersistence(c *wire.Conn) error {
-	settings := make(map[string]string)
-	for _, s := range durableSettings {
-		value, err := c.Ask("CONFIG", "GET", s[0])
-		if err != nil {
-			return err
-		}
-		pair, _ := redis.StringMap(value, nil)
-		if pair[s[0]] == "" {
-			refusal, _ := value.(redis.Error)
-			f.denied = fmt.Sprintf("CONFIG GET %s is answered by %.120q", s[0], string(refusal))
-			return nil
-		}
-		settings[s[0]] = pair[s[0]]
+// questions find out by commands what INFO does not tell. Those about messages come last: behind them the connection
+// takes no others.
+func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question) {
+	ask := func(op string, take func(reply any, refused redis.Error), command string, args ...any) {
+		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...),
+			TakeFunc: func(reply any, err error) error {
+				refused, _ := err.(redis.Error) //nolint:errorlint // it is no other
+				take(reply, refused)
+				return nil
+			}})
 	}
-	f.settings = settings
-	return nil
+	asked := cfg.clock.Now()
+	list = []wire.Question{{
+		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any, refused error) (err error) {
+			f.info, f.text, err = cfg.readInfo(asked, reply, refused)
+			return err
+		},
+	}}
+	prefix := scripts.Prefix(opts.Prefix)
+	ask("set", func(_ any, refused redis.Error) { f.write = refused },
+		"SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")
+	for _, s := range durableSettings {
+		if !f.durable && !opts.Unguarded {
+			break
+		}
+		ask("config get", func(reply any, refused redis.Error) {
+			pair, _ := redis.StringMap(reply, nil)
+			switch value := pair[s[0]]; value {
+			case "":
+				f.denied = fmt.Sprintf("CONFIG GET %s is answered by %.120q", s[0], string(refused))
+			case s[1]:
+			default:
+				f.wrong = append(f.wrong, fmt.Sprintf("%s is %s, not %s", s[0], value, s[1]))
+			}
+		}, "CONFIG", "GET", s[0])
+	}
+	for _, right := range scripts.Rights {
+		command, args := right.Probe(prefix)
+		ask("rights", func(_ any, refused redis.Error) {
+			missing := strings.HasPrefix(strings.ToLower(string(refused)), "err unknown command")
+			if missing {
+				right.Rule += " (renamed or unknown)"
+			}
+			if missing || fault.Code(refused) == "NOPERM" {
+				f.lacking = append(f.lacking, right)
+			}
+		}, command, args...)
+	}
+	return list
 }

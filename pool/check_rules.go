@@ -15,8 +15,6 @@ import (
 
 // The rules of [Pool.Check]: functions of what was read, without I/O.
 
-const noVote = "it has no vote, and one failure less is survived"
-
 // A judgement collects what is found of one master.
 type judgement struct {
 	*facts
@@ -34,7 +32,7 @@ func (f *facts) judge(opts *CheckOptions) []Finding {
 	if f.failed != nil {
 		j.connection()
 	}
-	if f.asked {
+	if f.text != nil {
 		j.state()
 		j.eviction()
 		j.version()
@@ -65,27 +63,13 @@ func (j *judgement) connection() {
 	j.find(Failure, about, strings.TrimPrefix(j.failed.Error(), "pool: "+j.name+": "), noVote, do)
 }
 
-// state looks at who the server is and what it does.
+// state looks at what the server is and does.
 func (j *judgement) state() {
-	i := j.info
-	if i.RunID == "" || i.ReplID2 == "" {
-		j.find(Failure, "identity", "its INFO has no run_id or no master_replid2",
-			"nobody could know whether it has restarted and lost locks, so "+noVote,
-			"name a Redis or Valkey server, and no proxy in between")
-	}
-	if i.Loading {
-		j.find(Failure, "loading", "it is still loading its data", noVote+", until it is ready",
-			"wait; it is asked again by itself")
-	}
-	if i.Role != "master" {
-		j.find(Failure, "role",
-			fmt.Sprintf("its role is %q, a replica of %s:%s", i.Role, j.text["master_host"], j.text["master_port"]),
-			noVote+"; copies of locks would be counted as votes",
-			"name its master in its place, or make it one (REPLICAOF NO ONE) that shares nothing with the others")
-	}
-	if i.Cluster {
-		j.find(Failure, "cluster", "it is a cluster node",
-			noVote+": names hash to other nodes, and a failover loses locks", "use a server with cluster-enabled no")
+	for _, f := range j.info.unfit(j.allowEviction) {
+		if f.Master = j.name; f.About == "role" {
+			f.What += fmt.Sprintf(", but a replica of %s:%s", j.text["master_host"], j.text["master_port"])
+		}
+		j.findings = append(j.findings, f)
 	}
 	if j.text["rdb_last_bgsave_status"] == "err" {
 		j.find(Warning, "writes", "its last snapshot has failed (rdb_last_bgsave_status:err)",
@@ -99,21 +83,18 @@ func (j *judgement) state() {
 
 const mendSnapshots = "look into its log; make room on its disk, or switch snapshots off: CONFIG SET save \"\""
 
+// eviction warns of a policy for which the master is not refused.
 func (j *judgement) eviction() {
 	policy, limit := j.info.Policy, j.info.MaxMemory
-	const do = "CONFIG SET maxmemory-policy noeviction"
-	what := fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", policy, limit)
 	switch {
 	case policy == "noeviction" || policy == "":
 	case limit == 0:
 		j.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, without a limit now", policy),
-			"once somebody sets maxmemory, keys of locks may be dropped, and the master is refused", do)
+			"once somebody sets maxmemory, keys of locks may be dropped, and the master is refused", noEviction)
 	case j.allowEviction:
-		j.find(Warning, "eviction", what+", allowed by AllowEviction",
-			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it", do)
-	default:
-		j.find(Failure, "eviction", what,
-			noVote+": a lock that is dropped is a second holder, and nothing announces it", do+", or maxmemory 0")
+		j.find(Warning, "eviction",
+			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
+			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it", noEviction)
 	}
 }
 
@@ -185,7 +166,7 @@ func (j *judgement) replicas(opts *CheckOptions) {
 // writes looks at what refused a write: it refuses locks as well.
 func (j *judgement) writes() {
 	code := fault.Code(j.write)
-	if j.write == "" || code == "NOPERM" { // which is told with the rights
+	if j.write == "" || code == "NOPERM" || j.info.Role != "master" || j.info.Loading { // told otherwise
 		return
 	}
 	do := map[string]string{
@@ -232,20 +213,14 @@ func (j *judgement) persistence() {
 			"grant +config|get, or look at its configuration by hand")
 		return
 	}
-	var wrong []string
-	for _, want := range durableSettings {
-		if got := j.settings[want[0]]; j.settings != nil && got != want[1] {
-			wrong = append(wrong, fmt.Sprintf("%s is %s, not %s", want[0], got, want[1]))
-		}
-	}
-	if len(wrong) == 0 {
+	if len(j.wrong) == 0 {
 		return
 	}
 	why := "the restart guard is off"
 	if j.durable {
 		why = "it is named as durable, so it votes at once after a restart"
 	}
-	j.find(Failure, "persistence", strings.Join(wrong, "; ")+"; and "+why,
+	j.find(Failure, "persistence", strings.Join(j.wrong, "; ")+"; and "+why,
 		"a restart loses locks that are held, and gives them to a second holder",
 		"set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, in its configuration file as well, or "+
 			"let the guard make it wait")
@@ -254,7 +229,7 @@ func (j *judgement) persistence() {
 // compare looks at what master i says beside the others: whether it is one of them, and its clock.
 func compare(read []facts, i int, skew time.Duration) []Finding {
 	j := &judgement{facts: &read[i]}
-	if !j.asked {
+	if j.text == nil {
 		return nil
 	}
 	k := slices.IndexFunc(read, func(f facts) bool { return f.info.RunID == j.info.RunID })
@@ -265,7 +240,7 @@ func compare(read []facts, i int, skew time.Duration) []Finding {
 	}
 	var offsets []int64 // of the others' clocks from this one, in microseconds
 	for _, f := range read {
-		if f.asked {
+		if f.text != nil {
 			offsets = append(offsets, f.info.Time-j.info.Time-f.info.Read.Sub(j.info.Read).Microseconds())
 		}
 	}

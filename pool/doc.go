@@ -4,9 +4,9 @@
 // # Rooms
 //
 //	pool                 masters by number, sessions, owed releases, events, checks
-//	pool/internal/pipe   the calls of one connection: queue, writer, reader, exactly one reply each
 //	pool/internal/feed   subscriptions: one more connection a master; its doc has the states of a channel
-//	pool/internal/wire   one connection: dialling, logging in, bounds on what a server may send; uses redigo
+//	pool/internal/pipe   one connection in use: queue, writer, reader, watchdog, exactly one reply for each request
+//	pool/internal/wire   making a connection, with redigo: dialling, logging in, bounds on what a server may send
 //	pool/internal/fault  errors: sentinels, causes, texts without credentials
 //
 // # Goroutines
@@ -20,35 +20,24 @@
 //
 //	goroutine    one per      lives            does
 //	master.run   master       New .. Close     dials, shakes hands, is the reader while a session is up, backs off
-//	pipe.write   session      up .. down       writes batches
-//	session.mind session      up .. down       watchdog and heartbeat, one timer
+//	feed.run     master       New .. Close     the same for the subscription connection, while there are listeners
+//	pipe.write   connection   up .. down       writes batches
+//	pipe.mind    connection   up .. down       watchdog and heartbeat, one timer
 //	(watcher)    Watch        Watch .. stop    hands events on
-//	feed.run     master       with listeners   the same as master.run for the subscription connection
-//	line.write   its conn.    up .. down       SUBSCRIBE, UNSUBSCRIBE, PING
-//	line.mind    its conn.    up .. down       watchdog, heartbeat, idle time, refused channels
 //
-// Each is joined by the one that started it, and run and the watchers by Close. Nothing is started by the package
-// itself, so a Pool can live inside a testing/synctest bubble with a dialer that returns net.Pipe.
-//
-// The writer takes whole queues, so a call costs the fewer system calls the more callers there are. When batches have
-// more than one call the writer yields once before it takes the queue, and callers that are ready add to it: a fifth
-// more rounds a second at 64 and at 512 callers on two processors. Callers that write to an idle connection by
-// themselves were tried and dropped: with five masters on two processors a round took 15 to 25 percent longer.
+// Each is joined by the one that started it, and run and the watchers by Close, so a Pool can live inside a
+// testing/synctest bubble with a dialer that returns net.Pipe.
 //
 // # States of a master
 //
 //	                 +---------------- pause, doubling, with jitter <--------------+
 //	                 v                                                             |
-//	(New) --> connecting --> dial > TLS > AUTH > SELECT > INFO --> not fit --> refused (down)
-//	                 ^            | fails: down, pause          | fit
-//	                 |                                          v
+//	(New) --> connecting --> dial > TLS > AUTH, SELECT > INFO --> not fit --> refused (down)
+//	                 ^            | fails: down, pause     | fit
+//	                 |                                     v
 //	                 |         SCRIPT LOAD, CONFIG GET > owed releases paid --> up (a new session)
 //	                 |                                                             |
 //	                 +----------- at once, if it has served for a while <-- down <-+
-//
-// INFO is asked once more where it is older than [WithHeartbeat], or [WithTimeout] where that is longer, when the
-// scripts are loaded: it tells nothing of what happened since. Heartbeats count from when it was asked, and go on while
-// owed releases are paid.
 //
 // Down is entered when: the connection ends; a request is overdue ([WithTimeout]), which covers a reply that does not
 // come and a write that does not end; a heartbeat finds another identity ([Info.Identity]) or a server that is no
@@ -58,22 +47,15 @@
 //
 // A server is refused, with a sentence on what is wrong and what to do, when: its role is not master, whether it takes
 // writes or not; it is a cluster node; it is loading; it has a memory limit and a policy that evicts keys (unless
-// [AllowEviction]); its INFO may not be read or has no identity; another master of the Pool is the same server.
-//
-// # Masters that come and go
-//
-// [Pool.Add] makes further masters known while calls are under way; each keeps its number, and is heard by the
-// subscriptions that there are. One that nobody uses any more is retired ([Pool.Release]): it has no connection, and
-// its number is not given to another.
+// [AllowEviction]); its INFO may not be read, or has no identity or clock; another master of the Pool is the same
+// server.
 //
 // # Guarantees
 //
 //   - Each Send that returned nil gets exactly one Reply, also when the Pool is closed. A Send that failed gets none,
 //     and nothing of it is ever written.
-//   - Calls to one master are written in the order of their Sends, and answered in that order, within a session. The
-//     exception is a call that is answered by NOSCRIPT: it is sent once more as EVAL, behind what is queued by then.
-//     An acquire is not: behind its own release it would take the lock for nobody. Its caller gets NOSCRIPT, the
-//     scripts are loaded again, and the next acquire brings the text.
+//   - Calls to one master are written in the order of their Sends, and answered in that order, within a session; see
+//     [Pool.Send] for scripts that a server has forgotten.
 //   - A call is written only on the session that was up when it was sent, and a stamped one only on the session of its
 //     stamp. Nothing is ever repeated on a second connection, owed releases excepted.
 //   - Error.Unknown is true if and only if a byte of the call may have been written and its reply was not read. When it
@@ -88,13 +70,12 @@
 //
 // # Locks
 //
-//	Pool.changeMu which masters there are, and their users; held while one is added, and then before the others
-//	master.mu     its session, and why there is none; held before Pipe.mu
+//	Pool.changeMu which masters there are, and their users; held before the others while one is added or ended
+//	master.mu     its gate, and its end; held before Pipe.mu
+//	Hub.mu        all that is about subscriptions; held before Pipe.mu
 //	Pipe.mu       queue, inflight, and how the connection has ended; held for a few assignments
 //	ledger.mu     what a master is owed
 //	watchers.mu   the list of watchers, their queues, the last event of each master
-//	claims.mu     which master has which run id
-//	Hub.mu        all that is about subscriptions
 //
 // None is held while a Receiver, a listener, a handler or I/O runs. None is taken while another is held, except as said
 // above.

@@ -60,19 +60,37 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// answerOf is what a master answered to the call that failed with err. An error reply that ended the connection is a
+// cause of other calls' errors, and no answer to them.
+func answerOf(err error) (reply redis.Error, ok bool) {
+	var e *Error
+	if errors.As(err, &e) {
+		reply, ok = e.Err.(redis.Error) //nolint:errorlint // see above
+	}
+	return reply, ok
+}
+
+// Answered reports whether err is an error that a master answered to this call, as opposed to having given no answer.
+func Answered(err error) bool {
+	_, ok := answerOf(err)
+	return ok
+}
+
 // Transient reports whether err is an error that a master answered and that may pass: it is full, loading, read-only,
-// or busy with a script. An error that is no reply of a master is not.
-func Transient(err error) bool { return fault.Transient(err) }
+// or busy with a script.
+func Transient(err error) bool {
+	reply, _ := answerOf(err)
+	return fault.Transient(reply)
+}
 
 // NotLoaded reports whether a master had forgotten a script that is not sent again behind later calls: nothing was
 // done.
-func NotLoaded(err error) bool { return fault.IsCode(err, "NOSCRIPT") }
+func NotLoaded(err error) bool { return hasCode(err, "NOSCRIPT") }
 
 // IsWrongType reports whether a master answered that a key has a value of another type.
-func IsWrongType(err error) bool { return fault.IsCode(err, "WRONGTYPE") }
+func IsWrongType(err error) bool { return hasCode(err, "WRONGTYPE") }
 
-// Answered reports whether err is an error that a master answered, as opposed to having given no answer.
-func Answered(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
+func hasCode(err error, code string) bool {
+	reply, _ := answerOf(err)
+	return fault.Code(reply) == code
 }

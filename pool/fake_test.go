@@ -21,6 +21,7 @@ type fake struct {
 	mu    sync.Mutex
 	runID string
 	extra string // more lines of INFO
+	info  string // answers INFO instead, where it is set
 	// answer returns the reply to a script call, in RESP; "" closes the connection.
 	answer func(cmd []string) string
 	// mute is closed when the server goes on reading; nil while it reads.
@@ -211,10 +212,11 @@ func (f *fake) reply(cmd []string) string {
 	defer f.mu.Unlock()
 	switch cmd[0] {
 	case "INFO":
+		if f.info != "" {
+			return f.info
+		}
 		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
 			"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra))
-	case "TIME":
-		return "*2\r\n$10\r\n1700000001\r\n$6\r\n000005\r\n"
 	case "SCRIPT":
 		for _, s := range scripts.All {
 			if s.Text == cmd[2] {

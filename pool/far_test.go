@@ -74,27 +74,18 @@ func (f *far) Read(b []byte) (int, error) {
 // options.
 func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		rtt     time.Duration
-		noClock bool // as Redis 6.0
-		opts    []Option
+		name string
+		rtt  time.Duration
+		opts []Option
 	}{
-		{"defaults, rtt 240ms", 240 * time.Millisecond, false, nil},
-		{"defaults, rtt 260ms", 260 * time.Millisecond, false, nil},
-		{"defaults, rtt 320ms", 320 * time.Millisecond, false, nil},
-		{"defaults, no clock in INFO, rtt 160ms", 160 * time.Millisecond, true, nil},
-		{"defaults, no clock in INFO, rtt 170ms", 170 * time.Millisecond, true, nil},
-		{"defaults, no clock in INFO, rtt 240ms", 240 * time.Millisecond, true, nil},
-		{"5s to dial, no clock in INFO, rtt 240ms", 240 * time.Millisecond, true, []Option{WithDialTimeout(5 * time.Second)}},
-		{"5s to dial, no clock in INFO, rtt 260ms", 260 * time.Millisecond, true, []Option{WithDialTimeout(5 * time.Second)}},
-		{"5s to dial, rtt 450ms", 450 * time.Millisecond, false, []Option{WithDialTimeout(5 * time.Second)}},
+		{"defaults, rtt 240ms", 240 * time.Millisecond, nil},
+		{"defaults, rtt 260ms", 260 * time.Millisecond, nil},
+		{"defaults, rtt 320ms", 320 * time.Millisecond, nil},
+		{"5s to dial, rtt 450ms", 450 * time.Millisecond, []Option{WithDialTimeout(5 * time.Second)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := newFake("a1")
-				if c.noClock {
-					srv.extra = "server_time_usec:0\r\n"
-				}
 				p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(farAway(srv.dial, c.rtt)),
 					WithClock(clock.Runtime())}, c.opts...)...)
 				pass(30 * time.Second)
@@ -144,5 +135,18 @@ func TestWhatAServerSaidIsAskedAgainWhileDebtsArePaid(t *testing.T) {
 			t.Errorf("taken for %q, %v after the change", id, time.Since(start))
 		}
 		_ = p.Close()
+	})
+}
+
+// A check costs a far master a few round trips, not one for each question.
+func TestACheckOfAFarMasterEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		p := open(t, []string{"redis://m1"}, WithDialer(farAway(srv.dial, 240*time.Millisecond)))
+		if findings, err := p.Check(t.Context(), CheckOptions{}); err != nil || len(findings) != 0 {
+			t.Errorf("%v, %v", findings, err)
+		}
+		_ = p.Close()
+		synctest.Wait()
 	})
 }

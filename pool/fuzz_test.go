@@ -24,9 +24,9 @@ func FuzzURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		m := URL(raw)
-		configs, err := resolve([]Master{m}, nil)
+		_, configs, err := settings([]Master{m}, nil)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) || configs != nil {
+			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("%q: %v", raw, err)
 			}
 			if _, secret, ok := strings.Cut(raw, "s3cret"); ok && strings.HasPrefix(secret, "-word@") &&
@@ -56,14 +56,15 @@ func FuzzInfo(f *testing.F) {
 	f.Add("run_id:\nrole:slave\n\n::\nmaxmemory:9223372036854775808\r\nloading:1")
 	f.Add("maxmemory_policy:allkeys-lru\r\nmaxmemory:1\r\nrun_id:x\r\nmaster_replid:y\r\nrole:master")
 	f.Fuzz(func(t *testing.T, text string) {
-		i := parseInfo(text)
+		fields := infoFields(text)
+		i := infoOf(fields)
 		if err := i.verdict(false); err != nil && !errors.Is(err, ErrRefused) {
 			t.Fatal(err)
 		} else if err == nil && (i.RunID == "" || i.Role != "master") {
 			t.Fatalf("%q is fit", text)
 		}
-		f := facts{info: i, text: infoFields(text), asked: true}
-		list := append(f.judge(&CheckOptions{}), compare([]facts{f, {asked: true}}, 0, time.Second)...)
+		f := facts{info: i, text: fields}
+		list := append(f.judge(&CheckOptions{}), compare([]facts{f, {text: fields}}, 0, time.Second)...)
 		for _, f := range list {
 			if f.What == "" || f.Endangers == "" || f.Do == "" {
 				t.Fatalf("%#v", f)

@@ -15,140 +15,74 @@ import (
 // A greeting is what the handshake has brought.
 type greeting struct {
 	Info
-	clockless bool          // INFO has no clock, Time is from TIME
-	asked     clock.Instant // when INFO was asked
-	took      time.Duration // how long its reply took
-	loaded    bool          // the server has the scripts
+	asked  clock.Instant // when INFO was asked
+	loaded bool          // the server has the scripts
 }
 
-// greet reads INFO and judges it, and loads the scripts.
+// greet asks a server who it is and judges it, and loads the scripts.
 //
-// What INFO says counts from when it was asked: of what the server has been since, nobody knows. A reply may be held up
-// on its way, or this process may sleep. So INFO that is older than a heartbeat may be is asked for once more.
+// INFO counts from when it was asked: a reply may be held up on its way, or this process may sleep. INFO that is older
+// than a heartbeat may be is asked for once more.
 func (cfg *config) greet(c *wire.Conn) (g greeting, op string, err error) {
-	if g, err = cfg.readFit(c); err != nil {
-		return g, "info", err
-	}
-	var about Info
-	if g.loaded, err = prepare(c, &about); err != nil {
-		return g, "script load", err
-	}
-	loaded, most := g.loaded, max(cfg.heartbeat, cfg.timeout)
-	if cfg.clock.Since(g.asked) > most {
-		if g, err = cfg.readFit(c); err == nil && g.took > most {
-			err = fault.Timeout("it has said who it is only after %v, twice", g.took)
+	most := max(cfg.heartbeat, cfg.timeout)
+	for range 2 {
+		g = greeting{asked: cfg.clock.Now(), loaded: true}
+		if op, err = c.Ask(g.questions(cfg)); err != nil || cfg.clock.Since(g.asked) <= most {
+			return g, op, err
 		}
 	}
-	g.loaded, g.BacklogTTL, g.BacklogKnown = loaded, about.BacklogTTL, about.BacklogKnown
-	return g, "info", err
-}
-
-// readFit is readInfo of a server that is fit.
-func (cfg *config) readFit(c *wire.Conn) (greeting, error) {
-	g, _, err := cfg.readInfo(c)
-	if err == nil {
-		err = g.verdict(cfg.allowEviction)
-	}
-	return g, err
-}
-
-// readInfo returns the reply of INFO as well.
-func (cfg *config) readInfo(c *wire.Conn) (g greeting, text string, err error) {
-	asked := cfg.clock.Now()
-	start := asked
-	if text, err = redis.String(c.Do("INFO")); err != nil {
-		return g, "", cfg.infoError(err)
-	}
-	g = greeting{Info: parseInfo(text), asked: asked, took: cfg.clock.Since(asked)}
-	if g.Time == 0 { // a server whose INFO has no clock
-		g.clockless = true
-		start = cfg.clock.Now()
-		if g.Time, err = parseTime(c.Do("TIME")); err != nil {
-			return g, "", fmt.Errorf("TIME: %w", err)
-		}
-	}
-	g.RTT = cfg.clock.Since(start)
-	g.Read = start.Add(g.RTT / 2)
-	return g, text, nil
-}
-
-// infoError tells a user without the right to INFO from everything else.
-func (cfg *config) infoError(err error) error {
-	switch {
-	case fault.IsCode(err, "NOPERM"):
-		return infoDenied(cfg.user, err)
-	case fault.IsCode(err, "NOAUTH"):
-		return fmt.Errorf("%w (no password is configured for this master)", err)
-	}
-	return err
-}
-
-// parseTime reads the reply of TIME, in microseconds.
-func parseTime(reply any, err error) (int64, error) {
-	parts, err := redis.Int64s(reply, err)
-	if err != nil {
-		return 0, err
-	}
-	if len(parts) != 2 {
-		return 0, fmt.Errorf("unexpected reply of %d elements", len(parts))
-	}
-	return parts[0]*int64(time.Second/time.Microsecond) + parts[1], nil
+	return g, "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(g.asked))
 }
 
 const backlogTTL = "repl-backlog-ttl"
 
-// prepare caches the scripts, and reads the backlog's TTL into info, in one round trip. A user who may do neither is
-// not refused: the scripts are then sent with their text once, and the TTL is unknown.
-//
-// All is written while the replies are read: over a connection without a buffer, a writer that does not read blocks for
-// ever.
-func prepare(c *wire.Conn, info *Info) (loaded bool, err error) {
-	written := make(chan error, 1)
-	go func() { written <- writePreparations(c) }()
-	loaded, err = readPrepared(c, info)
-	if err != nil {
-		c.Close() // ends the writer, too
-	}
-	if failed := <-written; err == nil {
-		err = failed
-	}
-	return loaded, err
-}
-
-func writePreparations(c *wire.Conn) error {
-	for _, s := range scripts.All {
-		if err := c.Send("SCRIPT", "LOAD", s.Text); err != nil {
-			return err
-		}
-	}
-	if err := c.Send("CONFIG", "GET", backlogTTL); err != nil {
-		return err
-	}
-	return c.Flush()
-}
-
-func readPrepared(c *wire.Conn, info *Info) (loaded bool, err error) {
-	loaded = true
-	for _, s := range scripts.All {
-		value, err := c.Receive()
-		if err != nil {
-			return false, err
-		}
-		if reply, refused := value.(redis.Error); refused {
-			if fault.Code(reply) != "NOPERM" {
-				return false, reply
+// questions are those of a handshake. A user who may neither load scripts nor see the configuration is not refused:
+// the scripts are then sent with their text once, and the backlog's TTL is unknown.
+func (g *greeting) questions(cfg *config) []wire.Question {
+	list := []wire.Question{{
+		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any, refused error) (err error) {
+			if g.Info, _, err = cfg.readInfo(g.asked, reply, refused); err != nil {
+				return err
 			}
-			loaded = false
-		} else if sha, _ := redis.String(value, nil); sha != s.SHA {
-			return false, fmt.Errorf("%s: the server's SHA-1 is %.40q, not %s", s.Name, sha, s.SHA)
-		}
+			return g.verdict(cfg.allowEviction)
+		},
+	}}
+	for _, s := range scripts.All {
+		list = append(list, wire.Question{
+			Op: "script load", Command: []any{"SCRIPT", "LOAD", s.Text}, TakeFunc: func(_ any, refused error) error {
+				if fault.IsCode(refused, "NOPERM") {
+					g.loaded = false
+					return nil
+				}
+				return refused
+			},
+		})
 	}
-	value, err := c.Receive()
-	if err != nil {
-		return false, err
+	return append(list, wire.Question{
+		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any, refused error) error {
+			pair, _ := redis.StringMap(reply, refused)
+			if seconds, known := pair[backlogTTL]; known {
+				g.BacklogTTL, g.BacklogKnown = time.Duration(number(seconds))*time.Second, true
+			}
+			return nil
+		},
+	})
+}
+
+// readInfo reads the reply of INFO, and returns its fields as well.
+func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i Info, fields map[string]string, _ error) {
+	text, err := redis.String(reply, refused)
+	switch {
+	case fault.IsCode(err, "NOPERM"):
+		return i, nil, infoDenied(cfg.user, err)
+	case fault.IsCode(err, "NOAUTH"):
+		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
+	case err != nil:
+		return i, nil, err
 	}
-	if pair, err := redis.Strings(value, nil); err == nil && len(pair) == 2 && pair[0] == backlogTTL {
-		info.BacklogTTL, info.BacklogKnown = time.Duration(number(pair[1]))*time.Second, true
-	}
-	return loaded, nil
+	fields = infoFields(text)
+	i = infoOf(fields)
+	i.RTT = cfg.clock.Since(asked)
+	i.Read = asked.Add(i.RTT / 2)
+	return i, fields, nil
 }

@@ -138,7 +138,7 @@ func TestAReplicaThatIsPromotedIsAnother(t *testing.T) {
 			before := state(p, 0)
 			while(t, srv, other)
 			srv.do("REPLICAOF", "NO", "ONE")
-			now := parseInfo(srv.text("INFO"))
+			now := infoOf(infoFields(srv.text("INFO")))
 			if now.RunID != before.Info.RunID || now.Identity() == before.Info.Identity() || now.freedFrom(before.Info) {
 				t.Errorf("it was %s and is %s", before.Info.Identity(), now.Identity())
 			}

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,47 +51,32 @@ func (i Info) freedFrom(before Info) bool {
 	return i.RunID == before.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && before.ReplID2 != noID
 }
 
-// parseInfo reads the reply of INFO. Fields that a server does not have stay zero.
-func parseInfo(text string) Info {
-	var i Info
+// infoFields reads the reply of INFO.
+func infoFields(text string) map[string]string {
+	fields := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
-			i.set(key, value)
+			fields[key] = value
 		}
 	}
-	return i
+	return fields
 }
 
-func (i *Info) set(key, value string) {
-	switch key {
-	case "run_id":
-		i.RunID = value
-	case "master_replid2":
-		i.ReplID2 = value
-	case "second_repl_offset":
-		i.SecondOffset = number(value)
-	case "role":
-		i.Role = value
-	case "redis_version":
-		if !i.Valkey {
-			i.Version = value
-		}
-	case "valkey_version":
-		i.Valkey, i.Version = true, value
-	case "server_name":
-		i.Valkey = i.Valkey || value == "valkey"
-	case "cluster_enabled":
-		i.Cluster = value == "1"
-	case "loading", "async_loading":
-		i.Loading = i.Loading || value == "1"
-	case "maxmemory_policy":
-		i.Policy = value
-	case "maxmemory":
-		i.MaxMemory = number(value)
-	case "connected_slaves":
-		i.Replicas = int(number(value))
-	case "server_time_usec":
-		i.Time = number(value)
+// infoOf is what the fields say. Those that a server does not have are zero.
+func infoOf(f map[string]string) Info {
+	return Info{
+		RunID:        f["run_id"],
+		ReplID2:      f["master_replid2"],
+		SecondOffset: number(f["second_repl_offset"]),
+		Role:         f["role"],
+		Version:      cmp.Or(f["valkey_version"], f["redis_version"]),
+		Valkey:       f["valkey_version"] != "" || f["server_name"] == "valkey",
+		Cluster:      f["cluster_enabled"] == "1",
+		Loading:      f["loading"] == "1" || f["async_loading"] == "1",
+		Policy:       f["maxmemory_policy"],
+		MaxMemory:    number(f["maxmemory"]),
+		Replicas:     int(number(f["connected_slaves"])),
+		Time:         number(f["server_time_usec"]),
 	}
 }
 
@@ -102,27 +88,51 @@ func number(s string) int64 {
 	return n
 }
 
-// verdict says why the server is not fit to hold locks, or nil. Each refusal says what is wrong, what it endangers
-// and what to do.
-func (i Info) verdict(allowEviction bool) error {
-	switch {
-	case i.RunID == "" || i.ReplID2 == "":
-		return fault.Refused("its INFO has no run_id or no master_replid2: nobody could know whether it has restarted " +
-			"and lost locks; use Redis or Valkey, and no proxy in between")
-	case i.Loading:
-		return fault.Refused("it is still loading its data; it is asked again until it is ready")
-	case i.Role != "master":
-		return fault.Refused(fmt.Sprintf("its role is %q, not master: a replica takes no locks of its own, and copies "+
-			"of a lock on it would be counted as votes; name its master, or make it one (REPLICAOF NO ONE)", i.Role))
-	case i.Cluster:
-		return fault.Refused("it is a cluster node: names that hash to other nodes fail, and a failover loses locks; " +
-			"use a server with cluster-enabled no")
-	case i.MaxMemory > 0 && i.Policy != "noeviction" && !allowEviction:
-		return fault.Refused(fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d: it may drop the key of a lock "+
-			"that is held, and a second holder gets in unnoticed; CONFIG SET maxmemory-policy noeviction, or maxmemory 0",
-			i.Policy, i.MaxMemory))
+const noVote = "it has no vote, and one failure less is survived"
+
+// unfit lists why the server is not fit to hold locks.
+func (i Info) unfit(allowEviction bool) (list []Finding) {
+	add := func(about, what, endangers, do string) {
+		list = append(list, Finding{Severity: Failure, About: about, What: what, Endangers: endangers, Do: do})
 	}
-	return nil
+	if i.RunID == "" || i.ReplID2 == "" {
+		add("identity", "its INFO has no run_id or no master_replid2",
+			"nobody could know whether it has restarted and lost locks, so "+noVote,
+			"name a Redis or Valkey server, and no proxy in between")
+	}
+	if i.Time == 0 {
+		add("version", "its INFO has no server_time_usec", "nobody could know how far its clock is off, so "+noVote,
+			"use Redis 6.2 or Valkey 7.2, or later")
+	}
+	if i.Loading {
+		add("loading", "it is still loading its data", noVote+", until it is ready",
+			"wait; it is asked again by itself")
+	}
+	if i.Role != "master" {
+		add("role", fmt.Sprintf("its role is %q, not master", i.Role),
+			noVote+"; copies of locks would be counted as votes",
+			"name its master in its place, or make it one (REPLICAOF NO ONE) that shares nothing with the others")
+	}
+	if i.Cluster {
+		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
+			"use a server with cluster-enabled no")
+	}
+	if i.MaxMemory > 0 && i.Policy != "noeviction" && !allowEviction {
+		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
+			noVote+": a lock that is dropped is a second holder, and nothing announces it", noEviction+", or maxmemory 0")
+	}
+	return list
+}
+
+const noEviction = "CONFIG SET maxmemory-policy noeviction"
+
+// verdict says why the server is not fit to hold locks, or nil.
+func (i Info) verdict(allowEviction bool) error {
+	list := i.unfit(allowEviction)
+	if len(list) == 0 {
+		return nil
+	}
+	return fault.Refused(fmt.Sprintf("%s: %s; %s", list[0].What, list[0].Endangers, list[0].Do))
 }
 
 // infoDenied explains a NOPERM to INFO.

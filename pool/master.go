@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/feed"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
@@ -16,20 +17,16 @@ import (
 // A master is one configured server: its connection while it has one, and the reason while it has none.
 type master struct {
 	Master
-	index    int
-	cfg      config
-	target   wire.Target
-	watchers *watchers
-	claims   *claims
-	ctx      context.Context // the life of its goroutines
-	cancel   context.CancelFunc
-	owed     ledger
-	gate     atomic.Pointer[gate]
+	pool   *Pool
+	index  int
+	cfg    config
+	target wire.Target
+	ctx    context.Context // the life of its goroutines; its cause is why there is no connection any more
+	cancel context.CancelCauseFunc
+	owed   ledger
 
-	mu       sync.Mutex
-	sess     *session // nil while there is no connection
-	shutting error    // why there will be no connection any more; nil while there may be one
-	lastID   uint64   // session numbers given out
+	mu   sync.Mutex // held while gate changes, and while ctx ends
+	gate atomic.Pointer[gate]
 }
 
 // A gate is what Send meets: the session, or why there is none.
@@ -46,9 +43,32 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 	return &Error{Addr: m.name, Op: op, Err: cause, Unknown: unknown}
 }
 
-// explain makes what has ended a connection fit for people.
-func (m *master) explain(err error) error {
-	return fault.Down(fault.Lost(fault.Normal(fault.Scrub(err, m.cfg.password), m.cfg.timeout)))
+// owner is what the connections of m have in common.
+func (m *master) owner() pipe.Owner {
+	return pipe.Owner{
+		Master: m.index, Limit: m.cfg.queueLimit, Timeout: m.cfg.timeout, Heartbeat: m.cfg.heartbeat,
+		ErrorFunc: m.fail,
+		ExplainFunc: func(err error) error {
+			return fault.Down(fault.Lost(fault.Normal(fault.Scrub(err, m.cfg.password), m.cfg.timeout)))
+		},
+	}
+}
+
+// source is how the subscription connections of m are made and kept.
+func (m *master) source() feed.Source {
+	return feed.Source{
+		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
+		DialFunc: func() (*wire.Conn, error) {
+			c, op, err := m.target.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
+			if err != nil {
+				return nil, m.fail(op, err, false)
+			}
+			return c, nil
+		},
+		Owner:  m.owner(),
+		Redial: wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
+		Idle:   m.cfg.subscriptionIdle,
+	}
 }
 
 func (m *master) send(c *scripts.Call, st Stamp, to Receiver) error {
@@ -69,14 +89,16 @@ func (m *master) send(c *scripts.Call, st Stamp, to Receiver) error {
 // run connects and serves until the master's life ends. It is the only goroutine that emits events of this master.
 func (m *master) run() {
 	pauses := wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax}
+	session := uint64(0)
 	for m.ctx.Err() == nil {
-		c, g, err := m.connect()
+		c, g, op, err := m.connect()
 		if err != nil {
-			m.setDown(err)
+			m.setDown(op, err)
 		} else {
+			session++
 			began := time.Now()
-			m.serve(c, g)
-			m.claims.end(g.RunID, m)
+			m.serve(c, g, session)
+			m.pool.claims.CompareAndDelete(g.RunID, m)
 			if pauses.Served(time.Since(began)) {
 				continue
 			}
@@ -85,107 +107,56 @@ func (m *master) run() {
 	}
 }
 
-func (m *master) connect() (c *wire.Conn, g greeting, failed *Error) {
-	c, op, err := m.target.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
+func (m *master) connect() (c *wire.Conn, g greeting, op string, err error) {
+	c, op, err = m.target.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
 		g, op, err = m.cfg.greet(c)
 		return op, err
 	})
 	if err != nil {
-		return nil, g, &Error{Addr: m.name, Op: op, Err: err}
+		return nil, g, op, err
 	}
-	if other := m.claims.begin(g.RunID, m); other != nil {
+	if other, taken := m.pool.claims.LoadOrStore(g.RunID, m); taken {
 		c.Close()
-		err := fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have two votes, and "+
-			"its failure would cost both; name N different servers", other.name, g.RunID))
-		return nil, g, &Error{Addr: m.name, Op: "info", Err: fault.Down(err)}
+		err = fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have two votes, and "+
+			"its failure would cost both; name N different servers", other.(*master).name, g.RunID))
+		return nil, g, "info", fault.Down(err)
 	}
-	return c, g, nil
+	return c, g, "", nil
 }
 
 // serve is the life of one session. It returns when the connection has ended, all its goroutines have, and every
 // request has been answered. The caller's goroutine is the reader.
-func (m *master) serve(c *wire.Conn, g greeting) {
-	m.mu.Lock()
-	if m.shutting != nil {
-		m.mu.Unlock()
-		c.Close()
-		return
-	}
-	m.lastID++
-	s := &session{m: m, id: m.lastID, info: g.Info, clockless: g.clockless}
-	s.pipe = pipe.New(c, g.loaded, pipe.Owner{
-		Master: m.index, Limit: m.cfg.queueLimit, ErrorFunc: m.fail, ExplainFunc: m.explain,
-	})
-	m.sess = s
-	m.mu.Unlock()
-
-	var wg sync.WaitGroup
-	wg.Go(func() { s.mind(m.cfg.clock.Since(g.asked)) })
+func (m *master) serve(c *wire.Conn, g greeting, id uint64) {
+	s := &session{m: m, id: id, info: g.Info}
+	owner := m.owner()
+	owner.BeatFunc = s.beat
+	s.pipe = pipe.New(c, g.loaded, owner)
 	m.owed.begin()
 	s.pay()
-	op, err := s.pipe.Run()
-	wg.Wait()
-	m.mu.Lock()
-	m.sess = nil
-	m.mu.Unlock()
+	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Since(g.asked))
 	m.owed.stop()
-	m.setDown(&Error{Addr: m.name, Op: op, Err: err})
+	m.setDown(op, err)
 	s.pipe.Drain(err)
 }
 
 // setDown makes err what Send returns, and tells the watchers. After the end the reason stays what it was.
-func (m *master) setDown(err *Error) {
+func (m *master) setDown(op string, err error) {
 	m.mu.Lock()
-	if m.shutting != nil {
-		err = m.gate.Load().err
+	if m.ctx.Err() == nil {
+		m.gate.Store(&gate{err: &Error{Addr: m.name, Op: op, Err: err}})
 	}
-	m.gate.Store(&gate{err: err})
+	failed := m.gate.Load().err
 	m.mu.Unlock()
-	m.watchers.emit(Event{Master: m.index, Err: err})
+	m.pool.watchers.emit(Event{Master: m.index, Err: failed})
 }
 
-// shut begins the end, for the given reason: from here on Send fails, and the connection is closed.
-func (m *master) shut(why error) {
+// end is the end of m for the given reason: from here on Send fails, and the connections are being closed.
+func (m *master) end(why error) {
 	m.mu.Lock()
-	if m.shutting == nil {
-		m.shutting = why
+	if m.ctx.Err() == nil {
+		m.cancel(why)
 		m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "send", Err: why}})
 	}
-	s := m.sess
 	m.mu.Unlock()
 	m.owed.close()
-	if s != nil {
-		s.pipe.Kill("close", why)
-	}
-}
-
-func (m *master) retired() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.shutting != nil
-}
-
-// claims are which master's connection has which run id.
-type claims struct {
-	mu sync.Mutex
-	of map[string]*master
-}
-
-// begin books that the connection of m has this run id, or returns the master whose connection has it already.
-func (c *claims) begin(runID string, m *master) (other *master) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if other := c.of[runID]; other != nil && other != m {
-		return other
-	}
-	c.of[runID] = m
-	return nil
-}
-
-func (c *claims) end(runID string, m *master) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.of[runID] == m {
-		delete(c.of, runID)
-	}
 }

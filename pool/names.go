@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -8,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -102,22 +102,30 @@ func (m *Master) parse(raw string) error {
 			return fmt.Errorf("the parameter %q is unknown, or given twice", key)
 		}
 	}
-	m.opts = credentials(u.User)
+	user := u.User.Username()
+	password, isSet := u.User.Password()
+	if !isSet {
+		user, password = "", user
+	}
+	if user != "" || password != "" {
+		m.opts = append(m.opts, WithCredentials(user, password))
+	}
 	database := u.Query().Get("db")
 	if m.network == "unix" {
-		err = m.socket(u)
+		m.addr, err = socketAddr(u)
 	} else {
 		database = strings.TrimPrefix(u.Path, "/")
-		err = m.host(u)
+		m.addr, err = hostAddr(u)
 	}
+	m.name = m.addr
 	if err != nil || database == "" {
 		return err
 	}
-	n, err := strconv.Atoi(database)
-	if err != nil || n < 0 || n > math.MaxInt32 {
+	n, err := strconv.ParseUint(database, 10, 31)
+	if err != nil {
 		return fmt.Errorf("the database is not a number in 0..%d", math.MaxInt32)
 	}
-	m.opts = append(m.opts, WithDatabase(n))
+	m.opts = append(m.opts, WithDatabase(int(n)))
 	return nil
 }
 
@@ -131,74 +139,30 @@ func withScheme(raw string) string {
 	return "; write redis://" + addr
 }
 
-func (m *Master) host(u *url.URL) error {
-	host, port := normalHost(u.Hostname()), u.Port()
-	if port == "" {
-		port = "6379"
+// hostAddr makes two spellings of one address the same: case, a final dot, forms of an IP address.
+func hostAddr(u *url.URL) (string, error) {
+	host := strings.TrimSuffix(strings.ToLower(cmp.Or(u.Hostname(), "localhost")), ".")
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		host = ip.Unmap().String()
 	}
 	if strings.ContainsAny(host, "[]") {
-		return errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+		return "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
 	}
-	n, err := strconv.Atoi(port)
-	if err != nil || n < 1 || n > 65535 {
-		return errors.New("the port is not in 1..65535")
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "6379"), 10, 16)
+	if err != nil || port == 0 {
+		return "", errors.New("the port is not in 1..65535")
 	}
-	m.addr = net.JoinHostPort(host, strconv.Itoa(n))
-	m.name = m.addr
-	return nil
+	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
 }
 
-func (m *Master) socket(u *url.URL) error {
+func socketAddr(u *url.URL) (string, error) {
 	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-		return errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+		return "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
 	}
-	m.addr = filepath.Clean(u.Path)
-	m.name = m.addr
-	return nil
+	return filepath.Clean(u.Path), nil
 }
 
-// normalHost makes two spellings of one host the same: case, a final dot, forms of an IP address.
-func normalHost(host string) string {
-	if host == "" {
-		return "localhost"
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.Unmap().String()
-	}
-	return strings.TrimSuffix(strings.ToLower(host), ".")
-}
-
-func credentials(u *url.Userinfo) []Option {
-	if u == nil {
-		return nil
-	}
-	user := u.Username()
-	password, isSet := u.Password()
-	if !isSet {
-		user, password = "", user
-	}
-	if user == "" && password == "" {
-		return nil
-	}
-	return []Option{WithCredentials(user, password)}
-}
-
-// resolve returns the configuration of each master of New, or says what cannot be right about them.
-func resolve(masters []Master, opts []Option) ([]config, error) {
-	if len(masters) == 0 {
-		return nil, fault.Invalid("there is no master: the list is empty")
-	}
-	common, configs, err := settings(masters, opts)
-	if err == nil && common.tls != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }) {
-		err = fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return configs, nil
-}
-
-// settings returns what holds for all masters, and the configuration of each.
+// settings returns what holds for all masters, and the configuration of each, or says what cannot be right about them.
 func settings(masters []Master, opts []Option) (common config, configs []config, err error) {
 	common = defaults()
 	if err := common.apply(opts); err != nil {
@@ -244,20 +208,15 @@ func (m Master) settings(common config) (config, error) {
 func distinct(masters []Master) error {
 	const why = "one server would have two votes, and its failure would cost both; two databases of a server are " +
 		"still one server"
-	names := make(map[string]int, len(masters))
-	pools := make(map[*redis.Pool]int, len(masters))
 	for i, m := range masters {
-		if j, ok := names[m.name]; ok {
-			return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.name, why)
+		for j, other := range masters[:i] {
+			switch {
+			case m.name == other.name:
+				return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.name, why)
+			case m.foreign != nil && m.foreign == other.foreign:
+				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, other.name, m.name, why)
+			}
 		}
-		names[m.name] = i
-		if m.foreign == nil {
-			continue
-		}
-		if j, ok := pools[m.foreign]; ok {
-			return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, masters[j].name, m.name, why)
-		}
-		pools[m.foreign] = i
 	}
 	return nil
 }

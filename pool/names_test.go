@@ -126,18 +126,19 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 }
 
 func TestParseInfo(t *testing.T) {
-	valkey := parseInfo("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\nrun_id:abc\r\n" +
+	valkey := infoOf(infoFields("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n" +
+		"run_id:abc\r\n" +
 		"server_time_usec:17\r\n\r\n# Memory\r\nmaxmemory:104857600\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\n" +
 		"loading:0\r\nasync_loading:1\r\n# Replication\r\nrole:slave\r\nconnected_slaves:2\r\n" +
 		"master_replid:def\r\nmaster_replid2:ghi\r\nsecond_repl_offset:77\r\n" +
-		"# Cluster\r\ncluster_enabled:1\r\nredis_version:9")
+		"# Cluster\r\ncluster_enabled:1\r\nredis_version:9"))
 	want := Info{RunID: "abc", ReplID2: "ghi", SecondOffset: 77, Role: "slave", Version: "8.0.1", Valkey: true,
 		Cluster: true, Loading: true,
 		Policy: "allkeys-lru", MaxMemory: 104857600, Replicas: 2, Time: 17}
 	if valkey != want {
 		t.Errorf("%+v", valkey)
 	}
-	if got := parseInfo("maxmemory:x\nrun_id"); got != (Info{}) {
+	if got := infoOf(infoFields("maxmemory:x\nrun_id")); got != (Info{}) {
 		t.Errorf("%+v", got)
 	}
 	if id := want.Identity(); id != "abc/ghi/77" {
@@ -146,17 +147,18 @@ func TestParseInfo(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru"}
+	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru", Time: 1}
 	if err := good.verdict(false); err != nil {
 		t.Errorf("a policy without a limit drops nothing: %v", err)
 	}
 	for name, spoil := range map[string]func(*Info){
-		"run_id":          func(i *Info) { i.RunID = "" },
-		"master_replid2":  func(i *Info) { i.ReplID2 = "" },
-		"loading":         func(i *Info) { i.Loading = true },
-		"not master":      func(i *Info) { i.Role = "sentinel" },
-		"cluster-enabled": func(i *Info) { i.Cluster = true },
-		"maxmemory 5":     func(i *Info) { i.MaxMemory = 5 },
+		"run_id":           func(i *Info) { i.RunID = "" },
+		"master_replid2":   func(i *Info) { i.ReplID2 = "" },
+		"server_time_usec": func(i *Info) { i.Time = 0 },
+		"loading":          func(i *Info) { i.Loading = true },
+		"not master":       func(i *Info) { i.Role = "sentinel" },
+		"cluster-enabled":  func(i *Info) { i.Cluster = true },
+		"maxmemory 5":      func(i *Info) { i.MaxMemory = 5 },
 	} {
 		bad := good
 		spoil(&bad)

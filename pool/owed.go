@@ -41,11 +41,6 @@ type ledger struct {
 	paying int
 }
 
-// A payment is a part of an owed release that is under way.
-type payment struct {
-	OwedRelease
-}
-
 // owe books r, and reports whether it did.
 func (l *ledger) owe(r OwedRelease) bool {
 	l.mu.Lock()
@@ -114,14 +109,14 @@ func (l *ledger) stop() {
 	l.due = nil
 }
 
-// next begins the next payment of the turn, where there is one and the window has room.
-func (l *ledger) next() (p payment, ok bool) {
+// next begins the next payment of the turn, where there is one and the window has room: a release, or a part of it.
+func (l *ledger) next() (p OwedRelease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.due) == 0 || l.paying == payWindow {
-		return payment{}, false
+		return p, false
 	}
-	p.OwedRelease = *l.owed[l.due[0]]
+	p = *l.owed[l.due[0]]
 	l.due = l.due[1:]
 	p.Grants = slices.Clone(p.Grants[:min(len(p.Grants), paidGrants)])
 	l.paying++
@@ -129,7 +124,7 @@ func (l *ledger) next() (p payment, ok bool) {
 }
 
 // paid books the end of a payment. What was added while it was under way is paid by another of the same turn.
-func (l *ledger) paid(p payment, done bool) {
+func (l *ledger) paid(p OwedRelease, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.paying--

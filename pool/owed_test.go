@@ -159,6 +159,37 @@ func TestLostPaymentIsRepeated(t *testing.T) {
 	})
 }
 
+// An error reply that ends the connection is no answer to what waits behind it: a release stays owed, and a call is
+// not told as answered.
+func TestTheEndOfAConnectionIsNoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, noPerm })
+		p.Owe(0, owed("n", 7, "a"))
+		box := newMailbox()
+		pass(2800 * time.Millisecond)
+		srv.hang()
+		pass(300 * time.Millisecond) // the heartbeat and the payment are sent
+		if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+			t.Fatal(err)
+		}
+		srv.resume() // the heartbeat is refused
+		if a := box.next(t); a.err == nil || Answered(a.err) || NotLoaded(a.err) || Transient(a.err) {
+			t.Errorf("a call that was not answered: %v", a.err)
+		}
+		if n := p.Owed(0); n != 1 {
+			t.Errorf("%d are owed after the end", n)
+		}
+		if err := p.Send(0, inspect("x"), Stamp{}, box); err == nil || Answered(err) {
+			t.Errorf("a call that was not sent: %v", err)
+		}
+		srv.set(func() { srv.info = "" })
+		waitUp(t, p)
+		if n := p.Owed(0); n != 0 {
+			t.Errorf("%d are owed in the end", n)
+		}
+	})
+}
+
 // What is added while a payment is under way is paid too.
 func TestAnOwedReleaseGrowsWhileItIsPaid(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Pool, srv *fake) {

@@ -8,22 +8,18 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/feed"
-	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // Pool is N masters. Make it with [New] or [Dial]. All methods are safe for concurrent use.
 type Pool struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
-	claims   claims
-	hub      *feed.Hub
-
-	common []Option
-	ctx    context.Context // the life of its goroutines, for those that begin later
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // the goroutines of the masters
-	once   sync.Once      // Close
+	claims   sync.Map // the *master whose connection has a run id
+	hub      feed.Hub
+	common   []Option
+	wg       sync.WaitGroup // the goroutines of the masters
 
 	changeMu sync.Mutex // Add, Retain, Release, and the end
 	ended    bool       // guarded by changeMu
@@ -47,15 +43,17 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 // no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial]
 // says of names holds here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
-	configs, err := resolve(masters, opts)
-	if err != nil {
+	common, configs, err := settings(masters, opts)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(masters) == 0:
+		return nil, fault.Invalid("there is no master: the list is empty")
+	case common.tls != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
+		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Pool{common: opts, ctx: ctx, cancel: cancel, users: make(map[int]int)}
-	p.claims.of = make(map[string]*master)
-	p.watchers.list = make(map[*watcher]struct{})
-	p.hub = feed.NewHub(p.wg.Go)
+	p := &Pool{common: opts, users: make(map[int]int)}
+	p.watchers.init()
 	p.list.Store(new([]*master))
 	for i, named := range masters {
 		p.begin(named, configs[i])
@@ -66,15 +64,13 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 // begin makes the next master and starts it.
 func (p *Pool) begin(named Master, cfg config) (number int) {
 	list := *p.list.Load()
-	m := &master{Master: named, index: len(list), cfg: cfg, target: cfg.target(named),
-		watchers: &p.watchers, claims: &p.claims}
-	m.ctx, m.cancel = context.WithCancel(p.ctx)
+	m := &master{Master: named, pool: p, index: len(list), cfg: cfg, target: cfg.target(named)}
+	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
-	p.watchers.add()
-	p.hub.Add(m.ctx, m.source())
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
 	p.wg.Go(m.run)
+	p.wg.Go(p.hub.Add(m.ctx, m.source()))
 	return m.index
 }
 
@@ -158,7 +154,7 @@ func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
 
 // Find returns the number of the master of this name, and whether there is one that is not retired.
 func (p *Pool) Find(name string) (number int, ok bool) {
-	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.name == name && !m.retired() })
+	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.name == name && m.ctx.Err() == nil })
 	return m, m >= 0
 }
 
@@ -180,10 +176,7 @@ func (p *Pool) Release(i int, retire bool) {
 	}
 	delete(p.users, i)
 	if retire {
-		m := p.master(i)
-		m.shut(ErrRetired)
-		p.hub.Retire(i)
-		m.cancel()
+		p.master(i).end(ErrRetired)
 	}
 }
 
@@ -191,39 +184,13 @@ func (p *Pool) Release(i int, retire bool) {
 // when every goroutine has ended. Owed releases are forgotten. It returns nil, also when called again; a second call
 // waits for the first. It must not be called from Reply or from a function given to [Pool.Watch].
 func (p *Pool) Close() error {
-	p.once.Do(func() {
-		p.changeMu.Lock()
-		p.ended = true
-		p.changeMu.Unlock()
-		for _, m := range *p.list.Load() {
-			m.shut(ErrClosed)
-		}
-		p.hub.Close()
-		p.cancel()
-		p.wg.Wait()
-		p.watchers.close()
-	})
-	return nil
-}
-
-// source is how the subscription connections of m are made and kept.
-func (m *master) source() feed.Source {
-	return feed.Source{
-		DialFunc: func(ctx context.Context) (*wire.Conn, error) {
-			// INFO is not asked for: whoever gets a message asks all masters before it believes it.
-			c, op, err := m.target.Connect(ctx, func(c *wire.Conn) (string, error) {
-				c.ForMessages()
-				return "", nil
-			})
-			if err != nil {
-				return nil, m.fail(op, err, false)
-			}
-			return c, nil
-		},
-		ExplainFunc: func(err error) error { return m.fail("subscription", m.explain(err), false) },
-		Redial:      wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
-		Timeout:     m.cfg.timeout,
-		Heartbeat:   m.cfg.heartbeat,
-		Idle:        m.cfg.subscriptionIdle,
+	p.changeMu.Lock()
+	p.ended = true
+	p.changeMu.Unlock()
+	for _, m := range *p.list.Load() {
+		m.end(ErrClosed)
 	}
+	p.wg.Wait()
+	p.watchers.close()
+	return nil
 }

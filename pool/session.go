@@ -1,172 +1,95 @@
 package pool
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
 )
 
-// A session is one connection that has passed the handshake: who the server is, what is paid to it, and when the
-// connection must end.
+// A session is one connection that has passed the handshake: who the server is, and what is paid to it.
 type session struct {
-	m         *master
-	id        uint64
-	pipe      *pipe.Pipe
-	clockless bool        // INFO has no clock: TIME is asked for it
-	open      atomic.Bool // Send has been let in
-	beating   atomic.Bool // a heartbeat is outstanding
-	info      Info        // reader only
+	m       *master
+	id      uint64
+	pipe    *pipe.Pipe
+	beating atomic.Bool // a heartbeat is outstanding
+	info    Info        // reader only
 }
+
+// open reports whether Send has been let in.
+func (s *session) open() bool { return s.m.gate.Load().sess == s }
 
 // pay queues payments of what is owed, up to the window. Once what was owed at the beginning is paid, or its payment
 // has failed, Send is let in.
 func (s *session) pay() {
 	m := s.m
-	for p, ok := m.owed.next(); ok; p, ok = m.owed.next() {
-		if !s.pipe.Queue(p.CallFunc(p.Grants, p.Ballot), &paying{s, p}) {
-			m.owed.paid(p, false) // the session has ended; it stays owed
+	for r, ok := m.owed.next(); ok; r, ok = m.owed.next() {
+		to := pipe.ReplyFunc(func(_ any, err error) {
+			reply, refused := err.(redis.Error) //nolint:errorlint // one that has ended the session is no answer
+			m.owed.paid(r, err == nil || refused && !fault.Transient(reply))
+			s.pay()
+		})
+		if !s.pipe.Queue(r.CallFunc(r.Grants, r.Ballot), to) {
+			m.owed.paid(r, false) // the session has ended; it stays owed
 		}
 	}
-	if s.open.Load() || !m.owed.settled() {
+	if s.open() || !m.owed.settled() {
 		return
 	}
 	m.mu.Lock()
-	up := m.shutting == nil && s.pipe.Reason() == nil
+	up := m.ctx.Err() == nil && s.pipe.Reason() == nil
 	if up {
-		s.open.Store(true)
 		m.gate.Store(&gate{sess: s})
 	}
 	m.mu.Unlock()
 	if up {
-		m.watchers.emit(Event{Master: m.index, Session: s.id, Info: s.info})
+		m.pool.watchers.emit(Event{Master: m.index, Session: s.id, Info: s.info})
 	}
 }
 
-// paying is the Receiver of a payment.
-type paying struct {
-	s *session
-	p payment
-}
-
-func (y *paying) Reply(_ int, _ any, err error) {
-	y.s.m.owed.paid(y.p, err == nil || Answered(err) && !Transient(err))
-	y.s.pay()
-}
-
-// mind ends a session whose oldest request is overdue, also one that is stuck in a write, and starts heartbeats. Its
-// timer and its times are monotonic. known is for how long it has been known who the server is.
-func (s *session) mind(known time.Duration) {
-	cfg := &s.m.cfg
-	first := max(cfg.heartbeat-known, 0)
-	beatAt := time.Now().Add(first)
-	timer := time.NewTimer(min(cfg.timeout, first))
-	defer timer.Stop()
-	for {
-		select {
-		case <-s.pipe.Ended():
-			return
-		case <-timer.C:
-		}
-		left := s.pipe.Left(cfg.timeout)
-		if left <= 0 {
-			s.pipe.Kill("watchdog", fault.Timeout("no reply within %v", cfg.timeout))
-			return
-		}
-		now := time.Now()
-		if !now.Before(beatAt) {
-			beatAt = now.Add(cfg.heartbeat)
-			s.beat()
-			left = s.pipe.Left(cfg.timeout)
-		}
-		timer.Reset(min(left, beatAt.Sub(now)))
-	}
-}
+var askInfo = pipe.Command("heartbeat", "INFO")
 
 // beat queues a heartbeat, and payments of what is still owed.
 func (s *session) beat() {
 	if s.beating.Swap(true) {
 		return
 	}
-	b := &beat{s: s, asked: s.m.cfg.clock.Now()}
-	s.pipe.Queue(askInfo, b)
-	if s.clockless {
-		s.pipe.Queue(askTime, b)
-	}
-	if s.open.Load() {
+	asked := s.m.cfg.clock.Now()
+	s.pipe.Queue(askInfo, pipe.ReplyFunc(func(value any, err error) {
+		if _, refused := err.(redis.Error); err != nil && !refused { //nolint:errorlint // as in pay
+			return // the session has ended
+		}
+		info, _, err := s.m.cfg.readInfo(asked, value, err)
+		if err == nil {
+			err = s.judge(info)
+		}
+		if err != nil {
+			s.pipe.Kill("heartbeat", err)
+		}
+	}))
+	if s.open() {
 		s.m.owed.begin()
 		s.pay()
 	}
 }
 
-var (
-	askInfo = pipe.Command("heartbeat", "INFO")
-	askTime = pipe.Command("heartbeat", "TIME")
-)
-
-// A beat is the Receiver of one heartbeat: of INFO, and then of TIME where INFO has no clock.
-type beat struct {
-	s     *session
-	asked clock.Instant
-	info  Info
-	read  bool // INFO is there
-}
-
-func (b *beat) Reply(_ int, value any, failed error) {
-	var e *Error
-	if errors.As(failed, &e) {
-		failed = e.Err
-	}
-	if failed != nil && !Answered(failed) {
-		return // the session has ended
-	}
-	if err := b.take(value, failed); err != nil {
-		b.s.pipe.Kill("heartbeat", err)
-	}
-}
-
-// take returns why the session must end.
-func (b *beat) take(value any, failed error) (err error) {
-	if b.read {
-		if b.info.Time, err = parseTime(value, failed); err != nil {
-			return fmt.Errorf("TIME: %w", err)
-		}
-		return b.s.judge(b)
-	}
-	text, err := redis.String(value, failed)
-	if err != nil {
-		return b.s.m.cfg.infoError(err)
-	}
-	b.info, b.read = parseInfo(text), true
-	if b.s.clockless {
-		return nil // its time comes with the next reply
-	}
-	return b.s.judge(b)
-}
-
 // judge books a heartbeat. An error ends the session: the server is another, may have lost locks, or is no longer fit.
-func (s *session) judge(b *beat) error {
-	cfg, info := &s.m.cfg, b.info
+func (s *session) judge(info Info) error {
 	if info.Identity() != s.info.Identity() && !info.freedFrom(s.info) {
 		return fault.Refused(fmt.Sprintf("its identity has changed from %s to %s on one connection: it may have lost locks",
 			s.info.Identity(), info.Identity()))
 	}
-	if err := info.verdict(cfg.allowEviction); err != nil {
+	if err := info.verdict(s.m.cfg.allowEviction); err != nil {
 		return err
 	}
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
-	info.RTT = cfg.clock.Since(b.asked)
-	info.Read = b.asked.Add(info.RTT / 2)
 	s.info = info
 	s.beating.Store(false)
-	if s.open.Load() { // before that there is nothing to tell
-		s.m.watchers.emit(Event{Master: s.m.index, Session: s.id, Info: info})
+	if s.open() { // before that there is nothing to tell
+		s.m.pool.watchers.emit(Event{Master: s.m.index, Session: s.id, Info: info})
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/feed"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
@@ -343,8 +344,8 @@ func TestHostileServer(t *testing.T) {
 // A channel that no server would be asked for makes a Subscription that says so.
 func TestOverlongChannel(t *testing.T) {
 	rudely(t, polite, func(t *testing.T, r *rude, p *Pool) {
-		long := p.Subscribe(strings.Repeat("x", wire.MaxChannel+1), &tally{})
-		s := p.Subscribe(strings.Repeat("x", wire.MaxChannel), &tally{})
+		long := p.Subscribe(strings.Repeat("x", feed.MaxChannel+1), &tally{})
+		s := p.Subscribe(strings.Repeat("x", feed.MaxChannel), &tally{})
 		settle(time.Second)
 		if long.Standing() != 0 || !errors.Is(long.Err(0), ErrInvalid) || s.Standing() != 1 {
 			t.Errorf("%v, %v", long.Err(0), s.Err(0))

@@ -223,7 +223,7 @@ func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
 		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
 			t.Errorf("error: %v", err)
 		}
-		if e := state(p, 0); e.known() {
+		if e := state(p, 0); e != (Event{}) {
 			t.Errorf("state: %+v", e)
 		}
 		_ = waitDown(t, p, 0, ErrTimeout)
@@ -268,27 +268,6 @@ func TestHeartbeatTellsAndJudges(t *testing.T) {
 
 // pass lets d go by in a bubble.
 func pass(d time.Duration) { <-time.After(d) }
-
-func TestServerWithoutAClockInInfoIsAskedForTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newFake("a1")
-		srv.extra = "server_time_usec:0\r\n"
-		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial))
-		synctest.Wait()
-		const want = 1700000001000005
-		if e := state(p, 0); e.Info.Time != want {
-			t.Errorf("time %d: %v", e.Info.Time, e.Err)
-		}
-		var last Event
-		defer p.Watch(func(e Event) { last = e })()
-		pass(4 * time.Second)
-		synctest.Wait()
-		if last.Info.Time != want || last.Session != 1 {
-			t.Errorf("heartbeat: %+v", last)
-		}
-		_ = p.Close()
-	})
-}
 
 // A heartbeat that hangs is overdue as any request is.
 func TestHungHeartbeatEndsTheSession(t *testing.T) {

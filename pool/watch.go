@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -13,23 +14,25 @@ type Event struct {
 	Err     error  // *Error; nil while up
 }
 
-// known reports whether the event says anything: a master has no state before its first attempt to connect has ended.
-func (e Event) known() bool { return e.Session != 0 || e.Err != nil }
-
 // watchers hands events on. Each watcher has a goroutine of its own, so that no connection ever waits for a handler,
 // and no lock is held while one runs.
 type watchers struct {
 	mu     sync.Mutex
-	last   []Event // by master
+	news   *sync.Cond    // an event, a stop, or the end
+	last   map[int]Event // by master; one whose first attempt to connect has not ended is not there
 	list   map[*watcher]struct{}
 	closed bool
 	wg     sync.WaitGroup
 }
 
+// A watcher is guarded by watchers.mu.
 type watcher struct {
-	wake    chan struct{}
-	queue   []Event // guarded by watchers.mu
-	stopped bool    // guarded by watchers.mu
+	queue   []Event
+	stopped bool
+}
+
+func (ws *watchers) init() {
+	ws.news, ws.last, ws.list = sync.NewCond(&ws.mu), make(map[int]Event), make(map[*watcher]struct{})
 }
 
 // Watch calls f for the present state of each master that has one, before Watch returns, and from then on for each
@@ -40,9 +43,12 @@ type watcher struct {
 // f must not block for long, and must call neither stop nor Close. stop returns when f is not running and will not be
 // called again; it may be called more than once. Close stops all watchers, after the last events.
 func (p *Pool) Watch(f func(Event)) (stop func()) {
-	ws, w := &p.watchers, &watcher{wake: make(chan struct{}, 1)}
+	ws, w, done := &p.watchers, &watcher{}, make(chan struct{})
 	ws.mu.Lock()
-	present := slices.DeleteFunc(slices.Clone(ws.last), func(e Event) bool { return !e.known() })
+	var present []Event
+	for _, i := range slices.Sorted(maps.Keys(ws.last)) {
+		present = append(present, ws.last[i])
+	}
 	closed := ws.closed
 	if !closed {
 		ws.list[w] = struct{}{}
@@ -55,7 +61,6 @@ func (p *Pool) Watch(f func(Event)) (stop func()) {
 	if closed {
 		return func() {}
 	}
-	done := make(chan struct{})
 	go func() {
 		defer ws.wg.Done()
 		defer close(done)
@@ -67,7 +72,7 @@ func (p *Pool) Watch(f func(Event)) (stop func()) {
 		ws.mu.Lock()
 		w.stopped = true
 		ws.mu.Unlock()
-		w.nudge()
+		ws.news.Broadcast()
 		<-done
 	}
 }
@@ -77,9 +82,7 @@ func (ws *watchers) next(w *watcher) (e Event, ok bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for len(w.queue) == 0 && !w.stopped && !ws.closed {
-		ws.mu.Unlock()
-		<-w.wake
-		ws.mu.Lock()
+		ws.news.Wait()
 	}
 	if len(w.queue) == 0 || w.stopped {
 		delete(ws.list, w)
@@ -90,41 +93,25 @@ func (ws *watchers) next(w *watcher) (e Event, ok bool) {
 	return e, true
 }
 
-func (w *watcher) nudge() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it has been told already
-	}
-}
-
-// add makes room for one more master.
-func (ws *watchers) add() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.last = append(ws.last, Event{})
-}
-
 // emit is called by the goroutine of the master alone, so the events of a master are in order.
 func (ws *watchers) emit(e Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	last := &ws.last[e.Master]
+	last := ws.last[e.Master]
 	if e.Err != nil && last.Err != nil && last.Err.Error() == e.Err.Error() {
 		return
 	}
-	*last = e
+	ws.last[e.Master] = e
 	for w := range ws.list {
 		w.queue = append(w.queue, e)
-		w.nudge()
 	}
+	ws.news.Broadcast()
 }
 
 func (ws *watchers) close() {
 	ws.mu.Lock()
 	ws.closed = true
-	for w := range ws.list {
-		w.nudge()
-	}
 	ws.mu.Unlock()
+	ws.news.Broadcast()
 	ws.wg.Wait()
 }

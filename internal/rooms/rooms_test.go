@@ -64,7 +64,7 @@ var rooms = []room{
 		"pool/internal/feed", "pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", "internal/scripts",
 		"clock", redigo,
 	}},
-	{"pool/internal/feed", []string{"pool/internal/wire", "pool/internal/fault", redigo}},
+	{"pool/internal/feed", []string{"pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", redigo}},
 	{"pool/internal/pipe", []string{"pool/internal/wire", "pool/internal/fault", "internal/scripts", redigo}},
 	{"pool/internal/wire", []string{"pool/internal/fault", "internal/jitter", redigo}},
 	{"pool/internal/fault", []string{redigo}},

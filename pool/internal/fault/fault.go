@@ -3,12 +3,10 @@
 package fault
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -74,12 +72,8 @@ func Lost(err error) error {
 
 // IsTimeout reports whether err is one of the many forms in which Go and redigo show a timeout.
 func IsTimeout(err error) bool {
-	if errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, os.ErrDeadlineExceeded) {
-		return true
-	}
 	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
+	return errors.Is(err, ErrTimeout) || errors.As(err, &n) && n.Timeout()
 }
 
 // Normal makes every timeout match ErrTimeout, and leaves other errors as they are.
@@ -114,12 +108,8 @@ func IsCode(err error, code string) bool {
 	return errors.As(err, &reply) && Code(reply) == code
 }
 
-// Transient reports whether err is an error reply, and the same call may succeed later on the same master.
-func Transient(err error) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
+// Transient reports whether the same call may succeed later on the same master.
+func Transient(reply redis.Error) bool {
 	switch Code(reply) {
 	case "OOM", "MISCONF", "READONLY", "LOADING", "BUSY", "TRYAGAIN", "NOREPLICAS", "MASTERDOWN":
 		return true

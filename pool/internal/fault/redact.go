@@ -15,43 +15,30 @@ import (
 const Hidden = "xxxxx"
 
 // RedactURL returns raw fit for an error message. It works on texts that do not parse, so it hides rather too much:
-// all between the scheme and the last '@', a "port" that is not a number, and the query.
+// all between the scheme and the last '@', the query, and a "port" that is not a number, as in "redis://:secret".
 func RedactURL(raw string) string {
-	scheme, rest := "", raw
+	start := 0
 	if i := strings.Index(raw, "://"); i >= 0 {
-		scheme, rest = raw[:i+3], raw[i+3:]
+		start = i + len("://")
 	}
-	prefix := ""
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		prefix, rest = Hidden+"@", rest[i+1:]
-	}
-	rest, _, hasQuery := strings.Cut(rest, "?")
+	scheme, rest := raw[:start], raw[start:]
+	at := strings.LastIndexByte(rest, '@')
+	shown, _, hasQuery := strings.Cut(rest[at+1:], "?")
 	if hasQuery {
-		rest += "?" + Hidden
+		shown += "?" + Hidden
 	}
-	if prefix == "" {
-		rest = redactPort(rest)
+	if at >= 0 {
+		return scheme + Hidden + "@" + shown
 	}
-	return scheme + prefix + rest
-}
-
-// redactPort hides what stands where a port should be: in "redis://:secret" the host was forgotten.
-func redactPort(rest string) string {
-	if strings.HasPrefix(rest, "/") {
-		return rest
+	host, _, _ := strings.Cut(shown, "/")
+	colon := strings.LastIndexByte(host, ':')
+	if colon < 0 || strings.HasSuffix(host, "]") {
+		return scheme + shown
 	}
-	authority := rest
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		authority = rest[:i]
+	if port := host[colon+1:]; len(port) > 6 || strings.Trim(port, "-0123456789") != "" {
+		return scheme + host[:colon+1] + Hidden
 	}
-	colon := strings.LastIndexByte(authority, ':')
-	if colon < 0 || strings.HasSuffix(authority, "]") {
-		return rest
-	}
-	if port := authority[colon+1:]; len(port) <= 6 && strings.Trim(port, "-0123456789") == "" {
-		return rest
-	}
-	return authority[:colon+1] + Hidden
+	return scheme + shown
 }
 
 var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
@@ -60,10 +47,7 @@ var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
 // given, since old servers repeat the arguments of a command that they do not know, AUTH among them. The chain of an
 // error that had to be changed would still show them, so only what decisions rest on is kept of it.
 func Scrub(err error, password string) error {
-	if err == nil {
-		return nil
-	}
-	if _, own := err.(*cause); own { //nolint:errorlint // our own text, not one that wraps it
+	if _, own := err.(*cause); own || err == nil { //nolint:errorlint // our own text, not one that wraps it
 		return err
 	}
 	text := err.Error()
@@ -93,8 +77,8 @@ func Scrub(err error, password string) error {
 
 func scrubText(text, password string) string {
 	text = userinfo.ReplaceAllString(text, "://"+Hidden+"@")
-	if password == "" {
-		return text
+	if password != "" {
+		text = strings.ReplaceAll(text, password, Hidden)
 	}
-	return strings.ReplaceAll(text, password, Hidden)
+	return text
 }

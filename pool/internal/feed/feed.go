@@ -1,3 +1,22 @@
+// Package feed hears what masters publish, over one connection a master for all channels and listeners.
+//
+// What is wanted stands in the Hub, once for all masters. The feed of each master makes its connection like it. Per
+// channel and connection:
+//
+//	                 wanted                     confirmed: Gap
+//	(off) ----------------------> SUBSCRIBE ------------------> standing --+ new listener: SUBSCRIBE again
+//	  ^                               | refused                  |      ^  | confirmed: Gap to that one
+//	  |                               v                          |      +--+
+//	  |                      left alone for 30 s                 | no listener any more
+//	  +------------------------ confirmed <----- UNSUBSCRIBE <---+
+//
+// At most one command of a channel is outstanding; what is wanted is looked at again when it is confirmed. So quick
+// changes neither cross nor pile up. The end of the connection takes every channel back to off, and the next connection
+// subscribes to all that is wanted then.
+//
+// redigo's PubSubConn is not used: it cannot tell the confirmation of one command from that of another, and shows a
+// refused SUBSCRIBE like the end of the connection. The connection is a [pipe.Pipe] like that for calls: what is no
+// message answers the oldest command.
 package feed
 
 import (
@@ -5,23 +24,29 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redlock-go/redlock/pool/internal/pipe"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
-// A feed is what one pool hears from one master. Its goroutine exists only while it is needed: the first listener
-// starts it, and it ends when there has been none for a while.
+// A Source is one master, and how its connections are made and kept.
+type Source struct {
+	// DialFunc connects and logs in, until the master's life ends. Its errors are returned by Subscription.Err.
+	DialFunc func() (*wire.Conn, error)
+	Owner    pipe.Owner
+	Redial   wire.Pauses
+	Idle     time.Duration // the connection is kept so long without listeners
+}
+
+// A feed is what one pool hears from one master.
 type feed struct {
-	hub    *Hub
-	ctx    context.Context // the master's life
-	src    Source
-	master int
-	wake   chan struct{} // to awaitNeed
+	hub  *Hub
+	ctx  context.Context // the master's life
+	src  Source
+	wake chan struct{} // to await
 
 	// Guarded by hub.mu.
-	running bool
-	retired bool
-	line    *line // nil while there is no connection
-	err     error // why the last one ended, or was not made, until the next has answered a SUBSCRIBE
+	line *line // nil while there is no connection
+	err  error // why the last one ended, or was not made, until the next has answered a SUBSCRIBE
 }
 
 // legLocked is where a channel stands on the present connection, nil for nowhere.
@@ -32,32 +57,26 @@ func (f *feed) legLocked(channel string) *leg {
 	return f.line.legs[channel]
 }
 
-// changedLocked is told that listeners have come or gone.
-func (f *feed) changedLocked() {
-	switch {
-	case f.line != nil:
-		nudge(f.line.wake)
-	case f.running:
-		nudge(f.wake)
-	case !f.retired && len(f.hub.topics) > 0:
-		f.running = true
-		f.hub.start(f.run)
+// changedLocked is told that listeners of a channel have come or gone.
+func (f *feed) changedLocked(channel string) {
+	if f.line == nil {
+		select {
+		case f.wake <- struct{}{}:
+		default: // it has been told already
+		}
+		return
+	}
+	f.line.orderLocked(channel)
+	if len(f.hub.topics) == 0 {
+		f.line.idle.Reset(f.src.Idle)
 	}
 }
 
-// end closes the connection, where there is one, and has the goroutine look at whether it is needed.
-func (f *feed) end(ln *line, reason error) {
-	if ln != nil {
-		ln.kill(reason)
-	}
-	nudge(f.wake)
-}
-
-// run connects and serves until there has been no listener for a while, or the master's life ends.
+// run connects and serves while there are listeners, until the master's life ends.
 func (f *feed) run() {
 	pauses := f.src.Redial
-	for f.awaitNeed() {
-		c, err := f.src.DialFunc(f.ctx)
+	for f.await() {
+		c, err := f.src.DialFunc()
 		if err != nil {
 			f.hub.mu.Lock()
 			f.err = err
@@ -73,58 +92,52 @@ func (f *feed) run() {
 	}
 }
 
-// awaitNeed waits until there is a listener. It reports false when there was none for long enough: the goroutine must
-// end then, and the next listener starts another.
-func (f *feed) awaitNeed() bool {
-	h := f.hub
-	for {
-		h.mu.Lock()
-		wanted := len(h.topics) > 0
-		left := f.src.Idle - time.Since(h.idleSince)
-		end := h.closed || f.retired || !wanted && left <= 0
-		if end {
-			f.running, f.err = false, nil
+// await waits until there is a listener. It reports false when the master's life ends.
+func (f *feed) await() bool {
+	for f.ctx.Err() == nil {
+		if f.hub.wanted() {
+			return true
 		}
-		h.mu.Unlock()
-		if end || wanted {
-			return !end
-		}
-		timer := time.NewTimer(left)
 		select {
-		case <-timer.C:
 		case <-f.wake:
 		case <-f.ctx.Done():
 		}
-		timer.Stop()
 	}
+	return false
 }
 
 // errIdle ends a connection that nobody needs.
 var errIdle = errors.New("pool: no subscription")
 
 // serve is the life of one connection. It returns when all its goroutines have ended, and reports whether it was closed
-// because nobody needed it.
+// because nobody needed it. What is outstanding then is of no interest: the next connection begins anew.
 func (f *feed) serve(c *wire.Conn) (idle bool) {
 	h := f.hub
-	ln := newLine(f, c)
+	ln := &line{f: f, legs: make(map[string]*leg)}
+	owner := f.src.Owner
+	owner.BeatFunc, owner.PushFunc = ln.beat, ln.push
+	ln.pipe = pipe.New(c, true, owner)
 	h.mu.Lock()
-	if h.closed || f.retired {
-		h.mu.Unlock()
-		c.Close()
-		return false
-	}
+	ln.idle = time.AfterFunc(f.src.Idle, func() {
+		if !h.wanted() {
+			ln.pipe.Kill("idle", errIdle)
+		}
+	})
 	f.line = ln
-	nudge(ln.wake)
+	for channel := range h.topics {
+		ln.orderLocked(channel)
+	}
 	h.mu.Unlock()
 
-	ln.run()
+	_, err := ln.pipe.Run(f.ctx, 0)
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	ln.idle.Stop()
 	f.line, f.err = nil, nil
-	if errors.Is(ln.reason, errIdle) {
+	if errors.Is(err, errIdle) {
 		return true
 	}
-	f.err = f.src.ExplainFunc(ln.reason)
+	f.err = owner.ErrorFunc("subscription", err, false)
 	return false
 }

@@ -11,6 +11,7 @@
 package pipe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -28,14 +29,26 @@ type Receiver interface {
 	Reply(master int, value any, err error)
 }
 
+// ReplyFunc is a Receiver for the pool's own calls.
+type ReplyFunc func(value any, err error)
+
+// Reply implements Receiver.
+func (f ReplyFunc) Reply(_ int, value any, err error) { f(value, err) }
+
 // Owner is whose connection it is.
 type Owner struct {
-	Master int // the number that Receivers are told
-	Limit  int // of calls that may be outstanding
-	// ErrorFunc makes the error that a Receiver gets.
+	Master    int // the number that Receivers are told
+	Limit     int // of calls that may be outstanding
+	Timeout   time.Duration
+	Heartbeat time.Duration
+	// ErrorFunc makes the error that the Receiver of a Send gets.
 	ErrorFunc func(op string, cause error, unknown bool) error
 	// ExplainFunc makes what has ended the connection fit for people; nil is the end of the stream.
 	ExplainFunc func(error) error
+	// BeatFunc is called once in a heartbeat, by a goroutine of the Pipe.
+	BeatFunc func()
+	// PushFunc, where there is one, is shown all that the server sends, and reports whether it was no reply.
+	PushFunc func(value any) bool
 }
 
 // A request is one call that is queued or in flight. It is passed by value.
@@ -44,7 +57,7 @@ type request struct {
 	to      Receiver
 	text    string // of the stamp
 	since   int64  // when it, or an older one of its batch, was queued; see Pipe.now
-	counted bool   // against the limit
+	counted bool   // against the limit: it is of a user
 	eval    bool   // the text of the script is sent
 }
 
@@ -63,13 +76,13 @@ type Pipe struct {
 	base        time.Time // origin of the times of requests: measuring from it is cheaper than time.Now
 	outstanding atomic.Int64
 	waiting     atomic.Int64 // since of the oldest request in taken; 0 for none
-
-	wake  chan struct{} // to the writer, after idle or the end
-	ended chan struct{} // closed with end.dead
+	heard       atomic.Int64 // when something came last, where there is a PushFunc
 
 	mu    sync.Mutex // never held while a Receiver runs, or during I/O
+	wake  sync.Cond  // of the writer: there is something in the queue, or the end
 	lists lists      // guarded by mu
 	end   ending     // guarded by mu
+	ended chan struct{}
 	in    reader
 	out   writer
 }
@@ -79,7 +92,6 @@ type lists struct {
 	queue    []request
 	since    int64 // of the oldest in queue
 	inflight []request
-	idle     bool // the writer sleeps and has not been woken
 	byText   bool // scripts that are sent once are sent with their text
 }
 
@@ -94,7 +106,8 @@ type ending struct {
 
 // New makes a Pipe over c, which it owns. loaded says that the server has all the scripts.
 func New(c *wire.Conn, loaded bool, owner Owner) *Pipe {
-	p := &Pipe{conn: c, owner: owner, base: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{})}
+	p.wake.L = &p.mu
 	p.lists.byText = !loaded
 	return p
 }
@@ -115,45 +128,35 @@ func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 	return nil
 }
 
-// Queue queues a call of the pool's own, which no limit concerns. It reports whether the connection was there.
+// Queue queues a call of the pool's own, which no limit concerns. Its Receiver gets errors as they are: an error reply
+// of the server is a redis.Error. It reports whether the connection was there.
 func (p *Pipe) Queue(c *scripts.Call, to Receiver) bool { return p.add(request{call: c, to: to}) }
 
 func (p *Pipe) add(r request) bool {
 	p.mu.Lock()
-	dead, wake := p.end.dead, false
+	dead := p.end.dead
 	if !dead {
-		wake = p.addLocked(r)
+		p.addLocked(r)
 	}
 	p.mu.Unlock()
-	if wake {
-		p.nudge()
-	}
+	p.wake.Signal()
 	return !dead
 }
 
-// addLocked reports whether the caller must nudge the writer after unlocking.
-func (p *Pipe) addLocked(r request) (wake bool) {
+func (p *Pipe) addLocked(r request) {
 	if len(p.lists.queue) == 0 {
 		p.lists.since = p.now()
 	}
 	p.lists.queue = append(p.lists.queue, r)
-	wake = p.lists.idle
-	p.lists.idle = false
-	return wake
 }
 
-func (p *Pipe) nudge() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it has been told already
-	}
-}
-
-// Run reads and writes until the connection ends or must end. The caller's goroutine is the reader. It returns what
-// failed and why, and leaves the requests that have no reply to Drain.
-func (p *Pipe) Run() (op string, cause error) {
+// Run reads and writes until the connection ends, must end, or ctx ends. The caller's goroutine is the reader. age is
+// how long ago the last heartbeat was. It returns what failed and why, and leaves the requests that have no reply to
+// Drain.
+func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause error) {
 	var wg sync.WaitGroup
 	wg.Go(p.write)
+	wg.Go(func() { p.mind(ctx, age) })
 	err := p.read()
 	p.Kill("read", nil)
 	wg.Wait()
@@ -180,8 +183,15 @@ func (p *Pipe) Drain(cause error) {
 	begun := append(p.in.taken[p.in.next:], p.lists.inflight...)
 	unknown := max(0, len(begun)-p.end.unbegun) // a server may have answered what was not begun
 	for i, r := range append(begun, p.lists.queue...) {
-		r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, cause, i < unknown))
+		p.refuse(&r, cause, i < unknown)
 	}
+}
+
+func (p *Pipe) refuse(r *request, cause error, unknown bool) {
+	if r.counted {
+		cause = p.owner.ErrorFunc(r.call.Script.Name, cause, unknown)
+	}
+	r.to.Reply(p.owner.Master, nil, cause)
 }
 
 // Kill ends the connection; the first reason counts, and nil is none. It does not wait.
@@ -193,7 +203,7 @@ func (p *Pipe) Kill(op string, reason error) {
 	if !p.end.dead {
 		p.end.dead = true
 		close(p.ended)
-		p.nudge()
+		p.wake.Signal()
 	}
 	p.mu.Unlock()
 	p.conn.Close()
@@ -209,12 +219,41 @@ func (p *Pipe) Reason() error {
 	return p.owner.ExplainFunc(p.end.reason)
 }
 
-// Ended is closed when the connection has ended.
-func (p *Pipe) Ended() <-chan struct{} { return p.ended }
+// mind ends the connection when ctx ends or the oldest request is overdue, also one that is stuck in a write, and
+// starts heartbeats. Its timer and its times are monotonic.
+func (p *Pipe) mind(ctx context.Context, age time.Duration) {
+	timeout, heartbeat := p.owner.Timeout, p.owner.Heartbeat
+	first := max(heartbeat-age, 0)
+	beatAt := time.Now().Add(first)
+	timer := time.NewTimer(min(timeout, first))
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-ctx.Done():
+			p.Kill("close", context.Cause(ctx))
+			return
+		case <-timer.C:
+		}
+		left := p.left()
+		if left <= 0 {
+			p.Kill("watchdog", fault.Timeout("no reply within %v", timeout))
+			return
+		}
+		now := time.Now()
+		if !now.Before(beatAt) {
+			beatAt = now.Add(heartbeat)
+			p.owner.BeatFunc()
+			left = p.left()
+		}
+		timer.Reset(min(left, beatAt.Sub(now)))
+	}
+}
 
-// Left is how long it takes until the oldest outstanding request has the age of timeout. Where none is outstanding it
-// is the timeout: no request that is sent later can be that old before.
-func (p *Pipe) Left(timeout time.Duration) time.Duration {
+// left is how long it takes until the oldest outstanding request has the age of the timeout. Where none is outstanding
+// it is the timeout: no request that is sent later can be that old before.
+func (p *Pipe) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	oldest := p.waiting.Load()
@@ -225,7 +264,7 @@ func (p *Pipe) Left(timeout time.Duration) time.Duration {
 	case len(p.lists.queue) > 0:
 		oldest = p.lists.since
 	default:
-		return timeout
+		return p.owner.Timeout
 	}
-	return timeout - time.Duration(p.now()-oldest)
+	return p.owner.Timeout - time.Duration(p.now()-max(oldest, p.heard.Load()))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
@@ -37,14 +38,14 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
-		p := New(wire.NewConn(client, client), true, Owner{Master: 1, Limit: 10,
+		p := New(wire.NewConn(client, client), true, Owner{Master: 1, Limit: 10, Timeout: time.Hour, Heartbeat: time.Hour,
 			ErrorFunc:   func(op string, cause error, unknown bool) error { return &failure{op, cause, unknown} },
 			ExplainFunc: fault.Lost,
 		})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, err := p.Run()
+			_, err := p.Run(t.Context(), 0)
 			p.Drain(err)
 		}()
 		f(p, server)

@@ -23,6 +23,12 @@ func (p *Pipe) read() error {
 		if err != nil {
 			return err
 		}
+		if p.owner.PushFunc != nil {
+			p.heard.Store(p.now())
+			if p.owner.PushFunc(value) {
+				continue
+			}
+		}
 		r, ok := p.pop()
 		if !ok {
 			if reply, isReply := value.(redis.Error); isReply {
@@ -80,7 +86,7 @@ func (p *Pipe) deliver(r *request, value any) error {
 		r.to.Reply(p.owner.Master, value, nil)
 		return nil
 	}
-	r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, reply, false))
+	p.refuse(r, reply, false)
 	if fault.Code(reply) == "READONLY" {
 		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it takes no locks, and may have lost those it had",
 			reply))
@@ -96,8 +102,7 @@ func (p *Pipe) deliver(r *request, value any) error {
 // has been answered: a user may lack the right to load.
 func (p *Pipe) again(r *request, reply redis.Error) bool {
 	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
-	resend := unknown && !isOnce && !r.eval
-	wake, load := false, false
+	resend, load := unknown && !isOnce && !r.eval, false
 	p.mu.Lock()
 	if isOnce && (unknown || reply == "") {
 		load = unknown && !p.lists.byText
@@ -105,21 +110,14 @@ func (p *Pipe) again(r *request, reply redis.Error) bool {
 	}
 	if resend {
 		r.eval = true
-		wake = p.addLocked(*r)
+		p.addLocked(*r) // also after the end: Drain answers it
 	}
 	p.mu.Unlock()
-	if wake {
-		p.nudge()
-	}
+	p.wake.Signal()
 	for _, s := range scripts.All {
 		if load {
-			p.Queue(Command("script load", "SCRIPT", "LOAD", s.Text), nobody{})
+			p.Queue(Command("script load", "SCRIPT", "LOAD", s.Text), ReplyFunc(func(any, error) {}))
 		}
 	}
 	return resend
 }
-
-// nobody is the Receiver of replies that nobody waits for.
-type nobody struct{}
-
-func (nobody) Reply(int, any, error) {}

@@ -40,11 +40,7 @@ func (p *Pipe) await() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.end.dead && len(p.lists.queue) == 0 {
-		p.lists.idle = true
-		p.mu.Unlock()
-		<-p.wake
-		p.mu.Lock()
-		p.lists.idle = false
+		p.wake.Wait()
 	}
 	if p.out.busy {
 		// Callers that are ready to run add to the batch first: fewer and larger writes are worth more than the

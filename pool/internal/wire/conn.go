@@ -13,12 +13,11 @@ import (
 const FlushAt = 64 << 10
 
 // buffered collects what redigo writes, 4 KiB at a time, until it is told that a batch is complete, so that a batch
-// costs one system call. It also drops the deadlines that redigo sets before each reply: overdue connections are
-// closed instead. One goroutine at a time may use Write and complete.
+// costs one system call. One goroutine at a time may use Write and complete.
 type buffered struct {
-	*frugal          // what is read goes through it
-	raw     net.Conn // below TLS
-	buf     []byte
+	frugal          // what is read goes through it
+	raw    net.Conn // below TLS
+	buf    []byte
 }
 
 func (b *buffered) Write(p []byte) (int, error) {
@@ -41,9 +40,8 @@ func (b *buffered) complete() error {
 	return err
 }
 
-func (b *buffered) SetDeadline(time.Time) error      { return nil }
-func (b *buffered) SetReadDeadline(time.Time) error  { return nil }
-func (b *buffered) SetWriteDeadline(time.Time) error { return nil }
+// SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
+func (b *buffered) SetReadDeadline(time.Time) error { return nil }
 
 // Close closes the connection below TLS: saying good-bye over TLS may block, and nobody needs it.
 func (b *buffered) Close() error { return b.raw.Close() }
@@ -52,30 +50,13 @@ func (b *buffered) Close() error { return b.raw.Close() }
 type Conn struct {
 	conn   redis.Conn
 	buf    *buffered // nil where a *redis.Pool made the connection
-	timed  redis.ConnWithTimeout
 	closed atomic.Bool
 }
 
 // NewConn speaks over nc. raw is the connection below TLS, or nc itself.
 func NewConn(nc, raw net.Conn) *Conn {
-	buf := &buffered{frugal: newFrugal(nc), raw: raw}
-	c := wrap(redis.NewConn(buf, 0, 0))
-	c.buf = buf
-	return c
-}
-
-func wrap(conn redis.Conn) *Conn {
-	c := &Conn{conn: conn}
-	c.timed, _ = conn.(redis.ConnWithTimeout)
-	return c
-}
-
-// ForMessages narrows the bounds of replies to what comes on a subscription connection. It is called before the first
-// reply that is a message.
-func (c *Conn) ForMessages() {
-	if c.buf != nil {
-		c.buf.forMessages()
-	}
+	buf := &buffered{frugal: frugal{Conn: nc}, raw: raw}
+	return &Conn{conn: redis.NewConn(buf, 0, 0), buf: buf}
 }
 
 // Send collects one command.
@@ -92,8 +73,8 @@ func (c *Conn) Flush() error {
 // Receive waits for the next reply, for as long as it takes. An error reply is a value of the type redis.Error; any
 // error means that the connection is of no more use.
 func (c *Conn) Receive() (value any, err error) {
-	if c.timed != nil {
-		value, err = c.timed.ReceiveWithTimeout(0)
+	if timed, ok := c.conn.(redis.ConnWithTimeout); ok {
+		value, err = timed.ReceiveWithTimeout(0)
 	} else {
 		value, err = c.conn.Receive()
 	}
@@ -104,34 +85,53 @@ func (c *Conn) Receive() (value any, err error) {
 	return value, err
 }
 
-// Ask sends one command and waits for its reply, as Receive returns it.
-func (c *Conn) Ask(command string, args ...any) (any, error) {
-	if err := c.Send(command, args...); err != nil {
-		return nil, err
-	}
-	if err := c.Flush(); err != nil {
-		return nil, err
-	}
-	return c.Receive()
+// A Question is one command of [Conn.Ask], and what is done with its reply. refused is a redis.Error, or nil.
+type Question struct {
+	Op       string // what has failed, where TakeFunc returns an error
+	Command  []any
+	TakeFunc func(reply any, refused error) error
 }
 
-// Do is Ask that returns an error reply as the error.
-func (c *Conn) Do(command string, args ...any) (any, error) {
-	value, err := c.Ask(command, args...)
-	if reply, isReply := value.(redis.Error); isReply {
-		return nil, reply
+// Ask sends all commands and takes their replies in order, in one round trip. It ends with the first error, of a
+// TakeFunc or of the connection, which is closed then, and says what has failed.
+//
+// It writes while it reads: over a connection without a buffer, a writer that does not read blocks for ever.
+func (c *Conn) Ask(list []Question) (op string, err error) {
+	written := make(chan error, 1)
+	go func() { written <- c.write(list) }()
+	for _, q := range list {
+		if op, err = q.Op, c.take(q); err != nil {
+			c.Close() // ends the writer, too
+			<-written
+			return op, err
+		}
 	}
-	return value, err
+	return op, <-written
 }
 
-// Close ends the connection and whatever read or write is under way. It may be called more than once. A connection of
-// our own is closed directly: redigo's Close takes a lock, and closes through TLS.
+func (c *Conn) write(list []Question) error {
+	for _, q := range list {
+		if err := c.Send(q.Command[0].(string), q.Command[1:]...); err != nil {
+			return err
+		}
+	}
+	return c.Flush()
+}
+
+func (c *Conn) take(q Question) error {
+	reply, err := c.Receive()
+	if err != nil {
+		return err
+	}
+	if refused, ok := reply.(redis.Error); ok {
+		return q.TakeFunc(nil, refused)
+	}
+	return q.TakeFunc(reply, nil)
+}
+
+// Close ends the connection and whatever read or write is under way. It may be called more than once.
 func (c *Conn) Close() {
-	if c.closed.Swap(true) {
-		return
+	if !c.closed.Swap(true) {
+		_ = c.conn.Close() // the peer may be gone; there is nothing to do about it
 	}
-	if c.buf != nil {
-		_ = c.buf.raw.Close() // the peer may be gone; there is nothing to do about it
-	}
-	_ = c.conn.Close()
 }

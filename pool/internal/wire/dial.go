@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,67 +23,43 @@ type Target struct {
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 	Foreign        *redis.Pool   // where set, it makes the connections, and of the other fields Timeout alone counts
-	Timeout        time.Duration // bounds Connect, and Within
+	Timeout        time.Duration // bounds Connect
 }
 
-// A Step does something with a connection. Where it fails it names what failed.
-type Step func(*Conn) (op string, err error)
-
-// Connect dials, logs in, and does one step more, all within the timeout. The error says that the master is down and
-// why, without credentials.
-func (t *Target) Connect(ctx context.Context, step Step) (c *Conn, op string, err error) {
+// Connect dials, logs in, and does one step more with the connection, all within the timeout. A step that fails names
+// what has failed. The error says that the master is down and why, without credentials.
+func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err error)) (c *Conn, op string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	if c, err = t.dial(ctx); err != nil {
 		return nil, "connect", t.explain(ctx, "connect", err)
 	}
-	op, err = t.within(ctx, c, func(c *Conn) (string, error) {
-		if op, err := t.login(c); err != nil {
-			return op, err
-		}
-		return step(c)
-	})
-	if err != nil {
-		c.Close()
-		return nil, op, err
-	}
-	return c, "", nil
-}
-
-// Within does a step on a connection that is used by nobody else, within the timeout. Where it fails the connection may
-// be closed.
-func (t *Target) Within(ctx context.Context, c *Conn, step Step) (op string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
-	defer cancel()
-	return t.within(ctx, c, step)
-}
-
-func (t *Target) within(ctx context.Context, c *Conn, step Step) (op string, err error) {
 	// A connection that a *redis.Pool made knows no deadline of ours; closing ends any read or write.
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		c.Close()
 		close(closed)
 	})
-	op, err = step(c)
+	if op, err = c.Ask(t.login()); err == nil {
+		op, err = step(c)
+	}
 	if !stop() {
 		<-closed
-		if err == nil {
-			err = net.ErrClosed
-		}
+		err = cmp.Or(err, net.ErrClosed)
 	}
 	if err != nil {
-		err = t.explain(ctx, op, err)
+		c.Close()
+		return nil, op, t.explain(ctx, op, err)
 	}
-	return op, err
+	return c, "", nil
 }
 
 // explain gives what ended an attempt its one form.
 func (t *Target) explain(ctx context.Context, op string, err error) error {
-	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.Canceled):
-		return fault.ErrClosed
-	case ended != nil && !fault.IsTimeout(err):
+	switch cause := context.Cause(ctx); {
+	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
+		return cause
+	case cause != nil && !fault.IsTimeout(err):
 		// The connection was closed because time was up; what the read then said is not the reason.
 		return fault.Down(fault.Timeout("timed out within %v (%s)", t.Timeout, op))
 	}
@@ -99,7 +76,7 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return wrap(conn), nil
+		return &Conn{conn: conn}, nil
 	}
 	dialer := t.Dialer
 	if dialer == nil {
@@ -124,22 +101,20 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 	return NewConn(secure, raw), nil
 }
 
-func (t *Target) login(c *Conn) (op string, err error) {
-	if t.Password != "" {
-		args := []any{t.Password}
-		if t.User != "" {
-			args = []any{t.User, t.Password}
-		}
-		if _, err := c.Do("AUTH", args...); err != nil {
-			return "auth", err
-		}
+func (t *Target) login() (list []Question) {
+	add := func(op string, command ...any) {
+		list = append(list, Question{op, command, func(_ any, refused error) error { return refused }})
+	}
+	switch {
+	case t.User != "":
+		add("auth", "AUTH", t.User, t.Password)
+	case t.Password != "":
+		add("auth", "AUTH", t.Password)
 	}
 	if t.Database != 0 {
-		if _, err := c.Do("SELECT", t.Database); err != nil {
-			return "select", err
-		}
+		add("select", "SELECT", t.Database)
 	}
-	return "", nil
+	return list
 }
 
 // Pauses are the waits between attempts to connect: they double from Min to Max, and each is shortened by a random

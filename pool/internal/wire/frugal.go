@@ -7,17 +7,13 @@ import (
 	"strconv"
 )
 
-// The bounds of one reply. The longest reply to a call is the text of INFO: some kilobytes, or more on a server with
-// many databases, modules or replicas. A message contains a channel.
+// The bounds of one reply. The longest is the text of INFO: some kilobytes, or more on a server with many databases,
+// modules or replicas.
 const (
-	MaxChannel = 128 << 10 // bytes of a channel's name
-	MaxReply   = 1 << 20   // bytes of all bulk strings of a reply to a call, and twice the lines in its arrays
+	MaxReply = 1 << 20 // bytes of all bulk strings, and twice those of all lines
 
-	maxLine  = 16 << 10 // of a status, an error, a number
-	maxParts = 32       // elements of an array; those that are arrays contain none
-
-	maxMessage      = 2 * MaxChannel // the same on a subscription connection
-	maxMessageParts = 8
+	maxLine  = 16 << 10 // bytes of a status, an error, a number
+	maxParts = 1024     // elements of all arrays
 )
 
 // ErrReplySize ends a connection whose server sends something else than replies of the expected size.
@@ -28,23 +24,13 @@ var ErrReplySize = errors.New("a reply is larger than any that is due on this co
 // where one is out of bounds. A connection that a *redis.Pool made is not ours to look into, and is trusted.
 type frugal struct {
 	net.Conn
-	most  int    // bytes of the bulk strings of one reply
-	wide  int    // elements of an array
-	deep  bool   // an array may contain arrays
 	head  []byte // as much of the present line as can matter
 	line  int    // length of the present line so far
 	skip  int    // bytes of a bulk string that are still to come, with its line end
-	parts int    // elements of the present array that are still to come
-	outer int    // the same of the array around it
-	inner bool   // there is an array around it
-	size  int    // bulk strings of this reply so far, and twice the lines in its arrays
+	left  int    // elements of this reply that are still to come
+	parts int    // elements that its arrays have announced
+	size  int    // bulk strings of it so far, and twice its lines: redigo reads those in pieces
 }
-
-func newFrugal(c net.Conn) *frugal {
-	return &frugal{Conn: c, most: MaxReply, wide: maxParts, deep: true}
-}
-
-func (f *frugal) forMessages() { f.most, f.wide, f.deep = maxMessage, maxMessageParts, false }
 
 func (f *frugal) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
@@ -98,30 +84,26 @@ func (f *frugal) announced(line []byte, length int) bool {
 	if len(line) == 0 {
 		return false
 	}
-	kind, nested, inner := line[0], f.parts > 0, false
-	if nested {
-		f.parts--
-		if inner = f.inner; f.parts == 0 && inner {
-			f.parts, f.outer, f.inner = f.outer, 0, false
-		}
-	} else {
-		f.size = 0
+	if f.left == 0 { // a reply begins
+		f.left, f.parts, f.size = 1, 0, 0
 	}
+	f.left--
+	kind := line[0]
 	if kind != '$' && kind != '*' {
-		f.size += 2 * length // redigo reads it in pieces
-		return !nested || f.size <= f.most
+		f.size += 2 * length
+		return f.size <= MaxReply
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSuffix(line[1:], []byte("\r"))))
 	switch {
 	case err != nil || n < -1:
 		return false
-	case kind == '*' && (n > f.wide || inner || nested && !f.deep):
+	case n == -1:
+	case kind == '*':
+		f.left, f.parts = f.left+n, f.parts+n
+		return n <= maxParts && f.parts <= maxParts
+	case n > MaxReply-f.size:
 		return false
-	case kind == '*' && n > 0:
-		f.parts, f.outer, f.inner = n, f.parts, nested
-	case kind == '$' && n > f.most-f.size:
-		return false
-	case kind == '$' && n >= 0:
+	default:
 		f.skip, f.size = n+len("\r\n"), f.size+n
 	}
 	return true

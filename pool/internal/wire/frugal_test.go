@@ -28,12 +28,11 @@ func confirmations(channels ...string) string {
 // Legal replies pass however they are cut, and the first bytes of an illegal one are found wherever they are.
 func TestFrugalConnectionScansAnyPieces(t *testing.T) {
 	legal := confirmations("a", "bb\r\n$999999999\r\n", "") + "+PONG\r\n-ERR what\r\n:12\r\n$-1\r\n*-1\r\n*0\r\n" +
-		bulk(strings.Repeat("x", maxMessage)) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
-	bad := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$999999\r\n"
+		bulk(strings.Repeat("x", MaxReply/2)) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+	bad := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1048577\r\n"
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		f := newFrugal(nil)
-		f.forMessages()
+		f := &frugal{}
 		scan := func(text string) bool {
 			for len(text) > 0 {
 				n := min(len(text), 1+rnd.IntN(1+rnd.IntN(40)))
@@ -58,29 +57,28 @@ func TestFrugalConnectionScansAnyPieces(t *testing.T) {
 	}
 }
 
-// TestFrugalReadsArraysInOneArray, whatever is cut where; what is behind them is read as what it is.
-func TestFrugalReadsArraysInOneArray(t *testing.T) {
-	reply := "*4\r\n:1\r\n*3\r\n:2\r\n$3\r\nabc\r\n*0\r\n"
+// TestFrugalCountsElementsOfAllArrays, whatever is cut where; the next reply is counted anew.
+func TestFrugalCountsElementsOfAllArrays(t *testing.T) {
+	numbers := func(n int) string { return fmt.Sprintf("*%d\r\n", n) + strings.Repeat(":1\r\n", n) }
 	for text, fine := range map[string]bool{
 		"*3\r\n*2\r\n:1\r\n$1\r\nx\r\n:1\r\n*1\r\n:3\r\n:9\r\n*1\r\n*1\r\n:1\r\n": true,
-		"*2\r\n*0\r\n*1\r\n:1\r\n*1\r\n*1\r\n:1\r\n":                              true,
-		"*1\r\n*1\r\n:1\r\n*1\r\n:1\r\n*32\r\n":                                   true,
-		"*1\r\n*33\r\n":                                                           false,
-		reply:                                                                     false, // an array in an array in an array
+		"*2\r\n*0\r\n*1\r\n:1\r\n*1\r\n*-1\r\n:1\r\n":                             true,
+		numbers(maxParts) + numbers(maxParts):                                     true,
+		"*2\r\n" + numbers(600) + numbers(422):                                    true,
+		"*2\r\n" + numbers(600) + numbers(423):                                    false,
+		fmt.Sprintf("*%d\r\n", maxParts+1):                                        false,
+		strings.Repeat("*1\r\n", maxParts+1):                                      false,
+		"*9223372036854775807\r\n":                                                false,
+		"*1\r\n*9223372036854775807\r\n":                                          false,
 	} {
-		for size := 1; size <= len(text); size++ {
-			f, ok := newFrugal(nil), true
+		for _, size := range []int{1, 2, 3, 5, 7, 11, 100, len(text)} {
+			f, ok := &frugal{}, true
 			for rest := text; rest != "" && ok; rest = rest[min(size, len(rest)):] {
 				ok = f.scan([]byte(rest[:min(size, len(rest))]))
 			}
 			if ok != fine {
-				t.Errorf("%q in pieces of %d: %v", text, size, ok)
+				t.Errorf("%.40q in pieces of %d: %v", text, size, ok)
 			}
-		}
-		f := newFrugal(nil)
-		f.forMessages()
-		if f.scan([]byte(text)) {
-			t.Errorf("%q is let through on a subscription connection", text)
 		}
 	}
 }
@@ -95,7 +93,7 @@ func BenchmarkFrugal(b *testing.B) {
 		"INFO":    bulk(strings.Repeat("x", 4080)),
 	} {
 		b.Run(name, func(b *testing.B) {
-			f := newFrugal(nil)
+			f := &frugal{}
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for p := []byte(text); b.Loop(); {
@@ -150,7 +148,7 @@ func replies(t *testing.T, text []byte, n int) []any {
 	t.Helper()
 	list := []any{}
 	from := &script{text: bytes.Clone(text), n: n}
-	c := redis.NewConn(&buffered{frugal: newFrugal(from), raw: from}, 0, 0)
+	c := redis.NewConn(&buffered{frugal: frugal{Conn: from}, raw: from}, 0, 0)
 	for {
 		value, err := c.Receive()
 		var reply redis.Error
