@@ -159,21 +159,6 @@ func firstConfig(p *pool.Pool, cfg *config) (*quorum.Config, error) {
 	return configOf(p, 0, list, nil), nil
 }
 
-// unknownDurable are warnings of durable names that no master has.
-func (l *Locker) unknownDurable(c *quorum.Config) (warnings []string) {
-	var known []string
-	for _, i := range c.Order {
-		known = append(known, l.pool.Addr(i))
-	}
-	for _, name := range l.cfg.durable {
-		if !slices.Contains(known, name) {
-			warnings = append(warnings,
-				fmt.Sprintf("redlock: %q is named by WithDurableMasters, and is none of the masters %q", name, known))
-		}
-	}
-	return warnings
-}
-
 // Set is the state of the configuration that the Locker goes by. The masters are named as [pool.Pool.Addr] does.
 func (l *Locker) Set() Set { return l.setOf(l.voters.View().Config) }
 

@@ -77,7 +77,7 @@ var protections = []protection{
 	{"recheck", []kind{lateness}, "of validity left",
 		"a lock is handed out with less validity than was asked for, or none",
 		[]edit{{askFile, "left := v.left(now); left < terms.Least {", "left := v.left(now); false && left < terms.Least {"},
-			{lockerFile, "if k.Remaining() > 0 && k.handle.Validity() >= cfg.least() {", "if true {"}}},
+			{lockerFile, "if k.Remaining() > 0 && k.handle.Validity() >= cfg.Least {", "if true {"}}},
 	{"drift", []kind{clocks}, "two holders",
 		"keys end on fast clocks while a slow one still trusts them: two holders",
 		[]edit{{driftFile, "Drift{Factor: 0.01, Constant: 2 * time.Millisecond}", "Drift{Constant: time.Nanosecond}"}}},

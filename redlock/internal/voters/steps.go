@@ -49,7 +49,7 @@ func (v *Voters) take(i int, m admission.Move, fleet *admission.Fleet, now clock
 	return never
 }
 
-// resting is for how long no step is sent to a master that has refused one.
+// resting is for how long no step is sent to a master that has refused the last one.
 func (t *track) resting(now clock.Instant) time.Duration {
 	if t.failed.IsZero() {
 		return 0
@@ -123,12 +123,4 @@ func (v *Voters) answered(i int, a *answer, adm *scripts.Admission, err error) {
 	case scripts.AdmitTooEarly: // its clock is a little behind what we reckon
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look/10
 	}
-}
-
-// backlog is the master's repl-backlog-ttl, 0 if it may not be read.
-func backlog(info pool.Info) time.Duration {
-	if !info.BacklogKnown {
-		return 0
-	}
-	return info.BacklogTTL
 }
