@@ -115,7 +115,7 @@ func (v *Voters) steps(
 	v.tell(func() {
 		for i := range set.All() {
 			if f := &v.facts[i]; f.Up {
-				v.send(i, v.tracks[i].session, req(), func(err error) { done <- err })
+				v.send(i, req(), func(err error) { done <- err })
 			} else {
 				done <- cmp.Or(f.Err, error(pool.ErrDown))
 			}

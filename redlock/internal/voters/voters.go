@@ -177,7 +177,7 @@ func (v *Voters) event(e pool.Event) {
 func (v *Voters) act() time.Duration {
 	now := v.set.Clock.Now()
 	v.giveBack(func(l leaver) bool { return now.Sub(l.since) >= l.after })
-	idle := time.Hour
+	idle := never
 	for _, l := range v.leaving {
 		idle = min(idle, l.after-now.Sub(l.since))
 	}
