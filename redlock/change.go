@@ -32,48 +32,35 @@ type ChangeInfo struct {
 // and the masters do not say that it may act so ([Locker.FinishChange]); ErrNoQuorum with that of ctx where too few
 // of the next masters vote; that of ctx; ErrClosed. A Locker that has slept while the fleet went on takes any later
 // state; until then its locks were refused. It is safe for concurrent use; changes wait for each other.
-func (l *Locker) ChangeMasters(ctx context.Context, s Set) error {
-	err := l.changeMasters(ctx, s)
+func (l *Locker) ChangeMasters(ctx context.Context, s Set) (err error) {
 	if f := l.cfg.trace.Changed; f != nil {
-		f(ChangeInfo{Set: s, Err: err})
-	}
-	return err
-}
-
-func (l *Locker) changeMasters(ctx context.Context, s Set) error {
-	if !l.enter() {
-		return ErrClosed
-	}
-	defer l.leave()
-	select {
-	case l.changing <- struct{}{}:
-		defer func() { <-l.changing }()
-	case <-ctx.Done():
-		return l.stopped("change", contextError(ctx))
-	case <-l.closing:
-		return ErrClosed
+		defer func() { f(ChangeInfo{Set: s, Err: err}) }()
 	}
 	if err := s.check(); err != nil {
 		return err
 	}
-	view := l.voters.View()
-	if s.Epoch > view.Config.Epoch {
-		if l.cfg.guard == 0 {
-			return errUnguarded
+	if l.cfg.guard == 0 && s.Epoch > 0 {
+		return errUnguarded
+	}
+	return l.withRecords(ctx, "change", func(*admission.View) error { // an idle program does not hear how far the fleet is
+		select {
+		case l.changing <- struct{}{}:
+			defer func() { <-l.changing }()
+		case <-ctx.Done():
+			return l.stopped("change", contextError(ctx))
+		case <-l.closing:
+			return ErrClosed
 		}
-		var err error
-		if view, err = l.look(ctx); err != nil { // an idle program does not hear how far the fleet is
-			return l.stopped("change", err)
+		err := reconfig.MayFollow(l.seen(l.voters.View(), nil), s.Epoch)
+		if err != nil { // the pool does not hear of its masters
+			return refused(err)
 		}
-	}
-	if err := reconfig.MayFollow(l.seen(view, nil), s.Epoch); err != nil { // before the pool hears of its masters
-		return refused(err)
-	}
-	want, err := s.join(l.pool)
-	if err != nil {
-		return err
-	}
-	return l.changeTo(ctx, want)
+		want, err := s.join(l.pool)
+		if err != nil {
+			return err
+		}
+		return l.changeTo(ctx, want)
+	})
 }
 
 // changeLook is how often a change that waits for grants looks at them.

@@ -155,11 +155,10 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: 
 // Unwrap returns the decision, the context's error and the masters' errors.
 func (e *LockError) Unwrap() []error {
 	var all []error
-	if e.Decision != nil {
-		all = append(all, e.Decision)
-	}
-	if e.Cause != nil {
-		all = append(all, e.Cause)
+	for _, err := range []error{e.Decision, e.Cause} {
+		if err != nil {
+			all = append(all, err)
+		}
 	}
 	if e.Masters != nil {
 		all = append(all, e.Masters.Errors...)

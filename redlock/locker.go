@@ -96,23 +96,21 @@ func (l *Locker) live() {
 func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
 	l.events = &events{trace: l.cfg.trace, addr: l.pool.Addr}
-	l.sender = &round.Sender{
-		Pool: l.pool, Clock: l.cfg.clock, Doubt: func(i int, shown string) { l.voters.Doubt(i, shown) },
-	}
-	if l.cfg.trace.Vote != nil {
-		l.sender.OnVote = l.events.vote
-	}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed,
 	}, first)
+	l.sender = &round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt}
+	if l.cfg.trace.Vote != nil {
+		l.sender.OnVote = l.events.vote
+	}
 	l.grants = grant.NewKeeper(grant.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 	})
 	l.queue = queue.New(queue.Env{
 		Keeper: l.grants, Clock: l.cfg.clock, Ready: l.ready, Changed: l.voters.Changed,
-		Listen:  func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), (*listener)(l)) },
+		Listen:  func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 		Closing: l.closing,
 	})
 	l.events.queue = l.queue
@@ -131,18 +129,18 @@ func (l *Locker) viewed(last, next *admission.View) {
 	}
 }
 
-// A listener passes on what the inbox gets.
-type listener Locker
+// A listener passes what the inbox gets on to the queue.
+type listener struct {
+	*queue.Queue // for Gap
+	prefix       scripts.Prefix
+}
 
 // Message implements pool.Listener.
 func (l *listener) Message(master int, _, payload string) {
-	if h, ok := scripts.Prefix(l.cfg.prefix).ParseHint(payload); ok {
-		l.queue.Hint(master, h)
+	if h, ok := l.prefix.ParseHint(payload); ok {
+		l.Hint(master, h)
 	}
 }
-
-// Gap implements pool.Listener.
-func (l *listener) Gap(master int) { l.queue.Gap(master) }
 
 // warn collects what is unwise in an allowed configuration.
 func (l *Locker) warn(first *quorum.Config) {

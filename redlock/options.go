@@ -71,28 +71,18 @@ func (c *config) remembers(addr string) bool {
 	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))
 }
 
-// defaultLabel is the label of this process: its host and its id.
-func defaultLabel() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return ownerOfProcess(host, os.Getpid())
-}
-
-// ownerOfProcess is the label of a process, without the end of a host's name that is too long for one.
+// ownerOfProcess is the label of a process: its host, without the end of a name that is too long, and its id.
 func ownerOfProcess(host string, pid int) string {
 	end := fmt.Sprintf("/%d", pid)
-	if most := scripts.MaxLabel - len(end); len(host) > most {
-		host = host[:most]
-	}
-	if scripts.CheckLabel(host) != nil {
+	host = host[:min(len(host), scripts.MaxLabel-len(end))]
+	if host == "" || scripts.CheckLabel(host) != nil {
 		host = "unknown"
 	}
 	return host + end
 }
 
 func defaultConfig() config {
+	host, _ := os.Hostname()
 	return config{
 		lock: lockConfig{delays: DefaultDelays, Terms: grant.Terms{
 			TTL: DefaultTTL, Extend: true, HandOns: DefaultHandOns, HandOnTime: DefaultHandOnTime,
@@ -101,7 +91,7 @@ func defaultConfig() config {
 		drift:   clock.DefaultDrift,
 		guard:   DefaultGuardTime,
 		trace:   &Trace{},
-		label:   defaultLabel(),
+		label:   ownerOfProcess(host, os.Getpid()),
 		reentry: true,
 	}
 }

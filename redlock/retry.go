@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -88,15 +89,12 @@ func (d *delaying) Next() (time.Duration, bool) {
 	return d.delays.Delay(d.n, jitter.Float64()), true
 }
 
-// pauses makes the pauses of one call that waits and cannot hear the masters.
+// pauses makes the pauses of one call that waits and cannot hear the masters. It does not give up.
 func (d Delays) pauses() func() time.Duration {
-	b := d.Start()
+	n := 0
 	return func() time.Duration {
-		d, again := b.Next()
-		if !again || d <= 0 {
-			return time.Millisecond
-		}
-		return d
+		n++
+		return cmp.Or(d.Delay(n, jitter.Float64()), time.Millisecond)
 	}
 }
 
