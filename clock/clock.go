@@ -54,6 +54,9 @@ func Runtime() *Clock {
 	})
 }
 
+// runtime is the real clock of systems that have no better one.
+var runtime = Runtime()
+
 // Now returns the present instant. It never blocks.
 func (c *Clock) Now() Instant {
 	if c == nil {

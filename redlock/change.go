@@ -3,62 +3,14 @@ package redlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/reconfig"
 )
-
-// A change is what a Locker keeps for the changes of its masters.
-type change struct {
-	pool     *pool.Pool
-	turn     chan struct{} // cap 1: one change at a time
-	mu       sync.Mutex
-	over     bool       // guarded by mu; the Locker is closed
-	retained quorum.Set // guarded by mu; masters that the pool is told are in use
-}
-
-func (c *change) init(l *Locker, first *quorum.Config) {
-	c.pool, c.turn = l.pool, make(chan struct{}, 1)
-	c.retain(first.Rule.All())
-}
-
-// retain tells the pool that masters are in use.
-func (c *change) retain(set quorum.Set) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		return
-	}
-	for i := range (set &^ c.retained).All() {
-		c.pool.Retain(i)
-	}
-	c.retained |= set
-}
-
-// releaseAll tells the pool that this Locker uses no master any more. They stay there for the next one.
-func (c *change) releaseAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over = true
-	for i := range c.retained.All() {
-		c.pool.Release(i, false)
-	}
-	c.retained = 0
-}
-
-// drop says that masters are given back by somebody else, and reports whether that is to be done.
-func (c *change) drop(set quorum.Set) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.retained &^= set
-	return !c.over
-}
 
 // ChangeInfo describes a change of the masters of this Locker.
 type ChangeInfo struct {
@@ -80,48 +32,35 @@ type ChangeInfo struct {
 // and the masters do not say that it may act so ([Locker.FinishChange]); ErrNoQuorum with that of ctx where too few
 // of the next masters vote; that of ctx; ErrClosed. A Locker that has slept while the fleet went on takes any later
 // state; until then its locks were refused. It is safe for concurrent use; changes wait for each other.
-func (l *Locker) ChangeMasters(ctx context.Context, s Set) error {
-	err := l.changeMasters(ctx, s)
-	if t := l.cfg.trace; t != nil && t.Changed != nil {
-		t.Changed(ChangeInfo{Set: s, Err: err})
-	}
-	return err
-}
-
-func (l *Locker) changeMasters(ctx context.Context, s Set) error {
-	if !l.enter() {
-		return ErrClosed
-	}
-	defer l.leave()
-	select {
-	case l.change.turn <- struct{}{}:
-		defer func() { <-l.change.turn }()
-	case <-ctx.Done():
-		return l.notChanged(contextError(ctx))
-	case <-l.closing:
-		return ErrClosed
+func (l *Locker) ChangeMasters(ctx context.Context, s Set) (err error) {
+	if f := l.cfg.trace.Changed; f != nil {
+		defer func() { f(ChangeInfo{Set: s, Err: err}) }()
 	}
 	if err := s.check(); err != nil {
 		return err
 	}
-	view := l.voters.View()
-	if s.Epoch > view.Config.Epoch {
-		if l.cfg.guard == 0 {
-			return errUnguarded
+	if l.cfg.guard == 0 && s.Epoch > 0 {
+		return errUnguarded
+	}
+	return l.withRecords(ctx, "change", func(*admission.View) error { // an idle program does not hear how far the fleet is
+		select {
+		case l.changing <- struct{}{}:
+			defer func() { <-l.changing }()
+		case <-ctx.Done():
+			return l.stopped("change", contextError(ctx))
+		case <-l.closing:
+			return ErrClosed
 		}
-		var err error
-		if view, err = l.look(ctx); err != nil { // an idle program does not hear how far the fleet is
-			return l.notChanged(err)
+		err := reconfig.MayFollow(l.seen(l.voters.View(), nil), s.Epoch)
+		if err != nil { // the pool does not hear of its masters
+			return refused(err)
 		}
-	}
-	if err := reconfig.MayFollow(l.seen(view, nil), s.Epoch); err != nil { // before the pool hears of its masters
-		return invalid("%v", err)
-	}
-	want, err := s.join(l.pool)
-	if err != nil {
-		return err
-	}
-	return l.changeTo(ctx, want)
+		want, err := s.join(l.pool)
+		if err != nil {
+			return err
+		}
+		return l.changeTo(ctx, want)
+	})
 }
 
 // changeLook is how often a change that waits for grants looks at them.
@@ -129,15 +68,14 @@ const changeLook = 20 * time.Millisecond
 
 // changeTo does what reconfig says until the Locker goes by want.
 func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	for {
 		moved := l.voters.Changed()
 		view := l.voters.View()
 		step, err := reconfig.Next(l.seen(view, want), want)
 		if err != nil {
-			return l.refused(err)
+			return refused(err)
 		}
+		var again <-chan time.Time
 		switch {
 		case step == reconfig.Stay:
 			if view.Config.Follow != view.Config.Rule { // a change that was begun and given up
@@ -145,47 +83,36 @@ func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
 			}
 			return nil
 		case step == reconfig.Adopt:
-			l.adopt(view.Config, want)
+			l.adopt(want)
 			return nil
 		case step == reconfig.Carry:
-			timer.Reset(changeLook)
+			again = time.After(changeLook)
 		case view.Config.Follow != want.Rule: // Prepare; moved is closed by it, unless the Locker is closed
-			l.change.retain(want.Rule.All())
 			l.voters.Use(view.Config.Following(want))
 		}
 		select {
 		case <-moved:
-		case <-timer.C:
+		case <-again:
 		case <-ctx.Done():
 			if step == reconfig.Prepare {
 				return l.notVoting("change", view, want, contextError(ctx))
 			}
-			return l.notChanged(contextError(ctx))
+			return l.stopped("change", contextError(ctx))
 		case <-l.closing:
 			return ErrClosed
 		}
 	}
 }
 
-// adopt goes by want from now on. Grants that do not go by it yet are extended soon, one after the other.
-func (l *Locker) adopt(now, want *quorum.Config) {
-	l.change.retain(want.Rule.All())
+// adopt goes by want from now on. Grants that go by one set are extended soon, one after the other, if there are two.
+func (l *Locker) adopt(want *quorum.Config) {
 	l.voters.Use(want)
-	if left := now.Rule.All() &^ want.Rule.All(); left != 0 {
-		longest := l.cfg.guard
-		for _, st := range l.voters.View().Masters {
-			longest = max(longest, st.Longest)
-		}
-		if l.change.drop(left) { // voters give them back
-			l.voters.Leave(left, longest)
-		}
-	}
 	if !want.Rule.Joint() {
 		return
 	}
 	for _, g := range l.grants.All() {
 		if g.Extends() && g.Config() != want {
-			g.ExtendSoon(time.Duration(jitter.Int64N(int64(l.cfg.lock.ttl / 4))))
+			g.ExtendSoon(time.Duration(jitter.Int64N(int64(l.cfg.lock.TTL / 4))))
 		}
 	}
 }
@@ -205,18 +132,11 @@ func (l *Locker) seen(view *admission.View, want *quorum.Config) reconfig.Seen {
 }
 
 // refused is an error of reconfig as callers see it.
-func (l *Locker) refused(err error) error {
+func refused(err error) error {
 	if errors.Is(err, ErrIncomplete) {
 		return err
 	}
 	return invalid("%v", err)
-}
-
-func (l *Locker) notChanged(cause error) error {
-	if errors.Is(cause, ErrClosed) {
-		return cause
-	}
-	return &LockError{Op: "change", Name: l.cfg.prefix, Cause: cause}
 }
 
 // A Change is how far the fleet is on the way from one set of masters to the next, as its masters tell.
@@ -242,20 +162,16 @@ type Change struct {
 // Change reads the records of all masters that can be reached, and tells how far the change is that leads away from the
 // old masters of this Locker's state, or, where the epoch is even, has led to its masters. It changes nothing. Errors:
 // that of ctx; ErrClosed.
-func (l *Locker) Change(ctx context.Context) (Change, error) {
-	if !l.enter() {
-		return Change{}, ErrClosed
-	}
-	defer l.leave()
-	view, err := l.look(ctx)
-	if err != nil {
-		return Change{}, l.notChanged(err)
-	}
-	p := reconfig.Look(l.seen(view, nil))
-	return Change{
-		Set: l.setOf(view.Config), Raised: p.Raised.Len(), RaisedAll: p.RaisedAll, Complete: p.Complete, Left: p.Left,
-		Open: p.Open.Len(), OpenAll: p.OpenAll, Masters: l.mastersOf(view),
-	}, nil
+func (l *Locker) Change(ctx context.Context) (c Change, err error) {
+	err = l.withRecords(ctx, "change", func(view *admission.View) error {
+		p := reconfig.Look(l.seen(view, nil))
+		c = Change{
+			Set: l.setOf(view.Config), Raised: p.Raised.Len(), RaisedAll: p.RaisedAll, Complete: p.Complete, Left: p.Left,
+			Open: p.Open.Len(), OpenAll: p.OpenAll, Masters: l.mastersOf(view),
+		}
+		return nil
+	})
+	return c, err
 }
 
 // RaiseEpoch writes the epoch of this Locker's state into the records of all masters that can be reached. From when a
@@ -277,20 +193,14 @@ func (l *Locker) FinishChange(ctx context.Context) error { return l.writeChange(
 
 // writeChange writes what reconfig says.
 func (l *Locker) writeChange(ctx context.Context, what func(reconfig.Seen) (reconfig.Writing, error)) error {
-	if !l.enter() {
-		return ErrClosed
-	}
-	defer l.leave()
-	view, err := l.look(ctx)
-	if err != nil {
-		return l.notChanged(err)
-	}
-	w, err := what(l.seen(view, nil))
-	if err != nil {
-		return l.refused(err)
-	}
-	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false, func(st *admission.State, r *scripts.Record) bool {
-		r.N, r.Next, r.Epoch, r.Alone = w.Record.N, w.Record.Next, w.Record.Epoch, max(st.Alone, w.Record.Alone)
-		return w.Has(st)
+	return l.withRecords(ctx, "change", func(view *admission.View) error {
+		w, err := what(l.seen(view, nil))
+		if err != nil {
+			return refused(err)
+		}
+		return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false, func(st *admission.State, r *scripts.Record) bool {
+			r.N, r.Next, r.Epoch, r.Alone = w.Record.N, w.Record.Next, w.Record.Epoch, max(st.Alone, w.Record.Alone)
+			return w.Has(st)
+		})
 	})
 }

@@ -91,12 +91,16 @@ func failed(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	f, ok := round.AsFailure(err)
-	if !ok {
-		return plainly(op, name, err)
-	}
-	if errors.Is(f.Decision, ErrClosed) || errors.Is(f.Cause, ErrClosed) {
+	var done *LockError
+	switch {
+	case errors.Is(err, ErrClosed):
 		return ErrClosed
+	case errors.Is(err, ErrInvalidOption), errors.As(err, &done):
+		return err
+	}
+	f, ok := round.AsFailure(err)
+	if !ok { // no round decided it
+		return &LockError{Op: op, Name: name, Decision: err}
 	}
 	e := &LockError{
 		Op: op, Name: name, Decision: f.Decision, Cause: f.Cause,
@@ -110,15 +114,6 @@ func failed(op, name string, err error) error {
 		}
 	}
 	return e
-}
-
-// plainly is failed for what the coordinator did not decide by a round.
-func plainly(op, name string, err error) error {
-	var done *LockError
-	if errors.Is(err, ErrInvalidOption) || errors.As(err, &done) || errors.Is(err, ErrClosed) {
-		return err
-	}
-	return &LockError{Op: op, Name: name, Decision: err}
 }
 
 // Error says what was tried, what came of it, and on which masters.
@@ -160,11 +155,10 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: 
 // Unwrap returns the decision, the context's error and the masters' errors.
 func (e *LockError) Unwrap() []error {
 	var all []error
-	if e.Decision != nil {
-		all = append(all, e.Decision)
-	}
-	if e.Cause != nil {
-		all = append(all, e.Cause)
+	for _, err := range []error{e.Decision, e.Cause} {
+		if err != nil {
+			all = append(all, err)
+		}
 	}
 	if e.Masters != nil {
 		all = append(all, e.Masters.Errors...)

@@ -64,20 +64,18 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 		return nil, &LockError{Op: "import", Name: from.name, Cause: contextError(ctx)}
 	}
 	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
-	g, terms := l.grants.NewImport(from.name, &k.keys, from.id), cfg.terms
+	g := l.grants.NewImport(from.name, &k.keys, from.id)
 	err = l.repeat(ctx, "import", from.name, cfg, false, func() error {
 		if view, err := l.ready(ctx); err != nil {
 			return l.sender.NoQuorum(view, "import", err)
 		}
-		return g.Import(ctx, "import", terms, from.token)
+		return g.Import(ctx, "import", &cfg.Terms, from.token)
 	})
 	if err != nil {
 		g.Abandon()
 		return nil, err
 	}
-	l.queue.Held(g)
-	if err := g.Begin(&k.handle, terms); err != nil {
-		l.queue.Over(g)
+	if err := l.begin(g, k, cfg); err != nil {
 		return nil, failed("import", from.name, err)
 	}
 	return l.handOut(k, cfg)
@@ -89,52 +87,31 @@ type handle struct {
 	token            int64
 }
 
-// String writes the handle: the fields with their lengths, a checksum against mutilation, in base64 that survives URLs.
+// String writes the handle: its fields as Go quotes them, and a checksum against mutilation, in base64 that survives
+// URLs.
 func (h handle) String() string {
-	var b []byte
-	for _, s := range []string{h.prefix, h.name, h.id} {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	b = binary.AppendUvarint(b, uint64(h.token))
+	b := fmt.Appendf(nil, "%q %q %q %d", h.prefix, h.name, h.id, h.token)
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-var errHandle = errors.New("it is cut off or altered")
-
 func parseHandle(text string) (handle, error) {
-	bad := func(why error) (handle, error) {
-		return handle{}, invalid("%.24q is not the handle of an exported lock: %v", text, why)
-	}
-	body, ok := strings.CutPrefix(text, handlePrefix)
-	if !ok {
-		return bad(fmt.Errorf("it does not begin with %q", handlePrefix))
-	}
-	b, err := base64.RawURLEncoding.DecodeString(body)
-	if err != nil || len(b) < 4 || crc32.ChecksumIEEE(b[:len(b)-4]) != binary.BigEndian.Uint32(b[len(b)-4:]) {
-		return bad(errHandle)
-	}
-	b = b[:len(b)-4]
 	var h handle
-	for _, field := range []*string{&h.prefix, &h.name, &h.id} {
-		n, used := binary.Uvarint(b)
-		if used <= 0 || n > uint64(len(b)-used) {
-			return bad(errHandle)
-		}
-		*field = string(b[used : used+int(n)])
-		b = b[used+int(n):]
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handlePrefix))
+	if err == nil {
+		body := string(b[:max(0, len(b)-crc32.Size)])
+		_, err = fmt.Sscanf(body, "%q %q %q %d", &h.prefix, &h.name, &h.id, &h.token)
 	}
-	token, used := binary.Uvarint(b)
-	if used != len(b) || used <= 0 || token > scripts.MaxBallot {
-		return bad(errHandle)
+	switch {
+	case !strings.HasPrefix(text, handlePrefix):
+		err = fmt.Errorf("it does not begin with %q", handlePrefix)
+	// What String writes in another way is none, so no two texts are one handle.
+	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, scripts.CheckName(h.name) != nil,
+		h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
+		err = errors.New("it is cut off or altered")
 	}
-	h.token = int64(token)
-	if scripts.CheckPrefix(h.prefix) != nil || scripts.CheckName(h.name) != nil || h.id == "" || len(h.id) > 512 {
-		return bad(errHandle)
-	}
-	if h.String() != text { // base64 and varints have more than one form, and the decoder skips line ends
-		return bad(errHandle)
+	if err != nil {
+		return handle{}, invalid("%.24q is not the handle of an exported lock: %v", text, err)
 	}
 	return h, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"strings"
@@ -97,38 +98,41 @@ func TestMadeUpHandleIsRefused(t *testing.T) {
 		b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 		return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 	}
-	body := func(fields ...string) (b []byte) {
-		for _, s := range fields {
-			b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-		}
-		return b
-	}
-	if got, err := parseHandle(seal(append(body("p", "n", "i"), 5))); err != nil || got.token != 5 {
+	body := func(fields ...string) []byte { return fmt.Appendf(nil, "%q %q %q ", fields[0], fields[1], fields[2]) }
+	if got, err := parseHandle(seal(append(body("p", "n", "i"), '5'))); err != nil || got.token != 5 {
 		t.Fatalf("a well-made one: %+v, %v", got, err)
 	}
-	for what, b := range map[string][]byte{
-		"nothing":               nil,
-		"no name":               append(body("p"), 5),
-		"no token":              body("p", "n", "i"),
-		"unfinished token":      append(body("p", "n", "i"), 0x85),
-		"token longer than fit": append(body("p", "n", "i"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
-		"token in long form":    append(body("p", "n", "i"), 0x85, 0),
-		"token of 2^53":         binary.AppendUvarint(body("p", "n", "i"), scripts.MaxBallot+1),
-		"token of 2^64-1":       binary.AppendUvarint(body("p", "n", "i"), 1<<64-1),
-		"more behind the token": append(body("p", "n", "i"), 5, 5),
-		"length beyond the end": append(body("p", "n"), 200, 'i', 5),
-		"length of 2^64-1":      append(binary.AppendUvarint(body("p", "n"), 1<<64-1), 'i', 5),
-		"length of 2^63":        append(binary.AppendUvarint(body("p", "n"), 1<<63), 'i', 5),
-		"length in long form":   append(append(body("p", "n"), 0x81, 0), 'i', 5),
-		"empty prefix":          append(body("", "n", "i"), 5),
-		"brace in the prefix":   append(body("p{", "n", "i"), 5),
-		"long prefix":           append(body(strings.Repeat("p", 1<<10+1), "n", "i"), 5),
-		"empty name":            append(body("p", "", "i"), 5),
-		"long name":             append(body("p", strings.Repeat("n", scripts.MaxName+1), "i"), 5),
-		"empty id":              append(body("p", "n", ""), 5),
-		"long id":               append(body("p", "n", strings.Repeat("i", 513)), 5),
+	for what, text := range map[string]string{
+		"nothing":                "",
+		"no name":                `"p" 5`,
+		"no id":                  `"p" "n" 5`,
+		"no token":               `"p" "n" "i" `,
+		"token longer than fit":  `"p" "n" "i" 99999999999999999999`,
+		"token in long form":     `"p" "n" "i" 05`,
+		"token with a sign":      `"p" "n" "i" +5`,
+		"token below nothing":    `"p" "n" "i" -5`,
+		"token in hexadecimal":   `"p" "n" "i" 0x5`,
+		"token of 2^53":          `"p" "n" "i" 9007199254740992`,
+		"token of 2^64-1":        `"p" "n" "i" 18446744073709551615`,
+		"more behind the token":  `"p" "n" "i" 5 5`,
+		"a space behind it":      `"p" "n" "i" 5 `,
+		"a line behind it":       "\"p\" \"n\" \"i\" 5\n",
+		"a space before it":      ` "p" "n" "i" 5`,
+		"two spaces":             `"p"  "n" "i" 5`,
+		"no space":               `"p""n" "i" 5`,
+		"unfinished text":        `"p" "n" "i 5`,
+		"text without quotes":    `p n i 5`,
+		"text in other quotes":   "`p` \"n\" \"i\" 5",
+		"text with other escape": `"\x70" "n" "i" 5`,
+		"empty prefix":           string(body("", "n", "i")) + "5",
+		"brace in the prefix":    string(body("p{", "n", "i")) + "5",
+		"long prefix":            string(body(strings.Repeat("p", 1<<10+1), "n", "i")) + "5",
+		"empty name":             string(body("p", "", "i")) + "5",
+		"long name":              string(body("p", strings.Repeat("n", scripts.MaxName+1), "i")) + "5",
+		"empty id":               string(body("p", "n", "")) + "5",
+		"long id":                string(body("p", "n", strings.Repeat("i", 513))) + "5",
 	} {
-		t.Run(what, func(t *testing.T) { refuses(t, what, seal(b)) })
+		t.Run(what, func(t *testing.T) { refuses(t, what, seal([]byte(text))) })
 	}
 }
 

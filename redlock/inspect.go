@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -49,65 +48,74 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
 	if err != nil {
 		return Holder{}, failed("inspect", name, l.sender.NoQuorum(view, "inspect", err))
 	}
-	in := &inspection{
-		l: l, rule: view.Config.Rule, agreed: make(chan struct{}), answers: make([]*scripts.Holding, len(view.Masters)),
-	}
-	in.round = l.sender.New(view, "inspect", nil)
-	keys := scripts.Prefix(l.cfg.prefix).Keys(name)
-	call := view.Encoder.Inspect(&keys)
-	for i := range in.rule.All().All() {
-		if err := l.pool.Send(i, call, pool.Stamp{}, in); err != nil {
-			in.round.Cast(i, round.Vote{Err: err})
+	r, keys := l.sender.New(view, "inspect", nil), scripts.Prefix(l.cfg.prefix).Keys(name)
+	call, came, holdings := view.Encoder.Inspect(&keys), make(answers, view.Config.N()), make(holdings)
+	for i := range view.Config.Rule.All().All() {
+		if err := l.pool.Send(i, call, pool.Stamp{}, came); err != nil {
+			came <- answer{i, nil, err}
 		}
 	}
-	return in.result(ctx, name)
+	var cause error
+	for range view.Config.N() {
+		select {
+		case a := <-came:
+			r.Cast(a.master, holdings.add(a, l.pool.Addr))
+		case <-ctx.Done():
+			cause = contextError(ctx)
+		case <-l.closing:
+			return Holder{}, ErrClosed
+		}
+		if _, on := holdings.common(view.Config.Rule); cause != nil || view.Config.Rule.Won(on) {
+			break
+		}
+	}
+	if count := r.Tally(); !count.Rule.Won(count.Of(scripts.Granted)) {
+		return Holder{}, failed("inspect", name, r.Failure(ErrNoQuorum, cause))
+	}
+	h := holdings.holder(view.Config.Rule)
+	if h.ID != "" {
+		h.Left -= l.now().Sub(r.Start) + l.cfg.drift.Of(h.Left)
+	}
+	return h, nil
 }
 
-// An inspection is one question under way. Every answer is a vote.
-type inspection struct {
-	l     *Locker
-	rule  quorum.Rule
-	round *round.Round
+// answers gets the replies to one question. There is room for all of them.
+type answers chan answer
 
-	mu      sync.Mutex
-	answers []*scripts.Holding
-	over    bool
-	agreed  chan struct{} // closed when a quorum of answers agrees
+type answer struct {
+	master int
+	value  any
+	err    error
 }
 
 // Reply implements pool.Receiver.
-func (in *inspection) Reply(i int, value any, err error) {
-	var h scripts.Holding
-	if err == nil {
-		if h, err = scripts.DecodeHolding(value); err != nil {
-			err = &pool.Error{Addr: in.l.pool.Addr(i), Op: "inspect", Err: err}
-		}
+func (to answers) Reply(i int, value any, err error) { to <- answer{i, value, err} }
+
+// holdings are what the masters have answered, by their numbers.
+type holdings map[int]*scripts.Holding
+
+// add takes note of an answer. Every answer is a vote.
+func (hs holdings) add(a answer, addr func(int) string) round.Vote {
+	if a.err != nil {
+		return round.Vote{Err: a.err}
 	}
+	h, err := scripts.DecodeHolding(a.value)
 	if err != nil {
-		in.round.Cast(i, round.Vote{Err: err})
-		return
+		return round.Vote{Err: &pool.Error{Addr: addr(a.master), Op: "inspect", Err: err}}
 	}
-	in.mu.Lock()
-	in.answers[i] = &h
-	if _, on := in.commonLocked(); in.rule.Won(on) && !in.over {
-		in.over = true
-		close(in.agreed)
-	}
-	in.mu.Unlock()
-	in.round.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Granted}})
+	hs[a.master] = &h
+	return round.Vote{Vote: scripts.Vote{Kind: scripts.Granted}}
 }
 
-// commonLocked returns the answer that most masters give, and which do. While the masters are changed, one that has a
+// common returns the answer that most masters give, and which do. While the masters are changed, one that has a
 // majority of one set goes before all others: a program that has not heard of the change holds so.
-func (in *inspection) commonLocked() (id string, on quorum.Set) {
+func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	given := make(map[string]quorum.Set, 2)
-	for i, h := range in.answers {
-		if h != nil {
-			given[h.ID] |= quorum.One(i)
-		}
+	for i, h := range hs {
+		given[h.ID] |= quorum.One(i)
 	}
 	for one, set := range given {
-		if one != "" && in.rule.WonHalf(set) {
+		if one != "" && rule.WonHalf(set) {
 			return one, set
 		}
 		if set.Len() > on.Len() {
@@ -117,63 +125,32 @@ func (in *inspection) commonLocked() (id string, on quorum.Set) {
 	return id, on
 }
 
-// result waits for the answers and puts them together.
-func (in *inspection) result(ctx context.Context, name string) (Holder, error) {
-	bounded, cancel := context.WithCancel(ctx)
-	defer cancel()
-	all := make(chan bool, 1)
-	go func() { all <- in.round.Complete(bounded) }()
-	var cause error
-	select {
-	case <-in.agreed:
-	case complete := <-all:
-		if !complete {
-			cause = contextError(ctx)
-		}
-	case <-in.l.closing:
-		return Holder{}, ErrClosed
+// holder puts the answers together. Left is from when they were given.
+func (hs holdings) holder(rule quorum.Rule) Holder {
+	h := Holder{Answered: len(hs)}
+	for _, a := range hs {
+		h.Waiters = max(h.Waiters, a.Waiters)
 	}
-	count := in.round.Tally()
-	answered := count.Of(scripts.Granted)
-	if !in.rule.Won(answered) {
-		return Holder{}, failed("inspect", name, in.round.Failure(ErrNoQuorum, cause))
+	id, on := hs.common(rule)
+	if id == "" || !rule.WonHalf(on) {
+		return h
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	id, on := in.commonLocked()
-	h := Holder{Answered: answered.Len()}
-	for _, a := range in.answers {
-		if a != nil {
-			h.Waiters = max(h.Waiters, a.Waiters)
-		}
-	}
-	if id == "" || !in.rule.WonHalf(on) {
-		return h, nil
-	}
-	h.ID, h.On = id, on.Len()
+	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
 	_, h.Owner = scripts.GrantLabel(id)
 	for i := range on.All() {
-		h.Depth, h.Token = max(h.Depth, in.answers[i].Depth), in.answers[i].Token
+		h.Depth, h.Token = max(h.Depth, hs[i].Depth), hs[i].Token
 	}
 	h.Since = time.UnixMicro(h.Token)
-	left := in.leftLocked(on)
-	h.Left = left - in.l.now().Sub(in.round.Start) - in.l.cfg.drift.Of(left)
-	return h, nil
-}
-
-// leftLocked is for how long a majority of each set keeps the grant that has one there.
-func (in *inspection) leftLocked(on quorum.Set) time.Duration {
-	left := time.Duration(math.MaxInt64)
-	for _, set := range in.rule.Sets() {
+	for _, set := range rule.Sets() { // a majority of each set that has it keeps it so long
 		if !on.MajorityOf(set) {
 			continue
 		}
 		var lefts []time.Duration
 		for i := range (on & set).All() {
-			lefts = append(lefts, in.answers[i].Left)
+			lefts = append(lefts, hs[i].Left)
 		}
 		slices.Sort(lefts)
-		left = min(left, lefts[len(lefts)-quorum.Quorum(set.Len())])
+		h.Left = min(h.Left, lefts[len(lefts)-quorum.Quorum(set.Len())])
 	}
-	return left
+	return h
 }

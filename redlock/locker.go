@@ -3,7 +3,8 @@ package redlock
 import (
 	"context"
 	"errors"
-	"strconv"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -34,14 +35,13 @@ type Locker struct {
 	grants  *grant.Keeper
 	queue   *queue.Queue
 	events  *events
-	change  change // of the masters
 
-	calls   atomic.Int64  // under way
-	idle    chan struct{} // cap 1: told when calls may have come to 0 while closing
-	closing chan struct{} // closed when Close begins: waiting calls give up
-	once    sync.Once     // closes closing
-	turn    chan struct{} // cap 1: one Close at a time
-	joined  chan struct{} // closed when the goroutine of voters has ended
+	changing chan struct{} // cap 1: one change of the masters at a time
+	calls    atomic.Int64  // under way, and one until Close has released what is held
+	closing  chan struct{} // closed when Close begins: waiting calls give up
+	idle     func()        // closes the channel that Close waits for, as calls come to 0
+	once     sync.Once     // Close
+	closed   chan struct{} // closed when nothing of the Locker is left
 }
 
 // New makes a Locker over the masters of p. It checks the options, fails with [ErrInvalidOption] where one is out of
@@ -70,92 +70,111 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	l := &Locker{
-		pool: p, cfg: cfg, ballots: ballot.New(first.Rule.All()), idle: make(chan struct{}, 1), closing: make(chan struct{}),
-		turn: make(chan struct{}, 1), joined: make(chan struct{}),
+		pool: p, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
+		closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	l.build(first, id.String())
 	l.warn(first)
-	go func() {
-		defer close(l.joined)
-		l.voters.Run()
-	}()
+	l.live()
 	return l, nil
+}
+
+// live starts the goroutine of voters, and the one that waits for the end.
+func (l *Locker) live() {
+	idle := make(chan struct{})
+	l.calls.Store(1)
+	l.idle = sync.OnceFunc(func() { close(idle) })
+	go func() {
+		defer close(l.closed)
+		l.voters.Run()
+		<-idle
+		_ = l.grants.Drain(context.Background()) // it fails only with its context
+	}()
 }
 
 // build makes the parts of l and joins them.
 func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
-	l.change.init(l, first)
-	l.sender = &round.Sender{
-		Pool: l.pool, Clock: l.cfg.clock, Doubt: func(i int, shown string) { l.voters.Doubt(i, shown) },
-	}
-	l.events = &events{tracer: tracer{l.cfg.trace, l.pool.Addr}}
-	if t := l.cfg.trace; t != nil && t.Vote != nil {
-		l.sender.OnVote = l.events.vote
-	}
+	l.events = &events{trace: l.cfg.trace, addr: l.pool.Addr}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
-		Durable:  l.cfg.durable,
-		Observer: l.cfg.observer,
-		OnView:   func(last, next *admission.View) { l.grants.Changed(last, next) }, OnPhase: l.tracePhase,
+		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed,
 	}, first)
+	l.sender = &round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt}
+	if l.cfg.trace.Vote != nil {
+		l.sender.OnVote = l.events.vote
+	}
 	l.grants = grant.NewKeeper(grant.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 	})
 	l.queue = queue.New(queue.Env{
 		Keeper: l.grants, Clock: l.cfg.clock, Ready: l.ready, Changed: l.voters.Changed,
-		Listen:  func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), (*listener)(l)) },
+		Listen:  func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 		Closing: l.closing,
 	})
 	l.events.queue = l.queue
 }
 
-// tracePhase is told of each master whose state has changed.
-func (l *Locker) tracePhase(i int, st admission.State) {
-	if t := l.cfg.trace; t != nil && t.Master != nil {
-		t.Master(l.masterInfo(i, &st))
+// viewed is told of each new View. It tells of the masters whose state has changed.
+func (l *Locker) viewed(last, next *admission.View) {
+	l.grants.Changed(last, next)
+	if l.cfg.trace.Master == nil {
+		return
+	}
+	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
+		if st := &next.Masters[i]; i >= len(last.Masters) || last.Masters[i].Phase != st.Phase {
+			l.cfg.trace.Master(l.masterInfo(i, st))
+		}
 	}
 }
 
-// A listener passes on what the inbox gets.
-type listener Locker
+// A listener passes what the inbox gets on to the queue.
+type listener struct {
+	*queue.Queue // for Gap
+	prefix       scripts.Prefix
+}
 
 // Message implements pool.Listener.
 func (l *listener) Message(master int, _, payload string) {
-	if h, ok := scripts.Prefix(l.cfg.prefix).ParseHint(payload); ok {
-		l.queue.Hint(master, h)
+	if h, ok := l.prefix.ParseHint(payload); ok {
+		l.Hint(master, h)
 	}
 }
 
-// Gap implements pool.Listener.
-func (l *listener) Gap(master int) { l.queue.Gap(master) }
-
 // warn collects what is unwise in an allowed configuration.
 func (l *Locker) warn(first *quorum.Config) {
+	add := func(format string, args ...any) {
+		l.warnings = append(l.warnings, fmt.Sprintf("redlock: "+format, args...))
+	}
 	n := first.N()
 	switch {
 	case n == 1:
-		l.warnings = append(l.warnings, "redlock: one master: no failure of it is survived, and "+
-			"the lock is as safe as that one server")
+		add("one master: no failure of it is survived, and the lock is as safe as that one server")
 	case n%2 == 0:
-		l.warnings = append(l.warnings, "redlock: "+strconv.Itoa(n)+" masters survive the loss of "+strconv.Itoa((n-1)/2)+
-			", as "+strconv.Itoa(n-1)+" would; use an odd number")
+		add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
 	}
 	if l.cfg.guard == 0 && n > 1 {
-		l.warnings = append(l.warnings, "redlock: the restart guard is off: "+
-			"a master that restarts empty can give a held lock away")
+		add("the restart guard is off: a master that restarts empty can give a held lock away")
 	}
-	l.warnings = append(l.warnings, l.unknownDurable(first)...)
-	if t := l.cfg.trace; t != nil && t.Warning != nil {
+	var known []string
+	for _, i := range first.Order {
+		known = append(known, l.pool.Addr(i))
+	}
+	for _, name := range l.cfg.durable {
+		if !slices.Contains(known, name) {
+			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
+		}
+	}
+	if f := l.cfg.trace.Warning; f != nil {
 		for _, w := range l.warnings {
-			t.Warning(w)
+			f(w)
 		}
 	}
 }
 
 // Warnings tells what is unwise about the configuration, a sentence each; none is the usual case.
-func (l *Locker) Warnings() []string { return append([]string(nil), l.warnings...) }
+func (l *Locker) Warnings() []string { return slices.Clone(l.warnings) }
 
 func (l *Locker) now() clock.Instant { return l.cfg.clock.Now() }
 
@@ -173,16 +192,8 @@ func (l *Locker) enter() bool {
 }
 
 func (l *Locker) leave() {
-	if l.calls.Add(-1) > 0 {
-		return
-	}
-	select {
-	case <-l.closing:
-		select {
-		case l.idle <- struct{}{}:
-		default:
-		}
-	default:
+	if l.calls.Add(-1) == 0 {
+		l.idle()
 	}
 }
 
@@ -247,12 +258,12 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 		return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
 	case own != nil:
 		err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {
-			return own.handle.Reenter(ctx, &k.handle, cfg.terms)
+			return own.handle.Reenter(ctx, &k.handle, &cfg.Terms)
 		})
 	case wait && !cfg.bounded():
 		err = l.queue.Lock(ctx, &queue.Call{
-			Name: name, Keys: &k.keys, Terms: cfg.terms, Handle: &k.handle, Priority: cfg.priority, Fair: cfg.fair,
-			Called: called, PausesFunc: cfg.pauses,
+			Name: name, Keys: &k.keys, Terms: &cfg.Terms, Handle: &k.handle, Priority: cfg.priority, Fair: cfg.fair,
+			Called: called, PausesFunc: cfg.delays.pauses,
 		})
 	default:
 		err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k) })
@@ -265,7 +276,7 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 
 // handOut returns k if it still has the wanted validity at this instant, whatever has passed since a quorum granted it.
 func (l *Locker) handOut(k *Lock, cfg *lockConfig) (*Lock, error) {
-	if k.Remaining() > 0 && k.handle.Validity() >= cfg.least() {
+	if k.Remaining() > 0 && k.handle.Validity() >= cfg.Least {
 		return k, nil
 	}
 	closed := errors.Is(k.Err(), ErrClosed)
@@ -289,17 +300,21 @@ func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock)
 			Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
 		}
 	}
-	terms := cfg.terms
-	g, _, err := l.queue.Ask(ctx, &grant.Ask{Op: "lock", Name: name, Keys: &k.keys, Terms: terms})
+	g, _, err := l.queue.Ask(ctx, &grant.Ask{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms})
 	if err != nil {
 		return err
 	}
+	return l.begin(g, k, cfg)
+}
+
+// begin makes k the first lock of g, which a quorum has granted.
+func (l *Locker) begin(g *grant.Grant, k *Lock, cfg *lockConfig) error {
 	l.queue.Held(g)
-	if err := g.Begin(&k.handle, terms); err != nil {
+	err := g.Begin(&k.handle, &cfg.Terms)
+	if err != nil {
 		l.queue.Over(g)
-		return err
 	}
-	return nil
+	return err
 }
 
 // Close releases every lock that is still held, all at once, ends their contexts with the cause [ErrClosed], and
@@ -310,41 +325,19 @@ func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock)
 // got is owed to it by the pool. A second Close waits like the first. The pool stays open.
 func (l *Locker) Close(ctx context.Context) error {
 	l.once.Do(func() {
-		l.calls.Add(1) // Close waits for what it tells, and no longer than its context
 		close(l.closing)
 		tell := l.grants.EndAll()
 		l.queue.Close()
 		l.voters.Close()
-		l.change.releaseAll()
-		go func() {
+		go func() { // Close waits for what it tells, and no longer than its context
 			defer l.leave()
 			tell()
 		}()
 	})
 	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return l.notClosed(ctx)
-	}
-	for l.calls.Load() > 0 {
-		select {
-		case <-l.idle:
-		case <-ctx.Done():
-			return l.notClosed(ctx)
-		}
-	}
-	if l.grants.Drain(ctx) != nil {
-		return l.notClosed(ctx)
-	}
-	select {
-	case <-l.joined:
+	case <-l.closed:
 		return nil
 	case <-ctx.Done():
-		return l.notClosed(ctx)
+		return l.stopped("close", contextError(ctx))
 	}
-}
-
-func (l *Locker) notClosed(ctx context.Context) error {
-	return &LockError{Op: "close", Name: l.cfg.prefix, Cause: contextError(ctx)}
 }

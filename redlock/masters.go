@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 	"github.com/redlock-go/redlock/redlock/internal/voters"
 )
 
@@ -47,19 +48,8 @@ func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 // until ctx ends; then it tells the states as [Locker.Masters] does. A program need not call it: calls wait for what
 // they need. It is for start-up checks and for people.
 func (l *Locker) Ready(ctx context.Context) []MasterInfo {
-	view, _ := l.settled(ctx) // an early end shows in the states
+	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // an early end shows in the states
 	return l.mastersOf(view)
-}
-
-// settled waits until something is known of each master.
-func (l *Locker) settled(ctx context.Context) (*admission.View, error) {
-	return l.await(ctx, func(v *admission.View) bool { return v.Connecting == 0 })
-}
-
-// await waits for a View. The errors are those that callers see.
-func (l *Locker) await(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
-	view, err := l.voters.Await(ctx, ok)
-	return view, ended(ctx, err)
 }
 
 // ready is a View in which it makes sense to send a round. The errors are those that callers see.
@@ -68,27 +58,39 @@ func (l *Locker) ready(ctx context.Context) (*admission.View, error) {
 	return view, ended(ctx, err)
 }
 
-// ended is why a wait ended, as callers see it.
+// look is a View for which all records were read once more. The errors are those that callers see.
+func (l *Locker) look(ctx context.Context) (*admission.View, error) {
+	view, err := l.voters.Look(ctx)
+	return view, ended(ctx, err)
+}
+
+// ended is why a call of voters ended, as callers see it.
 func ended(ctx context.Context, err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, voters.ErrClosed):
 		return ErrClosed
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return contextError(ctx)
 	}
 	return err
 }
 
-// look waits until something is known of each master, and has all records read once more: one that nobody has used
-// for a while may have changed.
-func (l *Locker) look(ctx context.Context) (*admission.View, error) {
-	if view, err := l.settled(ctx); err != nil {
-		return view, err
+// stopped is the error of a call about the masters that ended because of cause.
+func (l *Locker) stopped(op string, cause error) error {
+	return failed(op, l.cfg.prefix, &round.Failure{Cause: cause})
+}
+
+// withRecords is a call that does f with a View for which all records were read once more.
+func (l *Locker) withRecords(ctx context.Context, op string, f func(*admission.View) error) error {
+	if !l.enter() {
+		return ErrClosed
 	}
-	err := ended(ctx, l.voters.LookAgain(ctx))
-	return l.voters.View(), err
+	defer l.leave()
+	view, err := l.look(ctx)
+	if err != nil {
+		return l.stopped(op, err)
+	}
+	return f(view)
 }
 
 // AdmitNow lets masters vote at once, without their quarantine. It is for people who know that no lock of this prefix
@@ -111,71 +113,42 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 		view, err = l.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
 		err = ended(ctx, err)
 	}
-	if err == nil || errors.Is(err, ErrClosed) {
-		return err
+	if err == nil {
+		return nil
 	}
 	return l.notVoting("admit", view, view.Config, err)
 }
 
 // notVoting is the error of a call that ended because of cause. It lists the masters of c that do not vote.
-func (l *Locker) notVoting(op string, view *admission.View, c *quorum.Config, cause error) *LockError {
-	e := &LockError{
-		Op: op, Name: l.cfg.prefix, Decision: ErrNoQuorum, Cause: cause, Quorum: c.Rule.Least(), N: c.N(),
-	}
-	var errs []error
-	var voting quorum.Set
+func (l *Locker) notVoting(op string, view *admission.View, c *quorum.Config, cause error) error {
+	seen := &admission.View{Config: c, Masters: view.Masters}
 	for _, i := range c.Order {
-		switch {
-		case i < len(view.Masters) && view.Masters[i].Phase == admission.Voting:
-			voting |= quorum.One(i)
-		case i < len(view.Masters) && view.Masters[i].Err != nil:
-			errs = append(errs, l.masterError(i, op, view.Masters[i].Err))
-		default:
-			errs = append(errs, l.masterError(i, op, errors.New("nothing was heard of it so far")))
+		if view.Masters[i].Phase == admission.Voting {
+			seen.Voting |= quorum.One(i)
 		}
 	}
-	if e.Granted = voting.Len(); c.Rule.Won(voting) {
-		e.Decision = nil
+	f := l.sender.NoQuorum(seen, op, cause)
+	if f.Granted = seen.Voting.Len(); c.Rule.Won(seen.Voting) {
+		f.Decision = nil
 	}
-	e.Masters = listErrors(errs)
-	return e
-}
-
-// masterError names master i in an error, unless it is named already.
-func (l *Locker) masterError(i int, op string, err error) error {
-	var e *pool.Error
-	if errors.As(err, &e) {
-		return err
-	}
-	return &pool.Error{Addr: l.pool.Addr(i), Op: op, Err: err}
+	return failed(op, l.cfg.prefix, f)
 }
 
 // Quarantine puts the master with this address into quarantine, whatever its admission record says. It replaces a
 // record that names another number of masters, or that cannot be read. Then no other program may need that record:
 // look first.
 func (l *Locker) Quarantine(ctx context.Context, addr string) error {
-	if !l.enter() {
-		return ErrClosed
-	}
-	defer l.leave()
 	if l.cfg.guard == 0 {
 		return errUnguarded
 	}
-	view, err := l.look(ctx)
-	if err != nil {
-		return &LockError{Op: "quarantine", Name: l.cfg.prefix, Cause: err}
-	}
-	for _, i := range view.Config.Order {
-		if l.pool.Addr(i) != addr {
-			continue
+	return l.withRecords(ctx, "quarantine", func(view *admission.View) error {
+		for _, i := range view.Config.Order {
+			if l.pool.Addr(i) == addr {
+				return ended(ctx, l.voters.Quarantine(ctx, i))
+			}
 		}
-		answered, err := l.voters.Quarantine(ctx, i)
-		if err = ended(ctx, err); err == nil && !answered {
-			err = l.masterError(i, "quarantine", l.voters.View().Masters[i].Err)
-		}
-		return err
-	}
-	return invalid("no master is named %q", addr)
+		return invalid("no master is named %q", addr)
+	})
 }
 
 var errUnguarded = invalid("the restart guard is off in this Locker, so there are no admission records")
@@ -201,34 +174,28 @@ func (l *Locker) RaiseGuardTime(ctx context.Context, g time.Duration) error {
 	case g < MinTTL || g > MaxTTL || g%time.Millisecond != 0:
 		return invalid("guard time %v: it is from %v to %v, in whole milliseconds", g, MinTTL, MaxTTL)
 	}
-	if !l.enter() {
-		return ErrClosed
-	}
-	defer l.leave()
-	view, err := l.look(ctx)
-	if err != nil {
-		return &LockError{Op: "guard", Name: l.cfg.prefix, Cause: err}
-	}
-	for _, i := range view.Config.Order {
-		if have := view.Masters[i].Longest; have > g {
-			return invalid("guard time %v: %s has %v; it is lowered by admitting all masters anew with nobody running",
-				g, l.pool.Addr(i), have)
+	return l.withRecords(ctx, "guard", func(view *admission.View) error {
+		for _, i := range view.Config.Order {
+			if have := view.Masters[i].Longest; have > g {
+				return invalid("guard time %v: %s has %v; it is lowered by admitting all masters anew with nobody running",
+					g, l.pool.Addr(i), have)
+			}
+			if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {
+				return invalid("guard time %v: %s would lose its vote: %v", g, l.pool.Addr(i), err)
+			}
 		}
-		if err := admission.ShortBacklog(view.Masters[i].Backlog, g); err != nil {
-			return invalid("guard time %v: %s would lose its vote: %v", g, l.pool.Addr(i), err)
+		all := quorum.Rule{Old: view.Config.Rule.All()}
+		err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) bool {
+			r.Quarantine = max(r.Quarantine, g)
+			return st.Quarantine >= g
+		})
+		if err != nil {
+			return err
 		}
-	}
-	all := quorum.Rule{Old: view.Config.Rule.All()}
-	raise := func(st *admission.State, r *scripts.Record) bool {
-		r.Quarantine = max(r.Quarantine, g)
-		return st.Quarantine >= g
-	}
-	if err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, raise); err != nil {
-		return err
-	}
-	return l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) bool {
-		r.Longest = g
-		return st.Quarantine >= g && st.Longest >= g
+		return l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) bool {
+			r.Longest = g
+			return st.Quarantine >= g && st.Longest >= g
+		})
 	})
 }
 
@@ -242,30 +209,30 @@ func (l *Locker) write(
 	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
 	has func(st *admission.State, r *scripts.Record) bool,
 ) error {
-	have, errs := quorum.Set(0), []error(nil)
+	var have quorum.Set
+	f := &round.Failure{Decision: ErrNoQuorum, Quorum: rule.Least(), N: rule.N()}
 	for i := range rule.All().All() {
 		err := l.writeOne(ctx, i, step, has)
+		var named *pool.Error
 		switch {
 		case err == nil:
 			have |= quorum.One(i)
+			continue
 		case ctx.Err() != nil, errors.Is(err, ErrClosed):
-			return &LockError{Op: op, Name: l.cfg.prefix, Cause: err}
-		default:
-			errs = append(errs, l.masterError(i, op, err))
+			return l.stopped(op, err)
+		case !errors.As(err, &named):
+			err = &pool.Error{Addr: l.pool.Addr(i), Op: op, Err: err}
 		}
+		f.Masters = append(f.Masters, err)
 	}
-	e := &LockError{
-		Op: op, Name: l.cfg.prefix, Decision: ErrNoQuorum, Granted: have.Len(), Quorum: rule.Least(), N: rule.N(),
-		Masters: listErrors(errs),
+	if every {
+		f.Quorum = f.N
 	}
-	switch {
-	case every && have != rule.All():
-		e.Quorum = rule.N()
-		return e
-	case !rule.Won(have):
-		return e
+	if have == rule.All() || !every && rule.Won(have) {
+		return nil
 	}
-	return nil
+	f.Granted = have.Len()
+	return failed(op, l.cfg.prefix, f)
 }
 
 // writeOne is write of one master.
@@ -283,14 +250,11 @@ func (l *Locker) writeOne(
 		case err != nil:
 			return errors.New("it has no admission record that this program may change")
 		}
-		answered, err := l.voters.Step(ctx, i, scripts.AdmitRequest{
+		err = l.voters.Step(ctx, i, scripts.AdmitRequest{
 			Step: step, Identity: record.Identity, Seen: st.Record, Record: record,
 		})
-		if err = ended(ctx, err); err != nil {
-			return err
-		}
-		if err := l.voters.View().Masters[i].Err; !answered && err != nil {
-			return err
+		if err != nil {
+			return ended(ctx, err)
 		}
 	}
 	return errors.New("its admission record could not be changed; others have changed it meanwhile")
@@ -312,8 +276,7 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 	order := make(map[string]int, view.Config.N())
 	for k, i := range view.Config.Order {
 		addr := l.pool.Addr(i)
-		order[addr] = k + 1
-		if l.cfg.durable != nil && (len(l.cfg.durable) == 0 || slices.Contains(l.cfg.durable, addr)) {
+		if order[addr] = k + 1; l.cfg.remembers(addr) {
 			opts.Durable = append(opts.Durable, addr)
 		}
 	}
@@ -324,7 +287,7 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 	states := l.mastersOf(view)
 	longest := slices.MaxFunc(states, func(a, b MasterInfo) int { return cmp.Compare(a.Guard, b.Guard) }).Guard
 	for _, m := range states {
-		list = append(list, l.findings(m, longest)...)
+		list = append(list, m.findings(l.cfg.guard, longest)...)
 	}
 	if r := view.Config.Rule; !r.Won(view.Voting) {
 		list = append(list, pool.Finding{
@@ -341,8 +304,9 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 	return list, nil
 }
 
-// findings are about the admission of one master. That it is down is not told again.
-func (l *Locker) findings(m MasterInfo, longest time.Duration) (list []pool.Finding) {
+// findings are about the admission of one master, for a program with this guard time in a fleet with this longest TTL.
+// That it is down is not told again.
+func (m MasterInfo) findings(guard, longest time.Duration) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, endangers, do string) {
 		list = append(list, pool.Finding{
 			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
@@ -364,11 +328,11 @@ func (l *Locker) findings(m MasterInfo, longest time.Duration) (list []pool.Find
 		find(pool.Warning, "guard time",
 			fmt.Sprintf("it accepts TTLs up to %v, another master up to %v", m.Guard, longest),
 			"it has no vote on longer ones", fmt.Sprintf("raise it once more: redlock guard -set %v", longest))
-	case l.cfg.guard > m.Guard:
+	case guard > m.Guard:
 		find(pool.Notice, "guard time",
-			fmt.Sprintf("the fleet accepts TTLs up to %v, the guard time of this program is %v", m.Guard, l.cfg.guard),
+			fmt.Sprintf("the fleet accepts TTLs up to %v, the guard time of this program is %v", m.Guard, guard),
 			"longer TTLs are refused",
-			fmt.Sprintf("raise it in the fleet (redlock guard -set %v), or lower WithGuardTime", l.cfg.guard))
+			fmt.Sprintf("raise it in the fleet (redlock guard -set %v), or lower WithGuardTime", guard))
 	}
 	return list
 }

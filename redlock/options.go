@@ -1,8 +1,10 @@
 package redlock
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -55,51 +57,41 @@ type config struct {
 
 // lockConfig is what one call goes by.
 type lockConfig struct {
-	ttl         time.Duration
-	minValidity time.Duration // 0: half of the TTL
-	maxHold     time.Duration // 0: no limit
-	extend      bool
+	grant.Terms
+	minValidity time.Duration  // 0: half of the TTL
 	backoff     func() Backoff // nil: delays
 	delays      Delays
 	tries       int // 0: no bound
-	handOns     int // 0: off
-	handOnTime  time.Duration
 	fair        bool
 	priority    int
-	terms       *grant.Terms // what the coordinator goes by; made by check, like pauses
-	pauses      func() func() time.Duration
 }
 
-// defaultLabel is the label of this process: its host and its id.
-func defaultLabel() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return ownerOfProcess(host, os.Getpid())
+// remembers reports whether a master is a durable one.
+func (c *config) remembers(addr string) bool {
+	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))
 }
 
-// ownerOfProcess is the label of a process, without the end of a host's name that is too long for one.
+// ownerOfProcess is the label of a process: its host, without the end of a name that is too long, and its id.
 func ownerOfProcess(host string, pid int) string {
 	end := fmt.Sprintf("/%d", pid)
-	if most := scripts.MaxLabel - len(end); len(host) > most {
-		host = host[:most]
-	}
-	if scripts.CheckLabel(host) != nil {
+	host = host[:min(len(host), scripts.MaxLabel-len(end))]
+	if host == "" || scripts.CheckLabel(host) != nil {
 		host = "unknown"
 	}
 	return host + end
 }
 
 func defaultConfig() config {
+	host, _ := os.Hostname()
 	return config{
-		lock: lockConfig{
-			ttl: DefaultTTL, extend: true, delays: DefaultDelays, handOns: DefaultHandOns, handOnTime: DefaultHandOnTime,
-		},
+		lock: lockConfig{delays: DefaultDelays, Terms: grant.Terms{
+			TTL: DefaultTTL, Extend: true, HandOns: DefaultHandOns, HandOnTime: DefaultHandOnTime,
+		}},
 		prefix:  DefaultPrefix,
 		drift:   clock.DefaultDrift,
 		guard:   DefaultGuardTime,
-		label:   defaultLabel(),
+		trace:   &Trace{},
+		label:   ownerOfProcess(host, os.Getpid()),
 		reentry: true,
 	}
 }
@@ -117,7 +109,7 @@ func (f lockOption) applyLock(c *lockConfig) { f(c) }
 // to [MaxTTL] where the guard is off. The default is [DefaultTTL]. A part of a millisecond is rounded up for the
 // masters and not counted for the holder. A lock is extended every third of it, so it bounds how long the name stays
 // locked when its holder dies, not how long it may be held.
-func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.ttl = ttl }) }
+func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.TTL = ttl }) }
 
 // WithMinValidity sets how much validity an acquire must have left to count; one that has less is rolled back and is
 // [ErrTooSlow]. The default, and the meaning of 0, is half of the TTL.
@@ -128,12 +120,12 @@ func WithMinValidity(d time.Duration) LockOption {
 // WithMaxHold bounds how long a lock is held: then its context ends with [ErrMaxHold], and it is no longer extended, so
 // that a worker that hangs does not keep the name for ever. 0, the default, is no bound.
 func WithMaxHold(d time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) { c.maxHold = d })
+	return lockOption(func(c *lockConfig) { c.MaxHold = d })
 }
 
 // WithExtension turns the extending of held locks on, which is the default, or off: then a lock ends with its first
 // validity unless [Lock.Extend] is called.
-func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.extend = on }) }
+func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
 
 // WithDelays sets the pauses between the attempts of a call that waits and cannot hear the masters' hints: it does
 // not wait in their queues then. The default is [DefaultDelays]. A call that can hear them asks when it is told, and
@@ -147,7 +139,7 @@ func WithDelays(d Delays) LockOption {
 // masters two rounds each time. The defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and no
 // longer than a minute. 0 times turns it off. Fair calls neither get nor give a lock so.
 func WithHandOn(times int, atMost time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) { c.handOns, c.handOnTime = times, atMost })
+	return lockOption(func(c *lockConfig) { c.HandOns, c.HandOnTime = times, atMost })
 }
 
 // WithFair has a call wait its turn among all processes: it neither gets nor gives the lock by handing on within the
@@ -203,7 +195,9 @@ func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard = 0 }
 func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
 
 // WithTrace has t told of what the Locker does. nil, the default, costs one comparison an event.
-func WithTrace(t *Trace) Option { return lockerOption(func(c *config) { c.trace = t }) }
+func WithTrace(t *Trace) Option {
+	return lockerOption(func(c *config) { c.trace = cmp.Or(t, &Trace{}) })
+}
 
 // WithClock replaces the clock, for tests and simulations; nil is the real one.
 func WithClock(k *clock.Clock) Option { return lockerOption(func(c *config) { c.clock = k }) }
@@ -234,44 +228,38 @@ func (c *config) check() error {
 	return c.lock.check(c)
 }
 
-// check looks at what one call goes by, with its Locker's options.
+// check looks at what one call goes by, with its Locker's options, and settles what follows from them.
 func (c *lockConfig) check(l *config) error {
-	c.settle()
-	longest := MaxTTL
-	if l.guard > 0 {
-		longest = l.guard
+	if c.Least = c.minValidity; c.Least == 0 {
+		c.Least = c.TTL / 2
 	}
-	if c.ttl < MinTTL || c.ttl > longest {
-		if l.guard > 0 && c.ttl > longest {
-			return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL",
-				c.ttl, l.guard)
-		}
-		return invalid("TTL %v: it is from %v to %v", c.ttl, MinTTL, longest)
-	}
-	drift := l.drift.Of(c.ttl)
-	if drift >= c.ttl {
-		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.ttl)
-	}
-	if c.minValidity < 0 || c.least() > c.ttl-drift {
+	drift := l.drift.Of(c.TTL)
+	switch {
+	case l.guard > 0 && c.TTL > l.guard:
+		return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL",
+			c.TTL, l.guard)
+	case c.TTL < MinTTL || c.TTL > MaxTTL:
+		return invalid("TTL %v: it is from %v to %v", c.TTL, MinTTL, cmp.Or(l.guard, MaxTTL))
+	case drift >= c.TTL:
+		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.TTL)
+	case c.Least < 0 || c.Least > c.TTL-drift:
 		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
-			c.least(), c.ttl, c.ttl-drift, drift)
-	}
-	if c.maxHold < 0 {
-		return invalid("maximum hold %v is negative; 0 is no bound", c.maxHold)
-	}
-	if c.tries < 0 {
+			c.Least, c.TTL, c.TTL-drift, drift)
+	case c.MaxHold < 0:
+		return invalid("maximum hold %v is negative; 0 is no bound", c.MaxHold)
+	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
-	}
-	if c.handOns < 0 || c.handOns > 1000 || c.handOnTime < 0 || c.handOnTime > time.Minute {
+	case c.HandOns < 0 || c.HandOns > 1000 || c.HandOnTime < 0 || c.HandOnTime > time.Minute:
 		return invalid("handing on %d times within %v: at most 1000 times, within a minute; 0 times turns it off",
-			c.handOns, c.handOnTime)
-	}
-	if c.fair && c.bounded() {
+			c.HandOns, c.HandOnTime)
+	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
 			"WithFair and WithPriority do not go with a bound of the tries or a backoff of one's own")
-	}
-	if c.priority < -1000 || c.priority > 1000 {
+	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: it is from -1000 to 1000", c.priority)
+	}
+	if c.fair {
+		c.HandOns = 0
 	}
 	if c.backoff != nil {
 		return nil
@@ -281,25 +269,6 @@ func (c *lockConfig) check(l *config) error {
 
 // bounded reports whether the call gives up by itself: then it does not stand in line.
 func (c *lockConfig) bounded() bool { return c.tries > 0 || c.backoff != nil || c.delays.Tries > 0 }
-
-// settle makes what the coordinator goes by of what was given.
-func (c *lockConfig) settle() {
-	c.terms = &grant.Terms{
-		TTL: c.ttl, Least: c.least(), MaxHold: c.maxHold, Extend: c.extend, HandOns: c.handOns, HandOnTime: c.handOnTime,
-	}
-	if c.fair {
-		c.terms.HandOns = 0
-	}
-	c.pauses = c.delays.pauses
-}
-
-// least is the validity that an acquire must have left.
-func (c *lockConfig) least() time.Duration {
-	if c.minValidity == 0 {
-		return c.ttl / 2
-	}
-	return c.minValidity
-}
 
 // start makes the Backoff of one call.
 func (c *lockConfig) start() Backoff {

@@ -263,14 +263,14 @@ func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
 		o.applyLocker(&c)
 	}
 	got, err := c.lock.with([]LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)}, &c)
-	if err != nil || got.ttl != 6*time.Second || got.maxHold != time.Minute || got.extend || got.tries != 3 {
+	if err != nil || got.TTL != 6*time.Second || got.MaxHold != time.Minute || got.Extend || got.tries != 3 {
 		t.Errorf("the call goes by %+v, %v", got, err)
 	}
-	if c.lock.ttl != 20*time.Second || !c.lock.extend {
+	if c.lock.TTL != 20*time.Second || !c.lock.Extend {
 		t.Errorf("the call changed the Locker to %+v", c.lock)
 	}
 	// Half of the TTL that the call has, not of the Locker's, is the default of the minimum validity.
-	if least := got.least(); least != 3*time.Second {
+	if least := got.Least; least != 3*time.Second {
 		t.Errorf("at least %v of 6s must be left", least)
 	}
 }
@@ -284,7 +284,7 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			return time.Duration(math.Exp(r.Float64()*math.Log(math.MaxInt64))) - time.Duration(r.IntN(2))
 		}
 		c := defaultConfig()
-		c.lock.ttl, c.guard = span(), span()
+		c.lock.TTL, c.guard = span(), span()
 		c.drift = clock.Drift{Factor: r.Float64() * 1.1, Constant: span()}
 		if r.IntN(2) == 0 {
 			c.drift = clock.DefaultDrift
@@ -302,12 +302,12 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			return
 		}
 		accepted++
-		left := c.lock.ttl - c.drift.Of(c.lock.ttl)
-		if left <= 0 || left < c.lock.least() || left > c.lock.ttl || c.lock.least() <= 0 {
-			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.ttl, c.lock.least())
+		left := c.lock.TTL - c.drift.Of(c.lock.TTL)
+		if left <= 0 || left < c.lock.Least || left > c.lock.TTL || c.lock.Least <= 0 {
+			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.TTL, c.lock.Least)
 		}
-		if c.guard > 0 && c.lock.ttl > c.guard {
-			t.Errorf("TTL %v, guard time %v", c.lock.ttl, c.guard)
+		if c.guard > 0 && c.lock.TTL > c.guard {
+			t.Errorf("TTL %v, guard time %v", c.lock.TTL, c.guard)
 		}
 	})
 	if !property.Repeats() && accepted < property.Cases/100 {

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -88,15 +89,12 @@ func (d *delaying) Next() (time.Duration, bool) {
 	return d.delays.Delay(d.n, jitter.Float64()), true
 }
 
-// pauses makes the pauses of one call that waits and cannot hear the masters.
+// pauses makes the pauses of one call that waits and cannot hear the masters. It does not give up.
 func (d Delays) pauses() func() time.Duration {
-	b := d.Start()
+	n := 0
 	return func() time.Duration {
-		d, again := b.Next()
-		if !again || d <= 0 {
-			return time.Millisecond
-		}
-		return d
+		n++
+		return cmp.Or(d.Delay(n, jitter.Float64()), time.Millisecond)
 	}
 }
 
@@ -113,46 +111,30 @@ func (l *Locker) repeat(ctx context.Context, op, name string, cfg *lockConfig, o
 		}
 		if backoff == nil {
 			if backoff = cfg.start(); backoff == nil {
-				return errNoBackoff
+				return invalid("the function given to WithBackoff returned nil")
 			}
 		}
 		delay, again := backoff.Next()
 		if !again {
 			return failed(op, name, err)
 		}
-		view := l.voters.View()
-		if view.Config.Rule.Won(view.Voting) {
+		if view := l.voters.View(); view.Config.Rule.Won(view.Voting) {
 			changed = nil // it was asked, and a pause is due
 		}
-		if cause := l.rest(ctx, delay, changed); cause != nil {
-			return failed(op, name, withCause(err, cause))
+		select {
+		case <-time.After(delay):
+			continue
+		case <-changed:
+			continue
+		case <-ctx.Done():
+			err = contextError(ctx)
+		case <-l.closing:
+			err = ErrClosed
 		}
+		if f, ok := round.AsFailure(last); ok { // with the reason why no other try follows
+			c := *f
+			c.Cause, err = err, &c
+		}
+		return failed(op, name, err)
 	}
-}
-
-var errNoBackoff = invalid("the function given to WithBackoff returned nil")
-
-// rest waits for d, or until the view of the masters changes. An error is why the call must end.
-func (l *Locker) rest(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-ctx.Done():
-		return round.ContextError(ctx)
-	case <-l.closing:
-		return ErrClosed
-	}
-	return nil
-}
-
-// withCause is a failure with the reason why the call ended before another try.
-func withCause(err, cause error) error {
-	if f, ok := round.AsFailure(err); ok {
-		c := *f
-		c.Cause = cause
-		return &c
-	}
-	return cause
 }

@@ -167,7 +167,7 @@ func TestPausesAreThoseOfTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // each call begins anew
-		next := cfg.pauses()
+		next := cfg.delays.pauses()
 		for _, want := range []time.Duration{7 * ms, 14 * ms, 20 * ms, 20 * ms} {
 			if got := next(); got != want {
 				t.Errorf("a pause of %v, want %v", got, want)

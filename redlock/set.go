@@ -79,26 +79,26 @@ func (s *Set) join(p *pool.Pool) (*quorum.Config, error) {
 		return nil, err
 	}
 	var added []pool.Master
-	for _, texts := range [][]string{s.Masters, s.Next} {
-		var names []string
-		for i, text := range texts {
-			name := text
-			if _, known := p.Find(text); !known {
-				m := pool.URL(text)
+	var names [2][]string
+	for k, texts := range [][]string{s.Masters, s.Next} {
+		for i, name := range texts {
+			if _, known := p.Find(name); !known {
+				m := pool.URL(name)
 				if m.Err() != nil {
 					return nil, invalid("%v", m.Err())
 				}
-				if name = m.Name(); !slices.ContainsFunc(added, func(o pool.Master) bool { return o.Name() == name }) {
+				name = m.Name()
+				_, known = p.Find(name)
+				if !known && !slices.ContainsFunc(added, func(o pool.Master) bool { return o.Name() == name }) {
 					added = append(added, m)
 				}
 			}
-			if j := slices.Index(names, name); j >= 0 {
+			if j := slices.Index(names[k], name); j >= 0 {
 				return nil, invalid("masters %d and %d of a set are the same, %q: one server would have two votes", j, i, name)
 			}
-			names = append(names, name)
+			names[k] = append(names[k], name)
 		}
 	}
-	added = slices.DeleteFunc(added, func(m pool.Master) bool { _, known := p.Find(m.Name()); return known })
 	if p.N()+len(added) > quorum.Most {
 		return nil, invalid("the pool has known %d masters in its life; %d are the most, so make a new pool and Locker",
 			p.N(), quorum.Most)
@@ -106,72 +106,36 @@ func (s *Set) join(p *pool.Pool) (*quorum.Config, error) {
 	if _, err := p.Add(added...); err != nil {
 		return nil, invalid("%v", err)
 	}
-	numbers := func(texts []string) (list []int) {
-		for _, text := range texts {
-			i, known := p.Find(text)
-			if !known {
-				i, _ = p.Find(pool.URL(text).Name())
-			}
-			list = append(list, i)
-		}
-		return list
-	}
-	return configOf(p, s.Epoch, numbers(s.Masters), numbers(s.Next)), nil
-}
-
-// configOf is the configuration of one or two sets, as the pool numbers the masters.
-func configOf(p *pool.Pool, epoch int64, masters, next []int) *quorum.Config {
-	c := &quorum.Config{Epoch: epoch, Slots: p.N()}
-	for k, list := range [][]int{masters, next} {
-		for _, i := range list {
+	c := &quorum.Config{Epoch: s.Epoch, Slots: p.N()}
+	for k, set := range []*quorum.Set{&c.Rule.Old, &c.Rule.Next} {
+		for _, name := range names[k] {
+			i, _ := p.Find(name)
 			if !c.Rule.All().Has(i) {
 				c.Order = append(c.Order, i)
 			}
-			if k == 0 {
-				c.Rule.Old |= quorum.One(i)
-			} else {
-				c.Rule.Next |= quorum.One(i)
-			}
+			*set |= quorum.One(i)
 			c.Slowest = max(c.Slowest, p.Timeout(i))
 		}
 	}
 	c.Follow = c.Rule
-	return c
+	return c, nil
 }
 
 // firstConfig is what a Locker begins with.
 func firstConfig(p *pool.Pool, cfg *config) (*quorum.Config, error) {
-	if cfg.set != nil {
-		if cfg.set.Epoch > 0 && cfg.guard == 0 {
-			return nil, errUnguarded
-		}
-		return cfg.set.join(p)
-	}
-	if p.N() > quorum.Most {
-		return nil, invalid("%d masters; %d are the most", p.N(), quorum.Most)
-	}
-	var list []int
-	for i := range p.N() {
-		if k, ok := p.Find(p.Addr(i)); ok && k == i { // it is not retired
-			list = append(list, i)
+	set := cfg.set
+	if set == nil {
+		set = &Set{}
+		for i := range p.N() {
+			if k, ok := p.Find(p.Addr(i)); ok && k == i { // it is not retired
+				set.Masters = append(set.Masters, p.Addr(i))
+			}
 		}
 	}
-	return configOf(p, 0, list, nil), nil
-}
-
-// unknownDurable are warnings of durable names that no master has.
-func (l *Locker) unknownDurable(c *quorum.Config) (warnings []string) {
-	var known []string
-	for _, i := range c.Order {
-		known = append(known, l.pool.Addr(i))
+	if set.Epoch > 0 && cfg.guard == 0 {
+		return nil, errUnguarded
 	}
-	for _, name := range l.cfg.durable {
-		if !slices.Contains(known, name) {
-			warnings = append(warnings,
-				fmt.Sprintf("redlock: %q is named by WithDurableMasters, and is none of the masters %q", name, known))
-		}
-	}
-	return warnings
+	return set.join(p)
 }
 
 // Set is the state of the configuration that the Locker goes by. The masters are named as [pool.Pool.Addr] does.

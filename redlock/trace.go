@@ -91,53 +91,38 @@ type MasterInfo struct {
 	Err error
 }
 
-// A tracer tells a Trace what happens in the rooms below. trace may be nil.
-type tracer struct {
+// events tells the Trace and the local queue what happens in the rooms below.
+type events struct {
 	trace *Trace
 	addr  func(master int) string
+	queue *queue.Queue
 }
 
 // vote is round.Sender.OnVote.
-func (t tracer) vote(r *round.Round, i int, v *round.Vote, decides bool) {
-	t.trace.Vote(VoteInfo{Op: r.Op, Master: t.addr(i), Kind: v.Kind.String(), Elapsed: v.After, Decides: decides})
+func (e *events) vote(r *round.Round, i int, v *round.Vote, decides bool) {
+	e.trace.Vote(VoteInfo{Op: r.Op, Master: e.addr(i), Kind: v.Kind.String(), Elapsed: v.After, Decides: decides})
 }
 
-// lock tells what has become of a lock.
-func (t tracer) lock(f func(*Trace) func(LockInfo), h *grant.Handle, err error) {
-	if t.trace == nil {
-		return
-	}
-	if f := f(t.trace); f != nil {
+// lock tells f, which may be nil, what has become of a lock.
+func (e *events) lock(f func(LockInfo), h *grant.Handle, err error) {
+	if f != nil {
 		g := h.Grant()
 		f(LockInfo{Name: g.Name, ID: g.ID, Token: h.Token(), Depth: g.Info().Depth, Left: h.Remaining(), Err: err})
 	}
 }
 
-// grant tells what concerns all locks of a grant.
-func (t tracer) grant(f func(*Trace) func(LockInfo), g *grant.Grant, err error) {
-	if t.trace == nil {
-		return
-	}
-	if f := f(t.trace); f != nil {
+// grant tells f, which may be nil, what concerns all locks of a grant.
+func (e *events) grant(f func(LockInfo), g *grant.Grant, err error) {
+	if f != nil {
 		i := g.Info()
 		f(LockInfo{Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Err: err})
 	}
 }
 
-func onAcquired(t *Trace) func(LockInfo) { return t.Acquired }
-func onReleased(t *Trace) func(LockInfo) { return t.Released }
-func onExtended(t *Trace) func(LockInfo) { return t.Extended }
-func onLost(t *Trace) func(LockInfo)     { return t.Lost }
+// The methods below implement grant.Events.
 
-// events are what grants tell: the Trace, and the local queue.
-type events struct {
-	tracer
-	queue *queue.Queue
-}
-
-// Asked implements grant.Events.
 func (e *events) Asked(g *grant.Grant, r *round.Round, ballot int64, elapsed time.Duration, err error) {
-	if e.trace != nil && e.trace.Attempt != nil {
+	if e.trace.Attempt != nil {
 		count := r.Tally()
 		e.trace.Attempt(AttemptInfo{
 			Name: g.Name, ID: g.ID, Ballot: ballot, Elapsed: elapsed, Granted: count.Of(scripts.Granted).Len(),
@@ -146,38 +131,30 @@ func (e *events) Asked(g *grant.Grant, r *round.Round, ballot int64, elapsed tim
 	}
 }
 
-// Unasked implements grant.Events.
 func (e *events) Unasked(op, name string, f *round.Failure) {
-	if e.trace != nil && e.trace.Attempt != nil {
+	if e.trace.Attempt != nil {
 		e.trace.Attempt(AttemptInfo{Name: name, Quorum: f.Quorum, N: f.N, Err: failed(op, name, f)})
 	}
 }
 
-// Acquired implements grant.Events.
-func (e *events) Acquired(h *grant.Handle) { e.lock(onAcquired, h, nil) }
+func (e *events) Acquired(h *grant.Handle) { e.lock(e.trace.Acquired, h, nil) }
 
-// Extended implements grant.Events.
 func (e *events) Extended(g *grant.Grant, err error) {
-	e.grant(onExtended, g, failed("extend", g.Name, err))
+	e.grant(e.trace.Extended, g, failed("extend", g.Name, err))
 }
 
-// Repaired implements grant.Events.
 func (e *events) Repaired(g *grant.Grant, i int) {
-	if e.trace != nil && e.trace.Repaired != nil {
+	if e.trace.Repaired != nil {
 		e.trace.Repaired(RepairInfo{Name: g.Name, ID: g.ID, Master: e.addr(i)})
 	}
 }
 
-// Lost implements grant.Events.
-func (e *events) Lost(g *grant.Grant, cause error) { e.grant(onLost, g, cause) }
+func (e *events) Lost(g *grant.Grant, cause error) { e.grant(e.trace.Lost, g, cause) }
 
-// Releasing implements grant.Events.
 func (e *events) Releasing(g *grant.Grant) { e.queue.Releasing(g) }
 
-// Released implements grant.Events.
 func (e *events) Released(h *grant.Handle, err error) {
-	e.lock(onReleased, h, failed("unlock", h.Grant().Name, err))
+	e.lock(e.trace.Released, h, failed("unlock", h.Grant().Name, err))
 }
 
-// Over implements grant.Events.
 func (e *events) Over(g *grant.Grant) { e.queue.Over(g) }

@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -58,30 +57,24 @@ type Vote struct {
 // DecodeVote reads the reply of an acquire or an extension. A reply that no script of ours gives is an error; it
 // costs the master's vote and nothing else.
 func DecodeVote(reply any) (Vote, error) {
-	if n, ok := reply.(int64); ok {
-		if n == int64(Granted) {
-			return Vote{Kind: Granted, Place: -1}, nil
-		}
-		return Vote{}, fmt.Errorf("unexpected reply %d", n)
+	if reply == any(int64(Granted)) {
+		return Vote{Kind: Granted, Place: -1}, nil
 	}
-	f, err := newFields(reply)
-	if err != nil {
-		return Vote{}, err
-	}
+	f := newFields(reply)
 	v := Vote{Kind: Kind(min(max(f.number(), 0), 255)), Place: -1}
 	switch v.Kind {
 	case Held:
-		v.Left, v.Free = f.left(), f.number() == 1
+		v.Left, v.Free = f.left(-1), f.number() == 1
 		v.Holder, _, v.Token = f.grant()
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Stale, Ahead:
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Missing:
-		v.Left, v.Fence, v.Time = f.otherLeft(), f.fence(), f.number()
+		v.Left, v.Fence, v.Time = f.left(math.MaxInt64), f.fence(), f.number()
 	case Abstained, Refused:
 		v.Record, v.Time = f.text(), f.number()
 	default:
-		return Vote{}, fmt.Errorf("unexpected reply code %d", v.Kind)
+		f.fail("unexpected reply code %d", v.Kind)
 	}
 	if f.err != nil {
 		return Vote{}, f.err
@@ -114,13 +107,9 @@ type Holding struct {
 
 // DecodeHolding reads the reply of an inspection.
 func DecodeHolding(reply any) (Holding, error) {
-	f, err := newFields(reply)
-	if err != nil {
-		return Holding{}, err
-	}
-	h := Holding{}
+	f, h := newFields(reply), Holding{}
 	h.ID, h.Depth, h.Token = f.grant()
-	h.Left, h.Fence, h.Time = f.left(), f.fence(), f.number()
+	h.Left, h.Fence, h.Time = f.left(-1), f.fence(), f.number()
 	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
 	if f.err != nil {
 		return Holding{}, f.err
@@ -147,20 +136,15 @@ const (
 	AdmitOtherIdentity AdmitResult = 2 // the identity is another than the caller's
 	AdmitOtherRecord   AdmitResult = 3 // the record is another than the one that the caller saw
 	AdmitClockDiffers  AdmitResult = 4 // the master's clock is too far from the median
-	// AdmitTooEarly: the quarantine is not over, or the record is not one that this step can change; admit.lua says
-	// when.
-	AdmitTooEarly AdmitResult = 5
+	AdmitTooEarly      AdmitResult = 5 // the quarantine is not over, or this step cannot change such a record
 )
 
 // DecodeAdmission reads the reply to a step of an admission.
 func DecodeAdmission(reply any) (Admission, error) {
-	f, err := newFields(reply)
-	if err != nil {
-		return Admission{}, err
-	}
+	f := newFields(reply)
 	a := Admission{Result: AdmitResult(f.number()), Record: f.text(), Time: f.number(), Identity: f.text()}
-	if f.err == nil && (a.Result < AdmitDone || a.Result > AdmitTooEarly) {
-		return Admission{}, fmt.Errorf("unexpected reply code %d", a.Result)
+	if a.Result < AdmitDone || a.Result > AdmitTooEarly {
+		f.fail("unexpected reply code %d", a.Result)
 	}
 	return a, f.err
 }
@@ -171,25 +155,21 @@ type fields struct {
 	err  error
 }
 
-var errShort = errors.New("the reply is too short")
-
-func newFields(reply any) (fields, error) {
-	list, ok := reply.([]any)
-	if !ok {
-		return fields{}, fmt.Errorf("unexpected reply of type %T", reply)
+func newFields(reply any) *fields {
+	f := &fields{}
+	var ok bool
+	if f.rest, ok = reply.([]any); !ok {
+		f.fail("unexpected reply %.40v of type %T", reply, reply)
 	}
-	return fields{rest: list}, nil
+	return f
 }
 
-func (f *fields) next() any {
+func (f *fields) next() (v any) {
 	if len(f.rest) == 0 {
-		if f.err == nil {
-			f.err = errShort
-		}
+		f.fail("the reply is too short")
 		return nil
 	}
-	v := f.rest[0]
-	f.rest = f.rest[1:]
+	v, f.rest = f.rest[0], f.rest[1:]
 	return v
 }
 
@@ -238,12 +218,8 @@ func (f *fields) grant() (id string, depth int, token int64) {
 
 // texts reads a list of texts.
 func (f *fields) texts() (list []string) {
-	v, ok := f.next().([]any)
-	if !ok {
-		f.fail("the place of a list has something else")
-	}
-	inner := fields{rest: v}
-	for range v {
+	inner := newFields(f.next())
+	for range inner.rest {
 		list = append(list, inner.text())
 	}
 	if inner.err != nil {
@@ -258,31 +234,21 @@ func (f *fields) fence() int64 { return f.plain("fence", f.text()) }
 // plain reads a decimal text. One that is not a plain number is an error of that master, never zero.
 func (f *fields) plain(what, s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if (err != nil || n < 0) && f.err == nil {
+	if err != nil || n < 0 {
 		f.fail("the %s %.40q is not a plain number", what, s)
 	}
 	return n
 }
 
-// left reads the milliseconds that a key has left, as PTTL tells them: below 0 where it never expires, or is not
+// left reads the milliseconds that a key has left, as PTTL tells them: -1 where it never expires, less where it is not
 // there. It is bounded, since somebody may have given a key more time than a Duration holds.
-func (f *fields) left() time.Duration {
-	n := f.number()
-	if n < 0 {
-		return -1
-	}
-	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-}
-
-// otherLeft reads what another's grant has left, as PTTL tells it: -2 where there is none. One that never expires has
-// all the time there is.
-func (f *fields) otherLeft() time.Duration {
-	n := f.number()
-	switch {
+func (f *fields) left(never time.Duration) time.Duration {
+	switch n := f.number(); {
 	case n == -1:
-		return math.MaxInt64
+		return never
 	case n < 0:
 		return -1
+	default:
+		return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
-	return time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

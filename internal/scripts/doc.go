@@ -67,7 +67,5 @@
 //	inspect                                 9
 //
 // Eight commands make an acquire of a free name: TIME, GET of the record, GET of the fence, EXISTS of the queue,
-// PTTL, HSET, PEXPIRE and SET. A script of these alone takes 8.5, and one of the release's three 3.2. A first
-// edition that was tuned took 6.5 and 3.8 in the same run: it wrote the fence in place, wrote one field, and left
-// out what is usual.
+// PTTL, HSET, PEXPIRE and SET. A script of these alone takes 8.5, and one of the release's three 3.2.
 package scripts

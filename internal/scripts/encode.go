@@ -1,37 +1,9 @@
 package scripts
 
-import (
-	"sync/atomic"
-	"time"
-)
-
-// Values that most calls share, boxed once.
-var (
-	anyEmpty any = ""
-	anyZero  any = "0"
-	anyOne   any = "1"
-	anyThree any = "3"
-	anyFour  any = "4"
-	anyFive  any = "5"
-
-	anyAcquire any = "acquire"
-	anyRepair  any = "repair"
-	anyImport  any = "import"
-	anyAlways  any = "always"
-)
+import "time"
 
 // An Encoder encodes the calls of one prefix and epoch. It is safe for concurrent use.
-type Encoder struct {
-	admission any
-	epoch     any
-	ttl       atomic.Pointer[boxedTTL]
-}
-
-// A boxedTTL is a TTL as an argument.
-type boxedTTL struct {
-	d   time.Duration
-	any any
-}
+type Encoder struct{ admission, epoch any }
 
 // NewEncoder makes an Encoder of a prefix, for a program whose configuration has this epoch.
 func NewEncoder(p Prefix, epoch int64) *Encoder {
@@ -42,64 +14,40 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 // asked for.
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// millis boxes a TTL. Nearly all calls of a program have the same one, so the last is kept.
-func (e *Encoder) millis(d time.Duration) any {
-	if b := e.ttl.Load(); b != nil && b.d == d {
-		return b.any
-	}
-	b := &boxedTTL{d, Millis(d)}
-	e.ttl.Store(b)
-	return b.any
-}
-
-// A call15 is a call and the memory of its arguments in one piece.
-type call15 struct {
-	Call
-	args [15]any
-}
-
-// acquire encodes what all modes have in common, and leaves room for what follows.
-func (e *Encoder) acquire(k *Keys, grant string, ttl time.Duration, first, last int64, mode any) *call15 {
-	var firstAny any = first
-	lastAny := firstAny
-	if last != first {
-		lastAny = last
-	}
-	c := &call15{Call: Call{Script: Acquire, Stamp: 7}}
-	c.Args = append(c.args[:0], Acquire.sha, anyFive, k.lock, k.fence, k.queue, k.waiters, e.admission,
-		anyEmpty, grant, e.millis(ttl), firstAny, lastAny, mode)
-	return c
+// acquire encodes what all modes have in common, and then what one mode adds.
+func (e *Encoder) acquire(
+	k *Keys, grant string, ttl time.Duration, first, last int64, mode string, more ...any,
+) *Call {
+	args := make([]any, 0, 15)
+	args = append(args, Acquire.SHA, "5", k.lock, k.fence, k.queue, k.waiters, e.admission,
+		"", grant, Millis(ttl), first, last, mode)
+	return &Call{Script: Acquire, Stamp: 7, Args: append(args, more...)}
 }
 
 // Acquire encodes an acquire with the ballots first to last. A refused caller with a ticket is in the queue afterwards;
 // t is nil for one without.
 func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
-	c := e.acquire(k, grant, ttl, first, last, anyAcquire)
-	if t != nil {
-		c.Args = append(c.Args, t.waiter, t.rank)
+	if t == nil {
+		return e.acquire(k, grant, ttl, first, last, "acquire")
 	}
-	return &c.Call
+	return e.acquire(k, grant, ttl, first, last, "acquire", t.waiter, t.rank)
 }
 
 // Repair encodes giving a grant back to a master that lost it: a fresh ballot, and the token that the grant was won
 // with. The caller has the confirmation of a majority of the same round.
 func (e *Encoder) Repair(k *Keys, grant string, ttl time.Duration, ballot, token int64, depth int) *Call {
-	c := e.acquire(k, grant, ttl, ballot, ballot, anyRepair)
-	c.Args = append(c.Args, e.epoch, token, depth)
-	return &c.Call
+	return e.acquire(k, grant, ttl, ballot, ballot, "repair", e.epoch, token, depth)
 }
 
 // Import encodes taking over the grant previous, where it stands, as grant.
 func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
-	c := e.acquire(k, grant, ttl, first, last, anyImport)
-	c.Args = append(c.Args, e.epoch, previous)
-	return &c.Call
+	return e.acquire(k, grant, ttl, first, last, "import", e.epoch, previous)
 }
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
 func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *Call {
 	return &Call{Script: Extend, Stamp: 5, Args: []any{
-		Extend.sha, anyThree, k.lock, k.fence, e.admission, anyEmpty, grant, e.millis(ttl), depth, e.epoch,
+		Extend.SHA, "3", k.lock, k.fence, e.admission, "", grant, Millis(ttl), depth, e.epoch,
 	}}
 }
 
@@ -121,12 +69,12 @@ type Ending struct {
 
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
-	ballot, always, waiter, rank, asked := anyZero, anyEmpty, anyEmpty, anyEmpty, anyZero
+	var ballot, always, waiter, rank, asked any = "0", "", "", "", "0"
 	if end.Ballot != 0 {
 		ballot = end.Ballot
 	}
 	if end.Always {
-		always = anyAlways
+		always = "always"
 	}
 	if end.Waiter != nil {
 		waiter = end.Waiter.waiter
@@ -134,18 +82,16 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 			rank, asked = end.Waiter.rank, end.AskBallot
 		}
 	}
-	c := &call15{Call: Call{Script: Release}}
-	c.Args = append(c.args[:0], Release.sha, anyFour, k.lock, k.fence, k.queue, k.waiters,
-		ballot, always, waiter, rank, asked)
+	args := []any{Release.SHA, "4", k.lock, k.fence, k.queue, k.waiters, ballot, always, waiter, rank, asked}
 	for _, id := range end.Grants {
-		c.Args = append(c.Args, id)
+		args = append(args, id)
 	}
-	return &c.Call
+	return &Call{Script: Release, Args: args}
 }
 
 // Inspect encodes the question who holds a name, and who waits for it.
 func (e *Encoder) Inspect(k *Keys) *Call {
-	return &Call{Script: Inspect, Args: []any{Inspect.sha, anyFour, k.lock, k.fence, k.queue, e.admission}}
+	return &Call{Script: Inspect, Args: []any{Inspect.SHA, "4", k.lock, k.fence, k.queue, e.admission}}
 }
 
 // An AdmitStep is what an admit script does.
@@ -185,7 +131,7 @@ type AdmitRequest struct {
 // Admit encodes one step of an admission.
 func (e *Encoder) Admit(r AdmitRequest) *Call {
 	return &Call{Script: Admit, Args: []any{
-		Admit.sha, anyOne, e.admission, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
+		Admit.SHA, "1", e.admission, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
 		r.Record.String(),
 	}}
 }

@@ -35,48 +35,60 @@ const timeDigits = 16
 // A Ticket is the place of one waiter among all: first by priority, the higher first, then by the masters' time of its
 // call, then by its id. It is the same on all masters.
 type Ticket struct {
-	waiter, rank any
-	text         string
+	waiter string
+	rank   int64
 }
 
 // NewTicket makes the ticket of an owner's waiter number number. at is the masters' time of its call, in microseconds.
 func NewTicket(owner string, number uint64, label string, at int64, priority int) *Ticket {
 	b := fmt.Appendf(nil, "%0*d:", timeDigits, min(max(at, 0), MaxBallot))
-	text := string(AppendGrantID(b, owner, number, label))
-	return &Ticket{waiter: text, rank: -int64(priority), text: text}
+	return &Ticket{string(AppendGrantID(b, owner, number, label)), -int64(priority)}
 }
 
 // Waiter is the waiter's id: <time of call, 16 digits>:<owner>:<number>:<label>.
-func (t *Ticket) Waiter() string { return t.text }
+func (t *Ticket) Waiter() string { return t.waiter }
 
 // GrantLabel returns the owner and the label that the id of a grant or of a waiter ends with. Both are "" where it is
 // no such id.
 func GrantLabel(id string) (owner, label string) {
-	owner, _, label, ok := cutID(withoutTime(id))
+	_, owner, _, label, ok := cutID(id)
 	if !ok {
 		return "", ""
 	}
 	return owner, label
 }
 
-// withoutTime cuts the time off a waiter's id.
-func withoutTime(id string) string {
-	if isTime(id) {
-		return id[timeDigits+1:]
+// cutID cuts the id of a grant or of a waiter into its parts. timed reports whether it is a waiter's: it has a time.
+func cutID(id string) (timed bool, owner string, number uint64, label string, ok bool) {
+	if len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == "" {
+		timed, id = true, id[timeDigits+1:]
 	}
-	return id
-}
-
-// isTime reports whether an id begins with a time, as a waiter's does.
-func isTime(id string) bool {
-	return len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == ""
-}
-
-// cutID cuts an id into its parts.
-func cutID(id string) (owner string, number uint64, label string, ok bool) {
-	owner, rest, ok1 := strings.Cut(id, ":")
-	text, label, ok2 := strings.Cut(rest, ":")
+	owner, rest, _ := strings.Cut(id, ":")
+	text, label, ok := strings.Cut(rest, ":")
 	number, err := strconv.ParseUint(text, 10, 64)
-	ok = ok1 && ok2 && err == nil && strconv.FormatUint(number, 10) == text
-	return owner, number, label, ok
+	return timed, owner, number, label, ok && err == nil && strconv.FormatUint(number, 10) == text
 }
+
+// A Hint is what a waiter's inbox gets: on one master the name is free, and this waiter is the first. It is not a vote,
+// and believing a false one costs a round.
+type Hint struct {
+	Waiter string
+	Number uint64 // the waiter's among those of its owner
+	Name   string
+}
+
+// ParseHint reads what an inbox got, and reports whether it is a hint for a lock of p. The scripts publish the waiter's
+// id, a newline, and the lock's key.
+func (p Prefix) ParseHint(payload string) (Hint, bool) {
+	waiter, key, _ := strings.Cut(payload, "\n")
+	timed, _, number, _, ok := cutID(waiter)
+	name, ours := strings.CutPrefix(key, string(p)+":{")
+	name, whole := strings.CutSuffix(name, "}:lock")
+	if !timed || !ok || !ours || !whole || CheckName(name) != nil {
+		return Hint{}, false
+	}
+	return Hint{Waiter: waiter, Number: number, Name: name}, true
+}
+
+// Ticket is the ticket of the waiter, good for leaving the queue.
+func (h Hint) Ticket() *Ticket { return &Ticket{waiter: h.Waiter} }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// MaxName is the length of the longest name, in bytes.
-const MaxName = 64 << 10
-
-// maxPrefix is the length of the longest prefix, in bytes.
-const maxPrefix = 1 << 10
+// MaxName and maxPrefix are the lengths of the longest name and prefix, in bytes.
+const (
+	MaxName   = 64 << 10
+	maxPrefix = 1 << 10
+)
 
 // A Prefix begins every key of a fleet on its masters. Lockers with different prefixes know nothing of each other.
 //
@@ -43,34 +43,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys are the keys of one name, boxed for use in many calls.
-type Keys struct {
-	lock, fence, queue, waiters any
-	text                        string // of lock
+// Keys are the keys of one name, for use in many calls.
+type Keys struct{ lock, fence, queue, waiters any }
+
+// Keys returns the keys of name.
+func (p Prefix) Keys(name string) Keys {
+	return Keys{lock: p.Lock(name), fence: p.Fence(name), queue: p.Queue(name), waiters: p.Waiters(name)}
 }
 
 // Lock is the key of the lock itself.
-func (k Keys) Lock() string { return k.text }
-
-// Keys returns the keys of name. They are cut from one text.
-func (p Prefix) Keys(name string) Keys {
-	stem := len(p) + len(":{") + len(name) + len("}:")
-	var b strings.Builder
-	b.Grow(4*stem + len("lockfencequeuewaiters"))
-	at := [5]int{}
-	for i, kind := range [...]string{"lock", "fence", "queue", "waiters"} {
-		b.WriteString(string(p))
-		b.WriteString(":{")
-		b.WriteString(name)
-		b.WriteString("}:")
-		b.WriteString(kind)
-		at[i+1] = b.Len()
-	}
-	all := b.String()
-	k := Keys{text: all[:at[1]], fence: all[at[1]:at[2]], queue: all[at[2]:at[3]], waiters: all[at[3]:]}
-	k.lock = k.text
-	return k
-}
+func (k Keys) Lock() string { return k.lock.(string) }
 
 // Lock is the key of the lock of name.
 func (p Prefix) Lock(name string) string { return p.of(name, "lock") }

@@ -41,28 +41,26 @@ func Home(addr string) string { return url.PathEscape(addr) }
 
 // String returns r as it stands on a master.
 func (r Record) String() string {
-	b := make([]byte, 0, 256)
-	put := func(key, value string) { b = append(append(append(append(b, ' '), key...), '='), value...) }
-	number := func(key string, n int64) { put(key, strconv.FormatInt(n, 10)) }
-	b = append(b, recordVersion...)
-	put("id", r.Identity)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s id=%s", recordVersion, r.Identity)
 	if r.Home != "" {
-		put("home", r.Home)
+		fmt.Fprintf(&b, " home=%s", r.Home)
 	}
-	number("n", int64(r.N))
+	fmt.Fprintf(&b, " n=%d", r.N)
 	if r.Next != 0 {
-		number("next", int64(r.Next))
+		fmt.Fprintf(&b, " next=%d", r.Next)
 	}
-	number("epoch", r.Epoch)
+	fmt.Fprintf(&b, " epoch=%d", r.Epoch)
 	if r.Epoch != 0 {
-		number("raised", r.Raised)
-		number("alone", r.Alone)
+		fmt.Fprintf(&b, " raised=%d alone=%d", r.Raised, r.Alone)
 	}
-	number("longest", Millis(r.Longest))
-	number("quarantine", Millis(r.Quarantine))
-	put("state", map[bool]string{true: "admitted", false: "quarantine"}[r.Admitted])
-	number("since", r.Since)
-	return string(b)
+	state := "quarantine"
+	if r.Admitted {
+		state = "admitted"
+	}
+	fmt.Fprintf(&b, " longest=%d quarantine=%d state=%s since=%d",
+		Millis(r.Longest), Millis(r.Quarantine), state, r.Since)
+	return b.String()
 }
 
 // maxMillis is the longest time that a record may have: a year.
@@ -76,22 +74,20 @@ func ParseRecord(text string) (Record, error) {
 			text, version, recordVersion)
 	}
 	values := map[string]string{}
-	numbers := map[string]int64{}
 	for part := range strings.SplitSeq(rest, " ") {
 		key, value, _ := strings.Cut(part, "=")
 		values[key] = value
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
-			numbers[key] = n
-		}
 	}
-	longest, quarantine := numbers["longest"], numbers["quarantine"]
+	number := func(key string) int64 {
+		n, _ := strconv.ParseInt(values[key], 10, 64) // String writes nothing that is no number
+		return max(n, 0)
+	}
+	longest, quarantine := number("longest"), number("quarantine")
 	r := Record{
-		Identity: values["id"], Home: values["home"],
-		N: int(min(numbers["n"], MaxBallot)), Next: int(min(numbers["next"], MaxBallot)),
-		Epoch: numbers["epoch"], Raised: numbers["raised"], Alone: numbers["alone"],
-		Longest:    time.Duration(longest) * time.Millisecond,
-		Quarantine: time.Duration(quarantine) * time.Millisecond,
-		Admitted:   values["state"] == "admitted", Since: numbers["since"],
+		Identity: values["id"], Home: values["home"], N: int(number("n")), Next: int(number("next")),
+		Epoch: number("epoch"), Raised: number("raised"), Alone: number("alone"),
+		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
+		Admitted: values["state"] == "admitted", Since: number("since"),
 	}
 	// What is written differently by String was not written by it: a part that is missing, double or in another place.
 	if longest > maxMillis || quarantine > maxMillis || r.String() != text {

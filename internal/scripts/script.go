@@ -29,8 +29,6 @@ type Script struct {
 	// Once: a call is never sent again behind calls that were made after it. A master that does not know the script
 	// (NOSCRIPT) has then not voted.
 	Once bool
-
-	sha any // SHA, boxed once
 }
 
 var (
@@ -50,26 +48,15 @@ var (
 
 // The scripts. They are never changed.
 var (
-	Acquire = &Script{Name: "acquire", Once: true, Text: commonText + acquireText,
-		SHA: "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"}
-	Extend = &Script{Name: "extend", Text: extendText,
-		SHA: "42be24fc6ceaf8e337ecec3c0baaee817bbadfb3"}
-	Release = &Script{Name: "release", Text: commonText + releaseText,
-		SHA: "4bb090b81902d7704cf0632e4affa728e74b7b4c"}
-	Inspect = &Script{Name: "inspect", Text: inspectText,
-		SHA: "2c0451e042931439174864c62c2aa13704324984"}
-	Admit = &Script{Name: "admit", Text: admitText,
-		SHA: "da99c15403e4af4efdd3b4638e67c53a74b52e8f"}
+	Acquire = &Script{"acquire", "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a", commonText + acquireText, true}
+	Extend  = &Script{"extend", "42be24fc6ceaf8e337ecec3c0baaee817bbadfb3", extendText, false}
+	Release = &Script{"release", "4bb090b81902d7704cf0632e4affa728e74b7b4c", commonText + releaseText, false}
+	Inspect = &Script{"inspect", "2c0451e042931439174864c62c2aa13704324984", inspectText, false}
+	Admit   = &Script{"admit", "da99c15403e4af4efdd3b4638e67c53a74b52e8f", admitText, false}
 )
 
 // All lists the scripts, for loading them on a new connection.
 var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
-
-func init() {
-	for _, s := range All {
-		s.sha = s.SHA
-	}
-}
 
 // A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
 type Call struct {

@@ -34,6 +34,7 @@ func Example() {
 	fmt.Println("held by another:", errors.Is(err, redlock.ErrHeld))
 
 	masters.Free("orders:42")
+	locker.Ready(ctx)        // all five are connected by then
 	masters.Master(0).Hang() // one of five does not matter
 	lock, err := locker.TryLock(ctx, "orders:42")
 	fmt.Println("free again:", err)

@@ -57,11 +57,10 @@ func (f *Fact) own() bool {
 	return f.shown() && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 
-// remembers reports whether the master restarted with all that it had, by the word of its operator. Its old record is
-// there, with the address at which we reach it. A record that came by replication does not count.
+// remembers reports whether the master has all that it had, by the word of its operator. Its record is there, with the
+// address at which we reach it. One that came by replication does not count.
 func (f *Fact) remembers() bool {
-	return f.Home != "" && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !promoted(f.Identity) &&
-		runID(f.Record.Identity) != runID(f.Identity)
+	return f.Home != "" && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !promoted(f.Identity)
 }
 
 // unknown reports whether more will be known of the master in a moment.
@@ -103,8 +102,7 @@ func (m *Memory) See(f *Fact) {
 	case freed(m.identity, f.Identity):
 	case f.Home != "" && !promoted(f.Identity) && !f.Read && f.Err == nil:
 		return // its record will tell
-	case f.Home != "" && !promoted(f.Identity) && f.shown() && f.Record.Admitted && f.Record.Home == f.Home:
-	default:
+	case !f.remembers():
 		m.Generation++
 	}
 	m.identity = f.Identity

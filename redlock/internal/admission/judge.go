@@ -70,7 +70,7 @@ func (f *Fleet) Judge(i int) (State, Move) {
 			st.Record = fact.Text
 		} // else the master itself is to look at the epoch that the call carries
 	}
-	st, m := f.judgeUp(i, st)
+	m := f.judgeUp(i, &st)
 	if st.Phase == Connecting && fact.Err != nil { // steps fail: nothing is to be expected in a moment
 		st.Phase = Blocked
 	}
@@ -82,14 +82,13 @@ func (f *Fleet) Judge(i int) (State, Move) {
 const Unread = "-"
 
 // judgeUp is Judge of a master that is up, with the guard on.
-func (f *Fleet) judgeUp(i int, st State) (State, Move) {
+func (f *Fleet) judgeUp(i int, st *State) Move {
 	fact := &f.Facts[i]
 	if !fact.Read {
-		return st, Move{Step: scripts.AdmitRead}
+		return Move{Step: scripts.AdmitRead}
 	}
 	if err := f.obstacle(i); err != nil {
-		st.Phase, st.Err = Blocked, err
-		return st, Move{Look: Look}
+		return st.block(err)
 	}
 	switch {
 	case fact.own() && fact.Record.Admitted:
@@ -97,9 +96,15 @@ func (f *Fleet) judgeUp(i int, st State) (State, Move) {
 	case fact.own():
 		return f.quarantine(i, st)
 	case fact.remembers():
-		return st, f.write(scripts.AdmitNow, i)
+		return f.write(scripts.AdmitNow, i)
 	}
 	return f.start(i, st)
+}
+
+// block says that somebody must mend something, perhaps the record.
+func (st *State) block(err error) Move {
+	st.Phase, st.Err = Blocked, err
+	return Move{Look: Look}
 }
 
 // obstacle is what keeps master i from voting until somebody mends it.
@@ -124,77 +129,70 @@ func ShortBacklog(backlog, guard time.Duration) error {
 }
 
 // vote is about a master that is admitted.
-func (f *Fleet) vote(i int, st State) (State, Move) {
+func (f *Fleet) vote(i int, st *State) (m Move) {
 	fact, c := &f.Facts[i], f.Config
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
-	m := Move{}
 	switch {
 	case r.Epoch > c.Epoch:
-		st.Phase = Blocked
-		st.Err = fmt.Errorf("%w: it has epoch %d, this program %d", ErrOldMasters, r.Epoch, c.Epoch)
+		st.block(fmt.Errorf("%w: it has epoch %d, this program %d", ErrOldMasters, r.Epoch, c.Epoch))
 	case r.Alone < c.Needs(i):
-		st.Phase, m.Look = Blocked, Look
-		st.Err = fmt.Errorf("%w: its set may act alone up to epoch %d, this program has %d", ErrIncomplete,
-			r.Alone, c.Needs(i))
+		m = st.block(fmt.Errorf("%w: its set may act alone up to epoch %d, this program has %d", ErrIncomplete,
+			r.Alone, c.Needs(i)))
 	case r.Longest < f.Guard: // it may be raised, and a TTL that is refused here is not sent
 		m.Look = Look
 	}
 	switch {
 	case r.Identity != fact.Identity: // its backlog was freed
-		return st, f.write(scripts.AdmitRewrite, i)
+		return f.write(scripts.AdmitRewrite, i)
 	case fact.Home != "" && r.Home == "": // it is named as durable since
-		return st, f.write(scripts.AdmitNow, i)
+		return f.write(scripts.AdmitNow, i)
 	}
-	return st, m
+	return m
 }
 
 // start is about a master that has no record of its own: it is new, or may have forgotten locks.
-func (f *Fleet) start(i int, st State) (State, Move) {
+func (f *Fleet) start(i int, st *State) Move {
 	if f.Observer && !f.Now {
 		st.Phase = InQuarantine
 		st.Err = fmt.Errorf("%w, which begins when a program that takes locks finds it", ErrQuarantine)
-		return st, Move{Look: Look}
+		return Move{Look: Look}
 	}
 	for j := range f.Config.Follow.All().All() {
 		if f.Facts[j].unknown() { // what it says may count
-			return st, Move{}
+			return Move{}
 		}
 	}
 	if f.Now {
-		return st, f.write(scripts.AdmitNow, i)
+		return f.write(scripts.AdmitNow, i)
 	}
-	if ok, st, m := f.comparable(i, st); !ok {
-		return st, m
+	if m, ok := f.comparable(i, st); !ok {
+		return m
 	}
-	return st, f.write(scripts.AdmitStart, i)
+	return f.write(scripts.AdmitStart, i)
 }
 
 // comparable reports whether the clock of master i may start or end a quarantine; if not, with what is to be done.
-func (f *Fleet) comparable(i int, st State) (bool, State, Move) {
+func (f *Fleet) comparable(i int, st *State) (m Move, ok bool) {
 	own := f.Config.Follow.Of(i)
 	if !own.Won(f.Clocks.Known) {
 		for j := range own.All().All() {
 			if !f.Facts[j].Settled {
-				return false, st, Move{}
+				return Move{}, false
 			}
 		}
-		st.Phase = Blocked
-		st.Err = fmt.Errorf("%w, which waits until the clocks of %d masters can be compared; %d can", ErrQuarantine,
-			own.Least(), (f.Clocks.Known & own.All()).Len())
-		return false, st, Move{Look: Look}
+		return st.block(fmt.Errorf("%w, which waits until the clocks of %d masters can be compared; %d can", ErrQuarantine,
+			own.Least(), (f.Clocks.Known & own.All()).Len())), false
 	}
 	if away := f.Facts[i].Away; away > scripts.Window {
-		st.Phase = Blocked
-		st.Err = fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v: set the clocks right",
-			ErrQuarantine, away.Round(time.Millisecond), scripts.Window)
-		return false, st, Move{Look: Look}
+		return st.block(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v: set the clocks "+
+			"right", ErrQuarantine, away.Round(time.Millisecond), scripts.Window)), false
 	}
-	return true, st, Move{}
+	return Move{}, true
 }
 
 // quarantine is about a master whose quarantine has begun.
-func (f *Fleet) quarantine(i int, st State) (State, Move) {
+func (f *Fleet) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
@@ -206,30 +204,28 @@ func (f *Fleet) quarantine(i int, st State) (State, Move) {
 	}
 	switch {
 	case f.Now:
-		return st, f.write(scripts.AdmitNow, i)
+		return f.write(scripts.AdmitNow, i)
 	case f.Observer:
-		return st, Move{Look: Look}
+		return Move{Look: Look}
 	}
-	if ok, st, m := f.comparable(i, st); !ok {
-		return st, m
+	if m, ok := f.comparable(i, st); !ok {
+		return m
 	}
 	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and were set right
-		return st, f.write(scripts.AdmitStart, i)
+		return f.write(scripts.AdmitStart, i)
 	}
 	if r.Quarantine < f.needed() {
-		return st, f.write(scripts.AdmitSettle, i)
+		return f.write(scripts.AdmitSettle, i)
 	}
-	m := Move{Look: Look}
 	rule := f.Config.Follow.Of(i)
-	switch fresh, stale := f.readSince(i); {
+	fresh, stale := f.readSince(i)
+	switch {
 	case !rule.Won(fresh):
-		m.Gather, m.Wait = stale&rule.All(), left
+		return Move{Look: Look, Gather: stale & rule.All(), Wait: left}
 	case left > 0:
-		m.Wait = left
-	default:
-		m = f.write(scripts.AdmitEnd, i)
+		return Move{Look: Look, Wait: left}
 	}
-	return st, m
+	return f.write(scripts.AdmitEnd, i)
 }
 
 // readSince is the masters whose records were read since the quarantine of master i was first seen here, and those

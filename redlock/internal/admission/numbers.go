@@ -131,16 +131,14 @@ func (f *Fleet) needed() time.Duration {
 // whose set may act alone. The program's own count if nothing was read: one that is ahead must not bar the others.
 func (f *Fleet) epoch() (epoch int64, n, next int, alone int64) {
 	epoch = -1
-	for _, set := range f.Config.Follow.Sets() {
-		for j := range set.All() {
-			fact := &f.Facts[j]
-			if !fact.told() {
-				continue
-			}
-			alone = max(alone, fact.Record.Alone)
-			if fact.Record.Epoch > epoch {
-				epoch, n, next = fact.Record.Epoch, fact.Record.N, fact.Record.Next
-			}
+	for j := range f.Config.Follow.All().All() {
+		fact := &f.Facts[j]
+		if !fact.told() {
+			continue
+		}
+		alone = max(alone, fact.Record.Alone)
+		if fact.Record.Epoch > epoch {
+			epoch, n, next = fact.Record.Epoch, fact.Record.N, fact.Record.Next
 		}
 	}
 	if epoch < 0 {

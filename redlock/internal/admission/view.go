@@ -63,3 +63,6 @@ func (v *View) Hopeful() bool {
 	r := v.Config.Rule
 	return !r.Won(v.Voting) && r.Won(v.Voting|v.Connecting)
 }
+
+// Settled reports whether something is known of each master.
+func (v *View) Settled() bool { return v.Connecting == 0 }

@@ -42,13 +42,14 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	if err := s.follows(want); err != nil {
 		return Stay, err
 	}
+	alone := s.mayActAlone(want.Rule.Old, want.Epoch)
 	switch {
 	case want.Rule.Joint() && !s.able(want).MajorityOf(want.Rule.Next):
 		return Prepare, nil
 	case want.Rule.Joint(), want.Epoch > now.Epoch+1: // one that is late is granted nothing: it has nothing to carry
 		return Adopt, nil
-	case !s.mayActAlone(want.Rule.Old, want.Epoch).MajorityOf(want.Rule.Old):
-		return Stay, Incomplete(s.mayActAlone(want.Rule.Old, want.Epoch), want.Rule.Old)
+	case !alone.MajorityOf(want.Rule.Old):
+		return Stay, incomplete(alone, want.Rule.Old)
 	case !s.Carried:
 		return Carry, nil
 	}
@@ -87,40 +88,34 @@ func (s Seen) follows(want *quorum.Config) error {
 
 // late reports whether the fleet has gone on without this program: nothing is granted to it any more.
 func (s Seen) late() bool {
-	return s.those(s.Config.Rule.Old, func(st *admission.State) bool { return st.Epoch > s.Config.Epoch }).
-		MajorityOf(s.Config.Rule.Old)
+	old := s.Config.Rule.Old
+	return s.those(old, func(_ int, st *admission.State) bool { return st.Epoch > s.Config.Epoch }).MajorityOf(old)
 }
 
 // able is the masters of the next set of want that would vote for a program that goes by it.
-func (s Seen) able(want *quorum.Config) (set quorum.Set) {
-	for i := range want.Rule.Next.All() {
-		if i >= len(s.Masters) {
-			continue
-		}
-		if st := &s.Masters[i]; st.Admitted && st.Epoch <= want.Epoch && st.Alone >= want.Needs(i) {
-			set |= quorum.One(i)
-		}
-	}
-	return set
+func (s Seen) able(want *quorum.Config) quorum.Set {
+	return s.those(want.Rule.Next, func(i int, st *admission.State) bool {
+		return st.Admitted && st.Epoch <= want.Epoch && st.Alone >= want.Needs(i)
+	})
 }
 
 // mayActAlone is the masters whose records let the set of this epoch act alone.
 func (s Seen) mayActAlone(set quorum.Set, epoch int64) quorum.Set {
-	return s.those(set, func(st *admission.State) bool { return st.Alone >= epoch })
+	return s.those(set, func(_ int, st *admission.State) bool { return st.Alone >= epoch })
 }
 
 // those is the masters of a set of which is is true. Of one that is down nothing is known.
-func (s Seen) those(set quorum.Set, is func(*admission.State) bool) (yes quorum.Set) {
+func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) (yes quorum.Set) {
 	for i := range set.All() {
-		if i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(&s.Masters[i]) {
+		if i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i]) {
 			yes |= quorum.One(i)
 		}
 	}
 	return yes
 }
 
-// Incomplete is the error of a step for which too few masters of a set are ready.
-func Incomplete(ready, set quorum.Set) error {
+// incomplete is the error of a step for which too few masters of a set are ready.
+func incomplete(ready, set quorum.Set) error {
 	return fmt.Errorf("%w: %d of %d masters are ready for it, %d are needed", admission.ErrIncomplete,
 		(ready & set).Len(), set.Len(), quorum.Quorum(set.Len()))
 }
@@ -146,7 +141,7 @@ func Look(s Seen) (p Progress) {
 	}
 	p.Open = s.mayActAlone(target, epoch)
 	p.OpenAll = p.Open.MajorityOf(target)
-	p.Raised = s.those(c.Rule.Old, func(st *admission.State) bool { return st.Epoch >= c.Epoch })
+	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool { return st.Epoch >= c.Epoch })
 	p.RaisedAll = p.Raised.MajorityOf(c.Rule.Old)
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
@@ -189,7 +184,7 @@ func Raise(s Seen) (Writing, error) {
 	w := Writing{Rule: c.Rule, Record: record(c)}
 	if !c.Rule.Joint() {
 		if p := Look(s); !p.OpenAll {
-			return Writing{}, Incomplete(p.Open, c.Rule.Old)
+			return Writing{}, incomplete(p.Open, c.Rule.Old)
 		}
 		w.Record.Alone = c.Epoch
 	}

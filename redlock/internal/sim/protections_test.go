@@ -49,8 +49,8 @@ type protection struct {
 var protections = []protection{
 	{"restart-guard", []kind{amnesia}, "two holders",
 		"a master that restarted empty votes again at once: two holders",
-		[]edit{{judgeFile, "		return st, m\n	}\n	return st, f.write(scripts.AdmitStart, i)",
-			"		return st, m\n	}\n	return st, f.write(scripts.AdmitNow, i)"}}},
+		[]edit{{judgeFile, "		return m\n	}\n	return f.write(scripts.AdmitStart, i)",
+			"		return m\n	}\n	return f.write(scripts.AdmitNow, i)"}}},
 	{"identity-beyond-run-id", []kind{amnesia}, "two holders",
 		"a master that was a replica in between has the same run id and an old record, and votes: two holders",
 		[]edit{{factFile, "(f.Record.Identity == f.Identity ||", "(runID(f.Record.Identity) == runID(f.Identity) ||"}}},
@@ -77,7 +77,7 @@ var protections = []protection{
 	{"recheck", []kind{lateness}, "of validity left",
 		"a lock is handed out with less validity than was asked for, or none",
 		[]edit{{askFile, "left := v.left(now); left < terms.Least {", "left := v.left(now); false && left < terms.Least {"},
-			{lockerFile, "if k.Remaining() > 0 && k.handle.Validity() >= cfg.least() {", "if true {"}}},
+			{lockerFile, "if k.Remaining() > 0 && k.handle.Validity() >= cfg.Least {", "if true {"}}},
 	{"drift", []kind{clocks}, "two holders",
 		"keys end on fast clocks while a slow one still trusts them: two holders",
 		[]edit{{driftFile, "Drift{Factor: 0.01, Constant: 2 * time.Millisecond}", "Drift{Constant: time.Nanosecond}"}}},
@@ -109,7 +109,7 @@ var protections = []protection{
 	{"together", []kind{changes}, "two holders",
 		"a program goes by the next masters alone by its own timer, while others go by the old ones: two holders",
 		[]edit{{judgeFile, "case r.Alone < c.Needs(i):", "case false:"},
-			{reconfigFile, "case !s.mayActAlone(want.Rule.Old, want.Epoch).MajorityOf(want.Rule.Old):", "case false:"}}},
+			{reconfigFile, "case !alone.MajorityOf(want.Rule.Old):", "case false:"}}},
 	{"lost-masters", []kind{emptied}, "two holders",
 		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +
 			"quarantine that is too short for it: two holders",

@@ -1,8 +1,8 @@
 package voters
 
 import (
+	"cmp"
 	"context"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
@@ -58,38 +58,19 @@ func (v *Voters) Doubt(i int, shown string) {
 	})
 }
 
-// Use goes by another configuration, and returns when the View does, or after Close.
+// Use goes by another configuration, and returns when the View does, or after Close. Masters that leave are told of
+// releases until the longest TTL is over; then the pool may close their connections.
 func (v *Voters) Use(c *quorum.Config) {
 	v.set.Clocks.Use(c.Rule.All() | c.Follow.All())
-	_ = v.wait(context.Background(), func() { v.config = c }) // it fails only after Close
-}
-
-// Leave gives masters back to the pool after some time: they are no longer of the configuration.
-func (v *Voters) Leave(set quorum.Set, after time.Duration) {
-	v.tell(func() { v.leaving = append(v.leaving, leaver{set, v.set.Clock.Now(), after}) })
-}
-
-// wait has Run do something, and returns when the View goes by it.
-func (v *Voters) wait(ctx context.Context, do func()) error {
 	seen := make(chan struct{})
 	v.tell(func() {
-		do()
+		v.use(c)
 		v.after = append(v.after, func() { close(seen) })
 	})
 	select {
 	case <-seen:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	case <-v.over:
-		return ErrClosed
 	}
-}
-
-// Step sends one step to master i, and returns when the View goes by the answer. answered reports whether there was
-// one; what it was stands in the View. The error is as that of Ready.
-func (v *Voters) Step(ctx context.Context, i int, req scripts.AdmitRequest) (answered bool, err error) {
-	return v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest { return req })
 }
 
 // Admit admits masters without their quarantine until ok is true of the View, or ctx ends: somebody says that nobody
@@ -100,43 +81,55 @@ func (v *Voters) Admit(ctx context.Context, ok func(*admission.View) bool) (*adm
 	return v.Await(ctx, ok)
 }
 
+// Look waits until something is known of each master, and has all records read once more: one that nobody has used for
+// a while may have changed. The View goes by the answers. The error is as that of Ready.
+func (v *Voters) Look(ctx context.Context) (*admission.View, error) {
+	view, err := v.Await(ctx, (*admission.View).Settled)
+	if err == nil {
+		read := func() scripts.AdmitRequest { return scripts.AdmitRequest{Step: scripts.AdmitRead} }
+		_, err = v.steps(ctx, view.Config.Rule.All(), read)
+	}
+	return v.View(), err
+}
+
+// Step sends one step to master i, and returns when the View goes by the answer. The error is as that of Ready, or why
+// there was no answer.
+func (v *Voters) Step(ctx context.Context, i int, req scripts.AdmitRequest) error {
+	failed, err := v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest { return req })
+	return cmp.Or(err, failed)
+}
+
 // Quarantine puts master i into quarantine, whatever its record says. It is else as Step.
-func (v *Voters) Quarantine(ctx context.Context, i int) (answered bool, err error) {
-	return v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest { return v.fleet(v.set.Clock.Now()).Quarantine(i) })
+func (v *Voters) Quarantine(ctx context.Context, i int) error {
+	failed, err := v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest {
+		return v.fleet(v.set.Clock.Now()).Quarantine(i)
+	})
+	return cmp.Or(err, failed)
 }
 
-// LookAgain has the records of all masters that are up read once more, and returns when the View goes by the answers:
-// the record of a master that nobody has used for a while may have changed. The error is as that of Ready.
-func (v *Voters) LookAgain(ctx context.Context) error {
-	read := func() scripts.AdmitRequest { return scripts.AdmitRequest{Step: scripts.AdmitRead} }
-	_, err := v.steps(ctx, v.view.Load().Config.Rule.All(), read)
-	return err
-}
-
-// steps is Step for several masters. answered reports whether all of them have answered.
+// steps sends a step to several masters. failed is why one of them has not answered; the rest is as for Step.
 func (v *Voters) steps(
 	ctx context.Context, set quorum.Set, req func() scripts.AdmitRequest,
-) (answered bool, err error) {
+) (failed, err error) {
 	done := make(chan error, set.Len())
 	v.tell(func() {
 		for i := range set.All() {
-			if v.facts[i].Up {
-				v.send(i, v.tracks[i].session, req(), func(err error) { done <- err })
+			if f := &v.facts[i]; f.Up {
+				v.send(i, req(), func(err error) { done <- err })
 			} else {
-				done <- pool.ErrDown
+				done <- cmp.Or(f.Err, error(pool.ErrDown))
 			}
 		}
 	})
-	answered = true
 	for range set.Len() {
 		select {
 		case err := <-done:
-			answered = answered && err == nil
+			failed = cmp.Or(failed, err)
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return nil, ctx.Err()
 		case <-v.over:
-			return false, ErrClosed
+			return nil, ErrClosed
 		}
 	}
-	return answered, nil
+	return failed, nil
 }

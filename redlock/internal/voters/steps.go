@@ -16,7 +16,7 @@ const never = time.Hour
 func (v *Voters) take(i int, m admission.Move, fleet *admission.Fleet, now clock.Instant) time.Duration {
 	for j := range m.Gather.All() {
 		if f, t := &v.facts[j], &v.tracks[j]; f.Up && !t.inFlight && t.resting(now) <= 0 {
-			v.send(j, t.session, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
+			v.send(j, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
 		}
 	}
 	t := &v.tracks[i]
@@ -45,11 +45,11 @@ func (v *Voters) take(i int, m admission.Move, fleet *admission.Fleet, now clock
 		return t.rest
 	}
 	m.Step = step
-	v.send(i, t.session, fleet.Request(i, m), nil)
+	v.send(i, fleet.Request(i, m), nil)
 	return never
 }
 
-// resting is for how long no step is sent to a master that has refused one.
+// resting is for how long no step is sent to a master that has refused the last one.
 func (t *track) resting(now clock.Instant) time.Duration {
 	if t.failed.IsZero() {
 		return 0
@@ -58,77 +58,63 @@ func (t *track) resting(now clock.Instant) time.Duration {
 }
 
 // send sends one step. Its answer is told to Run, and then to done, when the View goes by it, if that is not nil.
-func (v *Voters) send(i int, session uint64, req scripts.AdmitRequest, done func(error)) {
+func (v *Voters) send(i int, req scripts.AdmitRequest, done func(error)) {
 	v.sent++
 	t := &v.tracks[i]
 	t.inFlight, t.asked = true, v.set.Clock.Now()
-	a := &answer{v: v, session: session, step: req.Step, number: v.sent, done: done}
+	session, number := t.session, v.sent
+	answer := receiver(func(value any, err error) {
+		var adm scripts.Admission
+		if err == nil {
+			if adm, err = scripts.DecodeAdmission(value); err != nil {
+				err = &pool.Error{Addr: v.set.Pool.Addr(i), Op: "admit", Err: err}
+			}
+		}
+		v.tell(func() {
+			if session == v.tracks[i].session {
+				v.answered(i, req.Step, number, &adm, err)
+			}
+			if done != nil {
+				v.after = append(v.after, func() { done(err) })
+			}
+		})
+	})
 	call := v.view.Load().Encoder.Admit(req)
-	if err := v.set.Pool.Send(i, call, pool.Stamp{Session: session}, a); err != nil {
-		a.Reply(i, nil, err)
+	if err := v.set.Pool.Send(i, call, pool.Stamp{Session: session}, answer); err != nil {
+		answer(nil, err)
 	}
 }
 
-// An answer receives the reply to one step.
-type answer struct {
-	v       *Voters
-	session uint64
-	step    scripts.AdmitStep
-	number  uint64
-	done    func(error)
-}
+// A receiver gets the reply to one step.
+type receiver func(value any, err error)
 
 // Reply implements pool.Receiver.
-func (a *answer) Reply(i int, value any, err error) {
-	var adm scripts.Admission
-	if err == nil {
-		if adm, err = scripts.DecodeAdmission(value); err != nil {
-			err = &pool.Error{Addr: a.v.set.Pool.Addr(i), Op: "admit", Err: err}
-		}
-	}
-	a.v.tell(func() {
-		a.v.answered(i, a, &adm, err)
-		if a.done != nil {
-			a.v.after = append(a.v.after, func() { a.done(err) })
-		}
-	})
-}
+func (f receiver) Reply(_ int, value any, err error) { f(value, err) }
 
-// answered takes note of the answer to a step.
-func (v *Voters) answered(i int, a *answer, adm *scripts.Admission, err error) {
+// answered takes note of the answer to a step on the present connection.
+func (v *Voters) answered(i int, step scripts.AdmitStep, number uint64, adm *scripts.Admission, err error) {
 	f, t := &v.facts[i], &v.tracks[i]
-	if a.session != t.session {
-		return
-	}
 	t.inFlight, t.done, t.failed = false, "", clock.Instant{}
-	if err == nil && (a.step != scripts.AdmitRead || t.refused == scripts.AdmitRead) {
+	if err == nil && (step != scripts.AdmitRead || t.refused == scripts.AdmitRead) {
 		f.Err = nil // that a record can be read does not say that it can be written
 	}
 	if err != nil {
-		f.Err, t.refused = err, a.step
+		f.Err, t.refused = err, step
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look
 		t.memory.See(f)
 		return
 	}
 	t.read = adm.Time
-	f.Learn(adm.Record, a.number, v.sent)
+	f.Learn(adm.Record, number, v.sent)
 	t.memory.See(f)
 	switch adm.Result {
 	case scripts.AdmitDone:
-		if a.step != scripts.AdmitRead {
-			t.done = a.step
+		if step != scripts.AdmitRead {
+			t.done = step
 		}
 	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers:
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look
 	case scripts.AdmitTooEarly: // its clock is a little behind what we reckon
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look/10
 	}
-}
-
-// backlog is the master's repl-backlog-ttl, 0 if it may not be read.
-func backlog(info pool.Info) time.Duration {
-	if !info.BacklogKnown {
-		return 0
-	}
-	return info.BacklogTTL
 }

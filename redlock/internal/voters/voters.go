@@ -30,14 +30,12 @@ type Settings struct {
 	Clock    *clock.Clock
 	Clocks   *ballot.Clocks
 	Prefix   scripts.Prefix
-	Guard    time.Duration // guard time; 0: the guard is off, and every master that is up votes
-	Durable  []string      // addresses of masters that remember every write; nil: none; empty: all
-	Observer bool          // starts, ends and writes nothing
+	Guard    time.Duration          // guard time; 0: the guard is off, and every master that is up votes
+	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
+	Observer bool                   // starts, ends and writes nothing
 	// OnView is called after a View that differs from the last one was published, by the goroutine of Run and with no lock
-	// held. It must not block, and must not call Use, LookAgain or Step. nil: nobody wants to know.
+	// held. It must not block, and must not call Use, Look, Step or Quarantine.
 	OnView func(last, next *admission.View)
-	// OnPhase is called as OnView is, for each master whose phase is another.
-	OnPhase func(i int, st admission.State)
 }
 
 // Voters know which masters may vote. All methods are safe for concurrent use.
@@ -56,10 +54,11 @@ type Voters struct {
 	config    *quorum.Config
 	facts     []admission.Fact
 	tracks    []track
-	sent      uint64   // steps
-	after     []func() // done when the View goes by all that was in the inbox
-	leaving   []leaver
-	admitting int // calls of Admit under way
+	sent      uint64     // steps
+	after     []func()   // done when the View goes by all that was in the inbox
+	retained  quorum.Set // masters that the pool was told are in use
+	leaving   []leaver   // masters that it was told so, and are not in retained any more
+	admitting int        // calls of Admit under way
 }
 
 // A track is what Run keeps of a master beside the facts.
@@ -73,11 +72,10 @@ type track struct {
 	failed   clock.Instant     // when the last step was answered by a refusal; zero: it was not
 	rest     time.Duration     // for how long no step is sent after failed
 	read     int64             // the master's time when its record was read
-	phase    admission.Phase   // the last one that OnPhase was told
-	told     bool              // OnPhase was told
 }
 
-// New returns Voters that go by c. They know nothing until Run runs.
+// New returns Voters that go by c. They know nothing until Run runs. Until the end of Run the pool knows that the
+// masters are in use.
 func New(set Settings, c *quorum.Config) *Voters {
 	over := make(chan struct{})
 	v := &Voters{
@@ -85,6 +83,7 @@ func New(set Settings, c *quorum.Config) *Voters {
 		over: over, close: sync.OnceFunc(func() { close(over) }),
 	}
 	v.grow(c.Slots)
+	v.retain(c.Rule.All())
 	v.view.Store(&admission.View{
 		Config: c, Masters: make([]admission.State, c.Slots), Connecting: c.Rule.All(),
 		Encoder: scripts.NewEncoder(set.Prefix, c.Epoch),
@@ -95,7 +94,7 @@ func New(set Settings, c *quorum.Config) *Voters {
 // Run follows the masters until Close.
 func (v *Voters) Run() {
 	defer v.set.Pool.Watch(func(e pool.Event) { v.tell(func() { v.event(e) }) })()
-	defer v.giveBack(func(leaver) bool { return true })
+	defer v.quit()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -146,7 +145,7 @@ func (v *Voters) grow(n int) {
 // home is the address of a durable master as a record has it, "" for another.
 func (v *Voters) home(i int) string {
 	addr := v.set.Pool.Addr(i)
-	if v.set.Durable != nil && (len(v.set.Durable) == 0 || slices.Contains(v.set.Durable, addr)) {
+	if v.set.Durable != nil && v.set.Durable(addr) {
 		return scripts.Home(addr)
 	}
 	return ""
@@ -169,7 +168,7 @@ func (v *Voters) event(e pool.Event) {
 		f.Lose()
 		f.Up, t.session, t.inFlight, t.failed = true, e.Session, false, clock.Instant{}
 	}
-	f.Identity, f.Backlog = e.Info.Identity(), backlog(e.Info)
+	f.Identity, f.Backlog = e.Info.Identity(), e.Info.BacklogTTL
 	t.memory.See(f)
 }
 
@@ -178,13 +177,15 @@ func (v *Voters) event(e pool.Event) {
 func (v *Voters) act() time.Duration {
 	now := v.set.Clock.Now()
 	v.giveBack(func(l leaver) bool { return now.Sub(l.since) >= l.after })
-	idle := time.Hour
+	idle := never
 	for _, l := range v.leaving {
 		idle = min(idle, l.after-now.Sub(l.since))
 	}
 	c := v.config
 	fleet := v.fleet(now)
-	next := &admission.View{Config: c, Masters: make([]admission.State, len(v.facts))}
+	next := &admission.View{
+		Config: c, Masters: make([]admission.State, len(v.facts)), Encoder: scripts.NewEncoder(v.set.Prefix, c.Epoch),
+	}
 	for i := range (c.Rule.All() | c.Follow.All()).All() {
 		st, m := fleet.Judge(i)
 		idle = min(idle, v.take(i, m, fleet, now))
@@ -223,10 +224,6 @@ func (v *Voters) fleet(now clock.Instant) *admission.Fleet {
 // publish makes next what rounds go by, and tells those who want to know of a difference.
 func (v *Voters) publish(next *admission.View) {
 	last := v.view.Load()
-	next.Encoder = last.Encoder
-	if last.Config.Epoch != next.Config.Epoch {
-		next.Encoder = scripts.NewEncoder(v.set.Prefix, next.Config.Epoch)
-	}
 	differs := last.Config != next.Config || !slices.EqualFunc(last.Masters, next.Masters, same)
 	v.mu.Lock()
 	v.view.Store(next)
@@ -235,18 +232,8 @@ func (v *Voters) publish(next *admission.View) {
 		v.moved = make(chan struct{})
 	}
 	v.mu.Unlock()
-	if differs && v.set.OnView != nil {
+	if differs {
 		v.set.OnView(last, next)
-	}
-	if v.set.OnPhase == nil {
-		return
-	}
-	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
-		t, st := &v.tracks[i], next.Masters[i]
-		if !t.told || t.phase != st.Phase {
-			t.told, t.phase = true, st.Phase
-			v.set.OnPhase(i, st)
-		}
 	}
 }
 
@@ -256,14 +243,36 @@ func same(a, b admission.State) bool {
 	return a == b
 }
 
-// A leaver is masters that are no longer of the configuration. They are told of releases for some time.
+// use goes by c. Masters that it does not have are told of releases until the longest TTL is over.
+func (v *Voters) use(c *quorum.Config) {
+	if left := v.config.Rule.All() &^ (c.Rule.All() | c.Follow.All()); left != 0 {
+		longest := v.set.Guard
+		for _, st := range v.view.Load().Masters {
+			longest = max(longest, st.Longest)
+		}
+		v.retained &^= left
+		v.leaving = append(v.leaving, leaver{left, v.set.Clock.Now(), longest})
+	}
+	v.config = c
+	v.retain(c.Rule.All() | c.Follow.All())
+}
+
+// retain tells the pool that masters are in use.
+func (v *Voters) retain(set quorum.Set) {
+	for i := range (set &^ v.retained).All() {
+		v.set.Pool.Retain(i)
+	}
+	v.retained |= set
+}
+
+// A leaver is masters that are no longer of the configuration, and are given back to the pool after some time.
 type leaver struct {
 	set   quorum.Set
 	since clock.Instant
 	after time.Duration
 }
 
-// giveBack tells the pool that masters are not used here any more.
+// giveBack tells the pool that masters that have left are not used here any more.
 func (v *Voters) giveBack(due func(leaver) bool) {
 	v.leaving = slices.DeleteFunc(v.leaving, func(l leaver) bool {
 		if !due(l) {
@@ -274,4 +283,12 @@ func (v *Voters) giveBack(due func(leaver) bool) {
 		}
 		return true
 	})
+}
+
+// quit gives all masters back to the pool. Those that have not left stay there for the next one.
+func (v *Voters) quit() {
+	v.giveBack(func(leaver) bool { return true })
+	for i := range v.retained.All() {
+		v.set.Pool.Release(i, false)
+	}
 }
