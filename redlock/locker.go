@@ -109,9 +109,8 @@ func (l *Locker) build(first *quorum.Config, id string) {
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 	})
 	l.queue = queue.New(queue.Env{
-		Keeper: l.grants, Clock: l.cfg.clock, Ready: l.ready, Changed: l.voters.Changed,
-		Listen:  func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
-		Closing: l.closing,
+		Keeper: l.grants, Ready: l.ready, Changed: l.voters.Changed,
+		Listen: func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 	})
 	l.events.queue = l.queue
 }

@@ -31,35 +31,34 @@ type Looker interface {
 }
 
 // An Entry is one Looker's place in a List. The zero Entry is in none.
-type Entry struct {
-	looker Looker
+type Entry[L Looker] struct {
+	looker L
 	index  int   // in the heap, from 1; 0: in none; guarded by List.mu, like at
 	at     int64 // when it is due, on the boot clock
 }
 
 // A List is what is to be looked at. All methods are safe for concurrent use.
-type List struct {
+type List[L Looker] struct {
 	clock *clock.Clock
 	wake  chan struct{} // capacity 1
 	stop  chan struct{}
-	once  sync.Once // closes stop
 	done  chan struct{}
 
 	mu     sync.Mutex
-	heap   entries
+	heap   entries[L]
 	next   int64 // when the goroutine means to wake, on the boot clock; 0 while it is awake
-	closed bool
+	closed bool  // stop is closed
 }
 
-// New starts the goroutine of a List. Stop ends it.
-func New(c *clock.Clock) *List {
-	l := &List{clock: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+// New starts the goroutine of a List. Close ends it.
+func New[L Looker](c *clock.Clock) *List[L] {
+	l := &List[L]{clock: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	go l.run()
 	return l
 }
 
 // Add takes a Looker in, to be looked at after a wait. It reports false after Close.
-func (l *List) Add(e *Entry, x Looker, wait time.Duration) bool {
+func (l *List[L]) Add(e *Entry[L], x L, wait time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -72,7 +71,7 @@ func (l *List) Add(e *Entry, x Looker, wait time.Duration) bool {
 }
 
 // Fix changes when e is looked at. An Entry that is in no List stays out.
-func (l *List) Fix(e *Entry, wait time.Duration) {
+func (l *List[L]) Fix(e *Entry[L], wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.index > 0 {
@@ -83,7 +82,7 @@ func (l *List) Fix(e *Entry, wait time.Duration) {
 }
 
 // Remove takes e out.
-func (l *List) Remove(e *Entry) {
+func (l *List[L]) Remove(e *Entry[L]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.index > 0 {
@@ -92,31 +91,30 @@ func (l *List) Remove(e *Entry) {
 }
 
 // All returns everything in the List.
-func (l *List) All() []Looker {
+func (l *List[L]) All() []L {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]Looker, len(l.heap))
+	all := make([]L, len(l.heap))
 	for i, e := range l.heap {
 		all[i] = e.looker
 	}
 	return all
 }
 
-// Close has Add refuse from here on. What is in the List stays.
-func (l *List) Close() {
+// Close has Add refuse from here on, and ends the goroutine. What is in the List stays. It returns a channel that is
+// closed when the goroutine has ended.
+func (l *List[L]) Close() (ended <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
-}
-
-// Stop ends the goroutine, and returns a channel that is closed when it has ended.
-func (l *List) Stop() <-chan struct{} {
-	l.once.Do(func() { close(l.stop) })
+	if !l.closed {
+		l.closed = true
+		close(l.stop)
+	}
 	return l.done
 }
 
 // nudgeLocked wakes the goroutine if it sleeps beyond at.
-func (l *List) nudgeLocked(at int64) {
+func (l *List[L]) nudgeLocked(at int64) {
 	if l.next != 0 && at < l.next {
 		l.next = 0
 		select {
@@ -126,12 +124,12 @@ func (l *List) nudgeLocked(at int64) {
 	}
 }
 
-func (l *List) run() {
+func (l *List[L]) run() {
 	defer close(l.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	skew := l.clock.Now().Skew()
-	var due []Looker
+	var due []L
 	for {
 		now := l.clock.Now()
 		if now.Skew()-skew > int64(skewStep) {
@@ -156,7 +154,7 @@ func (l *List) run() {
 }
 
 // take collects what is due. It stays in the heap, put off until Look says when it is due again.
-func (l *List) take(due []Looker, now clock.Instant) []Looker {
+func (l *List[L]) take(due []L, now clock.Instant) []L {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.heap) > 0 && l.heap[0].at <= now.Steady() {
@@ -169,46 +167,39 @@ func (l *List) take(due []Looker, now clock.Instant) []Looker {
 }
 
 // pause is how long nothing is due.
-func (l *List) pause() time.Duration {
+func (l *List[L]) pause() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.clock.Now().Steady()
-	wait := time.Hour
+	now, wait := l.clock.Now().Steady(), time.Hour
 	if len(l.heap) > 0 {
-		wait = min(time.Duration(l.heap[0].at-now), watchPeriod)
+		wait = max(leastPause, min(time.Duration(l.heap[0].at-now), watchPeriod))
 	}
-	if wait <= 0 {
-		l.next = 0
-		return 0
-	}
-	wait = max(wait, leastPause)
 	l.next = now + int64(wait)
 	return wait
 }
 
 // entries are a heap, the first due first.
-type entries []*Entry
+type entries[L Looker] []*Entry[L]
 
-func (q entries) Len() int           { return len(q) }
-func (q entries) Less(i, j int) bool { return q[i].at < q[j].at }
-func (q entries) Swap(i, j int) {
+func (q entries[L]) Len() int           { return len(q) }
+func (q entries[L]) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q entries[L]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].index, q[j].index = i+1, j+1
 }
 
 // Push implements heap.Interface.
-func (q *entries) Push(x any) {
-	e := x.(*Entry)
+func (q *entries[L]) Push(x any) {
+	e := x.(*Entry[L])
 	*q = append(*q, e)
 	e.index = len(*q)
 }
 
 // Pop implements heap.Interface.
-func (q *entries) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	e.index = 0
-	*q = old[:len(old)-1]
+func (q *entries[L]) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last], e.index = nil, 0
+	*q = (*q)[:last]
 	return e
 }

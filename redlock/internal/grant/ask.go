@@ -38,30 +38,23 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 	g.asking.complete = a.Complete
 	r := k.Sender.New(view, a.Op, &g.asking)
 	r.Key = a.Keys.Lock()
-	returns := false
+	won := false
 	defer func() {
-		if !returns { // a trace has panicked
-			g.rollBack(r)
+		if !won { // also where a trace has panicked
+			g.undo(r)
 		}
 	}()
 	first, last, err := k.Ballots.Propose(r.Start, a.Name, 0, a.Terms.HandOns)
 	if err != nil {
-		returns = true
 		return nil, nil, err
 	}
 	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, a.Terms.TTL, first, last, a.Ticket), a.Terms.TTL, last, false)
-	err = k.await(ctx, r)
-	if err == nil {
-		err = g.won(r, a.Terms, first, last)
-	} else if f, ok := round.AsFailure(err); ok && f.Cause == nil {
-		k.learn(r, a.Name)
-	}
+	err = g.win(ctx, r, a.Terms, first, last)
 	k.Events.Asked(g, r, first, k.Clock.Now().Sub(r.Start), err)
-	returns = true
 	if err != nil {
-		g.rollBack(r)
 		return nil, r, err
 	}
+	won = true
 	return g, r, nil
 }
 
@@ -78,29 +71,19 @@ func (g *Grant) sendAsk(r *round.Round, call *scripts.Call, ttl time.Duration, b
 	}
 }
 
-// await waits for the decision of a round and returns nil where it was won.
+// await waits for the decision of a round, until ctx ends or the Keeper closes. It returns nil where the round was won.
 func (k *Keeper) await(ctx context.Context, r *round.Round) error {
 	select {
 	case <-r.Done():
-	default:
-		select {
-		case <-r.Done():
-		case <-ctx.Done():
-			return r.Failure(nil, round.ContextError(ctx))
-		case <-k.Closing:
-			return r.Failure(nil, ErrClosed)
-		}
-	}
-	return decided(r)
-}
-
-// decided is nil for a round that was won, and else how it was lost.
-func decided(r *round.Round) error {
-	if r.Verdict() == quorum.Won {
-		return nil
+	case <-ctx.Done():
+		return r.Failure(nil, round.ContextError(ctx))
+	case <-k.Closing:
+		return r.Failure(nil, ErrClosed)
 	}
 	t := r.Tally()
 	switch {
+	case r.Verdict() == quorum.Won:
+		return nil
 	case r.TooLong():
 		return r.Failure(round.ErrGuardTime, nil)
 	case t.HeldByOther():
@@ -109,8 +92,12 @@ func decided(r *round.Round) error {
 	return r.Failure(round.ErrNoQuorum, nil)
 }
 
-// won takes a quorum's word: the grant has a validity, or it came too late.
-func (g *Grant) won(r *round.Round, terms *Terms, first, last int64) error {
+// win waits for a round that asks for g. It returns nil where the grant is won: a quorum granted in time.
+func (g *Grant) win(ctx context.Context, r *round.Round, terms *Terms, first, last int64) error {
+	if err := g.k.await(ctx, r); err != nil {
+		g.k.learn(r, g.Name)
+		return err
+	}
 	now := g.k.Clock.Now()
 	v := validity{start: r.Start, ttl: terms.TTL, drift: g.k.Drift.Of(terms.TTL)}
 	if left := v.left(now); left < terms.Least {
@@ -161,23 +148,26 @@ func (a *asking) Booked(r *round.Round, i int, v *round.Vote, _, last bool) {
 	if last && a.complete != nil {
 		defer a.complete()
 	}
-	g := a.g
-	g.mu.Lock()
-	gone := g.bookLocked(r, i, v.Kind)
-	g.mu.Unlock()
-	if gone {
-		g.lose(ErrLost)
-	}
+	a.g.mu.Lock()
+	a.g.bookLocked(r, i, v.Kind)
+	n := a.g.endLocked(a.g.goneLocked())
+	a.g.mu.Unlock()
+	a.g.tell(n)
 }
 
-// rollBack releases what the round has been granted, or may still be. It returns at once.
-func (g *Grant) rollBack(r *round.Round) {
+// undo releases what a round that was not won has been granted, or may still be. It returns at once.
+func (g *Grant) undo(r *round.Round) {
 	set := quorum.Set(0)
 	r.Each(func(i int, v *round.Vote) {
 		if v.Kind == scripts.Granted || v.Unsure() {
 			set |= quorum.One(i)
 		}
 	})
+	g.rollBack(set)
+}
+
+// rollBack ends a grant that is not live, and releases it on those masters of set that may have it.
+func (g *Grant) rollBack(set quorum.Set) {
 	g.mu.Lock()
 	g.state = ended
 	g.mu.Unlock()
@@ -200,49 +190,40 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 	}
 	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
 	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.ids[1], terms.TTL, first, last), terms.TTL, last, true)
-	if err = k.await(ctx, r); err == nil {
-		err = g.won(r, terms, first, last)
-	} else if f, ok := round.AsFailure(err); ok && f.Cause == nil {
-		k.learn(r, g.Name)
-		err = g.importFailed(ctx, r, f, terms, first)
-	}
-	if err == nil {
+	err = g.win(ctx, r, terms, first, last)
+	switch f, ok := round.AsFailure(err); {
+	case !ok:
 		g.sent.to |= r.Asked() // a master that was not reached may still have what the exporter left
+	case r.Verdict() == quorum.Lost:
+		g.importFailed(ctx, r, f, terms, first)
 	}
 	k.Events.Asked(g, r, first, k.Clock.Now().Sub(r.Start), err)
 	return err
 }
 
-// importFailed says what became of an import that was not won. Where a majority of one of two sets has confirmed it,
+// importFailed says in f what became of an import that was lost. Where a majority of one of two sets has confirmed it,
 // the masters that know nothing of it are given it, and the next round may win.
-func (g *Grant) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) error {
-	bounded, cancel := context.WithTimeout(ctx, r.View.Config.Slowest)
-	defer cancel()
-	if r.Tally().Rule.Joint() && r.Complete(bounded) {
-		if t := r.Tally(); t.Rule.WonHalf(t.Of(scripts.Granted)) {
+func (g *Grant) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
+	t := r.Tally()
+	if t.Rule.Joint() && r.Complete(ctx) {
+		t = r.Tally()
+		if t.Rule.WonHalf(t.Of(scripts.Granted)) {
 			for i := range t.Of(scripts.Missing).All() {
-				g.repairDuring(r, i, terms, first)
+				g.mu.Lock()
+				g.repairLocked(i, r.Vote(i), terms.TTL, first)
+				g.mu.Unlock()
 			}
 			f.Decision = round.ErrNoQuorum
-			return f
+			return
 		}
 	}
-	t := r.Tally()
 	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(scripts.Missing) &^ t.Of(scripts.Held)) {
 		f.Decision = ErrLost
 	}
-	return f
 }
 
 // Abandon releases what an import has taken over.
-func (g *Grant) Abandon() {
-	g.mu.Lock()
-	g.state = ended
-	g.mu.Unlock()
-	if g.sent.to != 0 {
-		g.sendRelease("roll back", g.sent.to, false)
-	}
-}
+func (g *Grant) Abandon() { g.rollBack(g.sent.to) }
 
 // newGrant makes a grant with an id of its own.
 func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {

@@ -12,8 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// An extension is one round that prolongs a grant: by the Keeper, by Extend or by a re-entry; or, with a TTL of 0,
-// one that only writes the depth.
+// An extension is one round that prolongs a grant: by the Keeper, by Extend or by a re-entry.
 type extension struct {
 	round.Round
 	g        *Grant
@@ -28,17 +27,14 @@ type unsent struct {
 	vote   round.Vote
 }
 
-// extendLocked queues a round that prolongs the grant to ttl, or leaves its time alone where ttl is 0, and writes its
-// depth. g.mu is held and g is live. The caller calls cast once it has given up the lock.
+// extendLocked queues a round that prolongs the grant to ttl and writes its depth. g.mu is held and g is live. The
+// caller calls cast once it has given up the lock.
 func (g *Grant) extendLocked(op string, ttl time.Duration, keepers bool) *extension {
 	k := g.k
 	view := k.View()
 	e := &extension{g: g, ttl: ttl, keepers: keepers}
 	e.Init(k.Sender, view, op, e)
-	if ttl == 0 {
-		e.Judge(g.endRule(view.Config), view.Config.Rule.All())
-	}
-	g.renewal.soon = false
+	g.renewal.at = clock.Instant{}
 	call := view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming)
 	for i := range e.Asked().All() {
 		v, no := k.Sender.Refusal(view, i, ttl, true, op)
@@ -65,54 +61,45 @@ func (e *extension) cast() {
 // Booked implements round.Booker.
 func (e *extension) Booked(r *round.Round, i int, v *round.Vote, decides, _ bool) {
 	g := e.g
-	verdict := r.Verdict()
+	won := r.Verdict() == quorum.Won
 	now := g.k.Clock.Now()
 	g.mu.Lock()
-	gone := g.bookLocked(r, i, v.Kind)
-	if g.state == live && decides && verdict == quorum.Won {
-		gone = e.confirmedLocked(now)
+	g.bookLocked(r, i, v.Kind)
+	if g.state == live && decides {
+		e.decidedLocked(won, now)
 	}
-	if g.state == live && decides && verdict == quorum.Lost && e.keepers {
-		g.renewal.running = false
-		g.renewal.failed++
-		g.renewal.soon = true
-		g.renewal.retryAt = now.Add(g.validity.retryIn(g.renewal.failed, now))
-		g.planLocked(now)
-	}
-	if g.state == live && e.ttl > 0 && !gone {
+	n := g.endLocked(g.goneLocked())
+	if g.state == live {
 		e.repairLocked(r)
 	}
 	g.mu.Unlock()
-	if gone {
-		g.lose(ErrLost)
+	g.tell(n)
+	if !decides || n.cause != nil {
 		return
 	}
-	if decides && e.ttl > 0 {
-		var err error
-		if verdict != quorum.Won {
-			err = r.Failure(round.ErrNoQuorum, nil)
-		}
-		g.k.Events.Extended(g, err)
+	var err error
+	if !won {
+		err = r.Failure(round.ErrNoQuorum, nil)
 	}
+	g.k.Events.Extended(g, err)
 }
 
-// confirmedLocked takes a majority's "still yours" into account, and reports whether too many masters have lost the
-// grant by the rule that it goes by from here on.
-func (e *extension) confirmedLocked(now clock.Instant) (gone bool) {
+// decidedLocked takes the decision of the round into account.
+func (e *extension) decidedLocked(won bool, now clock.Instant) {
 	g := e.g
-	if e.ttl > 0 {
+	if e.keepers {
+		g.renewal.running = false
+	}
+	if won {
 		g.config = e.View.Config
 		v := validity{start: e.Start, ttl: e.ttl, drift: g.k.Drift.Of(e.ttl)}
 		if v.left(now) > g.validity.left(now) {
 			g.validity = v
 		}
-		g.renewal.failed = 0
-		if e.keepers {
-			g.renewal.running = false
-		}
-		g.planLocked(now)
+	} else if e.keepers {
+		g.renewal.at = now.Add(g.validity.retryIn(now))
 	}
-	return g.config.Rule.Lost(g.on.lost)
+	g.planLocked(now)
 }
 
 // repairLocked gives the grant to the masters that lack it, once a majority of the same round has confirmed it. In a
@@ -143,26 +130,16 @@ func (g *Grant) repairLocked(i int, v round.Vote, ttl time.Duration, token int64
 		return
 	}
 	call := view.Encoder.Repair(g.keys, g.ID, ttl, ballot, token, max(1, g.tenure.depth+g.tenure.coming))
-	before := g.sent.touchRepair(view, i, ballot)
+	g.sent.touchRepair(view, i, ballot)
 	m := &view.Masters[i]
-	to := &repairing{g: g, then: view, ballot: ballot, before: before}
 	// The next extension sees whether it worked.
-	_ = k.Sender.Pool.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record}, to)
-}
-
-// repairDuring is repair for an import that one of two sets has confirmed.
-func (g *Grant) repairDuring(r *round.Round, i int, terms *Terms, token int64) {
-	v := r.Vote(i)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.repairLocked(i, v, terms.TTL, token)
+	_ = k.Sender.Pool.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record}, &repairing{g, view})
 }
 
 // A repairing receives the answer to a repair.
 type repairing struct {
-	g              *Grant
-	then           *admission.View
-	ballot, before int64
+	g    *Grant
+	then *admission.View
 }
 
 // Reply implements pool.Receiver.
@@ -170,71 +147,51 @@ func (p *repairing) Reply(i int, value any, err error) {
 	if err != nil {
 		return
 	}
-	v, err := scripts.DecodeVote(value)
-	if err != nil {
+	if v, err := scripts.DecodeVote(value); err != nil || v.Kind != scripts.Granted {
 		return
 	}
-	g := p.g
-	g.mu.Lock()
-	switch v.Kind {
-	case scripts.Granted:
-		g.on.gain(i)
-		g.checkLocked(p.then, g.k.View(), i)
-	case scripts.Ahead: // it has had no effect, and a release with this ballot would be refused the raising of the fence
-		if g.sent.repair[i] == p.ballot {
-			g.sent.repair[i] = p.before
-		}
-	}
-	g.mu.Unlock()
-	if v.Kind == scripts.Granted {
-		g.k.Events.Repaired(g, i)
-	}
+	p.g.mu.Lock()
+	p.g.gainLocked(p.then, i)
+	p.g.mu.Unlock()
+	p.g.k.Events.Repaired(p.g, i)
 }
 
 // Extend prolongs the grant by its TTL from now and waits for the decision. On failure nothing has changed. It
 // succeeds only with validity left at its return.
 func (h *Handle) Extend(ctx context.Context) error {
-	for try := 0; ; try++ {
-		if err := h.Err(); err != nil {
-			return &round.Failure{Decision: err}
-		}
-		g := h.g
-		g.mu.Lock()
-		if h.ended != nil {
-			defer g.mu.Unlock()
-			return &round.Failure{Decision: h.ended}
-		}
-		e := g.extendLocked("extend", g.tenure.terms.TTL, false)
-		g.mu.Unlock()
-		e.cast()
-		err := e.wait(ctx, h)
-		if err == nil || try > 0 || !e.worthAnother(ctx) {
-			return err
-		}
+	e, err := h.prolong(ctx, "extend", 0, 0)
+	if err != nil && e != nil && e.worthAnother(ctx) {
+		_, err = h.prolong(ctx, "extend", 0, 0)
 	}
+	return err
 }
 
-// wait waits for the decision of e, and returns nil where a majority confirmed the grant and h is held at this instant.
-func (e *extension) wait(ctx context.Context, h *Handle) error {
-	select {
-	case <-e.Done():
-	case <-ctx.Done():
-		return e.Failure(nil, round.ContextError(ctx))
-	case <-h.g.k.Closing:
-		return e.Failure(ErrClosed, nil)
+// prolong sends an extension, to ttl where that is longer than before, with as many handles more, and waits for the
+// decision. It returns nil only where a majority confirmed the grant and h is held at this instant. The extension is
+// nil where nothing was sent.
+func (h *Handle) prolong(ctx context.Context, op string, ttl time.Duration, more int) (*extension, error) {
+	if err := h.lockHeld(); err != nil {
+		return nil, &round.Failure{Decision: err}
 	}
-	if err := h.Err(); err != nil {
-		return e.Failure(err, nil)
+	g := h.g
+	g.tenure.coming += more
+	e := g.extendLocked(op, max(g.tenure.terms.TTL, ttl), false)
+	g.mu.Unlock()
+	e.cast()
+	err := g.k.await(ctx, &e.Round)
+	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
+		return e, err
 	}
-	return decided(&e.Round)
+	if ended := h.Err(); ended != nil {
+		return e, e.Failure(ended, nil)
+	}
+	return e, err
 }
 
 // worthAnother reports whether the round has given the grant to masters that had not heard of it, so that another
 // round may be confirmed: in a joint configuration.
 func (e *extension) worthAnother(ctx context.Context) bool {
-	bounded, cancel := context.WithTimeout(ctx, e.View.Config.Slowest)
-	defer cancel()
-	if !e.View.Config.Rule.Joint() || !e.Complete(bounded) {
+	if !e.View.Config.Rule.Joint() || !e.Complete(ctx) {
 		return false
 	}
 	e.g.mu.Lock()
@@ -245,42 +202,28 @@ func (e *extension) worthAnother(ctx context.Context) bool {
 // Reenter makes inner one more handle of the grant of h: it is extended, and its depth is one more. A failure leaves
 // the grant as it was. It succeeds only with the wanted validity left.
 func (h *Handle) Reenter(ctx context.Context, inner *Handle, terms *Terms) error {
-	if err := h.Err(); err != nil {
-		return &round.Failure{Decision: err}
+	e, err := h.prolong(ctx, "re-enter", terms.TTL, 1)
+	if e == nil {
+		return err
 	}
 	g := h.g
-	g.mu.Lock()
-	if h.ended != nil {
-		defer g.mu.Unlock()
-		return &round.Failure{Decision: h.ended}
-	}
-	g.tenure.coming++
-	e := g.extendLocked("re-enter", max(g.tenure.terms.TTL, terms.TTL), false)
-	g.mu.Unlock()
-	e.cast()
-	err := e.wait(ctx, h)
 	now := g.k.Clock.Now()
 	g.mu.Lock()
-	g.tenure.coming--
+	defer g.mu.Unlock()
+	t := &g.tenure
+	t.coming--
 	if left := g.validity.left(now); err == nil && h.ended != nil { // it ended meanwhile
 		err = e.Failure(h.ended, nil)
 	} else if err == nil && left < terms.Least {
 		err = e.Failure(tooSlow(left, terms), nil)
 	}
-	switch {
-	case g.state != live:
-		g.mu.Unlock()
+	if err != nil {
+		g.extendSoonLocked(now, 0) // the masters have been told another depth
 		return err
-	case err == nil:
-		inner.g, inner.token = g, g.tenure.token
-		g.tenure.depth++
-		g.tenure.handles = append(g.tenure.handles, inner)
-		g.tenure.terms.TTL = max(g.tenure.terms.TTL, terms.TTL)
-		g.mu.Unlock()
-		return nil
 	}
-	undo := g.extendLocked("unlock", 0, false)
-	g.mu.Unlock()
-	undo.cast()
-	return err
+	inner.g, inner.token = g, t.token
+	t.depth++
+	t.handles = append(t.handles, inner)
+	t.terms.TTL = max(t.terms.TTL, terms.TTL)
+	return nil
 }

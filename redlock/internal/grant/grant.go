@@ -45,13 +45,12 @@ const (
 
 // A Grant is one id on the masters.
 type Grant struct {
-	k    *Keeper
-	Name string
-	ID   string
-	keys *scripts.Keys
-	ids  []string // by which the masters may know it: ID, and of an import the id that it replaces
-	// ticket is that of the waiter that asked; nil where it had none.
-	ticket *scripts.Ticket
+	k      *Keeper
+	Name   string
+	ID     string
+	keys   *scripts.Keys
+	ids    []string        // by which the masters may know it: ID, and of an import the id that it replaces
+	ticket *scripts.Ticket // of the waiter that asked; nil where it had none
 	asking asking
 
 	mu       sync.Mutex
@@ -68,8 +67,8 @@ type Grant struct {
 // masters are those that have the grant by their last answer, and those that have lost it.
 type masters struct{ has, lost quorum.Set }
 
-func (m *masters) gain(i int) { m.has, m.lost = m.has|quorum.One(i), m.lost&^quorum.One(i) }
-func (m *masters) lose(i int) { m.has, m.lost = m.has&^quorum.One(i), m.lost|quorum.One(i) }
+func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
+func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 
 // A block is the tokens of one acquire, and since when they may be used to hand the grant on.
 type block struct {
@@ -79,12 +78,9 @@ type block struct {
 
 // A renewal is what the Keeper knows of a grant's extensions.
 type renewal struct {
-	running bool // one is under way
-	failed  int  // in a row
-	soon    bool // the next is due at retryAt and not by the validity
-	retryAt clock.Instant
-
-	entry due.Entry
+	running bool          // one is under way
+	at      clock.Instant // when the next one is due; zero: when the validity says
+	entry   due.Entry[*Grant]
 }
 
 // A tenure is what a caller holds: from its Lock to its last Unlock.
@@ -98,8 +94,8 @@ type tenure struct {
 	alone   [1]*Handle // what handles is cut from while there is one
 }
 
-// Begin makes a won grant live with h as its first handle. It fails with ErrClosed where the Keeper has closed: then
-// the grant has been released, and with a *round.Failure where too many masters have lost it meanwhile.
+// Begin makes a won grant live with h as its first handle. It fails with a *round.Failure where the Keeper has closed,
+// or too many masters have lost the grant meanwhile; then the grant has been released.
 func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	now := g.k.Clock.Now()
 	g.mu.Lock()
@@ -107,31 +103,30 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	g.tenure.start(g, h, g.block.next, terms, now)
 	g.block.next++
 	open := g.k.list.Add(&g.renewal.entry, g, g.nextLocked(now))
-	view := g.k.View()
-	for i := range g.on.has.All() {
-		g.checkLocked(g.sent.view, view, i)
+	view := g.k.View() // after Add: of later changes Keeper.Changed tells
+	g.on.lose(g.on.has &^ same(g.sent.view, view))
+	lacks := cameUp(g.sent.view, view) &^ g.on.has
+	cause := g.goneLocked()
+	if !open {
+		cause = ErrClosed
 	}
-	gone := g.config.Rule.Lost(g.on.lost)
+	g.endLocked(cause)
 	g.mu.Unlock()
-	switch {
-	case !open:
-		g.end(ErrClosed)
+	if cause != nil {
 		g.release("unlock")
-		return ErrClosed
-	case gone:
-		g.end(ErrLost)
-		g.release("unlock")
-		return &round.Failure{Decision: ErrLost}
+		return &round.Failure{Decision: cause}
 	}
-	returns := false
+	told := false
 	defer func() {
-		if !returns && g.end(ErrReleased) { // a trace has panicked: the caller gets no lock to release
-			g.release("unlock")
+		if !told { // a trace has panicked: the caller gets no lock to release
+			g.end(ErrReleased)
 		}
 	}()
 	g.k.Events.Acquired(h)
-	returns = true
-	g.repairSoon(view)
+	told = true
+	if lacks != 0 {
+		g.ExtendSoon(0)
+	}
 	return nil
 }
 
@@ -143,38 +138,29 @@ func (t *tenure) start(g *Grant, h *Handle, token int64, terms *Terms, now clock
 	t.handles = t.alone[:]
 }
 
-// checkLocked takes the word of master i, given in the view then, as lost if another server, or one that may have
-// forgotten, stands at its address now.
-func (g *Grant) checkLocked(then, now *admission.View, i int) {
-	if i < len(then.Masters) && i < len(now.Masters) && then.Masters[i].Generation == now.Masters[i].Generation {
-		return
+// same is the set of the masters at whose addresses the servers of then still stand, and have not forgotten since.
+func same(then, now *admission.View) (set quorum.Set) {
+	for i := range min(len(then.Masters), len(now.Masters)) {
+		if then.Masters[i].Generation == now.Masters[i].Generation {
+			set |= quorum.One(i)
+		}
 	}
-	g.on.lose(i)
+	return set
 }
 
-// bookLocked takes the answer of master i in a round into account, and reports whether too many have lost the grant.
-func (g *Grant) bookLocked(r *round.Round, i int, k scripts.Kind) (gone bool) {
+// gainLocked takes the word of master i that it has the grant, given in the view then.
+func (g *Grant) gainLocked(then *admission.View, i int) {
+	g.on.gain(quorum.One(i))
+	g.on.lose(quorum.One(i) &^ same(then, g.k.View()))
+}
+
+// bookLocked takes the answer of master i in a round into account.
+func (g *Grant) bookLocked(r *round.Round, i int, k scripts.Kind) {
 	switch k {
 	case scripts.Granted:
-		g.on.gain(i)
-		g.checkLocked(r.View, g.k.View(), i)
+		g.gainLocked(r.View, i)
 	case scripts.Missing:
-		g.on.lose(i)
-	}
-	return g.state == live && g.config.Rule.Lost(g.on.lost)
-}
-
-// Forgot is told that master i may have forgotten what it granted.
-func (g *Grant) Forgot(i int) {
-	g.mu.Lock()
-	gone := false
-	if g.state == live && g.on.has.Has(i) {
-		g.on.lose(i)
-		gone = g.config.Rule.Lost(g.on.lost)
-	}
-	g.mu.Unlock()
-	if gone {
-		g.lose(ErrLost)
+		g.on.lose(quorum.One(i))
 	}
 }
 
@@ -187,21 +173,39 @@ func (g *Grant) leftLocked(now clock.Instant) time.Duration {
 	return left
 }
 
-// overLocked is why the grant must end at now, nil where it need not.
+// overLocked is why the time of a live grant is over at now, nil where it is not.
 func (g *Grant) overLocked(now clock.Instant) error {
-	if g.validity.left(now) <= 0 {
+	switch {
+	case g.state == live && g.validity.left(now) <= 0:
 		return ErrLost
-	}
-	if g.leftLocked(now) <= 0 {
+	case g.state == live && g.leftLocked(now) <= 0:
 		return ErrMaxHold
 	}
 	return nil
 }
 
-// endLocked makes the grant ended, and returns the handles whose contexts are to be cancelled without the lock.
-func (g *Grant) endLocked(cause error) []*Handle {
+// goneLocked is ErrLost where too many masters have lost a live grant, else nil.
+func (g *Grant) goneLocked() error {
+	if g.state == live && g.config.Rule.Lost(g.on.lost) {
+		return ErrLost
+	}
+	return nil
+}
+
+// A notice is whom to tell that a grant has ended, once no lock is held. The zero notice is for nobody.
+type notice struct {
+	cause   error
+	handles []*Handle
+}
+
+// endLocked ends a live grant, for a cause; nil: it goes on. Nothing is sent: the holder hears of it first.
+func (g *Grant) endLocked(cause error) notice {
+	if cause == nil || g.state != live {
+		return notice{}
+	}
 	g.state = ended
-	return g.tenure.endLocked(cause)
+	g.k.list.Remove(&g.renewal.entry)
+	return notice{cause, g.tenure.endLocked(cause)}
 }
 
 // endLocked ends every handle of the tenure.
@@ -214,36 +218,35 @@ func (t *tenure) endLocked(cause error) []*Handle {
 	return handles
 }
 
-// end makes the grant ended, cancels the contexts made from it, and reports whether it was live. Nothing is sent: the
-// holder hears of it first.
-func (g *Grant) end(cause error) bool { return g.endTenure(cause, 0) }
-
-// endTenure is end for the tenure with this token alone; 0: for any.
-func (g *Grant) endTenure(cause error, token int64) bool {
-	g.mu.Lock()
-	if g.state != live || token != 0 && token != g.tenure.token {
-		g.mu.Unlock()
-		return false
+// tell cancels the contexts made from a grant that has ended, and has the end told.
+func (g *Grant) tell(n notice) {
+	if n.cause == nil {
+		return
 	}
-	handles := g.endLocked(cause)
-	g.mu.Unlock()
-	g.k.list.Remove(&g.renewal.entry)
-	endContexts(handles, cause)
+	n.endContexts()
 	g.k.Events.Over(g)
-	return true
-}
-
-// lose ends the grant before its release, and tells the holder. Nothing is sent.
-func (g *Grant) lose(cause error) {
-	g.loseTenure(cause, 0)
-}
-
-// loseTenure is lose for the tenure with this token alone: the grant may have been handed on since it was seen to be
-// over. 0: for any.
-func (g *Grant) loseTenure(cause error, token int64) {
-	if g.endTenure(cause, token) {
-		g.k.Events.Lost(g, cause)
+	if errors.Is(n.cause, ErrLost) {
+		g.k.Events.Lost(g, n.cause)
 	}
+}
+
+func (n *notice) endContexts() {
+	for _, h := range n.handles {
+		h.endContexts(n.cause)
+	}
+}
+
+// end ends and releases a live grant. It returns a handle that was held, nil where the grant was not live.
+func (g *Grant) end(cause error) *Handle {
+	g.mu.Lock()
+	n := g.endLocked(cause)
+	g.mu.Unlock()
+	if n.cause == nil {
+		return nil
+	}
+	g.tell(n)
+	g.release("unlock")
+	return n.handles[0]
 }
 
 // Info describes the grant at this moment.

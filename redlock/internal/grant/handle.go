@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/redlock-go/redlock/clock"
 )
 
 // A Handle is one Lock of a grant: the first one, or a re-entry. The zero Handle becomes usable by Begin, Reenter or
@@ -34,47 +36,46 @@ func (h *Handle) Grant() *Grant { return h.g }
 func (h *Handle) Token() int64 { return h.token }
 
 // Remaining is the validity left; not positive for a handle that has ended.
-func (h *Handle) Remaining() time.Duration {
-	now := h.g.k.Clock.Now()
-	h.g.mu.Lock()
-	defer h.g.mu.Unlock()
-	if h.ended != nil {
-		return min(0, h.g.validity.left(now))
-	}
-	return h.g.leftLocked(now)
-}
+func (h *Handle) Remaining() time.Duration { return h.left((*Grant).leftLocked) }
 
 // Validity is what the masters have promised, however long the lock may be held; not positive for a handle that has
 // ended.
 func (h *Handle) Validity() time.Duration {
+	return h.left(func(g *Grant, now clock.Instant) time.Duration { return g.validity.left(now) })
+}
+
+func (h *Handle) left(of func(*Grant, clock.Instant) time.Duration) time.Duration {
 	now := h.g.k.Clock.Now()
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
 	if h.ended != nil {
 		return min(0, h.g.validity.left(now))
 	}
-	return h.g.validity.left(now)
+	return of(h.g, now)
 }
 
 // Err is nil while h is held, and then why it ended. It compares with the clocks: a grant whose validity is over is
 // ended by the call that finds out.
 func (h *Handle) Err() error {
+	err := h.lockHeld()
+	if err == nil {
+		h.g.mu.Unlock()
+	}
+	return err
+}
+
+// lockHeld locks the grant of h while h is held. Else it returns why h has ended, and nothing is locked.
+func (h *Handle) lockHeld() error {
 	g := h.g
 	now := g.k.Clock.Now()
 	g.mu.Lock()
+	n := g.endLocked(g.overLocked(now))
 	err := h.ended
-	var over error
-	if err == nil {
-		over = g.overLocked(now)
+	if err != nil {
+		g.mu.Unlock()
+		g.tell(n)
 	}
-	g.mu.Unlock()
-	if over == nil {
-		return err
-	}
-	g.loseTenure(over, h.token)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return h.ended
+	return err
 }
 
 // Done is closed when h ends.
@@ -116,15 +117,10 @@ func (h *Handle) endLocked(cause error) {
 	}
 }
 
-// endContexts ends the contexts of handles that have ended, so nobody adds to them.
-func endContexts(handles []*Handle, cause error) {
-	for _, h := range handles {
-		h.g.mu.Lock()
-		contexts := h.contexts
-		h.contexts = nil
-		h.g.mu.Unlock()
-		for _, c := range contexts {
-			c.cancel(cause)
-		}
+// endContexts ends the contexts of a handle that has ended: nobody adds to them any more.
+func (h *Handle) endContexts(cause error) {
+	for _, c := range h.contexts {
+		c.cancel(cause)
 	}
+	h.contexts = nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
@@ -228,7 +229,7 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 		}
 		now = b.Keeper.Clock.Now()
 		g.mu.Lock()
-		g.renewal.soon, g.renewal.retryAt = true, now.Add(time.Second)
+		g.renewal.at = now.Add(time.Second)
 		g.planLocked(now)
 		g.mu.Unlock()
 		g.ExtendSoon(time.Millisecond)
@@ -386,4 +387,48 @@ func TestContextsThatHaveEndedAreForgotten(t *testing.T) {
 			t.Error("one that has not ended was forgotten")
 		}
 	})
+}
+
+// A release whose context has ended is still confirmed, by masters that are near; one that hangs is not waited for.
+func TestConfirmedAsTable(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name       string
+		after      time.Duration // when two of three votes come
+		kind       scripts.Kind
+		left       time.Duration
+		cancelled  bool
+		want       error
+		wantWithin time.Duration
+	}{
+		{"in time", ms, scripts.Granted, time.Second, false, nil, ms},
+		{"cancelled and near", ms, scripts.Granted, time.Second, true, nil, ms},
+		{"cancelled and far", 11 * ms, scripts.Granted, time.Second, true, context.Canceled, 10 * ms},
+		{"longer than the validity", 101 * ms, scripts.Granted, 100 * ms, false, round.ErrNoQuorum, 100 * ms},
+		{"nothing is left", 11 * ms, scripts.Granted, 0, false, round.ErrNoQuorum, 10 * ms},
+		{"refused", ms, scripts.Failed, time.Second, false, round.ErrNoQuorum, ms},
+		{"not there", ms, scripts.Missing, time.Second, false, ErrLost, ms},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, 3)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.cancelled {
+					cancel()
+				}
+				rd, began := b.Sender.New(b.Voters.View(), "unlock", nil), time.Now()
+				go func() {
+					<-time.After(c.after)
+					rd.Cast(0, vote(c.kind, 0, 0))
+					rd.Cast(1, vote(c.kind, 0, 0))
+				}()
+				err := confirmed(ctx, rd, c.left)
+				if took := time.Since(began); took != c.wantWithin || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) {
+					t.Errorf("after %v: %v", took, err)
+				}
+				<-rd.Done()
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -49,58 +50,48 @@ type Env struct {
 // A Keeper looks after all live grants of one Locker. It never waits for the network.
 type Keeper struct {
 	Env
-	list        *due.List     // the live grants
-	number      atomic.Uint64 // of the ids
-	outstanding atomic.Int64  // releases with votes to come
-	settled     chan struct{} // capacity 1: outstanding may have come to 0
+	list        *due.List[*Grant] // the live grants
+	number      atomic.Uint64     // of the ids
+	outstanding atomic.Int64      // releases with votes to come
+	settled     chan struct{}     // capacity 1: outstanding may have come to 0
 }
 
 // NewKeeper starts the Keeper's goroutine. Stop ends it.
 func NewKeeper(env Env) *Keeper {
-	return &Keeper{Env: env, list: due.New(env.Clock), settled: make(chan struct{}, 1)}
+	return &Keeper{Env: env, list: due.New[*Grant](env.Clock), settled: make(chan struct{}, 1)}
 }
 
 // All returns every live grant.
-func (k *Keeper) All() []*Grant {
-	all := k.list.All()
-	grants := make([]*Grant, len(all))
-	for i, g := range all {
-		grants[i] = g.(*Grant)
-	}
-	return grants
-}
+func (k *Keeper) All() []*Grant { return k.list.All() }
 
 // Look implements due.Looker: it extends the grant, or ends it.
 func (g *Grant) Look(now clock.Instant) {
-	g.mu.Lock()
-	if g.state != live {
-		g.mu.Unlock()
-		return
-	}
-	over, token := g.overLocked(now), g.tenure.token
 	var e *extension
-	if over == nil {
-		if g.tenure.terms.Extend && !g.renewal.running && g.renewInLocked(now) <= 0 {
+	g.mu.Lock()
+	n := g.endLocked(g.overLocked(now))
+	if g.state == live {
+		if g.renewInLocked(now) <= 0 {
 			g.renewal.running = true
 			e = g.extendLocked("extend", g.tenure.terms.TTL, true)
 		}
 		g.planLocked(now)
 	}
 	g.mu.Unlock()
-	if over != nil {
-		g.loseTenure(over, token)
-	}
+	g.tell(n)
 	if e != nil {
 		e.cast()
 	}
 }
 
-// renewInLocked is how long until the next extension.
+// renewInLocked is how long until the next extension in the background.
 func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
-	if g.renewal.soon {
-		return time.Duration(g.renewal.retryAt.Steady() - now.Steady()) // it only makes us wait: by the boot clock alone
+	switch {
+	case !g.tenure.terms.Extend || g.renewal.running:
+		return math.MaxInt64
+	case g.renewal.at.IsZero():
+		return g.validity.extendIn(g.tenure.terms.TTL, now)
 	}
-	return g.validity.extendIn(g.tenure.terms.TTL, now)
+	return time.Duration(g.renewal.at.Steady() - now.Steady()) // it only makes us wait: by the boot clock alone
 }
 
 // planLocked says when the grant is to be looked at again.
@@ -108,35 +99,23 @@ func (g *Grant) planLocked(now clock.Instant) { g.k.list.Fix(&g.renewal.entry, g
 
 // nextLocked is how long until the grant is to be looked at again.
 func (g *Grant) nextLocked(now clock.Instant) time.Duration {
-	wait := g.leftLocked(now)
-	if g.tenure.terms.Extend && !g.renewal.running {
-		wait = min(wait, g.renewInLocked(now))
-	}
-	return max(wait, 0)
+	return max(0, min(g.leftLocked(now), g.renewInLocked(now)))
 }
 
 // ExtendSoon has the grant extended after a pause, so that masters which lack it are given it. An extension that is
 // under way may have come too early for them: then another one follows it.
 func (g *Grant) ExtendSoon(after time.Duration) {
 	now := g.k.Clock.Now()
-	at := now.Add(after)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.state != live || !g.tenure.terms.Extend || g.renewal.soon && g.renewal.retryAt.Steady() <= at.Steady() {
-		return
-	}
-	g.renewal.soon, g.renewal.retryAt = true, at
-	g.planLocked(now)
+	g.extendSoonLocked(now, after)
 }
 
-// repairSoon has the grant extended at once where a master that lacks it has come since it was asked.
-func (g *Grant) repairSoon(now *admission.View) {
-	g.mu.Lock()
-	then := g.sent.view
-	lacks := now.Config.Rule.All() &^ g.on.has
-	g.mu.Unlock()
-	if lacks&cameUp(then, now) != 0 {
-		g.ExtendSoon(0)
+func (g *Grant) extendSoonLocked(now clock.Instant, after time.Duration) {
+	at := now.Add(after)
+	if g.state == live && (g.renewal.at.IsZero() || at.Steady() < g.renewal.at.Steady()) {
+		g.renewal.at = at
+		g.planLocked(now)
 	}
 }
 
@@ -156,23 +135,17 @@ func cameUp(then, now *admission.View) (set quorum.Set) {
 
 // Changed is told that the view has changed: what masters have forgotten is lost, and what they lack is repaired.
 func (k *Keeper) Changed(old, now *admission.View) {
-	forgot, up := quorum.Set(0), cameUp(old, now)
-	for i := range now.Masters {
-		if i >= len(old.Masters) || old.Masters[i].Generation != now.Masters[i].Generation {
-			forgot |= quorum.One(i)
-		}
-	}
+	forgot, up := quorum.First(len(now.Masters))&^same(old, now), cameUp(old, now)
 	if forgot|up == 0 {
 		return
 	}
 	pace := time.Duration(0)
 	for _, g := range k.All() {
-		for i := range forgot.All() {
-			g.Forgot(i)
-		}
 		g.mu.Lock()
-		lacks := up&^g.on.has != 0
+		g.on.lose(g.on.has & forgot)
+		n, lacks := g.endLocked(g.goneLocked()), up&^g.on.has != 0
 		g.mu.Unlock()
+		g.tell(n)
 		if lacks {
 			g.ExtendSoon(pace)
 			pace += repairPace
@@ -212,15 +185,10 @@ func (k *Keeper) EndAll() (tell func()) {
 	k.list.Close()
 	var ended []*Handle
 	for _, g := range k.All() {
-		g.mu.Lock()
-		handles := g.tenure.handles
-		g.mu.Unlock()
-		if g.end(ErrClosed) {
-			g.release("unlock")
-			ended = append(ended, handles[0])
+		if h := g.end(ErrClosed); h != nil {
+			ended = append(ended, h)
 		}
 	}
-	k.list.Stop()
 	return func() {
 		for _, h := range ended {
 			k.Events.Released(h, ErrClosed)
@@ -238,7 +206,7 @@ func (k *Keeper) Drain(ctx context.Context) error {
 		}
 	}
 	select {
-	case <-k.list.Stop():
+	case <-k.list.Close():
 		return nil
 	case <-ctx.Done():
 		return round.ContextError(ctx)

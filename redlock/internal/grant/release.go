@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -37,27 +38,18 @@ func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 			r.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Missing}})
 			continue
 		}
+		err := error(pool.ErrSession)
 		if s := g.sent.session(i); s != 0 {
 			// The ask went over this connection and came first: no ballot is needed.
-			err := k.Sender.Pool.Send(i, plain, pool.Stamp{Session: s}, r)
-			if err == nil {
-				continue
-			}
-			if !errors.Is(err, pool.ErrSession) {
-				r.Cast(i, round.Vote{Err: err})
-				continue
-			}
+			err = k.Sender.Pool.Send(i, plain, pool.Stamp{Session: s}, r)
 		}
-		r.Send(i, view.Encoder.Release(g.keys, g.ending(g.lastSent(i), back)), pool.Stamp{})
+		if errors.Is(err, pool.ErrSession) {
+			r.Send(i, view.Encoder.Release(g.keys, g.ending(g.sent.last(i), back)), pool.Stamp{})
+		} else if err != nil {
+			r.Cast(i, round.Vote{Err: err})
+		}
 	}
 	return &r.Round
-}
-
-// lastSent is the largest ballot that master i was sent. The answer to a repair may come meanwhile.
-func (g *Grant) lastSent(i int) int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.sent.last(i)
 }
 
 // ending is what a release says.
@@ -85,7 +77,7 @@ func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	if v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
 		keys, enc := g.keys, r.View.Encoder
 		g.k.Sender.Pool.Owe(i, pool.OwedRelease{
-			Name: keys.Lock(), Grants: g.ids, Ballot: g.lastSent(i),
+			Name: keys.Lock(), Grants: g.ids, Ballot: g.sent.last(i),
 			CallFunc: func(grants []string, ballot int64) *scripts.Call {
 				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot, Always: true})
 			},
@@ -96,13 +88,38 @@ func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	}
 }
 
-// confirmed waits for a quorum's word on a release, and no longer than the validity that was left.
+// grace is how long a caller whose context has ended still waits for the word of a quorum on a release.
+const grace = 10 * time.Millisecond
+
+var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
+
+// confirmed waits for a quorum's word on a release, which was sent in any case: until ctx ends and a moment longer, so
+// that a release with a cancelled context is confirmed as a rule, and no longer than left. The error is a
+// *round.Failure.
 func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
-	err := r.Confirmed(ctx, left)
-	if t := r.Tally(); err != nil && r.Verdict() == quorum.Lost && t.Rule.Lost(t.Of(scripts.Missing)) {
+	var over <-chan time.Time
+	if left < r.View.Config.Slowest { // else the pool's own timeout comes first, and answers for every master
+		over = time.After(max(left, grace))
+	}
+	select {
+	case <-r.Done():
+	case <-over:
+		return r.Failure(round.ErrNoQuorum, errUnconfirmed)
+	case <-ctx.Done():
+		select {
+		case <-r.Done():
+		case <-time.After(grace):
+			return r.Failure(nil, round.ContextError(ctx))
+		}
+	}
+	t := r.Tally()
+	switch {
+	case r.Verdict() == quorum.Won:
+		return nil
+	case t.Rule.Lost(t.Of(scripts.Missing)):
 		return r.Failure(ErrLost, nil)
 	}
-	return err
+	return r.Failure(round.ErrNoQuorum, nil)
 }
 
 // Unlock ends h. The last Unlock of a grant ends the grant: it is handed on to the handle that next returns, or
@@ -122,22 +139,17 @@ func (h *Handle) Unlock(ctx context.Context, next Next) error {
 		return &round.Failure{Decision: ErrReleased}
 	}
 	h.unlocked = true
-	if h.ended == nil && g.overLocked(now) != nil {
-		cause := g.overLocked(now)
-		g.mu.Unlock()
-		g.loseTenure(cause, h.token)
-		g.mu.Lock()
-	}
+	n := g.endLocked(g.overLocked(now))
+	g.tenure.depth--
 	if err := h.ended; err != nil {
-		g.tenure.depth--
-		last := g.tenure.depth == 0 && g.state == ended
+		last := g.tenure.depth == 0
 		g.mu.Unlock()
+		g.tell(n)
 		if last && errors.Is(err, ErrLost) {
 			g.release("unlock")
 		}
 		return &round.Failure{Decision: err}
 	}
-	g.tenure.depth--
 	left := g.leftLocked(now)
 	if g.tenure.depth > 0 {
 		return g.leaveInner(ctx, h, left)
@@ -146,10 +158,9 @@ func (h *Handle) Unlock(ctx context.Context, next Next) error {
 		g.handOn(h, heir, now)
 		return nil
 	}
-	handles := g.endLocked(ErrReleased)
+	n = g.endLocked(ErrReleased)
 	g.mu.Unlock()
-	g.k.list.Remove(&g.renewal.entry)
-	endContexts(handles, ErrReleased)
+	n.endContexts()
 	g.k.Events.Releasing(g)
 	r := g.release("unlock")
 	g.k.Events.Over(g)
@@ -160,18 +171,18 @@ func (h *Handle) Unlock(ctx context.Context, next Next) error {
 
 // leaveInner takes h out of a grant that goes on, and has the masters told the depth. g.mu is held on entry.
 func (g *Grant) leaveInner(ctx context.Context, h *Handle, left time.Duration) error {
-	for i, other := range g.tenure.handles {
-		if other == h {
-			g.tenure.handles = append(g.tenure.handles[:i:i], g.tenure.handles[i+1:]...)
-			break
-		}
-	}
+	g.tenure.handles = slices.DeleteFunc(g.tenure.handles, func(other *Handle) bool { return other == h })
 	h.endLocked(ErrReleased)
-	e := g.extendLocked("unlock", 0, false)
+	view, depth := g.k.View(), g.tenure.depth+g.tenure.coming
+	r := g.k.Sender.New(view, "unlock", nil)
+	r.Judge(g.endRule(view.Config), view.Config.Rule.All())
 	g.mu.Unlock()
-	endContexts([]*Handle{h}, ErrReleased)
-	e.cast()
-	return confirmed(ctx, &e.Round, left)
+	h.endContexts(ErrReleased)
+	call := view.Encoder.Extend(g.keys, g.ID, 0, depth)
+	for i := range r.Asked().All() {
+		r.Send(i, call, pool.Stamp{Session: view.Masters[i].Session, Text: view.Masters[i].Record})
+	}
+	return confirmed(ctx, r, left)
 }
 
 // An Heir is who gets the grant from its last Unlock.
@@ -211,41 +222,34 @@ func (g *Grant) handOn(h *Handle, heir *Heir, now clock.Instant) {
 	g.block.next++
 	g.planLocked(now)
 	g.mu.Unlock()
-	defer heir.Take()                      // also where a trace panics: the heir waits
-	endContexts([]*Handle{h}, ErrReleased) // not the tenure's list: its memory is the heir's by now
+	defer heir.Take() // also where a trace panics: the heir waits
+	h.endContexts(ErrReleased)
 	g.k.Events.Released(h, nil)
 	g.k.Events.Acquired(heir.Handle)
 }
 
 // Export ends the grant here without releasing it, and returns what another process needs to take it over: the id and
-// the largest ballot that was sent. A repair of a master whose fence somebody has set into the future is left out:
-// one such fence must not become everybody's.
+// the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence somebody has set
+// into the future is left out: one such fence must not become everybody's.
 func (h *Handle) Export() (id string, ballot int64, err error) {
-	g := h.g
-	if err := h.Err(); err != nil {
+	if err := h.lockHeld(); err != nil {
 		return "", 0, err
 	}
-	median := g.k.Ballots.Median(g.k.Clock.Now())
-	g.mu.Lock()
-	if h.ended != nil {
-		defer g.mu.Unlock()
-		return "", 0, h.ended
-	}
+	g := h.g
 	if g.tenure.depth+g.tenure.coming > 1 {
 		g.mu.Unlock()
 		return "", 0, ErrNested
 	}
-	ballot = max(g.tenure.token, g.sent.ballot)
+	ballot = g.sent.ballot
+	median := g.k.Ballots.Median(g.k.Clock.Now())
 	for _, b := range g.sent.repair {
 		if b <= median {
 			ballot = max(ballot, b)
 		}
 	}
-	handles := g.endLocked(ErrExported)
+	n := g.endLocked(ErrExported)
 	g.mu.Unlock()
-	g.k.list.Remove(&g.renewal.entry)
-	endContexts(handles, ErrExported)
-	g.k.Events.Over(g)
+	g.tell(n)
 	g.k.Events.Released(h, ErrExported)
 	return g.ID, ballot, nil
 }

@@ -11,7 +11,7 @@ type sent struct {
 	view   *admission.View // of the first round: it has the sessions that round went over
 	mixed  quorum.Set      // masters sent a repair, or to over another session than that of the first round
 	ballot int64           // the largest of all rounds
-	repair []int64         // the largest ballot of a repair by master; nil: none was sent
+	repair map[int]int64   // the largest ballot of a repair by master; nil: none was sent
 }
 
 // touch takes note that a message with this ballot goes to master i over the session in view.
@@ -26,29 +26,24 @@ func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	s.ballot = max(s.ballot, ballot)
 }
 
-// touchRepair is touch for a repair, whose ballot is no matter of the other masters. It returns the ballot before. The
-// release of a grant that was repaired carries its ballot, over whatever session: a repair that was refused must not be
-// granted where it is executed once more after the release.
-func (s *sent) touchRepair(view *admission.View, i int, ballot int64) (before int64) {
-	before = s.last(i)
-	for len(s.repair) <= i {
-		s.repair = append(s.repair, 0)
-	}
+// touchRepair is touch for a repair, whose ballot is no matter of the other masters. The release of a grant that was
+// repaired carries its ballot, over whatever session: a repair that was refused must not be granted where it is
+// executed once more after the release.
+func (s *sent) touchRepair(view *admission.View, i int, ballot int64) {
 	s.touch(view, i, 0)
 	s.mixed |= quorum.One(i)
+	if s.repair == nil {
+		s.repair = make(map[int]int64)
+	}
 	s.repair[i] = ballot
-	return before
 }
 
 // last is the largest ballot that master i was sent; 0 where there is none.
 func (s *sent) last(i int) int64 {
-	switch {
-	case !s.to.Has(i):
+	if !s.to.Has(i) {
 		return 0
-	case i < len(s.repair):
-		return max(s.repair[i], s.ballot)
 	}
-	return s.ballot
+	return max(s.repair[i], s.ballot)
 }
 
 // session is the one session over which master i was sent everything; 0 where there was more than one.

@@ -101,17 +101,17 @@ func TestSentAsTable(t *testing.T) {
 	if s.session(0) != 7 || s.session(1) != 8 || s.last(0) != 5 || s.last(2) != 0 || s.to != 0b11 {
 		t.Errorf("after one round: %+v", s)
 	}
-	before := s.touchRepair(view(7, 9, 4), 1, 20)
-	if before != 5 || s.session(1) != 0 || s.last(1) != 20 || s.last(0) != 5 {
-		t.Errorf("after a repair over another session: %+v, before it %d", s, before)
+	s.touchRepair(view(7, 9, 4), 1, 20)
+	if s.session(1) != 0 || s.last(1) != 20 || s.last(0) != 5 {
+		t.Errorf("after a repair over another session: %+v", s)
 	}
-	before = s.touchRepair(view(7, 8), 0, 10)
-	if before != 5 || s.session(0) != 0 || s.last(0) != 10 {
-		t.Errorf("after a repair over the same session, which may be executed once more: %+v, before it %d", s, before)
+	s.touchRepair(view(7, 8), 0, 10)
+	if s.session(0) != 0 || s.last(0) != 10 {
+		t.Errorf("after a repair over the same session, which may be executed once more: %+v", s)
 	}
-	before = s.touchRepair(view(7, 9, 4), 2, 30)
-	if before != 0 || s.session(2) != 0 || s.last(2) != 30 || s.to != 0b111 {
-		t.Errorf("after a repair of a master that was not there: %+v, before it %d", s, before)
+	s.touchRepair(view(7, 9, 4), 2, 30)
+	if s.session(2) != 0 || s.last(2) != 30 || s.to != 0b111 {
+		t.Errorf("after a repair of a master that was not there: %+v", s)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestAReleaseRaisesTheFenceWhereTheAskMayComeAfterIt(t *testing.T) {
 		if g.sent.session(0) == 0 || g.ending(0, false).Ballot != 0 {
 			t.Error("a release on the ask's own connection carries a ballot")
 		}
-		if e := g.ending(g.lastSent(2), false); e.Ballot < last || !e.Always {
+		if e := g.ending(g.sent.last(2), false); e.Ballot < last || !e.Always {
 			t.Errorf("a release on another connection is %+v, the last ballot was %d", e, last)
 		}
 	})
@@ -197,8 +197,8 @@ func TestTheWordOfAServerThatIsGoneDoesNotCount(t *testing.T) {
 		{at(1), at(1), false}, {at(1), at(2), true}, {at(2), at(2), false}, {&admission.View{}, at(1), true},
 		{at(1), &admission.View{}, true},
 	} {
-		g := &Grant{on: masters{has: 1}}
-		g.checkLocked(c.then, c.now, 0)
+		g := &Grant{k: &Keeper{Env: Env{View: func() *admission.View { return c.now }}}}
+		g.gainLocked(c.then, 0)
 		if g.on.lost.Has(0) != c.lost || g.on.has.Has(0) == c.lost {
 			t.Errorf("%+v, then %+v: has %b, lost %b", c.then.Masters, c.now.Masters, g.on.has, g.on.lost)
 		}
@@ -221,11 +221,10 @@ func TestAGrantIsGoneWhenTooManyHaveLostIt(t *testing.T) {
 	} {
 		g := &Grant{k: k, state: live, config: config, on: masters{has: quorum.First(3)}}
 		r := (&round.Sender{Clock: k.Clock, Doubt: func(int, string) {}}).New(view, "extend", nil)
-		gone := false
 		for i := range c.votes {
-			gone = g.bookLocked(r, i, c.votes[i].Kind)
+			g.bookLocked(r, i, c.votes[i].Kind)
 		}
-		if gone != c.want {
+		if gone := g.goneLocked() != nil; gone != c.want {
 			t.Errorf("%v: gone is %v", c.votes, gone)
 		}
 	}

@@ -27,9 +27,7 @@ func (v validity) extendIn(ttl time.Duration, now clock.Instant) time.Duration {
 	return v.left(now) - (ttl - ttl/3 - v.drift)
 }
 
-// retryIn is the pause before extension attempt n (from 1) after one that failed: it doubles, and leaves time for
-// further tries, but is at least a millisecond.
-func (v validity) retryIn(n int, now clock.Instant) time.Duration {
-	pause := v.ttl / 100 << min(n-1, 4)
-	return max(min(pause, v.left(now)/3), time.Millisecond)
+// retryIn is the pause after an extension that failed: it leaves time for further tries, but is at least a millisecond.
+func (v validity) retryIn(now clock.Instant) time.Duration {
+	return max(min(v.ttl/20, v.left(now)/3), time.Millisecond)
 }

@@ -48,7 +48,7 @@ func newProgram(t *testing.T, n int) *program {
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p,
 	})
 	p.Queue = New(Env{
-		Keeper: keeper, Clock: p.Bed.Clock, Ready: p.Voters.Ready, Changed: p.Voters.Changed, Closing: p.closing,
+		Keeper: keeper, Ready: p.Voters.Ready, Changed: p.Voters.Changed,
 		Listen: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p) },
 	})
 	p.OnView = keeper.Changed
@@ -134,9 +134,9 @@ func (p *program) unlock(l *pending) {
 
 // subscribed reports whether the inbox is open.
 func (p *program) subscribed() bool {
-	p.inbox.mu.Lock()
-	defer p.inbox.mu.Unlock()
-	return p.inbox.sub != nil
+	p.Queue.mu.Lock()
+	defer p.Queue.mu.Unlock()
+	return p.inbox != nil
 }
 
 // waiters are the queues of the masters, by their lengths.

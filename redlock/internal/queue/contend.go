@@ -52,14 +52,11 @@ func Waitable(err error) bool {
 
 // Told is err, or where a caller stopped waiting before the masters had said enough, what they said last.
 func Told(last, err error) error {
-	before, told := round.AsFailure(last)
 	now, ok := round.AsFailure(err)
-	if !told || !ok || now.Decision != nil || now.Cause == nil {
-		return err
+	if before, told := round.AsFailure(last); told && ok && now.Decision == nil && now.Cause != nil {
+		return before.Ended(now.Cause)
 	}
-	f := *before
-	f.Cause = now.Cause
-	return &f
+	return err
 }
 
 // A contention is the asking of one call while it is the contender.
@@ -69,7 +66,6 @@ type contention struct {
 	lost    int                  // rounds
 	round   *round.Round         // the last one; nil: nothing was sent, since too few masters vote
 	ticket  bool                 // it carried the ticket
-	queued  bool                 // the masters may have the call in their queues
 	decided time.Time            // when it was decided
 	failure *round.Failure       // how
 	pauses  func() time.Duration // where the masters cannot be heard
@@ -78,29 +74,19 @@ type contention struct {
 
 // contend asks for the name until it is granted, ctx ends, or a call with a better priority is here.
 func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
-	n := &contention{q: q, c: c, queued: q.inbox.of(c) != nil}
-	returns := false
-	defer func() {
-		if !returns { // a trace has panicked
-			q.giveUp(c)
-			q.resign(c)
-		}
-	}()
+	n := &contention{q: q, c: c}
 	var last error
 	for {
 		g, err := n.ask(ctx)
 		if err == nil {
-			returns = true
 			return g, nil
 		}
-		if err, last = Told(last, err), err; Waitable(err) {
-			n.failure, _ = round.AsFailure(err)
-			q.learn(c.Name, n.failure)
-			err = n.wait(ctx)
+		if err, last = Told(last, err), err; !Waitable(err) {
+			return nil, err
 		}
-		if err != nil {
-			returns = true
-			q.giveUp(c)
+		n.failure, _ = round.AsFailure(err)
+		q.learn(c.Name, n.failure)
+		if err = n.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -109,17 +95,20 @@ func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
 // ask sends one ask, with the ticket if the masters can be heard and can vote.
 func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 	q, c := n.q, n.c
-	if view, err := q.Ready(ctx); err != nil {
+	view, err := q.Ready(ctx)
+	if err != nil {
 		return nil, q.Keeper.Sender.NoQuorum(view, "lock", err)
 	}
 	a := grant.Ask{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms}
-	if n.ticket = q.hearing() && !q.away.Load(); n.ticket {
-		a.Ticket, n.queued = q.inbox.add(c).ticket, true
+	q.mu.Lock()
+	c.hinted = 0
+	if n.ticket = q.hearingLocked() && !q.away.Load() && view.Config.Rule.Won(view.Voting); n.ticket {
+		a.Ticket = q.ticketLocked(c)
 	}
-	if w := q.inbox.of(c); w != nil {
-		w.asks()
+	if q.hearers[c.seq] != nil {
 		a.Complete = c.signal
 	}
+	q.mu.Unlock()
 	g, n.round, err = q.Ask(ctx, &a)
 	n.decided, n.pause = time.Now(), 0
 	n.lost++
@@ -129,34 +118,20 @@ func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 // wait returns nil when it is time to ask again.
 func (n *contention) wait(ctx context.Context) error {
 	q := n.q
-	w := q.inbox.add(n.c) // subscribes where nobody has
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		if q.outranked(n.c) {
-			return errYield
-		}
+	q.mu.Lock()
+	q.hearLocked(n.c)
+	q.mu.Unlock()
+	for !q.yield(n.c) {
 		changed := q.Changed()
-		d := n.due(w)
+		d := n.due()
 		if d <= 0 {
 			return nil
 		}
-		timer.Reset(d)
-		var cause error
-		select {
-		case <-timer.C:
-			return nil
-		case <-changed:
-			continue
-		case <-n.c.wake:
-			continue
-		case <-ctx.Done():
-			cause = round.ContextError(ctx)
-		case <-q.Closing:
-			cause = grant.ErrClosed
+		if cause := q.sleep(ctx, n.c, changed, time.After(d)); cause != nil {
+			return n.gaveUp(cause)
 		}
-		return n.gaveUp(cause)
 	}
+	return errYield
 }
 
 // gaveUp is how the call failed that ended for cause: with all that the masters have said by now.
@@ -164,56 +139,35 @@ func (n *contention) gaveUp(cause error) *round.Failure {
 	if n.round != nil {
 		return n.round.Failure(n.failure.Decision, cause)
 	}
-	f := *n.failure
-	f.Cause = cause
-	return &f
+	return n.failure.Ended(cause)
 }
 
 // due is how long to wait from now, by what is known now; not positive: ask at once.
-func (n *contention) due(w *waiter) time.Duration {
+func (n *contention) due() time.Duration {
 	q, since := n.q, time.Since(n.decided)
-	if n.round == nil {
-		if view := q.Keeper.View(); view.Config.Rule.Won(view.Voting) { // since then
-			return 0
-		}
-		n.stepAside()
-		return awayPause - since
-	}
 	switch voters := n.voters(); {
-	case voters == quorum.Lost:
-		n.stepAside()
+	case voters == quorum.Lost: // who cannot win must not stand in front of others
+		q.away.Store(true)
+		q.leave(n.c)
 	case voters == quorum.Won && q.away.Swap(false):
 		return 0
 	}
-	if q.away.Load() {
-		if n.returned() {
-			return 0
-		}
-		return awayPause - since
-	}
-	if n.ticket {
-		return min(n.parked(since), n.hinted(w))
-	}
-	if q.hearing() {
+	switch {
+	case q.away.Load() && n.returned():
 		return 0
-	}
-	if n.pauses == nil {
+	case q.away.Load():
+		return awayPause - since
+	case n.ticket:
+		return min(n.parked(since), n.hinted())
+	case q.hearing():
+		return 0
+	case n.pauses == nil:
 		n.pauses = n.c.PausesFunc()
 	}
 	if n.pause == 0 {
 		n.pause = n.pauses()
 	}
 	return n.over(n.pause) - since
-}
-
-// stepAside leaves the queues, and has this program ask without tickets: who cannot win must not stand in front of
-// others.
-func (n *contention) stepAside() {
-	n.q.away.Store(true)
-	if n.queued {
-		n.queued = false
-		n.q.giveUp(n.c)
-	}
 }
 
 // able are the masters that could vote in the last round. A master whose clock is far off the median refuses every
@@ -228,10 +182,13 @@ func (n *contention) able(t *quorum.Tally) quorum.Set {
 	return able
 }
 
-// returned reports whether masters that could not vote in the last round are connected anew, and a quorum may vote
-// with them.
+// returned reports whether a quorum may vote, with the masters that could not in the last round and are connected anew.
 func (n *contention) returned() bool {
-	t, then, now := n.round.Tally(), n.round.View.Masters, n.q.Keeper.View()
+	now := n.q.Keeper.View()
+	if n.round == nil {
+		return now.Config.Rule.Won(now.Voting)
+	}
+	t, then := n.round.Tally(), n.round.View.Masters
 	able := n.able(&t)
 	for i := range now.Voting.All() {
 		if i >= len(then) || then[i].Session != now.Masters[i].Session {
@@ -243,6 +200,9 @@ func (n *contention) returned() bool {
 
 // voters tells whether a quorum of masters could vote in the last round.
 func (n *contention) voters() quorum.Verdict {
+	if n.round == nil {
+		return quorum.Lost
+	}
 	t := n.round.Tally()
 	switch {
 	case t.Rule.Won(n.able(&t)):
@@ -277,18 +237,17 @@ func (n *contention) over(pause time.Duration) time.Duration {
 func told(v *round.Vote) bool { return v.Kind != scripts.Failed && v.Err == nil }
 
 // hinted is for how long to wait since hints came.
-func (n *contention) hinted(w *waiter) time.Duration {
-	hints, first := w.hints()
+func (n *contention) hinted() time.Duration {
+	n.q.mu.Lock()
+	hints, first := n.c.hinted, n.c.first
+	n.q.mu.Unlock()
 	switch {
 	case hints == 0:
 		return time.Hour
 	case n.round.View.Config.Rule.Won(hints):
 		return 0
 	}
-	delay := max(leastDelay, 2*n.spread())
-	for i := 1; i < n.lost && delay < mostDelay; i++ {
-		delay *= 2
-	}
+	delay := max(leastDelay, 2*n.spread()) << min(n.lost-1, 9)
 	return min(delay, mostDelay) - time.Since(first)
 }
 

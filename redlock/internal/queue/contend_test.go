@@ -125,8 +125,8 @@ func TestDueAsTable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newProgram(t, 5)
-				n, w := c.contention(p)
-				if got := n.due(w); got != c.want || p.away.Load() != c.wantAway {
+				n := c.contention(p)
+				if got := n.due(); got != c.want || p.away.Load() != c.wantAway {
 					t.Errorf("in %v, away %v; want %v, %v", got, p.away.Load(), c.want, c.wantAway)
 				}
 			})
@@ -135,15 +135,13 @@ func TestDueAsTable(t *testing.T) {
 }
 
 // contention is that of the case.
-func (c *dueCase) contention(p *program) (*contention, *waiter) {
+func (c *dueCase) contention(p *program) *contention {
 	call := p.call(0, false)
 	call.wake = make(chan struct{}, 1)
-	p.inbox.sub = fakeSub(quorum.First(c.standing))
-	w := p.inbox.add(call)
+	p.inbox = fakeSub(quorum.First(c.standing))
+	p.ticketLocked(call)
 	p.away.Store(c.away)
-	n := &contention{
-		q: p.Queue, c: call, ticket: c.ticket, queued: c.ticket, lost: max(1, c.lost), failure: &round.Failure{},
-	}
+	n := &contention{q: p.Queue, c: call, ticket: c.ticket, lost: max(1, c.lost), failure: &round.Failure{}}
 	if c.nothing {
 		v := *p.Voters.View()
 		v.Voting = quorum.First(2)
@@ -157,10 +155,10 @@ func (c *dueCase) contention(p *program) (*contention, *waiter) {
 	n.decided = time.Now()
 	<-time.After(c.since - c.hinted)
 	for _, i := range c.hints {
-		w.hint(i)
+		call.hintLocked(i)
 	}
 	<-time.After(c.hinted)
-	return n, w
+	return n
 }
 
 // Twice the usual spread between the masters, where that is more than 2 ms: from the first reply to the one that
@@ -169,13 +167,13 @@ func TestAFirstHintWaitsTwiceTheSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 5)
 		c := dueCase{ticket: true, standing: 5, votes: votes(1, unasked)}
-		n, w := c.contention(p)
+		n := c.contention(p)
 		for i, pause := range []time.Duration{50 * ms, 3 * ms, 4 * ms, 20 * ms} {
 			<-time.After(pause)
 			n.round.Cast(i+1, fourth)
 		}
-		w.hint(2)
-		if got := n.due(w); got != 14*ms {
+		n.c.hintLocked(2)
+		if got := n.due(); got != 14*ms {
 			t.Errorf("in %v, want 14ms", got)
 		}
 	})
@@ -255,9 +253,9 @@ func TestAQuorumThatComesBackBeforeTheWaitIsNotOverlooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 3)
 		c := dueCase{nothing: true, standing: 3}
-		n, w := c.contention(p)
+		n := c.contention(p)
 		p.view = nil
-		if d := n.due(w); d > 0 {
+		if d := n.due(); d > 0 {
 			t.Errorf("it waits for %v", d)
 		}
 	})

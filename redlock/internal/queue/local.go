@@ -12,42 +12,45 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // Env is what a Queue needs of its Locker.
 type Env struct {
 	Keeper *grant.Keeper
-	Clock  *clock.Clock
 	// Ready waits for a view in which it makes sense to ask; Changed is closed when the view changes.
 	Ready   func(ctx context.Context) (*admission.View, error)
 	Changed func() <-chan struct{}
 	// Listen subscribes to the inbox: hints come by Queue.Hint and Queue.Gap.
-	Listen  func() Subscription
-	Closing <-chan struct{}
+	Listen func() Subscription
 }
 
 // A Queue is the waiting of one Locker. Its methods are safe for concurrent use.
 type Queue struct {
 	Env
-	inbox  inbox
-	number atomic.Uint64 // of waiters
-	calls  atomic.Uint64 // of calls, in the order in which they came
-	away   atomic.Bool   // the last complete round had no quorum of voters
+	calls atomic.Uint64 // in the order in which they came
+	away  atomic.Bool   // the last complete round had no quorum of voters
 
-	mu    sync.Mutex
-	names map[string]*line
+	mu      sync.Mutex
+	names   map[string]*line
+	inbox   Subscription // nil: nobody waits, or has for a while
+	idle    *time.Timer  // closes inbox
+	hearers map[uint64]*Call
 }
 
 // A line is what this Locker knows of one name. It is in Queue.names while somebody here holds or wants the name.
 type line struct {
-	holder    *grant.Grant // nil: nobody here
-	contender *Call        // nil: nobody here
-	waiting   []*Call      // the others, by priority and then by call
-	failure   error        // how the last round of a contender failed since the name was held here
+	holder    *grant.Grant   // nil: nobody here
+	contender *Call          // nil: nobody here
+	waiting   []*Call        // the others, by priority and then by call
+	last      *round.Failure // what keeps the others from the name
 }
 
-// A Call is one Lock that waits.
+// heldHere is what keeps a call from a name that is held by the same program.
+var heldHere = &round.Failure{Decision: round.ErrHeld, Left: -1}
+
+// A Call is one Lock that waits. To the masters it is one waiter.
 type Call struct {
 	Name     string
 	Keys     *scripts.Keys
@@ -59,11 +62,15 @@ type Call struct {
 	// PausesFunc makes the pauses for as long as the call cannot hear the masters.
 	PausesFunc func() func() time.Duration
 
-	seq  uint64
+	seq  uint64        // also the number of the waiter
 	wake chan struct{} // capacity 1: look again
-	turn turn          // guarded by Queue.mu
-	w    *waiter       // made with the first ticket; guarded by inbox.mu
-	over bool          // the call has returned; guarded by inbox.mu
+
+	// Guarded by Queue.mu.
+	turn   turn
+	ticket *scripts.Ticket // made when it is first sent, and kept
+	queued bool            // the masters may have it in their queues
+	hinted quorum.Set      // masters that have given a hint since the last ask
+	first  time.Time       // when the first of them did
 }
 
 // A turn says what a call may do.
@@ -73,57 +80,55 @@ const (
 	stands   turn = iota // it stands in the local queue
 	contends             // it asks the masters
 	chosen               // it is being handed the grant, in a moment it has it
-	handed               // it has the grant
+	has                  // it has the grant
+	gone                 // it has given up
 )
 
 // New makes the Queue of one Locker.
 func New(env Env) *Queue {
-	q := &Queue{Env: env, names: make(map[string]*line)}
-	q.inbox.init(q)
-	return q
+	return &Queue{Env: env, names: make(map[string]*line), hearers: make(map[uint64]*Call)}
 }
 
 // Lock waits for the name until the grant of c.Handle is live, or until ctx ends. An error is a *round.Failure, or
-// one of grant or ballot; then nothing is held, and what may have been granted is being rolled back.
+// one of ballot; then nothing is held, and what may have been granted is being rolled back.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
-	c.seq = q.calls.Add(1)
-	c.wake = make(chan struct{}, 1)
-	defer q.inbox.remove(c)
+	c.seq, c.wake = q.calls.Add(1), make(chan struct{}, 1)
 	q.join(c)
+	defer q.quit(c) // also where a trace panics
 	for {
-		if t, err := q.park(ctx, c); err != nil || t == handed {
+		if handed, err := q.park(ctx, c); handed || err != nil {
 			return err
 		}
-		g, err := q.contend(ctx, c)
-		if errors.Is(err, errYield) {
-			q.standBack(c)
-			continue
+		if g, err := q.contend(ctx, c); err == nil {
+			return q.begin(c, g)
+		} else if !errors.Is(err, errYield) {
+			return err
 		}
-		if err == nil {
-			err = q.begin(c, g)
-		} else {
-			q.resign(c)
-		}
-		return err
 	}
+}
+
+// lineLocked is the line of name, a new one where there is none.
+func (q *Queue) lineLocked(name string) *line {
+	ln := q.names[name]
+	if ln == nil {
+		ln = &line{last: heldHere}
+		q.names[name] = ln
+	}
+	return ln
 }
 
 // join makes c the contender, or puts it into the local queue.
 func (q *Queue) join(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	ln := q.names[c.Name]
-	if ln == nil {
-		ln = &line{}
-		q.names[c.Name] = ln
-	}
+	ln := q.lineLocked(c.Name)
 	if ln.holder == nil && ln.contender == nil {
 		ln.contender, c.turn = c, contends
 		return
 	}
 	ln.insert(c)
 	if c.Fair {
-		q.inbox.add(c) // it is to hear the masters by the time of the release; see Releasing
+		q.hearLocked(c) // it is to hear the masters by the time of the release; see Releasing
 	}
 	if ln.contender != nil && c.Priority > ln.contender.Priority {
 		ln.contender.signal()
@@ -152,105 +157,95 @@ func (c *Call) after(o *Call) bool {
 	return c.Priority < o.Priority || c.Priority == o.Priority && c.seq > o.seq
 }
 
-// park waits for the turn of c.
-func (q *Queue) park(ctx context.Context, c *Call) (turn, error) {
+// sleep waits until c is to look again: it was signalled, the view has changed, or pause is over. It returns why the
+// call must end, nil where it need not.
+func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pause <-chan time.Time) error {
+	select {
+	case <-c.wake:
+	case <-changed:
+	case <-pause:
+	case <-ctx.Done():
+		return round.ContextError(ctx)
+	case <-q.Keeper.Closing:
+		return grant.ErrClosed
+	}
+	return nil
+}
+
+// park waits for the turn of c, and reports whether it was handed the grant.
+func (q *Queue) park(ctx context.Context, c *Call) (handed bool, err error) {
 	for {
-		if t := q.turnOf(c); t == contends || t == handed {
-			return t, nil
+		if t, _ := q.look(c); t == contends || t == has {
+			return t == has, nil
 		}
-		var cause error
-		select {
-		case <-c.wake:
+		cause := q.sleep(ctx, c, nil, nil)
+		if cause == nil {
 			continue
-		case <-ctx.Done():
-			cause = round.ContextError(ctx)
-		case <-q.Closing:
-			cause = grant.ErrClosed
 		}
-		why := q.why(c.Name)
-		switch q.quit(c) { // a turn that has come at this moment goes to the next
-		case stands:
-			q.giveUp(c) // a fair call may have joined the masters' queues
-		case handed:
+		_, last := q.look(c)
+		t := q.quit(c)
+		for ; t == chosen; t = q.quit(c) {
+			<-c.wake // whoever hands it the grant waits for nothing
+		}
+		if t == has {
 			over, cancel := context.WithCancel(ctx)
 			cancel()
 			_ = c.Handle.Unlock(over, q.Heir(c.Name)) // sent, and not waited for
-		case contends:
-			q.resign(c)
 		}
-		return stands, Told(why, &round.Failure{Cause: cause})
+		return false, last.Ended(cause)
 	}
+}
+
+// look returns the turn of c, and what keeps it from the name.
+func (q *Queue) look(c *Call) (turn, *round.Failure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if ln := q.names[c.Name]; ln != nil {
+		return c.turn, ln.last
+	}
+	return c.turn, heldHere // it has been handed the grant, which is over already
 }
 
 // learn takes note of how a round of a contender has failed.
-func (q *Queue) learn(name string, err error) {
+func (q *Queue) learn(name string, f *round.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.names[name].failure = err
+	q.names[name].last = f
 }
 
-// why is what keeps the calls in the local queue of name from it.
-func (q *Queue) why(name string) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if ln := q.names[name]; ln != nil && ln.holder == nil && ln.failure != nil {
-		return ln.failure
-	}
-	return &round.Failure{Decision: round.ErrHeld, Left: -1}
-}
-
-func (q *Queue) turnOf(c *Call) turn {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return c.turn
-}
-
-// outranked reports whether a call with a better priority than the contender c waits behind it.
-func (q *Queue) outranked(c *Call) bool {
+// yield puts the contender c back into the local queue if one with a better priority stands there, and reports whether
+// it did.
+func (q *Queue) yield(c *Call) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ln := q.names[c.Name]
-	return len(ln.waiting) > 0 && ln.waiting[0].Priority > c.Priority
-}
-
-// quit takes c out of the local queue. It returns the turn that c has got instead, if it was not there any more.
-func (q *Queue) quit(c *Call) turn {
-	for {
-		if t := q.tryQuit(c); t != chosen {
-			return t
-		}
-		<-c.wake // whoever hands it the grant waits for nothing
+	if len(ln.waiting) == 0 || ln.waiting[0].Priority <= c.Priority {
+		return false
 	}
-}
-
-func (q *Queue) tryQuit(c *Call) turn {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c.turn == stands {
-		ln := q.names[c.Name]
-		ln.waiting = slices.DeleteFunc(ln.waiting, func(o *Call) bool { return o == c })
-		q.nextLocked(c.Name, ln)
-	}
-	return c.turn
-}
-
-// resign ends the contending of c: it has failed.
-func (q *Queue) resign(c *Call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ln := q.names[c.Name]
-	ln.contender = nil
-	q.nextLocked(c.Name, ln)
-}
-
-// standBack puts the contender c into the local queue, in front of which somebody with a better priority stands.
-func (q *Queue) standBack(c *Call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ln := q.names[c.Name]
+	q.leaveLocked(c)
 	ln.contender, c.turn = nil, stands
 	ln.insert(c)
 	q.nextLocked(c.Name, ln)
+	return true
+}
+
+// quit ends the waiting of c, here and on the masters; its place is the next one's. It returns the turn of c: gone, or
+// where the grant is its own by now, chosen or has.
+func (q *Queue) quit(c *Call) turn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.turn == stands || c.turn == contends {
+		q.leaveLocked(c)
+		ln := q.names[c.Name]
+		if c.turn == contends {
+			ln.contender = nil
+		}
+		ln.waiting = slices.DeleteFunc(ln.waiting, func(o *Call) bool { return o == c })
+		q.nextLocked(c.Name, ln)
+		c.turn = gone
+	}
+	q.deafLocked(c)
+	return c.turn
 }
 
 // nextLocked makes the first of the local queue the contender where there is none, and forgets a line that is empty.
@@ -270,14 +265,14 @@ func (q *Queue) nextLocked(name string, ln *line) {
 // begin makes the won grant of c live.
 func (q *Queue) begin(c *Call, g *grant.Grant) error {
 	q.mu.Lock()
-	ln := q.names[c.Name]
-	ln.contender, ln.holder, ln.failure = nil, g, nil
+	q.names[c.Name].contender, c.turn = nil, has
+	q.heldLocked(g)
 	q.mu.Unlock()
-	if err := g.Begin(c.Handle, c.Terms); err != nil {
+	err := g.Begin(c.Handle, c.Terms)
+	if err != nil {
 		q.Over(g)
-		return err
 	}
-	return nil
+	return err
 }
 
 // Holder is the grant of name that this Locker has; nil where it has none.
@@ -294,12 +289,12 @@ func (q *Queue) Holder(name string) *grant.Grant {
 func (q *Queue) Held(g *grant.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	ln := q.names[g.Name]
-	if ln == nil {
-		ln = &line{}
-		q.names[g.Name] = ln
-	}
-	ln.holder, ln.failure = g, nil
+	q.heldLocked(g)
+}
+
+func (q *Queue) heldLocked(g *grant.Grant) {
+	ln := q.lineLocked(g.Name)
+	ln.holder, ln.last = g, heldHere
 }
 
 // Over takes note that a grant is not held here any more: the first of the local queue contends.
@@ -333,7 +328,7 @@ func (q *Queue) Heir(name string) grant.Next {
 // hand tells c that the grant is its own.
 func (q *Queue) hand(c *Call) {
 	q.mu.Lock()
-	c.turn = handed
+	c.turn = has
 	q.mu.Unlock()
 	c.signal()
 }

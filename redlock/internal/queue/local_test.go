@@ -37,6 +37,13 @@ func (w *twin) stand(c *Call) {
 	w.waiting = slices.Insert(w.waiting, at, c)
 }
 
+// idleQueue is a Queue that has no masters, and hears nothing.
+func idleQueue() *Queue {
+	q := New(Env{Keeper: &grant.Keeper{}})
+	q.inbox = fakeSub(0)
+	return q
+}
+
 // A game makes random moves on a line and its twin.
 type game struct {
 	q    *Queue
@@ -47,9 +54,8 @@ type game struct {
 func (g *game) join() {
 	c := &Call{
 		Name: "n", Priority: g.r.IntN(3) - 1, Fair: g.r.IntN(4) == 0, Terms: terms(), Handle: &grant.Handle{},
-		wake: make(chan struct{}, 1), w: &waiter{},
+		wake: make(chan struct{}, 1), seq: g.q.calls.Add(1),
 	}
-	c.w.call, c.seq = c, g.q.calls.Add(1)
 	g.q.join(c)
 	g.twin.stand(c)
 	g.twin.move()
@@ -65,13 +71,18 @@ func (g *game) step() {
 		c := w.contender
 		w.contender = nil
 		w.move()
-		g.q.resign(c)
+		g.q.quit(c)
 	case pick < 7 && w.contender != nil:
 		c := w.contender
-		w.contender = nil
-		w.stand(c)
-		w.move()
-		g.q.standBack(c)
+		outranked := len(w.waiting) > 0 && w.waiting[0].Priority > c.Priority
+		if g.q.yield(c) != outranked {
+			panic("it gives way, or not, for no reason")
+		}
+		if outranked {
+			w.contender = nil
+			w.stand(c)
+			w.move()
+		}
 	case pick < 8 && w.contender != nil: // it has won
 		w.contender, w.holder = nil, &grant.Grant{Name: "n"}
 		g.q.mu.Lock()
@@ -108,7 +119,7 @@ func (g *game) step() {
 // forgotten, and nothing is kept of a name that nobody wants.
 func TestTheLocalQueueIsTheRuleReadPlainly(t *testing.T) {
 	for seed := range uint64(500) {
-		g := &game{q: New(Env{}), r: rand.New(rand.NewPCG(seed, 1))}
+		g := &game{q: idleQueue(), r: rand.New(rand.NewPCG(seed, 1))}
 		for n := range 200 {
 			g.step()
 			w, ln := &g.twin, g.q.names["n"]
@@ -135,9 +146,9 @@ func TestTheLocalQueueIsTheRuleReadPlainly(t *testing.T) {
 
 // Among those who wait the priority counts first, and then who called first.
 func TestWaitingCallsAreInTheOrderOfPriorityThenOfCalling(t *testing.T) {
-	q := New(Env{})
+	q := idleQueue()
 	for i, priority := range []int{1000, 0, 5, -3, 5, 0, 7, -3} {
-		c := &Call{Name: "n", Priority: priority, seq: uint64(i), wake: make(chan struct{}, 1), w: &waiter{}}
+		c := &Call{Name: "n", Priority: priority, seq: uint64(i), wake: make(chan struct{}, 1)}
 		q.join(c)
 	}
 	var got []int
@@ -164,12 +175,12 @@ func TestWhoIsHeirAsTable(t *testing.T) {
 		{"just enough left", func(*Call) {}, 5 * time.Second, 10 * time.Second, true},
 		{"a fair call", func(c *Call) { c.Fair = true }, 9 * time.Second, 10 * time.Second, false},
 	} {
-		q := New(Env{})
+		q := idleQueue()
 		if q.Heir("n")(c.left, c.ttl) != nil {
 			t.Errorf("%s: nobody is there, and is heir", c.name)
 		}
 		q.Held(&grant.Grant{Name: "n"})
-		first := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}, wake: make(chan struct{}, 1), w: &waiter{}}
+		first := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}, wake: make(chan struct{}, 1)}
 		c.change(first)
 		q.join(first)
 		second := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}, seq: 1, wake: make(chan struct{}, 1)}
@@ -232,27 +243,26 @@ func TestAContenderYieldsToABetterPriority(t *testing.T) {
 	})
 }
 
-// A call whose turn to contend comes as its context ends is told so: the turn must go to somebody.
-func TestACallThatQuitsTooLateIsToldSo(t *testing.T) {
-	q := New(Env{})
+// A call whose turn to contend comes as its context ends passes the turn on.
+func TestACallThatQuitsPassesItsTurnOn(t *testing.T) {
+	q := idleQueue()
 	var calls []*Call
 	for i := range 3 {
 		c := &Call{Name: "n", seq: uint64(i), wake: make(chan struct{}, 1)}
 		q.join(c)
 		calls = append(calls, c)
 	}
-	q.resign(calls[0])
-	if got := q.quit(calls[1]); got != contends || q.names["n"].contender != calls[1] {
-		t.Errorf("one that has the turn was taken out of the local queue: %d", got)
-	}
-	q.resign(calls[1])
-	if q.names["n"].contender != calls[2] || calls[2].turn != contends {
+	q.quit(calls[0])
+	if q.names["n"].contender != calls[1] || calls[1].turn != contends {
 		t.Error("the turn went to nobody")
 	}
-	if q.quit(calls[2]); len(q.names) != 1 {
-		t.Error("a contender is forgotten")
+	if got := q.quit(calls[1]); got != gone || q.names["n"].contender != calls[2] || calls[2].turn != contends {
+		t.Errorf("one that has quit with the turn keeps it: %d", got)
 	}
-	if q.resign(calls[2]); len(q.names) != 0 {
+	if q.quit(calls[1]); q.names["n"].contender != calls[2] {
+		t.Error("one that quits twice takes the turn of another")
+	}
+	if q.quit(calls[2]); len(q.names) != 0 {
 		t.Errorf("%d lines are left", len(q.names))
 	}
 }
@@ -320,8 +330,8 @@ func TestACallThatGivesUpInTheLocalQueueLeavesNothing(t *testing.T) {
 		if got := p.waiters(); !slices.Equal(got, []int{0, 0, 0}) {
 			t.Errorf("in the masters' queues are left %v", got)
 		}
-		if len(p.inbox.waiters) != 0 || len(p.names["n"].waiting) != 0 {
-			t.Errorf("here are left %d waiters, %d calls", len(p.inbox.waiters), len(p.names["n"].waiting))
+		if len(p.hearers) != 0 || len(p.names["n"].waiting) != 0 {
+			t.Errorf("here are left %d waiters, %d calls", len(p.hearers), len(p.names["n"].waiting))
 		}
 		p.unlock(a)
 	})

@@ -48,6 +48,13 @@ func AsFailure(err error) (*Failure, bool) {
 	return f, ok
 }
 
+// Ended is the failure of a call that has stopped waiting for cause since.
+func (f *Failure) Ended(cause error) *Failure {
+	ended := *f
+	ended.Cause = cause
+	return &ended
+}
+
 // Unwrap returns all that the failure wraps.
 func (f *Failure) Unwrap() []error {
 	var all []error

@@ -1,8 +1,6 @@
 package round_test
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -83,46 +81,4 @@ func TestLeftIsTheFirstTimeWithAFreeQuorum(t *testing.T) {
 			}
 		})
 	})
-}
-
-// A release whose context has ended is still confirmed, by masters that are near; one that hangs is not waited for.
-func TestConfirmedAsTable(t *testing.T) {
-	for _, c := range []struct {
-		name       string
-		after      time.Duration // when two of three votes come
-		kind       scripts.Kind
-		left       time.Duration
-		cancelled  bool
-		want       error
-		wantWithin time.Duration
-	}{
-		{"in time", ms, scripts.Granted, time.Second, false, nil, ms},
-		{"cancelled and near", ms, scripts.Granted, time.Second, true, nil, ms},
-		{"cancelled and far", 11 * ms, scripts.Granted, time.Second, true, context.Canceled, 10 * ms},
-		{"longer than the validity", 101 * ms, scripts.Granted, 100 * ms, false, round.ErrNoQuorum, 100 * ms},
-		{"nothing is left", 11 * ms, scripts.Granted, 0, false, round.ErrNoQuorum, 10 * ms},
-		{"refused", ms, scripts.Failed, time.Second, false, round.ErrNoQuorum, ms},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBed(t, 3)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if c.cancelled {
-					cancel()
-				}
-				rd, began := b.Sender.New(b.Voters.View(), "unlock", nil), time.Now()
-				go func() {
-					<-time.After(c.after)
-					rd.Cast(0, kind(c.kind))
-					rd.Cast(1, kind(c.kind))
-				}()
-				err := rd.Confirmed(ctx, c.left)
-				if took := time.Since(began); took != c.wantWithin || (err == nil) != (c.want == nil) || !errors.Is(err, c.want) {
-					t.Errorf("after %v: %v", took, err)
-				}
-				<-rd.Done()
-			})
-		})
-	}
 }

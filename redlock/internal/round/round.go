@@ -222,39 +222,6 @@ func (r *Round) Complete(ctx context.Context) bool {
 	}
 }
 
-// grace is how long a caller whose context has ended still waits for the word of a quorum on a release.
-const grace = 10 * time.Millisecond
-
-// Confirmed waits for the decision of a release, which was sent in any case: until ctx ends and a moment longer, so
-// that a release with a cancelled context is confirmed as a rule, and no longer than left. The error is a *Failure.
-func (r *Round) Confirmed(ctx context.Context, left time.Duration) error {
-	var over <-chan time.Time
-	if left < r.View.Config.Slowest { // else the pool's own timeout comes first, and answers for every master
-		timer := time.NewTimer(max(left, grace))
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-r.done:
-	case <-over:
-		return r.Failure(ErrNoQuorum, errUnconfirmed)
-	case <-ctx.Done():
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-r.done:
-		case <-timer.C:
-			return r.Failure(nil, ContextError(ctx))
-		}
-	}
-	if r.Verdict() != quorum.Won {
-		return r.Failure(ErrNoQuorum, nil)
-	}
-	return nil
-}
-
-var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
-
 // ContextError is why ctx ended: its error, joined with its cause where that says more.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()

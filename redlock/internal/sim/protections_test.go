@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ var protections = []protection{
 		[]edit{{askFile, "if v.Kind == scripts.Granted || v.Unsure() {", "if v.Kind == scripts.Granted {"}}},
 	{"stop-before-release", []kind{amnesia, suspension}, "after its end",
 		"an extension that is answered after the release gives the name back to the released grant",
-		[]edit{{extendFile, "if g.state == live && e.ttl > 0 && !gone {", "if e.ttl > 0 && !gone {"}}},
+		[]edit{{extendFile, "	if g.state == live {\n		e.repairLocked(r)", "	{\n		e.repairLocked(r)"}}},
 	{"repair-ballot", []kind{contention}, "it is on",
 		"repairs are refused as stale, and a grant never returns to all masters",
 		[]edit{{extendFile, "ballot, err := k.Ballots.Repair(k.Clock.Now(), max(v.Fence, token, g.sent.last(i)))",
@@ -113,8 +114,7 @@ var protections = []protection{
 	{"lost-masters", []kind{emptied}, "two holders",
 		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +
 			"quarantine that is too short for it: two holders",
-		[]edit{{grantFile, "return g.state == live && g.config.Rule.Lost(g.on.lost)", "return false"},
-			{grantFile, "		g.on.lose(i)\n		gone = g.config.Rule.Lost(g.on.lost)\n", "		g.on.lose(i)\n"},
+		[]edit{{grantFile, "if g.state == live && g.config.Rule.Lost(g.on.lost) {", "if false {"},
 			{judgeFile, "if r.Quarantine < f.needed() {", "if false {"}}},
 	{"close-releases-first", []kind{leaving}, "holds the lock on",
 		"a Locker whose Close has ended with its context holds its locks on",
@@ -126,11 +126,10 @@ var protections = []protection{
 		[]edit{{queueFile, "counts = min(counts, c.now+toldCounts)", "counts = max(counts, toldCounts)"}}},
 	{"voters-leave", []kind{lonely}, "a lock took",
 		"a waiter that can reach a minority alone stands in front, and nobody else wins",
-		[]edit{{contendFile, "	n.q.away.Store(true)\n	if n.queued {\n", "	if false {\n"}}},
+		[]edit{{contendFile, "		q.away.Store(true)\n		q.leave(n.c)\n", ""}}},
 	{"hint-for-nobody", []kind{quitting}, "nobody had the name",
 		"waiters that have gone unheard cost the others a second each",
-		[]edit{{inboxFile, "		keys := q.Keeper.Prefix.Keys(h.Name)\n		q.leave(&keys, h.Ticket(), quorum.One(master))\n",
-			""}}},
+		[]edit{{inboxFile, "	q.remove(&keys, h.Ticket(), quorum.One(master))\n", "	_ = keys\n"}}},
 	{"no-ballot", []kind{far}, "a lock took",
 		"a near program that tries all the time keeps the asks of a far one stale",
 		[]edit{{releaseFile, "if s := g.sent.session(i); s != 0 {", "if s := g.sent.session(i); false && s != 0 {"}}},
@@ -139,19 +138,15 @@ var protections = []protection{
 		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
 }
 
-// edited builds this package's tests with some edits, and returns the binary. An edit that does not apply fails
-// the test.
-func edited(t *testing.T, edits []edit) (binary string) {
+// applied makes some edits, and returns the new texts of the files by their paths. An edit that does not apply fails the
+// test.
+func applied(t *testing.T, edits []edit) map[string]string {
 	t.Helper()
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("this builds test binaries, for which the go command must be in the path")
-	}
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	texts, replace := map[string]string{}, map[string]string{}
+	texts := map[string]string{}
 	for _, e := range edits {
 		path := filepath.Join(root, e.file)
 		if texts[path] == "" {
@@ -159,14 +154,32 @@ func edited(t *testing.T, edits []edit) (binary string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts[path], replace[path] = string(text), filepath.Join(dir, strings.ReplaceAll(e.file, "/", "-"))
+			texts[path] = string(text)
 		}
 		if n := strings.Count(texts[path], e.text); n != 1 {
 			t.Fatalf("%s has %d times, and must have once:\n%s", e.file, n, e.text)
 		}
 		texts[path] = strings.Replace(texts[path], e.text, e.replacement, 1)
 	}
-	for path, text := range texts {
+	return texts
+}
+
+// Each protection is where its edits say.
+func TestEachEditApplies(t *testing.T) {
+	for _, p := range protections {
+		t.Run(p.name, func(t *testing.T) { applied(t, p.edits) })
+	}
+}
+
+// edited builds this package's tests with some edits, and returns the binary.
+func edited(t *testing.T, edits []edit) (binary string) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("this builds test binaries, for which the go command must be in the path")
+	}
+	dir, replace := t.TempDir(), map[string]string{}
+	for path, text := range applied(t, edits) {
+		replace[path] = filepath.Join(dir, strconv.Itoa(len(replace))+".go")
 		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
