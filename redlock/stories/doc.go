@@ -1,0 +1,2 @@
+// Package stories has the hazards of the protocol as stories.
+package stories
