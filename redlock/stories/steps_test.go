@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -88,6 +90,8 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) string {
 	for _, a := range td.CmdArgs {
 		if len(a.Vals) > 0 {
 			s.options[a.Key] = strings.Join(a.Vals, ",")
+		} else if a.Key == "fresh" || a.Key == "cancelled" {
+			s.options[a.Key] = ""
 		} else if a.Key != "and" {
 			s.words = append(s.words, strings.TrimSuffix(a.Key, ","))
 		}
@@ -111,6 +115,9 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) string {
 		w.freeze(s.program(1), s.duration(2), s.options.has("virtual"))
 	case "set":
 		s.setClock()
+	case "crowd":
+		s.crowd()
+		s.passes(settles)
 	case "who":
 		more = s.whoHolds(s.words[2])
 	case "show":
@@ -118,20 +125,21 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) string {
 	default:
 		s.programs()
 	}
+	synctest.Wait()
 	return w.tell() + more
 }
 
 func (s *step) fail() { s.td.Fatalf(s.t, "this is no step") }
 
 // duration is a word of the step.
-func (s *step) duration(n int) time.Duration {
-	if n < len(s.words) {
-		if d, err := time.ParseDuration(s.words[n]); err == nil {
-			return d
-		}
+func (s *step) duration(n int) time.Duration { return s.span(s.words[min(n, len(s.words)-1)]) }
+
+func (s *step) span(word string) time.Duration {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		s.fail()
 	}
-	s.fail()
-	return 0
+	return d
 }
 
 // program is the one that a word names.
@@ -165,15 +173,31 @@ func (s *step) master() {
 			list = append(list, s.masters.Master(n-1))
 		}
 	}
-	what := strings.Join(s.words[at:], " ")
 	for _, m := range list {
-		s.masterDoes(m, what)
+		s.masterDoes(m, plain(s.words[at]), strings.Join(s.words[at+1:], " "))
 	}
 }
 
-func (s *step) masterDoes(m *redlocktest.Master, what string) {
-	verb, rest, _ := strings.Cut(what, " ")
-	switch strings.TrimSuffix(verb, "s") + " " + rest {
+// plain is a verb without its ending.
+func plain(verb string) string {
+	if v := map[string]string{"has": "have", "tries": "try", "dies": "die", "is": "are", "closes": "close"}[verb]; v != "" {
+		return v
+	}
+	return strings.TrimSuffix(verb, "s")
+}
+
+// refusals are what a master may answer to each script, by its first word.
+var refusals = map[string]string{
+	"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
+	"MISCONF": "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+	"LOADING": "LOADING Redis is loading the dataset in memory",
+	"NOPERM":  "NOPERM this user has no permissions to run the 'evalsha' command",
+	"well":    "",
+}
+
+func (s *step) masterDoes(m *redlocktest.Master, verb, rest string) {
+	words := strings.Fields(rest)
+	switch verb + " " + rest {
 	case "stop ":
 		m.Stop()
 	case "hang ":
@@ -188,45 +212,32 @@ func (s *step) masterDoes(m *redlocktest.Master, what string) {
 		m.Flush()
 	case "become a replica":
 		m.SetRole("slave")
-		m.Flush()
+		m.Flush() // as the first synchronisation does
 	case "become a master":
 		m.SetRole("master")
-	default:
-		s.masterHas(m, strings.TrimSuffix(verb, "s"), rest)
-	}
-}
-
-// masterHas is the rest of what a master can do: that takes a word.
-func (s *step) masterHas(m *redlocktest.Master, verb, rest string) {
-	i := slices.IndexFunc(make([]struct{}, s.masters.N()), func(struct{}) bool { return false })
-	for n := range s.masters.N() {
-		if s.masters.Master(n) == m {
-			i = n
-		}
-	}
-	switch verb {
-	case "lose":
+	case "have a foreign key":
+		m.Set(prefix.Lock("orders"), "not a lock")
+	case "lose " + rest:
 		m.Evict(rest)
-	case "answer":
-		m.Refuse(map[string]string{
-			"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
-			"MISCONF": "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-			"LOADING": "LOADING Redis is loading the dataset in memory",
-			"NOPERM":  "NOPERM User default has no permissions to run the 'evalsha' command",
-		}[rest])
-	case "clock":
-		d, err := time.ParseDuration(rest)
-		if err != nil {
-			s.fail()
-		}
-		s.offsets[i] = d
-		m.SetClock(s.ahead+d, 1)
-	case "key":
-		name, value, _ := strings.Cut(rest, " ")
-		m.Set(map[string]string{"fence": prefix.Fence("orders"), "lock": prefix.Lock("orders")}[name], value)
+	case "answer " + rest:
+		m.Refuse(refusals[rest])
+	case "have the fence " + words[len(words)-1]:
+		m.Set(prefix.Fence("orders"), words[2])
+	case "are right":
+		s.isAhead(m, 0)
+	case "are " + words[0] + " ahead":
+		s.isAhead(m, s.span(words[0]))
+	case "are " + words[0] + " behind":
+		s.isAhead(m, -s.span(words[0]))
 	default:
 		s.fail()
 	}
+}
+
+// isAhead sets a master's clock.
+func (s *step) isAhead(m *redlocktest.Master, d time.Duration) {
+	s.offsets[m] = d
+	m.SetClock(s.ahead+d, 1)
 }
 
 // network does something to the links of a program: hold messages from A to 3; hold answers from 3 to A.
@@ -305,25 +316,59 @@ func (s *step) repeat() {
 		if last == nil {
 			s.fail()
 		}
-		nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(n-1).Addr())
-		if err != nil {
-			s.td.Fatalf(s.t, "%v", err)
-		}
-		_, _ = nc.Write(last.raw)
-		var buf []byte
-		for chunk := make([]byte, 4096); ; {
-			size, err := nc.Read(chunk)
-			buf = append(buf, chunk[:size]...)
-			if reply, used := parse(buf); used > 0 || err != nil {
-				s.mu.Lock()
-				s.logMessage(l, last, reply)
-				s.mu.Unlock()
-				break
-			}
-		}
-		_ = nc.Close()
+		reply := s.ask(n, last.args)
+		s.mu.Lock()
+		s.logMessage(l, last, reply)
+		s.mu.Unlock()
 	}
 	s.passes(settles)
+}
+
+// ask sends one command to a master on a connection of its own, and returns the answer.
+func (s *step) ask(master int, args []string) any {
+	nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(master-1).Addr())
+	if err != nil {
+		s.td.Fatalf(s.t, "%v", err)
+	}
+	defer nc.Close()
+	text := fmt.Sprintf("*%d\r\n", len(args))
+	for _, a := range args {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
+	}
+	_, _ = nc.Write([]byte(text)) // else nothing can be read
+	var buf []byte
+	for chunk := make([]byte, 4096); ; {
+		n, err := nc.Read(chunk)
+		buf = append(buf, chunk[:n]...)
+		if reply, used := parse(buf); used > 0 {
+			return reply
+		} else if err != nil {
+			s.td.Fatalf(s.t, "%v", err)
+		}
+	}
+}
+
+// eval runs a script as ask does.
+func (s *step) eval(master int, c *scripts.Call) any {
+	args := []string{"EVAL", c.Script.Text}
+	for _, a := range c.Args[1:] {
+		args = append(args, fmt.Sprint(a))
+	}
+	return s.ask(master, args)
+}
+
+// crowd has programs ask each master for orders, and die: crowd 20.
+func (s *step) crowd() {
+	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
+	count, _ := strconv.Atoi(s.words[1])
+	for n := range s.masters.N() {
+		at := s.masters.Master(n).Time().UnixMicro()
+		for i := range count {
+			owner := fmt.Sprint("gone-", i)
+			t := scripts.NewTicket(owner, 1, "gone", at+int64(i), 0)
+			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", redlock.DefaultTTL, at, at, t))
+		}
+	}
 }
 
 // setClock is: set wall clock of A back 1h; set wall clock of A forward 4s.
@@ -351,13 +396,12 @@ func (s *step) programs() {
 	if len(list) == 0 || at == len(s.words) {
 		s.fail()
 	}
-	verb := strings.TrimSuffix(s.words[at], "s")
-	if verb == "trie" {
-		verb = "try"
-	}
-	name := ""
+	verb, name := plain(s.words[at]), ""
 	if at+1 < len(s.words) {
-		name = s.words[at+1]
+		name = s.words[len(s.words)-1]
+		if name == "again" {
+			name = s.words[at+1]
+		}
 	}
 	for _, p := range list {
 		s.does(p, verb, name, s.words[len(s.words)-1] == "again")
@@ -399,6 +443,10 @@ func (s *step) does(p *program, verb, name string, again bool) {
 		p.locks[name] = p.locks[name][:len(p.locks[name])-1]
 		s.mu.Unlock()
 		p.call("unlock "+name, "has unlocked "+name, name, none(k.Unlock), o)
+	case "give": // up
+		for _, cancel := range p.cancels[name] {
+			cancel()
+		}
 	case "extend":
 		p.call("extend "+name, "has extended "+name, name, none(k.Extend), o)
 	case "export":
@@ -433,31 +481,40 @@ func (s *step) die(p *program) {
 
 // whoHolds says who holds a name, by the word of the masters and by that of each program.
 func (s *step) whoHolds(name string) string {
-	lines := map[string][]int{}
-	var order []string
-	for i := range s.masters.N() {
-		id, depth, left := s.masters.Master(i).Holds(name)
+	var b strings.Builder
+	fmt.Fprintf(&b, "at %s\n", seconds(s.now()))
+	b.WriteString(s.together(func(n int, m *redlocktest.Master) string {
+		id, depth, left := m.Holds(name)
 		text := "nobody"
 		if id != "" {
 			text = s.names.of(id) + " until " + seconds(s.now()+left)
-			if depth > 1 {
-				text += fmt.Sprint(", depth ", depth)
-			}
 		}
+		if depth > 1 {
+			text += fmt.Sprint(", depth ", depth)
+		}
+		return text
+	}))
+	for _, p := range s.world.programs {
+		if !p.dead {
+			fmt.Fprintf(&b, "  %s %s\n", p.name, wrap(s.word(p, name)))
+		}
+	}
+	return b.String()
+}
+
+// together tells something of each master, those of which the same is told together.
+func (s *step) together(f func(n int, m *redlocktest.Master) string) string {
+	lines, order := map[string][]int{}, []string(nil)
+	for i := range s.masters.N() {
+		text := f(i+1, s.masters.Master(i))
 		if lines[text] == nil {
 			order = append(order, text)
 		}
 		lines[text] = append(lines[text], i+1)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "at %s\n", seconds(s.now()))
 	for _, text := range order {
-		fmt.Fprintf(&b, "  %s: %s\n", mastersText(lines[text]), text)
-	}
-	for _, p := range s.world.programs {
-		if !p.dead {
-			fmt.Fprintf(&b, "  %s %s\n", p.name, wrap(s.word(p, name)))
-		}
+		b.WriteString("  " + wrap(mastersText(lines[text])+": "+text) + "\n")
 	}
 	return b.String()
 }
@@ -481,40 +538,61 @@ func (s *step) word(p *program, name string) string {
 	return "does not hold it"
 }
 
-// show shows all that a master has, or how a program sees the masters.
+// show shows all that the masters have, the queues, or how a program sees the masters: show masters; show queues; show A.
 func (s *step) show() string {
-	var b strings.Builder
-	if s.words[1] != "master" {
-		p := s.program(1)
-		for i, m := range p.Masters() {
-			text := m.State
-			if m.Left > 0 {
-				text += " for another " + seconds(m.Left)
+	switch s.words[1] {
+	case "masters":
+		return s.together(func(_ int, m *redlocktest.Master) string {
+			var list []string
+			for _, key := range m.Keys() {
+				list = append(list, s.keyWords(m, key))
 			}
-			if m.Err != nil {
-				text += ": " + s.clean(m.Err)
+			return strings.Join(list, "; ")
+		})
+	case "queues":
+		return s.together(func(n int, _ *redlocktest.Master) string {
+			keys := prefix.Keys("orders")
+			h, err := scripts.DecodeHolding(s.eval(n, scripts.NewEncoder(prefix, 0).Inspect(&keys)))
+			if err != nil {
+				return err.Error()
 			}
-			b.WriteString(wrap(fmt.Sprintf("%s sees master %d: %s", p.name, i+1, text)) + "\n")
-		}
-		return b.String()
+			var list []string
+			for _, id := range h.First {
+				list = append(list, s.names.of(id))
+			}
+			if h.Waiters == 0 {
+				return "nobody waits"
+			}
+			return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
+		})
 	}
-	for _, n := range span(s.words[2]) {
-		m := s.masters.Master(n - 1)
-		for _, key := range m.Keys() {
-			text, _ := m.Get(key)
-			switch {
-			case key == prefix.Admission():
-				text = s.recordWords(text)
-			case strings.HasSuffix(key, ":fence"):
-				text = s.ballot(number(text))
-			case strings.HasSuffix(key, ":lock"):
-				id, _, left := m.Holds(lockName(key))
-				text = s.names.of(id) + " until " + seconds(s.now()+left)
-			default:
-				text = "there"
-			}
-			b.WriteString(wrap(fmt.Sprintf("master %d: %s: %s", n, key, text)) + "\n")
+	p := s.program(1)
+	return s.together(func(n int, _ *redlocktest.Master) string {
+		m := p.Masters()[n-1]
+		text := m.State
+		switch {
+		case m.Left > 0:
+			text += " for another " + seconds(m.Left)
+		case m.Err != nil:
+			text += ": " + s.clean(m.Err)
 		}
+		return text
+	})
+}
+
+// keyWords tells of one key of a master.
+func (s *step) keyWords(m *redlocktest.Master, key string) string {
+	text, isText := m.Get(key)
+	switch {
+	case key == prefix.Admission():
+		return s.recordWords(text)
+	case strings.HasSuffix(key, ":fence"):
+		return "fence of " + strings.TrimSuffix(lockName(key), "}:fence") + " " + s.ballot(number(text))
+	case strings.HasSuffix(key, ":lock") && isText:
+		return "foreign data at " + key
+	case strings.HasSuffix(key, ":lock"):
+		id, _, _ := m.Holds(lockName(key))
+		return lockName(key) + " of " + s.names.of(id)
 	}
-	return b.String()
+	return strings.TrimPrefix(key, string(prefix)+":")
 }

@@ -154,6 +154,9 @@ func (n *names) of(id string) string {
 	if short := n.short[id]; short != "" {
 		return short
 	}
+	if strings.Contains(id, "gone-") {
+		return "dead ones"
+	}
 	if strings.HasPrefix(id, "stranger") {
 		return "a stranger"
 	}
@@ -263,6 +266,8 @@ func (w *world) voteWords(reply any, yes string) string {
 		return "free, but another waiter is first for " + seconds(v.Left) + place
 	case v.Kind == scripts.Held:
 		return "held by " + w.names.of(v.Holder) + " for " + seconds(v.Left) + place
+	case v.Kind == scripts.Stale && v.Fence == 0:
+		return "stale, its ballot is long past" + place
 	case v.Kind == scripts.Stale:
 		return "stale, the fence is " + w.ballot(v.Fence) + place
 	case v.Kind == scripts.Abstained:

@@ -23,9 +23,9 @@ type world struct {
 	t       *testing.T
 	start   time.Time
 	masters *redlocktest.Masters
-	wg      sync.WaitGroup   // what listens to the masters
-	offsets [8]time.Duration // by how much each master's clock is wrong
-	clocks  sync.RWMutex     // guards the clocks of the programs
+	wg      sync.WaitGroup                        // what listens to the masters
+	offsets map[*redlocktest.Master]time.Duration // by how much their clocks are wrong
+	clocks  sync.RWMutex                          // guards the clocks of the programs
 
 	mu       sync.Mutex
 	ahead    time.Duration // by how much the world is ahead of the bubble, after freezes
@@ -52,6 +52,7 @@ type program struct {
 	waiting    map[string]int           // calls under way, by name
 	ended      map[string]error         // why the last lock of a name ended
 	hang       map[string]chan struct{} // functions of the program's own that hang
+	cancels    map[string][]func()      // of the calls, by name
 }
 
 // A tenure is one lock that a program has got.
@@ -68,7 +69,8 @@ func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
 
 // newWorld begins a story.
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, start: time.Now(), tokens: map[string]int64{}, names: newNames()}
+	w := &world{t: t, start: time.Now(), tokens: map[string]int64{}, names: newNames(),
+		offsets: map[*redlocktest.Master]time.Duration{}}
 	t.Cleanup(jitter.Use(rand.New(steady{})))
 	uuid.SetRand(rand.NewChaCha8([32]byte{}))
 	t.Cleanup(func() { uuid.SetRand(nil) })
@@ -142,7 +144,8 @@ func (w *world) newProgram(name string, o options) {
 	p := &program{
 		w: w, name: name, number: len(w.programs), links: map[string]*link{}, locks: map[string][]*tenure{},
 		waiting: map[string]int{}, ended: map[string]error{}, hang: map[string]chan struct{}{},
-		boot: w.ahead, wall: w.ahead,
+		cancels: map[string][]func(){},
+		boot:    w.ahead, wall: w.ahead,
 	}
 	urls := w.masters.URLs()[:o.number("masters", w.masters.N())]
 	apart := o.masters("without")
@@ -239,7 +242,8 @@ func (w *world) freeze(p *program, d time.Duration, virtual bool) {
 	}
 	w.clocks.Unlock()
 	for i := range w.masters.N() {
-		w.masters.Master(i).SetClock(w.ahead+w.offsets[i], 1)
+		m := w.masters.Master(i)
+		m.SetClock(w.ahead+w.offsets[m], 1)
 	}
 }
 
@@ -256,6 +260,7 @@ func (p *program) call(what, done, name string, f func(ctx context.Context) (*re
 	w := p.w
 	w.mu.Lock()
 	p.waiting[name]++
+	p.cancels[name] = append(p.cancels[name], cancel)
 	w.mu.Unlock()
 	begun := time.Now()
 	go func() {
@@ -287,6 +292,7 @@ func (w *world) gotLocked(p *program, k *tenure) {
 		w.t.Errorf("the token %d of %s is below %d", k.Token(), name, last)
 	}
 	w.tokens[name] = k.Token()
+	w.checkLocked()
 	if k.Remaining() <= 0 {
 		w.t.Errorf("%s gets %s without validity", p.name, name)
 	}
