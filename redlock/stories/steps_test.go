@@ -212,7 +212,6 @@ func (s *step) masterDoes(m *redlocktest.Master, verb, rest string) {
 		m.Flush()
 	case "become a replica":
 		m.SetRole("slave")
-		m.Flush() // as the first synchronisation does
 	case "become a master":
 		m.SetRole("master")
 	case "have a foreign key":

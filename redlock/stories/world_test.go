@@ -91,6 +91,9 @@ func (w *world) close() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = p.Close(ctx) // the story is over
 		cancel()
+	}
+	<-time.After(time.Minute) // what ends late ends now
+	for _, p := range w.programs {
 		_ = p.pool.Close()
 	}
 	if w.masters != nil {
@@ -262,7 +265,7 @@ func (p *program) call(what, done, name string, f func(ctx context.Context) (*re
 	p.waiting[name]++
 	p.cancels[name] = append(p.cancels[name], cancel)
 	w.mu.Unlock()
-	begun := time.Now()
+	begun := w.now()
 	go func() {
 		defer cancel()
 		k, err := f(ctx)
@@ -273,7 +276,7 @@ func (p *program) call(what, done, name string, f func(ctx context.Context) (*re
 		case p.dead:
 		case err != nil:
 			w.log(entry{who: p.name, what: fmt.Sprintf("cannot %s, and is told after %s: %s",
-				what, seconds(time.Since(begun)), w.clean(err))})
+				what, seconds(w.now()-begun), w.clean(err))})
 		case k == nil:
 			w.log(entry{who: p.name, what: done})
 		default:

@@ -1,6 +1,6 @@
 # H04. The context of a call ends while its messages are on their way.
 # What could go wrong: the attempt is undone with the same context, which has ended, so it is not undone at all.
-# What must hold: a roll-back, a release and Close are sent whatever the state of the caller's context.
+# What must hold: a roll-back and a release are sent whatever the state of the caller's context. (Close: see H64.)
 masters 3
 ----
 

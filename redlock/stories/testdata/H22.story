@@ -41,3 +41,42 @@ who holds orders
 at 23.480
   masters 1-3: nobody
   A does not hold it
+
+# Another master has lost the lock. An extension has found that out, but its answers come after the release. The lock is
+# not given back to that master any more.
+A locks orders
+----
+23.481 A to masters 1-3: acquire orders for A2, 10s, ballot 23.480000 to 23.480032 -> granted
+23.482 A has orders until 33.378, token 23.480000
+
+master 3 loses orders
+----
+
+wait 3200ms
+----
+
+hold answers from 1-3 to A
+----
+
+wait 150ms
+----
+26.814 A to masters 1-2: extend orders for A2 by 10s -> done
+26.814 A to master 3: extend orders for A2 by 10s -> missing
+
+A unlocks orders
+----
+26.841 A to masters 1-2: release orders of A2 -> deleted
+26.841 A to master 3: release orders of A2 -> was not there
+
+deliver answers from 1-3 to A
+----
+26.851 A has unlocked orders
+
+wait 20s
+----
+
+who holds orders
+----
+at 46.860
+  masters 1-3: nobody
+  A does not hold it

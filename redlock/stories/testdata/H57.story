@@ -1,5 +1,6 @@
-# H57. A master becomes a replica and then a master again, as in a failback. It keeps its process and its connections.
-# What could go wrong: it looks like the master that it was, but has lost the lock with its first synchronisation.
+# H57. A master becomes a replica of its successor and then a master again, as in a failback. It keeps its process, its
+# connections and its admission record, which the successor had, too. The last lock had not come through to that one.
+# What could go wrong: it looks like the master that it was, and grants a name that is held.
 # What must hold: its identity has more than the run id, and is read again with each heartbeat, every 3 s. As a replica
 # it has no vote, and afterwards it has a quarantine.
 masters 5
@@ -17,6 +18,9 @@ A locks orders ttl=30s extension=off
 0.202 A has orders until 29.898, token 0.200000
 
 master 3 becomes a replica
+----
+
+master 3 loses orders
 ----
 
 wait 4s

@@ -20,7 +20,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-60.111 A cannot lock orders, and is told after 0.011: lock "orders": the quorum came too late: -50.113001s of
+60.111 A cannot lock orders, and is told after 60.011: lock "orders": the quorum came too late: -50.113001s of
         validity left of 10s, at least 5s wanted; 2 of 3 masters said yes, 2 are needed
 60.112 A to masters 1-3: release orders of A1 -> was not there
 
@@ -49,7 +49,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-120.141 A cannot extend orders, and is told after 0.011: extend "orders": the lock was lost; 2 of 3 masters said
+120.141 A cannot extend orders, and is told after 60.011: extend "orders": the lock was lost; 2 of 3 masters said
         yes, 2 are needed
 120.141 A is told that its lock of orders has ended: the lock was lost
 
@@ -78,7 +78,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-180.171 A cannot lock orders, and is told after 0.011: re-enter "orders": the lock was lost; 2 of 3 masters said
+180.171 A cannot lock orders, and is told after 60.011: re-enter "orders": the lock was lost; 2 of 3 masters said
         yes, 2 are needed
 180.171 A is told that its lock of orders has ended: the lock was lost
 
@@ -117,7 +117,7 @@ wait 2s
 ----
 240.236 B to masters 1-3: import orders for B1, 10s, ballot 240.235673 to 240.235705, in the place of A4 ->
         missing
-240.237 B cannot import orders, and is told after 0.037: import "orders": the lock was lost; 0 of 3 masters said
+240.237 B cannot import orders, and is told after 60.037: import "orders": the lock was lost; 0 of 3 masters said
         yes, 2 are needed, and 2 did not have it
 240.238 B to masters 1-3: release orders of B1 and A4, fence 240.235705 -> was not there
 
