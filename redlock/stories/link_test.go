@@ -1,113 +1,131 @@
 package stories
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"strconv"
-	"sync"
 	"time"
 )
 
 // The network of a story. Each message and each answer takes a millisecond, and arrives at an instant of its own: a few
-// nanoseconds that belong to its link keep it apart from all others. So the order of all arrivals is decided, and the
-// same in each run.
+// nanoseconds that belong to its link keep it apart from all others. So the order of all arrivals is the same each time.
 
-const (
-	oneWay = time.Millisecond
-	tick   = time.Microsecond
+var (
+	errCut     = errors.New("connection reset")
+	errNoRoute = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("no route to host")}
 )
 
-var errCut = errors.New("connection reset")
+// The two ways of a link.
+const up, down = 0, 1
 
-// A link is the network between one program and one master, both ways.
+// A link is the network between one program and one master. Links and what is below them are guarded by world.mu.
 type link struct {
-	w      *world
 	p      *program
 	master int
-
-	cut              bool          // nobody can connect
-	holdUp, holdDown bool          // what is sent from now on stays in the network
-	deaf             bool          // hints are lost
-	delay            time.Duration // what each message takes, one way
-	made             int
-	conns            []*conn
-	sent             []*message // all scripts, in order
+	delay  time.Duration // of each message, one way
+	cut    bool          // nobody can connect
+	deaf   bool          // hints are lost
+	hold   [2]bool       // what is sent from now on stays in the network
+	conns  []*conn
+	sent   [][]string // all commands
 }
 
-// A message is one command on its way, and then its answer.
-type message struct {
-	args []string
-	raw  []byte
-}
-
-// A conn is one connection of a link, as the program's pool uses it.
+// A conn is one connection, as the program's pool uses it.
 type conn struct {
-	l    *link
-	slot int
-	nc   net.Conn // the master's end
+	net.Conn // the program's deadlines are for this pipe, which carries nothing
+	l        *link
+	master   net.Conn // the master's end
+	lanes    [2]lane
+	rest     []byte     // of a command that is not complete
+	pending  [][]string // at the master, without an answer
+	in       []byte     // arrived, and not read
+	closed   bool       // by the program
+	reset    bool       // by the network or the master
+	wake     chan struct{}
+}
 
-	// Guarded by world.mu.
-	rest             []byte // of a command that is not complete
-	upLast, downLast time.Time
-	upFlight         int
-	upHeld           []*message
-	downHeld         [][]byte
-	pending          []*message // at the master, without an answer
-	in               []byte
-	closed, reset    bool // by the program; by the network or the master
+// A lane is one direction of a connection.
+type lane struct {
+	c      *conn
+	slot   int
+	last   time.Time // when the last message arrives
+	flying int
+	held   []func()
+}
 
-	wake chan struct{}
-	once sync.Once
+// put has something arrive after the delay, or holds it.
+func (n *lane) put(way int, arrive func()) {
+	if n.c.l.hold[way] || len(n.held) > 0 {
+		n.held = append(n.held, arrive)
+		return
+	}
+	n.fly(arrive)
+}
+
+func (n *lane) fly(arrive func()) {
+	at := time.Now().Add(n.c.l.delay)
+	if at.Before(n.last) {
+		at = n.last
+	}
+	n.last = at.Truncate(time.Microsecond).Add(time.Microsecond + time.Duration(n.slot))
+	n.flying++
+	time.AfterFunc(time.Until(n.last), func() {
+		w := n.c.l.p.w
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		n.flying--
+		if !n.c.reset {
+			arrive()
+		}
+	})
+}
+
+// deliver has what was held arrive, in its order.
+func (n *lane) deliver() {
+	held := n.held
+	n.held = nil
+	for _, arrive := range held {
+		n.fly(arrive)
+	}
 }
 
 // dial is the dialer of a program's pool.
 func (p *program) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w := p.w
 	w.mu.Lock()
-	l := p.links[addr]
-	l.made++
-	slot := ((p.number*8+l.master)*2)*2 + l.made%2
-	wait := time.Until(instant(time.Now().Add(2*l.delay), slot))
+	l := p.link(addr)
+	c := &conn{l: l, wake: make(chan struct{}, 1)}
+	c.Conn, _ = net.Pipe()
+	for way := range c.lanes {
+		c.lanes[way] = lane{c: c, slot: ((p.number*8+l.master)*2+way)*2 + len(l.conns)%2}
+	}
+	l.conns = append(l.conns, c)
+	ready := make(chan struct{})
+	c.lanes[up].fly(func() { c.lanes[down].fly(func() { close(ready) }) })
 	w.mu.Unlock()
 	select {
-	case <-time.After(wait):
+	case <-ready:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l.cut || p.dead {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("no route to host")}
+	if l.cut {
+		return nil, errNoRoute
 	}
-	nc, err := w.masters.Dial(ctx, network, addr)
-	if err != nil {
+	var err error
+	if c.master, err = w.masters.Dial(ctx, network, addr); err != nil {
 		return nil, err
 	}
-	c := &conn{l: l, slot: slot, nc: nc, wake: make(chan struct{}, 1)}
-	l.conns = append(l.conns, c)
 	w.wg.Go(c.listen)
 	return c, nil
 }
 
-// instant is the first one after t that belongs to slot.
-func instant(t time.Time, slot int) time.Time {
-	return t.Truncate(tick).Add(tick + time.Duration(slot))
-}
-
-// due is when what is sent now arrives, after all that was sent before.
-func (c *conn) due(last *time.Time, slot int) time.Duration {
-	at := time.Now().Add(c.l.delay)
-	if at.Before(*last) {
-		at = *last
-	}
-	*last = instant(at, slot)
-	return time.Until(*last)
-}
-
 // Write implements net.Conn: it puts commands on their way to the master.
 func (c *conn) Write(b []byte) (int, error) {
-	w := c.l.w
+	w := c.l.p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.closed || c.reset {
@@ -119,39 +137,22 @@ func (c *conn) Write(b []byte) (int, error) {
 		if used == 0 {
 			return len(b), nil
 		}
-		m := &message{args: texts(value), raw: c.rest[:used:used]}
+		args, raw := texts(value), bytes.Clone(c.rest[:used])
 		c.rest = c.rest[used:]
-		c.l.sent = append(c.l.sent, m)
-		w.names.learn(c.l.p, m)
-		if c.l.holdUp || len(c.upHeld) > 0 {
-			c.upHeld = append(c.upHeld, m)
-			continue
-		}
-		c.send(m)
+		c.l.sent = append(c.l.sent, args)
+		w.nameAll(c.l.p, args)
+		c.lanes[up].put(up, func() {
+			c.pending = append(c.pending, args)
+			_, _ = c.master.Write(raw) // that the master has gone is seen by listen
+		})
 	}
-}
-
-// send has one command arrive after the delay.
-func (c *conn) send(m *message) {
-	c.upFlight++
-	time.AfterFunc(c.due(&c.upLast, c.slot), func() {
-		c.l.w.mu.Lock()
-		c.upFlight--
-		if c.reset {
-			c.l.w.mu.Unlock()
-			return
-		}
-		c.pending = append(c.pending, m)
-		c.l.w.mu.Unlock()
-		_, _ = c.nc.Write(m.raw) // a master that has gone is seen by listen
-	})
 }
 
 // listen takes the master's answers, and puts them on their way to the program.
 func (c *conn) listen() {
-	w, buf, chunk := c.l.w, []byte(nil), make([]byte, 4096)
+	w, buf, chunk := c.l.p.w, []byte(nil), make([]byte, 4096)
 	for {
-		n, err := c.nc.Read(chunk)
+		n, err := c.master.Read(chunk)
 		w.mu.Lock()
 		if err != nil {
 			c.resetLocked()
@@ -159,12 +160,8 @@ func (c *conn) listen() {
 			return
 		}
 		buf = append(buf, chunk[:n]...)
-		for {
-			value, used := parse(buf)
-			if used == 0 {
-				break
-			}
-			c.answerLocked(value, buf[:used:used])
+		for value, used := parse(buf); used > 0; value, used = parse(buf) {
+			c.answerLocked(value, bytes.Clone(buf[:used]))
 			buf = buf[used:]
 		}
 		c.leaveLocked()
@@ -173,47 +170,30 @@ func (c *conn) listen() {
 }
 
 func (c *conn) answerLocked(value any, raw []byte) {
-	w := c.l.w
 	if hint := texts(value); len(hint) == 3 && hint[0] == "message" {
-		w.log(entry{who: c.l.p.name, master: c.l.master, hint: true, what: w.hintWords(hint[2])})
+		c.l.p.w.logHint(c.l, hint[2])
 		if c.l.deaf {
 			return
 		}
 	} else if len(c.pending) > 0 {
-		m := c.pending[0]
+		c.l.p.w.logMessage(c.l, c.pending[0], value)
 		c.pending = c.pending[1:]
-		w.logMessage(c.l, m, value)
 	}
-	if c.closed || c.reset {
-		return
-	}
-	if c.l.holdDown || len(c.downHeld) > 0 {
-		c.downHeld = append(c.downHeld, raw)
-		return
-	}
-	c.reply(raw)
-}
-
-// reply has one answer arrive after the delay.
-func (c *conn) reply(raw []byte) {
-	time.AfterFunc(c.due(&c.downLast, c.slot+2), func() {
-		c.l.w.mu.Lock()
-		defer c.l.w.mu.Unlock()
-		if !c.reset {
+	if !c.closed && !c.reset {
+		c.lanes[down].put(down, func() {
 			c.in = append(c.in, raw...)
 			c.signal()
-		}
-	})
+		})
+	}
 }
 
 // Read implements net.Conn.
 func (c *conn) Read(b []byte) (int, error) {
 	for {
-		c.l.w.mu.Lock()
-		n := copy(b, c.in)
+		c.l.p.w.mu.Lock()
+		n, closed, reset := copy(b, c.in), c.closed, c.reset
 		c.in = c.in[n:]
-		closed, reset := c.closed, c.reset
-		c.l.w.mu.Unlock()
+		c.l.p.w.mu.Unlock()
 		switch {
 		case closed:
 			return 0, net.ErrClosed
@@ -228,8 +208,8 @@ func (c *conn) Read(b []byte) (int, error) {
 
 // Close implements net.Conn. What was sent before may still arrive.
 func (c *conn) Close() error {
-	c.l.w.mu.Lock()
-	defer c.l.w.mu.Unlock()
+	c.l.p.w.mu.Lock()
+	defer c.l.p.w.mu.Unlock()
 	c.closed = true
 	c.signal()
 	c.leaveLocked()
@@ -238,15 +218,17 @@ func (c *conn) Close() error {
 
 // leaveLocked ends the master's end of a connection that the program has closed, when nothing of it is under way.
 func (c *conn) leaveLocked() {
-	if c.closed && c.upFlight == 0 && len(c.upHeld) == 0 && len(c.pending) == 0 {
-		c.once.Do(func() { _ = c.nc.Close() })
+	if c.closed && c.lanes[up].flying+len(c.lanes[up].held)+len(c.pending) == 0 {
+		_ = c.master.Close()
 	}
 }
 
 // resetLocked ends a connection as a broken network does: what is on its way is lost.
 func (c *conn) resetLocked() {
-	c.reset, c.upHeld, c.downHeld, c.pending = true, nil, nil, nil
-	c.once.Do(func() { _ = c.nc.Close() })
+	c.reset, c.pending = true, nil
+	if c.master != nil {
+		_ = c.master.Close()
+	}
 	c.signal()
 }
 
@@ -257,49 +239,18 @@ func (c *conn) signal() {
 	}
 }
 
-// deliver has what was held arrive, in its order.
-func (c *conn) deliver(up, down bool) {
-	if up {
-		held := c.upHeld
-		c.upHeld = nil
-		for _, m := range held {
-			c.send(m)
-		}
-	}
-	if down {
-		held := c.downHeld
-		c.downHeld = nil
-		for _, raw := range held {
-			c.reply(raw)
-		}
-	}
-}
-
-// The rest of net.Conn. The pool bounds every wait by itself.
-func (c *conn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (c *conn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (c *conn) SetDeadline(time.Time) error      { return nil }
-func (c *conn) SetReadDeadline(time.Time) error  { return nil }
-func (c *conn) SetWriteDeadline(time.Time) error { return nil }
-
 // A wireError is an error that a master has answered.
 type wireError string
 
 // parse reads one value of the Redis protocol, as redigo would, and how many bytes it took; 0 where it is not complete.
 func parse(b []byte) (value any, used int) {
-	end := -1
-	for i := range b {
-		if i > 0 && b[i-1] == '\r' && b[i] == '\n' {
-			end = i - 1
-			break
-		}
-	}
-	if end < 0 {
+	head, _, complete := bytes.Cut(b, []byte("\r\n"))
+	if !complete {
 		return nil, 0
 	}
-	text, used := string(b[1:end]), end+2
+	text, used := string(head[1:]), len(head)+2
 	n, _ := strconv.ParseInt(text, 10, 64)
-	switch b[0] {
+	switch head[0] {
 	case '+':
 		return text, used
 	case '-':
@@ -307,21 +258,22 @@ func parse(b []byte) (value any, used int) {
 	case ':':
 		return n, used
 	case '$':
-		if n < 0 {
+		end := used + int(n)
+		switch {
+		case n < 0:
 			return nil, used
-		}
-		if len(b) < used+int(n)+2 {
+		case len(b) < end+2:
 			return nil, 0
 		}
-		return b[used : used+int(n) : used+int(n)], used + int(n) + 2
+		return bytes.Clone(b[used:end]), end + 2
 	}
-	list := []any{}
-	for range n {
+	list := make([]any, max(n, 0))
+	for i := range list {
 		one, size := parse(b[used:])
 		if size == 0 {
 			return nil, 0
 		}
-		list, used = append(list, one), used+size
+		list[i], used = one, used+size
 	}
 	return list, used
 }

@@ -21,11 +21,10 @@ const prefix = scripts.Prefix(redlock.DefaultPrefix)
 // An entry is one thing that happened.
 type entry struct {
 	at     time.Duration
-	who    string
-	master int // 0: none
-	hint   bool
+	who    string // the program
+	master int    // 0: none
 	what   string
-	answer string
+	answer string // of the master; "" where it has told the program something
 }
 
 // log takes down an entry, with the time. The world's lock is held.
@@ -44,49 +43,45 @@ func (w *world) tell() string {
 	})
 	var b strings.Builder
 	for len(w.news) > 0 {
-		first := w.news[0]
-		var on []int
+		first, on := w.news[0], []int(nil)
 		w.news = slices.DeleteFunc(w.news, func(e entry) bool {
-			same := e.at/time.Millisecond == first.at/time.Millisecond && e.who == first.who && e.hint == first.hint &&
-				e.what == first.what && e.answer == first.answer && (e.master == 0) == (first.master == 0)
+			master := e.master
+			e.at, e.master = e.at.Truncate(time.Millisecond), min(e.master, 1)
+			same := e == entry{first.at.Truncate(time.Millisecond), first.who, min(first.master, 1), first.what, first.answer}
 			if same {
-				on = append(on, e.master)
+				on = append(on, master)
 			}
 			return same
 		})
-		b.WriteString(wrap(first.text(on)) + "\n")
+		text := first.who + " " + first.what
+		switch {
+		case first.answer != "":
+			text = first.who + " to " + mastersText(on) + ": " + first.what + " -> " + first.answer
+		case first.master > 0:
+			text = mastersText(on) + " to " + first.who + ": " + first.what
+		}
+		b.WriteString(wrap(seconds(first.at)+" "+text) + "\n")
 	}
 	return b.String()
-}
-
-func (e *entry) text(on []int) string {
-	at := seconds(e.at) + " "
-	switch {
-	case e.hint:
-		return at + mastersText(on) + " to " + e.who + ": " + e.what
-	case e.master == 0:
-		return at + e.who + " " + e.what
-	}
-	return at + e.who + " to " + mastersText(on) + ": " + e.what + " -> " + e.answer
 }
 
 // mastersText names masters: "master 3", "masters 1-3 5".
 func mastersText(on []int) string {
 	slices.Sort(on)
-	if len(on) == 1 {
-		return fmt.Sprint("master ", on[0])
-	}
 	text := "masters"
-	for i := 0; i < len(on); {
-		j := i
-		for j+1 < len(on) && on[j+1] <= on[j]+1 {
-			j++
-		}
+	if len(on) == 1 {
+		text = "master"
+	}
+	for i := 0; i < len(on); i++ {
 		text += fmt.Sprint(" ", on[i])
-		if on[j] > on[i] {
-			text += fmt.Sprint("-", on[j])
+		last := i
+		for last+1 < len(on) && on[last+1] <= on[last]+1 {
+			last++
 		}
-		i = j + 1
+		if on[last] > on[i] {
+			text += fmt.Sprint("-", on[last])
+		}
+		i = last
 	}
 	return text
 }
@@ -112,55 +107,52 @@ func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Truncate(time.Millisecond).Seconds(), 'f', 3, 64)
 }
 
-// ballot writes a ballot as the time of the story that it is.
+// ballot writes a ballot as the time of the story that it is, or as the number where it is none.
 func (w *world) ballot(us int64) string {
 	since := us - w.start.UnixMicro()
-	switch {
-	case us == 0:
-		return "none"
-	case since < -1e12 || since > 1e12:
+	if since < 0 || since > 1e12 {
 		return strconv.FormatInt(us, 10)
 	}
 	return strconv.FormatFloat(float64(since)/1e6, 'f', 6, 64)
 }
 
-// names are the short names of ids: A1 is the first grant of program A, wA1 its first waiter.
-type names struct {
-	short map[string]string
-	count map[string]int
+var address = regexp.MustCompile(`master-(\d+):6379`)
+
+// plainly is the text of an error with the names of the story.
+func plainly(err error) string {
+	return address.ReplaceAllString(strings.TrimPrefix(err.Error(), "redlock: "), "master $1")
 }
 
-func newNames() names { return names{short: map[string]string{}, count: map[string]int{}} }
+// nameAll names what a message of p brings up: A1 is the first grant of program A, wA1 its first waiter. The world's
+// lock is held.
+func (w *world) nameAll(p *program, args []string) {
+	s := scriptOf(args)
+	if s == scripts.Acquire || s == scripts.Extend {
+		w.nameOne(p.name, arg(args, 2))
+	}
+	if s == scripts.Acquire && arg(args, 6) == "acquire" {
+		w.nameOne("w"+p.name, arg(args, 7))
+	}
+}
 
-// learn gives names to what a message of p brings up. The world's lock is held.
-func (n *names) learn(p *program, m *message) {
-	s := scriptOf(m.args)
-	give := func(id, kind string) {
-		if id != "" && n.short[id] == "" {
-			n.count[kind+p.name]++
-			n.short[id] = fmt.Sprint(kind, p.name, n.count[kind+p.name])
+func (w *world) nameOne(stem, id string) {
+	if id == "" || w.short[id] != "" {
+		return
+	}
+	n := 1
+	for _, short := range w.short {
+		if strings.TrimRight(short, "0123456789") == stem {
+			n++
 		}
 	}
-	switch {
-	case s == scripts.Acquire && arg(m.args, 5) == "acquire":
-		give(arg(m.args, 1), "")
-		give(arg(m.args, 6), "w")
-	case s == scripts.Acquire, s == scripts.Extend:
-		give(arg(m.args, 1), "")
-	}
+	w.short[id] = fmt.Sprint(stem, n)
 }
 
-func (n *names) of(id string) string {
-	if short := n.short[id]; short != "" {
-		return short
-	}
+func (w *world) name(id string) string {
 	if strings.Contains(id, "gone-") {
 		return "dead ones"
 	}
-	if strings.HasPrefix(id, "stranger") {
-		return "a stranger"
-	}
-	return "?"
+	return w.short[id]
 }
 
 // scriptOf is the script that a command runs; nil where it is none.
@@ -173,13 +165,13 @@ func scriptOf(args []string) *scripts.Script {
 	return nil
 }
 
-// arg is one of a script's arguments, counted from 0; "" where it has fewer.
+// arg is ARGV[n] of a script; "" where it has fewer.
 func arg(args []string, n int) string {
 	keys, _ := strconv.Atoi(args[2])
-	if 3+keys+n >= len(args) {
+	if 2+keys+n >= len(args) {
 		return ""
 	}
-	return args[3+keys+n]
+	return args[2+keys+n]
 }
 
 func number(text string) int64 {
@@ -187,64 +179,69 @@ func number(text string) int64 {
 	return n
 }
 
+func millis(text string) string { return (time.Duration(number(text)) * time.Millisecond).String() }
+
 func lockName(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, string(prefix)+":{"), "}:lock")
 }
 
-// logMessage takes down a message that a master has answered. Only what matters to locks is told.
-func (w *world) logMessage(l *link, m *message, reply any) {
-	what, answer := "", ""
-	switch s := scriptOf(m.args); s {
-	case scripts.Acquire:
-		what, answer = w.acquireWords(m.args), w.voteWords(reply, "granted")
-	case scripts.Extend:
-		what, answer = w.extendWords(m.args), w.voteWords(reply, "done")
-	case scripts.Release:
-		what, answer = w.releaseWords(m.args, reply)
-	case scripts.Admit:
-		if arg(m.args, 0) == "read" {
-			return
-		}
-		what, answer = w.admitWords(m.args, reply)
-	default:
-		if m.args[0] != "SUBSCRIBE" {
-			return
-		}
-		what, answer = "subscribe to its inbox", "done"
-	}
-	w.log(entry{who: l.p.name, master: l.master, what: what, answer: answer})
+// logHint takes down a hint.
+func (w *world) logHint(l *link, payload string) {
+	h, _ := prefix.ParseHint(payload)
+	w.log(entry{who: l.p.name, master: l.master, what: h.Name + " is free, and " + w.name(h.Waiter) + " is first"})
 }
 
-func millis(text string) string { return (time.Duration(number(text)) * time.Millisecond).String() }
+// logMessage takes down a message that a master has answered. Only what matters to locks is told.
+func (w *world) logMessage(l *link, args []string, reply any) {
+	e := entry{who: l.p.name, master: l.master}
+	switch scriptOf(args) {
+	case scripts.Acquire:
+		e.what, e.answer = w.acquireWords(args), w.voteWords(reply, "granted")
+	case scripts.Extend:
+		e.what, e.answer = w.extendWords(args), w.voteWords(reply, "done")
+	case scripts.Release:
+		e.what, e.answer = w.releaseWords(args, reply)
+	case scripts.Admit:
+		if e.what = admitWords[arg(args, 1)]; e.what == "" {
+			return
+		}
+		e.answer = w.admittedWords(reply)
+	default:
+		if args[0] != "SUBSCRIBE" {
+			return
+		}
+		e.what, e.answer = "subscribe to its inbox", "done"
+	}
+	w.log(e)
+}
 
 func (w *world) acquireWords(args []string) string {
-	id, first, last, mode := arg(args, 1), number(arg(args, 3)), number(arg(args, 4)), arg(args, 5)
-	text := mode + " " + lockName(args[3]) + " for " + w.names.of(id) + ", " + millis(arg(args, 2)) + ", ballot " +
-		w.ballot(first)
+	first, last, mode := number(arg(args, 4)), number(arg(args, 5)), arg(args, 6)
+	text := fmt.Sprintf("%s %s for %s, %s, ballot %s",
+		mode, lockName(args[3]), w.name(arg(args, 2)), millis(arg(args, 3)), w.ballot(first))
 	if last > first {
 		text += " to " + w.ballot(last)
 	}
 	switch {
-	case mode == "acquire" && arg(args, 6) != "":
-		text += ", waiter " + w.names.of(arg(args, 6))
+	case mode == "acquire" && arg(args, 7) != "":
+		text += ", waiter " + w.name(arg(args, 7))
 	case mode == "repair":
-		text += ", token " + w.ballot(number(arg(args, 7)))
+		text += ", token " + w.ballot(number(arg(args, 8)))
 	case mode == "import":
-		text += ", in the place of " + w.names.of(arg(args, 7))
+		text += ", in the place of " + w.name(arg(args, 8))
 	}
 	return text
 }
 
 func (w *world) extendWords(args []string) string {
-	text := lockName(args[3]) + " for " + w.names.of(arg(args, 1))
-	depth := ", depth " + arg(args, 3)
+	text, depth := lockName(args[3])+" for "+w.name(arg(args, 2)), ", depth "+arg(args, 4)
 	switch {
-	case arg(args, 2) == "0":
+	case arg(args, 3) == "0":
 		return "keep " + text + depth
-	case depth == ", depth 1":
+	case arg(args, 4) == "1":
 		depth = ""
 	}
-	return "extend " + text + " by " + millis(arg(args, 2)) + depth
+	return "extend " + text + " by " + millis(arg(args, 3)) + depth
 }
 
 // voteWords puts a vote into words.
@@ -262,61 +259,58 @@ func (w *world) voteWords(reply any, yes string) string {
 		return err.Error()
 	case v.Kind == scripts.Granted:
 		return yes
-	case v.Kind == scripts.Held && v.Free:
+	case v.Free:
 		return "free, but another waiter is first for " + seconds(v.Left) + place
 	case v.Kind == scripts.Held:
-		return "held by " + w.names.of(v.Holder) + " for " + seconds(v.Left) + place
+		return "held by " + w.name(v.Holder) + " for " + seconds(v.Left) + place
 	case v.Kind == scripts.Stale && v.Fence == 0:
 		return "stale, its ballot is long past" + place
 	case v.Kind == scripts.Stale:
 		return "stale, the fence is " + w.ballot(v.Fence) + place
 	case v.Kind == scripts.Abstained:
 		return "no vote: " + w.recordWords(v.Record)
-	case v.Kind == scripts.Refused:
-		return "refused: " + w.recordWords(v.Record)
 	}
 	return v.Kind.String() + place
 }
 
 func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 	var grants []string
-	for n := 5; arg(args, n) != ""; n++ {
-		grants = append(grants, w.names.of(arg(args, n)))
+	for n := 6; arg(args, n) != ""; n++ {
+		grants = append(grants, w.name(arg(args, n)))
 	}
 	what = "release " + lockName(args[3])
 	if len(grants) > 0 {
 		what += " of " + strings.Join(grants, " and ")
 	}
-	if ballot := number(arg(args, 0)); ballot > 0 {
+	if ballot := number(arg(args, 1)); ballot > 0 {
 		what += ", fence " + w.ballot(ballot)
 	}
-	if waiter := arg(args, 2); waiter != "" && arg(args, 3) == "" {
-		what += ", waiter " + w.names.of(waiter) + " leaves"
-	} else if waiter != "" {
-		what += ", waiter " + w.names.of(waiter) + " stays"
+	if waiter := arg(args, 3); waiter != "" {
+		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 4) == ""]
 	}
 	switch {
 	case reply == int64(1):
 		return what, "deleted"
-	case reply != int64(0):
-		return what, fmt.Sprint("error ", reply)
-	case len(grants) == 0:
+	case reply == int64(0) && len(grants) == 0:
 		return what, "done"
+	case reply == int64(0):
+		return what, "was not there"
 	}
-	return what, "was not there"
+	return what, fmt.Sprint("error ", reply)
 }
 
-func (w *world) admitWords(args []string, reply any) (what, answer string) {
-	what = map[string]string{
-		"start": "begin a quarantine", "end": "end the quarantine", "now": "admit at once",
-		"guard": "raise the guard time", "settle": "settle the guard time", "epoch": "raise the epoch",
-		"rewrite": "rewrite the record",
-	}[arg(args, 0)]
+// admitWords are the steps of an admission that write.
+var admitWords = map[string]string{
+	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit at once", "guard": "raise the guard time",
+	"settle": "settle the guard time", "epoch": "raise the epoch", "rewrite": "rewrite the record",
+}
+
+func (w *world) admittedWords(reply any) string {
 	a, err := scripts.DecodeAdmission(reply)
 	if err != nil {
-		return what, fmt.Sprint("error ", reply)
+		return fmt.Sprint("error ", reply)
 	}
-	return what, map[scripts.AdmitResult]string{
+	return map[scripts.AdmitResult]string{
 		scripts.AdmitOtherIdentity: "not done, it is another server now", scripts.AdmitTooEarly: "not done, too early",
 		scripts.AdmitOtherRecord: "not done, the record has changed", scripts.AdmitDone: "done",
 		scripts.AdmitClockDiffers: "not done, the clock is wrong",
@@ -332,25 +326,7 @@ func (w *world) recordWords(text string) string {
 	case err != nil:
 		return err.Error()
 	}
-	state := "in quarantine"
-	if r.Admitted {
-		state = "admitted"
-	}
+	state := map[bool]string{true: "admitted", false: "in quarantine"}[r.Admitted]
 	return fmt.Sprintf("%s since %s, one of %d, longest TTL %v, quarantine %v",
 		state, w.ballot(r.Since), r.N, r.Longest, r.Quarantine)
-}
-
-func (w *world) hintWords(payload string) string {
-	h, ok := prefix.ParseHint(payload)
-	if !ok {
-		return "what is no hint"
-	}
-	return h.Name + " is free, and " + w.names.of(h.Waiter) + " is first"
-}
-
-var master = regexp.MustCompile(`master-(\d+):6379`)
-
-// clean is the text of an error with the names of the story.
-func (w *world) clean(err error) string {
-	return master.ReplaceAllString(strings.TrimPrefix(err.Error(), "redlock: "), "master $1")
 }

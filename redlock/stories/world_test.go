@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,43 +24,33 @@ type world struct {
 	t       *testing.T
 	start   time.Time
 	masters *redlocktest.Masters
-	wg      sync.WaitGroup                        // what listens to the masters
-	offsets map[*redlocktest.Master]time.Duration // by how much their clocks are wrong
-	clocks  sync.RWMutex                          // guards the clocks of the programs
+	wg      sync.WaitGroup // what listens to the masters
+	clocks  sync.RWMutex   // guards the clocks of the programs
 
 	mu       sync.Mutex
-	ahead    time.Duration // by how much the world is ahead of the bubble, after freezes
+	ahead    time.Duration                         // by how much the world is ahead of the bubble, after freezes
+	wrong    map[*redlocktest.Master]time.Duration // by how much clocks of masters are
 	programs []*program
-	names    names
-	news     []entry          // since the last step
-	tokens   map[string]int64 // the largest of each name
-	handle   string           // what was exported last
+	news     []entry           // since the last step
+	short    map[string]string // names of ids
+	tokens   map[string]int64  // the largest of each name
+	handle   string            // what was exported last
 }
 
 // A program is one Locker with a pool of its own, on a machine of its own.
 type program struct {
 	*redlock.Locker
-	w      *world
-	name   string
-	number int
-	pool   *pool.Pool
-	links  map[string]*link // by address
-	list   []*link          // by master
-	dead   bool
-
-	boot, wall time.Duration            // by how much its two clocks are ahead of the bubble
-	locks      map[string][]*tenure     // by name; the innermost last
-	waiting    map[string]int           // calls under way, by name
-	ended      map[string]error         // why the last lock of a name ended
-	hang       map[string]chan struct{} // functions of the program's own that hang
-	cancels    map[string][]func()      // of the calls, by name
-}
-
-// A tenure is one lock that a program has got.
-type tenure struct {
-	*redlock.Lock
-	ctx  context.Context
-	told bool // the program knows that it has ended
+	w          *world
+	name       string
+	number     int
+	pool       *pool.Pool
+	links      []*link       // by master
+	boot, wall time.Duration // by how much its two clocks are ahead of the bubble
+	dead       bool
+	locks      map[string][]*redlock.Lock      // by name; the innermost last
+	waiting    map[string]int                  // calls under way, by name
+	cancels    map[string][]context.CancelFunc // of all calls, by name
+	gates      []chan struct{}                 // what functions of the program's own hang at
 }
 
 // steady is where the random part of pauses comes from: always the same part, whoever asks first.
@@ -69,22 +60,23 @@ func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
 
 // newWorld begins a story.
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, start: time.Now(), tokens: map[string]int64{}, names: newNames(),
-		offsets: map[*redlocktest.Master]time.Duration{}}
 	t.Cleanup(jitter.Use(rand.New(steady{})))
 	uuid.SetRand(rand.NewChaCha8([32]byte{}))
 	t.Cleanup(func() { uuid.SetRand(nil) })
-	return w
+	return &world{
+		t: t, start: time.Now(), wrong: map[*redlocktest.Master]time.Duration{}, short: map[string]string{},
+		tokens: map[string]int64{},
+	}
 }
 
 // close ends everything that the story has left running.
 func (w *world) close() {
 	for _, p := range w.programs {
-		for _, gate := range p.hang {
+		for _, gate := range p.gates {
 			close(gate)
 		}
-		for _, l := range p.list {
-			l.holdUp, l.holdDown = false, false
+		for _, l := range p.links {
+			l.hold = [2]bool{}
 		}
 	}
 	for _, p := range w.programs {
@@ -118,8 +110,8 @@ func (w *world) passes(d time.Duration) {
 func (w *world) checkLocked() {
 	holders := map[string]string{}
 	for _, p := range w.programs {
-		for name, list := range p.locks {
-			if len(list) == 0 || p.dead || list[len(list)-1].Err() != nil {
+		for name := range p.locks {
+			if k := p.lock(name); k == nil || p.dead || k.Err() != nil {
 				continue
 			}
 			if other := holders[name]; other != "" {
@@ -130,32 +122,20 @@ func (w *world) checkLocked() {
 	}
 }
 
-// newMasters makes the masters of the story.
-func (w *world) newMasters(n int, o options) {
-	opts := []redlocktest.Option{}
-	if o.has("fresh") {
-		opts = append(opts, redlocktest.Fresh())
-	}
-	if d := o.duration("guard", 0); d > 0 {
-		opts = append(opts, redlocktest.Guard(d))
-	}
-	w.masters = redlocktest.New(n, opts...)
-}
-
-// newProgram starts a program over the first masters, or all, and lets it learn what they are.
+// newProgram starts a program.
 func (w *world) newProgram(name string, o options) {
 	p := &program{
-		w: w, name: name, number: len(w.programs), links: map[string]*link{}, locks: map[string][]*tenure{},
-		waiting: map[string]int{}, ended: map[string]error{}, hang: map[string]chan struct{}{},
-		cancels: map[string][]func(){},
-		boot:    w.ahead, wall: w.ahead,
+		w: w, name: name, number: len(w.programs), boot: w.ahead, wall: w.ahead,
+		locks: map[string][]*redlock.Lock{}, waiting: map[string]int{}, cancels: map[string][]context.CancelFunc{},
 	}
-	urls := w.masters.URLs()[:o.number("masters", w.masters.N())]
-	apart := o.masters("without")
 	for i := range w.masters.N() {
-		l := &link{w: w, p: p, master: i + 1, delay: oneWay, cut: apart[i+1]}
-		p.links[w.masters.Master(i).Addr()] = l
-		p.list = append(p.list, l)
+		l := &link{p: p, master: i + 1, delay: oneWay}
+		l.cut = slices.Contains(numbers(o["without"]), i+1)
+		p.links = append(p.links, l)
+	}
+	urls := w.masters.URLs()
+	if n := o.number("masters"); n > 0 {
+		urls = urls[:n]
 	}
 	var err error
 	p.pool, err = pool.Dial(urls, pool.WithDialer(p.dial), pool.WithClock(p.clock()))
@@ -166,53 +146,57 @@ func (w *world) newProgram(name string, o options) {
 		w.t.Fatal(err)
 	}
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.programs = append(w.programs, p)
-	w.mu.Unlock()
 }
 
 // options are those of a program.
 func (p *program) options(o options) []redlock.Option {
-	opts := []redlock.Option{redlock.WithClock(p.clock()), redlock.WithOwner(o.text("label", p.name))}
-	if d := o.duration("guard", 0); d > 0 {
+	opts := []redlock.Option{redlock.WithClock(p.clock()), redlock.WithOwner(p.name)}
+	if o["label"] != "" {
+		opts = append(opts, redlock.WithOwner(o["label"]))
+	}
+	if d := o.duration("guard"); d > 0 {
 		opts = append(opts, redlock.WithGuardTime(d))
 	}
-	if o.has("trace") {
-		gate := make(chan struct{})
-		p.hang["trace"] = gate
+	if o["trace"] == "hangs" {
+		gate := p.gate()
 		opts = append(opts, redlock.WithTrace(&redlock.Trace{Lost: func(redlock.LockInfo) { <-gate }}))
 	}
-	for _, lo := range p.lockOptions(o) {
-		opts = append(opts, lo)
+	for _, one := range p.lockOptions(o) {
+		opts = append(opts, one)
 	}
 	return opts
 }
 
 // lockOptions are those of a call.
 func (p *program) lockOptions(o options) (opts []redlock.LockOption) {
-	if d := o.duration("ttl", 0); d > 0 {
+	if d := o.duration("ttl"); d > 0 {
 		opts = append(opts, redlock.WithTTL(d))
 	}
-	if d := o.duration("longest", 0); d > 0 {
-		opts = append(opts, redlock.WithMaxHold(d))
-	}
-	if o.text("extension", "on") == "off" {
-		opts = append(opts, redlock.WithExtension(false))
-	}
-	if n := o.number("tries", 0); n > 0 {
+	if n := o.number("tries"); n > 0 {
 		opts = append(opts, redlock.WithDelays(redlock.Delays{Fixed: 10 * time.Millisecond, Tries: n}))
 	}
-	if o.text("hand-on", "on") == "off" {
+	if o["extension"] == "off" {
+		opts = append(opts, redlock.WithExtension(false))
+	}
+	if o["hand-on"] == "off" {
 		opts = append(opts, redlock.WithHandOn(0, 0))
 	}
-	if o.has("backoff") {
-		gate := make(chan struct{})
-		p.hang["backoff"] = gate
+	if o["backoff"] == "hangs" {
+		gate := p.gate()
 		opts = append(opts, redlock.WithBackoff(func() redlock.Backoff { return hanging(gate) }))
 	}
 	return opts
 }
 
-// hanging is a policy of retries that says nothing until it is closed.
+// gate is what a function of the program's own hangs at, until the story is over.
+func (p *program) gate() chan struct{} {
+	p.gates = append(p.gates, make(chan struct{}))
+	return p.gates[len(p.gates)-1]
+}
+
+// hanging is a policy of retries that says nothing.
 type hanging chan struct{}
 
 func (h hanging) Next() (time.Duration, bool) {
@@ -223,9 +207,9 @@ func (h hanging) Next() (time.Duration, bool) {
 // clock is that of the program's machine: time since it was started, and the wall clock.
 func (p *program) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
-		run := time.Since(p.w.start)
 		p.w.clocks.RLock()
 		defer p.w.clocks.RUnlock()
+		run := time.Since(p.w.start)
 		return clock.At(int64(run+p.boot)+1, p.w.start.UnixNano()+int64(run+p.wall))
 	})
 }
@@ -236,6 +220,7 @@ func (w *world) freeze(p *program, d time.Duration, virtual bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.clocks.Lock()
+	defer w.clocks.Unlock()
 	w.ahead += d
 	for _, other := range w.programs {
 		other.wall += d
@@ -243,28 +228,37 @@ func (w *world) freeze(p *program, d time.Duration, virtual bool) {
 			other.boot += d
 		}
 	}
-	w.clocks.Unlock()
 	for i := range w.masters.N() {
 		m := w.masters.Master(i)
-		m.SetClock(w.ahead+w.offsets[m], 1)
+		m.SetClock(w.ahead+w.wrong[m], 1)
 	}
 }
 
+// lock is the innermost lock of a name that the program has got and not unlocked; nil where there is none.
+func (p *program) lock(name string) *redlock.Lock {
+	if list := p.locks[name]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
 // call runs f as a call of the program, and takes down how it ended: cannot what, or has done.
-func (p *program) call(what, done, name string, f func(ctx context.Context) (*redlock.Lock, error), o options) {
+func (p *program) call(
+	o options, what, done, name string, f func(ctx context.Context) (*redlock.Lock, error),
+) {
 	ctx, cancel := context.WithCancel(context.Background())
-	if d := o.duration("within", 0); d > 0 {
+	if d := o.duration("within"); d > 0 {
 		cancel()
 		ctx, cancel = context.WithTimeout(context.Background(), d)
 	}
-	if o.has("cancelled") {
+	if o["cancelled"] != "" {
 		cancel()
 	}
 	w := p.w
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	p.waiting[name]++
 	p.cancels[name] = append(p.cancels[name], cancel)
-	w.mu.Unlock()
 	begun := w.now()
 	go func() {
 		defer cancel()
@@ -275,41 +269,36 @@ func (p *program) call(what, done, name string, f func(ctx context.Context) (*re
 		switch {
 		case p.dead:
 		case err != nil:
-			w.log(entry{who: p.name, what: fmt.Sprintf("cannot %s, and is told after %s: %s",
-				what, seconds(w.now()-begun), w.clean(err))})
+			w.say(p, "cannot %s, and is told after %s: %s", what, seconds(w.now()-begun), plainly(err))
 		case k == nil:
-			w.log(entry{who: p.name, what: done})
+			w.say(p, "%s", done)
 		default:
-			w.gotLocked(p, &tenure{Lock: k, ctx: k.Context(context.Background())})
+			p.gotLocked(k)
 		}
 	}()
 }
 
 // gotLocked takes down a lock, and has its end told.
-func (w *world) gotLocked(p *program, k *tenure) {
-	name := k.Name()
+func (p *program) gotLocked(k *redlock.Lock) {
+	w, name, left := p.w, k.Name(), k.Remaining()
 	p.locks[name] = append(p.locks[name], k)
-	w.log(entry{who: p.name, what: fmt.Sprintf("has %s until %s, token %s",
-		name, seconds(w.now()+k.Remaining()), w.ballot(k.Token()))})
-	if last := w.tokens[name]; k.Token() < last {
-		w.t.Errorf("the token %d of %s is below %d", k.Token(), name, last)
+	w.say(p, "has %s until %s, token %s", name, seconds(w.now()+left), w.ballot(k.Token()))
+	if last := w.tokens[name]; k.Token() < last || left <= 0 {
+		w.t.Errorf("%s gets %s with token %d after %d, and %v left", p.name, name, k.Token(), last, left)
 	}
 	w.tokens[name] = k.Token()
 	w.checkLocked()
-	if k.Remaining() <= 0 {
-		w.t.Errorf("%s gets %s without validity", p.name, name)
-	}
 	go func() {
 		<-k.Done()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		k.told = true
-		if p.dead {
-			return
-		}
-		p.ended[name] = k.Err()
-		if list := p.locks[name]; len(list) > 0 && list[len(list)-1] == k {
-			w.log(entry{who: p.name, what: fmt.Sprintf("is told that its lock of %s has ended: %s", name, w.clean(k.Err()))})
+		if !p.dead && p.lock(name) == k {
+			w.say(p, "is told that its lock of %s has ended: %s", name, plainly(k.Err()))
 		}
 	}()
+}
+
+// say takes down what a program does. The world's lock is held.
+func (w *world) say(p *program, format string, args ...any) {
+	w.log(entry{who: p.name, what: fmt.Sprintf(format, args...)})
 }

@@ -44,7 +44,7 @@ wait 20ms
         quarantine 2m0s
 0.131 A to master 5: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 2m0s,
         quarantine 2m0s
-0.132 A has raised the guard time to 2m0s
+0.132 A has raised the guard time to 2m
 
 A locks orders
 ----

@@ -23,9 +23,9 @@ A locks orders
 0.211 A to masters 4-5: acquire orders for A1, 10s, ballot 0.210000 to 0.210032 -> granted
 0.213 A to masters 4-5: release orders of A1 -> deleted
 0.215 A to masters 1-5: subscribe to its inbox -> done
-0.217 A to masters 1-3: acquire orders for A2, 10s, ballot 0.216005 to 0.216037, waiter wA1 -> held by C1 for
+0.217 A to masters 1-3: acquire orders for A2, 10s, ballot 0.216006 to 0.216038, waiter wA1 -> held by C1 for
         9.984; place 1 in the queue
-0.217 A to masters 4-5: acquire orders for A2, 10s, ballot 0.216005 to 0.216037, waiter wA1 -> granted
+0.217 A to masters 4-5: acquire orders for A2, 10s, ballot 0.216006 to 0.216038, waiter wA1 -> granted
 0.219 masters 4-5 to A: orders is free, and wA1 is first
 0.219 A to masters 4-5: release orders of A2, waiter wA1 stays -> deleted
 
@@ -35,23 +35,23 @@ B locks orders
 0.221 masters 4-5 to A: orders is free, and wA1 is first
 0.221 B to masters 4-5: acquire orders for B1, 10s, ballot 0.220000 to 0.220032 -> free, but another waiter is
         first for 0.999
-0.221 A to masters 1-3: acquire orders for A3, 10s, ballot 0.220005 to 0.220037, waiter wA1 -> held by C1 for
+0.221 A to masters 1-3: acquire orders for A3, 10s, ballot 0.220006 to 0.220038, waiter wA1 -> held by C1 for
         9.980; place 1 in the queue
-0.221 A to masters 4-5: acquire orders for A3, 10s, ballot 0.220005 to 0.220037, waiter wA1 -> granted
+0.221 A to masters 4-5: acquire orders for A3, 10s, ballot 0.220006 to 0.220038, waiter wA1 -> granted
 0.223 B to masters 4-5: release orders of B1 -> was not there
 0.223 masters 4-5 to A: orders is free, and wA1 is first
 0.223 A to masters 4-5: release orders of A3, waiter wA1 stays -> deleted
 0.225 B to masters 1-5: subscribe to its inbox -> done
-0.227 B to masters 1-3: acquire orders for B2, 10s, ballot 0.226005 to 0.226037, waiter wB1 -> held by C1 for
+0.227 B to masters 1-3: acquire orders for B2, 10s, ballot 0.226006 to 0.226038, waiter wB1 -> held by C1 for
         9.974; place 2 in the queue
 0.227 masters 4-5 to A: orders is free, and wA1 is first
-0.227 B to masters 4-5: acquire orders for B2, 10s, ballot 0.226005 to 0.226037, waiter wB1 -> free, but another
+0.227 B to masters 4-5: acquire orders for B2, 10s, ballot 0.226006 to 0.226038, waiter wB1 -> free, but another
         waiter is first for 0.997; place 2 in the queue
 0.229 masters 4-5 to A: orders is free, and wA1 is first
 0.229 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
-0.229 A to masters 1-3: acquire orders for A4, 10s, ballot 0.228009 to 0.228041, waiter wA1 -> held by C1 for
+0.229 A to masters 1-3: acquire orders for A4, 10s, ballot 0.228010 to 0.228042, waiter wA1 -> held by C1 for
         9.972; place 1 in the queue
-0.229 A to masters 4-5: acquire orders for A4, 10s, ballot 0.228009 to 0.228041, waiter wA1 -> granted
+0.229 A to masters 4-5: acquire orders for A4, 10s, ballot 0.228010 to 0.228042, waiter wA1 -> granted
 
 show queues
 ----
@@ -63,22 +63,22 @@ master 2 stops
 
 wait 100ms
 ----
-0.231 B to masters 1 3: acquire orders for B3, 10s, ballot 0.230005 to 0.230037, waiter wB1 -> held by C1 for
+0.231 B to masters 1 3: acquire orders for B3, 10s, ballot 0.230006 to 0.230038, waiter wB1 -> held by C1 for
         9.970; place 2 in the queue
-0.231 B to masters 4-5: acquire orders for B3, 10s, ballot 0.230005 to 0.230037, waiter wB1 -> held by A4 for
+0.231 B to masters 4-5: acquire orders for B3, 10s, ballot 0.230006 to 0.230038, waiter wB1 -> held by A4 for
         9.998; place 1 in the queue
 0.231 masters 4-5 to A: orders is free, and wA1 is first
 0.231 A to masters 4-5: release orders of A4, waiter wA1 stays -> deleted
 0.233 masters 4-5 to A: orders is free, and wA1 is first
 0.233 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
-0.247 A to masters 1 3: acquire orders for A5, 10s, ballot 0.246009 to 0.246041, waiter wA1 -> held by C1 for
+0.247 A to masters 1 3: acquire orders for A5, 10s, ballot 0.246010 to 0.246042, waiter wA1 -> held by C1 for
         9.954; place 1 in the queue
-0.247 A to masters 4-5: acquire orders for A5, 10s, ballot 0.246009 to 0.246041, waiter wA1 -> granted
+0.247 A to masters 4-5: acquire orders for A5, 10s, ballot 0.246010 to 0.246042, waiter wA1 -> granted
 0.249 masters 4-5 to A: orders is free, and wA1 is first
 0.249 A to masters 4-5: release orders of A5, waiter wA1 stays -> deleted
-0.283 A to masters 1 3: acquire orders for A6, 10s, ballot 0.282013 to 0.282045, waiter wA1 -> held by C1 for
+0.283 A to masters 1 3: acquire orders for A6, 10s, ballot 0.282014 to 0.282046, waiter wA1 -> held by C1 for
         9.918; place 1 in the queue
-0.283 A to masters 4-5: acquire orders for A6, 10s, ballot 0.282013 to 0.282045, waiter wA1 -> granted
+0.283 A to masters 4-5: acquire orders for A6, 10s, ballot 0.282014 to 0.282046, waiter wA1 -> granted
 0.285 masters 4-5 to A: orders is free, and wA1 is first
 0.285 A to masters 4-5: release orders of A6, waiter wA1 stays -> deleted
 

@@ -18,7 +18,7 @@ master 1 restarts with its data
 wait 4s
 ----
 0.130 A to masters 1-3: extend orders for A1 by 10s -> done
-0.132 A to master 1: begin a quarantine -> done: in quarantine since 0.132832, one of 3, longest TTL 30s,
+0.132 A to master 1: begin a quarantine -> done: in quarantine since 0.132833, one of 3, longest TTL 30s,
         quarantine 30s
 3.464 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -28,7 +28,7 @@ master 2 restarts with its data
 wait 4s
 ----
 4.117 A to masters 1-3: extend orders for A1 by 10s -> done
-4.119 A to master 2: begin a quarantine -> done: in quarantine since 4.119013, one of 3, longest TTL 30s,
+4.119 A to master 2: begin a quarantine -> done: in quarantine since 4.119014, one of 3, longest TTL 30s,
         quarantine 30s
 7.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -38,7 +38,7 @@ master 3 restarts with its data
 wait 4s
 ----
 8.117 A to masters 1-3: extend orders for A1 by 10s -> done
-8.119 A to master 3: begin a quarantine -> done: in quarantine since 8.119013, one of 3, longest TTL 30s,
+8.119 A to master 3: begin a quarantine -> done: in quarantine since 8.119014, one of 3, longest TTL 30s,
         quarantine 30s
 11.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -48,7 +48,7 @@ master 1 restarts with its data
 wait 4s
 ----
 12.117 A to masters 1-3: extend orders for A1 by 10s -> done
-12.119 A to master 1: begin a quarantine -> done: in quarantine since 12.119013, one of 3, longest TTL 30s,
+12.119 A to master 1: begin a quarantine -> done: in quarantine since 12.119014, one of 3, longest TTL 30s,
         quarantine 30s
 15.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
