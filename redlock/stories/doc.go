@@ -1,6 +1,7 @@
-// Package stories tells the hazards of the protocol, one file in testdata each: what could go wrong, what must hold, and
-// then what happens, step by step. They are the shortest way to learn the protocol. Begin with H53 (a master restarts
-// empty), H02 (a message comes late), H61 (a machine freezes), H20 (a lock is lost and given back), H42 (waiting).
+// Package stories tells the hazards of the protocol, one file in testdata each: what could go wrong, what must hold,
+// and then what happens, step by step. They are the shortest way to learn the protocol. Begin with H53 (a master
+// restarts empty), H02 (a message comes late), H61 (a machine freezes), H20 (a lock is lost and given back), and H42
+// (waiting).
 //
 // The programs are the real coordinator over the real pool, the masters those of package redlocktest. Time is virtual.
 // A test runs each story and compares what happens with what is written: go test ./redlock/stories
@@ -15,7 +16,7 @@
 //	0.102 A has orders until 9.998, token 0.100000
 //
 // Times are seconds since the story began. A message takes 1 ms each way, so at 0.101 the masters got what A sent at
-// 0.100, and A had the answers at 0.102. A line with an arrow is a message and the answer of the masters that are named;
+// 0.100, and A had the answers at 0.102. A line with an arrow is a message and the answer of the masters that it names;
 // a line like "master 3 to B" is a hint. Messages that change no lock, such as heartbeats, are left out.
 //
 // A1 is the first grant of program A, wA1 its first waiter: the ticket with which it stands in the queues. A ballot is
@@ -31,7 +32,7 @@
 //	masters 5 [fresh] [guard=1m]           the masters; fresh ones nobody has admitted yet
 //	program A B [ttl= guard= label= ...]   starts programs; masters=3 names the first three only, without=4,5 cannot
 //	                                       reach those, tries=3 bounds the tries, trace=hangs and backoff=hangs
-//	A locks orders [ttl= within= tries= extension=off longest= hand-on=off]; again: a re-entry
+//	A locks orders [ttl= within= tries= extension=off hand-on=off] [again: a re-entry]
 //	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
 //	A closes; A admits; A raises guard=5m; A dies     [within=100ms] [cancelled]; A and B lock orders: at one instant
 //	wait 2s                                time passes
@@ -53,7 +54,7 @@
 //
 // # How to add one
 //
-// Write testdata/H99.story with a few lines of comment and the steps, each with ---- and an empty line below it, and run
+// Write testdata/H99.story with a few lines of comment and the steps, each with ---- and an empty line below it. Then
 //
 //	go test ./redlock/stories -run Stories/H99 -rewrite
 //

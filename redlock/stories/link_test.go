@@ -10,7 +10,7 @@ import (
 )
 
 // The network of a story. Each message and each answer takes a millisecond, and arrives at an instant of its own: a few
-// nanoseconds that belong to its link keep it apart from all others. So the order of all arrivals is the same each time.
+// nanoseconds that belong to its link keep it apart from all others. So all arrive in the same order each time.
 
 var (
 	errCut     = errors.New("connection reset")

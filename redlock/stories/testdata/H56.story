@@ -1,6 +1,6 @@
-# H56. Masters answer with errors: no memory, no disk, still loading, no rights.
+# H56. Masters answer with errors: no memory, no disk, no rights.
 # What could go wrong: the error is taken for "held", or swallowed, so that nobody learns what to mend.
-# What must hold: a minority of such masters costs nothing. If no majority is left, the error says what each of them said.
+# What must hold: a minority of such masters costs nothing. If no majority is left, the error says what each has said.
 masters 5
 ----
 
