@@ -8,6 +8,8 @@
 //	ctx = lock.Context(ctx)                // ends when the lock is lost
 //	write(ctx, lock.Token())               // the resource refuses a smaller token than it has seen
 //
+// The shortest way to learn the protocol is by its hazards, told message by message: stories/testdata/H53.story first.
+//
 // # Five rules
 //
 // Everything follows from these.

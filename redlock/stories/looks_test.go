@@ -1,0 +1,198 @@
+package stories
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// The steps that look at what there is, and those that write to masters beside the programs.
+
+// together tells something of each master, those of which the same is told together.
+func (s *step) together(f func(n int, m *redlocktest.Master) string) string {
+	lines, order := map[string][]int{}, []string(nil)
+	for i := range s.masters.N() {
+		text := f(i+1, s.masters.Master(i))
+		if lines[text] == nil {
+			order = append(order, text)
+		}
+		lines[text] = append(lines[text], i+1)
+	}
+	var b strings.Builder
+	for _, text := range order {
+		b.WriteString("  " + wrap(mastersText(lines[text])+": "+text) + "\n")
+	}
+	return b.String()
+}
+
+// whoHolds says who holds a name, by the word of the masters and by that of each program.
+func (s *step) whoHolds(name string) string {
+	told := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *redlocktest.Master) string {
+		id, depth, left := m.Holds(name)
+		switch {
+		case id == "":
+			return "nobody"
+		case depth > 1:
+			return fmt.Sprintf("%s until %s, depth %d", s.name(id), seconds(s.now()+left), depth)
+		}
+		return s.name(id) + " until " + seconds(s.now()+left)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.programs {
+		if !p.dead {
+			told += "  " + wrap(p.name+" "+p.word(name)) + "\n"
+		}
+	}
+	return told
+}
+
+// word is what a program says of a name.
+func (p *program) word(name string) string {
+	k := p.lock(name)
+	switch {
+	case k != nil && k.Err() == nil:
+		on, n := k.HeldOn()
+		return fmt.Sprintf("holds it until %s, on %d of %d, token %s",
+			seconds(p.w.now()+k.Remaining()), on, n, p.w.ballot(k.Token()))
+	case p.waiting[name] > 0:
+		return "waits for it"
+	case k != nil:
+		return "knows that its lock has ended: " + plainly(k.Err())
+	}
+	return "does not hold it"
+}
+
+// show shows all that the masters have, the queues, or how a program sees the masters.
+func (s *step) show(what string) string {
+	return s.together(func(n int, m *redlocktest.Master) string {
+		switch what {
+		case "masters":
+			var list []string
+			for _, key := range m.Keys() {
+				list = append(list, s.keyWords(m, key))
+			}
+			return strings.Join(list, "; ")
+		case "queues":
+			return s.queueWords(n)
+		}
+		info := s.program(what).Masters()[n-1]
+		switch {
+		case info.Left > 0:
+			return info.State + " for another " + seconds(info.Left)
+		case info.Err != nil:
+			return info.State + ": " + plainly(info.Err)
+		}
+		return info.State
+	})
+}
+
+// keyWords tells of one key of a master.
+func (s *step) keyWords(m *redlocktest.Master, key string) string {
+	name, kind, _ := strings.Cut(strings.TrimPrefix(key, string(prefix)+":{"), "}:")
+	text, isText := m.Get(key)
+	switch {
+	case key == prefix.Admission():
+		return s.recordWords(text)
+	case kind == "fence":
+		return "fence of " + name + " " + s.ballot(number(text))
+	case isText:
+		return "foreign data at " + key
+	case kind == "lock":
+		id, _, _ := m.Holds(name)
+		return name + " of " + s.world.name(id)
+	}
+	return kind + " of " + name
+}
+
+func (s *step) queueWords(master int) string {
+	keys := prefix.Keys("orders")
+	h, err := scripts.DecodeHolding(s.eval(master, scripts.NewEncoder(prefix, 0).Inspect(&keys)))
+	switch {
+	case err != nil:
+		return err.Error()
+	case h.Waiters == 0:
+		return "nobody waits"
+	}
+	var list []string
+	for _, id := range h.First {
+		list = append(list, s.name(id))
+	}
+	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
+}
+
+// repeat has the last message of a kind arrive once more, on a connection of its own: repeat acquire from A to 3.
+func (s *step) repeat() {
+	for _, n := range numbers(s.words[5]) {
+		l := s.program(s.words[3]).links[n-1]
+		s.mu.Lock()
+		var last []string
+		for _, args := range l.sent {
+			if script := scriptOf(args); script != nil && script.Name == s.words[1] {
+				last = args
+			}
+		}
+		s.mu.Unlock()
+		reply := s.ask(n, last)
+		s.mu.Lock()
+		s.logMessage(l, last, reply)
+		s.mu.Unlock()
+	}
+	s.passes(settles)
+}
+
+// crowd has so many programs ask each master for orders, and die.
+func (s *step) crowd() {
+	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
+	count, _ := strconv.Atoi(s.words[1])
+	for n := range s.masters.N() {
+		at := s.masters.Master(n).Time().UnixMicro()
+		for i := range count {
+			owner := fmt.Sprint("gone-", i)
+			t := scripts.NewTicket(owner, 1, "gone", at+int64(i), 0)
+			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", redlock.DefaultTTL, at, at, t))
+		}
+	}
+	s.passes(settles)
+}
+
+// eval runs a script on a master.
+func (s *step) eval(master int, c *scripts.Call) any {
+	args := []string{"EVAL", c.Script.Text}
+	for _, a := range c.Args[1:] {
+		args = append(args, fmt.Sprint(a))
+	}
+	return s.ask(master, args)
+}
+
+// ask sends one command to a master on a connection of its own, and returns the answer.
+func (s *step) ask(master int, args []string) any {
+	nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(master-1).Addr())
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(a), a)
+	}
+	_, _ = nc.Write(text.Bytes()) // else nothing can be read
+	var buf []byte
+	for chunk := make([]byte, 4096); ; {
+		n, err := nc.Read(chunk)
+		buf = append(buf, chunk[:n]...)
+		if reply, used := parse(buf); used > 0 {
+			return reply
+		} else if err != nil {
+			panic(err)
+		}
+	}
+}

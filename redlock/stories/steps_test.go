@@ -1,0 +1,341 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// The steps of a story; doc.go lists them.
+
+const (
+	oneWay  = time.Millisecond      // what a message takes
+	settles = 10 * time.Millisecond // how long a step lasts in which a program or a message does something
+)
+
+// options are the key=value words of a step.
+type options map[string]string
+
+func (o options) number(key string) int {
+	n, _ := strconv.Atoi(o[key])
+	return n
+}
+
+func (o options) duration(key string) time.Duration {
+	d, _ := time.ParseDuration(o[key])
+	return d
+}
+
+// numbers reads a list such as 1-3,5; nil where it is none.
+func numbers(text string) (list []int) {
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isSpan := strings.Cut(part, "-")
+		from, err := strconv.Atoi(first)
+		to := from
+		if isSpan && err == nil {
+			to, err = strconv.Atoi(last)
+		}
+		if err != nil {
+			return nil
+		}
+		for n := from; n <= to; n++ {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// A step is one line of a story.
+type step struct {
+	*world
+	td    *datadriven.TestData
+	words []string
+	o     options
+}
+
+// run does one step, and returns what has happened.
+func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
+	s := &step{world: w, td: td, words: []string{td.Cmd}, o: options{}}
+	for _, a := range td.CmdArgs {
+		switch {
+		case len(a.Vals) > 0:
+			s.o[a.Key] = strings.Join(a.Vals, ",")
+		case a.Key == "fresh", a.Key == "cancelled":
+			s.o[a.Key] = "yes"
+		case a.Key != "and":
+			s.words = append(s.words, a.Key)
+		}
+	}
+	defer func() {
+		if recover() != nil { // a word is missing, or names nothing
+			td.Fatalf(t, "this is no step: see doc.go")
+		}
+	}()
+	switch s.words[0] {
+	case "masters", "master":
+		s.toMasters()
+	case "program":
+		for _, name := range s.words[1:] {
+			w.newProgram(name, s.o)
+		}
+		w.passes(10 * settles)
+	case "wait":
+		w.passes(span(s.words[1]))
+	case "hold", "let", "deliver", "lose", "cut", "join", "slow":
+		s.network()
+	case "repeat":
+		s.repeat()
+	case "crowd":
+		s.crowd()
+	case "freeze":
+		w.freeze(w.program(s.words[1]), span(s.words[2]), s.o["virtual"] != "")
+	case "set": // wall clock of A back 1h
+		w.clocks.Lock()
+		w.program(s.words[4]).wall += map[string]time.Duration{"back": -1, "forward": 1}[s.words[5]] * span(s.words[6])
+		w.clocks.Unlock()
+	case "who":
+		told = s.whoHolds(s.words[2])
+	case "show":
+		told = s.show(s.words[1])
+	default:
+		s.toPrograms()
+	}
+	synctest.Wait()
+	return w.tell() + told
+}
+
+// span reads a duration. Like all that reads the words of a step it panics where it cannot.
+func span(word string) time.Duration {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// program is the one of this name; nil where there is none.
+func (w *world) program(name string) *program {
+	i := slices.IndexFunc(w.programs, func(p *program) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return w.programs[i]
+}
+
+// link is that of the master with an address.
+func (p *program) link(addr string) *link {
+	return p.links[slices.Index(p.w.masters.URLs(), "redis://"+addr)]
+}
+
+// toMasters is masters 5, or what happens to some: masters 1-3 restart empty.
+func (s *step) toMasters() {
+	list := numbers(s.words[1])
+	if s.masters == nil {
+		opts := []redlocktest.Option{redlocktest.Guard(max(s.o.duration("guard"), redlock.DefaultGuardTime))}
+		if s.o["fresh"] != "" {
+			opts = append(opts, redlocktest.Fresh())
+		}
+		s.masters = redlocktest.New(list[0], opts...)
+		return
+	}
+	for _, n := range list {
+		s.toMaster(s.masters.Master(n-1), infinitive(s.words[2]), strings.Join(s.words[3:], " "))
+	}
+}
+
+// infinitive is a verb without its ending.
+func infinitive(verb string) string {
+	switch verb {
+	case "has":
+		return "have"
+	case "is":
+		return "are"
+	case "tries", "dies":
+		return map[string]string{"tries": "try", "dies": "die"}[verb]
+	}
+	return strings.TrimSuffix(verb, "s")
+}
+
+// refusals are what a master may answer to each script.
+var refusals = map[string]string{
+	"well":    "",
+	"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
+	"MISCONF": "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+	"NOPERM":  "NOPERM this user has no permissions to run the 'evalsha' command",
+}
+
+func (s *step) toMaster(m *redlocktest.Master, verb, what string) {
+	last := s.words[len(s.words)-1]
+	switch verb {
+	case "stop":
+		m.Stop()
+	case "hang":
+		m.Hang()
+	case "resume":
+		m.Resume()
+	case "restart": // empty, or with its data
+		m.Restart(what != "empty")
+	case "lose":
+		if what == "all keys" {
+			m.Flush()
+		} else {
+			m.Evict(what)
+		}
+	case "answer":
+		m.Refuse(refusals[what])
+	case "become":
+		m.SetRole(map[string]string{"a replica": "slave", "a master": "master"}[what])
+	case "have":
+		if what == "a foreign key" {
+			m.Set(prefix.Lock("orders"), "not a lock")
+		} else { // the fence 123
+			m.Set(prefix.Fence("orders"), last)
+		}
+	case "are":
+		s.wrong[m] = 0
+		if last != "right" {
+			s.wrong[m] = map[string]time.Duration{"behind": -1, "ahead": 1}[last] * span(s.words[3])
+		}
+		m.SetClock(s.ahead+s.wrong[m], 1)
+	default:
+		panic(verb)
+	}
+}
+
+// network does something to links of a program: hold messages from A to 3; hold answers from 3 to A.
+func (s *step) network() {
+	verb, what, list := s.words[0], s.words[1], []int(nil)
+	var p *program
+	for _, word := range s.words[1:] {
+		if named := s.program(word); named != nil {
+			p = named
+		}
+		list = append(list, numbers(word)...)
+	}
+	if list == nil {
+		list = numbers(fmt.Sprint("1-", s.masters.N()))
+	}
+	concerns := [2]bool{up: what != "answers", down: what != "messages"}
+	s.mu.Lock()
+	for _, n := range list {
+		p.links[n-1].change(verb, concerns, s.o.duration("by"))
+	}
+	s.mu.Unlock()
+	if verb == "deliver" {
+		s.passes(settles)
+	}
+}
+
+func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
+	switch verb {
+	case "lose": // hints
+		l.deaf = true
+	case "slow":
+		l.delay = by
+	case "join":
+		l.cut, l.deaf = false, false
+	case "cut":
+		l.cut = true
+		for _, c := range l.conns {
+			c.resetLocked()
+		}
+		return
+	default: // hold, let, deliver
+		for way := range concerns {
+			if !concerns[way] {
+				continue
+			}
+			l.hold[way] = verb == "hold"
+			for _, c := range l.conns {
+				if verb == "deliver" {
+					c.lanes[way].deliver()
+				}
+			}
+		}
+	}
+}
+
+// toPrograms has some programs do something at one instant: A locks orders; A and B lock orders.
+func (s *step) toPrograms() {
+	var list []*program
+	for s.program(s.words[0]) != nil {
+		list = append(list, s.program(s.words[0]))
+		s.words = s.words[1:]
+	}
+	verb, last := infinitive(s.words[0]), len(s.words)-1
+	again := s.words[last] == "again"
+	if again {
+		last--
+	}
+	for _, p := range list {
+		s.toProgram(p, verb, s.words[last], again)
+	}
+	s.passes(settles)
+}
+
+// only is a call that returns no lock.
+func only(f func(ctx context.Context) error) func(ctx context.Context) (*redlock.Lock, error) {
+	return func(ctx context.Context) (*redlock.Lock, error) { return nil, f(ctx) }
+}
+
+func (s *step) toProgram(p *program, verb, name string, again bool) {
+	o, opts := s.o, p.lockOptions(s.o)
+	s.mu.Lock()
+	k := p.lock(name)
+	s.mu.Unlock()
+	switch verb {
+	case "lock", "try":
+		p.call(o, "lock "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
+			if again {
+				ctx = k.Context(ctx)
+			}
+			if verb == "try" {
+				return p.TryLock(ctx, name, opts...)
+			}
+			return p.Lock(ctx, name, opts...)
+		})
+	case "unlock":
+		s.mu.Lock()
+		p.locks[name] = p.locks[name][:len(p.locks[name])-1]
+		s.mu.Unlock()
+		p.call(o, "unlock "+name, "has unlocked "+name, name, only(k.Unlock))
+	case "extend":
+		p.call(o, "extend "+name, "has extended "+name, name, only(k.Extend))
+	case "give": // up orders
+		for _, cancel := range p.cancels[name] {
+			cancel()
+		}
+	case "export":
+		s.handle, _ = k.Export() // its end is told
+	case "import":
+		p.call(o, "import "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
+			return p.Import(ctx, s.handle, opts...)
+		})
+	case "close":
+		p.call(o, "close", "is closed", "", only(p.Close))
+	case "admit":
+		p.call(o, "admit all masters", "has admitted all masters", "", only(p.AdmitNow))
+	case "raise":
+		p.call(o, "raise the guard time", "has raised the guard time to "+o["guard"], "",
+			only(func(ctx context.Context) error { return p.RaiseGuardTime(ctx, o.duration("guard")) }))
+	case "die": // as by SIGKILL: it does nothing more that anybody would notice
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.dead = true
+		for _, l := range p.links {
+			l.change("cut", [2]bool{}, 0)
+		}
+	default:
+		panic(verb)
+	}
+}

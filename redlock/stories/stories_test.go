@@ -1,0 +1,104 @@
+package stories
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // errors tell the time of day
+	goleak.VerifyTestMain(m)
+}
+
+// Each story happens as it is told. -rewrite tells it anew.
+func TestStories(t *testing.T) {
+	for _, file := range files(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".story"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.close()
+				datadriven.RunTest(t, file, w.run)
+			})
+		})
+	}
+}
+
+func files(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob("testdata/*.story")
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	return list
+}
+
+// told are the hazards that have a story, or stand in the list of those that have none: from, to.
+var told = [][2]int{{1, 6}, {20, 24}, {40, 44}, {53, 70}, {75, 75}, {80, 91}}
+
+// Each hazard that can be told is told, in a file that begins with its id and says what it is about.
+func TestEachHazardHasAStoryOrAReason(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, file := range files(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := strings.TrimSuffix(filepath.Base(file), ".story")
+		has[id] = true
+		for _, part := range []string{"# " + id + ". ", "\n# What could go wrong: ", "\n# What must hold: "} {
+			if !strings.Contains("\n"+string(text), "\n"+strings.TrimPrefix(part, "\n")) {
+				t.Errorf("%s has no line that begins with %q", file, strings.TrimSpace(part))
+			}
+		}
+	}
+	for _, r := range told {
+		for n := r[0]; n <= r[1]; n++ {
+			id := fmt.Sprintf("H%02d", n)
+			listed := regexp.MustCompile(`(?m)^//\t` + id + `  .*Test\w+$`).Match(doc)
+			if has[id] == listed {
+				t.Errorf("%s has a story: %v; it is listed as one without: %v", id, has[id], listed)
+			}
+		}
+	}
+}
+
+// The tests that the documentation names are there.
+func TestTheDocumentationNamesTestsThatExist(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			tests.Write(text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`Test[A-Z]\w+`).FindAllString(string(doc), -1) {
+		if !strings.Contains(tests.String(), "func "+name+"(") {
+			t.Errorf("%s is no test", name)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+# H02. An acquire is held up in the network, and arrives after the release that was to undo it.
+# What could go wrong: the late acquire takes the name for nobody, for a whole TTL.
+# What must hold: it is refused, whichever of the two comes first. A release that finds nothing raises the fence above
+# the ballot of the acquire.
+masters 3
+----
+
+program A B
+----
+
+# The attempt fails, since two masters do not get it. A undoes it where it was granted, and owes the others a release.
+hold messages from A to 2-3
+----
+
+A tries orders
+----
+0.101 A to master 1: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
+
+wait 1s
+----
+0.600 A cannot lock orders, and is told after 0.500: lock "orders": no quorum of masters; 1 of 3 masters said
+        yes, 2 are needed; master 2: acquire: master is down: no reply within 500ms (outcome unknown); master 3:
+        acquire: master is down: no reply within 500ms (outcome unknown)
+0.601 A to master 1: release orders of A1 -> deleted
+
+# New connections work again. The releases that are owed come first on them, and find nothing.
+let messages from A to 2-3 pass
+----
+
+wait 2s
+----
+1.648 A to masters 2-3: release orders of A1, fence 0.100032 -> was not there
+
+# Now the acquires arrive on the old connections.
+deliver messages from A to 2-3
+----
+3.111 A to masters 2-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> stale, the fence is 0.100032
+
+who holds orders
+----
+at 3.120
+  masters 1-3: nobody
+  A does not hold it
+  B does not hold it
+
+B tries orders
+----
+3.121 B to masters 1-3: acquire orders for B1, 10s, ballot 3.120000 to 3.120032 -> granted
+3.122 B has orders until 13.018, token 3.120000

@@ -1,0 +1,47 @@
+# H05. Some masters are down, on others the name is held.
+# What could go wrong: one dead master makes a free name look taken, or a taken one look like a failure of the masters.
+# What must hold: "held" where enough masters answer and no majority is left; "no quorum" where too many have failed.
+masters 5
+----
+
+program B without=4,5
+----
+
+program C
+----
+
+B locks orders
+----
+0.201 B to masters 1-3: acquire orders for B1, 10s, ballot 0.200000 to 0.200032 -> granted
+0.202 B has orders until 10.098, token 0.200000
+
+who holds orders
+----
+at 0.210
+  masters 1-3: B1 until 10.201
+  masters 4-5: nobody
+  B holds it until 10.098, on 3 of 5, token 0.200000
+  C does not hold it
+
+# Two are down, three say that it is held: held.
+masters 4-5 stop
+----
+
+C tries orders
+----
+0.211 C to masters 1-3: acquire orders for C1, 10s, ballot 0.210000 to 0.210032 -> held by B1 for 9.990
+0.212 C cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
+        are needed; held by "B" since 00:00:00; a quorum may be free in 9.991s; master 4: read: master is down:
+        connection lost: connection reset; master 5: read: master is down: connection lost: connection reset
+0.213 C to masters 2-3: release orders of C1 -> was not there
+
+# Four are down: no quorum, though the one that is left says that it is held.
+masters 2-3 stop
+----
+
+C tries orders
+----
+0.220 C cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
+        yes, 3 are needed; master 2: read: master is down: connection lost: connection reset; master 3: read:
+        master is down: connection lost: connection reset; master 4: read: master is down: connection lost:
+        connection reset; master 5: read: master is down: connection lost: connection reset

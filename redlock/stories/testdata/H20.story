@@ -1,0 +1,67 @@
+# H20. A lock is lost on the masters, and its holder does not know. Then it is extended.
+# What could go wrong: the extension creates the lock again, for which another may have been the holder meanwhile.
+# What must hold: an extension creates nothing. A lock that a minority has lost is given back to it, after a majority
+# has confirmed in the same round that it is still there.
+masters 5
+----
+
+program A B
+----
+
+A locks orders
+----
+0.101 A to masters 1-5: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
+0.102 A has orders until 9.998, token 0.100000
+
+# Two masters lose the key. The next extension finds out, and repairs them.
+masters 4-5 lose orders
+----
+
+A extends orders
+----
+0.111 A to masters 1-3: extend orders for A1 by 10s -> done
+0.111 A to masters 4-5: extend orders for A1 by 10s -> missing
+0.112 A has extended orders
+0.113 A to masters 4-5: repair orders for A1, 10s, ballot 0.112002, token 0.100000 -> granted
+
+who holds orders
+----
+at 0.120
+  masters 1-3: A1 until 10.111
+  masters 4-5: A1 until 10.113
+  A holds it until 10.008, on 5 of 5, token 0.100000
+  B does not hold it
+
+# Three masters lose it, so B can win. A learns of it with its next extension, and creates nothing.
+masters 1-3 lose orders
+----
+
+who holds orders
+----
+at 0.120
+  masters 1-3: nobody
+  masters 4-5: A1 until 10.113
+  A holds it until 10.008, on 5 of 5, token 0.100000
+  B does not hold it
+
+A extends orders
+----
+0.121 A to masters 1-3: extend orders for A1 by 10s -> missing
+0.121 A to masters 4-5: extend orders for A1 by 10s -> done
+0.122 A cannot extend orders, and is told after 0.002: extend "orders": the lock was lost; 0 of 5 masters said
+        yes, 3 are needed, and 3 did not have it
+0.122 A is told that its lock of orders has ended: the lock was lost
+
+B tries orders
+----
+0.131 B to masters 1-3: acquire orders for B1, 10s, ballot 0.130000 to 0.130032 -> granted
+0.131 B to masters 4-5: acquire orders for B1, 10s, ballot 0.130000 to 0.130032 -> held by A1 for 9.990
+0.132 B has orders until 10.028, token 0.130000
+
+who holds orders
+----
+at 0.140
+  masters 1-3: B1 until 10.131
+  masters 4-5: A1 until 10.121
+  A knows that its lock has ended: the lock was lost
+  B holds it until 10.028, on 3 of 5, token 0.130000

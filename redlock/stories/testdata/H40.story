@@ -1,0 +1,82 @@
+# H40. A waiter is refused, and the name is released before the waiter's subscription stands.
+# What could go wrong: nobody tells the waiter, and it sleeps until some timeout.
+# What must hold: a waiter subscribes first, and asks again when the subscription stands. After a cut, too.
+masters 3
+----
+
+program A B
+----
+
+A locks orders extension=off ttl=30s
+----
+0.101 A to masters 1-3: acquire orders for A1, 30s, ballot 0.100000 to 0.100032 -> granted
+0.102 A has orders until 29.798, token 0.100000
+
+# B is far away. Its question takes 100 ms, and its subscription comes 200 ms later. The release falls in between.
+slow B to 1-3 by=100ms
+----
+
+B locks orders
+----
+
+wait 200ms
+----
+0.210 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 29.891
+
+A unlocks orders
+----
+0.321 A to masters 1-3: release orders of A1 -> deleted
+0.322 A has unlocked orders
+
+wait 300ms
+----
+0.410 B to master 3: release orders of B1 -> was not there
+0.434 B to masters 1-3: acquire orders for B2, 10s, ballot 0.334674 to 0.334706 -> granted
+0.534 B has orders until 10.232, token 0.334674
+0.610 B to masters 1-3: subscribe to its inbox -> done
+
+B unlocks orders
+----
+
+wait 300ms
+----
+0.730 B to masters 1-3: release orders of B2 -> deleted
+0.830 B has unlocked orders
+
+# The connections of a waiter are cut, and while it cannot hear the name is released.
+slow B to 1-3 by=1ms
+----
+
+A locks orders extension=off ttl=30s
+----
+0.941 A to masters 1-3: acquire orders for A2, 30s, ballot 0.940000 to 0.940032 -> granted
+0.942 A has orders until 30.638, token 0.940000
+
+B locks orders
+----
+0.951 B to masters 1-3: acquire orders for B3, 10s, ballot 0.950000 to 0.950032, waiter wB1 -> held by A2 for
+        29.990; place 1 in the queue
+0.953 B to master 3: release orders of B3, waiter wB1 stays -> was not there
+
+cut B from 1-3
+----
+
+A unlocks orders
+----
+0.961 A to masters 1-3: release orders of A2 -> deleted
+0.962 A has unlocked orders
+
+wait 200ms
+----
+
+join B to 1-3
+----
+
+wait 1s
+----
+1.176 B to masters 1-3: subscribe to its inbox -> done
+1.182 B to masters 1-2: acquire orders for B4, 10s, ballot 1.181312 to 1.181344 -> granted
+1.183 B has orders until 11.079, token 1.181312
+1.184 B to masters 1-2: extend orders for B4 by 10s -> done
+1.184 B to master 3: extend orders for B4 by 10s -> missing
+1.186 B to master 3: repair orders for B4, 10s, ballot 1.185316, token 1.181312 -> granted

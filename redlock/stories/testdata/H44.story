@@ -1,0 +1,44 @@
+# H44. A policy of retries is given to a whole program.
+# What could go wrong: it keeps its state from one call to the next, so that later calls give up at once.
+# What must hold: each call begins anew. Here each tries three times, 10 ms apart.
+masters 3
+----
+
+program A
+----
+
+program B tries=3
+----
+
+A locks orders
+----
+0.201 A to masters 1-3: acquire orders for A1, 10s, ballot 0.200000 to 0.200032 -> granted
+0.202 A has orders until 10.098, token 0.200000
+
+B locks orders
+----
+0.211 B to masters 1-3: acquire orders for B1, 10s, ballot 0.210000 to 0.210032 -> held by A1 for 9.990
+0.213 B to master 3: release orders of B1 -> was not there
+
+wait 100ms
+----
+0.223 B to masters 1-3: acquire orders for B2, 10s, ballot 0.222002 to 0.222034 -> held by A1 for 9.978
+0.225 B to master 3: release orders of B2 -> was not there
+0.235 B to masters 1-3: acquire orders for B3, 10s, ballot 0.234004 to 0.234036 -> held by A1 for 9.966
+0.236 B cannot lock orders, and is told after 0.026: lock "orders": held by another; 0 of 3 masters said yes, 2
+        are needed; held by "A" since 00:00:00; a quorum may be free in 9.967s
+0.237 B to master 3: release orders of B3 -> was not there
+
+B locks orders
+----
+0.321 B to masters 1-3: acquire orders for B4, 10s, ballot 0.320000 to 0.320032 -> held by A1 for 9.880
+0.323 B to master 3: release orders of B4 -> was not there
+
+wait 100ms
+----
+0.333 B to masters 1-3: acquire orders for B5, 10s, ballot 0.332002 to 0.332034 -> held by A1 for 9.868
+0.335 B to master 3: release orders of B5 -> was not there
+0.345 B to masters 1-3: acquire orders for B6, 10s, ballot 0.344004 to 0.344036 -> held by A1 for 9.856
+0.346 B cannot lock orders, and is told after 0.026: lock "orders": held by another; 0 of 3 masters said yes, 2
+        are needed; held by "A" since 00:00:00; a quorum may be free in 9.857s
+0.347 B to master 3: release orders of B6 -> was not there

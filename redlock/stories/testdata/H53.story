@@ -1,0 +1,93 @@
+# H53. A master restarts empty under a lock.
+# What could go wrong: the lock stands on three of five. One of the three has forgotten it, and grants the name to
+# another, with the two that never had it: two holders.
+# What must hold: a master that may have forgotten does not vote until nothing from before can be held: 30 s here.
+masters 5
+----
+
+program A without=4,5
+----
+
+program B
+----
+
+A locks orders ttl=30s extension=off
+----
+0.201 A to masters 1-3: acquire orders for A1, 30s, ballot 0.200000 to 0.200032 -> granted
+0.202 A has orders until 29.898, token 0.200000
+
+who holds orders
+----
+at 0.210
+  masters 1-3: A1 until 30.201
+  masters 4-5: nobody
+  A holds it until 29.898, on 3 of 5, token 0.200000
+  B does not hold it
+
+master 3 restarts empty
+----
+
+wait 1s
+----
+0.232 A to master 3: begin a quarantine -> done: in quarantine since 0.232833, one of 5, longest TTL 30s,
+        quarantine 30s
+0.232 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.232833, one of
+        5, longest TTL 30s, quarantine 30s
+
+show B
+----
+  masters 1-2 4-5: voting
+  master 3: quarantine for another 29.022
+
+B tries orders ttl=30s
+----
+1.211 B to masters 1-2: acquire orders for B1, 30s, ballot 1.210000 to 1.210032 -> held by A1 for 28.990
+1.211 B to masters 4-5: acquire orders for B1, 30s, ballot 1.210000 to 1.210032 -> granted
+1.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
+        are needed; held by "A" since 00:00:00; a quorum may be free in 28.991s; master 3: lock: the master is in
+        quarantine for another 29.997s, since it is new or may have forgotten locks; if nobody can hold one,
+        redlock admit (AdmitNow) ends it
+1.213 B to masters 4-5: release orders of B1 -> deleted
+
+who holds orders
+----
+at 1.220
+  masters 1-2: A1 until 30.201
+  masters 3-5: nobody
+  A holds it until 29.898, on 2 of 5, token 0.200000
+  B does not hold it
+
+# 30 s after the restart it votes again. By then A has been told.
+wait 29s
+----
+29.898 A is told that its lock of orders has ended: the lock was lost
+
+who holds orders
+----
+at 30.220
+  masters 1-5: nobody
+  A knows that its lock has ended: the lock was lost
+  B does not hold it
+
+wait 2s
+----
+30.234 A to master 3: end the quarantine -> done: admitted since 30.234835, one of 5, longest TTL 30s, quarantine
+        30s
+30.234 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.234835, one of 5,
+        longest TTL 30s, quarantine 30s
+
+show B
+----
+  masters 1-5: voting
+
+B tries orders
+----
+32.221 B to masters 1-5: acquire orders for B2, 10s, ballot 32.220000 to 32.220032 -> granted
+32.222 B has orders until 42.118, token 32.220000
+
+who holds orders
+----
+at 32.230
+  masters 1-5: B2 until 42.221
+  A knows that its lock has ended: the lock was lost
+  B holds it until 42.118, on 5 of 5, token 32.220000

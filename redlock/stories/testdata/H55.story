@@ -1,0 +1,66 @@
+# H55. The masters forget what they know of a name.
+# What could go wrong: tokens begin anew, and the resource takes the write of an old holder for a new one. Or the keys
+# that remember tokens stay for ever.
+# What must hold: tokens grow, since they are the masters' time. The fences are kept for a minute.
+masters 3
+----
+
+program A
+----
+
+A locks orders
+----
+0.101 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
+0.102 A has orders until 9.998, token 0.100000
+
+A locks orders again
+----
+0.111 A to masters 1-3: extend orders for A1 by 10s, depth 2 -> done
+0.112 A has orders until 10.008, token 0.100000
+
+A unlocks orders
+----
+0.121 A to masters 1-3: keep orders for A1, depth 1 -> done
+0.122 A has unlocked orders
+
+A unlocks orders
+----
+0.131 A to masters 1-3: release orders of A1 -> deleted
+0.132 A has unlocked orders
+
+show masters
+----
+  masters 1-3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s; fence of orders 0.100032
+
+wait 61s
+----
+
+show masters
+----
+  masters 1-3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s
+
+A locks orders
+----
+61.141 A to masters 1-3: acquire orders for A2, 10s, ballot 61.140000 to 61.140032 -> granted
+61.142 A has orders until 71.038, token 61.140000
+
+A unlocks orders
+----
+61.151 A to masters 1-3: release orders of A2 -> deleted
+61.152 A has unlocked orders
+
+masters 1-3 lose all keys
+----
+
+A admits
+----
+61.163 A to masters 1-3: begin a quarantine -> done: in quarantine since 61.163003, one of 3, longest TTL 30s,
+        quarantine 30s
+61.165 A to masters 1-3: admit at once -> done: admitted since 61.165005, one of 3, longest TTL 30s, quarantine
+        30s
+61.166 A has admitted all masters
+
+A locks orders
+----
+61.171 A to masters 1-3: acquire orders for A3, 10s, ballot 61.170000 to 61.170032 -> granted
+61.172 A has orders until 71.068, token 61.170000

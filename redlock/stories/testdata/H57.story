@@ -1,0 +1,65 @@
+# H57. A master becomes a replica of its successor and then a master again, as in a failback. It keeps its process, its
+# connections and its admission record, which the successor had, too. The last lock had not come through to that one.
+# What could go wrong: it looks like the master that it was, and grants a name that is held.
+# What must hold: its identity has more than the run id, and is read again with each heartbeat, every 3 s. As a replica
+# it has no vote, and afterwards it has a quarantine.
+masters 5
+----
+
+program A without=4,5
+----
+
+program B
+----
+
+A locks orders ttl=30s extension=off
+----
+0.201 A to masters 1-3: acquire orders for A1, 30s, ballot 0.200000 to 0.200032 -> granted
+0.202 A has orders until 29.898, token 0.200000
+
+master 3 becomes a replica
+----
+
+master 3 loses orders
+----
+
+wait 4s
+----
+
+show B
+----
+  masters 1-2 4-5: voting
+  master 3: down: pool: master 3: info: master is down: refused: its role is "slave", not master: a replica takes
+        no locks of its own, and copies of a lock on it would be counted as votes; name its master, or make it
+        one (REPLICAOF NO ONE)
+
+master 3 becomes a master
+----
+
+wait 4s
+----
+4.602 A to master 3: begin a quarantine -> done: in quarantine since 4.602665, one of 5, longest TTL 30s,
+        quarantine 30s
+
+show B
+----
+  masters 1-2 4-5: voting
+  master 3: quarantine for another 26.392
+
+B tries orders
+----
+8.211 B to masters 1-2: acquire orders for B1, 10s, ballot 8.210000 to 8.210032 -> held by A1 for 21.990
+8.211 B to masters 4-5: acquire orders for B1, 10s, ballot 8.210000 to 8.210032 -> granted
+8.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
+        are needed; held by "A" since 00:00:00; a quorum may be free in 21.991s; master 3: lock: the master is in
+        quarantine for another 26.901s, since it is new or may have forgotten locks; if nobody can hold one,
+        redlock admit (AdmitNow) ends it
+8.213 B to masters 4-5: release orders of B1 -> deleted
+
+who holds orders
+----
+at 8.220
+  masters 1-2: A1 until 30.201
+  masters 3-5: nobody
+  A holds it until 29.898, on 2 of 5, token 0.200000
+  B does not hold it

@@ -1,0 +1,57 @@
+# H63. One program was told of three masters, another of five, of one fleet.
+# What could go wrong: each finds a majority of those that it knows, and both hold the name.
+# What must hold: the number stands in the admission records. Who goes by another number is refused, and told both.
+masters 5 fresh
+----
+
+program A masters=3
+----
+0.009 A to masters 1-3: begin a quarantine -> done: in quarantine since 0.009014, one of 3, longest TTL 30s,
+        quarantine 30s
+
+A admits
+----
+0.103 A to masters 1-3: admit at once -> done: admitted since 0.103003, one of 3, longest TTL 30s, quarantine 30s
+0.104 A has admitted all masters
+
+wait 1s
+----
+
+A locks orders
+----
+1.111 A to masters 1-3: acquire orders for A1, 10s, ballot 1.110000 to 1.110032 -> granted
+1.112 A has orders until 11.008, token 1.110000
+
+program B
+----
+
+B tries orders
+----
+1.220 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
+        yes, 3 are needed; master 1: lock: another program goes by another number of masters: the record on
+        master 1 says 3 masters in epoch 0, this program has 5 masters; if no program needs that record, replace
+        it by a quarantine: redlock quarantine -master master 1 URL...; master 2: lock: another program goes by
+        another number of masters: the record on master 1 says 3 masters in epoch 0, this program has 5 masters;
+        if no program needs that record, replace it by a quarantine: redlock quarantine -master master 1 URL...;
+        master 3: lock: another program goes by another number of masters: the record on master 1 says 3 masters
+        in epoch 0, this program has 5 masters; if no program needs that record, replace it by a quarantine:
+        redlock quarantine -master master 1 URL...; master 4: lock: another program goes by another number of
+        masters: the record on master 1 says 3 masters in epoch 0, this program has 5 masters; if no program
+        needs that record, replace it by a quarantine: redlock quarantine -master master 1 URL...; master 5:
+        lock: another program goes by another number of masters: the record on master 1 says 3 masters in epoch
+        0, this program has 5 masters; if no program needs that record, replace it by a quarantine: redlock
+        quarantine -master master 1 URL...
+
+who holds orders
+----
+at 1.230
+  masters 1-3: A1 until 11.111
+  masters 4-5: nobody
+  A holds it until 11.008, on 3 of 3, token 1.110000
+  B does not hold it
+
+show B
+----
+  masters 1-5: blocked: another program goes by another number of masters: the record on master 1 says 3 masters in
+        epoch 0, this program has 5 masters; if no program needs that record, replace it by a quarantine: redlock
+        quarantine -master master 1 URL...

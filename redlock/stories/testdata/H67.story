@@ -1,0 +1,39 @@
+# H67. A function of the caller's hangs: one that a trace calls, or a policy of retries.
+# What could go wrong: Close waits for it for ever.
+# What must hold: Close returns when its context ends, whatever it waits for.
+masters 3
+----
+
+program A trace=hangs
+----
+
+program B backoff=hangs
+----
+
+A locks orders extension=off ttl=1s
+----
+0.201 A to masters 1-3: acquire orders for A1, 1s, ballot 0.200000 to 0.200032 -> granted
+0.202 A has orders until 1.188, token 0.200000
+
+B locks orders
+----
+0.211 B to masters 1-3: acquire orders for B1, 10s, ballot 0.210000 to 0.210032 -> held by A1 for 0.990
+0.213 B to master 3: release orders of B1 -> was not there
+
+wait 1s
+----
+1.188 A is told that its lock of orders has ended: the lock was lost
+
+A closes within=100ms
+----
+
+wait 200ms
+----
+1.320 A cannot close, and is told after 0.100: close "redlock": context deadline exceeded
+
+B closes within=100ms
+----
+
+wait 200ms
+----
+1.530 B cannot close, and is told after 0.100: close "redlock": context deadline exceeded

@@ -1,0 +1,30 @@
+# H68. Two programs are given the same label, such as the name of their host.
+# What could go wrong: the masters take them for one owner, and both hold the lock.
+# What must hold: an owner's identity is always random. The label is what people see in errors, and nothing else.
+masters 3
+----
+
+program A label=web-1
+----
+
+program B label=web-1
+----
+
+A locks orders
+----
+0.201 A to masters 1-3: acquire orders for A1, 10s, ballot 0.200000 to 0.200032 -> granted
+0.202 A has orders until 10.098, token 0.200000
+
+B tries orders
+----
+0.211 B to masters 1-3: acquire orders for B1, 10s, ballot 0.210000 to 0.210032 -> held by A1 for 9.990
+0.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 3 masters said yes, 2
+        are needed; held by "web-1" since 00:00:00; a quorum may be free in 9.991s
+0.213 B to master 3: release orders of B1 -> was not there
+
+who holds orders
+----
+at 0.220
+  masters 1-3: A1 until 10.201
+  A holds it until 10.098, on 3 of 3, token 0.200000
+  B does not hold it

@@ -1,0 +1,79 @@
+# H75. All masters come back empty under a lock of a minute. A program that reckons with 30 s is there first.
+# What could go wrong: it begins a quarantine of 30 s. After it others get the name, and the first holder, whose lock is
+# good for 30 s more by its own clock, is told nothing.
+# What must hold: a holder that sees that a majority of its masters are other servers now ends its lock at once.
+masters 5 guard=1m
+----
+
+program A guard=1m ttl=1m
+----
+
+program B
+----
+
+A locks orders extension=off
+----
+0.201 A to masters 1-5: acquire orders for A1, 1m0s, ballot 0.200000 to 0.200032 -> granted
+0.202 A has orders until 59.598, token 0.200000
+
+slow A to 1-5 by=100ms
+----
+
+masters 1-5 restart empty
+----
+
+wait 1s
+----
+0.232 B to masters 1-5: begin a quarantine -> done: in quarantine since 0.232833, one of 5, longest TTL 30s,
+        quarantine 30s
+0.823 A is told that its lock of orders has ended: the lock was lost
+1.123 A to masters 1-4: settle the guard time -> done: in quarantine since 0.232833, one of 5, longest TTL 1m0s,
+        quarantine 1m0s
+1.123 A to master 5: settle the guard time -> done: in quarantine since 0.232833, one of 5, longest TTL 30s,
+        quarantine 1m0s
+
+show masters
+----
+  masters 1-4: in quarantine since 0.232833, one of 5, longest TTL 1m0s, quarantine 1m0s
+  master 5: in quarantine since 0.232833, one of 5, longest TTL 30s, quarantine 1m0s
+
+wait 4s
+----
+1.236 B to masters 2-4: settle the guard time -> not done, the record has changed: in quarantine since 0.232833,
+        one of 5, longest TTL 1m0s, quarantine 1m0s
+
+who holds orders
+----
+at 5.210
+  masters 1-5: nobody
+  A knows that its lock has ended: the lock was lost
+  B does not hold it
+
+# B could be the next one only when the quarantine is over, which A has lengthened by now.
+wait 26s
+----
+
+B tries orders
+----
+31.210 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
+        yes, 3 are needed; master 1: lock: the master is in quarantine for another 29.995s, since it is new or
+        may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it; master 2: lock: the
+        master is in quarantine for another 29.995s, since it is new or may have forgotten locks; if nobody can
+        hold one, redlock admit (AdmitNow) ends it; master 3: lock: the master is in quarantine for another
+        29.995s, since it is new or may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow)
+        ends it; master 4: lock: the master is in quarantine for another 29.995s, since it is new or may have
+        forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it; master 5: lock: the master is
+        in quarantine for another 29.995s, since it is new or may have forgotten locks; if nobody can hold one,
+        redlock admit (AdmitNow) ends it
+
+wait 30s
+----
+60.233 B to masters 1-5: end the quarantine -> done: admitted since 60.233834, one of 5, longest TTL 1m0s,
+        quarantine 1m0s
+60.332 A to master 5: end the quarantine -> not done, the record has changed: admitted since 60.233834, one of 5,
+        longest TTL 1m0s, quarantine 1m0s
+
+B tries orders
+----
+61.221 B to masters 1-5: acquire orders for B1, 10s, ballot 61.220000 to 61.220032 -> granted
+61.222 B has orders until 71.118, token 61.220000

@@ -1,0 +1,72 @@
+# H80. The guard time is raised from 30 s to 5 m while one master is away, so the command cannot finish.
+# What could go wrong: some masters accept locks of 5 m. A master that loses its data asks the others, reads 30 s there,
+# and votes too early.
+# What must hold: first the quarantine is raised on all masters, and only when all have it, the longest TTL. What is
+# interrupted leaves quarantines that are too long, never locks that are too long.
+masters 3
+----
+
+program A guard=5m
+----
+
+master 3 stops
+----
+
+A raises guard=5m
+----
+0.103 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
+        5m0s
+0.105 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
+        5m0s
+0.106 A cannot raise the guard time, and is told after 0.006: guard "redlock": no quorum of masters; 2 of 3
+        masters said yes, 3 are needed; master 3: read: master is down: connection lost: connection reset
+
+show masters
+----
+  masters 1-2: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 5m0s
+  master 3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s
+
+A tries orders ttl=1m
+----
+0.110 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the fleet
+        allows; 0 of 3 masters said yes, 2 are needed; master 1: lock: the TTL is above the longest that the
+        fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet: redlock guard -set 1m0s; master 2: lock:
+        the TTL is above the longest that the fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet:
+        redlock guard -set 1m0s; master 3: read: master is down: connection lost: connection reset
+
+master 3 restarts empty
+----
+
+wait 40s
+----
+0.152 A to master 3: begin a quarantine -> done: in quarantine since 0.152474, one of 3, longest TTL 30s,
+        quarantine 5m0s
+
+show A
+----
+  masters 1-2: voting
+  master 3: quarantine for another 260.032
+
+# With all masters there it is done.
+A raises guard=5m
+----
+40.123 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
+        quarantine 5m0s
+40.125 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
+        quarantine 5m0s
+40.127 A to master 3: raise the guard time -> done: in quarantine since 0.152474, one of 3, longest TTL 5m0s,
+        quarantine 5m0s
+40.128 A has raised the guard time to 5m
+
+wait 10ms
+----
+
+show masters
+----
+  masters 1-2: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine 5m0s
+  master 3: in quarantine since 0.152474, one of 3, longest TTL 5m0s, quarantine 5m0s
+
+A tries orders ttl=1m
+----
+40.141 A to masters 1-2: acquire orders for A1, 1m0s, ballot 40.140000 to 40.140032 -> granted
+40.142 A has orders until 99.538, token 40.140000

@@ -1,0 +1,123 @@
+# H83. The masters restart empty one after the other, while another program waits for the lock.
+# What could go wrong: a master that is back is not given the lock again, since somebody waits, or since it is in
+# quarantine. After three restarts the leader has lost its lock.
+# What must hold: a repair follows a majority that has confirmed the lock, so it minds neither.
+masters 5
+----
+
+program A B
+----
+
+A locks orders
+----
+0.101 A to masters 1-5: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
+0.102 A has orders until 9.998, token 0.100000
+
+B locks orders
+----
+0.111 B to masters 1-5: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
+0.113 B to masters 4-5: release orders of B1 -> was not there
+0.115 B to masters 1-5: subscribe to its inbox -> done
+0.117 B to masters 1-5: acquire orders for B2, 10s, ballot 0.116006 to 0.116038, waiter wB1 -> held by A1 for
+        9.984; place 1 in the queue
+0.119 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
+
+master 1 restarts empty
+----
+
+wait 4s
+----
+0.121 B to masters 2-5: acquire orders for B3, 10s, ballot 0.120006 to 0.120038, waiter wB1 -> held by A1 for
+        9.980; place 1 in the queue
+0.123 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
+0.136 B to master 1: subscribe to its inbox -> done
+0.140 A to masters 2-5: extend orders for A1 by 10s -> done
+0.140 A to master 1: extend orders for A1 by 10s -> missing
+0.142 A to master 1: begin a quarantine -> done: in quarantine since 0.142833, one of 5, longest TTL 30s,
+        quarantine 30s
+0.142 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.142833, one of
+        5, longest TTL 30s, quarantine 30s
+0.142 A to master 1: repair orders for A1, 10s, ballot 0.141833, token 0.100000 -> granted
+0.146 B to masters 2-5: acquire orders for B4, 10s, ballot 0.145823 to 0.145855, waiter wB1 -> held by A1 for
+        9.994; place 1 in the queue
+0.148 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
+1.148 B to masters 2-5: acquire orders for B5, 10s, ballot 1.147825 to 1.147857, waiter wB1 -> held by A1 for
+        8.992; place 1 in the queue
+1.150 B to masters 4-5: release orders of B5, waiter wB1 stays -> was not there
+2.150 B to masters 2-5: acquire orders for B6, 10s, ballot 2.149827 to 2.149859, waiter wB1 -> held by A1 for
+        7.990; place 1 in the queue
+2.152 B to masters 4-5: release orders of B6, waiter wB1 stays -> was not there
+3.152 B to masters 2-5: acquire orders for B7, 10s, ballot 3.151829 to 3.151861, waiter wB1 -> held by A1 for
+        6.988; place 1 in the queue
+3.154 B to masters 4-5: release orders of B7, waiter wB1 stays -> was not there
+3.474 A to masters 1-5: extend orders for A1 by 10s -> done
+
+master 2 restarts empty
+----
+
+wait 4s
+----
+4.123 B to master 2: subscribe to its inbox -> done
+4.127 A to masters 1 3-5: extend orders for A1 by 10s -> done
+4.127 A to master 2: extend orders for A1 by 10s -> missing
+4.129 A to master 2: begin a quarantine -> done: in quarantine since 4.129014, one of 5, longest TTL 30s,
+        quarantine 30s
+4.129 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.129014, one of
+        5, longest TTL 30s, quarantine 30s
+4.129 A to master 2: repair orders for A1, 10s, ballot 4.128014, token 0.100000 -> granted
+4.154 B to masters 3-5: acquire orders for B8, 10s, ballot 4.153831 to 4.153863, waiter wB1 -> held by A1 for
+        9.973; place 1 in the queue
+4.156 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
+5.156 B to masters 3-5: acquire orders for B9, 10s, ballot 5.155833 to 5.155865, waiter wB1 -> held by A1 for
+        8.971; place 1 in the queue
+5.158 B to masters 4-5: release orders of B9, waiter wB1 stays -> was not there
+6.158 B to masters 3-5: acquire orders for B10, 10s, ballot 6.157835 to 6.157867, waiter wB1 -> held by A1 for
+        7.969; place 1 in the queue
+6.160 B to masters 4-5: release orders of B10, waiter wB1 stays -> was not there
+7.160 B to masters 3-5: acquire orders for B11, 10s, ballot 7.159837 to 7.159869, waiter wB1 -> held by A1 for
+        6.967; place 1 in the queue
+7.162 B to masters 4-5: release orders of B11, waiter wB1 stays -> was not there
+7.460 A to masters 1-5: extend orders for A1 by 10s -> done
+
+who holds orders
+----
+at 8.120
+  masters 1-5: A1 until 17.460
+  A holds it until 17.357, on 5 of 5, token 0.100000
+  B waits for it
+
+show B
+----
+  master 1: quarantine for another 22.022
+  master 2: quarantine for another 26.009
+  masters 3-5: voting
+
+master 3 restarts empty
+----
+
+wait 4s
+----
+8.123 B to master 3: subscribe to its inbox -> done
+8.127 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
+8.127 A to master 3: extend orders for A1 by 10s -> missing
+8.129 A to master 3: begin a quarantine -> done: in quarantine since 8.129014, one of 5, longest TTL 30s,
+        quarantine 30s
+8.129 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.129014, one of
+        5, longest TTL 30s, quarantine 30s
+8.129 A to master 3: repair orders for A1, 10s, ballot 8.128014, token 0.100000 -> granted
+8.162 B to masters 1-5: release orders, waiter wB1 leaves -> done
+11.460 A to masters 1-5: extend orders for A1 by 10s -> done
+
+who holds orders
+----
+at 12.120
+  masters 1-5: A1 until 21.460
+  A holds it until 21.357, on 5 of 5, token 0.100000
+  B waits for it
+
+show B
+----
+  master 1: quarantine for another 18.022
+  master 2: quarantine for another 22.009
+  master 3: quarantine for another 26.009
+  masters 4-5: voting

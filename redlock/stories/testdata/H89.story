@@ -1,0 +1,71 @@
+# H89. A waiter's question and its roll-back are held up, and arrive when the waiter has won by a later question.
+# What could go wrong: both questions have one id. The late release of the first deletes what the second has won.
+# What must hold: each question is a new grant with a new id, under the same ticket. A late release finds nothing.
+masters 3
+----
+
+program A B
+----
+
+A locks orders
+----
+0.101 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
+0.102 A has orders until 9.998, token 0.100000
+
+B locks orders
+----
+0.111 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
+0.113 B to master 3: release orders of B1 -> was not there
+0.115 B to masters 1-3: subscribe to its inbox -> done
+0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116006 to 0.116038, waiter wB1 -> held by A1 for
+        9.984; place 1 in the queue
+0.119 B to master 3: release orders of B2, waiter wB1 stays -> was not there
+
+hold messages from B to 3
+----
+
+wait 550ms
+----
+0.121 B to masters 1-2: acquire orders for B3, 10s, ballot 0.120006 to 0.120038, waiter wB1 -> held by A1 for
+        9.980; place 1 in the queue
+
+let messages from B to 3 pass
+----
+
+wait 1500ms
+----
+1.123 B to masters 1-2: acquire orders for B4, 10s, ballot 1.122008 to 1.122040, waiter wB1 -> held by A1 for
+        8.978; place 1 in the queue
+1.125 B to master 2: release orders of B4, waiter wB1 stays -> was not there
+1.668 B to master 3: release orders of B3, fence 0.120038 -> was not there
+2.125 B to masters 1-3: acquire orders for B5, 10s, ballot 2.124010 to 2.124042, waiter wB1 -> held by A1 for
+        7.976; place 1 in the queue
+2.127 B to master 3: release orders of B5, waiter wB1 stays -> was not there
+
+A unlocks orders
+----
+2.171 A to masters 1-3: release orders of A1 -> deleted
+2.171 masters 1-3 to B: orders is free, and wB1 is first
+2.172 A has unlocked orders
+2.173 B to masters 1-3: acquire orders for B6, 10s, ballot 2.172002 to 2.172034, waiter wB1 -> granted
+2.174 B has orders until 12.070, token 2.172002
+
+who holds orders
+----
+at 2.180
+  masters 1-3: B6 until 12.173
+  A does not hold it
+  B holds it until 12.070, on 3 of 3, token 2.172002
+
+deliver messages from B to 3
+----
+2.181 B to master 3: acquire orders for B3, 10s, ballot 0.120006 to 0.120038, waiter wB1 -> held by B6 for 9.992;
+        place 1 in the queue
+2.181 B to master 3: release orders of B3, waiter wB1 stays -> was not there
+
+who holds orders
+----
+at 2.190
+  masters 1-3: B6 until 12.173
+  A does not hold it
+  B holds it until 12.070, on 3 of 3, token 2.172002

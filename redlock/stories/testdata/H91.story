@@ -1,0 +1,71 @@
+# H91. Two of three masters boot 14 s behind, empty, and have their clocks set right a little later.
+# What could go wrong: by the right clock the quarantine began 14 s too early. It lasts 16 s instead of 30, and the name
+# goes to another under a lock of 30 s.
+# What must hold: a quarantine begins at the later of the master's own time and the median. Masters that are more than
+# 15 s off the median begin and end none.
+masters 3
+----
+
+program A B
+----
+
+A locks orders ttl=30s extension=off
+----
+0.101 A to masters 1-3: acquire orders for A1, 30s, ballot 0.100000 to 0.100032 -> granted
+0.102 A has orders until 29.798, token 0.100000
+
+cut A from 1-2
+----
+
+masters 1-2 are 14s behind
+----
+
+masters 1-2 restart empty
+----
+
+wait 5s
+----
+0.132 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.131832, one of 3, longest TTL 30s,
+        quarantine 30s
+
+masters 1-2 are right
+----
+
+wait 14s
+----
+
+B tries orders
+----
+19.110 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 3 masters said
+        yes, 2 are needed; master 1: lock: the master is in quarantine for another 11.996s, since it is new or
+        may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it; master 2: lock: the
+        master is in quarantine for another 11.996s, since it is new or may have forgotten locks; if nobody can
+        hold one, redlock admit (AdmitNow) ends it
+
+show B
+----
+  masters 1-2: quarantine for another 11.011
+  master 3: voting
+
+who holds orders
+----
+at 19.120
+  masters 1-2: nobody
+  master 3: A1 until 30.101
+  A holds it until 29.798, on 1 of 3, token 0.100000
+  B does not hold it
+
+wait 12s
+----
+29.798 A is told that its lock of orders has ended: the lock was lost
+30.132 B to masters 1-2: end the quarantine -> done: admitted since 30.132833, one of 3, longest TTL 30s,
+        quarantine 30s
+
+show B
+----
+  masters 1-3: voting
+
+B tries orders
+----
+31.121 B to masters 1-3: acquire orders for B1, 10s, ballot 31.120000 to 31.120032 -> granted
+31.122 B has orders until 41.018, token 31.120000

@@ -1,0 +1,304 @@
+package stories
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// A world is one story: its masters, its programs, and all that has happened. It lives in a bubble of virtual time.
+type world struct {
+	t       *testing.T
+	start   time.Time
+	masters *redlocktest.Masters
+	wg      sync.WaitGroup // what listens to the masters
+	clocks  sync.RWMutex   // guards the clocks of the programs
+
+	mu       sync.Mutex
+	ahead    time.Duration                         // by how much the world is ahead of the bubble, after freezes
+	wrong    map[*redlocktest.Master]time.Duration // by how much clocks of masters are
+	programs []*program
+	news     []entry           // since the last step
+	short    map[string]string // names of ids
+	tokens   map[string]int64  // the largest of each name
+	handle   string            // what was exported last
+}
+
+// A program is one Locker with a pool of its own, on a machine of its own.
+type program struct {
+	*redlock.Locker
+	w          *world
+	name       string
+	number     int
+	pool       *pool.Pool
+	links      []*link       // by master
+	boot, wall time.Duration // by how much its two clocks are ahead of the bubble
+	dead       bool
+	locks      map[string][]*redlock.Lock      // by name; the innermost last
+	waiting    map[string]int                  // calls under way, by name
+	cancels    map[string][]context.CancelFunc // of all calls, by name
+	gates      []chan struct{}                 // what functions of the program's own hang at
+}
+
+// steady is where the random part of pauses comes from: always the same part, whoever asks first.
+type steady struct{}
+
+func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
+
+// newWorld begins a story.
+func newWorld(t *testing.T) *world {
+	t.Cleanup(jitter.Use(rand.New(steady{})))
+	uuid.SetRand(rand.NewChaCha8([32]byte{}))
+	t.Cleanup(func() { uuid.SetRand(nil) })
+	return &world{
+		t: t, start: time.Now(), wrong: map[*redlocktest.Master]time.Duration{}, short: map[string]string{},
+		tokens: map[string]int64{},
+	}
+}
+
+// close ends everything that the story has left running.
+func (w *world) close() {
+	for _, p := range w.programs {
+		for _, gate := range p.gates {
+			close(gate)
+		}
+		for _, l := range p.links {
+			l.hold = [2]bool{}
+		}
+	}
+	for _, p := range w.programs {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = p.Close(ctx) // the story is over
+		cancel()
+	}
+	<-time.After(time.Minute) // what ends late ends now
+	for _, p := range w.programs {
+		_ = p.pool.Close()
+	}
+	if w.masters != nil {
+		w.masters.Close()
+	}
+	w.wg.Wait()
+}
+
+// now is the time of the story.
+func (w *world) now() time.Duration { return time.Since(w.start) + w.ahead }
+
+// passes lets time pass, and then everything come to rest that happens at its end.
+func (w *world) passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checkLocked()
+}
+
+// checkLocked fails the story where two programs hold one name, by their own word.
+func (w *world) checkLocked() {
+	holders := map[string]string{}
+	for _, p := range w.programs {
+		for name := range p.locks {
+			if k := p.lock(name); k == nil || p.dead || k.Err() != nil {
+				continue
+			}
+			if other := holders[name]; other != "" {
+				w.t.Errorf("at %s both %s and %s hold %s", seconds(w.now()), other, p.name, name)
+			}
+			holders[name] = p.name
+		}
+	}
+}
+
+// newProgram starts a program.
+func (w *world) newProgram(name string, o options) {
+	p := &program{
+		w: w, name: name, number: len(w.programs), boot: w.ahead, wall: w.ahead,
+		locks: map[string][]*redlock.Lock{}, waiting: map[string]int{}, cancels: map[string][]context.CancelFunc{},
+	}
+	for i := range w.masters.N() {
+		l := &link{p: p, master: i + 1, delay: oneWay}
+		l.cut = slices.Contains(numbers(o["without"]), i+1)
+		p.links = append(p.links, l)
+	}
+	urls := w.masters.URLs()
+	if n := o.number("masters"); n > 0 {
+		urls = urls[:n]
+	}
+	var err error
+	p.pool, err = pool.Dial(urls, pool.WithDialer(p.dial), pool.WithClock(p.clock()))
+	if err == nil {
+		p.Locker, err = redlock.New(p.pool, p.options(o)...)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.programs = append(w.programs, p)
+}
+
+// options are those of a program.
+func (p *program) options(o options) []redlock.Option {
+	opts := []redlock.Option{redlock.WithClock(p.clock()), redlock.WithOwner(p.name)}
+	if o["label"] != "" {
+		opts = append(opts, redlock.WithOwner(o["label"]))
+	}
+	if d := o.duration("guard"); d > 0 {
+		opts = append(opts, redlock.WithGuardTime(d))
+	}
+	if o["trace"] == "hangs" {
+		gate := p.gate()
+		opts = append(opts, redlock.WithTrace(&redlock.Trace{Lost: func(redlock.LockInfo) { <-gate }}))
+	}
+	for _, one := range p.lockOptions(o) {
+		opts = append(opts, one)
+	}
+	return opts
+}
+
+// lockOptions are those of a call.
+func (p *program) lockOptions(o options) (opts []redlock.LockOption) {
+	if d := o.duration("ttl"); d > 0 {
+		opts = append(opts, redlock.WithTTL(d))
+	}
+	if n := o.number("tries"); n > 0 {
+		opts = append(opts, redlock.WithDelays(redlock.Delays{Fixed: 10 * time.Millisecond, Tries: n}))
+	}
+	if o["extension"] == "off" {
+		opts = append(opts, redlock.WithExtension(false))
+	}
+	if o["hand-on"] == "off" {
+		opts = append(opts, redlock.WithHandOn(0, 0))
+	}
+	if o["backoff"] == "hangs" {
+		gate := p.gate()
+		opts = append(opts, redlock.WithBackoff(func() redlock.Backoff { return hanging(gate) }))
+	}
+	return opts
+}
+
+// gate is what a function of the program's own hangs at, until the story is over.
+func (p *program) gate() chan struct{} {
+	p.gates = append(p.gates, make(chan struct{}))
+	return p.gates[len(p.gates)-1]
+}
+
+// hanging is a policy of retries that says nothing.
+type hanging chan struct{}
+
+func (h hanging) Next() (time.Duration, bool) {
+	<-h
+	return 0, false
+}
+
+// clock is that of the program's machine: time since it was started, and the wall clock.
+func (p *program) clock() *clock.Clock {
+	return clock.New(func() clock.Instant {
+		p.w.clocks.RLock()
+		defer p.w.clocks.RUnlock()
+		run := time.Since(p.w.start)
+		return clock.At(int64(run+p.boot)+1, p.w.start.UnixNano()+int64(run+p.wall))
+	})
+}
+
+// freeze lets the world go on for d at once, while no timer of any program runs. The machine of p knows of it by both
+// clocks, or, where it is a virtual machine that its host has stopped, by the wall clock alone.
+func (w *world) freeze(p *program, d time.Duration, virtual bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clocks.Lock()
+	defer w.clocks.Unlock()
+	w.ahead += d
+	for _, other := range w.programs {
+		other.wall += d
+		if other != p || !virtual {
+			other.boot += d
+		}
+	}
+	for i := range w.masters.N() {
+		m := w.masters.Master(i)
+		m.SetClock(w.ahead+w.wrong[m], 1)
+	}
+}
+
+// lock is the innermost lock of a name that the program has got and not unlocked; nil where there is none.
+func (p *program) lock(name string) *redlock.Lock {
+	if list := p.locks[name]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
+// call runs f as a call of the program, and takes down how it ended: cannot what, or has done.
+func (p *program) call(
+	o options, what, done, name string, f func(ctx context.Context) (*redlock.Lock, error),
+) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if d := o.duration("within"); d > 0 {
+		cancel()
+		ctx, cancel = context.WithTimeout(context.Background(), d)
+	}
+	if o["cancelled"] != "" {
+		cancel()
+	}
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.waiting[name]++
+	p.cancels[name] = append(p.cancels[name], cancel)
+	begun := w.now()
+	go func() {
+		defer cancel()
+		k, err := f(ctx)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p.waiting[name]--
+		switch {
+		case p.dead:
+		case err != nil:
+			w.say(p, "cannot %s, and is told after %s: %s", what, seconds(w.now()-begun), plainly(err))
+		case k == nil:
+			w.say(p, "%s", done)
+		default:
+			p.gotLocked(k)
+		}
+	}()
+}
+
+// gotLocked takes down a lock, and has its end told.
+func (p *program) gotLocked(k *redlock.Lock) {
+	w, name, left := p.w, k.Name(), k.Remaining()
+	p.locks[name] = append(p.locks[name], k)
+	w.say(p, "has %s until %s, token %s", name, seconds(w.now()+left), w.ballot(k.Token()))
+	if last := w.tokens[name]; k.Token() < last || left <= 0 {
+		w.t.Errorf("%s gets %s with token %d after %d, and %v left", p.name, name, k.Token(), last, left)
+	}
+	w.tokens[name] = k.Token()
+	w.checkLocked()
+	go func() {
+		<-k.Done()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !p.dead && p.lock(name) == k {
+			w.say(p, "is told that its lock of %s has ended: %s", name, plainly(k.Err()))
+		}
+	}()
+}
+
+// say takes down what a program does. The world's lock is held.
+func (w *world) say(p *program, format string, args ...any) {
+	w.log(entry{who: p.name, what: fmt.Sprintf(format, args...)})
+}
