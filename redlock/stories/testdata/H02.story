@@ -29,7 +29,7 @@ let messages from A to 2-3 pass
 
 wait 2s
 ----
-1.648 A to masters 2-3: release orders of A1, fence 0.100032 -> was not there
+1.646 A to masters 2-3: release orders of A1, fence 0.100032 -> was not there
 
 # Now the acquires arrive on the old connections.
 deliver messages from A to 2-3

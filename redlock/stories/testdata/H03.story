@@ -41,7 +41,7 @@ let everything from A to 1-5 pass
 
 wait 2s
 ----
-1.648 A to masters 1-5: release orders of A1, fence 0.100032 -> deleted
+1.646 A to masters 1-5: release orders of A1, fence 0.100032 -> deleted
 
 who holds orders
 ----

@@ -75,8 +75,8 @@ join B to 1-3
 wait 1s
 ----
 1.176 B to masters 1-3: subscribe to its inbox -> done
-1.182 B to masters 1-2: acquire orders for B4, 10s, ballot 1.181312 to 1.181344 -> granted
-1.183 B has orders until 11.079, token 1.181312
-1.184 B to masters 1-2: extend orders for B4 by 10s -> done
-1.184 B to master 3: extend orders for B4 by 10s -> missing
-1.186 B to master 3: repair orders for B4, 10s, ballot 1.185316, token 1.181312 -> granted
+1.180 B to masters 1-2: acquire orders for B4, 10s, ballot 1.179311 to 1.179343 -> granted
+1.181 B has orders until 11.077, token 1.179311
+1.182 B to masters 1-2: extend orders for B4 by 10s -> done
+1.182 B to master 3: extend orders for B4 by 10s -> missing
+1.184 B to master 3: repair orders for B4, 10s, ballot 1.183315, token 1.179311 -> granted

@@ -47,4 +47,4 @@ join A to 1-3
 
 wait 2s
 ----
-3.405 A to masters 1-3: release orders of A2, fence 0.120032 -> was not there
+3.403 A to masters 1-3: release orders of A2, fence 0.120032 -> was not there

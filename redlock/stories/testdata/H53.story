@@ -29,15 +29,15 @@ master 3 restarts empty
 
 wait 1s
 ----
-0.232 A to master 3: begin a quarantine -> done: in quarantine since 0.232833, one of 5, longest TTL 30s,
+0.230 A to master 3: begin a quarantine -> done: in quarantine since 0.230832, one of 5, longest TTL 30s,
         quarantine 30s
-0.232 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.232833, one of
+0.230 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.230832, one of
         5, longest TTL 30s, quarantine 30s
 
 show B
 ----
   masters 1-2 4-5: voting
-  master 3: quarantine for another 29.022
+  master 3: quarantine for another 29.020
 
 B tries orders ttl=30s
 ----
@@ -71,9 +71,9 @@ at 30.220
 
 wait 2s
 ----
-30.234 A to master 3: end the quarantine -> done: admitted since 30.234835, one of 5, longest TTL 30s, quarantine
+30.232 A to master 3: end the quarantine -> done: admitted since 30.232834, one of 5, longest TTL 30s, quarantine
         30s
-30.234 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.234835, one of 5,
+30.232 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.232834, one of 5,
         longest TTL 30s, quarantine 30s
 
 show B

@@ -29,22 +29,22 @@ wait 4s
 show B
 ----
   masters 1-2 4-5: voting
-  master 3: down: pool: master 3: info: master is down: refused: its role is "slave", not master: a replica takes
-        no locks of its own, and copies of a lock on it would be counted as votes; name its master, or make it
-        one (REPLICAOF NO ONE)
+  master 3: down: pool: master 3: info: master is down: refused: its role is "slave", not master: it has no vote,
+        and one failure less is survived; copies of locks would be counted as votes; name its master in its
+        place, or make it one (REPLICAOF NO ONE) that shares nothing with the others
 
 master 3 becomes a master
 ----
 
 wait 4s
 ----
-4.602 A to master 3: begin a quarantine -> done: in quarantine since 4.602665, one of 5, longest TTL 30s,
+4.600 A to master 3: begin a quarantine -> done: in quarantine since 4.600664, one of 5, longest TTL 30s,
         quarantine 30s
 
 show B
 ----
   masters 1-2 4-5: voting
-  master 3: quarantine for another 26.392
+  master 3: quarantine for another 26.390
 
 B tries orders
 ----
@@ -52,7 +52,7 @@ B tries orders
 8.211 B to masters 4-5: acquire orders for B1, 10s, ballot 8.210000 to 8.210032 -> granted
 8.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
         are needed; held by "A" since 00:00:00; a quorum may be free in 21.991s; master 3: lock: the master is in
-        quarantine for another 26.901s, since it is new or may have forgotten locks; if nobody can hold one,
+        quarantine for another 26.9s, since it is new or may have forgotten locks; if nobody can hold one,
         redlock admit (AdmitNow) ends it
 8.213 B to masters 4-5: release orders of B1 -> deleted
 

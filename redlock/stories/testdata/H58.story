@@ -24,13 +24,13 @@ master 3 restarts empty
 
 wait 31s
 ----
-0.232 B to master 3: begin a quarantine -> done: in quarantine since 0.232833, one of 5, longest TTL 1m0s,
+0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230832, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B
 ----
   masters 1-2 4-5: voting
-  master 3: quarantine for another 29.022
+  master 3: quarantine for another 29.020
 
 B tries orders
 ----
@@ -54,7 +54,7 @@ at 31.220
 wait 30s
 ----
 54.648 A is told that its lock of orders has ended: the lock was lost
-60.234 B to master 3: end the quarantine -> done: admitted since 60.234835, one of 5, longest TTL 1m0s,
+60.232 B to master 3: end the quarantine -> done: admitted since 60.232834, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B

@@ -31,26 +31,26 @@ wait 4s
         9.980; place 1 in the queue
 0.123 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
 0.136 B to master 1: subscribe to its inbox -> done
-0.140 A to masters 2-5: extend orders for A1 by 10s -> done
-0.140 A to master 1: extend orders for A1 by 10s -> missing
-0.142 A to master 1: begin a quarantine -> done: in quarantine since 0.142833, one of 5, longest TTL 30s,
+0.138 A to masters 2-5: extend orders for A1 by 10s -> done
+0.138 A to master 1: extend orders for A1 by 10s -> missing
+0.140 A to master 1: begin a quarantine -> done: in quarantine since 0.140832, one of 5, longest TTL 30s,
         quarantine 30s
-0.142 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.142833, one of
+0.140 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.140832, one of
         5, longest TTL 30s, quarantine 30s
-0.142 A to master 1: repair orders for A1, 10s, ballot 0.141833, token 0.100000 -> granted
+0.140 A to master 1: repair orders for A1, 10s, ballot 0.139832, token 0.100000 -> granted
 0.146 B to masters 2-5: acquire orders for B4, 10s, ballot 0.145823 to 0.145855, waiter wB1 -> held by A1 for
-        9.994; place 1 in the queue
+        9.992; place 1 in the queue
 0.148 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
 1.148 B to masters 2-5: acquire orders for B5, 10s, ballot 1.147825 to 1.147857, waiter wB1 -> held by A1 for
-        8.992; place 1 in the queue
+        8.990; place 1 in the queue
 1.150 B to masters 4-5: release orders of B5, waiter wB1 stays -> was not there
 2.150 B to masters 2-5: acquire orders for B6, 10s, ballot 2.149827 to 2.149859, waiter wB1 -> held by A1 for
-        7.990; place 1 in the queue
+        7.988; place 1 in the queue
 2.152 B to masters 4-5: release orders of B6, waiter wB1 stays -> was not there
 3.152 B to masters 2-5: acquire orders for B7, 10s, ballot 3.151829 to 3.151861, waiter wB1 -> held by A1 for
-        6.988; place 1 in the queue
+        6.986; place 1 in the queue
 3.154 B to masters 4-5: release orders of B7, waiter wB1 stays -> was not there
-3.474 A to masters 1-5: extend orders for A1 by 10s -> done
+3.472 A to masters 1-5: extend orders for A1 by 10s -> done
 
 master 2 restarts empty
 ----
@@ -58,38 +58,38 @@ master 2 restarts empty
 wait 4s
 ----
 4.123 B to master 2: subscribe to its inbox -> done
-4.127 A to masters 1 3-5: extend orders for A1 by 10s -> done
-4.127 A to master 2: extend orders for A1 by 10s -> missing
-4.129 A to master 2: begin a quarantine -> done: in quarantine since 4.129014, one of 5, longest TTL 30s,
+4.125 A to masters 1 3-5: extend orders for A1 by 10s -> done
+4.125 A to master 2: extend orders for A1 by 10s -> missing
+4.127 A to master 2: begin a quarantine -> done: in quarantine since 4.127013, one of 5, longest TTL 30s,
         quarantine 30s
-4.129 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.129014, one of
+4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127013, one of
         5, longest TTL 30s, quarantine 30s
-4.129 A to master 2: repair orders for A1, 10s, ballot 4.128014, token 0.100000 -> granted
+4.127 A to master 2: repair orders for A1, 10s, ballot 4.126013, token 0.100000 -> granted
 4.154 B to masters 3-5: acquire orders for B8, 10s, ballot 4.153831 to 4.153863, waiter wB1 -> held by A1 for
-        9.973; place 1 in the queue
+        9.971; place 1 in the queue
 4.156 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
 5.156 B to masters 3-5: acquire orders for B9, 10s, ballot 5.155833 to 5.155865, waiter wB1 -> held by A1 for
-        8.971; place 1 in the queue
+        8.969; place 1 in the queue
 5.158 B to masters 4-5: release orders of B9, waiter wB1 stays -> was not there
 6.158 B to masters 3-5: acquire orders for B10, 10s, ballot 6.157835 to 6.157867, waiter wB1 -> held by A1 for
-        7.969; place 1 in the queue
+        7.967; place 1 in the queue
 6.160 B to masters 4-5: release orders of B10, waiter wB1 stays -> was not there
 7.160 B to masters 3-5: acquire orders for B11, 10s, ballot 7.159837 to 7.159869, waiter wB1 -> held by A1 for
-        6.967; place 1 in the queue
+        6.965; place 1 in the queue
 7.162 B to masters 4-5: release orders of B11, waiter wB1 stays -> was not there
-7.460 A to masters 1-5: extend orders for A1 by 10s -> done
+7.458 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders
 ----
 at 8.120
-  masters 1-5: A1 until 17.460
-  A holds it until 17.357, on 5 of 5, token 0.100000
+  masters 1-5: A1 until 17.458
+  A holds it until 17.355, on 5 of 5, token 0.100000
   B waits for it
 
 show B
 ----
-  master 1: quarantine for another 22.022
-  master 2: quarantine for another 26.009
+  master 1: quarantine for another 22.020
+  master 2: quarantine for another 26.007
   masters 3-5: voting
 
 master 3 restarts empty
@@ -98,26 +98,26 @@ master 3 restarts empty
 wait 4s
 ----
 8.123 B to master 3: subscribe to its inbox -> done
-8.127 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
-8.127 A to master 3: extend orders for A1 by 10s -> missing
-8.129 A to master 3: begin a quarantine -> done: in quarantine since 8.129014, one of 5, longest TTL 30s,
+8.125 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
+8.125 A to master 3: extend orders for A1 by 10s -> missing
+8.127 A to master 3: begin a quarantine -> done: in quarantine since 8.127013, one of 5, longest TTL 30s,
         quarantine 30s
-8.129 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.129014, one of
+8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127013, one of
         5, longest TTL 30s, quarantine 30s
-8.129 A to master 3: repair orders for A1, 10s, ballot 8.128014, token 0.100000 -> granted
+8.127 A to master 3: repair orders for A1, 10s, ballot 8.126013, token 0.100000 -> granted
 8.162 B to masters 1-5: release orders, waiter wB1 leaves -> done
-11.460 A to masters 1-5: extend orders for A1 by 10s -> done
+11.458 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders
 ----
 at 12.120
-  masters 1-5: A1 until 21.460
-  A holds it until 21.357, on 5 of 5, token 0.100000
+  masters 1-5: A1 until 21.458
+  A holds it until 21.355, on 5 of 5, token 0.100000
   B waits for it
 
 show B
 ----
-  master 1: quarantine for another 18.022
-  master 2: quarantine for another 22.009
-  master 3: quarantine for another 26.009
+  master 1: quarantine for another 18.020
+  master 2: quarantine for another 22.007
+  master 3: quarantine for another 26.007
   masters 4-5: voting

@@ -42,7 +42,7 @@ deliver messages from A to 1-3
 152.131 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> stale, its ballot is long
         past
 152.131 A to masters 1-3: release orders of A1 -> was not there
-152.135 A to masters 1-3: release orders of A1, fence 0.100032 -> was not there
+152.133 A to masters 1-3: release orders of A1, fence 0.100032 -> was not there
 
 who holds orders
 ----

@@ -37,7 +37,7 @@ wait 1500ms
 1.123 B to masters 1-2: acquire orders for B4, 10s, ballot 1.122008 to 1.122040, waiter wB1 -> held by A1 for
         8.978; place 1 in the queue
 1.125 B to master 2: release orders of B4, waiter wB1 stays -> was not there
-1.668 B to master 3: release orders of B3, fence 0.120038 -> was not there
+1.666 B to master 3: release orders of B3, fence 0.120038 -> was not there
 2.125 B to masters 1-3: acquire orders for B5, 10s, ballot 2.124010 to 2.124042, waiter wB1 -> held by A1 for
         7.976; place 1 in the queue
 2.127 B to master 3: release orders of B5, waiter wB1 stays -> was not there
