@@ -38,7 +38,7 @@ var rooms = []room{
 		"redlock/internal/voters", "redlock/internal/round", "redlock/internal/ballot", "redlock/internal/quorum",
 		"redlock/internal/admission", "redlock/redlocktest", "pool", "internal/scripts", "clock",
 	}},
-	{"redlock/redlocktest", []string{"pool", "internal/scripts/reference", "internal/scripts"}},
+	{"redlock/redlocktest", []string{"pool", "internal/scripts/reference", "internal/scripts", redigo}},
 	{"redlock/internal/queue", []string{
 		"redlock/internal/grant", "redlock/internal/round", "redlock/internal/admission", "redlock/internal/quorum",
 		"internal/scripts", "clock",

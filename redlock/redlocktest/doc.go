@@ -23,6 +23,8 @@
 // default, and a Locker with default options can lock at once. Use [Masters.Admit] for another prefix or guard time,
 // [Fresh] to see the quarantine. [Master.Restart] and [Master.Flush] bring it about as they do on a real master.
 //
+// [Admit] lets real servers vote at once that a test has just started.
+//
 // # Goroutines
 //
 // Each connection has three goroutines on the master's side. One reads commands as fast as they come, as a kernel's

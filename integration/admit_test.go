@@ -1,0 +1,82 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// A test of a program that locks starts five fresh servers, admits them, and has its first lock well within a second.
+// One that restarts empty is in quarantine as in production.
+func TestAFirstLockOnFreshServers(t *testing.T) {
+	five := masters(t, 5)
+	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
+	defer cancel()
+	began := time.Now()
+	for range 2 { // the second time there is nothing to do
+		if err := redlocktest.Admit(ctx, urls(five)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := pool.Dial(urls(five))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	locker, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close(ctx)
+	lock, err := locker.Lock(ctx, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the first lock %v after the servers were up", time.Since(began).Round(time.Millisecond))
+	if err := lock.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, m := range locker.Ready(ctx) {
+		if m.State != "voting" {
+			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+		}
+	}
+	each(t, Master.Kill, five[0])
+	each(t, Master.Start, five[0])
+	for {
+		m := locker.Masters()[0]
+		if m.State == "quarantine" {
+			break
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("a server that has restarted empty is %s", m.State)
+		}
+	}
+}
+
+// A server that is not there is named by what was tried, and the others are admitted.
+func TestAdmitTellsWhoIsMissing(t *testing.T) {
+	two := masters(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	const nobody = "redis://127.0.0.1:1"
+	err := redlocktest.Admit(ctx, append(urls(two), nobody)...)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1:1 was not admitted") {
+		t.Errorf("it does not say which one is missing: %v", err)
+	}
+	err = redlocktest.Admit(ctx, "redis://user:secret@one two")
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("what is no URL: %v", err)
+	}
+	if n := command(t, two[0], "EXISTS", "redlock:admission"); n != int64(1) {
+		t.Errorf("the record of one that is there: %v", n)
+	}
+}

@@ -1,0 +1,91 @@
+package redlocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+)
+
+// Admit lets real servers vote at once: fresh ones that a test has started, in containers for example. Name all of them,
+// as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and admits them for the
+// prefix and the guard time that package redlock has by default; for others use the AdmitNow of a Locker.
+//
+// It is for servers on which nobody can hold a lock. Calling it again is harmless. The error names each server that was
+// not admitted; the others are.
+func Admit(ctx context.Context, urls ...string) error {
+	errs := make([]error, len(urls))
+	done := make(chan int)
+	for i, u := range urls {
+		go func() {
+			errs[i] = admitServer(ctx, u, len(urls))
+			done <- i
+		}()
+	}
+	for range urls {
+		<-done
+	}
+	return errors.Join(errs...)
+}
+
+// admitAgain is the pause between two attempts to reach a server.
+const admitAgain = 20 * time.Millisecond
+
+// admitServer admits one server of n, and tries until ctx ends.
+func admitServer(ctx context.Context, rawurl string, n int) error {
+	server := pool.URL(rawurl)
+	if err := server.Err(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	last := errors.New("it was not tried")
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return fmt.Errorf("redlocktest: %s was not admitted: %w: %w", server.Name(), context.Cause(ctx), last)
+		}
+		if last = admitOnce(ctx, rawurl, n); last == nil {
+			return nil
+		}
+		timer.Reset(admitAgain)
+	}
+}
+
+func admitOnce(ctx context.Context, rawurl string, n int) error {
+	c, err := redis.DialURLContext(ctx, rawurl, redis.DialReadTimeout(time.Second), redis.DialWriteTimeout(time.Second))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	enc := scripts.NewEncoder(defaultPrefix, 0)
+	step := func(r scripts.AdmitRequest) (scripts.Admission, error) {
+		call := enc.Admit(r)
+		reply, err := redis.DoContext(c, ctx, "EVAL", append([]any{call.Script.Text}, call.Args[1:]...)...)
+		if err != nil {
+			return scripts.Admission{}, err
+		}
+		return scripts.DecodeAdmission(reply)
+	}
+	seen, err := step(scripts.AdmitRequest{Step: scripts.AdmitRead})
+	if err != nil {
+		return err
+	}
+	if r, err := scripts.ParseRecord(seen.Record); err == nil && r.Admitted && r.Identity == seen.Identity {
+		return nil
+	}
+	done, err := step(scripts.AdmitRequest{
+		Step: scripts.AdmitNow, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: scripts.Window,
+		Record: scripts.Record{N: n, Longest: defaultGuard, Quarantine: defaultGuard},
+	})
+	if err == nil && done.Result != scripts.AdmitDone {
+		return fmt.Errorf("its admission record was not written, answer %d: %q", done.Result, done.Record)
+	}
+	return err
+}
