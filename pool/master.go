@@ -67,7 +67,6 @@ func (m *master) source() feed.Source {
 		},
 		Owner:  m.owner(),
 		Redial: wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
-		Idle:   m.cfg.subscriptionIdle,
 	}
 }
 

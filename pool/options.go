@@ -20,8 +20,6 @@ const (
 	DefaultRedialMin   = 20 * time.Millisecond
 	DefaultRedialMax   = time.Second
 	DefaultQueueLimit  = 32768
-
-	DefaultSubscriptionIdle = 10 * time.Second
 )
 
 // An Option sets how masters are reached. Given to [New] or [Dial] it holds for all masters, given to [URL] or
@@ -36,13 +34,12 @@ type config struct {
 	database       int
 	dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	timeout          time.Duration
-	dialTimeout      time.Duration
-	heartbeat        time.Duration
-	redialMin        time.Duration
-	redialMax        time.Duration
-	queueLimit       int
-	subscriptionIdle time.Duration
+	timeout     time.Duration
+	dialTimeout time.Duration
+	heartbeat   time.Duration
+	redialMin   time.Duration
+	redialMax   time.Duration
+	queueLimit  int
 
 	allowEviction bool
 	clock         *clock.Clock
@@ -52,7 +49,6 @@ func defaults() config {
 	return config{
 		timeout: DefaultTimeout, dialTimeout: DefaultDialTimeout, heartbeat: DefaultHeartbeat,
 		redialMin: DefaultRedialMin, redialMax: DefaultRedialMax, queueLimit: DefaultQueueLimit,
-		subscriptionIdle: DefaultSubscriptionIdle,
 	}
 }
 
@@ -135,12 +131,6 @@ func WithDialTimeout(d time.Duration) Option {
 // WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s.
 func WithHeartbeat(d time.Duration) Option {
 	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
-}
-
-// WithSubscriptionIdle sets how long the connection for subscriptions is kept when there is no subscription. The
-// default is 10 s.
-func WithSubscriptionIdle(d time.Duration) Option {
-	return positive("idle time of subscriptions", d, func(c *config) { c.subscriptionIdle = d })
 }
 
 // WithRedial sets the pause between attempts to connect: it starts at min, doubles up to max, and each pause is
