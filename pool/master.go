@@ -24,6 +24,7 @@ type master struct {
 	ctx    context.Context // the life of its goroutines; its cause is why there is no connection any more
 	cancel context.CancelCauseFunc
 	owed   ledger
+	users  int // guarded by Pool.changeMu
 
 	mu   sync.Mutex // held while gate changes, and while ctx ends
 	gate atomic.Pointer[gate]
@@ -47,10 +48,8 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 func (m *master) owner() pipe.Owner {
 	return pipe.Owner{
 		Master: m.index, Limit: m.cfg.queueLimit, Timeout: m.cfg.timeout, Heartbeat: m.cfg.heartbeat,
-		ErrorFunc: m.fail,
-		ExplainFunc: func(err error) error {
-			return fault.Down(fault.Lost(fault.Normal(fault.Scrub(err, m.cfg.password), m.cfg.timeout)))
-		},
+		ErrorFunc:   m.fail,
+		ExplainFunc: func(err error) error { return fault.Explain(err, m.cfg.password, m.cfg.timeout) },
 	}
 }
 

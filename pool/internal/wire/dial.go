@@ -63,7 +63,7 @@ func (t *Target) explain(ctx context.Context, op string, err error) error {
 		// The connection was closed because time was up; what the read then said is not the reason.
 		return fault.Down(fault.Timeout("timed out within %v (%s)", t.Timeout, op))
 	}
-	return fault.Down(fault.Normal(fault.Scrub(err, t.Password), t.Timeout))
+	return fault.Explain(err, t.Password, t.Timeout)
 }
 
 func (t *Target) dial(ctx context.Context) (*Conn, error) {
