@@ -34,7 +34,7 @@ func FuzzURL(f *testing.F) {
 			}
 			return
 		}
-		password := configs[0].password
+		password := configs[0].Password
 		if m.name == "" || len(password) > 12 && strings.Contains(m.name, password) {
 			t.Fatalf("%q is named %q", raw, m.name)
 		}
@@ -43,8 +43,8 @@ func FuzzURL(f *testing.F) {
 				t.Fatalf("%q has the address %q", raw, m.addr)
 			}
 		}
-		if configs[0].database < 0 {
-			t.Fatalf("%q is database %d", raw, configs[0].database)
+		if configs[0].Database < 0 {
+			t.Fatalf("%q is database %d", raw, configs[0].Database)
 		}
 	})
 }

@@ -74,7 +74,7 @@ func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i In
 	text, err := redis.String(reply, refused)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
-		return i, nil, infoDenied(cfg.user, err)
+		return i, nil, infoDenied(cfg.User, err)
 	case fault.IsCode(err, "NOAUTH"):
 		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
 	case err != nil:

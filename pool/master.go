@@ -20,7 +20,6 @@ type master struct {
 	pool   *Pool
 	index  int
 	cfg    config
-	target wire.Target
 	ctx    context.Context // the life of its goroutines; its cause is why there is no connection any more
 	cancel context.CancelCauseFunc
 	owed   ledger
@@ -49,7 +48,7 @@ func (m *master) owner() pipe.Owner {
 	return pipe.Owner{
 		Master: m.index, Limit: m.cfg.queueLimit, Timeout: m.cfg.timeout, Heartbeat: m.cfg.heartbeat,
 		ErrorFunc:   m.fail,
-		ExplainFunc: func(err error) error { return fault.Explain(err, m.cfg.password, m.cfg.timeout) },
+		ExplainFunc: func(err error) error { return fault.Explain(err, m.cfg.Password, m.cfg.timeout) },
 	}
 }
 
@@ -58,14 +57,14 @@ func (m *master) source() feed.Source {
 	return feed.Source{
 		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
 		DialFunc: func() (*wire.Conn, error) {
-			c, op, err := m.target.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
+			c, op, err := m.cfg.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
 			if err != nil {
 				return nil, m.fail(op, err, false)
 			}
 			return c, nil
 		},
 		Owner:  m.owner(),
-		Redial: wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
+		Redial: m.cfg.redial,
 	}
 }
 
@@ -86,7 +85,7 @@ func (m *master) send(c *scripts.Call, st Stamp, to Receiver) error {
 
 // run connects and serves until the master's life ends. It is the only goroutine that emits events of this master.
 func (m *master) run() {
-	pauses := wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax}
+	pauses := m.cfg.redial
 	session := uint64(0)
 	for m.ctx.Err() == nil {
 		c, g, op, err := m.connect()
@@ -106,7 +105,7 @@ func (m *master) run() {
 }
 
 func (m *master) connect() (c *wire.Conn, g greeting, op string, err error) {
-	c, op, err = m.target.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
+	c, op, err = m.cfg.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
 		g, op, err = m.cfg.greet(c)
 		return op, err
 	})

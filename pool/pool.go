@@ -48,7 +48,7 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 		return nil, err
 	case len(masters) == 0:
 		return nil, fault.Invalid("there is no master: the list is empty")
-	case common.tls != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
+	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
 		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
 	}
 	p := &Pool{common: opts}
@@ -63,7 +63,7 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 // begin makes the next master and starts it.
 func (p *Pool) begin(named Master, cfg config) (number int) {
 	list := *p.list.Load()
-	m := &master{Master: named, pool: p, index: len(list), cfg: cfg, target: cfg.target(named)}
+	m := &master{Master: named, pool: p, index: len(list), cfg: cfg}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
 	hear := p.hub.Add(m.ctx, m.source())
@@ -172,7 +172,7 @@ func (p *Pool) Release(i int, retire bool) {
 	p.changeMu.Lock()
 	defer p.changeMu.Unlock()
 	m := p.master(i)
-	if m.users--; m.users <= 0 && retire {
+	if m.users = max(m.users-1, 0); m.users == 0 && retire {
 		m.end(ErrRetired)
 	}
 }

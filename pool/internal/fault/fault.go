@@ -54,8 +54,8 @@ func Down(err error) error {
 	return New("master is down: "+strings.TrimPrefix(err.Error(), "pool: "), ErrDown, err)
 }
 
-// Explain makes the error of a connection, or of making one, the reason for which a master is down: without credentials,
-// and every timeout matches ErrTimeout. nil is the end of the stream.
+// Explain makes the error of a connection, or of making one, the reason for which a master is down. It has no
+// credentials, and every timeout matches ErrTimeout. nil is the end of the stream.
 func Explain(err error, password string, within time.Duration) error {
 	err = Scrub(err, password)
 	switch {
