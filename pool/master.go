@@ -127,7 +127,7 @@ func (m *master) serve(c *wire.Conn, g greeting, id uint64) {
 	s := &session{m: m, id: id, info: g.Info}
 	owner := m.owner()
 	owner.BeatFunc = s.beat
-	s.pipe = pipe.New(c, g.loaded, owner)
+	s.pipe = pipe.New(c, g.byText, owner)
 	m.owed.begin()
 	s.pay()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Since(g.asked))

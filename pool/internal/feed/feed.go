@@ -118,7 +118,7 @@ func (f *feed) serve(c *wire.Conn) (unused bool) {
 	ln := &line{f: f, legs: make(map[string]*leg)}
 	owner := f.src.Owner
 	owner.BeatFunc, owner.PushFunc = ln.beat, ln.push
-	ln.pipe = pipe.New(c, true, owner)
+	ln.pipe = pipe.New(c, false, owner)
 	h.mu.Lock()
 	ln.idling = time.AfterFunc(idle, func() {
 		if !h.wanted() {
