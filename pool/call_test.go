@@ -105,7 +105,7 @@ func open(t testing.TB, urls []string, opts ...Option) *Pool {
 	if err := given.apply(opts); err != nil {
 		t.Fatal(err)
 	}
-	if given.dialer == nil {
+	if given.Dialer == nil {
 		opts = append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)
 	}
 	p, err := Dial(urls, opts...)

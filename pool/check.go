@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -31,14 +30,7 @@ const (
 
 // String returns the word for s.
 func (s Severity) String() string {
-	switch s {
-	case Notice:
-		return "notice"
-	case Warning:
-		return "warning"
-	default:
-		return "failure"
-	}
+	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
 }
 
 // A Finding is one thing that [Pool.Check] has found to be not as it should be. The texts are for people and contain no
@@ -64,9 +56,6 @@ func (f Finding) String() string {
 type CheckOptions struct {
 	// Prefix is what the keys of locks begin with; the default is "redlock".
 	Prefix string
-	// Skew is how far the clocks of the masters may be from their median. The default is 15 s, beyond which a master
-	// has no vote.
-	Skew time.Duration
 	// Unguarded: the restart guard is off, so masters must never lose data.
 	Unguarded bool
 	// Durable names the masters, as [Pool.Addr] does, that are relied on to remember every write: they are checked for
@@ -76,7 +65,7 @@ type CheckOptions struct {
 
 // Check asks each master, on a connection of its own, whether it is set up for locks, and returns what it found, sorted
 // by master and then by severity, the gravest first; nothing is the good answer. It works for masters that are refused
-// or down, too, and needs nothing to be up.
+// or down, too.
 //
 // It writes nothing. A master that takes no writes is found by a command that writes only where a key is there (SET
 // with XX), and rights are tried out with commands that change nothing. What it may not look at is a finding as well.
@@ -85,12 +74,8 @@ type CheckOptions struct {
 // answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
 func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
 	opts.Prefix = cmp.Or(opts.Prefix, "redlock")
-	opts.Skew = cmp.Or(opts.Skew, 15*time.Second)
 	if err := scripts.CheckPrefix(opts.Prefix); err != nil {
 		return nil, fault.Invalid("%v", err)
-	}
-	if opts.Skew < 0 {
-		return nil, fault.Invalid("the skew %v is negative", opts.Skew)
 	}
 	masters := slices.DeleteFunc(slices.Clone(*p.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
 	if len(masters) == 0 {
@@ -110,7 +95,9 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 	wg.Wait()
 	var list []Finding
 	for i := range read {
-		findings := append(read[i].judge(&opts), compare(read, i, opts.Skew)...)
+		read[i].judge(&opts)
+		compare(read, i)
+		findings := read[i].findings
 		slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 		list = append(list, findings...)
 	}
@@ -131,13 +118,15 @@ type facts struct {
 	durable bool            // named as such
 	wrong   []string        // settings of persistence, where somebody relies on it
 	denied  string          // why they cannot be read
+
+	findings []Finding
 }
 
 // examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.name, user: userName(m.cfg.user), allowEviction: m.cfg.allowEviction,
+	f := facts{name: m.name, user: userName(m.cfg.User), allowEviction: m.cfg.allowEviction,
 		durable: slices.Contains(opts.Durable, m.name)}
-	c, op, err := m.target.Connect(ctx, func(c *wire.Conn) (string, error) {
+	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask(f.questions(&m.cfg, opts))
 	})
 	if err != nil {

@@ -225,7 +225,7 @@ func TestCheckLeavesNothing(t *testing.T) {
 func TestCheckRefusesWhatCannotBeRight(t *testing.T) {
 	p := open(t, []string{"redis://m1"}, WithDialer(newFake("a1").dial))
 	for name, opts := range map[string]CheckOptions{
-		"prefix": {Prefix: "{x}"}, "skew": {Skew: -1}, "durable": {Durable: []string{"m2:6379"}},
+		"prefix": {Prefix: "{x}"}, "durable": {Durable: []string{"m2:6379"}},
 	} {
 		if findings, err := p.Check(t.Context(), opts); !errors.Is(err, ErrInvalid) || findings != nil {
 			t.Errorf("%s: %v, %v", name, findings, err)
@@ -240,44 +240,41 @@ func TestCheckOfClocksVersionsAndStates(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		extra    string // of the third of three
-		skew     time.Duration
 		about    string
 		severity Severity
 		what     string
 	}{
-		{"the same", at(0), 0, "", 0, ""},
-		{"a little off", at(7 * time.Second), 0, "", 0, ""},
-		{"more than half", at(8 * time.Second), 0, "clock", Warning, "8s ahead of"},
-		{"too far ahead", at(16 * time.Second), 0, "clock", Failure, "16s ahead of"},
-		{"too far behind", at(-16 * time.Second), 0, "clock", Failure, "16s behind"},
-		{"a narrower bound", at(time.Second), 500 * time.Millisecond, "clock", Failure, "1s ahead of"},
-		{"a wider bound", at(time.Minute), 10 * time.Minute, "", 0, ""},
-		{"at the end of time", "server_time_usec:9223372036854775807\r\n", 0, "clock", Failure, "ahead of"},
-		{"old", "redis_version:6.0.16\r\n", 0, "version", Failure, "Redis 6.0.16"},
-		{"oldest that is supported", "redis_version:6.2.0\r\n", 0, "", 0, ""},
-		{"newer than known", "redis_version:9.0.0\r\n", 0, "version", Notice, "newer"},
-		{"no version", "redis_version:unknown\r\n", 0, "version", Warning, `"unknown"`},
-		{"old Valkey", "server_name:valkey\r\nvalkey_version:7.1.0\r\n", 0, "version", Failure, "Valkey 7.1.0"},
-		{"Valkey", "server_name:valkey\r\nvalkey_version:8.0.1\r\n", 0, "", 0, ""},
-		{"loading", "loading:1\r\n", 0, "loading", Failure, "loading"},
-		{"no identity", "run_id:\r\n", 0, "identity", Failure, "run_id"},
-		{"its file cannot be written", "aof_last_write_status:err\r\n", 0, "persistence", Failure, "aof_last_write_status"},
-		{"nearly full", "maxmemory:1000\r\nused_memory:950\r\n", 0, "memory", Warning, "950 of 1000"},
+		{"the same", at(0), "", 0, ""},
+		{"a little off", at(7 * time.Second), "", 0, ""},
+		{"more than half", at(8 * time.Second), "clock", Warning, "8s ahead of"},
+		{"too far ahead", at(16 * time.Second), "clock", Failure, "16s ahead of"},
+		{"too far behind", at(-16 * time.Second), "clock", Failure, "16s behind"},
+		{"at the end of time", "server_time_usec:9223372036854775807\r\n", "clock", Failure, "ahead of"},
+		{"old", "redis_version:6.0.16\r\n", "version", Failure, "Redis 6.0.16"},
+		{"oldest that is supported", "redis_version:6.2.0\r\n", "", 0, ""},
+		{"newer than known", "redis_version:9.0.0\r\n", "version", Notice, "newer"},
+		{"no version", "redis_version:unknown\r\n", "version", Warning, `"unknown"`},
+		{"old Valkey", "server_name:valkey\r\nvalkey_version:7.1.0\r\n", "version", Failure, "Valkey 7.1.0"},
+		{"Valkey", "server_name:valkey\r\nvalkey_version:8.0.1\r\n", "", 0, ""},
+		{"loading", "loading:1\r\n", "loading", Failure, "loading"},
+		{"no identity", "run_id:\r\n", "identity", Failure, "run_id"},
+		{"its file cannot be written", "aof_last_write_status:err\r\n", "persistence", Failure, "aof_last_write_status"},
+		{"nearly full", "maxmemory:1000\r\nused_memory:950\r\n", "memory", Warning, "950 of 1000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkFakes(t, c.extra, c.skew, c.about, c.severity, c.what) })
+			synctest.Test(t, func(t *testing.T) { checkFakes(t, c.extra, c.about, c.severity, c.what) })
 		})
 	}
 }
 
-func checkFakes(t *testing.T, extra string, skew time.Duration, about string, severity Severity, what string) {
+func checkFakes(t *testing.T, extra, about string, severity Severity, what string) {
 	fakes := map[string]*fake{"a:6379": newFake("a"), "b:6379": newFake("b"), "c:6379": newFake("c")}
 	fakes["c:6379"].extra = extra
 	p := open(t, []string{"redis://a", "redis://b", "redis://c"}, WithDialer(func(ctx context.Context, network,
 		addr string) (net.Conn, error) {
 		return fakes[addr].dial(ctx, network, addr)
 	}), WithClock(clock.New(func() clock.Instant { return clock.At(7, 9) }))) // the fakes are asked one after the other
-	findings, err := p.Check(t.Context(), CheckOptions{Skew: skew})
+	findings, err := p.Check(t.Context(), CheckOptions{})
 	switch {
 	case err != nil:
 		t.Error(err)

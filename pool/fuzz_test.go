@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Whatever text names a master, New takes it or refuses it with an error that matches ErrInvalid and has nothing of a
@@ -35,7 +34,7 @@ func FuzzURL(f *testing.F) {
 			}
 			return
 		}
-		password := configs[0].password
+		password := configs[0].Password
 		if m.name == "" || len(password) > 12 && strings.Contains(m.name, password) {
 			t.Fatalf("%q is named %q", raw, m.name)
 		}
@@ -44,8 +43,8 @@ func FuzzURL(f *testing.F) {
 				t.Fatalf("%q has the address %q", raw, m.addr)
 			}
 		}
-		if configs[0].database < 0 {
-			t.Fatalf("%q is database %d", raw, configs[0].database)
+		if configs[0].Database < 0 {
+			t.Fatalf("%q is database %d", raw, configs[0].Database)
 		}
 	})
 }
@@ -63,9 +62,10 @@ func FuzzInfo(f *testing.F) {
 		} else if err == nil && (i.RunID == "" || i.Role != "master") {
 			t.Fatalf("%q is fit", text)
 		}
-		f := facts{info: i, text: fields}
-		list := append(f.judge(&CheckOptions{}), compare([]facts{f, {text: fields}}, 0, time.Second)...)
-		for _, f := range list {
+		read := []facts{{info: i, text: fields}, {text: fields}}
+		read[0].judge(&CheckOptions{})
+		compare(read, 0)
+		for _, f := range read[0].findings {
 			if f.What == "" || f.Endangers == "" || f.Do == "" {
 				t.Fatalf("%#v", f)
 			}

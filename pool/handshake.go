@@ -16,7 +16,7 @@ import (
 type greeting struct {
 	Info
 	asked  clock.Instant // when INFO was asked
-	loaded bool          // the server has the scripts
+	byText bool          // the user may not load scripts
 }
 
 // greet asks a server who it is and judges it, and loads the scripts.
@@ -26,7 +26,7 @@ type greeting struct {
 func (cfg *config) greet(c *wire.Conn) (g greeting, op string, err error) {
 	most := max(cfg.heartbeat, cfg.timeout)
 	for range 2 {
-		g = greeting{asked: cfg.clock.Now(), loaded: true}
+		g = greeting{asked: cfg.clock.Now()}
 		if op, err = c.Ask(g.questions(cfg)); err != nil || cfg.clock.Since(g.asked) <= most {
 			return g, op, err
 		}
@@ -51,8 +51,7 @@ func (g *greeting) questions(cfg *config) []wire.Question {
 		list = append(list, wire.Question{
 			Op: "script load", Command: []any{"SCRIPT", "LOAD", s.Text}, TakeFunc: func(_ any, refused error) error {
 				if fault.IsCode(refused, "NOPERM") {
-					g.loaded = false
-					return nil
+					g.byText, refused = true, nil
 				}
 				return refused
 			},
@@ -74,7 +73,7 @@ func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i In
 	text, err := redis.String(reply, refused)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
-		return i, nil, infoDenied(cfg.user, err)
+		return i, nil, infoDenied(cfg.User, err)
 	case fault.IsCode(err, "NOAUTH"):
 		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
 	case err != nil:

@@ -20,10 +20,10 @@ type master struct {
 	pool   *Pool
 	index  int
 	cfg    config
-	target wire.Target
 	ctx    context.Context // the life of its goroutines; its cause is why there is no connection any more
 	cancel context.CancelCauseFunc
 	owed   ledger
+	users  int // guarded by Pool.changeMu
 
 	mu   sync.Mutex // held while gate changes, and while ctx ends
 	gate atomic.Pointer[gate]
@@ -47,10 +47,8 @@ func (m *master) fail(op string, cause error, unknown bool) error {
 func (m *master) owner() pipe.Owner {
 	return pipe.Owner{
 		Master: m.index, Limit: m.cfg.queueLimit, Timeout: m.cfg.timeout, Heartbeat: m.cfg.heartbeat,
-		ErrorFunc: m.fail,
-		ExplainFunc: func(err error) error {
-			return fault.Down(fault.Lost(fault.Normal(fault.Scrub(err, m.cfg.password), m.cfg.timeout)))
-		},
+		ErrorFunc:   m.fail,
+		ExplainFunc: func(err error) error { return fault.Explain(err, m.cfg.Password, m.cfg.timeout) },
 	}
 }
 
@@ -59,15 +57,14 @@ func (m *master) source() feed.Source {
 	return feed.Source{
 		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
 		DialFunc: func() (*wire.Conn, error) {
-			c, op, err := m.target.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
+			c, op, err := m.cfg.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
 			if err != nil {
 				return nil, m.fail(op, err, false)
 			}
 			return c, nil
 		},
 		Owner:  m.owner(),
-		Redial: wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax},
-		Idle:   m.cfg.subscriptionIdle,
+		Redial: m.cfg.redial,
 	}
 }
 
@@ -88,7 +85,7 @@ func (m *master) send(c *scripts.Call, st Stamp, to Receiver) error {
 
 // run connects and serves until the master's life ends. It is the only goroutine that emits events of this master.
 func (m *master) run() {
-	pauses := wire.Pauses{Min: m.cfg.redialMin, Max: m.cfg.redialMax}
+	pauses := m.cfg.redial
 	session := uint64(0)
 	for m.ctx.Err() == nil {
 		c, g, op, err := m.connect()
@@ -108,7 +105,7 @@ func (m *master) run() {
 }
 
 func (m *master) connect() (c *wire.Conn, g greeting, op string, err error) {
-	c, op, err = m.target.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
+	c, op, err = m.cfg.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
 		g, op, err = m.cfg.greet(c)
 		return op, err
 	})
@@ -130,7 +127,7 @@ func (m *master) serve(c *wire.Conn, g greeting, id uint64) {
 	s := &session{m: m, id: id, info: g.Info}
 	owner := m.owner()
 	owner.BeatFunc = s.beat
-	s.pipe = pipe.New(c, g.loaded, owner)
+	s.pipe = pipe.New(c, g.byText, owner)
 	m.owed.begin()
 	s.pay()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Since(g.asked))

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
 // A Master is one way to name one master; made by [URL] or [FromRedisPool].
@@ -185,22 +187,24 @@ func (m Master) settings(common config) (config, error) {
 		return config{}, fault.Invalid("a master is the zero Master; make it with URL or FromRedisPool")
 	}
 	cfg := common
-	if m.foreign != nil || !m.useTLS {
-		cfg.tls = nil
-	}
 	if m.foreign != nil {
-		cfg.user, cfg.password, cfg.database, cfg.dialer = "", "", 0, nil
+		cfg.Target = wire.Target{DialTimeout: common.DialTimeout}
+	} else if !m.useTLS {
+		cfg.TLS = nil
 	}
 	if err := cfg.apply(m.opts); err != nil {
 		return config{}, fault.New(fmt.Sprintf("pool: master %q: %s", m.name, strings.TrimPrefix(err.Error(), "pool: ")), err)
 	}
 	switch {
-	case m.foreign != nil && (cfg.tls != nil || cfg.password != "" || cfg.database != 0 || cfg.dialer != nil):
+	case m.foreign != nil && (cfg.TLS != nil || cfg.Password != "" || cfg.Database != 0 || cfg.Dialer != nil):
 		return config{}, fault.Invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool",
 			m.name)
-	case cfg.tls != nil && !m.useTLS:
+	case cfg.TLS != nil && !m.useTLS:
 		return config{}, fault.Invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.name)
+	case cfg.TLS == nil && m.useTLS:
+		cfg.TLS = &tls.Config{}
 	}
+	cfg.Network, cfg.Addr, cfg.Foreign = m.network, m.addr, m.foreign
 	return cfg, nil
 }
 

@@ -42,9 +42,9 @@ func TestURLs(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.url, err)
 		}
-		if m.network != c.network || m.addr != c.addr || m.useTLS != c.useTLS || cfg.user != c.user ||
-			cfg.password != c.password || cfg.database != c.database {
-			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.user, cfg.password, cfg.database)
+		if m.network != c.network || m.addr != c.addr || m.useTLS != c.useTLS || cfg.User != c.user ||
+			cfg.Password != c.password || cfg.Database != c.database {
+			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}
 	}
 }

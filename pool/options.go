@@ -20,8 +20,6 @@ const (
 	DefaultRedialMin   = 20 * time.Millisecond
 	DefaultRedialMax   = time.Second
 	DefaultQueueLimit  = 32768
-
-	DefaultSubscriptionIdle = 10 * time.Second
 )
 
 // An Option sets how masters are reached. Given to [New] or [Dial] it holds for all masters, given to [URL] or
@@ -31,18 +29,12 @@ type Option func(*config) error
 
 // config is what holds for one master.
 type config struct {
-	tls            *tls.Config
-	user, password string
-	database       int
-	dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
+	wire.Target
 
-	timeout          time.Duration
-	dialTimeout      time.Duration
-	heartbeat        time.Duration
-	redialMin        time.Duration
-	redialMax        time.Duration
-	queueLimit       int
-	subscriptionIdle time.Duration
+	timeout    time.Duration
+	heartbeat  time.Duration
+	redial     wire.Pauses
+	queueLimit int
 
 	allowEviction bool
 	clock         *clock.Clock
@@ -50,23 +42,9 @@ type config struct {
 
 func defaults() config {
 	return config{
-		timeout: DefaultTimeout, dialTimeout: DefaultDialTimeout, heartbeat: DefaultHeartbeat,
-		redialMin: DefaultRedialMin, redialMax: DefaultRedialMax, queueLimit: DefaultQueueLimit,
-		subscriptionIdle: DefaultSubscriptionIdle,
+		Target: wire.Target{DialTimeout: DefaultDialTimeout}, timeout: DefaultTimeout, heartbeat: DefaultHeartbeat,
+		redial: wire.Pauses{Min: DefaultRedialMin, Max: DefaultRedialMax}, queueLimit: DefaultQueueLimit,
 	}
-}
-
-// target is the way to the master that is named so.
-func (cfg *config) target(m Master) wire.Target {
-	t := wire.Target{Network: m.network, Addr: m.addr, User: cfg.user, Password: cfg.password, Database: cfg.database,
-		Dialer: cfg.dialer, Foreign: m.foreign, Timeout: cfg.dialTimeout}
-	if m.useTLS {
-		t.TLS = cfg.tls
-		if t.TLS == nil {
-			t.TLS = &tls.Config{}
-		}
-	}
-	return t
 }
 
 func (cfg *config) apply(opts []Option) error {
@@ -99,26 +77,26 @@ func positive(what string, d time.Duration, set func(*config)) Option {
 // WithTLSConfig gives the TLS configuration for masters named by rediss:// or valkeys://. Without it the system's
 // roots are trusted. It is an error when no master uses TLS: connections would silently be in the clear.
 func WithTLSConfig(t *tls.Config) Option {
-	return option(t != nil, func(c *config) { c.tls = t }, "the TLS configuration is nil")
+	return option(t != nil, func(c *config) { c.TLS = t }, "the TLS configuration is nil")
 }
 
 // WithCredentials logs in with a password and, unless user is empty, as that ACL user. Credentials in a URL win over
 // those given to [New].
 func WithCredentials(user, password string) Option {
-	return option(user == "" || password != "", func(c *config) { c.user, c.password = user, password },
+	return option(user == "" || password != "", func(c *config) { c.User, c.Password = user, password },
 		"a user is given without a password")
 }
 
 // WithDatabase selects database n; the default is 0. A database in a URL wins over the one given to [New].
 func WithDatabase(n int) Option {
-	return option(n >= 0 && n <= math.MaxInt32, func(c *config) { c.database = n },
+	return option(n >= 0 && n <= math.MaxInt32, func(c *config) { c.Database = n },
 		"database %d is not in 0..%d", n, math.MaxInt32)
 }
 
 // WithDialer makes connections by f, which gets the network ("tcp" or "unix") and the address. f must return when its
 // context ends: Close waits for it. TLS, where asked for, is spoken over the connection that f returns.
 func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
-	return option(f != nil, func(c *config) { c.dialer = f }, "the dialer is nil")
+	return option(f != nil, func(c *config) { c.Dialer = f }, "the dialer is nil")
 }
 
 // WithTimeout bounds the age of an outstanding request: when one gets older, its master counts as down, and the
@@ -129,7 +107,7 @@ func WithTimeout(d time.Duration) Option {
 
 // WithDialTimeout bounds making a connection, from dialling to the end of the handshake. The default is 1 s.
 func WithDialTimeout(d time.Duration) Option {
-	return positive("dial timeout", d, func(c *config) { c.dialTimeout = d })
+	return positive("dial timeout", d, func(c *config) { c.DialTimeout = d })
 }
 
 // WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s.
@@ -137,17 +115,11 @@ func WithHeartbeat(d time.Duration) Option {
 	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
 }
 
-// WithSubscriptionIdle sets how long the connection for subscriptions is kept when there is no subscription. The
-// default is 10 s.
-func WithSubscriptionIdle(d time.Duration) Option {
-	return positive("idle time of subscriptions", d, func(c *config) { c.subscriptionIdle = d })
-}
-
 // WithRedial sets the pause between attempts to connect: it starts at min, doubles up to max, and each pause is
 // shortened by a random share of up to a half. A connection that has served is redialled at once. The defaults are
 // 20 ms and 1 s.
 func WithRedial(minimum, maximum time.Duration) Option {
-	return option(minimum > 0 && maximum >= minimum, func(c *config) { c.redialMin, c.redialMax = minimum, maximum },
+	return option(minimum > 0 && maximum >= minimum, func(c *config) { c.redial.Min, c.redial.Max = minimum, maximum },
 		"the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
 }
 

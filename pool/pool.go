@@ -23,7 +23,6 @@ type Pool struct {
 
 	changeMu sync.Mutex // Add, Retain, Release, and the end
 	ended    bool       // guarded by changeMu
-	users    map[int]int
 }
 
 // Dial is [New] for masters named by URLs alone.
@@ -49,10 +48,10 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 		return nil, err
 	case len(masters) == 0:
 		return nil, fault.Invalid("there is no master: the list is empty")
-	case common.tls != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
+	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
 		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
 	}
-	p := &Pool{common: opts, users: make(map[int]int)}
+	p := &Pool{common: opts}
 	p.watchers.init()
 	p.list.Store(new([]*master))
 	for i, named := range masters {
@@ -64,13 +63,14 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 // begin makes the next master and starts it.
 func (p *Pool) begin(named Master, cfg config) (number int) {
 	list := *p.list.Load()
-	m := &master{Master: named, pool: p, index: len(list), cfg: cfg, target: cfg.target(named)}
+	m := &master{Master: named, pool: p, index: len(list), cfg: cfg}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
+	hear := p.hub.Add(m.ctx, m.source())
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
 	p.wg.Go(m.run)
-	p.wg.Go(p.hub.Add(m.ctx, m.source()))
+	p.wg.Go(hear)
 	return m.index
 }
 
@@ -162,7 +162,7 @@ func (p *Pool) Find(name string) (number int, ok bool) {
 func (p *Pool) Retain(i int) {
 	p.changeMu.Lock()
 	defer p.changeMu.Unlock()
-	p.users[i]++
+	p.master(i).users++
 }
 
 // Release counts one user less. With retire, and where that was the last one, the master is retired: its connections
@@ -171,12 +171,9 @@ func (p *Pool) Retain(i int) {
 func (p *Pool) Release(i int, retire bool) {
 	p.changeMu.Lock()
 	defer p.changeMu.Unlock()
-	if p.users[i]--; p.users[i] > 0 {
-		return
-	}
-	delete(p.users, i)
-	if retire {
-		p.master(i).end(ErrRetired)
+	m := p.master(i)
+	if m.users = max(m.users-1, 0); m.users == 0 && retire {
+		m.end(ErrRetired)
 	}
 }
 

@@ -1,11 +1,6 @@
 package pool
 
-import (
-	"errors"
-	"math/bits"
-
-	"github.com/redlock-go/redlock/pool/internal/feed"
-)
+import "github.com/redlock-go/redlock/pool/internal/feed"
 
 // Listener is told of messages and of gaps. Neither is complete nor certain: a message may have been repeated by a
 // replica, so one that is to be believed must say itself who wrote it. Messages are lost when a connection ends, while
@@ -26,14 +21,11 @@ type Listener interface {
 
 // A Subscription is one listener of one channel on all masters; made by [Pool.Subscribe]. All methods are safe for
 // concurrent use.
-type Subscription struct {
-	pool *Pool
-	sub  *feed.Subscription
-}
+type Subscription struct{ sub *feed.Subscription }
 
 // Subscribe makes l hear what is published on the channel, on each master that can be reached, until the Subscription
 // is closed. It never blocks and does no I/O: connections are made in the background, one a master for all channels
-// and listeners, and are kept until there has been no listener for a while ([WithSubscriptionIdle]). A master that is
+// and listeners, and are kept until there has been no listener for 10 s. A master that is
 // down is redialled with the same pauses as any connection ([WithRedial]), for as long as there are listeners.
 //
 // Of each master on which the subscription comes to stand, l is told by Gap, also when the channel has other listeners
@@ -42,14 +34,11 @@ type Subscription struct {
 // It returns no error: a channel longer than 128 KiB, or a closed Pool, gives a Subscription that never stands, and
 // [Subscription.Err] says why. l must not be nil.
 func (p *Pool) Subscribe(channel string, l Listener) *Subscription {
-	return &Subscription{p, p.hub.Subscribe(channel, l)}
+	return &Subscription{p.hub.Subscribe(channel, l)}
 }
 
-// Standing is the number of masters that have confirmed the subscription on a connection that has not ended since, as
-// far as is known. It is 0 after Close. It does not block.
-func (s *Subscription) Standing() int { return bits.OnesCount64(s.StandingOn()) }
-
-// StandingOn is the set of those masters: bit i is master i. It does not block.
+// StandingOn is the set of masters that have confirmed the subscription on a connection that has not ended since, as
+// far as is known: bit i is master i. It is 0 after Close. It does not block.
 func (s *Subscription) StandingOn() (set uint64) { return s.sub.StandingOn() }
 
 // Err says why the subscription does not stand on a master, as an *[Error]; nil where it stands. It matches ErrClosed
@@ -57,14 +46,7 @@ func (s *Subscription) StandingOn() (set uint64) { return s.sub.StandingOn() }
 // yet; ErrConnecting, while the first is being made or the master's word is awaited; and a redis.Error where the master
 // refuses, such as NOPERM for a user without the right to the channel. Refused subscriptions are tried again about
 // twice a minute. It does not block.
-func (s *Subscription) Err(master int) error {
-	err := s.sub.Err(master)
-	var e *Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-	return &Error{Addr: s.pool.Addr(master), Op: "subscribe", Err: err}
-}
+func (s *Subscription) Err(master int) error { return s.sub.Err(master) }
 
 // Close ends the subscription; the last one of a channel unsubscribes from it in the background. It does not block, may
 // be called more than once, and from the listener. It does not wait for the listener: of each master, one call that was

@@ -51,37 +51,28 @@ func Refused(text string) error { return New("refused: "+text, ErrRefused) }
 
 // Down makes err the reason for which a master is down.
 func Down(err error) error {
-	if errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) {
-		return err
-	}
 	return New("master is down: "+strings.TrimPrefix(err.Error(), "pool: "), ErrDown, err)
 }
 
-// Lost makes err the reason for which a connection has ended; nil says that the server has closed it.
-func Lost(err error) error {
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("connection lost: the server closed it")
+// Explain makes the error of a connection, or of making one, the reason for which a master is down. It has no
+// credentials, and every timeout matches ErrTimeout. nil is the end of the stream.
+func Explain(err error, password string, within time.Duration) error {
+	err = Scrub(err, password)
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("connection lost: the server closed it")
+	case errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRetired):
+		return err
+	case IsTimeout(err) && !errors.Is(err, ErrTimeout):
+		err = New(fmt.Sprintf("timed out within %v: %v", within, err), ErrTimeout, err)
 	}
-	for _, is := range []error{ErrTimeout, ErrClosed, ErrRetired, ErrRefused} {
-		if errors.Is(err, is) {
-			return err
-		}
-	}
-	return fmt.Errorf("connection lost: %w", err)
+	return Down(err)
 }
 
 // IsTimeout reports whether err is one of the many forms in which Go and redigo show a timeout.
 func IsTimeout(err error) bool {
 	var n net.Error
 	return errors.Is(err, ErrTimeout) || errors.As(err, &n) && n.Timeout()
-}
-
-// Normal makes every timeout match ErrTimeout, and leaves other errors as they are.
-func Normal(err error, within time.Duration) error {
-	if err == nil || errors.Is(err, ErrTimeout) || !IsTimeout(err) {
-		return err
-	}
-	return New(fmt.Sprintf("timed out within %v: %v", within, err), ErrTimeout, err)
 }
 
 // Code returns the first word of an error reply. Servers before 7.0 wrap the error of a command inside a script in a

@@ -34,8 +34,10 @@ type Source struct {
 	DialFunc func() (*wire.Conn, error)
 	Owner    pipe.Owner
 	Redial   wire.Pauses
-	Idle     time.Duration // the connection is kept so long without listeners
 }
+
+// idle is how long a connection is kept without listeners.
+const idle = 10 * time.Second
 
 // A feed is what one pool hears from one master.
 type feed struct {
@@ -68,7 +70,7 @@ func (f *feed) changedLocked(channel string) {
 	}
 	f.line.orderLocked(channel)
 	if len(f.hub.topics) == 0 {
-		f.line.idle.Reset(f.src.Idle)
+		f.line.idling.Reset(idle)
 	}
 }
 
@@ -83,8 +85,8 @@ func (f *feed) run() {
 			f.hub.mu.Unlock()
 		} else {
 			began := time.Now()
-			idle := f.serve(c)
-			if pauses.Served(time.Since(began)) || idle {
+			unused := f.serve(c)
+			if pauses.Served(time.Since(began)) || unused {
 				continue
 			}
 		}
@@ -106,21 +108,21 @@ func (f *feed) await() bool {
 	return false
 }
 
-// errIdle ends a connection that nobody needs.
-var errIdle = errors.New("pool: no subscription")
+// errUnused ends a connection that nobody needs.
+var errUnused = errors.New("pool: no subscription")
 
 // serve is the life of one connection. It returns when all its goroutines have ended, and reports whether it was closed
 // because nobody needed it. What is outstanding then is of no interest: the next connection begins anew.
-func (f *feed) serve(c *wire.Conn) (idle bool) {
+func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h := f.hub
 	ln := &line{f: f, legs: make(map[string]*leg)}
 	owner := f.src.Owner
 	owner.BeatFunc, owner.PushFunc = ln.beat, ln.push
-	ln.pipe = pipe.New(c, true, owner)
+	ln.pipe = pipe.New(c, false, owner)
 	h.mu.Lock()
-	ln.idle = time.AfterFunc(f.src.Idle, func() {
+	ln.idling = time.AfterFunc(idle, func() {
 		if !h.wanted() {
-			ln.pipe.Kill("idle", errIdle)
+			ln.pipe.Kill("unused", errUnused)
 		}
 	})
 	f.line = ln
@@ -133,9 +135,9 @@ func (f *feed) serve(c *wire.Conn) (idle bool) {
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ln.idle.Stop()
+	ln.idling.Stop()
 	f.line, f.err = nil, nil
-	if errors.Is(err, errIdle) {
+	if errors.Is(err, errUnused) {
 		return true
 	}
 	f.err = owner.ErrorFunc("subscription", err, false)

@@ -129,19 +129,22 @@ func (s *Subscription) Err(master int) error {
 	defer h.mu.Unlock()
 	f := h.feeds[master]
 	l := f.legLocked(s.channel)
+	var cause error
 	switch {
 	case s.refusal != nil:
-		return s.refusal
+		cause = s.refusal
 	case s.closed.Load():
-		return fault.ErrClosed
+		cause = fault.ErrClosed
 	case f.ctx.Err() != nil:
-		return context.Cause(f.ctx)
+		cause = context.Cause(f.ctx)
 	case l != nil && l.standing:
 		return nil
 	case l != nil && l.refused != nil:
-		return l.refused
+		cause = l.refused
 	case f.err != nil:
 		return f.err
+	default:
+		cause = fault.New("the subscription is still being made", fault.ErrConnecting)
 	}
-	return fault.New("the subscription is still being made", fault.ErrConnecting)
+	return f.src.Owner.ErrorFunc("subscribe", cause, false)
 }

@@ -16,10 +16,10 @@ const retryRefused = 30 * time.Second
 
 // A line is one subscription connection.
 type line struct {
-	f    *feed
-	pipe *pipe.Pipe
-	idle *time.Timer     // closes it unless there are listeners; guarded by hub.mu
-	legs map[string]*leg // by channel; those that are off are not there; guarded by hub.mu
+	f      *feed
+	pipe   *pipe.Pipe
+	idling *time.Timer     // closes it unless there are listeners; guarded by hub.mu
+	legs   map[string]*leg // by channel; those that are off are not there; guarded by hub.mu
 }
 
 // A leg is one channel on one connection.
@@ -86,7 +86,7 @@ func (ln *line) answered(l *leg, reply any, err error) error {
 	if l.out == subscribe {
 		ln.f.err = nil
 		if refused {
-			l.refused, l.refusedAt = ln.f.src.Owner.ErrorFunc("subscribe", err, false), time.Now()
+			l.refused, l.refusedAt = err, time.Now()
 		} else {
 			l.standing = true
 			list = l.untoldLocked(h.topics[l.channel])

@@ -6,8 +6,10 @@
 //	inflight  taken: a byte may have been written    guarded by Pipe.mu
 //	taken     fetched by the reader, reply awaited   reader only
 //
-// The lists end with the Pipe, so a request is only ever written on the connection that was there when it was sent, and
-// each gets exactly one reply.
+// The lists end with the Pipe, so a request is never written on another connection, and each gets exactly one reply.
+//
+// The writer takes whole queues, so a call costs the fewer system calls the more callers there are. Callers that write
+// to an idle connection by themselves were tried: with five masters on two processors a round took 15 to 25 % longer.
 package pipe
 
 import (
@@ -104,11 +106,11 @@ type ending struct {
 	unbegun  int // how many at the end of inflight were not begun when writing failed
 }
 
-// New makes a Pipe over c, which it owns. loaded says that the server has all the scripts.
-func New(c *wire.Conn, loaded bool, owner Owner) *Pipe {
-	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{})}
+// New makes a Pipe over c, which it owns. byText sends scripts that are sent once with their text, until one was
+// answered.
+func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
+	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), lists: lists{byText: byText}}
 	p.wake.L = &p.mu
-	p.lists.byText = !loaded
 	return p
 }
 
@@ -151,8 +153,7 @@ func (p *Pipe) addLocked(r request) {
 }
 
 // Run reads and writes until the connection ends, must end, or ctx ends. The caller's goroutine is the reader. age is
-// how long ago the last heartbeat was. It returns what failed and why, and leaves the requests that have no reply to
-// Drain.
+// how long ago the last heartbeat was. It returns what failed and why, and leaves to Drain what has no reply.
 func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause error) {
 	var wg sync.WaitGroup
 	wg.Go(p.write)

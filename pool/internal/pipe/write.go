@@ -2,44 +2,36 @@ package pipe
 
 import "runtime"
 
-// busyBatch is how long a batch is when callers come faster than single writes.
-const busyBatch = 2
-
 // writer is what the writer alone uses.
 type writer struct {
 	spare   []request
-	busy    bool  // the last batch was long
+	busy    bool  // the last batch had more than one call
 	scratch []any // arguments
-	text    string
-	stamp   any // text, boxed: it is the same for nearly all calls
+	stamp   any   // the text of the last stamp, boxed: it is the same for nearly all calls
 }
 
 // write takes the whole queue, writes it, flushes once, and looks again.
 func (p *Pipe) write() {
-	for {
-		batch := p.await()
-		if batch == nil {
-			return
-		}
-		begun, err := p.writeBatch(batch)
-		unbegun := len(batch) - begun
-		clear(batch)
-		p.out.spare = batch[:0]
-		if err != nil {
+	for batch := p.await(); batch != nil; batch = p.await() {
+		if begun, err := p.writeBatch(batch); err != nil {
 			p.mu.Lock()
-			p.end.unbegun, p.end.writeErr = unbegun, err
+			p.end.unbegun, p.end.writeErr = len(batch)-begun, err
 			p.mu.Unlock()
 			p.Kill("write", nil)
 			return
 		}
+		clear(batch)
+		p.out.spare = batch[:0]
 	}
 }
 
-// await waits until there is something to write, and takes it all. It returns nil at the end.
+// await waits until there is something in the queue, and takes it all: it is in flight from here on. It returns nil at
+// the end.
 func (p *Pipe) await() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.end.dead && len(p.lists.queue) == 0 {
+	l := &p.lists
+	for !p.end.dead && len(l.queue) == 0 {
 		p.wake.Wait()
 	}
 	if p.out.busy {
@@ -52,14 +44,8 @@ func (p *Pipe) await() []request {
 	if p.end.dead {
 		return nil
 	}
-	return p.takeLocked()
-}
-
-// takeLocked takes the whole queue, which is in flight from here on.
-func (p *Pipe) takeLocked() []request {
-	l := &p.lists
 	batch := l.queue
-	p.out.busy = len(batch) >= busyBatch
+	p.out.busy = len(batch) > 1
 	for i := range batch {
 		r := &batch[i]
 		r.since = l.since
@@ -103,8 +89,8 @@ func (p *Pipe) arguments(r *request) []any {
 	}
 	w.scratch = append(w.scratch[:0], c.Args...)
 	if c.Stamp > 0 {
-		if w.stamp == nil || w.text != r.text {
-			w.text, w.stamp = r.text, r.text
+		if w.stamp != r.text {
+			w.stamp = r.text
 		}
 		w.scratch[c.Stamp] = w.stamp
 	}

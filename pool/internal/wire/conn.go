@@ -2,6 +2,7 @@
 package wire
 
 import (
+	"bufio"
 	"net"
 	"sync/atomic"
 	"time"
@@ -12,33 +13,14 @@ import (
 // FlushAt bounds what a connection collects before it writes, in bytes.
 const FlushAt = 64 << 10
 
-// buffered collects what redigo writes, 4 KiB at a time, until it is told that a batch is complete, so that a batch
-// costs one system call. One goroutine at a time may use Write and complete.
+// buffered collects what redigo writes, 4 KiB at a time, so that a batch costs one system call.
 type buffered struct {
 	frugal          // what is read goes through it
 	raw    net.Conn // below TLS
-	buf    []byte
+	out    *bufio.Writer
 }
 
-func (b *buffered) Write(p []byte) (int, error) {
-	b.buf = append(b.buf, p...)
-	if len(b.buf) < FlushAt {
-		return len(p), nil
-	}
-	if err := b.complete(); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-func (b *buffered) complete() error {
-	if len(b.buf) == 0 {
-		return nil
-	}
-	_, err := b.Conn.Write(b.buf)
-	b.buf = b.buf[:0]
-	return err
-}
+func (b *buffered) Write(p []byte) (int, error) { return b.out.Write(p) }
 
 // SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
 func (b *buffered) SetReadDeadline(time.Time) error { return nil }
@@ -55,7 +37,7 @@ type Conn struct {
 
 // NewConn speaks over nc. raw is the connection below TLS, or nc itself.
 func NewConn(nc, raw net.Conn) *Conn {
-	buf := &buffered{frugal: frugal{Conn: nc}, raw: raw}
+	buf := &buffered{frugal: frugal{Conn: nc}, raw: raw, out: bufio.NewWriterSize(nc, FlushAt)}
 	return &Conn{conn: redis.NewConn(buf, 0, 0), buf: buf}
 }
 
@@ -67,7 +49,7 @@ func (c *Conn) Flush() error {
 	if err := c.conn.Flush(); err != nil || c.buf == nil {
 		return err
 	}
-	return c.buf.complete()
+	return c.buf.out.Flush()
 }
 
 // Receive waits for the next reply, for as long as it takes. An error reply is a value of the type redis.Error; any

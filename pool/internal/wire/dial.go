@@ -22,14 +22,14 @@ type Target struct {
 	User, Password string
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
-	Foreign        *redis.Pool   // where set, it makes the connections, and of the other fields Timeout alone counts
-	Timeout        time.Duration // bounds Connect
+	Foreign        *redis.Pool   // where set, it makes the connections, and of the other fields DialTimeout alone counts
+	DialTimeout    time.Duration // bounds Connect
 }
 
 // Connect dials, logs in, and does one step more with the connection, all within the timeout. A step that fails names
 // what has failed. The error says that the master is down and why, without credentials.
 func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err error)) (c *Conn, op string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.DialTimeout)
 	defer cancel()
 	if c, err = t.dial(ctx); err != nil {
 		return nil, "connect", t.explain(ctx, "connect", err)
@@ -61,9 +61,9 @@ func (t *Target) explain(ctx context.Context, op string, err error) error {
 		return cause
 	case cause != nil && !fault.IsTimeout(err):
 		// The connection was closed because time was up; what the read then said is not the reason.
-		return fault.Down(fault.Timeout("timed out within %v (%s)", t.Timeout, op))
+		return fault.Down(fault.Timeout("timed out within %v (%s)", t.DialTimeout, op))
 	}
-	return fault.Down(fault.Normal(fault.Scrub(err, t.Password), t.Timeout))
+	return fault.Explain(err, t.Password, t.DialTimeout)
 }
 
 func (t *Target) dial(ctx context.Context) (*Conn, error) {
