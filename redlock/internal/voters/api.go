@@ -61,7 +61,7 @@ func (v *Voters) Doubt(i int, shown string) {
 // Use goes by another configuration, and returns when the View does, or after Close. Masters that leave are told of
 // releases until the longest TTL is over; then the pool may close their connections.
 func (v *Voters) Use(c *quorum.Config) {
-	v.set.Clocks.Use(c.Rule.All() | c.Follow.All())
+	v.set.Clocks.Use(masters(c))
 	seen := make(chan struct{})
 	v.tell(func() {
 		v.use(c)
