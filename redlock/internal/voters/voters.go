@@ -7,7 +7,6 @@
 package voters
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,9 +20,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// ErrClosed is returned by calls of Voters that are closed.
-var ErrClosed = errors.New("voters: closed")
-
 // Settings are what Voters go by.
 type Settings struct {
 	Pool     *pool.Pool
@@ -33,6 +29,7 @@ type Settings struct {
 	Guard    time.Duration          // guard time; 0: the guard is off, and every master that is up votes
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // starts, ends and writes nothing
+	Closed   error                  // of calls that wait after Close
 	// OnView is called after a View that differs from the last one was published, by the goroutine of Run and with no lock
 	// held. It must not block, and must not call Use, Look, Step or Quarantine.
 	OnView func(last, next *admission.View)
