@@ -42,7 +42,7 @@ func (l *Locker) ChangeMasters(ctx context.Context, s Set) (err error) {
 	if l.cfg.guard == 0 && s.Epoch > 0 {
 		return errUnguarded
 	}
-	return l.withRecords(ctx, "change", func(*admission.View) error { // an idle program does not hear how far the fleet is
+	return l.withRecords(ctx, "change", func(*admission.View) error { // an idle program has not heard how far the fleet is
 		select {
 		case l.changing <- struct{}{}:
 			defer func() { <-l.changing }()

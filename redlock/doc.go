@@ -74,7 +74,8 @@
 // # Inside
 //
 //	redlock -> queue -> grant -> round -> admission -> ballot -> quorum
-//	        -> voters, reconfig ---------> admission
+//	        -> voters ----------> round
+//	        -> reconfig -----------------> admission
 //
 // Each room begins with its documentation. How a message goes: Lock (locker.go) puts a call into the local queue
 // (internal/queue/local.go); its turn come, it asks (internal/queue/contend.go), by a grant that proposes a ballot

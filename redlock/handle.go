@@ -66,7 +66,7 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
 	g := l.grants.NewImport(from.name, &k.keys, from.id)
 	err = l.repeat(ctx, "import", from.name, cfg, false, func() error {
-		if view, err := l.ready(ctx); err != nil {
+		if view, err := l.voters.Ready(ctx); err != nil {
 			return l.sender.NoQuorum(view, "import", err)
 		}
 		return g.Import(ctx, "import", &cfg.Terms, from.token)

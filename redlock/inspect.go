@@ -44,7 +44,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
 		return Holder{}, ErrClosed
 	}
 	defer l.leave()
-	view, err := l.ready(ctx)
+	view, err := l.voters.Ready(ctx)
 	if err != nil {
 		return Holder{}, failed("inspect", name, l.sender.NoQuorum(view, "inspect", err))
 	}

@@ -98,7 +98,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 	l.events = &events{trace: l.cfg.trace, addr: l.pool.Addr}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
-		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed,
+		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
 	}, first)
 	l.sender = &round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt}
 	if l.cfg.trace.Vote != nil {
@@ -109,7 +109,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 	})
 	l.queue = queue.New(queue.Env{
-		Keeper: l.grants, Ready: l.ready, Changed: l.voters.Changed,
+		Keeper: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
 		Listen: func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 	})
 	l.events.queue = l.queue
@@ -290,7 +290,7 @@ func (l *Locker) handOut(k *Lock, cfg *lockConfig) (*Lock, error) {
 
 // try makes one attempt without waiting in the queues. A name that is held here need not be asked for.
 func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock) error {
-	if view, err := l.ready(ctx); err != nil {
+	if view, err := l.voters.Ready(ctx); err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
 	if g := l.queue.Holder(name); g != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/voters"
 )
 
 // WithObserver has the Locker write no admission records: it starts and ends no quarantine. It is for commands that
@@ -52,29 +51,6 @@ func (l *Locker) Ready(ctx context.Context) []MasterInfo {
 	return l.mastersOf(view)
 }
 
-// ready is a View in which it makes sense to send a round. The errors are those that callers see.
-func (l *Locker) ready(ctx context.Context) (*admission.View, error) {
-	view, err := l.voters.Ready(ctx)
-	return view, ended(ctx, err)
-}
-
-// look is a View for which all records were read once more. The errors are those that callers see.
-func (l *Locker) look(ctx context.Context) (*admission.View, error) {
-	view, err := l.voters.Look(ctx)
-	return view, ended(ctx, err)
-}
-
-// ended is why a call of voters ended, as callers see it.
-func ended(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, voters.ErrClosed):
-		return ErrClosed
-	case err != nil && ctx.Err() != nil:
-		return contextError(ctx)
-	}
-	return err
-}
-
 // stopped is the error of a call about the masters that ended because of cause.
 func (l *Locker) stopped(op string, cause error) error {
 	return failed(op, l.cfg.prefix, &round.Failure{Cause: cause})
@@ -86,7 +62,7 @@ func (l *Locker) withRecords(ctx context.Context, op string, f func(*admission.V
 		return ErrClosed
 	}
 	defer l.leave()
-	view, err := l.look(ctx)
+	view, err := l.voters.Look(ctx)
 	if err != nil {
 		return l.stopped(op, err)
 	}
@@ -108,10 +84,9 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 	if l.cfg.guard == 0 {
 		return nil
 	}
-	view, err := l.look(ctx)
+	view, err := l.voters.Look(ctx)
 	if err == nil {
 		view, err = l.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
-		err = ended(ctx, err)
 	}
 	if err == nil {
 		return nil
@@ -144,7 +119,7 @@ func (l *Locker) Quarantine(ctx context.Context, addr string) error {
 	return l.withRecords(ctx, "quarantine", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
 			if l.pool.Addr(i) == addr {
-				return ended(ctx, l.voters.Quarantine(ctx, i))
+				return l.voters.Quarantine(ctx, i)
 			}
 		}
 		return invalid("no master is named %q", addr)
@@ -202,9 +177,8 @@ func (l *Locker) RaiseGuardTime(ctx context.Context, g time.Duration) error {
 // writeTries bounds how often one record is written again because others have changed it.
 const writeTries = 10
 
-// write has the records of the masters of a rule changed until has is true of each that can be reached. has reports
-// whether the master needs no change, and otherwise changes r, its record. It fails where has is not true of a
-// majority of each set; with every, where it is not true of all.
+// write has the records of masters changed until has is true of a majority of each set of the rule; with every, of all
+// masters. has reports whether a master needs no change, and otherwise changes r, its record.
 func (l *Locker) write(
 	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
 	has func(st *admission.State, r *scripts.Record) bool,
@@ -218,8 +192,10 @@ func (l *Locker) write(
 		case err == nil:
 			have |= quorum.One(i)
 			continue
-		case ctx.Err() != nil, errors.Is(err, ErrClosed):
-			return l.stopped(op, err)
+		case errors.Is(err, ErrClosed):
+			return err
+		case ctx.Err() != nil:
+			return l.stopped(op, contextError(ctx))
 		case !errors.As(err, &named):
 			err = &pool.Error{Addr: l.pool.Addr(i), Op: op, Err: err}
 		}
@@ -245,16 +221,14 @@ func (l *Locker) writeOne(
 		switch {
 		case err == nil && has(st, &record):
 			return nil
-		case err != nil && st.Err != nil:
-			return st.Err
 		case err != nil:
-			return errors.New("it has no admission record that this program may change")
+			return cmp.Or(st.Err, errors.New("it has no admission record that this program may change"))
 		}
 		err = l.voters.Step(ctx, i, scripts.AdmitRequest{
 			Step: step, Identity: record.Identity, Seen: st.Record, Record: record,
 		})
 		if err != nil {
-			return ended(ctx, err)
+			return err
 		}
 	}
 	return errors.New("its admission record could not be changed; others have changed it meanwhile")
@@ -271,7 +245,7 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	view, _ := l.look(ctx) // an early end shows in the states
+	view, _ := l.voters.Look(ctx) // an early end shows in the states
 	opts := pool.CheckOptions{Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0}
 	order := make(map[string]int, view.Config.N())
 	for k, i := range view.Config.Order {

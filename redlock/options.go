@@ -46,6 +46,7 @@ type config struct {
 	prefix   string
 	drift    clock.Drift
 	guard    time.Duration // 0: off
+	noGuard  bool
 	clock    *clock.Clock
 	trace    *Trace
 	reentry  bool
@@ -127,9 +128,9 @@ func WithMaxHold(d time.Duration) LockOption {
 // validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
 
-// WithDelays sets the pauses between the attempts of a call that waits and cannot hear the masters' hints: it does
-// not wait in their queues then. The default is [DefaultDelays]. A call that can hear them asks when it is told, and
-// at least once a second if it is first or second in a queue, every five seconds elsewhere.
+// WithDelays sets the pauses between the attempts of a call that cannot hear the masters' hints. The default is
+// [DefaultDelays]. A call that hears them asks when it is told, and at least once a second if it is first or second in
+// a queue, every five seconds elsewhere.
 func WithDelays(d Delays) LockOption {
 	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
 }
@@ -156,14 +157,12 @@ func WithPriority(n int) LockOption {
 	return lockOption(func(c *lockConfig) { c.fair, c.priority = true, n })
 }
 
-// WithTries bounds the attempts of a blocked call, the first one included, whatever the pauses between them; 0, the
-// default, is no bound. A call with a bound does not wait in the masters' queues: it tries, pauses and tries again,
-// and where others wait it may not get it.
+// WithTries bounds the attempts of a blocked call, the first one included; 0, the default, is no bound. A call with a
+// bound does not wait in the masters' queues: it tries and pauses, and where others wait it may not get it.
 func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
-// WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must
-// not return nil. Such a call does not wait in the masters' queues: it tries, pauses as it is told, and tries
-// again, and where others wait for the name it may not get it.
+// WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must not return nil.
+// Such a call does not wait in the masters' queues; see [WithTries].
 func WithBackoff(start func() Backoff) LockOption {
 	return lockOption(func(c *lockConfig) { c.backoff = start })
 }
@@ -180,16 +179,12 @@ func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.d
 // empty does not vote. It belongs to the fleet: it stands on the masters, and where they have another one theirs holds.
 // From [MinTTL] to [MaxTTL]; the default is [DefaultGuardTime].
 func WithGuardTime(g time.Duration) Option {
-	return lockerOption(func(c *config) {
-		if c.guard = g; g == 0 {
-			c.guard = -1 // not "off" by accident
-		}
-	})
+	return lockerOption(func(c *config) { c.guard, c.noGuard = g, false })
 }
 
 // WithoutGuard turns the restart guard off: a master that restarts empty votes at once, and two holders at a time are
 // then possible. For masters that never forget, such as those that fsync every write.
-func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard = 0 }) }
+func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true }) }
 
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
 func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
@@ -209,26 +204,18 @@ func WithOwner(label string) Option { return lockerOption(func(c *config) { c.la
 
 // check looks at everything that New was given.
 func (c *config) check() error {
-	if err := scripts.CheckPrefix(c.prefix); err != nil {
-		return invalid("%v", err)
-	}
-	if err := c.drift.Check(); err != nil {
-		return invalid("%v", err)
-	}
-	if c.guard != 0 && (c.guard < MinTTL || c.guard > MaxTTL) {
-		given := c.guard
-		if given == -1 { // see WithGuardTime
-			given = 0
+	for _, err := range []error{scripts.CheckPrefix(c.prefix), c.drift.Check(), scripts.CheckLabel(c.label)} {
+		if err != nil {
+			return invalid("%v", err)
 		}
-		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", given, MinTTL, MaxTTL)
 	}
-	if err := scripts.CheckLabel(c.label); err != nil {
-		return invalid("%v", err)
+	if !c.noGuard && (c.guard < MinTTL || c.guard > MaxTTL) {
+		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", c.guard, MinTTL, MaxTTL)
 	}
 	return c.lock.check(c)
 }
 
-// check looks at what one call goes by, with its Locker's options, and settles what follows from them.
+// check looks at what one call of a Locker goes by, and settles what follows from it.
 func (c *lockConfig) check(l *config) error {
 	if c.Least = c.minValidity; c.Least == 0 {
 		c.Least = c.TTL / 2

@@ -293,7 +293,7 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			c.lock.minValidity = span()
 		}
 		if r.IntN(2) == 0 {
-			c.guard = 0
+			c.guard, c.noGuard = 0, true
 		}
 		if err := c.check(); err != nil {
 			if !errors.Is(err, ErrInvalidOption) {

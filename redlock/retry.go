@@ -11,8 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// A Backoff says how long a blocked call waits before it tries again. One is made for each call and used by that call
-// alone, so it needs no lock and keeps no state from call to call.
+// A Backoff says how long a blocked call waits before it tries again. One is made for each call and used by it alone.
 type Backoff interface {
 	// Next returns the pause before the next try, and false to give up.
 	Next() (pause time.Duration, again bool)

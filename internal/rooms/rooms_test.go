@@ -47,12 +47,12 @@ var rooms = []room{
 		"redlock/internal/round", "redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/due",
 		"redlock/internal/quorum", "pool", "internal/scripts", "clock",
 	}},
+	{"redlock/internal/voters", []string{
+		"redlock/internal/round", "redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/quorum", "pool",
+		"internal/scripts", "clock",
+	}},
 	{"redlock/internal/round", []string{
 		"redlock/internal/admission", "redlock/internal/quorum", "pool", "internal/scripts", "clock",
-	}},
-	{"redlock/internal/voters", []string{
-		"redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/quorum", "pool", "internal/scripts",
-		"clock",
 	}},
 	{"redlock/internal/reconfig", []string{
 		"redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/quorum", "internal/scripts",

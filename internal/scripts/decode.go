@@ -98,11 +98,10 @@ type Holding struct {
 	Left  time.Duration // negative where the name is free, or the key never expires
 	Fence int64
 	Time  int64 // microseconds
-	// Record is the master's admission record, "" where it has none.
-	Record string
-	// Waiters is the length of the queue, First the ids of the first ten in it, in their order.
-	Waiters int
-	First   []string
+
+	Record  string   // the master's admission record, "" where it has none
+	Waiters int      // the length of the queue
+	First   []string // the ids of the first ten in it, in their order
 }
 
 // DecodeHolding reads the reply of an inspection.
@@ -119,12 +118,10 @@ func DecodeHolding(reply any) (Holding, error) {
 
 // An Admission is the answer to a step of an admission.
 type Admission struct {
-	// Result says whether the step was taken, and if not, why.
-	Result AdmitResult
-	// Record is the record as it now stands, Time the master's time in microseconds, Identity the master's own.
-	Record   string
-	Time     int64
-	Identity string
+	Result   AdmitResult
+	Record   string // as it now stands
+	Time     int64  // the master's, in microseconds
+	Identity string // the master's own
 }
 
 // An AdmitResult says whether a step of an admission was taken.

@@ -53,19 +53,4 @@
 //	a waiter        150   for 21 s after anybody has last asked for the name: in both sets, more in short queues
 //
 // So 5 000 new names a second keep 300 000 fences, or 40 MB. Nothing else is left behind.
-//
-// Microseconds of a master's one thread for each call, by its own account (INFO commandstats), 64 calls pipelined,
-// guard on; Redis 7.0.15 on a shared virtual machine with two cores, by BenchmarkServerCost. They vary by a third
-// with what else the machine does; compare them with each other:
-//
-//	acquire of a free name                 10
-//	release                                 4
-//	acquire of a name held by another      11
-//	the same with a ticket                 17
-//	release of what is not there            7
-//	extend                                  4.2
-//	inspect                                 9
-//
-// Eight commands make an acquire of a free name: TIME, GET of the record, GET of the fence, EXISTS of the queue,
-// PTTL, HSET, PEXPIRE and SET. A script of these alone takes 8.5, and one of the release's three 3.2.
 package scripts

@@ -53,7 +53,7 @@ func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *C
 
 // An Ending says what a release ends.
 type Ending struct {
-	// Grants are usually one; several where releases are owed, or after an import; none where only the waiter leaves.
+	// Grants are several where releases are owed, or after an import; none where only the waiter leaves.
 	Grants []string
 	// Ballot is the largest that was sent with the grants, where an ask may arrive after this release; else 0. It
 	// becomes the fence where no grant was there.

@@ -18,21 +18,17 @@ const recordVersion = "v2"
 // with home= behind id= where the master is a durable one, next= behind n= in a joint configuration, raised= and alone=
 // behind epoch= where the epoch is above 0. Times are in milliseconds, moments in microseconds of the masters' time.
 type Record struct {
-	// Identity is run_id/master_replid2/second_repl_offset of the server that the record is about.
-	Identity string
-	// Home is the address of a durable master, as [Home] writes it; "" for any other.
-	Home string
-	// N is the number of masters of the set; Next that of the next one in a joint configuration, else 0.
-	N, Next int
-	Epoch   int64
+	Identity string // run_id/master_replid2/second_repl_offset of the server that the record is about
+	Home     string // the address of a durable master, as [Home] writes it; "" for any other
+	N, Next  int    // the number of masters of the set, and of the next one in a joint configuration, else 0
+	Epoch    int64
 	// Raised is when this epoch was written here; Alone the largest epoch whose set may act alone. Both are 0 where the
 	// epoch is.
 	Raised, Alone int64
 	// Longest is the longest TTL that is allowed, Quarantine how long a quarantine must last.
 	Longest, Quarantine time.Duration
 	Admitted            bool
-	// Since is when the master was admitted, or when its quarantine began: then the larger of its own time and the
-	// median of the masters' times.
+	// Since is when the master was admitted, or when its quarantine began.
 	Since int64
 }
 

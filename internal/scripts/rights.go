@@ -56,9 +56,8 @@ var Rights = []Right{
 	{Rule: "ping", Lacking: deaf, probe: []string{"PING"}},
 }
 
-// Probe returns the command that tries the right on the keys and channels of p. It changes nothing, and its reply says
-// nothing but whether it is allowed: an error with the code NOPERM, or of an unknown command, is the only no. Those of
-// rights that are only needed on a connection for messages must come last, in the order of [Rights].
+// Probe returns the command that tries the right on the keys and channels of p. It changes nothing. An error with the
+// code NOPERM, or of an unknown command, is the only no. The rights of a connection for messages are tried last.
 func (r Right) Probe(p Prefix) (command string, args []any) {
 	const name = "check of rights"
 	for _, a := range r.probe[1:] {

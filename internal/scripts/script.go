@@ -7,27 +7,20 @@ import (
 
 // What the scripts know. A test compares these with their texts.
 const (
-	// WaiterCounts is for how long a waiter counts after it has last asked.
-	WaiterCounts = 20 * time.Second
-	// ToldCounts is for how long, at the most, a waiter counts that was told to ask.
-	ToldCounts = time.Second
-	// Window is how far a ballot may be from a master's time.
-	Window = 15 * time.Second
-	// FenceKept is how long a fence is kept after the larger of the master's time and itself.
-	FenceKept = 60 * time.Second
-	// MaxBallot bounds every ballot: Lua's numbers are exact only below 2^53.
-	MaxBallot = 1<<53 - 1
+	WaiterCounts = 20 * time.Second // for how long a waiter counts after it has last asked
+	ToldCounts   = time.Second      // for how long, at the most, one counts that was told to ask
+	Window       = 15 * time.Second // how far a ballot may be from a master's time
+	FenceKept    = 60 * time.Second // how long a fence is kept after the larger of the master's time and itself
+	MaxBallot    = 1<<53 - 1        // bounds every ballot: Lua's numbers are exact only below 2^53
 )
 
-// A Script is one Lua program. Name is what errors and traces call it.
+// A Script is one Lua program.
 type Script struct {
-	Name string
-	// SHA is the SHA-1 of Text in hexadecimal, as EVALSHA wants it. It is a constant, checked by a test, because
-	// computing it at start-up panics where FIPS 140 forbids SHA-1.
+	Name string // for errors and traces
+	// SHA is the SHA-1 of Text in hexadecimal. It is a constant, since computing it panics where FIPS 140 forbids SHA-1.
 	SHA  string
 	Text string
-	// Once: a call is never sent again behind calls that were made after it. A master that does not know the script
-	// (NOSCRIPT) has then not voted.
+	// Once: a call is not sent again where the master does not know the script (NOSCRIPT), behind calls made after it.
 	Once bool
 }
 
@@ -61,10 +54,10 @@ var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
 // A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
 type Call struct {
 	Script *Script
-	// Args is what follows the word EVALSHA: the SHA-1, the number of keys, the keys, the arguments. The elements
-	// are strings, ints and int64s.
+	// Args follow the word EVALSHA: the SHA-1, the number of keys, the keys, the arguments. They are strings, ints and
+	// int64s.
 	Args []any
-	// Stamp is the index in Args of the argument that differs from master to master, the admission record that the
-	// connection expects; 0 where there is none. What stands there is overwritten in a copy when the call is written.
+	// Stamp is the index in Args of the admission record that the connection expects, which is put in when the call is
+	// written; 0 where there is none.
 	Stamp int
 }

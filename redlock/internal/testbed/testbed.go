@@ -3,6 +3,7 @@
 package testbed
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	b.Ballots = ballot.New(c.Rule.All())
 	b.Voters = voters.New(voters.Settings{
 		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,
+		Closed: errors.New("testbed: closed"),
 		OnView: func(last, next *admission.View) {
 			if b.OnView != nil {
 				b.OnView(last, next)

@@ -8,6 +8,7 @@ import (
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // View is what a round that begins now goes by.
@@ -21,8 +22,8 @@ func (v *Voters) Changed() <-chan struct{} {
 }
 
 // Ready returns the present View. It waits for a better one only while no quorum votes and one may in a moment, as
-// when a program has just started; it never waits for a minority. The error is that of ctx, or ErrClosed; the View is
-// there in every case.
+// when a program has just started; it never waits for a minority. The error is why ctx ended, or Settings.Closed;
+// the View is there in every case.
 func (v *Voters) Ready(ctx context.Context) (*admission.View, error) {
 	return v.Await(ctx, func(view *admission.View) bool { return !view.Hopeful() })
 }
@@ -41,9 +42,9 @@ func (v *Voters) Await(ctx context.Context, ok func(*admission.View) bool) (*adm
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return view, ctx.Err()
+			return view, round.ContextError(ctx)
 		case <-v.over:
-			return view, ErrClosed
+			return view, v.set.Closed
 		}
 	}
 }
@@ -61,7 +62,7 @@ func (v *Voters) Doubt(i int, shown string) {
 // Use goes by another configuration, and returns when the View does, or after Close. Masters that leave are told of
 // releases until the longest TTL is over; then the pool may close their connections.
 func (v *Voters) Use(c *quorum.Config) {
-	v.set.Clocks.Use(c.Rule.All() | c.Follow.All())
+	v.set.Clocks.Use(masters(c))
 	seen := make(chan struct{})
 	v.tell(func() {
 		v.use(c)
@@ -126,9 +127,9 @@ func (v *Voters) steps(
 		case err := <-done:
 			failed = cmp.Or(failed, err)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, round.ContextError(ctx)
 		case <-v.over:
-			return nil, ErrClosed
+			return nil, v.set.Closed
 		}
 	}
 	return failed, nil

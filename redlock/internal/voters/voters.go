@@ -7,7 +7,6 @@
 package voters
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,9 +20,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// ErrClosed is returned by calls of Voters that are closed.
-var ErrClosed = errors.New("voters: closed")
-
 // Settings are what Voters go by.
 type Settings struct {
 	Pool     *pool.Pool
@@ -33,6 +29,7 @@ type Settings struct {
 	Guard    time.Duration          // guard time; 0: the guard is off, and every master that is up votes
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // starts, ends and writes nothing
+	Closed   error                  // of calls that wait after Close
 	// OnView is called after a View that differs from the last one was published, by the goroutine of Run and with no lock
 	// held. It must not block, and must not call Use, Look, Step or Quarantine.
 	OnView func(last, next *admission.View)
@@ -57,7 +54,6 @@ type Voters struct {
 	sent      uint64     // steps
 	after     []func()   // done when the View goes by all that was in the inbox
 	retained  quorum.Set // masters that the pool was told are in use
-	leaving   []leaver   // masters that it was told so, and are not in retained any more
 	admitting int        // calls of Admit under way
 }
 
@@ -94,7 +90,7 @@ func New(set Settings, c *quorum.Config) *Voters {
 // Run follows the masters until Close.
 func (v *Voters) Run() {
 	defer v.set.Pool.Watch(func(e pool.Event) { v.tell(func() { v.event(e) }) })()
-	defer v.quit()
+	defer func() { v.giveBack(v.retained) }()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -137,18 +133,12 @@ func (v *Voters) tell(do func()) {
 // grow makes room for masters up to n: another user of the pool may have named them.
 func (v *Voters) grow(n int) {
 	for i := len(v.facts); i < n; i++ {
-		v.facts = append(v.facts, admission.Fact{Home: v.home(i)})
-		v.tracks = append(v.tracks, track{})
+		f := admission.Fact{}
+		if addr := v.set.Pool.Addr(i); v.set.Durable != nil && v.set.Durable(addr) {
+			f.Home = scripts.Home(addr)
+		}
+		v.facts, v.tracks = append(v.facts, f), append(v.tracks, track{})
 	}
-}
-
-// home is the address of a durable master as a record has it, "" for another.
-func (v *Voters) home(i int) string {
-	addr := v.set.Pool.Addr(i)
-	if v.set.Durable != nil && v.set.Durable(addr) {
-		return scripts.Home(addr)
-	}
-	return ""
 }
 
 // event takes note of what the pool says of a master.
@@ -175,18 +165,12 @@ func (v *Voters) event(e pool.Event) {
 // act decides what is to be done for each master, does it, publishes a View, and returns when to act again at the
 // latest.
 func (v *Voters) act() time.Duration {
-	now := v.set.Clock.Now()
-	v.giveBack(func(l leaver) bool { return now.Sub(l.since) >= l.after })
-	idle := never
-	for _, l := range v.leaving {
-		idle = min(idle, l.after-now.Sub(l.since))
-	}
-	c := v.config
+	now, c, idle := v.set.Clock.Now(), v.config, never
 	fleet := v.fleet(now)
 	next := &admission.View{
 		Config: c, Masters: make([]admission.State, len(v.facts)), Encoder: scripts.NewEncoder(v.set.Prefix, c.Epoch),
 	}
-	for i := range (c.Rule.All() | c.Follow.All()).All() {
+	for i := range masters(c).All() {
 		st, m := fleet.Judge(i)
 		idle = min(idle, v.take(i, m, fleet, now))
 		next.Masters[i] = st
@@ -245,17 +229,18 @@ func same(a, b admission.State) bool {
 
 // use goes by c. Masters that it does not have are told of releases until the longest TTL is over.
 func (v *Voters) use(c *quorum.Config) {
-	if left := v.config.Rule.All() &^ (c.Rule.All() | c.Follow.All()); left != 0 {
-		longest := v.set.Guard
-		for _, st := range v.view.Load().Masters {
-			longest = max(longest, st.Longest)
-		}
-		v.retained &^= left
-		v.leaving = append(v.leaving, leaver{left, v.set.Clock.Now(), longest})
-	}
+	left := v.config.Rule.All() &^ masters(c)
 	v.config = c
-	v.retain(c.Rule.All() | c.Follow.All())
+	v.retain(masters(c))
+	longest := v.set.Guard
+	for _, st := range v.view.Load().Masters {
+		longest = max(longest, st.Longest)
+	}
+	time.AfterFunc(longest, func() { v.tell(func() { v.giveBack(left &^ masters(v.config)) }) })
 }
+
+// masters are those of c, and those that it has admitted.
+func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Follow.All() }
 
 // retain tells the pool that masters are in use.
 func (v *Voters) retain(set quorum.Set) {
@@ -265,30 +250,10 @@ func (v *Voters) retain(set quorum.Set) {
 	v.retained |= set
 }
 
-// A leaver is masters that are no longer of the configuration, and are given back to the pool after some time.
-type leaver struct {
-	set   quorum.Set
-	since clock.Instant
-	after time.Duration
-}
-
-// giveBack tells the pool that masters that have left are not used here any more.
-func (v *Voters) giveBack(due func(leaver) bool) {
-	v.leaving = slices.DeleteFunc(v.leaving, func(l leaver) bool {
-		if !due(l) {
-			return false
-		}
-		for i := range l.set.All() {
-			v.set.Pool.Release(i, true)
-		}
-		return true
-	})
-}
-
-// quit gives all masters back to the pool. Those that have not left stay there for the next one.
-func (v *Voters) quit() {
-	v.giveBack(func(leaver) bool { return true })
-	for i := range v.retained.All() {
-		v.set.Pool.Release(i, false)
+// giveBack tells the pool that masters are not used here any more. Those that are still named stay for the next Locker.
+func (v *Voters) giveBack(set quorum.Set) {
+	for i := range (set & v.retained).All() {
+		v.set.Pool.Release(i, !masters(v.config).Has(i))
 	}
+	v.retained &^= set
 }

@@ -23,6 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var errClosed = errors.New("closed")
+
 const prefix = scripts.Prefix("redlock")
 
 // A rig is one bubble of virtual time with masters, and the Voters of one program.
@@ -49,7 +51,7 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*voters.Setting
 		t.Cleanup(func() { _ = p.Close() })
 		c := config(p, 0, n)
 		set := voters.Settings{
-			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second,
+			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second, Closed: errClosed,
 			OnView: func(_, next *admission.View) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -136,7 +138,7 @@ func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 			r.Errorf("with an ended context: %v", err)
 		}
 		r.Close()
-		if _, err := r.Await(r.Context(), func(*admission.View) bool { return false }); !errors.Is(err, voters.ErrClosed) {
+		if _, err := r.Await(r.Context(), func(*admission.View) bool { return false }); !errors.Is(err, errClosed) {
 			r.Errorf("after Close: %v", err)
 		}
 	}, nil)
