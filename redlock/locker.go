@@ -36,7 +36,7 @@ type Locker struct {
 	events  *events
 	change  change // of the masters
 
-	calls   atomic.Int64  // under way
+	calls   atomic.Int64  // under way, and releases without all answers
 	idle    chan struct{} // cap 1: told when calls may have come to 0 while closing
 	closing chan struct{} // closed when Close begins: waiting calls give up
 	once    sync.Once     // closes closing
@@ -102,6 +102,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 	l.grants = grant.NewKeeper(grant.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
+		Enter: func() { l.calls.Add(1) }, Leave: l.leave,
 	})
 	l.queue = queue.New(queue.Env{
 		Keeper: l.grants, Ready: l.ready, Changed: l.voters.Changed,
@@ -333,15 +334,14 @@ func (l *Locker) Close(ctx context.Context) error {
 			return l.notClosed(ctx)
 		}
 	}
-	if l.grants.Drain(ctx) != nil {
-		return l.notClosed(ctx)
+	for _, ended := range []<-chan struct{}{l.grants.Ended(), l.joined} {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return l.notClosed(ctx)
+		}
 	}
-	select {
-	case <-l.joined:
-		return nil
-	case <-ctx.Done():
-		return l.notClosed(ctx)
-	}
+	return nil
 }
 
 func (l *Locker) notClosed(ctx context.Context) error {
