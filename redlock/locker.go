@@ -37,7 +37,7 @@ type Locker struct {
 	events  *events
 
 	changing chan struct{} // cap 1: one change of the masters at a time
-	calls    atomic.Int64  // under way, and one until Close has released what is held
+	calls    atomic.Int64  // under way, messages not answered, and one until Close has released what is held
 	closing  chan struct{} // closed when Close begins: waiting calls give up
 	idle     func()        // closes the channel that Close waits for, as calls come to 0
 	once     sync.Once     // Close
@@ -88,7 +88,7 @@ func (l *Locker) live() {
 		defer close(l.closed)
 		l.voters.Run()
 		<-idle
-		_ = l.grants.Drain(context.Background()) // it fails only with its context
+		<-l.grants.Ended()
 	}()
 }
 
@@ -107,6 +107,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 	l.grants = grant.NewKeeper(grant.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
+		Enter: func() { l.calls.Add(1) }, Leave: l.leave,
 	})
 	l.queue = queue.New(queue.Env{
 		Keeper: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,

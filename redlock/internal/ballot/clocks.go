@@ -47,32 +47,38 @@ func (c *Clocks) Use(set quorum.Set) {
 
 // Learn takes note that master i showed the time t, in microseconds, at the instant at.
 func (c *Clocks) Learn(i int, t int64, at clock.Instant) {
-	if t <= 0 || t >= scripts.MaxBallot {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := i + 1 - len(c.by); n > 0 {
-		c.by = append(c.by, make([]offset, n)...)
-	}
-	c.by[i] = offset{us: t - micros(at), known: true}
-	c.sumLocked()
+	c.setLocked(i, t, at, 0)
 }
 
 // Refine is Learn for a reading from a reply, which may be wrong by as much as within. It counts if it is better than
 // the last refinement. Waiters need it: they follow each other within a round trip, and a ballot that lags behind the
 // clock of the last holder is refused.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
-	if t <= 0 || t >= scripts.MaxBallot {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i >= len(c.by) || !c.by[i].known || c.by[i].within != 0 && within >= c.by[i].within {
-		return
+	if last := c.ofLocked(i); last.known && (last.within == 0 || within < last.within) {
+		c.setLocked(i, t, at, max(within, 1))
 	}
-	c.by[i] = offset{us: t - micros(at), known: true, within: max(within, 1)}
-	c.sumLocked()
+}
+
+func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within time.Duration) {
+	if t > 0 && t < scripts.MaxBallot {
+		for len(c.by) <= i {
+			c.by = append(c.by, offset{})
+		}
+		c.by[i] = offset{us: t - micros(at), known: true, within: within}
+		c.sumLocked()
+	}
+}
+
+// ofLocked is the offset of master i, zero where it is not known.
+func (c *Clocks) ofLocked(i int) offset {
+	if i < len(c.by) {
+		return c.by[i]
+	}
+	return offset{}
 }
 
 // sumLocked reckons the median anew.
@@ -80,10 +86,10 @@ func (c *Clocks) sumLocked() {
 	c.known = 0
 	var room [quorum.Most]int64
 	list := room[:0]
-	for i := range c.by {
-		if c.by[i].known && c.members.Has(i) {
+	for i := range c.members.All() {
+		if o := c.ofLocked(i); o.known {
 			c.known |= quorum.One(i)
-			list = append(list, c.by[i].us)
+			list = append(list, o.us)
 		}
 	}
 	if len(list) == 0 {
@@ -120,25 +126,22 @@ func (c *Clocks) Median(now clock.Instant) int64 { return c.Read(now).Median }
 func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i < len(c.by) && c.by[i].known {
-		return c.by[i].us + micros(now)
+	if o := c.ofLocked(i); o.known {
+		return o.us + micros(now)
 	}
 	return c.early + micros(now)
 }
-
-// Off reports whether the clock of master i is known to be more than 15 s from the median. Such a master refuses the
-// ballots that the others accept.
-func (c *Clocks) Off(i int) bool { return c.Away(i) > scripts.Window }
 
 // Away is how far the clock of master i is from the median, never negative; 0 if that is not known. Of two middle
 // clocks the farther one counts: if they differ much, nobody can tell which is right.
 func (c *Clocks) Away(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i >= len(c.by) || !c.by[i].known || c.known == 0 {
+	o := c.ofLocked(i)
+	if !o.known || c.known == 0 {
 		return 0
 	}
-	return Span(max(c.by[i].us-c.early, c.upper-c.by[i].us))
+	return Span(max(o.us-c.early, c.upper-o.us))
 }
 
 // Span converts a difference of two times in microseconds. What no Duration holds becomes the largest one.

@@ -51,7 +51,7 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 		delete(b.high, name) // the next call asks the masters anew; somebody may have mended them
 		return 0, 0, ErrTooFar
 	case first > t:
-		b.rememberLocked(name, first, t)
+		b.rememberLocked(name, first)
 		return first, first, nil
 	}
 	return first, min(first+int64(spare), scripts.MaxBallot-1), nil
@@ -75,17 +75,13 @@ func (b *Ballots) Saw(now clock.Instant, name string, fence int64) {
 	defer b.mu.Unlock()
 	delete(b.high, name)
 	if fence >= t {
-		b.rememberLocked(name, min(fence, scripts.MaxBallot), t)
+		b.rememberLocked(name, min(fence, scripts.MaxBallot))
 	}
 }
 
-func (b *Ballots) rememberLocked(name string, fence, t int64) {
+func (b *Ballots) rememberLocked(name string, fence int64) {
 	if _, ok := b.high[name]; !ok && len(b.high) >= maxHigh {
-		for n, high := range b.high {
-			if high < t || len(b.high) >= maxHigh {
-				delete(b.high, n)
-			}
-		}
+		clear(b.high)
 	}
 	b.high[name] = max(b.high[name], fence)
 }

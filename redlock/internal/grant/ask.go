@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
@@ -60,15 +59,11 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 
 // sendAsk sends a call that may create the grant to every master that may vote.
 func (g *Grant) sendAsk(r *round.Round, call *scripts.Call, ttl time.Duration, ballot int64, anyPhase bool) {
-	for i := range r.Asked().All() {
-		if v, no := g.k.Sender.Refusal(r.View, i, ttl, anyPhase, r.Op); no {
-			r.Cast(i, v)
-			continue
-		}
+	sent, unsent := r.SendAll(call, ttl, anyPhase)
+	for i := range sent.All() {
 		g.sent.touch(r.View, i, ballot)
-		m := &r.View.Masters[i]
-		r.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record})
 	}
+	r.CastAll(unsent)
 }
 
 // await waits for the decision of a round, until ctx ends or the Keeper closes. It returns nil where the round was won.

@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -47,11 +46,12 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *keeperBed {
 	b.Keeper = NewKeeper(Env{
 		Sender: b.Sender, Clock: b.Bed.Clock, Drift: clock.DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b,
+		Enter: func() {}, Leave: func() {},
 	})
 	b.OnView = b.Keeper.Changed
 	t.Cleanup(func() {
 		b.EndAll()
-		_ = b.Drain(context.Background()) // it ends with the context alone
+		<-b.Ended()
 	})
 	return b
 }

@@ -17,45 +17,20 @@ type extension struct {
 	round.Round
 	g        *Grant
 	ttl      time.Duration
-	keepers  bool       // the Keeper has sent it
-	unsent   []unsent   // votes of masters that were not asked, cast once no lock is held
+	keepers  bool // the Keeper has sent it
+	unsent   []round.Unsent
 	repaired quorum.Set // masters that were sent a repair by this round; guarded by g.mu
 }
 
-type unsent struct {
-	master int
-	vote   round.Vote
-}
-
 // extendLocked queues a round that prolongs the grant to ttl and writes its depth. g.mu is held and g is live. The
-// caller calls cast once it has given up the lock.
+// caller casts what is unsent once it has given up the lock.
 func (g *Grant) extendLocked(op string, ttl time.Duration, keepers bool) *extension {
-	k := g.k
-	view := k.View()
+	view := g.k.View()
 	e := &extension{g: g, ttl: ttl, keepers: keepers}
-	e.Init(k.Sender, view, op, e)
+	e.Init(g.k.Sender, view, op, e)
 	g.renewal.at = clock.Instant{}
-	call := view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming)
-	for i := range e.Asked().All() {
-		v, no := k.Sender.Refusal(view, i, ttl, true, op)
-		if !no {
-			m := &view.Masters[i]
-			if err := k.Sender.Pool.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record}, &e.Round); err != nil {
-				v, no = round.Vote{Err: err}, true
-			}
-		}
-		if no {
-			e.unsent = append(e.unsent, unsent{i, v})
-		}
-	}
+	_, e.unsent = e.SendAll(view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming), ttl, true)
 	return e
-}
-
-// cast casts the votes of the masters that were not asked.
-func (e *extension) cast() {
-	for _, u := range e.unsent {
-		e.Cast(u.master, u.vote)
-	}
 }
 
 // Booked implements round.Booker.
@@ -122,7 +97,7 @@ func (e *extension) repairLocked(r *round.Round) {
 func (g *Grant) repairLocked(i int, v round.Vote, ttl time.Duration, token int64) {
 	k := g.k
 	view := k.View()
-	if _, no := k.Sender.Refusal(view, i, ttl, true, "repair"); no {
+	if _, no := k.Sender.Refusal(view, i, ttl, true); no {
 		return
 	}
 	ballot, err := k.Ballots.Repair(k.Clock.Now(), max(v.Fence, token, g.sent.last(i)))
@@ -177,7 +152,7 @@ func (h *Handle) prolong(ctx context.Context, op string, ttl time.Duration, more
 	g.tenure.coming += more
 	e := g.extendLocked(op, max(g.tenure.terms.TTL, ttl), false)
 	g.mu.Unlock()
-	e.cast()
+	e.CastAll(e.unsent)
 	err := g.k.await(ctx, &e.Round)
 	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
 		return e, err

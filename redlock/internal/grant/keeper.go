@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"context"
 	"math"
 	"sync/atomic"
 	"time"
@@ -45,21 +44,20 @@ type Env struct {
 	Label   string // for people
 	Closing <-chan struct{}
 	Events  Events
+	// Enter and Leave are called when a message leaves for which nobody may wait, and when it is answered. The pool may be
+	// closed when as many have been answered.
+	Enter, Leave func()
 }
 
 // A Keeper looks after all live grants of one Locker. It never waits for the network.
 type Keeper struct {
 	Env
-	list        *due.List[*Grant] // the live grants
-	number      atomic.Uint64     // of the ids
-	outstanding atomic.Int64      // releases with votes to come
-	settled     chan struct{}     // capacity 1: outstanding may have come to 0
+	list   *due.List[*Grant] // the live grants
+	number atomic.Uint64     // of the ids
 }
 
-// NewKeeper starts the Keeper's goroutine. Stop ends it.
-func NewKeeper(env Env) *Keeper {
-	return &Keeper{Env: env, list: due.New[*Grant](env.Clock), settled: make(chan struct{}, 1)}
-}
+// NewKeeper starts the Keeper's goroutine. EndAll ends it.
+func NewKeeper(env Env) *Keeper { return &Keeper{Env: env, list: due.New[*Grant](env.Clock)} }
 
 // All returns every live grant.
 func (k *Keeper) All() []*Grant { return k.list.All() }
@@ -79,7 +77,7 @@ func (g *Grant) Look(now clock.Instant) {
 	g.mu.Unlock()
 	g.tell(n)
 	if e != nil {
-		e.cast()
+		e.CastAll(e.unsent)
 	}
 }
 
@@ -153,31 +151,21 @@ func (k *Keeper) Changed(old, now *admission.View) {
 	}
 }
 
-// Post sends a call to the masters in set. Nobody waits for it but Drain: the pool may be closed after that.
+// Post sends a call to the masters in set. Nobody waits for the answers.
 func (k *Keeper) Post(set quorum.Set, c *scripts.Call) {
 	for i := range set.All() {
-		k.outstanding.Add(1)
+		k.Enter()
 		if k.Sender.Pool.Send(i, c, pool.Stamp{}, posted{k}) != nil { // a master that is down is not told
-			k.settle()
+			k.Leave()
 		}
 	}
 }
 
-// posted receives replies that only Drain waits for.
+// posted receives the answer to a message that was posted.
 type posted struct{ k *Keeper }
 
 // Reply implements pool.Receiver.
-func (p posted) Reply(int, any, error) { p.k.settle() }
-
-// settle ends a release, a roll-back or a post.
-func (k *Keeper) settle() {
-	if k.outstanding.Add(-1) == 0 {
-		select {
-		case k.settled <- struct{}{}:
-		default:
-		}
-	}
-}
+func (p posted) Reply(int, any, error) { p.k.Leave() }
 
 // EndAll ends every live grant with ErrClosed, sends its release, and ends the Keeper's goroutine. From here on no
 // grant becomes live. It does not wait. The function that it returns tells of what was ended.
@@ -196,19 +184,5 @@ func (k *Keeper) EndAll() (tell func()) {
 	}
 }
 
-// Drain waits until every master has answered to the releases and the goroutine has ended, or until ctx ends.
-func (k *Keeper) Drain(ctx context.Context) error {
-	for k.outstanding.Load() > 0 {
-		select {
-		case <-k.settled:
-		case <-ctx.Done():
-			return round.ContextError(ctx)
-		}
-	}
-	select {
-	case <-k.list.Close():
-		return nil
-	case <-ctx.Done():
-		return round.ContextError(ctx)
-	}
-}
+// Ended is closed when the goroutine has ended, which EndAll ends.
+func (k *Keeper) Ended() <-chan struct{} { return k.list.Close() }

@@ -31,7 +31,7 @@ func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 	r.Init(k.Sender, view, op, r)
 	rule := g.endRule(view.Config)
 	r.Judge(rule, set)
-	k.outstanding.Add(1)
+	k.Enter()
 	plain := view.Encoder.Release(g.keys, g.ending(0, back))
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
@@ -84,7 +84,7 @@ func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 		})
 	}
 	if last {
-		g.k.settle()
+		g.k.Leave()
 	}
 }
 
@@ -173,15 +173,13 @@ func (h *Handle) Unlock(ctx context.Context, next Next) error {
 func (g *Grant) leaveInner(ctx context.Context, h *Handle, left time.Duration) error {
 	g.tenure.handles = slices.DeleteFunc(g.tenure.handles, func(other *Handle) bool { return other == h })
 	h.endLocked(ErrReleased)
-	view, depth := g.k.View(), g.tenure.depth+g.tenure.coming
+	view := g.k.View()
 	r := g.k.Sender.New(view, "unlock", nil)
 	r.Judge(g.endRule(view.Config), view.Config.Rule.All())
+	_, unsent := r.SendAll(view.Encoder.Extend(g.keys, g.ID, 0, g.tenure.depth+g.tenure.coming), 0, true)
 	g.mu.Unlock()
 	h.endContexts(ErrReleased)
-	call := view.Encoder.Extend(g.keys, g.ID, 0, depth)
-	for i := range r.Asked().All() {
-		r.Send(i, call, pool.Stamp{Session: view.Masters[i].Session, Text: view.Masters[i].Record})
-	}
+	r.CastAll(unsent)
 	return confirmed(ctx, r, left)
 }
 
@@ -201,17 +199,11 @@ type Next func(left, ttl time.Duration) *Heir
 func (g *Grant) heirLocked(next Next, now clock.Instant) *Heir {
 	t := &g.tenure
 	switch {
-	case next == nil, t.terms.HandOns == 0, g.block.next > g.block.last, t.coming > 0:
-		return nil
-	case now.Sub(g.block.won) >= t.terms.HandOnTime:
+	case next == nil, t.terms.HandOns == 0, g.block.next > g.block.last, t.coming > 0,
+		now.Sub(g.block.won) >= t.terms.HandOnTime:
 		return nil
 	}
-	select {
-	case <-g.k.Closing:
-		return nil
-	default:
-		return next(g.validity.left(now), g.validity.ttl)
-	}
+	return next(g.validity.left(now), g.validity.ttl)
 }
 
 // handOn ends the tenure, of which h is the last handle, and begins that of the heir, with the next token. To the

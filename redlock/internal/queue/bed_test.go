@@ -46,6 +46,7 @@ func newProgram(t *testing.T, n int) *program {
 	keeper := grant.NewKeeper(grant.Env{
 		Sender: p.Sender, Clock: p.Bed.Clock, Drift: clock.DefaultDrift, Ballots: p.Ballots, View: view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p,
+		Enter: func() {}, Leave: func() {},
 	})
 	p.Queue = New(Env{
 		Keeper: keeper, Ready: p.Voters.Ready, Changed: p.Voters.Changed,
@@ -57,7 +58,7 @@ func newProgram(t *testing.T, n int) *program {
 		keeper.EndAll()
 		p.once.Do(func() { close(p.closing) })
 		p.Queue.Close()
-		_ = keeper.Drain(context.Background()) // it ends with the context alone
+		<-keeper.Ended()
 	})
 	synctest.Wait()
 	if v := p.Voters.View(); v.Voting != v.Config.Rule.All() {

@@ -207,7 +207,7 @@ func (n *contention) voters() quorum.Verdict {
 	switch {
 	case t.Rule.Won(n.able(&t)):
 		return quorum.Won
-	case n.round.Pending() == 0:
+	case t.Rule.All()&^t.In() == 0:
 		return quorum.Lost
 	}
 	return quorum.Pending

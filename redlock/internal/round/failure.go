@@ -70,43 +70,43 @@ func (f *Failure) Unwrap() []error {
 func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
 	f := &Failure{Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1}
 	for _, i := range view.Config.Order {
-		if view.Voting.Has(i) {
-			continue
+		if !view.Voting.Has(i) {
+			f.blame(s.named(i, op, whyNot(view, i)))
 		}
-		why := s.WhyNot(view, i)
-		if errors.Is(why, pool.ErrClosed) {
-			f.Decision = pool.ErrClosed
-		}
-		f.Masters = append(f.Masters, s.named(i, op, why))
 	}
 	return f
 }
 
+// blame adds what was wrong with a master. Where the pool is closed there will never be a quorum again.
+func (f *Failure) blame(err error) {
+	f.Masters = append(f.Masters, err)
+	if errors.Is(f.Decision, ErrNoQuorum) && errors.Is(err, pool.ErrClosed) {
+		f.Decision = pool.ErrClosed
+	}
+}
+
 // Refusal is the vote of a master that need not be asked, and whether there is one. anyPhase is for calls that work in
-// quarantine too.
-func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, anyPhase bool, op string) (Vote, bool) {
+// quarantine too. The vote says why.
+func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, anyPhase bool) (v Vote, no bool) {
 	m := &view.Masters[i]
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
-		return Vote{Err: s.named(i, op, s.WhyNot(view, i))}, true
+		v.Err = whyNot(view, i)
 	case m.Longest > 0 && ttl > m.Longest:
-		err := fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
+		v.Kind = scripts.Refused
+		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
 			ErrGuardTime, ttl, m.Longest, ttl)
-		return Vote{Vote: scripts.Vote{Kind: scripts.Refused}, Err: s.named(i, op, err)}, true
-	case anyPhase, m.Phase == admission.Voting:
-		return Vote{}, false
+	case !anyPhase && m.Phase != admission.Voting:
+		v.Kind, v.Err = scripts.Abstained, whyNot(view, i)
 	}
-	return Vote{Vote: scripts.Vote{Kind: scripts.Abstained}, Err: s.named(i, op, s.WhyNot(view, i))}, true
+	return v, v.Err != nil
 }
 
 var errNotYet = errors.New("nothing was heard of it so far")
 
-// WhyNot says why a master of the view does not vote.
-func (s *Sender) WhyNot(view *admission.View, i int) error {
-	if err := view.Masters[i].Err; err != nil {
-		return err
-	}
-	return errNotYet
+// whyNot says why a master of the view does not vote.
+func whyNot(view *admission.View, i int) error {
+	return cmp.Or(view.Masters[i].Err, errNotYet)
 }
 
 // named names master i in an error, unless it is named already.
@@ -123,9 +123,6 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	now := r.sender.Clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(decision, ErrNoQuorum) && r.poolClosedLocked() {
-		decision = pool.ErrClosed
-	}
 	f := &Failure{
 		Decision: decision, Cause: cause,
 		Granted: r.tally.Of(scripts.Granted).Len(), Missing: r.tally.Of(scripts.Missing).Len(),
@@ -137,7 +134,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	}
 	for i := range asked.All() {
 		if err := r.complaintLocked(i, &r.votes[i], now.Sub(r.Start)); err != nil {
-			f.Masters = append(f.Masters, r.sender.named(i, r.Op, err))
+			f.blame(r.sender.named(i, r.Op, err))
 		}
 	}
 	f.Holder, f.Token = r.holderLocked()
@@ -157,16 +154,6 @@ func (r *Round) leftLocked() time.Duration {
 		left = max(left, r.freeInLocked(set))
 	}
 	return left
-}
-
-// poolClosedLocked reports whether there are no connections any more, and never will be.
-func (r *Round) poolClosedLocked() bool {
-	for i := range r.asked.All() {
-		if errors.Is(r.votes[i].Err, pool.ErrClosed) {
-			return true
-		}
-	}
-	return false
 }
 
 // holderLocked is the grant that most refusals name, and its token.

@@ -103,6 +103,37 @@ func (r *Round) Send(i int, c *scripts.Call, stamp pool.Stamp) {
 	}
 }
 
+// An Unsent is the vote of a master that was not asked.
+type Unsent struct {
+	master int
+	vote   Vote
+}
+
+// SendAll queues the call to every master of the round, each with its session and record, and returns to which. The
+// others need not be asked, as [Sender.Refusal] says, or could not be: CastAll casts their votes, when no lock is held.
+func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, anyPhase bool) (sent quorum.Set, unsent []Unsent) {
+	for i := range r.asked.All() {
+		v, no := r.sender.Refusal(r.View, i, ttl, anyPhase)
+		if !no {
+			m := &r.View.Masters[i]
+			v.Err = r.sender.Pool.Send(i, c, pool.Stamp{Session: m.Session, Text: m.Record}, r)
+		}
+		if v.Err != nil {
+			unsent = append(unsent, Unsent{i, v})
+		} else {
+			sent |= quorum.One(i)
+		}
+	}
+	return sent, unsent
+}
+
+// CastAll casts the votes of masters that were not asked.
+func (r *Round) CastAll(unsent []Unsent) {
+	for _, u := range unsent {
+		r.Cast(u.master, u.vote)
+	}
+}
+
 // Reply implements pool.Receiver.
 func (r *Round) Reply(i int, value any, err error) {
 	v := Vote{Err: err}
@@ -170,19 +201,6 @@ func (r *Round) Tally() quorum.Tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tally
-}
-
-// Of is the set of masters that have voted so by now.
-func (r *Round) Of(k scripts.Kind) quorum.Set {
-	t := r.Tally()
-	return t.Of(k)
-}
-
-// Pending is the set of masters whose votes are still to come.
-func (r *Round) Pending() quorum.Set {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.asked &^ r.tally.In()
 }
 
 // Each calls f for the vote of every master that was asked, with the lock of the round held. A vote that has not come

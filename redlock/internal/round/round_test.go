@@ -83,7 +83,7 @@ func TestEachVoteIsBookedAndOneDecides(t *testing.T) {
 				t.Fatalf("booked %v, decided by %v, ended by %v", bk.masters, bk.decides, bk.last)
 			}
 			tally := rd.Tally()
-			if rd.Verdict() != tally.Verdict() || rd.Pending() != 0 {
+			if now := rd.Tally(); rd.Verdict() != tally.Verdict() || now.In() != rd.Asked() {
 				t.Fatalf("decided as %d, counted as %d", rd.Verdict(), tally.Verdict())
 			}
 		}
@@ -99,14 +99,14 @@ func TestCompleteWaitsForTheLastVote(t *testing.T) {
 		rd.Cast(1, kind(scripts.Granted))
 		ctx, cancel := context.WithTimeout(t.Context(), ms)
 		defer cancel()
-		if rd.Complete(ctx) || rd.Verdict() != quorum.Won || rd.Pending() != quorum.One(2) {
+		if now := rd.Tally(); rd.Complete(ctx) || rd.Verdict() != quorum.Won || now.In() != quorum.First(2) {
 			t.Error("it is complete without the third")
 		}
 		if v := rd.Vote(2); !v.Unsure() {
 			t.Error("a vote that has not come is sure to have had no effect")
 		}
 		rd.Cast(2, kind(scripts.Held))
-		if !rd.Complete(t.Context()) || rd.Of(scripts.Held) != quorum.One(2) {
+		if !rd.Complete(t.Context()) || rd.Vote(2).Kind != scripts.Held {
 			t.Error("it is not complete")
 		}
 	})
@@ -223,7 +223,7 @@ func TestTooLongAsTable(t *testing.T) {
 		b := newBed(t, 3)
 		view := b.Voters.View()
 		old := scripts.Record{Identity: "a/b/c", N: 1, Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
-		known, no := b.Sender.Refusal(view, 0, 31*time.Second, false, "lock")
+		known, no := b.Sender.Refusal(view, 0, 31*time.Second, false)
 		if !no || !errors.Is(known.Err, round.ErrGuardTime) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("a TTL that is known to be too long: %+v", known)
 		}
@@ -274,7 +274,7 @@ func TestRefusalAsTable(t *testing.T) {
 		} {
 			view := *b.Voters.View()
 			view.Masters = []admission.State{c.state}
-			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.anyPhase, "lock")
+			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.anyPhase)
 			if no != c.no || v.Kind != c.want || no != (v.Err != nil) {
 				t.Errorf("%+v, %v: %v, %+v", c.state, c.ttl, no, v)
 			}
