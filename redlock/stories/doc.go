@@ -66,7 +66,7 @@
 //
 //	H06  rights to channels are those of a real server: TestRealUserWithoutChannelRights
 //	H60  so are rights to INFO: TestLeastRightsSuffice
-//	H69  backups and backlogs are of real replication: TestHazardWhatForgetsNothingStopsNoVote
+//	H69  backups and backlogs are of real replication; a failback is in H57: TestHazardWhatForgetsNothingStopsNoVote
 //
 // H65 and H86 tell that the work of a script is bounded; that it takes a server 5 ms at the most is measured by
 // TestHazardAReleaseBehindDeadWaitersIsQuick. H61 tells of a freeze by clocks; a process under SIGSTOP is in
