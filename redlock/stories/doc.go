@@ -34,7 +34,7 @@
 //	                                       reach those, tries=3 bounds the tries, trace=hangs and backoff=hangs
 //	A locks orders [ttl= within= tries= extension=off hand-on=off] [again: a re-entry]
 //	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
-//	A closes; A admits; A raises guard=5m; A dies     [within=100ms] [cancelled]; A and B lock orders: at one instant
+//	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
 //	wait 2s                                time passes
 //	masters 1-3 stop, hang, resume, restart empty, restart with their data, lose orders, lose all keys, answer OOM,
 //	    answer well, become a replica, become a master, have the fence N, have a foreign key, are 14s behind, are right

@@ -87,7 +87,7 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
 			s.o[a.Key] = strings.Join(a.Vals, ",")
 		case len(a.Vals) > 0:
 			panic(a.Key)
-		case a.Key != "and":
+		default:
 			s.words = append(s.words, a.Key)
 		}
 	}
@@ -118,7 +118,7 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
 	case "show":
 		told = s.show(s.words[1])
 	default:
-		s.toPrograms()
+		s.toProgram()
 	}
 	synctest.Wait()
 	return w.tell() + told
@@ -291,21 +291,14 @@ func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
 	}
 }
 
-// toPrograms has some programs do something at one instant: A locks orders; A and B lock orders.
-func (s *step) toPrograms() {
-	var list []*program
-	for s.program(s.words[0]) != nil {
-		list = append(list, s.program(s.words[0]))
-		s.words = s.words[1:]
-	}
-	verb, last := infinitive(s.words[0]), len(s.words)-1
+// toProgram has a program do something: A locks orders; A locks orders again.
+func (s *step) toProgram() {
+	last := len(s.words) - 1
 	again := s.words[last] == "again"
 	if again {
 		last--
 	}
-	for _, p := range list {
-		s.toProgram(p, verb, s.words[last], again)
-	}
+	s.call(s.program(s.words[0]), infinitive(s.words[1]), s.words[last], again)
 	s.passes(settles)
 }
 
@@ -314,7 +307,7 @@ func only(f func(ctx context.Context) error) func(ctx context.Context) (*redlock
 	return func(ctx context.Context) (*redlock.Lock, error) { return nil, f(ctx) }
 }
 
-func (s *step) toProgram(p *program, verb, name string, again bool) {
+func (s *step) call(p *program, verb, name string, again bool) {
 	o, opts := s.o, p.lockOptions(s.o)
 	s.mu.Lock()
 	k := p.lock(name)
