@@ -25,7 +25,7 @@ type room struct {
 
 // rooms go from the top to the bottom: each may import some of those that stand below it, and no other.
 var rooms = []room{
-	{"redlock/stories", nil}, // tests alone
+	{"redlock/stories", nil}, // a module of its own, of tests alone
 	{"redlock/internal/sim", []string{
 		"redlock", "pool", "internal/scripts/reference", "internal/scripts", "internal/jitter", "clock",
 	}},

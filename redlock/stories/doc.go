@@ -34,7 +34,7 @@
 //	                                       reach those, tries=3 bounds the tries, trace=hangs and backoff=hangs
 //	A locks orders [ttl= within= tries= extension=off hand-on=off] [again: a re-entry]
 //	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
-//	A closes; A admits; A raises guard=5m; A dies     [within=100ms] [cancelled]; A and B lock orders: at one instant
+//	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
 //	wait 2s                                time passes
 //	masters 1-3 stop, hang, resume, restart empty, restart with their data, lose orders, lose all keys, answer OOM,
 //	    answer well, become a replica, become a master, have the fence N, have a foreign key, are 14s behind, are right
@@ -66,7 +66,7 @@
 //
 //	H06  rights to channels are those of a real server: TestRealUserWithoutChannelRights
 //	H60  so are rights to INFO: TestLeastRightsSuffice
-//	H69  backups and backlogs are of real replication: TestHazardWhatForgetsNothingStopsNoVote
+//	H69  backups and backlogs are of real replication; a failback is in H57: TestHazardWhatForgetsNothingStopsNoVote
 //
 // H65 and H86 tell that the work of a script is bounded; that it takes a server 5 ms at the most is measured by
 // TestHazardAReleaseBehindDeadWaitersIsQuick. H61 tells of a freeze by clocks; a process under SIGSTOP is in

@@ -26,14 +26,23 @@ const (
 // options are the key=value words of a step.
 type options map[string]string
 
+// known are all keys that there are.
+var known = []string{
+	"backoff", "by", "cancelled", "extension", "fresh", "guard", "hand-on", "label", "masters", "trace", "tries", "ttl",
+	"virtual", "within", "without",
+}
+
 func (o options) number(key string) int {
 	n, _ := strconv.Atoi(o[key])
 	return n
 }
 
+// duration is 0 where there is no such word.
 func (o options) duration(key string) time.Duration {
-	d, _ := time.ParseDuration(o[key])
-	return d
+	if o[key] == "" {
+		return 0
+	}
+	return span(o[key])
 }
 
 // numbers reads a list such as 1-3,5; nil where it is none.
@@ -58,29 +67,30 @@ func numbers(text string) (list []int) {
 // A step is one line of a story.
 type step struct {
 	*world
-	td    *datadriven.TestData
 	words []string
 	o     options
 }
 
 // run does one step, and returns what has happened.
 func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
-	s := &step{world: w, td: td, words: []string{td.Cmd}, o: options{}}
+	defer func() {
+		if r := recover(); r != nil { // a word is missing, or names nothing
+			td.Fatalf(t, "this is no step (doc.go lists them): %v", r)
+		}
+	}()
+	s := &step{world: w, words: []string{td.Cmd}, o: options{}}
 	for _, a := range td.CmdArgs {
 		switch {
-		case len(a.Vals) > 0:
-			s.o[a.Key] = strings.Join(a.Vals, ",")
 		case a.Key == "fresh", a.Key == "cancelled":
 			s.o[a.Key] = "yes"
-		case a.Key != "and":
+		case len(a.Vals) > 0 && slices.Contains(known, a.Key):
+			s.o[a.Key] = strings.Join(a.Vals, ",")
+		case len(a.Vals) > 0:
+			panic(a.Key)
+		default:
 			s.words = append(s.words, a.Key)
 		}
 	}
-	defer func() {
-		if recover() != nil { // a word is missing, or names nothing
-			td.Fatalf(t, "this is no step: see doc.go")
-		}
-	}()
 	switch s.words[0] {
 	case "masters", "master":
 		s.toMasters()
@@ -101,14 +111,14 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
 		w.freeze(w.program(s.words[1]), span(s.words[2]), s.o["virtual"] != "")
 	case "set": // wall clock of A back 1h
 		w.clocks.Lock()
-		w.program(s.words[4]).wall += map[string]time.Duration{"back": -1, "forward": 1}[s.words[5]] * span(s.words[6])
+		w.program(s.words[4]).wall += of(signs, s.words[5]) * span(s.words[6])
 		w.clocks.Unlock()
 	case "who":
 		told = s.whoHolds(s.words[2])
 	case "show":
 		told = s.show(s.words[1])
 	default:
-		s.toPrograms()
+		s.toProgram()
 	}
 	synctest.Wait()
 	return w.tell() + told
@@ -122,6 +132,17 @@ func span(word string) time.Duration {
 	}
 	return d
 }
+
+// of is what a word stands for.
+func of[V any](meanings map[string]V, word string) V {
+	v, known := meanings[word]
+	if !known {
+		panic(word)
+	}
+	return v
+}
+
+var signs = map[string]time.Duration{"back": -1, "behind": -1, "forward": 1, "ahead": 1}
 
 // program is the one of this name; nil where there is none.
 func (w *world) program(name string) *program {
@@ -192,9 +213,9 @@ func (s *step) toMaster(m *redlocktest.Master, verb, what string) {
 			m.Evict(what)
 		}
 	case "answer":
-		m.Refuse(refusals[what])
+		m.Refuse(of(refusals, what))
 	case "become":
-		m.SetRole(map[string]string{"a replica": "slave", "a master": "master"}[what])
+		m.SetRole(of(map[string]string{"a replica": "slave", "a master": "master"}, what))
 	case "have":
 		if what == "a foreign key" {
 			m.Set(prefix.Lock("orders"), "not a lock")
@@ -204,7 +225,7 @@ func (s *step) toMaster(m *redlocktest.Master, verb, what string) {
 	case "are":
 		s.wrong[m] = 0
 		if last != "right" {
-			s.wrong[m] = map[string]time.Duration{"behind": -1, "ahead": 1}[last] * span(s.words[3])
+			s.wrong[m] = of(signs, last) * span(s.words[3])
 		}
 		m.SetClock(s.ahead+s.wrong[m], 1)
 	default:
@@ -212,9 +233,15 @@ func (s *step) toMaster(m *redlocktest.Master, verb, what string) {
 	}
 }
 
+// directions are those of a link.
+var directions = map[string][2]bool{"messages": {up: true}, "answers": {down: true}, "everything": {true, true}}
+
 // network does something to links of a program: hold messages from A to 3; hold answers from 3 to A.
 func (s *step) network() {
-	verb, what, list := s.words[0], s.words[1], []int(nil)
+	verb, list, concerns := s.words[0], []int(nil), [2]bool{}
+	if slices.Contains([]string{"hold", "let", "deliver"}, verb) {
+		concerns = of(directions, s.words[1])
+	}
 	var p *program
 	for _, word := range s.words[1:] {
 		if named := s.program(word); named != nil {
@@ -225,7 +252,6 @@ func (s *step) network() {
 	if list == nil {
 		list = numbers(fmt.Sprint("1-", s.masters.N()))
 	}
-	concerns := [2]bool{up: what != "answers", down: what != "messages"}
 	s.mu.Lock()
 	for _, n := range list {
 		p.links[n-1].change(verb, concerns, s.o.duration("by"))
@@ -265,21 +291,14 @@ func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
 	}
 }
 
-// toPrograms has some programs do something at one instant: A locks orders; A and B lock orders.
-func (s *step) toPrograms() {
-	var list []*program
-	for s.program(s.words[0]) != nil {
-		list = append(list, s.program(s.words[0]))
-		s.words = s.words[1:]
-	}
-	verb, last := infinitive(s.words[0]), len(s.words)-1
+// toProgram has a program do something: A locks orders; A locks orders again.
+func (s *step) toProgram() {
+	last := len(s.words) - 1
 	again := s.words[last] == "again"
 	if again {
 		last--
 	}
-	for _, p := range list {
-		s.toProgram(p, verb, s.words[last], again)
-	}
+	s.call(s.program(s.words[0]), infinitive(s.words[1]), s.words[last], again)
 	s.passes(settles)
 }
 
@@ -288,7 +307,7 @@ func only(f func(ctx context.Context) error) func(ctx context.Context) (*redlock
 	return func(ctx context.Context) (*redlock.Lock, error) { return nil, f(ctx) }
 }
 
-func (s *step) toProgram(p *program, verb, name string, again bool) {
+func (s *step) call(p *program, verb, name string, again bool) {
 	o, opts := s.o, p.lockOptions(s.o)
 	s.mu.Lock()
 	k := p.lock(name)

@@ -71,6 +71,7 @@ func newWorld(t *testing.T) *world {
 
 // close ends everything that the story has left running.
 func (w *world) close() {
+	w.mu.Lock()
 	for _, p := range w.programs {
 		for _, gate := range p.gates {
 			close(gate)
@@ -79,6 +80,7 @@ func (w *world) close() {
 			l.hold = [2]bool{}
 		}
 	}
+	w.mu.Unlock()
 	for _, p := range w.programs {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = p.Close(ctx) // the story is over

@@ -1,7 +1,7 @@
 # H02. An acquire is held up in the network, and arrives after the release that was to undo it.
 # What could go wrong: the late acquire takes the name for nobody, for a whole TTL.
-# What must hold: it is refused, whichever of the two comes first. A release that finds nothing raises the fence above
-# the ballot of the acquire.
+# What must hold: it is refused. A release that finds nothing raises the fence to the last ballot of the acquire, and
+# only larger ones are accepted. (In H03 the acquire comes first, and the release deletes what it took.)
 masters 3
 ----
 

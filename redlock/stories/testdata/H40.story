@@ -1,6 +1,7 @@
 # H40. A waiter is refused, and the name is released before the waiter's subscription stands.
 # What could go wrong: nobody tells the waiter, and it sleeps until some timeout.
-# What must hold: a waiter subscribes first, and asks again when the subscription stands. After a cut, too.
+# What must hold: a waiter subscribes first, and asks again when the subscription stands, after a cut, too. If hints are
+# lost all the same, a waiter that is first asks once a second.
 masters 3
 ----
 
@@ -80,3 +81,37 @@ wait 1s
 1.182 B to masters 1-2: extend orders for B4 by 10s -> done
 1.182 B to master 3: extend orders for B4 by 10s -> missing
 1.184 B to master 3: repair orders for B4, 10s, ballot 1.183315, token 1.179311 -> granted
+
+B unlocks orders
+----
+2.171 B to masters 1-2: release orders of B4 -> deleted
+2.171 B to master 3: release orders of B4, fence 1.183315 -> deleted
+2.172 B has unlocked orders
+
+# The subscription stands, and the hints are lost.
+lose hints to B
+----
+
+A locks orders extension=off ttl=30s
+----
+2.181 A to masters 1-3: acquire orders for A3, 30s, ballot 2.180000 to 2.180032 -> granted
+2.182 A has orders until 31.878, token 2.180000
+
+B locks orders
+----
+2.191 B to masters 1-3: acquire orders for B5, 10s, ballot 2.190000 to 2.190032 -> held by A3 for 29.990
+2.193 B to masters 1-3: acquire orders for B6, 10s, ballot 2.192002 to 2.192034, waiter wB2 -> held by A3 for
+        29.988; place 1 in the queue
+2.193 B to master 3: release orders of B5 -> was not there
+2.195 B to master 3: release orders of B6, waiter wB2 stays -> was not there
+
+A unlocks orders
+----
+2.201 A to masters 1-3: release orders of A3 -> deleted
+2.201 masters 1-3 to B: orders is free, and wB2 is first
+2.202 A has unlocked orders
+
+wait 2s
+----
+3.195 B to masters 1-3: acquire orders for B7, 10s, ballot 3.194004 to 3.194036, waiter wB2 -> granted
+3.196 B has orders until 13.092, token 3.194004

@@ -34,46 +34,40 @@ at 6.110
   B does not hold it
 
 # B asks until it has the lock. A must be told before.
+wait 3500ms
+----
+
 B locks orders
 ----
-6.111 B to masters 1-5: acquire orders for B1, 10s, ballot 6.110000 to 6.110032 -> held by A1 for 3.990
-6.113 B to masters 4-5: release orders of B1 -> was not there
-6.115 B to masters 1-5: subscribe to its inbox -> done
-6.117 B to masters 1-5: acquire orders for B2, 10s, ballot 6.116006 to 6.116038, waiter wB1 -> held by A1 for
-        3.984; place 1 in the queue
-6.119 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
+9.611 B to masters 1-5: acquire orders for B1, 10s, ballot 9.610000 to 9.610032 -> held by A1 for 0.490
+9.613 B to masters 4-5: release orders of B1 -> was not there
+9.615 B to masters 1-5: subscribe to its inbox -> done
+9.617 B to masters 1-5: acquire orders for B2, 10s, ballot 9.616006 to 9.616038, waiter wB1 -> held by A1 for
+        0.484; place 1 in the queue
+9.619 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 
-wait 4s
+wait 500ms
 ----
-6.121 B to masters 1-5: acquire orders for B3, 10s, ballot 6.120006 to 6.120038, waiter wB1 -> held by A1 for
-        3.980; place 1 in the queue
-6.123 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
-7.123 B to masters 1-5: acquire orders for B4, 10s, ballot 7.122008 to 7.122040, waiter wB1 -> held by A1 for
-        2.978; place 1 in the queue
-7.125 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
-8.125 B to masters 1-5: acquire orders for B5, 10s, ballot 8.124010 to 8.124042, waiter wB1 -> held by A1 for
-        1.976; place 1 in the queue
-8.127 B to masters 4-5: release orders of B5, waiter wB1 stays -> was not there
-9.127 B to masters 1-5: acquire orders for B6, 10s, ballot 9.126012 to 9.126044, waiter wB1 -> held by A1 for
-        0.974; place 1 in the queue
-9.129 B to masters 4-5: release orders of B6, waiter wB1 stays -> was not there
+9.621 B to masters 1-5: acquire orders for B3, 10s, ballot 9.620006 to 9.620038, waiter wB1 -> held by A1 for
+        0.480; place 1 in the queue
+9.623 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
 9.998 A is told that its lock of orders has ended: the lock was lost
-10.104 B to masters 1-5: acquire orders for B7, 10s, ballot 10.103014 to 10.103046, waiter wB1 -> granted
-10.105 B has orders until 20.001, token 10.103014
+10.104 B to masters 1-5: acquire orders for B4, 10s, ballot 10.103008 to 10.103040, waiter wB1 -> granted
+10.105 B has orders until 20.001, token 10.103008
 
 who holds orders
 ----
 at 10.120
-  masters 1-5: B7 until 20.104
+  masters 1-5: B4 until 20.104
   A knows that its lock has ended: the lock was lost
-  B holds it until 20.001, on 5 of 5, token 10.103014
+  B holds it until 20.001, on 5 of 5, token 10.103008
 
-# The wall clock jumps forward by a part of the validity. Nobody knows which clock is right, so it counts.
 B unlocks orders
 ----
-10.121 B to masters 1-5: release orders of B7, waiter wB1 leaves -> deleted
+10.121 B to masters 1-5: release orders of B4, waiter wB1 leaves -> deleted
 10.122 B has unlocked orders
 
+# The wall clock jumps forward by a part of the validity. Nobody knows which clock is right, so it counts.
 A locks orders extension=off
 ----
 10.131 A to masters 1-5: acquire orders for A2, 10s, ballot 10.130000 to 10.130032 -> granted

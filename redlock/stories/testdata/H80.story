@@ -19,7 +19,7 @@ A raises guard=5m
 0.105 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
         5m0s
 0.106 A cannot raise the guard time, and is told after 0.006: guard "redlock": no quorum of masters; 2 of 3
-        masters said yes, 3 are needed; master 3: read: master is down: connection lost: connection reset
+        masters said yes, 3 are needed; master 3: read: master is down: connection reset
 
 show masters
 ----
@@ -32,7 +32,7 @@ A tries orders ttl=1m
         allows; 0 of 3 masters said yes, 2 are needed; master 1: lock: the TTL is above the longest that the
         fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet: redlock guard -set 1m0s; master 2: lock:
         the TTL is above the longest that the fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet:
-        redlock guard -set 1m0s; master 3: read: master is down: connection lost: connection reset
+        redlock guard -set 1m0s; master 3: read: master is down: connection reset
 
 master 3 restarts empty
 ----

@@ -29,82 +29,91 @@ A locks orders
 0.219 masters 4-5 to A: orders is free, and wA1 is first
 0.219 A to masters 4-5: release orders of A2, waiter wA1 stays -> deleted
 
-B locks orders
+wait 200ms
 ----
-0.221 B to masters 1-3: acquire orders for B1, 10s, ballot 0.220000 to 0.220032 -> held by C1 for 9.980
-0.221 masters 4-5 to A: orders is free, and wA1 is first
-0.221 B to masters 4-5: acquire orders for B1, 10s, ballot 0.220000 to 0.220032 -> free, but another waiter is
-        first for 0.999
 0.221 A to masters 1-3: acquire orders for A3, 10s, ballot 0.220006 to 0.220038, waiter wA1 -> held by C1 for
         9.980; place 1 in the queue
 0.221 A to masters 4-5: acquire orders for A3, 10s, ballot 0.220006 to 0.220038, waiter wA1 -> granted
-0.223 B to masters 4-5: release orders of B1 -> was not there
 0.223 masters 4-5 to A: orders is free, and wA1 is first
 0.223 A to masters 4-5: release orders of A3, waiter wA1 stays -> deleted
-0.225 B to masters 1-5: subscribe to its inbox -> done
-0.227 B to masters 1-3: acquire orders for B2, 10s, ballot 0.226006 to 0.226038, waiter wB1 -> held by C1 for
-        9.974; place 2 in the queue
-0.227 masters 4-5 to A: orders is free, and wA1 is first
-0.227 B to masters 4-5: acquire orders for B2, 10s, ballot 0.226006 to 0.226038, waiter wB1 -> free, but another
-        waiter is first for 0.997; place 2 in the queue
-0.229 masters 4-5 to A: orders is free, and wA1 is first
-0.229 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 0.229 A to masters 1-3: acquire orders for A4, 10s, ballot 0.228010 to 0.228042, waiter wA1 -> held by C1 for
         9.972; place 1 in the queue
 0.229 A to masters 4-5: acquire orders for A4, 10s, ballot 0.228010 to 0.228042, waiter wA1 -> granted
+0.231 masters 4-5 to A: orders is free, and wA1 is first
+0.231 A to masters 4-5: release orders of A4, waiter wA1 stays -> deleted
+0.249 A to masters 1-3: acquire orders for A5, 10s, ballot 0.248014 to 0.248046, waiter wA1 -> held by C1 for
+        9.952; place 1 in the queue
+0.249 A to masters 4-5: acquire orders for A5, 10s, ballot 0.248014 to 0.248046, waiter wA1 -> granted
+0.251 masters 4-5 to A: orders is free, and wA1 is first
+0.251 A to masters 4-5: release orders of A5, waiter wA1 stays -> deleted
+0.285 A to masters 1-3: acquire orders for A6, 10s, ballot 0.284018 to 0.284050, waiter wA1 -> held by C1 for
+        9.916; place 1 in the queue
+0.285 A to masters 4-5: acquire orders for A6, 10s, ballot 0.284018 to 0.284050, waiter wA1 -> granted
+0.287 masters 4-5 to A: orders is free, and wA1 is first
+0.287 A to masters 4-5: release orders of A6, waiter wA1 stays -> deleted
+0.353 A to masters 1-3: acquire orders for A7, 10s, ballot 0.352022 to 0.352054, waiter wA1 -> held by C1 for
+        9.848; place 1 in the queue
+0.353 A to masters 4-5: acquire orders for A7, 10s, ballot 0.352022 to 0.352054, waiter wA1 -> granted
+0.355 masters 4-5 to A: orders is free, and wA1 is first
+0.355 A to masters 4-5: release orders of A7, waiter wA1 stays -> deleted
+
+B locks orders
+----
+0.421 B to masters 1-3: acquire orders for B1, 10s, ballot 0.420000 to 0.420032 -> held by C1 for 9.780
+0.421 masters 4-5 to A: orders is free, and wA1 is first
+0.421 B to masters 4-5: acquire orders for B1, 10s, ballot 0.420000 to 0.420032 -> free, but another waiter is
+        first for 0.935
+0.423 masters 4-5 to A: orders is free, and wA1 is first
+0.423 B to masters 4-5: release orders of B1 -> was not there
+0.425 B to masters 1-5: subscribe to its inbox -> done
+0.427 B to masters 1-3: acquire orders for B2, 10s, ballot 0.426006 to 0.426038, waiter wB1 -> held by C1 for
+        9.774; place 2 in the queue
+0.427 masters 4-5 to A: orders is free, and wA1 is first
+0.427 B to masters 4-5: acquire orders for B2, 10s, ballot 0.426006 to 0.426038, waiter wB1 -> free, but another
+        waiter is first for 0.929; place 2 in the queue
+0.429 masters 4-5 to A: orders is free, and wA1 is first
+0.429 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
+
+wait 10ms
+----
+0.431 B to masters 1-3: acquire orders for B3, 10s, ballot 0.430006 to 0.430038, waiter wB1 -> held by C1 for
+        9.770; place 2 in the queue
+0.431 masters 4-5 to A: orders is free, and wA1 is first
+0.431 B to masters 4-5: acquire orders for B3, 10s, ballot 0.430006 to 0.430038, waiter wB1 -> free, but another
+        waiter is first for 0.925; place 2 in the queue
+0.433 masters 4-5 to A: orders is free, and wA1 is first
+0.433 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
 
 show queues
 ----
-  masters 1-3: 2 waiting: wA1, wB1
-  masters 4-5: 1 waiting: wB1
+  masters 1-5: 2 waiting: wA1, wB1
 
+# C's release cannot reach master 2. Of the five that A needs a majority of, two tell it that the name is free now.
 master 2 stops
 ----
 
-wait 100ms
-----
-0.231 B to masters 1 3: acquire orders for B3, 10s, ballot 0.230006 to 0.230038, waiter wB1 -> held by C1 for
-        9.970; place 2 in the queue
-0.231 B to masters 4-5: acquire orders for B3, 10s, ballot 0.230006 to 0.230038, waiter wB1 -> held by A4 for
-        9.998; place 1 in the queue
-0.231 masters 4-5 to A: orders is free, and wA1 is first
-0.231 A to masters 4-5: release orders of A4, waiter wA1 stays -> deleted
-0.233 masters 4-5 to A: orders is free, and wA1 is first
-0.233 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
-0.247 A to masters 1 3: acquire orders for A5, 10s, ballot 0.246010 to 0.246042, waiter wA1 -> held by C1 for
-        9.954; place 1 in the queue
-0.247 A to masters 4-5: acquire orders for A5, 10s, ballot 0.246010 to 0.246042, waiter wA1 -> granted
-0.249 masters 4-5 to A: orders is free, and wA1 is first
-0.249 A to masters 4-5: release orders of A5, waiter wA1 stays -> deleted
-0.283 A to masters 1 3: acquire orders for A6, 10s, ballot 0.282014 to 0.282046, waiter wA1 -> held by C1 for
-        9.918; place 1 in the queue
-0.283 A to masters 4-5: acquire orders for A6, 10s, ballot 0.282014 to 0.282046, waiter wA1 -> granted
-0.285 masters 4-5 to A: orders is free, and wA1 is first
-0.285 A to masters 4-5: release orders of A6, waiter wA1 stays -> deleted
-
 C unlocks orders
 ----
-0.330 C cannot unlock orders, and is told after 0.000: unlock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed, and 2 did not have it; master 2: connect: master is down: dial pipe: connection
-        refused: the master is stopped
-0.331 masters 1 3 to A: orders is free, and wA1 is first
-0.331 C to masters 1 3: release orders of C1 -> deleted
-0.333 A to masters 1 3-5: acquire orders for A7, 10s, ballot 0.332002 to 0.332034, waiter wA1 -> granted
-0.334 A has orders until 10.230, token 0.332002
+0.440 C cannot unlock orders, and is told after 0.000: unlock "orders": no quorum of masters; 0 of 5 masters said
+        yes, 3 are needed, and 2 did not have it; master 2: read: master is down: connection reset
+0.441 masters 1 3 to A: orders is free, and wA1 is first
+0.441 C to masters 1 3: release orders of C1 -> deleted
+0.443 A to masters 1 3-5: acquire orders for A8, 10s, ballot 0.442002 to 0.442034, waiter wA1 -> granted
+0.444 A has orders until 10.340, token 0.442002
 
 A unlocks orders
 ----
-0.341 A to masters 1 3-5: release orders of A7, waiter wA1 leaves -> deleted
-0.341 masters 1 3-5 to B: orders is free, and wB1 is first
-0.342 A has unlocked orders
-0.343 B to masters 1 3-5: acquire orders for B4, 10s, ballot 0.342002 to 0.342034, waiter wB1 -> granted
-0.344 B has orders until 10.240, token 0.342002
+0.451 A to masters 1 3-5: release orders of A8, waiter wA1 leaves -> deleted
+0.451 masters 1 3-5 to B: orders is free, and wB1 is first
+0.452 A has unlocked orders
+0.453 B to masters 1 3-5: acquire orders for B4, 10s, ballot 0.452002 to 0.452034, waiter wB1 -> granted
+0.454 B has orders until 10.350, token 0.452002
 
 who holds orders
 ----
-at 0.350
-  masters 1 3-5: B4 until 10.343
+at 0.460
+  masters 1 3-5: B4 until 10.453
   master 2: C1 until 10.201
   C does not hold it
   A does not hold it
-  B holds it until 10.240, on 4 of 5, token 0.342002
+  B holds it until 10.350, on 4 of 5, token 0.452002
