@@ -82,6 +82,8 @@ type LockError struct {
 	// Holder is who holds the name, and Since since when, as far as the refusals tell.
 	Holder string
 	Since  time.Time
+	// Here tells that this Locker itself holds the name: the call was not made with a context of that lock.
+	Here bool
 	// Masters lists those that failed in the last round, each a [*MasterError]; nil where none did.
 	Masters *multierror.Error
 }
@@ -137,16 +139,44 @@ func (e *LockError) Error() string {
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q since %s", e.Holder, e.Since.Format(time.TimeOnly))
 	}
+	if e.Here {
+		b.WriteString(", by this Locker: to lock it once more inside, pass a context of that lock (Lock.Context)")
+	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; a quorum may be free in %v", e.Left.Round(time.Millisecond))
 	}
 	if e.Masters != nil {
-		for _, err := range e.Masters.Errors {
+		for _, text := range joined(e.Masters.Errors) {
 			b.WriteString("; ")
-			b.WriteString(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "pool: "), ": redlock: ", ": "))
+			b.WriteString(text)
 		}
 	}
 	return b.String()
+}
+
+// joined is what errors of masters say. What several masters share is said once, with the names of all of them.
+func joined(errs []error) (texts []string) {
+	names := map[string][]string{} // by what is said
+	for _, err := range errs {
+		said, name := strings.TrimPrefix(err.Error(), "pool: "), ""
+		var e *MasterError
+		if errors.As(err, &e) && strings.HasPrefix(said, e.Addr+": ") {
+			name = e.Addr
+			// Some causes name the address once more.
+			said = strings.ReplaceAll(said[len(name)+2:], " "+name+": ", " ")
+		}
+		said = strings.ReplaceAll(" "+said, " redlock: ", " ")[1:]
+		if names[said] == nil {
+			texts = append(texts, said)
+		}
+		names[said] = append(names[said], name)
+	}
+	for i, said := range texts {
+		if of := strings.Join(names[said], ", "); of != "" {
+			texts[i] = of + ": " + said
+		}
+	}
+	return texts
 }
 
 // plain is the text of a sentinel without the package's name, for use inside a longer sentence.

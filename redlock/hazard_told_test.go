@@ -31,7 +31,7 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 				s.Fatalf("after %v: %v", d, err)
 			}
 			for _, m := range silent {
-				said := regexp.MustCompile(regexp.QuoteMeta(m.Addr()) + `: [^;]*?\d(ms|s)\b`)
+				said := regexp.MustCompile(regexp.QuoteMeta(m.Addr()) + `[,:] [^;]*?\d(ms|s)\b`)
 				if !said.MatchString(err.Error()) {
 					s.Errorf("with %v it does not say that %s has not answered, and for how long: %v", d, m.Addr(), err)
 				}

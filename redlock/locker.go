@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -35,6 +36,7 @@ type Locker struct {
 	grants  *grant.Keeper
 	queue   *queue.Queue
 	events  *events
+	journal *journal
 
 	changing chan struct{} // cap 1: one change of the masters at a time
 	calls    atomic.Int64  // under way, messages not answered, and one until Close has released what is held
@@ -75,6 +77,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	}
 	l.build(first, id.String())
 	l.warn(first)
+	l.journal.watch(l.voters.View())
 	l.live()
 	return l, nil
 }
@@ -95,7 +98,8 @@ func (l *Locker) live() {
 // build makes the parts of l and joins them.
 func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
-	l.events = &events{trace: l.cfg.trace, addr: l.pool.Addr}
+	l.journal = &journal{l: l, log: l.cfg.log}
+	l.events = &events{trace: l.cfg.trace, log: l.cfg.log, addr: l.pool.Addr}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
@@ -119,6 +123,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 // viewed is told of each new View. It tells of the masters whose state has changed.
 func (l *Locker) viewed(last, next *admission.View) {
 	l.grants.Changed(last, next)
+	l.journal.viewed(last, next)
 	if l.cfg.trace.Master == nil {
 		return
 	}
@@ -166,8 +171,9 @@ func (l *Locker) warn(first *quorum.Config) {
 			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
 		}
 	}
-	if f := l.cfg.trace.Warning; f != nil {
-		for _, w := range l.warnings {
+	for _, w := range l.warnings {
+		l.cfg.log.Warn(w)
+		if f := l.cfg.trace.Warning; f != nil {
 			f(w)
 		}
 	}
@@ -253,6 +259,9 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	}
 	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(name)}
 	own := ownerOf(ctx, l, name)
+	caller := ctx
+	ctx, cancel := cfg.limited(caller)
+	defer cancel()
 	switch {
 	case own != nil && !l.cfg.reentry:
 		return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
@@ -269,9 +278,21 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 		err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k) })
 	}
 	if err != nil {
-		return nil, failed("lock", name, err)
+		return nil, l.refusal(name, waited(caller, ctx, err))
 	}
 	return l.handOut(k, cfg)
+}
+
+// refusal is the error of a call that did not get the lock. Where this Locker itself holds the name, it says so.
+func (l *Locker) refusal(name string, err error) error {
+	err = failed("lock", name, err)
+	var e *LockError
+	if g := l.queue.Holder(name); g != nil && errors.As(err, &e) && errors.Is(e.Decision, ErrHeld) {
+		i := g.Info()
+		e.Here, e.Left, e.Since = true, max(0, i.Left), time.UnixMicro(i.Token)
+		_, e.Holder = scripts.GrantLabel(g.ID)
+	}
+	return err
 }
 
 // handOut returns k if it still has the wanted validity at this instant, whatever has passed since a quorum granted it.
@@ -328,6 +349,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		close(l.closing)
 		tell := l.grants.EndAll()
 		l.queue.Close()
+		l.journal.close()
 		l.voters.Close()
 		go func() { // Close waits for what it tells, and no longer than its context
 			defer l.leave()

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"flag"
+	"log/slog"
 	"os"
 	"testing"
 
@@ -13,6 +14,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(workerEnv); role != "" {
 		os.Exit(workerMain(role))
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // most tests bring about what is warned of
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

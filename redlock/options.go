@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -49,6 +50,7 @@ type config struct {
 	noGuard  bool
 	clock    *clock.Clock
 	trace    *Trace
+	log      *slog.Logger
 	reentry  bool
 	label    string
 	durable  []string // addresses; nil: none; empty: all
@@ -62,7 +64,8 @@ type lockConfig struct {
 	minValidity time.Duration  // 0: half of the TTL
 	backoff     func() Backoff // nil: delays
 	delays      Delays
-	tries       int // 0: no bound
+	waitLimit   time.Duration // 0: none
+	tries       int           // 0: no bound
 	fair        bool
 	priority    int
 }
@@ -92,6 +95,7 @@ func defaultConfig() config {
 		drift:   clock.DefaultDrift,
 		guard:   DefaultGuardTime,
 		trace:   &Trace{},
+		log:     slog.Default(),
 		label:   ownerOfProcess(host, os.Getpid()),
 		reentry: true,
 	}
@@ -209,6 +213,9 @@ func (c *config) check() error {
 			return invalid("%v", err)
 		}
 	}
+	if c.log == nil {
+		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
+	}
 	if !c.noGuard && (c.guard < MinTTL || c.guard > MaxTTL) {
 		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", c.guard, MinTTL, MaxTTL)
 	}
@@ -234,6 +241,8 @@ func (c *lockConfig) check(l *config) error {
 			c.Least, c.TTL, c.TTL-drift, drift)
 	case c.MaxHold < 0:
 		return invalid("maximum hold %v is negative; 0 is no bound", c.MaxHold)
+	case c.waitLimit < 0:
+		return invalid("wait limit %v is negative; 0 is no limit", c.waitLimit)
 	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
 	case c.HandOns < 0 || c.HandOns > 1000 || c.HandOnTime < 0 || c.HandOnTime > time.Minute:

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -94,6 +95,7 @@ type MasterInfo struct {
 // events tells the Trace and the local queue what happens in the rooms below.
 type events struct {
 	trace *Trace
+	log   *slog.Logger
 	addr  func(master int) string
 	queue *queue.Queue
 }
@@ -149,7 +151,11 @@ func (e *events) Repaired(g *grant.Grant, i int) {
 	}
 }
 
-func (e *events) Lost(g *grant.Grant, cause error) { e.grant(e.trace.Lost, g, cause) }
+func (e *events) Lost(g *grant.Grant, cause error) {
+	e.log.Warn("redlock: lock was lost", slog.String("lock", g.Name), slog.Int64("token", g.Info().Token),
+		slog.Any("error", cause))
+	e.grant(e.trace.Lost, g, cause)
+}
 
 func (e *events) Releasing(g *grant.Grant) { e.queue.Releasing(g) }
 

@@ -200,7 +200,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
 	if st.Err == nil {
 		st.Err = fmt.Errorf("%w for another %v, since it is new or may have forgotten locks; if nobody can hold one, "+
-			"redlock admit (AdmitNow) ends it", ErrQuarantine, left.Round(time.Millisecond))
+			"redlock admit (AdmitNow) ends it", ErrQuarantine, left.Round(100*time.Millisecond))
 	}
 	switch {
 	case f.Now:

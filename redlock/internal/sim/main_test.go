@@ -2,6 +2,7 @@ package sim
 
 import (
 	"flag"
+	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -24,6 +25,7 @@ var (
 const childEnv = "REDLOCK_SIM_CHILD"
 
 func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // faults are the rule here
 	flag.Parse()
 	if isChild() || *oneSeed >= 0 {
 		// What a seed decides is decided by it alone only where one thing runs at a time, and the collector between runs.

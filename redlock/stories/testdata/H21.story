@@ -23,8 +23,7 @@ A extends orders within=100ms
 wait 200ms
 ----
 0.210 A cannot extend orders, and is told after 0.100: extend "orders": context deadline exceeded; 1 of 3 masters
-        said yes, 2 are needed; master 2: extend: it has not answered for 100ms; master 3: extend: it has not
-        answered for 100ms
+        said yes, 2 are needed; master 2, master 3: extend: it has not answered for 100ms
 
 who holds orders
 ----

@@ -28,19 +28,9 @@ program B
 B tries orders
 ----
 1.220 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed; master 1: lock: another program goes by another number of masters: the record on
-        master 1 says 3 masters in epoch 0, this program has 5 masters; if no program needs that record, replace
-        it by a quarantine: redlock quarantine -master master 1 URL...; master 2: lock: another program goes by
+        yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock: another program goes by
         another number of masters: the record on master 1 says 3 masters in epoch 0, this program has 5 masters;
-        if no program needs that record, replace it by a quarantine: redlock quarantine -master master 1 URL...;
-        master 3: lock: another program goes by another number of masters: the record on master 1 says 3 masters
-        in epoch 0, this program has 5 masters; if no program needs that record, replace it by a quarantine:
-        redlock quarantine -master master 1 URL...; master 4: lock: another program goes by another number of
-        masters: the record on master 1 says 3 masters in epoch 0, this program has 5 masters; if no program
-        needs that record, replace it by a quarantine: redlock quarantine -master master 1 URL...; master 5:
-        lock: another program goes by another number of masters: the record on master 1 says 3 masters in epoch
-        0, this program has 5 masters; if no program needs that record, replace it by a quarantine: redlock
-        quarantine -master master 1 URL...
+        if no program needs that record, replace it by a quarantine: redlock quarantine -master master 1 URL...
 
 who holds orders
 ----

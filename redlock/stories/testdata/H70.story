@@ -10,14 +10,9 @@ program A guard=2m ttl=1m
 A locks orders
 ----
 0.100 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the fleet
-        allows; 0 of 5 masters said yes, 3 are needed; master 1: lock: the TTL is above the longest that the
-        fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet: redlock guard -set 1m0s; master 2: lock:
+        allows; 0 of 5 masters said yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock:
         the TTL is above the longest that the fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet:
-        redlock guard -set 1m0s; master 3: lock: the TTL is above the longest that the fleet allows: TTL 1m0s,
-        longest TTL 30s; raise it in the fleet: redlock guard -set 1m0s; master 4: lock: the TTL is above the
-        longest that the fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet: redlock guard -set 1m0s;
-        master 5: lock: the TTL is above the longest that the fleet allows: TTL 1m0s, longest TTL 30s; raise it
-        in the fleet: redlock guard -set 1m0s
+        redlock guard -set 1m0s
 
 A raises guard=2m
 ----

@@ -56,15 +56,9 @@ wait 26s
 B tries orders
 ----
 31.210 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed; master 1: lock: the master is in quarantine for another 29.995s, since it is new or
-        may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it; master 2: lock: the
-        master is in quarantine for another 29.995s, since it is new or may have forgotten locks; if nobody can
-        hold one, redlock admit (AdmitNow) ends it; master 3: lock: the master is in quarantine for another
-        29.995s, since it is new or may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow)
-        ends it; master 4: lock: the master is in quarantine for another 29.995s, since it is new or may have
-        forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it; master 5: lock: the master is
-        in quarantine for another 29.995s, since it is new or may have forgotten locks; if nobody can hold one,
-        redlock admit (AdmitNow) ends it
+        yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock: the master is in quarantine
+        for another 30s, since it is new or may have forgotten locks; if nobody can hold one, redlock admit
+        (AdmitNow) ends it
 
 wait 30s
 ----

@@ -1,0 +1,105 @@
+package redlock
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// WithLogger sets where the Locker writes what an operator has to know; the default is [slog.Default] at the time of
+// [New]. It warns of what is unwise about the configuration, of masters that are down or back without a vote, of locks
+// that are lost, and, where no quorum has voted for a second, of each master that does not vote and why: then again
+// after two seconds, four, and so on up to a minute. That a master votes again is information. No line has a password.
+// A handler is called from goroutines that keep the locks, and must not block. slog.DiscardHandler turns it off.
+func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
+
+// The pauses between two warnings that no quorum votes.
+const (
+	firstWarning  = time.Second
+	longestSilent = time.Minute
+)
+
+// A journal writes the log of one Locker.
+type journal struct {
+	l     *Locker
+	log   *slog.Logger
+	known quorum.Set // masters that have voted, or not, before; for viewed alone
+
+	mu     sync.Mutex
+	alarm  *time.Timer   // runs while no quorum votes; nil: one does, or the Locker is closed
+	since  time.Time     // when it was made
+	pause  time.Duration // until it rings
+	closed bool
+}
+
+// viewed tells of the masters whose state has changed. What a master is at first is told where it is down; else by the
+// alarm, if by anything.
+func (j *journal) viewed(last, next *admission.View) {
+	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
+		now := &next.Masters[i]
+		if i < len(last.Masters) && last.Masters[i].Phase == now.Phase || now.Phase == admission.Connecting {
+			continue
+		}
+		master := slog.String("master", j.l.pool.Addr(i))
+		switch known := j.known.Has(i); {
+		case now.Phase == admission.Down:
+			j.log.Warn("redlock: master is down", master, slog.Any("error", now.Err))
+		case known && now.Phase == admission.Voting:
+			j.log.Info("redlock: master votes", master)
+		case known:
+			j.log.Warn("redlock: master does not vote", master, slog.Any("error", now.Err))
+		}
+		j.known |= quorum.One(i)
+	}
+	j.watch(next)
+}
+
+// watch sets the alarm where no quorum votes, and takes it back where one does.
+func (j *journal) watch(view *admission.View) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch votes := view.Config.Rule.Won(view.Voting); {
+	case j.alarm != nil && votes:
+		j.alarm.Stop()
+		j.alarm = nil
+	case j.alarm == nil && !votes && !j.closed && j.log.Enabled(context.Background(), slog.LevelWarn):
+		j.since, j.pause = time.Now(), firstWarning
+		j.alarm = time.AfterFunc(j.pause, j.ring)
+	}
+}
+
+// ring says that no quorum votes, and sets the alarm for later.
+func (j *journal) ring() {
+	if !j.l.enter() {
+		return
+	}
+	defer j.l.leave()
+	j.mu.Lock()
+	on, since := j.alarm != nil, j.since
+	if on {
+		j.pause = min(2*j.pause, longestSilent)
+		j.alarm.Reset(j.pause)
+	}
+	j.mu.Unlock()
+	if !on {
+		return
+	}
+	f := j.l.sender.NoQuorum(j.l.voters.View(), "vote", nil)
+	j.log.Warn("redlock: no quorum of masters votes", slog.Duration("for", time.Since(since).Round(time.Millisecond)),
+		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", joined(f.Masters)))
+}
+
+// close ends the alarm.
+func (j *journal) close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed = true
+	if j.alarm != nil {
+		j.alarm.Stop()
+		j.alarm = nil
+	}
+}

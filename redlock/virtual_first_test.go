@@ -1,0 +1,240 @@
+package redlock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// What a program meets in its first hour: masters that do not vote yet, names that are held, and what the log says.
+
+// A logbook is what a Locker writes, without the times.
+type logbook struct{ bytes.Buffer }
+
+func (b *logbook) option() redlock.Option {
+	return redlock.WithLogger(slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})))
+}
+
+// since returns the lines since the last call.
+func (b *logbook) since() []string {
+	text := strings.TrimSpace(b.String())
+	b.Reset()
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+func TestVirtualTheLogTellsWhyNoQuorumVotes(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var book logbook
+		w.locker(book.option())
+		after(900 * time.Millisecond)
+		if lines := book.since(); len(lines) != 0 {
+			t.Errorf("in the first second it says %q", lines)
+		}
+		after(200 * time.Millisecond)
+		lines := book.since()
+		if len(lines) != 1 || !strings.Contains(lines[0], "no quorum of masters votes") ||
+			!strings.Contains(lines[0], "for=1s voting=0 needed=2") || !strings.Contains(lines[0], "quarantine") ||
+			!strings.Contains(lines[0], "redlock admit") {
+			t.Errorf("after a second it says %q", lines)
+		}
+		after(13500 * time.Millisecond)
+		if lines := book.since(); len(lines) != 2 { // after 3 s and 7 s; then after 15 s
+			t.Errorf("in 14.6 s it says %d lines more: %q", len(lines), lines)
+		}
+		after(30 * time.Second)
+		book.since()
+		after(5 * time.Minute)
+		if lines := book.since(); len(lines) != 0 {
+			t.Errorf("the masters vote, and it says %q", lines)
+		}
+	}, redlocktest.Fresh())
+}
+
+func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var book logbook
+		l := w.locker(book.option())
+		after(time.Second)
+		if lines := book.since(); len(lines) != 0 {
+			t.Errorf("all is well, and it says %q", lines)
+		}
+		lock := w.take(l, "x")
+		w.masters.Master(0).Stop()
+		after(5 * time.Second)
+		w.masters.Master(0).Restart(false)
+		after(time.Minute)
+		text := strings.Join(book.since(), "\n")
+		for _, want := range []string{"master is down", "master does not vote", "master votes"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("it does not say %q:\n%s", want, text)
+			}
+		}
+		w.masters.Lose("x")
+		<-lock.Done()
+		synctest.Wait()
+		if text := strings.Join(book.since(), "\n"); !strings.Contains(text, `msg="redlock: lock was lost" lock=x token=`) {
+			t.Errorf("it does not tell of the loss:\n%s", text)
+		}
+	})
+}
+
+// The wait limit ends the wait, and not the context of the work: the error is why the lock was not had.
+func TestVirtualAWaitLimitIsNoDeadline(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		lock := w.take(w.locker(), "x")
+		for _, one := range []struct {
+			what string
+			want error
+		}{{"held", redlock.ErrHeld}, {"no master answers", redlock.ErrNoQuorum}} {
+			if one.want == redlock.ErrNoQuorum {
+				for i := range 3 {
+					w.masters.Master(i).Stop()
+				}
+				after(5 * time.Second)
+			}
+			began := time.Now()
+			_, err := l.Lock(w.Context(), "x", redlock.WithWaitLimit(300*time.Millisecond))
+			if took := time.Since(began); took != 300*time.Millisecond {
+				t.Errorf("%s: it waited for %v", one.what, took)
+			}
+			if !errors.Is(err, one.want) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want %v", one.what, err, one.want)
+			}
+		}
+		ctx, cancel := context.WithTimeout(w.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := l.Lock(ctx, "x", redlock.WithWaitLimit(time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the context ended first: %v", err)
+		}
+		_ = lock.Unlock(ctx)
+	})
+}
+
+func TestVirtualWaitReadyTellsWhyNot(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+		defer cancel()
+		err := l.WaitReady(ctx)
+		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, redlock.ErrQuarantine) ||
+			!errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("in the quarantine: %v", err)
+		}
+		if err := l.WaitReady(w.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.TryLock(w.Context(), "x"); err != nil {
+			t.Errorf("a lock when it is ready: %v", err)
+		}
+		if err := l.Close(w.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := l.WaitReady(w.Context()); !errors.Is(err, redlock.ErrClosed) {
+			t.Errorf("of a closed Locker: %v", err)
+		}
+	}, redlocktest.Fresh())
+}
+
+var free = regexp.MustCompile(`free in [0-9.ms]+`)
+
+// The commonest mistakes, and all that the user is told.
+func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l, other := w.locker(redlock.WithOwner("web-1")), w.locker(redlock.WithOwner("web-2"))
+		after(time.Second)
+		lock := w.take(l, "x")
+		released := w.take(l, "y")
+		_ = released.Unlock(w.Context())
+		closed := w.locker()
+		_ = closed.Close(w.Context())
+		gone := w.pool()
+		orphan := w.over(gone)
+		after(time.Second)
+		_ = gone.Close()
+		short := func() context.Context {
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			w.Cleanup(cancel)
+			return ctx
+		}
+		since := time.UnixMicro(lock.Token()).Format(time.TimeOnly)
+		for _, one := range []struct {
+			mistake string
+			do      func() error
+			told    string
+		}{
+			{"an address without a scheme", func() error {
+				_, err := pool.Dial([]string{"localhost:6379"})
+				return err
+			}, `pool: master "localhost:6379": it is not of the form redis://host:port: it has no scheme; write redis://localhost:6379`},
+			{"no address", func() error {
+				_, err := pool.Dial(nil)
+				return err
+			}, "pool: there is no master: the list is empty"},
+			{"a TTL above the guard time", func() error {
+				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
+				return err
+			}, "redlock: invalid option: TTL 1m0s is above the guard time 30s: raise WithGuardTime in the whole fleet, or lower WithTTL"},
+			{"locking again without the context of the lock", func() error {
+				_, err := l.Lock(short(), "x")
+				return err
+			}, `redlock: lock "x": context deadline exceeded (held by another); held by "web-1" since ` + since +
+				", by this Locker: to lock it once more inside, pass a context of that lock (Lock.Context); a quorum may be free in T"},
+			{"a name that another holds", func() error {
+				_, err := other.TryLock(w.Context(), "x")
+				return err
+			}, `redlock: lock "x": held by another; 0 of 3 masters said yes, 2 are needed; held by "web-1" since ` + since +
+				"; a quorum may be free in T"},
+			{"unlocking twice", func() error { return released.Unlock(w.Context()) }, `redlock: unlock "y": the lock is released`},
+			{"unlocking what was not had", func() error {
+				var none *redlock.Lock
+				return none.Unlock(w.Context())
+			}, "redlock: invalid option: there is no lock: the call that should have returned it has failed"},
+			{"a closed Locker", func() error {
+				_, err := closed.Lock(w.Context(), "x")
+				return err
+			}, "redlock: the locker is closed"},
+			{"a closed pool", func() error {
+				_, err := orphan.Lock(w.Context(), "x")
+				return err
+			}, `redlock: lock "x": pool: the pool is closed; 0 of 3 masters said yes, 2 are needed; ` +
+				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
+		} {
+			if err := one.do(); err == nil || free.ReplaceAllString(err.Error(), "free in T") != one.told {
+				t.Errorf("%s is told so:\n%v\nwant:\n%s", one.mistake, err, one.told)
+			}
+		}
+		_ = lock.Unlock(w.Context())
+	})
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		after(time.Second)
+		_, err := l.TryLock(w.Context(), "x")
+		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters said yes, 2 are needed; ` +
+			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine for another 29s, " +
+			"since it is new or may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it"
+		if err == nil || err.Error() != want {
+			t.Errorf("new masters are told so:\n%v\nwant:\n%s", err, want)
+		}
+	}, redlocktest.Fresh())
+}
