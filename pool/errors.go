@@ -17,15 +17,13 @@ var (
 	ErrClosed = fault.ErrClosed
 	// ErrRetired: the master is not used any more; see Pool.Release.
 	ErrRetired = fault.ErrRetired
-	// ErrDown: there is no connection to the master, or the one there was ended before the reply came. It comes with
-	// the cause, which errors.Is finds as well.
+	// ErrDown: there is no connection to the master, or it ended before the reply came. The cause is found as well.
 	ErrDown = fault.ErrDown
 	// ErrConnecting: the first attempt to connect has not ended yet. It comes together with ErrDown.
 	ErrConnecting = fault.ErrConnecting
 	// ErrRefused: the server answers, and is not fit to hold locks. It comes together with ErrDown.
 	ErrRefused = fault.ErrRefused
-	// ErrTimeout: the one kind under which every timeout surfaces: dialling, handshake, an overdue reply, a write that
-	// does not end.
+	// ErrTimeout: any timeout: dialling, handshake, an overdue reply, a write that does not end.
 	ErrTimeout = fault.ErrTimeout
 	// ErrQueueFull: as many requests as WithQueueLimit allows are waiting for the master.
 	ErrQueueFull = fault.ErrQueueFull
@@ -38,13 +36,13 @@ type Error struct {
 	// Addr names the master as [Pool.Addr] does.
 	Addr string
 	// Op is the name of the script, where the error is about one call. Else it is what failed: "connect", "auth",
-	// "select", "info", "script load" while connecting; "read", "write", "watchdog", "heartbeat", "close" of a
-	// connection that was up; "send"; "subscribe" and "subscription".
+	// "select", "info", "script load", "config get" while connecting; "read", "write", "watchdog", "heartbeat", "close"
+	// of a connection that was up; "send"; "subscribe" and "subscription".
 	Op string
 	// Err is the cause: a redis.Error when the master answered one.
 	Err error
-	// Unknown reports whether the call may have had, or may still have, an effect. Only a call whose first byte may
-	// have been written and whose reply was not read is unknown.
+	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
+	// and its reply was not read.
 	Unknown bool
 }
 

@@ -26,7 +26,6 @@ type Master struct {
 	addr    string
 	useTLS  bool
 	opts    []Option // of the URL first, then the caller's
-
 	foreign *redis.Pool
 	err     error
 }
@@ -50,9 +49,9 @@ func URL(rawurl string, opts ...Option) Master {
 }
 
 // FromRedisPool names a master by an existing pool: its DialContext, or else its Dial, makes a connection that then
-// belongs to this package alone. No connection is taken out of p, and its limits and TestOnBorrow are not used. name
-// is for errors and must not contain credentials. Of the options those about TLS, credentials, database and dialer
-// have no meaning here and are refused. Dial, which has no context, must return by itself: Close waits for it.
+// belongs to this package alone. Nothing else of p is used. name is for errors and must not contain credentials.
+// Options about TLS, credentials, database and dialer are refused. Dial, which has no context, must return by itself:
+// Close waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	m := Master{name: name, foreign: p, opts: opts}
 	switch {

@@ -38,9 +38,8 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 	return New(masters, opts...)
 }
 
-// New checks everything it is given, and then connects to the masters in the background. It does not block and needs
-// no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial]
-// says of names holds here, too.
+// New connects to the masters in the background. It does not block and needs no live master. An error matches
+// [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial] says of names holds here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
 	common, configs, err := settings(masters, opts)
 	switch {
@@ -76,8 +75,7 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 
 func (p *Pool) master(i int) *master { return (*p.list.Load())[i] }
 
-// N is the number of masters that were named, by New and by [Pool.Add], those that were retired included: a master
-// keeps its number, from 0.
+// N is the number of masters that were named, retired ones included: a master keeps its number, from 0.
 func (p *Pool) N() int { return len(*p.list.Load()) }
 
 // Addr names master i in errors and traces: host:port, the path of a socket, or the name given to [FromRedisPool]. It
@@ -94,9 +92,8 @@ type Stamp struct {
 	Text    string
 }
 
-// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection
-// (or of whoever closes it). Reply must not block, and of the Pool it may call only Send, Owe, Owed, N and Addr: no
-// lock of the Pool is held while it runs.
+// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection.
+// Reply must not block, and of the Pool it may call only Send, Owe, Owed, N and Addr. No lock of the Pool is held.
 type Receiver interface {
 	// Reply gets what the master answered, as redigo decodes it, or an error, which is always a *[Error].
 	Reply(master int, value any, err error)
@@ -107,10 +104,8 @@ type Receiver interface {
 // is full, the Pool is closed, or the session is not the stamped one. The call must not be changed afterwards.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers by
-// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. A call of a script
-// that is sent once is not: it gets NOSCRIPT as its reply, and the next call of the script brings the text.
-//
-// A stamped call is only ever written on the session of its stamp.
+// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. An acquire is not:
+// behind its own release it would take the lock for nobody. It gets NOSCRIPT, and the next one brings the text.
 func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 	return p.master(i).send(c, s, to)
 }
@@ -127,11 +122,9 @@ func (p *Pool) Owe(i int, r OwedRelease) bool { return p.master(i).owed.owe(r) }
 // Owed is the number of releases that master i is owed, with those whose payment is under way.
 func (p *Pool) Owed(i int) int { return p.master(i).owed.count() }
 
-// Add makes masters known that were not there when the Pool was made, and returns the number of each. One whose name is
-// known already keeps its number, and the options with which it was named first. The options of [New] hold for the new
-// ones too. Like New it does not block, and fails, with an error that matches [ErrInvalid], before anything is dialled.
-//
-// A Pool never forgets a number: each name that is new, or has been retired, takes a further one.
+// Add makes further masters known, and returns the number of each. One whose name is known already keeps its number and
+// its options; one that has been retired gets a further number. The options of [New] hold for new ones too. It does not
+// block. An error matches [ErrInvalid] or [ErrClosed], and nothing has been dialled.
 func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
 	p.changeMu.Lock()
 	defer p.changeMu.Unlock()

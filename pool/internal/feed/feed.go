@@ -47,30 +47,24 @@ type feed struct {
 	wake chan struct{} // to await
 
 	// Guarded by hub.mu.
-	line *line // nil while there is no connection
-	err  error // why the last one ended, or was not made, until the next has answered a SUBSCRIBE
-}
-
-// legLocked is where a channel stands on the present connection, nil for nowhere.
-func (f *feed) legLocked(channel string) *leg {
-	if f.line == nil {
-		return nil
-	}
-	return f.line.legs[channel]
+	pipe   *pipe.Pipe      // nil while there is no connection
+	legs   map[string]*leg // its channels; those that are off are not there
+	unused *time.Timer     // ends it unless there are listeners
+	err    error           // why the last one ended, or was not made, until the next has answered a SUBSCRIBE
 }
 
 // changedLocked is told that listeners of a channel have come or gone.
 func (f *feed) changedLocked(channel string) {
-	if f.line == nil {
+	if f.pipe == nil {
 		select {
 		case f.wake <- struct{}{}:
 		default: // it has been told already
 		}
 		return
 	}
-	f.line.orderLocked(channel)
+	f.orderLocked(channel)
 	if len(f.hub.topics) == 0 {
-		f.line.idling.Reset(idle)
+		f.unused.Reset(idle)
 	}
 }
 
@@ -114,29 +108,27 @@ var errUnused = errors.New("pool: no subscription")
 // serve is the life of one connection. It returns when all its goroutines have ended, and reports whether it was closed
 // because nobody needed it. What is outstanding then is of no interest: the next connection begins anew.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
-	h := f.hub
-	ln := &line{f: f, legs: make(map[string]*leg)}
-	owner := f.src.Owner
-	owner.BeatFunc, owner.PushFunc = ln.beat, ln.push
-	ln.pipe = pipe.New(c, false, owner)
+	h, owner := f.hub, f.src.Owner
+	owner.BeatFunc, owner.PushFunc = f.beat, f.push
+	p := pipe.New(c, false, owner)
 	h.mu.Lock()
-	ln.idling = time.AfterFunc(idle, func() {
+	f.pipe, f.legs = p, make(map[string]*leg)
+	f.unused = time.AfterFunc(idle, func() {
 		if !h.wanted() {
-			ln.pipe.Kill("unused", errUnused)
+			p.Kill("unused", errUnused)
 		}
 	})
-	f.line = ln
 	for channel := range h.topics {
-		ln.orderLocked(channel)
+		f.orderLocked(channel)
 	}
 	h.mu.Unlock()
 
-	_, err := ln.pipe.Run(f.ctx, 0)
+	_, err := p.Run(f.ctx, 0)
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ln.idling.Stop()
-	f.line, f.err = nil, nil
+	f.unused.Stop()
+	f.pipe, f.legs, f.err = nil, nil, nil
 	if errors.Is(err, errUnused) {
 		return true
 	}
