@@ -124,7 +124,7 @@ type facts struct {
 
 // examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.name, user: userName(m.cfg.User), allowEviction: m.cfg.allowEviction,
+	f := facts{name: m.name, user: cmp.Or(m.cfg.User, defaultUser), allowEviction: m.cfg.allowEviction,
 		durable: slices.Contains(opts.Durable, m.name)}
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask(f.questions(&m.cfg, opts))

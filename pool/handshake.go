@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -34,17 +35,20 @@ func (cfg *config) greet(c *wire.Conn) (g greeting, op string, err error) {
 	return g, "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(g.asked))
 }
 
-const backlogTTL = "repl-backlog-ttl"
+const (
+	backlogTTL  = "repl-backlog-ttl"
+	defaultUser = "default" // of a server, for connections without another
+)
 
 // questions are those of a handshake. A user who may neither load scripts nor see the configuration is not refused:
 // the scripts are then sent with their text once, and the backlog's TTL is unknown.
 func (g *greeting) questions(cfg *config) []wire.Question {
 	list := []wire.Question{{
 		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any, refused error) (err error) {
-			if g.Info, _, err = cfg.readInfo(g.asked, reply, refused); err != nil {
-				return err
+			if g.Info, _, err = cfg.readInfo(g.asked, reply, refused); err == nil {
+				err = g.verdict(cfg.allowEviction)
 			}
-			return g.verdict(cfg.allowEviction)
+			return err
 		},
 	}}
 	for _, s := range scripts.All {
@@ -73,7 +77,10 @@ func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i In
 	text, err := redis.String(reply, refused)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
-		return i, nil, infoDenied(cfg.User, err)
+		user := cmp.Or(cfg.User, defaultUser)
+		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without it nobody can know whether "+
+			"this master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, grant it by "+
+			"ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
 	case fault.IsCode(err, "NOAUTH"):
 		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
 	case err != nil:

@@ -7,8 +7,7 @@ import "github.com/redlock-go/redlock/pool/internal/feed"
 // a master is down, and where the user may not subscribe. A listener must do what is right without them.
 //
 // Calls for one master do not overlap, calls for different masters may. They must not block, since all listeners of
-// that master wait meanwhile. They may call every method of the Pool and of a Subscription but [Pool.Close]; no lock of the
-// Pool is held.
+// that master wait meanwhile. They may call every method of the Pool and of a Subscription but [Pool.Close].
 type Listener interface {
 	// Message gets what somebody has published. It may come before the first Gap, where another listener of the same
 	// channel was there earlier.

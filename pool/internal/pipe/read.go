@@ -5,7 +5,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 )
 
@@ -98,14 +97,12 @@ func (p *Pipe) deliver(r *request, value any) error {
 // whether the call is sent once more.
 //
 // A script that is sent once is not: it would run behind the calls that were sent after it, an acquire behind its own
-// release. Its caller is told, the scripts are loaded again, and the next calls of it carry the text until one of them
-// has been answered: a user may lack the right to load.
+// release. Its caller is told, and the next calls of it carry the text until one of them has been answered.
 func (p *Pipe) again(r *request, reply redis.Error) bool {
 	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
-	resend, load := unknown && !isOnce && !r.eval, false
+	resend := unknown && !isOnce && !r.eval
 	p.mu.Lock()
 	if isOnce && (unknown || reply == "") {
-		load = unknown && !p.lists.byText
 		p.lists.byText = unknown
 	}
 	if resend {
@@ -114,10 +111,5 @@ func (p *Pipe) again(r *request, reply redis.Error) bool {
 	}
 	p.mu.Unlock()
 	p.wake.Signal()
-	for _, s := range scripts.All {
-		if load {
-			p.Queue(Command("script load", "SCRIPT", "LOAD", s.Text), ReplyFunc(func(any, error) {}))
-		}
-	}
 	return resend
 }
