@@ -7,9 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
-	"github.com/redlock-go/redlock/pool/internal/feed"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
@@ -50,37 +48,6 @@ func (m *master) owner() pipe.Owner {
 		ErrorFunc:   m.fail,
 		ExplainFunc: func(err error) error { return fault.Explain(err, m.cfg.Password, m.cfg.timeout) },
 	}
-}
-
-// source is how the subscription connections of m are made and kept.
-func (m *master) source() feed.Source {
-	return feed.Source{
-		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
-		DialFunc: func() (*wire.Conn, error) {
-			c, op, err := m.cfg.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
-			if err != nil {
-				return nil, m.fail(op, err, false)
-			}
-			return c, nil
-		},
-		Owner:  m.owner(),
-		Redial: m.cfg.redial,
-	}
-}
-
-func (m *master) send(c *scripts.Call, st Stamp, to Receiver) error {
-	g := m.gate.Load()
-	if g.err != nil {
-		return g.err
-	}
-	if st.Session != 0 && st.Session != g.sess.id {
-		text := fmt.Sprintf("session is %d, the call is stamped for %d", g.sess.id, st.Session)
-		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
-	}
-	if err := g.sess.pipe.Send(c, st.Text, to); err != nil {
-		return m.fail("send", err, false)
-	}
-	return nil
 }
 
 // run connects and serves until the master's life ends. It is the only goroutine that emits events of this master.

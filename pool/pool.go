@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,7 +66,7 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 	m := &master{Master: named, pool: p, index: len(list), cfg: cfg}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
-	hear := p.hub.Add(m.ctx, m.source())
+	hear := p.hub.Add(m.ctx, feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial})
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
 	p.wg.Go(m.run)
@@ -107,7 +108,19 @@ type Receiver interface {
 // NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. An acquire is not:
 // behind its own release it would take the lock for nobody. It gets NOSCRIPT, and the next one brings the text.
 func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
-	return p.master(i).send(c, s, to)
+	m := p.master(i)
+	g := m.gate.Load()
+	if g.err != nil {
+		return g.err
+	}
+	if s.Session != 0 && s.Session != g.sess.id {
+		text := fmt.Sprintf("session is %d, the call is stamped for %d", g.sess.id, s.Session)
+		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
+	}
+	if err := g.sess.pipe.Send(c, s.Text, to); err != nil {
+		return m.fail("send", err, false)
+	}
+	return nil
 }
 
 // Owe books a release that master i is owed. It is merged with one of the same Name: grants are added without

@@ -30,10 +30,9 @@ import (
 
 // A Source is one master, and how its connections are made and kept.
 type Source struct {
-	// DialFunc connects and logs in, until the master's life ends. Its errors are returned by Subscription.Err.
-	DialFunc func() (*wire.Conn, error)
-	Owner    pipe.Owner
-	Redial   wire.Pauses
+	Target *wire.Target
+	Owner  pipe.Owner
+	Redial wire.Pauses
 }
 
 // idle is how long a connection is kept without listeners.
@@ -72,10 +71,11 @@ func (f *feed) changedLocked(channel string) {
 func (f *feed) run() {
 	pauses := f.src.Redial
 	for f.await() {
-		c, err := f.src.DialFunc()
+		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
+		c, op, err := f.src.Target.Connect(f.ctx, func(*wire.Conn) (string, error) { return "", nil })
 		if err != nil {
 			f.hub.mu.Lock()
-			f.err = err
+			f.err = f.src.Owner.ErrorFunc(op, err, false)
 			f.hub.mu.Unlock()
 		} else {
 			began := time.Now()
