@@ -20,12 +20,9 @@ type Severity uint8
 
 // The severities.
 const (
-	// Notice: nothing is in danger now; worth knowing.
-	Notice Severity = iota
-	// Warning: something works less well, or will be in danger when one more thing happens.
-	Warning
-	// Failure: the master has no vote, or locks on it are in danger.
-	Failure
+	Notice  Severity = iota // worth knowing; nothing is in danger now
+	Warning                 // something works less well, or will be in danger when one more thing happens
+	Failure                 // the master has no vote, or locks on it are in danger
 )
 
 // String returns the word for s.
@@ -33,8 +30,7 @@ func (s Severity) String() string {
 	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
 }
 
-// A Finding is one thing that [Pool.Check] has found to be not as it should be. The texts are for people and contain no
-// credentials.
+// A Finding is one thing that is not as it should be. The texts are for people and contain no credentials.
 type Finding struct {
 	// Master names the master as [Pool.Addr] does.
 	Master   string
@@ -64,11 +60,10 @@ type CheckOptions struct {
 }
 
 // Check asks each master, on a connection of its own, whether it is set up for locks, and returns what it found, sorted
-// by master and then by severity, the gravest first; nothing is the good answer. It works for masters that are refused
-// or down, too.
+// by master and then by severity, the gravest first; nothing is the good answer.
 //
-// It writes nothing. A master that takes no writes is found by a command that writes only where a key is there (SET
-// with XX), and rights are tried out with commands that change nothing. What it may not look at is a finding as well.
+// It writes nothing: rights, and whether a master takes writes, are tried out with commands that change nothing. What
+// it may not look at is a finding as well.
 //
 // It returns within the dial timeout ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has not
 // answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
@@ -140,8 +135,7 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 // durableSettings make a server remember every write that it has answered.
 var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
 
-// questions find out by commands what INFO does not tell. Those about messages come last: behind them the connection
-// takes no others.
+// questions are INFO, and commands that find out what it does not tell. Those about messages must come last.
 func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question) {
 	ask := func(op string, take func(reply any, refused redis.Error), command string, args ...any) {
 		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...),

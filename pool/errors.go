@@ -58,8 +58,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// answerOf is what a master answered to the call that failed with err. An error reply that ended the connection is a
-// cause of other calls' errors, and no answer to them.
+// answerOf is what a master answered to the call itself. A reply that ended the connection is deeper in the chain.
 func answerOf(err error) (reply redis.Error, ok bool) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -74,15 +73,13 @@ func Answered(err error) bool {
 	return ok
 }
 
-// Transient reports whether err is an error that a master answered and that may pass: it is full, loading, read-only,
-// or busy with a script.
+// Transient reports whether a master answered an error that may pass: it is full, loading, read-only, or busy.
 func Transient(err error) bool {
 	reply, _ := answerOf(err)
 	return fault.Transient(reply)
 }
 
-// NotLoaded reports whether a master had forgotten a script that is not sent again behind later calls: nothing was
-// done.
+// NotLoaded reports whether a master had forgotten the script of an acquire: nothing was done. See [Pool.Send].
 func NotLoaded(err error) bool { return hasCode(err, "NOSCRIPT") }
 
 // IsWrongType reports whether a master answered that a key has a value of another type.

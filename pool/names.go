@@ -65,8 +65,7 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	return m
 }
 
-// Name is what names m: host:port, the path of a socket, or the name given to [FromRedisPool]. Two masters of one name
-// are the same. It contains no credentials.
+// Name is what [Pool.Addr] says of m. Two masters of one name are the same.
 func (m Master) Name() string { return m.name }
 
 // Err says what is wrong with how m was named; nil where nothing is. [New] and [Pool.Add] fail with it.
@@ -82,9 +81,6 @@ func (m *Master) parse(raw string) error {
 		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
 			"password are percent-encoded")
 	}
-	if u.Fragment != "" {
-		return errors.New("it is not of the form redis://host:port")
-	}
 	switch u.Scheme {
 	case "redis", "valkey":
 		m.network = "tcp"
@@ -94,6 +90,9 @@ func (m *Master) parse(raw string) error {
 		m.network = "unix"
 	default:
 		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix", u.Scheme)
+	}
+	if u.Fragment != "" {
+		return errors.New("it is not of the form redis://host:port")
 	}
 	for key, values := range u.Query() {
 		if key != "db" || len(values) != 1 || m.network != "unix" {
@@ -113,7 +112,10 @@ func (m *Master) parse(raw string) error {
 	}
 	database := u.Query().Get("db")
 	if m.network == "unix" {
-		m.addr, err = socketAddr(u)
+		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
+			return errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+		}
+		m.addr = filepath.Clean(u.Path)
 	} else {
 		database = strings.TrimPrefix(u.Path, "/")
 		m.addr, err = hostAddr(u)
@@ -154,13 +156,6 @@ func hostAddr(u *url.URL) (string, error) {
 		return "", errors.New("the port is not in 1..65535")
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
-}
-
-func socketAddr(u *url.URL) (string, error) {
-	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-		return "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
-	}
-	return filepath.Clean(u.Path), nil
 }
 
 // settings returns what holds for all masters, and the configuration of each, or says what cannot be right about them.

@@ -28,9 +28,8 @@ type Pool struct {
 
 // Dial is [New] for masters named by URLs alone.
 //
-// A URL must lead to one server at any time. Two servers behind one name at the same time, by DNS or by a virtual IP
-// address, are not safe: the name may lead one program to one server and another program to the other, both servers
-// vote for the same master, and two programs may hold one lock.
+// A URL must lead to one server at any time. Two servers behind one name, by DNS or by a virtual IP address, are not
+// safe: each may vote for the same master in another program, and two programs may hold one lock.
 func Dial(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
@@ -79,15 +78,14 @@ func (p *Pool) master(i int) *master { return (*p.list.Load())[i] }
 // N is the number of masters that were named, retired ones included: a master keeps its number, from 0.
 func (p *Pool) N() int { return len(*p.list.Load()) }
 
-// Addr names master i in errors and traces: host:port, the path of a socket, or the name given to [FromRedisPool]. It
-// never contains credentials.
+// Addr names master i, without credentials: host:port, the path of a socket, or the name given to [FromRedisPool].
 func (p *Pool) Addr(i int) string { return p.master(i).name }
 
 // Timeout is the age at which an outstanding request of master i makes the master count as down.
 func (p *Pool) Timeout(i int) time.Duration { return p.master(i).cfg.timeout }
 
-// Stamp is what differs from master to master in one round: the text put into Call.Args[Call.Stamp], valid on one
-// session only. Session 0 means any session.
+// Stamp is what differs from master to master: the text put into Call.Args[Call.Stamp], valid on one session only.
+// Session 0 means any.
 type Stamp struct {
 	Session uint64
 	Text    string
@@ -183,9 +181,9 @@ func (p *Pool) Release(i int, retire bool) {
 	}
 }
 
-// Close closes every connection, answers everything outstanding with an error that matches [ErrClosed], and returns
-// when every goroutine has ended. Owed releases are forgotten. It returns nil, also when called again; a second call
-// waits for the first. It must not be called from Reply or from a function given to [Pool.Watch].
+// Close closes every connection, answers everything outstanding with an error that matches [ErrClosed], and returns nil
+// when every goroutine has ended, also when called again. Owed releases are forgotten. It must not be called from Reply
+// or from a function given to [Pool.Watch].
 func (p *Pool) Close() error {
 	p.changeMu.Lock()
 	p.ended = true

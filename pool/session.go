@@ -26,8 +26,7 @@ type session struct {
 // open reports whether Send has been let in.
 func (s *session) open() bool { return s.m.gate.Load().sess == s }
 
-// serve is the life of the session. It returns when the connection has ended, all its goroutines have, and every
-// request has been answered. The caller's goroutine is the reader.
+// serve is the life of the session. It returns when every request has been answered. The caller is the reader.
 func (s *session) serve(c *wire.Conn) {
 	m := s.m
 	owner := m.owner()
@@ -41,8 +40,7 @@ func (s *session) serve(c *wire.Conn) {
 	s.pipe.Drain(err)
 }
 
-// pay queues payments of what is owed, up to the window. Once what was owed at the beginning is paid, or its payment
-// has failed, Send is let in.
+// pay queues payments of what is owed, up to the window. After those of the beginning, paid or not, Send is let in.
 func (s *session) pay() {
 	m := s.m
 	for r, ok := m.owed.next(); ok; r, ok = m.owed.next() {

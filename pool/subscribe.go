@@ -9,16 +9,14 @@ import "github.com/redlock-go/redlock/pool/internal/feed"
 // Calls for one master do not overlap, calls for different masters may. They must not block, since all listeners of
 // that master wait meanwhile. They may call every method of the Pool and of a Subscription but [Pool.Close].
 type Listener interface {
-	// Message gets what somebody has published. It may come before the first Gap, where another listener of the same
-	// channel was there earlier.
+	// Message gets what somebody has published. It may come before the first Gap.
 	Message(master int, channel, payload string)
 	// Gap says that the subscription stands on the master from here on, for the first time or again after its
 	// connection was lost: nobody knows what was published before, so the listener should look for itself.
 	Gap(master int)
 }
 
-// A Subscription is one listener of one channel on all masters; made by [Pool.Subscribe]. All methods are safe for
-// concurrent use.
+// A Subscription is one listener of one channel on all masters. All methods are safe for concurrent use.
 type Subscription struct{ sub *feed.Subscription }
 
 // Subscribe makes l hear what is published on the channel, on each master that can be reached, until the Subscription
@@ -32,8 +30,8 @@ func (p *Pool) Subscribe(channel string, l Listener) *Subscription {
 	return &Subscription{p.hub.Subscribe(channel, l)}
 }
 
-// StandingOn is the set of masters that have confirmed the subscription on a connection that has not ended since, as
-// far as is known: bit i is master i. It is 0 after Close. It does not block.
+// StandingOn is the set of masters that have confirmed the subscription on a connection that is still there, as far as
+// is known: bit i is master i. It is 0 after Close. It does not block.
 func (s *Subscription) StandingOn() (set uint64) { return s.sub.StandingOn() }
 
 // Err says why the subscription does not stand on a master, as an *[Error]; nil where it stands. It matches ErrClosed

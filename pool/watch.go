@@ -14,8 +14,7 @@ type Event struct {
 	Err     error  // *Error; nil while up
 }
 
-// watchers hands events on. Each watcher has a goroutine of its own, so that no connection ever waits for a handler,
-// and no lock is held while one runs.
+// watchers hands events on. Each watcher has a goroutine of its own: no connection ever waits for a handler.
 type watchers struct {
 	mu     sync.Mutex
 	news   *sync.Cond    // an event, a stop, or the end

@@ -1,5 +1,4 @@
-// Package fault has the errors of connections: sentinels, causes that match several of them, and texts that contain
-// no credentials.
+// Package fault has the errors of connections: sentinels, causes of several kinds, texts without credentials.
 package fault
 
 import (

@@ -43,9 +43,9 @@ func RedactURL(raw string) string {
 
 var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
 
-// Scrub removes credentials from the text of a foreign error: those of URLs, and the password that this master was
-// given, since old servers repeat the arguments of a command that they do not know, AUTH among them. The chain of an
-// error that had to be changed would still show them, so only what decisions rest on is kept of it.
+// Scrub removes credentials from the text of a foreign error: those of URLs, and the password, since old servers repeat
+// the arguments of an unknown command, AUTH among them. Of the chain of an error that had to be changed, only what
+// decisions rest on is kept.
 func Scrub(err error, password string) error {
 	if _, own := err.(*cause); own || err == nil { //nolint:errorlint // our own text, not one that wraps it
 		return err

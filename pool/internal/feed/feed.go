@@ -11,8 +11,7 @@
 //	  +------------------------ confirmed <----- UNSUBSCRIBE <---+
 //
 // At most one command of a channel is outstanding; what is wanted is looked at again when it is confirmed. So quick
-// changes neither cross nor pile up. The end of the connection takes every channel back to off, and the next connection
-// subscribes to all that is wanted then.
+// changes neither cross nor pile up. The end of the connection takes every channel back to off.
 //
 // redigo's PubSubConn is not used: it cannot tell the confirmation of one command from that of another, and shows a
 // refused SUBSCRIBE like the end of the connection. The connection is a [pipe.Pipe] like that for calls: what is no
@@ -105,8 +104,8 @@ func (f *feed) await() bool {
 // errUnused ends a connection that nobody needs.
 var errUnused = errors.New("pool: no subscription")
 
-// serve is the life of one connection. It returns when all its goroutines have ended, and reports whether it was closed
-// because nobody needed it. What is outstanding then is of no interest: the next connection begins anew.
+// serve is the life of one connection. It reports whether that was closed because nobody needed it. What is outstanding
+// then gets no answer: the next connection begins anew.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
 	h, owner := f.hub, f.src.Owner
 	owner.BeatFunc, owner.PushFunc = f.beat, f.push

@@ -34,8 +34,7 @@ func (h *Hub) wanted() bool {
 	return len(h.topics) > 0
 }
 
-// Add makes one more master known, of which everything is wanted that is wanted of the others. The function that it
-// returns hears the master until ctx ends.
+// Add makes one more master known. The function that it returns hears it until ctx ends.
 func (h *Hub) Add(ctx context.Context, s Source) (run func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

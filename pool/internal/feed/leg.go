@@ -31,8 +31,7 @@ const (
 )
 
 // orderLocked sends the command that brings a channel nearer to what is wanted, unless one is outstanding. A standing
-// channel with a new listener is subscribed to once more. That changes nothing on the master, and its confirmation lets
-// the one goroutine that calls listeners tell the new one.
+// channel with a new listener is subscribed to once more: the confirmation has the reader tell the new one.
 func (f *feed) orderLocked(channel string) {
 	listeners, l := f.hub.topics[channel], f.legs[channel]
 	newest := uint64(0)
@@ -132,8 +131,7 @@ func (f *feed) beat() {
 	}
 }
 
-// push takes a message, and calls the listeners of its channel. It may have none any more: the master has not got the
-// UNSUBSCRIBE yet.
+// push takes a message, and calls the listeners of its channel, where it has any still.
 func (f *feed) push(value any) (isMessage bool) {
 	parts, _ := value.([]any)
 	if len(parts) != 3 {

@@ -106,8 +106,7 @@ type ending struct {
 	unbegun  int // how many at the end of inflight were not begun when writing failed
 }
 
-// New makes a Pipe over c, which it owns. byText sends scripts that are sent once with their text, until one was
-// answered.
+// New makes a Pipe over c, which it owns. byText sends scripts of the kind Once with their text until one was answered.
 func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
 	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), lists: lists{byText: byText}}
 	p.wake.L = &p.mu
@@ -117,8 +116,7 @@ func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
 // now is the present time as requests carry it: nanoseconds from base, never 0.
 func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 
-// Send queues a call of a user. It never blocks. With an error nothing was queued: the queue is full, or the
-// connection has ended.
+// Send queues a call of a user. With an error nothing was queued: the queue is full, or the connection has ended.
 func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 	if p.outstanding.Add(1) > int64(p.owner.Limit) {
 		p.outstanding.Add(-1)
@@ -130,8 +128,8 @@ func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 	return nil
 }
 
-// Queue queues a call of the pool's own, which no limit concerns. Its Receiver gets errors as they are: an error reply
-// of the server is a redis.Error. It reports whether the connection was there.
+// Queue queues a call of the pool's own, without a limit, and reports whether the connection was there. Its Receiver
+// gets errors as they are: an error reply is a redis.Error.
 func (p *Pipe) Queue(c *scripts.Call, to Receiver) bool { return p.add(request{call: c, to: to}) }
 
 func (p *Pipe) add(r request) bool {
@@ -164,8 +162,7 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 	return p.endedBy(err)
 }
 
-// endedBy chooses the error that tells most. When the writer's error closed the connection, the reader is only told
-// that it is closed.
+// endedBy chooses the error that tells most: after one of the writer, the reader is only told that all is closed.
 func (p *Pipe) endedBy(readErr error) (op string, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,8 +25,7 @@ func (p *Pipe) write() {
 	}
 }
 
-// await waits until there is something in the queue, and takes it all: it is in flight from here on. It returns nil at
-// the end.
+// await waits until there is something in the queue, and takes it all into flight. It returns nil at the end.
 func (p *Pipe) await() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// The bounds of one reply. The longest is the text of INFO: some kilobytes, or more on a server with many databases,
-// modules or replicas.
+// The bounds of one reply. The longest is the text of INFO: some kilobytes, or more with many databases or replicas.
 const (
 	MaxReply = 1 << 20 // bytes of all bulk strings, and twice those of all lines
 
@@ -39,8 +38,7 @@ func (f *frugal) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan reports whether all that p announces is within bounds. Nearly all replies are short and in one piece: they cost
-// one search for the end of the line.
+// scan reports whether all that p announces is within bounds. A line in one piece costs one search for its end.
 func (f *frugal) scan(p []byte) bool {
 	for len(p) > 0 {
 		if f.skip > 0 {
