@@ -32,8 +32,7 @@ func (s Severity) String() string {
 
 // A Finding is one thing that is not as it should be. The texts are for people and contain no credentials.
 type Finding struct {
-	// Master names the master as [Pool.Addr] does.
-	Master   string
+	Master   string // as [Pool.Addr] names it
 	Severity Severity
 	// About is what it is about, a word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading".
@@ -50,10 +49,8 @@ func (f Finding) String() string {
 
 // CheckOptions say what [Pool.Check] compares with. The zero value is right for the defaults of package redlock.
 type CheckOptions struct {
-	// Prefix is what the keys of locks begin with; the default is "redlock".
-	Prefix string
-	// Unguarded: the restart guard is off, so masters must never lose data.
-	Unguarded bool
+	Prefix    string // what the keys of locks begin with; the default is "redlock"
+	Unguarded bool   // the restart guard is off, so masters must never lose data
 	// Durable names the masters, as [Pool.Addr] does, that are relied on to remember every write: they are checked for
 	// appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string

@@ -74,7 +74,12 @@ func (m Master) Err() error { return m.err }
 // parse sets what raw says. Its errors contain no part of raw that may be a password.
 func (m *Master) parse(raw string) error {
 	if !strings.Contains(raw, "://") {
-		return errors.New("it is not of the form redis://host:port: it has no scheme" + withScheme(raw))
+		hint := ""
+		addr := strings.TrimPrefix(raw, "//")
+		if addr != "" && !strings.ContainsAny(addr, "@?") && new(Master).parse("redis://"+addr) == nil {
+			hint = "; write redis://" + addr
+		}
+		return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -130,16 +135,6 @@ func (m *Master) parse(raw string) error {
 	}
 	m.opts = append(m.opts, WithDatabase(int(n)))
 	return nil
-}
-
-// withScheme says what to write where only the scheme is missing.
-func withScheme(raw string) string {
-	addr := strings.TrimPrefix(raw, "//")
-	host, port, ok := strings.Cut(addr, ":")
-	if strings.ContainsAny(raw, "@?") || host == "" || ok && (port == "" || strings.Trim(port, "0123456789") != "") {
-		return ""
-	}
-	return "; write redis://" + addr
 }
 
 // hostAddr makes two spellings of one address the same: case, a final dot, forms of an IP address.

@@ -99,13 +99,19 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 
 // WithTimeout bounds the age of an outstanding request: when one gets older, its master counts as down, and the
 // connection is made anew. The default is 500 ms. Keep it small against the TTL of the locks.
-func WithTimeout(d time.Duration) Option { return positive("timeout", d, func(c *config) { c.timeout = d }) }
+func WithTimeout(d time.Duration) Option {
+	return positive("timeout", d, func(c *config) { c.timeout = d })
+}
 
 // WithDialTimeout bounds making a connection, from dialling to the end of the handshake. The default is 1 s.
-func WithDialTimeout(d time.Duration) Option { return positive("dial timeout", d, func(c *config) { c.DialTimeout = d }) }
+func WithDialTimeout(d time.Duration) Option {
+	return positive("dial timeout", d, func(c *config) { c.DialTimeout = d })
+}
 
 // WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s.
-func WithHeartbeat(d time.Duration) Option { return positive("heartbeat", d, func(c *config) { c.heartbeat = d }) }
+func WithHeartbeat(d time.Duration) Option {
+	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
+}
 
 // WithRedial sets the pause between attempts to connect: it doubles from minimum to maximum, and each is shortened by a
 // random share of up to a half. A connection that has served is redialled at once. The defaults are 20 ms and 1 s.

@@ -20,12 +20,9 @@ const (
 
 // An OwedRelease is a release that a master still has to get: it could not be delivered, or may not have been.
 type OwedRelease struct {
-	// Name is what is released. A master is owed one release for each Name.
-	Name string
-	// Grants are the ids of the grants that end.
-	Grants []string
-	// Ballot is the largest that the grants have sent.
-	Ballot int64
+	Name   string   // what is released; a master is owed one release for each
+	Grants []string // the ids of the grants that end
+	Ballot int64    // the largest that the grants have sent
 	// CallFunc encodes the release of some of the grants, and names no waiter: late, it would put back one that has gone.
 	// Of merged releases the first one counts. It must not block.
 	CallFunc func(grants []string, ballot int64) *scripts.Call
