@@ -102,21 +102,20 @@ type facts struct {
 	allowEviction bool
 	failed        *Error // what ended the questions; nil where all were answered
 
-	info Info
-	text map[string]string // INFO; nil where it was not answered
-
-	write   redis.Error     // the answer to a write, where it was refused
-	lacking []scripts.Right // the rights that the user lacks
-	durable bool            // named as such
-	wrong   []string        // settings of persistence, where somebody relies on it
-	denied  string          // why they cannot be read
+	info    Info
+	text    map[string]string // INFO; nil where it was not answered
+	write   redis.Error       // the answer to a write, where it was refused
+	lacking []scripts.Right   // the rights that the user lacks
+	durable bool              // named as such
+	wrong   []string          // settings of persistence, where somebody relies on it
+	denied  string            // why they cannot be read
 
 	findings []Finding
 }
 
 // examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.name, user: cmp.Or(m.cfg.User, defaultUser), allowEviction: m.cfg.allowEviction,
+	f := facts{name: m.name, user: cmp.Or(m.cfg.User, "default"), allowEviction: m.cfg.allowEviction,
 		durable: slices.Contains(opts.Durable, m.name)}
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask(f.questions(&m.cfg, opts))

@@ -29,10 +29,7 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 	return "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(s.asked))
 }
 
-const (
-	backlogTTL  = "repl-backlog-ttl"
-	defaultUser = "default" // of a server, for connections without another
-)
+const backlogTTL = "repl-backlog-ttl"
 
 // questions are those of a handshake. A user who may neither load scripts nor see the configuration is not refused:
 // the scripts are then sent with their text once, and the backlog's TTL is unknown.
@@ -72,7 +69,7 @@ func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i In
 	text, err := redis.String(reply, refused)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
-		user := cmp.Or(cfg.User, defaultUser)
+		user := cmp.Or(cfg.User, "default")
 		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without it nobody can know "+
 			"whether this master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, "+
 			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)

@@ -115,17 +115,8 @@ func (m *Master) parse(raw string) error {
 	if user != "" || password != "" {
 		m.opts = append(m.opts, WithCredentials(user, password))
 	}
-	database := u.Query().Get("db")
-	if m.network == "unix" {
-		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-			return errors.New("a socket is named by an absolute path: unix:///path/to/socket")
-		}
-		m.addr = filepath.Clean(u.Path)
-	} else {
-		database = strings.TrimPrefix(u.Path, "/")
-		m.addr, err = hostAddr(u)
-	}
-	m.name = m.addr
+	addr, database, err := addrOf(u)
+	m.addr, m.name = addr, addr
 	if err != nil || database == "" {
 		return err
 	}
@@ -137,20 +128,27 @@ func (m *Master) parse(raw string) error {
 	return nil
 }
 
-// hostAddr makes two spellings of one address the same: case, a final dot, forms of an IP address.
-func hostAddr(u *url.URL) (string, error) {
+// addrOf is the address that u names, and its database. Two spellings of one address become the same: case, a final dot,
+// forms of an IP address.
+func addrOf(u *url.URL) (addr, database string, err error) {
+	if u.Scheme == "unix" {
+		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
+			return "", "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+		}
+		return filepath.Clean(u.Path), u.Query().Get("db"), nil
+	}
 	host := strings.TrimSuffix(strings.ToLower(cmp.Or(u.Hostname(), "localhost")), ".")
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		host = ip.Unmap().String()
 	}
 	if strings.ContainsAny(host, "[]") {
-		return "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+		return "", "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "6379"), 10, 16)
 	if err != nil || port == 0 {
-		return "", errors.New("the port is not in 1..65535")
+		return "", "", errors.New("the port is not in 1..65535")
 	}
-	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
+	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), strings.TrimPrefix(u.Path, "/"), nil
 }
 
 // settings returns what holds for all masters, and the configuration of each, or says what cannot be right about them.

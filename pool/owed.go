@@ -12,10 +12,8 @@ import (
 const (
 	maxOwed       = 65536 // names
 	maxOwedGrants = 8192  // grants of one name
-	// paidGrants is how many grants one payment carries; Lua's unpack has a limit of about 8000.
-	paidGrants = 1024
-	// payWindow is how many payments are under way at once, so that none gets older than the timeout of a request.
-	payWindow = 64
+	paidGrants    = 1024  // grants of one payment; Lua's unpack has a limit of about 8000
+	payWindow     = 64    // payments under way at once, so that none gets older than the timeout
 )
 
 // An OwedRelease is a release that a master still has to get: it could not be delivered, or may not have been.

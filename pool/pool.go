@@ -98,9 +98,9 @@ type Receiver interface {
 	Reply(master int, value any, err error)
 }
 
-// Send queues one call to master i. It never blocks. A non-nil error is a *[Error] and means that nothing was queued,
-// nothing will be written, and Reply will not be called: the master is down (with the reason), connecting, its queue
-// is full, the Pool is closed, or the session is not the stamped one. The call must not be changed afterwards.
+// Send queues one call to master i. It never blocks. An error is a *[Error] and means that nothing will be written, and
+// Reply will not be called: the master is down (with the reason), connecting or retired, its queue is full, the Pool is
+// closed, or the session is not the stamped one. The call must not be changed afterwards.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers by
 // NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. An acquire is not:
@@ -121,10 +121,9 @@ func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 	return nil
 }
 
-// Owe books a release that master i is owed. It is merged with one of the same Name: grants are added without
-// duplicates, and the largest ballot counts. It is paid first thing on the next connection, before Send is let in, and
-// tried again on each heartbeat. It stays owed where a payment is lost with its connection, or answered by an error
-// that may pass (see [Transient]); any other reply ends it.
+// Owe books a release that master i is owed. It is merged with one of the same Name: grants are added, and the largest
+// ballot counts. It is paid first thing on the next connection, before Send is let in, and tried again on each
+// heartbeat, until a reply comes that is no error which may pass (see [Transient]).
 //
 // Owe reports whether the release was booked: beyond 65536 names a master, or 8192 grants a name, the newest is
 // refused, and after Close every one. It never blocks, and keeps no reference to r.Grants.

@@ -67,15 +67,13 @@ func (s *session) pay() {
 	}
 }
 
-var askInfo = pipe.Command("heartbeat", "INFO")
-
 // beat queues a heartbeat, and payments of what is still owed.
 func (s *session) beat() {
 	if s.beating.Swap(true) {
 		return
 	}
 	asked := s.m.cfg.clock.Now()
-	s.pipe.Queue(askInfo, pipe.ReplyFunc(func(value any, err error) {
+	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), pipe.ReplyFunc(func(value any, err error) {
 		if _, refused := err.(redis.Error); err != nil && !refused { //nolint:errorlint // as in pay
 			return // the session has ended
 		}

@@ -34,9 +34,8 @@ func (ws *watchers) init() {
 }
 
 // Watch calls f for the present state of each master that has one, before Watch returns, and from then on for each
-// event. Events of one master arrive in order and are never left out; the calls of f do not overlap. An event is told
-// shortly after it has happened: a Send may meet the new state first. A master that stays down is told again only when
-// the reason changes. The Info of one session may come with another [Info.Identity].
+// event, shortly after it has happened. Events of one master arrive in order and are never left out; the calls of f do
+// not overlap. A master that stays down is told again only when the reason changes.
 //
 // f must not block for long, and must call neither stop nor Close. stop returns when f is not running and will not be
 // called again; it may be called more than once. Close stops all watchers, after the last events.

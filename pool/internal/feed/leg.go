@@ -25,11 +25,6 @@ type leg struct {
 	told, asked uint64
 }
 
-const (
-	subscribe   = "SUBSCRIBE"
-	unsubscribe = "UNSUBSCRIBE"
-)
-
 // orderLocked sends the command that brings a channel nearer to what is wanted, unless one is outstanding. A standing
 // channel with a new listener is subscribed to once more: the confirmation has the reader tell the new one.
 func (f *feed) orderLocked(channel string) {
@@ -49,9 +44,9 @@ func (f *feed) orderLocked(channel string) {
 		delete(f.legs, channel)
 		return
 	case newest == 0:
-		l.out, l.standing = unsubscribe, false
+		l.out, l.standing = "UNSUBSCRIBE", false
 	case l.refused == nil && (!l.standing || l.told < newest):
-		l.out, l.asked = subscribe, newest
+		l.out, l.asked = "SUBSCRIBE", newest
 	default:
 		return
 	}
@@ -78,7 +73,7 @@ func (f *feed) answered(l *leg, reply any, err error) error {
 	h := f.hub
 	h.mu.Lock()
 	var list []*Subscription
-	if l.out == subscribe {
+	if l.out == "SUBSCRIBE" {
 		f.err = nil
 		if refused {
 			l.refused, l.refusedAt = err, time.Now()

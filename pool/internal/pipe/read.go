@@ -50,7 +50,7 @@ func (p *Pipe) pop() (request, bool) {
 	in := &p.in
 	if in.next == len(in.taken) {
 		p.mu.Lock()
-		in.taken, p.lists.inflight, in.next = p.lists.inflight, in.taken[:0], 0
+		in.taken, p.inflight, in.next = p.inflight, in.taken[:0], 0
 		if len(in.taken) > 0 {
 			p.waiting.Store(in.taken[0].since)
 		}
@@ -75,7 +75,7 @@ func (p *Pipe) pop() (request, bool) {
 // deliver hands one reply on. An error ends the connection.
 func (p *Pipe) deliver(r *request, value any) error {
 	reply, refused := value.(redis.Error)
-	if r.scripted() && (refused || r.eval) && p.again(r, reply) {
+	if r.call.Script.SHA != "" && (refused || r.eval) && p.again(r, reply) {
 		return nil
 	}
 	if r.counted {
@@ -103,7 +103,7 @@ func (p *Pipe) again(r *request, reply redis.Error) bool {
 	resend := unknown && !isOnce && !r.eval
 	p.mu.Lock()
 	if isOnce && (unknown || reply == "") {
-		p.lists.byText = unknown
+		p.byText = unknown
 	}
 	if resend {
 		r.eval = true

@@ -29,8 +29,7 @@ func (p *Pipe) write() {
 func (p *Pipe) await() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := &p.lists
-	for !p.end.dead && len(l.queue) == 0 {
+	for !p.end.dead && len(p.queue) == 0 {
 		p.wake.Wait()
 	}
 	if p.out.busy {
@@ -43,15 +42,15 @@ func (p *Pipe) await() []request {
 	if p.end.dead {
 		return nil
 	}
-	batch := l.queue
+	batch := p.queue
 	p.out.busy = len(batch) > 1
 	for i := range batch {
 		r := &batch[i]
-		r.since = l.since
-		r.eval = r.eval || l.byText && r.call.Script.Once
+		r.since = p.since
+		r.eval = r.eval || p.byText && r.call.Script.Once
 	}
-	l.inflight = append(l.inflight, batch...)
-	l.queue = p.out.spare[:0]
+	p.inflight = append(p.inflight, batch...)
+	p.queue = p.out.spare[:0]
 	return batch
 }
 
@@ -70,7 +69,7 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 func (p *Pipe) put(r *request) error {
 	args := p.arguments(r)
 	switch {
-	case !r.scripted():
+	case r.call.Script.SHA == "":
 		return p.conn.Send(args[0].(string), args[1:]...) // see Command
 	case r.eval:
 		return p.conn.Send("EVAL", args...)
