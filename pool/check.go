@@ -89,9 +89,8 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 	for i := range read {
 		read[i].judge(&opts)
 		compare(read, i)
-		findings := read[i].findings
-		slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-		list = append(list, findings...)
+		slices.SortStableFunc(read[i].findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+		list = append(list, read[i].findings...)
 	}
 	return list, nil
 }

@@ -53,18 +53,14 @@
 //
 //   - Each Send that returned nil gets exactly one Reply, also when the Pool is closed. A Send that failed gets none,
 //     and nothing of it is ever written.
-//   - Calls to one master are written in the order of their Sends, and answered in that order, within a session; see
-//     [Pool.Send] for scripts that a server has forgotten.
+//   - Calls to one master are written and answered in the order of their Sends, but for what [Pool.Send] says.
 //   - A call is written only on the session that was up when it was sent, and a stamped one only on the session of its
 //     stamp. Nothing is ever repeated on a second connection, owed releases excepted.
 //   - Error.Unknown is true if and only if a byte of the call may have been written and its reply was not read. When it
 //     is false the call has had no effect, except for what an error reply itself implies.
-//   - Send, Owe and Owed never wait for the network; the queue is bounded.
 //   - What a server sends costs at most a megabyte for each connection; a *redis.Pool's connections are trusted.
 //   - Every timeout matches [ErrTimeout]. Texts of errors contain no password, and neither do their chains.
-//   - Events of one master are told in order, with strictly increasing sessions.
 //   - Pauses, heartbeats and timeouts are measured by monotonic time. Setting the wall clock changes none of them.
-//   - Messages of subscriptions are not complete.
 //
 // # Locks
 //

@@ -32,11 +32,10 @@ func RedactURL(raw string) string {
 	}
 	host, _, _ := strings.Cut(shown, "/")
 	colon := strings.LastIndexByte(host, ':')
-	if colon < 0 || strings.HasSuffix(host, "]") {
-		return scheme + shown
-	}
-	if port := host[colon+1:]; len(port) > 6 || strings.Trim(port, "-0123456789") != "" {
-		return scheme + host[:colon+1] + Hidden
+	port := host[colon+1:]
+	isPort := len(port) <= 6 && strings.Trim(port, "-0123456789") == ""
+	if colon >= 0 && !isPort && !strings.HasSuffix(host, "]") {
+		shown = host[:colon+1] + Hidden
 	}
 	return scheme + shown
 }

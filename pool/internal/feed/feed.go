@@ -89,16 +89,14 @@ func (f *feed) run() {
 
 // await waits until there is a listener. It reports false when the master's life ends.
 func (f *feed) await() bool {
-	for f.ctx.Err() == nil {
-		if f.hub.wanted() {
-			return true
-		}
+	for !f.hub.wanted() {
 		select {
 		case <-f.wake:
 		case <-f.ctx.Done():
+			return false
 		}
 	}
-	return false
+	return f.ctx.Err() == nil
 }
 
 // errUnused ends a connection that nobody needs.

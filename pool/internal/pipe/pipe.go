@@ -152,19 +152,15 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 	err := p.read()
 	p.Kill("read", nil)
 	wg.Wait()
-	return p.endedBy(err)
-}
-
-// endedBy chooses the error that tells most: after one of the writer, the reader is only told that all is closed.
-func (p *Pipe) endedBy(readErr error) (op string, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err, op := p.end.reason, p.end.op
-	if err == nil {
-		err, op = readErr, "read"
-		if p.end.writeErr != nil && errors.Is(readErr, net.ErrClosed) {
-			err, op = p.end.writeErr, "write"
-		}
+	switch end := &p.end; {
+	case end.reason != nil:
+		op, err = end.op, end.reason
+	case end.writeErr != nil && errors.Is(err, net.ErrClosed): // by the writer: its error tells more
+		op, err = "write", end.writeErr
+	default:
+		op = "read"
 	}
 	return op, p.owner.ExplainFunc(err)
 }

@@ -59,23 +59,18 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 	for begun < len(batch) {
 		r := &batch[begun]
 		begun++
-		if err := p.put(r); err != nil {
+		command, args := "EVALSHA", p.arguments(r)
+		switch {
+		case r.call.Script.SHA == "": // see Command
+			command, args = args[0].(string), args[1:]
+		case r.eval:
+			command = "EVAL"
+		}
+		if err := p.conn.Send(command, args...); err != nil {
 			return begun, err
 		}
 	}
 	return begun, p.conn.Flush()
-}
-
-func (p *Pipe) put(r *request) error {
-	args := p.arguments(r)
-	switch {
-	case r.call.Script.SHA == "":
-		return p.conn.Send(args[0].(string), args[1:]...) // see Command
-	case r.eval:
-		return p.conn.Send("EVAL", args...)
-	default:
-		return p.conn.Send("EVALSHA", args...)
-	}
 }
 
 // arguments returns what follows the command's name. The slice is valid until the next call; it is either the call's
