@@ -20,12 +20,9 @@ type Severity uint8
 
 // The severities.
 const (
-	// Notice: nothing is in danger now; worth knowing.
-	Notice Severity = iota
-	// Warning: something works less well, or will be in danger when one more thing happens.
-	Warning
-	// Failure: the master has no vote, or locks on it are in danger.
-	Failure
+	Notice  Severity = iota // worth knowing; nothing is in danger now
+	Warning                 // something works less well, or will be in danger when one more thing happens
+	Failure                 // the master has no vote, or locks on it are in danger
 )
 
 // String returns the word for s.
@@ -33,11 +30,9 @@ func (s Severity) String() string {
 	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
 }
 
-// A Finding is one thing that [Pool.Check] has found to be not as it should be. The texts are for people and contain no
-// credentials.
+// A Finding is one thing that is not as it should be. The texts are for people and contain no credentials.
 type Finding struct {
-	// Master names the master as [Pool.Addr] does.
-	Master   string
+	Master   string // as [Pool.Addr] names it
 	Severity Severity
 	// About is what it is about, a word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
 	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading".
@@ -54,21 +49,18 @@ func (f Finding) String() string {
 
 // CheckOptions say what [Pool.Check] compares with. The zero value is right for the defaults of package redlock.
 type CheckOptions struct {
-	// Prefix is what the keys of locks begin with; the default is "redlock".
-	Prefix string
-	// Unguarded: the restart guard is off, so masters must never lose data.
-	Unguarded bool
+	Prefix    string // what the keys of locks begin with; the default is "redlock"
+	Unguarded bool   // the restart guard is off, so masters must never lose data
 	// Durable names the masters, as [Pool.Addr] does, that are relied on to remember every write: they are checked for
 	// appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string
 }
 
 // Check asks each master, on a connection of its own, whether it is set up for locks, and returns what it found, sorted
-// by master and then by severity, the gravest first; nothing is the good answer. It works for masters that are refused
-// or down, too.
+// by master and then by severity, the gravest first; nothing is the good answer.
 //
-// It writes nothing. A master that takes no writes is found by a command that writes only where a key is there (SET
-// with XX), and rights are tried out with commands that change nothing. What it may not look at is a finding as well.
+// It writes nothing: rights, and whether a master takes writes, are tried out with commands that change nothing. What
+// it may not look at is a finding as well.
 //
 // It returns within the dial timeout ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has not
 // answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
@@ -97,9 +89,8 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 	for i := range read {
 		read[i].judge(&opts)
 		compare(read, i)
-		findings := read[i].findings
-		slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
-		list = append(list, findings...)
+		slices.SortStableFunc(read[i].findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+		list = append(list, read[i].findings...)
 	}
 	return list, nil
 }
@@ -110,21 +101,20 @@ type facts struct {
 	allowEviction bool
 	failed        *Error // what ended the questions; nil where all were answered
 
-	info Info
-	text map[string]string // INFO; nil where it was not answered
-
-	write   redis.Error     // the answer to a write, where it was refused
-	lacking []scripts.Right // the rights that the user lacks
-	durable bool            // named as such
-	wrong   []string        // settings of persistence, where somebody relies on it
-	denied  string          // why they cannot be read
+	info    Info
+	text    map[string]string // INFO; nil where it was not answered
+	write   redis.Error       // the answer to a write, where it was refused
+	lacking []scripts.Right   // the rights that the user lacks
+	durable bool              // named as such
+	wrong   []string          // settings of persistence, where somebody relies on it
+	denied  string            // why they cannot be read
 
 	findings []Finding
 }
 
 // examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.name, user: userName(m.cfg.User), allowEviction: m.cfg.allowEviction,
+	f := facts{name: m.name, user: cmp.Or(m.cfg.User, "default"), allowEviction: m.cfg.allowEviction,
 		durable: slices.Contains(opts.Durable, m.name)}
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask(f.questions(&m.cfg, opts))
@@ -140,8 +130,7 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 // durableSettings make a server remember every write that it has answered.
 var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
 
-// questions find out by commands what INFO does not tell. Those about messages come last: behind them the connection
-// takes no others.
+// questions are INFO, and commands that find out what it does not tell. Those about messages must come last.
 func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question) {
 	ask := func(op string, take func(reply any, refused redis.Error), command string, args ...any) {
 		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...),

@@ -57,7 +57,7 @@ func (f *facts) connection() {
 func (f *facts) state() {
 	for _, u := range f.info.unfit(f.allowEviction) {
 		if u.About == "role" {
-			u.What += fmt.Sprintf(", but a replica of %s:%s", f.text["master_host"], f.text["master_port"])
+			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
 		}
 		f.find(u.Severity, u.About, u.What, u.Endangers, u.Do)
 	}

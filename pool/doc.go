@@ -42,8 +42,7 @@
 // Down is entered when: the connection ends; a request is overdue ([WithTimeout]), which covers a reply that does not
 // come and a write that does not end; a heartbeat finds another identity ([Info.Identity]) or a server that is no
 // longer fit; a script is answered by READONLY. While a master is down or refused Send fails at once with the last
-// reason, and attempts to connect go on, so a master that is mended comes back by itself. Before the first attempt has
-// ended the reason also matches [ErrConnecting].
+// reason, and attempts to connect go on, so a master that is mended comes back by itself.
 //
 // A server is refused, with a sentence on what is wrong and what to do, when: its role is not master, whether it takes
 // writes or not; it is a cluster node; it is loading; it has a memory limit and a policy that evicts keys (unless
@@ -54,19 +53,14 @@
 //
 //   - Each Send that returned nil gets exactly one Reply, also when the Pool is closed. A Send that failed gets none,
 //     and nothing of it is ever written.
-//   - Calls to one master are written in the order of their Sends, and answered in that order, within a session; see
-//     [Pool.Send] for scripts that a server has forgotten.
+//   - Calls to one master are written and answered in the order of their Sends, but for what [Pool.Send] says.
 //   - A call is written only on the session that was up when it was sent, and a stamped one only on the session of its
 //     stamp. Nothing is ever repeated on a second connection, owed releases excepted.
 //   - Error.Unknown is true if and only if a byte of the call may have been written and its reply was not read. When it
 //     is false the call has had no effect, except for what an error reply itself implies.
-//   - Send, Owe and Owed never wait for the network; the queue is bounded.
-//   - What a server sends costs at most a megabyte for each connection, and the connection where it is no reply that is
-//     due; a *redis.Pool's connections are trusted.
+//   - What a server sends costs at most a megabyte for each connection; a *redis.Pool's connections are trusted.
 //   - Every timeout matches [ErrTimeout]. Texts of errors contain no password, and neither do their chains.
-//   - Events of one master are told in order, with strictly increasing sessions.
 //   - Pauses, heartbeats and timeouts are measured by monotonic time. Setting the wall clock changes none of them.
-//   - Messages of subscriptions are not complete.
 //
 // # Locks
 //
@@ -77,8 +71,7 @@
 //	ledger.mu     what a master is owed
 //	watchers.mu   the list of watchers, their queues, the last event of each master
 //
-// None is held while a Receiver, a listener, a handler or I/O runs. None is taken while another is held, except as said
-// above.
+// None is held while a Receiver, a listener, a handler or I/O runs, or another is taken, except as said above.
 //
 // # Rights
 //

@@ -9,42 +9,30 @@ import (
 	"github.com/redlock-go/redlock/pool/internal/fault"
 )
 
-// The sentinels, reached through errors.Is. Their identities are part of the API; the texts are not.
+// The sentinels, reached through errors.Is. Their identities are part of the API; the texts are not. A cause of ErrDown
+// is found as well; ErrConnecting and ErrRefused come together with it.
 var (
-	// ErrInvalid: a master or an option given to New or Dial cannot be right. Nothing has been dialled.
-	ErrInvalid = fault.ErrInvalid
-	// ErrClosed: the Pool is closed.
-	ErrClosed = fault.ErrClosed
-	// ErrRetired: the master is not used any more; see Pool.Release.
-	ErrRetired = fault.ErrRetired
-	// ErrDown: there is no connection to the master, or the one there was ended before the reply came. It comes with
-	// the cause, which errors.Is finds as well.
-	ErrDown = fault.ErrDown
-	// ErrConnecting: the first attempt to connect has not ended yet. It comes together with ErrDown.
-	ErrConnecting = fault.ErrConnecting
-	// ErrRefused: the server answers, and is not fit to hold locks. It comes together with ErrDown.
-	ErrRefused = fault.ErrRefused
-	// ErrTimeout: the one kind under which every timeout surfaces: dialling, handshake, an overdue reply, a write that
-	// does not end.
-	ErrTimeout = fault.ErrTimeout
-	// ErrQueueFull: as many requests as WithQueueLimit allows are waiting for the master.
-	ErrQueueFull = fault.ErrQueueFull
-	// ErrSession: the call was stamped for another session than the one that is up.
-	ErrSession = fault.ErrSession
+	ErrInvalid    = fault.ErrInvalid    // a master or an option cannot be right; nothing has been dialled
+	ErrClosed     = fault.ErrClosed     // the Pool is closed
+	ErrRetired    = fault.ErrRetired    // the master is not used any more; see [Pool.Release]
+	ErrDown       = fault.ErrDown       // there is no connection to the master, or it ended before the reply came
+	ErrConnecting = fault.ErrConnecting // the first attempt to connect has not ended yet
+	ErrRefused    = fault.ErrRefused    // the server answers, and is not fit to hold locks
+	ErrTimeout    = fault.ErrTimeout    // any timeout: dialling, handshake, an overdue reply, a write that does not end
+	ErrQueueFull  = fault.ErrQueueFull  // as many requests as WithQueueLimit allows are waiting for the master
+	ErrSession    = fault.ErrSession    // the call was stamped for another session than the one that is up
 )
 
 // Error is why one master gave no answer, or which error it answered. Its text never contains credentials.
 type Error struct {
-	// Addr names the master as [Pool.Addr] does.
-	Addr string
+	Addr string // names the master as [Pool.Addr] does
 	// Op is the name of the script, where the error is about one call. Else it is what failed: "connect", "auth",
-	// "select", "info", "script load" while connecting; "read", "write", "watchdog", "heartbeat", "close" of a
-	// connection that was up; "send"; "subscribe" and "subscription".
-	Op string
-	// Err is the cause: a redis.Error when the master answered one.
-	Err error
-	// Unknown reports whether the call may have had, or may still have, an effect. Only a call whose first byte may
-	// have been written and whose reply was not read is unknown.
+	// "select", "info", "script load", "config get" while connecting; "read", "write", "watchdog", "heartbeat", "close"
+	// of a connection that was up; "send"; "subscribe" and "subscription".
+	Op  string
+	Err error // the cause: a redis.Error when the master answered one
+	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
+	// and its reply was not read.
 	Unknown bool
 }
 
@@ -60,8 +48,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// answerOf is what a master answered to the call that failed with err. An error reply that ended the connection is a
-// cause of other calls' errors, and no answer to them.
+// answerOf is what a master answered to the call itself. A reply that ended the connection is deeper in the chain.
 func answerOf(err error) (reply redis.Error, ok bool) {
 	var e *Error
 	if errors.As(err, &e) {
@@ -76,15 +63,13 @@ func Answered(err error) bool {
 	return ok
 }
 
-// Transient reports whether err is an error that a master answered and that may pass: it is full, loading, read-only,
-// or busy with a script.
+// Transient reports whether a master answered an error that may pass: it is full, loading, read-only, or busy.
 func Transient(err error) bool {
 	reply, _ := answerOf(err)
 	return fault.Transient(reply)
 }
 
-// NotLoaded reports whether a master had forgotten a script that is not sent again behind later calls: nothing was
-// done.
+// NotLoaded reports whether a master had forgotten the script of an acquire: nothing was done. See [Pool.Send].
 func NotLoaded(err error) bool { return hasCode(err, "NOSCRIPT") }
 
 // IsWrongType reports whether a master answered that a key has a value of another type.

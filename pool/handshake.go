@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -12,46 +13,41 @@ import (
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
-// A greeting is what the handshake has brought.
-type greeting struct {
-	Info
-	asked  clock.Instant // when INFO was asked
-	byText bool          // the user may not load scripts
-}
-
 // greet asks a server who it is and judges it, and loads the scripts.
 //
 // INFO counts from when it was asked: a reply may be held up on its way, or this process may sleep. INFO that is older
 // than a heartbeat may be is asked for once more.
-func (cfg *config) greet(c *wire.Conn) (g greeting, op string, err error) {
+func (s *session) greet(c *wire.Conn) (op string, err error) {
+	cfg := &s.m.cfg
 	most := max(cfg.heartbeat, cfg.timeout)
 	for range 2 {
-		g = greeting{asked: cfg.clock.Now()}
-		if op, err = c.Ask(g.questions(cfg)); err != nil || cfg.clock.Since(g.asked) <= most {
-			return g, op, err
+		s.asked = cfg.clock.Now()
+		if op, err = c.Ask(s.questions()); err != nil || cfg.clock.Since(s.asked) <= most {
+			return op, err
 		}
 	}
-	return g, "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(g.asked))
+	return "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(s.asked))
 }
 
 const backlogTTL = "repl-backlog-ttl"
 
 // questions are those of a handshake. A user who may neither load scripts nor see the configuration is not refused:
 // the scripts are then sent with their text once, and the backlog's TTL is unknown.
-func (g *greeting) questions(cfg *config) []wire.Question {
+func (s *session) questions() []wire.Question {
+	cfg := &s.m.cfg
 	list := []wire.Question{{
 		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any, refused error) (err error) {
-			if g.Info, _, err = cfg.readInfo(g.asked, reply, refused); err != nil {
-				return err
+			if s.info, _, err = cfg.readInfo(s.asked, reply, refused); err == nil {
+				err = s.info.verdict(cfg.allowEviction)
 			}
-			return g.verdict(cfg.allowEviction)
+			return err
 		},
 	}}
-	for _, s := range scripts.All {
+	for _, script := range scripts.All {
 		list = append(list, wire.Question{
-			Op: "script load", Command: []any{"SCRIPT", "LOAD", s.Text}, TakeFunc: func(_ any, refused error) error {
+			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(_ any, refused error) error {
 				if fault.IsCode(refused, "NOPERM") {
-					g.byText, refused = true, nil
+					s.byText, refused = true, nil
 				}
 				return refused
 			},
@@ -61,7 +57,7 @@ func (g *greeting) questions(cfg *config) []wire.Question {
 		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any, refused error) error {
 			pair, _ := redis.StringMap(reply, refused)
 			if seconds, known := pair[backlogTTL]; known {
-				g.BacklogTTL, g.BacklogKnown = time.Duration(number(seconds))*time.Second, true
+				s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
 			}
 			return nil
 		},
@@ -73,7 +69,10 @@ func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i In
 	text, err := redis.String(reply, refused)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
-		return i, nil, infoDenied(cfg.User, err)
+		user := cmp.Or(cfg.User, "default")
+		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without it nobody can know "+
+			"whether this master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, "+
+			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
 	case fault.IsCode(err, "NOAUTH"):
 		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
 	case err != nil:

@@ -95,14 +95,10 @@ func (i Info) unfit(allowEviction bool) (list []Finding) {
 	add := func(about, what, endangers, do string) {
 		list = append(list, Finding{Severity: Failure, About: about, What: what, Endangers: endangers, Do: do})
 	}
-	if i.RunID == "" || i.ReplID2 == "" {
-		add("identity", "its INFO has no run_id or no master_replid2",
-			"nobody could know whether it has restarted and lost locks, so "+noVote,
-			"name a Redis or Valkey server, and no proxy in between")
-	}
-	if i.Time == 0 {
-		add("version", "its INFO has no server_time_usec", "nobody could know how far its clock is off, so "+noVote,
-			"use Redis 6.2 or Valkey 7.2, or later")
+	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
+		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
+			"nobody could know whether it has restarted and lost locks, or what time it has, so "+noVote,
+			"name a server of Redis 6.2 or Valkey 7.2, or later, and no proxy in between")
 	}
 	if i.Loading {
 		add("loading", "it is still loading its data", noVote+", until it is ready",
@@ -133,18 +129,4 @@ func (i Info) verdict(allowEviction bool) error {
 		return nil
 	}
 	return fault.Refused(fmt.Sprintf("%s: %s; %s", list[0].What, list[0].Endangers, list[0].Do))
-}
-
-// infoDenied explains a NOPERM to INFO.
-func infoDenied(user string, err error) error {
-	return fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without it nobody can know whether this "+
-		"master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, grant it by "+
-		"ACL SETUSER %s +info", userName(user), err, userName(user)), fault.ErrRefused, err)
-}
-
-func userName(user string) string {
-	if user == "" {
-		return "default"
-	}
-	return user
 }

@@ -7,9 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
-	"github.com/redlock-go/redlock/pool/internal/feed"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
@@ -52,50 +50,23 @@ func (m *master) owner() pipe.Owner {
 	}
 }
 
-// source is how the subscription connections of m are made and kept.
-func (m *master) source() feed.Source {
-	return feed.Source{
-		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
-		DialFunc: func() (*wire.Conn, error) {
-			c, op, err := m.cfg.Connect(m.ctx, func(*wire.Conn) (string, error) { return "", nil })
-			if err != nil {
-				return nil, m.fail(op, err, false)
-			}
-			return c, nil
-		},
-		Owner:  m.owner(),
-		Redial: m.cfg.redial,
-	}
-}
-
-func (m *master) send(c *scripts.Call, st Stamp, to Receiver) error {
-	g := m.gate.Load()
-	if g.err != nil {
-		return g.err
-	}
-	if st.Session != 0 && st.Session != g.sess.id {
-		text := fmt.Sprintf("session is %d, the call is stamped for %d", g.sess.id, st.Session)
-		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
-	}
-	if err := g.sess.pipe.Send(c, st.Text, to); err != nil {
-		return m.fail("send", err, false)
-	}
-	return nil
-}
-
 // run connects and serves until the master's life ends. It is the only goroutine that emits events of this master.
 func (m *master) run() {
 	pauses := m.cfg.redial
-	session := uint64(0)
+	id := uint64(0)
 	for m.ctx.Err() == nil {
-		c, g, op, err := m.connect()
+		s := &session{m: m, id: id + 1}
+		c, op, err := m.cfg.Connect(m.ctx, s.greet)
+		if err == nil {
+			op, err = m.claim(c, s)
+		}
 		if err != nil {
 			m.setDown(op, err)
 		} else {
-			session++
+			id++
 			began := time.Now()
-			m.serve(c, g, session)
-			m.pool.claims.CompareAndDelete(g.RunID, m)
+			s.serve(c)
+			m.pool.claims.Delete(s.info.RunID)
 			if pauses.Served(time.Since(began)) {
 				continue
 			}
@@ -104,36 +75,15 @@ func (m *master) run() {
 	}
 }
 
-func (m *master) connect() (c *wire.Conn, g greeting, op string, err error) {
-	c, op, err = m.cfg.Connect(m.ctx, func(c *wire.Conn) (op string, err error) {
-		g, op, err = m.cfg.greet(c)
-		return op, err
-	})
-	if err != nil {
-		return nil, g, op, err
+// claim refuses a server that another master is connected to.
+func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
+	other, taken := m.pool.claims.LoadOrStore(s.info.RunID, m)
+	if !taken {
+		return "", nil
 	}
-	if other, taken := m.pool.claims.LoadOrStore(g.RunID, m); taken {
-		c.Close()
-		err = fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have two votes, and "+
-			"its failure would cost both; name N different servers", other.(*master).name, g.RunID))
-		return nil, g, "info", fault.Down(err)
-	}
-	return c, g, "", nil
-}
-
-// serve is the life of one session. It returns when the connection has ended, all its goroutines have, and every
-// request has been answered. The caller's goroutine is the reader.
-func (m *master) serve(c *wire.Conn, g greeting, id uint64) {
-	s := &session{m: m, id: id, info: g.Info}
-	owner := m.owner()
-	owner.BeatFunc = s.beat
-	s.pipe = pipe.New(c, g.byText, owner)
-	m.owed.begin()
-	s.pay()
-	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Since(g.asked))
-	m.owed.stop()
-	m.setDown(op, err)
-	s.pipe.Drain(err)
+	c.Close()
+	return "info", fault.Down(fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have "+
+		"two votes, and its failure would cost both; name N different servers", other.(*master).name, s.info.RunID)))
 }
 
 // setDown makes err what Send returns, and tells the watchers. After the end the reason stays what it was.

@@ -26,7 +26,6 @@ type Master struct {
 	addr    string
 	useTLS  bool
 	opts    []Option // of the URL first, then the caller's
-
 	foreign *redis.Pool
 	err     error
 }
@@ -50,9 +49,9 @@ func URL(rawurl string, opts ...Option) Master {
 }
 
 // FromRedisPool names a master by an existing pool: its DialContext, or else its Dial, makes a connection that then
-// belongs to this package alone. No connection is taken out of p, and its limits and TestOnBorrow are not used. name
-// is for errors and must not contain credentials. Of the options those about TLS, credentials, database and dialer
-// have no meaning here and are refused. Dial, which has no context, must return by itself: Close waits for it.
+// belongs to this package alone. Nothing else of p is used. name is for errors and must not contain credentials.
+// Options about TLS, credentials, database and dialer are refused. Dial, which has no context, must return by itself:
+// Close waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	m := Master{name: name, foreign: p, opts: opts}
 	switch {
@@ -66,8 +65,7 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	return m
 }
 
-// Name is what names m: host:port, the path of a socket, or the name given to [FromRedisPool]. Two masters of one name
-// are the same. It contains no credentials.
+// Name is what [Pool.Addr] says of m. Two masters of one name are the same.
 func (m Master) Name() string { return m.name }
 
 // Err says what is wrong with how m was named; nil where nothing is. [New] and [Pool.Add] fail with it.
@@ -76,15 +74,17 @@ func (m Master) Err() error { return m.err }
 // parse sets what raw says. Its errors contain no part of raw that may be a password.
 func (m *Master) parse(raw string) error {
 	if !strings.Contains(raw, "://") {
-		return errors.New("it is not of the form redis://host:port: it has no scheme" + withScheme(raw))
+		hint := ""
+		addr := strings.TrimPrefix(raw, "//")
+		if addr != "" && !strings.ContainsAny(addr, "@?") && new(Master).parse("redis://"+addr) == nil {
+			hint = "; write redis://" + addr
+		}
+		return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
 			"password are percent-encoded")
-	}
-	if u.Fragment != "" {
-		return errors.New("it is not of the form redis://host:port")
 	}
 	switch u.Scheme {
 	case "redis", "valkey":
@@ -95,6 +95,9 @@ func (m *Master) parse(raw string) error {
 		m.network = "unix"
 	default:
 		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix", u.Scheme)
+	}
+	if u.Fragment != "" {
+		return errors.New("it is not of the form redis://host:port")
 	}
 	for key, values := range u.Query() {
 		if key != "db" || len(values) != 1 || m.network != "unix" {
@@ -112,14 +115,8 @@ func (m *Master) parse(raw string) error {
 	if user != "" || password != "" {
 		m.opts = append(m.opts, WithCredentials(user, password))
 	}
-	database := u.Query().Get("db")
-	if m.network == "unix" {
-		m.addr, err = socketAddr(u)
-	} else {
-		database = strings.TrimPrefix(u.Path, "/")
-		m.addr, err = hostAddr(u)
-	}
-	m.name = m.addr
+	addr, database, err := addrOf(u)
+	m.addr, m.name = addr, addr
 	if err != nil || database == "" {
 		return err
 	}
@@ -131,37 +128,27 @@ func (m *Master) parse(raw string) error {
 	return nil
 }
 
-// withScheme says what to write where only the scheme is missing.
-func withScheme(raw string) string {
-	addr := strings.TrimPrefix(raw, "//")
-	host, port, ok := strings.Cut(addr, ":")
-	if strings.ContainsAny(raw, "@?") || host == "" || ok && (port == "" || strings.Trim(port, "0123456789") != "") {
-		return ""
+// addrOf is the address that u names, and its database. Two spellings of one address become the same: case, a final dot,
+// forms of an IP address.
+func addrOf(u *url.URL) (addr, database string, err error) {
+	if u.Scheme == "unix" {
+		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
+			return "", "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+		}
+		return filepath.Clean(u.Path), u.Query().Get("db"), nil
 	}
-	return "; write redis://" + addr
-}
-
-// hostAddr makes two spellings of one address the same: case, a final dot, forms of an IP address.
-func hostAddr(u *url.URL) (string, error) {
 	host := strings.TrimSuffix(strings.ToLower(cmp.Or(u.Hostname(), "localhost")), ".")
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		host = ip.Unmap().String()
 	}
 	if strings.ContainsAny(host, "[]") {
-		return "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+		return "", "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "6379"), 10, 16)
 	if err != nil || port == 0 {
-		return "", errors.New("the port is not in 1..65535")
+		return "", "", errors.New("the port is not in 1..65535")
 	}
-	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), nil
-}
-
-func socketAddr(u *url.URL) (string, error) {
-	if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
-		return "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
-	}
-	return filepath.Clean(u.Path), nil
+	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), strings.TrimPrefix(u.Path, "/"), nil
 }
 
 // settings returns what holds for all masters, and the configuration of each, or says what cannot be right about them.

@@ -23,8 +23,7 @@ const (
 )
 
 // An Option sets how masters are reached. Given to [New] or [Dial] it holds for all masters, given to [URL] or
-// [FromRedisPool] for that one, where it overrides the other. A value that cannot be right makes New fail with an
-// error that matches [ErrInvalid].
+// [FromRedisPool] for that one, and overrides the other. New refuses what cannot be right by [ErrInvalid].
 type Option func(*config) error
 
 // config is what holds for one master.
@@ -80,14 +79,13 @@ func WithTLSConfig(t *tls.Config) Option {
 	return option(t != nil, func(c *config) { c.TLS = t }, "the TLS configuration is nil")
 }
 
-// WithCredentials logs in with a password and, unless user is empty, as that ACL user. Credentials in a URL win over
-// those given to [New].
+// WithCredentials logs in with a password and, unless user is empty, as that ACL user. Those in a URL win.
 func WithCredentials(user, password string) Option {
 	return option(user == "" || password != "", func(c *config) { c.User, c.Password = user, password },
 		"a user is given without a password")
 }
 
-// WithDatabase selects database n; the default is 0. A database in a URL wins over the one given to [New].
+// WithDatabase selects database n; the default is 0. One in a URL wins.
 func WithDatabase(n int) Option {
 	return option(n >= 0 && n <= math.MaxInt32, func(c *config) { c.Database = n },
 		"database %d is not in 0..%d", n, math.MaxInt32)
@@ -115,9 +113,8 @@ func WithHeartbeat(d time.Duration) Option {
 	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
 }
 
-// WithRedial sets the pause between attempts to connect: it starts at min, doubles up to max, and each pause is
-// shortened by a random share of up to a half. A connection that has served is redialled at once. The defaults are
-// 20 ms and 1 s.
+// WithRedial sets the pause between attempts to connect: it doubles from minimum to maximum, and each is shortened by a
+// random share of up to a half. A connection that has served is redialled at once. The defaults are 20 ms and 1 s.
 func WithRedial(minimum, maximum time.Duration) Option {
 	return option(minimum > 0 && maximum >= minimum, func(c *config) { c.redial.Min, c.redial.Max = minimum, maximum },
 		"the redial pauses %v and %v are not 0 < min <= max", minimum, maximum)
@@ -129,8 +126,7 @@ func WithQueueLimit(n int) Option {
 	return option(n >= 1, func(c *config) { c.queueLimit = n }, "the queue limit %d is below 1", n)
 }
 
-// AllowEviction does not refuse masters whose eviction policy can drop locks. A dropped lock is a second holder, and
-// nothing announces it.
+// AllowEviction admits masters whose eviction policy can drop locks: then nothing announces a second holder.
 func AllowEviction() Option { return option(true, func(c *config) { c.allowEviction = true }, "") }
 
 // WithClock reads the instants of [Info] from another clock than the real one. Timeouts, heartbeats and pauses do not

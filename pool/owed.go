@@ -12,23 +12,17 @@ import (
 const (
 	maxOwed       = 65536 // names
 	maxOwedGrants = 8192  // grants of one name
-	// paidGrants is how many grants one payment carries; Lua's unpack has a limit of about 8000.
-	paidGrants = 1024
-	// payWindow is how many payments are under way at once, so that none gets older than the timeout of a request.
-	payWindow = 64
+	paidGrants    = 1024  // grants of one payment; Lua's unpack has a limit of about 8000
+	payWindow     = 64    // payments under way at once, so that none gets older than the timeout
 )
 
 // An OwedRelease is a release that a master still has to get: it could not be delivered, or may not have been.
 type OwedRelease struct {
-	// Name is what is released. A master is owed one release for each Name.
-	Name string
-	// Grants are the ids of the grants that end.
-	Grants []string
-	// Ballot is the largest that the grants have sent.
-	Ballot int64
+	Name   string   // what is released; a master is owed one release for each
+	Grants []string // the ids of the grants that end
+	Ballot int64    // the largest that the grants have sent
 	// CallFunc encodes the release of some of the grants, and names no waiter: late, it would put back one that has gone.
-	// Of merged releases the first one counts. It runs in the goroutine of the master's connection, and must
-	// not block.
+	// Of merged releases the first one counts. It must not block.
 	CallFunc func(grants []string, ballot int64) *scripts.Call
 }
 
@@ -36,7 +30,7 @@ type OwedRelease struct {
 type ledger struct {
 	mu     sync.Mutex
 	closed bool
-	owed   map[string]*OwedRelease
+	owed   map[string]OwedRelease
 	due    []string // names that are still to be paid in this turn
 	paying int
 }
@@ -45,31 +39,21 @@ type ledger struct {
 func (l *ledger) owe(r OwedRelease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.owed[r.Name]
-	switch {
-	case l.closed || len(r.Grants) > maxOwedGrants:
-		return false
-	case known == nil:
-		if len(l.owed) >= maxOwed {
-			return false
-		}
-		if l.owed == nil {
-			l.owed = make(map[string]*OwedRelease)
-		}
-		r.Grants = slices.Clone(r.Grants)
-		l.owed[r.Name] = &r
-		return true
+	grants := slices.Clone(r.Grants)
+	known, merged := l.owed[r.Name]
+	if merged {
+		grants = slices.DeleteFunc(grants, func(id string) bool { return slices.Contains(known.Grants, id) })
+		grants = append(known.Grants, grants...)
+		r.CallFunc, r.Ballot = known.CallFunc, max(known.Ballot, r.Ballot)
 	}
-	grants := known.Grants
-	for _, id := range r.Grants {
-		if !slices.Contains(grants, id) {
-			grants = append(grants, id)
-		}
-	}
-	if len(grants) > maxOwedGrants {
+	if l.closed || len(grants) > maxOwedGrants || !merged && len(l.owed) == maxOwed {
 		return false
 	}
-	known.Grants, known.Ballot = grants, max(known.Ballot, r.Ballot)
+	if l.owed == nil {
+		l.owed = make(map[string]OwedRelease)
+	}
+	r.Grants = grants
+	l.owed[r.Name] = r
 	return true
 }
 
@@ -116,7 +100,7 @@ func (l *ledger) next() (p OwedRelease, ok bool) {
 	if len(l.due) == 0 || l.paying == payWindow {
 		return p, false
 	}
-	p = *l.owed[l.due[0]]
+	p = l.owed[l.due[0]]
 	l.due = l.due[1:]
 	p.Grants = slices.Clone(p.Grants[:min(len(p.Grants), paidGrants)])
 	l.paying++
@@ -128,18 +112,17 @@ func (l *ledger) paid(p OwedRelease, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.paying--
-	known := l.owed[p.Name]
-	if known == nil || !done {
-		return
-	}
+	known, there := l.owed[p.Name]
 	switch {
-	case known.Ballot > p.Ballot:
-		// All grants again, with the larger ballot: repeating a release is harmless.
-		l.due = append(l.due, p.Name)
+	case !there || !done:
+		return
+	case known.Ballot > p.Ballot: // all grants again, with the larger ballot: repeating a release is harmless
 	case len(known.Grants) > len(p.Grants):
-		known.Grants = slices.Delete(known.Grants, 0, len(p.Grants))
-		l.due = append(l.due, p.Name)
+		known.Grants = slices.Clone(known.Grants[len(p.Grants):])
+		l.owed[p.Name] = known
 	default:
 		delete(l.owed, p.Name)
+		return
 	}
+	l.due = append(l.due, p.Name)
 }

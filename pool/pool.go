@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,9 +28,8 @@ type Pool struct {
 
 // Dial is [New] for masters named by URLs alone.
 //
-// A URL must lead to one server at any time. Two servers behind one name at the same time, by DNS or by a virtual IP
-// address, are not safe: the name may lead one program to one server and another program to the other, both servers
-// vote for the same master, and two programs may hold one lock.
+// A URL must lead to one server at any time. Two servers behind one name, by DNS or by a virtual IP address, are not
+// safe: each may vote for the same master in another program, and two programs may hold one lock.
 func Dial(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
@@ -38,9 +38,8 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 	return New(masters, opts...)
 }
 
-// New checks everything it is given, and then connects to the masters in the background. It does not block and needs
-// no live master. An error matches [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial]
-// says of names holds here, too.
+// New connects to the masters in the background. It does not block and needs no live master. An error matches
+// [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial] says of names holds here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
 	common, configs, err := settings(masters, opts)
 	switch {
@@ -66,7 +65,7 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 	m := &master{Master: named, pool: p, index: len(list), cfg: cfg}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
-	hear := p.hub.Add(m.ctx, m.source())
+	hear := p.hub.Add(m.ctx, feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial})
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
 	p.wg.Go(m.run)
@@ -76,49 +75,55 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 
 func (p *Pool) master(i int) *master { return (*p.list.Load())[i] }
 
-// N is the number of masters that were named, by New and by [Pool.Add], those that were retired included: a master
-// keeps its number, from 0.
+// N is the number of masters that were named, retired ones included: a master keeps its number, from 0.
 func (p *Pool) N() int { return len(*p.list.Load()) }
 
-// Addr names master i in errors and traces: host:port, the path of a socket, or the name given to [FromRedisPool]. It
-// never contains credentials.
+// Addr names master i, without credentials: host:port, the path of a socket, or the name given to [FromRedisPool].
 func (p *Pool) Addr(i int) string { return p.master(i).name }
 
 // Timeout is the age at which an outstanding request of master i makes the master count as down.
 func (p *Pool) Timeout(i int) time.Duration { return p.master(i).cfg.timeout }
 
-// Stamp is what differs from master to master in one round: the text put into Call.Args[Call.Stamp], valid on one
-// session only. Session 0 means any session.
+// Stamp is what differs from master to master: the text put into Call.Args[Call.Stamp], valid on one session only.
+// Session 0 means any.
 type Stamp struct {
 	Session uint64
 	Text    string
 }
 
-// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection
-// (or of whoever closes it). Reply must not block, and of the Pool it may call only Send, Owe, Owed, N and Addr: no
-// lock of the Pool is held while it runs.
+// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection.
+// Reply must not block, and of the Pool it may call only Send, Owe, Owed, N and Addr. No lock of the Pool is held.
 type Receiver interface {
 	// Reply gets what the master answered, as redigo decodes it, or an error, which is always a *[Error].
 	Reply(master int, value any, err error)
 }
 
-// Send queues one call to master i. It never blocks. A non-nil error is a *[Error] and means that nothing was queued,
-// nothing will be written, and Reply will not be called: the master is down (with the reason), connecting, its queue
-// is full, the Pool is closed, or the session is not the stamped one. The call must not be changed afterwards.
+// Send queues one call to master i. It never blocks. An error is a *[Error] and means that nothing will be written, and
+// Reply will not be called: the master is down (with the reason), connecting or retired, its queue is full, the Pool is
+// closed, or the session is not the stamped one. The call must not be changed afterwards.
 //
 // Calls to one master are written in the order of their Sends, except that a call which the master answers by
-// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. A call of a script
-// that is sent once is not: it gets NOSCRIPT as its reply, and the next call of the script brings the text.
-//
-// A stamped call is only ever written on the session of its stamp.
+// NOSCRIPT is written once more, with the script's text, after the calls that are queued by then. An acquire is not:
+// behind its own release it would take the lock for nobody. It gets NOSCRIPT, and the next one brings the text.
 func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
-	return p.master(i).send(c, s, to)
+	m := p.master(i)
+	g := m.gate.Load()
+	if g.err != nil {
+		return g.err
+	}
+	if s.Session != 0 && s.Session != g.sess.id {
+		text := fmt.Sprintf("session is %d, the call is stamped for %d", g.sess.id, s.Session)
+		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
+	}
+	if err := g.sess.pipe.Send(c, s.Text, to); err != nil {
+		return m.fail("send", err, false)
+	}
+	return nil
 }
 
-// Owe books a release that master i is owed. It is merged with one of the same Name: grants are added without
-// duplicates, and the largest ballot counts. It is paid first thing on the next connection, before Send is let in, and
-// tried again on each heartbeat. It stays owed where a payment is lost with its connection, or answered by an error
-// that may pass (see [Transient]); any other reply ends it.
+// Owe books a release that master i is owed. It is merged with one of the same Name: grants are added, and the largest
+// ballot counts. It is paid first thing on the next connection, before Send is let in, and tried again on each
+// heartbeat, until a reply comes that is no error which may pass (see [Transient]).
 //
 // Owe reports whether the release was booked: beyond 65536 names a master, or 8192 grants a name, the newest is
 // refused, and after Close every one. It never blocks, and keeps no reference to r.Grants.
@@ -127,11 +132,9 @@ func (p *Pool) Owe(i int, r OwedRelease) bool { return p.master(i).owed.owe(r) }
 // Owed is the number of releases that master i is owed, with those whose payment is under way.
 func (p *Pool) Owed(i int) int { return p.master(i).owed.count() }
 
-// Add makes masters known that were not there when the Pool was made, and returns the number of each. One whose name is
-// known already keeps its number, and the options with which it was named first. The options of [New] hold for the new
-// ones too. Like New it does not block, and fails, with an error that matches [ErrInvalid], before anything is dialled.
-//
-// A Pool never forgets a number: each name that is new, or has been retired, takes a further one.
+// Add makes further masters known, and returns the number of each. One whose name is known already keeps its number and
+// its options; one that has been retired gets a further number. The options of [New] hold for new ones too. It does not
+// block. An error matches [ErrInvalid] or [ErrClosed], and nothing has been dialled.
 func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
 	p.changeMu.Lock()
 	defer p.changeMu.Unlock()
@@ -177,9 +180,9 @@ func (p *Pool) Release(i int, retire bool) {
 	}
 }
 
-// Close closes every connection, answers everything outstanding with an error that matches [ErrClosed], and returns
-// when every goroutine has ended. Owed releases are forgotten. It returns nil, also when called again; a second call
-// waits for the first. It must not be called from Reply or from a function given to [Pool.Watch].
+// Close closes every connection, answers everything outstanding with an error that matches [ErrClosed], and returns nil
+// when every goroutine has ended, also when called again. Owed releases are forgotten. It must not be called from Reply
+// or from a function given to [Pool.Watch].
 func (p *Pool) Close() error {
 	p.changeMu.Lock()
 	p.ended = true

@@ -6,24 +6,41 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
+	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
-// A session is one connection that has passed the handshake: who the server is, and what is paid to it.
+// A session is one connection for calls: who the server is, and what is paid to it.
 type session struct {
 	m       *master
 	id      uint64
 	pipe    *pipe.Pipe
-	beating atomic.Bool // a heartbeat is outstanding
-	info    Info        // reader only
+	beating atomic.Bool   // a heartbeat is outstanding
+	info    Info          // after the handshake, reader only
+	asked   clock.Instant // when INFO was asked in the handshake
+	byText  bool          // the user may not load scripts
 }
 
 // open reports whether Send has been let in.
 func (s *session) open() bool { return s.m.gate.Load().sess == s }
 
-// pay queues payments of what is owed, up to the window. Once what was owed at the beginning is paid, or its payment
-// has failed, Send is let in.
+// serve is the life of the session. It returns when every request has been answered. The caller is the reader.
+func (s *session) serve(c *wire.Conn) {
+	m := s.m
+	owner := m.owner()
+	owner.BeatFunc = s.beat
+	s.pipe = pipe.New(c, s.byText, owner)
+	m.owed.begin()
+	s.pay()
+	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Since(s.asked))
+	m.owed.stop()
+	m.setDown(op, err)
+	s.pipe.Drain(err)
+}
+
+// pay queues payments of what is owed, up to the window. After those of the beginning, paid or not, Send is let in.
 func (s *session) pay() {
 	m := s.m
 	for r, ok := m.owed.next(); ok; r, ok = m.owed.next() {
@@ -50,15 +67,13 @@ func (s *session) pay() {
 	}
 }
 
-var askInfo = pipe.Command("heartbeat", "INFO")
-
 // beat queues a heartbeat, and payments of what is still owed.
 func (s *session) beat() {
 	if s.beating.Swap(true) {
 		return
 	}
 	asked := s.m.cfg.clock.Now()
-	s.pipe.Queue(askInfo, pipe.ReplyFunc(func(value any, err error) {
+	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), pipe.ReplyFunc(func(value any, err error) {
 		if _, refused := err.(redis.Error); err != nil && !refused { //nolint:errorlint // as in pay
 			return // the session has ended
 		}

@@ -14,15 +14,13 @@ type Event struct {
 	Err     error  // *Error; nil while up
 }
 
-// watchers hands events on. Each watcher has a goroutine of its own, so that no connection ever waits for a handler,
-// and no lock is held while one runs.
+// watchers hands events on. Each watcher has a goroutine of its own: no connection ever waits for a handler.
 type watchers struct {
 	mu     sync.Mutex
-	news   *sync.Cond    // an event, a stop, or the end
+	news   *sync.Cond    // an event, a stop, or an end
 	last   map[int]Event // by master; one whose first attempt to connect has not ended is not there
-	list   map[*watcher]struct{}
+	list   map[*watcher]bool
 	closed bool
-	wg     sync.WaitGroup
 }
 
 // A watcher is guarded by watchers.mu.
@@ -32,52 +30,44 @@ type watcher struct {
 }
 
 func (ws *watchers) init() {
-	ws.news, ws.last, ws.list = sync.NewCond(&ws.mu), make(map[int]Event), make(map[*watcher]struct{})
+	ws.news, ws.last, ws.list = sync.NewCond(&ws.mu), make(map[int]Event), make(map[*watcher]bool)
 }
 
 // Watch calls f for the present state of each master that has one, before Watch returns, and from then on for each
-// event. Events of one master arrive in order and are never left out; the calls of f do not overlap. An event is told
-// shortly after it has happened: a Send may meet the new state first. A master that stays down is told again only when
-// the reason changes. The Info of one session may come with another [Info.Identity].
+// event, shortly after it has happened. Events of one master arrive in order and are never left out; the calls of f do
+// not overlap. A master that stays down is told again only when the reason changes.
 //
 // f must not block for long, and must call neither stop nor Close. stop returns when f is not running and will not be
 // called again; it may be called more than once. Close stops all watchers, after the last events.
 func (p *Pool) Watch(f func(Event)) (stop func()) {
-	ws, w, done := &p.watchers, &watcher{}, make(chan struct{})
+	ws, w := &p.watchers, &watcher{}
 	ws.mu.Lock()
 	var present []Event
 	for _, i := range slices.Sorted(maps.Keys(ws.last)) {
 		present = append(present, ws.last[i])
 	}
-	closed := ws.closed
-	if !closed {
-		ws.list[w] = struct{}{}
-		ws.wg.Add(1)
-	}
+	ws.list[w] = true
 	ws.mu.Unlock()
 	for _, e := range present {
 		f(e)
 	}
-	if closed {
-		return func() {}
-	}
 	go func() {
-		defer ws.wg.Done()
-		defer close(done)
 		for e, ok := ws.next(w); ok; e, ok = ws.next(w) {
 			f(e)
 		}
 	}()
 	return func() {
 		ws.mu.Lock()
+		defer ws.mu.Unlock()
 		w.stopped = true
-		ws.mu.Unlock()
 		ws.news.Broadcast()
-		<-done
+		for ws.list[w] {
+			ws.news.Wait()
+		}
 	}
 }
 
-// next waits for the next event of w. It reports false at the end.
+// next waits for the next event of w. It reports false at the end, after which f is not called.
 func (ws *watchers) next(w *watcher) (e Event, ok bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -86,6 +76,7 @@ func (ws *watchers) next(w *watcher) (e Event, ok bool) {
 	}
 	if len(w.queue) == 0 || w.stopped {
 		delete(ws.list, w)
+		ws.news.Broadcast()
 		return Event{}, false
 	}
 	e = w.queue[0]
@@ -108,10 +99,13 @@ func (ws *watchers) emit(e Event) {
 	ws.news.Broadcast()
 }
 
+// close returns when no handler runs any more.
 func (ws *watchers) close() {
 	ws.mu.Lock()
+	defer ws.mu.Unlock()
 	ws.closed = true
-	ws.mu.Unlock()
 	ws.news.Broadcast()
-	ws.wg.Wait()
+	for len(ws.list) > 0 {
+		ws.news.Wait()
+	}
 }

@@ -1,5 +1,4 @@
-// Package fault has the errors of connections: sentinels, causes that match several of them, and texts that contain
-// no credentials.
+// Package fault has the errors of connections: sentinels, causes of several kinds, texts without credentials.
 package fault
 
 import (
@@ -7,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"time"
 
@@ -78,20 +78,16 @@ func IsTimeout(err error) bool {
 // Code returns the first word of an error reply. Servers before 7.0 wrap the error of a command inside a script in a
 // text of their own ("ERR Error running script ...: @user_script:4: -READONLY ..."); the inner word counts.
 func Code(err redis.Error) string {
-	text := string(err)
-	code, _, _ := strings.Cut(text, " ")
-	if code != "ERR" {
-		return code
-	}
-	if _, rest, ok := strings.Cut(text, ": -"); ok {
-		if inner, _, _ := strings.Cut(rest, " "); inner != "" && strings.Trim(inner, upper) == "" {
-			return inner
+	code, _, _ := strings.Cut(string(err), " ")
+	if code == "ERR" {
+		if found := inner.FindStringSubmatch(string(err)); found != nil {
+			return found[1]
 		}
 	}
 	return code
 }
 
-const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+var inner = regexp.MustCompile(`: -([A-Z]+) `)
 
 // IsCode reports whether err is, or wraps, an error reply with this code.
 func IsCode(err error, code string) bool {

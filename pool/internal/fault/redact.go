@@ -32,20 +32,19 @@ func RedactURL(raw string) string {
 	}
 	host, _, _ := strings.Cut(shown, "/")
 	colon := strings.LastIndexByte(host, ':')
-	if colon < 0 || strings.HasSuffix(host, "]") {
-		return scheme + shown
-	}
-	if port := host[colon+1:]; len(port) > 6 || strings.Trim(port, "-0123456789") != "" {
-		return scheme + host[:colon+1] + Hidden
+	port := host[colon+1:]
+	isPort := len(port) <= 6 && strings.Trim(port, "-0123456789") == ""
+	if colon >= 0 && !isPort && !strings.HasSuffix(host, "]") {
+		shown = host[:colon+1] + Hidden
 	}
 	return scheme + shown
 }
 
 var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
 
-// Scrub removes credentials from the text of a foreign error: those of URLs, and the password that this master was
-// given, since old servers repeat the arguments of a command that they do not know, AUTH among them. The chain of an
-// error that had to be changed would still show them, so only what decisions rest on is kept of it.
+// Scrub removes credentials from the text of a foreign error: those of URLs, and the password, since old servers repeat
+// the arguments of an unknown command, AUTH among them. Of the chain of an error that had to be changed, only what
+// decisions rest on is kept.
 func Scrub(err error, password string) error {
 	if _, own := err.(*cause); own || err == nil { //nolint:errorlint // our own text, not one that wraps it
 		return err

@@ -11,8 +11,7 @@
 //	  +------------------------ confirmed <----- UNSUBSCRIBE <---+
 //
 // At most one command of a channel is outstanding; what is wanted is looked at again when it is confirmed. So quick
-// changes neither cross nor pile up. The end of the connection takes every channel back to off, and the next connection
-// subscribes to all that is wanted then.
+// changes neither cross nor pile up. The end of the connection takes every channel back to off.
 //
 // redigo's PubSubConn is not used: it cannot tell the confirmation of one command from that of another, and shows a
 // refused SUBSCRIBE like the end of the connection. The connection is a [pipe.Pipe] like that for calls: what is no
@@ -30,10 +29,9 @@ import (
 
 // A Source is one master, and how its connections are made and kept.
 type Source struct {
-	// DialFunc connects and logs in, until the master's life ends. Its errors are returned by Subscription.Err.
-	DialFunc func() (*wire.Conn, error)
-	Owner    pipe.Owner
-	Redial   wire.Pauses
+	Target *wire.Target
+	Owner  pipe.Owner
+	Redial wire.Pauses
 }
 
 // idle is how long a connection is kept without listeners.
@@ -47,30 +45,24 @@ type feed struct {
 	wake chan struct{} // to await
 
 	// Guarded by hub.mu.
-	line *line // nil while there is no connection
-	err  error // why the last one ended, or was not made, until the next has answered a SUBSCRIBE
-}
-
-// legLocked is where a channel stands on the present connection, nil for nowhere.
-func (f *feed) legLocked(channel string) *leg {
-	if f.line == nil {
-		return nil
-	}
-	return f.line.legs[channel]
+	pipe   *pipe.Pipe      // nil while there is no connection
+	legs   map[string]*leg // its channels; those that are off are not there
+	unused *time.Timer     // ends it unless there are listeners
+	err    error           // why the last one ended, or was not made, until the next has answered a SUBSCRIBE
 }
 
 // changedLocked is told that listeners of a channel have come or gone.
 func (f *feed) changedLocked(channel string) {
-	if f.line == nil {
+	if f.pipe == nil {
 		select {
 		case f.wake <- struct{}{}:
 		default: // it has been told already
 		}
 		return
 	}
-	f.line.orderLocked(channel)
+	f.orderLocked(channel)
 	if len(f.hub.topics) == 0 {
-		f.line.idling.Reset(idle)
+		f.unused.Reset(idle)
 	}
 }
 
@@ -78,10 +70,11 @@ func (f *feed) changedLocked(channel string) {
 func (f *feed) run() {
 	pauses := f.src.Redial
 	for f.await() {
-		c, err := f.src.DialFunc()
+		// INFO is not asked for: whoever gets a message asks all masters before it believes it.
+		c, op, err := f.src.Target.Connect(f.ctx, func(*wire.Conn) (string, error) { return "", nil })
 		if err != nil {
 			f.hub.mu.Lock()
-			f.err = err
+			f.err = f.src.Owner.ErrorFunc(op, err, false)
 			f.hub.mu.Unlock()
 		} else {
 			began := time.Now()
@@ -96,47 +89,43 @@ func (f *feed) run() {
 
 // await waits until there is a listener. It reports false when the master's life ends.
 func (f *feed) await() bool {
-	for f.ctx.Err() == nil {
-		if f.hub.wanted() {
-			return true
-		}
+	for !f.hub.wanted() {
 		select {
 		case <-f.wake:
 		case <-f.ctx.Done():
+			return false
 		}
 	}
-	return false
+	return f.ctx.Err() == nil
 }
 
 // errUnused ends a connection that nobody needs.
 var errUnused = errors.New("pool: no subscription")
 
-// serve is the life of one connection. It returns when all its goroutines have ended, and reports whether it was closed
-// because nobody needed it. What is outstanding then is of no interest: the next connection begins anew.
+// serve is the life of one connection. It reports whether that was closed because nobody needed it. What is outstanding
+// then gets no answer: the next connection begins anew.
 func (f *feed) serve(c *wire.Conn) (unused bool) {
-	h := f.hub
-	ln := &line{f: f, legs: make(map[string]*leg)}
-	owner := f.src.Owner
-	owner.BeatFunc, owner.PushFunc = ln.beat, ln.push
-	ln.pipe = pipe.New(c, false, owner)
+	h, owner := f.hub, f.src.Owner
+	owner.BeatFunc, owner.PushFunc = f.beat, f.push
+	p := pipe.New(c, false, owner)
 	h.mu.Lock()
-	ln.idling = time.AfterFunc(idle, func() {
+	f.pipe, f.legs = p, make(map[string]*leg)
+	f.unused = time.AfterFunc(idle, func() {
 		if !h.wanted() {
-			ln.pipe.Kill("unused", errUnused)
+			p.Kill("unused", errUnused)
 		}
 	})
-	f.line = ln
 	for channel := range h.topics {
-		ln.orderLocked(channel)
+		f.orderLocked(channel)
 	}
 	h.mu.Unlock()
 
-	_, err := ln.pipe.Run(f.ctx, 0)
+	_, err := p.Run(f.ctx, 0)
 
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ln.idling.Stop()
-	f.line, f.err = nil, nil
+	f.unused.Stop()
+	f.pipe, f.legs, f.err = nil, nil, nil
 	if errors.Is(err, errUnused) {
 		return true
 	}

@@ -20,19 +20,12 @@ type Listener interface {
 
 // A Hub is the subscriptions of one pool. The zero value has no masters.
 type Hub struct {
-	mu     sync.Mutex // guards what follows, of feeds and lines too; not held while a listener runs or anything waits
-	feeds  []*feed    // by master
-	topics map[string]*topic
+	mu    sync.Mutex // guards what follows, of feeds too; not held while a listener runs or anything waits
+	feeds []*feed    // by master
+	// topics are the channels that have listeners, in the order of their subscription. A list is replaced, never changed.
+	topics map[string][]*Subscription
 	seq    uint64
 }
-
-// A topic is a channel that has listeners, in the order of their subscription. The list is replaced, never changed.
-type topic struct {
-	list []*Subscription
-}
-
-// newest is the seq of the last listener.
-func (t *topic) newest() uint64 { return t.list[len(t.list)-1].seq }
 
 // wanted reports whether there is a listener.
 func (h *Hub) wanted() bool {
@@ -41,8 +34,7 @@ func (h *Hub) wanted() bool {
 	return len(h.topics) > 0
 }
 
-// Add makes one more master known, of which everything is wanted that is wanted of the others. The function that it
-// returns hears the master until ctx ends.
+// Add makes one more master known. The function that it returns hears it until ctx ends.
 func (h *Hub) Add(ctx context.Context, s Source) (run func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,8 +49,8 @@ type Subscription struct {
 	channel  string
 	listener Listener
 	seq      uint64 // grows with each Subscription
-	refusal  error  // why it never was one
 	closed   atomic.Bool
+	refusal  error // why it was closed from the beginning
 }
 
 // Subscribe makes l hear a channel on each master. It does not block.
@@ -68,19 +60,15 @@ func (h *Hub) Subscribe(channel string, l Listener) *Subscription {
 	defer h.mu.Unlock()
 	if len(channel) > MaxChannel {
 		s.refusal = fault.Invalid("the channel has %d bytes, the most is %d", len(channel), MaxChannel)
+		s.closed.Store(true)
 		return s
 	}
 	h.seq++
 	s.seq = h.seq
-	t := h.topics[channel]
-	if t == nil {
-		t = &topic{}
-		if h.topics == nil {
-			h.topics = make(map[string]*topic)
-		}
-		h.topics[channel] = t
+	if h.topics == nil {
+		h.topics = make(map[string][]*Subscription)
 	}
-	t.list = append(t.list[:len(t.list):len(t.list)], s)
+	h.topics[channel] = append(slices.Clone(h.topics[channel]), s)
 	for _, f := range h.feeds {
 		f.changedLocked(channel)
 	}
@@ -92,12 +80,11 @@ func (s *Subscription) Close() {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.closed.Swap(true) || s.refusal != nil {
+	if s.closed.Swap(true) {
 		return
 	}
-	t := h.topics[s.channel]
-	t.list = slices.DeleteFunc(slices.Clone(t.list), func(x *Subscription) bool { return x == s })
-	if len(t.list) > 0 {
+	left := slices.DeleteFunc(slices.Clone(h.topics[s.channel]), func(x *Subscription) bool { return x == s })
+	if h.topics[s.channel] = left; len(left) > 0 {
 		return
 	}
 	delete(h.topics, s.channel)
@@ -111,11 +98,8 @@ func (s *Subscription) StandingOn() (set uint64) {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.refusal != nil || s.closed.Load() {
-		return 0
-	}
 	for i, f := range h.feeds {
-		if l := f.legLocked(s.channel); l != nil && l.standing {
+		if l := f.legs[s.channel]; l != nil && l.standing && !s.closed.Load() {
 			set |= 1 << i
 		}
 	}
@@ -128,7 +112,7 @@ func (s *Subscription) Err(master int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.feeds[master]
-	l := f.legLocked(s.channel)
+	l := f.legs[s.channel]
 	var cause error
 	switch {
 	case s.refusal != nil:

@@ -63,13 +63,10 @@ type request struct {
 	eval    bool   // the text of the script is sent
 }
 
-// Command makes a call of a command that is no script. op is its name in errors.
+// Command makes a call of a command that is no script, so it has no SHA. op is its name in errors.
 func Command(op, command string, args ...any) *scripts.Call {
 	return &scripts.Call{Script: &scripts.Script{Name: op}, Args: append([]any{command}, args...)}
 }
-
-// scripted reports whether r runs a script, and is no plain command.
-func (r *request) scripted() bool { return r.call.Script.SHA != "" }
 
 // A Pipe is one connection in use.
 type Pipe struct {
@@ -80,21 +77,17 @@ type Pipe struct {
 	waiting     atomic.Int64 // since of the oldest request in taken; 0 for none
 	heard       atomic.Int64 // when something came last, where there is a PushFunc
 
-	mu    sync.Mutex // never held while a Receiver runs, or during I/O
-	wake  sync.Cond  // of the writer: there is something in the queue, or the end
-	lists lists      // guarded by mu
-	end   ending     // guarded by mu
 	ended chan struct{}
 	in    reader
 	out   writer
-}
 
-// lists are the requests that the reader has not fetched.
-type lists struct {
+	mu       sync.Mutex // guards what follows; never held while a Receiver runs, or during I/O
+	wake     sync.Cond  // of the writer: there is something in the queue, or the end
 	queue    []request
 	since    int64 // of the oldest in queue
 	inflight []request
 	byText   bool // scripts that are sent once are sent with their text
+	end      ending
 }
 
 // An ending says how the connection has ended.
@@ -106,10 +99,9 @@ type ending struct {
 	unbegun  int // how many at the end of inflight were not begun when writing failed
 }
 
-// New makes a Pipe over c, which it owns. byText sends scripts that are sent once with their text, until one was
-// answered.
+// New makes a Pipe over c, which it owns. byText sends scripts of the kind Once with their text until one was answered.
 func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
-	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), lists: lists{byText: byText}}
+	p := &Pipe{conn: c, owner: owner, base: time.Now(), ended: make(chan struct{}), byText: byText}
 	p.wake.L = &p.mu
 	return p
 }
@@ -117,8 +109,7 @@ func New(c *wire.Conn, byText bool, owner Owner) *Pipe {
 // now is the present time as requests carry it: nanoseconds from base, never 0.
 func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 
-// Send queues a call of a user. It never blocks. With an error nothing was queued: the queue is full, or the
-// connection has ended.
+// Send queues a call of a user. With an error nothing was queued: the queue is full, or the connection has ended.
 func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 	if p.outstanding.Add(1) > int64(p.owner.Limit) {
 		p.outstanding.Add(-1)
@@ -130,8 +121,8 @@ func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 	return nil
 }
 
-// Queue queues a call of the pool's own, which no limit concerns. Its Receiver gets errors as they are: an error reply
-// of the server is a redis.Error. It reports whether the connection was there.
+// Queue queues a call of the pool's own, without a limit, and reports whether the connection was there. Its Receiver
+// gets errors as they are: an error reply is a redis.Error.
 func (p *Pipe) Queue(c *scripts.Call, to Receiver) bool { return p.add(request{call: c, to: to}) }
 
 func (p *Pipe) add(r request) bool {
@@ -146,10 +137,10 @@ func (p *Pipe) add(r request) bool {
 }
 
 func (p *Pipe) addLocked(r request) {
-	if len(p.lists.queue) == 0 {
-		p.lists.since = p.now()
+	if len(p.queue) == 0 {
+		p.since = p.now()
 	}
-	p.lists.queue = append(p.lists.queue, r)
+	p.queue = append(p.queue, r)
 }
 
 // Run reads and writes until the connection ends, must end, or ctx ends. The caller's goroutine is the reader. age is
@@ -161,29 +152,24 @@ func (p *Pipe) Run(ctx context.Context, age time.Duration) (op string, cause err
 	err := p.read()
 	p.Kill("read", nil)
 	wg.Wait()
-	return p.endedBy(err)
-}
-
-// endedBy chooses the error that tells most. When the writer's error closed the connection, the reader is only told
-// that it is closed.
-func (p *Pipe) endedBy(readErr error) (op string, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err, op := p.end.reason, p.end.op
-	if err == nil {
-		err, op = readErr, "read"
-		if p.end.writeErr != nil && errors.Is(readErr, net.ErrClosed) {
-			err, op = p.end.writeErr, "write"
-		}
+	switch end := &p.end; {
+	case end.reason != nil:
+		op, err = end.op, end.reason
+	case end.writeErr != nil && errors.Is(err, net.ErrClosed): // by the writer: its error tells more
+		op, err = "write", end.writeErr
+	default:
+		op = "read"
 	}
 	return op, p.owner.ExplainFunc(err)
 }
 
 // Drain answers every request that has no reply, after Run.
 func (p *Pipe) Drain(cause error) {
-	begun := append(p.in.taken[p.in.next:], p.lists.inflight...)
+	begun := append(p.in.taken[p.in.next:], p.inflight...)
 	unknown := max(0, len(begun)-p.end.unbegun) // a server may have answered what was not begun
-	for i, r := range append(begun, p.lists.queue...) {
+	for i, r := range append(begun, p.queue...) {
 		p.refuse(&r, cause, i < unknown)
 	}
 }
@@ -260,10 +246,10 @@ func (p *Pipe) left() time.Duration {
 	oldest := p.waiting.Load()
 	switch {
 	case oldest != 0:
-	case len(p.lists.inflight) > 0:
-		oldest = p.lists.inflight[0].since
-	case len(p.lists.queue) > 0:
-		oldest = p.lists.since
+	case len(p.inflight) > 0:
+		oldest = p.inflight[0].since
+	case len(p.queue) > 0:
+		oldest = p.since
 	default:
 		return p.owner.Timeout
 	}

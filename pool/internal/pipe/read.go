@@ -5,7 +5,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 )
 
@@ -51,7 +50,7 @@ func (p *Pipe) pop() (request, bool) {
 	in := &p.in
 	if in.next == len(in.taken) {
 		p.mu.Lock()
-		in.taken, p.lists.inflight, in.next = p.lists.inflight, in.taken[:0], 0
+		in.taken, p.inflight, in.next = p.inflight, in.taken[:0], 0
 		if len(in.taken) > 0 {
 			p.waiting.Store(in.taken[0].since)
 		}
@@ -76,7 +75,7 @@ func (p *Pipe) pop() (request, bool) {
 // deliver hands one reply on. An error ends the connection.
 func (p *Pipe) deliver(r *request, value any) error {
 	reply, refused := value.(redis.Error)
-	if r.scripted() && (refused || r.eval) && p.again(r, reply) {
+	if r.call.Script.SHA != "" && (refused || r.eval) && p.again(r, reply) {
 		return nil
 	}
 	if r.counted {
@@ -98,15 +97,13 @@ func (p *Pipe) deliver(r *request, value any) error {
 // whether the call is sent once more.
 //
 // A script that is sent once is not: it would run behind the calls that were sent after it, an acquire behind its own
-// release. Its caller is told, the scripts are loaded again, and the next calls of it carry the text until one of them
-// has been answered: a user may lack the right to load.
+// release. Its caller is told, and the next calls of it carry the text until one of them has been answered.
 func (p *Pipe) again(r *request, reply redis.Error) bool {
 	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
-	resend, load := unknown && !isOnce && !r.eval, false
+	resend := unknown && !isOnce && !r.eval
 	p.mu.Lock()
 	if isOnce && (unknown || reply == "") {
-		load = unknown && !p.lists.byText
-		p.lists.byText = unknown
+		p.byText = unknown
 	}
 	if resend {
 		r.eval = true
@@ -114,10 +111,5 @@ func (p *Pipe) again(r *request, reply redis.Error) bool {
 	}
 	p.mu.Unlock()
 	p.wake.Signal()
-	for _, s := range scripts.All {
-		if load {
-			p.Queue(Command("script load", "SCRIPT", "LOAD", s.Text), ReplyFunc(func(any, error) {}))
-		}
-	}
 	return resend
 }

@@ -25,13 +25,11 @@ func (p *Pipe) write() {
 	}
 }
 
-// await waits until there is something in the queue, and takes it all: it is in flight from here on. It returns nil at
-// the end.
+// await waits until there is something in the queue, and takes it all into flight. It returns nil at the end.
 func (p *Pipe) await() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := &p.lists
-	for !p.end.dead && len(l.queue) == 0 {
+	for !p.end.dead && len(p.queue) == 0 {
 		p.wake.Wait()
 	}
 	if p.out.busy {
@@ -44,15 +42,15 @@ func (p *Pipe) await() []request {
 	if p.end.dead {
 		return nil
 	}
-	batch := l.queue
+	batch := p.queue
 	p.out.busy = len(batch) > 1
 	for i := range batch {
 		r := &batch[i]
-		r.since = l.since
-		r.eval = r.eval || l.byText && r.call.Script.Once
+		r.since = p.since
+		r.eval = r.eval || p.byText && r.call.Script.Once
 	}
-	l.inflight = append(l.inflight, batch...)
-	l.queue = p.out.spare[:0]
+	p.inflight = append(p.inflight, batch...)
+	p.queue = p.out.spare[:0]
 	return batch
 }
 
@@ -61,23 +59,18 @@ func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
 	for begun < len(batch) {
 		r := &batch[begun]
 		begun++
-		if err := p.put(r); err != nil {
+		command, args := "EVALSHA", p.arguments(r)
+		switch {
+		case r.call.Script.SHA == "": // see Command
+			command, args = args[0].(string), args[1:]
+		case r.eval:
+			command = "EVAL"
+		}
+		if err := p.conn.Send(command, args...); err != nil {
 			return begun, err
 		}
 	}
 	return begun, p.conn.Flush()
-}
-
-func (p *Pipe) put(r *request) error {
-	args := p.arguments(r)
-	switch {
-	case !r.scripted():
-		return p.conn.Send(args[0].(string), args[1:]...) // see Command
-	case r.eval:
-		return p.conn.Send("EVAL", args...)
-	default:
-		return p.conn.Send("EVALSHA", args...)
-	}
 }
 
 // arguments returns what follows the command's name. The slice is valid until the next call; it is either the call's

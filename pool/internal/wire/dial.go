@@ -118,7 +118,7 @@ func (t *Target) login() (list []Question) {
 }
 
 // Pauses are the waits between attempts to connect: they double from Min to Max, and each is shortened by a random
-// share of up to a half. They are measured by a timer, so setting the wall clock does not change them.
+// share of up to a half.
 type Pauses struct {
 	Min, Max time.Duration
 	next     time.Duration

@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// The bounds of one reply. The longest is the text of INFO: some kilobytes, or more on a server with many databases,
-// modules or replicas.
+// The bounds of one reply. The longest is the text of INFO: some kilobytes, or more with many databases or replicas.
 const (
 	MaxReply = 1 << 20 // bytes of all bulk strings, and twice those of all lines
 
@@ -24,8 +23,7 @@ var ErrReplySize = errors.New("a reply is larger than any that is due on this co
 // where one is out of bounds. A connection that a *redis.Pool made is not ours to look into, and is trusted.
 type frugal struct {
 	net.Conn
-	head  []byte // as much of the present line as can matter
-	line  int    // length of the present line so far
+	head  []byte // the present line so far, where it came in pieces
 	skip  int    // bytes of a bulk string that are still to come, with its line end
 	left  int    // elements of this reply that are still to come
 	parts int    // elements that its arrays have announced
@@ -40,47 +38,34 @@ func (f *frugal) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan reports whether all that p announces is within bounds. Nearly all replies are short and in one piece: they cost
-// one search for the end of the line.
+// scan reports whether all that p announces is within bounds. A line in one piece costs one search for its end.
 func (f *frugal) scan(p []byte) bool {
 	for len(p) > 0 {
 		if f.skip > 0 {
 			n := min(f.skip, len(p))
-			f.skip -= n
-			p = p[n:]
+			f.skip, p = f.skip-n, p[n:]
 			continue
 		}
 		n := bytes.IndexByte(p, '\n')
-		if n >= 0 && f.line == 0 {
-			if n > maxLine || !f.announced(p[:n], n) {
-				return false
-			}
-			p = p[n+1:]
-			continue
-		}
-		part := p
-		if n >= 0 {
-			part = p[:n]
-		}
-		if f.line += len(part); f.line > maxLine {
-			return false
-		}
-		const enough = 32 // no length has more digits
-		f.head = append(f.head, part[:min(len(part), max(0, enough-len(f.head)))]...)
 		if n < 0 {
-			return true
+			f.head = append(f.head, p...)
+			return len(f.head) <= maxLine
 		}
-		if !f.announced(f.head, f.line) {
+		line := p[:n]
+		if len(f.head) > 0 {
+			line = append(f.head, line...)
+			f.head = line[:0]
+		}
+		if len(line) > maxLine || !f.announced(line) {
 			return false
 		}
-		f.head, f.line = f.head[:0], 0
 		p = p[n+1:]
 	}
 	return true
 }
 
-// announced checks the first line of a reply, or of an element of one, which has this length.
-func (f *frugal) announced(line []byte, length int) bool {
+// announced checks the first line of a reply, or of an element of one.
+func (f *frugal) announced(line []byte) bool {
 	if len(line) == 0 {
 		return false
 	}
@@ -90,7 +75,7 @@ func (f *frugal) announced(line []byte, length int) bool {
 	f.left--
 	kind := line[0]
 	if kind != '$' && kind != '*' {
-		f.size += 2 * length
+		f.size += 2 * len(line)
 		return f.size <= MaxReply
 	}
 	n, err := strconv.Atoi(string(bytes.TrimSuffix(line[1:], []byte("\r"))))

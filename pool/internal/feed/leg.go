@@ -14,14 +14,6 @@ import (
 // retryRefused is how long a channel is left alone that the master refuses; it is tried again on the next heartbeat.
 const retryRefused = 30 * time.Second
 
-// A line is one subscription connection.
-type line struct {
-	f      *feed
-	pipe   *pipe.Pipe
-	idling *time.Timer     // closes it unless there are listeners; guarded by hub.mu
-	legs   map[string]*leg // by channel; those that are off are not there; guarded by hub.mu
-}
-
 // A leg is one channel on one connection.
 type leg struct {
 	channel   string
@@ -33,37 +25,35 @@ type leg struct {
 	told, asked uint64
 }
 
-const (
-	subscribe   = "SUBSCRIBE"
-	unsubscribe = "UNSUBSCRIBE"
-)
-
 // orderLocked sends the command that brings a channel nearer to what is wanted, unless one is outstanding. A standing
-// channel with a new listener is subscribed to once more. That changes nothing on the master, and its confirmation lets
-// the one goroutine that calls listeners tell the new one.
-func (ln *line) orderLocked(channel string) {
-	t, l := ln.f.hub.topics[channel], ln.legs[channel]
+// channel with a new listener is subscribed to once more: the confirmation has the reader tell the new one.
+func (f *feed) orderLocked(channel string) {
+	listeners, l := f.hub.topics[channel], f.legs[channel]
+	newest := uint64(0)
+	if n := len(listeners); n > 0 {
+		newest = listeners[n-1].seq
+	}
 	if l == nil {
 		l = &leg{channel: channel}
-		ln.legs[channel] = l
+		f.legs[channel] = l
 	}
 	switch {
 	case l.out != "":
 		return
-	case t == nil && !l.standing:
-		delete(ln.legs, channel)
+	case newest == 0 && !l.standing:
+		delete(f.legs, channel)
 		return
-	case t == nil:
-		l.out, l.standing = unsubscribe, false
-	case l.refused == nil && (!l.standing || l.told < t.newest()):
-		l.out, l.asked = subscribe, t.newest()
+	case newest == 0:
+		l.out, l.standing = "UNSUBSCRIBE", false
+	case l.refused == nil && (!l.standing || l.told < newest):
+		l.out, l.asked = "SUBSCRIBE", newest
 	default:
 		return
 	}
 	op := strings.ToLower(l.out)
-	ln.pipe.Queue(pipe.Command(op, l.out, channel), pipe.ReplyFunc(func(reply any, err error) {
-		if err := ln.answered(l, reply, err); err != nil {
-			ln.pipe.Kill(op, err)
+	f.pipe.Queue(pipe.Command(op, l.out, channel), pipe.ReplyFunc(func(reply any, err error) {
+		if err := f.answered(l, reply, err); err != nil {
+			f.pipe.Kill(op, err)
 		}
 	}))
 }
@@ -72,7 +62,7 @@ func (ln *line) orderLocked(channel string) {
 // now. An error ends the connection: the server has answered something else, or refused in a way that may pass; the
 // connection is then made anew with growing pauses. A channel that is refused is left alone for a while. A user who may
 // not UNSUBSCRIBE goes on getting messages, which are dropped.
-func (ln *line) answered(l *leg, reply any, err error) error {
+func (f *feed) answered(l *leg, reply any, err error) error {
 	refusal, refused := err.(redis.Error) //nolint:errorlint // one that has ended the connection is no answer
 	switch {
 	case err != nil && (!refused || fault.Transient(refusal)):
@@ -80,24 +70,28 @@ func (ln *line) answered(l *leg, reply any, err error) error {
 	case err == nil && !answers(reply, l.out, l.channel):
 		return fmt.Errorf("the server has answered %s by %.40q", l.out, reply)
 	}
-	h := ln.f.hub
+	h := f.hub
 	h.mu.Lock()
 	var list []*Subscription
-	if l.out == subscribe {
-		ln.f.err = nil
+	if l.out == "SUBSCRIBE" {
+		f.err = nil
 		if refused {
 			l.refused, l.refusedAt = err, time.Now()
 		} else {
-			l.standing = true
-			list = l.untoldLocked(h.topics[l.channel])
+			for _, s := range h.topics[l.channel] {
+				if l.told < s.seq && s.seq <= l.asked {
+					list = append(list, s)
+				}
+			}
+			l.standing, l.told = true, l.asked
 		}
 	}
 	l.out = ""
-	ln.orderLocked(l.channel)
+	f.orderLocked(l.channel)
 	h.mu.Unlock()
 	for _, s := range list {
 		if !s.closed.Load() {
-			s.listener.Gap(ln.f.src.Owner.Master)
+			s.listener.Gap(f.src.Owner.Master)
 		}
 	}
 	return nil
@@ -114,40 +108,26 @@ func answers(reply any, command, arg string) bool {
 	return string(kind) == strings.ToLower(command) && string(about) == arg
 }
 
-// untoldLocked lists the listeners that a confirmation concerns, and books them as told.
-func (l *leg) untoldLocked(t *topic) (list []*Subscription) {
-	if t != nil {
-		for _, s := range t.list {
-			if l.told < s.seq && s.seq <= l.asked {
-				list = append(list, s)
-			}
-		}
-	}
-	l.told = l.asked
-	return list
-}
-
 // beat sends a PING, whose answer has two forms, or is that the user may not. It has refused channels tried again.
-func (ln *line) beat() {
-	ln.pipe.Queue(pipe.Command("ping", "PING"), pipe.ReplyFunc(func(reply any, err error) {
+func (f *feed) beat() {
+	f.pipe.Queue(pipe.Command("ping", "PING"), pipe.ReplyFunc(func(reply any, err error) {
 		if err == nil && reply != "PONG" && !answers(reply, "PONG", "") {
-			ln.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
+			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
 		}
 	}))
-	h := ln.f.hub
+	h := f.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for channel, l := range ln.legs {
+	for channel, l := range f.legs {
 		if l.refused != nil && time.Since(l.refusedAt) >= retryRefused {
 			l.refused = nil
-			ln.orderLocked(channel)
+			f.orderLocked(channel)
 		}
 	}
 }
 
-// push takes a message, and calls the listeners of its channel. It may have none any more: the master has not got the
-// UNSUBSCRIBE yet.
-func (ln *line) push(value any) (isMessage bool) {
+// push takes a message, and calls the listeners of its channel, where it has any still.
+func (f *feed) push(value any) (isMessage bool) {
 	parts, _ := value.([]any)
 	if len(parts) != 3 {
 		return false
@@ -158,17 +138,14 @@ func (ln *line) push(value any) (isMessage bool) {
 	if string(kind) != "message" || !isMessage {
 		return false
 	}
-	h := ln.f.hub
+	h := f.hub
 	h.mu.Lock()
-	var list []*Subscription
-	if t := h.topics[string(channel)]; t != nil {
-		list = t.list
-	}
+	list := h.topics[string(channel)]
 	h.mu.Unlock()
 	text := string(payload)
 	for _, s := range list {
 		if !s.closed.Load() {
-			s.listener.Message(ln.f.src.Owner.Master, s.channel, text)
+			s.listener.Message(f.src.Owner.Master, s.channel, text)
 		}
 	}
 	return true
