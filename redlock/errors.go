@@ -65,25 +65,18 @@ type MasterError = pool.Error
 // A LockError is how a call failed. Use [errors.Is] and [errors.As] on it: it wraps the decision, the error of the
 // context where one ended the call, and a [*MasterError] for each master that failed.
 type LockError struct {
-	// Op is the call: "lock", "re-enter", "extend", "unlock", "import" or "inspect".
-	Op string
-	// Name is the name of the lock.
-	Name string
+	Op   string // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
+	Name string // of the lock; the key prefix in a call about the masters
 	// Decision is one of the sentinels, or nil where the context ended the call before the masters had said enough.
 	Decision error
-	// Cause is the error of the context that ended the call, nil where none did.
-	Cause error
-	// Granted of Masters said yes in the last round; Quorum were needed.
-	Granted, Quorum, N int
-	// Missing of them answered that they do not have the grant.
-	Missing int
-	// Left is when, as far as the refusals tell, a quorum may be free; 0 where they do not tell.
-	Left time.Duration
-	// Holder is who holds the name, and Since since when, as far as the refusals tell.
-	Holder string
-	Since  time.Time
-	// Masters lists those that failed in the last round, each a [*MasterError]; nil where none did.
-	Masters *multierror.Error
+	Cause    error // the error of the context that ended the call, nil where none did
+	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant.
+	Granted, Quorum, N, Missing int
+
+	Left    time.Duration     // when, as far as the refusals tell, a quorum may be free; 0 where they do not tell
+	Holder  string            // who holds the name, as far as the refusals tell
+	Since   time.Time         // since when, by the masters' clocks
+	Masters *multierror.Error // those that failed in the last round, each a [*MasterError]; nil where none did
 }
 
 // failed makes the error of a call from how the coordinator failed.

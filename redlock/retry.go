@@ -27,8 +27,7 @@ type Delays struct {
 	Random time.Duration
 	Growth float64
 	Cap    time.Duration
-	// Tries bounds the attempts, the first one included.
-	Tries int
+	Tries  int // bounds the attempts, the first one included
 }
 
 // DefaultDelays are the delays of a Locker that was given no other.
