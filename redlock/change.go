@@ -63,9 +63,6 @@ func (l *Locker) ChangeMasters(ctx context.Context, s Set) (err error) {
 	})
 }
 
-// changeLook is how often a change that waits for grants looks at them.
-const changeLook = 20 * time.Millisecond
-
 // changeTo does what reconfig says until the Locker goes by want.
 func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
 	for {
@@ -86,7 +83,7 @@ func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
 			l.adopt(want)
 			return nil
 		case step == reconfig.Carry:
-			again = time.After(changeLook)
+			again = time.After(20 * time.Millisecond) // nobody tells when grants have been extended
 		case view.Config.Follow != want.Rule: // Prepare
 			l.voters.Use(view.Config.Following(want))
 			continue

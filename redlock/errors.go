@@ -97,8 +97,10 @@ func failed(op, name string, err error) error {
 	}
 	e := &LockError{
 		Op: op, Name: name, Decision: f.Decision, Cause: f.Cause,
-		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing,
-		Left: max(0, f.Left), Masters: listErrors(f.Masters),
+		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing, Left: max(0, f.Left),
+	}
+	if len(f.Masters) > 0 {
+		e.Masters = &multierror.Error{Errors: f.Masters}
 	}
 	if f.Holder != "" {
 		_, e.Holder = scripts.GrantLabel(f.Holder)
@@ -157,14 +159,6 @@ func (e *LockError) Unwrap() []error {
 		all = append(all, e.Masters.Errors...)
 	}
 	return all
-}
-
-// listErrors collects the errors of single masters, nil where there are none.
-func listErrors(errs []error) *multierror.Error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return &multierror.Error{Errors: errs}
 }
 
 func invalid(format string, args ...any) error {

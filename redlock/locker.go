@@ -75,12 +75,6 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	}
 	l.build(first, id.String())
 	l.warn(first)
-	l.live()
-	return l, nil
-}
-
-// live starts the goroutine of voters, and the one that waits for the end.
-func (l *Locker) live() {
 	idle := make(chan struct{})
 	l.calls.Store(1)
 	l.idle = sync.OnceFunc(func() { close(idle) })
@@ -90,6 +84,7 @@ func (l *Locker) live() {
 		<-idle
 		_ = l.grants.Drain(context.Background()) // it fails only with its context
 	}()
+	return l, nil
 }
 
 // build makes the parts of l and joins them.
@@ -198,11 +193,10 @@ func (l *Locker) leave() {
 }
 
 // Lock takes the lock of name. It waits while another holds it, and while no quorum of masters can be had, until ctx
-// ends or the tries are used up ([WithTries]). Calls that are not bounded in number wait their turn, first behind
-// those of this Locker, then in the masters' queues, and are told when the name is free; see the package
-// documentation. A call that gives up leaves no trace there. With a context of [Lock.Context] that owns the name it
-// re-enters the lock instead: one more Unlock is then needed, and of the options the TTL, the minimum validity and
-// the retries apply, while extension and maximum hold stay those of the outermost Lock.
+// ends or the tries are used up ([WithTries]). Calls without a bound wait their turn, first behind those of this
+// Locker, then in the masters' queues. A call that gives up leaves no trace there. With a context of [Lock.Context]
+// that owns the name it re-enters the lock instead: one more Unlock is then needed, and of the options the TTL, the
+// minimum validity and the retries apply, while extension and maximum hold stay those of the outermost Lock.
 //
 // Errors: ErrInvalidOption before anything is sent; an error that wraps that of ctx where ctx ended the wait,
 // together with what the masters said last; ErrHeld, ErrNoQuorum or ErrTooSlow when the tries are used up;
