@@ -68,7 +68,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
 	}
 	h := holdings.holder(view.Config.Rule)
 	if h.ID != "" {
-		h.Left -= l.now().Sub(r.Start) + l.cfg.drift.Of(h.Left)
+		h.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(h.Left)
 	}
 	return h, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -171,8 +170,6 @@ func (l *Locker) warn(first *quorum.Config) {
 // Warnings tells what is unwise about the configuration, a sentence each; none is the usual case.
 func (l *Locker) Warnings() []string { return slices.Clone(l.warnings) }
 
-func (l *Locker) now() clock.Instant { return l.cfg.clock.Now() }
-
 // enter begins a call and reports whether the Locker is open. leave ends the call; where enter reports false it is
 // ended already.
 func (l *Locker) enter() bool {
@@ -230,7 +227,7 @@ func (l *Locker) Do(
 
 // take is Lock and TryLock.
 func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
-	called := l.now() // first of all: a caller that the system stops later keeps its turn
+	called := l.cfg.clock.Now() // first of all: a caller that the system stops later keeps its turn
 	if err := scripts.CheckName(name); err != nil {
 		return nil, invalid("%v", err)
 	}

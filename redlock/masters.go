@@ -37,7 +37,7 @@ func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 		Addr: l.pool.Addr(i), State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch, Err: st.Err,
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {
-		now := l.now()
+		now := l.cfg.clock.Now()
 		info.Left = max(0, ballot.Span(st.Over-min(l.ballots.Own(now, i), l.ballots.Median(now))))
 	}
 	return info

@@ -227,8 +227,8 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 }
 
 // readSince is the masters whose records were read since the quarantine of master i was first seen here, and those that
-// were not asked since. One that was asked and has no record is in neither: asking it again would keep it from the begin
-// of its own quarantine.
+// were not asked since. One that was asked and has no record is in neither: asking it again would keep it from
+// beginning its own quarantine.
 func (f *Fleet) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {
