@@ -11,10 +11,8 @@ import (
 // The form, a share of the TTL plus a constant, is that of the Redis documentation on distributed locks: the share
 // covers the difference in rate, and the constant the precision of the masters' expiry (1 ms) and its rounding.
 type Drift struct {
-	// Factor is the share of the TTL, from 0 to below 1.
-	Factor float64
-	// Constant is added to it. It is not negative.
-	Constant time.Duration
+	Factor   float64       // the share of the TTL, from 0 to below 1
+	Constant time.Duration // is added to it; not negative
 }
 
 // DefaultDrift is one percent of the TTL plus two milliseconds.

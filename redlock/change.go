@@ -63,9 +63,6 @@ func (l *Locker) ChangeMasters(ctx context.Context, s Set) (err error) {
 	})
 }
 
-// changeLook is how often a change that waits for grants looks at them.
-const changeLook = 20 * time.Millisecond
-
 // changeTo does what reconfig says until the Locker goes by want.
 func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
 	for {
@@ -86,7 +83,7 @@ func (l *Locker) changeTo(ctx context.Context, want *quorum.Config) error {
 			l.adopt(want)
 			return nil
 		case step == reconfig.Carry:
-			again = time.After(changeLook)
+			again = time.After(20 * time.Millisecond) // nobody tells when grants have been extended
 		case view.Config.Follow != want.Rule: // Prepare; moved is closed by it, unless the Locker is closed
 			l.voters.Use(view.Config.Following(want))
 		}
@@ -141,8 +138,7 @@ func refused(err error) error {
 
 // A Change is how far the fleet is on the way from one set of masters to the next, as its masters tell.
 type Change struct {
-	// Set is the state that this Locker goes by.
-	Set Set
+	Set Set // the state that this Locker goes by
 	// Raised is how many of Set.Masters have the epoch of Set in their records, or a later one: those refuse programs that
 	// go by an earlier state. RaisedAll tells whether they are a majority.
 	Raised    int
@@ -155,13 +151,12 @@ type Change struct {
 	// whether they are a majority.
 	Open    int
 	OpenAll bool
-	// Masters are the states of all of them.
-	Masters []MasterInfo
+
+	Masters []MasterInfo // the states of all of them
 }
 
 // Change reads the records of all masters that can be reached, and tells how far the change is that leads away from the
-// old masters of this Locker's state, or, where the epoch is even, has led to its masters. It changes nothing. Errors:
-// that of ctx; ErrClosed.
+// old masters of this Locker's state, or, if the epoch is even, has led to its masters. Errors: that of ctx; ErrClosed.
 func (l *Locker) Change(ctx context.Context) (c Change, err error) {
 	err = l.withRecords(ctx, "change", func(view *admission.View) error {
 		p := reconfig.Look(l.seen(view, nil))

@@ -6,14 +6,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/grant"
 )
 
-// An owner is what a context says about ownership: a Lock, and the owners that the parent context had. A context
-// finds its owners by one key, so that a look-up allocates nothing.
-type owner struct {
-	lock *Lock
-	next *owner
+// An ownerKey is where a context has the innermost Lock of a name that it owns.
+type ownerKey struct {
+	l    *Locker
+	name string
 }
-
-type ownerKey struct{}
 
 // Context returns a copy of parent that ends when the lock ends, with the cause [ErrLost] where it was lost (see
 // [context.Cause]), and that owns the name: [Locker.Lock] and [Locker.Do] with it, or with a context made from it,
@@ -23,8 +20,7 @@ type ownerKey struct{}
 // suspended. The Err of a context that is made from it, and the Done of both, may come up to a tenth of a second
 // later then.
 func (k *Lock) Context(parent context.Context) context.Context {
-	chain, _ := parent.Value(ownerKey{}).(*owner)
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{}, &owner{lock: k, next: chain}))
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, ownerKey{k.l, k.Name()}, k))
 	k.handle.Bind(ctx, cancel)
 	return &lockContext{Context: ctx, handle: &k.handle, cancel: cancel}
 }
@@ -32,17 +28,26 @@ func (k *Lock) Context(parent context.Context) context.Context {
 // Token is the fencing token of the lock that owns ctx, of the innermost where there are several: that of [Lock.Token],
 // for code that gets a context alone, as the function of [Locker.Do] does. It is 0 where ctx owns no name.
 func Token(ctx context.Context) int64 {
-	if o, ok := ctx.Value(ownerKey{}).(*owner); ok {
-		return o.lock.Token()
-	}
-	return 0
+	token, _ := ctx.Value(tokenKey{}).(int64)
+	return token
 }
+
+// A tokenKey is where a context has the token of the innermost Lock.
+type tokenKey struct{}
 
 // A lockContext looks at the clocks when it is asked whether it has ended.
 type lockContext struct {
 	context.Context
 	handle *grant.Handle
 	cancel context.CancelCauseFunc
+}
+
+// Value implements context.Context.
+func (c *lockContext) Value(key any) any {
+	if key == (tokenKey{}) {
+		return c.handle.Token()
+	}
+	return c.Context.Value(key)
 }
 
 // Err implements context.Context.
@@ -58,11 +63,6 @@ func (c *lockContext) Err() error {
 
 // ownerOf returns the innermost Lock of name in ctx that is of l, or nil. It may have ended.
 func ownerOf(ctx context.Context, l *Locker, name string) *Lock {
-	o, _ := ctx.Value(ownerKey{}).(*owner)
-	for ; o != nil; o = o.next {
-		if o.lock.l == l && o.lock.Name() == name {
-			return o.lock
-		}
-	}
-	return nil
+	k, _ := ctx.Value(ownerKey{l, name}).(*Lock)
+	return k
 }

@@ -77,8 +77,7 @@
 //	        -> voters ----------> round
 //	        -> reconfig -----------------> admission
 //
-// Each room begins with its documentation. How a message goes: Lock (locker.go) puts a call into the local queue
-// (internal/queue/local.go); its turn come, it asks (internal/queue/contend.go), by a grant that proposes a ballot
-// and sends a round (internal/grant/ask.go); package pool writes it, and hands each reply back to the round, which
-// counts it (internal/round/round.go).
+// Each room begins with its documentation. Lock (locker.go) puts a call into the local queue (internal/queue/local.go).
+// In its turn it asks (contend.go there), by a grant that proposes a ballot and sends a round (internal/grant/ask.go).
+// Package pool writes it, and hands each reply back to the round, which counts it (internal/round/round.go).
 package redlock

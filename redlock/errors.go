@@ -65,27 +65,19 @@ type MasterError = pool.Error
 // A LockError is how a call failed. Use [errors.Is] and [errors.As] on it: it wraps the decision, the error of the
 // context where one ended the call, and a [*MasterError] for each master that failed.
 type LockError struct {
-	// Op is the call: "lock", "re-enter", "extend", "unlock", "import" or "inspect".
-	Op string
-	// Name is the name of the lock.
-	Name string
+	Op   string // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
+	Name string // of the lock; the key prefix in a call about the masters
 	// Decision is one of the sentinels, or nil where the context ended the call before the masters had said enough.
 	Decision error
-	// Cause is the error of the context that ended the call, nil where none did.
-	Cause error
-	// Granted of Masters said yes in the last round; Quorum were needed.
-	Granted, Quorum, N int
-	// Missing of them answered that they do not have the grant.
-	Missing int
-	// Left is when, as far as the refusals tell, a quorum may be free; 0 where they do not tell.
-	Left time.Duration
-	// Holder is who holds the name, and Since since when, as far as the refusals tell.
-	Holder string
-	Since  time.Time
-	// Here tells that this Locker itself holds the name: the call was not made with a context of that lock.
-	Here bool
-	// Masters lists those that failed in the last round, each a [*MasterError]; nil where none did.
-	Masters *multierror.Error
+	Cause    error // the error of the context that ended the call, nil where none did
+	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant.
+	Granted, Quorum, N, Missing int
+
+	Left    time.Duration     // when, as far as the refusals tell, a quorum may be free; 0 where they do not tell
+	Holder  string            // who holds the name, as far as the refusals tell
+	Since   time.Time         // since when, by the masters' clocks
+	Here    bool              // this Locker itself holds the name, by a lock whose context the call was not given
+	Masters *multierror.Error // those that failed in the last round, each a [*MasterError]; nil where none did
 }
 
 // failed makes the error of a call from how the coordinator failed.
@@ -106,8 +98,10 @@ func failed(op, name string, err error) error {
 	}
 	e := &LockError{
 		Op: op, Name: name, Decision: f.Decision, Cause: f.Cause,
-		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing,
-		Left: max(0, f.Left), Masters: listErrors(f.Masters),
+		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing, Left: max(0, f.Left),
+	}
+	if len(f.Masters) > 0 {
+		e.Masters = &multierror.Error{Errors: f.Masters}
 	}
 	if f.Holder != "" {
 		_, e.Holder = scripts.GrantLabel(f.Holder)
@@ -194,14 +188,6 @@ func (e *LockError) Unwrap() []error {
 		all = append(all, e.Masters.Errors...)
 	}
 	return all
-}
-
-// listErrors collects the errors of single masters, nil where there are none.
-func listErrors(errs []error) *multierror.Error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return &multierror.Error{Errors: errs}
 }
 
 func invalid(format string, args ...any) error {

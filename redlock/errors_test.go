@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
+
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -54,7 +56,7 @@ func TestLockErrorIsAllItWraps(t *testing.T) {
 	for name, decision := range sentinels {
 		both := fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)
 		for _, cause := range []error{nil, context.Canceled, context.DeadlineExceeded, both} {
-			var err error = &LockError{Op: "lock", Name: "n", Decision: decision, Cause: cause, Masters: listErrors(errs)}
+			var err error = &LockError{Op: "lock", Name: "n", Decision: decision, Cause: cause, Masters: &multierror.Error{Errors: errs}}
 			err = fmt.Errorf("a caller's words: %w", err)
 			wanted := append([]error{decision, io.ErrUnexpectedEOF, pool.ErrTimeout, ErrQuarantine}, errs...)
 			if cause != nil {
@@ -78,7 +80,7 @@ func TestLockErrorIsAllItWraps(t *testing.T) {
 func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 	errs := sampleMasterErrors()
 	var err error = &LockError{
-		Op: "lock", Name: "n", Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: listErrors(errs),
+		Op: "lock", Name: "n", Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: &multierror.Error{Errors: errs},
 	}
 	var whole *LockError
 	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.Granted != 2 {
@@ -94,7 +96,7 @@ func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 	if got := (&LockError{}).Unwrap(); got != nil {
 		t.Errorf("an empty one wraps %v", got)
 	}
-	if listErrors(nil) != nil {
+	if errors.As(failed("lock", "n", &round.Failure{Decision: ErrHeld}), &whole); whole.Masters != nil {
 		t.Error("no failure makes a list")
 	}
 }
@@ -124,7 +126,7 @@ func TestLockErrorText(t *testing.T) {
 		{
 			&LockError{
 				Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3,
-				Masters: listErrors(sampleMasterErrors()),
+				Masters: &multierror.Error{Errors: sampleMasterErrors()},
 			},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +

@@ -14,22 +14,16 @@ import (
 
 // A Holder is who holds a name, as a quorum of the masters says.
 type Holder struct {
-	// ID is the id of the grant; "" where none has a quorum.
-	ID string
-	// Owner is the label of its holder; see [WithOwner].
-	Owner string
-	// Token is its fencing token, and Since when it was won, by the masters' clocks.
-	Token int64
-	Since time.Time
-	// Depth is how deep it is locked.
-	Depth int
+	ID    string    // of the grant; "" where none has a quorum
+	Owner string    // the label of its holder; see [WithOwner]
+	Token int64     // its fencing token
+	Since time.Time // when it was won, by the masters' clocks
+	Depth int       // how deep it is locked
 	// Left is for how long at least a quorum keeps it if it is not extended: the quorum-th largest TTL, less the time of
 	// the question and the drift.
-	Left time.Duration
-	// On is the number of masters that have it, of those that answered.
-	On, Answered int
-	// Waiters is the largest number of waiters that a master has in its queue.
-	Waiters int
+	Left         time.Duration
+	On, Answered int // the masters that have it, of those that answered
+	Waiters      int // the most that a master has in its queue
 }
 
 // Inspect tells who holds name. It is a snapshot for people and monitoring: the answer may be out of date when it
@@ -74,7 +68,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
 	}
 	h := holdings.holder(view.Config.Rule)
 	if h.ID != "" {
-		h.Left -= l.now().Sub(r.Start) + l.cfg.drift.Of(h.Left)
+		h.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(h.Left)
 	}
 	return h, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -78,12 +77,6 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	l.build(first, id.String())
 	l.warn(first)
 	l.journal.watch(l.voters.View())
-	l.live()
-	return l, nil
-}
-
-// live starts the goroutine of voters, and the one that waits for the end.
-func (l *Locker) live() {
 	idle := make(chan struct{})
 	l.calls.Store(1)
 	l.idle = sync.OnceFunc(func() { close(idle) })
@@ -93,6 +86,7 @@ func (l *Locker) live() {
 		<-idle
 		<-l.grants.Ended()
 	}()
+	return l, nil
 }
 
 // build makes the parts of l and joins them.
@@ -182,8 +176,6 @@ func (l *Locker) warn(first *quorum.Config) {
 // Warnings tells what is unwise about the configuration, a sentence each; none is the usual case.
 func (l *Locker) Warnings() []string { return slices.Clone(l.warnings) }
 
-func (l *Locker) now() clock.Instant { return l.cfg.clock.Now() }
-
 // enter begins a call and reports whether the Locker is open. leave ends the call; where enter reports false it is
 // ended already.
 func (l *Locker) enter() bool {
@@ -204,11 +196,10 @@ func (l *Locker) leave() {
 }
 
 // Lock takes the lock of name. It waits while another holds it, and while no quorum of masters can be had, until ctx
-// ends or the tries are used up ([WithTries]). Calls that are not bounded in number wait their turn, first behind
-// those of this Locker, then in the masters' queues, and are told when the name is free; see the package
-// documentation. A call that gives up leaves no trace there. With a context of [Lock.Context] that owns the name it
-// re-enters the lock instead: one more Unlock is then needed, and of the options the TTL, the minimum validity and
-// the retries apply, while extension and maximum hold stay those of the outermost Lock.
+// ends or the tries are used up ([WithTries]). Calls without a bound wait their turn, first behind those of this
+// Locker, then in the masters' queues. A call that gives up leaves no trace there. With a context of [Lock.Context]
+// that owns the name it re-enters the lock instead: one more Unlock is then needed, and of the options the TTL, the
+// minimum validity and the retries apply, while extension and maximum hold stay those of the outermost Lock.
 //
 // Errors: ErrInvalidOption before anything is sent; an error that wraps that of ctx where ctx ended the wait,
 // together with what the masters said last; ErrHeld, ErrNoQuorum or ErrTooSlow when the tries are used up;
@@ -242,7 +233,7 @@ func (l *Locker) Do(
 
 // take is Lock and TryLock.
 func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
-	called := l.now() // first of all: a caller that the system stops later keeps its turn
+	called := l.cfg.clock.Now() // first of all: a caller that the system stops later keeps its turn
 	if err := scripts.CheckName(name); err != nil {
 		return nil, invalid("%v", err)
 	}

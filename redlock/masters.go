@@ -37,7 +37,7 @@ func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 		Addr: l.pool.Addr(i), State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch, Err: st.Err,
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {
-		now := l.now()
+		now := l.cfg.clock.Now()
 		info.Left = max(0, ballot.Span(st.Over-min(l.ballots.Own(now, i), l.ballots.Median(now))))
 	}
 	return info
@@ -174,9 +174,6 @@ func (l *Locker) RaiseGuardTime(ctx context.Context, g time.Duration) error {
 	})
 }
 
-// writeTries bounds how often one record is written again because others have changed it.
-const writeTries = 10
-
 // write has the records of masters changed until has is true of a majority of each set of the rule; with every, of all
 // masters. has reports whether a master needs no change, and otherwise changes r, its record.
 func (l *Locker) write(
@@ -215,7 +212,7 @@ func (l *Locker) write(
 func (l *Locker) writeOne(
 	ctx context.Context, i int, step scripts.AdmitStep, has func(st *admission.State, r *scripts.Record) bool,
 ) error {
-	for range writeTries {
+	for range 10 { // others may change it at the same time
 		st := &l.voters.View().Masters[i]
 		record, err := scripts.ParseRecord(st.Record)
 		switch {

@@ -15,20 +15,14 @@ import (
 
 // The bounds and defaults of the options.
 const (
-	// MinTTL is the shortest TTL: below it the drift and a single network round trip leave nothing.
-	MinTTL = 10 * time.Millisecond
-	// MaxTTL is the longest TTL where the restart guard is off; where it is on, the guard time is.
-	MaxTTL = 24 * time.Hour
-	// DefaultTTL is the TTL where none is given.
-	DefaultTTL = 10 * time.Second
-	// DefaultGuardTime is the guard time where none is given.
-	DefaultGuardTime = 30 * time.Second
-	// DefaultPrefix begins the keys where no other prefix is given.
-	DefaultPrefix = "redlock"
-	// DefaultHandOns is how often a lock passes between goroutines of one Locker before it is released.
-	DefaultHandOns = 32
-	// DefaultHandOnTime is for how long after it was won a lock is handed on.
-	DefaultHandOnTime = 100 * time.Millisecond
+	MinTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
+	MaxTTL = 24 * time.Hour        // where the restart guard is off; where it is on, the guard time is the longest TTL
+
+	DefaultTTL        = 10 * time.Second       // see [WithTTL]
+	DefaultGuardTime  = 30 * time.Second       // see [WithGuardTime]
+	DefaultPrefix     = "redlock"              // see [WithPrefix]
+	DefaultHandOns    = 32                     // see [WithHandOn]
+	DefaultHandOnTime = 100 * time.Millisecond // see [WithHandOn]
 )
 
 // An Option sets one thing for a whole [Locker]. Options are checked by [New], which fails with [ErrInvalidOption].

@@ -27,8 +27,7 @@ type Delays struct {
 	Random time.Duration
 	Growth float64
 	Cap    time.Duration
-	// Tries bounds the attempts, the first one included.
-	Tries int
+	Tries  int // bounds the attempts, the first one included
 }
 
 // DefaultDelays are the delays of a Locker that was given no other.
@@ -38,17 +37,9 @@ var DefaultDelays = Delays{
 
 // Delay is the pause before retry n (from 1); random is the draw, from 0 to below 1.
 func (d Delays) Delay(n int, random float64) time.Duration {
-	growth := d.Growth
-	if growth == 0 {
-		growth = 1
-	}
-	limit := float64(math.MaxInt64 / 4)
-	if d.Cap > 0 {
-		limit = float64(d.Cap)
-	}
-	fixed := 0.0
+	growth, limit, fixed := cmp.Or(d.Growth, 1), cmp.Or(d.Cap, math.MaxInt64/4), 0.0
 	if d.Fixed > 0 { // else 0 times a growth that has become infinite is no number
-		fixed = min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), limit)
+		fixed = min(float64(d.Fixed)*math.Pow(growth, float64(n-1)), float64(limit))
 	}
 	return time.Duration(fixed) + time.Duration(random*float64(d.Random))
 }

@@ -3,7 +3,9 @@ package redlock
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -38,7 +40,7 @@ func ParseSet(text []byte) (Set, error) {
 	if err := d.Decode(&s); err != nil {
 		return Set{}, invalid("this is no set of masters: %v", err)
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) { // More would not see a bracket
 		return Set{}, invalid("there is something behind the set of masters")
 	}
 	return s, s.check()

@@ -16,11 +16,9 @@ import (
 type Trace struct {
 	// Attempt is told of each round of an acquire or an import once it is decided, or given up.
 	Attempt func(AttemptInfo)
-	// Vote is told of each vote of each round, of locks, extensions and releases alike, as it comes: how far away the
-	// masters are, and which of them decide.
+	// Vote is told of each vote of each round as it comes: how far away the masters are, and which of them decide.
 	Vote func(VoteInfo)
-	// Acquired is told of each lock that is won, or handed on, re-entries excepted: also where its call gives up at that
-	// very moment. Each has one end: Released, or Lost.
+	// Acquired is told of each lock that is won, or handed on, re-entries excepted. Each has one end: Released, or Lost.
 	Acquired func(LockInfo)
 	// Released is told of each lock that was unlocked, once the release is confirmed or given up; was handed on; was
 	// exported (Err is ErrExported); or was released by Close (ErrClosed).
@@ -79,17 +77,14 @@ type RepairInfo struct {
 
 // MasterInfo describes the state of one master.
 type MasterInfo struct {
-	Addr string
-	// State is "connecting", "down", "quarantine", "voting" or "blocked".
-	State string
-	// Left is how long a quarantine still lasts.
-	Left time.Duration
-	// Guard is the longest TTL in its admission record, 0 where none was read; see [Locker.RaiseGuardTime].
+	Addr  string
+	State string        // "connecting", "down", "quarantine", "voting" or "blocked"
+	Left  time.Duration // how long a quarantine still lasts
+	// Guard is the longest TTL in its admission record, and Epoch the epoch, 0 where none was read; see
+	// [Locker.RaiseGuardTime] and [Locker.ChangeMasters].
 	Guard time.Duration
-	// Epoch is the epoch in its admission record, 0 as Guard is; see [Locker.ChangeMasters].
 	Epoch int64
-	// Err is why it is down or blocked.
-	Err error
+	Err   error // why it does not vote
 }
 
 // events tells the Trace and the local queue what happens in the rooms below.
@@ -105,7 +100,7 @@ func (e *events) vote(r *round.Round, i int, v *round.Vote, decides bool) {
 	e.trace.Vote(VoteInfo{Op: r.Op, Master: e.addr(i), Kind: v.Kind.String(), Elapsed: v.After, Decides: decides})
 }
 
-// lock tells f, which may be nil, what has become of a lock.
+// lock tells f of a lock, unless f is nil.
 func (e *events) lock(f func(LockInfo), h *grant.Handle, err error) {
 	if f != nil {
 		g := h.Grant()
@@ -113,7 +108,7 @@ func (e *events) lock(f func(LockInfo), h *grant.Handle, err error) {
 	}
 }
 
-// grant tells f, which may be nil, what concerns all locks of a grant.
+// grant tells f what concerns all locks of a grant, unless f is nil.
 func (e *events) grant(f func(LockInfo), g *grant.Grant, err error) {
 	if f != nil {
 		i := g.Info()

@@ -163,7 +163,7 @@ func (f *Floor) closeConns() error {
 
 // grant makes the id of a grant, as the library does.
 func (f *Floor) grant() string {
-	return string(scripts.AppendGrantID(make([]byte, 0, 64), f.id, f.seq.Add(1), "floor"))
+	return scripts.GrantID(f.id, f.seq.Add(1), "floor")
 }
 
 // send hands the command to every connection and waits until the round has its quorum.

@@ -46,7 +46,7 @@ func newMachine(b *Bounds) *machine {
 
 // grantOf is the id of the grant that attempt h asks for.
 func grantOf(h int) string {
-	return string(scripts.AppendGrantID(nil, "client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), ""))
+	return scripts.GrantID("client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), "")
 }
 
 // now is the masters' time.

@@ -20,12 +20,10 @@ func CheckLabel(label string) error {
 	return nil
 }
 
-// AppendGrantID appends the id of a grant to b: <owner>:<number>:<label>. The owner is a UUID, the number is the
-// grant's among those of its owner. An id is never used twice.
-func AppendGrantID(b []byte, owner string, number uint64, label string) []byte {
-	b = append(append(b, owner...), ':')
-	b = append(strconv.AppendUint(b, number, 10), ':')
-	return append(b, label...)
+// GrantID is the id of a grant: <owner>:<number>:<label>. The owner is a UUID, the number is the grant's among those of
+// its owner. An id is never used twice.
+func GrantID(owner string, number uint64, label string) string {
+	return fmt.Sprintf("%s:%d:%s", owner, number, label)
 }
 
 // timeDigits is how many digits the time has that a waiter's id begins with: those of a time in microseconds until the
@@ -41,8 +39,8 @@ type Ticket struct {
 
 // NewTicket makes the ticket of an owner's waiter number number. at is the masters' time of its call, in microseconds.
 func NewTicket(owner string, number uint64, label string, at int64, priority int) *Ticket {
-	b := fmt.Appendf(nil, "%0*d:", timeDigits, min(max(at, 0), MaxBallot))
-	return &Ticket{string(AppendGrantID(b, owner, number, label)), -int64(priority)}
+	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(at, 0), MaxBallot), GrantID(owner, number, label))
+	return &Ticket{id, -int64(priority)}
 }
 
 // Waiter is the waiter's id: <time of call, 16 digits>:<owner>:<number>:<label>.

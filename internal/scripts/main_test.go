@@ -33,7 +33,7 @@ var enc = scripts.NewEncoder(prefix, 3)
 
 // The id of a grant, and the keys of a name.
 func grant(owner string, number uint64) string {
-	return string(scripts.AppendGrantID(nil, owner, number, "label"))
+	return scripts.GrantID(owner, number, "label")
 }
 
 func keys(name string) *scripts.Keys {

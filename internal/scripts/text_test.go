@@ -146,7 +146,7 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 func TestIDsTellOwnerAndLabel(t *testing.T) {
 	for _, label := range []string{"", "host 7", "a:b:c", "1700000000000000:x"} {
 		ticket := scripts.NewTicket(me, 12, label, 1_700_000_000_000_000, 3)
-		id := string(scripts.AppendGrantID(nil, me, 12, label))
+		id := scripts.GrantID(me, 12, label)
 		if want := "1700000000000000:" + id; ticket.Waiter() != want || id != me+":12:"+label {
 			t.Errorf("the ids are %q and %q", ticket.Waiter(), id)
 		}

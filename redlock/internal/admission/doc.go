@@ -41,8 +41,7 @@
 //
 // So the guard time is raised in two steps: the quarantine on all masters, and only then the longest TTL. It is
 // lowered by admitting the masters anew with nobody running. A new fleet begins with the guard time of the program
-// that begins it. What is not promised: a program with a smaller guard time than its fleet, if so many masters lose
-// their data at once that no record with the fleet's is among a quorum.
+// that begins it.
 //
 // # The quarantine
 //

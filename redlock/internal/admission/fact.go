@@ -10,10 +10,9 @@ import (
 // A Fact is what one program knows of one master. When the connection ends, the last record stays with Read false: its
 // numbers count on.
 type Fact struct {
-	Settled bool // it is up, or was found to be down
-	Up      bool
-	// Identity of the server that the connection reaches: run_id/master_replid2/second_repl_offset.
-	Identity string
+	Settled  bool // it is up, or was found to be down
+	Up       bool
+	Identity string         // run_id/master_replid2/second_repl_offset of the server that the connection reaches
 	Read     bool           // Text was read on this connection
 	Text     string         // the admission record, "" if there is none
 	Record   scripts.Record // what Text says
@@ -81,9 +80,7 @@ func promoted(identity string) bool { return !strings.HasSuffix(identity, noRepl
 
 // freed reports whether the identity changed from one to the other because the server freed its replication backlog,
 // which takes master_replid2 with it. That is no sign that it has forgotten anything.
-func freed(from, to string) bool {
-	return from != to && to == runID(from)+noReplid2
-}
+func freed(from, to string) bool { return from != to && to == runID(from)+noReplid2 }
 
 // A Memory counts how often the master at one address may have forgotten what it granted.
 type Memory struct {

@@ -45,8 +45,7 @@ type Move struct {
 	Gather quorum.Set        // read the records of these masters anew
 }
 
-// Judge says how far master i is from voting, and what is to be done about it. It sets of the State what it knows: the
-// caller adds the session and the generation.
+// Judge says how far master i is from voting, and what is to be done. The caller adds the session and the generation.
 func (f *Fleet) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: fact.Away > scripts.Window, Backlog: fact.Backlog}
@@ -77,8 +76,7 @@ func (f *Fleet) Judge(i int) (State, Move) {
 	return st, m
 }
 
-// Unread is what calls expect of a master whose record is not known. No record is written so. The empty text would turn
-// the guard off.
+// Unread is what calls expect of a master whose record is not known. The empty text would turn the guard off.
 const Unread = "-"
 
 // judgeUp is Judge of a master that is up, with the guard on.
@@ -116,7 +114,7 @@ func (f *Fleet) obstacle(i int) error {
 	if err := f.otherNumber(i); err != nil {
 		return err
 	}
-	return ShortBacklog(fact.Backlog, max(f.Guard, f.longest()))
+	return ShortBacklog(fact.Backlog, max(f.Guard, f.largest().Longest))
 }
 
 // ShortBacklog is the error if the repl-backlog-ttl of a master is below a guard time; 0 is none.
@@ -214,7 +212,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and were set right
 		return f.write(scripts.AdmitStart, i)
 	}
-	if r.Quarantine < f.needed() {
+	if r.Quarantine < f.largest().Quarantine {
 		return f.write(scripts.AdmitSettle, i)
 	}
 	rule := f.Config.Follow.Of(i)
@@ -228,9 +226,9 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	return f.write(scripts.AdmitEnd, i)
 }
 
-// readSince is the masters whose records were read since the quarantine of master i was first seen here, and those
-// that were not asked since. Whatever was raised before that quarantine began stands in the first. A master that was
-// asked and has no record is in neither: asking it again would keep it from the begin of its own quarantine.
+// readSince is the masters whose records were read since the quarantine of master i was first seen here, and those that
+// were not asked since. One that was asked and has no record is in neither: asking it again would keep it from
+// beginning its own quarantine.
 func (f *Fleet) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {

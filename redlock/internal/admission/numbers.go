@@ -2,15 +2,13 @@ package admission
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// otherNumber is the error if a record of our epoch names another number of masters. The groups of masters of two such
-// programs need not share a master, so this one admits nothing and wins nothing.
+// otherNumber is the error if a record of our epoch names another number of masters.
 func (f *Fleet) otherNumber(i int) error {
 	all := f.Config.Rule.All()
 	if !all.Has(i) { // it is being prepared: it is no reason to stop the others
@@ -64,16 +62,14 @@ func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 
 // record is what is written to master i.
 func (f *Fleet) record(i int) scripts.Record {
-	fact := &f.Facts[i]
-	r := scripts.Record{Identity: fact.Identity, Home: fact.Home, Longest: f.longest(), Quarantine: f.needed()}
-	r.Epoch, r.N, r.Next, r.Alone = f.epoch()
+	r := f.largest()
+	r.Identity, r.Home = f.Facts[i].Identity, f.Facts[i].Home
 	return r
 }
 
 // Request is the step of m for master i as the script wants it. The script compares the master's clock with the
-// median, and takes the later of the two for the begin of a quarantine. The latest clock stands there in the place of
-// the median: of several clocks that are set forward during a quarantine, the latest was right before. The tolerance
-// grows by the same.
+// median, and a quarantine begins at the later of the two. There the latest clock stands in the place of the median: if
+// several clocks are set forward during a quarantine, the latest was right before. The tolerance grows by the same.
 func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 	fact := &f.Facts[i]
 	req := scripts.AdmitRequest{
@@ -87,65 +83,45 @@ func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 	return req
 }
 
-// Quarantine is the step that puts master i into quarantine, whatever its record says. An observer takes it too: it is
-// what somebody has asked for.
+// Quarantine is the step that puts master i into quarantine, whatever its record says, also for an observer.
 func (f *Fleet) Quarantine(i int) scripts.AdmitRequest {
 	return f.Request(i, Move{Step: scripts.AdmitStart, Record: f.record(i)})
 }
 
-// longest is the longest TTL that a new record allows: the fleet's. Without any record this program's guard time
-// begins a fleet. A program that has not even looked at a quorum cannot know that there is none: then it is at most
-// [Shortest], since no quarantine is shorter.
-func (f *Fleet) longest() (longest time.Duration) {
+// largest has the largest numbers that were read anywhere, and how long a quarantine must last.
+//
+// Without any record this program begins the fleet, with its guard time and its epoch. If it has not even looked at a
+// quorum, it cannot know that there is no record: then the longest TTL is at most [Shortest], since no quarantine is
+// shorter.
+func (f *Fleet) largest() scripts.Record {
+	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}
 	var looked quorum.Set
 	for j := range f.Config.Follow.All().All() {
 		fact := &f.Facts[j]
-		if fact.told() {
-			longest = max(longest, fact.Record.Longest)
-		}
 		if fact.Read {
 			looked |= quorum.One(j)
 		}
-	}
-	switch {
-	case longest > 0:
-		return longest
-	case f.Config.Follow.Won(looked):
-		return f.Guard
-	}
-	return min(f.Guard, Shortest)
-}
-
-// needed is how long a quarantine must last.
-func (f *Fleet) needed() time.Duration {
-	needed := max(f.Guard, Shortest)
-	for j := range f.Config.Follow.All().All() {
-		if fact := &f.Facts[j]; fact.told() {
-			needed = max(needed, fact.Record.Quarantine, fact.Record.Longest)
-		}
-	}
-	return needed
-}
-
-// epoch is the largest epoch that was read, with the numbers of masters of a record that has it, and the largest epoch
-// whose set may act alone. The program's own count if nothing was read: one that is ahead must not bar the others.
-func (f *Fleet) epoch() (epoch int64, n, next int, alone int64) {
-	epoch = -1
-	for j := range f.Config.Follow.All().All() {
-		fact := &f.Facts[j]
 		if !fact.told() {
 			continue
 		}
-		alone = max(alone, fact.Record.Alone)
-		if fact.Record.Epoch > epoch {
-			epoch, n, next = fact.Record.Epoch, fact.Record.N, fact.Record.Next
+		r.Longest, r.Alone = max(r.Longest, fact.Record.Longest), max(r.Alone, fact.Record.Alone)
+		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)
+		if fact.Record.Epoch > r.Epoch {
+			r.Epoch, r.N, r.Next = fact.Record.Epoch, fact.Record.N, fact.Record.Next
 		}
 	}
-	if epoch < 0 {
-		epoch, alone = f.Config.Epoch, f.Config.Epoch&^1
+	switch {
+	case r.Longest > 0:
+	case f.Config.Follow.Won(looked):
+		r.Longest = f.Guard
+	default:
+		r.Longest = min(f.Guard, Shortest)
 	}
-	if epoch == f.Config.Epoch {
-		n, next = f.numbers()
+	if r.Epoch < 0 {
+		r.Epoch, r.Alone = f.Config.Epoch, f.Config.Epoch&^1
 	}
-	return epoch, n, next, alone
+	if r.Epoch == f.Config.Epoch {
+		r.N, r.Next = f.numbers()
+	}
+	return r
 }

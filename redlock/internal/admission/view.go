@@ -19,9 +19,7 @@ const (
 	Blocked                   // it cannot be admitted until somebody mends something
 )
 
-var phaseNames = [...]string{
-	Connecting: "connecting", Down: "down", InQuarantine: "quarantine", Voting: "voting", Blocked: "blocked",
-}
+var phaseNames = [...]string{"connecting", "down", "quarantine", "voting", "blocked"}
 
 // String is the word for p in traces and errors.
 func (p Phase) String() string { return phaseNames[p] }
@@ -29,11 +27,11 @@ func (p Phase) String() string { return phaseNames[p] }
 // A State is what a round needs to know of one master.
 type State struct {
 	Phase   Phase
-	Session uint64        // of its connection; 0: none
-	Record  string        // the admission record as it was read on this session; "" where the guard is off
-	Longest time.Duration // the longest TTL that its record allows; 0: not known, or the guard is off
-	// Quarantine is how long a quarantine must last by its record.
-	Quarantine time.Duration
+	Session uint64 // of its connection; 0: none
+	Record  string // the admission record as it was read on this session; "" where the guard is off
+	// Longest is the longest TTL that its record allows, and Quarantine how long a quarantine must last; 0: not known, or
+	// the guard is off.
+	Longest, Quarantine time.Duration
 	// Generation grows whenever another server, or one that may have forgotten, is found at this address. What an older
 	// generation granted counts as lost.
 	Generation uint64

@@ -223,8 +223,7 @@ func (g *Grant) Abandon() { g.rollBack(g.sent.to) }
 // newGrant makes a grant with an id of its own.
 func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {
 	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
-	var room [96]byte
-	g.ID = string(scripts.AppendGrantID(room[:0], k.Owner, k.number.Add(1), k.Label))
+	g.ID = scripts.GrantID(k.Owner, k.number.Add(1), k.Label)
 	g.ids = []string{g.ID}
 	g.asking.g = g
 	return g

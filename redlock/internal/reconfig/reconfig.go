@@ -123,13 +123,12 @@ func incomplete(ready, set quorum.Set) error {
 // Progress is how far the change is that leads away from the old masters of an odd epoch, or has led to those of an
 // even one.
 type Progress struct {
-	Raised    quorum.Set // the old masters that have the epoch, or a later one
-	RaisedAll bool       // they are a majority
-	Open      quorum.Set // the masters whose set is to act alone and whose records let it
-	OpenAll   bool       // they are a majority
-	// Complete: a majority of the old masters has had the epoch for long enough. Left is for how long yet, if RaisedAll.
-	Complete bool
-	Left     time.Duration
+	Raised    quorum.Set    // the old masters that have the epoch, or a later one
+	RaisedAll bool          // they are a majority
+	Open      quorum.Set    // the masters whose set is to act alone and whose records let it
+	OpenAll   bool          // they are a majority
+	Complete  bool          // a majority of the old masters has had the epoch for long enough
+	Left      time.Duration // for how long yet, if RaisedAll
 }
 
 // Look says how far the change is.
@@ -157,14 +156,12 @@ func Look(s Seen) (p Progress) {
 }
 
 // needed is for how long a majority of the old masters must have had the epoch: until the last lock of the old set
-// alone has ended, and until every ballot that a next master accepts is above all that the old masters have accepted,
-// although no master has to have seen both. A ballot is accepted within 15 s of a master's time on either side. A
-// quarantine counts like a TTL: it is never shorter than the longest TTL of a master that cannot be seen now.
+// alone has ended, and every ballot that a next master accepts is above all that the old masters have accepted. A
+// ballot is accepted within 15 s of a master's time on either side. A quarantine counts like a TTL: it is never shorter
+// than the longest TTL of a master that cannot be seen now.
 func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
-		if i < len(s.Masters) {
-			longest = max(longest, s.Masters[i].Longest, s.Masters[i].Quarantine)
-		}
+		longest = max(longest, s.Masters[i].Longest, s.Masters[i].Quarantine)
 	}
 	return longest + 2*scripts.Window
 }

@@ -62,7 +62,7 @@ var protections = []protection{
 				"f.Identity[:strings.LastIndexByte(f.Identity, '/')] ||"}}},
 	{"fleet-guard-time", []kind{fleets}, "two holders",
 		"a program with a short guard time admits a forgetful master under the long grant of another: two holders",
-		[]edit{{numbersFile, "needed = max(needed, fact.Record.Quarantine, fact.Record.Longest)", "_ = fact"}}},
+		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""}}},
 	{"number-of-masters", []kind{strangers}, "two holders",
 		"programs that name three and five masters of one fleet have a majority each: two holders",
 		[]edit{{judgeFile, "if err := f.otherNumber(i); err != nil {", "if err := f.otherNumber(i); false && err != nil {"}}},
@@ -115,7 +115,7 @@ var protections = []protection{
 		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +
 			"quarantine that is too short for it: two holders",
 		[]edit{{grantFile, "if g.state == live && g.config.Rule.Lost(g.on.lost) {", "if false {"},
-			{judgeFile, "if r.Quarantine < f.needed() {", "if false {"}}},
+			{judgeFile, "if r.Quarantine < f.largest().Quarantine {", "if false {"}}},
 	{"close-releases-first", []kind{leaving}, "holds the lock on",
 		"a Locker whose Close has ended with its context holds its locks on",
 		[]edit{{lockerFile, "		tell := l.grants.EndAll()\n",

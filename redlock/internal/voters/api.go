@@ -21,9 +21,8 @@ func (v *Voters) Changed() <-chan struct{} {
 	return v.moved
 }
 
-// Ready returns the present View. It waits for a better one only while no quorum votes and one may in a moment, as
-// when a program has just started; it never waits for a minority. The error is why ctx ended, or Settings.Closed;
-// the View is there in every case.
+// Ready returns the present View. It waits for a better one only while no quorum votes and one may in a moment, never
+// for a minority. The error is why ctx ended, or Settings.Closed; the View is there in every case.
 func (v *Voters) Ready(ctx context.Context) (*admission.View, error) {
 	return v.Await(ctx, func(view *admission.View) bool { return !view.Hopeful() })
 }

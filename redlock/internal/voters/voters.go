@@ -30,8 +30,8 @@ type Settings struct {
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // starts, ends and writes nothing
 	Closed   error                  // of calls that wait after Close
-	// OnView is called after a View that differs from the last one was published, by the goroutine of Run and with no lock
-	// held. It must not block, and must not call Use, Look, Step or Quarantine.
+	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
+	// call Use, Look, Step or Quarantine.
 	OnView func(last, next *admission.View)
 }
 
@@ -162,8 +162,7 @@ func (v *Voters) event(e pool.Event) {
 	t.memory.See(f)
 }
 
-// act decides what is to be done for each master, does it, publishes a View, and returns when to act again at the
-// latest.
+// act decides what is to be done for each master, does it, publishes a View, and returns when to act again.
 func (v *Voters) act() time.Duration {
 	now, c, idle := v.set.Clock.Now(), v.config, never
 	fleet := v.fleet(now)

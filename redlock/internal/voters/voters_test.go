@@ -51,7 +51,8 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*voters.Setting
 		t.Cleanup(func() { _ = p.Close() })
 		c := config(p, 0, n)
 		set := voters.Settings{
-			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second, Closed: errClosed,
+			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second,
+			Closed: errClosed,
 			OnView: func(_, next *admission.View) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
