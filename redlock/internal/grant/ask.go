@@ -184,7 +184,7 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 		return err
 	}
 	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
-	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.ids[1], terms.TTL, first, last), terms.TTL, last, true)
+	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, terms.TTL, first, last), terms.TTL, last, true)
 	err = g.win(ctx, r, terms, first, last)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:
@@ -225,7 +225,6 @@ func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *G
 	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
 	var room [96]byte
 	g.ID = string(scripts.AppendGrantID(room[:0], k.Owner, k.number.Add(1), k.Label))
-	g.ids = []string{g.ID}
 	g.asking.g = g
 	return g
 }
@@ -233,6 +232,6 @@ func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *G
 // NewImport makes the grant that takes over the one with the previous id.
 func (k *Keeper) NewImport(name string, keys *scripts.Keys, previous string) *Grant {
 	g := k.newGrant(name, keys, nil)
-	g.ids = append(g.ids, previous)
+	g.replaces = previous
 	return g
 }

@@ -182,20 +182,10 @@ func (n *contention) able(t *quorum.Tally) quorum.Set {
 	return able
 }
 
-// returned reports whether a quorum may vote, with the masters that could not in the last round and are connected anew.
+// returned reports whether the masters have changed since the last ask, and a quorum of them may vote.
 func (n *contention) returned() bool {
 	now := n.q.Keeper.View()
-	if n.round == nil {
-		return now.Config.Rule.Won(now.Voting)
-	}
-	t, then := n.round.Tally(), n.round.View.Masters
-	able := n.able(&t)
-	for i := range now.Voting.All() {
-		if i >= len(then) || then[i].Session != now.Masters[i].Session {
-			able |= quorum.One(i)
-		}
-	}
-	return now.Config.Rule.Won(able)
+	return (n.round == nil || n.round.View != now) && now.Config.Rule.Won(now.Voting)
 }
 
 // voters tells whether a quorum of masters could vote in the last round.
