@@ -134,7 +134,7 @@ func cameUp(then, now *admission.View) (set quorum.Set) {
 
 // Changed is told that the view has changed: what masters have forgotten is lost, and what they lack is repaired.
 func (k *Keeper) Changed(old, now *admission.View) {
-	forgot, up := quorum.First(len(now.Masters))&^same(old, now), cameUp(old, now)
+	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), cameUp(old, now)
 	if forgot|up == 0 {
 		return
 	}

@@ -75,14 +75,13 @@ type contention struct {
 // contend asks for the name until it is granted, ctx ends, or a call with a better priority is here.
 func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
 	n := &contention{q: q, c: c}
-	var last error
 	for {
 		g, err := n.ask(ctx)
 		if err == nil {
 			return g, nil
 		}
-		if err, last = Told(last, err), err; !Waitable(err) {
-			return nil, err
+		if !Waitable(err) {
+			return nil, Told(n.failure, err)
 		}
 		n.failure, _ = round.AsFailure(err)
 		q.learn(c.Name, n.failure)
