@@ -184,7 +184,7 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 		return err
 	}
 	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
-	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.ids[1], terms.TTL, first, last), terms.TTL, last, true)
+	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, terms.TTL, first, last), terms.TTL, last, true)
 	err = g.win(ctx, r, terms, first, last)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:
@@ -224,7 +224,6 @@ func (g *Grant) Abandon() { g.rollBack(g.sent.to) }
 func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {
 	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
 	g.ID = scripts.GrantID(k.Owner, k.number.Add(1), k.Label)
-	g.ids = []string{g.ID}
 	g.asking.g = g
 	return g
 }
@@ -232,6 +231,6 @@ func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *G
 // NewImport makes the grant that takes over the one with the previous id.
 func (k *Keeper) NewImport(name string, keys *scripts.Keys, previous string) *Grant {
 	g := k.newGrant(name, keys, nil)
-	g.ids = append(g.ids, previous)
+	g.replaces = previous
 	return g
 }

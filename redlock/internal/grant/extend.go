@@ -17,18 +17,17 @@ type extension struct {
 	round.Round
 	g        *Grant
 	ttl      time.Duration
-	keepers  bool // the Keeper has sent it
+	retry    clock.Instant // of one by the Keeper: when the next is due unless this one is confirmed
 	unsent   []round.Unsent
 	repaired quorum.Set // masters that were sent a repair by this round; guarded by g.mu
 }
 
 // extendLocked queues a round that prolongs the grant to ttl and writes its depth. g.mu is held and g is live. The
 // caller casts what is unsent once it has given up the lock.
-func (g *Grant) extendLocked(op string, ttl time.Duration, keepers bool) *extension {
+func (g *Grant) extendLocked(op string, ttl time.Duration) *extension {
 	view := g.k.View()
-	e := &extension{g: g, ttl: ttl, keepers: keepers}
+	e := &extension{g: g, ttl: ttl}
 	e.Init(g.k.Sender, view, op, e)
-	g.renewal.at = clock.Instant{}
 	_, e.unsent = e.SendAll(view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming), ttl, true)
 	return e
 }
@@ -40,8 +39,8 @@ func (e *extension) Booked(r *round.Round, i int, v *round.Vote, decides, _ bool
 	now := g.k.Clock.Now()
 	g.mu.Lock()
 	g.bookLocked(r, i, v.Kind)
-	if g.state == live && decides {
-		e.decidedLocked(won, now)
+	if g.state == live && decides && won {
+		e.confirmedLocked(now)
 	}
 	n := g.endLocked(g.goneLocked())
 	if g.state == live {
@@ -59,20 +58,16 @@ func (e *extension) Booked(r *round.Round, i int, v *round.Vote, decides, _ bool
 	g.k.Events.Extended(g, err)
 }
 
-// decidedLocked takes the decision of the round into account.
-func (e *extension) decidedLocked(won bool, now clock.Instant) {
+// confirmedLocked takes the word of a majority into account.
+func (e *extension) confirmedLocked(now clock.Instant) {
 	g := e.g
-	if e.keepers {
-		g.renewal.running = false
+	g.config = e.View.Config
+	v := validity{start: e.Start, ttl: e.ttl, drift: g.k.Drift.Of(e.ttl)}
+	if v.left(now) > g.validity.left(now) {
+		g.validity = v
 	}
-	if won {
-		g.config = e.View.Config
-		v := validity{start: e.Start, ttl: e.ttl, drift: g.k.Drift.Of(e.ttl)}
-		if v.left(now) > g.validity.left(now) {
-			g.validity = v
-		}
-	} else if e.keepers {
-		g.renewal.at = now.Add(g.validity.retryIn(now))
+	if g.renewal.at == e.retry {
+		g.renewal.at = clock.Instant{}
 	}
 	g.planLocked(now)
 }
@@ -150,7 +145,7 @@ func (h *Handle) prolong(ctx context.Context, op string, ttl time.Duration, more
 	}
 	g := h.g
 	g.tenure.coming += more
-	e := g.extendLocked(op, max(g.tenure.terms.TTL, ttl), false)
+	e := g.extendLocked(op, max(g.tenure.terms.TTL, ttl))
 	g.mu.Unlock()
 	e.CastAll(e.unsent)
 	err := g.k.await(ctx, &e.Round)

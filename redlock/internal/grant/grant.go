@@ -45,13 +45,13 @@ const (
 
 // A Grant is one id on the masters.
 type Grant struct {
-	k      *Keeper
-	Name   string
-	ID     string
-	keys   *scripts.Keys
-	ids    []string        // by which the masters may know it: ID, and of an import the id that it replaces
-	ticket *scripts.Ticket // of the waiter that asked; nil where it had none
-	asking asking
+	k        *Keeper
+	Name     string
+	ID       string
+	replaces string // of an import: the id by which masters may know it still; else ""
+	keys     *scripts.Keys
+	ticket   *scripts.Ticket // of the waiter that asked; nil where it had none
+	asking   asking
 
 	mu       sync.Mutex
 	state    state
@@ -62,6 +62,14 @@ type Grant struct {
 	block    block
 	tenure   tenure
 	renewal  renewal
+}
+
+// ids are those by which masters may know the grant.
+func (g *Grant) ids() []string {
+	if g.replaces != "" {
+		return []string{g.ID, g.replaces}
+	}
+	return []string{g.ID}
 }
 
 // masters are those that have the grant by their last answer, and those that have lost it.
@@ -76,11 +84,10 @@ type block struct {
 	won        clock.Instant
 }
 
-// A renewal is what the Keeper knows of a grant's extensions.
+// A renewal says when the Keeper looks at a grant.
 type renewal struct {
-	running bool          // one is under way
-	at      clock.Instant // when the next one is due; zero: when the validity says
-	entry   due.Entry[*Grant]
+	at    clock.Instant // when the next extension is due; zero: when the validity says
+	entry due.Entry[*Grant]
 }
 
 // A tenure is what a caller holds: from its Lock to its last Unlock.

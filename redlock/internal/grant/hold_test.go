@@ -212,22 +212,23 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 		b := newBed(t, 3)
 		h := b.lock(terms())
 		g := h.Grant()
-		g.mu.Lock()
-		g.renewal.running = true
-		g.mu.Unlock()
-		g.ExtendSoon(0)
-		after(time.Millisecond)
 		b.said()
-		now := b.Keeper.Clock.Now()
-		g.mu.Lock()
-		g.renewal.running = false // it was decided
-		g.planLocked(now)
-		g.mu.Unlock()
-		after(time.Millisecond)
-		if got := b.said(); !slices.Equal(got, []string{"extended false"}) {
-			t.Errorf("after the one that was under way: %q", got)
+		delay := func(d time.Duration) {
+			for i := range 3 {
+				b.Masters.Master(i).Delay(d)
+			}
 		}
-		now = b.Keeper.Clock.Now()
+		delay(5 * time.Millisecond)
+		for range 2 { // the first is under way when the second is wanted
+			g.ExtendSoon(0)
+			after(time.Millisecond)
+		}
+		after(20 * time.Millisecond)
+		delay(0)
+		if got := b.said(); !slices.Equal(got, []string{"extended false", "extended false"}) {
+			t.Errorf("with one under way: %q", got)
+		}
+		now := b.Keeper.Clock.Now()
 		g.mu.Lock()
 		g.renewal.at = now.Add(time.Second)
 		g.planLocked(now)

@@ -69,8 +69,9 @@ func (g *Grant) Look(now clock.Instant) {
 	n := g.endLocked(g.overLocked(now))
 	if g.state == live {
 		if g.renewInLocked(now) <= 0 {
-			g.renewal.running = true
-			e = g.extendLocked("extend", g.tenure.terms.TTL, true)
+			e = g.extendLocked("extend", g.tenure.terms.TTL)
+			e.retry = now.Add(g.validity.retryIn(now))
+			g.renewal.at = e.retry
 		}
 		g.planLocked(now)
 	}
@@ -84,7 +85,7 @@ func (g *Grant) Look(now clock.Instant) {
 // renewInLocked is how long until the next extension in the background.
 func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
 	switch {
-	case !g.tenure.terms.Extend || g.renewal.running:
+	case !g.tenure.terms.Extend:
 		return math.MaxInt64
 	case g.renewal.at.IsZero():
 		return g.validity.extendIn(g.tenure.terms.TTL, now)
@@ -100,8 +101,8 @@ func (g *Grant) nextLocked(now clock.Instant) time.Duration {
 	return max(0, min(g.leftLocked(now), g.renewInLocked(now)))
 }
 
-// ExtendSoon has the grant extended after a pause, so that masters which lack it are given it. An extension that is
-// under way may have come too early for them: then another one follows it.
+// ExtendSoon has the grant extended after a pause, so that masters which lack it are given it. It does so while an
+// extension is under way, too: that one may have come too early for them.
 func (g *Grant) ExtendSoon(after time.Duration) {
 	now := g.k.Clock.Now()
 	g.mu.Lock()
@@ -133,7 +134,7 @@ func cameUp(then, now *admission.View) (set quorum.Set) {
 
 // Changed is told that the view has changed: what masters have forgotten is lost, and what they lack is repaired.
 func (k *Keeper) Changed(old, now *admission.View) {
-	forgot, up := quorum.First(len(now.Masters))&^same(old, now), cameUp(old, now)
+	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), cameUp(old, now)
 	if forgot|up == 0 {
 		return
 	}

@@ -32,7 +32,12 @@ func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 	rule := g.endRule(view.Config)
 	r.Judge(rule, set)
 	k.Enter()
-	plain := view.Encoder.Release(g.keys, g.ending(0, back))
+	end := scripts.Ending{Grants: g.ids(), Waiter: g.ticket}
+	if back && g.ticket != nil {
+		end.Back, end.AskBallot = true, g.sent.ballot
+	}
+	plain := view.Encoder.Release(g.keys, end)
+	end.Always = true
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
 			r.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Missing}})
@@ -44,21 +49,13 @@ func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 			err = k.Sender.Pool.Send(i, plain, pool.Stamp{Session: s}, r)
 		}
 		if errors.Is(err, pool.ErrSession) {
-			r.Send(i, view.Encoder.Release(g.keys, g.ending(g.sent.last(i), back)), pool.Stamp{})
+			end.Ballot = g.sent.last(i)
+			r.Send(i, view.Encoder.Release(g.keys, end), pool.Stamp{})
 		} else if err != nil {
 			r.Cast(i, round.Vote{Err: err})
 		}
 	}
 	return &r.Round
-}
-
-// ending is what a release says.
-func (g *Grant) ending(ballot int64, back bool) scripts.Ending {
-	e := scripts.Ending{Grants: g.ids, Ballot: ballot, Waiter: g.ticket, Always: ballot != 0}
-	if back && g.ticket != nil {
-		e.Back, e.AskBallot = true, g.sent.ballot
-	}
-	return e
 }
 
 // endRule is what the end of the grant is confirmed by: the rule by which it was won, or the present one where that
@@ -77,7 +74,7 @@ func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	if v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
 		keys, enc := g.keys, r.View.Encoder
 		g.k.Sender.Pool.Owe(i, pool.OwedRelease{
-			Name: keys.Lock(), Grants: g.ids, Ballot: g.sent.last(i),
+			Name: keys.Lock(), Grants: g.ids(), Ballot: g.sent.last(i),
 			CallFunc: func(grants []string, ballot int64) *scripts.Call {
 				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot, Always: true})
 			},

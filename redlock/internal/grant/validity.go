@@ -27,7 +27,8 @@ func (v validity) extendIn(ttl time.Duration, now clock.Instant) time.Duration {
 	return v.left(now) - (ttl - ttl/3 - v.drift)
 }
 
-// retryIn is the pause after an extension that failed: it leaves time for further tries, but is at least a millisecond.
+// retryIn is the pause between an extension and the next try, for as long as it is not confirmed: it leaves time for
+// further tries, but is at least a millisecond.
 func (v validity) retryIn(now clock.Instant) time.Duration {
-	return max(min(v.ttl/20, v.left(now)/3), time.Millisecond)
+	return max(min(v.ttl/10, v.left(now)/3), time.Millisecond)
 }

@@ -75,14 +75,13 @@ type contention struct {
 // contend asks for the name until it is granted, ctx ends, or a call with a better priority is here.
 func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
 	n := &contention{q: q, c: c}
-	var last error
 	for {
 		g, err := n.ask(ctx)
 		if err == nil {
 			return g, nil
 		}
-		if err, last = Told(last, err), err; !Waitable(err) {
-			return nil, err
+		if !Waitable(err) {
+			return nil, Told(n.failure, err)
 		}
 		n.failure, _ = round.AsFailure(err)
 		q.learn(c.Name, n.failure)
@@ -182,20 +181,10 @@ func (n *contention) able(t *quorum.Tally) quorum.Set {
 	return able
 }
 
-// returned reports whether a quorum may vote, with the masters that could not in the last round and are connected anew.
+// returned reports whether the masters have changed since the last ask, and a quorum of them may vote.
 func (n *contention) returned() bool {
 	now := n.q.Keeper.View()
-	if n.round == nil {
-		return now.Config.Rule.Won(now.Voting)
-	}
-	t, then := n.round.Tally(), n.round.View.Masters
-	able := n.able(&t)
-	for i := range now.Voting.All() {
-		if i >= len(then) || then[i].Session != now.Masters[i].Session {
-			able |= quorum.One(i)
-		}
-	}
-	return now.Config.Rule.Won(able)
+	return (n.round == nil || n.round.View != now) && now.Config.Rule.Won(now.Voting)
 }
 
 // voters tells whether a quorum of masters could vote in the last round.

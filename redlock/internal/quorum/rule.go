@@ -15,12 +15,7 @@ type Set uint64
 func One(i int) Set { return 1 << i }
 
 // First is the set of the masters 0 to n-1.
-func First(n int) Set {
-	if n == 0 {
-		return 0
-	}
-	return ^Set(0) >> (Most - n)
-}
+func First(n int) Set { return ^Set(0) >> (Most - n) }
 
 // Has reports whether master i is in s.
 func (s Set) Has(i int) bool { return s&One(i) != 0 }

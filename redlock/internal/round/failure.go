@@ -43,9 +43,9 @@ func (f *Failure) Error() string {
 
 // AsFailure is err as a Failure. The rooms hand failures on as they are, so a look at the type is enough; errors.As
 // would allocate for each lock.
-func AsFailure(err error) (*Failure, bool) {
-	f, ok := err.(*Failure) //nolint:errorlint // see above
-	return f, ok
+func AsFailure(err error) (f *Failure, ok bool) {
+	f, _ = err.(*Failure) //nolint:errorlint // see above
+	return f, f != nil
 }
 
 // Ended is the failure of a call that has stopped waiting for cause since.
