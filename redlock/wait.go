@@ -41,9 +41,9 @@ func waited(caller, limited context.Context, err error) error {
 	return &over
 }
 
-// WaitReady waits until a quorum of masters votes, and returns nil then; a lock can be had from there on, unless another
-// holds it. Programs call it at their start, to say early what is wrong. Errors: [ErrNoQuorum] with the error of ctx and
-// why each master does not vote; ErrClosed.
+// WaitReady waits until a quorum of masters votes, and returns nil then; a lock can be had from there on, unless
+// another holds it. Programs call it at their start, to say early what is wrong. Errors: [ErrNoQuorum] with the error
+// of ctx and why each master does not vote; ErrClosed.
 func (l *Locker) WaitReady(ctx context.Context) error {
 	if !l.enter() {
 		return ErrClosed
