@@ -66,8 +66,8 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	if v.left(now) > g.validity.left(now) {
 		g.validity = v
 	}
-	if g.renewal.at == e.retry {
-		g.renewal.at = clock.Instant{}
+	if g.renewal.retry == e.retry {
+		g.renewal.retry = clock.Instant{}
 	}
 	g.planLocked(now)
 }

@@ -84,9 +84,10 @@ type block struct {
 	won        clock.Instant
 }
 
-// A renewal says when the Keeper looks at a grant.
+// A renewal says when the Keeper extends a grant: at the first of these, or when the validity says.
 type renewal struct {
-	at    clock.Instant // when the next extension is due; zero: when the validity says
+	soon  clock.Instant // ExtendSoon was called; zero: it was not
+	retry clock.Instant // the last extension has not been confirmed; zero: it was
 	entry due.Entry[*Grant]
 }
 

@@ -224,13 +224,20 @@ func TestExtendSoonComesNeitherTooEarlyNorLate(t *testing.T) {
 			after(time.Millisecond)
 		}
 		after(20 * time.Millisecond)
-		delay(0)
 		if got := b.said(); !slices.Equal(got, []string{"extended false", "extended false"}) {
 			t.Errorf("with one under way: %q", got)
 		}
+		g.ExtendSoon(0)
+		after(time.Millisecond)
+		g.ExtendSoon(2 * time.Second) // later than a retry would come; the confirmation does not cancel it
+		after(2010 * time.Millisecond)
+		delay(0)
+		if got := b.said(); !slices.Equal(got, []string{"extended false", "extended false"}) {
+			t.Errorf("with one wanted later: %q", got)
+		}
 		now := b.Keeper.Clock.Now()
 		g.mu.Lock()
-		g.renewal.at = now.Add(time.Second)
+		g.renewal.retry = now.Add(time.Second)
 		g.planLocked(now)
 		g.mu.Unlock()
 		g.ExtendSoon(time.Millisecond)

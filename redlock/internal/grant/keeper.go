@@ -71,7 +71,7 @@ func (g *Grant) Look(now clock.Instant) {
 		if g.renewInLocked(now) <= 0 {
 			e = g.extendLocked("extend", g.tenure.terms.TTL)
 			e.retry = now.Add(g.validity.retryIn(now))
-			g.renewal.at = e.retry
+			g.renewal.soon, g.renewal.retry = clock.Instant{}, e.retry
 		}
 		g.planLocked(now)
 	}
@@ -84,13 +84,19 @@ func (g *Grant) Look(now clock.Instant) {
 
 // renewInLocked is how long until the next extension in the background.
 func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
-	switch {
-	case !g.tenure.terms.Extend:
-		return math.MaxInt64
-	case g.renewal.at.IsZero():
-		return g.validity.extendIn(g.tenure.terms.TTL, now)
+	wait := time.Duration(math.MaxInt64)
+	if !g.tenure.terms.Extend {
+		return wait
 	}
-	return time.Duration(g.renewal.at.Steady() - now.Steady()) // it only makes us wait: by the boot clock alone
+	if g.renewal.retry.IsZero() {
+		wait = g.validity.extendIn(g.tenure.terms.TTL, now)
+	}
+	for _, at := range []clock.Instant{g.renewal.soon, g.renewal.retry} {
+		if !at.IsZero() {
+			wait = min(wait, time.Duration(at.Steady()-now.Steady())) // it only makes us wait: by the boot clock alone
+		}
+	}
+	return wait
 }
 
 // planLocked says when the grant is to be looked at again.
@@ -112,8 +118,8 @@ func (g *Grant) ExtendSoon(after time.Duration) {
 
 func (g *Grant) extendSoonLocked(now clock.Instant, after time.Duration) {
 	at := now.Add(after)
-	if g.state == live && (g.renewal.at.IsZero() || at.Steady() < g.renewal.at.Steady()) {
-		g.renewal.at = at
+	if g.state == live && (g.renewal.soon.IsZero() || at.Steady() < g.renewal.soon.Steady()) {
+		g.renewal.soon = at
 		g.planLocked(now)
 	}
 }

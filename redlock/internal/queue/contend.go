@@ -68,8 +68,8 @@ type contention struct {
 	ticket  bool                 // it carried the ticket
 	decided time.Time            // when it was decided
 	failure *round.Failure       // how
-	pauses  func() time.Duration // where the masters cannot be heard
-	pause   time.Duration        // the present one of them
+	pauses  func() time.Duration // from the first lost round on
+	pause   time.Duration        // until the next ask, where the masters cannot be heard
 }
 
 // contend asks for the name until it is granted, ctx ends, or a call with a better priority is here.
@@ -101,7 +101,7 @@ func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 	a := grant.Ask{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms}
 	q.mu.Lock()
 	c.hinted = 0
-	if n.ticket = q.hearingLocked() && !q.away.Load() && view.Config.Rule.Won(view.Voting); n.ticket {
+	if n.ticket = q.hearingLocked() && !q.away && view.Config.Rule.Won(view.Voting); n.ticket {
 		a.Ticket = q.ticketLocked(c)
 	}
 	if q.hearers[c.seq] != nil {
@@ -109,28 +109,41 @@ func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 	}
 	q.mu.Unlock()
 	g, n.round, err = q.Ask(ctx, &a)
-	n.decided, n.pause = time.Now(), 0
+	n.decided = time.Now()
 	n.lost++
 	return g, err
 }
 
 // wait returns nil when it is time to ask again.
 func (n *contention) wait(ctx context.Context) error {
-	q := n.q
-	q.mu.Lock()
-	q.hearLocked(n.c)
-	q.mu.Unlock()
-	for !q.yield(n.c) {
-		changed := q.Changed()
-		d := n.due()
-		if d <= 0 {
+	if n.pauses == nil {
+		n.pauses = n.c.PausesFunc()
+	}
+	n.pause = n.pauses()
+	for {
+		changed := n.q.Changed()
+		d, yields := n.look()
+		switch {
+		case yields:
+			return errYield
+		case d <= 0:
 			return nil
 		}
-		if cause := q.sleep(ctx, n.c, changed, time.After(d)); cause != nil {
+		if cause := n.q.sleep(ctx, n.c, changed, time.After(d)); cause != nil {
 			return n.gaveUp(cause)
 		}
 	}
-	return errYield
+}
+
+// look is how long to wait from now, and whether a call with a better priority has taken over.
+func (n *contention) look() (d time.Duration, yields bool) {
+	n.q.mu.Lock()
+	defer n.q.mu.Unlock()
+	if n.q.yieldLocked(n.c) {
+		return 0, true
+	}
+	n.q.hearLocked(n.c)
+	return n.dueLocked(), false
 }
 
 // gaveUp is how the call failed that ended for cause: with all that the masters have said by now.
@@ -141,30 +154,28 @@ func (n *contention) gaveUp(cause error) *round.Failure {
 	return n.failure.Ended(cause)
 }
 
-// due is how long to wait from now, by what is known now; not positive: ask at once.
-func (n *contention) due() time.Duration {
+// dueLocked is how long to wait from now, by what is known now; not positive: ask at once.
+func (n *contention) dueLocked() time.Duration {
 	q, since := n.q, time.Since(n.decided)
-	switch voters := n.voters(); {
-	case voters == quorum.Lost: // who cannot win must not stand in front of others
-		q.away.Store(true)
-		q.leave(n.c)
-	case voters == quorum.Won && q.away.Swap(false):
-		return 0
+	switch n.voters() {
+	case quorum.Lost: // who cannot win must not stand in front of others
+		q.away = true
+		q.leaveLocked(n.c)
+	case quorum.Won:
+		if q.away {
+			q.away = false
+			return 0
+		}
 	}
 	switch {
-	case q.away.Load() && n.returned():
+	case q.away && n.returned():
 		return 0
-	case q.away.Load():
+	case q.away:
 		return awayPause - since
 	case n.ticket:
-		return min(n.parked(since), n.hinted())
-	case q.hearing():
+		return min(n.parked(since), n.hintedLocked())
+	case q.hearingLocked():
 		return 0
-	case n.pauses == nil:
-		n.pauses = n.c.PausesFunc()
-	}
-	if n.pause == 0 {
-		n.pause = n.pauses()
 	}
 	return n.over(n.pause) - since
 }
@@ -225,19 +236,16 @@ func (n *contention) over(pause time.Duration) time.Duration {
 // told reports whether a vote is the word of the master itself: one that was not asked has a vote too.
 func told(v *round.Vote) bool { return v.Kind != scripts.Failed && v.Err == nil }
 
-// hinted is for how long to wait since hints came.
-func (n *contention) hinted() time.Duration {
-	n.q.mu.Lock()
-	hints, first := n.c.hinted, n.c.first
-	n.q.mu.Unlock()
+// hintedLocked is for how long to wait since hints came.
+func (n *contention) hintedLocked() time.Duration {
 	switch {
-	case hints == 0:
+	case n.c.hinted == 0:
 		return time.Hour
-	case n.round.View.Config.Rule.Won(hints):
+	case n.round.View.Config.Rule.Won(n.c.hinted):
 		return 0
 	}
 	delay := max(leastDelay, 2*n.spread()) << min(n.lost-1, 9)
-	return min(delay, mostDelay) - time.Since(first)
+	return min(delay, mostDelay) - time.Since(n.c.first)
 }
 
 // spread is how much later than the first one the reply came that makes a quorum.

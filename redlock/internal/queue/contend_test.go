@@ -126,8 +126,8 @@ func TestDueAsTable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newProgram(t, 5)
 				n := c.contention(p)
-				if got := n.due(); got != c.want || p.away.Load() != c.wantAway {
-					t.Errorf("in %v, away %v; want %v, %v", got, p.away.Load(), c.want, c.wantAway)
+				if got := n.dueLocked(); got != c.want || p.away != c.wantAway {
+					t.Errorf("in %v, away %v; want %v, %v", got, p.away, c.want, c.wantAway)
 				}
 			})
 		})
@@ -140,8 +140,8 @@ func (c *dueCase) contention(p *program) *contention {
 	call.wake = make(chan struct{}, 1)
 	p.inbox = fakeSub(quorum.First(c.standing))
 	p.ticketLocked(call)
-	p.away.Store(c.away)
-	n := &contention{q: p.Queue, c: call, ticket: c.ticket, lost: max(1, c.lost), failure: &round.Failure{}}
+	p.away = c.away
+	n := &contention{q: p.Queue, c: call, ticket: c.ticket, lost: max(1, c.lost), failure: &round.Failure{}, pause: 10 * ms}
 	if c.nothing {
 		v := *p.Voters.View()
 		v.Voting = quorum.First(2)
@@ -173,7 +173,7 @@ func TestAFirstHintWaitsTwiceTheSpread(t *testing.T) {
 			n.round.Cast(i+1, fourth)
 		}
 		n.c.hintLocked(2)
-		if got := n.due(); got != 14*ms {
+		if got := n.dueLocked(); got != 14*ms {
 			t.Errorf("in %v, want 14ms", got)
 		}
 	})
@@ -235,8 +235,8 @@ func TestWithoutAQuorumOfVotersEveryContenderLeavesTheQueues(t *testing.T) {
 			p.Masters.Master(i).Stop()
 		}
 		after(7 * time.Second)
-		if got := p.waiters(); !slices.Equal(got[3:], []int{0, 0}) || !p.away.Load() {
-			t.Errorf("without a quorum the queues have %v, away %v", got, p.away.Load())
+		if got := p.waiters(); !slices.Equal(got[3:], []int{0, 0}) || !p.away {
+			t.Errorf("without a quorum the queues have %v, away %v", got, p.away)
 		}
 		for _, l := range calls {
 			if l.is() != "waits" {
@@ -255,7 +255,7 @@ func TestAQuorumThatComesBackBeforeTheWaitIsNotOverlooked(t *testing.T) {
 		c := dueCase{nothing: true, standing: 3}
 		n := c.contention(p)
 		p.view = nil
-		if d := n.due(); d > 0 {
+		if d := n.dueLocked(); d > 0 {
 			t.Errorf("it waits for %v", d)
 		}
 	})

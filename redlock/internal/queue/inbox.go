@@ -64,13 +64,7 @@ func (q *Queue) closeLocked() {
 	}
 }
 
-// hearing reports whether hints of a quorum of masters can be heard.
-func (q *Queue) hearing() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.hearingLocked()
-}
-
+// hearingLocked reports whether hints of a quorum of masters can be heard.
 func (q *Queue) hearingLocked() bool {
 	return q.inbox != nil && q.Keeper.View().Config.Rule.Won(quorum.Set(q.inbox.StandingOn()))
 }
@@ -117,13 +111,7 @@ func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	return c.ticket
 }
 
-// leave takes c out of the queues of all masters, if it may be there.
-func (q *Queue) leave(c *Call) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.leaveLocked(c)
-}
-
+// leaveLocked takes c out of the queues of all masters, if it may be there.
 func (q *Queue) leaveLocked(c *Call) {
 	if c.queued {
 		c.queued = false
@@ -143,7 +131,7 @@ func (q *Queue) Releasing(g *grant.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end: a call that quits meanwhile leaves the queues after it has joined them
 	ln := q.names[g.Name]
-	if ln == nil || len(ln.waiting) == 0 || !ln.waiting[0].Fair || !q.hearingLocked() || q.away.Load() {
+	if ln == nil || len(ln.waiting) == 0 || !ln.waiting[0].Fair || !q.hearingLocked() || q.away {
 		return
 	}
 	c, k := ln.waiting[0], q.Keeper

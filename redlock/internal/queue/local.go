@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -29,10 +28,10 @@ type Env struct {
 // A Queue is the waiting of one Locker. Its methods are safe for concurrent use.
 type Queue struct {
 	Env
-	calls atomic.Uint64 // in the order in which they came
-	away  atomic.Bool   // the last complete round had no quorum of voters
 
 	mu      sync.Mutex
+	calls   uint64 // so far
+	away    bool   // the last complete round had no quorum of voters
 	names   map[string]*line
 	inbox   Subscription // nil: nobody waits, or has for a while
 	idle    *time.Timer  // closes inbox
@@ -62,7 +61,7 @@ type Call struct {
 	// PausesFunc makes the pauses for as long as the call cannot hear the masters.
 	PausesFunc func() func() time.Duration
 
-	seq  uint64        // also the number of the waiter
+	seq  uint64        // in the order of the calls; also the number of the waiter
 	wake chan struct{} // capacity 1: look again
 
 	// Guarded by Queue.mu.
@@ -92,7 +91,6 @@ func New(env Env) *Queue {
 // Lock waits for the name until the grant of c.Handle is live, or until ctx ends. An error is a *round.Failure, or
 // one of ballot; then nothing is held, and what may have been granted is being rolled back.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
-	c.seq, c.wake = q.calls.Add(1), make(chan struct{}, 1)
 	q.join(c)
 	defer q.quit(c) // also where a trace panics
 	for {
@@ -121,6 +119,8 @@ func (q *Queue) lineLocked(name string) *line {
 func (q *Queue) join(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.calls++
+	c.seq, c.wake = q.calls, make(chan struct{}, 1)
 	ln := q.lineLocked(c.Name)
 	if ln.holder == nil && ln.contender == nil {
 		ln.contender, c.turn = c, contends
@@ -213,11 +213,9 @@ func (q *Queue) learn(name string, f *round.Failure) {
 	q.names[name].last = f
 }
 
-// yield puts the contender c back into the local queue if one with a better priority stands there, and reports whether
-// it did.
-func (q *Queue) yield(c *Call) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// yieldLocked puts the contender c back into the local queue if one with a better priority stands there, and reports
+// whether it did.
+func (q *Queue) yieldLocked(c *Call) bool {
 	ln := q.names[c.Name]
 	if len(ln.waiting) == 0 || ln.waiting[0].Priority <= c.Priority {
 		return false

@@ -54,7 +54,6 @@ type game struct {
 func (g *game) join() {
 	c := &Call{
 		Name: "n", Priority: g.r.IntN(3) - 1, Fair: g.r.IntN(4) == 0, Terms: terms(), Handle: &grant.Handle{},
-		wake: make(chan struct{}, 1), seq: g.q.calls.Add(1),
 	}
 	g.q.join(c)
 	g.twin.stand(c)
@@ -75,7 +74,7 @@ func (g *game) step() {
 	case pick < 7 && w.contender != nil:
 		c := w.contender
 		outranked := len(w.waiting) > 0 && w.waiting[0].Priority > c.Priority
-		if g.q.yield(c) != outranked {
+		if g.q.yieldLocked(c) != outranked {
 			panic("it gives way, or not, for no reason")
 		}
 		if outranked {
@@ -147,15 +146,15 @@ func TestTheLocalQueueIsTheRuleReadPlainly(t *testing.T) {
 // Among those who wait the priority counts first, and then who called first.
 func TestWaitingCallsAreInTheOrderOfPriorityThenOfCalling(t *testing.T) {
 	q := idleQueue()
-	for i, priority := range []int{1000, 0, 5, -3, 5, 0, 7, -3} {
-		c := &Call{Name: "n", Priority: priority, seq: uint64(i), wake: make(chan struct{}, 1)}
+	for _, priority := range []int{1000, 0, 5, -3, 5, 0, 7, -3} {
+		c := &Call{Name: "n", Priority: priority}
 		q.join(c)
 	}
 	var got []int
 	for _, c := range q.names["n"].waiting {
 		got = append(got, c.Priority*100+int(c.seq))
 	}
-	if want := []int{706, 502, 504, 1, 5, -297, -293}; !slices.Equal(got, want) {
+	if want := []int{707, 503, 505, 2, 6, -296, -292}; !slices.Equal(got, want) {
 		t.Errorf("the order is %v, want %v", got, want)
 	}
 }
@@ -180,10 +179,10 @@ func TestWhoIsHeirAsTable(t *testing.T) {
 			t.Errorf("%s: nobody is there, and is heir", c.name)
 		}
 		q.Held(&grant.Grant{Name: "n"})
-		first := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}, wake: make(chan struct{}, 1)}
+		first := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}}
 		c.change(first)
 		q.join(first)
-		second := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}, seq: 1, wake: make(chan struct{}, 1)}
+		second := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}}
 		q.join(second)
 		heir := q.Heir("n")(c.left, c.ttl)
 		if (heir != nil) != c.want || heir != nil && heir.Handle != first.Handle {
@@ -247,8 +246,8 @@ func TestAContenderYieldsToABetterPriority(t *testing.T) {
 func TestACallThatQuitsPassesItsTurnOn(t *testing.T) {
 	q := idleQueue()
 	var calls []*Call
-	for i := range 3 {
-		c := &Call{Name: "n", seq: uint64(i), wake: make(chan struct{}, 1)}
+	for range 3 {
+		c := &Call{Name: "n"}
 		q.join(c)
 		calls = append(calls, c)
 	}

@@ -57,13 +57,8 @@ func (f *Failure) Ended(cause error) *Failure {
 
 // Unwrap returns all that the failure wraps.
 func (f *Failure) Unwrap() []error {
-	var all []error
-	for _, err := range append([]error{f.Decision, f.Cause}, f.Masters...) {
-		if err != nil {
-			all = append(all, err)
-		}
-	}
-	return all
+	all := append([]error{f.Decision, f.Cause}, f.Masters...)
+	return slices.DeleteFunc(all, func(err error) bool { return err == nil })
 }
 
 // NoQuorum is the failure of a call that sent nothing: too few masters of the view vote.
@@ -161,10 +156,7 @@ func (r *Round) holderLocked() (id string, token int64) {
 	most, count := 0, make(map[string]int)
 	for i := range r.tally.Of(scripts.Held).All() {
 		v := &r.votes[i]
-		if v.Holder == "" {
-			continue
-		}
-		if count[v.Holder]++; count[v.Holder] > most {
+		if count[v.Holder]++; v.Holder != "" && count[v.Holder] > most {
 			most, id, token = count[v.Holder], v.Holder, v.Token
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,11 +81,7 @@ func (r *Round) Init(s *Sender, view *admission.View, op string, b Booker) {
 	r.sender, r.View, r.Op, r.booker, r.Start = s, view, op, b, s.Clock.Now()
 	r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()
 	r.done, r.began = make(chan struct{}), time.Now()
-	if n := len(view.Masters); n <= len(r.room) {
-		r.votes = r.room[:n:n]
-	} else {
-		r.votes = make([]Vote, n)
-	}
+	r.votes = slices.Grow(r.room[:0], len(view.Masters))[:len(view.Masters)]
 }
 
 // Judge has the round decided by another rule, and asks further masters, which may decide nothing. It is called before
@@ -137,22 +134,19 @@ func (r *Round) CastAll(unsent []Unsent) {
 // Reply implements pool.Receiver.
 func (r *Round) Reply(i int, value any, err error) {
 	v := Vote{Err: err}
-	if err == nil {
+	switch {
+	case pool.NotLoaded(err): // the script was not there, and nothing was done: like a ballot that was refused
+		v.Kind = scripts.Stale
+	case err != nil:
+	case value == int64(0): // only a release answers so: the grant was not there
+		v.Kind = scripts.Missing
+	default:
 		// An answer that no script of ours gives: whatever runs there may have done anything.
-		if v.Vote, err = r.decode(value); err != nil {
+		if v.Vote, err = scripts.DecodeVote(value); err != nil {
 			v.Vote, v.Err = scripts.Vote{}, &pool.Error{Addr: r.sender.Pool.Addr(i), Op: r.Op, Err: err, Unknown: true}
 		}
-	} else if pool.NotLoaded(err) { // the script was not there, and nothing was done: like a ballot that was refused
-		v.Kind = scripts.Stale
 	}
 	r.Cast(i, v)
-}
-
-func (r *Round) decode(value any) (scripts.Vote, error) {
-	if n, ok := value.(int64); ok && n == 0 { // only a release answers so: the grant was not there
-		return scripts.Vote{Kind: scripts.Missing}, nil
-	}
-	return scripts.DecodeVote(value)
 }
 
 // Cast counts the vote of master i. Each master has one vote.

@@ -126,7 +126,7 @@ var protections = []protection{
 		[]edit{{queueFile, "counts = min(counts, c.now+toldCounts)", "counts = max(counts, toldCounts)"}}},
 	{"voters-leave", []kind{lonely}, "a lock took",
 		"a waiter that can reach a minority alone stands in front, and nobody else wins",
-		[]edit{{contendFile, "		q.away.Store(true)\n		q.leave(n.c)\n", ""}}},
+		[]edit{{contendFile, "		q.away = true\n		q.leaveLocked(n.c)\n", ""}}},
 	{"hint-for-nobody", []kind{quitting}, "nobody had the name",
 		"waiters that have gone unheard cost the others a second each",
 		[]edit{{inboxFile, "	q.remove(&keys, h.Ticket(), quorum.One(master))\n", "	_ = keys\n"}}},
