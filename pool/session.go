@@ -74,10 +74,12 @@ func (s *session) beat() {
 	}
 	asked := s.m.cfg.clock.Now()
 	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), pipe.ReplyFunc(func(value any, err error) {
-		if _, refused := err.(redis.Error); err != nil && !refused { //nolint:errorlint // as in pay
+		if reply, refused := err.(redis.Error); refused { //nolint:errorlint // as in pay
+			value = reply
+		} else if err != nil {
 			return // the session has ended
 		}
-		info, _, err := s.m.cfg.readInfo(asked, value, err)
+		info, _, err := s.m.cfg.readInfo(asked, value)
 		if err == nil {
 			err = s.judge(info)
 		}
