@@ -13,10 +13,8 @@ import (
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
-// greet asks a server who it is and judges it, and loads the scripts.
-//
-// INFO counts from when it was asked: a reply may be held up on its way, or this process may sleep. INFO that is older
-// than a heartbeat may be is asked for once more.
+// greet asks a server who it is and judges it, and loads the scripts. INFO counts from when it was asked: a reply may
+// be held up on its way, or this process may sleep. One that is older than a heartbeat may be is asked for once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
 	most := max(cfg.heartbeat, cfg.timeout)

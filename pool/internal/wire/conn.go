@@ -75,13 +75,13 @@ type Question struct {
 }
 
 // Ask sends all commands and takes their replies in order, in one round trip. It ends with the first error, of a
-// TakeFunc or of the connection, which is closed then, and says what has failed.
-//
-// It writes while it reads: over a connection without a buffer, a writer that does not read blocks for ever.
+// TakeFunc or of the connection, which is closed then, and says what has failed. It writes while it reads: over a
+// connection without a buffer, a writer that does not read blocks for ever.
 func (c *Conn) Ask(list []Question) (op string, err error) {
 	written := make(chan error, 1)
 	go func() { written <- c.write(list) }()
 	for _, q := range list {
+		op = q.Op
 		reply, err := c.Receive()
 		if err == nil {
 			err = q.TakeFunc(reply)
@@ -89,10 +89,10 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 		if err != nil {
 			c.Close() // ends the writer, too
 			<-written
-			return q.Op, err
+			return op, err
 		}
 	}
-	return "write", <-written
+	return op, <-written
 }
 
 func (c *Conn) write(list []Question) error {
