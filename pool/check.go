@@ -133,17 +133,16 @@ var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always
 // questions are INFO, and commands that find out what it does not tell. Those about messages must come last.
 func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question) {
 	ask := func(op string, take func(reply any, refused redis.Error), command string, args ...any) {
-		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...),
-			TakeFunc: func(reply any, err error) error {
-				refused, _ := err.(redis.Error) //nolint:errorlint // it is no other
-				take(reply, refused)
-				return nil
-			}})
+		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...), TakeFunc: func(reply any) error {
+			refused, _ := reply.(redis.Error)
+			take(reply, refused)
+			return nil
+		}})
 	}
 	asked := cfg.clock.Now()
 	list = []wire.Question{{
-		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any, refused error) (err error) {
-			f.info, f.text, err = cfg.readInfo(asked, reply, refused)
+		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
+			f.info, f.text, err = cfg.readInfo(asked, reply)
 			return err
 		},
 	}}

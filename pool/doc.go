@@ -44,10 +44,9 @@
 // longer fit; a script is answered by READONLY. While a master is down or refused Send fails at once with the last
 // reason, and attempts to connect go on, so a master that is mended comes back by itself.
 //
-// A server is refused, with a sentence on what is wrong and what to do, when: its role is not master, whether it takes
-// writes or not; it is a cluster node; it is loading; it has a memory limit and a policy that evicts keys (unless
-// [AllowEviction]); its INFO may not be read, or has no identity or clock; another master of the Pool is the same
-// server.
+// A server is refused, with a sentence on what is wrong and what to do, when: its role is not master; it is a cluster
+// node; it is loading; it has a memory limit and a policy that evicts keys (unless [AllowEviction]); its INFO may not
+// be read, or has no identity or clock; another master of the Pool is the same server.
 //
 // # Guarantees
 //

@@ -13,10 +13,8 @@ import (
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
-// greet asks a server who it is and judges it, and loads the scripts.
-//
-// INFO counts from when it was asked: a reply may be held up on its way, or this process may sleep. INFO that is older
-// than a heartbeat may be is asked for once more.
+// greet asks a server who it is and judges it, and loads the scripts. INFO counts from when it was asked: a reply may
+// be held up on its way, or this process may sleep. One that is older than a heartbeat may be is asked for once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
 	most := max(cfg.heartbeat, cfg.timeout)
@@ -36,8 +34,8 @@ const backlogTTL = "repl-backlog-ttl"
 func (s *session) questions() []wire.Question {
 	cfg := &s.m.cfg
 	list := []wire.Question{{
-		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any, refused error) (err error) {
-			if s.info, _, err = cfg.readInfo(s.asked, reply, refused); err == nil {
+		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
+			if s.info, _, err = cfg.readInfo(s.asked, reply); err == nil {
 				err = s.info.verdict(cfg.allowEviction)
 			}
 			return err
@@ -45,17 +43,18 @@ func (s *session) questions() []wire.Question {
 	}}
 	for _, script := range scripts.All {
 		list = append(list, wire.Question{
-			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(_ any, refused error) error {
-				if fault.IsCode(refused, "NOPERM") {
-					s.byText, refused = true, nil
+			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
+				refusal, refused := reply.(redis.Error)
+				if s.byText = s.byText || refused; refused && fault.Code(refusal) != "NOPERM" {
+					return refusal
 				}
-				return refused
+				return nil
 			},
 		})
 	}
 	return append(list, wire.Question{
-		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any, refused error) error {
-			pair, _ := redis.StringMap(reply, refused)
+		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any) error {
+			pair, _ := redis.StringMap(reply, nil)
 			if seconds, known := pair[backlogTTL]; known {
 				s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
 			}
@@ -65,8 +64,8 @@ func (s *session) questions() []wire.Question {
 }
 
 // readInfo reads the reply of INFO, and returns its fields as well.
-func (cfg *config) readInfo(asked clock.Instant, reply any, refused error) (i Info, fields map[string]string, _ error) {
-	text, err := redis.String(reply, refused)
+func (cfg *config) readInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
+	text, err := redis.String(reply, nil)
 	switch {
 	case fault.IsCode(err, "NOPERM"):
 		user := cmp.Or(cfg.User, "default")

@@ -38,10 +38,8 @@ const noID = "0000000000000000000000000000000000000000"
 
 // Identity is "run_id/master_replid2/second_repl_offset". Another identity than before says that the server may have
 // lost locks: it has started anew, or was a replica and was promoted. The one exception is a server that has freed its
-// replication backlog, and with it the memory of a promotion: from run_id/X/n to run_id/000.../-1. That loses nothing.
-// Such a session goes on, and its next event has the new identity.
-//
-// master_replid is no part of it: it changes when a backup or a first replica attaches, which loses nothing.
+// replication backlog, and with it the memory of a promotion: from run_id/X/n to run_id/000.../-1. Such a session goes
+// on, and its next event has the new identity. master_replid, which a backup or a first replica changes, is no part.
 func (i Info) Identity() string {
 	return i.RunID + "/" + i.ReplID2 + "/" + strconv.FormatInt(i.SecondOffset, 10)
 }

@@ -128,8 +128,8 @@ func (m *Master) parse(raw string) error {
 	return nil
 }
 
-// addrOf is the address that u names, and its database. Two spellings of one address become the same: case, a final dot,
-// forms of an IP address.
+// addrOf is the address that u names, and its database. Two spellings of one address become the same: case, a final
+// dot, forms of an IP address.
 func addrOf(u *url.URL) (addr, database string, err error) {
 	if u.Scheme == "unix" {
 		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {

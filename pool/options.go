@@ -29,12 +29,10 @@ type Option func(*config) error
 // config is what holds for one master.
 type config struct {
 	wire.Target
-
-	timeout    time.Duration
-	heartbeat  time.Duration
-	redial     wire.Pauses
-	queueLimit int
-
+	timeout       time.Duration
+	heartbeat     time.Duration
+	redial        wire.Pauses
+	queueLimit    int
 	allowEviction bool
 	clock         *clock.Clock
 }

@@ -44,11 +44,11 @@ func (s *session) serve(c *wire.Conn) {
 func (s *session) pay() {
 	m := s.m
 	for r, ok := m.owed.next(); ok; r, ok = m.owed.next() {
-		to := pipe.ReplyFunc(func(_ any, err error) {
-			reply, refused := err.(redis.Error) //nolint:errorlint // one that has ended the session is no answer
-			m.owed.paid(r, err == nil || refused && !fault.Transient(reply))
+		to := func(reply any, ended error) {
+			refusal, _ := reply.(redis.Error)
+			m.owed.paid(r, ended == nil && !fault.Transient(refusal))
 			s.pay()
-		})
+		}
 		if !s.pipe.Queue(r.CallFunc(r.Grants, r.Ballot), to) {
 			m.owed.paid(r, false) // the session has ended; it stays owed
 		}
@@ -73,18 +73,18 @@ func (s *session) beat() {
 		return
 	}
 	asked := s.m.cfg.clock.Now()
-	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), pipe.ReplyFunc(func(value any, err error) {
-		if _, refused := err.(redis.Error); err != nil && !refused { //nolint:errorlint // as in pay
-			return // the session has ended
+	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), func(reply any, ended error) {
+		if ended != nil {
+			return
 		}
-		info, _, err := s.m.cfg.readInfo(asked, value, err)
+		info, _, err := s.m.cfg.readInfo(asked, reply)
 		if err == nil {
 			err = s.judge(info)
 		}
 		if err != nil {
 			s.pipe.Kill("heartbeat", err)
 		}
-	}))
+	})
 	if s.open() {
 		s.m.owed.begin()
 		s.pay()

@@ -51,23 +51,23 @@ func (f *feed) orderLocked(channel string) {
 		return
 	}
 	op := strings.ToLower(l.out)
-	f.pipe.Queue(pipe.Command(op, l.out, channel), pipe.ReplyFunc(func(reply any, err error) {
-		if err := f.answered(l, reply, err); err != nil {
+	f.pipe.Queue(pipe.Command(op, l.out, channel), func(reply any, _ error) {
+		if err := f.answered(l, reply); err != nil {
 			f.pipe.Kill(op, err)
 		}
-	}))
+	})
 }
 
 // answered books the answer to the command of a leg, tells the listeners that it concerns, and looks at what is wanted
 // now. An error ends the connection: the server has answered something else, or refused in a way that may pass; the
 // connection is then made anew with growing pauses. A channel that is refused is left alone for a while. A user who may
 // not UNSUBSCRIBE goes on getting messages, which are dropped.
-func (f *feed) answered(l *leg, reply any, err error) error {
-	refusal, refused := err.(redis.Error) //nolint:errorlint // one that has ended the connection is no answer
+func (f *feed) answered(l *leg, reply any) error {
+	refusal, refused := reply.(redis.Error)
 	switch {
-	case err != nil && (!refused || fault.Transient(refusal)):
-		return err
-	case err == nil && !answers(reply, l.out, l.channel):
+	case fault.Transient(refusal):
+		return refusal
+	case !refused && !answers(reply, l.out, l.channel):
 		return fmt.Errorf("the server has answered %s by %.40q", l.out, reply)
 	}
 	h := f.hub
@@ -76,7 +76,7 @@ func (f *feed) answered(l *leg, reply any, err error) error {
 	if l.out == "SUBSCRIBE" {
 		f.err = nil
 		if refused {
-			l.refused, l.refusedAt = err, time.Now()
+			l.refused, l.refusedAt = refusal, time.Now()
 		} else {
 			for _, s := range h.topics[l.channel] {
 				if l.told < s.seq && s.seq <= l.asked {
@@ -110,11 +110,11 @@ func answers(reply any, command, arg string) bool {
 
 // beat sends a PING, whose answer has two forms, or is that the user may not. It has refused channels tried again.
 func (f *feed) beat() {
-	f.pipe.Queue(pipe.Command("ping", "PING"), pipe.ReplyFunc(func(reply any, err error) {
-		if err == nil && reply != "PONG" && !answers(reply, "PONG", "") {
+	f.pipe.Queue(pipe.Command("ping", "PING"), func(reply any, _ error) {
+		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "PONG", "") {
 			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
 		}
-	}))
+	})
 	h := f.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,11 +31,11 @@ type Receiver interface {
 	Reply(master int, value any, err error)
 }
 
-// ReplyFunc is a Receiver for the pool's own calls.
-type ReplyFunc func(value any, err error)
+// ReplyFunc is a Receiver for the pool's own calls. The reply may be a redis.Error; ended is why there is none.
+type ReplyFunc func(reply any, ended error)
 
 // Reply implements Receiver.
-func (f ReplyFunc) Reply(_ int, value any, err error) { f(value, err) }
+func (f ReplyFunc) Reply(_ int, reply any, ended error) { f(reply, ended) }
 
 // Owner is whose connection it is.
 type Owner struct {
@@ -121,9 +121,8 @@ func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
 	return nil
 }
 
-// Queue queues a call of the pool's own, without a limit, and reports whether the connection was there. Its Receiver
-// gets errors as they are: an error reply is a redis.Error.
-func (p *Pipe) Queue(c *scripts.Call, to Receiver) bool { return p.add(request{call: c, to: to}) }
+// Queue queues a call of the pool's own, without a limit, and reports whether the connection was there.
+func (p *Pipe) Queue(c *scripts.Call, to ReplyFunc) bool { return p.add(request{call: c, to: to}) }
 
 func (p *Pipe) add(r request) bool {
 	p.mu.Lock()
@@ -170,15 +169,8 @@ func (p *Pipe) Drain(cause error) {
 	begun := append(p.in.taken[p.in.next:], p.inflight...)
 	unknown := max(0, len(begun)-p.end.unbegun) // a server may have answered what was not begun
 	for i, r := range append(begun, p.queue...) {
-		p.refuse(&r, cause, i < unknown)
+		r.to.Reply(p.owner.Master, nil, p.owner.ErrorFunc(r.call.Script.Name, cause, i < unknown))
 	}
-}
-
-func (p *Pipe) refuse(r *request, cause error, unknown bool) {
-	if r.counted {
-		cause = p.owner.ErrorFunc(r.call.Script.Name, cause, unknown)
-	}
-	r.to.Reply(p.owner.Master, nil, cause)
 }
 
 // Kill ends the connection; the first reason counts, and nil is none. It does not wait.

@@ -55,7 +55,7 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 		if err := p.Send(&scripts.Call{Script: scripts.Inspect}, "", make(slot, 1)); err == nil {
 			t.Error("sent after the end")
 		}
-		if p.Queue(Command("x", "PING"), make(slot, 1)) {
+		if p.Queue(Command("x", "PING"), func(any, error) {}) {
 			t.Error("queued after the end")
 		}
 	})
@@ -129,7 +129,7 @@ func TestTheLimitIsForUsers(t *testing.T) {
 		if err := p.Send(long(), "", make(slot, 1)); !errors.Is(err, fault.ErrQueueFull) {
 			t.Errorf("beyond the limit: %v", err)
 		}
-		if !p.Queue(long(), make(slot, 1)) {
+		if !p.Queue(long(), func(any, error) {}) {
 			t.Error("a call of the pool is refused")
 		}
 	})

@@ -78,14 +78,14 @@ func (p *Pipe) deliver(r *request, value any) error {
 	if r.call.Script.SHA != "" && (refused || r.eval) && p.again(r, reply) {
 		return nil
 	}
+	var err error
 	if r.counted {
 		p.outstanding.Add(-1)
+		if refused {
+			value, err = nil, p.owner.ErrorFunc(r.call.Script.Name, reply, false)
+		}
 	}
-	if !refused {
-		r.to.Reply(p.owner.Master, value, nil)
-		return nil
-	}
-	p.refuse(r, reply, false)
+	r.to.Reply(p.owner.Master, value, err)
 	if fault.Code(reply) == "READONLY" {
 		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it takes no locks, and may have lost those it had",
 			reply))
@@ -94,10 +94,8 @@ func (p *Pipe) deliver(r *request, value any) error {
 }
 
 // again deals with a server that does not know a script, which then caches the text that comes with EVAL. It reports
-// whether the call is sent once more.
-//
-// A script that is sent once is not: it would run behind the calls that were sent after it, an acquire behind its own
-// release. Its caller is told, and the next calls of it carry the text until one of them has been answered.
+// whether the call is sent once more. A script of the kind Once is not: an acquire would run behind its own release.
+// Its caller is told, and the next calls of it carry the text until one of them has been answered.
 func (p *Pipe) again(r *request, reply redis.Error) bool {
 	isOnce, unknown := r.call.Script.Once, fault.Code(reply) == "NOSCRIPT"
 	resend := unknown && !isOnce && !r.eval

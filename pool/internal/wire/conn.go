@@ -67,22 +67,26 @@ func (c *Conn) Receive() (value any, err error) {
 	return value, err
 }
 
-// A Question is one command of [Conn.Ask], and what is done with its reply. refused is a redis.Error, or nil.
+// A Question is one command of [Conn.Ask], and what is done with its reply, which may be a redis.Error.
 type Question struct {
 	Op       string // what has failed, where TakeFunc returns an error
 	Command  []any
-	TakeFunc func(reply any, refused error) error
+	TakeFunc func(reply any) error
 }
 
 // Ask sends all commands and takes their replies in order, in one round trip. It ends with the first error, of a
-// TakeFunc or of the connection, which is closed then, and says what has failed.
-//
-// It writes while it reads: over a connection without a buffer, a writer that does not read blocks for ever.
+// TakeFunc or of the connection, which is closed then, and says what has failed. It writes while it reads: over a
+// connection without a buffer, a writer that does not read blocks for ever.
 func (c *Conn) Ask(list []Question) (op string, err error) {
 	written := make(chan error, 1)
 	go func() { written <- c.write(list) }()
 	for _, q := range list {
-		if op, err = q.Op, c.take(q); err != nil {
+		op = q.Op
+		reply, err := c.Receive()
+		if err == nil {
+			err = q.TakeFunc(reply)
+		}
+		if err != nil {
 			c.Close() // ends the writer, too
 			<-written
 			return op, err
@@ -98,17 +102,6 @@ func (c *Conn) write(list []Question) error {
 		}
 	}
 	return c.Flush()
-}
-
-func (c *Conn) take(q Question) error {
-	reply, err := c.Receive()
-	if err != nil {
-		return err
-	}
-	if refused, ok := reply.(redis.Error); ok {
-		return q.TakeFunc(nil, refused)
-	}
-	return q.TakeFunc(reply, nil)
 }
 
 // Close ends the connection and whatever read or write is under way. It may be called more than once.

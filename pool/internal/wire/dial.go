@@ -103,7 +103,10 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 
 func (t *Target) login() (list []Question) {
 	add := func(op string, command ...any) {
-		list = append(list, Question{op, command, func(_ any, refused error) error { return refused }})
+		list = append(list, Question{op, command, func(reply any) error {
+			_, err := redis.String(reply, nil)
+			return err
+		}})
 	}
 	switch {
 	case t.User != "":
