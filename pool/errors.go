@@ -50,6 +50,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // answerOf is what a master answered to the call itself. A reply that ended the connection is deeper in the chain.
 func answerOf(err error) (reply redis.Error, ok bool) {
+	if err == nil {
+		return "", false
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		reply, ok = e.Err.(redis.Error) //nolint:errorlint // see above

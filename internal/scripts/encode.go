@@ -18,10 +18,11 @@ func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / t
 func (e *Encoder) acquire(
 	k *Keys, grant string, ttl time.Duration, first, last int64, mode string, more ...any,
 ) *Call {
-	args := make([]any, 0, 15)
-	args = append(args, Acquire.SHA, "5", k.lock, k.fence, k.queue, k.waiters, e.admission,
+	c := &Call{Script: Acquire, Stamp: 7}
+	c.Args = append(c.room[:0], acquireSHA, "5", k.lock, k.fence, k.queue, k.waiters, e.admission,
 		"", grant, Millis(ttl), first, last, mode)
-	return &Call{Script: Acquire, Stamp: 7, Args: append(args, more...)}
+	c.Args = append(c.Args, more...)
+	return c
 }
 
 // Acquire encodes an acquire with the ballots first to last. A refused caller with a ticket is in the queue afterwards;
@@ -47,7 +48,7 @@ func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, fir
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
 func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *Call {
 	return &Call{Script: Extend, Stamp: 5, Args: []any{
-		Extend.SHA, "3", k.lock, k.fence, e.admission, "", grant, Millis(ttl), depth, e.epoch,
+		extendSHA, "3", k.lock, k.fence, e.admission, "", grant, Millis(ttl), depth, e.epoch,
 	}}
 }
 
@@ -82,16 +83,17 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 			rank, asked = end.Waiter.rank, end.AskBallot
 		}
 	}
-	args := []any{Release.SHA, "4", k.lock, k.fence, k.queue, k.waiters, ballot, always, waiter, rank, asked}
+	c := &Call{Script: Release}
+	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, ballot, always, waiter, rank, asked)
 	for _, id := range end.Grants {
-		args = append(args, id)
+		c.Args = append(c.Args, id)
 	}
-	return &Call{Script: Release, Args: args}
+	return c
 }
 
 // Inspect encodes the question who holds a name, and who waits for it.
 func (e *Encoder) Inspect(k *Keys) *Call {
-	return &Call{Script: Inspect, Args: []any{Inspect.SHA, "4", k.lock, k.fence, k.queue, e.admission}}
+	return &Call{Script: Inspect, Args: []any{inspectSHA, "4", k.lock, k.fence, k.queue, e.admission}}
 }
 
 // An AdmitStep is what an admit script does.
@@ -131,7 +133,7 @@ type AdmitRequest struct {
 // Admit encodes one step of an admission.
 func (e *Encoder) Admit(r AdmitRequest) *Call {
 	return &Call{Script: Admit, Args: []any{
-		Admit.SHA, "1", e.admission, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
+		admitSHA, "1", e.admission, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
 		r.Record.String(),
 	}}
 }

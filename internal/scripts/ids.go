@@ -23,7 +23,9 @@ func CheckLabel(label string) error {
 // GrantID is the id of a grant: <owner>:<number>:<label>. The owner is a UUID, the number is the grant's among those of
 // its owner. An id is never used twice.
 func GrantID(owner string, number uint64, label string) string {
-	return fmt.Sprintf("%s:%d:%s", owner, number, label)
+	b := append(make([]byte, 0, 128), owner...)
+	b = strconv.AppendUint(append(b, ':'), number, 10)
+	return string(append(append(b, ':'), label...))
 }
 
 // timeDigits is how many digits the time has that a waiter's id begins with: those of a time in microseconds until the

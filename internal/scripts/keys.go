@@ -46,9 +46,12 @@ func CheckName(name string) error {
 // Keys are the keys of one name, for use in many calls.
 type Keys struct{ lock, fence, queue, waiters any }
 
-// Keys returns the keys of name.
+// Keys returns the keys of name, as parts of one text.
 func (p Prefix) Keys(name string) Keys {
-	return Keys{lock: p.Lock(name), fence: p.Fence(name), queue: p.Queue(name), waiters: p.Waiters(name)}
+	lock, fence, queue := p.Lock(name), p.Fence(name), p.Queue(name)
+	all := lock + fence + queue + p.Waiters(name)
+	i, j, k := len(lock), len(lock)+len(fence), len(lock)+len(fence)+len(queue)
+	return Keys{lock: all[:i], fence: all[i:j], queue: all[j:k], waiters: all[k:]}
 }
 
 // Lock is the key of the lock itself.

@@ -17,8 +17,7 @@ const (
 // A Script is one Lua program.
 type Script struct {
 	Name string // for errors and traces
-	// SHA is the SHA-1 of Text in hexadecimal. It is a constant, since computing it panics where FIPS 140 forbids SHA-1.
-	SHA  string
+	SHA  string // of Text
 	Text string
 	// Once: a call is not sent again where the master does not know the script (NOSCRIPT), behind calls made after it.
 	Once bool
@@ -39,13 +38,22 @@ var (
 	admitText string
 )
 
+// The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
+const (
+	acquireSHA = "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"
+	extendSHA  = "42be24fc6ceaf8e337ecec3c0baaee817bbadfb3"
+	releaseSHA = "4bb090b81902d7704cf0632e4affa728e74b7b4c"
+	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
+	admitSHA   = "da99c15403e4af4efdd3b4638e67c53a74b52e8f"
+)
+
 // The scripts. They are never changed.
 var (
-	Acquire = &Script{"acquire", "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a", commonText + acquireText, true}
-	Extend  = &Script{"extend", "42be24fc6ceaf8e337ecec3c0baaee817bbadfb3", extendText, false}
-	Release = &Script{"release", "4bb090b81902d7704cf0632e4affa728e74b7b4c", commonText + releaseText, false}
-	Inspect = &Script{"inspect", "2c0451e042931439174864c62c2aa13704324984", inspectText, false}
-	Admit   = &Script{"admit", "da99c15403e4af4efdd3b4638e67c53a74b52e8f", admitText, false}
+	Acquire = &Script{"acquire", acquireSHA, commonText + acquireText, true}
+	Extend  = &Script{"extend", extendSHA, extendText, false}
+	Release = &Script{"release", releaseSHA, commonText + releaseText, false}
+	Inspect = &Script{"inspect", inspectSHA, inspectText, false}
+	Admit   = &Script{"admit", admitSHA, admitText, false}
 )
 
 // All lists the scripts, for loading them on a new connection.
@@ -60,4 +68,6 @@ type Call struct {
 	// Stamp is the index in Args of the admission record that the connection expects, which is put in when the call is
 	// written; 0 where there is none.
 	Stamp int
+
+	room [15]any // for most Args
 }
