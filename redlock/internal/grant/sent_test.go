@@ -162,9 +162,9 @@ func TestAReleaseRaisesTheFenceWhereTheAskMayComeAfterIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		for i, want := range []string{"", "", fmt.Sprint(last)} {
-			if got, _ := b.Masters.Master(i).Get(fence); got != want {
-				t.Errorf("after the release the fence of master %d is %q, want %q", i, got, want)
+		for i := range 3 { // the third may have been repaired, with a larger ballot
+			if got, there := b.Masters.Master(i).Get(fence); there != (i == 2) || there && got < fmt.Sprint(last) {
+				t.Errorf("after the release the fence of master %d is %q, the last ballot was %d", i, got, last)
 			}
 		}
 	})

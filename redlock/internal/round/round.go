@@ -135,9 +135,10 @@ func (r *Round) CastAll(unsent []Unsent) {
 func (r *Round) Reply(i int, value any, err error) {
 	v := Vote{Err: err}
 	switch {
-	case pool.NotLoaded(err): // the script was not there, and nothing was done: like a ballot that was refused
-		v.Kind = scripts.Stale
 	case err != nil:
+		if pool.NotLoaded(err) { // the script was not there, and nothing was done: like a ballot that was refused
+			v.Kind = scripts.Stale
+		}
 	case value == int64(0): // only a release answers so: the grant was not there
 		v.Kind = scripts.Missing
 	default:
