@@ -170,15 +170,15 @@ func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
 // The token of a context is that of the innermost lock that owns it.
 func TestTokenOfAContext(t *testing.T) {
 	l := nearLocker(t)
-	if got := Token(t.Context()); got != 0 {
+	if got := TokenOf(t.Context()); got != 0 {
 		t.Errorf("a context without a lock has the token %d", got)
 	}
 	outer, inner := mustLock(t, l, "outer"), mustLock(t, l, "inner")
 	ctx := outer.Context(t.Context())
-	if got := Token(ctx); got != outer.Token() {
+	if got := TokenOf(ctx); got != outer.Token() {
 		t.Errorf("token %d, want %d", got, outer.Token())
 	}
-	if got := Token(inner.Context(ctx)); got != inner.Token() {
+	if got := TokenOf(inner.Context(ctx)); got != inner.Token() {
 		t.Errorf("token %d of the inner context, want %d", got, inner.Token())
 	}
 	mustUnlock(t, inner)

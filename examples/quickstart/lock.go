@@ -22,7 +22,7 @@ func lock(ctx context.Context, urls []string) error {
 	defer locker.Close(context.WithoutCancel(ctx))
 
 	return locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another holds it
-		return work(ctx, redlock.Token(ctx)) // ctx ends when the lock is lost
+		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
 	})
 }
 
