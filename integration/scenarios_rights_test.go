@@ -37,10 +37,7 @@ func withoutChannel(x *fleet) {
 				all = append(all, right)
 			}
 		}
-		if !strings.Contains(string(command(x, m, "INFO", "server").([]byte)), "redis_version:6.0") {
-			all = append(all, "resetchannels") // older servers have no rights to channels
-		}
-		command(x, m, "ACL", all...)
+		command(x, m, "ACL", append(all, "resetchannels")...)
 	}
 }
 

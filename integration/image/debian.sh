@@ -19,7 +19,6 @@ trees=${REDLOCK_TEST_TREES:-${XDG_CACHE_HOME:-$HOME/.cache}/redlock-test}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # The later of two with the same version counts.
 sources=(
-  "bullseye redis-server" # 6.0
   "bookworm redis-server" # 7.0
   "trixie redis-server"   # 8.0
   "sid redis-server"      # the newest
