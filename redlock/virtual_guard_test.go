@@ -393,3 +393,22 @@ func TestVirtualAFailbackIsAQuarantine(t *testing.T) {
 		}
 	})
 }
+
+// While no quorum votes nobody asks. A master that loses its data then is noticed all the same, so that its quarantine
+// does not begin when those of the others are over.
+func TestVirtualALossWhileNoQuorumVotesIsNoticed(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		after(time.Second)
+		w.masters.Master(0).Restart(false)
+		w.masters.Master(1).Restart(false)
+		after(5 * time.Second)
+		w.masters.Master(2).Flush()
+		after(2 * time.Second)
+		for i, m := range l.Masters() {
+			if m.State != "quarantine" {
+				t.Errorf("master %d is %s", i, m.State)
+			}
+		}
+	})
+}

@@ -181,6 +181,11 @@ func (v *Voters) act() time.Duration {
 			next.Connecting |= quorum.One(i)
 		}
 	}
+	if !c.Rule.Won(next.Voting) { // nobody asks, so nobody else would notice that one of these has lost its record
+		for i := range next.Voting.All() {
+			idle = min(idle, v.take(i, admission.Move{Look: admission.Look}, fleet, now))
+		}
+	}
 	for i := range next.Masters { // also of those that have left: a grant may still go by them
 		t, st := &v.tracks[i], &next.Masters[i]
 		st.Session, st.Generation, st.Read = t.session, t.memory.Generation, t.read
