@@ -9,6 +9,7 @@ require (
 	github.com/redlock-go/redlock v0.0.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
+	golang.org/x/sys v0.43.0
 )
 
 require (

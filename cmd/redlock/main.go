@@ -19,7 +19,12 @@ const (
 	exitUsage    = 3
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == watchmanCommand {
+		watchman()
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run is one call of the program. Its result is the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
@@ -83,7 +88,8 @@ func usageStatus(cmd *cobra.Command) int {
 	return exitUsage
 }
 
-const rootLong = `Looks at the masters of a fleet of locks, and changes what an operator may change.
+const rootLong = `Looks at the masters of a fleet of locks, changes what an operator may change, and runs commands
+under a lock.
 
 The masters are all masters of the fleet: redis://[[user]:password@]host[:port], or rediss:// for TLS. They are
 named as arguments (by the commands that take no names of locks), by --masters, by the file of --config, or by the
@@ -126,7 +132,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
 	root.AddCommand(
 		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
-		a.versionCommand(),
+		a.runCommand(), a.versionCommand(),
 	)
 	completeFiles(root)
 	root.InitDefaultHelpCmd()
