@@ -100,17 +100,13 @@ func TestVirtualAForcedReleaseRaisesTheFence(t *testing.T) {
 		}
 		w.stop(3, 4)
 		after(time.Second)
+		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}
 		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
 			t.Fatalf("released on %d masters, %v", n, err)
 		}
-		for i := range 3 {
-			keys := defaultPrefix.Keys("n")
-			reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if h, err := scripts.DecodeHolding(reply); err != nil || h.ID != "" || h.Fence <= k.Token() {
-				t.Errorf("master %d: %+v, %v; the token was %d", i, h, err, k.Token())
+		for i, was := range before {
+			if h := w.holding(i, "n"); h.ID != "" || h.Fence <= was.Fence || was.Fence < k.Token() {
+				t.Errorf("master %d: %+v, before it %+v", i, h, was)
 			}
 		}
 		w.stop(2)
@@ -124,4 +120,19 @@ func TestVirtualAForcedReleaseRaisesTheFence(t *testing.T) {
 			}
 		}
 	})
+}
+
+// holding is what master i says of a name.
+func (w *world) holding(i int, name string) scripts.Holding {
+	w.Helper()
+	keys := defaultPrefix.Keys(name)
+	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys))
+	if err != nil {
+		w.Fatal(err)
+	}
+	h, err := scripts.DecodeHolding(reply)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h
 }

@@ -19,6 +19,9 @@ func watchman() {}
 // must only not end by it.
 var passedOn = []os.Signal{os.Interrupt}
 
+// interrupts are the signals that end what runs until it is interrupted.
+var interrupts = passedOn
+
 func ends(s os.Signal) bool { return s == os.Interrupt }
 
 func signalNumber(os.Signal) int { return 2 }

@@ -24,6 +24,9 @@ var passedOn = []os.Signal{
 	syscall.SIGTSTP,
 }
 
+// interrupts are the signals that end what runs until it is interrupted.
+var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
 // ends reports whether a signal ends the wait for a lock.
 func ends(s os.Signal) bool {
 	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGHUP || s == syscall.SIGQUIT
