@@ -12,6 +12,11 @@
 //	                          tells the guard time of each master, or raises it in the whole fleet
 //	redlock set [--raise] [--finish] FILE
 //	                          tells how far a change of the masters is, what is next, and does it
+//	redlock who [--watch] NAME...
+//	                          tells who holds a name, on how many masters, and who waits for it
+//	redlock ls [PREFIX]       lists the names that are held
+//	redlock release --force NAME
+//	                          takes a lock from its holder
 //	redlock version           tells the version
 //	redlock completion SHELL  writes a script by which bash, zsh, fish or PowerShell complete commands and flags
 //
@@ -22,8 +27,8 @@
 // or by the environment variable REDLOCK_MASTERS; the first that is there counts. In the list of processes anybody can
 // read a password in an argument, and not one in the file or in the environment.
 //
-// A command writes to the masters what it is asked to write and nothing else. So check, status, guard without --set,
-// and set without --raise and --finish write nothing, and only quarantine starts a quarantine.
+// A command writes to the masters what it is asked to write and nothing else. So check, status, who, ls, guard
+// without --set, and set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
 //
 // # Exit status
 //
@@ -46,8 +51,10 @@
 // # The processes of run
 //
 //	redlock run ---- keeps the lock; starts both others; passes signals on; stops with the command (Ctrl-Z)
-//	   |    //	   |     pipe: until when the lock is valid
-//	   |      //	   |       watchman   leads the group; ignores signals; kills the group when the time is over or the pipe ends
+//	   |     |
+//	   |   pipe: until when the lock is valid
+//	   |     |
+//	   |   watchman       leads the group; ignores signals; kills the group when the time is over or the pipe ends
 //	   |
 //	   command            in the group of the watchman, with its children
 //

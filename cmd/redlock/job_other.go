@@ -68,3 +68,8 @@ func (j *job) kill() {
 func (j *job) until(clock.Instant, time.Duration) {}
 
 func (j *job) end() {}
+
+func stdinIsTerminal() bool {
+	info, err := os.Stdin.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -18,10 +18,10 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// passedOn are the signals that the command gets when this process gets them.
+// passedOn are the signals that the command gets when this process gets them. SIGTSTP is none of them: a Go program
+// that has once received it cannot be stopped by it any more, and suspend needs that.
 var passedOn = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
-	syscall.SIGTSTP,
 }
 
 // interrupts are the signals that end what runs until it is interrupted.
@@ -136,7 +136,6 @@ func (j *job) suspend() {
 	goesOn := make(chan os.Signal, 1)
 	signal.Notify(goesOn, syscall.SIGCONT)
 	defer signal.Stop(goesOn)
-	signal.Reset(syscall.SIGTSTP)
 	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell that waits for this group must see it stopped
 	select {
 	case <-goesOn:
@@ -187,6 +186,8 @@ func (j *job) end() {
 		j.takeTerminal()
 	})
 }
+
+func stdinIsTerminal() bool { return isTerminal(0) }
 
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)

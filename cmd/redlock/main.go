@@ -132,7 +132,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
 	root.AddCommand(
 		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
-		a.runCommand(), a.whoCommand(), a.versionCommand(),
+		a.runCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.versionCommand(),
 	)
 	completeFiles(root)
 	root.InitDefaultHelpCmd()

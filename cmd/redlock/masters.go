@@ -228,18 +228,24 @@ func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
 
 // open makes the pool and a Locker of the fleet. shut ends both, and waits for that until ctx ends.
 func (a *app) open(c *fleetConfig, opts ...redlock.Option) (l *redlock.Locker, shut func(context.Context), err error) {
-	masters, err := c.dial()
-	if err != nil {
-		return nil, nil, err
+	l, _, shut, err = a.openPool(c, opts...)
+	return l, shut, err
+}
+
+func (a *app) openPool(
+	c *fleetConfig, opts ...redlock.Option,
+) (l *redlock.Locker, masters *pool.Pool, shut func(context.Context), err error) {
+	if masters, err = c.dial(); err != nil {
+		return nil, nil, nil, err
 	}
 	if l, err = redlock.New(masters, c.options(opts...)...); err != nil {
 		_ = masters.Close() // what went wrong is in err
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, w := range l.Warnings() {
 		a.complain(errors.New(w))
 	}
-	return l, func(ctx context.Context) {
+	return l, masters, func(ctx context.Context) {
 		_ = l.Close(ctx) // what a master has not got has expired there soon
 		_ = masters.Close()
 	}, nil

@@ -36,9 +36,11 @@ fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME. Its standard input,
 
 It waits as long as another holds the name: with --wait no longer than that, with --try not at all.
 
-The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH, TSTP)
-are passed on to the group. In a terminal the group is in the foreground, so that Ctrl-C and Ctrl-Z reach it once. What
-the command has left running in its group is killed before the lock is given back.
+The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
+passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
+reach it once; redlock stops and goes on with the command. A command that is stopped for longer than the lock is
+valid is killed. Elsewhere, as in a pipe, the command must not read the terminal, and Ctrl-Z stops redlock alone.
+What the command has left running in its group is killed before the lock is given back.
 
 When the lock cannot be kept, the group gets TERM, as long as --grace before the validity of the lock ends, and KILL
 when it ends. When the masters have lost the lock all at once, or somebody has released it by force, it gets KILL

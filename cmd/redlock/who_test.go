@@ -18,7 +18,7 @@ func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	first.hear("have it")
 	watch.hear(`held by "the first"`)
-	second := f.start("run", "--owner", "the second", "a", "--", "echo", "have it")
+	second := f.start("run", "--owner", "the second", "a", "--", "sh", "-c", "read x; exit 0")
 	watch.hear(`1. "the second" waits for`)
 
 	one := f.start("who", "a", "b")
@@ -36,8 +36,9 @@ func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 	}
 	first.stdin.Close()
 	first.ends(0, "")
-	second.ends(0, "have it")
 	watch.hear(`held by "the second"`)
+	second.stdin.Close()
+	second.ends(0, "")
 	watch.signal(syscall.SIGINT)
 	watch.ends(0, "")
 	for _, s := range f.servers[:2] {
