@@ -133,6 +133,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
 		a.runCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.versionCommand(),
+		a.manCommand(),
 	)
 	completeFiles(root)
 	root.InitDefaultHelpCmd()
