@@ -3,56 +3,123 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-func status(ctx context.Context, l *redlock.Locker, o *options) int {
-	return report(l.Ready(ctx), o.stdout)
-}
+func (a *app) checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [URL...]",
+		Short: "tell what is wrong with the masters, what it endangers, and what to do",
+		Long: `Tells what is not as it should be on each master, what that endangers, and what to do about it. Writes nothing.
 
-func admit(ctx context.Context, l *redlock.Locker, o *options) int {
-	return done(ctx, l, o, l.AdmitNow(ctx))
-}
-
-func guard(ctx context.Context, l *redlock.Locker, o *options) int {
-	if o.set == 0 {
-		return status(ctx, l, o)
+Exit status: 0 if nothing endangers locks, 1 if something does, 2 if fewer than a quorum of the masters vote.`,
+		Example: `  redlock check redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.observe(cmd, args, a.check)
+		},
 	}
-	return done(ctx, l, o, l.RaiseGuardTime(ctx, o.set))
+	a.fleet.addTimeout(cmd.Flags())
+	return cmd
 }
 
-func quarantine(ctx context.Context, l *redlock.Locker, o *options) int {
-	return done(ctx, l, o, l.Quarantine(ctx, o.master))
-}
+func (a *app) statusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [URL...]",
+		Short: "tell the state of each master",
+		Long: `Tells the state of each master, and whether a quorum of them votes. Writes nothing.
 
-// done tells the states of the masters after something was done to them, or was not because of err.
-func done(ctx context.Context, l *redlock.Locker, o *options, err error) int {
-	code := status(ctx, l, o)
-	if err != nil {
-		fmt.Fprintln(o.stderr, err)
-		code = max(code, exitDanger)
+Exit status: 0 if a quorum votes, else 2.`,
+		Example: `  redlock status --config locks.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				return a.report(l.Ready(ctx), nil)
+			})
+		},
 	}
-	return code
+	a.fleet.addTimeout(cmd.Flags())
+	return cmd
 }
 
-func check(ctx context.Context, l *redlock.Locker, o *options) int {
+func (a *app) admitCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "admit [URL...]",
+		Short: "let all masters vote at once, if no lock is held on them",
+		Long: `Lets all masters vote at once, without their quarantine. It is for those who know that no lock of
+this prefix is held on them, as on new masters. If somebody does hold one, two holders at a
+time are possible until its TTL is over.`,
+		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				err := l.AdmitNow(ctx)
+				return a.report(l.Ready(ctx), err)
+			})
+		},
+	}
+	a.fleet.addTimeout(cmd.Flags())
+	return cmd
+}
+
+func (a *app) quarantineCommand() *cobra.Command {
+	var master string
+	cmd := &cobra.Command{
+		Use:   "quarantine --master ADDR [URL...]",
+		Short: "put one master into quarantine, to replace its admission record",
+		Long: `Puts one master into quarantine, named as status names it. It replaces an admission record that cannot be
+read, or that names another number of masters and that no program needs: look first.`,
+		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				err := l.Quarantine(ctx, master)
+				return a.report(l.Ready(ctx), err)
+			})
+		},
+	}
+	a.fleet.addTimeout(cmd.Flags())
+	cmd.Flags().StringVar(&master, "master", "", "address of the master, as status names it")
+	_ = cmd.MarkFlagRequired("master") // it fails for a flag that is not there
+	return cmd
+}
+
+func (a *app) guardCommand() *cobra.Command {
+	var set time.Duration
+	cmd := &cobra.Command{
+		Use:   "guard [--set DURATION] [URL...]",
+		Short: "tell or raise the guard time of the fleet",
+		Long: `Tells the guard time of each master, the longest TTL that a program may use. With --set it is raised in the
+whole fleet while programs run, before any of them uses a longer TTL. For that all masters must be up.`,
+		Example: `  redlock guard --set 60s --config locks.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				err := error(nil)
+				if set != 0 {
+					err = l.RaiseGuardTime(ctx, set)
+				}
+				return a.report(l.Ready(ctx), err)
+			})
+		},
+	}
+	a.fleet.addTimeout(cmd.Flags())
+	cmd.Flags().DurationVar(&set, "set", 0, "the new guard time")
+	return cmd
+}
+
+func (a *app) check(ctx context.Context, l *redlock.Locker, c *fleetConfig) int {
 	findings, err := l.Check(ctx)
 	if err != nil {
-		fmt.Fprintln(o.stderr, err)
+		a.complain(err)
 		return exitDanger
 	}
 	code := exitDone
 	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool { // of this command, which takes no locks
-		return f.About == "guard time" && f.Severity == pool.Notice && !o.ownGuard
+		return f.About == "guard time" && f.Severity == pool.Notice && !c.ownGuard
 	})
 	for _, f := range findings {
-		fmt.Fprintf(o.stdout, "%s: %v: %s\n    %s\n    endangers: %s\n    to do: %s\n",
-			f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
 		switch {
 		case f.About == "quorum":
 			code = exitNoQuorum
@@ -60,42 +127,60 @@ func check(ctx context.Context, l *redlock.Locker, o *options) int {
 			code = max(code, exitDanger)
 		}
 	}
+	if a.json {
+		a.encode(a.stdout, jsonFindings(findings, code))
+		return code
+	}
+	for _, f := range findings {
+		fmt.Fprintf(a.stdout, "%s: %v: %s\n    %s\n    endangers: %s\n    to do: %s\n",
+			f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
+	}
 	if len(findings) == 0 {
-		fmt.Fprintln(o.stdout, "nothing found")
+		fmt.Fprintln(a.stdout, "nothing found")
 	}
 	return code
 }
 
-// report tells the masters of a fleet, and whether a quorum of them votes.
-func report(list []redlock.MasterInfo, stdout io.Writer) int {
-	voting := 0
+// report tells the masters of a fleet, and whether a quorum of them votes. err is why something was not done to them.
+func (a *app) report(list []redlock.MasterInfo, err error) int {
+	voting, code := 0, exitDone
 	for _, m := range list {
-		line(m, stdout)
 		if m.State == "voting" {
 			voting++
 		}
 	}
-	fmt.Fprintf(stdout, "%d of %d vote, %d are needed\n", voting, len(list), len(list)/2+1)
 	if voting <= len(list)/2 {
-		return exitNoQuorum
+		code = exitNoQuorum
 	}
-	return exitDone
+	if a.json {
+		a.encode(a.stdout, jsonStatus{Masters: jsonMasters(list), Voting: voting, Needed: len(list)/2 + 1})
+	} else {
+		for _, m := range list {
+			a.line(m)
+		}
+		fmt.Fprintf(a.stdout, "%d of %d vote, %d are needed\n", voting, len(list), len(list)/2+1)
+	}
+	if err != nil {
+		a.complain(err)
+		code = max(code, exitDanger)
+	}
+	return code
 }
 
 // line tells one master.
-func line(m redlock.MasterInfo, stdout io.Writer) {
-	fmt.Fprintf(stdout, "%-28s %s", m.Addr, m.State)
+func (a *app) line(m redlock.MasterInfo) {
+	fmt.Fprintf(a.stdout, "%-28s %s", m.Addr, m.State)
 	if m.Left > 0 {
-		fmt.Fprintf(stdout, ", %v left", m.Left.Round(time.Second))
+		fmt.Fprintf(a.stdout, ", %v left", m.Left.Round(time.Second))
 	}
 	if m.Guard > 0 {
-		fmt.Fprintf(stdout, ", guard time %v", m.Guard)
+		fmt.Fprintf(a.stdout, ", guard time %v", m.Guard)
 	}
 	if m.Epoch > 0 {
-		fmt.Fprintf(stdout, ", epoch %d", m.Epoch)
+		fmt.Fprintf(a.stdout, ", epoch %d", m.Epoch)
 	}
 	if m.Err != nil {
-		fmt.Fprintf(stdout, ": %v", m.Err)
+		fmt.Fprintf(a.stdout, ": %v", m.Err)
 	}
-	fmt.Fprintln(stdout)
+	fmt.Fprintln(a.stdout)
 }

@@ -1,49 +1,17 @@
-// Command redlock looks at the masters of a fleet, and changes what an operator may change.
-//
-//	redlock check URL...    tells what is not as it should be on each master, what that endangers, and what to do
-//	redlock status URL...   tells the state of each master
-//	redlock admit URL...    lets all of them vote at once; for those who know that no lock is held on them
-//	redlock quarantine -master ADDR URL...
-//	                        puts one master into quarantine, named as status names it. It replaces an admission record
-//	                        that cannot be read, or that names another number of masters and that no program needs
-//	redlock guard [-set 60s] URL...
-//	                        tells the guard time of each master, or raises it in the whole fleet while programs run,
-//	                        before they use longer TTLs
-//	redlock set [-raise] [-finish] FILE
-//	                        tells how far a change of the masters is, and what is next. FILE is the configuration that
-//	                        the programs go by (see package redlock, Set). -raise writes its epoch, which refuses
-//	                        programs that go by an earlier one. -finish lets the next masters act alone as soon as the
-//	                        old ones show that nothing is held by them alone; it waits for that within the timeout
-//
-// URL... are all masters of the fleet. A command writes what it is asked to write and nothing else. So check, status,
-// guard without -set, and set without -raise and -finish write nothing, and only quarantine starts a quarantine.
-//
-// Flags: -prefix (default "redlock"), -guard (default 30s, the guard time of a fleet that has none yet), -timeout
-// (default 10s), -durable (addresses of masters that remember every write, as status names them, with commas between,
-// or "all").
-//
-// The exit code:
-//
-//	0    all is well, or done
-//	1    check has found something that endangers locks; or what was asked for was not done, or not on all masters
-//	2    fewer than a quorum of the masters vote: no lock can be taken
-//	3    the call is wrong; nothing was sent
 package main
 
 import (
-	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// The exit codes.
+// The exit statuses of all commands but run; see statuses for those of run.
 const (
 	exitDone     = 0
 	exitDanger   = 1
@@ -51,119 +19,189 @@ const (
 	exitUsage    = 3
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-const usage = `usage: redlock check|status|admit URL...
-       redlock quarantine -master ADDR URL...
-       redlock guard [-set 60s] URL...
-       redlock set [-raise] [-finish] FILE
-flags: [-prefix redlock] [-guard 30s] [-timeout 10s] [-durable all]
-URL is redis://host:port`
-
-// commands are what there is to do; each returns the exit code.
-var commands = map[string]func(ctx context.Context, l *redlock.Locker, o *options) int{
-	"status":     status,
-	"admit":      admit,
-	"check":      check,
-	"guard":      guard,
-	"quarantine": quarantine,
-	"set":        changeSet,
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == watchmanCommand {
+		watchman()
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options are what the flags say.
-type options struct {
-	prefix         string
-	guard, timeout time.Duration
-	ownGuard       bool // the guard time was given, and is that of the programs
-	durable        string
-	master         string        // of quarantine
-	set            time.Duration // of guard
-	raise, finish  bool          // of set
-	state          *redlock.Set  // the masters, of set
+// run is one call of the program. Its result is the exit status.
+func run(args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(longFlags(root, args))
+	cmd, err := root.ExecuteC()
+	var e *exit
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &e):
+		if e.err != nil {
+			a.complain(e.err)
+		}
+		return e.code
+	}
+	a.complain(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())) // an argument or a flag that cobra refuses
+	return usageStatus(cmd)
+}
+
+// An app is one call of the program: what its flags say, and where it writes.
+type app struct {
+	fleet          fleetFlags
+	json           bool
 	stdout, stderr io.Writer
 }
 
-func (o *options) parse(command string, args []string) (urls []string, ok bool) {
-	flags := flag.NewFlagSet("redlock "+command, flag.ContinueOnError)
-	flags.SetOutput(o.stderr)
-	flags.StringVar(&o.prefix, "prefix", redlock.DefaultPrefix, "what the keys begin with")
-	flags.DurationVar(&o.guard, "guard", redlock.DefaultGuardTime, "guard time of a fleet that has none yet")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "bound on the whole command")
-	flags.StringVar(&o.durable, "durable", "",
-		"addresses of masters that remember every write, with commas between, or all")
-	switch command {
-	case "guard":
-		flags.DurationVar(&o.set, "set", 0, "the new guard time")
-	case "quarantine":
-		flags.StringVar(&o.master, "master", "", "address of the master, as status names it")
-	case "set":
-		flags.BoolVar(&o.raise, "raise", false, "write the epoch on the masters: every program goes by the file")
-		flags.BoolVar(&o.finish, "finish", false, "let the next masters act alone, once the change is complete")
-	}
-	ok = flags.Parse(args) == nil
-	flags.Visit(func(f *flag.Flag) { o.ownGuard = o.ownGuard || f.Name == "guard" })
-	if ok && command == "quarantine" && o.master == "" {
-		fmt.Fprintln(o.stderr, "redlock quarantine: -master is wanted, the address of the one to be put into quarantine")
-		ok = false
-	}
-	return flags.Args(), ok
+// An exit ends a command with a status. err is told to the user; nil if that was done.
+type exit struct {
+	code int
+	err  error
 }
 
-// locker are the options of the Locker that asks. It observes: what is written is what a command asks for.
-func (o *options) locker() []redlock.Option {
-	list := []redlock.Option{
-		redlock.WithObserver(), redlock.WithPrefix(o.prefix),
-		redlock.WithGuardTime(o.guard), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)),
+// Error implements error.
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
 	}
-	if o.state != nil {
-		list = append(list, redlock.WithSet(*o.state))
+	return e.err.Error()
+}
+
+// Unwrap returns what was told.
+func (e *exit) Unwrap() error { return e.err }
+
+// leave is the error of a command that ends with this status and has told what there is to tell; nil for 0.
+func leave(code int) error {
+	if code == exitDone {
+		return nil
 	}
-	switch o.durable {
-	case "":
-	case "all":
-		list = append(list, redlock.WithDurableMasters())
-	default:
-		list = append(list, redlock.WithDurableMasters(strings.Split(o.durable, ",")...))
+	return &exit{code: code}
+}
+
+// wrongCall is the error of a call that is wrong; nothing was sent.
+func wrongCall(cmd *cobra.Command, err error) error { return &exit{usageStatus(cmd), err} }
+
+func usageStatus(cmd *cobra.Command) int {
+	if cmd.Name() == "run" {
+		return exitRunUsage
+	}
+	return exitUsage
+}
+
+const rootLong = `Looks at the masters of a fleet of locks, changes what an operator may change, and runs commands
+under a lock.
+
+The masters are all masters of the fleet: redis://[[user]:password@]host[:port], or rediss:// for TLS. They are
+named as arguments (by the commands that take no names of locks), by --masters, by the file of --config, or by the
+environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is there counts. A password
+in an argument can be read in the list of processes; in the file or in the environment it cannot.
+
+The file of --config is JSON. It may be the file that the programs go by (see "redlock set"), and may say more:
+  {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
+   "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
+Paths in it are relative to its directory. A flag goes before what the file says.
+
+Flags may be written with one dash or two.
+
+Exit status (of all commands but run, see "redlock run --help"):
+  0  all is well, or done
+  1  check has found something that endangers locks; or what was asked for was not done, or not on all masters
+  2  fewer than a quorum of the masters vote: no lock can be taken
+  3  the call is wrong; nothing was sent`
+
+// root is the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "redlock",
+		Short:         "locks over independent Redis or Valkey masters, from the command line",
+		Long:          rootLong,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SetOut(a.stderr)
+			return errors.Join(cmd.Help(), &exit{code: exitUsage})
+		},
+		Example: `  export REDLOCK_MASTERS="redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3"
+  redlock check`,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	a.fleet.add(root.PersistentFlags())
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
+	root.AddCommand(
+		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
+		a.runCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.versionCommand(),
+		a.manCommand(),
+	)
+	completeFiles(root)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	addExamples(root)
+	return root
+}
+
+// completeFiles tells shells which files flags are for.
+func completeFiles(root *cobra.Command) {
+	for name, ext := range map[string]string{"config": "json", "ca": "pem", "cert": "pem", "key": "pem"} {
+		if err := root.MarkPersistentFlagFilename(name, ext); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+	for _, name := range []string{"masters", "prefix", "guard", "durable"} { // nothing to offer, files neither
+		if err := root.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// addExamples gives the commands that the library of commands brings an example too.
+func addExamples(root *cobra.Command) {
+	for path, example := range map[string]string{
+		"help":                  "redlock help run",
+		"completion":            "redlock completion bash --help",
+		"completion bash":       "source <(redlock completion bash)",
+		"completion zsh":        "source <(redlock completion zsh)",
+		"completion fish":       "redlock completion fish | source",
+		"completion powershell": "redlock completion powershell | Out-String | Invoke-Expression",
+	} {
+		if c, _, err := root.Find(strings.Fields(path)); err == nil {
+			c.Example = "  " + example
+		}
+	}
+}
+
+// complain tells the user of an error.
+func (a *app) complain(err error) {
+	if a.json {
+		a.encode(a.stderr, map[string]string{"error": err.Error()})
+		return
+	}
+	fmt.Fprintln(a.stderr, err)
+}
+
+// longFlags gives flags that are written with one dash, as -prefix, the second one. Nothing behind "--" is touched.
+func longFlags(root *cobra.Command, args []string) []string {
+	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") {
+		return args
+	}
+	long := map[string]bool{"help": true}
+	note := func(f *pflag.Flag) { long[f.Name] = true }
+	root.PersistentFlags().VisitAll(note)
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(note)
+	}
+	list := make([]string, 0, len(args))
+	for i, arg := range args {
+		if arg == "--" {
+			return append(list, args[i:]...)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && len(name) > 1 && long[name] {
+			arg = "-" + arg
+		}
+		list = append(list, arg)
 	}
 	return list
-}
-
-func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(stderr, usage)
-		return exitUsage
-	}
-	o := &options{stdout: stdout, stderr: stderr}
-	urls, ok := o.parse(args[0], args[1:])
-	if !ok {
-		return exitUsage
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
-	defer cancel()
-	masters, err := o.dial(args[0], urls)
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	defer masters.Close()
-	locker, err := redlock.New(masters, o.locker()...)
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	defer locker.Close(ctx)
-	for _, w := range locker.Warnings() {
-		fmt.Fprintln(stderr, w)
-	}
-	return commands[args[0]](ctx, locker, o)
-}
-
-// dial makes the pool: of the URLs, or of the masters in a file.
-func (o *options) dial(command string, args []string) (*pool.Pool, error) {
-	if command != "set" {
-		return pool.Dial(args)
-	}
-	s, p, err := setFile(args)
-	o.state = &s
-	return p, err
 }

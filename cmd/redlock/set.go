@@ -2,60 +2,77 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
+	"github.com/spf13/cobra"
+
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// setFile reads the file that the programs go by, and makes a pool of the masters in it.
-func setFile(args []string) (redlock.Set, *pool.Pool, error) {
-	if len(args) != 1 {
-		return redlock.Set{}, nil, errors.New("redlock set: one file is wanted, the configuration of the programs")
+func (a *app) setCommand() *cobra.Command {
+	var raise, finish bool
+	cmd := &cobra.Command{
+		Use:   "set [--raise] [--finish] FILE",
+		Short: "take the fleet through a change of its masters",
+		Long: `Tells how far a change of the masters is, and what is next. FILE is the configuration that the programs go by:
+  {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
+It may say what the file of --config says.
+
+--raise writes its epoch, which refuses programs that go by an earlier one. --finish lets the next masters act alone
+as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. Without
+either nothing is written.`,
+		Example: `  redlock set locks.json
+  redlock set --raise locks.json
+  redlock set --finish --timeout 2m locks.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the programs"))
+			}
+			c := &fleetConfig{Prefix: redlock.DefaultPrefix}
+			err := c.readFile(args[0])
+			if err == nil {
+				err = c.checkSet(args[0])
+			}
+			if err == nil {
+				err = a.fleet.override(cmd.Flags(), c)
+			}
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			c.useSet = true
+			return a.observeFleet(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				return a.changeSet(ctx, l, raise, finish)
+			})
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 	}
-	text, err := os.ReadFile(args[0])
-	if err != nil {
-		return redlock.Set{}, nil, err
-	}
-	s, err := redlock.ParseSet(text)
-	if err != nil {
-		return s, nil, err
-	}
-	var urls []string
-	for _, u := range slices.Concat(s.Masters, s.Next) {
-		if !slices.Contains(urls, u) {
-			urls = append(urls, u)
-		}
-	}
-	p, err := pool.Dial(urls)
-	return s, p, err
+	a.fleet.addTimeout(cmd.Flags())
+	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every program goes by the file")
+	cmd.Flags().BoolVar(&finish, "finish", false, "let the next masters act alone, once the change is complete")
+	return cmd
 }
 
 // changeSet writes what the flags say, and tells how far the change is.
-func changeSet(ctx context.Context, l *redlock.Locker, o *options) int {
+func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bool) int {
 	err := error(nil)
-	if o.raise {
+	if raise {
 		err = l.RaiseEpoch(ctx)
 	}
-	if err == nil && o.finish {
-		err = finish(ctx, l, o)
+	if err == nil && finish {
+		err = a.finish(ctx, l)
 	}
 	if err != nil {
-		fmt.Fprintln(o.stderr, err)
+		a.complain(err)
 	}
 	c, failed := l.Change(ctx)
 	if failed != nil {
-		fmt.Fprintln(o.stderr, failed)
+		a.complain(failed)
 		return exitDanger
 	}
-	for _, m := range c.Masters {
-		line(m, o.stdout)
-	}
-	tell(c, o)
+	a.tellChange(c)
 	if err != nil {
 		return exitDanger
 	}
@@ -63,13 +80,15 @@ func changeSet(ctx context.Context, l *redlock.Locker, o *options) int {
 }
 
 // finish waits until the change is complete, if that is within the timeout, and lets the next masters act alone.
-func finish(ctx context.Context, l *redlock.Locker, o *options) error {
+func (a *app) finish(ctx context.Context, l *redlock.Locker) error {
 	c, err := l.Change(ctx)
 	if err != nil {
 		return err
 	}
 	if end, _ := ctx.Deadline(); c.RaisedAll && !c.OpenAll && c.Left > 0 && time.Now().Add(c.Left).Before(end) {
-		fmt.Fprintf(o.stdout, "complete in %v, waiting\n", c.Left.Round(time.Second))
+		if !a.json {
+			fmt.Fprintf(a.stdout, "complete in %v, waiting\n", c.Left.Round(time.Second))
+		}
 		timer := time.NewTimer(c.Left + 10*time.Millisecond)
 		defer timer.Stop()
 		select {
@@ -80,30 +99,50 @@ func finish(ctx context.Context, l *redlock.Locker, o *options) error {
 	return l.FinishChange(ctx)
 }
 
-const nextRaise = "next: when every program goes by this file, redlock set -raise, which refuses those that do not"
-
-// tell says how far the change is, and what is next.
-func tell(c redlock.Change, o *options) {
-	old, next := len(c.Set.Masters), len(c.Set.Next)
-	if next == 0 {
-		fmt.Fprintf(o.stdout, "epoch %d: %d of %d masters say that they may act alone, %d have the epoch\n",
-			c.Set.Epoch, c.Open, old, c.Raised)
-		if c.OpenAll && !c.RaisedAll {
-			fmt.Fprintln(o.stdout, nextRaise+"; then stop the old masters")
-		}
+// tellChange says how far the change is, and what is next.
+func (a *app) tellChange(c redlock.Change) {
+	next := nextStep(c)
+	if a.json {
+		a.encode(a.stdout, jsonChange{
+			c.Set.Epoch, c.Raised, c.Open, c.Complete, millis(c.Left), next, jsonMasters(c.Masters),
+		})
 		return
 	}
-	fmt.Fprintf(o.stdout, "epoch %d: %d of %d old masters have it; %d of %d next masters may act alone\n",
-		c.Set.Epoch, c.Raised, old, c.Open, next)
-	switch {
-	case c.OpenAll:
-		fmt.Fprintf(o.stdout, "next: give the programs the file of epoch %d, with the next masters as the only ones\n",
-			c.Set.Epoch+1)
-	case !c.RaisedAll:
-		fmt.Fprintln(o.stdout, nextRaise)
-	case c.Complete:
-		fmt.Fprintln(o.stdout, "complete; next: redlock set -finish")
-	default:
-		fmt.Fprintf(o.stdout, "complete in %v; next: redlock set -finish\n", c.Left.Round(time.Second))
+	for _, m := range c.Masters {
+		a.line(m)
 	}
+	if len(c.Set.Next) == 0 {
+		fmt.Fprintf(a.stdout, "epoch %d: %d of %d masters say that they may act alone, %d have the epoch\n",
+			c.Set.Epoch, c.Open, len(c.Set.Masters), c.Raised)
+	} else {
+		fmt.Fprintf(a.stdout, "epoch %d: %d of %d old masters have it; %d of %d next masters may act alone\n",
+			c.Set.Epoch, c.Raised, len(c.Set.Masters), c.Open, len(c.Set.Next))
+	}
+	switch {
+	case next == "":
+	case !c.Complete || c.OpenAll || !c.RaisedAll || len(c.Set.Next) == 0:
+		if c.RaisedAll && !c.OpenAll {
+			fmt.Fprintf(a.stdout, "complete in %v; ", c.Left.Round(time.Second))
+		}
+		fmt.Fprintln(a.stdout, "next:", next)
+	default:
+		fmt.Fprintln(a.stdout, "complete; next:", next)
+	}
+}
+
+const nextRaise = "when every program goes by this file, redlock set --raise, which refuses those that do not"
+
+// nextStep is what the operator does next; "" if there is nothing.
+func nextStep(c redlock.Change) string {
+	switch {
+	case len(c.Set.Next) == 0 && c.OpenAll && !c.RaisedAll:
+		return nextRaise + "; then stop the old masters"
+	case len(c.Set.Next) == 0:
+		return ""
+	case c.OpenAll:
+		return fmt.Sprintf("give the programs the file of epoch %d, with the next masters as the only ones", c.Set.Epoch+1)
+	case !c.RaisedAll:
+		return nextRaise
+	}
+	return "redlock set --finish"
 }

@@ -1,0 +1,48 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// The file that the programs go by is good for all commands while the masters are changed.
+func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &votingFleet{newFleet(t, 5, redisproc.Config{}), program, ""}
+	f.call(exitDone, "5 of 5 vote", "admit")
+	f.config = setText(t, f.urls)
+	text, err := json.Marshal(redlock.Set{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.config, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holder := f.start("run", "--owner", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	holder.hear("have it")
+	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "holder"`)
+	f.start("who", "a").ends(0, "on 5 of 5 masters")
+	f.start("ls").ends(0, "a\n")
+	f.start("status").ends(0, "5 of 5 vote")
+	// A majority of one set holds by itself: a program that has not heard of the change, or is ahead of it.
+	for i := 2; i < 5; i++ {
+		f.do(i, "HSET", "redlock:{b}:lock", "x:1:y", 1)
+	}
+	for i := 1; i < 3; i++ {
+		f.do(i, "HSET", "redlock:{c}:lock", "x:1:y", 1)
+	}
+	f.do(0, "HSET", "redlock:{d}:lock", "x:1:y", 1)
+	f.do(4, "HSET", "redlock:{d}:lock", "x:1:y", 1)
+	f.start("ls").ends(0, "a\nb\nc\n")
+	f.start("release", "--force", "--yes", "a").ends(0, "released on ")
+	holder.ends(exitRunLost, "the lock was lost")
+}

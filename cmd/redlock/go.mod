@@ -1,0 +1,20 @@
+module github.com/redlock-go/redlock/cmd/redlock
+
+go 1.25.0
+
+replace github.com/redlock-go/redlock => ../..
+
+require (
+	github.com/gomodule/redigo v1.9.3
+	github.com/redlock-go/redlock v0.0.0
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.9
+	golang.org/x/sys v0.43.0
+)
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/hashicorp/errwrap v1.1.0 // indirect
+	github.com/hashicorp/go-multierror v1.1.1 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+)

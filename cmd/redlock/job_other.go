@@ -1,0 +1,75 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+const watchmanCommand = "__watchman"
+
+// watchman is not used where there are no process groups.
+func watchman() {}
+
+// passedOn are the signals that the command gets. A console sends an interrupt to it as well as to this process, which
+// must only not end by it.
+var passedOn = []os.Signal{os.Interrupt}
+
+// interrupts are the signals that end what runs until it is interrupted.
+var interrupts = passedOn
+
+func ends(s os.Signal) bool { return s == os.Interrupt }
+
+func signalNumber(os.Signal) int { return 2 }
+
+// A job is the command. What it starts itself is out of reach, and it goes on when this process is killed.
+type job struct {
+	process *os.Process
+	done    chan int
+}
+
+func newJob() (*job, error) { return &job{done: make(chan int, 1)}, nil }
+
+func (j *job) start(path string, argv, env []string) (err error) {
+	j.process, err = os.StartProcess(path, argv, &os.ProcAttr{
+		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		state, err := j.process.Wait()
+		var exited *os.SyscallError
+		switch {
+		case errors.As(err, &exited), state == nil:
+			j.done <- exitCannotRun
+		default:
+			j.done <- state.ExitCode()
+		}
+	}()
+	return nil
+}
+
+func (j *job) signal(os.Signal) {}
+
+// terminate does nothing: there is no signal that asks a process to end.
+func (j *job) terminate() {}
+
+func (j *job) kill() {
+	if j.process != nil {
+		_ = j.process.Kill() // it fails for one that has ended
+	}
+}
+
+func (j *job) until(clock.Instant, time.Duration) {}
+
+func (j *job) end() {}
+
+func stdinIsTerminal() bool {
+	info, err := os.Stdin.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

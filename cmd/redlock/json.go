@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// encode writes v as one line of JSON.
+func (a *app) encode(to io.Writer, v any) {
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // as with text: nobody is left to be told
+}
+
+// What --json writes. Durations are in milliseconds.
+type (
+	jsonStatus struct {
+		Masters []jsonMaster `json:"masters"`
+		Voting  int          `json:"voting"`
+		Needed  int          `json:"needed"`
+	}
+	jsonMaster struct {
+		Addr  string `json:"addr"`
+		State string `json:"state"`
+		Left  int64  `json:"left_ms,omitempty"`
+		Guard int64  `json:"guard_ms,omitempty"`
+		Epoch int64  `json:"epoch,omitempty"`
+		Error string `json:"error,omitempty"`
+	}
+	jsonCheck struct {
+		Findings []jsonFinding `json:"findings"`
+		Status   int           `json:"status"`
+	}
+	jsonFinding struct {
+		Master    string `json:"master"`
+		Severity  string `json:"severity"`
+		About     string `json:"about"`
+		What      string `json:"what"`
+		Endangers string `json:"endangers"`
+		Do        string `json:"do"`
+	}
+	jsonChange struct {
+		Epoch    int64        `json:"epoch"`
+		Raised   int          `json:"raised"`
+		Open     int          `json:"open"`
+		Complete bool         `json:"complete"`
+		Left     int64        `json:"left_ms,omitempty"`
+		Next     string       `json:"next,omitempty"`
+		Masters  []jsonMaster `json:"masters"`
+	}
+)
+
+func jsonMasters(list []redlock.MasterInfo) []jsonMaster {
+	out := make([]jsonMaster, 0, len(list))
+	for _, m := range list {
+		j := jsonMaster{m.Addr, m.State, millis(m.Left), millis(m.Guard), m.Epoch, ""}
+		if m.Err != nil {
+			j.Error = m.Err.Error()
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func jsonFindings(list []pool.Finding, status int) jsonCheck {
+	out := jsonCheck{Findings: make([]jsonFinding, 0, len(list)), Status: status}
+	for _, f := range list {
+		out.Findings = append(out.Findings, jsonFinding{f.Master, f.Severity.String(), f.About, f.What, f.Endangers, f.Do})
+	}
+	return out
+}
+
+func millis(d time.Duration) int64 { return max(0, d).Milliseconds() }

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	_ "embed" // the script is a file of its own
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/spf13/cobra"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+//go:embed ls.lua
+var scanText string
+
+// scan is one step through the keys of a master. A test checks the sum.
+var scan = &scripts.Script{Name: "scan", SHA: "520eba5ea671bcba47d23c5300136e00ed3db4f1", Text: scanText}
+
+// How a master is gone through: each step looks at about scanStep keys, some 0.2 ms of its time, and then it has a
+// pause of at least scanPause, and of twenty times what the step took.
+const (
+	scanStep  = 250
+	scanPause = 5 * time.Millisecond
+)
+
+func (a *app) lsCommand() *cobra.Command {
+	var all bool
+	var most int
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "list the names that are held",
+		Long: `Lists the names that are held now, on a quorum of the masters, in order; with PREFIX only those that begin so.
+Writes nothing. With --all also the names that fewer masters have: locks that are being taken or given back, and what
+is left of holders that have died. Names with unusual characters are quoted.
+
+It goes through all keys of all masters (SCAN), some 250 at a time with pauses, so that a busy master does not feel
+it: about 50 000 keys a second at the most. Names that are taken or given back meanwhile may be missing. It ends
+after --timeout, or --most names of a master. A restricted user needs the right +scan besides.
+
+Exit status: 0; 1 if the list may lack names because it was cut off, or because a minority of the masters could not
+be asked; 2 if fewer than a quorum could be asked.`,
+		Example: `  redlock ls --config locks.json orders:
+  redlock ls --json | jq -r '.names[].name'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.fleet.readFleet(cmd, nil)
+			if err == nil && most < 1 {
+				err = fmt.Errorf("--most %d: 1 is the least", most)
+			}
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			// A Locker checks the options, finds the masters of a set, and waits for them.
+			l, masters, shut, err := a.openPool(c, redlock.WithObserver())
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), a.fleet.timeout)
+			defer cancel()
+			defer shut(ctx)
+			l.Ready(ctx)
+			s := &scanning{masters: masters, prefix: c.Prefix, begins: strings.Join(args, ""), most: most}
+			return leave(a.list(s.all(ctx), c.sets(), all))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().DurationVar(&a.fleet.timeout, "timeout", time.Minute, "bound on the whole command")
+	cmd.Flags().BoolVar(&all, "all", false, "names that no quorum has, too")
+	cmd.Flags().IntVar(&most, "most", 100_000, "names of one master at the most")
+	return cmd
+}
+
+// A scanning goes through the keys of all masters.
+type scanning struct {
+	masters        *pool.Pool
+	prefix, begins string
+	most           int
+}
+
+// A scanned is what was found on one master.
+type scanned struct {
+	names map[string]bool
+	addr  string
+	err   error // why it was not gone through to the end
+}
+
+// errCutOff: a master has more names than were asked for.
+var errCutOff = errors.New("it has more names; see --most")
+
+// all goes through all masters at once.
+func (s *scanning) all(ctx context.Context) []scanned {
+	list := make([]scanned, s.masters.N())
+	var wg sync.WaitGroup
+	for i := range list {
+		wg.Go(func() {
+			list[i] = scanned{names: make(map[string]bool), addr: s.masters.Addr(i)}
+			list[i].err = s.master(ctx, i, list[i].names)
+		})
+	}
+	wg.Wait()
+	return list
+}
+
+// master goes through one master.
+func (s *scanning) master(ctx context.Context, i int, names map[string]bool) error {
+	before, pattern := s.prefix+":{", globText.Replace(s.prefix+":{"+s.begins)+"*}:lock"
+	cursor := "0"
+	for {
+		began := time.Now()
+		next, keys, err := s.step(ctx, i, cursor, pattern)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			names[strings.TrimSuffix(strings.TrimPrefix(key, before), "}:lock")] = true
+		}
+		switch cursor = next; {
+		case cursor == "0":
+			return nil
+		case len(names) >= s.most:
+			return errCutOff
+		}
+		select {
+		case <-time.After(max(scanPause, 20*time.Since(began))):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// globText has what is special in a pattern stand for itself.
+var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
+
+// step is one call.
+func (s *scanning) step(ctx context.Context, i int, cursor, pattern string) (next string, keys []string, err error) {
+	came := make(stepReply, 1)
+	call := &scripts.Call{Script: scan, Args: []any{scan.SHA, "0", cursor, pattern, strconv.Itoa(scanStep)}}
+	if err := s.masters.Send(i, call, pool.Stamp{}, came); err != nil {
+		return "", nil, err
+	}
+	select {
+	case r := <-came:
+		list, err := redis.Values(r.value, r.err)
+		if err == nil {
+			_, err = redis.Scan(list, &next, &keys)
+		}
+		return next, keys, err
+	case <-ctx.Done():
+		return "", nil, ctx.Err()
+	}
+}
+
+// stepReply gets the one reply to a step.
+type stepReply chan struct {
+	value any
+	err   error
+}
+
+// Reply implements pool.Receiver.
+func (to stepReply) Reply(_ int, value any, err error) {
+	to <- struct {
+		value any
+		err   error
+	}{value, err}
+}
+
+// sets are the addresses of the masters: one set, or two while the masters are changed.
+func (c *fleetConfig) sets() (list []map[string]bool) {
+	for _, urls := range [][]string{c.Masters, c.Next} {
+		set := make(map[string]bool)
+		for _, u := range urls {
+			set[pool.URL(u).Name()] = true
+		}
+		if len(set) > 0 {
+			list = append(list, set)
+		}
+	}
+	return list
+}
+
+// majority reports whether the addresses are a majority of a set.
+func majority(set map[string]bool, addrs []string) bool {
+	n := 0
+	for _, addr := range addrs {
+		if set[addr] {
+			n++
+		}
+	}
+	return n > len(set)/2
+}
+
+// held is a name that some masters have.
+type held struct {
+	Name string `json:"name"`
+	On   int    `json:"on"`
+}
+
+// list writes what was found on the masters of the sets.
+func (a *app) list(found []scanned, sets []map[string]bool, all bool) (code int) {
+	on, asked := make(map[string][]string), []string(nil)
+	for _, m := range found {
+		if m.err == nil || errors.Is(m.err, errCutOff) {
+			asked = append(asked, m.addr)
+		}
+		if m.err != nil {
+			a.complain(fmt.Errorf("redlock ls: %s: %w", m.addr, m.err))
+			code = exitDanger
+		}
+		for name := range m.names {
+			on[name] = append(on[name], m.addr)
+		}
+	}
+	names := make([]held, 0, len(on))
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		// A program that has not heard of a change holds by one set alone.
+		if all || slices.ContainsFunc(sets, func(s map[string]bool) bool { return majority(s, on[name]) }) {
+			names = append(names, held{name, len(on[name])})
+		}
+	}
+	if slices.ContainsFunc(sets, func(s map[string]bool) bool { return !majority(s, asked) }) {
+		code = exitNoQuorum
+	}
+	if a.json {
+		a.encode(a.stdout, map[string]any{"names": names, "masters": len(found), "complete": code == exitDone})
+		return code
+	}
+	for _, n := range names {
+		text := n.Name
+		if q := strconv.Quote(text); q != `"`+text+`"` {
+			text = q
+		}
+		if all {
+			text = fmt.Sprintf("%d of %d  %s", n.On, len(found), text)
+		}
+		fmt.Fprintln(a.stdout, text)
+	}
+	return code
+}

@@ -1,0 +1,91 @@
+//go:build unix
+
+package main
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func TestTheSumOfTheScanIsRight(t *testing.T) {
+	if sum := sha1.Sum([]byte(scanText)); hex.EncodeToString(sum[:]) != scan.SHA {
+		t.Errorf("it is %x", sum)
+	}
+}
+
+// hold takes locks in this process, with a TTL so long that the test is over before.
+func (f *votingFleet) hold(names ...string) {
+	f.t.Helper()
+	c := &fleetConfig{Set: redlock.Set{Masters: f.urls}, Prefix: "redlock", guard: redlock.DefaultGuardTime}
+	l, shut, err := (&app{stdout: f.t.Output(), stderr: f.t.Output()}).open(c)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { shut(f.t.Context()) })
+	for _, name := range names {
+		if _, err := l.Lock(f.t.Context(), name); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// Names that a quorum has are listed, whatever stands in them, among many keys of others.
+func TestLsListsTheNamesThatAreHeld(t *testing.T) {
+	f := newVotingFleet(t)
+	f.start("ls").ends(0, "")
+	f.hold("orders:2", "orders:1", "or*", "}:lock", "line\nbreak")
+	for i := range f.urls {
+		f.do(i, "EVAL", "for i = 1, 5000 do redis.call('SET', 'other:{' .. i .. '}:lock', '') end", 0)
+	}
+	f.do(0, "HSET", "redlock:{alone}:lock", "x:1:y", 1)
+	for args, want := range map[string]string{
+		"":           "\"line\\nbreak\"\nor*\norders:1\norders:2\n}:lock\n",
+		"or":         "or*\norders:1\norders:2\n",
+		"or*":        "or*\n",
+		"none":       "",
+		"--all al":   "1 of 3  alone\n",
+		"--json or*": `{"complete":true,"masters":3,"names":[{"name":"or*","on":3}]}` + "\n",
+	} {
+		p := f.start("ls", strings.Fields(args)...)
+		p.ends(0, "")
+		if got := p.said(); got != want {
+			t.Errorf("ls %s:\n%swant\n%s", args, got, want)
+		}
+	}
+	f.start("ls", "--most", "1", "--timeout", "1h").ends(exitDanger, "it has more names; see --most")
+	if err := f.servers[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	f.start("ls").ends(exitDanger, "orders:2\n")
+	if err := f.servers[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	f.start("ls").ends(exitNoQuorum, "connection refused")
+}
+
+// A master that has much is asked in many small steps, each of which is a matter of less than a millisecond.
+func TestLsAsksInSmallSteps(t *testing.T) {
+	f := newVotingFleet(t)
+	f.hold("a")
+	f.do(0, "EVAL", "for i = 1, 50000 do redis.call('SET', 'other:' .. i, '') end", 0)
+	f.do(0, "CONFIG", "RESETSTAT")
+	began := time.Now()
+	f.start("ls").ends(0, "a\n")
+	took := time.Since(began)
+	text := fmt.Sprintf("%s", f.do(0, "INFO", "commandstats"))
+	var calls, micros int
+	_, rest, _ := strings.Cut(text, "cmdstat_scan:")
+	if _, err := fmt.Sscanf(rest, "calls=%d,usec=%d,", &calls, &micros); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	t.Logf("%d calls, %d us in %v", calls, micros, took)
+	if calls < 50000/scanStep/2 || took < time.Duration(calls-1)*scanPause {
+		t.Errorf("%d calls in %v", calls, took)
+	}
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// mastersVariable is the environment variable that names the masters.
+const mastersVariable = "REDLOCK_MASTERS"
+
+// fleetFlags are the flags that say which fleet is meant.
+type fleetFlags struct {
+	config        string
+	masters       []string
+	prefix        string
+	guard         time.Duration
+	durable       string
+	ca, cert, key string
+	timeout       time.Duration // of most commands
+}
+
+func (f *fleetFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.config, "config", "", "file that names the masters, and what is needed to reach them")
+	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, with spaces between them")
+	flags.StringVar(&f.prefix, "prefix", redlock.DefaultPrefix, "what the keys begin with")
+	flags.DurationVar(&f.guard, "guard", redlock.DefaultGuardTime, "guard time of a fleet that has none yet")
+	flags.StringVar(&f.durable, "durable", "",
+		"addresses of masters that remember every write, as status names them, with commas between, or all")
+	flags.StringVar(&f.ca, "ca", "", "file of certificates (PEM) that those of the masters are checked with")
+	flags.StringVar(&f.cert, "cert", "", "file of this client's certificate (PEM)")
+	flags.StringVar(&f.key, "key", "", "file of this client's key (PEM)")
+}
+
+// addTimeout adds the flag that bounds a whole command.
+func (f *fleetFlags) addTimeout(flags *pflag.FlagSet) {
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "bound on the whole command")
+}
+
+// A fleetConfig is what flags, file and environment say about one fleet.
+type fleetConfig struct {
+	redlock.Set
+	Prefix   string   `json:"prefix"`
+	Guard    string   `json:"guard"`
+	Durable  []string `json:"durable"`
+	User     string   `json:"user"`
+	Password string   `json:"password"`
+	CA       string   `json:"ca"`
+	Cert     string   `json:"cert"`
+	Key      string   `json:"key"`
+
+	guard    time.Duration
+	ownGuard bool // the guard time was given, and is that of the programs
+	useSet   bool // the masters change: Epoch and Next count
+}
+
+// readFleet puts together what is known of the fleet: args are URLs.
+func (f *fleetFlags) readFleet(cmd *cobra.Command, args []string) (*fleetConfig, error) {
+	c := &fleetConfig{Prefix: redlock.DefaultPrefix}
+	if f.config != "" {
+		if err := c.readFile(f.config); err != nil {
+			return nil, err
+		}
+	}
+	for _, list := range [][]string{args, f.masters} {
+		if urls := splitURLs(list); len(urls) > 0 {
+			c.Set = redlock.Set{Masters: urls}
+			c.useSet = false
+			break
+		}
+	}
+	if len(c.Masters) == 0 {
+		c.Masters = splitURLs([]string{os.Getenv(mastersVariable)})
+	}
+	if len(c.Masters) == 0 {
+		return nil, fmt.Errorf("no masters are named: give their URLs as arguments or by --masters, "+
+			"in the file of --config, or in %s", mastersVariable)
+	}
+	return c, f.override(cmd.Flags(), c)
+}
+
+// override has the flags that were given go before what the file says.
+func (f *fleetFlags) override(flags *pflag.FlagSet, c *fleetConfig) (err error) {
+	for name, to := range map[string]*string{"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key} {
+		if flags.Changed(name) {
+			*to = flags.Lookup(name).Value.String()
+		}
+	}
+	if flags.Changed("durable") {
+		c.Durable = strings.Split(f.durable, ",")
+	}
+	c.guard, c.ownGuard = f.guard, flags.Changed("guard")
+	if !c.ownGuard && c.Guard != "" {
+		c.ownGuard = true
+		if c.guard, err = time.ParseDuration(c.Guard); err != nil {
+			return fmt.Errorf("the guard time in %s: %w", f.config, err)
+		}
+	}
+	return nil
+}
+
+// readFile reads a file of --config, or of "set".
+func (c *fleetConfig) readFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return fmt.Errorf("%s: this is no set of masters: %w", path, err)
+	}
+	if d.More() {
+		return fmt.Errorf("%s: there is something behind the set of masters", path)
+	}
+	for _, p := range []*string{&c.CA, &c.Cert, &c.Key} {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(path), *p)
+		}
+	}
+	if c.useSet = c.Epoch != 0 || len(c.Next) > 0; !c.useSet {
+		return nil
+	}
+	return c.checkSet(path)
+}
+
+// checkSet checks the epoch, and what goes with it.
+func (c *fleetConfig) checkSet(path string) error {
+	text, err := json.Marshal(c.Set)
+	if err != nil {
+		return err
+	}
+	if _, err := redlock.ParseSet(text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+var commaURL = regexp.MustCompile(`,([a-z]+://)`)
+
+// splitURLs splits texts at their spaces, and at commas before a URL.
+func splitURLs(texts []string) (urls []string) {
+	for _, text := range texts {
+		urls = append(urls, strings.Fields(commaURL.ReplaceAllString(text, " $1"))...)
+	}
+	return urls
+}
+
+// dial makes the pool.
+func (c *fleetConfig) dial() (*pool.Pool, error) {
+	var opts []pool.Option
+	if c.User != "" || c.Password != "" {
+		opts = append(opts, pool.WithCredentials(c.User, c.Password))
+	}
+	if c.CA != "" || c.Cert != "" || c.Key != "" {
+		t, err := c.tls()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, pool.WithTLSConfig(t))
+	}
+	var urls []string
+	for _, u := range slices.Concat(c.Masters, c.Next) {
+		if !c.useSet || !slices.Contains(urls, u) { // old and next masters may be the same
+			urls = append(urls, u)
+		}
+	}
+	return pool.Dial(urls, opts...)
+}
+
+func (c *fleetConfig) tls() (*tls.Config, error) {
+	t := &tls.Config{}
+	if c.CA != "" {
+		text, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, err
+		}
+		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", c.CA)
+		}
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, errors.New("a certificate needs its key, and a key its certificate: give --cert and --key")
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, err
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}
+
+// options are those of a Locker of the fleet.
+func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
+	list := []redlock.Option{
+		redlock.WithPrefix(c.Prefix), redlock.WithGuardTime(c.guard), redlock.WithTTL(min(c.guard, redlock.DefaultTTL)),
+	}
+	if c.useSet {
+		list = append(list, redlock.WithSet(c.Set))
+	}
+	switch {
+	case len(c.Durable) == 0:
+	case slices.Equal(c.Durable, []string{"all"}):
+		list = append(list, redlock.WithDurableMasters())
+	default:
+		list = append(list, redlock.WithDurableMasters(c.Durable...))
+	}
+	return append(list, more...)
+}
+
+// open makes the pool and a Locker of the fleet. shut ends both, and waits for that until ctx ends.
+func (a *app) open(c *fleetConfig, opts ...redlock.Option) (l *redlock.Locker, shut func(context.Context), err error) {
+	l, _, shut, err = a.openPool(c, opts...)
+	return l, shut, err
+}
+
+func (a *app) openPool(
+	c *fleetConfig, opts ...redlock.Option,
+) (l *redlock.Locker, masters *pool.Pool, shut func(context.Context), err error) {
+	if masters, err = c.dial(); err != nil {
+		return nil, nil, nil, err
+	}
+	if l, err = redlock.New(masters, c.options(opts...)...); err != nil {
+		_ = masters.Close() // what went wrong is in err
+		return nil, nil, nil, err
+	}
+	for _, w := range l.Warnings() {
+		a.complain(errors.New(w))
+	}
+	return l, masters, func(ctx context.Context) {
+		_ = l.Close(ctx) // what a master has not got has expired there soon
+		_ = masters.Close()
+	}, nil
+}
+
+// observe has f ask the fleet with a Locker that writes nothing of itself. args are the URLs of the masters. f returns
+// the exit status.
+func (a *app) observe(
+	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
+) error {
+	c, err := a.fleet.readFleet(cmd, args)
+	if err != nil {
+		return wrongCall(cmd, err)
+	}
+	return a.observeFleet(cmd, c, f)
+}
+
+func (a *app) observeFleet(
+	cmd *cobra.Command, c *fleetConfig, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
+) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.fleet.timeout)
+	defer cancel()
+	l, shut, err := a.open(c, redlock.WithObserver())
+	if err != nil {
+		return wrongCall(cmd, err)
+	}
+	defer shut(ctx)
+	return leave(f(ctx, l, c))
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// The masters come from arguments, --masters, the file or the environment, and the first of these counts.
+func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	const nobody = "redis://127.0.0.1:1"
+	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{nobody})
+	t.Setenv(mastersVariable, all)
+	call(t, exitDone, "3 of 3 vote", "admit")
+	t.Setenv(mastersVariable, nobody)
+	call(t, exitDone, "3 of 3 vote", "status", "--config", file)
+	call(t, exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", strings.Join(f.urls, ","))
+	f.call(exitDone, "3 of 3 vote", "status", "--config", wrong, "--masters", nobody)
+	t.Setenv(mastersVariable, "")
+	call(t, exitUsage, mastersVariable, "status")
+}
+
+// A certificate authority, and a certificate for both sides of a connection.
+func certificates(t *testing.T) (dir string, server *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for name, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return dir, &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}
+}
+
+// inTLS speaks TLS for a server, and returns its address.
+func inTLS(t *testing.T, s *redisproc.Server, cfg *tls.Config) (addr string) {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				to, err := net.Dial("unix", s.Unix())
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				wg.Go(func() { _, _ = io.Copy(to, c); to.Close() })
+				_, _ = io.Copy(c, to)
+			})
+		}
+	})
+	return l.Addr().String()
+}
+
+// A password in the file, and TLS with certificates from it: nothing of that stands among the arguments.
+func TestAFileGivesPasswordAndCertificates(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	dir, server := certificates(t)
+	c := map[string]any{"password": "secret", "ca": "cert.pem", "cert": "cert.pem", "key": "key.pem", "prefix": "other"}
+	var urls []string
+	for i, s := range f.servers {
+		urls = append(urls, "rediss://"+inTLS(t, s, server))
+		f.do(i, "CONFIG", "SET", "requirepass", "secret")
+	}
+	c["masters"] = urls
+	write := func() (path string) {
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.Join(dir, "fleet.json")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := write()
+	call(t, exitDone, "3 of 3 vote", "admit", "--config", path)
+	call(t, exitNoQuorum, "0 of 3 vote", "status", "--config", path, "--prefix", "redlock")
+	delete(c, "cert")
+	delete(c, "key")
+	call(t, exitNoQuorum, "tls: certificate required", "status", "--config", write(), "--timeout", "2s")
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	call(t, exitDone, "3 of 3 vote", "status", "--config", path, "--cert", cert, "--key", key)
+	call(t, exitUsage, "give --cert and --key", "status", "--config", path, "--cert", cert)
+	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)
+	call(t, exitUsage, "no such file", "status", "--config", path, "--ca", "none.pem")
+	c["guard"] = "soon"
+	call(t, exitUsage, "the guard time in", "status", "--config", write())
+	c["gaurd"] = "30s"
+	call(t, exitUsage, `unknown field "gaurd"`, "status", "--config", write())
+}
+
+// In JSON each command writes one value, and tells errors so too.
+func TestEachCommandWritesJSON(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	file := setText(t, f.urls)
+	ask := func(code int, args ...string) map[string]any {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if got := run(append(args, "--json", "--config", file), &out, &errs); got != code {
+			t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, out.String(), errs.String())
+		}
+		v := make(map[string]any)
+		text := out.Bytes()
+		if len(text) == 0 {
+			text = errs.Bytes()
+		}
+		if err := json.Unmarshal(text, &v); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, text)
+		}
+		return v
+	}
+	if v := ask(exitDone, "admit"); v["voting"] != 3.0 || len(v["masters"].([]any)) != 3 {
+		t.Errorf("admit: %v", v)
+	}
+	if v := ask(exitDone, "check"); len(v["findings"].([]any)) != 0 || v["status"] != 0.0 {
+		t.Errorf("check: %v", v)
+	}
+	if v := ask(exitDone, "guard"); v["masters"].([]any)[0].(map[string]any)["guard_ms"] != 30000.0 {
+		t.Errorf("guard: %v", v)
+	}
+	if v := ask(exitDone, "set", file); v["open"] != 3.0 || v["next"] != nil {
+		t.Errorf("set: %v", v)
+	}
+	if v := ask(exitDone, "version"); v["version"] == "" {
+		t.Errorf("version: %v", v)
+	}
+	if v := ask(exitUsage, "quarantine"); !strings.Contains(v["error"].(string), `"master" not set`) {
+		t.Errorf("quarantine: %v", v)
+	}
+}
+
+// Every command describes itself and gives an example that begins with the program's name or a comment of the shell.
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		if c.Short == "" || c.Long == "" || c.Example == "" {
+			t.Errorf("%q has no short text, no long text or no example", c.CommandPath())
+		}
+		for _, line := range strings.Split(c.Long+"\n"+c.Example, "\n") {
+			if len(line) > 120 && !strings.HasPrefix(c.CommandPath(), "redlock completion") {
+				t.Errorf("%q has a line of %d bytes: %s", c.CommandPath(), len(line), line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			look(sub)
+		}
+	}
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	look(a.root())
+	call(t, exitDone, "Examples:", "check", "-help")
+	call(t, exitUsage, `unknown command "chekc"`, "chekc")
+}
+
+// The scripts that shells load are there, and what they ask for is answered.
+func TestShellsAreToldWhatComesNext(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		call(t, exitDone, "redlock", "completion", shell)
+	}
+	call(t, exitDone, "quarantine\tput one master into quarantine", "__complete", "q")
+	call(t, exitDone, "--finish\tlet the next masters act alone", "__complete", "set", "--fi")
+	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
+}

@@ -1,0 +1,183 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// hang is how long something may take that takes a moment.
+const hang = 60 * time.Second
+
+var builtIn string // where the program was built
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "redlock-command-")
+	if err != nil {
+		return "", err
+	}
+	builtIn = dir
+	path := filepath.Join(dir, "redlock")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", errors.New(string(out))
+	}
+	return path, nil
+})
+
+// votingFleet is three masters that vote, named in a file. ask runs the built program on them.
+type votingFleet struct {
+	*fleet
+	program, config string
+}
+
+func newVotingFleet(t *testing.T) *votingFleet {
+	t.Helper()
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, 3, redisproc.Config{})
+	f.call(exitDone, "3 of 3 vote", "admit")
+	return &votingFleet{f, program, setText(t, f.urls)}
+}
+
+// ask makes a call of the program.
+func (f *votingFleet) ask(verb string, args ...string) *exec.Cmd {
+	cmd := exec.Command(f.program, append([]string{verb, "--config", f.config}, args...)...)
+	cmd.WaitDelay = hang
+	return cmd
+}
+
+// A process is the program while it runs. What it writes can be waited for.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote chan struct{}
+}
+
+// Write implements io.Writer for what the program writes.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text.Write(b)
+	select {
+	case p.wrote <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// start starts the program, and ends it with the test.
+func (f *votingFleet) start(verb string, args ...string) *process {
+	f.t.Helper()
+	p := &process{t: f.t, cmd: f.ask(verb, args...), wrote: make(chan struct{}, 1)}
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
+	return p
+}
+
+// hear waits until the program has written the text.
+func (p *process) hear(text string) {
+	p.t.Helper()
+	bound := time.After(hang)
+	for !strings.Contains(p.said(), text) {
+		select {
+		case <-p.wrote:
+		case <-bound:
+			p.t.Fatalf("it has not said %q:\n%s", text, p.said())
+		}
+	}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ends waits for the end, and wants this status and text.
+func (p *process) ends(status int, want string) {
+	p.t.Helper()
+	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
+		p.t.Fatal(err)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != status || !strings.Contains(p.said(), want) {
+		p.t.Fatalf("%q: status %d, want %d with %q\n%s", p.cmd.Args, got, status, want, p.said())
+	}
+}
+
+// A tomb is a named pipe. Those that hold its writing end are dead when it ends.
+type tomb struct {
+	t    *testing.T
+	path string
+	end  chan string // gets what was written when nobody holds it any more
+}
+
+func newTomb(t *testing.T) *tomb {
+	t.Helper()
+	b := &tomb{t, filepath.Join(t.TempDir(), "tomb"), make(chan string, 1)}
+	if err := syscall.Mkfifo(b.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		text, _ := os.ReadFile(b.path) // opening waits for a writer, and reading for the end of all writers
+		b.end <- string(text)
+	}()
+	t.Cleanup(func() { // nobody may have opened it
+		if w, err := os.OpenFile(b.path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			w.Close()
+		}
+	})
+	return b
+}
+
+// closes waits until nobody holds it.
+func (b *tomb) closes() (text string) {
+	b.t.Helper()
+	select {
+	case text := <-b.end:
+		return text
+	case <-time.After(hang):
+		b.t.Fatal("somebody of the command's group is still alive")
+		return ""
+	}
+}

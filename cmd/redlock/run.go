@@ -1,0 +1,338 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// The exit statuses of run itself. Those that sysexits.h knows have its numbers.
+const (
+	exitRunUsage    = 64  // EX_USAGE
+	exitRunNoQuorum = 69  // EX_UNAVAILABLE
+	exitRunHeld     = 75  // EX_TEMPFAIL
+	exitRunLost     = 76  // EX_PROTOCOL, for want of a better one
+	exitCannotRun   = 126 // as shells have it
+	exitNotFound    = 127
+	exitSignal      = 128 // and the number of the signal
+)
+
+// tryBound is how long --try waits for the masters. It does not wait for a holder.
+const tryBound = 10 * time.Second
+
+const runLong = `Takes the lock of NAME, runs the command while it is held, and gives it back. The command gets the
+fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME. Its standard input, output and error are those of redlock.
+
+It waits as long as another holds the name: with --wait no longer than that, with --try not at all.
+
+The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
+passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
+reach it once; redlock stops and goes on with the command. A command that is stopped for longer than the lock is
+valid is killed. Elsewhere, as in a pipe, the command must not read the terminal, and Ctrl-Z stops redlock alone.
+What the command has left running in its group is killed before the lock is given back.
+
+When the lock cannot be kept, the group gets TERM, as long as --grace before the validity of the lock ends, and KILL
+when it ends. When the masters have lost the lock all at once, or somebody has released it by force, it gets KILL
+after --grace. A second process of redlock, the first of the group, watches the first one: it kills the group when
+redlock has ended in whatever way (kill -9 too), or has been stopped for so long that the validity is over. It can do
+nothing for processes that have left the group (setsid), or if it is killed at the same time; on Linux the command
+itself dies even then. On Windows there is neither group nor second process: a lost lock kills the command, but not
+what the command has started, and the command outlives a redlock that is killed.
+
+Exit status: that of the command; 128 and the number of the signal that has ended it. Those of redlock itself:
+   64  the call is wrong; nothing was sent
+   69  no quorum of the masters could be had
+   75  another holds the lock (EX_TEMPFAIL)
+   76  the lock was lost, or could not be kept, before the command had ended
+  126  the command cannot be run;  127  it was not found`
+
+// runFlags are the flags of run.
+type runFlags struct {
+	wait, ttl, grace time.Duration
+	try              bool
+	owner            string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run NAME -- COMMAND [ARG...]",
+		Short: "run a command while a lock is held",
+		Long:  runLong,
+		Example: `  redlock run --config locks.json --try nightly-report -- /usr/local/bin/report --all
+  redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
+				return wrongCall(cmd, errors.New("redlock run: one name is wanted, then --, then the command"))
+			}
+			return a.runUnderLock(cmd, f, args[0], args[1:])
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
+	flags.BoolVar(&f.try, "try", false, "give up at once if another holds the lock")
+	flags.DurationVar(&f.ttl, "ttl", redlock.DefaultTTL, "how long the name stays locked if this machine dies")
+	flags.DurationVar(&f.grace, "grace", 0,
+		"time between TERM and KILL when the lock is lost (default a fifth of the TTL)")
+	flags.StringVar(&f.owner, "owner", "", "label that others see (default the host and the process id)")
+	cmd.MarkFlagsMutuallyExclusive("wait", "try")
+	return cmd
+}
+
+// check looks at the flags, and settles what follows from them.
+func (f *runFlags) check(graceGiven bool) error {
+	if !graceGiven {
+		f.grace = f.ttl / 5
+	}
+	switch {
+	case f.wait < 0:
+		return fmt.Errorf("--wait %v is negative", f.wait)
+	case f.grace < 0 || f.grace > f.ttl/3:
+		return fmt.Errorf("--grace %v: it is from 0 to a third of the TTL of %v, since the command is told so long before "+
+			"the lock ends", f.grace, f.ttl)
+	}
+	return nil
+}
+
+// runUnderLock is the command run.
+func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []string) error {
+	c, err := a.fleet.readFleet(cmd, nil)
+	if err == nil {
+		err = f.check(cmd.Flags().Changed("grace"))
+	}
+	if err != nil {
+		return wrongCall(cmd, err)
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return &exit{cannotRun(err), err}
+	}
+	opts := []redlock.Option{redlock.WithTTL(f.ttl)}
+	if f.owner != "" {
+		opts = append(opts, redlock.WithOwner(f.owner))
+	}
+	l, shut, err := a.open(c, opts...)
+	if err != nil {
+		return wrongCall(cmd, err)
+	}
+	r := &runner{app: a, flags: f, name: name, path: path, argv: argv}
+	signals, stop := catchSignals()
+	defer stop()
+	r.signals = signals
+	status, err := r.run(l)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	shut(ctx)
+	if err != nil {
+		return &exit{status, err}
+	}
+	return leave(status)
+}
+
+// cannotRun is the exit status for a command that cannot be run.
+func cannotRun(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitCannotRun
+}
+
+// catchSignals begins to receive the signals that are passed on, but for those that this process was started to ignore,
+// as by nohup: the command ignores them too.
+func catchSignals() (signals chan os.Signal, stop func()) {
+	signals = make(chan os.Signal, 16)
+	for _, s := range passedOn {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	return signals, func() { signal.Stop(signals) }
+}
+
+// A runner is one call of run.
+type runner struct {
+	*app
+	flags   *runFlags
+	name    string
+	path    string
+	argv    []string
+	signals chan os.Signal
+
+	lost error         // why the command was told to end
+	end  clock.Instant // until when the lock was known to be valid
+	kill clock.Instant // when a command that was told to end is killed
+}
+
+// run takes the lock and runs the command. A status that is redlock's own comes with an error.
+func (r *runner) run(l *redlock.Locker) (status int, err error) {
+	job, err := newJob()
+	if err != nil {
+		return exitCannotRun, fmt.Errorf("redlock run: %w", err)
+	}
+	defer job.end()
+	lock, status, err := r.take(l)
+	if err != nil {
+		return status, err
+	}
+	env := append(os.Environ(), "REDLOCK_NAME="+r.name, "REDLOCK_TOKEN="+strconv.FormatInt(lock.Token(), 10))
+	if r.watch(lock, job); r.lost != nil { // the watchman knows the end before there is anything to watch
+		_ = r.release(lock) // it says what there is to say
+		return exitRunLost, errors.New("redlock run: the command was not begun")
+	}
+	if err := job.start(r.path, r.argv, env); err != nil {
+		_ = r.release(lock) // it says what there is to say
+		return cannotRun(err), fmt.Errorf("redlock run: %w", err)
+	}
+	status = r.hold(lock, job)
+	job.end() // what the command has left running must not outlive the lock
+	if err := r.release(lock); r.lost == nil && errors.Is(err, redlock.ErrLost) {
+		r.lost = err
+		r.complain(err)
+	}
+	if r.lost != nil {
+		return exitRunLost, fmt.Errorf("redlock run: the command has ended with status %d, and had not the lock to its end",
+			status)
+	}
+	return status, nil
+}
+
+// take takes the lock, and gives up when a signal comes.
+func (r *runner) take(l *redlock.Locker) (lock *redlock.Lock, status int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	lockFunc, bound := l.Lock, r.flags.wait
+	if r.flags.try {
+		lockFunc, bound = l.TryLock, tryBound
+	}
+	if bound > 0 {
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	over := make(chan struct{})
+	caught := make(chan os.Signal, 1)
+	go func() {
+		defer close(caught)
+		for {
+			select {
+			case s := <-r.signals:
+				if ends(s) {
+					caught <- s
+					cancel()
+					return
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
+	lock, err = lockFunc(ctx, r.name)
+	close(over)
+	if s, ok := <-caught; ok {
+		if err == nil {
+			_ = r.release(lock) // it says what there is to say
+		}
+		return nil, exitSignal + signalNumber(s), fmt.Errorf("redlock run: %v", s)
+	}
+	return lock, lockStatus(err), err
+}
+
+// lockStatus is the exit status for an error of Lock.
+func lockStatus(err error) int {
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, redlock.ErrInvalidOption), errors.Is(err, redlock.ErrGuardTime):
+		return exitRunUsage
+	case errors.Is(err, redlock.ErrHeld):
+		return exitRunHeld
+	}
+	return exitRunNoQuorum
+}
+
+// look is how often the lock is looked at: a clock of a machine that was suspended wakes nobody.
+const look = 50 * time.Millisecond
+
+// hold waits for the end of the command, and ends it when the lock cannot be kept.
+func (r *runner) hold(lock *redlock.Lock, job *job) (status int) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	done := lock.Done()
+	for {
+		select {
+		case status := <-job.done:
+			if err := lock.Err(); r.lost == nil && err != nil {
+				r.lost = err
+				r.complain(err)
+			}
+			return status
+		case s := <-r.signals:
+			job.signal(s)
+			continue
+		case <-done:
+			done = nil
+		case <-timer.C:
+		}
+		timer.Reset(max(time.Millisecond, min(look, r.watch(lock, job))))
+	}
+}
+
+// watch looks whether the lock can be kept, and tells the command to end if not. It returns in how much time there may
+// be something to do again.
+func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
+	now, left, grace := (*clock.Clock)(nil).Now(), lock.Remaining(), r.flags.grace
+	switch err := lock.Err(); {
+	case r.lost != nil:
+	case err == nil && left > grace:
+		r.end = now.Add(left)
+		job.until(now, left)
+		return left - grace
+	case err == nil: // extensions have failed for so long
+		r.giveUp(job, fmt.Errorf("redlock run: the lock of %q cannot be kept, and ends in %v",
+			r.name, left.Round(time.Millisecond)))
+		r.end, r.kill = now.Add(left), now.Add(left)
+	default:
+		r.giveUp(job, fmt.Errorf("redlock run: %q: %w", r.name, err))
+		r.kill = now.Add(min(grace, r.end.Sub(now)))
+	}
+	wait := r.kill.Sub(now)
+	if wait <= 0 {
+		job.kill()
+		return look
+	}
+	return wait
+}
+
+// giveUp tells the command to end.
+func (r *runner) giveUp(job *job, why error) {
+	r.lost = why
+	r.complain(why)
+	job.terminate()
+}
+
+// release gives the lock back.
+func (r *runner) release(lock *redlock.Lock) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(max(0, lock.Remaining()), time.Second))
+	defer cancel()
+	err := lock.Unlock(ctx)
+	if err != nil && r.lost == nil && !errors.Is(err, redlock.ErrLost) {
+		r.complain(fmt.Errorf("redlock run: the name stays locked for at most %v: %w", r.flags.ttl, err))
+	}
+	return err
+}

@@ -1,0 +1,225 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// The statuses of the documentation.
+func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
+	f := newVotingFleet(t)
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		status int
+		want   string
+		args   []string
+	}{
+		{0, "hello\n", []string{"a", "--", "echo", "hello"}},
+		{7, "", []string{"a", "--", "sh", "-c", "exit 7"}},
+		{128 + 9, "", []string{"a", "--", "sh", "-c", "kill -9 $$"}},
+		{exitNotFound, "not found", []string{"a", "--", "no-such-command"}},
+		{exitNotFound, "no such file", []string{"a", "--", plain + "-none"}},
+		{exitCannotRun, "permission denied", []string{"a", "--", plain}},
+		{exitRunUsage, "then --, then the command", []string{"a", "echo", "hello"}},
+		{exitRunUsage, "then --, then the command", []string{"--", "echo", "hello"}},
+		{exitRunUsage, "a third of the TTL", []string{"--ttl", "3s", "--grace", "2s", "a", "--", "true"}},
+		{exitRunUsage, "none of the others", []string{"--wait", "3s", "--try", "a", "--", "true"}},
+		{exitRunUsage, "above the guard time", []string{"--ttl", "1h", "a", "--", "true"}},
+		{exitRunUsage, "unknown flag", []string{"--tyr", "a", "--", "true"}},
+	} {
+		f.start("run", c.args...).ends(c.status, c.want)
+	}
+	for i := range f.urls {
+		if n := f.do(i, "EXISTS", "redlock:{a}:lock"); n != int64(0) {
+			t.Errorf("master %d still has the lock", i)
+		}
+	}
+}
+
+// A command can tell the resource its token, which grows.
+func TestRunTellsTheCommandItsTokenAndName(t *testing.T) {
+	f := newVotingFleet(t)
+	last := int64(0)
+	for range 3 {
+		p := f.start("run", "orders:42", "--", "sh", "-c", `echo "$REDLOCK_NAME $REDLOCK_TOKEN"`)
+		p.ends(0, "orders:42 ")
+		_, text, _ := strings.Cut(strings.TrimSpace(p.said()), " ")
+		token, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || token <= last {
+			t.Fatalf("token %q after %d: %v", text, last, err)
+		}
+		last = token
+	}
+}
+
+// Of two runs of one name one waits, and has a larger token. A third one that does not want to wait is told who has it.
+func TestRunWaitsForAnother(t *testing.T) {
+	f := newVotingFleet(t)
+	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it; read x; exit 3")
+	first.hear("have it")
+	second := f.start("run", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it")
+	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "the first" since`)
+	f.start("run", "--wait", "300ms", "a", "--", "true").ends(exitRunHeld, `held by "the first" since`)
+	f.start("run", "--wait", "300ms", "--json", "a", "--", "true").ends(exitRunHeld, `{"error":"redlock: lock`)
+	f.waiting("a")
+	if text := second.said(); text != "" {
+		t.Fatalf("the second says %q while the first holds the lock", text)
+	}
+	first.stdin.Close()
+	first.ends(3, "")
+	second.ends(0, "have it")
+	token := regexp.MustCompile(`(\d+) have it`)
+	if a, b := token.FindString(first.said()), token.FindString(second.said()); len(a) != len(b) || a >= b {
+		t.Errorf("tokens %q and then %q", a, b)
+	}
+}
+
+// waiting waits until somebody waits for a name.
+func (f *votingFleet) waiting(name string) {
+	f.t.Helper()
+	for end := time.Now().Add(hang); ; {
+		on := 0
+		for i := range f.urls {
+			if n, _ := f.do(i, "ZCARD", "redlock:{"+name+"}:queue").(int64); n > 0 {
+				on++
+			}
+		}
+		if on == len(f.urls) {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatal("nobody waits")
+		}
+	}
+}
+
+func TestRunWithoutAQuorum(t *testing.T) {
+	f := newVotingFleet(t)
+	for _, s := range f.servers[:2] {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.start("run", "--try", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
+	f.start("run", "--wait", "1s", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
+}
+
+// Signals go to the command, and to what it has started.
+func TestRunPassesSignalsOn(t *testing.T) {
+	f := newVotingFleet(t)
+	const script = `trap 'echo caught; exit 5' USR1
+		(trap 'echo child; exit 0' USR1; echo one; while :; do sleep 0.05; done) &
+		echo two; while :; do sleep 0.05; done`
+	p := f.start("run", "a", "--", "sh", "-c", script)
+	p.hear("one")
+	p.hear("two")
+	p.signal(syscall.SIGUSR1)
+	p.ends(5, "caught")
+
+	p = f.start("run", "a", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.hear("ready")
+	p.signal(syscall.SIGTERM)
+	p.ends(128+15, "")
+
+	p = f.start("run", "a", "--", "sh", "-c", "echo ready; read x")
+	p.hear("ready")
+	q := f.start("run", "a", "--", "echo", "never")
+	f.waiting("a")
+	q.signal(syscall.SIGTERM)
+	q.ends(128+15, "terminated")
+	if strings.Contains(q.said(), "never") {
+		t.Error("the command has begun after the signal")
+	}
+}
+
+// A command that does not listen to TERM, and its child, are dead when the lock's time is over: a majority of the
+// masters hangs, so nothing but the clock tells.
+func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
+	f := newVotingFleet(t)
+	end := newTomb(t)
+	p := f.start("run", "--ttl", "3s", "--grace", "500ms", "a", "--", "sh", "-c", `exec 3>"$0"; trap 'echo term' TERM
+		(trap '' TERM; while :; do sleep 0.05; done) &
+		echo ready; while :; do sleep 0.05; done`, end.path)
+	p.hear("ready")
+	for _, s := range f.servers[:2] {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paused := time.Now()
+	end.closes()
+	// The last extension that a majority confirmed was sent before the pause. The machine may be slow to run anybody.
+	if took := time.Since(paused); took > 3*time.Second+2*time.Second {
+		t.Errorf("the command lived for %v after the masters had stopped", took)
+	}
+	for _, s := range f.servers[:2] {
+		if err := s.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.ends(exitRunLost, "cannot be kept")
+	if !strings.Contains(p.said(), "term\n") {
+		t.Errorf("the command was not asked to end:\n%s", p.said())
+	}
+}
+
+// A lock that is deleted on the masters is lost at the next extension. A command that ends when it is told is not
+// killed.
+func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
+	f := newVotingFleet(t)
+	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
+		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
+	p.hear("ready")
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:{a}:lock")
+	}
+	p.ends(exitRunLost, "cleaned")
+	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {
+		t.Errorf("it says:\n%s", p.said())
+	}
+}
+
+// The command does not outlive a run that is killed, and neither does its child.
+func TestKillingRunKillsTheCommand(t *testing.T) {
+	f := newVotingFleet(t)
+	end := newTomb(t)
+	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; trap '' TERM INT HUP
+		sleep 1000 & echo ready; while :; do sleep 0.05; done`, end.path)
+	p.hear("ready")
+	p.signal(syscall.SIGKILL)
+	end.closes()
+}
+
+// A run that is stopped extends nothing, so the command must end without it.
+func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
+	f := newVotingFleet(t)
+	end := newTomb(t)
+	p := f.start("run", "--ttl", "1s", "a", "--", "sh", "-c",
+		`exec 3>"$0"; echo ready; while :; do sleep 0.05; done`, end.path)
+	p.hear("ready")
+	p.signal(syscall.SIGSTOP)
+	end.closes()
+	p.signal(syscall.SIGCONT)
+	p.ends(exitRunLost, "")
+}
+
+// What a command has left running does not outlive the lock.
+func TestWhatACommandLeavesRunningIsKilled(t *testing.T) {
+	f := newVotingFleet(t)
+	end := newTomb(t)
+	f.start("run", "a", "--", "sh", "-c", `sleep 1000 >"$0" & echo done`, end.path).ends(0, "done")
+	end.closes()
+}

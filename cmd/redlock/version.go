@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "tell the version of this program",
+		Long:    `Tells the version of this program, the revision that it was built from, and the version of Go.`,
+		Example: `  redlock version --json`,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version, revision := buildVersion()
+			if a.json {
+				a.encode(a.stdout, map[string]string{
+					"version": version, "revision": revision, "go": runtime.Version(), "system": runtime.GOOS + "/" + runtime.GOARCH,
+				})
+				return nil
+			}
+			fmt.Fprintf(a.stdout, "redlock %s, revision %s, %s %s/%s\n",
+				version, cmp.Or(revision, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return nil
+		},
+	}
+}
+
+// buildVersion is what the Go command has noted about this build.
+func buildVersion() (version, revision string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown", ""
+	}
+	dirty := false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			dirty = s.Value == "true"
+		}
+	}
+	if dirty {
+		revision += " with changes"
+	}
+	return info.Main.Version, revision
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func (a *app) whoCommand() *cobra.Command {
+	var watch bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "who NAME...",
+		Short: "tell who holds a name, and who waits for it",
+		Long: `Tells for each name the label of its holder, since when, how much time is left until it must be extended,
+the token, how many of the masters have the lock, and who waits: place, label and for how long. Writes nothing.
+
+It is a snapshot: do not use it to decide whether something is safe to do. The queue is put together from the first
+ten waiters of each master; one that has died is in it for some twenty seconds more.
+
+With --watch it looks again and again, and tells what is other than before, until it is interrupted.`,
+		Example: `  redlock who --config locks.json nightly-report
+  redlock who --watch deploy`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if every < 100*time.Millisecond {
+				return wrongCall(cmd, fmt.Errorf("--every %v: 100ms is the least", every))
+			}
+			c, err := a.fleet.readFleet(cmd, nil)
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			l, shut, err := a.open(c, redlock.WithObserver())
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			ctx, stop := cmd.Context(), func() {}
+			if watch {
+				ctx, stop = signal.NotifyContext(ctx, interrupts...)
+			}
+			defer stop()
+			code := a.who(ctx, l, names, watch, every)
+			over, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			shut(over)
+			return leave(code)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	a.fleet.addTimeout(cmd.Flags())
+	cmd.Flags().BoolVar(&watch, "watch", false, "look again and again")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "how often --watch looks")
+	return cmd
+}
+
+// who tells the names once, or with watch until ctx ends.
+func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch bool, every time.Duration) (code int) {
+	last := make(map[string]string)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		code = exitDone
+		for _, name := range names {
+			looking, cancel := context.WithTimeout(ctx, a.fleet.timeout)
+			w, err := l.Who(looking, name)
+			cancel()
+			switch state := fmt.Sprint(err, w.ID, w.On, labels(w)); {
+			case ctx.Err() != nil:
+			case watch && state == last[name]:
+			default:
+				last[name] = state
+				if watch && !a.json {
+					fmt.Fprint(a.stdout, time.Now().Format(time.TimeOnly), " ")
+				}
+				a.tellWho(name, w, err)
+			}
+			if err != nil {
+				code = exitNoQuorum
+			}
+		}
+		if !watch {
+			return code
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return exitDone
+		}
+	}
+}
+
+func labels(w redlock.Who) (list []string) {
+	for _, q := range w.Queue {
+		list = append(list, q.Owner)
+	}
+	return list
+}
+
+// What --json writes for a name.
+type (
+	jsonWho struct {
+		Name    string       `json:"name"`
+		Held    bool         `json:"held"`
+		Grant   string       `json:"grant,omitempty"`
+		Owner   string       `json:"owner,omitempty"`
+		Since   *time.Time   `json:"since,omitempty"`
+		Left    int64        `json:"left_ms,omitempty"`
+		Token   int64        `json:"token,omitempty"`
+		On      int          `json:"on"`
+		Masters int          `json:"masters"`
+		Waiters int          `json:"waiters"`
+		Queue   []jsonWaiter `json:"queue"`
+	}
+	jsonWaiter struct {
+		Place int    `json:"place"`
+		Owner string `json:"owner"`
+		For   int64  `json:"for_ms"`
+	}
+)
+
+func newJSONWho(name string, w redlock.Who) jsonWho {
+	j := jsonWho{
+		Name: name, Held: w.ID != "", Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
+		On: w.On, Masters: w.N, Waiters: w.Waiters, Queue: make([]jsonWaiter, 0, len(w.Queue)),
+	}
+	if j.Held {
+		j.Since = &w.Since
+	}
+	for i, q := range w.Queue {
+		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Owner, millis(q.For)})
+	}
+	return j
+}
+
+// tellWho tells one name.
+func (a *app) tellWho(name string, w redlock.Who, err error) {
+	switch {
+	case err != nil:
+		a.complain(err)
+		return
+	case a.json:
+		a.encode(a.stdout, newJSONWho(name, w))
+		return
+	}
+	writeWho(a.stdout, name, w)
+}
+
+// writeWho writes who holds a name and who waits for it.
+func writeWho(to io.Writer, name string, w redlock.Who) {
+	if w.ID == "" {
+		fmt.Fprintf(to, "%q: nobody holds it, say %d of %d masters\n", name, w.Answered, w.N)
+	} else {
+		fmt.Fprintf(to, "%q: held by %q since %s, %v left, token %d, on %d of %d masters\n",
+			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.Token, w.On, w.N)
+	}
+	for i, q := range w.Queue {
+		fmt.Fprintf(to, "  %2d. %q waits for %v\n", i+1, q.Owner, q.For.Round(time.Second))
+	}
+	if more := w.Waiters - len(w.Queue); more > 0 {
+		fmt.Fprintf(to, "  and %d more\n", more)
+	}
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Who tells holder and waiters, also while it watches.
+func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
+	f := newVotingFleet(t)
+	call(t, exitDone, `"a": nobody holds it, say 3 of 3 masters`, "who", "a", "--config", f.config)
+	watch := f.start("who", "--watch", "--every", "100ms", "a")
+	watch.hear("nobody holds it")
+	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	first.hear("have it")
+	watch.hear(`held by "the first"`)
+	second := f.start("run", "--owner", "the second", "a", "--", "sh", "-c", "read x; exit 0")
+	watch.hear(`1. "the second" waits for`)
+
+	one := f.start("who", "a", "b")
+	one.ends(0, `"b": nobody holds it`)
+	want := regexp.MustCompile(`"a": held by "the first" since .*s left, token \d{16}, on 3 of 3 masters
+   1\. "the second" waits for \d+s
+`)
+	if !want.MatchString(one.said()) {
+		t.Errorf("it says:\n%s", one.said())
+	}
+	j := f.start("who", "--json", "a")
+	j.ends(0, `"owner":"the first","since":"`)
+	if !strings.Contains(j.said(), `"on":3,"masters":3,"waiters":1,"queue":[{"place":1,"owner":"the second","for_ms":`) {
+		t.Errorf("it says:\n%s", j.said())
+	}
+	first.stdin.Close()
+	first.ends(0, "")
+	watch.hear(`held by "the second"`)
+	second.stdin.Close()
+	second.ends(0, "")
+	watch.signal(syscall.SIGINT)
+	watch.ends(0, "")
+	for _, s := range f.servers[:2] {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.start("who", "a").ends(exitNoQuorum, "connection refused")
+	f.start("who").ends(exitUsage, "requires at least 1 arg")
+}

@@ -1,0 +1,138 @@
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// waits waits for a name in the background.
+func (w *world) waits(owner, name string) (l *redlock.Locker, got chan *redlock.Lock) {
+	l, got = w.locker(redlock.WithOwner(owner)), make(chan *redlock.Lock, 1)
+	go func() {
+		if k, err := l.Lock(w.Context(), name); err == nil {
+			got <- k
+		}
+	}()
+	synctest.Wait()
+	after(time.Second)
+	return l, got
+}
+
+// Who tells all masters that have the lock, and the waiters in their order, with what people know them by.
+func TestVirtualWhoTellsTheHolderAndTheQueue(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		look := w.locker(redlock.WithObserver())
+		if who, err := look.Who(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Queue) != 0 {
+			t.Errorf("a free name: %+v, %v", who, err)
+		}
+		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
+		w.waits("b", "n")
+		w.waits("a", "n")
+		who, err := look.Who(w.Context(), "n")
+		if err != nil || who.Owner != "holder" || who.Token != k.Token() || who.On != 5 || who.Answered != 5 ||
+			who.Left <= 0 || len(who.Queue) != 2 {
+			t.Fatalf("%+v, %v", who, err)
+		}
+		for i, want := range []string{"b", "a"} {
+			got := who.Queue[i]
+			if got.Owner != want || got.On != 5 || got.For < time.Duration(2-i)*time.Second || got.For > 3*time.Second {
+				t.Errorf("place %d: %+v, want %q", i, got, want)
+			}
+		}
+		w.stop(0, 1)
+		after(time.Second)
+		if who, err := look.Who(w.Context(), "n"); err != nil || who.On != 3 || who.Answered != 3 || who.N != 5 {
+			t.Errorf("two masters are down: %+v, %v", who, err)
+		}
+		w.stop(2)
+		after(time.Second)
+		if _, err := look.Who(w.Context(), "n"); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("three masters are down: %v", err)
+		}
+	})
+}
+
+// A forced release ends the grant that was seen, and no other: the first waiter gets the name with a larger token, and
+// the holder is told by its next extension.
+func TestVirtualAForcedReleaseEndsThatGrantAlone(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		look := w.locker(redlock.WithObserver())
+		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
+		_, got := w.waits("next", "n")
+		who, err := look.Who(w.Context(), "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
+			t.Fatalf("released on %d masters, %v", n, err)
+		}
+		next := <-got
+		if next.Token() <= k.Token() {
+			t.Errorf("token %d after %d", next.Token(), k.Token())
+		}
+		if took, cause := w.ended(k.Context(w.Context()), redlock.DefaultTTL/3+time.Second); !errors.Is(cause, redlock.ErrLost) {
+			t.Errorf("after %v the holder is told %v", took, cause)
+		}
+		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {
+			t.Errorf("once more: released on %d masters, %v", n, err)
+		}
+		after(redlock.DefaultTTL)
+		if on := w.on("n"); on != 5 || next.Err() != nil {
+			t.Errorf("the next holder has it on %d masters: %v", on, next.Err())
+		}
+		_ = next.Unlock(w.Context())
+	})
+}
+
+// Where no quorum is reached the error says so, and the masters' fences are above the grant where one is.
+func TestVirtualAForcedReleaseRaisesTheFence(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		look := w.locker(redlock.WithObserver())
+		k := w.take(w.locker(), "n")
+		who, err := look.Who(w.Context(), "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.stop(3, 4)
+		after(time.Second)
+		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}
+		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
+			t.Fatalf("released on %d masters, %v", n, err)
+		}
+		for i, was := range before {
+			if h := w.holding(i, "n"); h.ID != "" || h.Fence <= was.Fence || was.Fence < k.Token() {
+				t.Errorf("master %d: %+v, before it %+v", i, h, was)
+			}
+		}
+		w.stop(2)
+		after(time.Second)
+		if _, err := look.ForceRelease(w.Context(), "n", who.ID); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("two of five masters: %v", err)
+		}
+		for _, id := range []string{"", "x", "a:b:c"} {
+			if _, err := look.ForceRelease(w.Context(), "n", id); !errors.Is(err, redlock.ErrInvalidOption) {
+				t.Errorf("id %q: %v", id, err)
+			}
+		}
+	})
+}
+
+// holding is what master i says of a name.
+func (w *world) holding(i int, name string) scripts.Holding {
+	w.Helper()
+	keys := defaultPrefix.Keys(name)
+	reply, err := w.do(i, scripts.NewEncoder(defaultPrefix, 0).Inspect(&keys))
+	if err != nil {
+		w.Fatal(err)
+	}
+	h, err := scripts.DecodeHolding(reply)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return h
+}
