@@ -41,7 +41,7 @@ func (l *Locker) ForceRelease(ctx context.Context, name, id string) (released in
 		fences = append(fences, h.Fence)
 	}
 	floor := ballot.Floor(fences, view.Config.N(), view.Config.N()-len(hs))
-	above, _, err := l.ballots.Propose(l.now(), name, floor, 0)
+	above, _, err := l.ballots.Propose(l.cfg.clock.Now(), name, floor, 0)
 	if err != nil {
 		return 0, failed("force release", name, err)
 	}
