@@ -88,7 +88,7 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 		}
 		if err != nil {
 			c.Close() // ends the writer, too
-			<-written
+			_ = <-written // the first error counts
 			return op, err
 		}
 	}

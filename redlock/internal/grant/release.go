@@ -43,7 +43,7 @@ func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 			r.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Missing}})
 			continue
 		}
-		err := error(pool.ErrSession)
+		err := pool.ErrSession
 		if s := g.sent.session(i); s != 0 {
 			// The ask went over this connection and came first: no ballot is needed.
 			err = k.Sender.Pool.Send(i, plain, pool.Stamp{Session: s}, r)

@@ -117,7 +117,7 @@ func (v *Voters) steps(
 			if f := &v.facts[i]; f.Up {
 				v.send(i, req(), func(err error) { done <- err })
 			} else {
-				done <- cmp.Or(f.Err, error(pool.ErrDown))
+				done <- cmp.Or(f.Err, pool.ErrDown)
 			}
 		}
 	})
