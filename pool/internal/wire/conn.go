@@ -2,6 +2,7 @@
 package wire
 
 import (
+	"cmp"
 	"bufio"
 	"net"
 	"sync/atomic"
@@ -88,8 +89,7 @@ func (c *Conn) Ask(list []Question) (op string, err error) {
 		}
 		if err != nil {
 			c.Close() // ends the writer, too
-			_ = <-written // the first error counts
-			return op, err
+			return op, cmp.Or(err, <-written)
 		}
 	}
 	return op, <-written
