@@ -2,8 +2,8 @@
 package wire
 
 import (
-	"cmp"
 	"bufio"
+	"cmp"
 	"net"
 	"sync/atomic"
 	"time"
