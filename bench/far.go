@@ -8,30 +8,22 @@ import (
 	"time"
 )
 
-// A distance is a master and how far it is to be.
+// A distance is a number of masters and how far they are to be.
 type distance struct {
-	URL       string        `json:"url"`
+	URLs      []string      `json:"urls"`
 	RoundTrip time.Duration `json:"round_trip"`
 }
 
-// distances puts all masters at one distance.
-func distances(urls []string, roundTrip time.Duration) (list []distance) {
-	for _, u := range urls {
-		list = append(list, distance{u, roundTrip})
-	}
-	return list
-}
-
-// A far is a process with a proxy before each master. It is one of its own, so that what it does is not the work of the client
-// that is measured.
+// A far is a process with a proxy before each master. It is one of its own, so that what it does is not the work of the
+// client that is measured.
 type far struct {
 	crew *crew
 	urls []string
 }
 
 // goFar starts the process. It ends with close.
-func goFar(ctx context.Context, list []distance) (*far, error) {
-	c, err := startCrewOf(1, 0, func(int) setup { return setup{Distances: list} })
+func goFar(ctx context.Context, urls []string, roundTrip time.Duration) (*far, error) {
+	c, err := startCrewOf(1, 0, func(int) setup { return setup{Distance: &distance{urls, roundTrip}} })
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +34,9 @@ func goFar(ctx context.Context, list []distance) (*far, error) {
 	return &far{c, a[0].URLs}, nil
 }
 
-// setDelay makes the replies of master i later by d, besides its distance.
-func (f *far) setDelay(ctx context.Context, i int, d time.Duration) error {
-	_, err := f.crew.do(ctx, func(int) job { return job{Op: opDelay, Count: i, Pause: d} })
+// slow makes the replies of the first n masters later by d, besides their distance.
+func (f *far) slow(ctx context.Context, n int, d time.Duration) error {
+	_, err := f.crew.do(ctx, func(int) job { return job{Op: opDelay, Count: n, Pause: d} })
 	return err
 }
 
@@ -54,14 +46,14 @@ func (f *far) pid() int { return f.crew.members[0].cmd.Process.Pid }
 func (f *far) close() error { return f.crew.close() }
 
 // farMain is the process: it answers with the URLs to use, takes delays, and ends with its input.
-func farMain(list []distance, dec *json.Decoder, enc *json.Encoder) (code int) {
+func farMain(d distance, dec *json.Decoder, enc *json.Encoder) (code int) {
 	var a answer
-	var errs []error
+	var failed error
 	var proxies []*proxy
-	for _, d := range list {
-		p, u, err := proxied(d.URL, d.RoundTrip)
+	for _, u := range d.URLs {
+		p, near, err := proxied(u, d.RoundTrip)
 		if err != nil {
-			errs = append(errs, err)
+			failed = err
 			break
 		}
 		defer func() {
@@ -69,9 +61,9 @@ func farMain(list []distance, dec *json.Decoder, enc *json.Encoder) (code int) {
 				code = exitFailed
 			}
 		}()
-		a.URLs, proxies = append(a.URLs, u), append(proxies, p)
+		a.URLs, proxies = append(a.URLs, near), append(proxies, p)
 	}
-	a.Err = errText(errors.Join(errs...))
+	a.Err = errText(failed)
 	if err := enc.Encode(a); err != nil || a.Err != "" {
 		return exitFailed
 	}
@@ -81,10 +73,12 @@ func farMain(list []distance, dec *json.Decoder, enc *json.Encoder) (code int) {
 			return exitOK
 		}
 		a = answer{}
-		if j.Op == opDelay && j.Count >= 0 && j.Count < len(proxies) {
-			proxies[j.Count].setDelay(j.Pause)
-		} else {
+		if j.Op != opDelay || j.Count > len(proxies) {
 			a.Err = fmt.Sprintf("bench: proxies know no %q of %d", j.Op, j.Count)
+		} else {
+			for _, p := range proxies[:j.Count] {
+				p.setDelay(j.Pause)
+			}
 		}
 		if enc.Encode(a) != nil {
 			return exitFailed

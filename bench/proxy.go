@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"sync"
@@ -19,7 +18,6 @@ type proxy struct {
 	target   string
 	half     time.Duration // half of the round trip
 	delay    atomic.Int64  // ns, both ways together, in addition; counts for what arrives from now on
-	jitter   atomic.Int64  // ns: up to so much more on the way back, for each chunk anew
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
@@ -55,8 +53,7 @@ func proxied(u string, roundTrip time.Duration) (*proxy, string, error) {
 	return p, parsed.String(), nil
 }
 
-func (p *proxy) setDelay(d time.Duration)  { p.delay.Store(int64(d)) }
-func (p *proxy) setJitter(d time.Duration) { p.jitter.Store(int64(d)) }
+func (p *proxy) setDelay(d time.Duration) { p.delay.Store(int64(d)) }
 
 func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
 
@@ -74,8 +71,8 @@ func (p *proxy) accept() {
 		if !p.track(client, server) {
 			return
 		}
-		p.wg.Go(func() { p.pump(server, client, func(now time.Time) time.Time { return p.due(now, 0) }) })
-		p.wg.Go(func() { p.pump(client, server, func(now time.Time) time.Time { return p.due(now, p.jitter.Load()) }) })
+		p.wg.Go(func() { p.pump(server, client) })
+		p.wg.Go(func() { p.pump(client, server) })
 	}
 }
 
@@ -118,7 +115,7 @@ func (p *proxy) slow() bool { return time.Duration(p.delay.Load()) >= slowBy }
 
 // pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or sends,
 // waits in the buffers of the kernel until it is looked at.
-func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
+func (p *proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.wg.Go(func() {
 		defer p.drop(to, from)
@@ -137,7 +134,7 @@ func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 		}
 		n, err := from.Read(buf)
 		if n > 0 {
-			chunks <- chunk{due(time.Now()), append([]byte(nil), buf[:n]...)}
+			chunks <- chunk{p.due(time.Now()), append([]byte(nil), buf[:n]...)}
 		}
 		if err != nil {
 			return
@@ -147,11 +144,8 @@ func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 
 // due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so both
 // together are no less than the delay.
-func (p *proxy) due(now time.Time, jitter int64) time.Time {
+func (p *proxy) due(now time.Time) time.Time {
 	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
-	if jitter > 0 {
-		at = at.Add(time.Duration(rand.Int64N(jitter)))
-	}
 	if p.slow() {
 		return at.Truncate(slowTick)
 	}

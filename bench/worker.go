@@ -20,8 +20,8 @@ type setup struct {
 	Contender string  `json:"contender"`
 	Process   int     `json:"process"`
 	Setting   setting `json:"setting"`
-	// Distances makes the process one that puts masters at a distance, and nothing else.
-	Distances []distance `json:"distances,omitempty"`
+	// Distance makes the process one that puts masters at a distance, and nothing else.
+	Distance *distance `json:"distance,omitempty"`
 }
 
 // The operations of a job.
@@ -32,7 +32,7 @@ const (
 	opHold    = "hold"    // Count locks held at once, watched, and released
 	opKeep    = "keep"    // Count locks held until the worker ends
 	opWait    = "wait"    // Goroutines goroutines wait for Count names that are held, for Pause and Hold
-	opDelay   = "delay"   // of a process of proxies: the replies of number Count are later by Pause
+	opDelay   = "delay"   // of a process of proxies: the replies of the first Count are later by Pause
 )
 
 // A job is one thing for a worker to do.
@@ -70,8 +70,8 @@ func workerMain(in io.Reader, out io.Writer) int {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		return exitFailed
 	}
-	if s.Distances != nil {
-		return farMain(s.Distances, dec, enc)
+	if s.Distance != nil {
+		return farMain(*s.Distance, dec, enc)
 	}
 	ctx := context.Background()
 	c, err := openNamed(ctx, s.Contender, s.Setting)
@@ -109,7 +109,7 @@ func openNamed(ctx context.Context, name string, s setting) (contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.open(ctx, s, func(err error) { panic(err) })
+	return e.open(ctx, s)
 }
 
 type workerProcess struct {
