@@ -37,11 +37,20 @@ type task struct {
 	run      func(ctx context.Context, round int) error
 }
 
+// turns is a group of tasks, one for each of the entrants.
+func turns(name string, list []entrant, run func(ctx context.Context, e entrant, round int) error) (group []task) {
+	for _, e := range list {
+		once := func(ctx context.Context, round int) error { return run(ctx, e, round) }
+		group = append(group, task{name: name + ", " + e.name, tolerant: e.peer, run: once})
+	}
+	return group
+}
+
 // scenarios lists all that there are, in the order in which they are measured.
 var scenarios = []scenario{
 	{scenarioPairs, "lock, unlock and both, by goroutines, each with its own names", 2, (*bench).planPairs},
 	{scenarioHeld, "re-entering and extending a lock that is held, by goroutines", 2, (*bench).planHeld},
-	{scenarioContention, "one name, several processes: rate against a local mutex, hand-over, order", 3, (*bench).planContention},
+	{scenarioContention, "one name, several processes: rate, hand-over, order", 3, (*bench).planContention},
 	{scenarioSplit, "processes that want one free name at one instant", 20, (*bench).planSplit},
 	{scenarioScale, "1 to 9 masters, very many locks held at once, very many that wait", 4, (*bench).planScale},
 	{scenarioFaults, "masters hung, dead or slow (needs masters that it starts)", 3, (*bench).planFaults},

@@ -89,7 +89,8 @@ func redsyncEntrant(name string, connect redsyncPools, fast bool) entrant {
 	} else {
 		does += "waits for all answers"
 	}
-	return entrant{name: name, wire: []string{"set", "evalsha", "eval"}, open: redsyncOpener(connect, fast), peer: true, does: does}
+	wire := []string{"set", "evalsha", "eval"}
+	return entrant{name: name, wire: wire, open: redsyncOpener(connect, fast), peer: true, does: does}
 }
 
 func entrantNamed(name string) (entrant, error) {

@@ -73,25 +73,19 @@ func (b *bench) planContention() (plan [][]task) {
 		var ideal float64 // of this round
 		plan = append(plan, []task{{name: s.String() + ", " + nameIdeal, run: func(ctx context.Context, _ int) error {
 			c, err := b.contendLocally(ctx, s)
-			if err != nil {
-				return err
+			if err == nil {
+				ideal = c.rate
+				b.addContention(s, nameIdeal, c, ideal)
 			}
-			ideal = c.rate
-			b.addContention(s, nameIdeal, c, ideal)
-			return nil
+			return err
 		}}})
-		var group []task
-		for _, e := range b.waiters(s.fair) {
-			group = append(group, task{name: s.String() + ", " + e.name, tolerant: e.peer, run: func(ctx context.Context, round int) error {
-				c, err := b.contend(ctx, e, s, round)
-				if err != nil {
-					return err
-				}
+		plan = append(plan, turns(s.String(), b.waiters(s.fair), func(ctx context.Context, e entrant, round int) error {
+			c, err := b.contend(ctx, e, s, round)
+			if err == nil {
 				b.addContention(s, e.name, c, ideal)
-				return nil
-			}})
-		}
-		plan = append(plan, group)
+			}
+			return err
+		}))
 	}
 	return plan
 }
@@ -176,7 +170,8 @@ func (b *bench) contend(ctx context.Context, e entrant, s shape, round int) (c *
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.contendFor(ctx, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil { // programs that have waited before
+	// Programs that have waited before.
+	if _, err := b.contendFor(ctx, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil {
 		return nil, err
 	}
 	before, err := b.masters.commands(ctx, e.wire)

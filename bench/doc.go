@@ -1,5 +1,5 @@
-// Command bench measures what a lock over a majority of masters costs: on the machine that it runs on, beside redsync and
-// beside a plain floor, on the same masters in the same run.
+// Command bench measures what a lock over a majority of masters costs: on the machine that it runs on, beside redsync
+// and beside a plain floor, on the same masters in the same run.
 //
 //	go run ./bench                        the answer, in less than a minute: a few lines at the end
 //	go run ./bench -v                     all that was measured, and then the answer
@@ -19,37 +19,40 @@
 //
 // # How it measures
 //
-// Absolute figures say more about the machine than about the program. Look at the ratios: the contenders take turns, in an
-// order that rotates from round to round, and each round gives a ratio. What is printed is the median over the rounds; the
-// tables show the smallest and the largest too. A ratio with "~" before it compares nothing: the rounds lie on both sides
-// of 1. The default run begins no round that would take it beyond a minute.
+// Absolute figures say more about the machine than about the program. Look at the ratios: the contenders take turns,
+// in an order that rotates from round to round, and each round gives a ratio. What is printed is the median over the
+// rounds; the tables show the smallest and the largest too. A ratio with "~" before it compares nothing: the rounds
+// lie on both sides of 1. The default run begins no round that would take it beyond a minute.
 //
 // # The scenarios
 //
-// pairs: every goroutine has names of its own, so nobody waits. A contender is opened for its run and closed after it, and
-// what it leaves on the masters is counted then: keys, bytes by MEMORY USAGE, and for how long they are kept. A run is
-// warmed up by a fifth of its duration. Allocations and the client's processor time are those of the whole process; the
-// processor time of the masters is theirs by INFO. Commands are those that the client sends, by the masters' count.
+// pairs: every goroutine has names of its own, so nobody waits. A contender is opened for its run and closed after it,
+// and what it leaves on the masters is counted then: keys, bytes by MEMORY USAGE, and for how long they are kept. A
+// run is warmed up by a fifth of its duration. Allocations and the client's processor time are those of the whole
+// process; the processor time of the masters is theirs by INFO. Commands are those that the client sends, by the
+// masters' count.
 //
 // held: each goroutine takes a lock and extends it by hand; the library also locks it once more and leaves again.
 //
-// contention: the clients are processes of their own: the program starts itself. They share the machine's clock, so the
-// parent can put all their holds in one order; a hold that begins before the one before has ended is a violation. The ideal
-// is the same work on a sync.Mutex. A hand-over is the time from the beginning of an Unlock to the return of the Lock of
-// another that was waiting then. A wait is overtaken by each hold that was asked for later and given earlier.
+// contention: the clients are processes of their own: the program starts itself. They share the machine's clock, so
+// the parent can put all their holds in one order; a hold that begins before the one before has ended is a violation.
+// The ideal is the same work on a sync.Mutex. A hand-over is the time from the beginning of an Unlock to the return of
+// the Lock of another that was waiting then. A wait is overtaken by each hold that was asked for later and given
+// earlier.
 //
-// split: processes want one free name at one instant, and the time until the first has it is taken. It is compared with as
-// many processes that each want a name of their own, and with locks that one process takes one after the other ("alone").
+// split: processes want one free name at one instant, and the time until the first has it is taken. It is compared
+// with as many processes that each want a name of their own, and with locks that one process takes one after the other
+// ("alone").
 //
 // scale: pairs over 1 to 9 masters, very many locks held in one process, very many goroutines that wait. The lag of an
 // extension is the time from when it is due until a majority has confirmed it; memory is the heap's after collection.
 //
-// faults: one caller works while one or two of the masters are stopped (SIGSTOP), killed (SIGKILL), or 50 ms away (a proxy
-// in a process of its own); the time it takes to notice is part of the run. Each round measures healthy masters first, and
-// the ratio is to those. Peers take no part where a master hangs: they would wait for as long as it does. Masters and proxy
-// have one half of the processors meanwhile and the client the other, where the system allows it. All is measured again
-// over a link of 2 ms round trip. With a master away a quorum is the third of four answers and no longer of five; what that
-// costs by itself the floor shows.
+// faults: one caller works while one or two of the masters are stopped (SIGSTOP), killed (SIGKILL), or 50 ms away (a
+// proxy with a delay); the time it takes to notice is part of the run. Each round measures healthy masters first, and
+// the ratio is to those. Peers take no part where a master hangs: they would wait for as long as it does. All is
+// measured again over a link of 2 ms round trip: where client and masters share the processors with nothing between,
+// much of what a fault costs is what it does to those. With a master away a quorum is the third of four answers and no
+// longer of five; what that costs by itself the floor shows.
 //
 // After each round of a scenario the keys of its locks that are still on a master are counted.
 //

@@ -15,9 +15,9 @@ const scenarioFaults = "faults"
 // slowBy is how much later the replies of a slow master come.
 const slowBy = 50 * time.Millisecond
 
-// awayBy is the round trip to the masters of the second half of the faults. Where client and masters share the processors
-// of one machine with nothing between, much of what a fault costs is what it does to them; masters that are worth locking
-// over are on other machines.
+// awayBy is the round trip to the masters of the second half of the faults. Where client and masters share the
+// processors of one machine with nothing between, much of what a fault costs is what it does to them; masters that are
+// worth locking over are on other machines.
 const awayBy = 2 * time.Millisecond
 
 // mendBound is how long a fault may take to be mended.
@@ -75,32 +75,29 @@ func (b *bench) planFaults() (plan [][]task) {
 		b.report.note("faults are not measured: they need servers that the benchmark has started itself")
 		return nil
 	}
-	list := everyFault()
+	faults := everyFault()
 	if b.cfg.brief {
-		list = []fault{list[0], oneDead}
+		faults = []fault{faults[0], oneDead}
 	}
 	base := map[string]float64{} // the p50 with healthy masters in this round
-	for _, f := range list {
-		var group []task
-		for _, e := range b.cfg.entrants {
-			if e.peer && f.kind == hung {
-				continue // it would wait for as long as the master hangs
-			}
-			group = append(group, task{name: f.String() + ", " + e.name, tolerant: e.peer, run: func(ctx context.Context, round int) error {
-				s, err := b.underFault(ctx, f, e, round)
-				if err != nil {
-					return err
-				}
-				p50 := micros(percentile(s.both, 50))
-				if f.kind == healthy {
-					base[e.name] = p50
-				}
-				b.took(e.name, s.pairs())
-				b.addFault(f, e.name, s, p50/base[e.name])
-				return nil
-			}})
+	for _, f := range faults {
+		list := slices.Clone(b.cfg.entrants)
+		if f.kind == hung { // a peer would wait for as long as the master hangs
+			list = slices.DeleteFunc(list, func(e entrant) bool { return e.peer })
 		}
-		plan = append(plan, group)
+		plan = append(plan, turns(f.String(), list, func(ctx context.Context, e entrant, round int) error {
+			s, err := b.underFault(ctx, f, e, round)
+			if err != nil {
+				return err
+			}
+			p50 := micros(percentile(s.both, 50))
+			if f.kind == healthy {
+				base[e.name] = p50
+			}
+			b.took(e.name, s.pairs())
+			b.addFault(f, e.name, s, p50/base[e.name])
+			return nil
+		}))
 	}
 	return plan
 }
@@ -111,30 +108,20 @@ func (b *bench) addFault(f fault, who string, s *sample, ofHealthy float64) {
 	add(mP99, micros(percentile(s.both, 99)))
 	add(mMax, micros(percentile(s.both, 100)))
 	add(mOfHealthy, ofHealthy)
-	if s.clientCPU >= 0 {
-		add(mClientCPU, s.clientCPU)
-	}
 	add(mFailed, float64(s.failed))
 }
 
-// underFault opens a contender and warms it up while all is well, injects the fault, runs one caller from its first moment
-// on, and mends it. The contender is closed when all masters are back, so that it can release what it still owes.
+// underFault opens a contender and warms it up while all is well, injects the fault, runs one caller from its first
+// moment on, and mends it. The contender is closed when all masters are back, so that it can release what it still
+// owes.
 func (b *bench) underFault(ctx context.Context, f fault, e entrant, round int) (s *sample, err error) {
 	set := b.setting(e.name)
-	var between *far
-	if f.away > 0 || f.kind == slow {
-		n := len(set.URLs)
-		if f.away == 0 {
-			n = f.count
-		}
-		if between, err = goFar(ctx, set.URLs[:n], f.away); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, between.close()) }()
-		set.URLs = append(slices.Clone(between.urls), set.URLs[n:]...)
+	proxies, urls, err := between(set.URLs, f)
+	defer func() { err = errors.Join(err, closeProxies(proxies)) }()
+	if err != nil {
+		return nil, err
 	}
-	b.part(f, between)
-	defer func() { _ = endApart(b.masters.pids()) }() // where it is not allowed, they are not apart
+	set.URLs = urls
 	c, err := e.open(ctx, set)
 	if err != nil {
 		return nil, err
@@ -149,29 +136,38 @@ func (b *bench) underFault(ctx context.Context, f fault, e entrant, round int) (
 	defer func() {
 		mendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mendBound)
 		defer cancel()
-		err = errors.Join(err, b.mend(mendCtx, f, round, between))
+		err = errors.Join(err, b.mend(mendCtx, f, round, proxies))
 		if l, ok := c.(*library); ok && err == nil {
 			err = l.admit(mendCtx)
 		}
 	}()
-	if err := b.inject(ctx, f, round, between); err != nil {
+	if err := b.inject(f, round, proxies); err != nil {
 		return nil, err
 	}
 	return r.measure(ctx)
 }
 
-// part gives the masters that are at hand, and what makes them slow, processors of their own, as far as the system lets it.
-func (b *bench) part(f fault, between *far) {
-	if f.away > 0 {
-		return
+// between puts a proxy before each master that is to be away or slow, and returns the URLs to use.
+func between(urls []string, f fault) (proxies []*proxy, near []string, err error) {
+	near = slices.Clone(urls)
+	for i, u := range urls {
+		if f.away == 0 && (f.kind != slow || i >= f.count) {
+			break
+		}
+		p, at, err := proxied(u, f.away)
+		if err != nil {
+			return proxies, nil, err
+		}
+		proxies, near[i] = append(proxies, p), at
 	}
-	servers := b.masters.pids()
-	if between != nil {
-		servers = append(servers, between.pid())
+	return proxies, near, nil
+}
+
+func closeProxies(list []*proxy) (err error) {
+	for _, p := range list {
+		err = errors.Join(err, p.close())
 	}
-	if apart, err := keepApart(servers); !apart || err != nil {
-		b.report.note("faults: client and masters share the processors; what a fault does to those is a part of the figures")
-	}
+	return err
 }
 
 // hit are the servers that have the fault in a round.
@@ -183,9 +179,12 @@ func (b *bench) hit(f fault, round int) (list []*redisproc.Server) {
 }
 
 // inject brings the fault about.
-func (b *bench) inject(ctx context.Context, f fault, round int, between *far) (err error) {
+func (b *bench) inject(f fault, round int, proxies []*proxy) (err error) {
 	if f.kind == slow {
-		return between.slow(ctx, f.count, slowBy)
+		for _, p := range proxies[:f.count] {
+			p.setDelay(slowBy)
+		}
+		return nil
 	}
 	for _, s := range b.hit(f, round) {
 		if f.kind == hung {
@@ -198,9 +197,12 @@ func (b *bench) inject(ctx context.Context, f fault, round int, between *far) (e
 }
 
 // mend ends it.
-func (b *bench) mend(ctx context.Context, f fault, round int, between *far) (err error) {
+func (b *bench) mend(ctx context.Context, f fault, round int, proxies []*proxy) (err error) {
+	for _, p := range proxies {
+		p.setDelay(0)
+	}
 	if f.kind == slow {
-		return between.slow(ctx, f.count, 0)
+		return nil
 	}
 	for _, s := range b.hit(f, round) {
 		if f.kind == hung {

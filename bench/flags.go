@@ -40,7 +40,7 @@ type output struct {
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
 
-const usageHead = `Bench measures what a lock over a majority of masters costs, next to a hand-written floor and to other libraries.
+const usageHead = `Bench measures what a lock over a majority of masters costs, beside redsync and a plain floor.
 
 usage: go run ./bench [flags]
 
@@ -110,7 +110,7 @@ func (c *config) flags(l *texts) *flag.FlagSet {
 	fs.StringVar(&l.impl, "impl", defaultImpl, "`list` of contenders, or all; see below")
 	fs.IntVar(&c.rounds, "rounds", 3, "rounds; the median over them is printed (2 with -short)")
 	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
-	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check then fails beyond twice a bound")
+	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check fails beyond twice a bound")
 	fs.BoolVar(&c.verbose, "v", false, "all tables before the summary; -scenario prints them too")
 	fs.BoolVar(&c.check, "check", false, "print the targets, and exit with 3 where one is not met")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
@@ -118,7 +118,7 @@ func (c *config) flags(l *texts) *flag.FlagSet {
 	fs.StringVar(&c.html, "html", "", "write a page with plots to this `file` as well")
 	fs.StringVar(&c.compare, "compare", "", "say what differs from the run in this JSON `file` by more than chance")
 	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`")
-	fs.StringVar(&c.readme, "readme", "", "put the figures between the marks in this `file`; with -check only compare them")
+	fs.StringVar(&c.readme, "readme", "", "put the figures between the marks in this `file`; -check only compares them")
 	return fs
 }
 

@@ -22,16 +22,15 @@ type extender interface {
 	Extend(ctx context.Context) error
 }
 
-// planHeld times what a holder does with its lock: extending it by hand, and re-entering it, which the library alone has.
-// A machine that is too slow for so many is told.
+// planHeld times what a holder does with its lock: extending it by hand, and re-entering it, which the library alone
+// has. A machine that is too slow for so many is told.
 func (b *bench) planHeld() (plan [][]task) {
 	for _, n := range b.cfg.goroutines {
-		var group []task
-		for _, e := range b.waiters(false) {
-			group = append(group, task{
-				name: latencyCase(opExtend, n) + ", " + e.name, tolerant: true,
-				run: func(ctx context.Context, _ int) error { return b.held(ctx, e, n) },
-			})
+		group := turns(goroutinesCase(n), b.waiters(false), func(ctx context.Context, e entrant, _ int) error {
+			return b.held(ctx, e, n)
+		})
+		for i := range group {
+			group[i].tolerant = true
 		}
 		plan = append(plan, group)
 	}
@@ -76,7 +75,9 @@ func (b *bench) heldBy(ctx context.Context, c contender, e entrant, n int, f use
 	return nil
 }
 
-func (b *bench) useHeld(ctx context.Context, c contender, name string, f use, parts int) (times [][]time.Duration, err error) {
+func (b *bench) useHeld(
+	ctx context.Context, c contender, name string, f use, parts int,
+) (times [][]time.Duration, err error) {
 	lock, err := c.caller().lock(ctx, name)
 	if err != nil {
 		return nil, err

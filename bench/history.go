@@ -96,8 +96,8 @@ func (h history) overtaken() []int {
 	return counts
 }
 
-// preferred is the share of those waiting already when a worker of process p asked that got the lock after it, over all
-// its turns; it reports false where nobody was waiting.
+// preferred is the share of those waiting already when a worker of process p asked that got the lock after it, over
+// all its turns; it reports false where nobody was waiting.
 func (h history) preferred(p int) (share float64, known bool) {
 	before, waiting := 0, 0
 	for i, t := range h {

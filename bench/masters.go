@@ -49,14 +49,6 @@ func startMasters(ctx context.Context, n int) (*masters, error) {
 	return m, nil
 }
 
-// pids are the processes of the masters that were started.
-func (m *masters) pids() (list []int) {
-	for _, s := range m.servers {
-		list = append(list, s.PID())
-	}
-	return list
-}
-
 func (m *masters) kind() string {
 	if m.servers == nil {
 		return kindGiven
@@ -118,59 +110,6 @@ func (m *masters) versions(ctx context.Context) (string, error) {
 		return nil
 	})
 	return strings.Join(list, ", "), err
-}
-
-// A load is what the masters have done so far, all of them together. A negative figure is not known.
-type load struct {
-	masters  int
-	cpu      time.Duration
-	commands int64
-}
-
-// load asks servers that it has started for it, and other masters for the commands alone. wire lists the commands that
-// are counted.
-func (m *masters) load(ctx context.Context, wire []string) load {
-	l := load{masters: len(m.urls), cpu: -1, commands: -1}
-	if n, err := m.commands(ctx, wire); err == nil {
-		l.commands = n
-	}
-	if len(m.servers) > 0 {
-		if d, err := m.cpu(ctx); err == nil {
-			l.cpu = d
-		}
-	}
-	return l
-}
-
-// since is the processor time in us and the commands, a pair, -1 where it is not known; commands are also a master.
-func (l load) since(before load, pairs float64) (cpu, commands float64) {
-	cpu, commands = -1, -1
-	if l.cpu >= 0 && before.cpu >= 0 {
-		cpu = micros(l.cpu-before.cpu) / pairs
-	}
-	if l.commands >= 0 && before.commands >= 0 {
-		commands = float64(l.commands-before.commands) / pairs / float64(l.masters)
-	}
-	return cpu, commands
-}
-
-func (m *masters) cpu(ctx context.Context) (time.Duration, error) {
-	var sum float64
-	err := m.each(ctx, func(_ int, c redis.Conn) error {
-		info, err := redis.String(c.Do("INFO", "cpu"))
-		if err != nil {
-			return err
-		}
-		for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
-			seconds, err := strconv.ParseFloat(infoField(info, field), 64)
-			if err != nil {
-				return err
-			}
-			sum += seconds
-		}
-		return nil
-	})
-	return time.Duration(sum * float64(time.Second)), err
 }
 
 // commands counts the calls of the named commands on all masters; -1 where none are named.

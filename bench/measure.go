@@ -24,7 +24,6 @@ type sample struct {
 	elapsed              time.Duration
 	allocs               float64 // a pair
 	clientCPU            float64 // us a pair
-	serverCPU            float64 // us a pair
 	commands             float64 // a pair and master
 }
 
@@ -59,7 +58,10 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 	}
 	runtime.GC()
 	var before, after runtime.MemStats
-	serverBefore := r.masters.load(ctx, r.wire)
+	commands, err := r.masters.commands(ctx, r.wire)
+	if err != nil {
+		return nil, err
+	}
 	runtime.ReadMemStats(&before)
 	cpuBefore, haveCPU := cpuTime()
 	elapsed, err := r.drive(ctx, workers, r.duration)
@@ -77,8 +79,9 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 	if haveCPU {
 		s.clientCPU = micros(cpuAfter-cpuBefore) / per
 	}
-	s.serverCPU, s.commands = r.masters.load(ctx, r.wire).since(serverBefore, per)
-	return s, nil
+	sent, err := r.masters.commands(ctx, r.wire)
+	s.commands = float64(sent-commands) / per / float64(max(len(r.masters.urls), 1))
+	return s, err
 }
 
 func gather(workers []*worker, elapsed time.Duration) *sample {

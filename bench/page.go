@@ -110,7 +110,8 @@ func (r *report) plots() (list []template.HTML, err error) {
 		list = append(list, html)
 	}
 	for _, kase := range r.curveCases(curveCDF) {
-		add(linesPlot("share of pairs that took at most so long: "+kase, "us", "share", r.curves(curveCDF, kase), true, false))
+		title := "share of pairs that took at most so long: " + kase
+		add(linesPlot(title, "us", "share", r.curves(curveCDF, kase), true, false))
 	}
 	for _, c := range r.cases() {
 		switch {

@@ -18,7 +18,6 @@ var (
 
 	mRate        = metric{"pairs/s", "1/s", more}
 	mClientCPU   = metric{"client cpu/pair", "us", less}
-	mServerCPU   = metric{"server cpu/pair", "us", less} // of all masters together
 	mAllocs      = metric{"allocs/pair", "1", less}
 	mPairCmds    = metric{"commands/pair", "1", less} // and master
 	mConnections = metric{"conns/master", "1", less}
@@ -29,14 +28,9 @@ var (
 // heartbeats or garbage while another is measured.
 func (b *bench) planPairs() (plan [][]task) {
 	for _, n := range b.cfg.goroutines {
-		var group []task
-		for _, e := range b.cfg.entrants {
-			group = append(group, task{
-				name: goroutinesCase(n) + ", " + e.name, tolerant: e.peer,
-				run: func(ctx context.Context, _ int) error { return b.pairs(ctx, e, n) },
-			})
-		}
-		plan = append(plan, group)
+		plan = append(plan, turns(goroutinesCase(n), b.cfg.entrants, func(ctx context.Context, e entrant, _ int) error {
+			return b.pairs(ctx, e, n)
+		}))
 	}
 	return plan
 }
@@ -52,7 +46,8 @@ func (b *bench) pairs(ctx context.Context, e entrant, n int) error {
 	if err != nil {
 		return err
 	}
-	s, err := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-"}.measure(ctx)
+	r := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-"}
+	s, err := r.measure(ctx)
 	connections, cerr := m.connections(ctx)
 	if err := errors.Join(err, cerr, closeAll(ctx, c)); err != nil {
 		return err
@@ -96,7 +91,7 @@ func (b *bench) addLoad(scenario, kase, who string, s *sample) {
 	for _, f := range []struct {
 		m metric
 		v float64
-	}{{mClientCPU, s.clientCPU}, {mServerCPU, s.serverCPU}, {mAllocs, s.allocs}, {mPairCmds, s.commands}} {
+	}{{mClientCPU, s.clientCPU}, {mAllocs, s.allocs}, {mPairCmds, s.commands}} {
 		if f.v >= 0 {
 			b.add(scenario, kase, who, f.m, f.v)
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A progress is one line on a terminal that is written over again: what runs, which round, and how much time is left, by
-// what has been done so far. The nil progress writes nothing.
+// A progress is one line on a terminal that is written over again: what runs, which round, and how much time is left,
+// by what has been done so far. The nil progress writes nothing.
 type progress struct {
 	w           io.Writer
 	began       time.Time

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A proxy stands in front of one master and makes it far away: each way half of the round trip, and half of what a fault adds.
-// Bytes under way are not limited, so a pipeline stays one.
+// A proxy stands in front of one master and makes it far away: each way half of the round trip, and half of what a
+// fault adds. Bytes under way are not limited, so a pipeline stays one.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -105,16 +105,16 @@ type chunk struct {
 	data []byte
 }
 
-// slowTick is how often the proxy of a slow master looks. One that woke up for each request and reply of a slow master, and a
-// master that then woke up for each, would take so much processor time from the other masters and the client that this
-// would be what is measured.
+// slowTick is how often the proxy of a slow master looks. One that woke up for each request and reply of a slow
+// master, and a master that then woke up for each, would take so much processor time from the other masters and the
+// client that this would be what is measured.
 const slowTick = 10 * time.Millisecond
 
 // slow reports whether a fault makes this master slow, and so is looked at once in a slowTick.
 func (p *proxy) slow() bool { return time.Duration(p.delay.Load()) >= slowBy }
 
-// pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or sends,
-// waits in the buffers of the kernel until it is looked at.
+// pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or
+// sends, waits in the buffers of the kernel until it is looked at.
 func (p *proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.wg.Go(func() {
@@ -142,8 +142,8 @@ func (p *proxy) pump(to, from net.Conn) {
 	}
 }
 
-// due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so both
-// together are no less than the delay.
+// due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so
+// both together are no less than the delay.
 func (p *proxy) due(now time.Time) time.Time {
 	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
 	if p.slow() {

@@ -17,8 +17,8 @@ const (
 // errStale says that a file's figures are not those of the report.
 var errStale = errors.New("its figures are not those of the run")
 
-// writeReadme puts the figures of the report, which stands in the file from, between the marks in the file at path. With
-// check it changes nothing, and fails with errStale where something would change.
+// writeReadme puts the figures of the report, which stands in the file from, between the marks in the file at path.
+// With check it changes nothing, and fails with errStale where something would change.
 func (r *report) writeReadme(path, from string, check bool) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -114,7 +114,8 @@ func (r *report) readmeWaiting() (heads []string, rows [][]string) {
 	for _, who := range r.who(scenarioContention) {
 		of := func(s shape, m metric) string { return r.number(scenarioContention, s.String(), who, m) }
 		rows = append(rows, []string{
-			who, of(oneProcess, mOfIdeal), of(eightPaused, mOfIdeal), of(eightPaused, mWait50) + " / " + of(eightPaused, mWait99),
+			who, of(oneProcess, mOfIdeal), of(eightPaused, mOfIdeal),
+			of(eightPaused, mWait50) + " / " + of(eightPaused, mWait99),
 			of(eightPaused, mCommands), of(twoInTurns, mHandOff),
 			r.number(scenarioSplit, splitCase(9), who, mFirst99),
 		})
@@ -134,8 +135,8 @@ func (r *report) readmeFaults() (heads []string, rows [][]string) {
 	return heads, rows
 }
 
-// floorUnder is what a fault costs the floor. In older runs another floor had it, which outlived no fault: masters that
-// were hung or dead were absent from the start.
+// floorUnder is what a fault costs the floor. In older runs another floor had it, which outlived no fault: masters
+// that were hung or dead were absent from the start.
 func (r *report) floorUnder(f fault) string {
 	if r.figures.find(scenarioFaults, f.String(), nameFloor, mOfHealthy.name) != nil {
 		return r.number(scenarioFaults, f.String(), nameFloor, mOfHealthy)

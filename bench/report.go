@@ -167,7 +167,9 @@ func (r *report) writeJSON(w io.Writer) error {
 		return err
 	}
 	text := out.String()
-	for _, field := range []string{"time", "masters", "machine", "build", "parameters", "notes", "figures", "curves", "targets"} {
+	for _, field := range []string{
+		"time", "masters", "machine", "build", "parameters", "notes", "figures", "curves", "targets",
+	} {
 		text = strings.Replace(text, `,"`+field+`":`, ",\n\""+field+`":`, 1)
 	}
 	for _, first := range []string{"scenario", "kind", "name"} {

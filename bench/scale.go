@@ -46,12 +46,14 @@ func waitingCase(n, names int) string {
 	return fmt.Sprintf("%d goroutines wait for %d names", n, names)
 }
 
-// planScale is about what grows: masters, held locks, those who wait. Very many locks are held once: a round takes as long
-// as their time to live. A machine that is too slow for so many is told.
+// planScale is about what grows: masters, held locks, those who wait. Very many locks are held once: a round takes as
+// long as their time to live. A machine that is too slow for so many is told.
 func (b *bench) planScale() [][]task {
 	var sets []task
 	for _, n := range setSizes {
-		sets = append(sets, task{name: setCase(n), run: func(ctx context.Context, round int) error { return b.scaleMasters(ctx, n) }})
+		sets = append(sets, task{name: setCase(n), run: func(ctx context.Context, _ int) error {
+			return b.scaleMasters(ctx, n)
+		}})
 	}
 	var held []task
 	goroutines, names, locks := waitingGoroutines, waitingNames, heldLocks
@@ -63,9 +65,8 @@ func (b *bench) planScale() [][]task {
 			return b.holdMany(ctx, n)
 		}})
 	}
-	held = append(held, task{name: waitingCase(goroutines, names), once: true, run: func(ctx context.Context, _ int) error {
-		return b.waitMany(ctx, goroutines, names)
-	}})
+	waiting := func(ctx context.Context, _ int) error { return b.waitMany(ctx, goroutines, names) }
+	held = append(held, task{name: waitingCase(goroutines, names), once: true, run: waiting})
 	return [][]task{sets, held}
 }
 

@@ -35,18 +35,15 @@ const splitTrials = 360
 // splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
 const splitBudget = 5 * time.Second
 
-// planSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often each
-// of them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's way, and how
-// long it is until the first of them has what it wants, which no way of settling who is to have it can be faster than.
+// planSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often
+// each of them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's
+// way, and how long it is until the first of them has what it wants, which no way of settling who is to have it can
+// be faster than.
 func (b *bench) planSplit() (plan [][]task) {
 	for _, k := range splitSizes {
-		var group []task
-		for _, e := range b.waiters(false) {
-			group = append(group, task{name: splitCase(k) + ", " + e.name, tolerant: e.peer, run: func(ctx context.Context, round int) error {
-				return b.split(ctx, e, k, round)
-			}})
-		}
-		plan = append(plan, group)
+		plan = append(plan, turns(splitCase(k), b.waiters(false), func(ctx context.Context, e entrant, round int) error {
+			return b.split(ctx, e, k, round)
+		}))
 	}
 	return plan
 }
@@ -85,7 +82,8 @@ func (b *bench) split(ctx context.Context, e entrant, k, round int) (err error) 
 		}
 	}
 	all := b.firsts[splitKey{e.name, k}]
-	all.one, all.own, all.rounds = append(all.one, here.one...), append(all.own, here.own...), append(all.rounds, here.rounds...)
+	all.one, all.own = append(all.one, here.one...), append(all.own, here.own...)
+	all.rounds = append(all.rounds, here.rounds...)
 	b.firsts[splitKey{e.name, k}] = all
 	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
 	add(mFirst50, micros(median(here.one)))
@@ -181,8 +179,8 @@ func (b *bench) summariseSplit() {
 	}
 }
 
-// firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false where
-// nobody got it.
+// firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false
+// where nobody got it.
 func firstHolder(answers []answer) (first time.Duration, rounds int64, ok bool) {
 	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, a := range answers {

@@ -23,13 +23,16 @@ var summaryLines = []line{
 	{name: "one lock, taken and released, us", scenario: scenarioPairs, kase: latencyCase(opPair, 1), m: mP50},
 	{name: "  the same, one master dead, us", scenario: scenarioFaults, kase: oneDead.String(), m: mP50},
 	{name: "locks a second, 64 callers", scenario: scenarioPairs, kase: rateCase(64), m: mRate},
-	{name: "hand-over of two programs, us *", scenario: scenarioContention, kase: twoInTurns.String(), m: mHandOff, floor: nameIdeal},
+	{
+		name: "hand-over of two programs, us *", scenario: scenarioContention, kase: twoInTurns.String(), m: mHandOff,
+		floor: nameIdeal,
+	},
 	{name: "bytes left on a master", scenario: scenarioPairs, kase: rateCase(64), m: mBytesAll},
 	{name: "  for at most, s", scenario: scenarioPairs, kase: rateCase(64), m: mKept},
 }
 
-// writeSummary writes what a run comes to in a few lines: what a lock costs beside redsync and the floor. Lines that the
-// run tells nothing of are left out.
+// writeSummary writes what a run comes to in a few lines: what a lock costs beside redsync and the floor. Lines that
+// the run tells nothing of are left out.
 func (r *report) writeSummary(w io.Writer) error {
 	text := fmt.Sprintf("\n%d masters", r.Masters.N)
 	if r.Masters.Version != "" {
@@ -70,7 +73,8 @@ func (r *report) summaryLine(l line) string {
 		l.floor = nameFloor
 	}
 	redsync, floor := r.best(l.scenario, l.kase, l.m, "redsync/", nil), r.best(l.scenario, l.kase, l.m, l.floor, nil)
-	return fmt.Sprintf(summaryForm, l.name, brief(mine), brief(redsync), times(mine, redsync), brief(floor), times(mine, floor))
+	return fmt.Sprintf(summaryForm, l.name, brief(mine),
+		brief(redsync), times(mine, redsync), brief(floor), times(mine, floor))
 }
 
 // brief is a median as short as it can be, "-" where there is none.

@@ -109,7 +109,8 @@ func (r *report) over(scenario, kase string, m metric, prefix string) *spread {
 	return ratio(r.figures.find(scenario, kase, nameLibrary, m.name), r.best(scenario, kase, m, prefix, nil))
 }
 
-// best is the figure with the best median of those whose names begin with prefix and that fit; nil where there is none.
+// best is the figure with the best median of those whose names begin with prefix and that fit; nil where there is
+// none.
 func (r *report) best(scenario, kase string, m metric, prefix string, fits func(who string) bool) (best *figure) {
 	for _, f := range r.figures.list {
 		if f.Scenario != scenario || f.Case != kase || f.Metric != m.name ||
@@ -152,7 +153,8 @@ func (r *report) pairTargets() (list []target) {
 
 // overBest is a figure of the library over that of the best redsync that fits.
 func (r *report) overBest(kase string, m metric, fits func(who string) bool) *spread {
-	return ratio(r.figures.find(scenarioPairs, kase, nameLibrary, m.name), r.best(scenarioPairs, kase, m, "redsync/", fits))
+	mine := r.figures.find(scenarioPairs, kase, nameLibrary, m.name)
+	return ratio(mine, r.best(scenarioPairs, kase, m, "redsync/", fits))
 }
 
 func (r *report) waitTargets() (list []target) {
@@ -167,8 +169,10 @@ func (r *report) waitTargets() (list []target) {
 		add(atMost(name+"wait p99 / p50", 4, of(s, mWaitRatio)))
 	}
 	for _, k := range splitSizes {
-		t := atMost(splitCase(k)+": p99 until one has it / uncontended lock", 5, r.of(scenarioSplit, splitCase(k), mFirstOver))
-		t.Floor, t.FloorOf = r.figures.median(scenarioSplit, splitCase(k), nameLibrary, mOwnOver.name), "where each wants another name"
+		kase := splitCase(k)
+		t := atMost(kase+": p99 until one has it / uncontended lock", 5, r.of(scenarioSplit, kase, mFirstOver))
+		t.Floor = r.figures.median(scenarioSplit, kase, nameLibrary, mOwnOver.name)
+		t.FloorOf = "where each wants another name"
 		add(t)
 		add(atMost(splitCase(k)+": p99 until one has it / uncontended locks of as many", 5,
 			r.of(scenarioSplit, splitCase(k), mFirstOwn)))
@@ -203,7 +207,8 @@ func (r *report) leftTargets() (list []target) {
 	return list
 }
 
-// missed reports whether a target was measured and is not met by slack times its bound. With slack the best round counts.
+// missed reports whether a target was measured and is not met by slack times its bound. With slack the best round
+// counts.
 func (r *report) missed(slack float64) bool {
 	return slices.ContainsFunc(r.Targets, func(t target) bool {
 		switch {

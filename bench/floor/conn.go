@@ -105,8 +105,8 @@ func (c *conn) writeLoop() {
 	}
 }
 
-// readLoop hands each reply to the round that it belongs to, the oldest in flight. It ends with the connection; what is
-// not answered then is refused.
+// readLoop hands each reply to the round that it belongs to, the oldest in flight. It ends with the connection; what
+// is not answered then is refused.
 func (c *conn) readLoop() {
 	var batch []*round
 	next := 0
