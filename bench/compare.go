@@ -19,7 +19,8 @@ func writeComparison(w io.Writer, old, now *report) error {
 		old.Time.Format("2006-01-02 15:04"), commitOf(old), old.Parameters.Rounds, old.Parameters.Duration,
 		now.Time.Format("2006-01-02 15:04"), commitOf(now), now.Parameters.Rounds, now.Parameters.Duration)
 	if old.Machine != now.Machine || old.Masters != now.Masters {
-		fmt.Fprintf(w, "note: they were measured on different machines or masters: %v, %v and %v, %v\n", old.Machine, old.Masters, now.Machine, now.Masters)
+		fmt.Fprintf(w, "note: they were measured on different machines or masters: %v, %v and %v, %v\n",
+			old.Machine, old.Masters, now.Machine, now.Masters)
 	}
 	if min(old.Parameters.Rounds, now.Parameters.Rounds) < fewestRounds {
 		fmt.Fprintf(w, "note: with fewer than %d rounds on either side no difference can be told from chance\n", fewestRounds)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redlock-go/redlock/bench/floor"
 )
 
 // A contender is one way to lock over the masters.
@@ -49,89 +47,50 @@ type entrant struct {
 	// scripts.
 	wire []string
 	// open connects it.
-	open func(ctx context.Context, s setting, fail func(error)) (contender, error)
+	open func(ctx context.Context, s setting) (contender, error)
 	// suffix is what the keys of its locks end with, "" where it has no other keys under its prefix.
 	suffix string
 	// does is what it does beyond, or short of, the others, for the reader of the tables.
 	does string
-	// oneServer: it locks on the first master alone.
-	oneServer bool
 	// peer: it is not of this project.
 	peer bool
-	// foreign: it sends what the masters in memory do not know, which run the library's scripts alone.
-	foreign bool
-	// extends: its held locks are extenders.
-	extends bool
-	// pairsOnly: it does not wait for a name that is held, so it takes no part in what is about waiting.
+	// pairsOnly: it neither waits for a name that is held nor extends.
 	pairsOnly bool
 }
 
 // The names of the contenders, which the report uses as well.
 const (
 	nameLibrary = "library"
-	nameDirect  = "floor/direct"
-	nameQueued  = "floor/queued"
+	nameFloor   = "floor"
+	nameRedsync = "redsync/redigo"
+	failFast    = ", fail fast"
 )
 
 // entrants lists all contenders that there are, in the order of the tables.
 var entrants = []entrant{
 	{
-		name: nameLibrary, wire: []string{"evalsha", "eval", "subscribe", "unsubscribe"}, suffix: ":lock", open: openLibrary, extends: true,
+		name: nameLibrary, wire: []string{"evalsha", "eval", "subscribe", "unsubscribe"}, suffix: ":lock", open: openLibrary,
 		does: "re-entry, fencing tokens, restart guard, queues and hints, extension; undoes late acquires",
 	},
-	floorEntrant(nameDirect, directFloor, floorDoes),
-	floorEntrant(nameQueued, queuedFloor, floorDoes),
-	floorEntrant("plain floor/direct", directPlain, plainDoes),
-	floorEntrant("plain floor/queued", queuedPlain, plainDoes),
-	redsyncEntrant("redsync/redigo", redigoPools),
-	redsyncEntrant("redsync/go-redis", goredisPools),
-	redsyncEntrant("redsync/rueidis", rueidisPools),
-	redsyncFastEntrant("redsync/redigo"+failFast, redigoPools),
-	redsyncFastEntrant("redsync/go-redis"+failFast, goredisPools),
-	redsyncFastEntrant("redsync/rueidis"+failFast, rueidisPools),
 	{
-		name: "rueidislock" + oneServer, wire: []string{"evalsha", "eval", "mget"}, open: openRueidislock, oneServer: true, peer: true, foreign: true,
-		does: "one server, no majority; extension, waiters told by client-side caching",
+		name: nameFloor, wire: []string{"evalsha"}, open: openFloor, pairsOnly: true,
+		does: "a hash with a time to live, and a release that publishes; no tokens, no guard, no queue, no undoing",
 	},
-	{
-		name: "redislock" + oneServer, wire: []string{"evalsha", "eval"}, open: openRedislock, oneServer: true, peer: true, foreign: true, extends: true,
-		does: "one server, no majority; SET NX and compare-and-delete, polling",
-	},
+	redsyncEntrant(nameRedsync, redigoPools, false),
+	redsyncEntrant("redsync/rueidis", rueidisPools, false),
+	redsyncEntrant(nameRedsync+failFast, redigoPools, true),
+	redsyncEntrant("redsync/rueidis"+failFast, rueidisPools, true),
 }
 
-const (
-	failFast  = ", fail fast"
-	oneServer = " (one server)"
-
-	floorDoes   = "the library's two scripts over the same five connections, nothing else; does not wait, survives no fault"
-	plainDoes   = "SET NX and compare-and-delete over five connections, nothing else; no tokens, no guard, no re-entry"
-	redsyncDoes = "SET NX and compare-and-delete, polling; no tokens, no guard, no re-entry, no extension of its own"
-)
-
-func floorEntrant(name string, cfg floor.Config, does string) entrant {
-	return entrant{name: name, wire: []string{"evalsha", "set"}[:wires(cfg)], suffix: ":lock", open: floorOpener(cfg), pairsOnly: true, foreign: cfg.Plain, does: does}
-}
-
-// wires is how many kinds of commands a floor sends itself: in the library's scripts SET is the script's own.
-func wires(cfg floor.Config) int {
-	if cfg.Plain {
-		return 2
+func redsyncEntrant(name string, connect redsyncPools, fast bool) entrant {
+	does := "SET NX and compare-and-delete, polling; no tokens, no guard, no re-entry, no extension of its own; "
+	if fast {
+		does += "returns with the majority's answers, and leaves keys behind"
+	} else {
+		does += "waits for all answers"
 	}
-	return 1
-}
-
-func redsyncEntrant(name string, connect redsyncPools) entrant {
-	return entrant{
-		name: name, wire: []string{"set", "evalsha", "eval"}, open: redsyncOpener(connect, false), peer: true, foreign: true, extends: true,
-		does: redsyncDoes + "; waits for all answers",
-	}
-}
-
-func redsyncFastEntrant(name string, connect redsyncPools) entrant {
-	return entrant{
-		name: name, wire: []string{"set", "evalsha", "eval"}, open: redsyncOpener(connect, true), peer: true, foreign: true, extends: true,
-		does: redsyncDoes + "; returns with the majority's answers, and leaves keys behind",
-	}
+	wire := []string{"set", "evalsha", "eval"}
+	return entrant{name: name, wire: wire, open: redsyncOpener(connect, fast), peer: true, does: does}
 }
 
 func entrantNamed(name string) (entrant, error) {
@@ -141,6 +100,9 @@ func entrantNamed(name string) (entrant, error) {
 	}
 	return entrants[i], nil
 }
+
+// theLibrary is its entrant.
+var theLibrary = entrants[0]
 
 // slug is a name as it can stand in a key.
 func slug(name string) string {

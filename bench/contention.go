@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,15 +38,14 @@ var (
 	oneProcess  = shape{processes: 1, goroutines: 64, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightPaused = shape{processes: 8, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightGreedy = shape{processes: 8, goroutines: 1, hold: time.Millisecond}
-	manyEach    = shape{processes: 4, goroutines: 16, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	// Two in turns: whoever comes back finds the name held, so that each release hands it to the other.
 	twoInTurns  = shape{processes: 2, goroutines: 1, hold: 3 * time.Millisecond, pause: time.Millisecond}
 	twentyPlain = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	twentyFair  = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true}
-	twentyFirst = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true, priority: true}
+	twentyFirst = shape{
+		processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true, priority: true,
+	}
 )
-
-var shapes = []shape{oneProcess, eightPaused, eightGreedy, manyEach, twoInTurns, twentyPlain, twentyFair, twentyFirst}
 
 // What is measured of a shape.
 var (
@@ -60,7 +60,6 @@ var (
 	mAlone      = metric{"alone p50", "us", less}
 	mHandRatio  = metric{"hand-off/alone", "", less}
 	mOvertaken  = metric{"overtaken max", "1", less}
-	mJain       = metric{"jain", "", more}
 	mPreferred  = metric{"let ahead", "", more}
 	mViolations = metric{"violations", "1", less}
 )
@@ -68,60 +67,44 @@ var (
 // aloneLocks is how many uncontended locks each run is compared with.
 const aloneLocks = 100
 
-// measureContention runs every shape with the ideal and each contender in turns.
-func (b *bench) measureContention(ctx context.Context) error {
-	for round := range b.cfg.rounds {
-		for _, s := range b.shapes() {
-			list := b.waiters(s)
-			b.progress.say("round %d of %d, %s, %s", round+1, b.cfg.rounds, s, nameIdeal)
-			best, err := b.contendLocally(ctx, s)
-			if err != nil {
-				return err
+// planContention runs every shape with the ideal and each contender in turns.
+func (b *bench) planContention() (plan [][]task) {
+	for _, s := range b.shapes() {
+		var ideal float64 // of this round
+		plan = append(plan, []task{{name: s.String() + ", " + nameIdeal, run: func(ctx context.Context, _ int) error {
+			c, err := b.contendLocally(ctx, s)
+			if err == nil {
+				ideal = c.rate
+				b.addContention(s, nameIdeal, c, ideal)
 			}
-			b.add(scenarioContention, s.String(), nameIdeal, mHolds, best.rate)
-			b.add(scenarioContention, s.String(), nameIdeal, mOfIdeal, 1)
-			b.addWaits(s, nameIdeal, best)
-			for k := range list {
-				e := list[(k+round)%len(list)]
-				b.progress.say("round %d of %d, %s, %s", round+1, b.cfg.rounds, s, e.name)
-				r, err := b.contend(ctx, e, s, round)
-				if b.peerFailed(ctx, e, s.String(), err) {
-					continue
-				}
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", s, e.name, err)
-				}
-				b.addContention(s, e.name, r, best.rate)
+			return err
+		}}})
+		plan = append(plan, turns(s.String(), b.waiters(s.fair), func(ctx context.Context, e entrant, round int) error {
+			c, err := b.contend(ctx, e, s, round)
+			if err == nil {
+				b.addContention(s, e.name, c, ideal)
 			}
-		}
+			return err
+		}))
 	}
-	return nil
+	return plan
 }
 
-// peerFailed reports whether a contender that is not of this project failed, and notes it: the others are still measured.
-func (b *bench) peerFailed(ctx context.Context, e entrant, kase string, err error) bool {
-	if err == nil || !e.peer || ctx.Err() != nil {
-		return false
+// shapes are those that this run measures: the default run takes the hand-over alone.
+func (b *bench) shapes() []shape {
+	switch {
+	case b.cfg.brief:
+		return []shape{twoInTurns}
+	case b.cfg.short:
+		return []shape{oneProcess, eightPaused, eightGreedy, twoInTurns}
 	}
-	b.report.note("%s, %s: a round failed: %s", kase, e.name, firstLine(err))
-	return true
+	return []shape{oneProcess, eightPaused, eightGreedy, twoInTurns, twentyPlain, twentyFair, twentyFirst}
 }
 
-// shapes are those that this run measures.
-func (b *bench) shapes() (list []shape) {
-	for _, s := range shapes {
-		if b.cfg.short && (s.processes > 8 || s == manyEach) {
-			continue
-		}
-		list = append(list, s)
-	}
-	return list
-}
-
-// waiters are the contenders that can take part in a shape.
-func (b *bench) waiters(s shape) (list []entrant) {
-	for _, e := range b.entrants {
-		if !e.pairsOnly && (!s.fair || e.name == nameLibrary) {
+// waiters are the contenders that wait for a name, or that do so in order.
+func (b *bench) waiters(fair bool) (list []entrant) {
+	for _, e := range b.cfg.entrants {
+		if !e.pairsOnly && (!fair || e.name == nameLibrary) {
 			list = append(list, e)
 		}
 	}
@@ -170,10 +153,10 @@ const startLead = 50 * time.Millisecond
 
 // contend is the shape over the masters, with new workers.
 func (b *bench) contend(ctx context.Context, e entrant, s shape, round int) (c *contended, err error) {
-	prefix := b.prefixOf(e.name)
 	name := fmt.Sprintf("%s-%d", slug(s.String()), round)
 	workers, err := startCrew(ctx, s.processes, e.name, b.cfg.duration+workerGrace, func(i int) setting {
-		set := setting{URLs: b.urls(e), Prefix: prefix, Fair: s.fair}
+		set := b.setting(e.name)
+		set.Fair = s.fair
 		if s.priority && i == s.processes-1 {
 			set.Priority = 1
 		}
@@ -183,7 +166,33 @@ func (b *bench) contend(ctx context.Context, e entrant, s shape, round int) (c *
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, workers.close()) }()
-	alone, err := workers.do(ctx, func(i int) job {
+	alone, err := b.alone(ctx, workers, e, name)
+	if err != nil {
+		return nil, err
+	}
+	// Programs that have waited before.
+	if _, err := b.contendFor(ctx, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil {
+		return nil, err
+	}
+	before, err := b.masters.commands(ctx, e.wire)
+	if err != nil {
+		return nil, err
+	}
+	c, err = b.contendFor(ctx, workers, e, s, name, b.cfg.duration)
+	if err != nil {
+		return nil, err
+	}
+	c.alone = alone
+	after, err := b.masters.commands(ctx, e.wire)
+	if len(c.history) > 0 {
+		c.commands = float64(after-before) / float64(len(b.masters.urls)*len(c.history))
+	}
+	return c, err
+}
+
+// alone has the first of the workers take locks that nobody else wants.
+func (b *bench) alone(ctx context.Context, workers *crew, e entrant, name string) ([]time.Duration, error) {
+	answers, err := workers.do(ctx, func(i int) job {
 		j := job{Op: opAlone, Name: name, Tolerant: e.peer}
 		if i == 0 {
 			j.Count = aloneLocks
@@ -193,26 +202,22 @@ func (b *bench) contend(ctx context.Context, e entrant, s shape, round int) (c *
 	if err != nil {
 		return nil, err
 	}
-	var start, stop int64
-	want := func(name string, d time.Duration) ([]answer, error) {
-		start = time.Now().Add(startLead).UnixNano()
-		stop = start + int64(d)
-		return workers.do(ctx, func(i int) job {
-			return job{Op: opContend, Name: name, Goroutines: s.goroutines, First: i * s.goroutines, Hold: s.hold, Pause: s.pause, Start: start, Stop: stop, Tolerant: e.peer}
-		})
-	}
-	warm, err := want(name+"-warm", b.cfg.duration/5) // programs that have waited before
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range warm {
-		b.took(e.name, len(a.Turns))
-	}
-	before, err := b.mastersOf(e).commands(ctx, e.wire)
-	if err != nil {
-		return nil, err
-	}
-	answers, err := want(name, b.cfg.duration)
+	b.took(e.name, len(answers[0].Locks))
+	return answers[0].Locks, nil
+}
+
+// contendFor has all workers want one name for a time.
+func (b *bench) contendFor(
+	ctx context.Context, workers *crew, e entrant, s shape, name string, d time.Duration,
+) (*contended, error) {
+	start := time.Now().Add(startLead).UnixNano()
+	stop := start + int64(d)
+	answers, err := workers.do(ctx, func(i int) job {
+		return job{
+			Op: opContend, Name: name, Goroutines: s.goroutines, First: i * s.goroutines, Hold: s.hold, Pause: s.pause,
+			Start: start, Stop: stop, Tolerant: e.peer,
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -220,58 +225,63 @@ func (b *bench) contend(ctx context.Context, e entrant, s shape, round int) (c *
 	for _, a := range answers {
 		turns = append(turns, a.Turns...)
 	}
-	c = newContended(turns, start, stop)
-	c.alone = alone[0].Locks
-	b.took(e.name, len(c.history)+len(c.alone))
-	after, err := b.mastersOf(e).commands(ctx, e.wire)
-	if before >= 0 && len(c.history) > 0 {
-		c.commands = float64(after-before) / float64(len(b.urls(e))*len(c.history))
-	}
-	return c, err
-}
-
-func (b *bench) addWaits(s shape, who string, c *contended) {
-	kase := s.String()
-	waits := c.waits(c.start, c.stop)
-	waits = append(waits, c.gaveUp.waits(c.start, c.stop)...) // longer than any other
-	p50, p99 := percentile(waits, 50), percentile(waits, 99)
-	b.add(scenarioContention, kase, who, mWait50, millis(p50))
-	b.add(scenarioContention, kase, who, mWait99, millis(p99))
-	b.add(scenarioContention, kase, who, mWaitMax, millis(percentile(waits, 100)))
-	b.add(scenarioContention, kase, who, mWaitRatio, float64(p99)/float64(p50))
-	worst := 0
-	for _, n := range c.overtaken() {
-		worst = max(worst, n)
-	}
-	b.add(scenarioContention, kase, who, mOvertaken, float64(worst))
-	b.add(scenarioContention, kase, who, mJain, c.jain(s.processes*s.goroutines))
+	c := newContended(turns, start, stop)
+	b.took(e.name, len(c.history))
+	return c, nil
 }
 
 func (b *bench) addContention(s shape, who string, c *contended, ideal float64) {
 	add := func(m metric, v float64) { b.add(scenarioContention, s.String(), who, m, v) }
 	add(mHolds, c.rate)
 	add(mOfIdeal, c.rate/ideal)
-	b.addWaits(s, who, c)
+	waits := c.waits(c.start, c.stop)
+	waits = append(waits, c.gaveUp.waits(c.start, c.stop)...) // longer than any other
+	p50, p99 := percentile(waits, 50), percentile(waits, 99)
+	add(mWait50, millis(p50))
+	add(mWait99, millis(p99))
+	add(mWaitMax, millis(percentile(waits, 100)))
+	add(mWaitRatio, float64(p99)/float64(p50))
+	add(mOvertaken, float64(slices.Max(append(c.overtaken(), 0))))
 	add(mCommands, c.commands)
-	alone := time.Duration(0)
-	if len(c.alone) > 0 {
-		alone = median(c.alone)
+	handed := c.handOffs(s.processes > 1 && who != nameIdeal)
+	if len(handed) > 0 {
+		add(mHandOff, micros(percentile(handed, 50)))
 	}
-	add(mAlone, micros(alone))
-	if handed := c.handOffs(s.processes > 1); len(handed) > 0 {
-		p50 := percentile(handed, 50)
-		add(mHandOff, micros(p50))
-		add(mHandRatio, float64(p50)/float64(alone))
+	if len(c.alone) > 0 {
+		alone := median(c.alone)
+		add(mAlone, micros(alone))
+		if len(handed) > 0 {
+			add(mHandRatio, float64(percentile(handed, 50))/float64(alone))
+		}
 	}
 	if s.priority {
 		if share, known := c.preferred(s.processes - 1); known {
 			add(mPreferred, share)
 		}
 	}
-	add(mViolations, float64(c.overlaps()))
-	if n := c.overlaps(); n > 0 {
+	n := c.overlaps()
+	add(mViolations, float64(n))
+	if n > 0 {
 		b.report.note("%s, %s: %d holds began before the one before had ended, or had a token that was not larger", s, who, n)
 	}
+}
+
+// The ideal is the same work on a mutex of one process: what no lock over a network can beat.
+type ideal struct{ mu sync.Mutex }
+
+const nameIdeal = "local mutex"
+
+func (i *ideal) tryLock(ctx context.Context, name string) (held, error) { return i.lock(ctx, name) }
+
+func (i *ideal) lock(context.Context, string) (held, error) {
+	i.mu.Lock()
+	return i, nil
+}
+
+// Unlock implements held.
+func (i *ideal) Unlock(context.Context) error {
+	i.mu.Unlock()
+	return nil
 }
 
 // commandCounts sums the calls of the named commands in the text of INFO commandstats.

@@ -31,29 +31,20 @@ type member struct {
 // startCrew starts n workers that lock with the contender of that name, and returns when all are connected. After an
 // error none is left. jobs is how long one of their jobs takes at most.
 func startCrew(ctx context.Context, n int, contender string, jobs time.Duration, s func(i int) setting) (*crew, error) {
-	c, err := startCrewOf(n, jobs, func(i int) setup { return setup{Contender: contender, Process: i, Setting: s(i)} })
-	if err != nil {
-		return nil, err
-	}
-	if _, err := c.answers(ctx); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	return c, nil
-}
-
-// startCrewOf starts the processes and leaves their first answers to be read.
-func startCrewOf(n int, jobs time.Duration, s func(i int) setup) (*crew, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("bench: cannot start workers: %w", err)
 	}
 	c := &crew{jobs: jobs}
 	for i := range n {
-		m, err := startMember(program, s(i))
+		m, err := startMember(program, setup{Contender: contender, Process: i, Setting: s(i)})
 		if err != nil {
 			return nil, errors.Join(err, c.close())
 		}
 		c.members = append(c.members, m)
+	}
+	if _, err := c.answers(ctx); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }

@@ -4,20 +4,15 @@ import "time"
 
 // A curve is one line of a plot.
 type curve struct {
-	Kind string    `json:"kind"` // curveCDF or curveTime
+	Kind string    `json:"kind"`
 	Case string    `json:"case"`
 	Who  string    `json:"who"`
 	X    []float64 `json:"x"`
 	Y    []float64 `json:"y"`
 }
 
-// The kinds of curves.
-const (
-	// curveCDF: the share of pairs (Y) that took at most X us, in the last round.
-	curveCDF = "cdf"
-	// curveTime: the slowest pair (Y, us) that ended in the bucket at X ms, in the last round.
-	curveTime = "time"
-)
+// curveCDF is a curve of the share of pairs (Y) that took at most X us, in the last round.
+const curveCDF = "cdf"
 
 // cdfSteps is how many points a curve of shares has.
 const cdfSteps = 100

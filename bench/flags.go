@@ -13,60 +13,51 @@ import (
 	"time"
 )
 
-// Where the masters come from.
-const (
-	sourceAuto    = "auto"
-	sourceProcess = "process"
-	sourceMemory  = "memory"
-)
-
 // A config is what the command line asks for.
 type config struct {
 	masters    []string // URLs; nil: started by the program
-	source     string
 	scenarios  []string
+	brief      bool // the scenarios of the default run, of each what the summary shows
 	entrants   []entrant
 	goroutines []int
-	held       []int // numbers of locks held at once
 	rounds     int
 	duration   time.Duration
-	rtt        []time.Duration // round trips to the masters: none, one for all, or one for each
-	json       bool
-	from       string // a run to show instead of measuring
-	out        string
-	html       string
-	compare    string
-	readme     string
-	cpuProfile string
-	memProfile string
 	short      bool
 	check      bool
+	output
+}
+
+// An output is where the result goes.
+type output struct {
+	verbose bool
+	json    bool
+	from    string // a run to show instead of measuring
+	out     string
+	html    string
+	compare string
+	readme  string
 }
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
 
-const usageHead = `Bench measures what a lock over a majority of masters costs, next to a hand-written floor and to other libraries.
+const usageHead = `Bench measures what a lock over a majority of masters costs, beside redsync and a plain floor.
 
 usage: go run ./bench [flags]
 
 `
 
-// defaultRounds is how many rounds there are without -rounds.
-const defaultRounds = 3
+// The default run.
+const (
+	defaultImpl      = nameLibrary + "," + nameFloor + "," + nameRedsync
+	defaultScenarios = scenarioPairs + "," + scenarioContention + "," + scenarioFaults
+)
 
-// defaultImpl is who takes part without -impl.
-const defaultImpl = nameLibrary + ",floor"
-
-// defaultScenarios are what is measured without -scenario, in about a minute.
-var defaultScenarios = strings.Join([]string{scenarioPairs, scenarioVotes, scenarioHeld, scenarioContention, scenarioSplit}, ",")
-
-// scenarioNames lists all scenarios, as -scenario takes them.
-func scenarioNames() string {
-	var names []string
+// scenarioNames lists all scenarios.
+func scenarioNames() (names []string) {
 	for _, s := range scenarios {
 		names = append(names, s.name)
 	}
-	return strings.Join(names, ",")
+	return names
 }
 
 // entrantsNamed finds those of a list: by name, by how their names begin, or "all".
@@ -107,31 +98,36 @@ exit codes: 0 measured, 1 failed, 2 wrong flags, 3 a target is not met (with -ch
 // errUsage marks an error in the command line.
 var errUsage = errors.New("see -h")
 
-// parseFlags reads the command line. Errors other than flag.ErrHelp wrap errUsage; the help goes to out.
-func parseFlags(args []string, out io.Writer) (*config, error) {
+// texts are the flags that are lists.
+type texts struct{ masters, goroutines, scenarios, impl string }
+
+func (c *config) flags(l *texts) *flag.FlagSet {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	var c config
-	var masters, goroutines, list, impl, rtt, held string
-	fs.StringVar(&masters, "masters", "", "`list` of masters, host:port or redis:// URLs, separated by commas; without it five are started")
-	fs.StringVar(&c.source, "start", sourceAuto, "what to start without -masters: process, memory, or auto (processes if a server program is found)")
-	fs.StringVar(&goroutines, "goroutines", "1,64,512", "`list` of numbers of concurrent callers")
-	fs.StringVar(&list, "scenario", defaultScenarios, "`list` of what to measure, or all, which takes many minutes (all with -short); see below")
-	fs.StringVar(&impl, "impl", defaultImpl, "`list` of contenders, or all; see below")
-	fs.StringVar(&held, "held", "1000,100000", "`list` of numbers of locks that are held at once (1000 with -short)")
-	fs.IntVar(&c.rounds, "rounds", defaultRounds, "rounds; the median over them is printed (2 with -short)")
-	fs.StringVar(&rtt, "rtt", "", "`list` of round trips that a network between would take: one for all masters (2ms), or one for each (1ms,1ms,1ms,10ms,10ms)")
+	fs.StringVar(&l.masters, "masters", "", "`list` of masters, host:port or redis:// URLs; without it five are started")
+	fs.StringVar(&l.goroutines, "goroutines", "1,64", "`list` of numbers of concurrent callers")
+	fs.StringVar(&l.scenarios, "scenario", "", "`list` of what to measure in full, or all, which takes many minutes; "+
+		"without it the parts of "+defaultScenarios+" that the summary shows")
+	fs.StringVar(&l.impl, "impl", defaultImpl, "`list` of contenders, or all; see below")
+	fs.IntVar(&c.rounds, "rounds", 3, "rounds; the median over them is printed (2 with -short)")
 	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
-	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration")
-	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of the table")
+	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check fails beyond twice a bound")
+	fs.BoolVar(&c.verbose, "v", false, "all tables before the summary; -scenario prints them too")
+	fs.BoolVar(&c.check, "check", false, "print the targets, and exit with 3 where one is not met")
+	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
 	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
 	fs.StringVar(&c.html, "html", "", "write a page with plots to this `file` as well")
 	fs.StringVar(&c.compare, "compare", "", "say what differs from the run in this JSON `file` by more than chance")
 	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`")
-	fs.StringVar(&c.readme, "readme", "", "put the figures between the marks in this `file`; with -check only compare them; needs -from")
-	fs.StringVar(&c.cpuProfile, "cpuprofile", "", "write a profile of the processor time of this process to this `file`")
-	fs.StringVar(&c.memProfile, "memprofile", "", "write a profile of the allocations of this process to this `file`")
-	fs.BoolVar(&c.check, "check", false, "exit with 3 where a target is not met")
+	fs.StringVar(&c.readme, "readme", "", "put the figures between the marks in this `file`; -check only compares them")
+	return fs
+}
+
+// parseFlags reads the command line. Errors other than flag.ErrHelp wrap errUsage; the help goes to out.
+func parseFlags(args []string, out io.Writer) (*config, error) {
+	var c config
+	var l texts
+	fs := c.flags(&l)
+	fs.SetOutput(io.Discard)
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(out, usageHead)
@@ -148,61 +144,45 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	c.shorten(given)
-	for _, s := range splitList(rtt) {
-		d, err := time.ParseDuration(s)
-		if err != nil || d < 0 || d > time.Second {
-			return nil, usage("-rtt: %q is not a time from 0 to 1s", s)
-		}
-		c.rtt = append(c.rtt, d)
-	}
-	if c.short && !given["held"] {
-		held = "1000"
-	}
-	if c.short && !given["scenario"] {
-		list = scenarioNames()
-	}
-	if err := c.lists(masters, goroutines, held, list, impl, given); err != nil {
-		return nil, err
-	}
-	return &c, c.validate(given)
-}
-
-func usage(format string, args ...any) error {
-	return fmt.Errorf("bench: "+format+"; %w", append(args, errUsage)...)
-}
-
-// shorten applies -short to what was not given.
-func (c *config) shorten(given map[string]bool) {
 	if c.short && !given["rounds"] {
 		c.rounds = 2
 	}
 	if c.short && !given["duration"] {
 		c.duration = 100 * time.Millisecond
 	}
+	c.brief = !given["scenario"]
+	c.verbose = c.verbose || !c.brief
+	if err := c.lists(l, given["masters"]); err != nil {
+		return nil, err
+	}
+	return &c, c.validate()
 }
 
-func (c *config) lists(masters, goroutines, held, list, impl string, given map[string]bool) error {
+func usage(format string, args ...any) error {
+	return fmt.Errorf("bench: "+format+"; %w", append(args, errUsage)...)
+}
+
+func (c *config) lists(l texts, mastersGiven bool) error {
 	var err error
-	if c.goroutines, err = numbers("goroutines", goroutines); err != nil {
+	if c.goroutines, err = numbers("goroutines", l.goroutines); err != nil {
 		return err
 	}
-	if c.held, err = numbers("held", held); err != nil {
-		return err
+	switch {
+	case c.brief:
+		l.scenarios = defaultScenarios
+	case l.scenarios == "all":
+		l.scenarios = strings.Join(scenarioNames(), ",")
 	}
-	if list == "all" {
-		list = scenarioNames()
-	}
-	for _, s := range splitList(list) {
-		if !slices.ContainsFunc(scenarios, func(known scenario) bool { return known.name == s }) {
-			return usage("-scenario: %q is none of %s", s, scenarioNames())
+	c.scenarios = splitList(l.scenarios)
+	for _, s := range c.scenarios {
+		if !slices.Contains(scenarioNames(), s) {
+			return usage("-scenario: %q is none of %s", s, strings.Join(scenarioNames(), ", "))
 		}
-		c.scenarios = append(c.scenarios, s)
 	}
-	if c.entrants, err = entrantsNamed(impl); err != nil {
+	if c.entrants, err = entrantsNamed(l.impl); err != nil {
 		return usage("-impl: %v", err)
 	}
-	for i, s := range splitList(masters) {
+	for i, s := range splitList(l.masters) {
 		u, err := masterURL(s)
 		if err != nil {
 			return usage("-masters: entry %d: %v", i+1, err)
@@ -212,7 +192,7 @@ func (c *config) lists(masters, goroutines, held, list, impl string, given map[s
 		}
 		c.masters = append(c.masters, u)
 	}
-	if given["masters"] && len(c.masters) == 0 {
+	if mastersGiven && len(c.masters) == 0 {
 		return usage("-masters names none")
 	}
 	return nil
@@ -233,7 +213,7 @@ func numbers(flag, text string) (list []int, err error) {
 	return list, nil
 }
 
-func (c *config) validate(given map[string]bool) error {
+func (c *config) validate() error {
 	switch {
 	case len(c.goroutines) == 0:
 		return usage("-goroutines names none")
@@ -243,14 +223,10 @@ func (c *config) validate(given map[string]bool) error {
 		return usage("-rounds %d is not from 1 to 10000", c.rounds)
 	case c.duration < time.Millisecond || c.duration > time.Hour:
 		return usage("-duration %v is not from 1ms to 1h", c.duration)
-	case !slices.Contains([]string{sourceAuto, sourceProcess, sourceMemory}, c.source):
-		return usage("-start %q is none of auto, process, memory", c.source)
-	case len(c.masters) > 0 && given["start"]:
-		return usage("-start and -masters exclude each other")
 	case c.readme != "" && c.from == "":
 		return usage("-readme needs -from: the figures are those of a run that is kept")
-	case given["scenario"] && len(c.scenarios) == 1 && (c.wants(scenarioFaults) || c.wants(scenarioTimeline)) && (len(c.masters) > 0 || c.source == sourceMemory):
-		return usage("-scenario %s stops and kills masters, so it needs processes that it has started itself", c.scenarios[0])
+	case len(c.scenarios) == 1 && c.wants(scenarioFaults) && len(c.masters) > 0:
+		return usage("-scenario faults stops and kills masters, so it needs processes that it has started itself")
 	}
 	return nil
 }

@@ -7,48 +7,38 @@ import (
 	"github.com/redlock-go/redlock/bench/floor"
 )
 
-// What the floors are opened with.
-var (
-	directFloor = floor.Config{Form: floor.Direct}
-	queuedFloor = floor.Config{Form: floor.Queued}
-
-	directPlain = floor.Config{Form: floor.Direct, Plain: true}
-	queuedPlain = floor.Config{Form: floor.Queued, Plain: true}
-)
-
-// floorOpener returns what opens a floor as cfg says; the rest of its configuration is that of the setting.
-func floorOpener(cfg floor.Config) func(context.Context, setting, func(error)) (contender, error) {
-	return func(ctx context.Context, s setting, fail func(error)) (contender, error) {
-		cfg := cfg
-		cfg.Prefix, cfg.TTL, cfg.Fail = s.Prefix, lockTTL, fail
-		f, err := floor.Dial(ctx, s.URLs, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return floorContender{f}, nil
-	}
-}
-
+// A floorContender is the floor as a contender; see its package.
 type floorContender struct{ *floor.Floor }
 
-func (f floorContender) caller() caller { return (*floorCaller)(f.NewCaller()) }
+func openFloor(ctx context.Context, s setting) (contender, error) {
+	f, err := floor.Dial(ctx, s.URLs, s.Prefix, lockTTL)
+	if err != nil {
+		return nil, err
+	}
+	return floorContender{f}, nil
+}
 
-func (f floorContender) close(context.Context) error { return f.Close() }
+func (f floorContender) caller() caller { return floorCaller{f.NewCaller()} }
+
+// close tells no error: that of a connection which a fault has ended is none.
+func (f floorContender) close(context.Context) error {
+	_ = f.Close()
+	return nil
+}
 
 // A floorCaller is its own held lock: it holds one at a time.
-type floorCaller floor.Caller
+type floorCaller struct{ c *floor.Caller }
 
-func (c *floorCaller) tryLock(_ context.Context, name string) (held, error) {
-	(*floor.Caller)(c).Lock(name)
+func (c floorCaller) tryLock(_ context.Context, name string) (held, error) {
+	if err := c.c.Lock(name); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
-func (c *floorCaller) lock(context.Context, string) (held, error) {
+func (c floorCaller) lock(context.Context, string) (held, error) {
 	return nil, errors.New("bench: the floor does not wait")
 }
 
 // Unlock implements held.
-func (c *floorCaller) Unlock(context.Context) error {
-	(*floor.Caller)(c).Unlock()
-	return nil
-}
+func (c floorCaller) Unlock(context.Context) error { return c.c.Unlock() }

@@ -22,42 +22,30 @@ type extender interface {
 	Extend(ctx context.Context) error
 }
 
-// measureHeld times what a holder does with its lock: re-entering it, which the library alone has, and extending it by
-// hand, which some peers have as well. The contenders take turns.
-func (b *bench) measureHeld(ctx context.Context) error {
-	for round := range b.cfg.rounds {
-		for _, n := range b.cfg.goroutines {
-			for k := range b.entrants {
-				e := b.entrants[(k+round)%len(b.entrants)]
-				if !e.extends {
-					continue
-				}
-				b.progress.say("round %d of %d, %s, %s", round+1, b.cfg.rounds, latencyCase(opExtend, n), e.name)
-				err := b.held(ctx, e, n)
-				if ctx.Err() != nil {
-					return err
-				}
-				if err != nil { // a machine that is too slow for so many is told, and the rest is measured
-					b.report.note("%s, %s: a round failed: %s", latencyCase(opExtend, n), e.name, firstLine(err))
-				}
-			}
+// planHeld times what a holder does with its lock: extending it by hand, and re-entering it, which the library alone
+// has. A machine that is too slow for so many is told.
+func (b *bench) planHeld() (plan [][]task) {
+	for _, n := range b.cfg.goroutines {
+		group := turns(goroutinesCase(n), b.waiters(false), func(ctx context.Context, e entrant, _ int) error {
+			return b.held(ctx, e, n)
+		})
+		for i := range group {
+			group[i].tolerant = true
 		}
+		plan = append(plan, group)
 	}
-	return nil
+	return plan
 }
 
 // held opens the contender and does each operation that it has.
 func (b *bench) held(ctx context.Context, e entrant, n int) (err error) {
-	c, err := b.open(ctx, e)
+	c, err := e.open(ctx, b.setting(e.name))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll(ctx, c)) }()
-	if err := b.heldBy(ctx, c, e, n, useExtend, opExtend); err != nil {
+	if err := b.heldBy(ctx, c, e, n, useExtend, opExtend); err != nil || e.name != nameLibrary {
 		return err
-	}
-	if e.name != nameLibrary {
-		return nil
 	}
 	return b.heldBy(ctx, c, e, n, useReenter, opReenter, opLeave)
 }
@@ -70,9 +58,7 @@ func (b *bench) heldBy(ctx context.Context, c contender, e entrant, n int, f use
 	times, errs := make([][][]time.Duration, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() {
-			times[i], errs[i] = b.useHeld(ctx, c, fmt.Sprintf("held-%d", i), f, len(ops))
-		})
+		wg.Go(func() { times[i], errs[i] = b.useHeld(ctx, c, fmt.Sprintf("held-%d", i), f, len(ops)) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -84,18 +70,14 @@ func (b *bench) heldBy(ctx context.Context, c contender, e entrant, n int, f use
 		for _, parts := range times {
 			all = append(all, parts[k]...)
 		}
-		all = sorted(all)
-		add := func(m metric, v float64) { b.add(scenarioHeld, latencyCase(op, n), e.name, m, v) }
-		add(mP50, micros(percentile(all, 50)))
-		add(mP90, micros(percentile(all, 90)))
-		add(mP99, micros(percentile(all, 99)))
-		add(mP999, micros(percentile(all, 99.9)))
-		add(mMean, micros(mean(all)))
+		b.addTimes(scenarioHeld, latencyCase(op, n), e.name, sorted(all))
 	}
 	return nil
 }
 
-func (b *bench) useHeld(ctx context.Context, c contender, name string, f use, parts int) (times [][]time.Duration, err error) {
+func (b *bench) useHeld(
+	ctx context.Context, c contender, name string, f use, parts int,
+) (times [][]time.Duration, err error) {
 	lock, err := c.caller().lock(ctx, name)
 	if err != nil {
 		return nil, err

@@ -96,25 +96,8 @@ func (h history) overtaken() []int {
 	return counts
 }
 
-// jain is Jain's index of the holds of n workers: 1 where all had as many, 1/n where one had all.
-func (h history) jain(n int) float64 {
-	counts := make([]float64, n)
-	for _, t := range h {
-		counts[t.Worker]++
-	}
-	var sum, squares float64
-	for _, c := range counts {
-		sum += c
-		squares += c * c
-	}
-	if squares == 0 {
-		return 0
-	}
-	return sum * sum / (float64(n) * squares)
-}
-
-// preferred is the share of those waiting already when a worker of process p asked that got the lock after it, over all
-// its turns; it reports false where nobody was waiting.
+// preferred is the share of those waiting already when a worker of process p asked that got the lock after it, over
+// all its turns; it reports false where nobody was waiting.
 func (h history) preferred(p int) (share float64, known bool) {
 	before, waiting := 0, 0
 	for i, t := range h {

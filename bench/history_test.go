@@ -26,9 +26,6 @@ func TestHistoryOfTwoWorkers(t *testing.T) {
 	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{2, 2}) {
 		t.Errorf("hand-offs %v", d)
 	}
-	if j := h.jain(2); j < 0.89 || j > 0.91 { // 2 and 1: 9/10
-		t.Errorf("Jain's index %v", j)
-	}
 }
 
 func TestHandOffsAcrossProcessesOnly(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 // holdWindow is how long a number of held locks is watched: more than a third of the TTL, so that each is extended.
 const holdWindow = lockTTL*2/5 + time.Second
 
-// An extensions is told of the locks that are taken and extended, and how late each extension is confirmed: it is due a
-// third of the TTL after the start of the round before.
+// An extensions is told of the locks that are taken and extended, and how late each extension is confirmed: it is
+// due a third of the TTL after the start of the round before.
 type extensions struct {
 	started []atomic.Int64 // by the number in the name: start of the last round, ns
 	lost    atomic.Int64

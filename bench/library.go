@@ -24,7 +24,7 @@ type library struct {
 
 // openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
 // forgotten anything under it.
-func openLibrary(ctx context.Context, s setting, _ func(error)) (contender, error) {
+func openLibrary(ctx context.Context, s setting) (contender, error) {
 	l, err := connectLibrary(ctx, s)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,13 @@ func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (
 	if err != nil {
 		return nil, err
 	}
-	l := &library{masters: p, options: waitingOptions(s)}
+	l := &library{masters: p}
+	if s.Fair {
+		l.options = append(l.options, redlock.WithFair())
+	}
+	if s.Priority != 0 {
+		l.options = append(l.options, redlock.WithPriority(s.Priority))
+	}
 	options = append([]redlock.Option{redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix)}, options...)
 	if s.Rounds {
 		options = append(options, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { l.rounds.Add(1) }}))

@@ -24,9 +24,7 @@ type sample struct {
 	elapsed              time.Duration
 	allocs               float64 // a pair
 	clientCPU            float64 // us a pair
-	serverCPU            float64 // us a pair
 	commands             float64 // a pair and master
-	connections          int     // the most that a master had, all clients
 }
 
 func (s *sample) pairs() int    { return len(s.both) }
@@ -38,30 +36,20 @@ type run struct {
 	wire       []string // see entrant
 	goroutines int
 	duration   time.Duration
-	masters    *masters
-	label      string // in the names of the locks
-	shared     int    // the goroutines share so many names, and wait for each other; 0: each has its own
-	once       bool   // each name is locked once
-	tolerant   bool   // a pair that fails is counted; else it ends the run
-	cold       bool   // no warm-up
+	masters    *masters // whose load is taken; none where they may not answer
+	label      string   // in the names of the locks
+	cold       bool     // no warm-up
 }
 
-// measure runs all workers for the duration, after a warm-up of a fifth of it.
+// measure runs all workers for the duration, after a warm-up of a fifth of it. Pairs that fail are counted; where all
+// do, that is an error.
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {
 		workers[i] = newWorker(r.contender.caller(), r.label+strconv.Itoa(i)+"-")
-		if r.shared > 0 {
-			workers[i].share(r.label + strconv.Itoa(i%r.shared))
-		}
-		if r.once {
-			workers[i].once = r.label + strconv.Itoa(i) + "-"
-		}
 	}
-	connections := -1
 	if !r.cold {
-		var err error
-		if connections, err = r.warmUp(ctx, workers); err != nil {
+		if _, err := r.drive(ctx, workers, r.duration/5); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +58,10 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 	}
 	runtime.GC()
 	var before, after runtime.MemStats
-	serverBefore := r.masters.load(ctx, r.wire)
+	commands, err := r.masters.commands(ctx, r.wire)
+	if err != nil {
+		return nil, err
+	}
 	runtime.ReadMemStats(&before)
 	cpuBefore, haveCPU := cpuTime()
 	elapsed, err := r.drive(ctx, workers, r.duration)
@@ -80,38 +71,17 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 		return nil, err
 	}
 	s := gather(workers, elapsed)
-	s.connections = connections
+	if s.pairs() == 0 && s.failed > 0 {
+		return nil, s.firstErr
+	}
 	per := float64(max(s.pairs(), 1))
-	s.allocs, s.clientCPU = -1, -1
-	if r.masters.apart() {
-		s.allocs = float64(after.Mallocs-before.Mallocs) / per
-		if haveCPU {
-			s.clientCPU = micros(cpuAfter-cpuBefore) / per
-		}
+	s.allocs, s.clientCPU = float64(after.Mallocs-before.Mallocs)/per, -1
+	if haveCPU {
+		s.clientCPU = micros(cpuAfter-cpuBefore) / per
 	}
-	s.serverCPU, s.commands = r.masters.load(ctx, r.wire).since(serverBefore, per)
-	return s, nil
-}
-
-// warmUp drives the workers for a fifth of the duration and returns how many connections a master has halfway.
-func (r run) warmUp(ctx context.Context, workers []*worker) (connections int, err error) {
-	var counted sync.WaitGroup
-	var countErr error
-	halfway := time.NewTimer(r.duration / 10)
-	defer halfway.Stop()
-	counted.Go(func() {
-		select {
-		case <-halfway.C:
-			connections, countErr = r.masters.connections(ctx)
-		case <-ctx.Done():
-		}
-	})
-	_, err = r.drive(ctx, workers, r.duration/5)
-	counted.Wait()
-	if err == nil {
-		err = countErr
-	}
-	return connections, err
+	sent, err := r.masters.commands(ctx, r.wire)
+	s.commands = float64(sent-commands) / per / float64(max(len(r.masters.urls), 1))
+	return s, err
 }
 
 func gather(workers []*worker, elapsed time.Duration) *sample {
@@ -142,8 +112,6 @@ type worker struct {
 	locks, unlocks []time.Duration // of the pairs that succeeded
 	failed         int
 	firstErr       error
-	waits          bool
-	once           string // if not "", what all names begin with, each of which is locked once
 }
 
 func newWorker(c caller, label string) *worker {
@@ -152,14 +120,6 @@ func newWorker(c caller, label string) *worker {
 		w.names[i] = label + strconv.Itoa(i)
 	}
 	return w
-}
-
-// share makes the worker wait for one name.
-func (w *worker) share(name string) {
-	w.waits = true
-	for i := range w.names {
-		w.names[i] = name
-	}
 }
 
 // reset forgets the warm-up and makes room, so that recording hardly allocates.
@@ -172,66 +132,39 @@ func (w *worker) reset(goroutines int) {
 
 // drive lets the workers run for d and returns how long it took until the last had ended.
 func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (time.Duration, error) {
-	var (
-		wg    sync.WaitGroup
-		stop  atomic.Bool
-		once  sync.Once
-		first error
-	)
+	var wg sync.WaitGroup
+	var stop atomic.Bool
 	start := time.Now()
 	timer := time.AfterFunc(d, func() { stop.Store(true) })
 	defer timer.Stop()
 	for _, w := range workers {
 		wg.Go(func() {
-			if err := w.loop(ctx, &stop, r.tolerant); err != nil {
-				once.Do(func() { first = err })
-				stop.Store(true)
+			for !stop.Load() && ctx.Err() == nil {
+				w.pair(ctx)
 			}
 		})
 	}
 	wg.Wait()
-	elapsed := time.Since(start)
-	if err := context.Cause(ctx); err != nil {
-		return elapsed, err
-	}
-	return elapsed, first
+	return time.Since(start), context.Cause(ctx)
 }
 
-func (w *worker) loop(ctx context.Context, stop *atomic.Bool, tolerant bool) error {
-	for !stop.Load() && ctx.Err() == nil {
-		if err := w.pair(ctx); err != nil {
-			if !tolerant {
-				return err
-			}
-			w.failed++
-			if w.firstErr == nil {
-				w.firstErr = err
-			}
-		}
-	}
-	return nil
-}
-
-func (w *worker) pair(ctx context.Context) error {
+// pair locks the next name and unlocks it, and notes how long that took, or that it failed.
+func (w *worker) pair(ctx context.Context) {
 	name := w.names[w.next%namesPerWorker]
-	if w.once != "" {
-		name = w.once + strconv.Itoa(w.next)
-	}
 	w.next++
 	start := time.Now()
-	take := w.caller.tryLock
-	if w.waits {
-		take = w.caller.lock
-	}
-	lock, err := take(ctx, name)
-	if err != nil {
-		return err
-	}
+	lock, err := w.caller.tryLock(ctx, name)
 	got := time.Now()
-	if err := lock.Unlock(ctx); err != nil {
-		return err
+	if err == nil {
+		err = lock.Unlock(ctx)
 	}
-	w.unlocks = append(w.unlocks, time.Since(got))
-	w.locks = append(w.locks, got.Sub(start))
-	return nil
+	if err == nil {
+		w.unlocks = append(w.unlocks, time.Since(got))
+		w.locks = append(w.locks, got.Sub(start))
+		return
+	}
+	w.failed++
+	if w.firstErr == nil {
+		w.firstErr = err
+	}
 }

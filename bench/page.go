@@ -110,23 +110,18 @@ func (r *report) plots() (list []template.HTML, err error) {
 		list = append(list, html)
 	}
 	for _, kase := range r.curveCases(curveCDF) {
-		add(linesPlot("share of pairs that took at most so long: "+kase, "us", "share", r.curves(curveCDF, kase), true, false))
+		title := "share of pairs that took at most so long: " + kase
+		add(linesPlot(title, "us", "share", r.curves(curveCDF, kase), true, false))
 	}
 	for _, c := range r.cases() {
 		switch {
 		case c.scenario == scenarioPairs && strings.HasPrefix(c.name, "rate"):
 			add(barsPlot("pairs a second: "+strings.TrimPrefix(c.name, "rate, "), "1/s", c.column(mRate)))
-		case c.scenario == scenarioVotes && c.has(mDecided):
-			add(barsPlot("deciding votes: "+c.name, "% of the rounds", c.column(mDecided)))
-			add(barsPlot("round trip p99: "+c.name, "us", c.column(mTrip99)))
 		case c.scenario == scenarioContention && c.has(mHolds):
 			add(barsPlot("holds a second: "+c.name, "1/s", c.column(mHolds)))
 		case c.scenario == scenarioSplit && c.has(mFirst99):
 			add(barsPlot("until somebody has it, p99: "+c.name, "us", c.column(mFirst99)))
 		}
-	}
-	for _, kase := range r.curveCases(curveTime) {
-		add(linesPlot("slowest pair in each bucket of time: "+kase, "ms", "us", r.curves(curveTime, kase), false, true))
 	}
 	return list, err
 }

@@ -16,10 +16,9 @@ import (
 // fullReport has something for every part of a page.
 func fullReport() *report {
 	r := madeReport()
-	for _, who := range []string{nameLibrary, nameQueued} {
+	for _, who := range []string{nameLibrary, nameFloor} {
 		r.Parameters.Contenders = append(r.Parameters.Contenders, who)
 		r.setCurve(cdf(goroutinesCase(1), who, []time.Duration{100e3, 200e3, 300e3, 400e3, 900e3}))
-		r.setCurve(curve{Kind: curveTime, Case: "one hung", Who: who, X: []float64{0, 50, 100}, Y: []float64{200, 900, 210}})
 		r.figures.add(scenarioContention, eightPaused.String(), who, mHolds, 500)
 	}
 	r.judge()
@@ -47,7 +46,7 @@ func TestPageLoadsNothing(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	for _, want := range []string{"<svg", "NOT MET", "library / it", nameQueued, "one hung", "two scripts over the same five connections"} {
+	for _, want := range []string{"<svg", "NOT MET", "library / it", nameFloor, "one hung", "a release that publishes"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -61,8 +60,8 @@ func TestPageInABrowser(t *testing.T) {
 	path := writtenPage(t)
 	shot := filepath.Join(t.TempDir(), "page.png")
 	dom, _ := browse(t, browser, "--dump-dom", "file://"+path)
-	if n := strings.Count(dom, "<svg"); n != 5 { // a curve of shares, two rates, one contention, one time
-		t.Errorf("the browser's document has %d plots, want 5", n)
+	if n := strings.Count(dom, "<svg"); n != 4 { // a curve of shares, two rates, one contention
+		t.Errorf("the browser's document has %d plots, want 4", n)
 	}
 	_, complaints := browse(t, browser, "--enable-logging=stderr", "--window-size=1300,2600", "--screenshot="+shot, "file://"+path)
 	for _, bad := range []string{"Refused to", "CONSOLE"} {
@@ -78,7 +77,7 @@ func TestPageInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, who := range []string{nameLibrary, nameQueued} {
+	for _, who := range []string{nameLibrary, nameFloor} {
 		want, n := colourOf(who).(color.RGBA), 0
 		for y := range img.Bounds().Dy() {
 			for x := range img.Bounds().Dx() {

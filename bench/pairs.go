@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -19,60 +18,52 @@ var (
 
 	mRate        = metric{"pairs/s", "1/s", more}
 	mClientCPU   = metric{"client cpu/pair", "us", less}
-	mServerCPU   = metric{"server cpu/pair", "us", less} // of all masters together
 	mAllocs      = metric{"allocs/pair", "1", less}
 	mPairCmds    = metric{"commands/pair", "1", less} // and master
 	mConnections = metric{"conns/master", "1", less}
 	mFailures    = metric{"failed/10000", "1", less} // pairs
 )
 
-// measurePairs runs the contenders in turns, in an order that rotates from round to round. Each is opened for its run and
-// closed after it, so that none has connections, heartbeats or garbage while another is measured.
-func (b *bench) measurePairs(ctx context.Context) error {
-	for round := range b.cfg.rounds {
-		for _, n := range b.cfg.goroutines {
-			for k := range b.entrants {
-				e := b.entrants[(k+round)%len(b.entrants)]
-				b.progress.say("round %d of %d, %d goroutines, %s", round+1, b.cfg.rounds, n, e.name)
-				if err := b.pairs(ctx, e, n); err != nil {
-					return fmt.Errorf("%s: %w", e.name, err)
-				}
-			}
-		}
+// planPairs has each contender run alone: it is opened for its run and closed after it, so that none has connections,
+// heartbeats or garbage while another is measured.
+func (b *bench) planPairs() (plan [][]task) {
+	for _, n := range b.cfg.goroutines {
+		plan = append(plan, turns(goroutinesCase(n), b.cfg.entrants, func(ctx context.Context, e entrant, _ int) error {
+			return b.pairs(ctx, e, n)
+		}))
 	}
-	return nil
+	return plan
 }
 
 // pairs is one run of one contender.
 func (b *bench) pairs(ctx context.Context, e entrant, n int) error {
-	m := b.mastersOf(e)
-	connections, err := m.connections(ctx)
+	m := b.masters
+	before, err := m.connections(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := b.open(ctx, e)
+	c, err := e.open(ctx, b.setting(e.name))
 	if err != nil {
 		return err
 	}
-	s, err := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-", tolerant: true}.measure(ctx)
-	if err := errors.Join(err, closeAll(ctx, c)); err != nil {
+	r := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-"}
+	s, err := r.measure(ctx)
+	connections, cerr := m.connections(ctx)
+	if err := errors.Join(err, cerr, closeAll(ctx, c)); err != nil {
 		return err
 	}
 	left, err := m.leftBehind(ctx, b.prefixOf(e.name), e.suffix)
 	if err != nil {
 		return err
 	}
-	if s.pairs() > 0 {
-		b.addPairs(e.name, n, s)
-	}
-	if s.connections >= 0 {
-		b.add(scenarioPairs, rateCase(n), e.name, mConnections, float64(s.connections-connections))
-	}
+	b.addPairs(e.name, n, s)
+	b.add(scenarioPairs, rateCase(n), e.name, mConnections, float64(connections-before))
 	if s.failed > 0 {
-		b.report.note("%s, %s: %d of %d pairs failed in a round; the first: %v", goroutinesCase(n), e.name, s.failed, s.failed+s.pairs(), firstLine(s.firstErr))
+		b.report.note("%s, %s: %d of %d pairs failed in a round; the first: %v",
+			goroutinesCase(n), e.name, s.failed, s.failed+s.pairs(), firstLine(s.firstErr))
 	}
 	b.add(scenarioPairs, rateCase(n), e.name, mFailures, 10_000*float64(s.failed)/float64(max(s.pairs(), 1)))
-	b.addRemains(scenarioPairs, rateCase(n), e.name, left, len(m.urls), s.pairs())
+	b.addRemains(scenarioPairs, rateCase(n), e.name, left, s.pairs())
 	return m.sweep(ctx, b.prefixOf(e.name))
 }
 
@@ -87,26 +78,33 @@ func latencyCase(op string, n int) string { return op + ", " + goroutinesCase(n)
 func rateCase(n int) string               { return "rate, " + goroutinesCase(n) }
 
 func (b *bench) addPairs(who string, n int, s *sample) {
-	for _, o := range []struct {
-		name string
-		list []time.Duration
-	}{{opLock, s.locks}, {opUnlock, s.unlocks}, {opPair, s.both}} {
-		add := func(m metric, v float64) { b.add(scenarioPairs, latencyCase(o.name, n), who, m, v) }
-		add(mP50, micros(percentile(o.list, 50)))
-		add(mP90, micros(percentile(o.list, 90)))
-		add(mP99, micros(percentile(o.list, 99)))
-		add(mP999, micros(percentile(o.list, 99.9)))
-		add(mMean, micros(mean(o.list)))
-	}
+	b.addTimes(scenarioPairs, latencyCase(opLock, n), who, s.locks)
+	b.addTimes(scenarioPairs, latencyCase(opUnlock, n), who, s.unlocks)
+	b.addTimes(scenarioPairs, latencyCase(opPair, n), who, s.both)
 	b.report.setCurve(cdf(goroutinesCase(n), who, s.both))
-	add := func(m metric, v float64) {
-		if v >= 0 {
-			b.add(scenarioPairs, rateCase(n), who, m, v)
+	b.add(scenarioPairs, rateCase(n), who, mRate, s.rate())
+	b.addLoad(scenarioPairs, rateCase(n), who, s)
+}
+
+// addLoad books what a pair costs client and masters, as far as it is known.
+func (b *bench) addLoad(scenario, kase, who string, s *sample) {
+	for _, f := range []struct {
+		m metric
+		v float64
+	}{{mClientCPU, s.clientCPU}, {mAllocs, s.allocs}, {mPairCmds, s.commands}} {
+		if f.v >= 0 {
+			b.add(scenario, kase, who, f.m, f.v)
 		}
 	}
-	add(mRate, s.rate())
-	add(mClientCPU, s.clientCPU)
-	add(mServerCPU, s.serverCPU)
-	add(mAllocs, s.allocs)
-	add(mPairCmds, s.commands)
+}
+
+// addTimes books the percentiles and the mean of sorted times.
+func (b *bench) addTimes(scenario, kase, who string, list []time.Duration) {
+	for _, p := range []struct {
+		m metric
+		p float64
+	}{{mP50, 50}, {mP90, 90}, {mP99, 99}, {mP999, 99.9}} {
+		b.add(scenario, kase, who, p.m, micros(percentile(list, p.p)))
+	}
+	b.add(scenario, kase, who, mMean, micros(mean(list)))
 }

@@ -21,9 +21,12 @@ const (
 
 // palette has colours that people who see no red or green tell apart as well; the first is the library's.
 var palette = []color.Color{
-	color.RGBA{0, 114, 178, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{204, 121, 167, 255},
-	color.RGBA{213, 94, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{120, 120, 120, 255}, color.RGBA{160, 140, 0, 255},
-	color.RGBA{80, 60, 130, 255}, color.RGBA{170, 80, 80, 255}, color.RGBA{60, 110, 60, 255}, color.RGBA{40, 40, 40, 255}, color.RGBA{200, 170, 140, 255},
+	color.RGBA{0, 114, 178, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{0, 158, 115, 255},
+	color.RGBA{204, 121, 167, 255},
+	color.RGBA{213, 94, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{120, 120, 120, 255},
+	color.RGBA{160, 140, 0, 255},
+	color.RGBA{80, 60, 130, 255}, color.RGBA{170, 80, 80, 255}, color.RGBA{60, 110, 60, 255}, color.RGBA{40, 40, 40, 255},
+	color.RGBA{200, 170, 140, 255},
 }
 
 // colourOf is the same for a contender in every plot of a page.

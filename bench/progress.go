@@ -4,10 +4,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
-// A progress is one line that is written over again. The nil progress writes nothing.
-type progress struct{ w io.Writer }
+// A progress is one line on a terminal that is written over again: what runs, which round, and how much time is left,
+// by what has been done so far. The nil progress writes nothing.
+type progress struct {
+	w           io.Writer
+	began       time.Time
+	done, total float64 // by the weights of the tasks
+	running     float64 // of the task that runs
+}
 
 // newProgress returns a progress on f, nil where f is no terminal.
 func newProgress(f *os.File) *progress {
@@ -21,10 +28,31 @@ func newProgress(f *os.File) *progress {
 	return &progress{w: f}
 }
 
-func (p *progress) say(format string, args ...any) {
+// start tells the weight of all tasks together.
+func (p *progress) start(total float64) {
 	if p != nil {
-		fmt.Fprintf(p.w, "\r\x1b[K"+format, args...)
+		p.began, p.total = time.Now(), total
 	}
+}
+
+// say tells that the task before has ended and that another begins, of that weight.
+func (p *progress) say(weight float64, format string, args ...any) {
+	if p == nil {
+		return
+	}
+	p.done += p.running
+	p.running = weight
+	text := fmt.Sprintf(format, args...) + "; " + timeLeft(time.Since(p.began), p.done, p.total)
+	fmt.Fprintf(p.w, "\r\x1b[K%.79s", text)
+}
+
+// timeLeft reckons that what is left goes as fast as what is done.
+func timeLeft(used time.Duration, done, total float64) string {
+	if done == 0 {
+		return "begins"
+	}
+	left := time.Duration(float64(used) * (total - done) / done)
+	return left.Round(time.Second).String() + " left"
 }
 
 func (p *progress) clear() {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"sync"
@@ -12,14 +11,13 @@ import (
 	"time"
 )
 
-// A proxy stands in front of one master and makes it far away: each way half of the round trip, and half of what a fault adds.
-// Bytes under way are not limited, so a pipeline stays one.
+// A proxy stands in front of one master and makes it far away: each way half of the round trip, and half of what a
+// fault adds. Bytes under way are not limited, so a pipeline stays one.
 type proxy struct {
 	listener net.Listener
 	target   string
 	half     time.Duration // half of the round trip
 	delay    atomic.Int64  // ns, both ways together, in addition; counts for what arrives from now on
-	jitter   atomic.Int64  // ns: up to so much more on the way back, for each chunk anew
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
@@ -55,8 +53,7 @@ func proxied(u string, roundTrip time.Duration) (*proxy, string, error) {
 	return p, parsed.String(), nil
 }
 
-func (p *proxy) setDelay(d time.Duration)  { p.delay.Store(int64(d)) }
-func (p *proxy) setJitter(d time.Duration) { p.jitter.Store(int64(d)) }
+func (p *proxy) setDelay(d time.Duration) { p.delay.Store(int64(d)) }
 
 func (p *proxy) url() string { return "redis://" + p.listener.Addr().String() }
 
@@ -74,8 +71,8 @@ func (p *proxy) accept() {
 		if !p.track(client, server) {
 			return
 		}
-		p.wg.Go(func() { p.pump(server, client, func(now time.Time) time.Time { return p.due(now, 0) }) })
-		p.wg.Go(func() { p.pump(client, server, func(now time.Time) time.Time { return p.due(now, p.jitter.Load()) }) })
+		p.wg.Go(func() { p.pump(server, client) })
+		p.wg.Go(func() { p.pump(client, server) })
 	}
 }
 
@@ -108,17 +105,17 @@ type chunk struct {
 	data []byte
 }
 
-// slowTick is how often the proxy of a slow master looks. One that woke up for each request and reply of a slow master, and a
-// master that then woke up for each, would take so much processor time from the other masters and the client that this
-// would be what is measured.
+// slowTick is how often the proxy of a slow master looks. One that woke up for each request and reply of a slow
+// master, and a master that then woke up for each, would take so much processor time from the other masters and the
+// client that this would be what is measured.
 const slowTick = 10 * time.Millisecond
 
 // slow reports whether a fault makes this master slow, and so is looked at once in a slowTick.
 func (p *proxy) slow() bool { return time.Duration(p.delay.Load()) >= slowBy }
 
-// pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or sends,
-// waits in the buffers of the kernel until it is looked at.
-func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
+// pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or
+// sends, waits in the buffers of the kernel until it is looked at.
+func (p *proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.wg.Go(func() {
 		defer p.drop(to, from)
@@ -137,7 +134,7 @@ func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 		}
 		n, err := from.Read(buf)
 		if n > 0 {
-			chunks <- chunk{due(time.Now()), append([]byte(nil), buf[:n]...)}
+			chunks <- chunk{p.due(time.Now()), append([]byte(nil), buf[:n]...)}
 		}
 		if err != nil {
 			return
@@ -145,13 +142,10 @@ func (p *proxy) pump(to, from net.Conn, due func(time.Time) time.Time) {
 	}
 }
 
-// due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so both
-// together are no less than the delay.
-func (p *proxy) due(now time.Time, jitter int64) time.Time {
+// due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so
+// both together are no less than the delay.
+func (p *proxy) due(now time.Time) time.Time {
 	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
-	if jitter > 0 {
-		at = at.Add(time.Duration(rand.Int64N(jitter)))
-	}
 	if p.slow() {
 		return at.Truncate(slowTick)
 	}

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	redsyncredigo "github.com/go-redsync/redsync/v4/redis/redigo"
 	redsyncrueidis "github.com/go-redsync/redsync/v4/redis/rueidis"
 	"github.com/gomodule/redigo/redis"
-	goredislib "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
 )
@@ -22,8 +19,8 @@ import (
 type redsyncPools func(urls []string) (pools []redsyncredis.Pool, shut func() error, err error)
 
 // redsyncOpener returns what opens redsync over the pools. failFast is its option to return with the quorum-th answer.
-func redsyncOpener(connect redsyncPools, failFast bool) func(context.Context, setting, func(error)) (contender, error) {
-	return func(_ context.Context, s setting, _ func(error)) (contender, error) {
+func redsyncOpener(connect redsyncPools, failFast bool) func(context.Context, setting) (contender, error) {
+	return func(_ context.Context, s setting) (contender, error) {
 		pools, shut, err := connect(s.URLs)
 		if err != nil {
 			return nil, err
@@ -115,25 +112,6 @@ func redigoPools(urls []string) (list []redsyncredis.Pool, shut func() error, er
 	}, nil
 }
 
-func goredisPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
-	var clients []*goredislib.Client
-	for _, u := range urls {
-		options, err := goredislib.ParseURL(u)
-		if err != nil {
-			return nil, nil, err
-		}
-		c := goredislib.NewClient(options)
-		clients = append(clients, c)
-		list = append(list, goredis.NewPool(c))
-	}
-	return list, func() (err error) {
-		for _, c := range clients {
-			err = errors.Join(err, c.Close())
-		}
-		return err
-	}, nil
-}
-
 func rueidisPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
 	var clients []rueidis.Client
 	shut = func() error {
@@ -155,13 +133,4 @@ func rueidisPools(urls []string) (list []redsyncredis.Pool, shut func() error, e
 		list = append(list, redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)))
 	}
 	return list, shut, nil
-}
-
-// hostOf is the address in a URL.
-func hostOf(u string) string {
-	parsed, err := url.Parse(u)
-	if err != nil {
-		return u
-	}
-	return parsed.Host
 }

@@ -13,7 +13,7 @@ import (
 type remains struct {
 	locks int           // keys of locks
 	keys  int           // of any kind
-	bytes int64         // by MEMORY USAGE; -1 where it is not known
+	bytes int64         // by MEMORY USAGE
 	kept  time.Duration // the longest that a key is kept that ends by itself
 }
 
@@ -22,17 +22,57 @@ var (
 	mLeft      = metric{"left/10000", "1", less} // lock keys on any master
 	mKeysLeft  = metric{"keys/master", "1", less}
 	mBytesLeft = metric{"bytes/key", "bytes", less}
+	mBytesAll  = metric{"bytes/master", "bytes", less}
 	mKept      = metric{"kept", "s", less}
 )
 
 // addRemains adds what is left of so many holds.
-func (b *bench) addRemains(scenario, kase, who string, left remains, masters, holds int) {
+func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) {
+	masters := float64(len(b.masters.urls))
 	b.add(scenario, kase, who, mLeft, 10_000*float64(left.locks)/float64(max(holds, 1)))
-	b.add(scenario, kase, who, mKeysLeft, float64(left.keys)/float64(masters))
-	if left.bytes >= 0 && left.keys > 0 {
+	b.add(scenario, kase, who, mKeysLeft, float64(left.keys)/masters)
+	b.add(scenario, kase, who, mBytesAll, float64(left.bytes)/masters)
+	b.add(scenario, kase, who, mKept, left.kept.Seconds())
+	if left.keys > 0 {
 		b.add(scenario, kase, who, mBytesLeft, float64(left.bytes)/float64(left.keys))
-		b.add(scenario, kase, who, mKept, left.kept.Seconds())
 	}
+}
+
+// leftCase names what a scenario has left behind.
+const leftCase = "left behind"
+
+var mHeldInAll = metric{"holds", "1", ""}
+
+// took takes note that a contender has held so many locks in this scenario, and has ended all of them.
+func (b *bench) took(who string, holds int) {
+	if b.holds == nil {
+		b.holds = map[string]int{}
+	}
+	b.holds[who] += holds
+}
+
+// countLeft counts what the holds of a round have left on the masters, keys of locks and all others, and removes it.
+func (b *bench) countLeft(ctx context.Context, scenario string) error {
+	for _, e := range entrants {
+		holds := b.holds[e.name]
+		if holds == 0 {
+			continue
+		}
+		left, err := b.masters.leftBehind(ctx, b.prefixOf(e.name), e.suffix)
+		if err != nil {
+			return err
+		}
+		b.add(scenario, leftCase, e.name, mHeldInAll, float64(holds))
+		b.addRemains(scenario, leftCase, e.name, left, holds)
+		if left.locks > 0 {
+			b.report.note("%s, %s: %d lock keys of %d holds were left behind", scenario, e.name, left.locks, holds)
+		}
+		if err := b.masters.sweep(ctx, b.prefixOf(e.name)); err != nil {
+			return err
+		}
+	}
+	b.holds = nil
+	return nil
 }
 
 // leftBehind waits a second for the last releases to land and returns what is left under prefix. The keys of locks end
@@ -41,11 +81,8 @@ func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (remain
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for try := 0; ; try++ {
-		r, err := m.remains(ctx, prefix, suffix, try == 50)
-		if err == nil && r.locks == 0 {
-			return m.remains(ctx, prefix, suffix, true)
-		}
-		if err != nil || try == 50 {
+		r, err := m.remains(ctx, prefix, suffix)
+		if err != nil || r.locks == 0 || try == 50 {
 			return r, err
 		}
 		select {
@@ -56,34 +93,17 @@ func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (remain
 	}
 }
 
-// remains looks at all keys with that prefix; weighed with their bytes and times.
-func (m *masters) remains(ctx context.Context, prefix, suffix string, weighed bool) (r remains, err error) {
-	r.bytes = -1
-	count := func(keys []string) {
+// remains looks at all keys with that prefix.
+func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains, err error) {
+	err = m.each(ctx, func(_ int, c redis.Conn) error {
+		keys, err := scanKeys(c, prefix)
+		r.keys += len(keys)
 		for _, k := range keys {
-			if !strings.HasPrefix(k, prefix) {
-				continue
-			}
-			r.keys++
 			if strings.HasSuffix(k, suffix) {
 				r.locks++
 			}
 		}
-	}
-	if m.memory != nil {
-		count(m.memory.keys())
-		return r, nil
-	}
-	if weighed {
-		r.bytes = 0
-	}
-	err = m.each(ctx, func(_ int, c redis.Conn) error {
-		keys, err := scanKeys(c, prefix)
-		count(keys)
-		if err == nil && weighed {
-			err = r.weigh(c, keys)
-		}
-		return err
+		return errors.Join(err, r.weigh(c, keys))
 	})
 	return r, err
 }

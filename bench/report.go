@@ -61,18 +61,17 @@ type parametersInfo struct {
 	Goroutines []int         `json:"goroutines"`
 	Rounds     int           `json:"rounds"`
 	Duration   time.Duration `json:"duration_ns"`
-	RTT        string        `json:"rtt"`
 }
 
 func newReport(c *config, m *masters) *report {
 	r := &report{
 		Format:  reportFormat,
 		Time:    time.Now().UTC().Truncate(time.Second),
-		Masters: mastersInfo{Kind: m.kind, N: len(m.urls)},
+		Masters: mastersInfo{Kind: m.kind(), N: len(m.urls)},
 		Machine: machineInfo{runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpuModel()},
 		Build:   newBuildInfo(),
 		Parameters: parametersInfo{
-			Scenarios: c.scenarios, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration, RTT: rttText(c.rtt),
+			Scenarios: c.scenarios, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration,
 		},
 		Notes:  []string{},
 		Curves: []curve{},
@@ -80,11 +79,8 @@ func newReport(c *config, m *masters) *report {
 	for _, e := range c.entrants {
 		r.Parameters.Contenders = append(r.Parameters.Contenders, e.name)
 	}
-	if m.note != "" {
-		r.note("%s", m.note)
-	}
 	if load := loadBefore(); load > float64(r.Machine.CPUs)/2 {
-		r.note("the machine was busy with other work before the run (load %.1f on %d processors): the figures say little", load, r.Machine.CPUs)
+		r.note("busy before the run (load %.1f on %d processors): it says little", load, r.Machine.CPUs)
 	}
 	return r
 }
@@ -96,14 +92,6 @@ func loadBefore() (load float64) {
 		_, _ = fmt.Sscan(string(text), &load)
 	}
 	return load
-}
-
-func rttText(list []time.Duration) string {
-	var texts []string
-	for _, d := range list {
-		texts = append(texts, d.String())
-	}
-	return strings.Join(texts, ",")
 }
 
 // cpuModel is the name of the processor, "" where it is not known.
@@ -179,7 +167,9 @@ func (r *report) writeJSON(w io.Writer) error {
 		return err
 	}
 	text := out.String()
-	for _, field := range []string{"time", "masters", "machine", "build", "parameters", "notes", "figures", "curves", "targets"} {
+	for _, field := range []string{
+		"time", "masters", "machine", "build", "parameters", "notes", "figures", "curves", "targets",
+	} {
 		text = strings.Replace(text, `,"`+field+`":`, ",\n\""+field+`":`, 1)
 	}
 	for _, first := range []string{"scenario", "kind", "name"} {
@@ -216,7 +206,6 @@ func (r *report) writeTables(w io.Writer) error {
 	for _, c := range r.cases() {
 		c.write(t)
 	}
-	r.targetTable(t)
 	return t.Flush()
 }
 
@@ -225,31 +214,24 @@ func (r *report) headline() string {
 	if r.Masters.Version != "" {
 		s += ", " + r.Masters.Version
 	}
-	if r.Parameters.RTT != "" {
-		s += ", " + r.Parameters.RTT + " away"
-	}
 	return s + fmt.Sprintf("; %s %s/%s, %d processors; %d rounds of %v; medians with the least and the most", r.Machine.Go,
 		r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Parameters.Rounds, r.Parameters.Duration)
 }
 
-// targetTable writes the targets that this run tells something of.
-func (r *report) targetTable(t io.Writer) {
+// writeTargets writes the targets that this run tells something of.
+func (r *report) writeTargets(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	open := 0
+	fmt.Fprintf(t, "\ntargets\ttarget\tmeasured\t\tfor comparison\n")
 	for _, g := range r.Targets {
 		if g.Met == nil {
 			open++
+		} else {
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", g.Name, g.Target, g.measured(), g.verdict(), g.floor())
 		}
-	}
-	if open < len(r.Targets) {
-		fmt.Fprintf(t, "\ntargets\ttarget\tmeasured\t\tthe floor itself\n")
-	}
-	for _, g := range r.Targets {
-		if g.Met == nil {
-			continue
-		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", g.Name, g.Target, g.measured(), g.verdict(), g.floor())
 	}
 	if open > 0 {
-		fmt.Fprintf(t, "\n%d other targets are not measured by this run\n", open)
+		fmt.Fprintf(t, "  %d others are not measured by this run\n", open)
 	}
+	return t.Flush()
 }

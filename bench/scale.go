@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -21,19 +20,17 @@ var (
 	mExtended  = metric{"extended/s", "1/s", more}
 	mLostHolds = metric{"lost", "1", less}
 
-	mNameBytes = metric{"bytes/name", "bytes", less} // and master
-
 	mWaitHeap     = metric{"heap and stacks", "MiB", less}
 	mWaitResident = metric{"resident", "MiB", less}
 	mWaitCPU      = metric{"cpu idle", "cores", less}
 	mLeave        = metric{"all gone after", "ms", less}
 )
 
-// The numbers of masters, names and waiters.
+// The numbers of masters, of goroutines, and of locks that are held at once.
 var (
 	setSizes   = []int{1, 3, 5, 7, 9}
-	sharedBy   = []int{1, 8, 64}
 	scaleUsers = 64
+	heldLocks  = []int{1000, 100_000}
 )
 
 const (
@@ -45,152 +42,58 @@ func setCase(n int) string {
 	return fmt.Sprintf("%d masters, %s", n, goroutinesCase(scaleUsers))
 }
 func heldCase(n int) string { return fmt.Sprintf("%d locks held, TTL %v", n, lockTTL) }
-func namesCase(n int) string {
-	return fmt.Sprintf("%d names for %s, no hold", n, goroutinesCase(scaleUsers))
-}
-
-// onceCase is what names cost of which each is locked once.
-var onceCase = "new names, " + goroutinesCase(scaleUsers)
-
 func waitingCase(n, names int) string {
 	return fmt.Sprintf("%d goroutines wait for %d names", n, names)
 }
 
-// measureScale is about what grows: masters, held locks, those who share names, those who wait.
-func (b *bench) measureScale(ctx context.Context) error {
-	if err := b.scaleMasters(ctx); err != nil {
-		return err
+// planScale is about what grows: masters, held locks, those who wait. Very many locks are held once: a round takes as
+// long as their time to live. A machine that is too slow for so many is told.
+func (b *bench) planScale() [][]task {
+	var sets []task
+	for _, n := range setSizes {
+		sets = append(sets, task{name: setCase(n), run: func(ctx context.Context, _ int) error {
+			return b.scaleMasters(ctx, n)
+		}})
 	}
-	for _, names := range sharedBy {
-		for round := range b.cfg.rounds {
-			b.progress.say("round %d of %d, %s", round+1, b.cfg.rounds, namesCase(names))
-			if err := b.shareNames(ctx, names); err != nil {
-				return err
-			}
-		}
-	}
-	if b.masters.memory != nil {
-		return nil
-	}
-	b.progress.say("%s", onceCase)
-	if err := b.nameOnce(ctx); err != nil {
-		return err
-	}
-	for _, n := range b.cfg.held {
-		b.progress.say("%s", heldCase(n))
-		if err := b.holdMany(ctx, n); ctx.Err() != nil {
-			return err
-		} else if err != nil { // a machine that is too slow for so many is told, and has measured the rest
-			b.report.note("%s: not measured: %s", heldCase(n), firstLine(err))
-		}
-	}
-	goroutines, names := waitingGoroutines, waitingNames
+	var held []task
+	goroutines, names, locks := waitingGoroutines, waitingNames, heldLocks
 	if b.cfg.short {
-		goroutines, names = goroutines/10, names/10
+		goroutines, names, locks = goroutines/10, names/10, locks[:1]
 	}
-	b.progress.say("%s", waitingCase(goroutines, names))
-	return b.waitMany(ctx, goroutines, names)
+	for _, n := range locks {
+		held = append(held, task{name: heldCase(n), once: true, tolerant: true, run: func(ctx context.Context, _ int) error {
+			return b.holdMany(ctx, n)
+		}})
+	}
+	waiting := func(ctx context.Context, _ int) error { return b.waitMany(ctx, goroutines, names) }
+	held = append(held, task{name: waitingCase(goroutines, names), once: true, run: waiting})
+	return [][]task{sets, held}
 }
 
-// scaleMasters runs pairs over 1 to 9 masters of its own, in turns.
-func (b *bench) scaleMasters(ctx context.Context) (err error) {
-	if b.masters.kind != kindProcess {
-		b.report.note("sets of 1 to 9 masters are not measured: they need server processes that the benchmark starts")
-		return nil
-	}
-	all, err := startProcesses(ctx, slices.Max(setSizes))
+// scaleMasters runs pairs over so many masters of their own.
+func (b *bench) scaleMasters(ctx context.Context, n int) (err error) {
+	m, err := startMasters(ctx, n)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, all.close()) }()
-	e, err := entrantNamed(nameLibrary)
-	if err != nil {
-		return err
-	}
-	for round := range b.cfg.rounds {
-		for k := range setSizes {
-			n := setSizes[(k+round)%len(setSizes)]
-			b.progress.say("round %d of %d, %s", round+1, b.cfg.rounds, setCase(n))
-			m := all.first(n)
-			c, err := e.open(ctx, setting{URLs: m.urls, Prefix: fmt.Sprintf("%s-set%d-%d.", b.prefix, n, round)}, nil)
-			if err != nil {
-				return err
-			}
-			s, err := run{contender: c, wire: e.wire, goroutines: scaleUsers, duration: b.cfg.duration, masters: m, label: "set-"}.measure(ctx)
-			if err := errors.Join(err, closeAll(ctx, c)); err != nil {
-				return err
-			}
-			add := func(m metric, v float64) { b.add(scenarioScale, setCase(n), e.name, m, v) }
-			add(mRate, s.rate())
-			add(mP50, micros(percentile(s.both, 50)))
-			add(mClientCPU, s.clientCPU)
-			add(mServerCPU, s.serverCPU)
-		}
-	}
-	return nil
-}
-
-// shareNames has goroutines of one process lock and unlock names that several of them share.
-func (b *bench) shareNames(ctx context.Context, names int) error {
-	e, err := entrantNamed(nameLibrary)
-	if err != nil {
-		return err
-	}
-	c, err := b.open(ctx, e)
+	defer func() { err = errors.Join(err, m.close()) }()
+	c, err := openLibrary(ctx, setting{URLs: m.urls, Prefix: b.prefix})
 	if err != nil {
 		return err
 	}
 	s, err := run{
-		contender: c, wire: e.wire, goroutines: scaleUsers, duration: b.cfg.duration, masters: b.masters, label: "shared-", shared: names,
+		contender: c, wire: theLibrary.wire, goroutines: scaleUsers, duration: b.cfg.duration, masters: m, label: "set-",
 	}.measure(ctx)
 	if err := errors.Join(err, closeAll(ctx, c)); err != nil {
 		return err
 	}
-	b.took(e.name, s.pairs())
-	add := func(m metric, v float64) {
-		if v >= 0 {
-			b.add(scenarioScale, namesCase(names), e.name, m, v)
-		}
-	}
-	add(mRate, s.rate())
-	add(mP50, micros(percentile(s.both, 50)))
-	add(mP99, micros(percentile(s.both, 99)))
-	add(mClientCPU, s.clientCPU)
-	add(mPairCmds, s.commands)
+	b.add(scenarioScale, setCase(n), nameLibrary, mRate, s.rate())
+	b.add(scenarioScale, setCase(n), nameLibrary, mP50, micros(percentile(s.both, 50)))
+	b.addLoad(scenarioScale, setCase(n), nameLibrary, s)
 	return nil
 }
 
-// nameOnce has goroutines lock each name once, and looks at what that leaves on the masters. What they keep of it ends by
-// itself, so it is removed at once.
-func (b *bench) nameOnce(ctx context.Context) error {
-	e, err := entrantNamed(nameLibrary)
-	if err != nil {
-		return err
-	}
-	prefix := b.prefix + "-once."
-	c, err := e.open(ctx, setting{URLs: b.masters.urls, Prefix: prefix}, nil)
-	if err != nil {
-		return err
-	}
-	s, err := run{
-		contender: c, goroutines: scaleUsers, duration: b.cfg.duration, masters: b.masters, label: "once-", once: true, cold: true,
-	}.measure(ctx)
-	if err := errors.Join(err, closeAll(ctx, c)); err != nil {
-		return err
-	}
-	left, err := b.masters.leftBehind(ctx, prefix, e.suffix)
-	if err != nil {
-		return err
-	}
-	masters := len(b.masters.urls)
-	b.addRemains(scenarioScale, onceCase, e.name, left, masters, s.pairs())
-	if left.bytes >= 0 {
-		b.add(scenarioScale, onceCase, e.name, mNameBytes, float64(left.bytes)/float64(masters*max(s.pairs(), 1)))
-	}
-	return b.masters.sweep(ctx, prefix)
-}
-
-// holdMany holds n locks in a process of their own. It is done once: a round takes as long as the TTL.
+// holdMany holds n locks in a process of their own.
 func (b *bench) holdMany(ctx context.Context, n int) error {
 	values, err := b.oneWorker(ctx, 1, func(i int) job { return job{Op: opHold, Count: n} })
 	if err != nil {
@@ -236,7 +139,7 @@ func (b *bench) waitMany(ctx context.Context, goroutines, names int) error {
 func (b *bench) oneWorker(ctx context.Context, n int, jobs ...func(i int) job) (values map[string]float64, err error) {
 	const longest = 3 * time.Minute // a hundred thousand locks are taken, watched and released
 	workers, err := startCrew(ctx, n, nameLibrary, longest, func(int) setting {
-		return setting{URLs: b.masters.urls, Prefix: b.prefixOf(nameLibrary)}
+		return b.setting(nameLibrary)
 	})
 	if err != nil {
 		return nil, err
@@ -254,11 +157,11 @@ func (b *bench) oneWorker(ctx context.Context, n int, jobs ...func(i int) job) (
 
 func (r *report) scaleTargets() []target {
 	held, waiting := heldCase(100_000), waitingCase(waitingGoroutines, waitingNames)
-	nine := r.figures.find(scenarioScale, setCase(9), nameLibrary, mClientCPU.name)
-	five := r.figures.find(scenarioScale, setCase(5), nameLibrary, mClientCPU.name)
+	cpu := func(masters int) *figure {
+		return r.figures.find(scenarioScale, setCase(masters), nameLibrary, mClientCPU.name)
+	}
 	return []target{
-		atMost("client cpu a pair, 9 masters / 5", 2, ratio(nine, five)),
-		atMost("a name is remembered for, s", 61, r.of(scenarioScale, onceCase, mKept)),
+		atMost("client cpu a pair, 9 masters / 5", 2, ratio(cpu(9), cpu(5))),
 		atMost("100 000 locks held: extension lag p99, ms", 500, r.of(scenarioScale, held, mLate99)),
 		atMost("100 000 locks held: bytes a lock", 1024, r.of(scenarioScale, held, mBytes)),
 		atMost("100 000 locks held: client cpu, cores", 0.2, r.of(scenarioScale, held, mHoldCPU)),

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An alarm sleeps to within some tens of microseconds, where Go's own timers are kept by a call of the kernel that counts in
-// milliseconds. It takes no thread: the kernel's timer is waited for as a connection is. It is for one goroutine at a time.
+// An alarm sleeps to within some tens of microseconds, where Go's own timers are kept by a call of the kernel that
+// counts in milliseconds. It takes no thread: the kernel's timer is waited for as a connection is. It is for one
+// goroutine at a time.
 type alarm struct {
 	fd   int
 	file *os.File

@@ -35,102 +35,97 @@ const splitTrials = 360
 // splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
 const splitBudget = 5 * time.Second
 
-// measureSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often each of
-// them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's way, and how long it is
-// until the first of them has what it wants, which no way of settling who is to have it can be faster than.
-func (b *bench) measureSplit(ctx context.Context) error {
-	trials := max(splitTrials/b.cfg.rounds, 1)
-	if b.cfg.short {
-		trials = 10
+// planSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often
+// each of them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's
+// way, and how long it is until the first of them has what it wants, which no way of settling who is to have it can
+// be faster than.
+func (b *bench) planSplit() (plan [][]task) {
+	for _, k := range splitSizes {
+		plan = append(plan, turns(splitCase(k), b.waiters(false), func(ctx context.Context, e entrant, round int) error {
+			return b.split(ctx, e, k, round)
+		}))
 	}
-	for round := range b.cfg.rounds {
-		for _, k := range splitSizes {
-			list := b.waiters(shape{})
-			for i := range list {
-				e := list[(i+round)%len(list)]
-				b.progress.say("round %d of %d, %d processes at one instant, %s", round+1, b.cfg.rounds, k, e.name)
-				err := b.split(ctx, e, k, round, trials)
-				if !b.peerFailed(ctx, e, splitCase(k), err) && err != nil {
-					return fmt.Errorf("%d processes at one instant, %s: %w", k, e.name, err)
-				}
-			}
-		}
-	}
-	b.summariseSplit()
-	return nil
+	return plan
 }
 
 func splitCase(k int) string { return fmt.Sprintf("%d processes at one instant", k) }
 
 // split makes the trials of one round.
-func (b *bench) split(ctx context.Context, e entrant, k, round, trials int) (err error) {
+func (b *bench) split(ctx context.Context, e entrant, k, round int) (err error) {
 	workers, err := startCrew(ctx, k, e.name, workerGrace, func(int) setting {
-		return setting{URLs: b.urls(e), Prefix: b.prefixOf(e.name), Rounds: e.name == nameLibrary}
+		s := b.setting(e.name)
+		s.Rounds = e.name == nameLibrary
+		return s
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, workers.close()) }()
 	name := fmt.Sprintf("split-%d-%d", k, round)
-	alone, err := workers.do(ctx, func(i int) job {
-		j := job{Op: opAlone, Name: name, Tolerant: e.peer}
-		if i == 0 {
-			j.Count = aloneLocks
-		}
-		return j
-	})
+	alone, err := b.alone(ctx, workers, e, name)
 	if err != nil {
 		return err
 	}
-	b.took(e.name, len(alone[0].Locks))
-	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
-	var own []time.Duration
-	var here instants
-	nobody := 0
-	at := func(name func(i int) string) ([]answer, error) {
-		start := time.Now().Add(splitLead).UnixNano()
-		answers, err := workers.do(ctx, func(i int) job { return job{Op: opOnce, Name: name(i), Start: start, Tolerant: e.peer} })
-		for _, a := range answers {
-			b.took(e.name, len(a.Turns))
-		}
-		return answers, err
+	trials := max(splitTrials/b.cfg.rounds, 1)
+	if b.cfg.short {
+		trials = 10
 	}
+	var here instants
 	over := time.Now().Add(splitBudget)
 	for trial := range trials {
 		if time.Now().After(over) {
 			b.report.note("split, %s: not all trials were made, since each took long", e.name)
 			break
 		}
-		answers, err := at(func(i int) string { return fmt.Sprintf("%s-%d-own-%d", name, trial, i) })
-		if err != nil {
+		if err := b.splitOnce(ctx, workers, e, fmt.Sprintf("%s-%d", name, trial), &here); err != nil {
 			return err
 		}
+	}
+	all := b.firsts[splitKey{e.name, k}]
+	all.one, all.own = append(all.one, here.one...), append(all.own, here.own...)
+	all.rounds = append(all.rounds, here.rounds...)
+	b.firsts[splitKey{e.name, k}] = all
+	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
+	add(mFirst50, micros(median(here.one)))
+	add(mNobody, float64(here.nobody))
+	add(mAlone, micros(median(alone)))
+	if len(here.each) > 0 {
+		add(mOwn, micros(median(here.each)))
+	}
+	return nil
+}
+
+// splitOnce has all workers want a name each, and then one name.
+func (b *bench) splitOnce(ctx context.Context, workers *crew, e entrant, name string, here *instants) error {
+	at := func(name func(i int) string) ([]answer, error) {
+		start := time.Now().Add(splitLead).UnixNano()
+		answers, err := workers.do(ctx, func(i int) job {
+			return job{Op: opOnce, Name: name(i), Start: start, Tolerant: e.peer}
+		})
 		for _, a := range answers {
-			for _, t := range a.Turns {
-				own = append(own, time.Duration(t.Got-t.Asked))
-			}
+			b.took(e.name, len(a.Turns))
 		}
-		if first, _, ok := firstHolder(answers); ok {
-			here.own = append(here.own, first)
-		}
-		if answers, err = at(func(int) string { return fmt.Sprintf("%s-%d", name, trial) }); err != nil {
-			return err
-		}
-		if first, rounds, ok := firstHolder(answers); ok {
-			here.one, here.rounds = append(here.one, first), append(here.rounds, rounds)
-		} else {
-			nobody++
+		return answers, err
+	}
+	answers, err := at(func(i int) string { return fmt.Sprintf("%s-own-%d", name, i) })
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		for _, t := range a.Turns {
+			here.each = append(here.each, time.Duration(t.Got-t.Asked))
 		}
 	}
-	before := b.firsts[splitKey{e.name, k}]
-	b.firsts[splitKey{e.name, k}] = instants{
-		one: append(before.one, here.one...), own: append(before.own, here.own...), rounds: append(before.rounds, here.rounds...),
+	if first, _, ok := firstHolder(answers); ok {
+		here.own = append(here.own, first)
 	}
-	add(mFirst50, micros(percentile(sorted(here.one), 50)))
-	add(mNobody, float64(nobody))
-	add(mAlone, micros(median(alone[0].Locks)))
-	if len(own) > 0 {
-		add(mOwn, micros(median(own)))
+	if answers, err = at(func(int) string { return name }); err != nil {
+		return err
+	}
+	if first, rounds, ok := firstHolder(answers); ok {
+		here.one, here.rounds = append(here.one, first), append(here.rounds, rounds)
+	} else {
+		here.nobody++
 	}
 	return nil
 }
@@ -148,11 +143,13 @@ type instants struct {
 	one    []time.Duration // all want one name
 	own    []time.Duration // each wants a name of its own
 	rounds []int64         // of the first, where all want one name; 0 where they are not counted
+	each   []time.Duration // of each of them, where each wants a name of its own
+	nobody int             // trials in which nobody got the one name
 }
 
 // summariseSplit adds the high percentiles, which need the trials of all rounds.
 func (b *bench) summariseSplit() {
-	for _, e := range b.waiters(shape{}) {
+	for _, e := range b.waiters(false) {
 		for _, k := range splitSizes {
 			all := b.firsts[splitKey{e.name, k}]
 			if len(all.one) == 0 {
@@ -182,8 +179,8 @@ func (b *bench) summariseSplit() {
 	}
 }
 
-// firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false where
-// nobody got it.
+// firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false
+// where nobody got it.
 func firstHolder(answers []answer) (first time.Duration, rounds int64, ok bool) {
 	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, a := range answers {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A spread is the median of a figure over the rounds, with the smallest and the largest. A nil *spread is a figure that
-// was not measured.
+// A spread is the median of a figure over the rounds, with the smallest and the largest. A nil *spread is a figure
+// that was not measured.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`

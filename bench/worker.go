@@ -20,8 +20,6 @@ type setup struct {
 	Contender string  `json:"contender"`
 	Process   int     `json:"process"`
 	Setting   setting `json:"setting"`
-	// Distances makes the process one that puts masters at a distance, and nothing else.
-	Distances []distance `json:"distances,omitempty"`
 }
 
 // The operations of a job.
@@ -32,7 +30,6 @@ const (
 	opHold    = "hold"    // Count locks held at once, watched, and released
 	opKeep    = "keep"    // Count locks held until the worker ends
 	opWait    = "wait"    // Goroutines goroutines wait for Count names that are held, for Pause and Hold
-	opDelay   = "delay"   // of a process of proxies: the replies of number Count are later by Pause
 )
 
 // A job is one thing for a worker to do.
@@ -53,7 +50,6 @@ type job struct {
 type answer struct {
 	Turns []turn          `json:"turns,omitempty"`
 	Locks []time.Duration `json:"locks,omitempty"` // how long each Lock of opAlone took
-	URLs  []string        `json:"urls,omitempty"`
 
 	Values map[string]float64 `json:"values,omitempty"` // by the names of metrics
 	Err    string             `json:"err,omitempty"`
@@ -69,9 +65,6 @@ func workerMain(in io.Reader, out io.Writer) int {
 	if err := dec.Decode(&s); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		return exitFailed
-	}
-	if s.Distances != nil {
-		return farMain(s.Distances, dec, enc)
 	}
 	ctx := context.Background()
 	c, err := openNamed(ctx, s.Contender, s.Setting)
@@ -109,7 +102,7 @@ func openNamed(ctx context.Context, name string, s setting) (contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.open(ctx, s, func(err error) { panic(err) })
+	return e.open(ctx, s)
 }
 
 type workerProcess struct {
@@ -156,9 +149,9 @@ func (w *workerProcess) contend(ctx context.Context, j job) (answer, error) {
 	return a, errors.Join(errs...)
 }
 
-// contendAlone is one goroutine of contend. A wait that has not ended by the time that is left to it is recorded as one
-// that ended then. A hold takes its time exactly: a timer of Go's comes up to a millisecond late where the process reads
-// something meanwhile, a reply that came too late to matter, say, and all others would wait for that.
+// contendAlone is one goroutine of contend. A wait that has not ended by the time that is left to it is recorded as
+// one that ended then. A hold takes its time exactly: a timer of Go's comes up to a millisecond late where the
+// process reads something meanwhile, a reply that came too late to matter, say, and all others would wait for that.
 func contendAlone(ctx context.Context, c caller, j job, as turn) (list []turn, err error) {
 	list = make([]turn, 0, 1024)
 	holding, err := newAlarm()

@@ -1,5 +1,5 @@
-// Command against measures this tree beside another commit: the benchmarks of both run in turn, one round each, and each
-// figure is printed with the median over the rounds of new divided by old.
+// Command against measures this tree beside another commit: the benchmarks of both run in turn, one round each, and
+// each figure is printed with the median over the rounds of new divided by old.
 //
 //	go run ./bench/against -commit HEAD~1 -rounds 5 -- -scenario pairs -goroutines 1,64
 //

@@ -1,84 +1,82 @@
 package floor
 
 import (
-	"fmt"
+	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A round is one script sent to all masters. It wakes its caller once, at the quorum-th grant.
+// A round is one script sent to all masters. It wakes its caller once: with true at the quorum-th grant, with false
+// where too many refuse for that.
 type round struct {
-	f      *Floor
-	votes  votes
-	quorum uint32
-	last   bool // any reply counts
-	wake   chan struct{}
+	votes    atomic.Uint64 // the grants in the low half, all else in the high half
+	quorum   uint32
+	spare    uint32 // how many may refuse
+	anyReply bool   // each counts as a grant
+	wake     chan bool
 }
 
-// A command is what is sent to every master alike, but for the argument at stamp, the master's
-// admission record; 0: none.
-type command struct {
-	name  string
-	args  []any
-	stamp int
+func newRound(quorum, masters int, wake chan bool) *round {
+	return &round{quorum: uint32(quorum), spare: uint32(masters - quorum), wake: wake}
 }
 
-func callOf(c *scripts.Call) command { return command{"EVALSHA", c.Args, c.Stamp} }
-
-// A request is one command of a round on its way to one master.
-type request struct {
-	command command
-	round   *round
-}
-
-// A conn is the one connection to a master, with the goroutines that belong to it.
-type conn struct {
-	redis  redis.Conn
-	record any // the admission record, boxed once, which each acquire carries
-	fail   func(error)
-	wake   chan struct{}
-	done   chan struct{} // closed to end the writer
-
-	mu      sync.Mutex // guards what follows, and in the direct form the writing side of redis
-	queue   []request  // not yet written (queued form)
-	flight  []*round   // written or about to be, in order
-	spare   []*round   // the reader's last batch, for reuse
-	scratch []any      // arguments with the record put in; belongs to whoever writes
-	closed  bool
-}
-
-func newConn(c redis.Conn, record string, fail func(error)) *conn {
-	return &conn{redis: c, record: record, fail: fail, wake: make(chan struct{}, 1), done: make(chan struct{})}
-}
-
-// sendDirect writes the command from the caller's goroutine.
-func (c *conn) sendDirect(cmd command, r *round) {
-	c.mu.Lock()
-	c.flight = append(c.flight, r)
-	c.write(cmd)
-	err := c.redis.Flush()
-	c.mu.Unlock()
-	c.must(err)
-}
-
-// enqueue leaves the command to the writer goroutine. The channel is full where the writer has been woken already.
-func (c *conn) enqueue(cmd command, r *round) {
-	c.mu.Lock()
-	c.queue = append(c.queue, request{cmd, r})
-	first := len(c.queue) == 1
-	c.mu.Unlock()
-	if first {
-		select {
-		case c.wake <- struct{}{}:
-		default:
+func (r *round) vote(granted bool) {
+	if granted || r.anyReply {
+		if uint32(r.votes.Add(1)) == r.quorum {
+			r.wake <- true
 		}
+	} else if uint32(r.votes.Add(1<<32)>>32) == r.spare+1 {
+		r.wake <- false
 	}
 }
 
-// writeLoop sends all that has been queued since it last looked, with one flush.
+// A request is one script on its way to one master.
+type request struct {
+	args  []any
+	round *round
+}
+
+// A conn is the one connection to a master, with its reader and its writer.
+type conn struct {
+	redis redis.Conn
+	wake  chan struct{} // tells the writer that there is something to do
+
+	mu     sync.Mutex
+	queue  []request // guarded by mu: not yet written
+	flight []*round  // guarded by mu: written or about to be, in order
+	spare  []*round  // guarded by mu: the reader's last batch, for reuse
+	broken bool      // guarded by mu: the reader has ended
+}
+
+func newConn(c redis.Conn) *conn { return &conn{redis: c, wake: make(chan struct{}, 1)} }
+
+// enqueue leaves the request to the writer.
+func (c *conn) enqueue(r request) {
+	c.mu.Lock()
+	broken := c.broken
+	if !broken {
+		c.queue = append(c.queue, r)
+	}
+	first := len(c.queue) == 1
+	c.mu.Unlock()
+	if broken {
+		r.round.vote(false)
+	} else if first {
+		c.wakeWriter()
+	}
+}
+
+// wakeWriter does nothing where the writer has been woken already: the channel is full then.
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writeLoop sends all that has been queued since it last looked, with one flush. It ends after the reader.
 func (c *conn) writeLoop() {
 	var batch []request
 	for {
@@ -87,47 +85,36 @@ func (c *conn) writeLoop() {
 		for _, r := range batch {
 			c.flight = append(c.flight, r.round)
 		}
+		broken := c.broken
 		c.mu.Unlock()
+		if broken {
+			return
+		}
 		if len(batch) == 0 {
-			select {
-			case <-c.wake:
-				continue
-			case <-c.done:
-				return
-			}
+			<-c.wake
+			continue
 		}
-		for i := range batch {
-			c.write(batch[i].command)
+		var err error
+		for _, r := range batch {
+			err = errors.Join(err, c.redis.Send("EVALSHA", r.args...))
 		}
-		c.must(c.redis.Flush())
+		if errors.Join(err, c.redis.Flush()) != nil {
+			_ = c.redis.Close() // the reader sees it
+		}
 		clear(batch)
 	}
 }
 
-func (c *conn) write(cmd command) {
-	args := cmd.args
-	if cmd.stamp > 0 {
-		c.scratch = append(c.scratch[:0], args...)
-		c.scratch[cmd.stamp] = c.record
-		args = c.scratch
-	}
-	c.must(c.redis.Send(cmd.name, args...))
-}
-
-// readLoop hands each reply to the round that it belongs to. A reply belongs to the oldest round in flight.
+// readLoop hands each reply to the round that it belongs to, the oldest in flight. It ends with the connection; what
+// is not answered then is refused.
 func (c *conn) readLoop() {
 	var batch []*round
 	next := 0
 	for {
 		reply, err := c.redis.Receive()
-		if err != nil {
-			c.mu.Lock()
-			closed := c.closed
-			c.mu.Unlock()
-			if closed {
-				return
-			}
-			c.must(err)
+		var refused redis.Error
+		if err != nil && !errors.As(err, &refused) {
+			break
 		}
 		if next == len(batch) {
 			c.mu.Lock()
@@ -138,12 +125,17 @@ func (c *conn) readLoop() {
 		r := batch[next]
 		batch[next] = nil
 		next++
-		r.vote(reply)
+		r.vote(reply == int64(1))
 	}
-}
-
-func (c *conn) must(err error) {
-	if err != nil {
-		c.fail(fmt.Errorf("floor: %w", err))
+	c.mu.Lock()
+	c.broken = true
+	for _, r := range c.queue {
+		c.flight = append(c.flight, r.round)
+	}
+	lost := append(batch[next:], c.flight...)
+	c.mu.Unlock()
+	c.wakeWriter()
+	for _, r := range lost {
+		r.vote(false)
 	}
 }

@@ -1,18 +1,21 @@
-// Package floor is the least that a lock over a majority of masters can do: what the benchmark measures the library
-// against.
+// Package floor is a plain lock over a majority of masters: what the benchmark measures the library against. It is not
+// a lock to be used.
 //
-// It runs the same two scripts with the same arguments (admission record, ballots, fences, queues) over the same number
-// of connections, one pipelined connection a master, encoded by the same client package, and waits for a majority. It
-// does nothing else: no roll-back, no timer, no extension, no debts, no tracing, no lost locks, no waiting for a name
-// that is held, and every error is the end. It is not a lock to be used.
+// A lock is a hash with one field. The acquire asks whether the key exists, sets the field and the time to live; the
+// release deletes the key where the field is the caller's, and publishes that it is free. Both are scripts, sent to
+// all masters over one pipelined connection each, and a caller goes on with the word of a majority.
 //
-// It has two forms, since neither is the faster everywhere:
+// It leaves out everything that makes such a lock safe, or nice to use:
 //
-//	Direct   the caller writes to the sockets itself, one after the other, under a mutex a connection: no goroutine has
-//	         to be woken to send. It wins with one caller.
-//	Queued   a writer goroutine a connection drains a queue and flushes once for all that it found: one system call
-//	         for many callers. It wins with many.
+//   - fences and tokens: a holder that was paused is not told from the one after it
+//   - admission: a master that lost its data votes at once
+//   - queues: nobody can wait, and a message says only that a name is free
+//   - undoing: what a lost attempt has set stays until its time to live is over
+//   - time-outs, reconnecting, extension, re-entry, tracing
 //
-// In both a reader goroutine a connection hands the replies to their rounds in order, and the third of five grants wakes
-// the caller once. What the benchmark calls the floor is the better of the two at each number of goroutines.
+// What the library takes beyond this is what those cost. A master that is gone counts as one that refuses, so the
+// floor works on with the others, and a master that hangs is not waited for.
+//
+// Each connection has a writer, which sends all that was queued since it last looked with one flush, and a reader,
+// which hands the replies to their rounds in order. The deciding reply wakes the caller, once.
 package floor

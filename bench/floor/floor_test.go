@@ -1,7 +1,10 @@
 package floor
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,33 +16,39 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const prefix = "redlock-floor"
+const prefix = "floor."
 
-func open(t testing.TB, form Form, n int) (*Floor, []string) {
+func open(t testing.TB, n int) (*Floor, []*redisproc.Server) {
 	t.Helper()
-	var urls []string
-	for _, s := range redistest.Test(t, n, redisproc.Config{Name: "floor"}) {
-		urls = append(urls, s.URL())
-	}
-	f, err := Dial(t.Context(), urls, Config{Form: form, Prefix: prefix, TTL: 10 * time.Second})
+	servers := redistest.Test(t, n, redisproc.Config{Name: "floor"})
+	f, err := Dial(t.Context(), urlsOf(servers), prefix, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return f, urls
+	return f, servers
+}
+
+func urlsOf(servers []*redisproc.Server) (urls []string) {
+	for _, s := range servers {
+		urls = append(urls, s.URL())
+	}
+	return urls
+}
+
+func mustClose(t testing.TB, f *Floor) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // drive runs pairs on g goroutines, n in all.
-func drive(f *Floor, g, n int) {
+func drive(t testing.TB, f *Floor, g, n int) {
+	t.Helper()
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
@@ -48,7 +57,10 @@ func drive(f *Floor, g, n int) {
 			c := f.NewCaller()
 			name := fmt.Sprintf("name-%d", i)
 			for left.Add(-1) >= 0 {
-				c.Pair(name)
+				if err := errors.Join(c.Lock(name), c.Unlock()); err != nil {
+					t.Error(err)
+					return
+				}
 			}
 		})
 	}
@@ -56,58 +68,84 @@ func drive(f *Floor, g, n int) {
 }
 
 // The floor must do the work that it is the measure for: the locks are on the masters while held, and gone afterwards,
-// and each script ran once a master and pair.
+// each release is told, and each script ran once a master and pair. Whoever closes it may look at the masters at once.
 func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
-	for _, form := range []Form{Direct, Queued} {
-		t.Run(string(form), func(t *testing.T) {
-			f, urls := open(t, form, 5)
-			const pairs = 500
-			drive(f, 16, pairs)
-			for i, c := range f.conns {
-				waitFor(t, fmt.Sprintf("master %d to have answered all", i), func() bool {
-					c.mu.Lock()
-					defer c.mu.Unlock()
-					return len(c.queue) == 0 && calls(t, urls[i]) == 2*pairs+2 // and the two of the admission
-				})
-				if n := locks(t, urls[i]); n != 0 {
-					t.Errorf("master %d has %d locks left", i, n)
-				}
-				if n := fences(t, urls[i]); n != 16 {
-					t.Errorf("master %d has %d fences, want 16: the acquires carried no ballots", i, n)
-				}
-			}
-		})
+	f, servers := open(t, 5)
+	const pairs = 500
+	drive(t, f, 16, pairs)
+	c := f.NewCaller()
+	if err := c.Lock("held"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.NewCaller().Lock("held"); !errors.Is(err, ErrNoMajority) {
+		t.Errorf("a name that is held: error %v", err)
+	}
+	mustClose(t, f)
+	for i, s := range servers {
+		if n := calls(t, s.URL(), "evalsha"); n != 2*pairs+2+1 { // the last is that of Close
+			t.Errorf("master %d has run %d scripts", i, n)
+		}
+		if n := calls(t, s.URL(), "publish"); n != pairs {
+			t.Errorf("master %d was told of %d releases", i, n)
+		}
+		if keys := keys(t, s.URL()); !slices.Equal(keys, []string{prefix + "held"}) {
+			t.Errorf("master %d has %q", i, keys)
+		}
 	}
 }
 
-// The plain form locks and unlocks too, with SET and one script.
-func TestPlainFloorLocksAndUnlocks(t *testing.T) {
-	var urls []string
-	for _, s := range redistest.Test(t, 3, redisproc.Config{Name: "floor"}) {
-		urls = append(urls, s.URL())
+// Close waits for the slowest master, again and again.
+func TestCloseWaitsForTheSlowest(t *testing.T) {
+	servers := redistest.Test(t, 5, redisproc.Config{Name: "floor"})
+	for range 20 {
+		f, err := Dial(t.Context(), urlsOf(servers), prefix, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drive(t, f, 32, 64)
+		mustClose(t, f)
+		for _, s := range servers {
+			if keys := keys(t, s.URL()); len(keys) != 0 {
+				t.Fatalf("left: %q", keys)
+			}
+		}
 	}
-	f, err := Dial(t.Context(), urls, Config{Form: Queued, Prefix: prefix, TTL: 10 * time.Second, Plain: true})
-	if err != nil {
+}
+
+// A dead minority refuses, and is not waited for. Without a majority every call fails.
+func TestFloorGoesOnWithAMajority(t *testing.T) {
+	f, servers := open(t, 3)
+	defer func() { _ = f.Close() }() // of connections that are gone already
+	drive(t, f, 4, 100)
+	if err := servers[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	drive(t, f, 4, 100)
+	if err := servers[1].Kill(); err != nil {
 		t.Fatal(err)
 	}
 	c := f.NewCaller()
-	c.Lock("one")
-	waitFor(t, "the key to be on every master", func() bool {
-		n := 0
-		for _, u := range urls {
-			n += locks(t, u)
-		}
-		return n == len(urls)
-	})
-	c.Unlock()
-	drive(f, 8, 100)
-	if err := f.Close(); err != nil {
+	if err := c.Lock("one"); !errors.Is(err, ErrNoMajority) {
+		t.Errorf("with one of three masters: error %v", err)
+	}
+	if err := c.Unlock(); !errors.Is(err, ErrNoMajority) {
+		t.Errorf("with one of three masters: error %v", err)
+	}
+}
+
+// A hung master is not waited for, and has all there was for it once it is back.
+func TestFloorDoesNotWaitForAHungMaster(t *testing.T) {
+	f, servers := open(t, 3)
+	if err := servers[2].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	for i, u := range urls {
-		if n := locks(t, u); n != 0 {
-			t.Errorf("master %d has %d locks left", i, n)
-		}
+	drive(t, f, 4, 100)
+	if err := servers[2].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, f)
+	if keys := keys(t, servers[2].URL()); len(keys) != 0 {
+		t.Errorf("left: %q", keys)
 	}
 }
 
@@ -125,115 +163,69 @@ func ask(t testing.TB, url, command string, args ...any) any {
 	return reply
 }
 
-func count(t testing.TB, url, pattern string) int {
+func keys(t testing.TB, url string) []string {
 	t.Helper()
-	list, err := redis.Strings(ask(t, url, "KEYS", pattern), nil)
+	list, err := redis.Strings(ask(t, url, "KEYS", "*"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(list)
+	return list
 }
 
-func locks(t testing.TB, url string) int  { return count(t, url, prefix+"*:lock") }
-func fences(t testing.TB, url string) int { return count(t, url, prefix+"*:fence") }
-
-func calls(t testing.TB, url string) (n int) {
+func calls(t testing.TB, url, command string) (n int) {
 	t.Helper()
 	info, err := redis.String(ask(t, url, "INFO", "commandstats"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(info) {
-		if _, err := fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &n); err == nil {
+		if _, err := fmt.Sscanf(line, "cmdstat_"+command+":calls=%d,", &n); err == nil {
 			return n
 		}
 	}
 	return 0
 }
 
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 2000 {
-		if ok() {
-			return
+// The third of five grants wakes the caller, and the third refusal tells it that there is none.
+func TestARoundWakesOnce(t *testing.T) {
+	for _, c := range []struct {
+		votes   []bool
+		decides int
+	}{
+		{[]bool{true, false, true, false, true}, 4},
+		{[]bool{true, true, true, true, true}, 2},
+		{[]bool{false, true, false, false, true}, 3},
+	} {
+		r := newRound(3, 5, make(chan bool, 1))
+		for i, v := range c.votes {
+			r.vote(v)
+			if woken := len(r.wake) == 1; woken != (i >= c.decides) {
+				t.Errorf("%v: after %d votes woken %v", c.votes, i+1, woken)
+			}
 		}
-		<-tick.C
-	}
-	t.Fatalf("waited in vain for %s", what)
-}
-
-// A reply that is no grant must not be counted as one, and the third of five wakes the caller.
-func TestRoundWakesOnceAtTheQuorum(t *testing.T) {
-	var failed error
-	f := &Floor{conns: make([]*conn, 5), fail: func(err error) { failed = err }}
-	r := &round{f: f, quorum: 3, wake: make(chan struct{}, 1)}
-	for i, reply := range []any{int64(1), []any{int64(2)}, int64(1), int64(0), int64(1)} {
-		r.vote(reply)
-		if woken := len(r.wake) == 1; woken != (i == 4) || failed != nil {
-			t.Fatalf("after %d replies: woken %v, failed %v", i+1, woken, failed)
-		}
-	}
-	bad := &round{f: f, quorum: 3, wake: make(chan struct{}, 1)}
-	for i, reply := range []any{int64(0), redis.Error("ERR"), []any{int64(2)}} {
-		if bad.vote(reply); (failed != nil) != (i == 2) {
-			t.Fatalf("after %d refusals: failed %v", i+1, failed)
+		if got := <-r.wake; got != c.votes[c.decides] {
+			t.Errorf("%v: %v", c.votes, got)
 		}
 	}
 }
 
-// Whoever closes the floor may look at the masters at once: nothing of it is still under way.
-func TestCloseWaitsForTheSlowest(t *testing.T) {
-	for _, form := range []Form{Direct, Queued} {
-		var urls []string
-		for _, s := range redistest.Test(t, 5, redisproc.Config{Name: "floor"}) {
-			urls = append(urls, s.URL())
-		}
-		for range 20 {
-			f, err := Dial(t.Context(), urls, Config{Form: form, Prefix: prefix, TTL: 10 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			drive(f, 32, 64)
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
-			for _, u := range urls {
-				if n := locks(t, u); n != 0 {
-					t.Fatalf("%s: %d locks are left", form, n)
-				}
-			}
-		}
-	}
-}
-
-func TestDialRefusesWithoutLeaving(t *testing.T) {
-	url := redistest.Test(t, 1, redisproc.Config{Name: "floor"})[0].URL()
-	if _, err := Dial(t.Context(), []string{url, "redis://127.0.0.1:1"}, Config{Form: Queued, Prefix: prefix, TTL: time.Second}); err == nil {
+func TestDialTellsAMasterThatIsNotThere(t *testing.T) {
+	urls := append(urlsOf(redistest.Test(t, 1, redisproc.Config{Name: "floor"})), "redis://127.0.0.1:1")
+	if _, err := Dial(t.Context(), urls, prefix, time.Second); err == nil {
 		t.Fatal("no error where one master is not there")
 	}
-	record, err := redis.String(ask(t, url, "GET", scripts.Prefix(prefix).Admission()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := scripts.ParseRecord(record); err != nil {
-		t.Error(err)
-	}
 }
 
-// BenchmarkPair shows both forms; which is the floor at a number of goroutines is what the benchmark program decides.
 func BenchmarkPair(b *testing.B) {
-	for _, form := range []Form{Direct, Queued} {
-		for _, g := range []int{1, 64, 512} {
-			b.Run(fmt.Sprintf("%s/%d", form, g), func(b *testing.B) {
-				f, _ := open(b, form, 5)
-				drive(f, g, 1000)
-				b.ReportAllocs()
-				b.ResetTimer()
-				drive(f, g, b.N)
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
-			})
-		}
+	for _, g := range []int{1, 64, 512} {
+		b.Run(strconv.Itoa(g), func(b *testing.B) {
+			f, _ := open(b, 5)
+			defer mustClose(b, f)
+			drive(b, f, g, 1000)
+			b.ReportAllocs()
+			b.ResetTimer()
+			drive(b, f, g, b.N)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+		})
 	}
 }

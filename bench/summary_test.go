@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// summaryReport has what the default run measures, in two rounds.
+func summaryReport() *report {
+	r := &report{
+		Format: reportFormat, Masters: mastersInfo{Kind: kindProcess, N: 5, Version: "redis 7.0.15"},
+		Machine: machineInfo{CPUs: 2}, Parameters: parametersInfo{Rounds: 2, Duration: 500 * time.Millisecond},
+	}
+	for _, f := range []struct {
+		line int
+		who  string
+		a, b float64
+	}{
+		{0, nameLibrary, 194, 196}, {0, nameRedsync, 322, 330}, {0, nameFloor, 172, 180},
+		{1, nameLibrary, 180, 182}, {1, nameRedsync, 312, 300}, {1, nameFloor, 170, 190},
+		{2, nameLibrary, 22556, 23000}, {2, nameRedsync, 8600, 8700}, {2, nameFloor, 33000, 34000},
+		{3, nameLibrary, 438, 440}, {3, nameRedsync, 91437, 90000}, {3, nameIdeal, 3.21, 4},
+		{4, nameLibrary, 106480, 106480}, {4, nameRedsync, 0, 0}, {4, nameFloor, 0, 0},
+		{5, nameLibrary, 59.99, 59.98}, {5, nameRedsync, 0, 0}, {5, nameFloor, 0, 0},
+	} {
+		l := summaryLines[f.line]
+		r.figures.add(l.scenario, l.kase, f.who, l.m, f.a)
+		r.figures.add(l.scenario, l.kase, f.who, l.m, f.b)
+	}
+	r.judge()
+	return r
+}
+
+func summaryOf(t *testing.T, r *report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.writeSummary(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestTheSummaryIsAnAnswer(t *testing.T) {
+	const want = `
+5 masters (redis 7.0.15), 2 processors, 2 rounds of 500ms
+                                    library   redsync   ratio     floor    ratio
+one lock, taken and released, us        195       326    0.60       176     1.11
+  the same, one master dead, us         181       306    0.59       180    ~1.01
+locks a second, 64 callers            22778      8650    2.63     33500     0.68
+hand-over of two programs, us *         439     90718    0.00      3.60      123
+bytes left on a master               106480         0       -         0        -
+  for at most, s                       60.0         0       -         0        -
+ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
+`
+	if got := summaryOf(t, summaryReport()); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// However much a run has to tell, the summary has 15 lines of 80 columns at the most.
+func TestTheSummaryStaysShort(t *testing.T) {
+	r := summaryReport()
+	for i := range 20 {
+		r.note("%d: %s", i, strings.Repeat("a long story – ", 20))
+	}
+	lines := strings.Split(strings.Trim(summaryOf(t, r), "\n"), "\n")
+	if len(lines) > 15 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, l := range lines {
+		if n := utf8.RuneCountInString(l); n > 80 {
+			t.Errorf("%d columns: %s", n, l)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.Contains(last, "17 more notes") {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+// A run of other things ends without the lines that it tells nothing of.
+func TestTheSummaryLeavesOutWhatWasNotMeasured(t *testing.T) {
+	if got := summaryOf(t, madeReport()); strings.Contains(got, "hand-over") || !strings.Contains(got, "locks a second") {
+		t.Errorf("got:\n%s", got)
+	}
+	if got := summaryOf(t, new(report)); strings.Contains(got, "ratio") {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
+// Tables and targets are shown where they are asked for, and the summary is always last.
+func TestVerbosity(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := writeFile(path, summaryReport().writeJSON); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags           string
+		tables, targets bool
+	}{{"", false, false}, {"-v", true, false}, {"-check", false, true}, {"-v -check", true, true}, {"-scenario pairs", true, false}} {
+		code, out, stderr := runCommand(t, append(strings.Fields(c.flags), "-from", path)...)
+		if wantCode := map[bool]int{true: exitMissed, false: exitOK}[c.targets]; code != wantCode {
+			t.Errorf("%s: exit code %d: %s", c.flags, code, stderr)
+		}
+		if strings.Contains(out, "pairs: rate, 64 goroutines") != c.tables || strings.Contains(out, "NOT MET") != c.targets {
+			t.Errorf("%s:\n%s", c.flags, out)
+		}
+		if !strings.HasSuffix(out, "beside a local mutex\n") {
+			t.Errorf("%s: the summary is not last:\n%s", c.flags, out)
+		}
+	}
+}
+
+// The line of progress tells what runs, which round, and what is left by what is done; it fits a terminal's line.
+func TestProgressTellsTheTimeLeft(t *testing.T) {
+	for _, c := range []struct {
+		used        time.Duration
+		done, total float64
+		want        string
+	}{{0, 0, 10, "begins"}, {10 * time.Second, 2, 10, "40s left"}, {90 * time.Second, 9, 10, "10s left"}} {
+		if got := timeLeft(c.used, c.done, c.total); got != c.want {
+			t.Errorf("%v of %v in %v: %q, want %q", c.done, c.total, c.used, got, c.want)
+		}
+	}
+	var out bytes.Buffer
+	p := &progress{w: &out}
+	p.start(4)
+	p.say(1, "pairs, %s; round %d of %d", strings.Repeat("x", 100), 1, 3)
+	p.say(3, "pairs; round %d of %d", 2, 3)
+	p.clear()
+	lines := strings.Split(out.String(), "\r\x1b[K")
+	if len(lines) != 4 || len(lines[1]) != 79 || !strings.HasPrefix(lines[2], "pairs; round 2 of 3; ") || p.done != 1 {
+		t.Errorf("done %v, lines %q", p.done, lines)
+	}
+	var none *progress
+	none.start(1)
+	none.say(1, "nothing")
+	none.clear()
+}
+
+// What is done once counts once, whatever the rounds.
+func TestTheTasksOfARunAreCounted(t *testing.T) {
+	if n := tasks([][]task{{{name: "a"}, {name: "b"}}, {{name: "c", once: true}}}, 3); n != 7 {
+		t.Errorf("%d tasks", n)
+	}
+}
