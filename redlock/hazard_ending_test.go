@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,7 @@ import (
 )
 
 // endings is how often the tests of Close repeat what goes wrong in a part of the runs.
-const endings = 40
+var endings = flag.Int("hazard.endings", 40, "how often the tests of H64 close a Locker")
 
 // hasEnded checks, after a Close, that the locks have been told their end, are gone on the masters that answer
 // now, and are extended no more.
@@ -41,7 +42,7 @@ func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 	claim(t, "H64 ended context", 5, func(s *stage) {
 		ended, cancel := context.WithCancel(s.Context())
 		cancel()
-		for run := range endings {
+		for run := range *endings {
 			p := s.program()
 			a, b := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run))
 			_ = p.Close(ended)
@@ -54,7 +55,7 @@ func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 // same, once the masters answer.
 func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
 	claim(t, "H64 during an Unlock", 5, func(s *stage) {
-		for run := range endings {
+		for run := range *endings {
 			p := s.program()
 			a, b, c := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run)), p.take(fmt.Sprint("c", run))
 			s.each((*redlocktest.Master).Hang)
