@@ -25,6 +25,7 @@ const (
 	judgeFile     = "redlock/internal/admission/judge.go"
 	factFile      = "redlock/internal/admission/fact.go"
 	numbersFile   = "redlock/internal/admission/numbers.go"
+	votersFile    = "redlock/internal/voters/voters.go"
 	acquireFile   = "internal/scripts/reference/acquire.go"
 	queueFile     = "internal/scripts/reference/queue.go"
 	othersFile    = "internal/scripts/reference/others.go"
@@ -61,8 +62,10 @@ var protections = []protection{
 			"(f.Record.Identity[:strings.LastIndexByte(f.Record.Identity, '/')] == " +
 				"f.Identity[:strings.LastIndexByte(f.Identity, '/')] ||"}}},
 	{"fleet-guard-time", []kind{fleets}, "two holders",
-		"a program with a short guard time admits a forgetful master under the long grant of another: two holders",
-		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""}}},
+		"a program with a short guard time admits a forgetful master under the long grant of another, which does not look " +
+			"at the records of those that vote while no quorum does: two holders",
+		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""},
+			{votersFile, "if !c.Rule.Won(next.Voting) {", "if false {"}}},
 	{"number-of-masters", []kind{strangers}, "two holders",
 		"programs that name three and five masters of one fleet have a majority each: two holders",
 		[]edit{{judgeFile, "if err := f.otherNumber(i); err != nil {", "if err := f.otherNumber(i); false && err != nil {"}}},
