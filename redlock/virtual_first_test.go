@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,17 @@ import (
 // What a program meets in its first hour: masters that do not vote yet, names that are held, and what the log says.
 
 // A logbook is what a Locker writes, without the times.
-type logbook struct{ bytes.Buffer }
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *logbook) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
 
 func (b *logbook) option() redlock.Option {
 	return redlock.WithLogger(slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{
@@ -34,8 +45,10 @@ func (b *logbook) option() redlock.Option {
 
 // since returns the lines since the last call.
 func (b *logbook) since() []string {
-	text := strings.TrimSpace(b.String())
-	b.Reset()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := strings.TrimSpace(b.text.String())
+	b.text.Reset()
 	if text == "" {
 		return nil
 	}

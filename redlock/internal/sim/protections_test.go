@@ -65,7 +65,7 @@ var protections = []protection{
 		"a program with a short guard time admits a forgetful master under the long grant of another, which does not look " +
 			"at the records of those that vote while no quorum does: two holders",
 		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""},
-			{votersFile, "if !c.Rule.Won(next.Voting) {", "if false {"}}},
+			{votersFile, "if v.set.Guard > 0 && !c.Rule.Won(next.Voting) {", "if false {"}}},
 	{"number-of-masters", []kind{strangers}, "two holders",
 		"programs that name three and five masters of one fleet have a majority each: two holders",
 		[]edit{{judgeFile, "if err := f.otherNumber(i); err != nil {", "if err := f.otherNumber(i); false && err != nil {"}}},

@@ -181,7 +181,8 @@ func (v *Voters) act() time.Duration {
 			next.Connecting |= quorum.One(i)
 		}
 	}
-	if !c.Rule.Won(next.Voting) { // nobody asks, so nobody else would notice that one of these has lost its record
+	// While no quorum votes nobody asks, so nobody else would notice that one that votes has lost its record.
+	if v.set.Guard > 0 && !c.Rule.Won(next.Voting) {
 		for i := range next.Voting.All() {
 			idle = min(idle, v.take(i, admission.Move{Look: admission.Look}, fleet, now))
 		}
