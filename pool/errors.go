@@ -55,7 +55,7 @@ func answerOf(err error) (reply redis.Error, ok bool) {
 	}
 	var e *Error
 	if errors.As(err, &e) {
-		reply, ok = e.Err.(redis.Error) //nolint:errorlint // see above
+		reply, ok = e.Err.(redis.Error) //nolint:errorlint // one that is wrapped ended the connection, and answers no call
 	}
 	return reply, ok
 }

@@ -16,7 +16,8 @@ func (k *Lock) Context(parent context.Context) context.Context {
 }
 
 // TokenOf is the fencing token of the lock that owns ctx, of the innermost where there are several: that of
-// [Lock.Token], for code that gets a context alone, as the function of [Locker.Do] does. It is 0 where ctx owns no name.
+// [Lock.Token], for code that gets a context alone, as the function of [Locker.Do] does. It is 0 where ctx owns no
+// name.
 func TokenOf(ctx context.Context) int64 {
 	if c := owner(ctx); c != nil {
 		return c.lock.Token()

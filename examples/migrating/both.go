@@ -1,5 +1,5 @@
-// Command migrating takes a lock of redsync and one of this library for the same name, as programs do while a fleet moves
-// from the one to the other. See docs/migrating.md.
+// Command migrating takes a lock of redsync and one of this library for the same name, as programs do while a fleet
+// moves from the one to the other. See docs/migrating.md.
 package main
 
 import (

@@ -83,7 +83,8 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	pause(ctx, 1500*time.Millisecond)
 	m := s.a.Masters()[4]
-	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State, m.Left.Round(time.Second))
+	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State,
+		m.Left.Round(time.Second))
 	on, _ = first.HeldOn()
 	s.say("A's lock was given back to it: A holds it on %d of %d masters", on, n)
 	if err := errors.Join(s.fleet.hang(1), s.fleet.hang(2)); err != nil {

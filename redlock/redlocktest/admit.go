@@ -12,9 +12,9 @@ import (
 	"github.com/redlock-go/redlock/pool"
 )
 
-// Admit lets real servers vote at once: fresh ones that a test has started, in containers for example. Name all of them,
-// as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and admits them for the
-// prefix and the guard time that package redlock has by default; for others use the AdmitNow of a Locker.
+// Admit lets real servers vote at once: fresh ones that a test has started, in containers for example. Name all of
+// them, as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and admits them for
+// the prefix and the guard time that package redlock has by default; for others use the AdmitNow of a Locker.
 //
 // It is for servers on which nobody can hold a lock. Calling it again is harmless. The error names each server that was
 // not admitted; the others are.

@@ -44,7 +44,7 @@ func (f *Failure) Error() string {
 // AsFailure is err as a Failure. The rooms hand failures on as they are, so a look at the type is enough; errors.As
 // would allocate for each lock.
 func AsFailure(err error) (f *Failure, ok bool) {
-	f, _ = err.(*Failure) //nolint:errorlint // see above
+	f, _ = err.(*Failure) //nolint:errorlint // failures are handed on as they are
 	return f, f != nil
 }
 
