@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -37,7 +38,8 @@ func demonstrateOn(ctx context.Context, out io.Writer, bring func(context.Contex
 			return err
 		}
 		defer masters.Close()
-		if *l, err = redlock.New(masters, redlock.WithTTL(2*time.Second)); err != nil {
+		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // what a program logs would hide the lines of this one
+		if *l, err = redlock.New(masters, redlock.WithTTL(2*time.Second), quiet); err != nil {
 			return err
 		}
 		defer (*l).Close(context.WithoutCancel(ctx))
