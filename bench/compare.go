@@ -15,9 +15,11 @@ const fewestRounds = 4
 // writeComparison writes which figures of the new report differ from those of the old one by more than chance would
 // have it, by the U test of Mann and Whitney at 5 %, and how many do not.
 func writeComparison(w io.Writer, old, now *report) error {
-	fmt.Fprintf(w, "\nold: %s, %s, %d rounds of %v\nnew: %s, %s, %d rounds of %v\n",
-		old.Time.Format("2006-01-02 15:04"), commitOf(old), old.Parameters.Rounds, old.Parameters.Duration,
-		now.Time.Format("2006-01-02 15:04"), commitOf(now), now.Parameters.Rounds, now.Parameters.Duration)
+	fmt.Fprintln(w)
+	for i, r := range []*report{old, now} {
+		fmt.Fprintf(w, "%s: %s, %s, %d rounds of %v\n", []string{"old", "new"}[i],
+			r.Time.Format("2006-01-02 15:04"), r.Build, r.Parameters.Rounds, r.Parameters.Duration)
+	}
 	if old.Machine != now.Machine || old.Masters != now.Masters {
 		fmt.Fprintf(w, "note: they were measured on different machines or masters: %v, %v and %v, %v\n",
 			old.Machine, old.Masters, now.Machine, now.Masters)
@@ -25,53 +27,34 @@ func writeComparison(w io.Writer, old, now *report) error {
 	if min(old.Parameters.Rounds, now.Parameters.Rounds) < fewestRounds {
 		fmt.Fprintf(w, "note: with fewer than %d rounds on either side no difference can be told from chance\n", fewestRounds)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\ncase\tcontender\tmetric\told\tnew\tchange\t\n")
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "\ncase\tcontender\tmetric\told\tnew\tchange\t\n")
 	same, alone := 0, 0
+	t := benchmath.DefaultThresholds
 	for _, f := range now.Figures {
-		before := old.figures.find(f.Scenario, f.Case, f.Who, f.Metric)
+		before := old.Figures.find(f.Scenario, f.Case, f.Who, metric{name: f.Metric})
 		if before == nil {
 			alone++
 			continue
 		}
-		c := compare(before, f)
+		c := benchmath.AssumeNothing.Compare(benchmath.NewSample(before.Rounds, &t), benchmath.NewSample(f.Rounds, &t))
 		if c.P > c.Alpha {
 			same++
 			continue
 		}
-		fmt.Fprintf(t, "%s: %s\t%s\t%s %s\t%s\t%s\t%s (p=%.3f)\t%s\n", f.Scenario, f.Case, f.Who, f.Metric, f.Unit,
-			show(&before.spread), show(&f.spread), c.FormatDelta(before.Median, f.Median), c.P, judgement(before, f))
+		judgement := "worse"
+		switch {
+		case f.Better == "" || f.Median == before.Median:
+			judgement = ""
+		case (f.Median < before.Median) == (f.Better == less):
+			judgement = "better"
+		}
+		fmt.Fprintf(out, "%s: %s\t%s\t%s %s\t%v\t%v\t%s (p=%.3f)\t%s\n", f.Scenario, f.Case, f.Who, f.Metric, f.Unit,
+			before, f, c.FormatDelta(before.Median, f.Median), c.P, judgement)
 	}
-	if err := t.Flush(); err != nil {
+	if err := out.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%d figures do not differ; %d are in the new run alone\n", same, alone)
 	return err
-}
-
-func compare(old, now *figure) benchmath.Comparison {
-	t := benchmath.DefaultThresholds
-	return benchmath.AssumeNothing.Compare(benchmath.NewSample(old.Rounds, &t), benchmath.NewSample(now.Rounds, &t))
-}
-
-// judgement says whether a change is for the better.
-func judgement(old, now *figure) string {
-	switch {
-	case now.Better == "" || now.Median == old.Median:
-		return ""
-	case (now.Median < old.Median) == (now.Better == less):
-		return "better"
-	}
-	return "worse"
-}
-
-func commitOf(r *report) string {
-	if r.Build.Commit == "" {
-		return "commit unknown"
-	}
-	c := r.Build.Commit[:min(len(r.Build.Commit), 12)]
-	if r.Build.Modified {
-		c += " with changes"
-	}
-	return c
 }

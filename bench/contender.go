@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -29,68 +30,42 @@ type held interface {
 	Unlock(ctx context.Context) error
 }
 
-// A setting is what a contender is opened with. It travels to worker processes as JSON.
+// A setting is what a contender is opened with. It travels to worker processes.
 type setting struct {
-	URLs   []string `json:"urls"`
-	Prefix string   `json:"prefix"` // of all keys
-	Fair   bool     `json:"fair"`   // waiters are served in order
-	// Priority is that of every lock taken; 0 is the usual one.
-	Priority int `json:"priority"`
-	// Rounds: the library counts its rounds. Telling of each costs a little.
-	Rounds bool `json:"rounds"`
+	URLs     []string
+	Prefix   string // of all keys
+	Fair     bool   // waiters are served in order
+	Priority int    // of every lock taken; 0 is the usual one
+	Rounds   bool   // the library counts its rounds, which costs a little
 }
 
 // An entrant describes a contender.
 type entrant struct {
-	name string
-	// wire lists the commands that it sends itself, as commandstats spells them; others that a server counts are run by
-	// scripts.
-	wire []string
-	// open connects it.
-	open func(ctx context.Context, s setting) (contender, error)
-	// suffix is what the keys of its locks end with, "" where it has no other keys under its prefix.
-	suffix string
-	// does is what it does beyond, or short of, the others, for the reader of the tables.
-	does string
-	// peer: it is not of this project.
-	peer bool
-	// pairsOnly: it neither waits for a name that is held nor extends.
-	pairsOnly bool
+	name      string
+	wire      []string // the commands that it sends itself, as commandstats spells them; others are run by scripts
+	open      func(ctx context.Context, s setting) (contender, error)
+	suffix    string // what the keys of its locks end with, "" where it has no other keys under its prefix
+	peer      bool   // it is not of this project
+	pairsOnly bool   // it does not wait for a name that is held
 }
 
 // The names of the contenders, which the report uses as well.
 const (
 	nameLibrary = "library"
 	nameFloor   = "floor"
+	nameIdeal   = "local mutex"
 	nameRedsync = "redsync/redigo"
 	failFast    = ", fail fast"
 )
 
 // entrants lists all contenders that there are, in the order of the tables.
 var entrants = []entrant{
-	{
-		name: nameLibrary, wire: []string{"evalsha", "eval", "subscribe", "unsubscribe"}, suffix: ":lock", open: openLibrary,
-		does: "re-entry, fencing tokens, restart guard, queues and hints, extension; undoes late acquires",
-	},
-	{
-		name: nameFloor, wire: []string{"evalsha"}, open: openFloor, pairsOnly: true,
-		does: "a hash with a time to live, and a release that publishes; no tokens, no guard, no queue, no undoing",
-	},
-	redsyncEntrant(nameRedsync, redigoPools, false),
-	redsyncEntrant("redsync/rueidis", rueidisPools, false),
-	redsyncEntrant(nameRedsync+failFast, redigoPools, true),
-	redsyncEntrant("redsync/rueidis"+failFast, rueidisPools, true),
-}
-
-func redsyncEntrant(name string, connect redsyncPools, fast bool) entrant {
-	does := "SET NX and compare-and-delete, polling; no tokens, no guard, no re-entry, no extension of its own; "
-	if fast {
-		does += "returns with the majority's answers, and leaves keys behind"
-	} else {
-		does += "waits for all answers"
-	}
-	wire := []string{"set", "evalsha", "eval"}
-	return entrant{name: name, wire: wire, open: redsyncOpener(connect, fast), peer: true, does: does}
+	{name: nameLibrary, wire: libraryWire, suffix: ":lock", open: openLibrary},
+	{name: nameFloor, wire: []string{"evalsha"}, open: openFloor, pairsOnly: true},
+	{name: nameRedsync, wire: redsyncWire, open: redsyncOpener(redigoPools, false), peer: true},
+	{name: "redsync/rueidis", wire: redsyncWire, open: redsyncOpener(rueidisPools, false), peer: true},
+	{name: nameRedsync + failFast, wire: redsyncWire, open: redsyncOpener(redigoPools, true), peer: true},
+	{name: "redsync/rueidis" + failFast, wire: redsyncWire, open: redsyncOpener(rueidisPools, true), peer: true},
 }
 
 func entrantNamed(name string) (entrant, error) {
@@ -101,30 +76,42 @@ func entrantNamed(name string) (entrant, error) {
 	return entrants[i], nil
 }
 
-// theLibrary is its entrant.
-var theLibrary = entrants[0]
-
 // slug is a name as it can stand in a key.
 func slug(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" ,/()", r) {
-			return '-'
-		}
-		return r
-	}, name)
+	return strings.NewReplacer(" ", "-", ",", "-", "/", "-", "(", "-", ")", "-").Replace(name)
 }
 
-// closeBound is the most that a contender may take to close.
-const closeBound = 10 * time.Second
+// closeBound is the most that a contender may take to close: it may have very many locks to release.
+const closeBound = 20 * time.Second
 
-func closeAll(ctx context.Context, list ...contender) error {
-	var errs []error
+// closeAll closes what is not nil, even where ctx has ended.
+func closeAll(ctx context.Context, list ...contender) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 	defer cancel()
 	for _, c := range list {
 		if c != nil {
-			errs = append(errs, c.close(ctx))
+			err = errors.Join(err, c.close(ctx))
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
+
+// The ideal is a mutex of one process: what no lock over a network can beat.
+type ideal struct{ mu sync.Mutex }
+
+func (i *ideal) caller() caller { return i }
+
+func (i *ideal) tryLock(ctx context.Context, name string) (held, error) { return i.lock(ctx, name) }
+
+func (i *ideal) lock(context.Context, string) (held, error) {
+	i.mu.Lock()
+	return i, nil
+}
+
+// Unlock implements held.
+func (i *ideal) Unlock(context.Context) error {
+	i.mu.Unlock()
+	return nil
+}
+
+func (i *ideal) close(context.Context) error { return nil }

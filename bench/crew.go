@@ -3,10 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net/rpc"
 	"os"
 	"os/exec"
 	"sync"
@@ -22,59 +21,60 @@ type crew struct {
 // A member is one worker process.
 type member struct {
 	cmd    *exec.Cmd
-	in     io.WriteCloser
-	enc    *json.Encoder
-	dec    *json.Decoder
+	client *rpc.Client
 	stderr bytes.Buffer
 }
 
 // startCrew starts n workers that lock with the contender of that name, and returns when all are connected. After an
 // error none is left. jobs is how long one of their jobs takes at most.
 func startCrew(ctx context.Context, n int, contender string, jobs time.Duration, s func(i int) setting) (*crew, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("bench: cannot start workers: %w", err)
-	}
 	c := &crew{jobs: jobs}
-	for i := range n {
-		m, err := startMember(program, setup{Contender: contender, Process: i, Setting: s(i)})
+	for range n {
+		m, err := startMember()
 		if err != nil {
-			return nil, errors.Join(err, c.close())
+			return nil, errors.Join(fmt.Errorf("bench: cannot start a worker: %w", err), c.close())
 		}
 		c.members = append(c.members, m)
 	}
-	if _, err := c.answers(ctx); err != nil {
+	open := func(i int) any { return Setup{Contender: contender, Process: i, Setting: s(i)} }
+	if _, err := c.call(ctx, c.members, "Open", open); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
-func startMember(program string, s setup) (*member, error) {
+func startMember() (*member, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	m := &member{cmd: exec.Command(program)}
 	m.cmd.Env = append(os.Environ(), workerEnv+"=1")
 	m.cmd.Stderr = &m.stderr
 	in, err := m.cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("bench: worker: %w", err)
+		return nil, err
 	}
 	out, err := m.cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("bench: worker: %w", err)
+		return nil, err
 	}
+	m.client = rpc.NewClient(pipe{out, in})
 	if err := m.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("bench: worker: %w", err)
+		return nil, errors.Join(err, m.client.Close())
 	}
-	m.in, m.enc, m.dec = in, json.NewEncoder(in), json.NewDecoder(out)
-	_ = m.enc.Encode(s) // a worker that has ended already is seen by its answer
 	return m, nil
 }
 
 // do gives every worker its job and returns their answers.
-func (c *crew) do(ctx context.Context, j func(i int) job) ([]answer, error) {
-	for i, m := range c.members {
-		_ = m.enc.Encode(j(i)) // as above
-	}
-	return c.answers(ctx)
+func (c *crew) do(ctx context.Context, op string, j func(i int) Job) ([]Answer, error) {
+	return c.call(ctx, c.members, op, func(i int) any { return j(i) })
+}
+
+// one gives one worker a job; the others rest.
+func (c *crew) one(ctx context.Context, i int, op string, j Job) (Answer, error) {
+	answers, err := c.call(ctx, c.members[i:i+1], op, func(int) any { return j })
+	return answers[0], err
 }
 
 // crewBound is how long a crew may take for anything but its job itself: no job of this program takes longer.
@@ -82,32 +82,26 @@ const crewBound = 20 * time.Second
 
 var errSilent = errors.New("bench: a worker has not answered in time, and was ended")
 
-// answers reads one answer of each. Where ctx ends first, or they take too long, the workers are killed.
-func (c *crew) answers(ctx context.Context) ([]answer, error) {
+// call has each of the members do something. Where ctx ends first, or they take too long, all workers are killed.
+func (c *crew) call(ctx context.Context, members []*member, op string, arg func(i int) any) ([]Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crewBound+c.jobs, errSilent)
 	defer cancel()
 	stop := context.AfterFunc(ctx, c.kill)
 	defer stop()
-	list, errs := make([]answer, len(c.members)), make([]error, len(c.members))
+	answers, errs := make([]Answer, len(members)), make([]error, len(members))
 	var wg sync.WaitGroup
-	for i, m := range c.members {
-		wg.Go(func() { list[i], errs[i] = m.answer(i) })
+	for i, m := range members {
+		wg.Go(func() {
+			if err := m.client.Call("Worker."+op, arg(i), &answers[i]); err != nil {
+				errs[i] = fmt.Errorf("bench: worker %d: %w", i, err)
+			}
+		})
 	}
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return nil, err
+		return answers, err
 	}
-	return list, errors.Join(errs...)
-}
-
-func (m *member) answer(i int) (a answer, err error) {
-	if err := m.dec.Decode(&a); err != nil {
-		return a, fmt.Errorf("bench: worker %d has ended: %w", i, err)
-	}
-	if a.Err != "" {
-		return a, fmt.Errorf("bench: worker %d: %s", i, a.Err)
-	}
-	return a, nil
+	return answers, errors.Join(errs...)
 }
 
 func (c *crew) kill() {
@@ -121,7 +115,7 @@ func (c *crew) close() error {
 	timer := time.AfterFunc(closeBound+time.Second, c.kill) // the error of Wait then says so
 	defer timer.Stop()
 	for _, m := range c.members {
-		_ = m.in.Close()
+		_ = m.client.Close()
 	}
 	var errs []error
 	for i, m := range c.members {

@@ -1,21 +1,7 @@
 // Command bench measures what a lock over a majority of masters costs: on the machine that it runs on, beside redsync
-// and beside a plain floor, on the same masters in the same run.
-//
-//	go run ./bench                        the answer, in less than a minute: a few lines at the end
-//	go run ./bench -v                     all that was measured, and then the answer
-//	go run ./bench -check                 the targets too; exit code 3 where one is not met
-//	go run ./bench -short                 the same in a few seconds, for continuous integration
-//	go run ./bench -masters a:6379,b:6379,c:6379
-//	                                      masters of yours; they get keys under a random prefix, removed at the end
-//	go run ./bench -scenario all          everything, which takes many minutes
-//	go run ./bench -impl all              more of the peers side by side
-//	go run ./bench -json                  one JSON document on standard output instead of text
-//	go run ./bench -out run.json -html report.html
-//	                                      keep the run, and draw it on a page that loads nothing
-//	go run ./bench -compare old.json      what differs from a kept run by more than chance
-//	go run ./bench -h                     all flags, scenarios and contenders
-//
-// Without -masters it starts five servers, so a redis-server or valkey-server must be in the PATH.
+// and beside a plain floor, on the same masters in the same run. README.md shows how to call it, and -h lists the
+// flags. Without -masters it starts five servers, so a redis-server or valkey-server must be in the PATH; masters of
+// yours get keys under a random prefix, which are removed at the end.
 //
 // # How it measures
 //
@@ -29,10 +15,7 @@
 // pairs: every goroutine has names of its own, so nobody waits. A contender is opened for its run and closed after it,
 // and what it leaves on the masters is counted then: keys, bytes by MEMORY USAGE, and for how long they are kept. A
 // run is warmed up by a fifth of its duration. Allocations and the client's processor time are those of the whole
-// process; the processor time of the masters is theirs by INFO. Commands are those that the client sends, by the
-// masters' count.
-//
-// held: each goroutine takes a lock and extends it by hand; the library also locks it once more and leaves again.
+// process; the masters' processor time and commands are theirs by INFO.
 //
 // contention: the clients are processes of their own: the program starts itself. They share the machine's clock, so
 // the parent can put all their holds in one order; a hold that begins before the one before has ended is a violation.
@@ -50,9 +33,7 @@
 // faults: one caller works while one or two of the masters are stopped (SIGSTOP), killed (SIGKILL), or 50 ms away (a
 // proxy with a delay); the time it takes to notice is part of the run. Each round measures healthy masters first, and
 // the ratio is to those. Peers take no part where a master hangs: they would wait for as long as it does. All is
-// measured again over a link of 2 ms round trip: where client and masters share the processors with nothing between,
-// much of what a fault costs is what it does to those. With a master away a quorum is the third of four answers and no
-// longer of five; what that costs by itself the floor shows.
+// measured again over a link of 2 ms round trip.
 //
 // After each round of a scenario the keys of its locks that are still on a master are counted.
 //

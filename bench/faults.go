@@ -7,13 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/bench/internal/proxy"
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
 const scenarioFaults = "faults"
-
-// slowBy is how much later the replies of a slow master come.
-const slowBy = 50 * time.Millisecond
 
 // awayBy is the round trip to the masters of the second half of the faults. Where client and masters share the
 // processors of one machine with nothing between, much of what a fault costs is what it does to them; masters that are
@@ -35,14 +33,14 @@ const (
 	healthy = "healthy"
 	hung    = "hung"
 	dead    = "dead"
-	slow    = "slow"
+	slow    = "slow" // its replies come later by proxy.Slow
 )
 
-// oneDead is the fault of the default run.
+// oneDead is the fault of the summary.
 var oneDead = fault{kind: dead, count: 1}
 
-// allFaults lists what is measured of masters that are so far away; the first is what the others are compared with.
-func allFaults(away time.Duration) []fault {
+// nearFaults lists what is measured of masters that are so far away; the first is what the others are compared with.
+func nearFaults(away time.Duration) []fault {
 	return []fault{
 		{healthy, 0, away},
 		{hung, 1, away}, {dead, 1, away}, {slow, 1, away},
@@ -50,8 +48,8 @@ func allFaults(away time.Duration) []fault {
 	}
 }
 
-// everyFault is allFaults of masters as far as they are, and of those that are away.
-func everyFault() []fault { return slices.Concat(allFaults(0), allFaults(awayBy)) }
+// everyFault is nearFaults of masters as far as they are, and of those that are away.
+func everyFault() []fault { return slices.Concat(nearFaults(0), nearFaults(awayBy)) }
 
 func (f fault) String() string {
 	words := [...]string{"all", "one", "two"}
@@ -70,14 +68,14 @@ var (
 )
 
 // planFaults has one caller of each contender live with each fault. Healthy masters are measured first in each round.
-func (b *bench) planFaults() (plan [][]task) {
+func planFaults(b *bench) (plan [][]task) {
 	if b.masters.servers == nil {
 		b.report.note("faults are not measured: they need servers that the benchmark has started itself")
 		return nil
 	}
 	faults := everyFault()
 	if b.cfg.brief {
-		faults = []fault{faults[0], oneDead}
+		faults = faults[:3]
 	}
 	base := map[string]float64{} // the p50 with healthy masters in this round
 	for _, f := range faults {
@@ -86,38 +84,39 @@ func (b *bench) planFaults() (plan [][]task) {
 			list = slices.DeleteFunc(list, func(e entrant) bool { return e.peer })
 		}
 		plan = append(plan, turns(f.String(), list, func(ctx context.Context, e entrant, round int) error {
-			s, err := b.underFault(ctx, f, e, round)
+			s, err := underFault(ctx, b, f, e, round)
 			if err != nil {
 				return err
 			}
-			p50 := micros(percentile(s.both, 50))
+			b.took(e.name, len(s.pairs))
+			add := func(m metric, v float64) { b.add(scenarioFaults, f.String(), e.name, m, v) }
+			both := s.both()
+			p50 := micros(percentile(both, 50))
 			if f.kind == healthy {
 				base[e.name] = p50
 			}
-			b.took(e.name, s.pairs())
-			b.addFault(f, e.name, s, p50/base[e.name])
+			add(mP50, p50)
+			add(mP99, micros(percentile(both, 99)))
+			add(mMax, micros(percentile(both, 100)))
+			add(mOfHealthy, p50/base[e.name])
+			add(mFailed, float64(s.failed))
 			return nil
 		}))
 	}
 	return plan
 }
 
-func (b *bench) addFault(f fault, who string, s *sample, ofHealthy float64) {
-	add := func(m metric, v float64) { b.add(scenarioFaults, f.String(), who, m, v) }
-	add(mP50, micros(percentile(s.both, 50)))
-	add(mP99, micros(percentile(s.both, 99)))
-	add(mMax, micros(percentile(s.both, 100)))
-	add(mOfHealthy, ofHealthy)
-	add(mFailed, float64(s.failed))
-}
-
-// underFault opens a contender and warms it up while all is well, injects the fault, runs one caller from its first
+// underFault opens a contender and warms it up while all is well, lets the fault strike, runs one caller from its first
 // moment on, and mends it. The contender is closed when all masters are back, so that it can release what it still
 // owes.
-func (b *bench) underFault(ctx context.Context, f fault, e entrant, round int) (s *sample, err error) {
+func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s *sample, err error) {
 	set := b.setting(e.name)
 	proxies, urls, err := between(set.URLs, f)
-	defer func() { err = errors.Join(err, closeProxies(proxies)) }()
+	defer func() {
+		for _, p := range proxies {
+			err = errors.Join(err, p.Close())
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
@@ -129,67 +128,71 @@ func (b *bench) underFault(ctx context.Context, f fault, e entrant, round int) (
 	defer func() { err = errors.Join(err, closeAll(ctx, c)) }()
 	// Asking a hung master for its load would take as long as it hangs.
 	r := run{contender: c, goroutines: 1, duration: b.cfg.duration / 5, cold: true, label: "fault-", masters: &masters{}}
-	if _, err := r.measure(ctx); err != nil {
+	before, err := r.measure(ctx)
+	if err != nil {
 		return nil, err
 	}
 	r.duration = b.cfg.duration
 	defer func() {
 		mendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mendBound)
 		defer cancel()
-		err = errors.Join(err, b.mend(mendCtx, f, round, proxies))
+		err = errors.Join(err, mend(mendCtx, b, f, round, proxies))
 		if l, ok := c.(*library); ok && err == nil {
 			err = l.admit(mendCtx)
 		}
 	}()
-	if err := b.inject(f, round, proxies); err != nil {
+	struck := time.Now()
+	if err := strike(b, f, round, proxies); err != nil {
 		return nil, err
 	}
-	return r.measure(ctx)
+	if s, err = r.measure(ctx); err == nil && f.kind != healthy {
+		b.report.setCurve(faultCurve(f.String(), e.name, struck, r.duration/50, before, s))
+	}
+	return s, err
+}
+
+// faultCurve is how long pairs took before and after a fault struck: the medians of those that ended in one step.
+func faultCurve(kase, who string, struck time.Time, step time.Duration, samples ...*sample) curve {
+	var x, y []float64
+	for _, s := range samples {
+		ended := func(p pair) time.Duration { return s.start.Add(p.began + p.both()).Sub(struck) }
+		for i := 0; i < len(s.pairs); {
+			var took []time.Duration
+			first := ended(s.pairs[i])
+			for ; i < len(s.pairs) && ended(s.pairs[i]) <= first+step; i++ {
+				took = append(took, s.pairs[i].both())
+			}
+			x, y = append(x, millis(ended(s.pairs[i-1]))), append(y, millis(median(took)))
+		}
+	}
+	return newCurve(curveFault, kase, who, x, y)
 }
 
 // between puts a proxy before each master that is to be away or slow, and returns the URLs to use.
-func between(urls []string, f fault) (proxies []*proxy, near []string, err error) {
+func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err error) {
 	near = slices.Clone(urls)
 	for i, u := range urls {
 		if f.away == 0 && (f.kind != slow || i >= f.count) {
 			break
 		}
-		p, at, err := proxied(u, f.away)
+		p, err := proxy.New(u, f.away)
 		if err != nil {
 			return proxies, nil, err
 		}
-		proxies, near[i] = append(proxies, p), at
+		proxies, near[i] = append(proxies, p), p.URL()
 	}
 	return proxies, near, nil
 }
 
-func closeProxies(list []*proxy) (err error) {
-	for _, p := range list {
-		err = errors.Join(err, p.close())
-	}
-	return err
-}
-
-// hit are the servers that have the fault in a round.
-func (b *bench) hit(f fault, round int) (list []*redisproc.Server) {
+// strike brings the fault about. Another server has it in each round; slow is what its proxy makes it.
+func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
-		list = append(list, b.masters.servers[(round+i)%len(b.masters.servers)])
-	}
-	return list
-}
-
-// inject brings the fault about.
-func (b *bench) inject(f fault, round int, proxies []*proxy) (err error) {
-	if f.kind == slow {
-		for _, p := range proxies[:f.count] {
-			p.setDelay(slowBy)
-		}
-		return nil
-	}
-	for _, s := range b.hit(f, round) {
-		if f.kind == hung {
+		switch s := hit(b, round+i); f.kind {
+		case slow:
+			proxies[i].SetDelay(proxy.Slow)
+		case hung:
 			err = errors.Join(err, s.Pause())
-		} else {
+		case dead:
 			err = errors.Join(err, s.Kill())
 		}
 	}
@@ -197,19 +200,18 @@ func (b *bench) inject(f fault, round int, proxies []*proxy) (err error) {
 }
 
 // mend ends it.
-func (b *bench) mend(ctx context.Context, f fault, round int, proxies []*proxy) (err error) {
-	for _, p := range proxies {
-		p.setDelay(0)
-	}
-	if f.kind == slow {
-		return nil
-	}
-	for _, s := range b.hit(f, round) {
-		if f.kind == hung {
+func mend(ctx context.Context, b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
+	for i := range f.count {
+		switch s := hit(b, round+i); f.kind {
+		case slow:
+			proxies[i].SetDelay(0)
+		case hung:
 			err = errors.Join(err, s.Resume())
-		} else {
+		case dead:
 			err = errors.Join(err, s.Restart(ctx))
 		}
 	}
 	return err
 }
+
+func hit(b *bench, i int) *redisproc.Server { return b.masters.servers[i%len(b.masters.servers)] }

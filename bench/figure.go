@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
+	"strings"
+	"time"
 )
 
 // A figure is one thing that was measured of one contender in one case, over the rounds.
@@ -29,74 +30,136 @@ const (
 	more = "more"
 )
 
-// figures collects what the rounds give, in the order in which it is first seen.
-type figures struct {
-	list []*figure
-	keys map[[4]string]*figure
-}
+// figures lists what the rounds gave, in the order in which it was first seen.
+type figures []*figure
 
 // add books one round's value. Values that are not numbers are what a round could not tell, and are left out.
-func (f *figures) add(scenario, kase, who string, m metric, value float64) {
+func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
 	}
-	value = rounded(value, 6)
-	key := [4]string{scenario, kase, who, m.name}
-	if f.keys == nil {
-		f.keys = map[[4]string]*figure{}
+	f := l.find(scenario, kase, who, m)
+	if f == nil {
+		f = &figure{Scenario: scenario, Case: kase, Who: who, Metric: m.name, Unit: m.unit, Better: m.better}
+		*l = append(*l, f)
 	}
-	g := f.keys[key]
-	if g == nil {
-		g = &figure{Scenario: scenario, Case: kase, Who: who, Metric: m.name, Unit: m.unit, Better: m.better}
-		f.keys[key] = g
-		f.list = append(f.list, g)
-	}
-	g.spread = *newSpread(append(g.Rounds, value))
+	f.spread = *newSpread(append(f.Rounds, rounded(value, 6)))
 }
 
-// rounded keeps so many digits: more are noise, and make a kept run large.
-func rounded(v float64, digits int) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
-	if err != nil {
-		return v
+// set is add for a value of all rounds so far.
+func (l *figures) set(scenario, kase, who string, m metric, value float64) {
+	if f := l.find(scenario, kase, who, m); f != nil {
+		f.Rounds = nil
 	}
-	return r
+	l.add(scenario, kase, who, m, value)
 }
 
 // find returns nil where there is no such figure.
-func (f *figures) find(scenario, kase, who, metric string) *figure {
-	i := slices.IndexFunc(f.list, func(g *figure) bool {
-		return g.Scenario == scenario && g.Case == kase && g.Who == who && g.Metric == metric
+func (l figures) find(scenario, kase, who string, m metric) *figure {
+	i := slices.IndexFunc(l, func(f *figure) bool {
+		return f.Scenario == scenario && f.Case == kase && f.Who == who && f.Metric == m.name
 	})
 	if i < 0 {
 		return nil
 	}
-	return f.list[i]
+	return l[i]
 }
 
 // median returns nil where there is no such figure.
-func (f *figures) median(scenario, kase, who, metric string) *float64 {
-	g := f.find(scenario, kase, who, metric)
-	if g == nil {
-		return nil
+func (l figures) median(scenario, kase, who string, m metric) *float64 {
+	if f := l.find(scenario, kase, who, m); f != nil {
+		return &f.Median
 	}
-	return &g.Median
+	return nil
 }
 
-// ratio is the spread of one figure over another, round by round; nil where either is missing.
-func ratio(a, b *figure) *spread {
-	if a == nil || b == nil {
-		return nil
+// of is the spread of a figure of the library, nil where it was not measured.
+func (l figures) of(scenario, kase string, m metric) *spread {
+	if f := l.find(scenario, kase, nameLibrary, m); f != nil {
+		return &f.spread
 	}
-	return newSpread(ratios(a.Rounds, b.Rounds))
+	return nil
 }
 
-// void reports whether the rounds of a ratio disagree on which side is ahead.
-func void(s *spread) bool { return s != nil && len(s.Rounds) > 1 && s.Min < 1 && s.Max > 1 }
+// best is the figure with the best median of those whose names begin and end so; nil where there is none.
+func (l figures) best(scenario, kase string, m metric, fits func(who string) bool) (best *figure) {
+	for _, f := range l {
+		if f.Scenario == scenario && f.Case == kase && f.Metric == m.name && fits(f.Who) &&
+			(best == nil || (f.Median < best.Median) == (m.better == less)) {
+			best = f
+		}
+	}
+	return best
+}
+
+// who lists those that have figures of a scenario.
+func (l figures) who(scenario string) (list []string) {
+	for _, f := range l {
+		if f.Scenario == scenario {
+			list = appendNew(list, f.Who)
+		}
+	}
+	return list
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// Which of the peers a figure is compared with.
+func anyRedsync(who string) bool   { return strings.HasPrefix(who, "redsync/") }
+func earlyRedsync(who string) bool { return anyRedsync(who) && strings.HasSuffix(who, failFast) }
+func lateRedsync(who string) bool  { return anyRedsync(who) && !earlyRedsync(who) }
 
 func goroutinesCase(n int) string {
 	if n == 1 {
 		return "1 goroutine"
 	}
 	return fmt.Sprintf("%d goroutines", n)
+}
+
+// A curve is one line of a picture.
+type curve struct {
+	Kind string    `json:"kind"`
+	Case string    `json:"case"`
+	Who  string    `json:"who"`
+	X    []float64 `json:"x"`
+	Y    []float64 `json:"y"`
+}
+
+// The kinds of curves.
+const (
+	curveWaits = "waits" // of the share X of waits, in percent, the longest is Y ms
+	curveFault = "fault" // a pair that ended X ms after the fault took Y ms, the median of a few
+)
+
+// newCurve keeps as many digits as a picture shows.
+func newCurve(kind, kase, who string, x, y []float64) curve {
+	for i := range x {
+		x[i], y[i] = rounded(x[i], 5), rounded(y[i], 4)
+	}
+	return curve{kind, kase, who, x, y}
+}
+
+// waitShares are the shares that the curve of waits has points for, in percent.
+var waitShares = []float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.9}
+
+// waitsCurve is that of sorted waits; it ends where a share would be less than one wait.
+func waitsCurve(kase, who string, waits []time.Duration) curve {
+	var x, y []float64
+	for _, p := range waitShares {
+		if float64(len(waits))*(100-p) >= 100 {
+			x, y = append(x, p), append(y, millis(percentile(waits, p)))
+		}
+	}
+	return newCurve(curveWaits, kase, who, x, y)
+}
+
+// setCurve replaces the curve of the same kind, case and contender: the last round's stays.
+func (r *report) setCurve(c curve) {
+	same := func(o curve) bool { return o.Kind == c.Kind && o.Case == c.Case && o.Who == c.Who }
+	r.Curves = append(slices.DeleteFunc(r.Curves, same), c)
 }

@@ -15,7 +15,7 @@ func TestFlagsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(c.goroutines, []int{1, 64}) || c.rounds != 3 || c.duration != 500*time.Millisecond ||
+	if !slices.Equal(c.goroutines, []int{1, 8, 64}) || c.rounds != 3 || c.duration != 500*time.Millisecond ||
 		!c.wants(scenarioPairs) || !c.wants(scenarioFaults) || c.wants(scenarioSplit) || !c.brief || c.verbose || len(c.entrants) != 3 || c.masters != nil || c.json {
 		t.Errorf("defaults: %+v", c)
 	}
@@ -44,17 +44,16 @@ func TestMastersBecomeURLs(t *testing.T) {
 
 func TestBadFlagsAreToldAndShowNoPassword(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"-masters a", "neither host:port nor a URL"},
+		{"-masters a", "not of the form redis://host:port"},
 		{"-masters ,", "names none"},
 		{"-masters a:1,b:1,a:1", "entry 3 stands there twice"},
-		{"-masters http://:secret@a", "neither redis nor rediss"},
-		{"-masters redis://:secret@", "names no host"},
-		{"-masters redis://:secret@a:%zz", "cannot be parsed"},
-		{"-masters :secret@a:1", "needs a redis:// URL"},
+		{"-masters http://:secret@a", "none of redis, rediss"},
+		{"-masters redis://:secret@a:%zz", "cannot be parsed as a URL"},
+		{"-masters :secret@a:1", "it has no scheme"},
 		{"-masters a:1 -scenario faults", "has started itself"},
 		{"-goroutines 1,0", `"0" is not a number from 1`},
 		{"-goroutines 1,x", `"x" is not a number`},
-		{"-goroutines 4,4", "4 stands there twice"},
+		{"-goroutines 4,4", "entry 2 stands there twice"},
 		{"-goroutines ,", "names none"},
 		{"-scenario pair", `"pair" is none of`},
 		{"-impl flor", `"flor" is no contender`},

@@ -9,15 +9,14 @@ import (
 // A turn is one lock that one goroutine asked for, got and gave back. Times are the machine's wall clock in ns, which
 // its processes share.
 type turn struct {
-	Worker    int   `json:"w"` // numbered over all processes
-	Process   int   `json:"p"`
-	Asked     int64 `json:"a"`           // before Lock
-	Got       int64 `json:"g"`           // after Lock
-	Releasing int64 `json:"r"`           // before Unlock
-	Token     int64 `json:"t"`           // 0 where the contender has none
-	Rounds    int64 `json:"n,omitempty"` // of the lock, where they are counted
+	Process   int
+	Asked     int64 // before Lock
+	Got       int64 // after Lock
+	Releasing int64 // before Unlock
+	Token     int64 // 0 where the contender has none
+	Rounds    int64 // of the lock, where they are counted
 	// GaveUp: the lock was not got when the time was over, which Got and Releasing then tell.
-	GaveUp bool `json:"x,omitempty"`
+	GaveUp bool
 }
 
 // A history is what all goroutines did with one name, ordered by when they got it.
@@ -97,21 +96,18 @@ func (h history) overtaken() []int {
 }
 
 // preferred is the share of those waiting already when a worker of process p asked that got the lock after it, over
-// all its turns; it reports false where nobody was waiting.
-func (h history) preferred(p int) (share float64, known bool) {
-	before, waiting := 0, 0
+// all its turns; it is not a number where nobody was waiting.
+func (h history) preferred(p int) float64 {
+	after, waiting := 0, 0
 	for i, t := range h {
-		if t.Process != p {
-			continue
-		}
 		for j, o := range h {
-			if o.Process != p && o.Asked < t.Asked && o.Got > t.Asked {
+			if t.Process == p && o.Process != p && o.Asked < t.Asked && o.Got > t.Asked {
 				waiting++
 				if j > i {
-					before++
+					after++
 				}
 			}
 		}
 	}
-	return float64(before) / float64(max(waiting, 1)), waiting > 0
+	return float64(after) / float64(waiting)
 }

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/redlock-go/redlock/bench/floor"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 // openBound is how long the masters may take to be connected and admitted.
 const openBound = 15 * time.Second
+
+// libraryWire are the commands that the library sends.
+var libraryWire = []string{"evalsha", "eval", "subscribe", "unsubscribe"}
 
 // The library as a contender.
 type library struct {
@@ -22,30 +27,22 @@ type library struct {
 	rounds  atomic.Int64         // of acquires, where the setting asks for them
 }
 
-// openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
-// forgotten anything under it.
-func openLibrary(ctx context.Context, s setting) (contender, error) {
-	l, err := connectLibrary(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
+func openLibrary(ctx context.Context, s setting) (contender, error) { return connectLibrary(ctx, s) }
 
-// connectLibrary is openLibrary for those who need more than a contender; options are added to those of the setting.
-func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (*library, error) {
+// connectLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
+// forgotten anything under it. Options are added to those of the setting. After an error nothing is left, and nil is
+// returned.
+func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (contender, error) {
 	p, err := pool.Dial(s.URLs)
 	if err != nil {
 		return nil, err
 	}
 	l := &library{masters: p}
 	if s.Fair {
-		l.options = append(l.options, redlock.WithFair())
+		l.options = []redlock.LockOption{redlock.WithPriority(s.Priority)}
 	}
-	if s.Priority != 0 {
-		l.options = append(l.options, redlock.WithPriority(s.Priority))
-	}
-	options = append([]redlock.Option{redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix)}, options...)
+	options = append(options, redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if s.Rounds {
 		options = append(options, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { l.rounds.Add(1) }}))
 	}
@@ -71,40 +68,44 @@ func (l *library) admit(ctx context.Context) error {
 func (l *library) caller() caller { return l }
 
 func (l *library) tryLock(ctx context.Context, name string) (held, error) {
-	lock, err := l.locker.TryLock(ctx, name, l.options...)
-	if err != nil {
-		return nil, err
-	}
-	return lock, nil
+	return l.locker.TryLock(ctx, name, l.options...)
 }
 
 func (l *library) lock(ctx context.Context, name string) (held, error) {
-	lock, err := l.locker.Lock(ctx, name, l.options...)
-	if err != nil {
-		return nil, err
-	}
-	return lock, nil
+	return l.locker.Lock(ctx, name, l.options...)
 }
 
 func (l *library) close(ctx context.Context) error {
 	return errors.Join(l.locker.Close(ctx), l.masters.Close())
 }
 
-// useReenter locks the name once more as its holder, and leaves again.
-func useReenter(ctx context.Context, c contender, lock held, name string) ([]time.Duration, error) {
-	l, isLibrary := c.(*library)
-	k, isLock := lock.(*redlock.Lock)
-	if !isLibrary || !isLock {
-		return nil, errors.New("bench: only the library is re-entered")
-	}
-	owner, cancel := context.WithCancel(k.Context(ctx))
-	defer cancel()
-	start := time.Now()
-	inner, err := l.locker.Lock(owner, name)
+// The floor as a contender; see its package.
+type floorContender struct{ *floor.Floor }
+
+func openFloor(ctx context.Context, s setting) (contender, error) {
+	f, err := floor.Dial(ctx, s.URLs, s.Prefix, lockTTL)
 	if err != nil {
 		return nil, err
 	}
-	entered := time.Now()
-	err = inner.Unlock(ctx)
-	return []time.Duration{entered.Sub(start), time.Since(entered)}, err
+	return floorContender{f}, nil
 }
+
+func (f floorContender) caller() caller { return floorCaller{f.NewCaller()} }
+
+// close tells no error: that of a connection which a fault has ended is none.
+func (f floorContender) close(context.Context) error {
+	_ = f.Close()
+	return nil
+}
+
+// A floorCaller is its own held lock: it holds one at a time.
+type floorCaller struct{ c *floor.Caller }
+
+func (c floorCaller) tryLock(_ context.Context, name string) (held, error) { return c, c.c.Lock(name) }
+
+func (c floorCaller) lock(context.Context, string) (held, error) {
+	return nil, errors.New("bench: the floor does not wait")
+}
+
+// Unlock implements held.
+func (c floorCaller) Unlock(context.Context) error { return c.c.Unlock() }

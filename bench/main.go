@@ -22,7 +22,7 @@ const (
 
 func main() {
 	if os.Getenv(workerEnv) == "1" {
-		os.Exit(workerMain(os.Stdin, os.Stdout))
+		os.Exit(workerMain())
 	}
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -42,27 +42,25 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	r, err := obtain(ctx, c, newProgress(stderr))
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, errInterrupted)
+		fmt.Fprintln(stderr, "bench: interrupted")
 		return exitInterrupted
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return exitFailed
-	}
-	if c.readme != "" {
-		err = r.writeReadme(c.readme, c.from, c.check)
-	} else {
+	case err == nil && c.readme != "":
+		err = writeReadme(r, c.readme, c.from, c.check)
+	case err == nil:
 		err = deliverAll(r, c, stdout)
 	}
-	switch {
-	case errors.Is(err, errStale):
+	slack := 1.0
+	if c.short { // it says too little to fail for less than twice a bound
+		slack = 2
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, err)
+	}
+	switch {
+	case errors.Is(err, errStale), err == nil && c.check && c.readme == "" && missed(r.Targets, slack):
 		return exitMissed
 	case err != nil:
-		fmt.Fprintln(stderr, err)
 		return exitFailed
-	}
-	if c.check && c.readme == "" && r.missed(c.slack()) {
-		return exitMissed
 	}
 	return exitOK
 }
@@ -80,48 +78,30 @@ func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 	return measureAll(ctx, c, p)
 }
 
-// slack is how many times its bound a target may be off. A short run says too little to fail for less than twice.
-func (c *config) slack() float64 {
-	if c.short {
-		return 2
-	}
-	return 1
-}
-
-// deliverAll writes the report in every form that was asked for.
+// deliverAll writes the report in every form that was asked for: the document, or the tables, the targets, and last
+// the summary; files; and the comparison.
 func deliverAll(r *report, c *config, stdout io.Writer) error {
-	if err := r.write(stdout, c); err != nil {
-		return fmt.Errorf("bench: cannot write the result: %w", err)
-	}
-	if err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, r.writePage)); err != nil {
-		return err
+	page := func(w io.Writer) error { return writePage(w, r) }
+	err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, page))
+	if c.json {
+		err = errors.Join(err, r.writeJSON(stdout))
+	} else {
+		if c.verbose {
+			err = errors.Join(err, writeTables(stdout, r))
+		}
+		if c.check {
+			err = errors.Join(err, writeTargets(stdout, r.Targets))
+		}
+		err = errors.Join(err, writeSummary(stdout, r))
 	}
 	if c.compare == "" {
-		return nil
-	}
-	old, err := readReport(c.compare)
-	if err != nil {
 		return err
 	}
-	return writeComparison(stdout, old, r)
-}
-
-// write writes what was asked for: the document, or the tables, the targets, and last the summary.
-func (r *report) write(w io.Writer, c *config) error {
-	if c.json {
-		return r.writeJSON(w)
+	old, failed := readReport(c.compare)
+	if failed == nil {
+		failed = writeComparison(stdout, old, r)
 	}
-	if c.verbose {
-		if err := r.writeTables(w); err != nil {
-			return err
-		}
-	}
-	if c.check {
-		if err := r.writeTargets(w); err != nil {
-			return err
-		}
-	}
-	return r.writeSummary(w)
+	return errors.Join(err, failed)
 }
 
 // writeFile does nothing where no file is named.

@@ -18,10 +18,7 @@ import (
 const started = 5
 
 // The kinds of masters, as the report names them.
-const (
-	kindGiven   = "given"
-	kindProcess = "processes"
-)
+const kindGiven, kindProcess = "given", "processes"
 
 // masters are what is measured against.
 type masters struct {
@@ -56,12 +53,11 @@ func (m *masters) kind() string {
 	return kindProcess
 }
 
-func (m *masters) close() error {
-	var errs []error
+func (m *masters) close() (err error) {
 	for _, s := range m.servers {
-		errs = append(errs, s.Stop())
+		err = errors.Join(err, s.Stop())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // dialMaster opens a connection of the benchmark's own. The address stands in errors without credentials.
@@ -75,64 +71,78 @@ func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
 }
 
 // each calls f with a connection to every master, one after the other, until one fails.
-func (m *masters) each(ctx context.Context, f func(i int, c redis.Conn) error) error {
+func (m *masters) each(ctx context.Context, f func(c redis.Conn) error) error {
 	for i, u := range m.urls {
 		c, err := dialMaster(ctx, i, u)
 		if err != nil {
 			return err
 		}
-		err = f(i, c)
-		if cerr := c.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
+		if err := errors.Join(f(c), c.Close()); err != nil {
 			return fmt.Errorf("bench: master %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// versions lists what the masters say they are, each version once.
-func (m *masters) versions(ctx context.Context) (string, error) {
-	var list []string
-	err := m.each(ctx, func(_ int, c redis.Conn) error {
-		info, err := redis.String(c.Do("INFO", "server"))
+// eachInfo calls f with a section of every master's INFO.
+func (m *masters) eachInfo(ctx context.Context, section string, f func(info string) error) error {
+	return m.each(ctx, func(c redis.Conn) error {
+		info, err := redis.String(c.Do("INFO", section))
 		if err != nil {
 			return err
 		}
+		return f(info)
+	})
+}
+
+// versions lists what the masters say they are, each version once.
+func (m *masters) versions(ctx context.Context) (string, error) {
+	var list []string
+	err := m.eachInfo(ctx, "server", func(info string) error {
 		v := "redis " + infoField(info, "redis_version")
 		if valkey := infoField(info, "valkey_version"); valkey != "" {
 			v = "valkey " + valkey
 		}
-		if !slices.Contains(list, v) {
-			list = append(list, v)
-		}
+		list = appendNew(list, v)
 		return nil
 	})
 	return strings.Join(list, ", "), err
 }
 
-// commands counts the calls of the named commands on all masters; -1 where none are named.
-func (m *masters) commands(ctx context.Context, names []string) (int64, error) {
-	if len(names) == 0 {
-		return -1, nil
-	}
-	var sum int64
-	err := m.each(ctx, func(_ int, c redis.Conn) error {
-		info, err := redis.String(c.Do("INFO", "commandstats"))
-		sum += commandCounts(info, names)
-		return err
+// A load is what all masters together have done since they were started.
+type load struct {
+	commands int64
+	cpu      float64 // seconds, user and system
+}
+
+// load counts the calls of the named commands, and the processor time.
+func (m *masters) load(ctx context.Context, names []string) (l load, err error) {
+	err = m.eachInfo(ctx, "commandstats", func(info string) error {
+		l.commands += commandCounts(info, names)
+		return nil
 	})
-	return sum, err
+	cpu := m.eachInfo(ctx, "cpu", func(info string) error {
+		user, uerr := strconv.ParseFloat(infoField(info, "used_cpu_user"), 64)
+		system, serr := strconv.ParseFloat(infoField(info, "used_cpu_sys"), 64)
+		l.cpu += user + system
+		return errors.Join(uerr, serr)
+	})
+	return l, errors.Join(err, cpu)
+}
+
+// commandCounts sums the calls of the named commands in the text of INFO commandstats.
+func commandCounts(info string, names []string) (n int64) {
+	for _, name := range names {
+		var calls int64
+		_, _ = fmt.Sscanf(infoField(info, "cmdstat_"+name), "calls=%d", &calls)
+		n += calls
+	}
+	return n
 }
 
 // connections is the most clients that a master has, without the connection that asks.
 func (m *masters) connections(ctx context.Context) (most int, err error) {
-	err = m.each(ctx, func(i int, c redis.Conn) error {
-		info, err := redis.String(c.Do("INFO", "clients"))
-		if err != nil {
-			return err
-		}
+	err = m.eachInfo(ctx, "clients", func(info string) error {
 		n, err := strconv.Atoi(infoField(info, "connected_clients"))
 		most = max(most, n-1)
 		return err
@@ -142,20 +152,17 @@ func (m *masters) connections(ctx context.Context) (most int, err error) {
 
 // sweep removes every key under prefix.
 func (m *masters) sweep(ctx context.Context, prefix string) error {
-	return m.each(ctx, func(_ int, c redis.Conn) error {
+	return m.each(ctx, func(c redis.Conn) error {
 		keys, err := scanKeys(c, prefix)
-		if err != nil {
-			return err
-		}
 		for batch := range slices.Chunk(keys, 500) {
-			if _, err := c.Do("DEL", redis.Args{}.AddFlat(batch)...); err != nil {
-				return err
-			}
+			_, failed := c.Do("DEL", redis.Args{}.AddFlat(batch)...)
+			err = errors.Join(err, failed)
 		}
-		return nil
+		return err
 	})
 }
 
+// infoField is a line of INFO, "" where there is none of that name.
 func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {

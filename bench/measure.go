@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -16,19 +17,35 @@ const lockTTL = 10 * time.Second
 // namesPerWorker is how many names a goroutine locks in turn.
 const namesPerWorker = 16
 
-// A sample is what one run gave. A figure that was not measured is -1.
+// A pair is one lock that was taken and released.
+type pair struct{ began, lock, unlock time.Duration } // began: since the run began
+
+// A sample is what one run gave.
 type sample struct {
-	locks, unlocks, both []time.Duration // sorted
-	failed               int
-	firstErr             error
-	elapsed              time.Duration
-	allocs               float64 // a pair
-	clientCPU            float64 // us a pair
-	commands             float64 // a pair and master
+	start     time.Time
+	pairs     []pair
+	failed    int
+	firstErr  error
+	elapsed   time.Duration
+	allocs    float64 // a pair
+	clientCPU float64 // us a pair
+	serverCPU float64 // us a pair, of all masters together
+	commands  float64 // a pair and master
 }
 
-func (s *sample) pairs() int    { return len(s.both) }
-func (s *sample) rate() float64 { return float64(s.pairs()) / s.elapsed.Seconds() }
+// times are those of one part of each pair, sorted.
+func (s *sample) times(part func(pair) time.Duration) []time.Duration {
+	list := make([]time.Duration, len(s.pairs))
+	for i, p := range s.pairs {
+		list[i] = part(p)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (s *sample) both() []time.Duration { return s.times(pair.both) }
+
+func (p pair) both() time.Duration { return p.lock + p.unlock }
 
 // A run says what is to be measured.
 type run struct {
@@ -53,65 +70,58 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 			return nil, err
 		}
 	}
-	for _, w := range workers {
-		w.reset(r.goroutines)
+	for _, w := range workers { // forget the warm-up, and make room, so that recording hardly allocates
+		w.failed, w.firstErr = 0, nil
+		w.pairs = slices.Grow(w.pairs[:0], max(1<<17/r.goroutines, 256))
 	}
 	runtime.GC()
 	var before, after runtime.MemStats
-	commands, err := r.masters.commands(ctx, r.wire)
+	loadBefore, err := r.masters.load(ctx, r.wire)
 	if err != nil {
 		return nil, err
 	}
 	runtime.ReadMemStats(&before)
-	cpuBefore, haveCPU := cpuTime()
+	cpuBefore := cpuTime()
+	start := time.Now()
 	elapsed, err := r.drive(ctx, workers, r.duration)
-	cpuAfter, _ := cpuTime()
+	cpuAfter := cpuTime()
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		return nil, err
 	}
-	s := gather(workers, elapsed)
-	if s.pairs() == 0 && s.failed > 0 {
-		return nil, s.firstErr
-	}
-	per := float64(max(s.pairs(), 1))
-	s.allocs, s.clientCPU = float64(after.Mallocs-before.Mallocs)/per, -1
-	if haveCPU {
-		s.clientCPU = micros(cpuAfter-cpuBefore) / per
-	}
-	sent, err := r.masters.commands(ctx, r.wire)
-	s.commands = float64(sent-commands) / per / float64(max(len(r.masters.urls), 1))
-	return s, err
-}
-
-func gather(workers []*worker, elapsed time.Duration) *sample {
-	s := &sample{elapsed: elapsed}
+	s := &sample{start: start, elapsed: elapsed}
 	for _, w := range workers {
-		s.locks = append(s.locks, w.locks...)
-		s.unlocks = append(s.unlocks, w.unlocks...)
-		s.failed += w.failed
+		s.pairs, s.failed = append(s.pairs, w.pairs...), s.failed+w.failed
 		if s.firstErr == nil {
 			s.firstErr = w.firstErr
 		}
 	}
-	s.both = make([]time.Duration, len(s.locks))
-	for i := range s.both {
-		s.both[i] = s.locks[i] + s.unlocks[i]
+	if len(s.pairs) == 0 && s.failed > 0 {
+		return nil, s.firstErr
 	}
-	slices.Sort(s.locks)
-	slices.Sort(s.unlocks)
-	slices.Sort(s.both)
-	return s
+	per := float64(max(len(s.pairs), 1))
+	s.allocs, s.clientCPU = float64(after.Mallocs-before.Mallocs)/per, micros(cpuAfter-cpuBefore)/per
+	load, err := r.masters.load(ctx, r.wire)
+	s.serverCPU = 1e6 * (load.cpu - loadBefore.cpu) / per
+	s.commands = float64(load.commands-loadBefore.commands) / per / float64(max(len(r.masters.urls), 1))
+	return s, err
+}
+
+// cpuTime is the processor time, user and system, that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it fails for wrong arguments alone
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // A worker is one goroutine's share of a run.
 type worker struct {
-	caller         caller
-	names          [namesPerWorker]string
-	next           int
-	locks, unlocks []time.Duration // of the pairs that succeeded
-	failed         int
-	firstErr       error
+	caller   caller
+	names    [namesPerWorker]string
+	next     int
+	pairs    []pair // those that succeeded
+	failed   int
+	firstErr error
 }
 
 func newWorker(c caller, label string) *worker {
@@ -120,14 +130,6 @@ func newWorker(c caller, label string) *worker {
 		w.names[i] = label + strconv.Itoa(i)
 	}
 	return w
-}
-
-// reset forgets the warm-up and makes room, so that recording hardly allocates.
-func (w *worker) reset(goroutines int) {
-	w.failed, w.firstErr = 0, nil
-	room := max(1<<17/goroutines, 256)
-	w.locks = slices.Grow(w.locks[:0], room)
-	w.unlocks = slices.Grow(w.unlocks[:0], room)
 }
 
 // drive lets the workers run for d and returns how long it took until the last had ended.
@@ -140,7 +142,7 @@ func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (tim
 	for _, w := range workers {
 		wg.Go(func() {
 			for !stop.Load() && ctx.Err() == nil {
-				w.pair(ctx)
+				w.pair(ctx, start)
 			}
 		})
 	}
@@ -149,7 +151,7 @@ func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (tim
 }
 
 // pair locks the next name and unlocks it, and notes how long that took, or that it failed.
-func (w *worker) pair(ctx context.Context) {
+func (w *worker) pair(ctx context.Context, runBegan time.Time) {
 	name := w.names[w.next%namesPerWorker]
 	w.next++
 	start := time.Now()
@@ -159,8 +161,7 @@ func (w *worker) pair(ctx context.Context) {
 		err = lock.Unlock(ctx)
 	}
 	if err == nil {
-		w.unlocks = append(w.unlocks, time.Since(got))
-		w.locks = append(w.locks, got.Sub(start))
+		w.pairs = append(w.pairs, pair{start.Sub(runBegan), got.Sub(start), time.Since(got)})
 		return
 	}
 	w.failed++

@@ -13,9 +13,9 @@ import (
 func runOf(m metric, values ...float64) *report {
 	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: len(values)}}
 	for _, v := range values {
-		r.figures.add(scenarioPairs, rateCase(64), nameLibrary, m, v)
+		r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, m, v)
 	}
-	r.judge()
+	r.Targets = targetsOf(r.Figures)
 	return r
 }
 
@@ -53,13 +53,13 @@ func TestReadmeFiguresAreReplacedAndChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := fullReport()
-	if err := r.writeReadme(path, "run.json", true); !errors.Is(err, errStale) {
+	if err := writeReadme(r, path, "run.json", true); !errors.Is(err, errStale) {
 		t.Fatalf("figures that are not the run's: error %v", err)
 	}
-	if err := r.writeReadme(path, "run.json", false); err != nil {
+	if err := writeReadme(r, path, "run.json", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.writeReadme(path, "run.json", true); err != nil {
+	if err := writeReadme(r, path, "run.json", true); err != nil {
 		t.Errorf("after writing: %v", err)
 	}
 	now, err := os.ReadFile(path)
@@ -78,7 +78,7 @@ func TestReadmeFiguresAreReplacedAndChecked(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(got, "| library | ", "| library | 1", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.writeReadme(path, "run.json", true); !errors.Is(err, errStale) {
+	if err := writeReadme(r, path, "run.json", true); !errors.Is(err, errStale) {
 		t.Errorf("a figure changed by hand: error %v", err)
 	}
 }
@@ -88,7 +88,7 @@ func TestReadmeWithoutMarksIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("nothing\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := fullReport().writeReadme(path, "run.json", false); err == nil || !strings.Contains(err.Error(), "no lines") {
+	if err := writeReadme(fullReport(), path, "run.json", false); err == nil || !strings.Contains(err.Error(), "no lines") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -113,6 +113,23 @@ func TestAKeptRunIsShownAgain(t *testing.T) {
 	}
 	if info, err := os.Stat(page); err != nil || info.Size() < 1000 {
 		t.Errorf("the page: %v, %v", info, err)
+	}
+}
+
+// Several runs are shown as one with the rounds of all.
+func TestSeveralRunsAreOne(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
+	if err := errors.Join(writeFile(a, runOf(mRate, 10, 11).writeJSON), writeFile(b, runOf(mRate, 30).writeJSON)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readReport(a + "," + b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Figures.find(scenarioPairs, rateCase(64), nameLibrary, mRate)
+	if f == nil || f.Median != 11 || f.Max != 30 || len(f.Rounds) != 3 || r.Parameters.Rounds != 3 {
+		t.Errorf("%d rounds, %+v", r.Parameters.Rounds, f)
 	}
 }
 

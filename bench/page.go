@@ -1,138 +1,223 @@
 package main
 
 import (
-	_ "embed" // the page's template is a file of its own
 	"fmt"
-	"html/template"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/redlock-go/redlock/bench/internal/page"
 )
 
-//go:embed page.html
-var pageText string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
-
-// A page is what the template shows.
-type page struct {
-	Headline string
-	Report   *report
-	Commit   string
-	Plots    []template.HTML
-	Targets  []target
-	Tables   []pageTable
-	Does     []entrant
-}
-
-// Name and Text are what the template says of a contender.
-func (e entrant) Name() string { return e.name }
-
-// Text is what the contender does beyond, or short of, the others.
-func (e entrant) Text() string { return e.does }
-
-// Verdict and Value are what the template says of a target.
-func (t target) Verdict() string { return t.verdict() }
-
-// Value is what was measured.
-func (t target) Value() string { return t.measured() }
-
-// Class is how the row is coloured.
-func (t target) Class() string {
-	switch {
-	case *t.Met && !t.Void:
-		return "met"
-	case *t.Met:
-		return "unsure"
+// writePage writes the report as one page of HTML.
+func writePage(w io.Writer, r *report) error {
+	p := page.Page{
+		Title:    "What a lock over a majority of masters costs",
+		Sentence: sentence(r),
+		Setup: fmt.Sprintf("%s. %s. Measured %s, commit %v.", r.headline(), r.Machine.CPU,
+			r.Time.Format("2006-01-02 15:04 MST"), r.Build),
+		Notes:  r.Notes,
+		Tables: tables(r.Figures),
 	}
-	return "missed"
-}
-
-type pageTable struct {
-	Title string
-	Heads []string
-	Rows  [][]string
-}
-
-// writePage writes the report as one page that loads nothing from anywhere.
-func (r *report) writePage(w io.Writer) error {
-	p := page{Headline: r.headline(), Report: r, Commit: commitOf(r)}
+	for _, n := range []struct {
+		line
+		what string
+	}{
+		{lineOne, "one lock, taken and released"},
+		{lineDead, "the same with one master dead"},
+		{lineRate, "locks by 64 callers"},
+		{lineHand, "hand-over between two programs"},
+	} {
+		if mine, redsync, _ := n.of(r.Figures); mine != nil {
+			value, unit := shown(mine)
+			number := page.Number{Value: value, Unit: unit, What: n.what}
+			if redsync != nil {
+				value, unit = shown(redsync)
+				number.Versus = fmt.Sprintf("%s × redsync's %s %s", times(mine, redsync), value, unit)
+			}
+			p.Numbers = append(p.Numbers, number)
+		}
+	}
+	p.Pictures = []page.Picture{latencyPicture(r.Figures), ratePicture(r.Figures), waitsPicture(r), faultsPicture(r)}
+	bound := strings.NewReplacer("<=", "at most", ">=", "at least")
 	for _, t := range r.Targets {
-		if t.Met != nil {
-			p.Targets = append(p.Targets, t)
+		if t.Met == nil {
+			continue
 		}
-	}
-	for _, e := range entrants {
-		if e.does != "" && slices.Contains(r.Parameters.Contenders, e.name) {
-			p.Does = append(p.Does, e)
+		class := "missed"
+		if *t.Met && t.Void {
+			class = "unsure"
+		} else if *t.Met {
+			class = "met"
 		}
+		p.Targets = append(p.Targets, page.Target{
+			Class: class, Name: t.Name, Text: t.measured() + ", wanted is " + bound.Replace(t.Target), Reason: t.reason(),
+		})
 	}
-	var err error
-	if p.Plots, err = r.plots(); err != nil {
-		return err
-	}
-	for _, c := range r.cases() {
-		p.Tables = append(p.Tables, c.page())
-	}
-	if err := pageTemplate.Execute(w, p); err != nil {
-		return fmt.Errorf("bench: page: %w", err)
-	}
-	return nil
+	return p.Write(w)
 }
 
-// page is the table as a page shows it.
-func (c *caseTable) page() pageTable {
-	t := pageTable{Title: c.scenario + ": " + c.name, Heads: []string{""}}
-	for _, m := range c.metrics {
-		t.Heads = append(t.Heads, m+c.unit(m))
-	}
-	t.Heads = append(t.Heads, "library / it ("+c.chief()+")")
-	for _, who := range c.rows {
-		row := []string{who}
-		for _, m := range c.metrics {
-			row = append(row, c.cell(who, m))
+// sentence is the run in one.
+func sentence(r *report) string {
+	s := fmt.Sprintf("A lock over %d masters", r.Masters.N)
+	if mine, redsync, floor := lineOne.of(r.Figures); mine != nil {
+		value, unit := shown(mine)
+		s += fmt.Sprintf(" is taken and released in %s %s", value, unit)
+		if redsync != nil && floor != nil {
+			s += fmt.Sprintf(": %s the time of redsync, and %s that of a plain floor, which is not safe",
+				inWords(mine, redsync), inWords(mine, floor))
 		}
-		ratio := ""
-		if v := c.versus(who); v != nil {
-			ratio = showRatio(v)
-		}
-		t.Rows = append(t.Rows, append(row, ratio))
 	}
-	return t
+	return s + "."
 }
 
-// plots draws what the report has: shares of latencies, rates, contention, faults over time.
-func (r *report) plots() (list []template.HTML, err error) {
-	add := func(html template.HTML, failed error) {
-		if failed != nil && err == nil {
-			err = failed
-		}
-		list = append(list, html)
+// inWords is how a time compares with another.
+func inWords(mine, other *figure) string {
+	if s := ratio(mine, other); s != nil && s.void() {
+		return "about"
 	}
-	for _, kase := range r.curveCases(curveCDF) {
-		title := "share of pairs that took at most so long: " + kase
-		add(linesPlot(title, "us", "share", r.curves(curveCDF, kase), true, false))
-	}
-	for _, c := range r.cases() {
-		switch {
-		case c.scenario == scenarioPairs && strings.HasPrefix(c.name, "rate"):
-			add(barsPlot("pairs a second: "+strings.TrimPrefix(c.name, "rate, "), "1/s", c.column(mRate)))
-		case c.scenario == scenarioContention && c.has(mHolds):
-			add(barsPlot("holds a second: "+c.name, "1/s", c.column(mHolds)))
-		case c.scenario == scenarioSplit && c.has(mFirst99):
-			add(barsPlot("until somebody has it, p99: "+c.name, "us", c.column(mFirst99)))
-		}
-	}
-	return list, err
+	return times(mine, other) + " times"
 }
 
-func (c *caseTable) has(m metric) bool { return len(c.column(m)) > 0 }
+// shown is a figure for a person: milliseconds, or whole numbers a second.
+func shown(f *figure) (value, unit string) {
+	switch f.Unit {
+	case "us":
+		return strconv.FormatFloat(rounded(f.Median/1000, 2), 'f', -1, 64), "ms"
+	case "1/s":
+		text := strconv.FormatFloat(rounded(f.Median, 3), 'f', 0, 64)
+		if n := len(text) - 3; n > 0 {
+			text = text[:n] + "\u00a0" + text[n:]
+		}
+		return text, "a second"
+	}
+	return brief(f), f.Unit
+}
 
-// column is one metric of every contender that has it.
-func (c *caseTable) column(m metric) (list []*figure) {
-	for _, who := range c.rows {
-		if f := c.figures[[2]string{who, m.name}]; f != nil {
-			list = append(list, f)
+// pageLine is a line in the colour that the contender has in every picture.
+func pageLine(who string, points plotter.XYs) page.Line {
+	i := slices.IndexFunc(entrants, func(e entrant) bool { return e.name == who })
+	if i < 0 {
+		i = len(entrants)
+	}
+	name := strings.NewReplacer("redsync/redigo", "redsync", "redsync/", "redsync, ").Replace(who)
+	return page.Line{Who: name, Colour: i, Points: points}
+}
+
+func latencyPicture(l figures) page.Picture {
+	p := page.Picture{
+		Title: "Latency by contender", X: "ms", LogX: true, Across: 1,
+		Text: "Half of all locks took no longer than the first point, 90 % than the second, 99 % than the third.",
+	}
+	for _, n := range goroutinesIn(l) {
+		panel := page.Panel{Title: goroutinesCase(n), Rows: true}
+		for _, who := range slices.Backward(l.who(scenarioPairs)) { // the first on top
+			var points plotter.XYs
+			for _, m := range []metric{mP50, mP90, mP99} {
+				if v := l.median(scenarioPairs, latencyCase(opPair, n), who, m); v != nil {
+					points = append(points, plotter.XY{X: *v / 1000, Y: float64(len(panel.Lines))})
+				}
+			}
+			if len(points) > 0 {
+				panel.Lines = append(panel.Lines, pageLine(who, points))
+			}
+		}
+		p.Panels = append(p.Panels, panel)
+	}
+	return p
+}
+
+// goroutinesIn are the numbers of goroutines that pairs were measured with.
+func goroutinesIn(l figures) (list []int) {
+	for _, f := range l {
+		var n int
+		_, err := fmt.Sscanf(f.Case, "rate, %d goroutine", &n)
+		if err == nil && f.Scenario == scenarioPairs && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func ratePicture(l figures) page.Picture {
+	p := page.Picture{
+		Title: "Throughput against goroutines", X: "goroutines", Y: "locks a second", LogX: true, Across: 1,
+		Text: "Each goroutine locks and unlocks names of its own, in one process.",
+	}
+	var panel page.Panel
+	for _, who := range l.who(scenarioPairs) {
+		var points plotter.XYs
+		for _, n := range goroutinesIn(l) {
+			if v := l.median(scenarioPairs, rateCase(n), who, mRate); v != nil {
+				points = append(points, plotter.XY{X: float64(n), Y: *v})
+			}
+		}
+		if len(points) > 0 {
+			panel.Lines = append(panel.Lines, pageLine(who, points))
+		}
+	}
+	for _, n := range goroutinesIn(l) {
+		p.XTicks = append(p.XTicks, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
+	}
+	p.Panels = []page.Panel{panel}
+	return p
+}
+
+func waitsPicture(r *report) page.Picture {
+	p := page.Picture{
+		Title: "Time of waits", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
+		Text: "Several programs want one name: how long so many of their waits took at most.",
+	}
+	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // each nine is as wide as the one before
+	for _, share := range []float64{50, 90, 99, 99.9} {
+		p.XTicks = append(p.XTicks, plot.Tick{Value: nines(share), Label: fmt.Sprintf("%g %%", share)})
+	}
+	for _, s := range []shape{eightPaused, twoInTurns, twentyPlain, twentyFair} {
+		title := fmt.Sprintf("%d programs, %v hold, %v pause", s.processes, s.hold, s.pause)
+		if s.fair {
+			title += ", fair"
+		}
+		panel := page.Panel{Title: title, Lines: curveLines(r, curveWaits, s.String(), nines)}
+		p.Panels = append(p.Panels, panel)
+	}
+	return p
+}
+
+func faultsPicture(r *report) page.Picture {
+	p := page.Picture{
+		Title: "What each fault does over time", X: "ms", Y: "ms a lock", LogY: true, Across: 2,
+		Text: "One caller locks and unlocks while masters are hung, dead or slow: how long a lock took at that time.",
+	}
+	half := millis(r.Parameters.Duration / 2)
+	for i, label := range []string{"fault", fmt.Sprint(half), fmt.Sprint(2 * half)} {
+		p.XTicks = append(p.XTicks, plot.Tick{Value: float64(i) * half, Label: label})
+	}
+	for _, f := range nearFaults(0) {
+		same := func(x float64) float64 { return x }
+		p.Panels = append(p.Panels, page.Panel{Title: f.String(), Lines: curveLines(r, curveFault, f.String(), same)})
+	}
+	return p
+}
+
+// curveLines are the curves of one kind and case; of redsync's variants the first alone, so that all can be told apart.
+func curveLines(r *report, kind, kase string, x func(float64) float64) (list []page.Line) {
+	for _, c := range r.Curves {
+		if c.Kind != kind || c.Case != kase || anyRedsync(c.Who) && c.Who != nameRedsync {
+			continue
+		}
+		var points plotter.XYs
+		for i := range c.X {
+			if c.Y[i] > 0 {
+				points = append(points, plotter.XY{X: x(c.X[i]), Y: c.Y[i]})
+			}
+		}
+		if len(points) > 0 {
+			list = append(list, pageLine(c.Who, points))
 		}
 	}
 	return list

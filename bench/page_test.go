@@ -3,8 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"image/color"
-	"image/png"
+	"encoding/json"
+	"fmt"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,78 +17,132 @@ import (
 // fullReport has something for every part of a page.
 func fullReport() *report {
 	r := madeReport()
-	for _, who := range []string{nameLibrary, nameFloor} {
-		r.Parameters.Contenders = append(r.Parameters.Contenders, who)
-		r.setCurve(cdf(goroutinesCase(1), who, []time.Duration{100e3, 200e3, 300e3, 400e3, 900e3}))
-		r.figures.add(scenarioContention, eightPaused.String(), who, mHolds, 500)
+	for i, who := range []string{nameLibrary, nameFloor, nameRedsync, nameIdeal} {
+		took := float64(i + 1)
+		for _, m := range []metric{mP90, mP99} {
+			r.Figures.add(scenarioPairs, latencyCase(opPair, 1), who, m, 700*took)
+			r.Figures.add(scenarioPairs, latencyCase(opPair, 64), who, m, 112_345*took)
+			r.Figures.add(scenarioPairs, rateCase(512), who, mRate, 250_000/took)
+		}
+		for _, s := range []shape{eightPaused, twoInTurns} {
+			r.setCurve(newCurve(curveWaits, s.String(), who, []float64{50, 90, 99}, []float64{took, 3 * took, 3.1}))
+			r.Figures.add(scenarioContention, s.String(), who, mHandOff, 500*took)
+		}
+		for _, f := range everyFault() {
+			r.setCurve(newCurve(curveFault, f.String(), who, []float64{-100, 1, 500}, []float64{0.2, 90 * took, 0.3}))
+		}
 	}
-	r.judge()
+	r.Targets = targetsOf(r.Figures)
 	return r
 }
 
 func writtenPage(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "report.html")
-	if err := writeFile(path, fullReport().writePage); err != nil {
+	var out bytes.Buffer
+	if err := writePage(&out, fullReport()); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return out.String()
 }
 
 // The page must be whole by itself: it is put into papers and mails.
 func TestPageLoadsNothing(t *testing.T) {
-	text, err := os.ReadFile(writtenPage(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for _, bad := range []string{"<script", "<link", "@import", "src=", "url("} {
+	page := writtenPage(t)
+	for _, bad := range []string{"<script", "<link", "@import", "src=", "url(", "#0303", "#0101", "e+0"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	for _, want := range []string{"<svg", "NOT MET", "library / it", nameFloor, "one hung", "a release that publishes"} {
+	for _, want := range []string{
+		"A lock over 5 masters is taken", "× redsync", "library / it", "one hung", "what safety costs", `class="missed"`,
+		"Latency by contender", "Throughput against goroutines", "Time of waits", "What each fault does over time",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
 }
 
-// A real browser shows the page: its plots are in the document, their colours on the screen, and it has nothing to
-// complain about.
+// A page of a run that has measured nothing of the pictures, or nothing at all, is a page too.
+func TestPageOfLittle(t *testing.T) {
+	for _, r := range []*report{new(report), runOf(mRate, 10, 11)} {
+		var out bytes.Buffer
+		if err := writePage(&out, r); err != nil || !strings.Contains(out.String(), "</html>") {
+			t.Errorf("%v:\n%s", err, out.String())
+		}
+	}
+}
+
+// looks asks the browser what a person would see at once: a page that scrolls sideways, text of a picture that is cut
+// off, or that covers another, and how many pictures there are.
+const looks = `<script>
+addEventListener("load", () => {
+  const told = {width: innerWidth, scrolls: document.documentElement.scrollWidth > innerWidth, pictures: 0, bad: []};
+  for (const svg of document.querySelectorAll("svg")) {
+    const frame = svg.getBoundingClientRect();
+    if (frame.width == 0) continue;
+    told.pictures++;
+    const seen = [];
+    for (const text of svg.querySelectorAll("text")) {
+      const at = text.getBoundingClientRect();
+      if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 || at.bottom > frame.bottom + 1 ||
+          at.right > innerWidth) told.bad.push("cut off: " + text.textContent);
+      for (const other of seen) {
+        const wide = Math.min(at.right, other.at.right) - Math.max(at.left, other.at.left);
+        const high = Math.min(at.bottom, other.at.bottom) - Math.max(at.top, other.at.top);
+        if (wide > 2 && high > 5) told.bad.push(text.textContent + " covers " + other.name);
+      }
+      seen.push({at: at, name: text.textContent});
+    }
+  }
+  told.paper = getComputedStyle(document.body).backgroundColor;
+  parent.postMessage(JSON.stringify(told), "*");
+});
+</script>`
+
+// framed shows the page as wide as it is told; a window of the browser is never narrower than 500 px.
+const framed = `<script>addEventListener("message", (e) => { document.title = e.data })</script>
+<iframe src="looked.html" style="border:0; width:%dpx; height:900px"></iframe>`
+
+// A real browser shows the page on wide and narrow, light and dark screens: nothing is clipped, nothing scrolls
+// sideways, and it has nothing to complain about.
 func TestPageInABrowser(t *testing.T) {
 	browser := findBrowser(t)
-	path := writtenPage(t)
-	shot := filepath.Join(t.TempDir(), "page.png")
-	dom, _ := browse(t, browser, "--dump-dom", "file://"+path)
-	if n := strings.Count(dom, "<svg"); n != 4 { // a curve of shares, two rates, one contention
-		t.Errorf("the browser's document has %d plots, want 4", n)
-	}
-	_, complaints := browse(t, browser, "--enable-logging=stderr", "--window-size=1300,2600", "--screenshot="+shot, "file://"+path)
-	for _, bad := range []string{"Refused to", "CONSOLE"} {
-		if strings.Contains(complaints, bad) {
-			t.Errorf("the browser complains: %s", complaints)
+	dir := t.TempDir()
+	write := func(name, text string) (url string) {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
+		return "file://" + path
 	}
-	text, err := os.ReadFile(shot)
-	if err != nil {
-		t.Fatal(err)
+	page := writtenPage(t)
+	write("looked.html", strings.Replace(page, "default-src 'none';", "", 1)+looks)
+	_, complaints := browse(t, browser, "--enable-logging=stderr", "--dump-dom", write("plain.html", page))
+	if strings.Contains(complaints, "Refused to") || strings.Contains(complaints, "CONSOLE") {
+		t.Errorf("the browser complains: %s", complaints)
 	}
-	img, err := png.Decode(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, who := range []string{nameLibrary, nameFloor} {
-		want, n := colourOf(who).(color.RGBA), 0
-		for y := range img.Bounds().Dy() {
-			for x := range img.Bounds().Dx() {
-				if color.RGBAModel.Convert(img.At(x, y)) == want {
-					n++
-				}
-			}
+	for _, screen := range []struct {
+		width  int
+		scheme string
+		paper  string
+	}{{1400, "1", "rgb(255, 255, 255)"}, {800, "1", "rgb(255, 255, 255)"}, {400, "0", "rgb(20, 22, 26)"}} {
+		dom, _ := browse(t, browser, "--window-size=1500,900", "--virtual-time-budget=5000",
+			"--blink-settings=preferredColorScheme="+screen.scheme, "--dump-dom",
+			write("framed.html", fmt.Sprintf(framed, screen.width)))
+		_, title, _ := strings.Cut(dom, "<title>")
+		title, _, _ = strings.Cut(title, "</title>")
+		var told struct {
+			Width, Pictures int
+			Scrolls         bool
+			Bad             []string
+			Paper           string
 		}
-		if n < 500 {
-			t.Errorf("%d pixels have the colour of %s", n, who)
+		if err := json.Unmarshal([]byte(html.UnescapeString(title)), &told); err != nil {
+			t.Fatalf("%q: %v", title, err)
+		}
+		if told.Width != screen.width || told.Scrolls || told.Pictures != 4 || len(told.Bad) > 0 || told.Paper != screen.paper {
+			t.Errorf("%d px: %+v", screen.width, told)
 		}
 	}
 }

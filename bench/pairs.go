@@ -14,10 +14,10 @@ var (
 	mP90  = metric{"p90", "us", less}
 	mP99  = metric{"p99", "us", less}
 	mP999 = metric{"p99.9", "us", less}
-	mMean = metric{"mean", "us", less}
 
 	mRate        = metric{"pairs/s", "1/s", more}
 	mClientCPU   = metric{"client cpu/pair", "us", less}
+	mServerCPU   = metric{"server cpu/pair", "us", less} // of all masters together
 	mAllocs      = metric{"allocs/pair", "1", less}
 	mPairCmds    = metric{"commands/pair", "1", less} // and master
 	mConnections = metric{"conns/master", "1", less}
@@ -26,17 +26,17 @@ var (
 
 // planPairs has each contender run alone: it is opened for its run and closed after it, so that none has connections,
 // heartbeats or garbage while another is measured.
-func (b *bench) planPairs() (plan [][]task) {
+func planPairs(b *bench) (plan [][]task) {
 	for _, n := range b.cfg.goroutines {
 		plan = append(plan, turns(goroutinesCase(n), b.cfg.entrants, func(ctx context.Context, e entrant, _ int) error {
-			return b.pairs(ctx, e, n)
+			return pairs(ctx, b, e, n)
 		}))
 	}
 	return plan
 }
 
 // pairs is one run of one contender.
-func (b *bench) pairs(ctx context.Context, e entrant, n int) error {
+func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	m := b.masters
 	before, err := m.connections(ctx)
 	if err != nil {
@@ -56,15 +56,19 @@ func (b *bench) pairs(ctx context.Context, e entrant, n int) error {
 	if err != nil {
 		return err
 	}
-	b.addPairs(e.name, n, s)
-	b.add(scenarioPairs, rateCase(n), e.name, mConnections, float64(connections-before))
+	addTimes(b, latencyCase(opLock, n), e.name, s.times(func(p pair) time.Duration { return p.lock }))
+	addTimes(b, latencyCase(opUnlock, n), e.name, s.times(func(p pair) time.Duration { return p.unlock }))
+	addTimes(b, latencyCase(opPair, n), e.name, s.both())
+	addLoad(b, scenarioPairs, rateCase(n), e.name, s)
+	add := func(m metric, v float64) { b.add(scenarioPairs, rateCase(n), e.name, m, v) }
+	add(mConnections, float64(connections-before))
+	add(mFailures, 10_000*float64(s.failed)/float64(max(len(s.pairs), 1)))
 	if s.failed > 0 {
 		b.report.note("%s, %s: %d of %d pairs failed in a round; the first: %v",
-			goroutinesCase(n), e.name, s.failed, s.failed+s.pairs(), firstLine(s.firstErr))
+			goroutinesCase(n), e.name, s.failed, s.failed+len(s.pairs), firstLine(s.firstErr))
 	}
-	b.add(scenarioPairs, rateCase(n), e.name, mFailures, 10_000*float64(s.failed)/float64(max(s.pairs(), 1)))
-	b.addRemains(scenarioPairs, rateCase(n), e.name, left, s.pairs())
-	return m.sweep(ctx, b.prefixOf(e.name))
+	b.addRemains(scenarioPairs, rateCase(n), e.name, left, len(s.pairs))
+	return nil
 }
 
 // The operations of a pair, as cases name them.
@@ -77,34 +81,24 @@ const (
 func latencyCase(op string, n int) string { return op + ", " + goroutinesCase(n) }
 func rateCase(n int) string               { return "rate, " + goroutinesCase(n) }
 
-func (b *bench) addPairs(who string, n int, s *sample) {
-	b.addTimes(scenarioPairs, latencyCase(opLock, n), who, s.locks)
-	b.addTimes(scenarioPairs, latencyCase(opUnlock, n), who, s.unlocks)
-	b.addTimes(scenarioPairs, latencyCase(opPair, n), who, s.both)
-	b.report.setCurve(cdf(goroutinesCase(n), who, s.both))
-	b.add(scenarioPairs, rateCase(n), who, mRate, s.rate())
-	b.addLoad(scenarioPairs, rateCase(n), who, s)
-}
-
-// addLoad books what a pair costs client and masters, as far as it is known.
-func (b *bench) addLoad(scenario, kase, who string, s *sample) {
-	for _, f := range []struct {
-		m metric
-		v float64
-	}{{mClientCPU, s.clientCPU}, {mAllocs, s.allocs}, {mPairCmds, s.commands}} {
-		if f.v >= 0 {
-			b.add(scenario, kase, who, f.m, f.v)
-		}
+// addLoad books the rate, and what a pair costs client and masters. Masters that are given may have other work.
+func addLoad(b *bench, scenario, kase, who string, s *sample) {
+	add := func(m metric, v float64) { b.add(scenario, kase, who, m, v) }
+	add(mRate, float64(len(s.pairs))/s.elapsed.Seconds())
+	add(mClientCPU, s.clientCPU)
+	if b.masters.servers != nil {
+		add(mServerCPU, s.serverCPU)
 	}
+	add(mAllocs, s.allocs)
+	add(mPairCmds, s.commands)
 }
 
-// addTimes books the percentiles and the mean of sorted times.
-func (b *bench) addTimes(scenario, kase, who string, list []time.Duration) {
+// addTimes books the percentiles of sorted times.
+func addTimes(b *bench, kase, who string, list []time.Duration) {
 	for _, p := range []struct {
 		m metric
 		p float64
 	}{{mP50, 50}, {mP90, 90}, {mP99, 99}, {mP999, 99.9}} {
-		b.add(scenario, kase, who, p.m, micros(percentile(list, p.p)))
+		b.add(scenarioPairs, kase, who, p.m, micros(percentile(list, p.p)))
 	}
-	b.add(scenario, kase, who, mMean, micros(mean(list)))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,7 +9,7 @@ import (
 )
 
 // A progress is one line on a terminal that is written over again: what runs, which round, and how much time is left,
-// by what has been done so far. The nil progress writes nothing.
+// by what has been done so far.
 type progress struct {
 	w           io.Writer
 	began       time.Time
@@ -16,30 +17,21 @@ type progress struct {
 	running     float64 // of the task that runs
 }
 
-// newProgress returns a progress on f, nil where f is no terminal.
+// newProgress returns a progress on f, one that writes nothing where f is no terminal.
 func newProgress(f *os.File) *progress {
 	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return nil
-	}
-	if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(info, null) {
-		return nil
+	null, nerr := os.Stat(os.DevNull)
+	if errors.Join(err, nerr) != nil || info.Mode()&os.ModeCharDevice == 0 || os.SameFile(info, null) {
+		return &progress{w: io.Discard}
 	}
 	return &progress{w: f}
 }
 
 // start tells the weight of all tasks together.
-func (p *progress) start(total float64) {
-	if p != nil {
-		p.began, p.total = time.Now(), total
-	}
-}
+func (p *progress) start(total float64) { p.began, p.total = time.Now(), total }
 
 // say tells that the task before has ended and that another begins, of that weight.
 func (p *progress) say(weight float64, format string, args ...any) {
-	if p == nil {
-		return
-	}
 	p.done += p.running
 	p.running = weight
 	text := fmt.Sprintf(format, args...) + "; " + timeLeft(time.Since(p.began), p.done, p.total)
@@ -51,12 +43,7 @@ func timeLeft(used time.Duration, done, total float64) string {
 	if done == 0 {
 		return "begins"
 	}
-	left := time.Duration(float64(used) * (total - done) / done)
-	return left.Round(time.Second).String() + " left"
+	return time.Duration(float64(used)*(total-done)/done).Round(time.Second).String() + " left"
 }
 
-func (p *progress) clear() {
-	if p != nil {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
-}
+func (p *progress) clear() { fmt.Fprint(p.w, "\r\x1b[K") }

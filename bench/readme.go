@@ -19,7 +19,7 @@ var errStale = errors.New("its figures are not those of the run")
 
 // writeReadme puts the figures of the report, which stands in the file from, between the marks in the file at path.
 // With check it changes nothing, and fails with errStale where something would change.
-func (r *report) writeReadme(path, from string, check bool) error {
+func writeReadme(r *report, path, from string, check bool) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -30,7 +30,7 @@ func (r *report) writeReadme(path, from string, check bool) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("bench: %s has no lines %q and %q to put figures between", path, begin, readmeEnd)
 	}
-	made := []byte(head + begin + "\n" + r.markdown() + readmeEnd + tail)
+	made := []byte(head + begin + "\n" + markdown(r) + readmeEnd + tail)
 	switch {
 	case bytes.Equal(made, text):
 		return nil
@@ -47,113 +47,108 @@ func (r *report) writeReadme(path, from string, check bool) error {
 	return nil
 }
 
+// A column of a table in a README is one metric of one case.
+type column struct {
+	head, scenario, kase string
+	m                    metric
+}
+
+// The tables of a README, by the scenario whose contenders have rows.
+var readmeTables = []struct {
+	scenario, head string
+	columns        []column
+}{
+	{scenarioPairs, "lock + unlock", []column{
+		{"p50, 1 goroutine (us)", scenarioPairs, latencyCase(opPair, 1), mP50},
+		{"pairs/s, 64 goroutines", scenarioPairs, rateCase(64), mRate},
+		{"pairs/s, 512", scenarioPairs, rateCase(512), mRate},
+		{"client cpu a pair, 64 (us)", scenarioPairs, rateCase(64), mClientCPU},
+		{"allocations", scenarioPairs, rateCase(64), mAllocs},
+		{"connections a master, 512", scenarioPairs, rateCase(512), mConnections},
+		{"keys left in 10 000", scenarioPairs, rateCase(64), mLeft},
+	}},
+	{scenarioContention, "one name, 1 ms holds", []column{
+		{"64 goroutines: of a local mutex", scenarioContention, oneProcess.String(), mOfIdeal},
+		{"8 processes: of a local mutex", scenarioContention, eightPaused.String(), mOfIdeal},
+		{"wait p50 (ms)", scenarioContention, eightPaused.String(), mWait50},
+		{"wait p99 (ms)", scenarioContention, eightPaused.String(), mWait99},
+		{"commands a hold and master", scenarioContention, eightPaused.String(), mCommands},
+		{"hand-off of two processes (us)", scenarioContention, twoInTurns.String(), mHandOff},
+		{"9 at one instant, first holder p99 (us)", scenarioSplit, splitCase(9), mFirst99},
+	}},
+}
+
 // markdown is the report as a section of a README.
-func (r *report) markdown() string {
+func markdown(r *report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s. %s\n", r.headline(), r.Machine.CPU)
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "\nNote: %s.\n", n)
 	}
-	for _, part := range []func() ([]string, [][]string){r.readmePairs, r.readmeWaiting, r.readmeFaults} {
-		heads, rows := part()
-		if len(rows) == 0 {
-			continue
+	for _, t := range readmeTables {
+		rows := [][]string{{t.head}}
+		for _, c := range t.columns {
+			rows[0] = append(rows[0], c.head)
 		}
-		fmt.Fprintf(&b, "\n| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat(" --- |", len(heads)))
-		for _, row := range rows {
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		for _, who := range r.Figures.who(t.scenario) {
+			row := []string{who}
+			for _, c := range t.columns {
+				row = append(row, number(r.Figures, c.scenario, c.kase, who, c.m))
+			}
+			rows = append(rows, row)
 		}
+		writeRows(&b, rows)
 	}
+	writeRows(&b, readmeFaults(r.Figures))
 	b.WriteString("\n")
 	for _, t := range r.Targets {
-		if t.Met != nil && !*t.Met {
-			floor := t.floor()
-			if floor != "" && t.FloorOf == "" {
-				floor += " of the floor itself"
-			}
-			if floor != "" {
-				floor = "; it is " + floor
-			}
-			fmt.Fprintf(&b, "- Not met: %s is %s, the target is %s%s.\n", t.Name, t.measured(), t.Target, floor)
+		if t.Met == nil || *t.Met {
+			continue
 		}
+		fmt.Fprintf(&b, "- Not met: %s is %s, the target is %s", t.Name, t.measured(), t.Target)
+		if t.Floor != nil {
+			fmt.Fprintf(&b, "; it is %s", t.floor())
+		}
+		b.WriteString(".\n")
 	}
 	return b.String()
 }
 
+// writeRows writes a table, unless it has nothing but its head.
+func writeRows(b *strings.Builder, rows [][]string) {
+	for i, row := range rows {
+		if len(rows) > 1 && i == 0 {
+			fmt.Fprintf(b, "\n| %s |\n|%s\n", strings.Join(row, " | "), strings.Repeat(" --- |", len(row)))
+		} else if i > 0 {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+}
+
 // number is the median of a figure, "-" where there is none.
-func (r *report) number(scenario, kase, who string, m metric) string {
-	f := r.figures.find(scenario, kase, who, m.name)
+func number(l figures, scenario, kase, who string, m metric) string {
+	f := l.find(scenario, kase, who, m)
 	if f == nil {
 		return "-"
 	}
 	return fmt.Sprintf("%.*f", digits(f.Median), f.Median)
 }
 
-func (r *report) readmePairs() (heads []string, rows [][]string) {
-	heads = []string{
-		"lock + unlock", "p50, 1 goroutine (us)", "pairs/s, 64 goroutines", "pairs/s, 512", "client cpu a pair, 64 (us)",
-		"allocations", "connections a master, 512", "keys left in 10 000",
-	}
-	for _, who := range r.who(scenarioPairs) {
-		rows = append(rows, []string{
-			who, r.number(scenarioPairs, latencyCase(opPair, 1), who, mP50), r.number(scenarioPairs, rateCase(64), who, mRate),
-			r.number(scenarioPairs, rateCase(512), who, mRate), r.number(scenarioPairs, rateCase(64), who, mClientCPU),
-			r.number(scenarioPairs, rateCase(64), who, mAllocs), r.number(scenarioPairs, rateCase(512), who, mConnections),
-			r.number(scenarioPairs, rateCase(64), who, mLeft),
-		})
-	}
-	return heads, rows
-}
-
-func (r *report) readmeWaiting() (heads []string, rows [][]string) {
-	heads = []string{
-		"one name, 1 ms holds",
-		"64 goroutines: of a local mutex", "8 processes: of a local mutex", "wait p50 / p99 (ms)",
-		"commands a hold and master", "hand-off of two processes (us)", "9 at one instant, first holder p99 (us)",
-	}
-	for _, who := range r.who(scenarioContention) {
-		of := func(s shape, m metric) string { return r.number(scenarioContention, s.String(), who, m) }
-		rows = append(rows, []string{
-			who, of(oneProcess, mOfIdeal), of(eightPaused, mOfIdeal),
-			of(eightPaused, mWait50) + " / " + of(eightPaused, mWait99),
-			of(eightPaused, mCommands), of(twoInTurns, mHandOff),
-			r.number(scenarioSplit, splitCase(9), who, mFirst99),
-		})
-	}
-	return heads, rows
-}
-
-func (r *report) readmeFaults() (heads []string, rows [][]string) {
-	heads = []string{"masters", "median latency / all healthy", "the floor"}
+func readmeFaults(l figures) [][]string {
+	rows := [][]string{{"masters", "median latency / all healthy", "the floor"}}
 	for _, f := range everyFault() {
-		if f.count > 0 && r.of(scenarioFaults, f.String(), mOfHealthy) != nil {
-			rows = append(rows, []string{
-				f.String(), r.number(scenarioFaults, f.String(), nameLibrary, mOfHealthy), r.floorUnder(f),
-			})
+		kase := f.String()
+		if f.kind == healthy || l.of(scenarioFaults, kase, mOfHealthy) == nil {
+			continue
 		}
-	}
-	return heads, rows
-}
-
-// floorUnder is what a fault costs the floor. In older runs another floor had it, which outlived no fault: masters
-// that were hung or dead were absent from the start.
-func (r *report) floorUnder(f fault) string {
-	if r.figures.find(scenarioFaults, f.String(), nameFloor, mOfHealthy.name) != nil {
-		return r.number(scenarioFaults, f.String(), nameFloor, mOfHealthy)
-	}
-	old := f
-	if f.kind == hung || f.kind == dead {
-		old.kind = "absent"
-	}
-	return r.number(scenarioFaults, "floor: "+old.String(), "floor/queued", mOfHealthy)
-}
-
-// who lists those that have figures of a scenario.
-func (r *report) who(scenario string) (list []string) {
-	for _, f := range r.Figures {
-		if f.Scenario == scenario {
-			list = appendNew(list, f.Who)
+		floor := number(l, scenarioFaults, kase, nameFloor, mOfHealthy)
+		if floor == "-" { // an older run, whose floor outlived no fault: masters that were hung or dead were absent
+			if f.kind != slow {
+				f.kind = "absent"
+			}
+			floor = number(l, scenarioFaults, "floor: "+f.String(), "floor/queued", mOfHealthy)
 		}
+		rows = append(rows, []string{kase, number(l, scenarioFaults, kase, nameLibrary, mOfHealthy), floor})
 	}
-	return list
+	return rows
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
+// redsyncWire are the commands that redsync sends.
+var redsyncWire = []string{"set", "evalsha", "eval"}
+
 // redsyncPools connects redsync to each master by one of the clients that it knows, as their documentation shows.
 type redsyncPools func(urls []string) (pools []redsyncredis.Pool, shut func() error, err error)
 
@@ -25,10 +28,7 @@ func redsyncOpener(connect redsyncPools, failFast bool) func(context.Context, se
 		if err != nil {
 			return nil, err
 		}
-		options := []redsync.Option{redsync.WithExpiry(lockTTL)}
-		if failFast {
-			options = append(options, redsync.WithFailFast(true))
-		}
+		options := []redsync.Option{redsync.WithExpiry(lockTTL), redsync.WithFailFast(failFast)}
 		return &redsyncContender{rs: redsync.New(pools...), prefix: s.Prefix, options: options, shut: shut}, nil
 	}
 }
@@ -48,10 +48,7 @@ func (c *redsyncContender) mutex(name string) *redsync.Mutex {
 
 func (c *redsyncContender) tryLock(ctx context.Context, name string) (held, error) {
 	m := c.mutex(name)
-	if err := m.TryLockContext(ctx); err != nil {
-		return nil, err
-	}
-	return redsyncHeld{m}, nil
+	return redsyncHeld{m}, m.TryLockContext(ctx)
 }
 
 // lock begins anew where redsync has used up its tries, as its users do.
@@ -59,15 +56,9 @@ func (c *redsyncContender) lock(ctx context.Context, name string) (held, error) 
 	m := c.mutex(name)
 	for {
 		err := m.LockContext(ctx)
-		switch {
-		case err == nil:
-			return redsyncHeld{m}, nil
-		case ctx.Err() != nil:
-			return nil, errors.Join(ctx.Err(), err)
-		}
 		var taken *redsync.ErrTaken
-		if !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
-			return nil, err
+		if err == nil || ctx.Err() != nil || !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
+			return redsyncHeld{m}, err
 		}
 	}
 }
@@ -84,14 +75,6 @@ func (h redsyncHeld) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// Extend implements extender.
-func (h redsyncHeld) Extend(ctx context.Context) error {
-	if ok, err := h.m.ExtendContext(ctx); !ok {
-		return fmt.Errorf("bench: redsync has not extended: %w", err)
-	}
-	return nil
-}
-
 // redigoPools keeps as many idle connections as it is asked for, which is kinder to it than the three of the example:
 // with those it would dial anew for nearly every command.
 func redigoPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
@@ -101,8 +84,7 @@ func redigoPools(urls []string) (list []redsyncredis.Pool, shut func() error, er
 			MaxIdle: 1024, IdleTimeout: 240 * time.Second,
 			DialContext: func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, u) },
 		}
-		pools = append(pools, p)
-		list = append(list, redsyncredigo.NewPool(p))
+		pools, list = append(pools, p), append(list, redsyncredigo.NewPool(p))
 	}
 	return list, func() (err error) {
 		for _, p := range pools {
@@ -121,16 +103,15 @@ func rueidisPools(urls []string) (list []redsyncredis.Pool, shut func() error, e
 		return nil
 	}
 	for _, u := range urls {
+		var c rueidis.Client
 		options, err := rueidis.ParseURL(u)
+		if err == nil {
+			c, err = rueidis.NewClient(options)
+		}
 		if err != nil {
 			return nil, nil, errors.Join(err, shut())
 		}
-		c, err := rueidis.NewClient(options)
-		if err != nil {
-			return nil, nil, errors.Join(err, shut())
-		}
-		clients = append(clients, c)
-		list = append(list, redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)))
+		clients, list = append(clients, c), append(list, redsyncrueidis.NewPool(rueidiscompat.NewAdapter(c)))
 	}
 	return list, shut, nil
 }

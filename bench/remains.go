@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -67,35 +68,26 @@ func (b *bench) countLeft(ctx context.Context, scenario string) error {
 		if left.locks > 0 {
 			b.report.note("%s, %s: %d lock keys of %d holds were left behind", scenario, e.name, left.locks, holds)
 		}
-		if err := b.masters.sweep(ctx, b.prefixOf(e.name)); err != nil {
-			return err
-		}
 	}
 	b.holds = nil
 	return nil
 }
 
-// leftBehind waits a second for the last releases to land and returns what is left under prefix. The keys of locks end
-// with suffix.
-func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (remains, error) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for try := 0; ; try++ {
-		r, err := m.remains(ctx, prefix, suffix)
-		if err != nil || r.locks == 0 || try == 50 {
-			return r, err
+// leftBehind waits a second for the last releases to land, removes what is left under prefix, and returns how much it
+// was. The keys of locks end with suffix.
+func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (r remains, err error) {
+	for range 50 {
+		if r, err = m.remains(ctx, prefix, suffix); err != nil || ctx.Err() != nil || r.locks == 0 {
+			break
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return r, context.Cause(ctx)
-		}
+		time.Sleep(20 * time.Millisecond)
 	}
+	return r, errors.Join(err, context.Cause(ctx), m.sweep(ctx, prefix))
 }
 
 // remains looks at all keys with that prefix.
 func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains, err error) {
-	err = m.each(ctx, func(_ int, c redis.Conn) error {
+	err = m.each(ctx, func(c redis.Conn) error {
 		keys, err := scanKeys(c, prefix)
 		r.keys += len(keys)
 		for _, k := range keys {
@@ -110,48 +102,33 @@ func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains
 
 // weigh adds the bytes of keys of one master. A key may end meanwhile.
 func (r *remains) weigh(c redis.Conn, keys []string) error {
+	var errs []error
 	for _, k := range keys {
-		if err := c.Send("MEMORY", "USAGE", k); err != nil {
-			return err
-		}
-		if err := c.Send("PTTL", k); err != nil {
-			return err
-		}
+		errs = append(errs, c.Send("MEMORY", "USAGE", k), c.Send("PTTL", k))
 	}
-	if err := c.Flush(); err != nil {
-		return err
-	}
+	errs = append(errs, c.Flush())
 	for range keys {
-		n, err := redis.Int64(c.Receive())
-		if err != nil && !errors.Is(err, redis.ErrNil) {
-			return err
+		bytes, err := redis.Int64(c.Receive())
+		if !errors.Is(err, redis.ErrNil) {
+			errs = append(errs, err)
 		}
 		left, err := redis.Int64(c.Receive())
-		if err != nil {
-			return err
-		}
-		r.bytes += n
+		errs = append(errs, err)
+		r.bytes += bytes
 		r.kept = max(r.kept, time.Duration(left)*time.Millisecond)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // scanKeys lists the keys of a master that begin with prefix, which has no pattern characters.
-func scanKeys(c redis.Conn, prefix string) ([]string, error) {
-	var all []string
-	cursor := "0"
-	for {
-		reply, err := redis.Values(c.Do("SCAN", cursor, "MATCH", prefix+"*", "COUNT", "1000"))
-		if err != nil {
-			return nil, err
-		}
+func scanKeys(c redis.Conn, prefix string) (all []string, err error) {
+	for cursor := ""; cursor != "0" && err == nil; {
+		var reply []any
 		var page []string
-		if _, err := redis.Scan(reply, &cursor, &page); err != nil {
-			return nil, err
+		if reply, err = redis.Values(c.Do("SCAN", cmp.Or(cursor, "0"), "MATCH", prefix+"*", "COUNT", "1000")); err == nil {
+			_, err = redis.Scan(reply, &cursor, &page)
 		}
 		all = append(all, page...)
-		if cursor == "0" {
-			return all, nil
-		}
 	}
+	return all, err
 }

@@ -7,11 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -27,11 +25,9 @@ type report struct {
 	Build      buildInfo      `json:"build"`
 	Parameters parametersInfo `json:"parameters"`
 	Notes      []string       `json:"notes"`
-	Figures    []*figure      `json:"figures"`
+	Figures    figures        `json:"figures"`
 	Curves     []curve        `json:"curves"`
 	Targets    []target       `json:"targets"`
-
-	figures figures
 }
 
 type mastersInfo struct {
@@ -48,11 +44,20 @@ type machineInfo struct {
 	CPU  string `json:"cpu"`
 }
 
-// A buildInfo says what was measured: the commit, where the build knows it, and the versions of the modules.
+// A buildInfo says what was measured: the commit of the working directory, "" outside of a repository.
 type buildInfo struct {
-	Commit   string            `json:"commit"`
-	Modified bool              `json:"modified"`
-	Modules  map[string]string `json:"modules"`
+	Commit   string `json:"commit"`
+	Modified bool   `json:"modified"`
+}
+
+func (b buildInfo) String() string {
+	switch {
+	case b.Commit == "":
+		return "commit unknown"
+	case b.Modified:
+		return b.Commit[:min(len(b.Commit), 12)] + " with changes"
+	}
+	return b.Commit[:min(len(b.Commit), 12)]
 }
 
 type parametersInfo struct {
@@ -65,41 +70,35 @@ type parametersInfo struct {
 
 func newReport(c *config, m *masters) *report {
 	r := &report{
-		Format:  reportFormat,
-		Time:    time.Now().UTC().Truncate(time.Second),
-		Masters: mastersInfo{Kind: m.kind(), N: len(m.urls)},
-		Machine: machineInfo{runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpuModel()},
-		Build:   newBuildInfo(),
-		Parameters: parametersInfo{
-			Scenarios: c.scenarios, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration,
-		},
-		Notes:  []string{},
-		Curves: []curve{},
+		Format:     reportFormat,
+		Time:       time.Now().UTC().Truncate(time.Second),
+		Masters:    mastersInfo{Kind: m.kind(), N: len(m.urls)},
+		Machine:    machineInfo{runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), cpuModel()},
+		Parameters: parametersInfo{Scenarios: c.chosen, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration},
+		Notes:      []string{},
+		Figures:    figures{},
+		Curves:     []curve{},
 	}
 	for _, e := range c.entrants {
 		r.Parameters.Contenders = append(r.Parameters.Contenders, e.name)
 	}
-	if load := loadBefore(); load > float64(r.Machine.CPUs)/2 {
+	if head, err := exec.Command("git", "rev-parse", "HEAD").Output(); err == nil {
+		changes, err := exec.Command("git", "status", "--porcelain", "-uno").Output()
+		r.Build = buildInfo{strings.TrimSpace(string(head)), err == nil && len(changes) > 0}
+	}
+	var load float64 // the average of the last minute, where the system tells it
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(text), &load)
+	}
+	if load > float64(r.Machine.CPUs)/2 {
 		r.note("busy before the run (load %.1f on %d processors): it says little", load, r.Machine.CPUs)
 	}
 	return r
 }
 
-// loadBefore is the machine's load average over the last minute, 0 where it is not known.
-func loadBefore() (load float64) {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err == nil {
-		_, _ = fmt.Sscan(string(text), &load)
-	}
-	return load
-}
-
 // cpuModel is the name of the processor, "" where it is not known.
 func cpuModel() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
+	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)
@@ -108,54 +107,20 @@ func cpuModel() string {
 	return ""
 }
 
-func newBuildInfo() buildInfo {
-	b := buildInfo{Modules: map[string]string{}}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	for _, d := range info.Deps {
-		b.Modules[d.Path] = d.Version
-	}
-	if b.Commit == "" {
-		b.Commit, b.Modified = commitHere()
-	}
-	return b
-}
-
-// commitHere is the commit of the working directory, which is what "go run" has built and does not note; "" outside of
-// a repository.
-func commitHere() (commit string, modified bool) {
-	head, err := exec.Command("git", "rev-parse", "HEAD").Output()
-	if err != nil {
-		return "", false
-	}
-	changes, err := exec.Command("git", "status", "--porcelain", "-uno").Output()
-	return strings.TrimSpace(string(head)), err == nil && len(changes) > 0
+func (r *report) note(format string, args ...any) {
+	r.Notes = appendNew(r.Notes, fmt.Sprintf(format, args...))
 }
 
 // firstLine is as much of an error as a note has room for; nil gives "".
 func firstLine(err error) string {
-	text, _, _ := strings.Cut(errText(err), "\n")
+	if err == nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
 	if len(text) > 160 {
 		text = text[:160] + "..."
 	}
 	return text
-}
-
-func (r *report) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !slices.Contains(r.Notes, text) {
-		r.Notes = append(r.Notes, text)
-	}
 }
 
 // writeJSON writes a figure and a curve a line, so that a kept run is read, and its changes are, without a tool.
@@ -166,49 +131,44 @@ func (r *report) writeJSON(w io.Writer) error {
 	if err := e.Encode(r); err != nil {
 		return err
 	}
-	text := out.String()
-	for _, field := range []string{
-		"time", "masters", "machine", "build", "parameters", "notes", "figures", "curves", "targets",
-	} {
-		text = strings.Replace(text, `,"`+field+`":`, ",\n\""+field+`":`, 1)
-	}
-	for _, first := range []string{"scenario", "kind", "name"} {
-		text = strings.NewReplacer(`[{"`+first+`":`, "[\n{\""+first+`":`, `,{"`+first+`":`, ",\n{\""+first+`":`).Replace(text)
-	}
-	_, err := io.WriteString(w, text)
+	_, err := w.Write(lineStarts.ReplaceAll(out.Bytes(), []byte("$1\n$2")))
 	return err
 }
 
-// readReport reads what writeJSON has written.
-func readReport(path string) (*report, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+// lineStarts are where a line of the document begins.
+var lineStarts = regexp.MustCompile(`([,[])(\{"(?:scenario|kind|name)":|` +
+	`"(?:time|masters|machine|build|parameters|notes|figures|curves|targets)":)`)
+
+// readReport reads what writeJSON has written to the files of a list: the rounds of several are put together.
+func readReport(paths string) (all *report, err error) {
+	for _, path := range strings.Split(paths, ",") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
+		r := new(report)
+		if err := json.Unmarshal(text, r); err != nil {
+			return nil, fmt.Errorf("bench: %s: %w", path, err)
+		}
+		if r.Format != reportFormat {
+			return nil, fmt.Errorf("bench: %s has format %d, not %d: measure it again", path, r.Format, reportFormat)
+		}
+		if all == nil {
+			all = r
+			continue
+		}
+		for _, f := range r.Figures {
+			for _, v := range f.Rounds {
+				all.Figures.add(f.Scenario, f.Case, f.Who, metric{f.Metric, f.Unit, f.Better}, v)
+			}
+		}
+		all.Parameters.Rounds += r.Parameters.Rounds
+		all.Targets = targetsOf(all.Figures)
 	}
-	r := new(report)
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("bench: %s: %w", path, err)
-	}
-	if r.Format != reportFormat {
-		return nil, fmt.Errorf("bench: %s has format %d, not %d: measure it again", path, r.Format, reportFormat)
-	}
-	r.figures.list = r.Figures
-	return r, nil
+	return all, nil
 }
 
-// writeTables writes the report for a person.
-func (r *report) writeTables(w io.Writer) error {
-	fmt.Fprintln(w, r.headline())
-	for _, n := range r.Notes {
-		fmt.Fprintf(w, "note: %s\n", n)
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, c := range r.cases() {
-		c.write(t)
-	}
-	return t.Flush()
-}
-
+// headline says what was measured on what.
 func (r *report) headline() string {
 	s := fmt.Sprintf("%d masters, %s", r.Masters.N, r.Masters.Kind)
 	if r.Masters.Version != "" {
@@ -216,22 +176,4 @@ func (r *report) headline() string {
 	}
 	return s + fmt.Sprintf("; %s %s/%s, %d processors; %d rounds of %v; medians with the least and the most", r.Machine.Go,
 		r.Machine.OS, r.Machine.Arch, r.Machine.CPUs, r.Parameters.Rounds, r.Parameters.Duration)
-}
-
-// writeTargets writes the targets that this run tells something of.
-func (r *report) writeTargets(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	open := 0
-	fmt.Fprintf(t, "\ntargets\ttarget\tmeasured\t\tfor comparison\n")
-	for _, g := range r.Targets {
-		if g.Met == nil {
-			open++
-		} else {
-			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", g.Name, g.Target, g.measured(), g.verdict(), g.floor())
-		}
-	}
-	if open > 0 {
-		fmt.Fprintf(t, "  %d others are not measured by this run\n", open)
-	}
-	return t.Flush()
 }

@@ -7,30 +7,33 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // madeReport has the library at 200 us and 90 pairs/s against a floor of 160 us and 100.
 func madeReport() *report {
-	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: 2}}
+	r := &report{
+		Format: reportFormat, Masters: mastersInfo{N: 5}, Parameters: parametersInfo{Rounds: 2, Duration: 500 * time.Millisecond},
+	}
 	for _, n := range []int{1, 64} {
 		for _, c := range []struct {
 			who       string
 			p50, rate float64
 		}{{nameLibrary, 200, 90}, {nameFloor, 160, 100}} {
 			for _, noise := range []float64{1, 1.01} {
-				r.figures.add(scenarioPairs, latencyCase(opPair, n), c.who, mP50, c.p50*noise)
-				r.figures.add(scenarioPairs, rateCase(n), c.who, mRate, c.rate*noise)
+				r.Figures.add(scenarioPairs, latencyCase(opPair, n), c.who, mP50, c.p50*noise)
+				r.Figures.add(scenarioPairs, rateCase(n), c.who, mRate, c.rate*noise)
 			}
-			r.figures.add(scenarioPairs, rateCase(n), c.who, mConnections, 2.5)
-			r.figures.add(scenarioPairs, rateCase(n), c.who, mLeft, 0)
+			r.Figures.add(scenarioPairs, rateCase(n), c.who, mConnections, 2.5)
+			r.Figures.add(scenarioPairs, rateCase(n), c.who, mLeft, 0)
 		}
 	}
 	for _, f := range everyFault() {
 		for _, who := range []string{nameLibrary, nameFloor} {
-			r.figures.add(scenarioFaults, f.String(), who, mOfHealthy, 1.05)
+			r.Figures.add(scenarioFaults, f.String(), who, mOfHealthy, 1.05)
 		}
 	}
-	r.judge()
+	r.Targets = targetsOf(r.Figures)
 	return r
 }
 
@@ -59,11 +62,10 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 	if found != len(want) {
 		t.Errorf("%d of %d targets are there", found, len(want))
 	}
-	if !r.missed(1) || !r.missed(2) || r.missed(3) { // 2.5 connections where one is to be, all else by less than half
+	if !missed(r.Targets, 1) || !missed(r.Targets, 2) || missed(r.Targets, 3) { // 2.5 connections where one is to be, all else by less than half
 		t.Error("a missed target is not told by how much it is missed")
 	}
-	empty := new(report)
-	if empty.judge(); empty.missed(1) {
+	if missed(targetsOf(nil), 1) {
 		t.Error("an empty report has missed something")
 	}
 }
@@ -74,10 +76,10 @@ func TestTargetsAgainstPeers(t *testing.T) {
 	one := latencyCase(opPair, 1)
 	for who, p50 := range map[string]float64{"redsync/redigo": 400, "redsync/rueidis": 320, "redsync/rueidis" + failFast: 160} {
 		for _, noise := range []float64{1, 1.01} {
-			r.figures.add(scenarioPairs, one, who, mP50, p50*noise)
+			r.Figures.add(scenarioPairs, one, who, mP50, p50*noise)
 		}
 	}
-	r.judge()
+	r.Targets = targetsOf(r.Figures)
 	want := map[string]float64{
 		"pair latency, 1 goroutine / best redsync without early return": 200.0 / 320,
 		"pair latency, 1 goroutine / best redsync with it":              200.0 / 160,
@@ -97,11 +99,11 @@ func TestTargetsAgainstPeers(t *testing.T) {
 
 // Where some rounds meet a target and others do not, the verdict says so.
 func TestAVerdictSaysThatRoundsDisagree(t *testing.T) {
-	g := atMost("x", 10, newSpread([]float64{9, 11, 8}))
+	g := atMost("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "met, not in every round" {
 		t.Errorf("got %q", got)
 	}
-	g = atLeast("x", 10, newSpread([]float64{9, 11, 8}))
+	g = atLeast("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "NOT MET, in some rounds met" {
 		t.Errorf("got %q", got)
 	}
@@ -120,7 +122,7 @@ func TestAReportIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := r.figures.find(scenarioPairs, rateCase(64), nameFloor, mRate.name); f == nil || len(f.Rounds) != 2 || f.Max != 101 {
+	if f := r.Figures.find(scenarioPairs, rateCase(64), nameFloor, mRate); f == nil || len(f.Rounds) != 2 || f.Max != 101 {
 		t.Errorf("figure: %+v", f)
 	}
 	if err := r.writeJSON(&again); err != nil || again.String() != out.String() {
@@ -141,7 +143,7 @@ func TestAReportOfAnotherFormatIsRefused(t *testing.T) {
 func TestTablesSayEachCaseAndTarget(t *testing.T) {
 	var out bytes.Buffer
 	r := madeReport()
-	if err := errors.Join(r.writeTables(&out), r.writeTargets(&out)); err != nil {
+	if err := errors.Join(writeTables(&out, r), writeTargets(&out, r.Targets)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -160,8 +162,8 @@ func TestARatioThatIsVoidIsMarked(t *testing.T) {
 		void   bool
 	}{{[]float64{0.9, 1.1}, true}, {[]float64{1.1, 1.2}, false}, {[]float64{0.5}, false}, {[]float64{1, 1.1}, false}} {
 		s := newSpread(c.rounds)
-		if got := strings.HasPrefix(showRatio(s), "~"); got != c.void {
-			t.Errorf("%v: %s", c.rounds, showRatio(s))
+		if got := strings.HasPrefix(s.asRatio(), "~"); got != c.void {
+			t.Errorf("%v: %s", c.rounds, s.asRatio())
 		}
 	}
 }

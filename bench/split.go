@@ -22,27 +22,44 @@ var (
 	mFirstOver = metric{"p99/alone", "", less}
 	mOwn       = metric{"own names p50", "us", less}
 	mFirstOwn  = metric{"p99/own names", "", less}
-	mOwnFirst  = metric{"own names first p99", "us", less}
 	mOwnOver   = metric{"own names first p99/alone", "", less}
-	mRounds50  = metric{"rounds p50", "1", less} // of the first holder, until it has the name
-	mRounds99  = metric{"rounds p99", "1", less}
+	mRounds99  = metric{"rounds p99", "1", less} // of the first holder, until it has the name
 	mNobody    = metric{"nobody in 5 s", "1", less}
 )
 
-// splitTrials is how often each number of processes starts at one instant, in all rounds together.
-const splitTrials = 360
+const (
+	splitTrials = 360                   // of each number of processes, in all rounds together
+	splitBudget = 5 * time.Second       // for the trials of one round
+	splitLead   = 10 * time.Millisecond // startLead for workers that are told often
+)
 
-// splitBudget bounds the trials of one round of those who take a tenth of a second and more for each.
-const splitBudget = 5 * time.Second
+// instants are the times until the first of several has what it wants, of each trial in all rounds.
+type instants struct {
+	one    []time.Duration // all want one name
+	own    []time.Duration // each wants a name of its own
+	rounds []int64         // of the first, where all want one name; 0 where they are not counted
+	each   []time.Duration // of each of them, where each wants a name of its own
+	alone  []time.Duration // uncontended locks of one of them
+	nobody int             // trials in which nobody got the one name
+}
 
 // planSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often
 // each of them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's
 // way, and how long it is until the first of them has what it wants, which no way of settling who is to have it can
 // be faster than.
-func (b *bench) planSplit() (plan [][]task) {
+func planSplit(b *bench) (plan [][]task) {
+	all := map[string]*instants{} // the high percentiles need the trials of all rounds
 	for _, k := range splitSizes {
-		plan = append(plan, turns(splitCase(k), b.waiters(false), func(ctx context.Context, e entrant, round int) error {
-			return b.split(ctx, e, k, round)
+		plan = append(plan, turns(splitCase(k), waiters(b, false), func(ctx context.Context, e entrant, round int) error {
+			key := fmt.Sprint(e.name, k)
+			if all[key] == nil {
+				all[key] = new(instants)
+			}
+			err := split(ctx, b, e, k, round, all[key])
+			if err == nil {
+				setSplit(b, e.name, splitCase(k), all[key])
+			}
+			return err
 		}))
 	}
 	return plan
@@ -51,7 +68,7 @@ func (b *bench) planSplit() (plan [][]task) {
 func splitCase(k int) string { return fmt.Sprintf("%d processes at one instant", k) }
 
 // split makes the trials of one round.
-func (b *bench) split(ctx context.Context, e entrant, k, round int) (err error) {
+func split(ctx context.Context, b *bench, e entrant, k, round int, all *instants) (err error) {
 	workers, err := startCrew(ctx, k, e.name, workerGrace, func(int) setting {
 		s := b.setting(e.name)
 		s.Rounds = e.name == nameLibrary
@@ -62,134 +79,94 @@ func (b *bench) split(ctx context.Context, e entrant, k, round int) (err error) 
 	}
 	defer func() { err = errors.Join(err, workers.close()) }()
 	name := fmt.Sprintf("split-%d-%d", k, round)
-	alone, err := b.alone(ctx, workers, e, name)
+	alone, err := lockAlone(ctx, b, workers, e, name)
 	if err != nil {
 		return err
 	}
+	all.alone = append(all.alone, alone...)
 	trials := max(splitTrials/b.cfg.rounds, 1)
 	if b.cfg.short {
 		trials = 10
 	}
-	var here instants
 	over := time.Now().Add(splitBudget)
 	for trial := range trials {
 		if time.Now().After(over) {
 			b.report.note("split, %s: not all trials were made, since each took long", e.name)
 			break
 		}
-		if err := b.splitOnce(ctx, workers, e, fmt.Sprintf("%s-%d", name, trial), &here); err != nil {
+		if err := splitOnce(ctx, b, workers, e, fmt.Sprintf("%s-%d", name, trial), all); err != nil {
 			return err
 		}
-	}
-	all := b.firsts[splitKey{e.name, k}]
-	all.one, all.own = append(all.one, here.one...), append(all.own, here.own...)
-	all.rounds = append(all.rounds, here.rounds...)
-	b.firsts[splitKey{e.name, k}] = all
-	add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
-	add(mFirst50, micros(median(here.one)))
-	add(mNobody, float64(here.nobody))
-	add(mAlone, micros(median(alone)))
-	if len(here.each) > 0 {
-		add(mOwn, micros(median(here.each)))
 	}
 	return nil
 }
 
 // splitOnce has all workers want a name each, and then one name.
-func (b *bench) splitOnce(ctx context.Context, workers *crew, e entrant, name string, here *instants) error {
-	at := func(name func(i int) string) ([]answer, error) {
+func splitOnce(ctx context.Context, b *bench, workers *crew, e entrant, name string, all *instants) error {
+	at := func(name func(i int) string) (turns []turn, err error) {
 		start := time.Now().Add(splitLead).UnixNano()
-		answers, err := workers.do(ctx, func(i int) job {
-			return job{Op: opOnce, Name: name(i), Start: start, Tolerant: e.peer}
-		})
+		answers, err := workers.do(ctx, "Once", func(i int) Job { return Job{Name: name(i), Start: start, Tolerant: e.peer} })
 		for _, a := range answers {
-			b.took(e.name, len(a.Turns))
+			turns = append(turns, a.Turns...)
 		}
-		return answers, err
+		b.took(e.name, len(turns))
+		return turns, err
 	}
-	answers, err := at(func(i int) string { return fmt.Sprintf("%s-own-%d", name, i) })
+	own, err := at(func(i int) string { return fmt.Sprintf("%s-own-%d", name, i) })
 	if err != nil {
 		return err
 	}
-	for _, a := range answers {
-		for _, t := range a.Turns {
-			here.each = append(here.each, time.Duration(t.Got-t.Asked))
-		}
+	for _, t := range own {
+		all.each = append(all.each, time.Duration(t.Got-t.Asked))
 	}
-	if first, _, ok := firstHolder(answers); ok {
-		here.own = append(here.own, first)
+	if first, _, ok := firstHolder(own); ok {
+		all.own = append(all.own, first)
 	}
-	if answers, err = at(func(int) string { return name }); err != nil {
+	one, err := at(func(int) string { return name })
+	if err != nil {
 		return err
 	}
-	if first, rounds, ok := firstHolder(answers); ok {
-		here.one, here.rounds = append(here.one, first), append(here.rounds, rounds)
+	if first, rounds, ok := firstHolder(one); ok {
+		all.one, all.rounds = append(all.one, first), append(all.rounds, rounds)
 	} else {
-		here.nobody++
+		all.nobody++
 	}
 	return nil
 }
 
-// splitLead is startLead for workers that are told often.
-const splitLead = 10 * time.Millisecond
-
-type splitKey struct {
-	who       string
-	processes int
-}
-
-// instants are the times until the first of several has what it wants, of each trial.
-type instants struct {
-	one    []time.Duration // all want one name
-	own    []time.Duration // each wants a name of its own
-	rounds []int64         // of the first, where all want one name; 0 where they are not counted
-	each   []time.Duration // of each of them, where each wants a name of its own
-	nobody int             // trials in which nobody got the one name
-}
-
-// summariseSplit adds the high percentiles, which need the trials of all rounds.
-func (b *bench) summariseSplit() {
-	for _, e := range b.waiters(false) {
-		for _, k := range splitSizes {
-			all := b.firsts[splitKey{e.name, k}]
-			if len(all.one) == 0 {
-				continue
-			}
-			one, own := sorted(all.one), sorted(all.own)
-			add := func(m metric, v float64) { b.add(scenarioSplit, splitCase(k), e.name, m, v) }
-			add(mFirst99, micros(percentile(one, 99)))
-			add(mFirstMax, micros(percentile(one, 100)))
-			if slices.Sort(all.rounds); all.rounds[0] > 0 {
-				add(mRounds50, float64(all.rounds[len(all.rounds)/2]))
-				add(mRounds99, float64(all.rounds[(len(all.rounds)-1)*99/100]))
-			}
-			over := func(list []time.Duration, base metric) float64 {
-				if m := b.report.figures.median(scenarioSplit, splitCase(k), e.name, base.name); m != nil {
-					return micros(percentile(list, 99)) / *m
-				}
-				return math.NaN()
-			}
-			add(mFirstOver, over(one, mAlone))
-			add(mFirstOwn, over(one, mOwn))
-			if len(own) > 0 {
-				add(mOwnFirst, micros(percentile(own, 99)))
-				add(mOwnOver, over(own, mAlone))
-			}
-		}
+// setSplit books the percentiles of all rounds so far.
+func setSplit(b *bench, who, kase string, all *instants) {
+	set := func(m metric, v float64) { b.report.Figures.set(scenarioSplit, kase, who, m, v) }
+	set(mNobody, float64(all.nobody))
+	if len(all.one) == 0 {
+		return
+	}
+	one, alone, own := sorted(all.one), micros(median(all.alone)), micros(median(all.each))
+	p99 := micros(percentile(one, 99))
+	set(mFirst50, micros(percentile(one, 50)))
+	set(mFirst99, p99)
+	set(mFirstMax, micros(percentile(one, 100)))
+	set(mAlone, alone)
+	set(mFirstOver, p99/alone)
+	if len(all.each) > 0 {
+		set(mOwn, own)
+		set(mFirstOwn, p99/own)
+		set(mOwnOver, micros(percentile(sorted(all.own), 99))/alone)
+	}
+	if rounds := slices.Sorted(slices.Values(all.rounds)); rounds[0] > 0 {
+		set(mRounds99, float64(rounds[(len(rounds)-1)*99/100]))
 	}
 }
 
 // firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false
 // where nobody got it.
-func firstHolder(answers []answer) (first time.Duration, rounds int64, ok bool) {
+func firstHolder(turns []turn) (first time.Duration, rounds int64, ok bool) {
 	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
-	for _, a := range answers {
-		for _, t := range a.Turns {
-			asked = min(asked, t.Asked)
-			if t.Got < got {
-				got, rounds = t.Got, t.Rounds
-			}
+	for _, t := range turns {
+		asked = min(asked, t.Asked)
+		if t.Got < got {
+			got, rounds = t.Got, t.Rounds
 		}
 	}
-	return time.Duration(got - asked), rounds, got != math.MaxInt64
+	return time.Duration(got - asked), rounds, len(turns) > 0
 }

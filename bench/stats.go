@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -21,14 +23,68 @@ func newSpread(values []float64) *spread {
 	if len(values) == 0 {
 		return nil
 	}
-	v := slices.Clone(values)
-	slices.Sort(v)
-	mid := len(v) / 2
-	median := v[mid]
-	if len(v)%2 == 0 {
-		median = (v[mid-1] + v[mid]) / 2
+	v := slices.Sorted(slices.Values(values))
+	return &spread{Median: (v[(len(v)-1)/2] + v[len(v)/2]) / 2, Min: v[0], Max: v[len(v)-1], Rounds: values}
+}
+
+// ratio is the spread of one figure over another, round by round; rounds in which the divisor is 0 are left out. It is
+// nil where either is missing.
+func ratio(a, b *figure) *spread {
+	if a == nil || b == nil {
+		return nil
 	}
-	return &spread{Median: median, Min: v[0], Max: v[len(v)-1], Rounds: values}
+	var list []float64
+	for i := range min(len(a.Rounds), len(b.Rounds)) {
+		if b.Rounds[i] > 0 {
+			list = append(list, a.Rounds[i]/b.Rounds[i])
+		}
+	}
+	return newSpread(list)
+}
+
+// void reports whether the rounds of a ratio disagree on which side is ahead.
+func (s *spread) void() bool { return len(s.Rounds) > 1 && s.Min < 1 && s.Max > 1 }
+
+// String writes a spread with as many digits as its size needs.
+func (s *spread) String() string {
+	if s == nil {
+		return "-"
+	}
+	d := digits(s.Median)
+	if len(s.Rounds) < 2 {
+		return fmt.Sprintf("%.*f", d, s.Median)
+	}
+	return fmt.Sprintf("%.*f (%.*f-%.*f)", d, s.Median, d, s.Min, d, s.Max)
+}
+
+// asRatio writes a ratio; with "~" before it where the rounds disagree on which side is ahead.
+func (s *spread) asRatio() string {
+	text := fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
+	if s.void() {
+		return "~" + text
+	}
+	return text
+}
+
+func digits(v float64) int {
+	switch v = math.Abs(v); {
+	case v == math.Trunc(v) || v >= 100:
+		return 0
+	case v >= 10:
+		return 1
+	case v >= 1:
+		return 2
+	}
+	return 3
+}
+
+// rounded keeps so many digits: more are noise, and make a kept run large.
+func rounded(v float64, digits int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
 }
 
 // percentile returns the p-th percentile, 0 < p <= 100, of sorted values by nearest rank: the smallest value that at
@@ -42,37 +98,11 @@ func percentile(values []time.Duration, p float64) time.Duration {
 	return values[min(max(rank, 1), len(values))-1]
 }
 
-func mean(values []time.Duration) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
-	var sum time.Duration
-	for _, v := range values {
-		sum += v
-	}
-	return sum / time.Duration(len(values))
-}
+// sorted sorts a copy.
+func sorted(values []time.Duration) []time.Duration { return slices.Sorted(slices.Values(values)) }
+
+func median(values []time.Duration) time.Duration { return percentile(sorted(values), 50) }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// ratios divides pairwise; rounds in which either is missing or the divisor is 0 are left out.
-func ratios(a, b []float64) []float64 {
-	var list []float64
-	for i := range min(len(a), len(b)) {
-		if b[i] > 0 {
-			list = append(list, a[i]/b[i])
-		}
-	}
-	return list
-}
-
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// sorted sorts a copy.
-func sorted(values []time.Duration) []time.Duration {
-	v := slices.Clone(values)
-	slices.Sort(v)
-	return v
-}
-
-func median(values []time.Duration) time.Duration { return percentile(sorted(values), 50) }

@@ -74,13 +74,11 @@ func TestSpread(t *testing.T) {
 }
 
 func TestRatiosLeaveOutWhatHasNoBase(t *testing.T) {
-	if got := ratios([]float64{2, 3, 9, 1}, []float64{4, 0, 3}); !slices.Equal(got, []float64{0.5, 3}) {
+	of := func(rounds ...float64) *figure { return &figure{spread: *newSpread(rounds)} }
+	if got := ratio(of(2, 3, 9, 1), of(4, 0, 3)); !slices.Equal(got.Rounds, []float64{0.5, 3}) {
 		t.Errorf("got %v", got)
 	}
-}
-
-func TestMean(t *testing.T) {
-	if mean(nil) != 0 || mean([]time.Duration{1, 2, 6}) != 3 {
-		t.Errorf("got %d and %d", mean(nil), mean([]time.Duration{1, 2, 6}))
+	if got := ratio(of(1), nil); got != nil {
+		t.Errorf("over nothing it is %v", got)
 	}
 }

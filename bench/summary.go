@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 )
@@ -19,21 +20,28 @@ type line struct {
 	floor          string // whose figure stands beside it in place of the floor's
 }
 
-var summaryLines = []line{
-	{name: "one lock, taken and released, us", scenario: scenarioPairs, kase: latencyCase(opPair, 1), m: mP50},
-	{name: "  the same, one master dead, us", scenario: scenarioFaults, kase: oneDead.String(), m: mP50},
-	{name: "locks a second, 64 callers", scenario: scenarioPairs, kase: rateCase(64), m: mRate},
-	{
-		name: "hand-over of two programs, us *", scenario: scenarioContention, kase: twoInTurns.String(), m: mHandOff,
-		floor: nameIdeal,
-	},
-	{name: "bytes left on a master", scenario: scenarioPairs, kase: rateCase(64), m: mBytesAll},
-	{name: "  for at most, s", scenario: scenarioPairs, kase: rateCase(64), m: mKept},
+var (
+	lineOne   = line{"one lock, taken and released, us", scenarioPairs, latencyCase(opPair, 1), mP50, ""}
+	lineDead  = line{"  the same, one master dead, us", scenarioFaults, oneDead.String(), mP50, ""}
+	lineRate  = line{"locks a second, 64 callers", scenarioPairs, rateCase(64), mRate, ""}
+	lineHand  = line{"hand-over of two programs, us *", scenarioContention, twoInTurns.String(), mHandOff, nameIdeal}
+	lineBytes = line{"bytes left on a master", scenarioPairs, rateCase(64), mBytesAll, ""}
+	lineKept  = line{"  for at most, s", scenarioPairs, rateCase(64), mKept, ""}
+)
+
+var summaryLines = []line{lineOne, lineDead, lineRate, lineHand, lineBytes, lineKept}
+
+// of are the figures of the line; nil where they were not measured.
+func (l line) of(list figures) (mine, redsync, floor *figure) {
+	best := func(fits func(string) bool) *figure { return list.best(l.scenario, l.kase, l.m, fits) }
+	return best(only(nameLibrary)), best(anyRedsync), best(only(cmp.Or(l.floor, nameFloor)))
 }
+
+const summaryForm = "%-34s %8s %9s %7s %9s %8s\n"
 
 // writeSummary writes what a run comes to in a few lines: what a lock costs beside redsync and the floor. Lines that
 // the run tells nothing of are left out.
-func (r *report) writeSummary(w io.Writer) error {
+func writeSummary(w io.Writer, r *report) error {
 	text := fmt.Sprintf("\n%d masters", r.Masters.N)
 	if r.Masters.Version != "" {
 		text += " (" + r.Masters.Version + ")"
@@ -41,7 +49,10 @@ func (r *report) writeSummary(w io.Writer) error {
 	text += fmt.Sprintf(", %d processors, %d rounds of %v\n", r.Machine.CPUs, r.Parameters.Rounds, r.Parameters.Duration)
 	rows := ""
 	for _, l := range summaryLines {
-		rows += r.summaryLine(l)
+		if mine, redsync, floor := l.of(r.Figures); mine != nil {
+			rows += fmt.Sprintf(summaryForm, l.name, brief(mine),
+				brief(redsync), times(mine, redsync), brief(floor), times(mine, floor))
+		}
 	}
 	if rows != "" {
 		text += fmt.Sprintf(summaryForm, "", nameLibrary, "redsync", "ratio", nameFloor, "ratio") + rows
@@ -52,29 +63,17 @@ func (r *report) writeSummary(w io.Writer) error {
 		notes = notes[:summaryNotes-1]
 	}
 	for _, n := range notes {
-		text += clipped("note: "+n) + "\n"
+		if runes := []rune("note: " + n); len(runes) > summaryWidth {
+			text += string(runes[:summaryWidth-3]) + "...\n"
+		} else {
+			text += string(runes) + "\n"
+		}
 	}
 	if more := len(r.Notes) - len(notes); more > 0 {
 		text += fmt.Sprintf("and %d more notes: -v shows them\n", more)
 	}
 	_, err := io.WriteString(w, text)
 	return err
-}
-
-const summaryForm = "%-34s %8s %9s %7s %9s %8s\n"
-
-// summaryLine is "" where the library has no such figure.
-func (r *report) summaryLine(l line) string {
-	mine := r.figures.find(l.scenario, l.kase, nameLibrary, l.m.name)
-	if mine == nil {
-		return ""
-	}
-	if l.floor == "" {
-		l.floor = nameFloor
-	}
-	redsync, floor := r.best(l.scenario, l.kase, l.m, "redsync/", nil), r.best(l.scenario, l.kase, l.m, l.floor, nil)
-	return fmt.Sprintf(summaryForm, l.name, brief(mine),
-		brief(redsync), times(mine, redsync), brief(floor), times(mine, floor))
 }
 
 // brief is a median as short as it can be, "-" where there is none.
@@ -95,17 +94,8 @@ func times(mine, other *figure) string {
 	if s.Median < 1 {
 		text = fmt.Sprintf("%.2f", s.Median)
 	}
-	if void(s) {
+	if s.void() {
 		text = "~" + text
-	}
-	return text
-}
-
-// clipped is a text that fits into a line of the summary.
-func clipped(text string) string {
-	runes := []rune(text)
-	if len(runes) > summaryWidth {
-		return string(runes[:summaryWidth-3]) + "..."
 	}
 	return text
 }

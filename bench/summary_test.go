@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,17 +29,17 @@ func summaryReport() *report {
 		{5, nameLibrary, 59.99, 59.98}, {5, nameRedsync, 0, 0}, {5, nameFloor, 0, 0},
 	} {
 		l := summaryLines[f.line]
-		r.figures.add(l.scenario, l.kase, f.who, l.m, f.a)
-		r.figures.add(l.scenario, l.kase, f.who, l.m, f.b)
+		r.Figures.add(l.scenario, l.kase, f.who, l.m, f.a)
+		r.Figures.add(l.scenario, l.kase, f.who, l.m, f.b)
 	}
-	r.judge()
+	r.Targets = targetsOf(r.Figures)
 	return r
 }
 
 func summaryOf(t *testing.T, r *report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := r.writeSummary(&out); err != nil {
+	if err := writeSummary(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -135,10 +136,16 @@ func TestProgressTellsTheTimeLeft(t *testing.T) {
 	if len(lines) != 4 || len(lines[1]) != 79 || !strings.HasPrefix(lines[2], "pairs; round 2 of 3; ") || p.done != 1 {
 		t.Errorf("done %v, lines %q", p.done, lines)
 	}
-	var none *progress
-	none.start(1)
-	none.say(1, "nothing")
-	none.clear()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	quiet := newProgress(file)
+	quiet.say(1, "nothing")
+	if info, err := file.Stat(); err != nil || info.Size() != 0 {
+		t.Errorf("a file, which is no terminal, has %d bytes, %v", info.Size(), err)
+	}
 }
 
 // What is done once counts once, whatever the rounds.

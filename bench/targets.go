@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,16 @@ type target struct {
 	Floor *float64 `json:"floor"`
 	// FloorOf says what Floor is of, where it is not the floor.
 	FloorOf string `json:"floorOf,omitempty"`
+	// Why says in plain words what a miss comes from, as far as it is known.
+	Why string `json:"why,omitempty"`
+}
+
+// beyond reports whether v misses the target by more than slack times its bound.
+func (t *target) beyond(v, slack float64) bool {
+	if strings.HasPrefix(t.Target, ">=") {
+		return v*slack < t.Bound
+	}
+	return v > t.Bound*slack
 }
 
 // floor is Floor in words, "" where there is none.
@@ -31,19 +42,10 @@ func (t *target) floor() string {
 	if t.Floor == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%.4g", *t.Floor)
-	if t.FloorOf != "" {
-		text += " " + t.FloorOf
-	}
-	return text
+	return fmt.Sprintf("%.4g %s", *t.Floor, cmp.Or(t.FloorOf, "of the floor itself"))
 }
 
-func (t *target) measured() string {
-	if t.Measured == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.4g", *t.Measured)
-}
+func (t *target) measured() string { return fmt.Sprintf("%.4g", *t.Measured) }
 
 func (t *target) verdict() string {
 	switch {
@@ -59,138 +61,149 @@ func (t *target) verdict() string {
 	return "NOT MET"
 }
 
-func atMost(name string, bound float64, s *spread) target {
-	return judged(name, "<=", bound, s, func(v float64) bool { return v <= bound })
-}
-
-func atLeast(name string, bound float64, s *spread) target {
-	return judged(name, ">=", bound, s, func(v float64) bool { return v >= bound })
-}
-
-// worst is the round with the most: for what is to hold of every wait, and not of the median.
-func worst(s *spread) *spread {
-	if s == nil {
-		return nil
+// reason says in plain words why a target is missed, or met in some rounds alone.
+func (t *target) reason() string {
+	var list []string
+	if !*t.Met && t.Why != "" {
+		list = append(list, t.Why)
 	}
-	return newSpread([]float64{s.Max})
+	if !*t.Met && t.Floor != nil {
+		list = append(list, fmt.Sprintf("%.4g is what it comes to %s.", *t.Floor, cmp.Or(t.FloorOf, "with the floor")))
+	}
+	if t.Void {
+		list = append(list, fmt.Sprintf("The rounds disagree: the best came to %.4g.", t.Best))
+	}
+	return strings.Join(list, " ")
 }
 
-func judged(name, relation string, bound float64, s *spread, met func(float64) bool) target {
-	t := target{Name: name, Target: fmt.Sprintf("%s %g", relation, bound), Bound: bound}
+// What misses come from, as far as it is known.
+const (
+	whySafety  = "Fences, tokens, admission and queues are work of the servers' scripts: this is what safety costs."
+	whyEarly   = "With early return redsync does not wait for the slower masters, and leaves keys behind on them."
+	whyTurns   = "Five servers and their clients take turns on the same few processors."
+	whyInstant = "Programs that start at one instant wait for a processor first."
+	whyCalls   = "An extension is a call of its own for each master: 150 000 a second."
+	whyOneLess = "On few processors, one process more or less changes which run side by side."
+)
+
+func atMost(name string, bound float64, s *spread, why string) target {
+	return judged(target{Name: name, Target: fmt.Sprintf("<= %g", bound), Bound: bound, Why: why}, s)
+}
+
+func atLeast(name string, bound float64, s *spread, why string) target {
+	return judged(target{Name: name, Target: fmt.Sprintf(">= %g", bound), Bound: bound, Why: why}, s)
+}
+
+func judged(t target, s *spread) target {
 	if s == nil {
 		return t
 	}
-	ok := met(s.Median)
-	t.Measured, t.Met, t.Best = &s.Median, &ok, s.Min
-	if relation == ">=" {
+	met := !t.beyond(s.Median, 1)
+	t.Measured, t.Met, t.Best = &s.Median, &met, s.Min
+	if strings.HasPrefix(t.Target, ">=") {
 		t.Best = s.Max
 	}
-	t.Void = met(s.Min) != met(s.Max)
+	t.Void = t.beyond(s.Min, 1) != t.beyond(s.Max, 1)
 	return t
 }
 
-// judge fills in the report's targets from its figures. What a run has not measured stays open.
-func (r *report) judge() {
-	r.Figures, r.Targets = r.figures.list, nil
-	r.Targets = slices.Concat(r.pairTargets(), r.waitTargets(), r.scaleTargets(), r.faultTargets(), r.leftTargets())
+// targetsOf judges the figures. What a run has not measured stays open.
+func targetsOf(l figures) []target {
+	return slices.Concat(pairTargets(l), waitTargets(l), splitTargets(l), scaleTargets(l), faultTargets(l), leftTargets(l))
 }
 
-// the spread of one figure of the library, nil where it was not measured
-func (r *report) of(scenario, kase string, m metric) *spread {
-	f := r.figures.find(scenario, kase, nameLibrary, m.name)
-	if f == nil {
-		return nil
-	}
-	return &f.spread
+// over is a figure of the library over that of the best of those that fit.
+func over(l figures, scenario, kase string, m metric, fits func(who string) bool) *spread {
+	return ratio(l.find(scenario, kase, nameLibrary, m), l.best(scenario, kase, m, fits))
 }
 
-// over is a figure of the library over that of the best of those whose names begin with a prefix.
-func (r *report) over(scenario, kase string, m metric, prefix string) *spread {
-	return ratio(r.figures.find(scenario, kase, nameLibrary, m.name), r.best(scenario, kase, m, prefix, nil))
-}
+// only fits one contender.
+func only(name string) func(who string) bool { return func(who string) bool { return who == name } }
 
-// best is the figure with the best median of those whose names begin with prefix and that fit; nil where there is
-// none.
-func (r *report) best(scenario, kase string, m metric, prefix string, fits func(who string) bool) (best *figure) {
-	for _, f := range r.figures.list {
-		if f.Scenario != scenario || f.Case != kase || f.Metric != m.name ||
-			!strings.HasPrefix(f.Who, prefix) || fits != nil && !fits(f.Who) {
-			continue
-		}
-		if best == nil || (f.Median < best.Median) == (m.better == less) {
-			best = f
-		}
-	}
-	return best
-}
-
-func (r *report) pairTargets() (list []target) {
-	add := func(t target) { list = append(list, t) }
-	one := latencyCase(opPair, 1)
-	add(atMost("pair latency, 1 goroutine / floor", 1.2, r.over(scenarioPairs, one, mP50, nameFloor)))
-	add(atLeast("throughput, 64 goroutines / floor", 0.6, r.over(scenarioPairs, rateCase(64), mRate, nameFloor)))
-	early := func(who string) bool { return strings.HasSuffix(who, failFast) }
-	late := func(who string) bool { return !early(who) }
-	add(atMost("pair latency, 1 goroutine / best redsync without early return", 0.8, r.overBest(one, mP50, late)))
-	add(atMost("pair latency, 1 goroutine / best redsync with it", 1.15, r.overBest(one, mP50, early)))
+func pairTargets(l figures) (list []target) {
+	one, many := latencyCase(opPair, 1), rateCase(64)
+	latency := func(fits func(who string) bool) *spread { return over(l, scenarioPairs, one, mP50, fits) }
+	list = append(list,
+		atMost("pair latency, 1 goroutine / floor", 1.2, latency(only(nameFloor)), whySafety),
+		atLeast("throughput, 64 goroutines / floor", 0.6, over(l, scenarioPairs, many, mRate, only(nameFloor)), whySafety),
+		atMost("pair latency, 1 goroutine / best redsync without early return", 0.8, latency(lateRedsync), whySafety),
+		atMost("pair latency, 1 goroutine / best redsync with it", 1.15, latency(earlyRedsync), whyEarly))
 	for _, n := range []int{64, 512} {
 		for _, peer := range []struct {
 			name  string
 			bound float64
-		}{{"redsync/redigo", 4}, {"redsync/rueidis", 3}} {
-			rate := func(who string) *figure { return r.figures.find(scenarioPairs, rateCase(n), who, mRate.name) }
-			name := fmt.Sprintf("throughput, %d goroutines / %s", n, peer.name)
-			add(atLeast(name, peer.bound, ratio(rate(nameLibrary), rate(peer.name))))
+		}{{nameRedsync, 4}, {"redsync/rueidis", 3}} {
+			s := over(l, scenarioPairs, rateCase(n), mRate, only(peer.name))
+			list = append(list, atLeast(fmt.Sprintf("throughput, %d goroutines / %s", n, peer.name), peer.bound, s, whySafety))
 		}
 	}
-	add(atMost("client cpu a pair, 64 goroutines / best redsync", 0.25, r.overBest(rateCase(64), mClientCPU, late)))
-	add(atMost("allocations a pair", 20, r.of(scenarioPairs, rateCase(64), mAllocs)))
-	add(atMost("connections a master", 1, r.of(scenarioPairs, rateCase(64), mConnections)))
-	add(atMost("lock keys left behind, per 10 000 pairs", 0, r.of(scenarioPairs, rateCase(64), mLeft)))
-	add(atMost("any key is kept for, s", 61, r.of(scenarioPairs, rateCase(64), mKept)))
-	return list
+	of := func(m metric) *spread { return l.of(scenarioPairs, many, m) }
+	return append(list,
+		atMost("client cpu a pair, 64 goroutines / best redsync", 0.25,
+			over(l, scenarioPairs, many, mClientCPU, lateRedsync), ""),
+		atMost("allocations a pair", 20, of(mAllocs), ""),
+		atMost("connections a master", 1, of(mConnections), ""),
+		atMost("lock keys left behind, per 10 000 pairs", 0, of(mLeft), ""),
+		atMost("any key is kept for, s", 61, of(mKept), ""))
 }
 
-// overBest is a figure of the library over that of the best redsync that fits.
-func (r *report) overBest(kase string, m metric, fits func(who string) bool) *spread {
-	mine := r.figures.find(scenarioPairs, kase, nameLibrary, m.name)
-	return ratio(mine, r.best(scenarioPairs, kase, m, "redsync/", fits))
-}
-
-func (r *report) waitTargets() (list []target) {
-	add := func(t target) { list = append(list, t) }
-	of := func(s shape, m metric) *spread { return r.of(scenarioContention, s.String(), m) }
-	add(atMost("hand-off between two processes / uncontended lock", 3, of(twoInTurns, mHandRatio)))
-	add(atLeast("64 goroutines of one process, of ideal", 0.95, of(oneProcess, mOfIdeal)))
+func waitTargets(l figures) (list []target) {
+	of := func(s shape, m metric) *spread { return l.of(scenarioContention, s.String(), m) }
+	list = append(list,
+		atMost("hand-off between two processes / uncontended lock", 3, of(twoInTurns, mHandRatio), whyTurns),
+		atLeast("64 goroutines of one process, of ideal", 0.95, of(oneProcess, mOfIdeal), whyTurns))
 	for _, s := range []shape{eightPaused, eightGreedy} {
 		name := fmt.Sprintf("8 processes, %v pause: ", s.pause)
-		add(atLeast(name+"of ideal", 0.55, of(s, mOfIdeal)))
-		add(atMost(name+"commands a master and hold", 4, of(s, mCommands)))
-		add(atMost(name+"wait p99 / p50", 4, of(s, mWaitRatio)))
+		list = append(list,
+			atLeast(name+"of ideal", 0.55, of(s, mOfIdeal), whyTurns),
+			atMost(name+"commands a master and hold", 4, of(s, mCommands), ""),
+			atMost(name+"wait p99 / p50", 4, of(s, mWaitRatio), whyTurns))
 	}
+	worst := of(twentyFair, mOvertaken)
+	if worst != nil { // it is to hold of every wait, and not of the median
+		worst = newSpread([]float64{worst.Max})
+	}
+	rate := func(s shape) *figure { return l.find(scenarioContention, s.String(), nameLibrary, mHolds) }
+	return append(list,
+		atMost("fair, 20 processes: most overtakings of a wait", 5, worst, whyTurns),
+		atLeast("fair, 20 processes: holds/s / unfair", 0.7, ratio(rate(twentyFair), rate(twentyPlain)), whyTurns),
+		atLeast("priority: share of those queued that let it ahead", 0.95, of(twentyFirst, mPreferred), ""))
+}
+
+func splitTargets(l figures) (list []target) {
 	for _, k := range splitSizes {
 		kase := splitCase(k)
-		t := atMost(kase+": p99 until one has it / uncontended lock", 5, r.of(scenarioSplit, kase, mFirstOver))
-		t.Floor = r.figures.median(scenarioSplit, kase, nameLibrary, mOwnOver.name)
-		t.FloorOf = "where each wants another name"
-		add(t)
-		add(atMost(splitCase(k)+": p99 until one has it / uncontended locks of as many", 5,
-			r.of(scenarioSplit, splitCase(k), mFirstOwn)))
-		add(atMost(splitCase(k)+": rounds until one has it, p99", 3, r.of(scenarioSplit, splitCase(k), mRounds99)))
+		of := func(m metric) *spread { return l.of(scenarioSplit, kase, m) }
+		t := atMost(kase+": p99 until one has it / uncontended lock", 5, of(mFirstOver), whyInstant)
+		t.Floor, t.FloorOf = l.median(scenarioSplit, kase, nameLibrary, mOwnOver), "where each wants another name"
+		list = append(list, t,
+			atMost(kase+": p99 until one has it / uncontended locks of as many", 5, of(mFirstOwn), whyInstant),
+			atMost(kase+": rounds until one has it, p99", 3, of(mRounds99), ""))
 	}
-	add(atMost("fair, 20 processes: most overtakings of a wait", 5, worst(of(twentyFair, mOvertaken))))
-	fair := r.figures.find(scenarioContention, twentyFair.String(), nameLibrary, mHolds.name)
-	plain := r.figures.find(scenarioContention, twentyPlain.String(), nameLibrary, mHolds.name)
-	add(atLeast("fair, 20 processes: holds/s / unfair", 0.7, ratio(fair, plain)))
-	add(atLeast("priority: share of those queued that let it ahead", 0.95, of(twentyFirst, mPreferred)))
 	return list
 }
 
-func (r *report) faultTargets() (list []target) {
+func scaleTargets(l figures) []target {
+	held, waiting := heldCase(100_000), waitingCase(waitingGoroutines, waitingNames)
+	of := func(kase string, m metric) *spread { return l.of(scenarioScale, kase, m) }
+	cpu := func(masters int) *figure { return l.find(scenarioScale, setCase(masters), nameLibrary, mClientCPU) }
+	const many, queue = "100 000 locks held: ", "10 000 waiting on 1 000 names: "
+	return []target{
+		atMost("client cpu a pair, 9 masters / 5", 2, ratio(cpu(9), cpu(5)), ""),
+		atMost(many+"extension lag p99, ms", 500, of(held, mLate99), whyCalls),
+		atMost(many+"bytes a lock", 1024, of(held, mBytes), ""),
+		atMost(many+"client cpu, cores", 0.2, of(held, mHoldCPU), whyCalls),
+		atMost(queue+"MiB", 100, of(waiting, mWaitHeap), ""),
+		atMost(queue+"client cpu, cores", 0.02, of(waiting, mWaitCPU), ""),
+	}
+}
+
+func faultTargets(l figures) (list []target) {
 	for _, f := range everyFault() {
-		if f.count > 0 {
-			t := atMost("median latency with "+f.String()+" / all healthy", 1.1, r.of(scenarioFaults, f.String(), mOfHealthy))
-			t.Floor = r.figures.median(scenarioFaults, f.String(), nameFloor, mOfHealthy.name)
+		if f.kind != healthy {
+			s := l.of(scenarioFaults, f.String(), mOfHealthy)
+			t := atMost("median latency with "+f.String()+" / all healthy", 1.1, s, whyOneLess)
+			t.Floor = l.median(scenarioFaults, f.String(), nameFloor, mOfHealthy)
 			list = append(list, t)
 		}
 	}
@@ -198,10 +211,10 @@ func (r *report) faultTargets() (list []target) {
 }
 
 // leftTargets judges what the library leaves behind in each scenario that has counted it.
-func (r *report) leftTargets() (list []target) {
-	for _, s := range scenarioNames() {
-		if left := r.of(s, leftCase, mLeft); left != nil {
-			list = append(list, atMost("lock keys left behind by "+s+", per 10 000 holds", 0, left))
+func leftTargets(l figures) (list []target) {
+	for _, f := range l {
+		if f.Case == leftCase && f.Who == nameLibrary && f.Metric == mLeft.name {
+			list = append(list, atMost("lock keys left behind by "+f.Scenario+", per 10 000 holds", 0, &f.spread, ""))
 		}
 	}
 	return list
@@ -209,16 +222,8 @@ func (r *report) leftTargets() (list []target) {
 
 // missed reports whether a target was measured and is not met by slack times its bound. With slack the best round
 // counts.
-func (r *report) missed(slack float64) bool {
-	return slices.ContainsFunc(r.Targets, func(t target) bool {
-		switch {
-		case t.Met == nil || *t.Met:
-			return false
-		case slack == 1:
-			return true
-		case strings.HasPrefix(t.Target, ">="):
-			return t.Best*slack < t.Bound
-		}
-		return t.Best > t.Bound*slack
+func missed(list []target, slack float64) bool {
+	return slices.ContainsFunc(list, func(t target) bool {
+		return t.Met != nil && !*t.Met && (slack == 1 || t.beyond(t.Best, slack))
 	})
 }

@@ -2,182 +2,130 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/rpc"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/redlock-go/redlock/bench/internal/alarm"
 )
 
-// workerEnv, set to 1, makes the program a worker: a process that the benchmark has started to be another client. It
-// reads one setup and then jobs from standard input, answers each on standard output, and ends with its input.
+// workerEnv, set to 1, makes the program a worker: a process that the benchmark has started to be another client. Its
+// methods are called over standard input and output (net/rpc), and it ends with its input.
 const workerEnv = "REDLOCK_BENCH_WORKER"
 
-// A setup is the first line that a worker reads.
-type setup struct {
-	Contender string  `json:"contender"`
-	Process   int     `json:"process"`
-	Setting   setting `json:"setting"`
+// A Worker is a client in a process of its own.
+type Worker struct {
+	contender contender
+	setup     Setup
 }
 
-// The operations of a job.
-const (
-	opContend = "contend" // goroutines lock and unlock one name until Stop
-	opOnce    = "once"    // one lock of the name at Start
-	opAlone   = "alone"   // Count locks of names that nobody else wants, one after the other
-	opHold    = "hold"    // Count locks held at once, watched, and released
-	opKeep    = "keep"    // Count locks held until the worker ends
-	opWait    = "wait"    // Goroutines goroutines wait for Count names that are held, for Pause and Hold
-)
-
-// A job is one thing for a worker to do.
-type job struct {
-	Op         string        `json:"op"`
-	Name       string        `json:"name"`
-	Goroutines int           `json:"goroutines"`
-	First      int           `json:"first"` // the number of the first goroutine
-	Hold       time.Duration `json:"hold"`
-	Pause      time.Duration `json:"pause"` // between two holds of one goroutine
-	Count      int           `json:"count"`
-	Start      int64         `json:"start"` // wall clock, ns
-	Stop       int64         `json:"stop"`
-	Tolerant   bool          `json:"tolerant"` // errors of the contender are not the end
+// A Setup says what a worker locks with.
+type Setup struct {
+	Contender string
+	Process   int
+	Setting   setting
 }
 
-// An answer is what a worker says to its setup, and to each job.
-type answer struct {
-	Turns []turn          `json:"turns,omitempty"`
-	Locks []time.Duration `json:"locks,omitempty"` // how long each Lock of opAlone took
+// A Job is one thing for a worker to do; see the methods of Worker.
+type Job struct {
+	Name        string
+	Goroutines  int
+	Count       int
+	Hold, Pause time.Duration
+	Start, Stop int64 // wall clock, ns
+	Tolerant    bool  // errors of the contender are not the end
+}
 
-	Values map[string]float64 `json:"values,omitempty"` // by the names of metrics
-	Err    string             `json:"err,omitempty"`
+// An Answer is what came of it.
+type Answer struct {
+	Turns  []turn
+	Locks  []time.Duration    // how long each Lock of Alone took
+	Values map[string]float64 // by the names of metrics
 }
 
 // workerGrace is how long those who wait when the time is over still have to get the lock.
 const workerGrace = 5 * time.Second
 
+// pipe is both standard streams of a worker, from either side.
+type pipe struct {
+	io.Reader
+	io.WriteCloser
+}
+
 // workerMain is the program as a worker. It returns the exit code.
-func workerMain(in io.Reader, out io.Writer) int {
-	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
-	var s setup
-	if err := dec.Decode(&s); err != nil {
-		fmt.Fprintln(os.Stderr, "bench: worker:", err)
-		return exitFailed
+func workerMain() int {
+	w, server := new(Worker), rpc.NewServer()
+	err := server.Register(w)
+	if err == nil {
+		server.ServeConn(pipe{os.Stdin, os.Stdout})
+		err = closeAll(context.Background(), w.contender)
 	}
-	ctx := context.Background()
-	c, err := openNamed(ctx, s.Contender, s.Setting)
-	if enc.Encode(answer{Err: errText(err)}) != nil || err != nil {
-		return exitFailed
-	}
-	w := &workerProcess{contender: c, process: s.Process, setting: s.Setting}
-	for {
-		var j job
-		if dec.Decode(&j) != nil {
-			break
-		}
-		a, err := w.do(ctx, j)
-		a.Err = errText(err)
-		if enc.Encode(a) != nil {
-			break
-		}
-	}
-	if err := closeAll(ctx, c); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		return exitFailed
 	}
 	return exitOK
 }
 
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-func openNamed(ctx context.Context, name string, s setting) (contender, error) {
-	e, err := entrantNamed(name)
+// Open connects the contender; it is the first call.
+func (w *Worker) Open(s Setup, _ *Answer) error {
+	e, err := entrantNamed(s.Contender)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return e.open(ctx, s)
+	w.setup = s
+	w.contender, err = e.open(context.Background(), s.Setting)
+	return err
 }
 
-type workerProcess struct {
-	contender contender
-	process   int
-	setting   setting
-}
-
-func (w *workerProcess) do(ctx context.Context, j job) (answer, error) {
-	switch j.Op {
-	case opContend:
-		return w.contend(ctx, j)
-	case opOnce:
-		return w.once(ctx, j)
-	case opAlone:
-		return w.alone(ctx, j)
-	case opHold:
-		return w.hold(ctx, j)
-	case opKeep:
-		return w.keep(ctx, j)
-	case opWait:
-		return w.wait(ctx, j)
-	}
-	return answer{}, fmt.Errorf("bench: a worker knows no %q", j.Op)
-}
-
-// contend runs the goroutines of the job.
-func (w *workerProcess) contend(ctx context.Context, j job) (answer, error) {
-	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, j.Stop).Add(workerGrace))
+// Contend has goroutines lock and unlock one name from Start to Stop.
+func (w *Worker) Contend(j Job, a *Answer) error {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Stop).Add(workerGrace))
 	defer cancel()
 	turns, errs := make([][]turn, j.Goroutines), make([]error, j.Goroutines)
 	var wg sync.WaitGroup
 	sleepUntil(j.Start)
 	for i := range j.Goroutines {
-		wg.Go(func() {
-			turns[i], errs[i] = contendAlone(ctx, w.contender.caller(), j, turn{Worker: j.First + i, Process: w.process})
-		})
+		wg.Go(func() { turns[i], errs[i] = contendAlone(ctx, w.contender.caller(), j, w.setup.Process) })
 	}
 	wg.Wait()
-	var a answer
 	for _, list := range turns {
 		a.Turns = append(a.Turns, list...)
 	}
-	return a, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-// contendAlone is one goroutine of contend. A wait that has not ended by the time that is left to it is recorded as
+// contendAlone is one goroutine of Contend. A wait that has not ended by the time that is left to it is recorded as
 // one that ended then. A hold takes its time exactly: a timer of Go's comes up to a millisecond late where the
 // process reads something meanwhile, a reply that came too late to matter, say, and all others would wait for that.
-func contendAlone(ctx context.Context, c caller, j job, as turn) (list []turn, err error) {
-	list = make([]turn, 0, 1024)
-	holding, err := newAlarm()
+func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, error) {
+	list := make([]turn, 0, 1024)
+	holding, err := alarm.New()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, holding.close()) }()
+	defer holding.Close()
 	for now := time.Now().UnixNano(); now < j.Stop; now = time.Now().UnixNano() {
-		t := as
-		t.Asked = now
+		t := turn{Process: process, Asked: now}
 		lock, err := c.lock(ctx, j.Name)
 		t.Got = time.Now().UnixNano()
-		if err != nil {
-			if ctx.Err() == nil && j.Tolerant {
-				continue
-			}
-			if ctx.Err() == nil {
-				return list, err
-			}
+		switch {
+		case err != nil && ctx.Err() != nil:
 			t.Releasing, t.GaveUp = t.Got, true
 			return append(list, t), nil
+		case err != nil && j.Tolerant:
+			continue
+		case err != nil:
+			return list, err
 		}
 		if k, ok := lock.(interface{ Token() int64 }); ok {
 			t.Token = k.Token()
 		}
-		if err := holding.sleep(j.Hold); err != nil {
+		if err := holding.Sleep(j.Hold); err != nil {
 			return list, err
 		}
 		t.Releasing = time.Now().UnixNano()
@@ -185,68 +133,57 @@ func contendAlone(ctx context.Context, c caller, j job, as turn) (list []turn, e
 			return list, err
 		}
 		list = append(list, t)
-		rest(j.Pause)
+		time.Sleep(j.Pause)
 	}
 	return list, nil
 }
 
-// once takes the lock at the start of the job and releases it at once.
-func (w *workerProcess) once(ctx context.Context, j job) (answer, error) {
-	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, j.Start).Add(workerGrace))
+// Once takes the lock at Start and releases it at once. There is no turn where the lock was not got.
+func (w *Worker) Once(j Job, a *Answer) error {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Start).Add(workerGrace))
 	defer cancel()
 	c := w.contender.caller()
 	sleepUntil(j.Start)
-	t := turn{Worker: w.process, Process: w.process, Rounds: -w.rounds(), Asked: time.Now().UnixNano()}
+	t := turn{Process: w.setup.Process, Rounds: -w.rounds(), Asked: time.Now().UnixNano()}
 	lock, err := c.lock(ctx, j.Name)
 	t.Got = time.Now().UnixNano()
 	t.Rounds += w.rounds()
-	if err != nil {
-		if ctx.Err() != nil || j.Tolerant {
-			return answer{}, nil // nobody gets it for ever: the caller sees that there is no turn
-		}
-		return answer{}, err
+	if err == nil {
+		t.Releasing = time.Now().UnixNano()
+		a.Turns = []turn{t}
+		err = lock.Unlock(ctx)
 	}
-	t.Releasing = time.Now().UnixNano()
-	if err := lock.Unlock(ctx); err != nil && !j.Tolerant {
-		return answer{}, err
+	if ctx.Err() != nil || j.Tolerant {
+		return nil
 	}
-	return answer{Turns: []turn{t}}, nil
+	return err
 }
 
 // rounds counts those of all locks so far, where the contender is the library and counts them.
-func (w *workerProcess) rounds() int64 {
+func (w *Worker) rounds() int64 {
 	if l, ok := w.contender.(*library); ok {
 		return l.rounds.Load()
 	}
 	return 0
 }
 
-// alone times locks that nobody else wants.
-func (w *workerProcess) alone(ctx context.Context, j job) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, workerGrace)
+// Alone times Count locks that nobody else wants, one after the other.
+func (w *Worker) Alone(j Job, a *Answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), workerGrace)
 	defer cancel()
 	c := w.contender.caller()
-	var a answer
 	for i := range j.Count {
-		name := fmt.Sprintf("%s-alone-%d-%d", j.Name, w.process, i%namesPerWorker)
 		start := time.Now()
-		lock, err := c.lock(ctx, name)
+		lock, err := c.lock(ctx, fmt.Sprintf("%s-alone-%d", j.Name, i%namesPerWorker))
 		if err != nil {
-			return a, err
+			return err
 		}
 		a.Locks = append(a.Locks, time.Since(start))
 		if err := lock.Unlock(ctx); err != nil && !j.Tolerant {
-			return a, err
+			return err
 		}
 	}
-	return a, nil
+	return nil
 }
 
-// rest is what the work under a lock, and between two, is in this program.
-func rest(d time.Duration) {
-	if d > 0 {
-		time.Sleep(d)
-	}
-}
-
-func sleepUntil(wall int64) { rest(time.Until(time.Unix(0, wall))) }
+func sleepUntil(wall int64) { time.Sleep(time.Until(time.Unix(0, wall))) }

@@ -23,8 +23,8 @@
 //   - each process must end by itself, and work must have gone on after the fault;
 //   - no master may have the key of a lock.
 //
-// Where a majority of the masters was well all the time, no lock that was held may have been lost. A machine that is too
-// busy to run the processes within a quarter of the TTL is let off that, and the log says so.
+// Where a majority of the masters was well all the time, no lock that was held may have been lost. A machine that is
+// too busy to run the processes within a quarter of the TTL is let off that, and the log says so.
 //
 // The nightmare is all of it at random, one fault upon the other. A scenario that fails leaves its history and the log
 // of its faults, with times of the same clock, in a directory that it names.
@@ -49,5 +49,6 @@
 // on the same machine where even that was. Servers that are processes end with the tests, by the kernel's doing on
 // Linux.
 //
-// Four scenarios, or three and the nightmare, run at a time, since most of each is waiting; -parallel 1 gives the calmest figures.
+// Four scenarios, or three and the nightmare, run at a time, since most of each is waiting; -parallel 1 gives the
+// calmest figures.
 package integration

@@ -14,13 +14,13 @@ import (
 func owed(name string, ballot int64, grants ...string) OwedRelease {
 	return OwedRelease{Name: testPrefix.Lock(name), Grants: grants, Ballot: ballot,
 		CallFunc: func(grants []string, ballot int64) *scripts.Call {
-			return encoder.Release(keysOf(name), scripts.Ending{Grants: grants, Ballot: ballot, Always: true})
+			return encoder.Release(keysOf(name), scripts.Ending{Grants: grants, Ballot: ballot})
 		}}
 }
 
 // ending is what follows the keys in a payment.
 func ending(ballot int64, grants ...string) string {
-	return fmt.Sprintf(" %d always   0 %s", ballot, strings.Join(grants, " "))
+	return fmt.Sprintf(" %d   0 %s", ballot, strings.Join(grants, " "))
 }
 
 // payments are the release calls that the server has read.

@@ -6,11 +6,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redlock-go/redlock/redlock/internal/grant"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // nearLocker is a Locker over three masters in memory.
-func nearLocker(t *testing.T, opts ...Option) *Locker {
+func nearLocker(t testing.TB, opts ...Option) *Locker {
 	t.Helper()
 	masters := redlocktest.New(3)
 	p, err := masters.Pool()
@@ -33,7 +34,7 @@ func nearLocker(t *testing.T, opts ...Option) *Locker {
 	return l
 }
 
-func mustLock(t *testing.T, l *Locker, name string) *Lock {
+func mustLock(t testing.TB, l *Locker, name string) *Lock {
 	t.Helper()
 	k, err := l.Lock(t.Context(), name)
 	if err != nil {
@@ -135,14 +136,18 @@ func TestOwnerIsFoundByLockerAndName(t *testing.T) {
 		{"without cancel", context.WithoutCancel(deep), l, "b", b},
 		{"the innermost of two of a name", a2.Context(all), l, "a", a2},
 	} {
-		if got := ownerOf(c.ctx, c.l, c.name); got != c.want {
-			t.Errorf("%s: %p, want %p", c.what, got, c.want)
+		var want *grant.Handle
+		if c.want != nil {
+			want = &c.want.handle
+		}
+		if got := grant.Owner(c.ctx, c.l.grants, c.name); got != want {
+			t.Errorf("%s: %p, want %p", c.what, got, want)
 		}
 	}
 	for _, k := range []*Lock{a2, a, b, foreign} {
 		mustUnlock(t, k)
 	}
-	if got := ownerOf(onlyA, l, "a"); got != a {
+	if got := grant.Owner(onlyA, l.grants, "a"); got != &a.handle {
 		t.Error("a lock that has ended is no longer told from none: locking would take it anew")
 	}
 	if _, err := l.Lock(context.WithoutCancel(onlyA), "a"); !errors.Is(err, ErrReleased) {

@@ -35,7 +35,7 @@ var (
 	ErrMaxHold = grant.ErrMaxHold
 	// ErrReleased: the lock was released before.
 	ErrReleased = grant.ErrReleased
-	// ErrExported: the lock was handed to another process by [Lock.Export].
+	// ErrExported: the lock was exported to another process by [Lock.Export].
 	ErrExported = grant.ErrExported
 	// ErrReentry: the context already owns the name, and re-entry is turned off.
 	ErrReentry = errors.New("redlock: already held by this context, and re-entry is off")
@@ -118,9 +118,9 @@ func (e *LockError) Error() string {
 	fmt.Fprintf(&b, "redlock: %s %.80q: ", e.Op, e.Name)
 	switch {
 	case e.Decision != nil && e.Cause != nil:
-		fmt.Fprintf(&b, "%s (%s)", plain(e.Cause), plain(e.Decision))
+		fmt.Fprintf(&b, "%s (%s)", plain(e.Cause), e.decision())
 	case e.Decision != nil:
-		b.WriteString(plain(e.Decision))
+		b.WriteString(e.decision())
 	case e.Cause != nil:
 		b.WriteString(plain(e.Cause))
 	}
@@ -134,10 +134,11 @@ func (e *LockError) Error() string {
 		fmt.Fprintf(&b, "; held by %q since %s", e.Holder, e.Since.Format(time.TimeOnly))
 	}
 	if e.Here {
-		b.WriteString(", by this Locker: to lock it once more inside, pass a context of that lock (Lock.Context)")
+		b.WriteString(", a lock of this Locker: to lock it again inside of that one, pass the context of that lock " +
+			"(Lock.Context)")
 	}
 	if e.Left > 0 {
-		fmt.Fprintf(&b, "; a quorum may be free in %v", e.Left.Round(time.Millisecond))
+		fmt.Fprintf(&b, "; it may be free in %v", e.Left.Round(time.Millisecond))
 	}
 	if e.Masters != nil {
 		for _, text := range joined(e.Masters.Errors) {
@@ -146,6 +147,14 @@ func (e *LockError) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// decision is the text of the decision. A lock of this very Locker is not "another" to those who read it.
+func (e *LockError) decision() string {
+	if e.Here && errors.Is(e.Decision, ErrHeld) {
+		return "held already"
+	}
+	return plain(e.Decision)
 }
 
 // joined is what errors of masters say. What several masters share is said once, with the names of all of them.
@@ -174,7 +183,9 @@ func joined(errs []error) (texts []string) {
 }
 
 // plain is the text of a sentinel without the package's name, for use inside a longer sentence.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
+}
 
 // Unwrap returns the decision, the context's error and the masters' errors.
 func (e *LockError) Unwrap() []error {
@@ -188,6 +199,33 @@ func (e *LockError) Unwrap() []error {
 		all = append(all, e.Masters.Errors...)
 	}
 	return all
+}
+
+// Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held", "no_quorum",
+// "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid" and "guard_time" for
+// the errors of this package that have these names; "timeout" and "canceled" where a context ended and the masters had
+// not said enough by then; and "other".
+func Outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	for _, o := range outcomes {
+		if errors.Is(err, o.err) {
+			return o.word
+		}
+	}
+	return "other"
+}
+
+// outcomes are the words for errors. The first one that fits holds: an error wraps those of single masters, too.
+var outcomes = []struct {
+	err  error
+	word string
+}{
+	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
+	{ErrClosed, "closed"}, {ErrReentry, "reentry"}, {ErrOrder, "order"}, {ErrInvalidOption, "invalid"},
+	{ErrHeld, "held"}, {ErrTooSlow, "too_slow"}, {ErrNoQuorum, "no_quorum"}, {ErrGuardTime, "guard_time"},
+	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }
 
 func invalid(format string, args ...any) error {

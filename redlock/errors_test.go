@@ -117,7 +117,7 @@ func TestLockErrorText(t *testing.T) {
 			&LockError{
 				Op: "lock", Name: "a", Decision: ErrHeld, Granted: 1, Quorum: 3, N: 5, Left: 7*time.Second + 400*time.Microsecond,
 			},
-			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; a quorum may be free in 7s`,
+			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; it may be free in 7s`,
 		},
 		{
 			&LockError{Op: "extend", Name: "a", Decision: ErrNoQuorum, Granted: 2, Missing: 1, Quorum: 3, N: 5},

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redlock-go/redlock/redlock"
 )
 
 // What an error is stays the same from version to version (H38); what it says does not.
 func Example_errorIdentities() {
-	var err error = &redlock.LockError{Op: "lock", Name: "orders:42", Decision: redlock.ErrHeld, Cause: context.DeadlineExceeded}
+	var err error = &redlock.LockError{
+		Op: "lock", Name: "orders:42", Decision: redlock.ErrHeld, Cause: context.DeadlineExceeded,
+	}
 	err = fmt.Errorf("booking: %w", err)
 
 	fmt.Println("held by another:", errors.Is(err, redlock.ErrHeld))
@@ -43,4 +46,21 @@ func ExampleMasterError() {
 	// Output:
 	// 10.0.0.3:6379 acquire false
 	// true
+}
+
+// What a call found out beyond the sentinels: who holds the name, and how many masters answered.
+func ExampleLockError() {
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("orders:42", time.Minute)
+
+	_, err := locker.TryLock(context.Background(), "orders:42")
+	var failed *redlock.LockError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Op, failed.Name, failed.Decision)
+		fmt.Println(failed.Quorum, "of", failed.N, "are needed")
+	}
+	// Output:
+	// lock orders:42 redlock: held by another
+	// 2 of 3 are needed
 }

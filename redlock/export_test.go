@@ -21,7 +21,9 @@ func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
 	}
 	// The token of the next holder must be above every ballot that this one has sent, not its own token alone.
 	got, err := parseHandle(text)
-	want := handle{prefix: DefaultPrefix, name: "orders:42", id: k.handle.Grant().ID, token: k.Token() + DefaultHandOns}
+	want := exportedLock{
+		prefix: DefaultPrefix, name: "orders:42", id: k.handle.Grant().ID, token: k.Token() + DefaultHandOns,
+	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
@@ -79,7 +81,7 @@ func TestExportAfterTheEndSaysWhy(t *testing.T) {
 
 func TestImportWithADeadContextOrAClosedLockerSendsNothing(t *testing.T) {
 	l, attempts := tracedLocker(t)
-	text := handle{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
+	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if k, err := l.Import(ctx, text); k != nil || !errors.Is(err, context.Canceled) {
@@ -99,7 +101,7 @@ func TestImportWithADeadContextOrAClosedLockerSendsNothing(t *testing.T) {
 // The tries bound an import as they do a lock, and each failed one is told with what the masters said.
 func TestImportGivesUpAfterItsTries(t *testing.T) {
 	l := farLocker(t)
-	text := handle{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
+	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	made := 0
 	_, err := l.Import(t.Context(), text, WithBackoff(func() Backoff {
 		made++
@@ -113,8 +115,8 @@ func TestImportGivesUpAfterItsTries(t *testing.T) {
 // H79: an Unlock, an Extend and an Export of the nil lock of a failed call are errors.
 func TestTheNilLockOfAFailedCallIsAnError(t *testing.T) {
 	var k *Lock
-	isInvalid(t, k.Unlock(t.Context()), "there is no lock")
-	isInvalid(t, k.Extend(t.Context()), "there is no lock")
+	isInvalid(t, k.Unlock(t.Context()), "the lock is nil")
+	isInvalid(t, k.Extend(t.Context()), "the lock is nil")
 	_, err := k.Export()
-	isInvalid(t, err, "there is no lock")
+	isInvalid(t, err, "the lock is nil")
 }

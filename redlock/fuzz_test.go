@@ -11,7 +11,7 @@ func FuzzHandleRoundTrip(f *testing.F) {
 	f.Add("redlock", "orders:42", "a-b-c:7", int64(7))
 	f.Add("p", "\xff\x00{}", "i", int64(scripts.MaxBallot))
 	f.Fuzz(func(t *testing.T, prefix, name, id string, token int64) {
-		want := handle{prefix: prefix, name: name, id: id, token: token}
+		want := exportedLock{prefix: prefix, name: name, id: id, token: token}
 		fit := scripts.CheckPrefix(prefix) == nil && scripts.CheckName(name) == nil && id != "" && len(id) <= 512 &&
 			token >= 0 && token <= scripts.MaxBallot
 		if got, err := parseHandle(want.String()); (err == nil) != fit || fit && got != want {

@@ -101,8 +101,14 @@ func (f *fleet) scriptTime(i int) (sum time.Duration) {
 }
 
 // H75: with real servers: all restart empty under a lock, another program with half of the guard time is there
-// first, and the holder is told soon after it is connected again.
+// first, and the holder is told soon after it is connected again. Three fleets side by side.
 func TestHazardAHolderOnRealServersThatRestartEmptyIsTold(t *testing.T) {
+	for i := range 3 {
+		t.Run(strconv.Itoa(i), allRestartEmpty)
+	}
+}
+
+func allRestartEmpty(t *testing.T) {
 	t.Parallel()
 	hazard.Claim(t, "H75 with real servers", func(t testing.TB) {
 		f := newFleet(hazard.Setup(t), 3)
@@ -173,13 +179,17 @@ func spinRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 // after that says that the lock is held, so whoever looks before each write writes no more.
 func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 	t.Parallel()
+	rounds := *stopRounds
+	if testing.Short() {
+		rounds = min(rounds, 4)
+	}
 	hazard.Claim(t, "H76 stopped process", func(t testing.TB) {
 		set := hazard.Setup(t)
 		f := newFleet(set, 3)
 		next := f.admitted()
-		args := workerArgs{URLs: f.urls, Count: *stopRounds, TTL: 300 * time.Millisecond}
+		args := workerArgs{URLs: f.urls, Count: rounds, TTL: 300 * time.Millisecond}
 		w := startWorker(set, "spin", args, "GOMAXPROCS=1")
-		for round := range *stopRounds {
+		for round := range rounds {
 			w.line("held")
 			w.signal(stopSignal)
 			lock := held(set)(next.Lock(bounded(t), fmt.Sprint("n", round)))

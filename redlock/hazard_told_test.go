@@ -94,15 +94,18 @@ func TestHazardAForeignKeyIsExplained(t *testing.T) {
 	})
 }
 
-// A gauge counts the locks that a trace has begun and not ended, by the id of the hold and for each of its locks.
+// A gauge counts the locks that a trace has begun and not ended, by the id of the hold and for each of its locks, and
+// the calls.
 type gauge struct {
-	mu   sync.Mutex
-	held map[string]int
-	odd  []string
+	mu    sync.Mutex
+	held  map[string]int
+	calls int
+	ended map[string]int // calls, by their outcomes
+	odd   []string
 }
 
 func (g *gauge) trace() *redlock.Trace {
-	g.held = map[string]int{}
+	g.held, g.ended = map[string]int{}, map[string]int{}
 	count := func(by int) func(redlock.LockInfo) {
 		return func(i redlock.LockInfo) {
 			g.mu.Lock()
@@ -116,14 +119,32 @@ func (g *gauge) trace() *redlock.Trace {
 			}
 		}
 	}
-	return &redlock.Trace{Acquired: count(1), Released: count(-1), Lost: count(-1)}
+	return &redlock.Trace{Acquired: count(1), Released: count(-1), Lost: count(-1), Call: g.call}
 }
 
-// open are the holds that have begun and not ended.
-func (g *gauge) open() int {
+// call is Trace.Call. It looks whether the end has what the begin had, and comes once.
+func (g *gauge) call(ctx context.Context, op, name string) (context.Context, func(redlock.CallInfo)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.held)
+	g.calls++
+	over := false
+	return ctx, func(i redlock.CallInfo) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.calls--
+		g.ended[redlock.Outcome(i.Err)]++
+		if over || i.Op != op || i.Name != name {
+			g.odd = append(g.odd, fmt.Sprintf("%s %s ends as %+v; it has ended before: %v", op, name, i, over))
+		}
+		over = true
+	}
+}
+
+// open are the holds and the calls that have begun and not ended.
+func (g *gauge) open() (holds, calls int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.held), g.calls
 }
 
 // H71: in a trace each hold that begins ends once: released, lost, held for too long, handed on to a goroutine or
@@ -133,6 +154,7 @@ func TestHazardInATraceEachBeginHasOneEnd(t *testing.T) {
 		"H71 release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
 		"H71 hand-on":          {"lock", "unlock", "queue", "queue"},
 		"H71 export":           {"lock", "unlock", "export"},
+		"H71 calls that fail":  {"lock", "unlock", "do", "bad", "late", "panic", "queue"},
 	} {
 		t.Run(id, func(t *testing.T) {
 			claim(t, id, 3, func(s *stage) { randomRuns(s, steps, true) })
@@ -162,10 +184,14 @@ func randomRuns(s *stage, steps []string, unlock bool) {
 		if err := p.Close(s.within(time.Minute)); err != nil {
 			s.set.Fatal(err)
 		}
+		w.step("lock") // of a Locker that is closed
 		w.waiting.Wait()
 		synctest.Wait()
-		if n := g.open(); n != 0 || len(g.odd) > 0 {
-			s.Fatalf("run %d: %d holds have no end in the trace; %v", run, n, g.odd)
+		if holds, calls := g.open(); holds != 0 || calls != 0 || len(g.odd) > 0 {
+			s.Fatalf("run %d: %d holds and %d calls have no end in the trace; %v", run, holds, calls, g.odd)
+		}
+		if g.ended["closed"] == 0 {
+			s.Errorf("run %d: no call of a Locker that is closed has an end: %v", run, g.ended)
 		}
 	}
 }
@@ -222,6 +248,20 @@ func (w *walk) step(what string) {
 	case "try":
 		w.keep(w.p.TryLock(ctx, w.name()))
 		return
+	case "do":
+		_ = w.p.Do(ctx, "done", func(context.Context) error { return errors.New("no") })
+		return
+	case "panic":
+		recovered(func() { _ = w.p.Do(ctx, "done", func(context.Context) error { panic("of the program") }) })
+		return
+	case "bad":
+		w.keep(w.p.Lock(ctx, "n", redlock.WithTTL(-1)))
+		w.keep(w.p.TryLock(ctx, ""))
+		w.keep(w.p.Import(ctx, "no handle"))
+		return
+	case "late":
+		w.keep(w.p.Lock(deadContext(), "n"))
+		return
 	case "wait":
 		after(time.Duration(w.random.IntN(5)) * time.Second)
 		return
@@ -233,6 +273,7 @@ func (w *walk) step(what string) {
 	switch what {
 	case "unlock":
 		_ = k.Unlock(ctx)
+		_, _ = k.Unlock(ctx), k.Extend(ctx)
 	case "again":
 		w.keep(w.p.Lock(k.Context(ctx), k.Name()))
 		w.keep(k, nil)

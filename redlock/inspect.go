@@ -13,6 +13,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -24,6 +25,8 @@ type Holder struct {
 	Token int64     // its fencing token
 	Since time.Time // when it was won, by the masters' clocks
 	Depth int       // how deep it is locked
+	// Kept: it was unlocked, and a minimum hold keeps the name from others; see [WithMinHold]. Depth is 0 then.
+	Kept bool
 	// Left is for how long at least a quorum keeps it if it is not extended: the quorum-th largest TTL, less the time of
 	// the question and the drift.
 	Left         time.Duration
@@ -136,8 +139,15 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 	}
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
 	_, h.Owner = scripts.GrantLabel(id)
+	unlocked := quorum.Set(0)
 	for i := range on.All() {
 		h.Depth, h.Token = max(h.Depth, hs[i].Depth), hs[i].Token
+		if hs[i].Depth == 0 {
+			unlocked |= quorum.One(i)
+		}
+	}
+	if rule.WonHalf(unlocked) {
+		h.Kept, h.Depth = true, 0
 	}
 	h.Since = time.UnixMicro(h.Token)
 	for _, set := range rule.Sets() { // a majority of each set that has it keeps it so long
@@ -259,4 +269,61 @@ func (hs holdings) queue() (list []Waiter) {
 		list = append(list, seen[id].Waiter)
 	}
 	return list
+}
+
+// ForceRelease takes the grant with this id from whoever holds it; [Locker.Who] and [Locker.Inspect] tell the id. It is
+// for people who know that the holder is dead or hangs, and do not want to wait for the end of its TTL.
+//
+// It endangers what the lock protects: the holder, if it lives, finds out at its next extension, a third of its TTL
+// later, and until then two programs may believe that they hold the name. Only a resource that refuses a smaller token
+// than it has seen is safe: the next holder has a larger one.
+//
+// On every master that can be reached this grant is deleted, and no other, and the fence is raised to a new ballot, so
+// that a late message of the holder is refused. Then the first waiter is told, as by any release.
+//
+// It returns how many masters had the grant and have deleted it. The error is nil where a quorum of the masters has
+// said that it no longer has it; otherwise it is ErrNoQuorum, with the reason of each master that did not answer. A
+// holder that extends the lock in the same moment may give it back to those that have deleted it: ask [Locker.Who]
+// afterwards, and where it is still there call this again, which is harmless.
+func (l *Locker) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
+	if err := scripts.CheckName(name); err != nil {
+		return 0, invalid("%v", err)
+	}
+	if owner, _ := scripts.GrantLabel(id); owner == "" {
+		return 0, invalid("%.80q is no id of a grant", id)
+	}
+	if !l.enter() {
+		return 0, ErrClosed
+	}
+	defer l.leave()
+	view, _, hs, err := l.askAll(ctx, "force release", name)
+	if err != nil {
+		return 0, err
+	}
+	fences := make([]int64, 0, len(hs))
+	for _, h := range hs {
+		fences = append(fences, h.Fence)
+	}
+	floor := ballot.Floor(fences, view.Config.N(), view.Config.N()-len(hs))
+	above, _, err := l.ballots.Propose(l.cfg.clock.Now(), name, floor, 0)
+	if err != nil {
+		return 0, failed("force release", name, err)
+	}
+	keys := scripts.Prefix(l.cfg.prefix).Keys(name)
+	call := view.Encoder.Release(&keys, scripts.Ending{Grants: []string{id}, Ballot: above})
+	r := l.sender.New(view, "force release", nil)
+	var without quorum.Set
+	cause := l.toAll(ctx, view, call, func(a answer) {
+		r.Reply(a.master, a.value, a.err)
+		if had, err := scripts.DecodeReleased(a.value); a.err == nil && err == nil {
+			without |= quorum.One(a.master)
+			if had {
+				released++
+			}
+		}
+	})
+	if view.Config.Rule.Won(without) {
+		return released, nil
+	}
+	return released, failed("force release", name, r.Failure(ErrNoQuorum, cause))
 }

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -32,7 +33,7 @@ func (k *Lock) Until() time.Time { return time.Now().Add(k.Remaining()) }
 // Remaining is the validity left; not positive for a lock that has ended.
 func (k *Lock) Remaining() time.Duration { return k.handle.Remaining() }
 
-// Done is closed when the lock ends: it was released, lost, handed to another process, or its Locker closed.
+// Done is closed when the lock ends: it was released, lost, exported, or its Locker closed.
 // [Lock.Err] says which. After the machine was suspended it may close a tenth of a second late; Err does not.
 func (k *Lock) Done() <-chan struct{} { return k.handle.Done() }
 
@@ -40,8 +41,9 @@ func (k *Lock) Done() <-chan struct{} { return k.handle.Done() }
 // ErrClosed. It compares with the clocks when it is called.
 func (k *Lock) Err() error { return k.handle.Err() }
 
-// HeldOn tells on how many of the n masters the lock is known to be: at least a quorum, and n when all is well. A
-// master that lost the lock is given it again as soon as it is back.
+// HeldOn tells on how many of the n masters the lock is known to be, of those that are connected: n when all is well,
+// and fewer for a moment after [Locker.Lock], until the last masters have answered. A master that lost the lock is
+// given it again as soon as it is back.
 func (k *Lock) HeldOn() (on, n int) {
 	i := k.handle.Grant().Info()
 	return i.On, i.Expects
@@ -54,6 +56,17 @@ func (k *Lock) Extend(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
 	}
+	if k.l.cfg.trace.Call == nil {
+		return k.extend(ctx)
+	}
+	return k.l.events.call(ctx, "extend", k.Name(), func(ctx context.Context, c *tracedCall) error {
+		c.Token = k.Token()
+		return k.extend(ctx)
+	})
+}
+
+// extend is Extend without its trace.
+func (k *Lock) extend(ctx context.Context) error {
 	if !k.l.enter() {
 		return ErrClosed
 	}
@@ -75,9 +88,66 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	if k == nil {
 		return errNoLock
 	}
+	if k.l.cfg.trace.Call == nil {
+		return k.unlock(ctx)
+	}
+	defer k.letGo() // where a trace panics; else it has ended by then
+	return k.l.events.call(ctx, "unlock", k.Name(), func(ctx context.Context, c *tracedCall) error {
+		err := k.unlock(ctx)
+		if c.Token = k.Token(); !errors.Is(err, ErrReleased) {
+			c.Held = k.handle.Lasted()
+		}
+		return err
+	})
+}
+
+// unlock is Unlock without its trace.
+func (k *Lock) unlock(ctx context.Context) error {
 	k.l.calls.Add(1) // Close waits for it; it is not refused, since it is what Close is for
 	defer k.l.leave()
 	return failed("unlock", k.Name(), k.handle.Unlock(ctx, k.l.queue.Heir(k.Name())))
 }
 
-var errNoLock = invalid("there is no lock: the call that should have returned it has failed")
+// drop unlocks a lock that the caller does not get: without a minimum hold.
+func (k *Lock) drop() {
+	k.handle.Forgo()
+	k.letGo()
+}
+
+// letGo unlocks a lock. The release is sent, and not waited for.
+func (k *Lock) letGo() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = k.handle.Unlock(over, nil)
+}
+
+var errNoLock = invalid("the lock is nil: the call that should have returned it has failed; see its error")
+
+// Context returns a copy of parent that ends when the lock ends, with the cause [ErrLost] where it was lost (see
+// [context.Cause]), and that owns the name: [Locker.Lock] and [Locker.Do] with it, or with a context made from it,
+// re-enter the lock. Whoever is handed this context may act as the holder; nothing else makes one.
+//
+// Its Err compares with the clocks: it is true to the instant at which it is called, also after the machine was
+// suspended. The Err of a context that is made from it, and the Done of both, may come up to a tenth of a second
+// later then.
+func (k *Lock) Context(parent context.Context) context.Context {
+	return grant.Owning(parent, []*grant.Handle{&k.handle}, false)
+}
+
+// TokenOf is the fencing token of the lock that owns ctx, of the innermost where one was made inside another: that of
+// [Lock.Token], for code that gets a context alone, as the function of [Locker.Do] does. It is 0 where ctx owns no
+// name, and where the innermost owns several: see [TokenFor].
+func TokenOf(ctx context.Context) int64 {
+	if h := grant.Innermost(ctx); h != nil {
+		return h.Token()
+	}
+	return 0
+}
+
+// TokenFor is the fencing token of the lock of name that owns ctx, the innermost of that name; 0 where there is none.
+func TokenFor(ctx context.Context, name string) int64 {
+	if h := grant.Owner(ctx, nil, name); h != nil {
+		return h.Token()
+	}
+	return 0
+}

@@ -75,7 +75,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		closing: make(chan struct{}), closed: make(chan struct{}),
 	}
 	l.build(first, id.String())
-	l.warn(first)
+	l.warnings = unwise(&l.cfg, first.Order, p.Addr)
 	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -92,8 +92,8 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // build makes the parts of l and joins them.
 func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
-	l.journal = &journal{l: l, log: l.cfg.log}
-	l.events = &events{trace: l.cfg.trace, log: l.cfg.log, addr: l.pool.Addr}
+	l.journal = &journal{log: l.cfg.log, addr: l.pool.Addr, quorumFunc: l.noQuorum}
+	l.events = &events{trace: l.cfg.trace, log: l.cfg.log, clock: l.cfg.clock, addr: l.pool.Addr}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
@@ -111,7 +111,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 		Keeper: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
 		Listen: func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 	})
-	l.events.queue = l.queue
+	l.events.queue = l.queue // which is told when a grant ends: then the next call contends
 }
 
 // viewed is told of each new View. It tells of the masters whose state has changed.
@@ -128,6 +128,15 @@ func (l *Locker) viewed(last, next *admission.View) {
 	}
 }
 
+// noQuorum says which masters do not vote, and why. It reports false once l is closed.
+func (l *Locker) noQuorum() (*round.Failure, bool) {
+	if !l.enter() {
+		return nil, false
+	}
+	defer l.leave()
+	return l.sender.NoQuorum(l.voters.View(), "vote", nil), true
+}
+
 // A listener passes what the inbox gets on to the queue.
 type listener struct {
 	*queue.Queue // for Gap
@@ -141,36 +150,37 @@ func (l *listener) Message(master int, _, payload string) {
 	}
 }
 
-// warn collects what is unwise in an allowed configuration.
-func (l *Locker) warn(first *quorum.Config) {
-	add := func(format string, args ...any) {
-		l.warnings = append(l.warnings, fmt.Sprintf("redlock: "+format, args...))
+// unwise tells what is unwise in an allowed configuration over these masters.
+func unwise(c *config, masters []int, addr func(master int) string) (warnings []string) {
+	var known []string
+	for _, i := range masters {
+		known = append(known, addr(i))
 	}
-	n := first.N()
+	add := func(format string, args ...any) {
+		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
+	}
+	n := len(known)
 	switch {
 	case n == 1:
 		add("one master: no failure of it is survived, and the lock is as safe as that one server")
 	case n%2 == 0:
 		add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
 	}
-	if l.cfg.guard == 0 && n > 1 {
+	if c.guard == 0 && n > 1 {
 		add("the restart guard is off: a master that restarts empty can give a held lock away")
 	}
-	var known []string
-	for _, i := range first.Order {
-		known = append(known, l.pool.Addr(i))
-	}
-	for _, name := range l.cfg.durable {
+	for _, name := range c.durable {
 		if !slices.Contains(known, name) {
 			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
 		}
 	}
-	for _, w := range l.warnings {
-		l.cfg.log.Warn(w)
-		if f := l.cfg.trace.Warning; f != nil {
+	for _, w := range warnings {
+		c.log.Warn(w)
+		if f := c.trace.Warning; f != nil {
 			f(w)
 		}
 	}
+	return warnings
 }
 
 // Warnings tells what is unwise about the configuration, a sentence each; none is the usual case.
@@ -219,9 +229,22 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 
 // Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
 // [ErrLost], and owns the name. Do returns the error of f; where the lock could not be taken, was lost, or its
-// release could not be confirmed, that error is joined behind it. A panic of f releases the lock.
+// release could not be confirmed, that error is joined behind it. So an error does not tell whether f has run; where
+// that matters, f says so in a variable. A panic of f releases the lock.
 func (l *Locker) Do(
 	ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption,
+) error {
+	if l.cfg.trace.Call == nil {
+		return l.within(ctx, name, f, opts)
+	}
+	return l.events.call(ctx, "do", name, func(ctx context.Context, _ *tracedCall) error {
+		return l.within(ctx, name, f, opts)
+	})
+}
+
+// within is Do without its trace.
+func (l *Locker) within(
+	ctx context.Context, name string, f func(ctx context.Context) error, opts []LockOption,
 ) (err error) {
 	lock, err := l.Lock(ctx, name, opts...)
 	if err != nil {
@@ -233,6 +256,22 @@ func (l *Locker) Do(
 
 // take is Lock and TryLock.
 func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
+	if l.cfg.trace.Call == nil {
+		return l.acquire(ctx, name, opts, wait, nil)
+	}
+	op := "lock"
+	if !wait {
+		op = "try lock"
+	}
+	return taking(ctx, l.events, op, name, func(ctx context.Context, c *grant.Course) (*Lock, error) {
+		return l.acquire(ctx, name, opts, wait, c)
+	})
+}
+
+// acquire is take without its trace.
+func (l *Locker) acquire(
+	ctx context.Context, name string, opts []LockOption, wait bool, course *grant.Course,
+) (*Lock, error) {
 	called := l.cfg.clock.Now() // first of all: a caller that the system stops later keeps its turn
 	if err := scripts.CheckName(name); err != nil {
 		return nil, invalid("%v", err)
@@ -248,30 +287,56 @@ func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait 
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
 	}
-	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(name)}
-	own := ownerOf(ctx, l, name)
+	if wait && grant.OutOfOrder(ctx, l.grants, name) {
+		return nil, &LockError{Op: "lock", Name: name, Decision: ErrOrder}
+	}
+	own := grant.Owner(ctx, l.grants, name)
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
-	switch {
-	case own != nil && !l.cfg.reentry:
-		return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
-	case own != nil:
-		err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {
-			return own.handle.Reenter(ctx, &k.handle, &cfg.Terms)
-		})
-	case wait && !cfg.bounded():
-		err = l.queue.Lock(ctx, &queue.Call{
-			Name: name, Keys: &k.keys, Terms: &cfg.Terms, Handle: &k.handle, Priority: cfg.priority, Fair: cfg.fair,
-			Called: called, PausesFunc: cfg.delays.pauses,
-		})
-	default:
-		err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k) })
+	for {
+		k, waits := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(name)}, false
+		switch {
+		case own != nil && !l.cfg.reentry:
+			return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
+		case own != nil:
+			err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {
+				return own.Reenter(ctx, &k.handle, &cfg.Terms)
+			})
+		case wait && !cfg.bounded():
+			waits = true
+			err = l.queue.Lock(ctx, &queue.Call{
+				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Handle: &k.handle, Priority: cfg.priority, Fair: cfg.fair,
+				Called: called, PausesFunc: cfg.delays.pauses, Course: course,
+			})
+		default:
+			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, course) })
+		}
+		if err == nil {
+			if k, err = l.stillGood(k, cfg); err == nil {
+				return k, nil
+			}
+		}
+		if err = l.refusal(name, err); !waits || !l.again(ctx, err) {
+			return nil, waited(caller, ctx, err)
+		}
 	}
-	if err != nil {
-		return nil, l.refusal(name, waited(caller, ctx, err))
+}
+
+// again reports, after a pause, whether a call without a bound goes on: it had won, and that was over before it could
+// return.
+func (l *Locker) again(ctx context.Context, err error) bool {
+	var e *LockError
+	if !errors.As(err, &e) || e.Cause != nil || errors.Is(err, ErrMaxHold) ||
+		!errors.Is(err, ErrLost) && !errors.Is(err, ErrTooSlow) {
+		return false
 	}
-	return l.handOut(k, cfg)
+	select {
+	case <-time.After(DefaultDelays.Fixed):
+	case <-ctx.Done():
+	case <-l.closing:
+	}
+	return true
 }
 
 // refusal is the error of a call that did not get the lock. Where this Locker itself holds the name, it says so.
@@ -286,23 +351,27 @@ func (l *Locker) refusal(name string, err error) error {
 	return err
 }
 
-// handOut returns k if it still has the wanted validity at this instant, whatever has passed since a quorum granted it.
-func (l *Locker) handOut(k *Lock, cfg *lockConfig) (*Lock, error) {
-	if k.Remaining() > 0 && k.handle.Validity() >= cfg.Least {
+// stillGood returns k if it still has the wanted validity at this instant, whatever has passed since it was granted.
+// Else it releases k.
+func (l *Locker) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
+	if k.good(cfg) {
 		return k, nil
 	}
 	closed := errors.Is(k.Err(), ErrClosed)
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = k.handle.Unlock(over, nil) // sent, and not waited for
+	k.drop()
 	if closed {
 		return nil, ErrClosed
 	}
 	return nil, &LockError{Op: "lock", Name: k.Name(), Decision: ErrTooSlow}
 }
 
+// good reports whether k has at least the wanted validity at this instant.
+func (k *Lock) good(cfg *lockConfig) bool {
+	return k.Remaining() > 0 && k.handle.Validity() >= cfg.Least
+}
+
 // try makes one attempt without waiting in the queues. A name that is held here need not be asked for.
-func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock) error {
+func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock, course *grant.Course) error {
 	if view, err := l.voters.Ready(ctx); err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
@@ -312,7 +381,9 @@ func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock)
 			Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
 		}
 	}
-	g, _, err := l.queue.Ask(ctx, &grant.Ask{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms})
+	g, _, err := l.queue.Ask(ctx, &grant.Ask{
+		Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Course: course,
+	})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // WithLogger sets where the Locker writes what an operator has to know; the default is [slog.Default] at the time of
@@ -25,9 +26,11 @@ const (
 
 // A journal writes the log of one Locker.
 type journal struct {
-	l     *Locker
-	log   *slog.Logger
-	known quorum.Set // masters that have voted, or not, before; for viewed alone
+	log  *slog.Logger
+	addr func(master int) string
+	// quorumFunc says why no quorum votes. It reports false once the Locker is closed.
+	quorumFunc func() (*round.Failure, bool)
+	known      quorum.Set // masters that have voted, or not, before; for viewed alone
 
 	mu     sync.Mutex
 	alarm  *time.Timer   // runs while no quorum votes; nil: one does, or the Locker is closed
@@ -44,7 +47,7 @@ func (j *journal) viewed(last, next *admission.View) {
 		if i < len(last.Masters) && last.Masters[i].Phase == now.Phase || now.Phase == admission.Connecting {
 			continue
 		}
-		master := slog.String("master", j.l.pool.Addr(i))
+		master := slog.String("master", j.addr(i))
 		switch known := j.known.Has(i); {
 		case now.Phase == admission.Down:
 			j.log.Warn("redlock: master is down", master, slog.Any("error", now.Err))
@@ -74,10 +77,10 @@ func (j *journal) watch(view *admission.View) {
 
 // ring says that no quorum votes, and sets the alarm for later.
 func (j *journal) ring() {
-	if !j.l.enter() {
+	f, open := j.quorumFunc()
+	if !open {
 		return
 	}
-	defer j.l.leave()
 	j.mu.Lock()
 	on, since := j.alarm != nil, j.since
 	if on {
@@ -88,7 +91,6 @@ func (j *journal) ring() {
 	if !on {
 		return
 	}
-	f := j.l.sender.NoQuorum(j.l.voters.View(), "vote", nil)
 	j.log.Warn("redlock: no quorum of masters votes", slog.Duration("for", time.Since(since).Round(time.Millisecond)),
 		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", joined(f.Masters)))
 }

@@ -19,7 +19,11 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given { // the tests on real masters wait, for TTLs and quarantines, far more than they compute
-		if err := flag.Set("test.parallel", "4"); err != nil {
+		parallel := "4"
+		if testing.Short() {
+			parallel = "8"
+		}
+		if err := flag.Set("test.parallel", parallel); err != nil {
 			panic(err)
 		}
 	}

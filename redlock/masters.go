@@ -35,6 +35,7 @@ func (l *Locker) mastersOf(v *admission.View) []MasterInfo {
 func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 	info := MasterInfo{
 		Addr: l.pool.Addr(i), State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch, Err: st.Err,
+		Owed: l.pool.Owed(i),
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {
 		now := l.cfg.clock.Now()
@@ -74,7 +75,8 @@ func (l *Locker) withRecords(ctx context.Context, op string, f func(*admission.V
 // possible until its TTL is over.
 //
 // It returns when every master votes. A master that is down, or that cannot be admitted, is tried until ctx ends, so
-// AdmitNow may be called while servers start. Then the error lists the masters that do not vote; the others do all
+// AdmitNow may be called while servers start. One that votes and loses its data meanwhile is not admitted again: it
+// waits in quarantine. Then the error lists the masters that do not vote; the others do all
 // the same. Calling it again is harmless. With [WithoutGuard] there is nothing to do.
 func (l *Locker) AdmitNow(ctx context.Context) error {
 	if !l.enter() {

@@ -25,6 +25,13 @@ const (
 	DefaultHandOnTime = 100 * time.Millisecond // see [WithHandOn]
 )
 
+// The bounds of [WithHandOn]. Each hand-on is a microsecond by which the fence is ahead of the clock. The masters would
+// bear more: "Handing on" in the documentation of internal/grant tells what it costs, and which rooms it goes through.
+const (
+	mostHandOns    = 1000
+	mostHandOnTime = time.Minute
+)
+
 // An Option sets one thing for a whole [Locker]. Options are checked by [New], which fails with [ErrInvalidOption].
 type Option interface{ applyLocker(*config) }
 
@@ -69,8 +76,8 @@ func (c *config) remembers(addr string) bool {
 	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))
 }
 
-// ownerOfProcess is the label of a process: its host, without the end of a name that is too long, and its id.
-func ownerOfProcess(host string, pid int) string {
+// labelOfProcess is the label of a process: its host, without the end of a name that is too long, and its id.
+func labelOfProcess(host string, pid int) string {
 	end := fmt.Sprintf("/%d", pid)
 	host = host[:min(len(host), scripts.MaxLabel-len(end))]
 	if host == "" || scripts.CheckLabel(host) != nil {
@@ -90,7 +97,7 @@ func defaultConfig() config {
 		guard:   DefaultGuardTime,
 		trace:   &Trace{},
 		log:     slog.Default(),
-		label:   ownerOfProcess(host, os.Getpid()),
+		label:   labelOfProcess(host, os.Getpid()),
 		reentry: true,
 	}
 }
@@ -122,6 +129,19 @@ func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MaxHold = d })
 }
 
+// WithMinHold keeps the name locked for d at least since the lock was won, for jobs that must not run again too soon. An
+// Unlock before that ends the lock as ever, but to others the name stays locked until d is over. The masters alone see
+// to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who] tells such a
+// name as kept. Close keeps it, too.
+//
+// The masters keep the name for d and the drift of d ([WithDrift]), which together are at most the guard time. Where d
+// is longer than the TTL it is the TTL of the beginning. A master that the Unlock does not reach keeps the name to the
+// end of its TTL. The call waits as one of [WithFair] does, and the lock is not handed on. A re-entry keeps to the
+// minimum of the outermost Lock; an exported lock has that of its Import. 0, the default, is none.
+func WithMinHold(d time.Duration) LockOption {
+	return lockOption(func(c *lockConfig) { c.MinHold = d })
+}
+
 // WithExtension turns the extending of held locks on, which is the default, or off: then a lock ends with its first
 // validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
@@ -133,18 +153,24 @@ func WithDelays(d Delays) LockOption {
 	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
 }
 
-// WithHandOn bounds how often, and for how long after it was won, a lock passes from one goroutine of this Locker to
-// the next that waits for the name, before it is released so that other processes get their turn. It saves the
-// masters two rounds each time. The defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and no
-// longer than a minute. 0 times turns it off. Fair calls neither get nor give a lock so.
+// WithHandOn bounds the handing on of a lock: at its Unlock it may pass to the next call of this Locker that waits for
+// the name, and is not released. That saves the masters two rounds each time; other programs wait meanwhile. The
+// defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and no longer than a minute.
+//
+// The number is that of the call that won the lock from the masters: so often it may be handed on, by whomever. The
+// time is that of each holder who gives it: handed on no later than so long after it was won. A call with 0 times does
+// not hand it on; it may still get a lock by handing on. [WithFair] turns both off.
+//
+// A lock is released although somebody waits here, if the first in line is fair, has a shorter TTL than the lock, or
+// wants more validity than is left; and if the lock's token had to be above the masters' time, as it is for a name
+// that somebody else has just handed on.
 func WithHandOn(times int, atMost time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.HandOns, c.HandOnTime = times, atMost })
 }
 
-// WithFair has a call wait its turn among all processes: it neither gets nor gives the lock by handing on within the
-// process. Waiters are in the order in which they called, by the masters' clocks. The order is best effort: each
-// master keeps it for itself. Without it, goroutines of one process may follow each other for a bounded time; see
-// [WithHandOn].
+// WithFair has a call wait its turn among all Lockers: it neither gets nor gives the lock by handing on. Waiters are in
+// the order in which they called, by the masters' clocks. The order is best effort: each master keeps it for itself.
+// Without it, calls of one Locker may follow each other for a bounded time; see [WithHandOn].
 //
 // It does not go with a bound of the tries, or WithBackoff: such calls do not wait in the queues.
 func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
@@ -156,11 +182,12 @@ func WithPriority(n int) LockOption {
 }
 
 // WithTries bounds the attempts of a blocked call, the first one included; 0, the default, is no bound. A call with a
-// bound does not wait in the masters' queues: it tries and pauses, and where others wait it may not get it.
+// bound waits in no queue, neither in this Locker nor on the masters: it tries and pauses, and where others wait it may
+// not get it.
 func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
 // WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must not return nil.
-// Such a call does not wait in the masters' queues; see [WithTries].
+// Such a call waits in no queue; see [WithTries].
 func WithBackoff(start func() Backoff) LockOption {
 	return lockOption(func(c *lockConfig) { c.backoff = start })
 }
@@ -173,31 +200,36 @@ func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.
 // [clock.DefaultDrift], 1 % of the TTL + 2 ms.
 func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
 
-// WithGuardTime sets the longest TTL that anyone in the fleet may use, which is also how long a master that restarted
-// empty does not vote. It belongs to the fleet: it stands on the masters, and where they have another one theirs holds.
-// From [MinTTL] to [MaxTTL]; the default is [DefaultGuardTime].
+// WithGuardTime sets the guard time: the longest TTL that anyone in the fleet may use. So long, and at least 30 s, a
+// master that was restarted does not vote, unless it is a durable one: see [WithDurableMasters]. It belongs to the
+// fleet: it stands on the masters, and where they have another one theirs holds. (Their records have it as two numbers,
+// the longest TTL and the quarantine: [Locker.RaiseGuardTime] raises one after the other.) From [MinTTL] to [MaxTTL];
+// the default is [DefaultGuardTime].
 func WithGuardTime(g time.Duration) Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = g, false })
 }
 
 // WithoutGuard turns the restart guard off: a master that restarts empty votes at once, and two holders at a time are
 // then possible. For masters that never forget, such as those that fsync every write.
+// All programs of a prefix have the guard, or none has it: one without it is kept out by no longest TTL, and by no
+// epoch of [Locker.ChangeMasters].
 func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true }) }
 
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
 func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
 
-// WithTrace has t told of what the Locker does. nil, the default, costs one comparison an event.
-func WithTrace(t *Trace) Option {
-	return lockerOption(func(c *config) { c.trace = cmp.Or(t, &Trace{}) })
+// WithTrace has t told of what the Locker does; several Traces are told one after the other. None, the default, costs
+// one comparison an event.
+func WithTrace(t ...*Trace) Option {
+	return lockerOption(func(c *config) { c.trace = join(t) })
 }
 
 // WithClock replaces the clock, for tests and simulations; nil is the real one.
 func WithClock(k *clock.Clock) Option { return lockerOption(func(c *config) { c.clock = k }) }
 
 // WithOwner sets a label that people see: in inspections and in errors of those who find the name held. It identifies
-// nobody: two Lockers with one label are two owners. The default is the name of the host and the id of the process;
-// at most 64 bytes, without control characters.
+// nobody: the masters know a Locker by a UUID of its own, and two Lockers with one label are two owners. The default is
+// the name of the host and the id of the process; at most 64 bytes, without control characters.
 func WithOwner(label string) Option { return lockerOption(func(c *config) { c.label = label }) }
 
 // check looks at everything that New was given.
@@ -221,34 +253,42 @@ func (c *lockConfig) check(l *config) error {
 	if c.Least = c.minValidity; c.Least == 0 {
 		c.Least = c.TTL / 2
 	}
-	drift := l.drift.Of(c.TTL)
+	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, MaxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
 		return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL",
 			c.TTL, l.guard)
 	case c.TTL < MinTTL || c.TTL > MaxTTL:
-		return invalid("TTL %v: it is from %v to %v", c.TTL, MinTTL, cmp.Or(l.guard, MaxTTL))
+		return invalid("TTL %v: it is from %v to %v", c.TTL, MinTTL, longest)
 	case drift >= c.TTL:
 		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.TTL)
 	case c.Least < 0 || c.Least > c.TTL-drift:
 		return invalid("minimum validity %v: a TTL of %v leaves at most %v after a drift of %v",
 			c.Least, c.TTL, c.TTL-drift, drift)
+	case c.MinHold < 0:
+		return invalid("minimum hold %v is negative; 0 is none", c.MinHold)
+	case c.MinHold+l.drift.Of(c.MinHold) > longest:
+		return invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
+			"the guard time, or %v without the guard", c.MinHold, l.drift.Of(c.MinHold), longest, MaxTTL)
 	case c.MaxHold < 0:
 		return invalid("maximum hold %v is negative; 0 is no bound", c.MaxHold)
 	case c.waitLimit < 0:
 		return invalid("wait limit %v is negative; 0 is no limit", c.waitLimit)
 	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
-	case c.HandOns < 0 || c.HandOns > 1000 || c.HandOnTime < 0 || c.HandOnTime > time.Minute:
-		return invalid("handing on %d times within %v: at most 1000 times, within a minute; 0 times turns it off",
-			c.HandOns, c.HandOnTime)
+	case c.HandOns < 0 || c.HandOns > mostHandOns || c.HandOnTime < 0 || c.HandOnTime > mostHandOnTime:
+		return invalid("handing on %d times within %v: at most %d times, within %v; 0 times is not at all",
+			c.HandOns, c.HandOnTime, mostHandOns, mostHandOnTime)
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
 			"WithFair and WithPriority do not go with a bound of the tries or a backoff of one's own")
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: it is from -1000 to 1000", c.priority)
 	}
-	if c.fair {
+	if c.MinHold > 0 && !c.bounded() {
+		c.fair = true
+	}
+	if c.fair || c.MinHold > 0 {
 		c.HandOns = 0
 	}
 	if c.backoff != nil {
@@ -285,7 +325,8 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 
 // WithDurableMasters names masters, as [pool.Pool.Addr] does, that remember every write that they have answered: all
 // of them where no name is given. Such a master votes at once when it has restarted with its memory, instead of
-// waiting in quarantine; empty, or with the memory of another, it waits as any other does.
+// waiting in quarantine, and the locks on it still count; empty, or with the memory of another, it waits as any other
+// does. Any other master waits after each restart, whether it has kept its data or not.
 //
 // It is the operator's word that they are set up so (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
 // no, on a disk that keeps what it has synced; [Locker.Check] looks at the settings), that they have no replicas, and

@@ -211,6 +211,9 @@ func TestAdmitNowLooksBeforeItBelievesThatAMasterVotes(t *testing.T) {
 func TestShortLivedProgramsAloneFinishAQuarantine(t *testing.T) {
 	t.Parallel()
 	for file, args := range map[string][]string{"no file": nil, "append-only file": {"--appendonly", "yes"}} {
+		if testing.Short() && args != nil {
+			continue
+		}
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			shortLived(t, newFleet(t, 5, args...))
@@ -323,7 +326,8 @@ func TestARestartWithAnAppendOnlyFileIsAQuarantine(t *testing.T) {
 	if !strings.Contains(after, "state=quarantine") || identity(before) == identity(after) {
 		t.Errorf("record %q, before %q: want a quarantine of another run", after, before)
 	}
-	if err := lock.Unlock(bounded(t)); err != nil { // releases work in quarantine
+	// Releases work in quarantine. The lock is lost if the second restart came before the first master was confirmed.
+	if err := lock.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) {
 		t.Error(err)
 	}
 	f.noLocks(time.Second)

@@ -206,7 +206,9 @@ func TestAnAddressWithoutAServerIsADeadMinority(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := f.locker()
-	if err := l.AdmitNow(bounded(t)); !errors.Is(err, pool.ErrDown) {
+	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // AdmitNow tries the dead one until its context ends
+	defer cancel()
+	if err := l.AdmitNow(ctx); !errors.Is(err, pool.ErrDown) {
 		t.Fatalf("AdmitNow: %v, want the dead master named", err)
 	}
 	lock := held(t)(l.TryLock(bounded(t), "n"))

@@ -13,7 +13,8 @@ import (
 
 // H03, H04: one of three masters grants, two hang, and the attempt fails. What was granted goes although the context is
 // dead; what the hung masters read when they run on is refused or undone: by a roll-back behind it on the connection, on
-// one that is given up afterwards, and by a debt where the connection was given up before there was anything to roll back.
+// one that is given up afterwards, and by an owed release where the
+// connection was given up before there was anything to roll back.
 func TestRollbackLeavesNoKeyOnHungMasters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -82,7 +83,7 @@ func settled(f *fleet, p *pool.Pool) {
 	for i := range f.servers {
 		eventually(f.t, hang, func() string {
 			if n := p.Owed(i); n > 0 {
-				return fmt.Sprintf("master %d is owed %d debts", i, n)
+				return fmt.Sprintf("master %d is owed %d releases", i, n)
 			}
 			if n := f.connections(i); n > 1 {
 				return fmt.Sprintf("master %d has %d connections, old ones among them", i, n)

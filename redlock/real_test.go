@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // masters starts n real servers and a Locker that has admitted them.
@@ -134,4 +136,43 @@ func BenchmarkPairParallel(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkLockAll compares one name with four taken as one, in turn: over real masters on this machine, and over masters
+// in memory that are 1 ms away.
+func BenchmarkLockAll(b *testing.B) {
+	_, _, near := masters(b, 5)
+	m := redlocktest.New(5)
+	b.Cleanup(m.Close)
+	for i := range 5 {
+		m.Master(i).Delay(500 * time.Microsecond) // each way
+	}
+	p := must[*pool.Pool](b)(m.Pool())
+	b.Cleanup(func() { p.Close() })
+	far := locker(b, p)
+	names := []string{"a", "b", "c", "d"}
+	for what, l := range map[string]*redlock.Locker{"near": near, "1 ms": far} {
+		b.Run(what, func(b *testing.B) {
+			ctx, took := b.Context(), [2][]time.Duration{}
+			for b.Loop() {
+				for i, list := range [][]string{names[:1], names} {
+					start := time.Now()
+					locks, err := l.LockAll(ctx, list)
+					if err != nil {
+						b.Fatal(err)
+					}
+					took[i] = append(took[i], time.Since(start))
+					if err := locks.Unlock(ctx); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			for i := range took {
+				slices.Sort(took[i])
+			}
+			one, four := took[0][len(took[0])/2], took[1][len(took[1])/2]
+			b.ReportMetric(float64(one.Microseconds()), "us/one")
+			b.ReportMetric(float64(four)/float64(one), "four/one")
+		})
+	}
 }

@@ -96,7 +96,7 @@ func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// H55: the keys that remember tokens have a TTL, those of re-entered, refused, rolled back and healed holds included;
+// H55: the keys that remember tokens have a TTL, those of re-entered, refused, rolled back and repaired holds included;
 // re-entry keeps the token.
 func TestKeysThatRememberTokensExpire(t *testing.T) {
 	t.Parallel()

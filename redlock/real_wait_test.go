@@ -96,6 +96,9 @@ func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []
 // hold it, one of their goroutines inside and seven waiting. Every goroutine of the others gets each of its turns, one at
 // a time, with tokens that grow; and with the last of them all waiting is gone from the masters.
 func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("eight processes, and waits for the TTLs of two that are killed; leave out -short")
+	}
 	const processes, goroutines, turns = 8, 8, 25
 	f := newFleet(t, 5)
 	f.admitted()

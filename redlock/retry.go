@@ -152,11 +152,11 @@ func (c *lockConfig) limited(ctx context.Context) (context.Context, context.Canc
 
 // waited is err as a call fails whose wait limit has ended, and not the context of its caller.
 func waited(caller, limited context.Context, err error) error {
-	f, ok := round.AsFailure(err)
-	if !ok || f.Cause == nil || caller.Err() != nil || !errors.Is(context.Cause(limited), errWaited) {
+	var e *LockError
+	if !errors.As(err, &e) || e.Cause == nil || caller.Err() != nil || !errors.Is(context.Cause(limited), errWaited) {
 		return err
 	}
-	over := *f
+	over := *e
 	if over.Cause = nil; over.Decision == nil {
 		over.Decision = ErrNoQuorum
 	}
@@ -164,8 +164,9 @@ func waited(caller, limited context.Context, err error) error {
 }
 
 // WaitReady waits until a quorum of masters votes, and returns nil then; a lock can be had from there on, unless
-// another holds it. Programs call it at their start, to say early what is wrong. Errors: [ErrNoQuorum] with the error
-// of ctx and why each master does not vote; ErrClosed.
+// another holds it. Programs call it at their start, to say early what is wrong. Masters beyond the quorum may not be
+// connected yet; [Locker.Ready] waits for all. Errors: [ErrNoQuorum] with the error of ctx and why each master does not
+// vote; ErrClosed.
 func (l *Locker) WaitReady(ctx context.Context) error {
 	if !l.enter() {
 		return ErrClosed

@@ -75,6 +75,21 @@ func (s *Set) check() error {
 	return nil
 }
 
+// Quorum reports whether the masters of which has is true are a quorum: a majority of Masters, and while the fleet
+// changes one of Next, too. With [Locker.Masters] it tells whether a lock can be had at this moment.
+func (s Set) Quorum(has func(master string) bool) bool {
+	most := func(masters []string) bool {
+		n := 0
+		for _, m := range masters {
+			if has(m) {
+				n++
+			}
+		}
+		return n > len(masters)/2
+	}
+	return most(s.Masters) && (len(s.Next) == 0 || most(s.Next))
+}
+
 // join makes the masters of s known to the pool, and numbers them. Nothing is dialled if one of them cannot be right.
 func (s *Set) join(p *pool.Pool) (*quorum.Config, error) {
 	if err := s.check(); err != nil {

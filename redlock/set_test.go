@@ -26,3 +26,22 @@ func TestParseSetTakesOneSetAlone(t *testing.T) {
 		isInvalid(t, err, want)
 	}
 }
+
+// A quorum of a set is a majority of it; while a fleet changes its masters, one of the next ones, too.
+func TestQuorumOfASet(t *testing.T) {
+	old, next := []string{"a", "b", "c"}, []string{"c", "d", "e", "f"}
+	for _, c := range []struct {
+		set  Set
+		has  string
+		want bool
+	}{
+		{Set{Masters: old}, "", false}, {Set{Masters: old}, "a", false}, {Set{Masters: old}, "ac", true},
+		{Set{Masters: next}, "cd", false}, {Set{Masters: next}, "cde", true},
+		{Set{Epoch: 1, Masters: old, Next: next}, "abc", false}, {Set{Epoch: 1, Masters: old, Next: next}, "cdef", false},
+		{Set{Epoch: 1, Masters: old, Next: next}, "acde", true},
+	} {
+		if got := c.set.Quorum(func(m string) bool { return strings.Contains(c.has, m) }); got != c.want {
+			t.Errorf("%v of %v is a quorum: %v", c.has, c.set, got)
+		}
+	}
+}

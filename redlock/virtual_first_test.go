@@ -212,18 +212,19 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err
-			}, `redlock: lock "x": context deadline exceeded (held by another); held by "web-1" since ` + since +
-				", by this Locker: to lock it once more inside, pass a context of that lock (Lock.Context); a quorum may be free in T"},
+			}, `redlock: lock "x": context deadline exceeded (held already); held by "web-1" since ` + since +
+				", a lock of this Locker: to lock it again inside of that one, pass the context of that lock (Lock.Context); " +
+				"it may be free in T"},
 			{"a name that another holds", func() error {
 				_, err := other.TryLock(w.Context(), "x")
 				return err
 			}, `redlock: lock "x": held by another; 0 of 3 masters said yes, 2 are needed; held by "web-1" since ` + since +
-				"; a quorum may be free in T"},
+				"; it may be free in T"},
 			{"unlocking twice", func() error { return released.Unlock(w.Context()) }, `redlock: unlock "y": the lock is released`},
 			{"unlocking what was not had", func() error {
 				var none *redlock.Lock
 				return none.Unlock(w.Context())
-			}, "redlock: invalid option: there is no lock: the call that should have returned it has failed"},
+			}, "redlock: invalid option: the lock is nil: the call that should have returned it has failed; see its error"},
 			{"a closed Locker", func() error {
 				_, err := closed.Lock(w.Context(), "x")
 				return err
@@ -231,7 +232,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			{"a closed pool", func() error {
 				_, err := orphan.Lock(w.Context(), "x")
 				return err
-			}, `redlock: lock "x": pool: the pool is closed; 0 of 3 masters said yes, 2 are needed; ` +
+			}, `redlock: lock "x": the pool is closed; 0 of 3 masters said yes, 2 are needed; ` +
 				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
 		} {
 			if err := one.do(); err == nil || free.ReplaceAllString(err.Error(), "free in T") != one.told {

@@ -160,7 +160,7 @@ func besiege(w *world, seed uint64) {
 	}
 	w.Logf("%d holds in %v", s.taken, time.Since(start).Round(time.Millisecond))
 	w.delay(0)
-	after(30 * time.Second) // debts are paid, and what a killed program left has run out
+	after(30 * time.Second) // owed releases are delivered, and what a killed program left has run out
 	if doomed.over() && doomed.err == nil {
 		_ = doomed.lock.Unlock(w.Context())
 	}

@@ -155,6 +155,7 @@ func TestVirtualALateAcquireAfterItsRollbackIsRefused(t *testing.T) {
 					w.Errorf("after the late acquires: on %d masters", n)
 				}
 				k := w.take(l, "a", redlock.WithTries(1))
+				synctest.Wait() // every vote has been taken note of, those before the deciding one among them
 				if on, _ := k.HeldOn(); on < 2 {
 					w.Errorf("the next hold is on %d", on)
 				}
@@ -164,7 +165,7 @@ func TestVirtualALateAcquireAfterItsRollbackIsRefused(t *testing.T) {
 }
 
 // H02, H03: masters hang when an attempt reaches them. What waits in their old connections is executed when they
-// resume, before or after the debt that is paid on the new ones: nothing of it holds the name.
+// resume, before or after the owed release on the new ones: nothing of it holds the name.
 func TestVirtualRollbackReachesMastersThatHungAndResume(t *testing.T) {
 	for hung := 1; hung <= 3; hung++ {
 		t.Run(fmt.Sprint(hung, " of 3"), func(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *sent) grant() string {
 	case "acquire", "extend":
 		return s.arg(1)
 	case "release":
-		return s.arg(5)
+		return s.arg(4)
 	}
 	return ""
 }
@@ -66,7 +66,7 @@ func (s *sent) waiter() string {
 	if s.script() == "acquire" {
 		return s.arg(6)
 	}
-	return s.arg(2)
+	return s.arg(1)
 }
 
 // A wire dials masters and records what is written to them, in order. A Locker behind it can be kept from some

@@ -1,5 +1,5 @@
 // Command against measures this tree beside another commit: the benchmarks of both run in turn, one round each, and
-// each figure is printed with the median over the rounds of new divided by old.
+// what differs by more than chance is printed.
 //
 //	go run ./bench/against -commit HEAD~1 -rounds 5 -- -scenario pairs -goroutines 1,64
 //
@@ -8,23 +8,13 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"text/tabwriter"
+	"strings"
 )
-
-// A figure is one line of a benchmark's report.
-type figure struct {
-	Scenario, Case, Who, Metric, Unit string
-	Median                            float64
-}
-
-func (f *figure) key() string { return f.Scenario + ": " + f.Case + "\t" + f.Who + "\t" + f.Metric }
 
 func main() {
 	commit := flag.String("commit", "HEAD", "the commit to compare with")
@@ -42,83 +32,38 @@ func run(commit string, rounds int, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	old := filepath.Join(dir, "old")
-	if err := command("git", "worktree", "add", "--detach", old, commit); err != nil {
+	tree := filepath.Join(dir, "old")
+	if _, err := command("git", "worktree", "add", "--detach", tree, commit); err != nil {
 		return err
 	}
-	defer func() { _ = command("git", "worktree", "remove", "--force", old) }()
-	programs := []string{filepath.Join(dir, "bench.old"), filepath.Join(dir, "bench.new")}
-	for i, root := range []string{old, "."} {
-		if err := command("go", "build", "-C", root, "-o", programs[i], "./bench"); err != nil {
+	defer func() { _, _ = command("git", "worktree", "remove", "--force", tree) }()
+	programs := [2]string{filepath.Join(dir, "bench.old"), filepath.Join(dir, "bench.new")}
+	for i, root := range []string{tree, "."} {
+		if _, err := command("go", "build", "-C", root, "-o", programs[i], "./bench"); err != nil {
 			return err
 		}
 	}
-	var order []figure
-	values := map[string]*[2][]float64{}
+	var files [2][]string
 	for round := range rounds {
-		for side, program := range programs {
+		for i, program := range programs {
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, filepath.Base(program))
-			list, err := measure(program, filepath.Join(dir, "report.json"), args)
-			if err != nil {
+			out := fmt.Sprintf("%s.%d.json", program, round)
+			if _, err := command(program, append([]string{"-rounds", "1", "-out", out}, args...)...); err != nil {
 				return err
 			}
-			for _, f := range list {
-				if values[f.key()] == nil {
-					values[f.key()] = &[2][]float64{}
-					order = append(order, f)
-				}
-				values[f.key()][side] = append(values[f.key()][side], f.Median)
-			}
+			files[i] = append(files[i], out)
 		}
 	}
-	return show(order, values)
+	text, err := command(programs[1], "-from", strings.Join(files[1], ","), "-compare", strings.Join(files[0], ","))
+	fmt.Printf("%s", text)
+	return err
 }
 
-// measure runs one benchmark for one round.
-func measure(program, out string, args []string) ([]figure, error) {
-	if err := command(program, append([]string{"-rounds", "1", "-out", out}, args...)...); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(out)
-	if err != nil {
-		return nil, err
-	}
-	var report struct{ Figures []figure }
-	return report.Figures, json.Unmarshal(text, &report)
-}
-
-func show(order []figure, values map[string]*[2][]float64) error {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "case\tcontender\tmetric\told\tnew\tnew/old")
-	for _, f := range order {
-		v := values[f.key()]
-		ratio := "-"
-		if len(v[0]) == len(v[1]) {
-			ratios := make([]float64, len(v[0]))
-			for i := range ratios {
-				ratios[i] = v[1][i] / v[0][i]
-			}
-			ratio = fmt.Sprintf("%.2f", median(ratios))
-		}
-		fmt.Fprintf(t, "%s %s\t%.4g\t%.4g\t%s\n", f.key(), f.Unit, median(v[0]), median(v[1]), ratio)
-	}
-	return t.Flush()
-}
-
-// median is 0 where there is no value.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-}
-
-// command runs a program; what it prints is shown where it fails.
-func command(name string, args ...string) error {
+// command runs a program and returns what it prints, which the error has too.
+func command(name string, args ...string) ([]byte, error) {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s %q: %w\n%s", name, args, err, out)
+		return nil, fmt.Errorf("%s %q: %w\n%s", name, args, err, out)
 	}
-	return nil
+	return out, nil
 }

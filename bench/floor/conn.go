@@ -2,7 +2,6 @@ package floor
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gomodule/redigo/redis"
@@ -40,102 +39,59 @@ type request struct {
 
 // A conn is the one connection to a master, with its reader and its writer.
 type conn struct {
-	redis redis.Conn
-	wake  chan struct{} // tells the writer that there is something to do
-
-	mu     sync.Mutex
-	queue  []request // guarded by mu: not yet written
-	flight []*round  // guarded by mu: written or about to be, in order
-	spare  []*round  // guarded by mu: the reader's last batch, for reuse
-	broken bool      // guarded by mu: the reader has ended
+	redis  redis.Conn
+	queue  chan request // to the writer; closed by Close
+	flight chan *round  // from the writer to the reader: written or about to be, in order
 }
 
-func newConn(c redis.Conn) *conn { return &conn{redis: c, wake: make(chan struct{}, 1)} }
+// backlog is how much a connection holds for a master that hangs.
+const backlog = 1 << 16
 
-// enqueue leaves the request to the writer.
+func newConn(c redis.Conn) *conn {
+	return &conn{redis: c, queue: make(chan request, backlog), flight: make(chan *round, backlog)}
+}
+
+// enqueue leaves the request to the writer. A master that is too far behind refuses.
 func (c *conn) enqueue(r request) {
-	c.mu.Lock()
-	broken := c.broken
-	if !broken {
-		c.queue = append(c.queue, r)
-	}
-	first := len(c.queue) == 1
-	c.mu.Unlock()
-	if broken {
-		r.round.vote(false)
-	} else if first {
-		c.wakeWriter()
-	}
-}
-
-// wakeWriter does nothing where the writer has been woken already: the channel is full then.
-func (c *conn) wakeWriter() {
 	select {
-	case c.wake <- struct{}{}:
+	case c.queue <- r:
 	default:
+		r.round.vote(false)
 	}
 }
 
-// writeLoop sends all that has been queued since it last looked, with one flush. It ends after the reader.
+// writeLoop sends all that has been queued since it last looked, with one flush, until the queue is closed.
 func (c *conn) writeLoop() {
-	var batch []request
-	for {
-		c.mu.Lock()
-		batch, c.queue = c.queue, batch[:0]
-		for _, r := range batch {
-			c.flight = append(c.flight, r.round)
-		}
-		broken := c.broken
-		c.mu.Unlock()
-		if broken {
-			return
-		}
-		if len(batch) == 0 {
-			<-c.wake
-			continue
-		}
+	defer close(c.flight)
+	for r := range c.queue {
 		var err error
-		for _, r := range batch {
+		for more := true; more; {
+			c.flight <- r.round
 			err = errors.Join(err, c.redis.Send("EVALSHA", r.args...))
+			select {
+			case r, more = <-c.queue:
+			default:
+				more = false
+			}
 		}
 		if errors.Join(err, c.redis.Flush()) != nil {
 			_ = c.redis.Close() // the reader sees it
 		}
-		clear(batch)
 	}
 }
 
 // readLoop hands each reply to the round that it belongs to, the oldest in flight. It ends with the connection; what
 // is not answered then is refused.
 func (c *conn) readLoop() {
-	var batch []*round
-	next := 0
 	for {
 		reply, err := c.redis.Receive()
 		var refused redis.Error
 		if err != nil && !errors.As(err, &refused) {
 			break
 		}
-		if next == len(batch) {
-			c.mu.Lock()
-			batch, c.flight, c.spare = c.flight, c.spare[:0], batch[:0]
-			c.mu.Unlock()
-			next = 0
-		}
-		r := batch[next]
-		batch[next] = nil
-		next++
-		r.vote(reply == int64(1))
+		(<-c.flight).vote(reply == int64(1))
 	}
-	c.mu.Lock()
-	c.broken = true
-	for _, r := range c.queue {
-		c.flight = append(c.flight, r.round)
-	}
-	lost := append(batch[next:], c.flight...)
-	c.mu.Unlock()
-	c.wakeWriter()
-	for _, r := range lost {
+	for r := range c.flight {
 		r.vote(false)
 	}
 }

@@ -121,10 +121,10 @@ func (f *Floor) Close() error {
 	return err
 }
 
-func (f *Floor) closeConns() error {
-	var errs []error
+func (f *Floor) closeConns() (err error) {
 	for _, c := range f.conns {
-		errs = append(errs, c.redis.Close())
+		close(c.queue)
+		err = errors.Join(err, c.redis.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -220,6 +220,6 @@ func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
 func TestWhatACommandLeavesRunningIsKilled(t *testing.T) {
 	f := newVotingFleet(t)
 	end := newTomb(t)
-	f.start("run", "a", "--", "sh", "-c", `sleep 1000 >"$0" & echo done`, end.path).ends(0, "done")
+	f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, end.path).ends(0, "done")
 	end.closes()
 }

@@ -1,10 +1,11 @@
-// Command fencing shows what a lock cannot do, and what its token does about it. It locks the name of an item, writes an
-// amount to a table, and then, as a program that knows no better would, writes once more when it has lost the lock.
+// Command fencing shows what a lock cannot do, and what its token does about it. It locks the name of an item, writes
+// an amount to a table, and then, as a program that knows no better would, writes once more when it has lost the
+// lock.
 //
 //	fencing stock.db apples redis://10.0.0.1:6379 ...
 //
-// Stop it with SIGSTOP, or by Ctrl-Z, for longer than its TTL of two seconds, let another one take the lock meanwhile, and
-// continue it: its context ends at once, and the table refuses its late write.
+// Stop it with SIGSTOP, or by Ctrl-Z, for longer than its TTL of two seconds, let another one take the lock
+// meanwhile, and continue it: its context ends at once, and the table refuses its late write.
 package main
 
 import (

@@ -50,7 +50,7 @@
 // # What is left out
 //
 // Waiters, extension, repair, re-entry and import: the simulator has them. A reply that tells a client that its
-// request was refused is taken at its word: no release is sent there, and a request that the network repeats after such
-// a refusal would be granted for one TTL ([Bounds.RepeatRefused] shows the story). No connection of this library repeats
-// a request that was answered.
+// request was refused is taken at its word: no release is sent there, and a request that the network repeats after
+// such a refusal would be granted for one TTL ([Bounds.RepeatRefused] shows the story). No connection of this library
+// repeats a request that was answered.
 package model

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Cases is how many inputs a claim is tried with.
+// Cases is how many inputs a claim is tried with; a tenth of them with -short.
 const Cases = 50_000
 
 var seedFlag = flag.Uint64("property.seed", 0, "repeat the one case of a property test that a failure has named")
@@ -17,8 +17,11 @@ var seedFlag = flag.Uint64("property.seed", 0, "repeat the one case of a propert
 func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
 	first, n := rand.Uint64(), uint64(Cases)
-	if Repeats() {
+	switch {
+	case Repeats():
 		first, n = *seedFlag, 1
+	case testing.Short():
+		n /= 10
 	}
 	for seed := first; seed != first+n; seed++ {
 		f(t, rand.New(rand.NewPCG(seed, 1)))

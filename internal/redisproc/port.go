@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// The ports that are chosen from: of those that need no rights, without the ones that systems give to outgoing connections,
-// which begin at 32768 on Linux and higher elsewhere.
+// The ports that are chosen from: of those that need no rights, without the ones that systems give to outgoing
+// connections, which begin at 32768 on Linux and higher elsewhere.
 const (
 	lowestPort  = 15000
 	highestPort = 32767
@@ -18,9 +18,9 @@ const (
 // portRange is where Linux says which ports it gives to outgoing connections.
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// FreePort returns a port of 127.0.0.1 that nobody listens on now. Somebody else may take it before the caller does, who
-// should then ask for another. It is none that the system gives to outgoing connections, as a port of its choice would be:
-// one of those can be lost for a while to any connection, when a server is started and whenever it is down.
+// FreePort returns a port of 127.0.0.1 that nobody listens on now. Somebody else may take it before the caller does,
+// who should then ask for another. It is none that the system gives to outgoing connections, as a port of its choice
+// would be: one of those can be lost for a while to any connection, when a server is started and whenever it is down.
 func FreePort() (int, error) {
 	return freePort(lowestPort, min(highestPort, firstOutgoing()-1))
 }

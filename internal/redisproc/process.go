@@ -23,8 +23,8 @@ type process struct {
 }
 
 // launch starts the program with its output appended to the file log. The goroutine that starts it also waits for it,
-// on a thread of its own: the kernel ties the child's death signal to the thread that forked, not to the process, and Go
-// ends threads when it likes. terminate and kill join the goroutine.
+// on a thread of its own: the kernel ties the child's death signal to the thread that forked, not to the process, and
+// Go ends threads when it likes. terminate and kill join the goroutine.
 func launch(path string, args []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// dieWithParent has the kernel kill the server when this program ends in any way. A group of its own keeps the interrupt
-// of a terminal from the server, so that the program can still use it while it winds up.
+// dieWithParent has the kernel kill the server when this program ends in any way. A group of its own keeps the
+// interrupt of a terminal from the server, so that the program can still use it while it winds up.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

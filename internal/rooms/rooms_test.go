@@ -30,10 +30,12 @@ var rooms = []room{
 		"redlock", "pool", "internal/scripts/reference", "internal/scripts", "internal/jitter", "clock",
 	}},
 	{"redlock", []string{
-		"redlock/internal/reconfig", "redlock/internal/queue", "redlock/internal/voters", "redlock/internal/grant",
+		"redlock/internal/reconfig", "redlock/internal/several", "redlock/internal/queue", "redlock/internal/voters",
+		"redlock/internal/grant",
 		"redlock/internal/round", "redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/quorum",
 		"pool", "internal/scripts", "internal/jitter", "clock",
 	}},
+	{"redlock/internal/several", nil},
 	{"redlock/internal/testbed", []string{
 		"redlock/internal/voters", "redlock/internal/round", "redlock/internal/ballot", "redlock/internal/quorum",
 		"redlock/internal/admission", "redlock/redlocktest", "pool", "internal/scripts", "clock",

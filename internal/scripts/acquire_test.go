@@ -64,7 +64,7 @@ func TestAnAcquireDeliveredTwiceChangesNothing(t *testing.T) {
 	twice(enc.Repair(keys("a"), id, ttl, now+20, now, 1))
 	twice(enc.Extend(keys("a"), id, ttl, 2)) // re-entry
 	twice(enc.Extend(keys("a"), id, 0, 1))   // and its release
-	end := scripts.Ending{Grants: []string{id}, Ballot: now + 20, Always: true}
+	end := scripts.Ending{Grants: []string{id}, Ballot: now + 20}
 	if !c.release("a", end) {
 		t.Error("the release has not found the grant")
 	}
@@ -123,12 +123,10 @@ func TestAReleaseRaisesTheFenceAsFarAsAnAcquireCould(t *testing.T) {
 	for i, one := range []struct {
 		there         bool
 		ballot, fence int64 // what the release carries, and the fence before it
-		always        bool
 		want          int64
 	}{
 		{there: false, ballot: now, want: now},
-		{there: true, ballot: now + 5, fence: now, want: now},
-		{there: true, ballot: now + 5, fence: now, always: true, want: now + 5},
+		{there: true, ballot: now + 5, fence: now, want: now + 5},
 		{there: false, ballot: now, fence: now + 1, want: now + 1},
 		{there: false, ballot: now + window - second, want: now + window - second},
 		{there: false, ballot: now + window + 60*second},
@@ -142,8 +140,7 @@ func TestAReleaseRaisesTheFenceAsFarAsAnAcquireCould(t *testing.T) {
 		} else if one.fence != 0 {
 			c.must("SET", prefix.Fence(name), one.fence)
 		}
-		if there := c.release(name, scripts.Ending{Grants: []string{id}, Ballot: one.ballot,
-			Always: one.always}); there != one.there {
+		if there := c.release(name, scripts.Ending{Grants: []string{id}, Ballot: one.ballot}); there != one.there {
 			t.Errorf("%+v: the grant was there: %v", one, there)
 		}
 		want := fmt.Sprint(one.want)

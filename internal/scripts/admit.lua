@@ -3,10 +3,11 @@
 -- KEYS  1 admission record
 -- ARGV  1 the step   2 identity (run_id/master_replid2/second_repl_offset) that the connection has read
 --       3 the record that the caller saw, '' for none
---       4 median of the masters' times in us   5 how far this master's time may be from it, in us
+--       4 the masters' time in us: the median of their clocks; with start the latest clock that is not far off it
+--       5 how far this master's time may be from that, in us
 --       6 the record that is wanted; what is taken of it depends on the step
 -- Steps read             nothing is written
---       start            the wanted record, in quarantine since the later of this master's time and the median
+--       start            the wanted record, in quarantine since the later of this master's time and that of ARGV 4
 --       now              the wanted record, admitted
 --       end              admitted, where the quarantine was this server's and has lasted for what both records need
 --       epoch            n, next, epoch and alone of the wanted record
@@ -15,7 +16,7 @@
 -- Reply {1, record, time us, identity}   written, or (read) as it stands
 --       {2, record, time us, identity}   not written: the identity is another than the caller's
 --       {3, record, time us, identity}   not written: the record is another than the one that the caller saw
---       {4, record, time us, identity}   not written (start, end): this master's clock is too far from the median
+--       {4, record, time us, identity}   not written (start, end): this master's clock is too far from that of ARGV 4
 --       {5, record, time us, identity}   not written: the quarantine is not over, or there is none; the record is not
 --                                        of this server, or cannot be read; it has a larger epoch than the wanted
 --
@@ -28,7 +29,7 @@ local function read(text)
   for key, value in string.gmatch(string.match(text, '^v2 .*') or '', ' (%l+)=(%S+)') do values[key] = value end
   return values
 end
-local step, median, record = ARGV[1], tonumber(ARGV[4]), redis.call('GET', KEYS[1]) or ''
+local step, theirs, record = ARGV[1], tonumber(ARGV[4]), redis.call('GET', KEYS[1]) or ''
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
@@ -38,7 +39,7 @@ local function answer(result) return {result, record, now, identity} end
 if step == 'read' then return answer(1) end
 if identity ~= ARGV[2] then return answer(2) end
 if record ~= ARGV[3] then return answer(3) end
-if (step == 'start' or step == 'end') and math.abs(now - median) > tonumber(ARGV[5]) then return answer(4) end
+if (step == 'start' or step == 'end') and math.abs(now - theirs) > tonumber(ARGV[5]) then return answer(4) end
 local old, wanted = read(record), read(ARGV[6])
 local function number(values, key) return tonumber(values[key]) or 0 end
 local function text(n) return string.format('%.0f', n) end
@@ -51,7 +52,7 @@ if step == 'start' or step == 'now' then
   new = wanted
   if wanted.epoch ~= '0' then new.raised = moment end
   new.state, new.since = 'admitted', moment
-  if step == 'start' then new.state, new.since = 'quarantine', text(math.max(now, median)) end
+  if step == 'start' then new.state, new.since = 'quarantine', text(math.max(now, theirs)) end
 elseif not own or step == 'epoch' and wanted.epoch == '0' then
   return answer(5)
 elseif step == 'end' then

@@ -57,12 +57,13 @@ type Ending struct {
 	// Grants are several where releases are owed, or after an import; none where only the waiter leaves.
 	Grants []string
 	// Ballot is the largest that was sent with the grants, where an ask may arrive after this release; else 0. It
-	// becomes the fence where no grant was there.
+	// becomes the fence.
 	Ballot int64
-	// Always: several ballots were sent, so it becomes the fence although a grant was there.
-	Always bool
+	// Keep is for how long the grants stay nevertheless, rounded up; 0: they end now. It shortens, and never prolongs.
+	Keep time.Duration
 	// Waiter leaves the queue; nil for none. With Back it is put (back) into the queue: a roll-back of a caller that goes
-	// on waiting. AskBallot is then the first ballot of the ask that is rolled back.
+	// on waiting. AskBallot is then a ballot of the ask that is rolled back, or the masters' time: a waiter whose ask is
+	// 20 s old counts no more.
 	Waiter    *Ticket
 	Back      bool
 	AskBallot int64
@@ -70,12 +71,9 @@ type Ending struct {
 
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
-	var ballot, always, waiter, rank, asked any = "0", "", "", "", "0"
+	var ballot, waiter, rank, asked any = "0", "", "", "0"
 	if end.Ballot != 0 {
 		ballot = end.Ballot
-	}
-	if end.Always {
-		always = "always"
 	}
 	if end.Waiter != nil {
 		waiter = end.Waiter.waiter
@@ -84,7 +82,8 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 		}
 	}
 	c := &Call{Script: Release}
-	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, ballot, always, waiter, rank, asked)
+	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, ballot, waiter, rank, asked,
+		Millis(end.Keep))
 	for _, id := range end.Grants {
 		c.Args = append(c.Args, id)
 	}

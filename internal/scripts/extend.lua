@@ -4,7 +4,8 @@
 -- ARGV  1 the admission record that the connection expects; '' when the guard is off   2 grant id
 --       3 TTL in ms; 0 leaves the time as it is   4 depth, an absolute number   5 epoch
 -- Reply 1                                              still there; at least the TTL is left, never less than before
---       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of another's grant
+--       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of another's grant, or of one
+--                                                      that was unlocked and is kept for a while (depth 0)
 --       {7, record, time us}                           refused: the TTL is too long, or the epoch is an old one
 --
 -- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a grant that is
@@ -15,7 +16,7 @@ local function time()
   return t[1] * 1000000 + t[2]
 end
 local depth = redis.call('HGET', lock, ARGV[2])
-if not depth then return {5, redis.call('PTTL', lock), redis.call('GET', KEYS[2]) or '0', time()} end
+if not depth or depth == '0' then return {5, redis.call('PTTL', lock), redis.call('GET', KEYS[2]) or '0', time()} end
 if ARGV[1] ~= '' then
   local there = redis.call('GET', KEYS[3]) or ''
   if there ~= ARGV[1] and there ~= '' then
@@ -24,6 +25,7 @@ if ARGV[1] ~= '' then
     if ttl > tonumber(longest) or tonumber(ARGV[5]) < tonumber(epoch) then return {7, there, time()} end
   end
 end
-if depth ~= ARGV[4] then redis.call('HSET', lock, ARGV[2], ARGV[4]) end
+-- A full master refuses the new depth, which only people read. The lock is prolonged all the same.
+if depth ~= ARGV[4] then redis.pcall('HSET', lock, ARGV[2], ARGV[4]) end
 if ttl > 0 and redis.call('PTTL', lock) < ttl then redis.call('PEXPIRE', lock, ARGV[3]) end
 return 1

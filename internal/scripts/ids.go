@@ -20,8 +20,8 @@ func CheckLabel(label string) error {
 	return nil
 }
 
-// GrantID is the id of a grant: <owner>:<number>:<label>. The owner is a UUID, the number is the grant's among those of
-// its owner. An id is never used twice.
+// GrantID is the id of a grant: <owner>:<number>:<label>. In this package owner always means the UUID of a Locker. The
+// number is the grant's among those of its owner; the label is for people. An id is never used twice.
 func GrantID(owner string, number uint64, label string) string {
 	b := append(make([]byte, 0, 128), owner...)
 	b = strconv.AppendUint(append(b, ':'), number, 10)

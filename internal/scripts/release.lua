@@ -1,24 +1,30 @@
--- Ends grants of one name, takes a waiter out of the queue or puts it back, and tells the next one.
+-- Ends grants of one name, now or in a while, takes a waiter out of the queue or puts it back, and tells the next one.
 --
 -- KEYS  1 lock   2 fence   3 queue   4 waiters
 -- ARGV  1 the largest ballot that was sent with the grants, where an ask may arrive after this; '0' for none
---       2 'always': it becomes the fence although a grant was there; else ''
---       3 waiter, '' for none   4 its rank, where it is put back into the queue; '' where it leaves
---       5 the first ballot of the ask that is rolled back (with a rank)
+--       2 waiter, '' for none   3 its rank, where it is put back into the queue; '' where it leaves
+--       4 a ballot of the ask that is rolled back, or the masters' time of now (with a rank)
+--       5 ms for which the grants are kept, unlocked and for nobody; '0': they end now
 --       6... grant ids; none where only a waiter leaves
 -- Reply 1 where one of the grants was there, 0 where none was
 --
--- Safe to repeat: the second time no grant is there, the waiter is where it was put, and the fence is high enough. The
+-- Safe to repeat: the second time no grant is there, or it ends no later than before; the waiter is where it was put, and the fence is high enough. The
 -- next waiter may be told again, which is a hint. What follows the deletion cannot undo it: a full master and a user
 -- without rights to the channel still release. A lock has one grant, so the key of one that is ended goes.
-local present = 0
-if ARGV[6] then present = redis.call('HDEL', lock, unpack(ARGV, 6)) end
-if present > 0 then redis.call('DEL', lock) end
-local ballot, waiter, rank = tonumber(ARGV[1]), ARGV[3], ARGV[4]
+local present, keep = 0, tonumber(ARGV[5])
+for i = 6, #ARGV do
+  if redis.call('HEXISTS', lock, ARGV[i]) == 1 then
+    present = 1
+    if keep > 0 then redis.pcall('HSET', lock, ARGV[i], '0') end
+  end
+end
+if present > 0 and keep == 0 then redis.call('DEL', lock) end
+if present > 0 and keep > 0 and redis.call('PTTL', lock) > keep then redis.call('PEXPIRE', lock, ARGV[5]) end
+local ballot, waiter, rank = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 if present > 0 and ballot == 0 and waiter == '' and redis.call('EXISTS', queue) == 0 then return 1 end
 local now, window = time(), 15000000
-if waiter ~= '' and (rank == '' or join(now, waiter, rank, tonumber(ARGV[5])) < 0) then leave(waiter) end
-if ballot > 0 and (present == 0 or ARGV[2] == 'always') then
+if waiter ~= '' and (rank == '' or join(now, waiter, rank, tonumber(ARGV[4])) < 0) then leave(waiter) end
+if ballot > 0 then
   local raw = redis.call('GET', fence) or '0'
   if not string.find(raw, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
   local top = tonumber(raw)
@@ -29,4 +35,4 @@ if redis.call('EXISTS', queue) == 1 and redis.call('EXISTS', lock) == 0 then
   drop(now)
   tell(now)
 end
-return math.min(present, 1)
+return present

@@ -41,10 +41,10 @@ var (
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
 	acquireSHA = "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"
-	extendSHA  = "42be24fc6ceaf8e337ecec3c0baaee817bbadfb3"
-	releaseSHA = "4bb090b81902d7704cf0632e4affa728e74b7b4c"
+	extendSHA  = "b801df0c4d005a3df37bf2128d7b0008cd539e40"
+	releaseSHA = "268ee9ab4318ed62b05009ffa6767f145ce40977"
 	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
-	admitSHA   = "da99c15403e4af4efdd3b4638e67c53a74b52e8f"
+	admitSHA   = "3e8856a02ee74d9fb5a02a1237b9d7800b14dae6"
 )
 
 // The scripts. They are never changed.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -46,4 +48,227 @@ func Example() {
 	// held by another: true
 	// free again: <nil>
 	// lost: true
+}
+
+// lockerOver makes the Locker of an example.
+func lockerOver(masters *redlocktest.Masters, opts ...redlock.Option) (locker *redlock.Locker, done func()) {
+	p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // this machine may be busy
+	if err != nil {
+		panic(err)
+	}
+	if locker, err = redlock.New(p, opts...); err != nil {
+		panic(err)
+	}
+	locker.Ready(context.Background())
+	return locker, func() {
+		_ = locker.Close(context.Background())
+		_ = p.Close()
+	}
+}
+
+// A test that has started servers of its own, in containers for example, need not wait for their quarantine.
+func ExampleAdmit() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	urls := []string{"redis://127.0.0.1:32768", "redis://127.0.0.1:32769", "redis://127.0.0.1:32770"}
+	if err := redlocktest.Admit(ctx, urls...); err != nil { // it waits for servers that are still starting
+		fmt.Println(err)
+		return
+	}
+	p, err := pool.Dial(urls)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	locker, err := redlock.New(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(ctx)
+	locker.Ready(ctx) // all are connected, so that locks are on all of them
+	lock, err := locker.Lock(ctx, "first")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Unlock(ctx)
+}
+
+// Masters without a Locker: what they are called, and who holds what.
+func ExampleMasters() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	fmt.Println(masters.N(), masters.URLs()[0], masters.Master(0).Addr())
+
+	masters.Take("orders:42", time.Minute)
+	id, on := masters.Holder("orders:42")
+	fmt.Println("held:", id != "", "on", on)
+	masters.Free("orders:42")
+	_, on = masters.Holder("orders:42")
+	fmt.Println("held on", on)
+	// Output:
+	// 3 redis://master-1:6379 master-1:6379
+	// held: true on 3
+	// held on 0
+}
+
+// What does the program do when another holds the name?
+func ExampleMasters_Take() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	locker, done := lockerOver(masters)
+	defer done()
+
+	masters.Take("orders:42", time.Minute)
+	_, err := locker.TryLock(context.Background(), "orders:42")
+	fmt.Println(errors.Is(err, redlock.ErrHeld))
+	// Output:
+	// true
+}
+
+// What does the program do when it has waited, and the name becomes free?
+func ExampleMasters_Free() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	locker, done := lockerOver(masters)
+	defer done()
+
+	masters.Take("orders:42", time.Minute)
+	time.AfterFunc(20*time.Millisecond, func() { masters.Free("orders:42") })
+	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+		fmt.Println("at last")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// at last
+	// <nil>
+}
+
+// Does the work stop when the lock is lost?
+func ExampleMasters_Lose() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	locker, done := lockerOver(masters, redlock.WithTTL(100*time.Millisecond))
+	defer done()
+
+	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+		masters.Lose("orders:42")
+		<-ctx.Done() // the next extension finds out
+		return nil
+	})
+	fmt.Println(errors.Is(err, redlock.ErrLost))
+	// Output:
+	// true
+}
+
+// Pool takes options as pool.Dial does.
+func ExampleMasters_Pool() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	p, err := masters.Pool(pool.WithTimeout(100 * time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	fmt.Println(p.N(), p.Timeout(0))
+	// Output:
+	// 3 100ms
+}
+
+// A program that calls pool.Dial itself gets the dialer.
+func ExampleMasters_Dial() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	p, err := pool.Dial(masters.URLs(), pool.WithDialer(masters.Dial))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	fmt.Println(p.Addr(0))
+	// Output:
+	// master-1:6379
+}
+
+// A program that takes URLs, and knows nothing of dialers, gets ports.
+func ExampleMasters_Listen() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	urls, err := masters.Listen()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p, err := pool.Dial(urls)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	fmt.Println(len(urls), strings.HasPrefix(urls[0], "redis://127.0.0.1:"))
+	// Output:
+	// 3 true
+}
+
+// Masters that were admitted for one prefix are in quarantine for another.
+func ExampleMasters_Admit() {
+	ctx := context.Background()
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	locker, done := lockerOver(masters, redlock.WithPrefix("billing"))
+	defer done()
+	_, err := locker.TryLock(ctx, "orders:42")
+	fmt.Println("in quarantine:", errors.Is(err, redlock.ErrQuarantine))
+
+	masters = redlocktest.New(3)
+	defer masters.Close()
+	masters.Admit("billing", redlock.DefaultGuardTime)
+	admitted, done := lockerOver(masters, redlock.WithPrefix("billing"))
+	defer done()
+	_, err = admitted.TryLock(ctx, "orders:42")
+	fmt.Println(err)
+	// Output:
+	// in quarantine: true
+	// <nil>
+}
+
+// How does the program start on masters that nobody has admitted yet?
+func ExampleFresh() {
+	masters := redlocktest.New(3, redlocktest.Fresh())
+	defer masters.Close()
+	locker, done := lockerOver(masters)
+	defer done()
+
+	_, err := locker.TryLock(context.Background(), "orders:42")
+	fmt.Println(errors.Is(err, redlock.ErrQuarantine))
+	// Output:
+	// true
+}
+
+func ExamplePrefix() {
+	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
+	defer masters.Close()
+	locker, done := lockerOver(masters, redlock.WithPrefix("billing"))
+	defer done()
+
+	_, err := locker.TryLock(context.Background(), "orders:42")
+	fmt.Println(err)
+	// Output:
+	// <nil>
+}
+
+func ExampleGuard() {
+	masters := redlocktest.New(3, redlocktest.Guard(time.Minute))
+	defer masters.Close()
+	locker, done := lockerOver(masters, redlock.WithGuardTime(time.Minute))
+	defer done()
+
+	_, err := locker.TryLock(context.Background(), "orders:42", redlock.WithTTL(45*time.Second))
+	fmt.Println(err)
+	// Output:
+	// <nil>
 }

@@ -68,8 +68,8 @@
 //	H60  so are rights to INFO: TestLeastRightsSuffice
 //	H69  backups and backlogs are of real replication; a failback is in H57: TestHazardWhatForgetsNothingStopsNoVote
 //
-// H65 and H86 tell that the work of a script is bounded; that it takes a server 5 ms at the most is measured by
-// TestHazardAReleaseBehindDeadWaitersIsQuick. H61 tells of a freeze by clocks; a process under SIGSTOP is in
-// TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook. In H63, two servers behind one name are no story: that is
-// not survived, and the documentation of package redlock says so.
+// H65 and H86 tell that the work of a script is bounded; that it takes a server 5 ms at the most is tested by
+// TestHazardAReleaseBehindDeadWaitersIsQuick (1 ms was the most that was seen). H61 tells of a freeze by clocks; a
+// process under SIGSTOP is in TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook. In H63, two servers behind
+// one name are no story: that is not survived, and the documentation of package redlock says so.
 package stories

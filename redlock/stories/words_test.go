@@ -275,7 +275,7 @@ func (w *world) voteWords(reply any, yes string) string {
 
 func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 	var grants []string
-	for n := 6; arg(args, n) != ""; n++ {
+	for n := 5; arg(args, n) != ""; n++ {
 		grants = append(grants, w.name(arg(args, n)))
 	}
 	what = "release " + lockName(args[3])
@@ -285,8 +285,8 @@ func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 	if ballot := number(arg(args, 1)); ballot > 0 {
 		what += ", fence " + w.ballot(ballot)
 	}
-	if waiter := arg(args, 3); waiter != "" {
-		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 4) == ""]
+	if waiter := arg(args, 2); waiter != "" {
+		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 3) == ""]
 	}
 	switch {
 	case reply == int64(1):

@@ -5,7 +5,7 @@ import "github.com/redlock-go/redlock/internal/scripts"
 func (c *call) extend() any {
 	lock, ttl := c.key(1), c.millis(3)
 	depth, there := c.typed(lock, Hash).field(c.arg(2))
-	if !there {
+	if !there || depth == "0" {
 		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), c.get(c.key(2), "0"), c.now}
 	}
 	if c.arg(1) != "" {
@@ -25,20 +25,28 @@ func (c *call) extend() any {
 
 func (c *call) release() any {
 	lock, fence, present := c.key(1), c.key(2), 0
-	if c.has(6) {
-		c.typed(lock, Hash)
-		present = c.state.deleteFields(c.now, lock, c.args[5:]...)
+	keep := c.millis(5)
+	for i := 6; c.has(i); i++ {
+		if c.typed(lock, Hash).has(c.arg(i)) {
+			present = 1
+			if keep > 0 {
+				c.state.setField(c.now, lock, c.arg(i), "0")
+			}
+		}
 	}
-	if present > 0 {
+	switch {
+	case present > 0 && keep == 0:
 		c.state.Delete(c.now, lock)
+	case present > 0 && c.state.TTL(c.now, lock) > keep:
+		c.state.Expire(c.now, lock, keep)
 	}
-	if id := c.arg(3); id != "" {
-		back := c.arg(4) != ""
-		if !back || c.join(waiter{id: id, rank: c.millis(4), asked: c.number(5)}) < 0 {
+	if id := c.arg(2); id != "" {
+		back := c.arg(3) != ""
+		if !back || c.join(waiter{id: id, rank: c.millis(3), asked: c.number(4)}) < 0 {
 			c.leave(id)
 		}
 	}
-	if ballot := c.number(1); ballot > 0 && (present == 0 || c.arg(2) == "always") {
+	if ballot := c.number(1); ballot > 0 {
 		_, top := c.fence(fence)
 		if ballot > top && ballot <= max(float64(c.now), top)+window {
 			c.raise(fence, c.arg(1))
@@ -48,7 +56,7 @@ func (c *call) release() any {
 		c.drop()
 		c.tell(waiter{})
 	}
-	return int64(min(present, 1))
+	return int64(present)
 }
 
 // firstShown is how many waiters an inspection shows.

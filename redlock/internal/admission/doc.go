@@ -5,6 +5,10 @@
 // admission record, one value on it. The record says who the server is, that nothing from before can be alive there,
 // and the numbers of its fleet. Each connection reads it, and each vote is given only if it is still the same.
 //
+// Nobody can see whether a server that was restarted has all its data. So every restart ends its vote, with its data or
+// without, and what it has granted counts as lost there until it says again that it has it ([Memory]). A durable
+// master is the exception.
+//
 // # One master
 //
 //	                read: no record, or another server's
@@ -33,7 +37,8 @@
 //
 // # The numbers of the fleet
 //
-// The record has the longest TTL that the master accepts, and how long a quarantine must last. Every record that is
+// The record has the longest TTL that the master accepts, and how long a quarantine must last: longest and quarantine.
+// Together they are the guard time of the fleet, which is one number while nobody raises it. Every record that is
 // written has the largest of each that its writer has read anywhere, and the script never lowers one. At every time
 // this holds:
 //

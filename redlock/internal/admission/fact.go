@@ -56,10 +56,13 @@ func (f *Fact) own() bool {
 	return f.shown() && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 
-// remembers reports whether the master has all that it had, by the word of its operator. Its record is there, with the
+// durable reports whether the operator says that the master remembers every write, and it has never been a replica.
+func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
+
+// remembers reports whether the master has all that it had: it is a durable one, and its record is there, with the
 // address at which we reach it. One that came by replication does not count.
 func (f *Fact) remembers() bool {
-	return f.Home != "" && f.shown() && f.Record.Admitted && f.Record.Home == f.Home && !promoted(f.Identity)
+	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
 }
 
 // unknown reports whether more will be known of the master in a moment.
@@ -84,21 +87,24 @@ func freed(from, to string) bool { return from != to && to == runID(from)+noRepl
 
 // A Memory counts how often the master at one address may have forgotten what it granted.
 type Memory struct {
-	identity   string
+	identity   string // of the server that was counted last
 	Generation uint64 // from 1; 0 until it was up
 }
 
-// See compares what is known of the master now with what was known before.
+// See compares what is known of the master now with what was known before. Every restart is a new identity, so each one
+// counts as forgetting, also with all data, unless the master is a durable one.
 func (m *Memory) See(f *Fact) {
 	if !f.Up || f.Identity == m.identity {
 		return
 	}
 	switch {
-	case m.identity == "":
+	case m.identity == "": // the first time that it is up
 		m.Generation++
-	case freed(m.identity, f.Identity):
-	case f.Home != "" && !promoted(f.Identity) && !f.Read && f.Err == nil:
-		return // its record will tell
+	case freed(m.identity, f.Identity): // the same server
+	case f.durable() && !f.Read && f.Err == nil:
+		// Whether it remembers is in its record, which is being read: See is called again with it. If that fails, it has
+		// not shown that it remembers.
+		return
 	case !f.remembers():
 		m.Generation++
 	}

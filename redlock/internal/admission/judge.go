@@ -30,7 +30,7 @@ type Fleet struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the program's own guard time; 0: the guard is off
 	Observer bool          // starts, ends and writes nothing
-	Now      bool          // an operator says that nobody holds a lock: no quarantine is needed
+	Now      quorum.Set    // an operator says that these keep no lock: no quarantine is needed
 	Facts    []Fact        // by the pool's number
 	Clocks   ballot.Reading
 	Addr     func(i int) string // names master i in errors
@@ -151,7 +151,7 @@ func (f *Fleet) vote(i int, st *State) (m Move) {
 
 // start is about a master that has no record of its own: it is new, or may have forgotten locks.
 func (f *Fleet) start(i int, st *State) Move {
-	if f.Observer && !f.Now {
+	if f.Observer && !f.Now.Has(i) {
 		st.Phase = InQuarantine
 		st.Err = fmt.Errorf("%w, which begins when a program that takes locks finds it", ErrQuarantine)
 		return Move{Look: Look}
@@ -161,7 +161,7 @@ func (f *Fleet) start(i int, st *State) Move {
 			return Move{}
 		}
 	}
-	if f.Now {
+	if f.Now.Has(i) {
 		return f.write(scripts.AdmitNow, i)
 	}
 	if m, ok := f.comparable(i, st); !ok {
@@ -201,7 +201,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 			"redlock admit (AdmitNow) ends it", ErrQuarantine, left.Round(100*time.Millisecond))
 	}
 	switch {
-	case f.Now:
+	case f.Now.Has(i):
 		return f.write(scripts.AdmitNow, i)
 	case f.Observer:
 		return Move{Look: Look}

@@ -54,7 +54,7 @@ func numbers(n, next int) string {
 
 // write is a step that writes the record of master i: with the largest numbers that were read anywhere.
 func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
-	if f.Observer && !f.Now {
+	if f.Observer && !f.Now.Has(i) {
 		return Move{Look: Look}
 	}
 	return Move{Step: step, Record: f.record(i)}

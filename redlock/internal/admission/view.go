@@ -43,8 +43,10 @@ type State struct {
 	Admitted   bool  // its record admits it, whatever epoch this program has
 	// Backlog is its repl-backlog-ttl; 0: never freed, or not known. A guard time above it costs the master its vote.
 	Backlog  time.Duration
-	ClockOff bool  // its clock is more than 15 s off the median: it votes, but no waiter should count on it
-	Err      error // why it does not vote; nil where it does
+	ClockOff bool // its clock is more than 15 s off the median: it votes, but no waiter should count on it
+	// Err is why it does not vote; nil where it does. Its text was made when the View was: a time left in it may be a
+	// second old. Over says it exactly.
+	Err error
 }
 
 // A View is what all rounds that begin now go by. Neither it nor what it points to is ever changed.

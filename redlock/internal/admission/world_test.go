@@ -208,9 +208,9 @@ func (p *program) admit() {
 	for i := range p.Facts {
 		p.step(i, scripts.AdmitRequest{Step: scripts.AdmitRead})
 	}
-	p.Now = true
+	p.Now = ^quorum.Set(0)
 	p.act()
-	p.Now = false
+	p.Now = 0
 }
 
 // raise writes a guard time as Locker.RaiseGuardTime does, and ends early after some steps.

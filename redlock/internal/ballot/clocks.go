@@ -53,12 +53,14 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant) {
 }
 
 // Refine is Learn for a reading from a reply, which may be wrong by as much as within. It counts if it is better than
-// the last refinement. Waiters need it: they follow each other within a round trip, and a ballot that lags behind the
-// clock of the last holder is refused.
+// the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need it: they
+// follow each other within a round trip, and a ballot that lags behind the clock of the last holder is refused.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last := c.ofLocked(i); last.known && (last.within == 0 || within < last.within) {
+	last := c.ofLocked(i)
+	apart := Span(t - micros(at) - last.us).Abs()
+	if last.known && (last.within == 0 || within < last.within || apart > last.within+within) {
 		c.setLocked(i, t, at, max(within, 1))
 	}
 }

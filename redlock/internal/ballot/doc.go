@@ -5,5 +5,9 @@
 // Where a fence is ahead of the present time, the next ballot is one above it, and this is remembered for that name
 // alone.
 //
+// An acquire carries a block of ballots, from first to last. The masters compare the first with their fence, and the
+// last becomes the fence. The numbers of the block are the tokens of the grant: the first of the call that wins it, the
+// others for handing it on; see package grant. A block that begins above the present time has one number.
+//
 // No function here reads a clock: the present instant is an argument.
 package ballot

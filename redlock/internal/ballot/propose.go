@@ -31,9 +31,9 @@ func New(set quorum.Set) *Ballots {
 }
 
 // Propose returns a block of ballots for name, from first to last. It begins at the present time, or just above the
-// larger of above and what is remembered of the name. With spare, the block has as many ballots more, for handing on
-// within the process: only if it begins at the present time, so that a name that changes hands fast does not run
-// ahead of the clock.
+// larger of above and what is remembered of the name. With spare, the block has as many ballots more, for handing the
+// grant on: only if it begins at the present time, so that a name that changes hands fast does not run ahead of the
+// clock.
 //
 // Blocks of one name cannot overlap: a block that does not begin above the end of the last one is refused as stale.
 func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int) (first, last int64, err error) {

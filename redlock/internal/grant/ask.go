@@ -11,7 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// An Ask is one round for one new grant. One ask has one id and one ballot: what is asked for again is a new grant.
+// An Ask is one round for one new grant, with one id and one block of ballots. A call that asks again asks for another
+// grant, with another id.
 type Ask struct {
 	Op     string // for errors
 	Name   string
@@ -20,6 +21,41 @@ type Ask struct {
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
 	// Complete is called when the last vote of the round is in; nil: nobody is told.
 	Complete func()
+	Course   *Course // nil: nobody wants to know
+}
+
+// A Course is what a call for a new grant has gone through, for those who watch it. The goroutine of the call alone
+// uses it. The nil Course takes note of nothing.
+type Course struct {
+	Rounds int // that were sent
+	// Granted of N masters had said yes when the last round was decided or given up, and Quorum were needed.
+	Granted, Quorum, N int
+	// Place is where the call stood when it first waited in a queue, from 1; 0: it has not waited in one.
+	Place int
+}
+
+// took takes note of a round.
+func (c *Course) took(r *round.Round) {
+	if c == nil {
+		return
+	}
+	t := r.Tally()
+	c.Rounds++
+	c.Granted, c.Quorum, c.N = t.Of(scripts.Granted).Len(), t.Rule.Least(), t.Rule.N()
+	place := 0
+	r.Each(func(_ int, v *round.Vote) {
+		if v.Kind == scripts.Held {
+			place = max(place, v.Place+1)
+		}
+	})
+	c.StoodAt(place)
+}
+
+// StoodAt takes note of the place in a queue.
+func (c *Course) StoodAt(place int) {
+	if c != nil && c.Place == 0 {
+		c.Place = place
+	}
 }
 
 // Ask asks the masters of the present view for a new grant, and waits for their decision or the end of ctx. On
@@ -47,9 +83,11 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, a.Terms.TTL, first, last, a.Ticket), a.Terms.TTL, last, false)
+	ttl := a.Terms.keep(0, k.Drift)
+	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, ttl, first, last, a.Ticket), ttl, last, false)
 	err = g.win(ctx, r, a.Terms, first, last)
-	k.Events.Asked(g, r, first, k.Clock.Now().Sub(r.Start), err)
+	a.Course.took(r)
+	k.Events.Asked(g, r, first, err)
 	if err != nil {
 		return nil, r, err
 	}
@@ -94,7 +132,8 @@ func (g *Grant) win(ctx context.Context, r *round.Round, terms *Terms, first, la
 		return err
 	}
 	now := g.k.Clock.Now()
-	v := validity{start: r.Start, ttl: terms.TTL, drift: g.k.Drift.Of(terms.TTL)}
+	ttl := terms.keep(0, g.k.Drift)
+	v := validity{start: r.Start, ttl: ttl, drift: g.k.Drift.Of(ttl)}
 	if left := v.left(now); left < terms.Least {
 		return r.Failure(tooSlow(left, terms), nil)
 	}
@@ -171,66 +210,10 @@ func (g *Grant) rollBack(set quorum.Set) {
 	}
 }
 
-// Import asks for the grant that another process has exported: under a new id, on the masters that still have the
-// previous one. It is one grant for all rounds, since what an earlier round has taken over is ours in the next:
-// Import sends one round, and is called again on the same Grant until it succeeds or the caller gives up and calls
-// Abandon.
-func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64) error {
-	k := g.k
-	view := k.View()
-	r := k.Sender.New(view, op, &g.asking)
-	first, last, err := k.Ballots.Propose(r.Start, g.Name, max(above, g.sent.ballot), terms.HandOns)
-	if err != nil {
-		return err
-	}
-	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
-	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, terms.TTL, first, last), terms.TTL, last, true)
-	err = g.win(ctx, r, terms, first, last)
-	switch f, ok := round.AsFailure(err); {
-	case !ok:
-		g.sent.to |= r.Asked() // a master that was not reached may still have what the exporter left
-	case r.Verdict() == quorum.Lost:
-		g.importFailed(ctx, r, f, terms, first)
-	}
-	k.Events.Asked(g, r, first, k.Clock.Now().Sub(r.Start), err)
-	return err
-}
-
-// importFailed says in f what became of an import that was lost. Where a majority of one of two sets has confirmed it,
-// the masters that know nothing of it are given it, and the next round may win.
-func (g *Grant) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
-	t := r.Tally()
-	if t.Rule.Joint() && r.Complete(ctx) {
-		t = r.Tally()
-		if t.Rule.WonHalf(t.Of(scripts.Granted)) {
-			for i := range t.Of(scripts.Missing).All() {
-				g.mu.Lock()
-				g.repairLocked(i, r.Vote(i), terms.TTL, first)
-				g.mu.Unlock()
-			}
-			f.Decision = round.ErrNoQuorum
-			return
-		}
-	}
-	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(scripts.Missing) &^ t.Of(scripts.Held)) {
-		f.Decision = ErrLost
-	}
-}
-
-// Abandon releases what an import has taken over.
-func (g *Grant) Abandon() { g.rollBack(g.sent.to) }
-
 // newGrant makes a grant with an id of its own.
 func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {
 	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
 	g.ID = scripts.GrantID(k.Owner, k.number.Add(1), k.Label)
 	g.asking.g = g
-	return g
-}
-
-// NewImport makes the grant that takes over the one with the previous id.
-func (k *Keeper) NewImport(name string, keys *scripts.Keys, previous string) *Grant {
-	g := k.newGrant(name, keys, nil)
-	g.replaces = previous
 	return g
 }

@@ -129,7 +129,7 @@ func (b *keeperBed) said() (told []string) {
 }
 
 // Asked implements Events, as all that follow.
-func (b *keeperBed) Asked(_ *Grant, _ *round.Round, _ int64, _ time.Duration, err error) {
+func (b *keeperBed) Asked(_ *Grant, _ *round.Round, _ int64, err error) {
 	b.tell("asked %v", err != nil)
 }
 func (b *keeperBed) Unasked(_, name string, _ *round.Failure) { b.tell("unasked %s", name) }

@@ -11,8 +11,8 @@
 //
 // A Grant is one id on the masters (after an import, also the id that it replaces); an id is never used twice. What
 // the masters have been sent, and may therefore hold, is the type sent. What a caller holds is the tenure: token,
-// depth, handles, terms. A grant that is handed on within the process gets a new tenure with the next token; to the
-// masters nothing has changed.
+// depth, handles, terms. A grant that is handed on within the Locker gets a new tenure with the next token; to the
+// masters nothing has changed. (The tests and the simulator call a grant a hold.)
 //
 // # Rules
 //
@@ -26,9 +26,34 @@
 //     the ask's own connection the ask came first.
 //   - A master has lost the grant if its last answer was "missing", or if another server, or one that may have
 //     forgotten, stands at its address since it last granted, confirmed or repaired. When the others are no quorum,
-//     the grant ends.
+//     the grant ends. A server that was restarted may have forgotten, unless it is a durable master. If the key is
+//     still there, the next extension confirms it, and is sent at once. But if a majority is back from a restart
+//     before the first of them has confirmed, the grant ends, although every key may be there.
 //   - A master that lacks the grant is given it back (repair) in a round in which a majority has confirmed it; while
 //     the masters are changed, a majority of one of the two sets.
+//
+// # Handing on
+//
+// When the last handle of a grant is unlocked, the grant may pass to a call of the same Locker that waits for the name:
+// the heir. The masters are told nothing. The heir has a tenure of its own, with its own terms and a larger token.
+//
+// The tokens are a block of ballots. An acquire carries the first and the last ballot of its block. A master grants it
+// if the first is above the fence, and the last becomes the fence. The first is the token of the first tenure, and each
+// tenure that follows takes the next one. No other grant can have a token of the block.
+//
+// All these must be true, else the grant is released (heirLocked, and Heir in package queue):
+//
+//   - The block has tokens left. The call that won the grant has reserved as many as its HandOns. It has reserved none
+//     if its ballot had to begin above the masters' present time (ballot.Propose): a name that changes hands fast
+//     would run ahead of the clock.
+//   - The call that gives the grant has HandOns above 0, and the grant was won less than its HandOnTime ago.
+//   - No re-entry is under way.
+//   - The first call of the local queue is not fair. It has asked for at least the TTL that the grant has, and for no
+//     more validity than is left.
+//
+// A token costs a microsecond of the fence. With 1000, the most that WithHandOn allows, the fence is a millisecond
+// ahead of the clock; an ask of another program that comes within it is refused as stale, and asks again above it.
+// The masters would bear far more: they accept ballots up to 15 s ahead of their clocks (acquire.lua).
 //
 // # Locks
 //

@@ -22,10 +22,11 @@ type extension struct {
 	repaired quorum.Set // masters that were sent a repair by this round; guarded by g.mu
 }
 
-// extendLocked queues a round that prolongs the grant to ttl and writes its depth. g.mu is held and g is live. The
-// caller casts what is unsent once it has given up the lock.
+// extendLocked queues a round that prolongs the grant, to ttl where that is longer than its terms say, and writes its
+// depth. g.mu is held and g is live. The caller casts what is unsent once it has given up the lock.
 func (g *Grant) extendLocked(op string, ttl time.Duration) *extension {
 	view := g.k.View()
+	ttl = max(ttl, g.tenure.terms.keep(g.heldLocked(g.k.Clock.Now()), g.k.Drift))
 	e := &extension{g: g, ttl: ttl}
 	e.Init(g.k.Sender, view, op, e)
 	_, e.unsent = e.SendAll(view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming), ttl, true)
@@ -82,7 +83,7 @@ func (e *extension) repairLocked(r *round.Round) {
 	}
 	for i := range (t.Of(scripts.Missing) &^ e.repaired).All() {
 		e.repaired |= quorum.One(i)
-		e.g.repairLocked(i, r.Vote(i), e.g.validity.ttl, e.g.tenure.token)
+		e.g.repairLocked(i, r.Vote(i), e.ttl, e.g.tenure.token)
 	}
 }
 
@@ -145,7 +146,7 @@ func (h *Handle) prolong(ctx context.Context, op string, ttl time.Duration, more
 	}
 	g := h.g
 	g.tenure.coming += more
-	e := g.extendLocked(op, max(g.tenure.terms.TTL, ttl))
+	e := g.extendLocked(op, ttl)
 	g.mu.Unlock()
 	e.CastAll(e.unsent)
 	err := g.k.await(ctx, &e.Round)

@@ -19,19 +19,36 @@ var (
 	ErrLost     = errors.New("redlock: the lock was lost")
 	ErrMaxHold  = fmt.Errorf("%w: it was held as long as its limit allows", ErrLost)
 	ErrReleased = errors.New("redlock: the lock is released")
-	ErrExported = errors.New("redlock: the lock was handed to another process")
+	ErrExported = errors.New("redlock: the lock was exported to another process")
 	ErrClosed   = errors.New("redlock: the locker is closed")
 	ErrNested   = errors.New("redlock: it is locked more than once; unlock the inner locks first")
 )
 
 // Terms are what a caller asked for.
 type Terms struct {
-	TTL        time.Duration
-	Least      time.Duration // the validity that must be left when the call returns
-	MaxHold    time.Duration // 0: no limit
-	Extend     bool          // in the background
-	HandOns    int           // how often the grant may be handed on; 0: never
-	HandOnTime time.Duration // for how long after it was won
+	TTL     time.Duration
+	Least   time.Duration // the validity that must be left when the call returns
+	MaxHold time.Duration // 0: no limit
+	MinHold time.Duration // the masters keep the name for so long, also after its Unlock
+	Extend  bool          // in the background
+	// HandOns is, of the call that wins the grant, how often it may be handed on; 0 of any call: that call does not hand
+	// it on. HandOnTime is, of the call that gives it, for how long after it was won. See the package documentation.
+	HandOns    int
+	HandOnTime time.Duration
+}
+
+// rest is for how long the masters must still keep a grant that was won held ago, because of MinHold; 0: they need not.
+// The drift is on top of it, for clocks that are fast, here or there.
+func (t *Terms) rest(held time.Duration, d clock.Drift) time.Duration {
+	if t.MinHold == 0 {
+		return 0
+	}
+	return max(0, t.MinHold+d.Of(t.MinHold)-held)
+}
+
+// keep is the TTL that the masters are sent for such a grant.
+func (t *Terms) keep(held time.Duration, d clock.Drift) time.Duration {
+	return max(t.TTL, t.rest(held, d))
 }
 
 // A state says how far a grant is.
@@ -78,7 +95,8 @@ type masters struct{ has, lost quorum.Set }
 func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
 func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 
-// A block is the tokens of one acquire, and since when they may be used to hand the grant on.
+// A block is the ballots of one acquire that are tokens still to come, and when the acquire was won. All but the first
+// are for handing the grant on.
 type block struct {
 	next, last int64
 	won        clock.Instant
@@ -110,7 +128,7 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	g.state = live
 	g.tenure.start(g, h, g.block.next, terms, now)
 	g.block.next++
-	open := g.k.list.Add(&g.renewal.entry, g, g.nextLocked(now))
+	open := g.k.list.Add(&g.renewal.entry, g, g.lookInLocked(now))
 	view := g.k.View() // after Add: of later changes Keeper.Changed tells
 	g.on.lose(g.on.has &^ same(g.sent.view, view))
 	lacks := cameUp(g.sent.view, view) &^ g.on.has
@@ -127,7 +145,9 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	told := false
 	defer func() {
 		if !told { // a trace has panicked: the caller gets no lock to release
-			g.end(ErrReleased)
+			h.Forgo()
+			_, cast := g.end(ErrReleased)
+			cast()
 		}
 	}()
 	g.k.Events.Acquired(h)
@@ -136,6 +156,12 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 		g.ExtendSoon(0)
 	}
 	return nil
+}
+
+// heldLocked is how long ago the tenure began. A wall clock that was set forward must not free the name too early, so
+// it goes by the boot clock alone.
+func (g *Grant) heldLocked(now clock.Instant) time.Duration {
+	return time.Duration(now.Steady() - g.tenure.began.Steady())
 }
 
 // start makes t the tenure of h.
@@ -244,17 +270,18 @@ func (n *notice) endContexts() {
 	}
 }
 
-// end ends and releases a live grant. It returns a handle that was held, nil where the grant was not live.
-func (g *Grant) end(cause error) *Handle {
+// end ends a live grant and sends its release. It returns a handle that was held, nil where the grant was not live, and
+// what is left to do: to cast the votes of masters that were not asked.
+func (g *Grant) end(cause error) (h *Handle, cast func()) {
 	g.mu.Lock()
 	n := g.endLocked(cause)
 	g.mu.Unlock()
 	if n.cause == nil {
-		return nil
+		return nil, func() {}
 	}
 	g.tell(n)
-	g.release("unlock")
-	return n.handles[0]
+	r, unsent := g.postRelease("unlock", g.sent.to, false)
+	return n.handles[0], func() { r.CastAll(unsent) }
 }
 
 // Info describes the grant at this moment.
@@ -262,8 +289,9 @@ type Info struct {
 	Token   int64
 	Depth   int
 	Left    time.Duration
-	On      int // masters that are up and have it by their last answer
-	Expects int // masters of the configuration
+	Held    time.Duration // since the tenure began
+	On      int           // masters that are up and have it by their last answer
+	Expects int           // masters of the configuration
 }
 
 // Info describes the grant as it is now, or was when it ended.
@@ -272,7 +300,10 @@ func (g *Grant) Info() Info {
 	view := g.k.View()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := Info{Token: g.tenure.token, Depth: g.tenure.depth, Left: g.leftLocked(now), Expects: view.Config.N()}
+	i := Info{
+		Token: g.tenure.token, Depth: g.tenure.depth, Left: g.leftLocked(now), Held: now.Sub(g.tenure.began),
+		Expects: view.Config.N(),
+	}
 	for m := range (g.on.has & view.Config.Rule.All()).All() {
 		if view.Masters[m].Session != 0 {
 			i.On++

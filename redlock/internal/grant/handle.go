@@ -8,15 +8,16 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A Handle is one Lock of a grant: the first one, or a re-entry. The zero Handle becomes usable by Begin, Reenter or
-// HandOn. All methods are safe for concurrent use.
+// A Handle is one Lock of a grant: the first one, or a re-entry. It is not the text that Lock.Export gives. The zero
+// Handle becomes usable when Begin, Reenter or a handing on succeeds. All methods are safe for concurrent use.
 type Handle struct {
 	g     *Grant
 	token int64
 
 	// Guarded by g.mu.
-	ended    error // nil while it is held
-	unlocked bool  // Unlock was called
+	ended    error         // nil while it is held
+	unlocked bool          // Unlock was called
+	lasted   time.Duration // how long the tenure lasted that the Unlock has ended
 	done     chan struct{}
 	contexts []bound
 }
@@ -34,6 +35,37 @@ func (h *Handle) Grant() *Grant { return h.g }
 
 // Token is the fencing token.
 func (h *Handle) Token() int64 { return h.token }
+
+// Info describes the grant as it is for h.
+func (h *Handle) Info() Info {
+	i := h.g.Info()
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	i.Token = h.token
+	if h.ended != nil {
+		i.Left = min(0, i.Left)
+	}
+	if h.lasted > 0 {
+		i.Held = h.lasted
+	}
+	return i
+}
+
+// Lasted is how long the tenure lasted that the Unlock of h has ended; 0 where it ended otherwise, or goes on.
+func (h *Handle) Lasted() time.Duration {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	return h.lasted
+}
+
+// Forgo gives up the minimum hold of a lock that its caller does not get.
+func (h *Handle) Forgo() {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if h.g.tenure.depth == 1 && h.ended == nil { // of a re-entry, the outer locks go on
+		h.g.tenure.terms.MinHold = 0
+	}
+}
 
 // Remaining is the validity left; not positive for a handle that has ended.
 func (h *Handle) Remaining() time.Duration { return h.left((*Grant).leftLocked) }

@@ -20,8 +20,8 @@ const repairPace = 20 * time.Microsecond
 
 // Events is told what happens to grants, with no lock held.
 type Events interface {
-	Asked(g *Grant, r *round.Round, ballot int64, elapsed time.Duration, err error) // a round was decided, or given up
-	Unasked(op, name string, f *round.Failure)                                      // nothing was sent
+	Asked(g *Grant, r *round.Round, ballot int64, err error) // a round was decided, or given up
+	Unasked(op, name string, f *round.Failure)               // nothing was sent
 	// Acquired is told of the first handle of a tenure. It has one end: Lost of its grant, or Released.
 	Acquired(h *Handle)
 	Extended(g *Grant, err error)
@@ -40,12 +40,12 @@ type Env struct {
 	Ballots *ballot.Ballots
 	View    func() *admission.View
 	Prefix  scripts.Prefix
-	Owner   string // the Locker's random identity
-	Label   string // for people
+	Owner   string // the UUID of the Locker, which begins the ids of its grants and waiters
+	Label   string // for people: what WithOwner sets
 	Closing <-chan struct{}
 	Events  Events
-	// Enter and Leave are called when a message leaves for which nobody may wait, and when it is answered. The pool may be
-	// closed when as many have been answered.
+	// Enter is called when a message is sent that no call may be waiting for, and Leave when it is answered. Close of the
+	// Locker waits for these answers: only then may the pool be closed.
 	Enter, Leave func()
 }
 
@@ -69,7 +69,7 @@ func (g *Grant) Look(now clock.Instant) {
 	n := g.endLocked(g.overLocked(now))
 	if g.state == live {
 		if g.renewInLocked(now) <= 0 {
-			e = g.extendLocked("extend", g.tenure.terms.TTL)
+			e = g.extendLocked("extend", 0)
 			e.retry = now.Add(g.validity.retryIn(now))
 			g.renewal.soon, g.renewal.retry = clock.Instant{}, e.retry
 		}
@@ -100,10 +100,10 @@ func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
 }
 
 // planLocked says when the grant is to be looked at again.
-func (g *Grant) planLocked(now clock.Instant) { g.k.list.Fix(&g.renewal.entry, g.nextLocked(now)) }
+func (g *Grant) planLocked(now clock.Instant) { g.k.list.Fix(&g.renewal.entry, g.lookInLocked(now)) }
 
-// nextLocked is how long until the grant is to be looked at again.
-func (g *Grant) nextLocked(now clock.Instant) time.Duration {
+// lookInLocked is how long until the grant is to be looked at again.
+func (g *Grant) lookInLocked(now clock.Instant) time.Duration {
 	return max(0, min(g.leftLocked(now), g.renewInLocked(now)))
 }
 
@@ -178,15 +178,15 @@ func (p posted) Reply(int, any, error) { p.k.Leave() }
 // grant becomes live. It does not wait. The function that it returns tells of what was ended.
 func (k *Keeper) EndAll() (tell func()) {
 	k.list.Close()
-	var ended []*Handle
+	var after []func()
 	for _, g := range k.All() {
-		if h := g.end(ErrClosed); h != nil {
-			ended = append(ended, h)
+		if h, cast := g.end(ErrClosed); h != nil {
+			after = append(after, cast, func() { k.Events.Released(h, ErrClosed) })
 		}
 	}
 	return func() {
-		for _, h := range ended {
-			k.Events.Released(h, ErrClosed)
+		for _, f := range after {
+			f()
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 // A releasing is a release or a roll-back under way. What cannot be delivered is owed by the pool.
 type releasing struct {
 	round.Round
-	g *Grant
+	g    *Grant
+	keep time.Duration // 0: the grant ends now; else the masters keep it for so long, and then it ends
 }
 
 // release sends the end of g to every master that may have it, and returns the round. Nothing is waited for. The
@@ -25,22 +26,30 @@ func (g *Grant) release(op string) *round.Round { return g.sendRelease(op, g.sen
 
 // sendRelease is release to the masters of set. With back the waiter that asked keeps its place in the queues.
 func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
+	r, unsent := g.postRelease(op, set, back)
+	r.CastAll(unsent)
+	return r
+}
+
+// postRelease sends, and leaves it to the caller to cast the votes of masters that were not asked: that tells a trace,
+// which may panic or hang.
+func (g *Grant) postRelease(op string, set quorum.Set, back bool) (*round.Round, []round.Unsent) {
 	k := g.k
 	view := k.View()
-	r := &releasing{g: g}
+	r := &releasing{g: g, keep: g.rest()}
 	r.Init(k.Sender, view, op, r)
 	rule := g.endRule(view.Config)
 	r.Judge(rule, set)
 	k.Enter()
-	end := scripts.Ending{Grants: g.ids(), Waiter: g.ticket}
+	end := scripts.Ending{Grants: g.ids(), Waiter: g.ticket, Keep: r.keep}
 	if back && g.ticket != nil {
 		end.Back, end.AskBallot = true, g.sent.ballot
 	}
 	plain := view.Encoder.Release(g.keys, end)
-	end.Always = true
+	var unsent []round.Unsent
 	for i := range r.Asked().All() {
 		if !set.Has(i) {
-			r.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Missing}})
+			unsent = append(unsent, round.Unsent{Master: i, Vote: round.Vote{Vote: scripts.Vote{Kind: scripts.Missing}}})
 			continue
 		}
 		err := pool.ErrSession
@@ -50,12 +59,21 @@ func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 		}
 		if errors.Is(err, pool.ErrSession) {
 			end.Ballot = g.sent.last(i)
-			r.Send(i, view.Encoder.Release(g.keys, end), pool.Stamp{})
-		} else if err != nil {
-			r.Cast(i, round.Vote{Err: err})
+			err = k.Sender.Pool.Send(i, view.Encoder.Release(g.keys, end), pool.Stamp{}, r)
+		}
+		if err != nil {
+			unsent = append(unsent, round.Unsent{Master: i, Vote: round.Vote{Err: err}})
 		}
 	}
-	return &r.Round
+	return &r.Round, unsent
+}
+
+// rest is for how long the masters keep the grant that ends now, because of its minimum hold.
+func (g *Grant) rest() time.Duration {
+	now := g.k.Clock.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tenure.terms.rest(g.heldLocked(now), g.k.Drift)
 }
 
 // endRule is what the end of the grant is confirmed by: the rule by which it was won, or the present one where that
@@ -68,15 +86,16 @@ func (g *Grant) endRule(now *quorum.Config) quorum.Rule {
 }
 
 // Booked implements round.Booker. A release that was not delivered is owed, without its waiter: late, it would put
-// back one that is gone, or remove one that has asked again.
+// back one that is gone, or remove one that has asked again. One that keeps the name is not: it would come too late, and
+// the master keeps the name to the end of its TTL.
 func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	g := r.g
-	if v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
+	if r.keep == 0 && v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
 		keys, enc := g.keys, r.View.Encoder
 		g.k.Sender.Pool.Owe(i, pool.OwedRelease{
 			Name: keys.Lock(), Grants: g.ids(), Ballot: g.sent.last(i),
 			CallFunc: func(grants []string, ballot int64) *scripts.Call {
-				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot, Always: true})
+				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot})
 			},
 		})
 	}
@@ -151,6 +170,7 @@ func (h *Handle) Unlock(ctx context.Context, next Next) error {
 	if g.tenure.depth > 0 {
 		return g.leaveInner(ctx, h, left)
 	}
+	h.lasted = now.Sub(g.tenure.began)
 	if heir := g.heirLocked(next, now); heir != nil {
 		g.handOn(h, heir, now)
 		return nil

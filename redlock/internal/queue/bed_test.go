@@ -155,7 +155,7 @@ func (p *program) waiters() (lengths []int) {
 }
 
 // Asked implements grant.Events, as all that follow.
-func (p *program) Asked(_ *grant.Grant, _ *round.Round, _ int64, _ time.Duration, err error) {
+func (p *program) Asked(_ *grant.Grant, _ *round.Round, _ int64, err error) {
 	p.tell("asked %v", err == nil)
 }
 func (p *program) Unasked(string, string, *round.Failure) { p.tell("unasked") }

@@ -15,60 +15,25 @@ import (
 // How long a contender waits before it asks again.
 const (
 	leastDelay = 2 * time.Millisecond // after the first hint
-	mostDelay  = time.Second          // the same, after many lost rounds
+	mostDelay  = time.Second          // the same, after many refusals
 	firstPause = time.Second          // without a word, where it is first or second in a queue
 	otherPause = 5 * time.Second      // elsewhere
 	awayPause  = time.Second          // while no quorum of masters can vote
 )
 
-// tries is how many rounds one ask may take where the first ones were refused for their ballots alone.
-const tries = 3
-
 // errYield says that a call with a better priority takes over.
 var errYield = errors.New("a call with a better priority is here")
-
-// Ask asks the masters for a grant, with up to two more rounds at once where only the ballot was refused.
-func (q *Queue) Ask(ctx context.Context, a *grant.Ask) (*grant.Grant, *round.Round, error) {
-	for try := 1; ; try++ {
-		g, r, err := q.Keeper.Ask(ctx, a)
-		if err == nil || r == nil || try == tries || !Waitable(err) {
-			return g, r, err
-		}
-		if t := r.Tally(); !t.BallotOnly() {
-			return g, r, err
-		}
-	}
-}
-
-// Waitable reports whether a call that waits goes on after err.
-func Waitable(err error) bool {
-	f, ok := round.AsFailure(err)
-	if !ok || f.Cause != nil {
-		return false
-	}
-	return errors.Is(f.Decision, round.ErrHeld) || errors.Is(f.Decision, round.ErrNoQuorum) ||
-		errors.Is(f.Decision, round.ErrTooSlow)
-}
-
-// Told is err, or where a caller stopped waiting before the masters had said enough, what they said last.
-func Told(last, err error) error {
-	now, ok := round.AsFailure(err)
-	if before, told := round.AsFailure(last); told && ok && now.Decision == nil && now.Cause != nil {
-		return before.Ended(now.Cause)
-	}
-	return err
-}
 
 // A contention is the asking of one call while it is the contender.
 type contention struct {
 	q       *Queue
 	c       *Call
-	lost    int                  // rounds
-	round   *round.Round         // the last one; nil: nothing was sent, since too few masters vote
-	ticket  bool                 // it carried the ticket
-	decided time.Time            // when it was decided
+	asks    int                  // so far
+	round   *round.Round         // of the last ask; nil: nothing was sent, since too few masters vote
+	ticket  bool                 // the last ask carried the ticket
+	decided time.Time            // when the last ask was decided
 	failure *round.Failure       // how
-	pauses  func() time.Duration // from the first lost round on
+	pauses  func() time.Duration // from the first refusal on
 	pause   time.Duration        // until the next ask, where the masters cannot be heard
 }
 
@@ -91,26 +56,27 @@ func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
 	}
 }
 
-// ask sends one ask, with the ticket if the masters can be heard and can vote.
+// ask asks, with the ticket if the masters can be heard and can vote. The first ask of a Locker that has not waited yet
+// carries none: it subscribes only after a refusal, so a name that is free costs no subscription.
 func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 	q, c := n.q, n.c
 	view, err := q.Ready(ctx)
 	if err != nil {
 		return nil, q.Keeper.Sender.NoQuorum(view, "lock", err)
 	}
-	a := grant.Ask{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms}
+	a := grant.Ask{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Course: c.Course}
 	q.mu.Lock()
 	c.hinted = 0
 	if n.ticket = q.hearingLocked() && !q.away && view.Config.Rule.Won(view.Voting); n.ticket {
 		a.Ticket = q.ticketLocked(c)
 	}
 	if q.hearers[c.seq] != nil {
-		a.Complete = c.signal
+		a.Complete = c.signal // then it looks again whether a quorum can vote
 	}
 	q.mu.Unlock()
 	g, n.round, err = q.Ask(ctx, &a)
 	n.decided = time.Now()
-	n.lost++
+	n.asks++
 	return g, err
 }
 
@@ -119,10 +85,10 @@ func (n *contention) wait(ctx context.Context) error {
 	if n.pauses == nil {
 		n.pauses = n.c.PausesFunc()
 	}
-	n.pause = n.pauses()
+	n.pause = n.pauses() // one a refusal, used if the masters cannot be heard
 	for {
 		changed := n.q.Changed()
-		d, yields := n.look()
+		d, yields := n.untilAsk()
 		switch {
 		case yields:
 			return errYield
@@ -135,15 +101,15 @@ func (n *contention) wait(ctx context.Context) error {
 	}
 }
 
-// look is how long to wait from now, and whether a call with a better priority has taken over.
-func (n *contention) look() (d time.Duration, yields bool) {
+// untilAsk is how long to wait from now, and whether a call with a better priority has taken over.
+func (n *contention) untilAsk() (d time.Duration, yields bool) {
 	n.q.mu.Lock()
 	defer n.q.mu.Unlock()
 	if n.q.yieldLocked(n.c) {
 		return 0, true
 	}
 	n.q.hearLocked(n.c)
-	return n.dueLocked(), false
+	return n.untilAskLocked(), false
 }
 
 // gaveUp is how the call failed that ended for cause: with all that the masters have said by now.
@@ -154,8 +120,13 @@ func (n *contention) gaveUp(cause error) *round.Failure {
 	return n.failure.Ended(cause)
 }
 
-// dueLocked is how long to wait from now, by what is known now; not positive: ask at once.
-func (n *contention) dueLocked() time.Duration {
+// untilAskLocked is how long to wait from now, by what is known now; not positive: ask at once. There are four cases:
+//
+//	too few masters can vote           a second since the last ask; at once when they can again
+//	it is in the queues                until hints come, and no longer than unhinted says
+//	it is not, and hears the masters   it asks at once, and joins the queues by that ask
+//	it cannot hear them                the pause of its Delays, or less if the name may be free earlier
+func (n *contention) untilAskLocked() time.Duration {
 	q, since := n.q, time.Since(n.decided)
 	switch n.voters() {
 	case quorum.Lost: // who cannot win must not stand in front of others
@@ -173,11 +144,11 @@ func (n *contention) dueLocked() time.Duration {
 	case q.away:
 		return awayPause - since
 	case n.ticket:
-		return min(n.parked(since), n.hintedLocked())
+		return min(n.unhinted(since), n.hintedLocked())
 	case q.hearingLocked():
 		return 0
 	}
-	return n.over(n.pause) - since
+	return n.orFree(n.pause) - since
 }
 
 // able are the masters that could vote in the last round. A master whose clock is far off the median refuses every
@@ -213,20 +184,20 @@ func (n *contention) voters() quorum.Verdict {
 	return quorum.Pending
 }
 
-// parked is for how long to wait without any hint: until the refused times are over, and no longer than a pause that
-// depends on the place in the queues.
-func (n *contention) parked(since time.Duration) time.Duration {
+// unhinted is for how long to wait without any hint: until the name may be free, by the times that came with the
+// refusals, and no longer than a pause that depends on the place in the queues.
+func (n *contention) unhinted(since time.Duration) time.Duration {
 	pause := otherPause
 	n.round.Each(func(_ int, v *round.Vote) {
 		if told(v) && v.Place >= 0 && v.Place <= 1 {
 			pause = firstPause
 		}
 	})
-	return n.over(pause) - since
+	return n.orFree(pause) - since
 }
 
-// over is a pause, or if that is shorter, the time until a quorum may be free.
-func (n *contention) over(pause time.Duration) time.Duration {
+// orFree is a pause, or if that is shorter, the time until a quorum may be free.
+func (n *contention) orFree(pause time.Duration) time.Duration {
 	if left := n.round.Left(); left >= 0 {
 		return min(pause, left)
 	}
@@ -236,7 +207,8 @@ func (n *contention) over(pause time.Duration) time.Duration {
 // told reports whether a vote is the word of the master itself: one that was not asked has a vote too.
 func told(v *round.Vote) bool { return v.Kind != scripts.Failed && v.Err == nil }
 
-// hintedLocked is for how long to wait since hints came.
+// hintedLocked is for how long to wait by the hints that came since the last ask: not at all after those of a quorum,
+// a little after the first one, for ever without any.
 func (n *contention) hintedLocked() time.Duration {
 	switch {
 	case n.c.hinted == 0:
@@ -244,7 +216,7 @@ func (n *contention) hintedLocked() time.Duration {
 	case n.round.View.Config.Rule.Won(n.c.hinted):
 		return 0
 	}
-	delay := max(leastDelay, 2*n.spread()) << min(n.lost-1, 9)
+	delay := max(leastDelay, 2*n.spread()) << min(n.asks-1, 9)
 	return min(delay, mostDelay) - time.Since(n.c.first)
 }
 

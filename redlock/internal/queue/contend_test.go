@@ -44,7 +44,7 @@ type dueCase struct {
 	ticket   bool
 	standing int // masters on which the inbox stands
 	away     bool
-	lost     int           // rounds, this one included; 0 is 1
+	asks     int           // this one included; 0 is 1
 	hints    []int         // masters that have given a hint
 	hinted   time.Duration // how long ago the first of them did
 	since    time.Duration // how long ago the round was decided
@@ -96,9 +96,9 @@ var dueCases = []dueCase{
 	{name: "a first hint, over",
 		votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{4}, hinted: 2 * ms, want: 0},
 	{name: "a first hint in the third round",
-		votes: votes(5, fourth), ticket: true, standing: 5, lost: 3, hints: []int{4}, want: 8 * ms},
+		votes: votes(5, fourth), ticket: true, standing: 5, asks: 3, hints: []int{4}, want: 8 * ms},
 	{name: "a first hint in the thirtieth round",
-		votes: votes(5, fourth), ticket: true, standing: 5, lost: 30, hints: []int{4}, want: time.Second},
+		votes: votes(5, fourth), ticket: true, standing: 5, asks: 30, hints: []int{4}, want: time.Second},
 	{name: "no ticket, and it can be heard now", votes: votes(5, first), standing: 3, want: 0},
 	{name: "no ticket, and it cannot be heard", votes: votes(5, first), standing: 2, want: 10 * ms},
 	{name: "no ticket, for a part of the pause", votes: votes(5, first), since: 4 * ms, want: 6 * ms},
@@ -126,7 +126,7 @@ func TestDueAsTable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newProgram(t, 5)
 				n := c.contention(p)
-				if got := n.dueLocked(); got != c.want || p.away != c.wantAway {
+				if got := n.untilAskLocked(); got != c.want || p.away != c.wantAway {
 					t.Errorf("in %v, away %v; want %v, %v", got, p.away, c.want, c.wantAway)
 				}
 			})
@@ -141,7 +141,9 @@ func (c *dueCase) contention(p *program) *contention {
 	p.inbox = fakeSub(quorum.First(c.standing))
 	p.ticketLocked(call)
 	p.away = c.away
-	n := &contention{q: p.Queue, c: call, ticket: c.ticket, lost: max(1, c.lost), failure: &round.Failure{}, pause: 10 * ms}
+	n := &contention{
+		q: p.Queue, c: call, ticket: c.ticket, asks: max(1, c.asks), failure: &round.Failure{}, pause: 10 * ms,
+	}
 	if c.nothing {
 		v := *p.Voters.View()
 		v.Voting = quorum.First(2)
@@ -173,7 +175,7 @@ func TestAFirstHintWaitsTwiceTheSpread(t *testing.T) {
 			n.round.Cast(i+1, fourth)
 		}
 		n.c.hintLocked(2)
-		if got := n.dueLocked(); got != 14*ms {
+		if got := n.untilAskLocked(); got != 14*ms {
 			t.Errorf("in %v, want 14ms", got)
 		}
 	})
@@ -255,7 +257,7 @@ func TestAQuorumThatComesBackBeforeTheWaitIsNotOverlooked(t *testing.T) {
 		c := dueCase{nothing: true, standing: 3}
 		n := c.contention(p)
 		p.view = nil
-		if d := n.dueLocked(); d > 0 {
+		if d := n.untilAskLocked(); d > 0 {
 			t.Errorf("it waits for %v", d)
 		}
 	})

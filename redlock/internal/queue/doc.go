@@ -1,4 +1,4 @@
-// Package queue decides who of this process asks for a name, and when it asks again.
+// Package queue decides which call of one Locker asks for a name, and when it asks again.
 //
 // The one rule of waiting is kept by the masters: a free name belongs to the first waiter that counts; once told, it
 // has one second to ask. This package is the other half, in the program.
@@ -7,27 +7,43 @@
 //	         (by priority,    │      ▲            │
 //	          then by call)   │asks  │hints,      │ handed on: to the first of the local queue,
 //	                          ▼      │times       ▼ without the masters
-//	                         parked ─┘          holder
+//	                         waits ──┘          holder
 //
-// Of the goroutines of one Locker that want one name, one is the contender, the first by priority and time of call.
-// The others stand in the local queue and cost the masters nothing. When the last lock of a grant is unlocked, the
-// grant may be handed on to the first of them; else it is released, and the first becomes the contender.
+// Of the calls of one Locker that wait for one name, one is the contender, the first by priority and time of call. The
+// others stand in the local queue and cost the masters nothing. When the last lock of a grant is unlocked, the grant
+// may be handed on to the first of them (see package grant); else it is released, and the first becomes the contender.
+// A fair call in the local queue costs the masters a little: it subscribes to the inbox when it comes, and if it is
+// first when the grant is released, it joins the masters' queues just before the release.
 //
-// A contender asks with a complete round; the votes are the replies. Refused, it is parked until one of these comes
-// first:
+// Calls that do not wait here ask by themselves: TryLock, and those with a bound of the tries or a backoff of their own
+// (ask.go). While the Locker holds the name they do not ask the masters.
+//
+// # When the contender asks again
+//
+// Each ask goes to all masters that may vote; the votes are the replies. A contender that was refused waits until one
+// of these comes first:
 //
 //   - hints from a quorum of masters, which say that it is first on them;
-//   - a little after the first hint: 2 ms, or twice the spread of the last round, doubled with each lost
-//     round up to 1 s;
+//   - a little after the first hint: 2 ms, or twice the spread of the last replies, doubled with each refusal
+//     up to 1 s;
 //   - the times left of a quorum of refusals are over;
 //   - a second since its ask was decided if it is first or second in a queue, five seconds elsewhere;
 //   - a subscription stands anew, which counts as a hint from that master.
 //
 // Hints are not believed: they only make it ask. It joins the queues of the masters only while it hears a quorum of
-// them, and only while a quorum of them can vote: who cannot win must not stand in front of others. Without a quorum
-// of voters it leaves the queues and asks without a ticket every second. That there is none is remembered for the
-// whole program.
+// them, and only while a quorum of them can vote: who cannot win must not stand in front of others. A Locker subscribes
+// when one of its calls has to wait. So the first contender that has to wait asks at least twice: without a ticket, and
+// once more with one when the subscription stands. Without a quorum of voters it leaves the queues and asks without a
+// ticket every second. That there is none is remembered for all names of the Locker.
 //
 // A waiter keeps its id, and so its place, for the whole call. Each ask is a new grant; the roll-back of a lost ask
-// puts the waiter back. A hint for a waiter that this process no longer has is answered by leaving the queue.
+// puts the waiter back. A hint for a waiter that this Locker no longer has is answered by leaving the queue.
+//
+// # Files
+//
+//	local.go    the local queue: who contends, who gets a grant that is handed on
+//	contend.go  the contender: when it asks again
+//	ask.go      one ask, and what its errors mean to those who wait
+//	tickets.go  the places in the masters' queues
+//	inbox.go    the subscription, and the hints that come by it
 package queue

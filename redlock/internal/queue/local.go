@@ -31,7 +31,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	calls   uint64 // so far
-	away    bool   // the last complete round had no quorum of voters
+	away    bool   // by the last ask that was told: no quorum of masters can vote, whatever the name
 	names   map[string]*line
 	inbox   Subscription // nil: nobody waits, or has for a while
 	idle    *time.Timer  // closes inbox
@@ -43,10 +43,10 @@ type line struct {
 	holder    *grant.Grant   // nil: nobody here
 	contender *Call          // nil: nobody here
 	waiting   []*Call        // the others, by priority and then by call
-	last      *round.Failure // what keeps the others from the name
+	keeps     *round.Failure // what keeps the others from the name: heldHere, or how the contender's last ask failed
 }
 
-// heldHere is what keeps a call from a name that is held by the same program.
+// heldHere is what keeps a call from a name that is held by the same Locker.
 var heldHere = &round.Failure{Decision: round.ErrHeld, Left: -1}
 
 // A Call is one Lock that waits. To the masters it is one waiter.
@@ -54,12 +54,13 @@ type Call struct {
 	Name     string
 	Keys     *scripts.Keys
 	Terms    *grant.Terms
-	Handle   *grant.Handle // becomes the first handle of the grant
+	Handle   *grant.Handle // becomes the first handle of a new grant, or of a new tenure where it is handed one
 	Priority int
 	Fair     bool
 	Called   clock.Instant // dates the ticket
 	// PausesFunc makes the pauses for as long as the call cannot hear the masters.
 	PausesFunc func() func() time.Duration
+	Course     *grant.Course // nil: nobody wants to know
 
 	seq  uint64        // in the order of the calls; also the number of the waiter
 	wake chan struct{} // capacity 1: look again
@@ -78,7 +79,7 @@ type turn uint8
 const (
 	stands   turn = iota // it stands in the local queue
 	contends             // it asks the masters
-	chosen               // it is being handed the grant, in a moment it has it
+	chosen               // the grant is being handed on to it; in a moment it has it
 	has                  // it has the grant
 	gone                 // it has given up
 )
@@ -109,7 +110,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 func (q *Queue) lineLocked(name string) *line {
 	ln := q.names[name]
 	if ln == nil {
-		ln = &line{last: heldHere}
+		ln = &line{keeps: heldHere}
 		q.names[name] = ln
 	}
 	return ln
@@ -126,7 +127,11 @@ func (q *Queue) join(c *Call) {
 		ln.contender, c.turn = c, contends
 		return
 	}
-	ln.insert(c)
+	place := 1 + ln.insert(c)
+	if ln.contender != nil {
+		place++
+	}
+	c.Course.StoodAt(place)
 	if c.Fair {
 		q.hearLocked(c) // it is to hear the masters by the time of the release; see Releasing
 	}
@@ -143,13 +148,14 @@ func (c *Call) signal() {
 	}
 }
 
-// insert puts c behind all calls of its priority that came before it.
-func (ln *line) insert(c *Call) {
+// insert puts c behind all calls of its priority that came before it, and returns behind how many in all.
+func (ln *line) insert(c *Call) (behind int) {
 	at := len(ln.waiting)
 	for at > 0 && ln.waiting[at-1].after(c) {
 		at--
 	}
 	ln.waiting = slices.Insert(ln.waiting, at, c)
+	return at
 }
 
 // after reports whether c has its turn after o.
@@ -172,20 +178,22 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 	return nil
 }
 
-// park waits for the turn of c, and reports whether it was handed the grant.
+// park waits for the turn of c in the local queue, and reports whether the grant was handed on to it. If c must end
+// while it is chosen, it waits until it has the grant, and gives it back.
 func (q *Queue) park(ctx context.Context, c *Call) (handed bool, err error) {
 	for {
-		if t, _ := q.look(c); t == contends || t == has {
+		if t, _ := q.turnOf(c); t == contends || t == has {
 			return t == has, nil
 		}
 		cause := q.sleep(ctx, c, nil, nil)
 		if cause == nil {
 			continue
 		}
-		_, last := q.look(c)
+		_, last := q.turnOf(c)
 		t := q.quit(c)
-		for ; t == chosen; t = q.quit(c) {
-			<-c.wake // whoever hands it the grant waits for nothing
+		for t == chosen {
+			<-c.wake // a moment: the holder that hands the grant on waits for nothing
+			t = q.quit(c)
 		}
 		if t == has {
 			over, cancel := context.WithCancel(ctx)
@@ -196,21 +204,21 @@ func (q *Queue) park(ctx context.Context, c *Call) (handed bool, err error) {
 	}
 }
 
-// look returns the turn of c, and what keeps it from the name.
-func (q *Queue) look(c *Call) (turn, *round.Failure) {
+// turnOf returns the turn of c, and what keeps it from the name.
+func (q *Queue) turnOf(c *Call) (turn, *round.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if ln := q.names[c.Name]; ln != nil {
-		return c.turn, ln.last
+		return c.turn, ln.keeps
 	}
 	return c.turn, heldHere // it has been handed the grant, which is over already
 }
 
-// learn takes note of how a round of a contender has failed.
+// learn takes note of how an ask of a contender has failed.
 func (q *Queue) learn(name string, f *round.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.names[name].last = f
+	q.names[name].keeps = f
 }
 
 // yieldLocked puts the contender c back into the local queue if one with a better priority stands there, and reports
@@ -223,7 +231,7 @@ func (q *Queue) yieldLocked(c *Call) bool {
 	q.leaveLocked(c)
 	ln.contender, c.turn = nil, stands
 	ln.insert(c)
-	q.nextLocked(c.Name, ln)
+	q.promoteLocked(c.Name, ln)
 	return true
 }
 
@@ -239,15 +247,15 @@ func (q *Queue) quit(c *Call) turn {
 			ln.contender = nil
 		}
 		ln.waiting = slices.DeleteFunc(ln.waiting, func(o *Call) bool { return o == c })
-		q.nextLocked(c.Name, ln)
+		q.promoteLocked(c.Name, ln)
 		c.turn = gone
 	}
 	q.deafLocked(c)
 	return c.turn
 }
 
-// nextLocked makes the first of the local queue the contender where there is none, and forgets a line that is empty.
-func (q *Queue) nextLocked(name string, ln *line) {
+// promoteLocked makes the first of the local queue the contender where there is none, and forgets a line that is empty.
+func (q *Queue) promoteLocked(name string, ln *line) {
 	switch {
 	case ln.holder != nil || ln.contender != nil:
 	case len(ln.waiting) > 0:
@@ -292,20 +300,23 @@ func (q *Queue) Held(g *grant.Grant) {
 
 func (q *Queue) heldLocked(g *grant.Grant) {
 	ln := q.lineLocked(g.Name)
-	ln.holder, ln.last = g, heldHere
+	ln.holder, ln.keeps = g, heldHere
 }
 
-// Over takes note that a grant is not held here any more: the first of the local queue contends.
+// Over takes note that a grant is not held here any more: the first of the local queue contends. The grants report it
+// as an event (grant.Events), which package redlock passes on to here; so it is with Releasing.
 func (q *Queue) Over(g *grant.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if ln := q.names[g.Name]; ln != nil && ln.holder == g {
 		ln.holder = nil
-		q.nextLocked(g.Name, ln)
+		q.promoteLocked(g.Name, ln)
 	}
 }
 
-// Heir chooses who gets a grant of name by handing on. The grant's lock is held when the function is called.
+// Heir chooses who gets a grant of name by handing on; see package grant. It looks at the first of the local queue
+// alone, so that nobody is passed over: a fair call there, or one that asks for a shorter TTL or more validity than the
+// grant has, ends the handing on. The grant's lock is held when the function is called.
 func (q *Queue) Heir(name string) grant.Next {
 	return func(left, ttl time.Duration) *grant.Heir {
 		q.mu.Lock()
@@ -319,12 +330,12 @@ func (q *Queue) Heir(name string) grant.Next {
 			return nil
 		}
 		ln.waiting, c.turn = slices.Delete(ln.waiting, 0, 1), chosen
-		return &grant.Heir{Handle: c.Handle, Terms: c.Terms, Take: func() { q.hand(c) }}
+		return &grant.Heir{Handle: c.Handle, Terms: c.Terms, Take: func() { q.handed(c) }}
 	}
 }
 
-// hand tells c that the grant is its own.
-func (q *Queue) hand(c *Call) {
+// handed tells c that the grant is its own.
+func (q *Queue) handed(c *Call) {
 	q.mu.Lock()
 	c.turn = has
 	q.mu.Unlock()

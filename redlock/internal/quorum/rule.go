@@ -43,8 +43,8 @@ func (s Set) MajorityOf(set Set) bool { return 2*(s&set).Len() > set.Len() }
 // A Rule says which votes decide: a majority of Old, and where there is a Next, a majority of that too. The two may
 // share masters.
 type Rule struct {
-	Old  Set
-	Next Set // 0 where the masters are not being changed
+	Old  Set // the present masters; the only set while they are not being changed
+	Next Set // 0 while the masters are not being changed
 }
 
 // Joint reports whether majorities of two sets are needed.

@@ -93,17 +93,10 @@ func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
 // Asked is the set of masters that vote here.
 func (r *Round) Asked() quorum.Set { return r.asked }
 
-// Send queues the call to master i. Where that fails the master's vote is cast as failed.
-func (r *Round) Send(i int, c *scripts.Call, stamp pool.Stamp) {
-	if err := r.sender.Pool.Send(i, c, stamp, r); err != nil {
-		r.Cast(i, Vote{Err: err})
-	}
-}
-
 // An Unsent is the vote of a master that was not asked.
 type Unsent struct {
-	master int
-	vote   Vote
+	Master int
+	Vote   Vote
 }
 
 // SendAll queues the call to every master of the round, each with its session and record, and returns to which. The
@@ -124,10 +117,11 @@ func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, anyPhase bool) (sent
 	return sent, unsent
 }
 
-// CastAll casts the votes of masters that were not asked.
+// CastAll casts the votes of masters that were not asked: all of them, also where a trace panics.
 func (r *Round) CastAll(unsent []Unsent) {
-	for _, u := range unsent {
-		r.Cast(u.master, u.vote)
+	if len(unsent) > 0 {
+		defer r.CastAll(unsent[1:])
+		r.Cast(unsent[0].Master, unsent[0].Vote)
 	}
 }
 
@@ -168,13 +162,20 @@ func (r *Round) Cast(i int, v Vote) {
 	}
 	r.mu.Unlock()
 	if f := r.sender.OnVote; f != nil {
+		defer r.book(i, vote, decides, last) // also where the trace panics
 		f(r, i, vote, decides)
+		return
 	}
+	r.book(i, vote, decides, last)
+}
+
+// book tells of a vote that was counted.
+func (r *Round) book(i int, v *Vote, decides, last bool) {
 	if v.Kind == scripts.Abstained && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
 	}
 	if r.booker != nil {
-		r.booker.Booked(r, i, vote, decides, last)
+		r.booker.Booked(r, i, v, decides, last)
 	}
 	if decides {
 		close(r.done)

@@ -155,7 +155,7 @@ func (k *teller) tell(l *redlock.Locker, epoch int64) {
 	w := k.c.w
 	w.mu.Lock()
 	w.note(k.c.index, -1, "is told of the state", "", epoch)
-	w.loose = true // debts of masters that are left are forgotten
+	w.loose = true // releases owed to masters that are left are forgotten
 	w.mu.Unlock()
 	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
 	defer cancel()

@@ -26,27 +26,27 @@ func (w *world) write(b *belief) {
 		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of client %d", b.name,
 			b.token, b.client, last.token, last.client)
 	}
-	w.written[b.name] = b.tenure
+	w.written[b.name] = b.span
 }
 
 // checkTenures reports holds of one name that overlap in true time, and tokens that do not grow.
 func (w *world) checkTenures() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, problem := range overlaps(w.tenures, w.start, w.plan.beyond) {
+	for _, problem := range overlaps(w.spans, w.start, w.plan.beyond) {
 		w.problemLocked("%s", problem)
 	}
 }
 
-// overlaps lists what is wrong with the tenures: two of one name at one time, or a token that is not larger than those
-// of the tenures that began before. Where faults went beyond what is survived, two at a time are none of the promises,
-// and a token must be larger than those of the tenures that had begun before its call did.
-func overlaps(list []tenure, start time.Time, beyond bool) (problems []string) {
+// overlaps lists what is wrong with the spans: two of one name at one time, or a token that is not larger than those
+// of the spans that began before. Where faults went beyond what is survived, two at a time are none of the promises,
+// and a token must be larger than those of the spans that had begun before its call did.
+func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b tenure) int {
+	slices.SortStableFunc(list, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.from.Compare(b.from), cmp.Compare(a.token, b.token))
 	})
-	var open tenure // the one that ends last
+	var open span // the one that ends last
 	for i, t := range list {
 		if i == 0 || list[i-1].name != t.name {
 			open = t
@@ -58,6 +58,10 @@ func overlaps(list []tenure, start time.Time, beyond bool) (problems []string) {
 				open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))
 		}
 		for _, o := range list[:i] {
+			if kept := o.won.Add(o.minimum).Sub(t.won); o.name == t.name && o.minimum > 0 && kept > 0 && !beyond {
+				problems = append(problems, fmt.Sprintf("%s: client %d wins token %d, and the minimum hold of token %d lasts %v more",
+					t.name, t.client, t.token, o.token, kept))
+			}
 			if o.name != t.name || beyond && !o.from.Before(t.asked) {
 				continue
 			}
@@ -90,7 +94,7 @@ func (w *world) settle() {
 	loose := w.loose
 	w.mu.Unlock()
 	if !loose {
-		w.checkKeys("when every debt is paid", true)
+		w.checkKeys("when every owed release is delivered", true)
 	}
 	if !w.bad() {
 		w.mu.Lock()

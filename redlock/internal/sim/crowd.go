@@ -122,15 +122,15 @@ func (w *world) checkBuried() {
 	if w.plan.silent {
 		most += time.Duration(w.plan.waiters) * 2 * scripts.ToldCounts
 	}
-	if gap := longestGap(w.tenures, d.died); gap > most {
+	if gap := longestGap(w.spans, d.died); gap > most {
 		w.problemLocked("nobody had the name for %v behind %d waiters that had gone", gap, w.plan.waiters)
 	}
 }
 
 // longestGap is the longest time in which nobody had the name.
-func longestGap(list []tenure, from time.Time) (gap time.Duration) {
+func longestGap(list []span, from time.Time) (gap time.Duration) {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b tenure) int { return a.from.Compare(b.from) })
+	slices.SortFunc(list, func(a, b span) int { return a.from.Compare(b.from) })
 	for _, t := range list {
 		gap = max(gap, t.from.Sub(from))
 		from = later(from, t.to)

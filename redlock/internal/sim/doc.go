@@ -7,14 +7,14 @@
 //
 //	workers ──► redlock ──► pool ──► conn ──► link (delays, cuts, holds back) ──► server ──► reference
 //	   │                                                                            ▲
-//	   │ tenures, writes                                  faults ── agenda ─────────┘
+//	   │ spans, writes                                  faults ── agenda ─────────┘
 //	   ▼
 //	checks
 //
 // # One run
 //
 // draw makes a plan of the seed: how many masters and clients, which times, which faults at all and how often. The
-// workers then lock, use, extend, re-enter, write, hand on, give back, change their minds, and sleep with their
+// workers then lock, use, extend, re-enter, write, export, give back, change their minds, and sleep with their
 // machines, while faults happen. At last the faults end, and what is left is looked at. See [Run], and the README
 // beside this file for what is checked.
 //

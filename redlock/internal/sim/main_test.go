@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	seedCount    = flag.Int("seeds", 0, "how many schedules to run; 0 means 500, 100 with the race detector or -short")
+	seedCount    = flag.Int("seeds", 0, "how many schedules to run; 0 means 500, 100 with the race detector, 30 with -short")
 	firstSeed    = flag.Uint64("first", 0, "the seed of the first schedule")
 	oneSeed      = flag.Int64("seed", -1, "the seed of a single schedule, which is told in words")
 	withoutGiven = flag.String("without", "", "the protection that is taken out; see protections_test.go")

@@ -35,6 +35,8 @@ const (
 	lonely                 // a program reaches only a minority, for ever, and waits in front of all others
 	quitting               // many calls of a program end unheard, and it goes on
 	far                    // a program far away waits while near ones try all the time
+	several                // several names are locked as one, in whatever order they are named
+	minimum                // locks whose names the masters keep for a while, also after they were unlocked
 )
 
 // kindOf is the kind of a run: seeds that share their last digit take turns.
@@ -48,14 +50,15 @@ func kindOf(s *Setup) kind {
 
 // kindsOf are the kinds of the seeds, by their last digit.
 var kindsOf = [10][]kind{
-	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers},
-	{suspension, emptied}, {clocks, backups}, {oldness, lasting}, {fleets, crowd}, {mixture, changes}, {excess, lonely},
+	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers, several},
+	{suspension, emptied, minimum}, {clocks, backups}, {oldness, lasting}, {fleets, crowd}, {mixture, changes},
+	{excess, lonely},
 }
 
 var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
-	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far",
+	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum",
 }
 
 // A plan is all that is drawn before a run begins. Each seed draws which faults there are at all, and how hard: a
@@ -174,7 +177,7 @@ func (p *plan) stress(r *rand.Rand) {
 		p.few(r, stall, cutOff, loseReply, hang, refusal, crashFull, restart)
 		p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
 		p.twice = some(r, 0.1)
-		if r.IntN(2) == 0 { // what is not undone is seen if it lives longer than it takes to pay a debt
+		if r.IntN(2) == 0 { // what is not undone is seen if it lives longer than it takes to deliver an owed release
 			p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
 			p.least, p.most = p.guard/4, p.guard
 		}
@@ -302,7 +305,7 @@ func (p *plan) mixed(r *rand.Rand) {
 	}
 }
 
-// rest is how long it takes, without faults, until every debt is paid.
+// rest is how long it takes, without faults, until every owed release is delivered.
 func (p *plan) rest() time.Duration {
 	if p.kind == oldness { // no connection ever breaks there
 		return time.Second

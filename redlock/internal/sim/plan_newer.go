@@ -17,6 +17,8 @@ type extras struct {
 	silent   bool          // ... and whose connections nobody has heard of the end of
 	long     bool          // the last client has a longer guard time than the fleet
 	away     time.Duration // how far away the guest is, each way
+	together bool          // several names are locked as one
+	minHold  bool          // some locks have a minimum hold
 }
 
 // stressNewer draws the faults of the newer kinds.
@@ -48,6 +50,10 @@ func (p *plan) stressNewer(r *rand.Rand) {
 		p.heartbeat = between(r, 300*time.Millisecond, time.Second)
 	case far:
 		p.far(r)
+	case several:
+		p.several(r)
+	case minimum:
+		p.minimum(r)
 	}
 }
 
@@ -175,4 +181,27 @@ func (p *plan) far(r *rand.Rand) {
 	p.toEnd, p.retry, p.hand, p.keep = 0, 1, 0, 0
 	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 20*time.Millisecond)
 	p.length, p.every = between(r, 6*time.Second, 8*time.Second), time.Minute
+}
+
+// several draws programs that lock several names as one, and single ones of these.
+func (p *plan) several(r *rand.Rand) {
+	p.few(r, split, cutOff, stall, loseReply, suspend, restart, flush)
+	p.together, p.names = true, []string{"a", "b", "c"}[:pick(r, 2, 3, 3)]
+	p.clients, p.hand = pick(r, 2, 3, 4), 0
+	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 100*time.Millisecond)
+	p.every *= 2
+}
+
+// minimum draws locks with a minimum hold, most of them given back before it is over, and Lockers that are closed.
+func (p *plan) minimum(r *rand.Rand) {
+	p.few(r, split, cutOff, stall, loseReply, suspend, restart, crashEmpty, flush)
+	p.minHold, p.together = true, r.IntN(4) == 0
+	p.guard = between(r, 500*time.Millisecond, 1500*time.Millisecond)
+	p.least, p.most = p.guard/4, p.guard/2
+	p.clients, p.hand = pick(r, 2, 3, 4), 0
+	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 200*time.Millisecond)
+	p.weights[leave] = pick(r, 0, 1)
+	p.weights[turnOn] = pick(r, 0, 1)
+	p.length = between(r, 3*time.Second, 6*time.Second)
+	p.every *= 2
 }

@@ -81,7 +81,7 @@ var protections = []protection{
 	{"recheck", []kind{lateness}, "of validity left",
 		"a lock is handed out with less validity than was asked for, or none",
 		[]edit{{askFile, "left := v.left(now); left < terms.Least {", "left := v.left(now); false && left < terms.Least {"},
-			{lockerFile, "if k.Remaining() > 0 && k.handle.Validity() >= cfg.Least {", "if true {"}}},
+			{lockerFile, "return k.Remaining() > 0 && k.handle.Validity() >= cfg.Least", "return true"}}},
 	{"drift", []kind{clocks}, "two holders",
 		"keys end on fast clocks while a slow one still trusts them: two holders",
 		[]edit{{driftFile, "Drift{Factor: 0.01, Constant: 2 * time.Millisecond}", "Drift{Constant: time.Nanosecond}"}}},
@@ -137,7 +137,7 @@ var protections = []protection{
 		"a near program that tries all the time keeps the asks of a far one stale",
 		[]edit{{releaseFile, "if s := g.sent.session(i); s != 0 {", "if s := g.sent.session(i); false && s != 0 {"}}},
 	{"kept-place", []kind{lasting}, "on average",
-		"a waiter whose ask was rolled back stands behind all others, and hand-overs take several times as long",
+		"a waiter whose ask was rolled back stands behind all others, and the next one gets the name several times as late",
 		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
 }
 

@@ -72,9 +72,10 @@ type troubles struct {
 type books struct {
 	log      []entry
 	problems []string
-	tenures  []tenure
-	written  map[string]tenure    // by name: the last writer that the resource has accepted
-	wins     map[win]string       // the grant that each token belongs to
+	spans    []span
+	written  map[string]span // by name: the last writer that the resource has accepted
+	wins     map[win]string  // the grant that each token belongs to
+	wonAt    map[win]time.Time
 	asked    map[string]time.Time // by grant: when the call began that has won it; zero where nobody took it
 	count    Counts
 }
@@ -99,7 +100,9 @@ type Result struct {
 func Run(setup Setup) (*Result, error) {
 	w := &world{Setup: setup, start: time.Now()}
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
-	w.books = books{written: map[string]tenure{}, wins: map[win]string{}, asked: map[string]time.Time{}}
+	w.books = books{
+		written: map[string]span{}, wins: map[win]string{}, wonAt: map[win]time.Time{}, asked: map[string]time.Time{},
+	}
 	w.plan = draw(&w.Setup)
 	w.seen = newObserver()
 	w.agenda = newAgenda(w)

@@ -9,6 +9,7 @@ import (
 const (
 	normalSeeds = 500
 	fewSeeds    = 100
+	shortSeeds  = 30
 )
 
 // Whatever happens to messages, connections, masters' memories, clocks and programs, within what the documentation
@@ -23,7 +24,10 @@ func TestSchedules(t *testing.T) {
 	}
 	n := *seedCount
 	if n == 0 {
-		if n = normalSeeds; raceDetector || testing.Short() {
+		switch n = normalSeeds; {
+		case testing.Short():
+			n = shortSeeds
+		case raceDetector:
 			n = fewSeeds
 		}
 	}
@@ -45,7 +49,7 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("%d schedules were to run", n)
 	}
 	little := sum.Locks < 3*n || sum.Imports == 0 || sum.Repairs < n/10 || sum.Writes < n
-	if n >= fewSeeds && *kindForce+*kindGiven+*withoutGiven == "" && little {
+	if n >= shortSeeds && *kindForce+*kindGiven+*withoutGiven == "" && little {
 		t.Error("too little has happened for the checks to say anything")
 	}
 }

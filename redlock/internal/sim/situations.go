@@ -33,8 +33,8 @@ const (
 	wonWhileAsleep
 	closedHolding
 	bareQuorum
-	handedLocally
-	handedOver
+	handedOn
+	exported
 	frozenBeforeReading
 	turnedInQuarantine
 	twoForgetful
@@ -70,7 +70,7 @@ var situationNames = [situationCount]string{
 	"a Locker that is closed while it holds a lock",
 	"a lock that is won on the bare quorum",
 	"a grant that is handed on in its process",
-	"a lock that is handed to another program",
+	"a lock that is exported to another program",
 	"a freeze just before an answer is read",
 	"a wall clock that is set during a quarantine",
 	"two masters that lose their data while a lock is held",
@@ -221,8 +221,8 @@ func (o *observer) saw(e *entry, masters int) {
 		o.sawWin(e, masters)
 	case e.what == "has lost":
 		o.reach(lostLock, true)
-	case strings.HasPrefix(e.what, "hands on"):
-		o.reach(handedOver, true)
+	case strings.HasPrefix(e.what, "exports"):
+		o.reach(exported, true)
 	case e.what == "sleeps for":
 		o.asleep[e.client] = o.holding[e.client] > 0
 	case e.what == "wakes up":
@@ -246,7 +246,7 @@ func (o *observer) saw(e *entry, masters int) {
 
 func (o *observer) sawWin(e *entry, masters int) {
 	g := o.grant(e.name)
-	o.reach(handedLocally, g.won && !g.tokens[e.n])
+	o.reach(handedOn, g.won && !g.tokens[e.n])
 	g.won = true
 	g.tokens[e.n] = true
 	o.reach(bareQuorum, masters > 2 && len(g.on) == masters/2+1)

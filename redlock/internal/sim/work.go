@@ -22,6 +22,10 @@ func (k *worker) run() {
 func (k *worker) one() {
 	w := k.c.w
 	p := &w.plan
+	if p.together && k.random.IntN(3) > 0 {
+		k.together()
+		return
+	}
 	name := p.names[k.random.IntN(len(p.names))]
 	guard := p.guards[k.c.index]
 	least, most := min(p.least, guard/2), min(p.most, guard)
@@ -38,6 +42,8 @@ func (k *worker) one() {
 		wanted = math.MinInt64
 		opts = append(opts, redlock.WithMaxHold(limit))
 	}
+	minimum := k.minimum()
+	opts = append(opts, redlock.WithMinHold(minimum))
 	ctx, cancel := k.within(k.ctx, k.upTo(2*most))
 	defer cancel()
 	if k.random.IntN(12) == 0 { // somebody changes his mind
@@ -59,7 +65,9 @@ func (k *worker) one() {
 	if err != nil {
 		return
 	}
-	k.hold(k.begin(l, lock, asked, wanted), opts)
+	b := k.begin(l, lock, asked, wanted)
+	b.minimum = minimum
+	k.hold(b, opts)
 }
 
 // manner is how a call waits.
@@ -76,13 +84,15 @@ func (k *worker) manner() []redlock.LockOption {
 	return []redlock.LockOption{redlock.WithHandOn(k.random.IntN(3), k.upTo(p.most))}
 }
 
-// A tenure is a stretch of true time for which one Lock was believed to be held.
-type tenure struct {
+// A span is a stretch of true time for which one Lock was believed to be held.
+type span struct {
 	name     string
 	client   int
 	token    int64
 	asked    time.Time // when the call began that has won the hold, which may have been handed on since
+	won      time.Time // when the Locker said that it was won
 	from, to time.Time
+	minimum  time.Duration // the minimum hold
 }
 
 // A win is a token that one client got for a name.
@@ -97,11 +107,20 @@ func (w *world) won(client int, i redlock.LockInfo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wins[win{client, i.Name, i.Token}] = i.ID
+	w.wonAt[win{client, i.Name, i.Token}] = w.now()
+}
+
+// minimum draws a minimum hold, 0 in most kinds.
+func (k *worker) minimum() time.Duration {
+	if !k.c.w.plan.minHold || k.random.IntN(3) == 0 {
+		return 0
+	}
+	return k.upTo(k.c.w.plan.guards[k.c.index] * 9 / 10)
 }
 
 // askedLocked is when the call began that has won the hold of t; the zero time where that is not known. The first one
 // who has a hold is the one who won it.
-func (w *world) askedLocked(t tenure) time.Time {
+func (w *world) askedLocked(t span) time.Time {
 	id := w.wins[win{t.client, t.name, t.token}]
 	if first, known := w.asked[id]; known {
 		return first
@@ -115,9 +134,9 @@ func (w *world) askedLocked(t tenure) time.Time {
 	return t.asked
 }
 
-// A belief is a tenure under way.
+// A belief is a span under way.
 type belief struct {
-	tenure
+	span
 	c      *client
 	locker *redlock.Locker
 	lock   *redlock.Lock
@@ -132,7 +151,7 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	w := k.c.w
 	now := w.now()
 	b := &belief{c: k.c, locker: l, lock: lock, seen: now,
-		tenure: tenure{name: lock.Name(), client: k.c.index, token: lock.Token(), asked: asked, from: now}}
+		span: span{name: lock.Name(), client: k.c.index, token: lock.Token(), asked: asked, from: now}}
 	b.ctx = lock.Context(context.Background())
 	b.stop = context.AfterFunc(b.ctx, func() {
 		left := lock.Remaining()
@@ -144,7 +163,7 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	w.mu.Lock()
 	slept := k.c.woken.After(asked) || k.c.turned
 	w.count.Locks++
-	b.asked = w.askedLocked(b.tenure)
+	b.asked, b.won = w.askedLocked(b.span), w.wonAt[win{k.c.index, b.name, b.token}]
 	w.note(k.c.index, -1, "holds", b.name, b.token)
 	k.c.beliefs = append(k.c.beliefs, b)
 	closed := k.c.left[l]
@@ -167,7 +186,7 @@ func (b *belief) look() {
 	}
 }
 
-// end books the tenure: it ends now, or when the validity was over.
+// end books the span: it ends now, or when the validity was over.
 func (k *worker) end(b *belief) {
 	w := k.c.w
 	now := w.now()
@@ -189,7 +208,7 @@ func (k *worker) end(b *belief) {
 	}
 	k.c.beliefs = slices.DeleteFunc(k.c.beliefs, func(o *belief) bool { return o == b })
 	if !b.late {
-		w.tenures = append(w.tenures, b.tenure)
+		w.spans = append(w.spans, b.span)
 	}
 	w.note(k.c.index, -1, "has held", b.name, b.token)
 }
@@ -269,14 +288,14 @@ func (k *worker) unlock(lock *redlock.Lock) {
 	_ = k.call("Unlock", ctx, func() error { return lock.Unlock(ctx) })
 }
 
-// giveBack releases a lock, hands it to another client, or leaves it to its end; and may write once more, as one does
+// giveBack releases a lock, exports it to another client, or leaves it to its end; and may write once more, as one does
 // who has not heard that it is over.
 func (k *worker) giveBack(b *belief) {
 	w := k.c.w
 	p := &w.plan
 	switch {
 	case k.chance(p.hand):
-		k.handOn(b)
+		k.export(b)
 	case k.chance(p.keep) && b.lock.Err() != nil: // nobody cleans up after a lock that was lost
 		w.mu.Lock()
 		w.loose = true
@@ -289,8 +308,8 @@ func (k *worker) giveBack(b *belief) {
 	}
 }
 
-// handOn exports a lock, and has a worker of another client import it and hold it.
-func (k *worker) handOn(b *belief) {
+// export exports a lock, and has a worker of another client import it and hold it.
+func (k *worker) export(b *belief) {
 	w := k.c.w
 	handle, err := b.lock.Export()
 	if err != nil {
@@ -302,7 +321,7 @@ func (k *worker) handOn(b *belief) {
 	next := &worker{c: other, slot: k.slot, random: k.random, ctx: k.ctx}
 	w.mu.Lock()
 	w.loose = true // where the import did not reach a master, or nobody imports it, the key lives on to its TTL
-	w.note(k.c.index, other.index, "hands on, to the client of the master's number,", b.name, 0)
+	w.note(k.c.index, other.index, "exports, to the client of the master's number,", b.name, 0)
 	w.mu.Unlock()
 	next.waitAwake()
 	ctx, cancel := next.within(k.ctx, k.upTo(w.plan.most))

@@ -3,6 +3,7 @@ package voters
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
@@ -74,9 +75,9 @@ func (v *Voters) Use(c *quorum.Config) {
 }
 
 // Admit admits masters without their quarantine until ok is true of the View, or ctx ends: somebody says that nobody
-// holds a lock. The error is as that of Ready.
+// holds a lock. One that has voted since needs its quarantine all the same. The error is as that of Ready.
 func (v *Voters) Admit(ctx context.Context, ok func(*admission.View) bool) (*admission.View, error) {
-	v.tell(func() { v.admitting++ })
+	v.tell(func() { v.admitting, v.let = v.admitting+1, 0 })
 	defer v.tell(func() { v.admitting-- })
 	return v.Await(ctx, ok)
 }
@@ -104,7 +105,11 @@ func (v *Voters) Quarantine(ctx context.Context, i int) error {
 	failed, err := v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest {
 		return v.fleet(v.set.Clock.Now()).Quarantine(i)
 	})
-	return cmp.Or(err, failed)
+	if err = cmp.Or(err, failed); err == nil && v.View().Masters[i].Phase == admission.Voting {
+		return fmt.Errorf("%s has refused it, and goes on voting: its clock is more than %v from the median of the "+
+			"masters, or its record is of a later epoch", v.set.Pool.Addr(i), scripts.Window)
+	}
+	return err
 }
 
 // steps sends a step to several masters. failed is why one of them has not answered; the rest is as for Step.

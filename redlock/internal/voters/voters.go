@@ -55,6 +55,7 @@ type Voters struct {
 	after     []func()   // done when the View goes by all that was in the inbox
 	retained  quorum.Set // masters that the pool was told are in use
 	admitting int        // calls of Admit under way
+	let       quorum.Set // masters that vote, or have voted, since the last call of Admit began
 }
 
 // A track is what Run keeps of a master beside the facts.
@@ -173,6 +174,9 @@ func (v *Voters) act() time.Duration {
 		st, m := fleet.Judge(i)
 		idle = min(idle, v.take(i, m, fleet, now))
 		next.Masters[i] = st
+		if st.Phase == admission.Voting {
+			v.let |= quorum.One(i)
+		}
 		switch {
 		case !c.Rule.All().Has(i): // it is only being admitted
 		case st.Phase == admission.Voting:
@@ -198,15 +202,19 @@ func (v *Voters) act() time.Duration {
 	return max(idle, time.Millisecond)
 }
 
-// fleet is what is decided by now.
-func (v *Voters) fleet(now clock.Instant) *admission.Fleet {
+// fleet is what is decided by at this instant.
+func (v *Voters) fleet(at clock.Instant) *admission.Fleet {
 	v.grow(v.config.Slots)
 	for i := range v.facts {
-		v.facts[i].Own, v.facts[i].Away = v.set.Clocks.Own(now, i), v.set.Clocks.Away(i)
+		v.facts[i].Own, v.facts[i].Away = v.set.Clocks.Own(at, i), v.set.Clocks.Away(i)
+	}
+	now := quorum.Set(0)
+	if v.admitting > 0 {
+		now = quorum.First(v.config.Slots) &^ v.let // one that has voted may have granted locks, and lost them since
 	}
 	return &admission.Fleet{
-		Config: v.config, Guard: v.set.Guard, Observer: v.set.Observer, Now: v.admitting > 0,
-		Facts: v.facts, Clocks: v.set.Clocks.Read(now), Addr: v.set.Pool.Addr,
+		Config: v.config, Guard: v.set.Guard, Observer: v.set.Observer, Now: now,
+		Facts: v.facts, Clocks: v.set.Clocks.Read(at), Addr: v.set.Pool.Addr,
 	}
 }
 

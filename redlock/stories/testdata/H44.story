@@ -26,7 +26,7 @@ wait 100ms
 0.225 B to master 3: release orders of B2 -> was not there
 0.235 B to masters 1-3: acquire orders for B3, 10s, ballot 0.234004 to 0.234036 -> held by A1 for 9.966
 0.236 B cannot lock orders, and is told after 0.026: lock "orders": held by another; 0 of 3 masters said yes, 2
-        are needed; held by "A" since 00:00:00; a quorum may be free in 9.967s
+        are needed; held by "A" since 00:00:00; it may be free in 9.967s
 0.237 B to master 3: release orders of B3 -> was not there
 
 B locks orders
@@ -40,5 +40,5 @@ wait 100ms
 0.335 B to master 3: release orders of B5 -> was not there
 0.345 B to masters 1-3: acquire orders for B6, 10s, ballot 0.344004 to 0.344036 -> held by A1 for 9.856
 0.346 B cannot lock orders, and is told after 0.026: lock "orders": held by another; 0 of 3 masters said yes, 2
-        are needed; held by "A" since 00:00:00; a quorum may be free in 9.857s
+        are needed; held by "A" since 00:00:00; it may be free in 9.857s
 0.347 B to master 3: release orders of B6 -> was not there

@@ -39,12 +39,15 @@ show B
   masters 1-2 4-5: voting
   master 3: quarantine for another 29.020
 
+# Masters 1 and 2 have it for A, and master 3 does not vote. So no majority is left, and the call is decided before
+# masters 4 and 5 are heard: they do not count as a yes, and what they have granted is released. The 30 s in the error
+# are of B's last look at master 3, a second ago.
 B tries orders ttl=30s
 ----
 1.211 B to masters 1-2: acquire orders for B1, 30s, ballot 1.210000 to 1.210032 -> held by A1 for 28.990
 1.211 B to masters 4-5: acquire orders for B1, 30s, ballot 1.210000 to 1.210032 -> granted
 1.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
-        are needed; held by "A" since 00:00:00; a quorum may be free in 28.991s; master 3: lock: the master is in
+        are needed; held by "A" since 00:00:00; it may be free in 28.991s; master 3: lock: the master is in
         quarantine for another 30s, since it is new or may have forgotten locks; if nobody can hold one, redlock
         admit (AdmitNow) ends it
 1.213 B to masters 4-5: release orders of B1 -> deleted

@@ -37,7 +37,7 @@ C locks orders
 B gives up orders
 ----
 0.130 B cannot lock orders, and is told after 0.020: lock "orders": context canceled (held by another); 0 of 3
-        masters said yes, 2 are needed; held by "A" since 00:00:00; a quorum may be free in 9.981s
+        masters said yes, 2 are needed; held by "A" since 00:00:00; it may be free in 9.981s
 0.131 B to masters 1-3: release orders, waiter wB1 leaves -> done
 0.131 C to masters 1-3: acquire orders for C3, 10s, ballot 0.130006 to 0.130038, waiter wC1 -> held by A1 for
         9.970; place 1 in the queue

@@ -22,17 +22,17 @@ func randomBytes(r *rand.Rand, n int) string {
 	return string(b)
 }
 
-func randomHandle(r *rand.Rand) handle {
+func randomHandle(r *rand.Rand) exportedLock {
 	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, 1+r.IntN(20)))
 	name := randomBytes(r, 1+r.IntN(60))
 	if r.IntN(1000) == 0 {
 		prefix, name = strings.Repeat("p", 1<<10), randomBytes(r, scripts.MaxName)
 	}
 	token := r.Int64N(scripts.MaxBallot+1) >> r.IntN(53)
-	return handle{prefix: prefix, name: name, id: randomBytes(r, 1+r.IntN(50)), token: token}
+	return exportedLock{prefix: prefix, name: name, id: randomBytes(r, 1+r.IntN(50)), token: token}
 }
 
-var sampleHandles = []handle{
+var sampleHandles = []exportedLock{
 	{prefix: "redlock", name: "orders:42", id: "0b5ac9a4-7d2c-4a53-9f0e-5a8d6a6f1e11:7", token: 1_700_000_000_000_000},
 	{prefix: "p", name: "n", id: "i", token: 0},
 	{prefix: "p", name: "nn", id: "i", token: 1},
@@ -57,7 +57,7 @@ func TestHandleRoundTrip(t *testing.T) {
 
 func refuses(t *testing.T, what, text string) {
 	t.Helper()
-	if h, err := parseHandle(text); !errors.Is(err, ErrInvalidOption) || h != (handle{}) {
+	if h, err := parseHandle(text); !errors.Is(err, ErrInvalidOption) || h != (exportedLock{}) {
 		t.Errorf("%s: %q gives %+v, %v", what, text, h, err)
 	}
 }
@@ -174,7 +174,7 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := parseHandle(text)
 		if err != nil {
-			if !errors.Is(err, ErrInvalidOption) || h != (handle{}) {
+			if !errors.Is(err, ErrInvalidOption) || h != (exportedLock{}) {
 				t.Fatalf("%q: %+v, %v", text, h, err)
 			}
 			return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // handlePrefix begins every handle; the number is the version of the form.
@@ -34,7 +35,7 @@ func (k *Lock) Export() (string, error) {
 	case err != nil:
 		return "", &LockError{Op: "export", Name: k.Name(), Decision: err}
 	}
-	return handle{prefix: k.l.cfg.prefix, name: k.Name(), id: id, token: ballot}.String(), nil
+	return exportedLock{prefix: k.l.cfg.prefix, name: k.Name(), id: id, token: ballot}.String(), nil
 }
 
 // Import takes over the lock of a handle that [Lock.Export] gave: under a new id and with a larger token, on the
@@ -45,6 +46,17 @@ func (k *Lock) Export() (string, error) {
 // or one of another prefix, before anything is sent; ErrLost where a majority no longer has the lock; those of Lock.
 // On failure what was taken over is released.
 func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
+	if l.cfg.trace.Call == nil {
+		return l.takeOver(ctx, text, opts, nil)
+	}
+	from, _ := parseHandle(text) // takeOver says what is wrong with it
+	return taking(ctx, l.events, "import", from.name, func(ctx context.Context, c *grant.Course) (*Lock, error) {
+		return l.takeOver(ctx, text, opts, c)
+	})
+}
+
+// takeOver is Import without its trace.
+func (l *Locker) takeOver(ctx context.Context, text string, opts []LockOption, course *grant.Course) (*Lock, error) {
 	from, err := parseHandle(text)
 	if err != nil {
 		return nil, err
@@ -63,40 +75,52 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "import", Name: from.name, Cause: contextError(ctx)}
 	}
+	caller := ctx
+	ctx, cancel := cfg.limited(caller)
+	defer cancel()
 	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
 	g := l.grants.NewImport(from.name, &k.keys, from.id)
+	won, began := false, l.cfg.clock.Now()
+	defer func() {
+		if !won { // also where a trace or a policy has panicked
+			g.Abandon()
+		}
+	}()
 	err = l.repeat(ctx, "import", from.name, cfg, false, func() error {
 		if view, err := l.voters.Ready(ctx); err != nil {
 			return l.sender.NoQuorum(view, "import", err)
 		}
-		return g.Import(ctx, "import", &cfg.Terms, from.token)
+		if l.cfg.guard > 0 && l.cfg.clock.Now().Sub(began) > l.cfg.guard {
+			return &round.Failure{Decision: ErrLost} // nothing of before is alive, and what was taken over keeps others out
+		}
+		return g.Import(ctx, "import", &cfg.Terms, from.token, course)
 	})
 	if err != nil {
-		g.Abandon()
-		return nil, err
+		return nil, waited(caller, ctx, err)
 	}
+	won = true
 	if err := l.begin(g, k, cfg); err != nil {
 		return nil, failed("import", from.name, err)
 	}
-	return l.handOut(k, cfg)
+	return l.stillGood(k, cfg)
 }
 
-// A handle is what Import needs to know.
-type handle struct {
+// An exportedLock is what a handle says: all that Import needs to know.
+type exportedLock struct {
 	prefix, name, id string
 	token            int64
 }
 
 // String writes the handle: its fields as Go quotes them, and a checksum against mutilation, in base64 that survives
 // URLs.
-func (h handle) String() string {
+func (h exportedLock) String() string {
 	b := fmt.Appendf(nil, "%q %q %q %d", h.prefix, h.name, h.id, h.token)
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 	return handlePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-func parseHandle(text string) (handle, error) {
-	var h handle
+func parseHandle(text string) (exportedLock, error) {
+	var h exportedLock
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handlePrefix))
 	if err == nil {
 		body := string(b[:max(0, len(b)-crc32.Size)])
@@ -111,7 +135,7 @@ func parseHandle(text string) (handle, error) {
 		err = errors.New("it is cut off or altered")
 	}
 	if err != nil {
-		return handle{}, invalid("%.24q is not the handle of an exported lock: %v", text, err)
+		return exportedLock{}, invalid("%.24q is not the handle of an exported lock: %v", text, err)
 	}
 	return h, nil
 }

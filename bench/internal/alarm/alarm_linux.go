@@ -1,0 +1,45 @@
+// Package alarm sleeps to within some tens of microseconds. Go's own timers are kept by a call of the kernel that
+// counts in milliseconds.
+package alarm
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Alarm is for one goroutine at a time. It takes no thread: the kernel's timer is waited for as a connection is.
+type Alarm struct {
+	fd   int
+	file *os.File
+}
+
+// New returns an Alarm, which must be closed.
+func New() (*Alarm, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("alarm: %w", err)
+	}
+	return &Alarm{fd: fd, file: os.NewFile(uintptr(fd), "timer")}, nil
+}
+
+// Sleep returns after d; at once where d is not positive.
+func (a *Alarm) Sleep(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
+	err := unix.TimerfdSettime(a.fd, 0, &at, nil)
+	if err == nil {
+		_, err = a.file.Read(make([]byte, 8)) // how often it has rung
+	}
+	if err != nil {
+		return fmt.Errorf("alarm: %w", err)
+	}
+	return nil
+}
+
+// Close frees the kernel's timer.
+func (a *Alarm) Close() error { return a.file.Close() }

@@ -1,0 +1,21 @@
+//go:build !linux
+
+// Package alarm sleeps as exactly as the system allows: here, as Go's own timers do.
+package alarm
+
+import "time"
+
+// An Alarm is for one goroutine at a time.
+type Alarm struct{}
+
+// New returns an Alarm.
+func New() (*Alarm, error) { return &Alarm{}, nil }
+
+// Sleep returns after d; at once where d is not positive.
+func (*Alarm) Sleep(d time.Duration) error {
+	time.Sleep(d)
+	return nil
+}
+
+// Close does nothing.
+func (*Alarm) Close() error { return nil }

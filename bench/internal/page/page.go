@@ -1,0 +1,75 @@
+// Package page draws what was measured as one page of HTML that loads nothing: a sentence, a few large numbers,
+// pictures, the targets, and the tables folded. It knows nothing of locks.
+package page
+
+import (
+	_ "embed" // the template is a file of its own
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+)
+
+//go:embed page.html
+var source string
+
+// A Page is all that is shown.
+type Page struct {
+	Title, Sentence, Setup string
+	Numbers                []Number
+	Pictures               []Picture
+	Targets                []Target
+	Notes                  []string
+	Tables                 []Table
+}
+
+// A Number is shown large.
+type Number struct{ Value, Unit, What, Versus string }
+
+// A Target is one cell of the strip. Class is "met", "unsure" or "missed"; Reason is "" where there is nothing to say.
+type Target struct{ Class, Name, Text, Reason string }
+
+// A Table is folded.
+type Table struct {
+	Title string
+	Heads []string
+	Rows  [][]string
+}
+
+// Colours are those of contenders on light and on dark screens. People who see no red or green tell them apart as well.
+var Colours = [][2]string{
+	{"#0b62a8", "#63b1ee"}, {"#6a6a6a", "#a8a8a8"}, {"#bf5208", "#f5a05c"}, {"#8a3fa0", "#cf9cf0"},
+	{"#8c6a00", "#e2c15a"}, {"#0c7a58", "#52cfa6"}, {"#1d1d1d", "#f2f2f2"},
+}
+
+// Write writes the page. Pictures and panels without lines are left out.
+func (p Page) Write(w io.Writer) error {
+	var drawn []Picture
+	for _, f := range p.Pictures {
+		if f.Panels = slices.DeleteFunc(f.Panels, func(p Panel) bool { return len(p.Lines) == 0 }); len(f.Panels) > 0 {
+			drawn = append(drawn, f)
+		}
+	}
+	p.Pictures = drawn
+	draw := template.FuncMap{
+		"wide":    func(f Picture) (template.HTML, error) { return f.svg(wide, f.Across) },
+		"narrow":  func(f Picture) (template.HTML, error) { return f.svg(narrow, 1) },
+		"colours": func(i int) template.CSS { return colours(i) },
+	}
+	t, err := template.New("page").Funcs(draw).Parse(source)
+	if err == nil {
+		err = t.Execute(w, p)
+	}
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	return nil
+}
+
+// colours are the definitions for light (0) or dark (1) screens.
+func colours(screen int) (css template.CSS) {
+	for i, c := range Colours {
+		css += template.CSS(fmt.Sprintf("--c%d:%s;", i, c[screen]))
+	}
+	return css
+}

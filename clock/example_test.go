@@ -1,0 +1,71 @@
+package clock_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+func ExampleClock() {
+	var c *clock.Clock // the real one
+	began := c.Now()
+	deadline := began.Add(time.Minute)
+	fmt.Println(began.IsZero(), c.Since(began) < time.Minute, deadline.Sub(began))
+	// Output:
+	// false true 1m0s
+}
+
+// A clock of a test's own: it shows what the test says.
+func ExampleNew() {
+	boot := int64(0)
+	c := clock.New(func() clock.Instant { return clock.At(boot, boot) })
+	began := c.Now()
+	boot += int64(10 * time.Second)
+	fmt.Println(c.Since(began))
+	// Output:
+	// 10s
+}
+
+// Runtime follows the clock of the time package, which is that of the bubble inside testing/synctest.
+func ExampleRuntime() {
+	c := clock.Runtime()
+	fmt.Println(c.Since(c.Now()) < time.Minute)
+	// Output:
+	// true
+}
+
+// The time that has passed is the larger of what two clocks say. Here the machine was frozen for an hour: the clock
+// that nobody sets stood still, the wall clock did not.
+func ExampleInstant() {
+	before := clock.At(int64(5*time.Second), int64(100*time.Hour))
+	after := clock.At(int64(6*time.Second), int64(101*time.Hour))
+	fmt.Println("passed:", after.Sub(before))
+	fmt.Println("of the steady clock:", time.Duration(after.Steady()-before.Steady()))
+	fmt.Println("ahead by:", time.Duration(after.Skew()-before.Skew()))
+	fmt.Println("no instant at all:", clock.Instant{}.IsZero())
+	fmt.Println("a second later:", after.Add(time.Second).Sub(after))
+	// Output:
+	// passed: 1h0m0s
+	// of the steady clock: 1s
+	// ahead by: 59m59s
+	// no instant at all: true
+	// a second later: 1s
+}
+
+// At makes an Instant of two readings in nanoseconds.
+func ExampleAt() {
+	a, b := clock.At(0, 0), clock.At(3e9, 2e9)
+	fmt.Println(b.Sub(a))
+	// Output:
+	// 3s
+}
+
+func ExampleDrift() {
+	d := clock.Drift{Factor: 0.01, Constant: 2 * time.Millisecond}
+	fmt.Println(d.Of(10*time.Second), d.Check(), d == clock.DefaultDrift)
+	fmt.Println(clock.Drift{Factor: 2}.Check() != nil)
+	// Output:
+	// 102ms <nil> true
+	// true
+}

@@ -1,0 +1,101 @@
+// Command observed takes locks until it is interrupted, and lets itself be watched: by Prometheus, at /metrics, and by
+// OpenTelemetry, with a span of each call on its output.
+//
+//	go run ./examples/observed -listen 127.0.0.1:2112 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+//
+// README.md has the queries worth having. The alerting rules are in docs/operations.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlockotel"
+	"github.com/redlock-go/redlock/redlockprom"
+)
+
+func main() {
+	log.SetFlags(0)
+	address := flag.String("listen", "127.0.0.1:2112", "where /metrics is served")
+	ttl := flag.Duration("ttl", redlock.DefaultTTL, "of the locks")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	listener, err := net.Listen("tcp", *address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run(ctx, flag.Args(), listener, os.Stdout, redlock.WithTTL(*ttl)); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// watched makes a Locker that Prometheus and OpenTelemetry can see.
+func watched(
+	masters *pool.Pool, metrics prometheus.Registerer, tracers trace.TracerProvider, opts ...redlock.Option,
+) (*redlock.Locker, error) {
+	collector := redlockprom.New()
+	watcher, err := redlockotel.New(redlockotel.WithTracerProvider(tracers))
+	if err != nil {
+		return nil, err
+	}
+	locker, err := redlock.New(masters, append(opts, redlock.WithTrace(collector.Trace(), watcher.Trace()))...)
+	if err != nil {
+		return nil, err
+	}
+	collector.Watch(locker)
+	return locker, metrics.Register(collector)
+}
+
+// run works with locks over the masters at urls until ctx ends. It closes the listener.
+func run(ctx context.Context, urls []string, l net.Listener, spans io.Writer, opts ...redlock.Option) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	registry := prometheus.NewRegistry()
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { defer cancel(); served <- server.Serve(l) }()
+	defer func() {
+		_ = server.Close()
+		if serving := <-served; !errors.Is(serving, http.ErrServerClosed) {
+			err = errors.Join(err, serving)
+		}
+	}()
+	exporter, err := stdouttrace.New(stdouttrace.WithWriter(spans))
+	if err != nil {
+		return err
+	}
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
+	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // the last spans
+	masters, err := pool.Dial(urls)
+	if err != nil {
+		return err
+	}
+	defer masters.Close()
+	locker, err := watched(masters, registry, tracers, opts...)
+	if err != nil {
+		return err
+	}
+	work(ctx, locker, tracers.Tracer("observed"))
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return locker.Close(over)
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 2 * time.Second
+
+// A running is the program at work over masters of its own.
+type running struct {
+	*testing.T
+	servers []*redisproc.Server
+	other   *redlock.Locker // another program over the same masters
+	address string          // of /metrics
+	spans   *buffer
+	stop    func() error
+}
+
+// A buffer is bytes.Buffer for one that writes and one that reads at the same time.
+type buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// start runs the program over five masters, which vote.
+func start(t *testing.T) *running {
+	t.Helper()
+	r := &running{T: t, servers: redistest.Test(t, 5, redisproc.Config{}), spans: &buffer{}}
+	var urls []string
+	for _, s := range r.servers {
+		urls = append(urls, s.URL())
+	}
+	masters, err := pool.Dial(urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.other, err = redlock.New(masters, redlock.WithTTL(ttl)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = r.other.Close(ctx) // its masters may be paused
+		masters.Close()
+	})
+	if err := r.other.AdmitNow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, urls, l, r.spans, redlock.WithTTL(ttl)) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { _ = r.stop() })
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return r
+}
+
+// get asks for a page.
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+// eventually waits until is returns true, at most for a minute; then it fails the test with what is says.
+func (r *running) eventually(what string, is func() (bool, string)) {
+	r.Helper()
+	bound := time.After(time.Minute)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, said := is()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-bound:
+			r.Fatalf("%s: not within a minute; %s", what, said)
+		}
+	}
+}
+
+// The program tells both: at /metrics what it does, and a span of each call, in which the lock is a child of the job.
+func TestTheProgramIsSeen(t *testing.T) {
+	r := start(t)
+	want := []string{
+		`redlock_quorum 1`, `redlock_held`, `redlock_wait_seconds_count{op="lock",outcome="ok"}`,
+		`redlock_master_voting{master="` + r.servers[4].Addr() + `"} 1`, `redlock_attempts_total{outcome="ok"}`,
+	}
+	r.eventually("the metrics", func() (bool, string) {
+		page, err := get(t.Context(), "http://"+r.address+"/metrics")
+		for _, text := range want {
+			if err != nil || !strings.Contains(page, text) {
+				return false, page
+			}
+		}
+		return true, ""
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	type id struct{ SpanID string }
+	names, parents := map[string]string{}, map[string]string{}
+	for d := json.NewDecoder(strings.NewReader(r.spans.String())); ; {
+		var s struct {
+			Name                string
+			SpanContext, Parent id
+		}
+		if err := d.Decode(&s); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		names[s.SpanContext.SpanID], parents[s.SpanContext.SpanID] = s.Name, s.Parent.SpanID
+	}
+	seen := map[string]int{}
+	for span, name := range names {
+		above := parents[span]
+		seen[names[parents[above]]+" > "+names[above]+" > "+name]++
+	}
+	for _, name := range []string{"redlock lock", "write", "redlock unlock"} {
+		path := "job > redlock do > " + name
+		if seen[path] == 0 {
+			t.Errorf("no span is %q: %v", path, seen)
+		}
+	}
+}
+
+// document returns the blocks of a language in a document that people read.
+func document(t *testing.T, path, language string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range strings.Split(string(text), "```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no block of %s", path, language)
+	}
+	return blocks
+}

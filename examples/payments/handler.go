@@ -1,0 +1,45 @@
+// Package payments is an HTTP handler that pays each order once, however many servers run it. Its test needs no server.
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A Handler pays the order that the path names.
+type Handler struct {
+	Locker *redlock.Locker // one for the whole program, made at its start and closed at its end
+	// Pay writes with the token, to a table that refuses a smaller one than it has seen: see examples/fencing. It does
+	// nothing for an order that is paid already.
+	Pay func(ctx context.Context, order string, token int64) error
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	order, paid := r.PathValue("order"), false
+	err := h.Locker.Do(r.Context(), "orders:"+order, func(ctx context.Context) error {
+		err := h.Pay(ctx, order, redlock.TokenOf(ctx)) // ctx ends when the lock is lost, or the client has gone
+		paid = err == nil
+		return err
+	}, redlock.WithWaitLimit(2*time.Second))
+	switch {
+	case paid: // with an error: the lock ended early, or its release is not confirmed
+		if err != nil {
+			slog.Warn("paid", "order", order, "error", err)
+		}
+		fmt.Fprintln(w, "paid")
+	case errors.Is(err, redlock.ErrHeld):
+		http.Error(w, "somebody else is paying this order", http.StatusConflict)
+	case errors.Is(err, redlock.ErrNoQuorum):
+		http.Error(w, "too few masters answer; try again", http.StatusServiceUnavailable)
+	default:
+		slog.Error("not paid", "order", order, "error", err)
+		http.Error(w, "not paid", http.StatusInternalServerError)
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// accounts makes some accounts with 100 each, and returns their table.
+func accounts(t *testing.T, names ...string) (path string, db *sql.DB) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "bank.db")
+	db, err := open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	for _, name := range names {
+		if _, err := db.Exec(`INSERT INTO accounts VALUES (?, 100, 0)`, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, db
+}
+
+func urls(t *testing.T) (list []string) {
+	t.Helper()
+	for _, s := range redistest.Test(t, 3, redisproc.Config{}) {
+		list = append(list, s.URL())
+	}
+	return list
+}
+
+// locker is a program of its own; admit lets the masters vote at once.
+func locker(t *testing.T, list []string, admit bool) *redlock.Locker {
+	t.Helper()
+	p, err := pool.Dial(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
+		p.Close()
+	})
+	if admit {
+		if err := l.AdmitNow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// Programs that move money in all directions at once lose none, make none, and none waits for ever.
+func TestTransfersInAllDirections(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	_, db := accounts(t, names...)
+	list := urls(t)
+	locker(t, list, true)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for p := range 4 {
+		l, random := locker(t, list, false), rand.New(rand.NewPCG(1, uint64(p)))
+		wg.Go(func() {
+			for range 25 {
+				i := random.IntN(3)
+				from, to := names[i], names[(i+1+random.IntN(2))%3]
+				err := transfer(ctx, l, db, from, to, 1+random.Int64N(30))
+				if err != nil && !strings.Contains(err.Error(), "CHECK constraint") { // the account has too little
+					t.Errorf("%s to %s: %v", from, to, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sum := int64(0)
+	if err := db.QueryRow(`SELECT sum(balance) FROM accounts`).Scan(&sum); err != nil || sum != 300 {
+		t.Errorf("the accounts have %d together, %v", sum, err)
+	}
+}
+
+// A transfer of a holder who has lost one of its locks meanwhile changes neither account.
+func TestALateTransferChangesNeitherAccount(t *testing.T) {
+	_, db := accounts(t, "a", "b")
+	l := locker(t, urls(t), true)
+	ctx := t.Context()
+	names := []string{"account:a", "account:b"}
+	late, err := l.LockAll(ctx, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := []int64{late.Token(names[0]), late.Token(names[1])}
+	if err := late.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := transfer(ctx, l, db, "b", "a", 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := move(ctx, db, "a", "b", 50, old[0], old[1]); !errors.Is(err, errFenced) {
+		t.Errorf("the late transfer: %v", err)
+	}
+	// One token that is new enough does not help.
+	if err := move(ctx, db, "a", "b", 50, old[0]+1_000_000_000, old[1]); !errors.Is(err, errFenced) {
+		t.Errorf("the half late transfer: %v", err)
+	}
+	var a, b int64
+	err = db.QueryRow(`SELECT (SELECT balance FROM accounts WHERE name = 'a'), (SELECT balance FROM accounts WHERE name = 'b')`).
+		Scan(&a, &b)
+	if err != nil || a != 110 || b != 90 {
+		t.Errorf("the accounts have %d and %d, %v", a, b, err)
+	}
+}
+
+func TestTheProgram(t *testing.T) {
+	path, db := accounts(t, "a", "b")
+	list := urls(t)
+	locker(t, list, true)
+	if err := run(t.Context(), append([]string{path, "a", "b", "40"}, list...)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {path, "a", "b", "-1", list[0]}, append([]string{path, "a", "b", "500"}, list...),
+		append([]string{path, "a", "nobody", "5"}, list...), append([]string{path, "a", "a", "5"}, list...)} {
+		if err := run(t.Context(), args); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+	var text string
+	err := db.QueryRow(`SELECT group_concat(name || balance) FROM accounts`).Scan(&text)
+	if want := "a60,b140"; text != want || err != nil {
+		t.Errorf("the accounts are %s, %v; want %s", text, err, want)
+	}
+}

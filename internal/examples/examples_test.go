@@ -1,0 +1,139 @@
+package examples
+
+import (
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/redlock-go/redlock/"
+
+// packages are those that users import.
+var packages = []string{"clock", "pool", "redlock", "redlock/redlocktest"}
+
+// The rule: each exported function, method, constructor and option is used in an example that pkg.go.dev shows beside
+// it. That is an example of its own, or one of its type: of a method the receiver, of a function what it returns. fmt
+// and package errors call Error, Unwrap and String; for these it is enough that the type has an example.
+func TestEachExportedCallHasAnExample(t *testing.T) {
+	for _, path := range packages {
+		p, err := parse(filepath.Join("..", "..", path), module+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sentence := range without(p) {
+			t.Error(sentence)
+		}
+	}
+}
+
+// parse reads one package with its tests.
+func parse(dir, path string) (*doc.Package, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return doc.NewFromFiles(fset, files, path)
+}
+
+// without says of each call of p that has no example which one to write.
+func without(p *doc.Package) (sentences []string) {
+	look := func(call, example string, own, ofType []*doc.Example) {
+		name := call[strings.LastIndex(call, ".")+1:]
+		if uses(own, name) || uses(ofType, name) {
+			return
+		}
+		sentence := fmt.Sprintf("%s.%s is used in no example that stands beside it: write %s", p.Name, call, example)
+		if base, _, isMethod := strings.Cut(strings.TrimPrefix(example, "Example"), "_"); isMethod {
+			sentence += ", or use it in Example" + base
+		}
+		sentences = append(sentences, sentence)
+	}
+	for _, f := range p.Funcs {
+		look(f.Name, "Example"+f.Name, f.Examples, nil)
+	}
+	for _, of := range p.Types {
+		for _, f := range of.Funcs {
+			look(f.Name, "Example"+f.Name, f.Examples, of.Examples)
+		}
+		for _, m := range of.Methods {
+			if slices.Contains([]string{"Error", "Unwrap", "String"}, m.Name) {
+				if len(of.Examples) == 0 {
+					sentences = append(sentences, fmt.Sprintf("%s.%s has no example: write Example%s", p.Name, of.Name, of.Name))
+				}
+				continue
+			}
+			look(of.Name+"."+m.Name, "Example"+of.Name+"_"+m.Name, m.Examples, of.Examples)
+		}
+	}
+	return sentences
+}
+
+// uses reports whether one of the examples names something by this selector.
+func uses(examples []*doc.Example, name string) (found bool) {
+	for _, e := range examples {
+		ast.Inspect(e.Code, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			found = found || ok && s.Sel.Name == name
+			return !found
+		})
+	}
+	return found
+}
+
+// The check finds what has no example, and takes one of the type for one of its calls.
+func TestACallWithoutAnExampleIsNamed(t *testing.T) {
+	const code = `package door
+type Door struct{}
+func New() *Door { return nil }
+func (d *Door) Open() {}
+func (d *Door) Shut() {}
+func (d *Door) String() string { return "" }
+func Knock() {}
+func Ring() {}
+`
+	const tests = `package door_test
+import "door"
+func ExampleDoor() { door.New().Open(); door.Ring() }
+func ExampleKnock() { door.Ring() }
+`
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for name, text := range map[string]string{"door.go": code, "door_test.go": tests} {
+		f, err := parser.ParseFile(fset, name, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	p, err := doc.NewFromFiles(fset, files, "door")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"door.Knock is used in no example that stands beside it: write ExampleKnock",
+		"door.Ring is used in no example that stands beside it: write ExampleRing",
+		"door.Door.Shut is used in no example that stands beside it: write ExampleDoor_Shut, or use it in ExampleDoor",
+	}
+	if got := without(p); !slices.Equal(got, want) {
+		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

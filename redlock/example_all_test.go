@@ -1,0 +1,160 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Two names as one lock: a transfer holds both accounts. Another transfer between the same accounts in the opposite
+// direction waits, and never in a circle. Each write carries the token of its account.
+func ExampleLocker_DoAll() {
+	locker, _, done := inMemory()
+	defer done()
+	from, to := "account:7", "account:3"
+	err := locker.DoAll(context.Background(), []string{from, to}, func(ctx context.Context) error {
+		for _, account := range []string{from, to} {
+			fmt.Println(account, "has a token:", redlock.TokenFor(ctx, account) > 0)
+		}
+		return ctx.Err() // it ends when either lock is lost
+	})
+	fmt.Println(err)
+	// Output:
+	// account:7 has a token: true
+	// account:3 has a token: true
+	// <nil>
+}
+
+func ExampleLocker_LockAll() {
+	locker, _, done := inMemory()
+	defer done()
+	ctx := context.Background()
+	locks, err := locker.LockAll(ctx, []string{"b", "a", "b"}, redlock.WithWaitLimit(time.Minute))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(locks.Names())
+	_, err = locker.LockAll(locks.Context(ctx), []string{"0"})
+	fmt.Println("a name that comes before one that is held:", errors.Is(err, redlock.ErrOrder))
+	fmt.Println(locks.Unlock(ctx))
+	// Output:
+	// [a b]
+	// a name that comes before one that is held: true
+	// <nil>
+}
+
+// All or nothing: of the names one is held, so none is taken.
+func ExampleLocker_TryLockAll() {
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("b", time.Minute) // another program
+	_, err := locker.TryLockAll(context.Background(), []string{"a", "b"})
+	var e *redlock.LockError
+	fmt.Println(errors.Is(err, redlock.ErrHeld), errors.As(err, &e) && e.Name == "b")
+	// Output: true true
+}
+
+func ExampleLocks() {
+	locker, _, done := inMemory()
+	defer done()
+	ctx := context.Background()
+	locks, err := locker.LockAll(ctx, []string{"a", "b"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	work := locks.Context(ctx) // ends when one of the locks is lost
+	for _, name := range locks.Names() {
+		fmt.Println(name, locks.Token(name) == redlock.TokenFor(work, name), locks.Of(name).Err())
+	}
+	fmt.Println(locks.Remaining() > 0, locks.Err(), locks.Extend(ctx), locks.Unlock(ctx))
+	// Output:
+	// a true <nil>
+	// b true <nil>
+	// true <nil> <nil> <nil>
+}
+
+func ExampleTokenFor() {
+	locker, _, done := inMemory()
+	defer done()
+	_ = locker.DoAll(context.Background(), []string{"a", "b"}, func(ctx context.Context) error {
+		fmt.Println(redlock.TokenFor(ctx, "b") > 0, redlock.TokenFor(ctx, "c"))
+		return nil
+	})
+	// Output: true 0
+}
+
+// The label of a metric.
+func ExampleOutcome() {
+	fmt.Println(redlock.Outcome(nil), redlock.Outcome(redlock.ErrHeld), redlock.Outcome(context.Canceled))
+	// Output: ok held canceled
+}
+
+// At most three at a time, by three names. This is not a semaphore over the masters: see the package documentation. Each
+// slot is a lock of its own, with all that a lock promises; but nobody waits in a queue for "any slot", so it is not fair.
+func ExampleLocker_TryLock_slots() {
+	locker, _, done := inMemory()
+	defer done()
+	ctx := context.Background()
+	slot := func() (*redlock.Lock, error) {
+		for {
+			for _, i := range rand.Perm(3) {
+				lock, err := locker.TryLock(ctx, fmt.Sprint("slot:", i))
+				if !errors.Is(err, redlock.ErrHeld) {
+					return lock, err
+				}
+			}
+			select {
+			case <-time.After(time.Duration(50+rand.IntN(100)) * time.Millisecond):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	for range 3 {
+		lock, err := slot()
+		fmt.Println(lock != nil, err)
+	}
+	// Output:
+	// true <nil>
+	// true <nil>
+	// true <nil>
+}
+
+// One process at a time runs the loop, whichever it is. Another follows when it dies.
+func ExampleLocker_Lead() {
+	locker, _, done := inMemory()
+	defer done()
+	err := locker.Lead(context.Background(), "orders/leader", func(ctx context.Context) error {
+		fmt.Println("leads, with a token:", redlock.TokenOf(ctx) > 0)
+		return nil // or ctx.Err() when it ends: then it campaigns again
+	})
+	fmt.Println(err)
+	// Output:
+	// leads, with a token: true
+	// <nil>
+}
+
+func ExampleLocker_Watch() {
+	locker, _, done := inMemory()
+	defer done()
+	ctx := context.Background()
+	lock, err := locker.Lock(ctx, "orders/leader")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for h, err := range locker.Watch(ctx, "orders/leader") {
+		fmt.Println(h.Token == lock.Token(), err)
+		break
+	}
+	fmt.Println(lock.Unlock(ctx))
+	// Output:
+	// true <nil>
+	// <nil>
+}

@@ -1,0 +1,192 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func ExampleLock() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	on, n := lock.HeldOn()
+	fmt.Println(lock.Name(), "is on a majority:", on > n/2)
+	fmt.Println("more than 9 s are left:", lock.Remaining() > 9*time.Second, time.Until(lock.Until()) > 9*time.Second)
+	fmt.Println("held:", lock.Err() == nil)
+	fmt.Println("unlocked:", lock.Unlock(ctx))
+	fmt.Println("held:", lock.Err() == nil)
+	// Output:
+	// orders:42 is on a majority: true
+	// more than 9 s are left: true true
+	// held: true
+	// unlocked: <nil>
+	// held: false
+}
+
+// The context of a lock ends when the lock does, so that the work stops by itself.
+func ExampleLock_Context() {
+	ctx := context.Background()
+	locker, masters, done := inMemory(redlock.WithTTL(100 * time.Millisecond))
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Unlock(ctx)
+	work := lock.Context(ctx)
+	masters.Lose("orders:42") // say, all masters lost their data
+	<-work.Done()
+	fmt.Println(work.Err(), errors.Is(context.Cause(work), redlock.ErrLost))
+	// Output:
+	// context canceled true
+}
+
+func ExampleLock_Done() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42", redlock.WithMaxHold(20*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Unlock(ctx)
+	select {
+	case <-lock.Done():
+		fmt.Println("held too long:", errors.Is(lock.Err(), redlock.ErrMaxHold))
+	case <-time.After(time.Minute): // the work
+	}
+	// Output:
+	// held too long: true
+}
+
+// One look before each write is cheap: Err compares with the clocks and sends nothing.
+func ExampleLock_Err() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(lock.Err())
+	_ = lock.Unlock(ctx)
+	fmt.Println(errors.Is(lock.Err(), redlock.ErrReleased))
+	// Output:
+	// <nil>
+	// true
+}
+
+// The token of each holder is larger than that of the holder before.
+func ExampleLock_Token() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	var before int64
+	for range 3 {
+		lock, err := locker.Lock(ctx, "orders:42")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(lock.Token() > before)
+		before = lock.Token()
+		_ = lock.Unlock(ctx)
+	}
+	// Output:
+	// true
+	// true
+	// true
+}
+
+// What Unlock returns says whether the lock was held to the end.
+func ExampleLock_Unlock() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42", redlock.WithMaxHold(20*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-lock.Done() // the work took too long
+	fmt.Println(errors.Is(lock.Unlock(ctx), redlock.ErrLost))
+	// Output:
+	// true
+}
+
+// Locks are extended by themselves. Extend is for those that turned that off.
+func ExampleLock_Extend() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42", redlock.WithExtension(false), redlock.WithTTL(20*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Unlock(ctx)
+	fmt.Println(lock.Extend(ctx), lock.Remaining() > 19*time.Second)
+	// Output:
+	// <nil> true
+}
+
+// Export moves a lock to another process. The handle is a text, to be sent there.
+func ExampleLock_Export() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handle, err := lock.Export()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("ended here:", errors.Is(lock.Err(), redlock.ErrExported))
+
+	// In the other process, within the validity that was left:
+	moved, err := locker.Import(ctx, handle)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer moved.Unlock(ctx)
+	fmt.Println(moved.Name(), "has a larger token:", moved.Token() > lock.Token())
+	// Output:
+	// ended here: true
+	// orders:42 has a larger token: true
+}
+
+func ExampleLocker_Import() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	_, err := locker.Import(ctx, "what is no handle")
+	fmt.Println(errors.Is(err, redlock.ErrInvalidOption))
+	// Output:
+	// true
+}

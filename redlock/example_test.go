@@ -1,0 +1,201 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// inMemory makes the Locker of an example, over three masters in memory. A program makes its own by New, over a pool
+// from pool.Dial.
+func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlocktest.Masters, done func()) {
+	masters = redlocktest.New(3)
+	p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // this machine may be busy
+	if err != nil {
+		panic(err)
+	}
+	if locker, err = redlock.New(p, opts...); err != nil {
+		panic(err)
+	}
+	locker.Ready(context.Background())
+	return locker, masters, func() {
+		_ = locker.Close(context.Background())
+		_ = p.Close()
+		masters.Close()
+	}
+}
+
+// Do is the shortest way: it takes the lock, runs the function, and releases the lock.
+func Example() {
+	ctx := context.Background()
+	masters := redlocktest.New(5) // in memory; servers are reached by pool.Dial(urls)
+	defer masters.Close()
+	p, err := masters.Pool()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	locker, err := redlock.New(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(ctx)
+
+	pay := func(ctx context.Context, order int, token int64) error {
+		fmt.Println("order", order, "is paid; there is a token:", token > 0)
+		return ctx.Err()
+	}
+	err = locker.Do(ctx, "orders:42", func(ctx context.Context) error {
+		return pay(ctx, 42, redlock.TokenOf(ctx))
+	})
+	fmt.Println(err)
+	// Output:
+	// order 42 is paid; there is a token: true
+	// <nil>
+}
+
+func ExampleNew() {
+	masters, err := pool.Dial([]string{
+		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer masters.Close()
+	locker, err := redlock.New(masters, redlock.WithTTL(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(context.Background())
+}
+
+// One Locker serves all goroutines of a program.
+func ExampleLocker() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Unlock(ctx)
+	fmt.Println("holding", lock.Name())
+	// Output:
+	// holding orders:42
+}
+
+func ExampleTokenOf() {
+	locker, _, done := inMemory()
+	defer done()
+
+	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+		token := redlock.TokenOf(ctx)
+		_ = token // UPDATE orders SET ..., token = $token WHERE id = 42 AND token <= $token
+		fmt.Println("in the lock:", token > 0)
+		return nil
+	})
+	fmt.Println(err, redlock.TokenOf(context.Background()))
+	// Output:
+	// in the lock: true
+	// <nil> 0
+}
+
+func ExampleLocker_Do() {
+	locker, _, done := inMemory()
+	defer done()
+
+	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context) error {
+		// ctx ends when the lock is lost: hand it to all that the work calls.
+		return ctx.Err()
+	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld, if another holds it for longer
+	fmt.Println(err)
+	// Output:
+	// <nil>
+}
+
+// Lock waits while another holds the name. A context bounds the wait.
+func ExampleLocker_Lock() {
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("orders:42", time.Minute) // another program holds it
+
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := locker.Lock(ctx, "orders:42")
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, redlock.ErrHeld))
+	// Output:
+	// true true
+}
+
+// Locking again with the context of a lock re-enters it.
+func ExampleLocker_Lock_again() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	outer, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer outer.Unlock(ctx)
+	inner, err := locker.Lock(outer.Context(ctx), "orders:42") // does not wait for itself
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer inner.Unlock(ctx)
+	fmt.Println("one token:", inner.Token() == outer.Token())
+	// Output:
+	// one token: true
+}
+
+// A job that every server starts, and one of them does.
+func ExampleLocker_TryLock() {
+	ctx := context.Background()
+	locker, masters, done := inMemory()
+	defer done()
+	masters.Take("jobs:nightly", time.Minute) // another server was first
+
+	lock, err := locker.TryLock(ctx, "jobs:nightly")
+	switch {
+	case errors.Is(err, redlock.ErrHeld):
+		fmt.Println("another does it")
+	case err != nil:
+		fmt.Println(err)
+	default:
+		defer lock.Unlock(ctx)
+		fmt.Println("doing it")
+	}
+	// Output:
+	// another does it
+}
+
+// At the end of a program Close releases what is still held, so that others need not wait for the TTL.
+func ExampleLocker_Close() {
+	locker, masters, done := inMemory()
+	defer done()
+
+	lock, err := locker.Lock(context.Background(), "orders:42")
+	fmt.Println(err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	fmt.Println(locker.Close(ctx))
+	_, on := masters.Holder("orders:42")
+	fmt.Println("closed:", errors.Is(lock.Err(), redlock.ErrClosed), "held on", on)
+	// Output:
+	// <nil>
+	// <nil>
+	// closed: true held on 0
+}

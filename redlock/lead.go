@@ -1,0 +1,93 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/jitter"
+)
+
+// leadPause is how long a leader that has failed stays away, and up to twice as long, by chance.
+const leadPause = time.Second
+
+// Lead campaigns for the leadership of name, which is the lock of that name, and runs f while it leads. The context
+// that f gets ends when the leadership is lost, before another can lead; [TokenOf] tells its token.
+//
+//   - f returns nil: the leadership is given up, and Lead returns nil.
+//   - f returns an error: the leadership is given up, and after a pause of one to two seconds Lead campaigns again. The
+//     log tells the error, as a warning.
+//   - f panics: the leadership is given up, and the panic goes on.
+//   - f does not return when its context ends: another leads, and Lead waits for f. What f writes meanwhile only its
+//     token keeps out.
+//
+// A program that dies, or is stopped for longer than the TTL, is followed by another; when it goes on, the first look
+// at Err tells it. While no quorum of masters can be had nobody leads, and Lead goes on campaigning.
+//
+// It returns the error of ctx once that has ended and f has returned, [ErrClosed] after Close, and ErrInvalidOption or
+// ErrGuardTime at once. opts are those of Lock; with [WithTries] it gives up after as many tries.
+func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
+	for {
+		lock, err := l.Lock(ctx, name, opts...)
+		if err == nil {
+			err = func() error {
+				defer func() { _ = lock.Unlock(ctx) }() // what could not be released ends with its TTL
+				return f(lock.Context(ctx))
+			}()
+			if err == nil {
+				return nil
+			}
+			l.cfg.log.Warn("redlock: the leader has failed, and campaigns again", "lock", name, "err", err)
+		} else if !errors.Is(err, ErrTooSlow) && !errors.Is(err, ErrLost) {
+			return err
+		}
+		select {
+		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
+		case <-ctx.Done():
+			return errors.Join(contextError(ctx), err)
+		case <-l.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// watchPause is the time between two inspections of a Watch.
+const watchPause = time.Second
+
+// Watch tells who holds or leads name: at once, and then whenever another does, or nobody (ID is ""). It asks the
+// masters once a second, and takes no part in the contest. Where they cannot be asked it tells the error, once until
+// they can be. It ends with ctx, with the Locker, or with the loop:
+//
+//	for h, err := range locker.Watch(ctx, "orders/leader") { ... }
+//
+// What it tells is at least a round trip old: it is for people and monitoring, and must not be used to decide whether
+// something is safe to do.
+func (l *Locker) Watch(ctx context.Context, name string) iter.Seq2[Holder, error] {
+	return watch(ctx, l.closing, func() (Holder, error) { return l.Inspect(ctx, name) })
+}
+
+func watch(ctx context.Context, closing <-chan struct{}, inspect func() (Holder, error)) iter.Seq2[Holder, error] {
+	return func(yield func(Holder, error) bool) {
+		told, failing := false, false
+		for last := ""; ; {
+			h, err := inspect()
+			switch {
+			case ctx.Err() != nil || errors.Is(err, ErrClosed):
+				return
+			case err != nil && !failing, err == nil && (!told || failing || h.ID != last):
+				if !yield(h, err) {
+					return
+				}
+				last, told, failing = h.ID, true, err != nil
+			}
+			select {
+			case <-time.After(watchPause):
+			case <-ctx.Done():
+				return
+			case <-closing:
+				return
+			}
+		}
+	}
+}

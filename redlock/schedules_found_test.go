@@ -1,0 +1,423 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// Schedules that a reader of the code found, and that broke a promise.
+
+// A slowConn passes what is written to it on after a pause.
+type slowConn struct {
+	net.Conn
+	pause *atomic.Int64
+}
+
+func (c slowConn) Write(b []byte) (int, error) {
+	if d := time.Duration(c.pause.Load()); d > 0 {
+		<-time.After(d)
+	}
+	return c.Conn.Write(b)
+}
+
+// A far is a Locker whose messages to each master can be slowed down, or cut off.
+type far struct {
+	*redlock.Locker
+	pause []atomic.Int64
+	away  []atomic.Bool
+}
+
+func newFar(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock.Option) *far {
+	t.Helper()
+	f := &far{pause: make([]atomic.Int64, m.N()), away: make([]atomic.Bool, m.N())}
+	for _, i := range cutAt {
+		f.away[i].Store(true)
+	}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		for i := range m.N() {
+			if m.Master(i).Addr() != addr {
+				continue
+			}
+			if f.away[i].Load() {
+				return nil, errors.New("cut off")
+			}
+			nc, err := m.Dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return slowConn{nc, &f.pause[i]}, nil
+		}
+		return nil, errors.New("unknown")
+	}
+	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), pool.WithClock(clock.Runtime()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts = append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)
+	if f.Locker, err = redlock.New(p, opts...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = f.Close(ctx)
+		_ = p.Close()
+	})
+	return f
+}
+
+// While AdmitNow waits for the last server to start, the others vote and programs lock. One of those restarts empty: it
+// gets no vote by the call that is still there. What its caller knew was true when it called.
+func TestAnAdmitNowThatWaitsAdmitsNoMasterThatForgot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := redlocktest.New(3, redlocktest.Fresh())
+		t.Cleanup(m.Close)
+		m.Master(2).Stop() // it starts later than the others
+		operator := newParty(t, m, nil)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- operator.AdmitNow(ctx) }()
+		passes(time.Second)
+		h, p := newParty(t, m, []int{2}), newParty(t, m, nil) // h never reaches the last one
+		held, err := h.Lock(ctx, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes(time.Second)
+		m.Master(0).Restart(false)
+		passes(time.Second)
+		m.Master(2).Restart(false)
+		passes(2 * time.Second)
+		t.Log(p.Masters())
+		p.mustNotTake(held)
+		cancel()
+		if err := <-done; err == nil {
+			t.Error("the call ended before its context, and one master does not vote")
+		}
+	})
+}
+
+// Where the script refuses to put a master into quarantine, since its clock is off, the caller is told.
+func TestAQuarantineThatWasRefusedIsAnError(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		m := w.masters.Master(0)
+		m.SetClock(time.Minute, 1)
+		after(10 * time.Second)
+		err := l.Quarantine(w.Context(), m.Addr())
+		after(time.Second)
+		if text, _ := m.Get(defaultPrefix.Admission()); err == nil && !strings.Contains(text, "state=quarantine") {
+			w.Errorf("no error, and its record is %q; the Locker has it as %+v", text, l.Masters()[0])
+		}
+	})
+}
+
+// A virtual machine stands still for a minute, and was refused a lock before. Its ballots are a minute old, all masters
+// say so with their time, and it believes them, although the reading of before the freeze was more exact.
+func TestAfterAFreezeAFreeNameIsHadAtOnce(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		t.Run(map[bool]string{false: "fresh from a heartbeat", true: "refused since"}[refused], func(t *testing.T) {
+			claim(t, "H14 ballots after a freeze", 3, func(s *stage) {
+				s.each(func(m *redlocktest.Master) { m.Delay(200 * time.Microsecond) })
+				a, b := s.program(), s.program()
+				a.take("n")
+				if refused {
+					if _, err := b.TryLock(s.Context(), "n"); err == nil {
+						s.Fatal("two holders")
+					}
+				}
+				s.freeze(b, time.Minute, false)
+				began := time.Now()
+				var k *redlock.Lock
+				var err error
+				fails := 0
+				for {
+					if k, err = b.TryLock(s.Context(), "free"); err == nil {
+						break
+					}
+					if fails++; fails == 1 {
+						s.Logf("%.300v", err)
+					}
+					<-time.After(100 * time.Millisecond)
+				}
+				if fails > 0 {
+					s.Errorf("%d TryLocks of a free name failed for %v, with all masters well", fails, time.Since(began))
+				}
+				_ = k.Unlock(s.Context())
+			})
+		})
+	}
+}
+
+// H28: an inner lock neither shortens nor ends the outer one, also where the masters are full when it is unlocked: they
+// refuse the new depth, and prolong the lock all the same.
+func TestAnInnerUnlockOnFullMastersLeavesTheOuterLock(t *testing.T) {
+	for _, inner := range []bool{false, true} {
+		t.Run(map[bool]string{false: "locked once", true: "with an inner lock"}[inner], func(t *testing.T) {
+			servers, _, l := masters(t, 3, redlock.WithTTL(time.Second))
+			ctx := bounded(t)
+			outer := held(t)(l.Lock(ctx, "x"))
+			var in *redlock.Lock
+			if inner {
+				in = held(t)(l.Lock(outer.Context(ctx), "x"))
+			}
+			for _, s := range servers {
+				c := must[redis.Conn](t)(redis.DialURL(s.URL()))
+				if _, err := c.Do("CONFIG", "SET", "maxmemory", "1"); err != nil {
+					t.Fatal(err)
+				}
+				c.Close()
+			}
+			if inner {
+				t.Logf("inner unlock: %.200v", in.Unlock(ctx))
+			}
+			<-time.After(3 * time.Second)
+			if err := outer.Err(); err != nil {
+				t.Errorf("the outer lock, which all masters had: %v", err)
+			}
+		})
+	}
+}
+
+// A call without a bound has won, and before it returns two of three masters restart empty, or the machine sleeps for
+// half of its TTL. It goes on asking until its context ends.
+func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
+	for _, how := range []string{"restart", "sleep"} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				var armed atomic.Bool
+				armed.Store(true)
+				c := newShiftClock(1)
+				l := w.locker(redlock.WithClock(c.clock()), redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) {
+					if !armed.CompareAndSwap(true, false) { // the program is stopped here once
+						return
+					}
+					if how == "sleep" {
+						c.jump(6*time.Second, 6*time.Second)
+						return
+					}
+					w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
+					<-time.After(100 * time.Millisecond)
+				}}))
+				ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
+				defer cancel()
+				began := time.Now()
+				k, err := l.Lock(ctx, "x")
+				if err != nil {
+					w.Errorf("after %v of 2 minutes: %v", time.Since(began), err)
+					return
+				}
+				_ = k.Unlock(w.Context()) // where two masters have restarted it may have been lost since
+			})
+		})
+	}
+}
+
+// A policy of retries, or a trace, that panics in an import, in a program that recovers: what was taken over is
+// released.
+func TestAPanicInAnImportLeavesNothing(t *testing.T) {
+	for _, how := range []string{"backoff", "trace"} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				giver := w.locker()
+				text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
+				var opts []redlock.Option
+				if how == "trace" {
+					opts = append(opts, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { panic("a trace") }}))
+				} else {
+					opts = append(opts, redlock.WithBackoff(func() redlock.Backoff { panic("a policy") }))
+					w.stop(1, 2)
+				}
+				l := w.locker(opts...)
+				if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
+					t.Error("nothing panicked")
+				}
+				after(2 * time.Second)
+				if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
+					t.Errorf("it holds the name for nobody for %v", left)
+				}
+			})
+		})
+	}
+}
+
+// H67: Close does not wait for a trace that hangs beyond its context. It does for Trace.Vote, which it calls itself
+// before anything is sent to the masters behind: here for master 0, which was down when the lock was taken. Nothing is
+// released meanwhile.
+func TestCloseDoesNotWaitForATraceOfVotesThatHangs(t *testing.T) {
+	claim(t, "H67 trace of votes", 3, func(s *stage) {
+		s.masters.Master(0).Stop()
+		hang := make(chan struct{})
+		p := s.program(redlock.WithTrace(&redlock.Trace{Vote: func(v redlock.VoteInfo) {
+			if v.Op == "unlock" {
+				<-hang
+			}
+		}}))
+		p.take("n")
+		began := time.Now()
+		closed := make(chan error, 1)
+		go func() { closed <- p.Close(s.within(time.Second)) }()
+		select {
+		case err := <-closed:
+			s.Logf("%v", err)
+		case <-time.After(5 * time.Second):
+			s.Errorf("Close with a context of 1 s is still there after %v, and the lock is on %d masters", time.Since(began),
+				s.on("n"))
+		}
+		close(hang)
+	})
+}
+
+// Two programs import one handle at once (a job that was delivered twice), while one of three masters is down. Each gets
+// one master. They give up when nothing of the exported lock can be alive, and others get the name.
+func TestTwoImportsOfOneHandleEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMasters(t, 3)
+		giver, a, b, other := newParty(t, m, nil), newFar(t, m, nil), newFar(t, m, nil), newParty(t, m, nil)
+		a.Ready(t.Context())
+		b.Ready(t.Context())
+		text, err := giver.lock().Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Master(2).Stop()
+		passes(time.Second)
+		a.pause[1].Store(int64(2 * time.Millisecond))
+		b.pause[0].Store(int64(2 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		began := time.Now()
+		var took [2]time.Duration
+		var errs [2]error
+		var wg sync.WaitGroup
+		for i, f := range []*far{a, b} {
+			wg.Go(func() {
+				_, errs[i] = f.Import(ctx, text)
+				took[i] = time.Since(began)
+			})
+		}
+		got := make(chan error, 1)
+		go func() {
+			k, err := other.Lock(ctx, "x")
+			if err == nil {
+				_ = k.Unlock(ctx)
+			}
+			got <- err
+		}()
+		wg.Wait()
+		if errs[0] != nil && errs[1] != nil && took[0] > time.Minute && took[1] > time.Minute {
+			t.Errorf("two masters of three were well, and the imports ended after %v: %v; and %v: %v", took[0], errs[0],
+				took[1], errs[1])
+		}
+		if err := <-got; err != nil {
+			t.Errorf("a waiter: %v", err)
+		}
+	})
+}
+
+// An import comes late, while one of three masters is down: the first master still has the lock, and on the second its
+// time is over. The import is neither won nor lost, and keeps what it has for the guard time at most.
+func TestALateImportEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMasters(t, 3)
+		giver, a, other := newParty(t, m, nil), newFar(t, m, nil), newParty(t, m, nil)
+		a.Ready(t.Context())
+		m.Master(2).Stop()
+		passes(time.Second)
+		text, err := giver.lock().Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.pause[1].Store(int64(20 * time.Millisecond))
+		passes(redlock.DefaultTTL - 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		began, late := time.Now(), make(chan error, 1)
+		go func() {
+			_, err := a.Import(ctx, text)
+			late <- err
+		}()
+		_, err = other.Lock(ctx, "x")
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("a waiter waited for %v: %v", took, err)
+		}
+		cancel()
+		t.Log("the import:", <-late)
+	})
+}
+
+// When the wait limit is over a call fails with ErrHeld or ErrNoQuorum and not with context.DeadlineExceeded, also one
+// that stands in no line.
+func TestTheWaitLimitOfCallsThatDoNotStandInLine(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		holder, l := w.locker(), w.locker()
+		k := w.take(holder, "x")
+		own := w.take(l, "own")
+		limit := redlock.WithWaitLimit(300 * time.Millisecond)
+		check := func(what string, want error, call func() error) {
+			began := time.Now()
+			err := call()
+			if !errors.Is(err, want) || errors.Is(err, context.DeadlineExceeded) {
+				w.Errorf("%s: after %v: %v; want %v", what, time.Since(began), err, want)
+			}
+		}
+		check("Lock with tries, held", redlock.ErrHeld, func() error {
+			_, err := l.Lock(w.Context(), "x", limit, redlock.WithTries(1000))
+			return err
+		})
+		check("Lock with a backoff, held", redlock.ErrHeld, func() error {
+			_, err := l.Lock(w.Context(), "x", limit, redlock.WithBackoff(func() redlock.Backoff {
+				return redlock.Delays{Fixed: 50 * time.Millisecond}.Start()
+			}))
+			return err
+		})
+		w.hang(0, 1, 2)
+		check("TryLock, no answer", redlock.ErrNoQuorum, func() error {
+			_, err := l.TryLock(w.Context(), "free", limit)
+			return err
+		})
+		w.resume(0, 1, 2)
+		after(5 * time.Second)
+		w.hang(0, 1, 2)
+		check("re-entry, no answer", redlock.ErrNoQuorum, func() error {
+			_, err := l.Lock(own.Context(w.Context()), "own", limit)
+			return err
+		})
+		w.resume(0, 1, 2)
+		after(5 * time.Second)
+		_ = k.Unlock(w.Context())
+		_ = own.Unlock(w.Context())
+	})
+}
+
+// WithWaitLimit bounds an import, too.
+func TestTheWaitLimitOfAnImport(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		text := w.export(w.take(w.locker(), "x"))
+		l := w.locker()
+		w.stop(0, 1)
+		after(time.Second)
+		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err := l.Import(ctx, text, redlock.WithWaitLimit(time.Second))
+		if took := time.Since(began); took > 2*time.Second {
+			w.Errorf("a limit of 1 s, and it ended after %v: %v", took, err)
+		}
+	})
+}

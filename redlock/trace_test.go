@@ -1,0 +1,119 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// emptyTrace has every function, and none does anything.
+func emptyTrace() *Trace {
+	lock := func(LockInfo) {}
+	return &Trace{
+		Call: func(ctx context.Context, _, _ string) (context.Context, func(CallInfo)) {
+			return ctx, func(CallInfo) {}
+		},
+		Attempt: func(AttemptInfo) {}, Vote: func(VoteInfo) {}, Acquired: lock, Released: lock, Lost: lock, Extended: lock,
+		Repaired: func(RepairInfo) {}, Changed: func(ChangeInfo) {}, Master: func(MasterInfo) {}, Warning: func(string) {},
+	}
+}
+
+// tellPair does what the trace of a lock and its release over five masters takes, and nothing else.
+func (k *Lock) tellPair(ctx context.Context, r *round.Round) {
+	if k.l.cfg.trace.Call == nil {
+		k.tellLock(r)
+		k.tellUnlock(r)
+		return
+	}
+	_, _ = taking(ctx, k.l.events, "lock", "n", func(context.Context, *grant.Course) (*Lock, error) {
+		k.tellLock(r)
+		return k, nil
+	})
+	_ = k.l.events.call(ctx, "unlock", "n", func(context.Context, *tracedCall) error {
+		k.tellUnlock(r)
+		return nil
+	})
+}
+
+func (k *Lock) tellLock(r *round.Round) {
+	k.tellVotes(r)
+	k.l.events.Asked(k.handle.Grant(), r, 1, nil)
+	k.l.events.Acquired(&k.handle)
+}
+
+func (k *Lock) tellUnlock(r *round.Round) {
+	k.tellVotes(r)
+	k.l.events.Released(&k.handle, nil)
+}
+
+func (k *Lock) tellVotes(r *round.Round) {
+	f := k.l.sender.OnVote
+	if f == nil {
+		return
+	}
+	v := &round.Vote{Vote: scripts.Vote{Kind: scripts.Granted}, After: time.Millisecond}
+	for range 5 {
+		f(r, 0, v, false)
+	}
+}
+
+// BenchmarkTrace is what a trace adds to a lock and its release over five masters: off, and with functions that are
+// empty.
+func BenchmarkTrace(b *testing.B) {
+	for name, t := range map[string]*Trace{"off": nil, "empty": emptyTrace()} {
+		b.Run(name, func(b *testing.B) {
+			l := nearLocker(b, WithTrace(t))
+			k := mustLock(b, l, "n")
+			r := l.sender.New(l.voters.View(), "lock", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				k.tellPair(b.Context(), r)
+			}
+		})
+	}
+}
+
+// Where there is no trace, nothing is allocated for it: neither for a call nor for what happens in it.
+func TestWithoutATraceNothingIsAllocatedForOne(t *testing.T) {
+	l := nearLocker(t)
+	k := mustLock(t, l, "n")
+	r := l.sender.New(l.voters.View(), "lock", nil)
+	if n := testing.AllocsPerRun(100, func() { k.tellPair(t.Context(), r) }); n != 0 {
+		t.Errorf("%v allocations for the events of a pair", n)
+	}
+	closed := nearLocker(t)
+	if err := closed.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = closed.Lock(t.Context(), "n") }); n != 0 {
+		t.Errorf("%v allocations for a call that does nothing", n)
+	}
+}
+
+// Each error of the package has a word of its own, also inside of an error of a call that names masters.
+func TestOutcomeNamesEachError(t *testing.T) {
+	seen := map[string]error{}
+	for _, o := range outcomes {
+		word := Outcome(&LockError{Decision: o.err, Masters: &multierror.Error{Errors: []error{context.Canceled}}})
+		if word != o.word || seen[word] != nil {
+			t.Errorf("%v is %q, as is %v", o.err, word, seen[word])
+		}
+		seen[word] = o.err
+	}
+	for want, err := range map[string]error{
+		"ok": nil, "other": errors.New("of the program"), "held": &LockError{Decision: ErrHeld, Cause: context.Canceled},
+		"timeout": &LockError{Cause: context.DeadlineExceeded}, "invalid": invalid("TTL"),
+		"no_quorum": &LockError{Decision: ErrNoQuorum, Masters: &multierror.Error{Errors: []error{ErrGuardTime}}},
+	} {
+		if got := Outcome(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}

@@ -1,0 +1,333 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Several names as one lock.
+
+// all takes names together.
+func (w *world) all(l *redlock.Locker, names []string, opts ...redlock.LockOption) *redlock.Locks {
+	w.Helper()
+	s, err := l.LockAll(w.Context(), names, opts...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// free checks that the masters have no lock of these names.
+func (w *world) free(names ...string) {
+	w.Helper()
+	after(100 * time.Millisecond)
+	for _, name := range names {
+		if n := w.on(name); n != 0 {
+			w.Errorf("%q is locked on %d masters", name, n)
+		}
+	}
+}
+
+func TestVirtualLocksAreSortedAndHaveATokenEach(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		s := w.all(l, []string{"b", "c", "a", "b"})
+		after(time.Millisecond) // the last votes
+		if got := s.Names(); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("names %q", got)
+		}
+		ctx := s.Context(w.Context())
+		for _, name := range s.Names() {
+			if s.Token(name) == 0 || redlock.TokenFor(ctx, name) != s.Token(name) || w.on(name) != 3 {
+				t.Errorf("%q: token %d, by the context %d, on %d masters", name, s.Token(name), redlock.TokenFor(ctx, name), w.on(name))
+			}
+		}
+		if s.Token("d") != 0 || redlock.TokenFor(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
+			t.Error("a token of no one name")
+		}
+		if left := s.Remaining(); left <= 0 || left > redlock.DefaultTTL {
+			t.Errorf("%v are left", left)
+		}
+		after(time.Minute) // they are extended
+		if err := errors.Join(s.Err(), ctx.Err(), s.Extend(w.Context()), s.Unlock(w.Context())); err != nil {
+			t.Error(err)
+		}
+		w.isError(s.Err(), redlock.ErrReleased)
+		w.isError(s.Unlock(w.Context()), redlock.ErrReleased)
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		w.nothingLeft("a", "b", "c")
+	})
+}
+
+// The context ends when any of the names is lost, with the cause; the others are then released by Unlock.
+func TestVirtualOneLostNameEndsTheContextOfAll(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		for _, lost := range []string{"a", "b", "c"} {
+			s := w.all(l, []string{"a", "b", "c"})
+			ctx := s.Context(w.Context())
+			w.masters.Lose(lost)
+			if took, cause := w.ended(ctx, 10*time.Second); !errors.Is(cause, redlock.ErrLost) || took > 5*time.Second {
+				t.Errorf("%q: after %v the context ended with %v", lost, took, cause)
+			}
+			w.isError(s.Err(), redlock.ErrLost)
+			w.isError(s.Unlock(w.Context()), redlock.ErrLost)
+			w.nothingLeft("a", "b", "c")
+		}
+	})
+}
+
+// Of names of which one is refused, those before it are kept, and those behind it are free for others.
+func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l, other := w.locker(), w.locker()
+		held := w.take(other, "b")
+		got := make(chan *redlock.Locks, 1)
+		go func() { got <- w.all(l, []string{"c", "b", "a"}) }()
+		after(time.Second)
+		if w.on("a") != 5 || w.on("c") != 0 {
+			t.Errorf("while it waits for b, a is on %d masters and c on %d", w.on("a"), w.on("c"))
+		}
+		c := w.take(other, "c")
+		if err := errors.Join(held.Unlock(w.Context())); err != nil {
+			t.Error(err)
+		}
+		after(time.Second)
+		if w.on("b") < 3 {
+			t.Error("b is free, and was not taken")
+		}
+		if err := c.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		s := <-got
+		if err := errors.Join(s.Err(), s.Unlock(w.Context())); err != nil {
+			t.Error(err)
+		}
+		w.nothingLeft("a", "b", "c")
+	})
+}
+
+// Programs that want the same names in opposite orders, hundreds of times, never wait for each other in a circle, and
+// never hold a name both.
+func TestVirtualOppositeOrdersDoNotDeadlock(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		names := []string{"a", "b", "c", "d"}
+		var mu sync.Mutex
+		holds := map[string]int{}
+		book := func(mine []string, n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, name := range mine {
+				if holds[name] += n; holds[name] > 1 {
+					t.Errorf("two hold %q", name)
+				}
+			}
+		}
+		var wg sync.WaitGroup
+		for p := range 4 {
+			l, random := w.locker(), rand.New(rand.NewPCG(4, uint64(p)))
+			wg.Go(func() {
+				for range 100 {
+					mine := slices.Clone(names)
+					random.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+					mine = mine[:2+random.IntN(3)]
+					ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+					s, err := l.LockAll(ctx, mine)
+					cancel()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					book(mine, 1)
+					time.Sleep(time.Duration(random.IntN(3)) * time.Millisecond)
+					book(mine, -1)
+					if err := s.Unlock(w.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		w.nothingLeft(names...)
+	})
+}
+
+// Within the context of a LockAll, a name that is held re-enters; one that comes before another is refused, where the
+// call would wait.
+func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		s := w.all(l, []string{"b", "d"})
+		ctx := s.Context(w.Context())
+		sent := w.count("acquire")
+		for _, names := range [][]string{{"a"}, {"c"}, {"b", "c", "e"}} {
+			_, err := l.LockAll(ctx, names)
+			w.isError(err, redlock.ErrOrder)
+		}
+		_, err := l.Lock(ctx, "c")
+		w.isError(err, redlock.ErrOrder)
+		if n := w.count("acquire") - sent; n != 0 {
+			t.Errorf("%d asks were sent", n)
+		}
+		inner, err := l.LockAll(ctx, []string{"d", "b", "e"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inner.Token("b") != s.Token("b") || inner.Token("e") == 0 {
+			t.Errorf("tokens %d and %d of b, %d of e", inner.Token("b"), s.Token("b"), inner.Token("e"))
+		}
+		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // it does not wait
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, locks := range []*redlock.Locks{tried, inner} {
+			if err := locks.Unlock(w.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		after(time.Millisecond) // the last votes
+		if s.Err() != nil || w.on("b") != 3 {
+			t.Error("the inner Unlock has released the outer locks")
+		}
+		other := w.locker() // a Locker of its own has an order of its own
+		k, err := other.Lock(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(k.Unlock(w.Context()), s.Unlock(w.Context())); err != nil {
+			t.Error(err)
+		}
+		w.nothingLeft("a", "b", "c", "d", "e")
+	})
+}
+
+// What fails leaves nothing: a try that is refused, a wait whose limit or context ends, a Locker that is closed, names and
+// options that are wrong.
+func TestVirtualLocksThatFailLeaveNothing(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		held := w.take(w.locker(), "b")
+		names := []string{"a", "b", "c"}
+		short, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+		defer cancel()
+		for i, f := range []func() (*redlock.Locks, error){
+			func() (*redlock.Locks, error) { return l.TryLockAll(w.Context(), names) },
+			func() (*redlock.Locks, error) {
+				return l.LockAll(w.Context(), names, redlock.WithWaitLimit(3*time.Second))
+			},
+			func() (*redlock.Locks, error) { return l.LockAll(w.Context(), names, redlock.WithTries(2)) },
+			func() (*redlock.Locks, error) { return l.LockAll(short, names) },
+		} {
+			s, err := f()
+			var e *redlock.LockError
+			if !errors.As(err, &e) || e.Name != "b" || s != nil {
+				t.Errorf("%d: %v, %v", i, s, err)
+			}
+			w.isError(err, redlock.ErrHeld)
+			if deadline := errors.Is(err, context.DeadlineExceeded); deadline != (i == 3) {
+				t.Errorf("%d: %v", i, err)
+			}
+			w.free("a", "c")
+		}
+		for _, names := range [][]string{nil, {"a", ""}} {
+			_, err := l.LockAll(w.Context(), names)
+			w.isError(err, redlock.ErrInvalidOption)
+		}
+		_, err := l.LockAll(w.Context(), names, redlock.WithTTL(-1))
+		w.isError(err, redlock.ErrInvalidOption)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := l.LockAll(w.Context(), names)
+			failed <- err
+		}()
+		after(time.Second)
+		if err := l.Close(w.Context()); err != nil {
+			t.Error(err)
+		}
+		w.isError(<-failed, redlock.ErrClosed)
+		w.free("a", "c")
+		if err := held.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A name that is lost while another is waited for is taken again: all are held at the return.
+func TestVirtualANameThatIsLostDuringTheWaitIsTakenAgain(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		held := w.take(w.locker(), "b")
+		got := make(chan *redlock.Locks, 1)
+		go func() { got <- w.all(l, []string{"a", "b", "c"}) }()
+		after(time.Second)
+		w.masters.Lose("a")
+		after(5 * time.Second)
+		if err := held.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		s := <-got
+		for _, name := range s.Names() {
+			if w.on(name) < 2 {
+				t.Errorf("%q is on %d masters", name, w.on(name))
+			}
+		}
+		if err := errors.Join(s.Err(), s.Unlock(w.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Uncontended, several names cost about one round trip: each master is asked for all of them at once.
+func TestVirtualSeveralNamesTakeOneRoundTrip(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker()
+		w.delay(10 * time.Millisecond) // each way
+		for _, count := range []int{1, 4, 32} {
+			var names []string
+			for i := range count {
+				names = append(names, fmt.Sprint("n", i))
+			}
+			start := time.Now()
+			s := w.all(l, names)
+			if took := time.Since(start); took > 21*time.Millisecond {
+				t.Errorf("%d names took %v", count, took)
+			}
+			if err := s.Unlock(w.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestVirtualDoAllReturnsTheErrorOfItsFunction(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l, mine := w.locker(), errors.New("mine")
+		err := l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context) error {
+			if redlock.TokenFor(ctx, "a") == 0 || w.on("b") < 2 {
+				t.Error("it runs without the locks")
+			}
+			return mine
+		})
+		w.isError(err, mine)
+		err = l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context) error {
+			w.masters.Lose("a")
+			<-ctx.Done()
+			return nil
+		})
+		w.isError(err, redlock.ErrLost)
+		func() {
+			defer func() { _ = recover() }()
+			_ = l.DoAll(w.Context(), []string{"a", "b"}, func(context.Context) error { panic("mine") })
+		}()
+		after(time.Second)
+		w.nothingLeft("a", "b")
+	})
+}

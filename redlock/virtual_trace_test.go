@@ -1,0 +1,255 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A calls takes down the calls that a trace is told of, as they end.
+type calls struct {
+	mu    sync.Mutex
+	ended []redlock.CallInfo
+	above []string // what each call was made in, by the context that it was given
+}
+
+// An aboveKey is the key of the call that a context belongs to.
+type aboveKey struct{}
+
+func (c *calls) trace() *redlock.Trace {
+	return &redlock.Trace{Call: func(ctx context.Context, op, name string) (context.Context, func(redlock.CallInfo)) {
+		above, _ := ctx.Value(aboveKey{}).(string)
+		return context.WithValue(ctx, aboveKey{}, op), func(i redlock.CallInfo) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.ended, c.above = append(c.ended, i), append(c.above, above)
+		}
+	}}
+}
+
+// last is the call that ended last, and what it was made in.
+func (c *calls) last() (redlock.CallInfo, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.ended) - 1
+	return c.ended[n], c.above[n]
+}
+
+// A trace is told how long a call waited, in which place, with how many attempts and votes, and how long a lock was
+// held.
+func TestVirtualATraceIsToldWhatACallTook(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		var c calls
+		first, second := w.locker(redlock.WithTrace(c.trace())), w.locker(redlock.WithTrace(c.trace()))
+		k := w.take(first, "n")
+		if i, _ := c.last(); i.Op != "lock" || i.Name != "n" || i.Attempts != 1 || i.Granted < 3 || i.Quorum != 3 ||
+			i.N != 5 || i.Token != k.Token() || i.Place != 0 || i.Elapsed != 0 || i.Err != nil {
+			w.Errorf("a lock that was free: %+v", i)
+		}
+		var waiting sync.WaitGroup
+		for _, l := range []*redlock.Locker{second, second, first} {
+			waiting.Go(func() {
+				if k, err := l.Lock(w.Context(), "n"); err == nil {
+					w.unlock(k)
+				}
+			})
+			after(time.Millisecond)
+		}
+		after(2 * time.Second)
+		w.unlock(k)
+		if i, _ := c.last(); i.Op != "unlock" || i.Held < 2*time.Second || i.Held > 2100*time.Millisecond || i.Err != nil {
+			w.Errorf("an unlock after two seconds: %+v", i)
+		}
+		waiting.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var places []int
+		for _, i := range c.ended[2:] {
+			if i.Op != "lock" {
+				continue
+			}
+			places = append(places, i.Place)
+			if i.Elapsed < 1900*time.Millisecond || i.Elapsed > 5*time.Second || i.Err != nil {
+				w.Errorf("a call that waited: %+v", i)
+			}
+		}
+		// The first of each Locker is first in the local queue, or second in those of the masters; the other stands behind.
+		if slices.Sort(places); !slices.Equal(places, []int{1, 1, 2}) {
+			w.Errorf("the places are %v", places)
+		}
+	})
+}
+
+// An import is told as a lock is.
+func TestVirtualATraceIsToldWhatAnImportTook(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		k, err := l.Import(w.Context(), w.export(w.take(l, "n")))
+		if err != nil {
+			w.Fatal(err)
+		}
+		if i, _ := c.last(); i.Op != "import" || i.Name != "n" || i.Attempts != 1 || i.Granted < 2 || i.Quorum != 2 ||
+			i.Token != k.Token() || i.Err != nil {
+			w.Errorf("%+v", i)
+		}
+	})
+}
+
+// The end of a call that failed says how, as its error does.
+func TestVirtualATraceIsToldHowCallsFail(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		k := w.take(l, "n")
+		fails := func(op, outcome string, err error) {
+			w.Helper()
+			i, _ := c.last()
+			if i.Op != op || redlock.Outcome(i.Err) != outcome || !errors.Is(err, i.Err) {
+				w.Errorf("want %s to end with %s: %+v; the caller has %v", op, outcome, i, err)
+			}
+		}
+		_, err := l.TryLock(w.Context(), "n")
+		fails("try lock", "held", err)
+		_, err = w.locker(redlock.WithTrace(c.trace())).TryLock(w.Context(), "n")
+		fails("try lock", "held", err)
+		_, err = l.Lock(w.Context(), "")
+		fails("lock", "invalid", err)
+		_, err = l.Lock(deadContext(), "m")
+		fails("lock", "canceled", err)
+		_, err = l.Import(w.Context(), "no handle")
+		fails("import", "invalid", err)
+		err = l.Do(w.Context(), "m", func(context.Context) error { return errors.New("of the program") })
+		fails("do", "other", err)
+		after(time.Second)
+		w.unlock(k)
+		err = k.Unlock(w.Context())
+		fails("unlock", "released", err)
+		if i, _ := c.last(); i.Held != 0 || i.Token != k.Token() {
+			w.Errorf("a second unlock: %+v", i)
+		}
+		err = k.Extend(w.Context())
+		fails("extend", "released", err)
+		if !recovered(func() { _ = l.Do(w.Context(), "m", func(context.Context) error { panic("of the program") }) }) {
+			w.Error("nothing panicked")
+		}
+		if i, _ := c.last(); i.Op != "do" || i.Err == nil {
+			w.Errorf("a call that has panicked: %+v", i)
+		}
+		w.stop(0, 1)
+		_, err = l.TryLock(w.Context(), "n")
+		fails("try lock", "no_quorum", err)
+		if i, _ := c.last(); i.Quorum != 2 || i.N != 3 {
+			w.Errorf("no quorum: %+v", i)
+		}
+		if err = l.Close(w.Context()); err != nil {
+			w.Error(err)
+		}
+		_, err = l.Lock(w.Context(), "n")
+		fails("lock", "closed", err)
+	})
+}
+
+// The function of a Do, and the calls in it, have the context that the trace has made for the Do.
+func TestVirtualWhatIsDoneInADoHasTheContextOfItsTrace(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var c calls
+		l := w.locker(redlock.WithTrace(c.trace()))
+		inside := ""
+		err := l.Do(w.Context(), "n", func(ctx context.Context) error {
+			inside, _ = ctx.Value(aboveKey{}).(string)
+			return l.Do(ctx, "n", func(context.Context) error { return nil })
+		})
+		if err != nil || inside != "do" {
+			w.Errorf("the function has the context of %q; %v", inside, err)
+		}
+		for n, i := range c.ended {
+			want := "do"
+			if n == len(c.ended)-1 {
+				want = ""
+			}
+			if c.above[n] != want {
+				w.Errorf("%s was called in %q, want %q", i.Op, c.above[n], want)
+			}
+		}
+		if len(c.ended) != 6 {
+			w.Errorf("%d calls have ended, want two of each: %+v", len(c.ended), c.ended)
+		}
+	})
+}
+
+// Several traces are told of everything, and those of a call are nested.
+func TestVirtualSeveralTracesAreTold(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var order []string
+		tell := func(who string) *redlock.Trace {
+			return &redlock.Trace{
+				Acquired: func(redlock.LockInfo) { order = append(order, who+" acquired") },
+				Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
+					order = append(order, who+" "+op)
+					return ctx, func(redlock.CallInfo) { order = append(order, who+" end") }
+				},
+			}
+		}
+		w.take(w.locker(redlock.WithTrace(tell("a"), nil, &redlock.Trace{}, tell("b"))), "n")
+		if want := []string{"a lock", "b lock", "a acquired", "b acquired", "b end", "a end"}; !slices.Equal(order, want) {
+			w.Errorf("%q, want %q", order, want)
+		}
+	})
+}
+
+// A lock whose trace panics at the end of the call, in a program that recovers, is given back; one whose trace panics
+// at the begin of the Unlock too.
+func TestVirtualATraceThatPanicsInACallKeepsNoLock(t *testing.T) {
+	for _, when := range []string{"lock", "unlock", "end of lock", "end of unlock"} {
+		t.Run(when, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				at := func(moment string) {
+					if moment == when {
+						panic("a trace")
+					}
+				}
+				l := w.locker(redlock.WithTrace(&redlock.Trace{
+					Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
+						at(op)
+						return ctx, func(redlock.CallInfo) { at("end of " + op) }
+					},
+				}))
+				if !recovered(func() { w.unlock(w.take(l, "n")) }) {
+					w.Error("nothing panicked")
+				}
+				after(time.Second)
+				if n := w.on("n"); n != 0 {
+					w.Errorf("the name is held on %d masters", n)
+				}
+			})
+		})
+	}
+}
+
+// The events at the end of a hold say how long it was, also where it was handed on.
+func TestVirtualATraceIsToldHowLongALockWasHeld(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		held := map[int64]time.Duration{}
+		end := func(i redlock.LockInfo) { held[i.Token] = i.Held }
+		l := w.locker(redlock.WithHandOn(10, time.Minute), redlock.WithTrace(&redlock.Trace{Released: end, Lost: end}))
+		first := w.take(l, "n")
+		got := make(chan *redlock.Lock)
+		go func() { got <- w.take(l, "n") }()
+		after(3 * time.Second)
+		w.unlock(first)
+		second := <-got
+		after(2 * time.Second)
+		w.masters.Lose("n")
+		<-second.Done()
+		after(time.Second)
+		if a, b := held[first.Token()], held[second.Token()]; a != 3*time.Second || b < 2*time.Second || b > 6*time.Second {
+			w.Errorf("held for %v and %v: %v", a, b, held)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+// Package redlockotel tells OpenTelemetry what a [redlock.Locker] does: spans of its calls, and metrics.
+//
+//	watch, err := redlockotel.New()
+//	locker, err := redlock.New(masters, redlock.WithTrace(watch.Trace()))
+//	stop, err := watch.Watch(locker)
+//
+// # Spans
+//
+// Each call is a span, a child of the span in the context that the call was given: "redlock lock", "redlock try lock",
+// "redlock import", "redlock extend", "redlock unlock", and "redlock do", which has the lock, the unlock, and the spans
+// of the function in between as its children. Attributes: redlock.name, redlock.token, redlock.attempts, redlock.place,
+// redlock.votes.granted, redlock.votes.needed, redlock.masters, and redlock.held of an unlock, in seconds. A call that
+// failed has error.type, a word of [redlock.Outcome], and the status Error; a try lock of a name that is held has the
+// word alone.
+//
+// # Metrics
+//
+//	redlock.wait.duration           s          how long Lock, TryLock and Import took; by redlock.operation, error.type
+//	redlock.hold.duration           s          how long locks were held that have ended
+//	redlock.held                    {lock}     locks that are held now
+//	redlock.lost                    {lock}     locks that ended before their release; by error.type
+//	redlock.attempts                {attempt}  rounds that asked the masters for a lock; by error.type
+//	redlock.votes                   {vote}     what each master said; by server.address, server.port, redlock.vote
+//	db.client.operation.duration    s          how long each master took to answer; of those that answered
+//	redlock.master.voting           {master}   1 where the master votes; by server.address, server.port
+//	redlock.master.owed_releases    {release}  names of which it still has to get a release
+//	redlock.master.quarantine.left  s          how long its quarantine still lasts
+//	redlock.quorum                  1          1 where a quorum of masters votes
+//
+// db.client.operation.duration, error.type, server.address and server.port are those of the semantic conventions.
+//
+// The name of a lock is an attribute of spans. It is one of metrics, redlock.name, only by [WithNames], since most
+// programs have more names than a store of metrics has room for.
+package redlockotel

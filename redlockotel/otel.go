@@ -1,0 +1,229 @@
+package redlockotel
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/dbconv"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+const scope = "github.com/redlock-go/redlock/redlockotel"
+
+// A Watcher is the spans and the metrics of one Locker. It is safe for concurrent use.
+type Watcher struct {
+	tracers trace.TracerProvider
+	meters  metric.MeterProvider
+	names   func(name string) string // nil: names are no attributes of metrics
+
+	tracer trace.Tracer
+	meter  metric.Meter
+
+	waits, holds, latency metric.Float64Histogram
+	held                  metric.Int64UpDownCounter
+	lost, attempts, votes metric.Int64Counter
+}
+
+// An Option sets one thing for a [Watcher].
+type Option func(*Watcher)
+
+// WithTracerProvider sets where spans go; the default is that of package otel.
+func WithTracerProvider(p trace.TracerProvider) Option { return func(w *Watcher) { w.tracers = p } }
+
+// WithMeterProvider sets where metrics go; the default is that of package otel.
+func WithMeterProvider(p metric.MeterProvider) Option { return func(w *Watcher) { w.meters = p } }
+
+// WithNames gives waits, holds, losses, attempts and what is held the attribute redlock.name, with what f has for the
+// name of the lock. f must have few results, must not block, and is called concurrently, also with names that are
+// invalid.
+func WithNames(f func(name string) string) Option { return func(w *Watcher) { w.names = f } }
+
+// New makes a Watcher. It fails where an instrument cannot be made.
+func New(opts ...Option) (*Watcher, error) {
+	w := &Watcher{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
+	for _, o := range opts {
+		o(w)
+	}
+	w.tracer, w.meter = w.tracers.Tracer(scope), w.meters.Meter(scope)
+	var errs [7]error
+	histogram := func(err *error, name, help string, bounds ...float64) (h metric.Float64Histogram) {
+		h, *err = w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
+			metric.WithExplicitBucketBoundaries(bounds...))
+		return h
+	}
+	counter := func(err *error, name, unit, help string) (c metric.Int64Counter) {
+		c, *err = w.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		return c
+	}
+	w.waits = histogram(&errs[0], "redlock.wait.duration", "How long calls took that ask for a lock.",
+		.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
+	w.holds = histogram(&errs[1], "redlock.hold.duration", "How long locks were held.",
+		.001, .005, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600)
+	d := dbconv.ClientOperationDuration{}
+	w.latency = histogram(&errs[2], d.Name(), d.Description(), .001, .005, .01, .05, .1, .5, 1, 5, 10)
+	w.lost = counter(&errs[3], "redlock.lost", "{lock}", "Locks that ended before their release.")
+	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds that asked the masters for a lock.")
+	w.votes = counter(&errs[5], "redlock.votes", "{vote}", "What the master said.")
+	w.held, errs[6] = w.meter.Int64UpDownCounter("redlock.held", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks that are held now."))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Trace is for [redlock.WithTrace]. Give it to one Locker.
+func (w *Watcher) Trace() *redlock.Trace {
+	background := context.Background()
+	return &redlock.Trace{
+		Call: w.call,
+		Vote: w.vote,
+		Attempt: func(i redlock.AttemptInfo) {
+			w.attempts.Add(background, 1, w.attributes(i.Name, i.Err))
+		},
+		Acquired: func(i redlock.LockInfo) { w.held.Add(background, 1, w.attributes(i.Name, nil)) },
+		Released: w.over,
+		Lost: func(i redlock.LockInfo) {
+			w.over(i)
+			w.lost.Add(background, 1, w.attributes(i.Name, i.Err))
+		},
+	}
+}
+
+// call is redlock.Trace.Call: the span of a call.
+func (w *Watcher) call(ctx context.Context, op, name string) (context.Context, func(redlock.CallInfo)) {
+	ctx, span := w.tracer.Start(ctx, "redlock "+op, trace.WithAttributes(text("redlock.name", name)))
+	return ctx, func(i redlock.CallInfo) {
+		switch op {
+		case "lock", "try lock", "import":
+			w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(name, i.Err, text("redlock.operation", op)))
+		}
+		end(span, &i)
+	}
+}
+
+// end says in the span how its call ended, and ends it.
+func end(span trace.Span, i *redlock.CallInfo) {
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	count := func(key string, n int64) {
+		if n > 0 {
+			span.SetAttributes(attribute.Int64(key, n))
+		}
+	}
+	count("redlock.token", i.Token)
+	count("redlock.attempts", int64(i.Attempts))
+	count("redlock.place", int64(i.Place))
+	count("redlock.votes.granted", int64(i.Granted))
+	count("redlock.votes.needed", int64(i.Quorum))
+	count("redlock.masters", int64(i.N))
+	if i.Held > 0 {
+		span.SetAttributes(attribute.Float64("redlock.held", i.Held.Seconds()))
+	}
+	if i.Err == nil {
+		return
+	}
+	span.SetAttributes(semconv.ErrorTypeKey.String(redlock.Outcome(i.Err)))
+	if i.Op != "try lock" || !errors.Is(i.Err, redlock.ErrHeld) {
+		span.SetStatus(codes.Error, strings.ToValidUTF8(i.Err.Error(), "\ufffd"))
+	}
+}
+
+func (w *Watcher) over(i redlock.LockInfo) {
+	attrs := w.attributes(i.Name, nil)
+	w.held.Add(context.Background(), -1, attrs)
+	w.holds.Record(context.Background(), i.Held.Seconds(), attrs)
+}
+
+func (w *Watcher) vote(v redlock.VoteInfo) {
+	ctx, at := context.Background(), address(v.Master)
+	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.Kind))...))
+	if v.Err == nil {
+		w.latency.Record(ctx, v.Elapsed.Seconds(), metric.WithAttributes(
+			append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))...))
+	}
+}
+
+// attributes are some, and those for the name of the lock and an error, where they are to be told.
+func (w *Watcher) attributes(name string, err error, attrs ...attribute.KeyValue) metric.MeasurementOption {
+	if w.names != nil {
+		attrs = append(attrs, text("redlock.name", w.names(name)))
+	}
+	if err != nil {
+		attrs = append(attrs, semconv.ErrorTypeKey.String(redlock.Outcome(err)))
+	}
+	return metric.WithAttributes(attrs...)
+}
+
+// text is an attribute of a text that a program has chosen.
+func text(key, value string) attribute.KeyValue {
+	return attribute.String(key, strings.ToValidUTF8(value, "\ufffd"))
+}
+
+// address are the attributes for the name of a master. There is room for two more.
+func address(name string) []attribute.KeyValue {
+	attrs := make([]attribute.KeyValue, 0, 4)
+	host, port, err := net.SplitHostPort(name)
+	n, bad := strconv.Atoi(port)
+	if err != nil || bad != nil {
+		return append(attrs, semconv.ServerAddress(name))
+	}
+	return append(attrs, semconv.ServerAddress(host), semconv.ServerPort(n))
+}
+
+// Watch has the state of the masters of l told each time that metrics are collected. It fails where an instrument
+// cannot be made. stop ends it; call it before l is forgotten.
+func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
+	var errs [4]error
+	voting, err := w.meter.Int64ObservableUpDownCounter("redlock.master.voting", metric.WithUnit("{master}"),
+		metric.WithDescription("1 where the master votes, else 0."))
+	errs[0] = err
+	owed, err := w.meter.Int64ObservableUpDownCounter("redlock.master.owed_releases", metric.WithUnit("{release}"),
+		metric.WithDescription("Names of which the master still has to get a release."))
+	errs[1] = err
+	left, err := w.meter.Float64ObservableGauge("redlock.master.quarantine.left", metric.WithUnit("s"),
+		metric.WithDescription("How long the quarantine of the master still lasts."))
+	errs[2] = err
+	quorum, err := w.meter.Int64ObservableGauge("redlock.quorum", metric.WithUnit("1"),
+		metric.WithDescription("1 where a quorum of masters votes, else 0."))
+	errs[3] = err
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	look := func(_ context.Context, o metric.Observer) error {
+		votes := make(map[string]bool)
+		for _, m := range l.Masters() {
+			at := metric.WithAttributes(address(m.Addr)...)
+			votes[m.Addr] = m.State == "voting"
+			o.ObserveInt64(voting, one(votes[m.Addr]), at)
+			o.ObserveInt64(owed, int64(m.Owed), at)
+			o.ObserveFloat64(left, m.Left.Seconds(), at)
+		}
+		o.ObserveInt64(quorum, one(l.Set().Quorum(func(master string) bool { return votes[master] })))
+		return nil
+	}
+	r, err := w.meter.RegisterCallback(look, voting, owed, left, quorum)
+	if err != nil {
+		return nil, err
+	}
+	return r.Unregister, nil
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,358 @@
+package redlockotel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockotel"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fleet is a Locker over three masters in memory, and what the SDK of OpenTelemetry gets of it.
+type fleet struct {
+	*testing.T
+	*redlock.Locker
+	masters *redlocktest.Masters
+	watch   *redlockotel.Watcher
+	spans   *tracetest.InMemoryExporter
+	tracer  trace.Tracer
+	reader  *sdkmetric.ManualReader
+}
+
+// observed makes one inside the bubble in which the test runs.
+func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
+	t.Helper()
+	f := &fleet{
+		T: t, masters: redlocktest.New(3), spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader(),
+	}
+	t.Cleanup(f.masters.Close)
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(f.spans))
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(f.reader))
+	t.Cleanup(func() {
+		_ = errors.Join(tracers.Shutdown(context.Background()), meters.Shutdown(context.Background()))
+	})
+	f.tracer = tracers.Tracer("the program")
+	p, err := f.masters.Pool(pool.WithClock(clock.Runtime()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	f.watch, err = redlockotel.New(append(opts,
+		redlockotel.WithTracerProvider(tracers), redlockotel.WithMeterProvider(meters))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Locker, err = redlock.New(p, redlock.WithClock(clock.Runtime()), redlock.WithTrace(f.watch.Trace()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Locker.Close(context.Background()) })
+	f.Ready(t.Context())
+	synctest.Wait()
+	return f
+}
+
+func (f *fleet) lock(name string) *redlock.Lock {
+	f.Helper()
+	k, err := f.Lock(f.Context(), name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return k
+}
+
+// after lets virtual time pass, and what is due then happen.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// tree writes the spans that have ended, each with the names of those that it is in.
+func (f *fleet) tree() (list []string) {
+	names, parents := map[trace.SpanID]string{}, map[trace.SpanID]trace.SpanID{}
+	for _, s := range f.spans.GetSpans() {
+		names[s.SpanContext.SpanID()], parents[s.SpanContext.SpanID()] = s.Name, s.Parent.SpanID()
+	}
+	for id, name := range names {
+		for id = parents[id]; id.IsValid(); id = parents[id] {
+			name = names[id] + " > " + name
+		}
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// last is the span that has ended last, and its attributes.
+func (f *fleet) last() (tracetest.SpanStub, map[string]string) {
+	f.Helper()
+	all := f.spans.GetSpans()
+	if len(all) == 0 {
+		f.Fatal("no span has ended")
+	}
+	s, attrs := all[len(all)-1], map[string]string{}
+	for _, a := range s.Attributes {
+		attrs[string(a.Key)] = a.Value.String()
+	}
+	return s, attrs
+}
+
+// has fails the test where series have not these values. A series is a name, a unit and attributes; its value is that
+// of a sum or a gauge, and of a histogram how many were recorded.
+func (f *fleet) has(want map[string]float64) {
+	f.Helper()
+	got := f.series()
+	for id, v := range want {
+		if is, there := got[id]; !there || is != v {
+			f.Errorf("%s: want %v; got %v, %v; all: %v", id, v, is, there, got)
+		}
+	}
+}
+
+func (f *fleet) series() map[string]float64 {
+	f.Helper()
+	synctest.Wait() // the votes that decide nothing come later
+	var all metricdata.ResourceMetrics
+	if err := f.reader.Collect(context.Background(), &all); err != nil {
+		f.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			note := func(at attribute.Set, v float64) {
+				got[fmt.Sprintf("%s %s {%s}", m.Name, m.Unit, at.Encoded(attribute.DefaultEncoder()))] = v
+			}
+			switch data := m.Data.(type) {
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					note(p.Attributes, float64(p.Count))
+				}
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					note(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					note(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					note(p.Attributes, p.Value)
+				}
+			default:
+				f.Fatalf("%s is a %T", m.Name, data)
+			}
+		}
+	}
+	return got
+}
+
+// The spans of calls are children of the caller's, and what is done in a Do is a child of its span.
+func TestSpansHaveParents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		ctx, request := f.tracer.Start(t.Context(), "request")
+		err := f.Do(ctx, "orders", func(ctx context.Context) error {
+			ctx, span := f.tracer.Start(ctx, "update")
+			defer span.End()
+			k, err := f.Lock(ctx, "customers")
+			if err != nil {
+				return err
+			}
+			return errors.Join(k.Extend(ctx), k.Unlock(ctx))
+		})
+		request.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const inner = "request > redlock do > update > redlock "
+		if got, want := f.tree(), []string{
+			"request", "request > redlock do", "request > redlock do > redlock lock", "request > redlock do > redlock unlock",
+			"request > redlock do > update", inner + "extend", inner + "lock", inner + "unlock",
+		}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, s := range f.spans.GetSpans() {
+			if s.Status.Code != codes.Unset {
+				t.Errorf("%s: %+v", s.Name, s.Status)
+			}
+		}
+	})
+}
+
+// A span says what the call took: its name, place, attempts, votes and token, how long the lock was held; and how it
+// failed.
+func TestSpansSayWhatACallTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		k := f.lock("orders:42")
+		_, at := f.last()
+		for key, want := range map[string]string{
+			"redlock.name": "orders:42", "redlock.attempts": "1", "redlock.votes.needed": "2", "redlock.masters": "3",
+			"redlock.token": fmt.Sprint(k.Token()), "redlock.place": "", "error.type": "",
+		} {
+			if at[key] != want {
+				t.Errorf("%s is %q, want %q", key, at[key], want)
+			}
+		}
+		waited := make(chan error)
+		go func() {
+			next, err := f.Lock(t.Context(), "orders:42")
+			waited <- errors.Join(err, next.Unlock(t.Context()))
+		}()
+		after(3 * time.Second)
+		if _, err := f.TryLock(t.Context(), "orders:42"); err == nil {
+			t.Fatal("two holders")
+		}
+		if s, at := f.last(); s.Name != "redlock try lock" || at["error.type"] != "held" || s.Status.Code != codes.Unset {
+			t.Errorf("%s %v %v", s.Name, at, s.Status)
+		}
+		if err := k.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-waited; err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for _, s := range f.spans.GetSpans() {
+			text := fmt.Sprint(s.Attributes)
+			took := s.EndTime.Sub(s.StartTime)
+			if s.Name == "redlock lock" && took == 3*time.Second && strings.Contains(text, "redlock.place") ||
+				s.Name == "redlock unlock" && strings.Contains(text, "redlock.held") {
+				seen++
+			}
+		}
+		if seen != 2 {
+			t.Errorf("a wait of three seconds and a hold are not in the spans: %+v", f.spans.GetSpans())
+		}
+		err := k.Unlock(t.Context())
+		if s, at := f.last(); at["error.type"] != "released" || s.Status.Code != codes.Error ||
+			s.Status.Description != err.Error() || at["redlock.held"] != "" {
+			t.Errorf("%v %v", at, s.Status)
+		}
+	})
+}
+
+// The metrics have the names and units of the semantic conventions where these have one, and count each thing once.
+func TestMetricsOfLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		a, b := f.lock("a"), f.lock("b")
+		if _, err := f.TryLock(t.Context(), "a"); err == nil {
+			t.Fatal("two holders")
+		}
+		f.has(map[string]float64{
+			"redlock.held {lock} {}": 2, "redlock.wait.duration s {redlock.operation=lock}": 2,
+			"redlock.wait.duration s {error.type=held,redlock.operation=try lock}": 1, "redlock.attempts {attempt} {}": 2,
+		})
+		after(time.Second)
+		if err := a.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.has(map[string]float64{"redlock.held {lock} {}": 1, "redlock.hold.duration s {}": 1})
+		f.masters.Lose("b")
+		after(4 * time.Second)
+		if b.Err() == nil {
+			t.Fatal("it is held")
+		}
+		f.has(map[string]float64{
+			"redlock.held {lock} {}": 0, "redlock.hold.duration s {}": 2, "redlock.lost {lock} {error.type=lost}": 1,
+		})
+	})
+}
+
+// Each master has its votes, its latency and its state.
+func TestMetricsOfMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		stop, err := f.watch.Watch(f.Locker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := f.lock("a")
+		at := func(i int) string { return fmt.Sprintf("server.address=master-%d,server.port=6379", i+1) }
+		want := map[string]float64{"redlock.quorum 1 {}": 1}
+		for i := range 3 {
+			want["redlock.master.voting {master} {"+at(i)+"}"] = 1
+			want["redlock.master.owed_releases {release} {"+at(i)+"}"] = 0
+			want["redlock.master.quarantine.left s {"+at(i)+"}"] = 0
+			want["redlock.votes {vote} {redlock.vote=granted,"+at(i)+"}"] = 1
+			want["db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis,"+at(i)+"}"] = 1
+		}
+		f.has(want)
+		f.masters.Master(0).Stop()
+		after(time.Millisecond)
+		if err := k.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		f.has(map[string]float64{
+			"redlock.quorum 1 {}": 1, "redlock.master.voting {master} {" + at(0) + "}": 0,
+			"redlock.master.owed_releases {release} {" + at(0) + "}":                                        1,
+			"redlock.votes {vote} {redlock.vote=failed," + at(0) + "}":                                      1,
+			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis," + at(0) + "}": 1,
+		})
+		f.masters.Master(1).Stop()
+		f.masters.Master(1).Restart(false) // empty: it has a quarantine
+		after(10 * time.Second)
+		f.has(map[string]float64{"redlock.quorum 1 {}": 0})
+		if left := f.series()["redlock.master.quarantine.left s {"+at(1)+"}"]; left < 15 || left > 25 {
+			t.Errorf("ten seconds after its start its quarantine has %v s left", left)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if _, there := f.series()["redlock.quorum 1 {}"]; there {
+			t.Error("the masters are told after the end")
+		}
+	})
+}
+
+// The name of a lock is an attribute of metrics only by the word of the program.
+func TestNamesAreAttributesOfMetricsWhereTheProgramSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t, redlockotel.WithNames(func(name string) string {
+			kind, _, _ := strings.Cut(name, ":")
+			return kind
+		}))
+		for _, name := range []string{"order:1", "order:2", "user:1"} {
+			if err := f.lock(name).Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.has(map[string]float64{
+			"redlock.held {lock} {redlock.name=order}": 0, "redlock.hold.duration s {redlock.name=order}": 2,
+			"redlock.wait.duration s {redlock.name=user,redlock.operation=lock}": 1,
+			"redlock.attempts {attempt} {redlock.name=order}":                    2,
+		})
+		plain := observed(t)
+		if err := plain.lock("order:1").Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for id := range plain.series() {
+			if strings.Contains(id, "name=order") {
+				t.Errorf("%s", id)
+			}
+		}
+	})
+}

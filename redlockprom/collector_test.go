@@ -1,0 +1,232 @@
+package redlockprom_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockprom"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fleet is a Locker over three masters in memory, and what Prometheus gets of it.
+type fleet struct {
+	*testing.T
+	*redlock.Locker
+	masters  *redlocktest.Masters
+	registry *prometheus.Registry
+	metrics  *redlockprom.Collector
+}
+
+func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
+	t.Helper()
+	f := &fleet{T: t, masters: redlocktest.New(3), registry: prometheus.NewPedanticRegistry()}
+	t.Cleanup(f.masters.Close)
+	p, err := f.masters.Pool(pool.WithClock(clock.Runtime()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	f.metrics = redlockprom.New(opts...)
+	f.Locker, err = redlock.New(p, redlock.WithClock(clock.Runtime()), redlock.WithTrace(f.metrics.Trace()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Locker.Close(context.Background()) })
+	if err := f.registry.Register(f.metrics); err != nil {
+		t.Fatal(err)
+	}
+	f.Ready(t.Context())
+	synctest.Wait()
+	return f
+}
+
+func (f *fleet) lock(name string) *redlock.Lock {
+	f.Helper()
+	k, err := f.Lock(f.Context(), name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return k
+}
+
+// series are the values of all series by name and labels; of a histogram, how many were observed.
+func (f *fleet) series() map[string]float64 {
+	f.Helper()
+	synctest.Wait() // the votes that decide nothing come later
+	families, err := f.registry.Gather()
+	if err != nil {
+		f.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			id := family.GetName() + "{" + strings.Join(labels, ",") + "}"
+			switch family.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				all[id] = float64(m.GetHistogram().GetSampleCount())
+			case dto.MetricType_COUNTER:
+				all[id] = m.GetCounter().GetValue()
+			default:
+				all[id] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+// has fails the test where series have not these values.
+func (f *fleet) has(want map[string]float64) {
+	f.Helper()
+	got := f.series()
+	for id, v := range want {
+		if is, there := got[id]; !there || is != v {
+			f.Errorf("%s: want %v; got %v, %v", id, v, is, there)
+		}
+	}
+}
+
+// after lets virtual time pass, and what is due then happen.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// What a program does with locks is counted, once.
+func TestWhatALockerDoesIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		a, b := f.lock("a"), f.lock("b")
+		if _, err := f.TryLock(t.Context(), "a"); err == nil {
+			t.Fatal("two holders")
+		}
+		f.has(map[string]float64{
+			"redlock_held{}": 2, "redlock_hold_seconds{}": 0, "redlock_wait_seconds{op=lock,outcome=ok}": 2,
+			"redlock_wait_seconds{op=try lock,outcome=held}": 1, "redlock_attempts_total{outcome=ok}": 2,
+			"redlock_lost_total{reason=lost}": 0, "redlock_lost_total{reason=max_hold}": 0,
+		})
+		if err := a.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.has(map[string]float64{"redlock_held{}": 1, "redlock_hold_seconds{}": 1})
+		for i := range 3 {
+			f.masters.Master(i).Evict("b")
+		}
+		after(4 * time.Second) // it is extended every third of its TTL
+		if b.Err() == nil {
+			t.Fatal("it is held")
+		}
+		f.has(map[string]float64{
+			"redlock_held{}": 0, "redlock_hold_seconds{}": 2, "redlock_lost_total{reason=lost}": 1,
+			"redlock_lost_total{reason=max_hold}": 0,
+		})
+	})
+}
+
+// Each master has its votes, its latency and its state, once a Locker is watched.
+func TestEachMasterIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		k := f.lock("a")
+		addr := func(i int) string { return f.masters.Master(i).Addr() }
+		if _, there := f.series()["redlock_quorum{}"]; there {
+			t.Error("the masters are told before there is a Locker to ask")
+		}
+		f.metrics.Watch(f.Locker)
+		want := map[string]float64{"redlock_quorum{}": 1}
+		for i := range 3 {
+			want["redlock_master_voting{master="+addr(i)+"}"] = 1
+			want["redlock_master_owed_releases{master="+addr(i)+"}"] = 0
+			want["redlock_master_quarantine_left_seconds{master="+addr(i)+"}"] = 0
+			want["redlock_votes_total{master="+addr(i)+",vote=granted}"] = 1
+			want["redlock_vote_seconds{master="+addr(i)+"}"] = 1
+		}
+		f.has(want)
+
+		f.masters.Master(0).Stop()
+		after(time.Millisecond)
+		f.has(map[string]float64{"redlock_master_voting{master=" + addr(0) + "}": 0, "redlock_quorum{}": 1})
+		if err := k.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		f.has(map[string]float64{
+			"redlock_master_owed_releases{master=" + addr(0) + "}":    1,
+			"redlock_votes_total{master=" + addr(0) + ",vote=failed}": 1, "redlock_vote_seconds{master=" + addr(0) + "}": 1,
+		})
+		f.masters.Master(1).Stop()
+		after(time.Millisecond)
+		f.has(map[string]float64{"redlock_quorum{}": 0})
+		f.masters.Master(1).Restart(false) // empty: it has a quarantine
+		after(10 * time.Second)
+		f.has(map[string]float64{"redlock_quorum{}": 0, "redlock_master_voting{master=" + addr(1) + "}": 0})
+		left := f.series()["redlock_master_quarantine_left_seconds{master="+addr(1)+"}"]
+		if left < 15 || left > 25 {
+			t.Errorf("ten seconds after its start its quarantine has %v s left", left)
+		}
+		f.masters.Master(0).Restart(true)
+		after(time.Minute)
+		f.has(map[string]float64{
+			"redlock_quorum{}": 1, "redlock_master_quarantine_left_seconds{master=" + addr(1) + "}": 0,
+			"redlock_master_owed_releases{master=" + addr(0) + "}": 0,
+		})
+	})
+}
+
+// The name of a lock is a label only by the word of the program; whatever the name is made of.
+func TestNamesAreLabelsWhereTheProgramSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t, redlockprom.WithNames(func(name string) string {
+			kind, _, _ := strings.Cut(name, ":")
+			return kind
+		}))
+		if _, err := f.Lock(t.Context(), "\xff:1"); err != nil {
+			t.Logf("a name that is no text: %v", err)
+		}
+		for _, name := range []string{"order:1", "order:2", "user:1"} {
+			if err := f.lock(name).Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.has(map[string]float64{
+			"redlock_held{name=order}": 0, "redlock_hold_seconds{name=order}": 2, "redlock_hold_seconds{name=user}": 1,
+			"redlock_wait_seconds{name=order,op=lock,outcome=ok}": 2, "redlock_attempts_total{name=order,outcome=ok}": 2,
+		})
+		for id := range observed(t).series() {
+			if strings.Contains(id, "name=") {
+				t.Errorf("%s", id)
+			}
+		}
+	})
+}
+
+// The names and units are those that Prometheus asks for.
+func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		f.metrics.Watch(f.Locker)
+		if err := f.lock("a").Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		problems, err := testutil.GatherAndLint(f.registry)
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%+v, %v", problems, err)
+		}
+	})
+}

@@ -1,0 +1,29 @@
+// Package redlockprom tells Prometheus what a [redlock.Locker] does.
+//
+//	metrics := redlockprom.New()
+//	locker, err := redlock.New(masters, redlock.WithTrace(metrics.Trace()))
+//	metrics.Watch(locker)
+//	prometheus.MustRegister(metrics)
+//
+// What is measured:
+//
+//	redlock_wait_seconds{op,outcome}                how long Lock ("lock"), TryLock ("try lock") and Import took
+//	redlock_hold_seconds                            how long locks were held that have ended
+//	redlock_held                                    locks that are held now
+//	redlock_lost_total{reason}                      locks that ended before their release: "lost", "max_hold"
+//	redlock_attempts_total{outcome}                 rounds that asked the masters for a lock
+//	redlock_votes_total{master,vote}                what each master said: "granted", "held", "failed", ...
+//	redlock_vote_seconds{master}                    how long each master took to answer; of those that answered
+//	redlock_master_voting{master}                   1 where the master votes
+//	redlock_master_owed_releases{master}            names of which it still has to get a release
+//	redlock_master_quarantine_left_seconds{master}  how long its quarantine still lasts
+//	redlock_quorum                                  1 where a quorum of masters votes
+//
+// An outcome is a word of [redlock.Outcome], a vote one of [redlock.VoteInfo]. A master is an address.
+//
+// The name of a lock is no label, since most programs have more names than a Prometheus server has room for.
+// [WithNames] maps names to the few that are worth one. What is labelled with a name begins with its first event, not
+// with 0, so the first loss of a name is no increase.
+//
+// The parts of one Collector are safe for concurrent use.
+package redlockprom
