@@ -26,6 +26,9 @@ if ARGV[1] ~= '' then
   end
 end
 -- A full master refuses the new depth, which only people read. The lock is prolonged all the same.
-if depth ~= ARGV[4] then redis.pcall('HSET', lock, ARGV[2], ARGV[4]) end
+if depth ~= ARGV[4] then
+  local done = redis.pcall('HSET', lock, ARGV[2], ARGV[4])
+  if type(done) == 'table' and not string.find(done.err, '^%-?OOM') then return done end
+end
 if ttl > 0 and redis.call('PTTL', lock) < ttl then redis.call('PEXPIRE', lock, ARGV[3]) end
 return 1

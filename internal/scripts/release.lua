@@ -8,18 +8,20 @@
 --       6... grant ids; none where only a waiter leaves
 -- Reply 1 where one of the grants was there, 0 where none was
 --
--- Safe to repeat: the second time no grant is there, or it ends no later than before; the waiter is where it was put, and the fence is high enough. The
--- next waiter may be told again, which is a hint. What follows the deletion cannot undo it: a full master and a user
--- without rights to the channel still release. A lock has one grant, so the key of one that is ended goes.
+-- Safe to repeat: the second time no grant is there, or it ends no later than before; the waiter is where it was put,
+-- and the fence is high enough. The next waiter may be told again, which is a hint. What follows the deletion cannot
+-- undo it: a full master and a user without rights to the channel still release. A lock has one grant, so the key of
+-- one that is ended goes.
 local present, keep = 0, tonumber(ARGV[5])
-for i = 6, #ARGV do
+if keep == 0 and ARGV[6] then present = math.min(1, redis.call('HDEL', lock, unpack(ARGV, 6))) end
+if present > 0 then redis.call('DEL', lock) end
+for i = 6, keep > 0 and #ARGV or 0 do
   if redis.call('HEXISTS', lock, ARGV[i]) == 1 then
     present = 1
-    if keep > 0 then redis.pcall('HSET', lock, ARGV[i], '0') end
+    redis.pcall('HSET', lock, ARGV[i], '0')
+    if redis.call('PTTL', lock) > keep then redis.call('PEXPIRE', lock, ARGV[5]) end
   end
 end
-if present > 0 and keep == 0 then redis.call('DEL', lock) end
-if present > 0 and keep > 0 and redis.call('PTTL', lock) > keep then redis.call('PEXPIRE', lock, ARGV[5]) end
 local ballot, waiter, rank = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 if present > 0 and ballot == 0 and waiter == '' and redis.call('EXISTS', queue) == 0 then return 1 end
 local now, window = time(), 15000000

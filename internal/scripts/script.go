@@ -41,8 +41,8 @@ var (
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
 	acquireSHA = "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"
-	extendSHA  = "b801df0c4d005a3df37bf2128d7b0008cd539e40"
-	releaseSHA = "268ee9ab4318ed62b05009ffa6767f145ce40977"
+	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
+	releaseSHA = "9ac3078e079f09a67d9502b8522cf591ae98763c"
 	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
 	admitSHA   = "3e8856a02ee74d9fb5a02a1237b9d7800b14dae6"
 )

@@ -205,6 +205,7 @@ func (w *twin) acquireCall() (*scripts.Call, string) {
 func (w *twin) releaseCall() (*scripts.Call, string) {
 	name := w.name()
 	end := scripts.Ending{Grants: []string{w.id(), w.id(), w.id()}[:w.rnd.IntN(4)]}
+	end.Keep = pick(w, 0, 0, 0, 10*time.Second, 40*time.Second)
 	if w.rnd.IntN(2) == 0 {
 		end.Ballot = max(0, w.ballot(name))
 	}
