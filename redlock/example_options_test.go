@@ -66,6 +66,28 @@ func ExampleWithMaxHold() {
 	// true
 }
 
+// A job that must not run again within ten seconds: its name stays locked, whoever ran it and however soon it was done.
+func ExampleWithMinHold() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+
+	lock, err := locker.TryLock(ctx, "job/report", redlock.WithMinHold(10*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = lock.Unlock(ctx) // the job took a moment
+
+	_, err = locker.TryLock(ctx, "job/report")
+	fmt.Println(errors.Is(err, redlock.ErrHeld))
+	holder, err := locker.Inspect(ctx, "job/report")
+	fmt.Println(holder.Kept, err)
+	// Output:
+	// true
+	// true <nil>
+}
+
 // Without extension a lock ends with its first validity.
 func ExampleWithExtension() {
 	ctx := context.Background()

@@ -167,6 +167,7 @@ func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
 		l := w.locker()
 		s := w.all(l, []string{"b", "d"})
 		ctx := s.Context(w.Context())
+		after(10 * time.Millisecond) // until the last of the masters has executed what it was asked
 		sent := w.count("acquire")
 		for _, names := range [][]string{{"a"}, {"c"}, {"b", "c", "e"}} {
 			_, err := l.LockAll(ctx, names)

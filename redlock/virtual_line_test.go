@@ -20,7 +20,7 @@ func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
 		for range 100 {
 			calls = append(calls, w.call(w.Context(), p.Locker, "n", unpolled, redlock.WithHandOn(0, 0)))
 		}
-		after(900 * time.Millisecond) // the head of the queue looks again after a second
+		after(900 * time.Millisecond)                  // the head of the queue looks again after a second
 		if n := w.count("acquire") - before; n > 3*5 { // refused; queued, with the subscription; and at most once more
 			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
 		}

@@ -58,9 +58,9 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 				open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))
 		}
 		for _, o := range list[:i] {
-			if kept := o.won.Add(o.minimum).Sub(t.won); o.name == t.name && o.minimum > 0 && kept > 0 && !beyond {
-				problems = append(problems, fmt.Sprintf("%s: client %d wins token %d, and the minimum hold of token %d lasts %v more",
-					t.name, t.client, t.token, o.token, kept))
+			if left := o.granted.Add(o.minimum).Sub(t.from); o.name == t.name && o.minimum > 0 && left > 0 && !beyond {
+				problems = append(problems, fmt.Sprintf("%s: client %d has token %d, and the minimum hold of token %d lasts "+
+					"%v more", t.name, t.client, t.token, o.token, left))
 			}
 			if o.name != t.name || beyond && !o.from.Before(t.asked) {
 				continue

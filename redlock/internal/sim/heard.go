@@ -10,7 +10,9 @@ import (
 const (
 	wordID, wordFirst, wordLast, wordMode, wordWaiter = 1, 3, 4, 5, 6 // of an acquire; an extension has its id there, too
 
-	wordEndBallot, wordEndWaiter, wordRank, wordGrants = 0, 1, 2, 4 // of a release: the grants are all from there on
+	wordEndBallot, wordEndWaiter, wordRank, wordKeep = 0, 1, 2, 4 // of a release
+
+	wordGrants = 5 // all grants of a release are from there on
 
 	wordStep = 0 // of a step of an admission
 )

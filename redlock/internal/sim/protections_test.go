@@ -139,6 +139,12 @@ var protections = []protection{
 	{"kept-place", []kind{lasting}, "on average",
 		"a waiter whose ask was rolled back stands behind all others, and the next one gets the name several times as late",
 		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
+	{"minimum-kept", []kind{minimum}, "the minimum hold of",
+		"an Unlock frees the name at once, whatever the minimum hold",
+		[]edit{{othersFile, "keep := c.millis(5)", "keep := 0 * c.millis(5)"}}},
+	{"minimum-asked", []kind{minimum}, "the minimum hold of",
+		"the masters free the name of a program that they do not hear from before the minimum hold is over",
+		[]edit{{grantFile, "return max(t.TTL, t.rest(held, d))", "return t.TTL"}}},
 }
 
 // applied makes some edits, and returns the new texts of the files by their paths. An edit that does not apply fails the

@@ -73,9 +73,8 @@ type books struct {
 	log      []entry
 	problems []string
 	spans    []span
-	written  map[string]span // by name: the last writer that the resource has accepted
-	wins     map[win]string  // the grant that each token belongs to
-	wonAt    map[win]time.Time
+	written  map[string]span      // by name: the last writer that the resource has accepted
+	wins     map[win]string       // the grant that each token belongs to
 	asked    map[string]time.Time // by grant: when the call began that has won it; zero where nobody took it
 	count    Counts
 }
@@ -101,7 +100,7 @@ func Run(setup Setup) (*Result, error) {
 	w := &world{Setup: setup, start: time.Now()}
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
 	w.books = books{
-		written: map[string]span{}, wins: map[win]string{}, wonAt: map[win]time.Time{}, asked: map[string]time.Time{},
+		written: map[string]span{}, wins: map[win]string{}, asked: map[string]time.Time{},
 	}
 	w.plan = draw(&w.Setup)
 	w.seen = newObserver()

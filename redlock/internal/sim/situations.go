@@ -46,6 +46,7 @@ const (
 	withTicket
 	keptPlace
 	fairJoin
+	keptName
 	situationCount
 )
 
@@ -82,6 +83,7 @@ var situationNames = [situationCount]string{
 	"a lock that is granted to a waiter",
 	"a roll-back that keeps the waiter's place",
 	"a fair call that joins the queue before the release of another of its program",
+	"a name that the masters keep after its Unlock",
 }
 
 // A grantSeen is what is known of one grant.
@@ -91,6 +93,7 @@ type grantSeen struct {
 	won      bool
 	tokens   map[int64]bool
 	forgot   map[int8]bool // the master has lost its data since
+	granted  time.Duration // when a master first granted it
 	released time.Duration // when a minority's grant was first rolled back
 }
 
@@ -139,6 +142,7 @@ func (o *observer) sawMessage(e *entry, m *message, n *conn) {
 		o.reach(missingExtension, kind == scripts.Missing)
 	case scripts.Release.Name:
 		o.reach(keptPlace, m.words[wordRank] != "")
+		o.reach(keptName, e.code == 1 && m.words[wordKeep] != "0")
 		o.sawRelease(e, n)
 	case joins:
 		o.reach(fairJoin, true)
@@ -169,6 +173,9 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) 
 	o.reach(abstained, kind == scripts.Abstained)
 	o.reach(afterOwnRelease, g.over[e.master])
 	if kind == scripts.Granted {
+		if len(g.on) == 0 {
+			g.granted = e.at
+		}
 		g.on[e.master] = n
 		o.last[e.master] = e.name
 	}

@@ -90,7 +90,7 @@ type span struct {
 	client   int
 	token    int64
 	asked    time.Time // when the call began that has won the hold, which may have been handed on since
-	won      time.Time // when the Locker said that it was won
+	granted  time.Time // when the first master granted it
 	from, to time.Time
 	minimum  time.Duration // the minimum hold
 }
@@ -107,7 +107,6 @@ func (w *world) won(client int, i redlock.LockInfo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wins[win{client, i.Name, i.Token}] = i.ID
-	w.wonAt[win{client, i.Name, i.Token}] = w.now()
 }
 
 // minimum draws a minimum hold, 0 in most kinds.
@@ -115,7 +114,11 @@ func (k *worker) minimum() time.Duration {
 	if !k.c.w.plan.minHold || k.random.IntN(3) == 0 {
 		return 0
 	}
-	return k.upTo(k.c.w.plan.guards[k.c.index] * 9 / 10)
+	w := k.c.w
+	w.mu.Lock()
+	w.loose = true // the masters keep the name
+	w.mu.Unlock()
+	return k.upTo(w.plan.guards[k.c.index] * 9 / 10)
 }
 
 // askedLocked is when the call began that has won the hold of t; the zero time where that is not known. The first one
@@ -163,7 +166,8 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	w.mu.Lock()
 	slept := k.c.woken.After(asked) || k.c.turned
 	w.count.Locks++
-	b.asked, b.won = w.askedLocked(b.span), w.wonAt[win{k.c.index, b.name, b.token}]
+	b.asked = w.askedLocked(b.span)
+	b.granted = w.start.Add(w.seen.grant(w.wins[win{k.c.index, b.name, b.token}]).granted)
 	w.note(k.c.index, -1, "holds", b.name, b.token)
 	k.c.beliefs = append(k.c.beliefs, b)
 	closed := k.c.left[l]
