@@ -32,6 +32,11 @@ func during(op, name, id string, token, call, ret int64) []event {
 	return []event{{Op: op, Name: name, Hold: id, Token: token, Call: call, Ret: ret}}
 }
 
+// kept is a minimum hold.
+func kept(name, id string, call, until int64) []event {
+	return []event{{Op: opKept, Name: name, Hold: id, Call: call, Ret: call, Until: until}}
+}
+
 // The checker takes good histories, of which some look odd, and finds what it is for, by each of its two ways alone
 // where both can see it.
 func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
@@ -43,6 +48,7 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 		"re-entered, extended":  join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 1, 11, 12), during(opInner, "n", "a", 0, 13, 14), during(opExtend, "n", "a", 1, 15, 16)),
 		"failures say nothing":  {{Op: opLock, Name: "n", Hold: "a", Call: 1, Ret: 2, Kind: "held", Err: "held"}},
 		"unlock not confirmed":  join(at("n", "a", 1, 10, 20, 22)[:2], at("n", "b", 2, 21, 30, 32)),
+		"kept, then another":    join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 41, 50, 52)),
 		"released while asking": join(at("n", "a", 1, 10, 20, 40), at("n", "b", 2, 25, 30, 32)),
 	} {
 		if err := checkHistory(h, time.Minute); err != nil {
@@ -53,9 +59,11 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 		h  []event
 		by string // the ways that see it
 	}{
-		"overlap":               {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
-		"inclusion":             {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
-		"before it was over":    {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
+		"overlap":            {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
+		"inclusion":          {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
+		"before it was over": {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
+		"while it was kept": {
+			h: join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 30, 50, 52)), by: "interval model"},
 		"the token falls":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
 		"the token stays":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 2, 25, 30, 32)), by: "interval model"},
 		"re-entry, other token": {h: join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 2, 11, 12)), by: "model"},

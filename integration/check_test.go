@@ -20,7 +20,7 @@ type hold struct {
 	token    int64
 	call     int64 // of the lock
 	from     int64 // when the call returned
-	until    int64 // to when the holder could rely on it: the release began, or the last validity it was told ended
+	until    int64 // to when nobody else may have it: its release, the last validity it was told, or a minimum hold
 	left     int64 // when the release was confirmed; never, where it was not
 	seq      int64 // numbers the holds, for the model
 }
@@ -43,7 +43,7 @@ func holdsOf(history []event) ([]*hold, error) {
 	for i, h := range all {
 		h.seq = int64(i + 1)
 	}
-	ended := make(map[string]int64)
+	ended, kept := make(map[string]int64), make(map[string]int64)
 	for _, e := range history {
 		h := byID[e.Hold]
 		switch {
@@ -52,12 +52,17 @@ func holdsOf(history []event) ([]*hold, error) {
 			ended[e.Hold] = e.Call
 		case e.Op == opUnlock:
 			h.left = e.Ret
+		case e.Op == opKept:
+			kept[e.Hold] = e.Until
 		default:
 			h.until = max(h.until, e.Until)
 		}
 	}
 	for id, at := range ended {
 		byID[id].until = min(byID[id].until, at)
+	}
+	for id, until := range kept {
+		byID[id].until = max(byID[id].until, until)
 	}
 	return all, nil
 }

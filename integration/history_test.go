@@ -21,6 +21,7 @@ const (
 	opAlive   = "alive" // a look at the lock, which was good
 	opInner   = "inner" // an unlock that was not the last one
 	opLeave   = "leave" // the last unlock is about to be called; written before it
+	opKept    = "kept"  // a minimum hold: nobody else may have the name before Until, whatever becomes of the lock
 	opUnlock  = "unlock"
 )
 

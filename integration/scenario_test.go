@@ -166,7 +166,8 @@ func (x *fleet) spawn(id string) {
 // wait lets the workload run under the present fault.
 func (x *fleet) wait(d time.Duration) { pause(x.Context(), d) }
 
-// progress waits until every process has taken its own name again, and somebody each of the shared ones.
+// progress waits until every process has taken its own name again, and somebody each of the shared ones,
+// a slot and the leadership.
 func (x *fleet) progress(since string) {
 	x.Helper()
 	from := stamp()
@@ -178,6 +179,7 @@ func (x *fleet) progress(since string) {
 	for i := range sharedNames {
 		want[fmt.Sprint(sharedName, i)] = true
 	}
+	want[slotName], want[leaderName] = true, true
 	seen := len(x.history.events)
 	x.eventually(2*hang, func() string {
 		if err := x.history.more(); err != nil {

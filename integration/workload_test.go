@@ -31,7 +31,8 @@ func redlockEnded(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// workload is what one process does until its context ends: four goroutines lock, wait, re-enter, extend and unlock.
+// workload is what one process does until its context ends: six goroutines lock, wait, re-enter, extend
+// and unlock.
 type workload struct {
 	args workerArgs
 	l    *redlock.Locker
@@ -39,7 +40,9 @@ type workload struct {
 }
 
 func (w *workload) run(ctx context.Context) error {
-	loops := []func(ctx context.Context, rnd *rand.Rand, id string) error{w.long, w.own, w.shared, w.shared}
+	loops := []func(ctx context.Context, rnd *rand.Rand, id string) error{
+		w.long, w.own, w.shared, w.shared, w.slot, w.leader,
+	}
 	errs := make([]error, len(loops))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,6 +154,9 @@ func (w *workload) own(ctx context.Context, _ *rand.Rand, id string) error {
 
 // shared takes a name that others want as well, and does with it what a program may do.
 func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error {
+	if rnd.IntN(8) == 0 {
+		return w.several(ctx, rnd, id)
+	}
 	name := fmt.Sprint(sharedName, rnd.IntN(sharedNames))
 	lock, err := w.lock(ctx, name, id, rnd.IntN(5) == 0)
 	if lock == nil {

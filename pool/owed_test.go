@@ -20,7 +20,7 @@ func owed(name string, ballot int64, grants ...string) OwedRelease {
 
 // ending is what follows the keys in a payment.
 func ending(ballot int64, grants ...string) string {
-	return fmt.Sprintf(" %d   0 %s", ballot, strings.Join(grants, " "))
+	return fmt.Sprintf(" %d   0 0 %s", ballot, strings.Join(grants, " "))
 }
 
 // payments are the release calls that the server has read.

@@ -1,0 +1,111 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// What people lock beside single names: several names as one, slots with a minimum hold, leaderships.
+
+const (
+	slotName   = "slot"
+	leaderName = "leader"
+)
+
+// slotHold is for how long a slot stays locked, also when it was unlocked at once.
+const slotHold = 300 * time.Millisecond
+
+// several takes all the shared names as one. To the history each of them is a hold.
+func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error {
+	names := make([]string, sharedNames)
+	for i := range names {
+		names[i] = fmt.Sprint(sharedName, i)
+	}
+	rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	bound, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	call := stamp()
+	locks, err := w.l.LockAll(bound, names)
+	ret := stamp()
+	if err != nil {
+		return unexplained(err)
+	}
+	of := func(name string) string { return id + "/" + name }
+	for _, name := range names {
+		k := locks.Of(name)
+		on, _ := k.HeldOn()
+		err := w.rec.put(event{Op: opLock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
+			Until: until(k), On: on})
+		if err != nil {
+			return err
+		}
+	}
+	mine, done := context.WithTimeout(locks.Context(ctx), time.Duration(rnd.IntN(4))*time.Millisecond)
+	<-mine.Done()
+	done()
+	for _, name := range names {
+		if err := w.look(locks.Of(name), of(name)); err != nil {
+			return err
+		}
+		if err := w.rec.put(event{Op: opLeave, Name: name, Hold: of(name), Call: stamp()}); err != nil {
+			return err
+		}
+	}
+	over, cancelUnlock := context.WithTimeout(context.Background(), patience)
+	defer cancelUnlock()
+	var errs []error
+	for _, name := range names { // one after the other, since each is a line of the history
+		_, err := w.rec.call(event{Op: opUnlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
+			return nil, locks.Of(name).Unlock(over)
+		})
+		errs = append(errs, unexplained(err))
+	}
+	return errors.Join(errs...)
+}
+
+// slot takes a name with a minimum hold and unlocks it at once: nobody may have it before that is over.
+func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
+	bound, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := stamp()
+	lock, err := w.rec.call(event{Op: opLock, Name: slotName, Hold: id}, func() (*redlock.Lock, error) {
+		return w.l.TryLock(bound, slotName, redlock.WithMinHold(slotHold))
+	})
+	if err != nil {
+		pause(ctx, slotHold/10)
+		return unexplained(err)
+	}
+	err = w.rec.put(event{Op: opKept, Name: slotName, Hold: id, Call: began, Ret: stamp(), Until: began + int64(slotHold)})
+	return errors.Join(err, w.unlock(lock, id))
+}
+
+// leader leads for a moment, over and over. A leadership is a hold that may be relied on while its context has not ended.
+func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error {
+	term, since := 0, stamp() // it was won after that
+	err := w.l.Lead(ctx, leaderName, func(lead context.Context) error {
+		term++
+		hold := fmt.Sprint(id, "/", term)
+		now := stamp()
+		if lead.Err() != nil {
+			return nil
+		}
+		err := w.rec.put(event{Op: opLock, Name: leaderName, Hold: hold, Call: since, Ret: now,
+			Token: redlock.TokenOf(lead), Until: now})
+		for end := time.Now().Add(time.Duration(rnd.IntN(300)) * time.Millisecond); err == nil && time.Now().Before(end); {
+			now := stamp()
+			if lead.Err() != nil {
+				break
+			}
+			err = w.rec.put(event{Op: opAlive, Name: leaderName, Hold: hold, Call: now, Ret: stamp(), Until: now})
+			pause(lead, 10*time.Millisecond)
+		}
+		since = stamp()
+		return err
+	})
+	return unexplained(err)
+}
