@@ -36,6 +36,9 @@ fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME. Its standard input,
 
 It waits as long as another holds the name: with --wait no longer than that, with --try not at all.
 
+With --min-hold the name stays locked for at least that long, also when the command ends earlier; redlock does not wait
+for it. So cron on several hosts, whose clocks differ by less, runs a short job on one of them alone.
+
 The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
 passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
 reach it once; redlock stops and goes on with the command. A command that is stopped for longer than the lock is
@@ -59,9 +62,9 @@ Exit status: that of the command; 128 and the number of the signal that has ende
 
 // runFlags are the flags of run.
 type runFlags struct {
-	wait, ttl, grace time.Duration
-	try              bool
-	owner            string
+	wait, ttl, grace, minHold time.Duration
+	try                       bool
+	owner                     string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -71,6 +74,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "run a command while a lock is held",
 		Long:  runLong,
 		Example: `  redlock run --config locks.json --try nightly-report -- /usr/local/bin/report --all
+  redlock run --try --min-hold 20s hourly-mail -- send-mail
   redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
@@ -89,6 +93,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
 	flags.BoolVar(&f.try, "try", false, "give up at once if another holds the lock")
 	flags.DurationVar(&f.ttl, "ttl", redlock.DefaultTTL, "how long the name stays locked if this machine dies")
+	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays locked at least, also after the command")
 	flags.DurationVar(&f.grace, "grace", 0,
 		"time between TERM and KILL when the lock is lost (default a fifth of the TTL)")
 	flags.StringVar(&f.owner, "owner", "", "label that others see (default the host and the process id)")
@@ -124,7 +129,7 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []
 	if err != nil {
 		return &exit{cannotRun(err), err}
 	}
-	opts := []redlock.Option{redlock.WithTTL(f.ttl)}
+	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold)}
 	if f.owner != "" {
 		opts = append(opts, redlock.WithOwner(f.owner))
 	}

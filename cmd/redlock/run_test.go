@@ -87,6 +87,34 @@ func TestRunWaitsForAnother(t *testing.T) {
 	}
 }
 
+// A name stays locked for the minimum hold, though the command has ended, or redlock was killed.
+func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
+	f := newVotingFleet(t)
+	f.start("run", "--min-hold", "-1s", "a", "--", "true").ends(exitRunUsage, "minimum hold -1s is negative")
+	f.start("run", "--min-hold", "1h", "a", "--", "true").ends(exitRunUsage, "the guard time")
+	const minimum = 4 * time.Second
+	for how, end := range map[string]func(p *process){
+		"ended": func(p *process) {
+			p.stdin.Close()
+			p.ends(0, "")
+			f.start("who", "a").ends(0, `after "the first", which locked it at`)
+			f.start("who", "--json", "a").ends(0, `"held":true,"kept":true,`)
+		},
+		"killed": func(p *process) { p.signal(syscall.SIGKILL) },
+	} {
+		began := time.Now()
+		first := f.start("run", "--owner", "the first", "--ttl", "1s", "--min-hold", minimum.String(), "a", "--",
+			"sh", "-c", "echo have it; read x; exit 0")
+		first.hear("have it")
+		end(first)
+		f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `"the first"`)
+		f.start("run", "a", "--", "true").ends(0, "")
+		if took := time.Since(began); took < minimum {
+			t.Errorf("%s: another had the name %v after the first began", how, took)
+		}
+	}
+}
+
 // waiting waits until somebody waits for a name.
 func (f *votingFleet) waiting(name string) {
 	f.t.Helper()

@@ -106,7 +106,8 @@ func labels(w redlock.Who) (list []string) {
 type (
 	jsonWho struct {
 		Name    string       `json:"name"`
-		Held    bool         `json:"held"`
+		Held    bool         `json:"held"` // also where it is kept
+		Kept    bool         `json:"kept"` // unlocked, and locked for others until a minimum hold is over
 		Grant   string       `json:"grant,omitempty"`
 		Owner   string       `json:"owner,omitempty"`
 		Since   *time.Time   `json:"since,omitempty"`
@@ -126,7 +127,7 @@ type (
 
 func newJSONWho(name string, w redlock.Who) jsonWho {
 	j := jsonWho{
-		Name: name, Held: w.ID != "", Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
+		Name: name, Held: w.ID != "", Kept: w.Kept, Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
 		On: w.On, Masters: w.N, Waiters: w.Waiters, Queue: make([]jsonWaiter, 0, len(w.Queue)),
 	}
 	if j.Held {
@@ -153,9 +154,13 @@ func (a *app) tellWho(name string, w redlock.Who, err error) {
 
 // writeWho writes who holds a name and who waits for it.
 func writeWho(to io.Writer, name string, w redlock.Who) {
-	if w.ID == "" {
+	switch {
+	case w.ID == "":
 		fmt.Fprintf(to, "%q: nobody holds it, say %d of %d masters\n", name, w.Answered, w.N)
-	} else {
+	case w.Kept:
+		fmt.Fprintf(to, "%q: kept for another %v after %q, which locked it at %s and has unlocked it, token %d, on %d of %d "+
+			"masters\n", name, max(0, w.Left).Round(time.Millisecond), w.Owner, w.Since.Format(time.DateTime), w.Token, w.On, w.N)
+	default:
 		fmt.Fprintf(to, "%q: held by %q since %s, %v left, token %d, on %d of %d masters\n",
 			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.Token, w.On, w.N)
 	}
