@@ -32,7 +32,7 @@
 //	masters 5 [fresh] [guard=1m]           the masters; fresh ones nobody has admitted yet
 //	program A B [ttl= guard= label= ...]   starts programs; masters=3 names the first three only, without=4,5 cannot
 //	                                       reach those, tries=3 bounds the tries, trace=hangs and backoff=hangs
-//	A locks orders [ttl= within= tries= extension=off hand-on=off] [again: a re-entry]
+//	A locks orders [ttl= minimum= within= tries= extension=off hand-on=off] [again: a re-entry]
 //	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
 //	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
 //	wait 2s                                time passes

@@ -28,7 +28,7 @@ type options map[string]string
 
 // known are all keys that there are.
 var known = []string{
-	"backoff", "by", "cancelled", "extension", "fresh", "guard", "hand-on", "label", "masters", "trace", "tries", "ttl",
+	"backoff", "by", "cancelled", "extension", "fresh", "guard", "hand-on", "label", "masters", "minimum", "trace", "tries", "ttl",
 	"virtual", "within", "without",
 }
 

@@ -275,7 +275,7 @@ func (w *world) voteWords(reply any, yes string) string {
 
 func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 	var grants []string
-	for n := 5; arg(args, n) != ""; n++ {
+	for n := 6; arg(args, n) != ""; n++ {
 		grants = append(grants, w.name(arg(args, n)))
 	}
 	what = "release " + lockName(args[3])
@@ -288,7 +288,13 @@ func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 	if waiter := arg(args, 2); waiter != "" {
 		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 3) == ""]
 	}
+	keep := arg(args, 5)
+	if keep != "0" {
+		what += ", in " + millis(keep)
+	}
 	switch {
+	case reply == int64(1) && keep != "0":
+		return what, "kept"
 	case reply == int64(1):
 		return what, "deleted"
 	case reply == int64(0) && len(grants) == 0:

@@ -176,6 +176,9 @@ func (p *program) lockOptions(o options) (opts []redlock.LockOption) {
 	if d := o.duration("ttl"); d > 0 {
 		opts = append(opts, redlock.WithTTL(d))
 	}
+	if d := o.duration("minimum"); d > 0 {
+		opts = append(opts, redlock.WithMinHold(d))
+	}
 	if n := o.number("tries"); n > 0 {
 		opts = append(opts, redlock.WithDelays(redlock.Delays{Fixed: 10 * time.Millisecond, Tries: n}))
 	}

@@ -1,0 +1,20 @@
+module github.com/redlock-go/redlock/examples/cron
+
+go 1.25.0
+
+replace github.com/redlock-go/redlock => ../..
+
+require (
+	github.com/go-co-op/gocron/v2 v2.21.2
+	github.com/jonboulle/clockwork v0.5.0
+	github.com/redlock-go/redlock v0.0.0-00010101000000-000000000000
+	go.uber.org/goleak v1.3.0
+)
+
+require (
+	github.com/gomodule/redigo v1.9.3 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/hashicorp/errwrap v1.1.0 // indirect
+	github.com/hashicorp/go-multierror v1.1.1 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+)

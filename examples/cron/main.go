@@ -1,0 +1,86 @@
+// Command cron runs a job at fixed times, on one host of many, though their clocks differ.
+//
+//	cron -every 1m -file runs.txt redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
+//
+// Start it on several hosts. The job writes a line with its time's number and its token. See the README beside this file.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// jobName names the job to gocron, and begins the names that are locked.
+const jobName = "report"
+
+func run(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("cron", flag.ContinueOnError)
+	every := flags.Duration("every", time.Minute, "the time between two runs")
+	skew := flags.Duration("skew", 0, "by how much the clock of this host is wrong; to try it out")
+	apart := flags.Duration("apart", 500*time.Millisecond, "how far the clocks of two hosts may be apart")
+	file := flags.String("file", "runs.txt", "where the job writes a line for each run")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *every < 2*time.Millisecond {
+		return fmt.Errorf("-every %v is too short", *every)
+	}
+	masters, err := pool.Dial(flags.Args())
+	if err != nil {
+		return err
+	}
+	defer masters.Close()
+	locker, err := redlock.New(masters)
+	if err != nil {
+		return err
+	}
+	defer locker.Close(context.WithoutCancel(ctx))
+	clock := newSkewed(*skew)
+	slots := &Slots{Locker: locker, Now: clock.Now, Every: *every, Splay: min(*every*2/5, 5*time.Second), Apart: *apart,
+		Tell: func(slot int64, what string) { fmt.Println(slot, what) }}
+	scheduler, err := gocron.NewScheduler(gocron.WithClock(clock), gocron.WithDistributedLocker(slots))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, scheduler.Shutdown()) }()
+	next := clock.Now().Truncate(*every).Add(*every)
+	_, err = scheduler.NewJob(gocron.DurationJob(*every), gocron.NewTask(report, slots, *file), gocron.WithName(jobName),
+		gocron.WithStartAt(gocron.WithStartDateTime(next)), gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	if err != nil {
+		return err
+	}
+	scheduler.Start()
+	<-ctx.Done()
+	return nil
+}
+
+// report is the job: it takes a millisecond.
+func report(slots *Slots, file string) error {
+	lock := slots.Run(jobName)
+	time.Sleep(time.Millisecond)
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, lock.Name(), lock.Token()) // one write: lines of several programs do not mix
+	return errors.Join(err, f.Close())
+}

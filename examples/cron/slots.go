@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Slots is a gocron.Locker: of all programs that schedule a job for the same times, one runs it at each.
+//
+// Each time has a name of its own. A program locks it only while its clock is within Splay of that time, and looks once
+// more when it has the lock. So all that get as far as this do so within twice Splay and the largest difference of two
+// clocks, Apart. The first of them keeps the name locked for as long as that, whatever becomes of it, and no other gets
+// it.
+type Slots struct {
+	Locker *redlock.Locker
+	Now    func() time.Time              // the clock of the scheduler
+	Every  time.Duration                 // between two times
+	Splay  time.Duration                 // how early or late a run may begin; less than half of Every
+	Apart  time.Duration                 // how far the clocks of two programs may be apart
+	Tell   func(slot int64, what string) // told what came of each attempt
+
+	mu   sync.Mutex
+	runs map[string]*redlock.Lock // by job: the lock of the run under way
+}
+
+// errLate says that a run came too early or too late for its time.
+var errLate = errors.New("it is not the time of the job, so another program may have run it")
+
+// slot is the number of the time that is nearest now.
+func (s *Slots) slot() (slot int64, near bool) {
+	now := s.Now()
+	at := now.Round(s.Every)
+	return at.UnixNano() / int64(s.Every), now.Sub(at).Abs() <= s.Splay
+}
+
+// Lock implements gocron.Locker: an error means that the job does not run here this time.
+func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
+	slot, near := s.slot()
+	if !near {
+		s.Tell(slot, "late")
+		return nil, errLate
+	}
+	// It waits a moment, for a round of which nobody is the winner.
+	lock, err := s.Locker.Lock(ctx, fmt.Sprintf("%s/%d", job, slot),
+		redlock.WithMinHold(2*s.Splay+s.Apart), redlock.WithWaitLimit(s.Splay/2))
+	if err != nil {
+		s.Tell(slot, err.Error())
+		return nil, err
+	}
+	if now, near := s.slot(); now != slot || !near {
+		_ = lock.Unlock(ctx) // the name stays locked: nobody else has run it by now, and nobody will
+		s.Tell(slot, "late: locked too late")
+		return nil, errLate
+	}
+	s.Tell(slot, "locked")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs == nil {
+		s.runs = make(map[string]*redlock.Lock)
+	}
+	s.runs[job] = lock
+	return lock, nil
+}
+
+// Run is the lock under which a job runs now: its context ends when the lock is lost, and its token goes with what the
+// job writes.
+func (s *Slots) Run(job string) *redlock.Lock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[job]
+}
