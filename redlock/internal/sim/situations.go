@@ -47,6 +47,7 @@ const (
 	keptPlace
 	fairJoin
 	keptName
+	led
 	situationCount
 )
 
@@ -84,6 +85,7 @@ var situationNames = [situationCount]string{
 	"a roll-back that keeps the waiter's place",
 	"a fair call that joins the queue before the release of another of its program",
 	"a name that the masters keep after its Unlock",
+	"a leadership",
 }
 
 // A grantSeen is what is known of one grant.
@@ -226,6 +228,8 @@ func (o *observer) saw(e *entry, masters int) {
 		o.holding[e.client]--
 	case e.what == "has won":
 		o.sawWin(e, masters)
+	case e.what == "has led":
+		o.reach(led, true)
 	case e.what == "has lost":
 		o.reach(lostLock, true)
 	case strings.HasPrefix(e.what, "exports"):

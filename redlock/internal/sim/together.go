@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -68,3 +70,46 @@ func (k *worker) together() {
 	defer done()
 	_ = k.call("Unlock (all)", over, func() error { return locks.Unlock(over) })
 }
+
+// lead campaigns for a name for a while, and uses each of its leaderships as a lock, by a re-entry. What it leads as is
+// over before another leads: that is what is checked of every lock.
+func (k *worker) lead(name string) {
+	w := k.c.w
+	p := &w.plan
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	over := time.AfterFunc(time.Until(w.instant(time.Now().Add(k.upTo(8*p.most)), k.slot)), cancel)
+	defer over.Stop()
+	asked := w.now()
+	l := k.c.now()
+	ttl := redlock.WithTTL(p.least + k.upTo(p.most-p.least))
+	_ = k.call("Lead", ctx, func() error {
+		return l.Lead(ctx, name, func(ctx context.Context) error {
+			lock, err := l.Lock(ctx, name, ttl)
+			if err != nil {
+				return err
+			}
+			b := k.begin(l, lock, asked, 0)
+			if b.token != redlock.TokenOf(ctx) {
+				w.problem("client %d leads %s by token %d, and holds it by %d", k.c.index, name, redlock.TokenOf(ctx), b.token)
+			}
+			k.sleep(k.upTo(p.dwell), ctx.Done())
+			k.waitAwake()
+			b.look()
+			b.checkErr()
+			if k.chance(p.write) {
+				w.write(b)
+			}
+			k.end(b)
+			k.unlock(lock)
+			w.note(k.c.index, -1, "has led", name, b.token)
+			if k.random.IntN(4) == 0 {
+				return errFailed
+			}
+			return nil
+		}, ttl)
+	})
+}
+
+// errFailed is what the function of a leader fails by.
+var errFailed = errors.New("the leader has failed")

@@ -27,6 +27,10 @@ func (k *worker) one() {
 		return
 	}
 	name := p.names[k.random.IntN(len(p.names))]
+	if p.together && k.random.IntN(2) == 0 {
+		k.lead(name)
+		return
+	}
 	guard := p.guards[k.c.index]
 	least, most := min(p.least, guard/2), min(p.most, guard)
 	ttl := least + k.upTo(most-least)
