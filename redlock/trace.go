@@ -95,7 +95,9 @@ type LockInfo struct {
 	Depth int
 	Left  time.Duration // validity left
 	Held  time.Duration // since it was acquired; of one that was unlocked, until then
-	Err   error
+	// Kept is for how long the masters still keep the name of a lock that has ended, by [WithMinHold].
+	Kept time.Duration
+	Err  error
 }
 
 // RepairInfo describes that a master was given back a lock.
@@ -251,7 +253,12 @@ func (e *events) grant(f func(LockInfo), g *grant.Grant, err error) {
 }
 
 func describe(f func(LockInfo), g *grant.Grant, i grant.Info, err error) {
-	f(LockInfo{Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Held: i.Held, Err: err})
+	if errors.Is(err, ErrExported) {
+		i.Kept = 0 // it goes on elsewhere
+	}
+	f(LockInfo{
+		Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Held: i.Held, Kept: i.Kept, Err: err,
+	})
 }
 
 // The methods below implement grant.Events.
