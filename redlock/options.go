@@ -131,8 +131,8 @@ func WithMaxHold(d time.Duration) LockOption {
 
 // WithMinHold keeps the name locked for d at least since the masters granted it, for jobs that must not run again too
 // soon. An Unlock before that ends the lock as ever, but to others the name stays locked until d is over. The masters
-// alone see to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who] tells
-// such a name as kept. Close keeps it, too.
+// alone see to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who]
+// tells such a name as kept. Close keeps it, too.
 //
 // The masters keep the name for d and the drift of d ([WithDrift]), which together are at most the guard time. Where d
 // is longer than the TTL it is the TTL of the beginning. A master that the Unlock does not reach keeps the name to the
