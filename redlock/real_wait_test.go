@@ -97,7 +97,7 @@ func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []
 // a time, with tokens that grow; and with the last of them all waiting is gone from the masters.
 func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("eight processes, and waits for the TTLs of two that are killed; leave out -short")
+		t.Skip("needs a run without -short: it waits for the TTLs of two processes that are killed")
 	}
 	const processes, goroutines, turns = 8, 8, 25
 	f := newFleet(t, 5)
