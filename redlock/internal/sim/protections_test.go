@@ -184,7 +184,7 @@ func TestEachEditApplies(t *testing.T) {
 func edited(t *testing.T, edits []edit) (binary string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("this builds test binaries, for which the go command must be in the path")
+		t.Skip("needs the go command in PATH")
 	}
 	dir, replace := t.TempDir(), map[string]string{}
 	for path, text := range applied(t, edits) {
@@ -225,7 +225,7 @@ func without(t *testing.T, name string) string {
 // their reference.
 func TestWithoutOneProtectionASchedulesFindsAViolation(t *testing.T) {
 	if testing.Short() {
-		t.Skip("this builds a binary for each protection; run it without -short")
+		t.Skip("needs a run without -short: it builds a binary for each protection")
 	}
 	for _, p := range protections {
 		t.Run(p.name, func(t *testing.T) {
