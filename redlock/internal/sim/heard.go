@@ -10,9 +10,9 @@ import (
 const (
 	wordID, wordFirst, wordLast, wordMode, wordWaiter = 1, 3, 4, 5, 6 // of an acquire; an extension has its id there, too
 
-	wordEndBallot, wordEndWaiter, wordRank, wordKeep = 0, 1, 2, 4 // of a release
+	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
 
-	wordGrants = 5 // all grants of a release are from there on
+	wordGrants = 6 // all further grants of a release are from there on
 
 	wordStep = 0 // of a step of an admission
 )
@@ -58,11 +58,11 @@ func read(one *scripts.Script, words []string, reply any) message {
 	case scripts.Extend:
 		m.id = words[wordID]
 	case scripts.Release:
-		m.ballot = number(words[wordEndBallot])
+		m.ballot = number(word(words, wordEndBallot))
 		switch {
-		case len(words) > wordGrants:
-			m.id = words[wordGrants]
-		case words[wordRank] == "":
+		case words[wordEndGrant] != "":
+			m.id = words[wordEndGrant]
+		case word(words, wordRank) == "":
 			m.what, m.id = leaves, words[wordEndWaiter]
 		default:
 			m.what, m.id = joins, words[wordEndWaiter]
@@ -71,6 +71,14 @@ func read(one *scripts.Script, words []string, reply any) message {
 		m.id = words[wordStep]
 	}
 	return m
+}
+
+// word is one of the words of a script; "" where it was left out.
+func word(words []string, i int) string {
+	if i >= len(words) {
+		return ""
+	}
+	return words[i]
 }
 
 // heard takes note of a script that a master has executed, and holds it against what was executed before: a grant whose
@@ -89,7 +97,8 @@ func (w *world) heard(n *conn, s *server, m message) {
 		}
 	case scripts.Release:
 		if m.code >= 0 {
-			for _, id := range m.words[wordGrants:] {
+			s.ended[m.words[wordEndGrant]] = true
+			for _, id := range m.words[min(wordGrants, len(m.words)):] {
 				s.ended[id] = true
 			}
 		}

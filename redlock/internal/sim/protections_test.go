@@ -141,7 +141,7 @@ var protections = []protection{
 		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
 	{"minimum-kept", []kind{minimum}, "the minimum hold of",
 		"an Unlock frees the name at once, whatever the minimum hold",
-		[]edit{{othersFile, "keep := c.millis(5)", "keep := 0 * c.millis(5)"}}},
+		[]edit{{othersFile, "int64(number(c.argOr(3, \"0\")))", "0*int64(number(c.argOr(3, \"0\")))"}}},
 	{"minimum-asked", []kind{minimum}, "the minimum hold of",
 		"the masters free the name of a program that they do not hear from before the minimum hold is over",
 		[]edit{{grantFile, "return max(t.TTL, t.rest(held, d))", "return t.TTL"}}},
