@@ -15,16 +15,17 @@
 -- one that is ended goes.
 local present, ballot, keep = 0, tonumber(ARGV[2] or 0), tonumber(ARGV[3] or 0)
 local waiter, rank = ARGV[4] or '', ARGV[5] or ''
-if keep == 0 and ARGV[1] ~= '' then
-  present = math.min(1, redis.call('HDEL', lock, ARGV[1], unpack(ARGV, 7)))
-  if present > 0 then redis.call('DEL', lock) end
-end
-for _, id in ipairs(keep > 0 and {ARGV[1], unpack(ARGV, 7)} or {}) do
-  if redis.call('HEXISTS', lock, id) == 1 then
-    present = 1
-    redis.pcall('HSET', lock, id, '0')
-    if redis.call('PTTL', lock) > keep then redis.call('PEXPIRE', lock, ARGV[3]) end
+if keep > 0 then
+  for _, id in ipairs({ARGV[1], unpack(ARGV, 7)}) do
+    if redis.call('HEXISTS', lock, id) == 1 then
+      present = 1
+      redis.pcall('HSET', lock, id, '0')
+      if redis.call('PTTL', lock) > keep then redis.call('PEXPIRE', lock, ARGV[3]) end
+    end
   end
+elseif ARGV[1] ~= '' and redis.call('HDEL', lock, ARGV[1], unpack(ARGV, 7)) > 0 then
+  present = 1
+  redis.call('DEL', lock)
 end
 if present > 0 and ballot == 0 and waiter == '' and redis.call('EXISTS', queue) == 0 then return 1 end
 local t, window = redis.call('TIME'), 15000000

@@ -42,7 +42,7 @@ var (
 const (
 	acquireSHA = "35e9a5492fc590ce44b869a74e1fe46a06feaa05"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
-	releaseSHA = "e43d7beb7c438cff749e3e8b5d3f5bba4b7e0a6d"
+	releaseSHA = "b0531bcd6f0af2699e4d7c1408e8b28df7daecca"
 	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
 	admitSHA   = "3e8856a02ee74d9fb5a02a1237b9d7800b14dae6"
 )
