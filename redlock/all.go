@@ -54,10 +54,10 @@ func (l *Locker) DoAll(
 // only is the Locker of every name.
 func (l *Locker) only(string) *Locker { return l }
 
-// during runs f while s is held; err is how that was taken.
-func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, err error) error {
-	if err != nil {
-		return err
+// during runs f while s is held, where taken, the error of taking it, is nil.
+func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, taken error) (err error) {
+	if taken != nil {
+		return taken
 	}
 	defer func() { err = errors.Join(err, s.Unlock(ctx)) }()
 	return f(s.Context(ctx))
