@@ -15,7 +15,7 @@ import (
 )
 
 // WithGroup says that the masters of this Locker are group number, from 1, of so many groups among which names are
-// spread; see [Spread]. There may be a thousand.
+// spread; see [Spread]. There are at most 300.
 //
 // It stands in the admission records of the masters. A program that goes by another number of groups, by another
 // number for these masters, or by no groups, takes no lock there: its calls fail with [ErrGroup] among the reasons,

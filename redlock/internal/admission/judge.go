@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -115,7 +114,10 @@ func (f *Fleet) obstacle(i int) error {
 	if fact.Bad != nil {
 		return fmt.Errorf("%w; if no program needs it, %s", fact.Bad, f.replace(i))
 	}
-	if err := cmp.Or(f.otherGroup(i), f.otherNumber(i)); err != nil {
+	if err := f.otherGroup(i); err != nil {
+		return err
+	}
+	if err := f.otherNumber(i); err != nil {
 		return err
 	}
 	return ShortBacklog(fact.Backlog, max(f.Guard, f.largest().Longest))

@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Most is the largest number of groups. A name costs a nanosecond or two a group.
-const Most = 1000
+// Most is the largest number of groups. To find that of a name takes three nanoseconds a group.
+const Most = 300
 
 // Check says what is wrong with a group.
 func Check(g scripts.Group) error {
