@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,16 @@ func (r *realm) locker(set int, opts ...redlock.Option) *redlock.Locker {
 	}
 	r.Cleanup(func() { _ = l.Close(context.WithoutCancel(r.Context())) })
 	return l
+}
+
+// either connects to the masters of one set by their addresses, and to those of another as next-1 to next-3.
+func (r *realm) either(set, next int) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if number, ok := strings.CutPrefix(addr, "next-"); ok {
+			return r.sets[next].Dial(ctx, network, "master-"+number)
+		}
+		return r.sets[set].Dial(ctx, network, addr)
+	}
 }
 
 // groups spreads names over these sets, in their order.
