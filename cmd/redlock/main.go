@@ -103,7 +103,8 @@ The file of --config is JSON. It may be the file that the programs go by (see "r
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
 With groups it has, in the place of "masters":
   "groups": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
-or "group": "2/3" beside the masters of that group alone. Paths in it are relative to its directory. A flag goes before what the file says.
+or "group": "2/3" beside the masters of that group alone. Paths in it are relative to its directory.
+A flag goes before what the file says.
 
 Flags may be written with one dash or two.
 
