@@ -75,8 +75,8 @@
 // # Groups of masters
 //
 // All masters see all locks, so more masters carry no more of them. [Spread] spreads names over several groups of
-// masters: each name belongs to one, by rendezvous hashing. The records say which group of how many a master is, so that
-// a program with another number of groups wins nothing ([ErrGroup]). See docs/sizing.md.
+// masters: each name belongs to one, by rendezvous hashing. The records say which group of how many a master is, so a
+// program with another number of groups wins nothing ([ErrGroup]). See docs/sizing.md.
 //
 // # What is not guaranteed
 //

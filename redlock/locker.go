@@ -82,7 +82,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		life: life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.build(first, id.String())
-	l.warnings = unwise(&l.cfg, first.Order, p.Addr)
+	l.warnings = unwise(&l.cfg, first.Order, p)
 	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -167,10 +167,10 @@ func (l *listener) Message(master int, _, payload string) {
 }
 
 // unwise tells what is unwise in an allowed configuration over these masters.
-func unwise(c *config, masters []int, addr func(master int) string) (warnings []string) {
+func unwise(c *config, masters []int, p *pool.Pool) (warnings []string) {
 	var known []string
 	for _, i := range masters {
-		known = append(known, addr(i))
+		known = append(known, p.Addr(i))
 	}
 	add := func(format string, args ...any) {
 		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
@@ -190,6 +190,7 @@ func unwise(c *config, masters []int, addr func(master int) string) (warnings []
 			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
 		}
 	}
+	warnings = append(warnings, p.Warnings()...)
 	for _, w := range warnings {
 		c.log.Warn(w)
 		if f := c.trace.Warning; f != nil {
