@@ -91,8 +91,8 @@ func (m Master) unused() (names []string) {
 func (p *Pool) Warnings() (list []string) {
 	for _, m := range *p.list.Load() {
 		if names := m.unused(); len(names) > 0 {
-			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, %s do not apply: its dial function makes "+
-				"connections that stay for the life of this pool", m.name, strings.Join(names, ", ")))
+			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, this does not apply: %s; its dial function "+
+				"makes connections that are used for as long as they live", m.name, strings.Join(names, ", ")))
 		}
 	}
 	return list
