@@ -22,8 +22,8 @@ import (
 // which names both numbers, the master, and the command that replaces a stray record. How the number is changed is in
 // docs/sizing.md.
 //
-// A Locker of a group refuses names of other groups. New groups begin only when a program has spread
-// the Lockers of all groups, and has seen all their masters once; so all must be up at the very first start.
+// A Locker of a group refuses names of other groups. New groups begin only when a program has spread the Lockers of all
+// groups, and has seen all their masters once; so all must be up once at the very first start.
 func WithGroup(number, of int) Option {
 	return lockerOption(func(c *config) { c.group = scripts.Group{Number: number, Of: of} })
 }
@@ -70,11 +70,13 @@ func Spread(lockers ...*Locker) (*Groups, error) {
 		at := group.Number - 1
 		switch {
 		case group.Of != len(lockers):
-			return nil, invalid("Spread: a Locker is group %d of %d, and %d Lockers are given", group.Number, group.Of, len(lockers))
+			return nil, invalid("Spread: a Locker is group %d of %d, and %d Lockers are given", group.Number, group.Of,
+				len(lockers))
 		case g.lockers[at] != nil:
 			return nil, invalid("Spread: two Lockers are group %d of %d", group.Number, group.Of)
 		case l.cfg.prefix != lockers[0].cfg.prefix:
-			return nil, invalid("Spread: the prefix of one Locker is %q, that of another %q", lockers[0].cfg.prefix, l.cfg.prefix)
+			return nil, invalid("Spread: the prefix of one Locker is %q, that of another %q", lockers[0].cfg.prefix,
+				l.cfg.prefix)
 		case slices.ContainsFunc(g.lockers, func(o *Locker) bool { return o != nil && o.pool == l.pool }):
 			return nil, invalid("Spread: two groups have the same pool of masters")
 		}

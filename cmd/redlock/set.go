@@ -33,8 +33,8 @@ either nothing is written.`,
 			c := &fleetConfig{Prefix: redlock.DefaultPrefix}
 			err := c.readFile(args[0])
 			if err == nil && len(c.Groups) > 0 {
-				err = fmt.Errorf("%s: the masters are changed group by group: the file has \"group\": \"2/3\" and the masters of that one",
-					args[0])
+				err = fmt.Errorf(`%s: the masters are changed group by group: the file has "group": "2/3", and the masters of `+
+					"that one", args[0])
 			}
 			if err == nil {
 				err = c.checkSet(args[0])

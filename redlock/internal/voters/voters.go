@@ -228,7 +228,8 @@ func (v *Voters) fleet(at clock.Instant) *admission.Fleet {
 // publish makes next what rounds go by, and tells those who want to know of a difference.
 func (v *Voters) publish(next *admission.View) {
 	last := v.view.Load()
-	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun || !slices.EqualFunc(last.Masters, next.Masters, same)
+	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
+		!slices.EqualFunc(last.Masters, next.Masters, same)
 	v.mu.Lock()
 	v.view.Store(next)
 	if differs {
