@@ -11,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/spread"
 )
 
 // The bounds and defaults of the options.
@@ -57,6 +58,7 @@ type config struct {
 	durable  []string // addresses; nil: none; empty: all
 	observer bool
 	set      *Set // nil: the masters of the pool
+	group    scripts.Group
 }
 
 // lockConfig is what one call goes by.
@@ -241,6 +243,15 @@ func (c *config) check() error {
 	}
 	if c.log == nil {
 		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
+	}
+	if c.group != (scripts.Group{}) {
+		if err := spread.Check(c.group); err != nil {
+			return invalid("%v", err)
+		}
+		if c.noGuard {
+			return invalid("WithGroup does not go with WithoutGuard: the admission records keep programs apart whose " +
+				"numbers of groups differ")
+		}
 	}
 	if !c.noGuard && (c.guard < MinTTL || c.guard > MaxTTL) {
 		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", c.guard, MinTTL, MaxTTL)

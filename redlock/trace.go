@@ -110,6 +110,7 @@ type RepairInfo struct {
 // MasterInfo describes the state of one master.
 type MasterInfo struct {
 	Addr  string
+	Group int           // the number of its group, from 1; 0 where there are no groups
 	State string        // "connecting", "down", "quarantine", "voting" or "blocked"
 	Left  time.Duration // how long a quarantine still lasts
 	// Guard is the longest TTL in its admission record, and Epoch the epoch, 0 where none was read; see

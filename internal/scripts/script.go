@@ -44,7 +44,7 @@ const (
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
 	releaseSHA = "b0531bcd6f0af2699e4d7c1408e8b28df7daecca"
 	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
-	admitSHA   = "3e8856a02ee74d9fb5a02a1237b9d7800b14dae6"
+	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 )
 
 // The scripts. They are never changed.
