@@ -36,6 +36,14 @@ var (
 	inspectText string
 	//go:embed admit.lua
 	admitText string
+	//go:embed shared_common.lua
+	sharedCommonText string
+	//go:embed shared_acquire.lua
+	sharedAcquireText string
+	//go:embed shared_extend.lua
+	sharedExtendText string
+	//go:embed shared_release.lua
+	sharedReleaseText string
 )
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
@@ -43,8 +51,12 @@ const (
 	acquireSHA = "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
 	releaseSHA = "9ac3078e079f09a67d9502b8522cf591ae98763c"
-	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
+	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "3e8856a02ee74d9fb5a02a1237b9d7800b14dae6"
+
+	sharedAcquireSHA = "513a3754a11debe6028fa1e6a8e92dbec47f6bbc"
+	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
+	sharedReleaseSHA = "891a65f347a881240b8142e712573d118698fff6"
 )
 
 // The scripts. They are never changed.
@@ -54,10 +66,19 @@ var (
 	Release = &Script{"release", releaseSHA, commonText + releaseText, false}
 	Inspect = &Script{"inspect", inspectSHA, inspectText, false}
 	Admit   = &Script{"admit", admitSHA, admitText, false}
+
+	// Of locks with readers.
+	SharedAcquire = &Script{
+		"shared acquire", sharedAcquireSHA, commonText + sharedCommonText + sharedAcquireText, true,
+	}
+	SharedExtend  = &Script{"shared extend", sharedExtendSHA, sharedExtendText, false}
+	SharedRelease = &Script{
+		"shared release", sharedReleaseSHA, commonText + sharedCommonText + sharedReleaseText, false,
+	}
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
+var All = []*Script{Acquire, Extend, Release, Inspect, Admit, SharedAcquire, SharedExtend, SharedRelease}
 
 // A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
 type Call struct {
