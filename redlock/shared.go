@@ -116,7 +116,7 @@ func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *grant.C
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	id, ballot, err := k.handle.Export()
+	id, ballot, err := k.handle.Downgrade()
 	switch {
 	case errors.Is(err, grant.ErrNested):
 		return nil, invalid("downgrade %.80q: it is locked more than once; unlock the inner locks first", name)
