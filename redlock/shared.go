@@ -15,8 +15,9 @@ import (
 var ErrUpgrade = errors.New("redlock: this context holds a reader's lock of the name, and a reader cannot become the " +
 	"writer: it would wait for itself; unlock it first, or begin as the writer and use Downgrade")
 
-// ErrKind: the name is used as the other kind of lock. A name has either plain locks (Lock, TryLock, Do, LockAll, Lead)
-// or readers and writers ([Locker.Shared]). The call ends at once.
+// ErrKind: the name is used as the other kind of lock, or a program other than this library has written its keys. A name
+// has either plain locks (Lock, TryLock, Do, LockAll, Lead) or readers and writers ([Locker.Shared]). The call ends at
+// once. It is a way of having no quorum: errors.Is(err, ErrNoQuorum) is true as well.
 var ErrKind = round.ErrKind
 
 // A Shared is a name that any number of readers hold at once, or one writer alone. Each of their locks is a [Lock] of

@@ -215,10 +215,11 @@ func (g *Grant) rollBack(set quorum.Set) {
 // newGrant makes a grant with an id of its own.
 func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {
 	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
+	id := k.number.Add(1)
 	if role := keys.Role(); role != scripts.Plain {
-		g.ID = scripts.ShareID(k.Owner, k.number.Add(1), role, k.Ballots.Median(k.Clock.Now()), k.Label)
+		g.ID = scripts.ShareID(k.Owner, id, role, k.Ballots.Median(k.Clock.Now()), k.Label)
 	} else {
-		g.ID = scripts.GrantID(k.Owner, k.number.Add(1), k.Label)
+		g.ID = scripts.GrantID(k.Owner, id, k.Label)
 	}
 	g.asking.g = g
 	return g

@@ -240,7 +240,9 @@ func (g *Grant) handOn(h *Handle, heir *Heir, now clock.Instant) {
 // Export ends the grant here without releasing it, and returns what another process needs to take it over: the id and
 // the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence somebody has set
 // into the future is left out: one such fence must not become everybody's.
-func (h *Handle) Export() (id string, ballot int64, err error) { return h.pass(ErrExported, ErrExported) }
+func (h *Handle) Export() (id string, ballot int64, err error) {
+	return h.pass(ErrExported, ErrExported)
+}
 
 // Downgrade is Export for a grant that another one of this Keeper replaces at once: it is released.
 func (h *Handle) Downgrade() (id string, ballot int64, err error) { return h.pass(ErrReleased, nil) }

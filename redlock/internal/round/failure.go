@@ -20,8 +20,8 @@ var (
 	ErrTooSlow    = errors.New("redlock: the quorum came too late")
 	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the fleet allows")
 	ErrQuarantine = admission.ErrQuarantine
-	ErrKind       = errors.New("redlock: the name is used as the other kind of lock: a name has plain locks (Lock, TryLock, " +
-		"Do), or readers and writers (Shared), and never both")
+	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
+		"has plain locks (Lock, TryLock, Do), or readers and writers (Shared), and never both", ErrNoQuorum)
 )
 
 // A Failure is how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
