@@ -48,6 +48,10 @@ const (
 	fairJoin
 	keptName
 	led
+	writerBehindReaders
+	readerBehindWriter
+	lateReader
+	downgraded
 	situationCount
 )
 
@@ -86,6 +90,10 @@ var situationNames = [situationCount]string{
 	"a fair call that joins the queue before the release of another of its program",
 	"a name that the masters keep after its Unlock",
 	"a leadership",
+	"a writer that waits for readers",
+	"a reader that waits behind a writer while others read",
+	"a reader's ask that comes after its own release",
+	"a writer's lock that becomes a reader's",
 }
 
 // A grantSeen is what is known of one grant.
@@ -144,7 +152,7 @@ func (o *observer) sawMessage(e *entry, m *message, n *conn) {
 		o.reach(missingExtension, kind == scripts.Missing)
 	case scripts.Release.Name:
 		o.reach(keptPlace, m.words[wordRank] != "")
-		o.reach(keptName, e.code == 1 && m.words[wordKeep] != "0")
+		o.reach(keptName, m.script == scripts.Release && e.code == 1 && m.words[wordKeep] != "0")
 		o.sawRelease(e, n)
 	case joins:
 		o.reach(fairJoin, true)
@@ -174,6 +182,7 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) 
 	o.reach(aheadBallot, kind == scripts.Ahead)
 	o.reach(abstained, kind == scripts.Abstained)
 	o.reach(afterOwnRelease, g.over[e.master])
+	o.sawShares(m, kind, g.over[e.master])
 	if kind == scripts.Granted {
 		if len(g.on) == 0 {
 			g.granted = e.at
