@@ -69,6 +69,7 @@ func TestVirtualReadersShareAndAWriterIsAlone(t *testing.T) {
 			w.Errorf("the reader's token %d is not larger than the writer's %d", r1.Token(), writer.Token())
 		}
 		w.unlockAll(r1)
+		synctest.Wait()
 		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}:lock") {
 			w.Errorf("after all is over the master has %q", keys)
 		}
