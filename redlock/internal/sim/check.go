@@ -76,7 +76,7 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 			if o.name != t.name || beyond && !o.from.Before(t.asked) {
 				continue
 			}
-			if t.token <= o.token && !(t.reads && o.reads) {
+			if t.token <= o.token && (!t.reads || !o.reads) {
 				problems = append(problems, fmt.Sprintf("%s: client %d has token %d since %v, after token %d of client %d since %v",
 					t.name, t.client, t.token, t.from.Sub(start), o.token, o.client, o.from.Sub(start)))
 				break
