@@ -201,10 +201,10 @@ func (e *LockError) Unwrap() []error {
 	return all
 }
 
-// Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held", "no_quorum",
-// "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid", "guard_time", "kind"
-// and "upgrade" for the errors of this package that have these names; "timeout" and "canceled" where a context ended and the masters had
-// not said enough by then; and "other".
+// Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
+// "no_quorum", "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid",
+// "guard_time", "kind" and "upgrade" for the errors of this package that have these names; "timeout" and "canceled"
+// where a context ended and the masters had not said enough by then; and "other".
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"

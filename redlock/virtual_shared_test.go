@@ -295,3 +295,151 @@ func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
 		}
 	})
 }
+
+// A program that dies while its writer stands in front keeps no reader out: nobody hears for it.
+func TestVirtualADeadWriterInFrontKeepsNobodyOut(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		reader := w.rlock(w.locker().Shared("x"))
+		p := w.pool()
+		dying := w.over(p)
+		ctx, die := context.WithCancel(w.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := dying.Shared("x").Lock(ctx)
+			done <- err
+		}()
+		after(3 * time.Second)
+		other := w.locker().Shared("x")
+		_, err := other.TryRLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		// It dies: its connections end, and it can tell nobody that it waits no more.
+		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1 << 20) })
+		die()
+		<-done
+		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(0); m.CutConnections() })
+		if err := p.Close(); err != nil {
+			w.Fatal(err)
+		}
+		after(2 * time.Second)
+		began := time.Now()
+		w.unlockAll(w.rlock(other))
+		if took := time.Since(began); took > 100*time.Millisecond {
+			w.Errorf("behind a dead writer a reader has waited for %v", took)
+		}
+		w.unlockAll(reader)
+	})
+}
+
+// A downgrade that no quorum answers fails with its context, and leaves nothing behind.
+func TestVirtualADowngradeWithoutQuorumLeavesNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		writer := w.wlock(w.locker().Shared("x"))
+		w.hang(0, 1, 2)
+		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := writer.Downgrade(ctx)
+		w.isError(err, context.DeadlineExceeded)
+		w.isError(writer.Err(), redlock.ErrReleased)
+		w.resume(0, 1, 2)
+		after(3 * time.Second)
+		w.unlockAll(w.wlock(w.locker().Shared("x")))
+		synctest.Wait()
+		if on := w.on("x"); on > 0 {
+			w.Errorf("it is still on %d masters", on)
+		}
+		lost := w.wlock(w.locker().Shared("x"), redlock.WithExtension(false), redlock.WithTTL(time.Second))
+		after(2 * time.Second)
+		_, err = lost.Downgrade(w.Context())
+		w.isError(err, redlock.ErrLost)
+	})
+}
+
+// The master that missed the downgrade has the writer's share yet, and is given the reader's when that is over.
+func TestVirtualADowngradeThatAMasterMisses(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		writer := w.wlock(w.locker().Shared("x"), redlock.WithTTL(3*time.Second))
+		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1) }, 4)
+		reader, err := writer.Downgrade(w.Context())
+		if err != nil {
+			w.Fatal(err)
+		}
+		other := w.rlock(w.locker().Shared("x"))
+		_, err = w.locker().Shared("x").TryLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		after(10 * time.Second)
+		if on, _ := reader.HeldOn(); on != 5 {
+			w.Errorf("the reader is on %d masters", on)
+		}
+		w.unlockAll(reader, other)
+		w.unlockAll(w.wlock(w.locker().Shared("x")))
+	})
+}
+
+// Programs with other TTLs, tries and priorities share a name.
+func TestVirtualReadersWithUnlikeSettings(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		long := w.rlock(w.locker(redlock.WithTTL(20*time.Second)).Shared("x"), redlock.WithExtension(false))
+		short := w.rlock(w.locker(redlock.WithTTL(time.Second)).Shared("x"), redlock.WithExtension(false))
+		got := make(chan string, 3)
+		wait := func(what string, priority int, take func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)) {
+			go func() {
+				k, err := take(w.Context(), redlock.WithPriority(priority))
+				if err != nil {
+					w.Errorf("%s: %v", what, err)
+					return
+				}
+				got <- what
+				after := time.After(time.Second)
+				<-after
+				_ = k.Unlock(w.Context())
+			}()
+			after(100 * time.Millisecond)
+		}
+		wait("writer", 0, w.locker().Shared("x").Lock)
+		wait("reader behind it", 0, w.locker().Shared("x").RLock)
+		wait("reader before it", 1, w.locker().Shared("x").RLock)
+		after(2 * time.Second)
+		w.isError(short.Err(), redlock.ErrLost)
+		if first := <-got; first != "reader before it" {
+			w.Errorf("%s came first", first)
+		}
+		w.unlockAll(long)
+		if second, third := <-got, <-got; second != "writer" || third != "reader behind it" {
+			w.Errorf("then %s, %s", second, third)
+		}
+		_, err := w.locker().Shared("x").Lock(w.Context(), redlock.WithTries(2))
+		w.isError(err, redlock.ErrHeld)
+		after(2 * time.Second)
+	})
+}
+
+// A trace is told of the calls of readers by names of their own.
+func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var ops []string
+		l := w.locker(redlock.WithTrace(&redlock.Trace{
+			Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
+				return ctx, func(i redlock.CallInfo) { ops = append(ops, op+" "+redlock.Outcome(i.Err)) }
+			},
+		}))
+		s := l.Shared("x")
+		r := w.rlock(s)
+		_, err := s.TryLock(r.Context(w.Context()))
+		w.isError(err, redlock.ErrUpgrade)
+		_, err = l.TryLock(w.Context(), "x")
+		w.isError(err, redlock.ErrKind)
+		w.unlockAll(r)
+		k := w.wlock(s)
+		_, err = s.TryRLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		if k, err = k.Downgrade(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		w.unlockAll(k)
+		want := []string{"rlock ok", "try lock upgrade", "try lock kind", "unlock ok", "lock ok", "try rlock held",
+			"downgrade ok", "unlock ok"}
+		if !slices.Equal(ops, want) {
+			w.Errorf("told were %q, want %q", ops, want)
+		}
+	})
+}
