@@ -66,11 +66,12 @@
 // Restart masters one after the other: if a majority restarts, with their data or without, before the first of them
 // has confirmed a lock, that lock ends with [ErrLost]. Durable masters are the exception.
 //
-// # Several names, leaders, and no semaphore
+// # Several names, leaders, readers, and no semaphore
 //
-// [Locker.LockAll] takes several names as one lock. [Locker.Lead] runs a function in one process at a time. There is no
-// lock for k holders: with k grants on each of N masters, of which a holder needs N/2+1, up to k*N/(N/2+1) could hold
-// it, 5 for k = 3 and N = 5. Take k names instead; see the example of [Locker.TryLock].
+// [Locker.LockAll] takes several names as one lock. [Locker.Lead] runs a function in one process at a time. A name
+// of [Locker.Shared] has many readers or one writer. There is no lock for k holders: with k grants on each of N
+// masters, of which a holder needs N/2+1, up to k*N/(N/2+1) could hold it, 5 for k = 3 and N = 5. Take k names
+// instead; see the example of [Locker.TryLock].
 //
 // # Groups of masters
 //

@@ -204,10 +204,10 @@ func (e *LockError) Unwrap() []error {
 	return all
 }
 
-// Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held", "no_quorum",
-// "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid" and "guard_time" for
-// the errors of this package that have these names; "timeout" and "canceled" where a context ended and the masters had
-// not said enough by then; and "other".
+// Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
+// "no_quorum", "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid",
+// "guard_time", "kind" and "upgrade" for the errors of this package that have these names; "timeout" and "canceled"
+// where a context ended and the masters had not said enough by then; and "other".
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -227,6 +227,7 @@ var outcomes = []struct {
 }{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
 	{ErrClosed, "closed"}, {ErrReentry, "reentry"}, {ErrOrder, "order"}, {ErrInvalidOption, "invalid"},
+	{ErrKind, "kind"}, {ErrUpgrade, "upgrade"},
 	{ErrHeld, "held"}, {ErrTooSlow, "too_slow"}, {ErrNoQuorum, "no_quorum"}, {ErrGuardTime, "guard_time"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }

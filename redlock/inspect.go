@@ -32,6 +32,18 @@ type Holder struct {
 	Left         time.Duration
 	On, Answered int // the masters that have it, of those that answered
 	Waiters      int // the most that a master has in its queue
+	// Readers are those of a [Shared] that a quorum says hold it, the oldest first: of the first hundred that each
+	// master names. ReaderCount is how many there are. ID is that of the writer, if one holds it; it has no Token here.
+	Readers     []Reader
+	ReaderCount int
+}
+
+// A Reader is one of those that hold a [Shared] for reading, as the masters say.
+type Reader struct {
+	ID    string    // of its grant
+	Owner string    // its label; see [WithOwner]
+	Since time.Time // when it asked, by the masters' clocks
+	On    int       // the masters that have it
 }
 
 // Inspect tells who holds name. It is a snapshot for people and monitoring: the answer may be out of date when it
@@ -105,6 +117,11 @@ func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 	if err != nil {
 		return round.Vote{Err: &pool.Error{Addr: addr(a.master), Op: "inspect", Err: err}}
 	}
+	if len(h.Some) > 0 {
+		if role, _ := scripts.ShareOf(h.Some[0].ID); role == scripts.Writer { // which is alone
+			h.ID, h.Depth, h.Left = h.Some[0].ID, 1, h.Some[0].Left
+		}
+	}
 	hs[a.master] = &h
 	return round.Vote{Vote: scripts.Vote{Kind: scripts.Granted}}
 }
@@ -133,6 +150,7 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 	for _, a := range hs {
 		h.Waiters = max(h.Waiters, a.Waiters)
 	}
+	h.Readers, h.ReaderCount = hs.readers(rule)
 	id, on := hs.common(rule)
 	if id == "" || !rule.WonHalf(on) {
 		return h
@@ -149,7 +167,10 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 	if rule.WonHalf(unlocked) {
 		h.Kept, h.Depth = true, 0
 	}
-	h.Since = time.UnixMicro(h.Token)
+	if h.Since = time.UnixMicro(h.Token); h.Token == 0 {
+		_, at := scripts.ShareOf(id)
+		h.Since = time.UnixMicro(at)
+	}
 	for _, set := range rule.Sets() { // a majority of each set that has it keeps it so long
 		if !on.MajorityOf(set) {
 			continue
@@ -162,6 +183,34 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 		h.Left = min(h.Left, lefts[len(lefts)-quorum.Quorum(set.Len())])
 	}
 	return h
+}
+
+// readers are those that a quorum has, and how many a quorum counts.
+func (hs holdings) readers(rule quorum.Rule) (list []Reader, count int) {
+	on := make(map[string]quorum.Set)
+	var counts []int
+	for i, a := range hs {
+		if a.ID != "" {
+			continue
+		}
+		counts = append(counts, a.Shares)
+		for _, s := range a.Some {
+			on[s.ID] |= quorum.One(i)
+		}
+	}
+	for id, set := range on {
+		if rule.WonHalf(set) {
+			_, label := scripts.GrantLabel(id)
+			_, at := scripts.ShareOf(id)
+			list = append(list, Reader{ID: id, Owner: label, Since: time.UnixMicro(at), On: set.Len()})
+		}
+	}
+	slices.SortFunc(list, func(a, b Reader) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	if need := rule.Least(); len(counts) >= need {
+		slices.Sort(counts)
+		count = counts[len(counts)-need]
+	}
+	return list, max(count, len(list))
 }
 
 // A Who is what all masters that can be reached say of one name; see [Locker.Who].
@@ -309,7 +358,8 @@ func (l *Locker) ForceRelease(ctx context.Context, name, id string) (released in
 	if err != nil {
 		return 0, failed("force release", name, err)
 	}
-	keys := scripts.Prefix(l.cfg.prefix).Keys(name)
+	role, _ := scripts.ShareOf(id)
+	keys := scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
 	call := view.Encoder.Release(&keys, scripts.Ending{Grants: []string{id}, Ballot: above})
 	r := l.sender.New(view, "force release", nil)
 	var without quorum.Set

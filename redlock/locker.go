@@ -234,14 +234,14 @@ func (l *life) leave() {
 // has ended; ErrClosed. On failure nothing is held: what some masters granted is being rolled back, and is gone there
 // no later than one TTL after that master has read its last message.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.take(ctx, name, opts, true)
+	return l.take(ctx, name, scripts.Plain, opts, true)
 }
 
 // TryLock takes the lock of name in one attempt. It waits for the answers of a quorum, not for another holder, and
 // gets a free name only where nobody waits for it; where this Locker holds the name it asks nobody. Errors are those
 // of [Locker.Lock]; errors.Is(err, ErrHeld) tells that another holds the name or is first in its queue.
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.take(ctx, name, opts, false)
+	return l.take(ctx, name, scripts.Plain, opts, false)
 }
 
 // Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
@@ -251,19 +251,26 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 func (l *Locker) Do(
 	ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption,
 ) error {
+	return l.do(ctx, name, scripts.Plain, f, opts)
+}
+
+// do is Do, of Shared too.
+func (l *Locker) do(
+	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
+) error {
 	if l.cfg.trace.Call == nil {
-		return l.within(ctx, name, f, opts)
+		return l.within(ctx, name, role, f, opts)
 	}
 	return l.events.call(ctx, "do", name, func(ctx context.Context, _ *tracedCall) error {
-		return l.within(ctx, name, f, opts)
+		return l.within(ctx, name, role, f, opts)
 	})
 }
 
-// within is Do without its trace.
+// within is do without its trace.
 func (l *Locker) within(
-	ctx context.Context, name string, f func(ctx context.Context) error, opts []LockOption,
+	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
 ) (err error) {
-	lock, err := l.Lock(ctx, name, opts...)
+	lock, err := l.take(ctx, name, role, opts, true)
 	if err != nil {
 		return err
 	}
@@ -271,29 +278,30 @@ func (l *Locker) within(
 	return f(lock.Context(ctx))
 }
 
-// take is Lock and TryLock.
-func (l *Locker) take(ctx context.Context, name string, opts []LockOption, wait bool) (*Lock, error) {
+// take is Lock and TryLock, of Shared too.
+func (l *Locker) take(
+	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool,
+) (*Lock, error) {
 	if l.cfg.trace.Call == nil {
-		return l.acquire(ctx, name, opts, wait, nil)
+		return l.acquire(ctx, name, role, opts, wait, nil)
 	}
-	op := "lock"
-	if !wait {
-		op = "try lock"
-	}
-	return taking(ctx, l.events, op, name, func(ctx context.Context, c *grant.Course) (*Lock, error) {
-		return l.acquire(ctx, name, opts, wait, c)
+	return taking(ctx, l.events, opOf(role, wait), name, func(ctx context.Context, c *grant.Course) (*Lock, error) {
+		return l.acquire(ctx, name, role, opts, wait, c)
 	})
 }
 
 // acquire is take without its trace.
 func (l *Locker) acquire(
-	ctx context.Context, name string, opts []LockOption, wait bool, course *grant.Course,
+	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, course *grant.Course,
 ) (*Lock, error) {
 	called := l.cfg.clock.Now() // first of all: a caller that the system stops later keeps its turn
 	if err := l.checkName(name); err != nil {
 		return nil, err
 	}
 	cfg, err := l.cfg.lock.with(opts, &l.cfg)
+	if err == nil && role != scripts.Plain {
+		cfg, err = cfg.shared()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -308,11 +316,14 @@ func (l *Locker) acquire(
 		return nil, &LockError{Op: "lock", Name: name, Decision: ErrOrder}
 	}
 	own := grant.Owner(ctx, l.grants, name)
+	if err := mayEnter(own, role); err != nil {
+		return nil, &LockError{Op: "lock", Name: name, Decision: err}
+	}
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	for {
-		k, waits := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(name)}, false
+		k, waits := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, role)}, false
 		switch {
 		case own != nil && !l.cfg.reentry:
 			return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
@@ -360,7 +371,7 @@ func (l *Locker) again(ctx context.Context, err error) bool {
 func (l *Locker) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
-	if g := l.queue.Holder(name); g != nil && errors.As(err, &e) && errors.Is(e.Decision, ErrHeld) {
+	if g := l.queue.Holder(name); g != nil && !errors.Is(err, ErrKind) && errors.As(err, &e) && errors.Is(e.Decision, ErrHeld) {
 		i := g.Info()
 		e.Here, e.Left, e.Since = true, max(0, i.Left), time.UnixMicro(i.Token)
 		_, e.Holder = scripts.GrantLabel(g.ID)
@@ -392,7 +403,7 @@ func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock,
 	if view, err := l.voters.Ready(ctx); err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
-	if g := l.queue.Holder(name); g != nil {
+	if g := l.queue.Holder(name); g != nil && k.keys.Role() == scripts.Plain {
 		i, rule := g.Info(), l.voters.View().Config.Rule
 		return &round.Failure{
 			Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
@@ -409,7 +420,9 @@ func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock,
 
 // begin makes k the first lock of g, which a quorum has granted.
 func (l *Locker) begin(g *grant.Grant, k *Lock, cfg *lockConfig) error {
-	l.queue.Held(g)
+	if g.Role() == scripts.Plain {
+		l.queue.Held(g)
+	}
 	err := g.Begin(&k.handle, &cfg.Terms)
 	if err != nil {
 		l.queue.Over(g)

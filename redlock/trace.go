@@ -17,10 +17,10 @@ import (
 // may be nil. They are called outside all locks, some from the goroutines of the connections: they must be safe for
 // concurrent use and must not block. They never see credentials.
 type Trace struct {
-	// Call is told that a call begins: "lock" (Lock), "try lock", "import", "do", "extend" or "unlock". It returns the
-	// context with which the call goes on, made from that of the call, and the function that is told of its end, once,
-	// whatever the call comes to; nil: none is. What a Do does, its Lock and its Unlock have the context of the Do. An
-	// end may be told after Close has returned.
+	// Call is told that a call begins: "lock" (Lock), "try lock", "import", "do", "extend" or "unlock"; of a Shared
+	// also "rlock", "try rlock" and "downgrade". It returns the context with which the call goes on, made from that
+	// of the call, and the function that is told of its end, once, whatever the call comes to; nil: none is. What a
+	// Do does, its Lock and its Unlock have the context of the Do. An end may be told after Close has returned.
 	Call func(ctx context.Context, op, name string) (context.Context, func(CallInfo))
 	// Attempt is told of each round of an acquire or an import once it is decided, or given up.
 	Attempt func(AttemptInfo)

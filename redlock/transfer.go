@@ -28,6 +28,9 @@ func (k *Lock) Export() (string, error) {
 	if k == nil {
 		return "", errNoLock
 	}
+	if k.keys.Role() != scripts.Plain {
+		return "", invalid("export %.80q: a lock of Shared stays where it is; only plain locks are exported", k.Name())
+	}
 	id, ballot, err := k.handle.Export()
 	switch {
 	case errors.Is(err, grant.ErrNested):
@@ -78,32 +81,39 @@ func (l *Locker) takeOver(ctx context.Context, text string, opts []LockOption, c
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "import", Name: from.name, Cause: contextError(ctx)}
 	}
+	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
+	g := l.grants.NewImport(from.name, &k.keys, from.id)
+	return l.importAs(ctx, "import", from, g, k, cfg, course)
+}
+
+// importAs makes k the lock of g, which takes over an exported one.
+func (l *Locker) importAs(
+	ctx context.Context, op string, from exportedLock, g *grant.Grant, k *Lock, cfg *lockConfig, course *grant.Course,
+) (*Lock, error) {
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
-	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
-	g := l.grants.NewImport(from.name, &k.keys, from.id)
 	won, began := false, l.cfg.clock.Now()
 	defer func() {
 		if !won { // also where a trace or a policy has panicked
 			g.Abandon()
 		}
 	}()
-	err = l.repeat(ctx, "import", from.name, cfg, false, func() error {
+	err := l.repeat(ctx, op, from.name, cfg, false, func() error {
 		if view, err := l.voters.Ready(ctx); err != nil {
-			return l.sender.NoQuorum(view, "import", err)
+			return l.sender.NoQuorum(view, op, err)
 		}
 		if l.cfg.guard > 0 && l.cfg.clock.Now().Sub(began) > l.cfg.guard {
 			return &round.Failure{Decision: ErrLost} // nothing of before is alive, and what was taken over keeps others out
 		}
-		return g.Import(ctx, "import", &cfg.Terms, from.token, course)
+		return g.Import(ctx, op, &cfg.Terms, from.token, course)
 	})
 	if err != nil {
 		return nil, waited(caller, ctx, err)
 	}
 	won = true
 	if err := l.begin(g, k, cfg); err != nil {
-		return nil, failed("import", from.name, err)
+		return nil, failed(op, from.name, err)
 	}
 	return l.stillGood(k, cfg)
 }

@@ -105,7 +105,7 @@ func (w *Watcher) call(ctx context.Context, op, name string) (context.Context, f
 	ctx, span := w.tracer.Start(ctx, "redlock "+op, trace.WithAttributes(text("redlock.name", name)))
 	return ctx, func(i redlock.CallInfo) {
 		switch op {
-		case "lock", "try lock", "import":
+		case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
 			w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(name, i.Err, text("redlock.operation", op)))
 		}
 		end(span, &i)
@@ -136,7 +136,7 @@ func end(span trace.Span, i *redlock.CallInfo) {
 		return
 	}
 	span.SetAttributes(semconv.ErrorTypeKey.String(redlock.Outcome(i.Err)))
-	if i.Op != "try lock" || !errors.Is(i.Err, redlock.ErrHeld) {
+	if i.Op != "try lock" && i.Op != "try rlock" || !errors.Is(i.Err, redlock.ErrHeld) {
 		span.SetStatus(codes.Error, strings.ToValidUTF8(i.Err.Error(), "\ufffd"))
 	}
 }

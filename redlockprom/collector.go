@@ -88,7 +88,7 @@ func (c *Collector) Trace() *redlock.Trace {
 	return &redlock.Trace{
 		Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
 			switch op {
-			case "lock", "try lock", "import":
+			case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
 				return ctx, c.end
 			}
 			return ctx, nil

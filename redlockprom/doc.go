@@ -7,7 +7,8 @@
 //
 // What is measured:
 //
-//	redlock_wait_seconds{op,outcome}                how long Lock ("lock"), TryLock ("try lock") and Import took
+//	redlock_wait_seconds{op,outcome}                how long Lock ("lock"), TryLock ("try lock"), Import
+//	                                                and, of a Shared, "rlock", "try rlock" and "downgrade" took
 //	redlock_hold_seconds                            how long locks were held that have ended
 //	redlock_held                                    locks that are held now
 //	redlock_lost_total{reason}                      locks that ended before their release: "lost", "max_hold"

@@ -70,7 +70,7 @@ func (a *app) who(ctx context.Context, l locks, names []string, watch bool, ever
 			looking, cancel := context.WithTimeout(ctx, a.fleet.timeout)
 			w, err := l.Who(looking, name)
 			cancel()
-			switch state := fmt.Sprint(err, w.ID, w.On, labels(w)); {
+			switch state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, labels(w)); {
 			case ctx.Err() != nil:
 			case watch && state == last[name]:
 			default:
@@ -117,6 +117,14 @@ type (
 		Masters int          `json:"masters"`
 		Waiters int          `json:"waiters"`
 		Queue   []jsonWaiter `json:"queue"`
+		Readers int          `json:"readers"` // of a lock with readers; held is false then
+		ReadBy  []jsonReader `json:"read_by,omitempty"`
+	}
+	jsonReader struct {
+		Grant string    `json:"grant"`
+		Owner string    `json:"owner"`
+		Since time.Time `json:"since"`
+		On    int       `json:"on"`
 	}
 	jsonWaiter struct {
 		Place int    `json:"place"`
@@ -129,6 +137,10 @@ func newJSONWho(name string, w redlock.Who) jsonWho {
 	j := jsonWho{
 		Name: name, Held: w.ID != "", Kept: w.Kept, Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
 		On: w.On, Masters: w.N, Waiters: w.Waiters, Queue: make([]jsonWaiter, 0, len(w.Queue)),
+		Readers: w.ReaderCount,
+	}
+	for _, r := range w.Readers {
+		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Owner, r.Since, r.On})
 	}
 	if j.Held {
 		j.Since = &w.Since
@@ -155,11 +167,19 @@ func (a *app) tellWho(name string, w redlock.Who, err error) {
 // writeWho writes who holds a name and who waits for it.
 func writeWho(to io.Writer, name string, w redlock.Who) {
 	switch {
+	case w.ReaderCount > 0:
+		fmt.Fprintf(to, "%q: held by %d readers\n", name, w.ReaderCount)
+		for _, r := range w.Readers {
+			fmt.Fprintf(to, "   - %q reads since %s, on %d of %d masters\n", r.Owner, r.Since.Format(time.DateTime), r.On, w.N)
+		}
 	case w.ID == "":
 		fmt.Fprintf(to, "%q: nobody holds it, say %d of %d masters\n", name, w.Answered, w.N)
 	case w.Kept:
 		fmt.Fprintf(to, "%q: kept for another %v after %q, which locked it at %s and has unlocked it, token %d, on %d of %d "+
 			"masters\n", name, max(0, w.Left).Round(time.Millisecond), w.Owner, w.Since.Format(time.DateTime), w.Token, w.On, w.N)
+	case w.Token == 0:
+		fmt.Fprintf(to, "%q: held by the writer %q since %s, %v left, on %d of %d masters\n",
+			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.On, w.N)
 	default:
 		fmt.Fprintf(to, "%q: held by %q since %s, %v left, token %d, on %d of %d masters\n",
 			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.Token, w.On, w.N)

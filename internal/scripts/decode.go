@@ -102,6 +102,15 @@ type Holding struct {
 	Record  string   // the master's admission record, "" where it has none
 	Waiters int      // the length of the queue
 	First   []string // the ids of the first ten in it, in their order
+
+	Shares int     // of a lock with readers: how many count
+	Some   []Share // the first hundred of them to end, by their ends
+}
+
+// A Share is a grant of a lock with readers: a reader's, or that of the writer.
+type Share struct {
+	ID   string
+	Left time.Duration
 }
 
 // DecodeHolding reads the reply of an inspection.
@@ -110,6 +119,11 @@ func DecodeHolding(reply any) (Holding, error) {
 	h.ID, h.Depth, h.Token = f.grant()
 	h.Left, h.Fence, h.Time = f.left(-1), f.fence(), f.number()
 	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
+	h.Shares = int(f.number())
+	for list := f.texts(); len(list) > 1; list = list[2:] {
+		ends := f.plain("end of a share", list[1])
+		h.Some = append(h.Some, Share{list[0], time.Duration(max(0, ends-h.Time)) * time.Microsecond})
+	}
 	if f.err != nil {
 		return Holding{}, f.err
 	}

@@ -75,10 +75,11 @@ func TestDecodeOthers(t *testing.T) {
 	}
 	lock := []any{"me:1:", "2", "token", "33", "ballot", "44"}
 	h, err := scripts.DecodeHolding([]any{lock, int64(1500), []byte("77"), int64(5), "", int64(11), []any{"w1",
-		[]byte("w2")}})
+		[]byte("w2")}, int64(3), []any{"me:2r9:", []byte("2005")}})
 	if want := (scripts.Holding{ID: "me:1:", Depth: 2, Token: 33, Left: 1500 * time.Millisecond, Fence: 77, Time: 5,
 		Waiters: 11,
-		First:   []string{"w1", "w2"}}); err != nil || !reflect.DeepEqual(h, want) {
+		First:   []string{"w1", "w2"},
+		Shares:  3, Some: []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("holding %+v, %v", h, err)
 	}
 	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7"})

@@ -1,6 +1,7 @@
-// Package scripts holds what runs on the masters: five Lua scripts, how their arguments are encoded and how their
-// replies are read. Each script's file says what its keys, arguments and replies are, and why it is safe to repeat.
-// Acquire and release begin with the text of common.lua. The package does no I/O.
+// Package scripts holds what runs on the masters: five Lua scripts, and three for locks with readers; how their
+// arguments are encoded and how their replies are read. Each script's file says what its keys, arguments and replies
+// are, and why it is safe to repeat. Acquire and release begin with the text of common.lua, those of locks with readers
+// also with that of shared_common.lua. The package does no I/O.
 //
 // # Keys
 //
@@ -8,6 +9,7 @@
 //
 //	P:{name}:lock     hash: grant id -> depth, token, ballot; there while the name is held
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or told to be dead
+//	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
 //	P:admission       string: by what this master may vote; see [Record]
 //	P:inbox:<owner>   channel: hints for the waiters of one owner; see [Hint]
@@ -43,6 +45,47 @@
 //
 // Ids of waiters are compared as texts, by Redis byte by byte and by Lua in the order of the server's locale. Both
 // give the same order: an id begins with a time of 16 digits and a UUID.
+//
+// # Readers and writers
+//
+// A name has plain locks, or readers and writers. Of the latter the lock is a sorted set: grant id by the time at which
+// its share ends, in the master's time. One time for all would let the living keep the dead. A script for the one kind
+// finds a value of the wrong type where the other kind is held, and changes nothing: so a name that is used as both is
+// refused, and no script of a plain lock knows of readers.
+//
+// Why no writer holds a name beside anybody. On one master:
+//
+//	a writer is granted only where no share counts; a reader only where no writer's does
+//	a share counts until its end, or until its release; an extension prolongs one that counts, and creates none
+//
+// So no writer's share ever counts there together with another; the one exception, a downgrade, ends the writer's
+// share in the script that begins the reader's. Two holders of whom one is a writer have each a quorum of masters,
+// and two quorums share a master. Each was granted there, extended or repaired, at a moment from which its share
+// counted for the TTL, and its validity is counted from an earlier moment, less the drift: while both were valid both
+// shares would have counted there at once. Two readers may well share masters; nothing is claimed of them. What holds
+// the master to what it has granted, the admission record and the quarantine, is the same for all kinds.
+//
+// Why tokens grow. A token is the first ballot of the ask that won. There are two fences on each master. The one is
+// that of plain locks: writers raise it, and every ballot must be above it. The other is raised by readers, and only
+// a writer's ballot must be above it. Take a writer and a grant that was won before it was asked for or granted on
+// the master that their quorums share: the fence there that the earlier one has raised is below the writer's ballot.
+// So a writer's token is larger than those of all before it, and a reader's larger than those of all writers before
+// it. Two readers do not refuse each other's ballots, in whatever order these come; so their tokens are in no order.
+//
+// Why a late message does no harm. A writer's ask that comes after its own end finds a fence that is high enough, as
+// that of a plain lock does. A reader has raised only the readers' fence, which refuses no reader. So a release that
+// an ask may follow raises the fence of all to the reader's ballot: its ask is refused when it comes. That may refuse
+// another reader that asks just then; it asks again at once, with a larger ballot. A reader's ask that a network
+// delivered twice over one connection, the second time behind the release, would take a share for nobody, until its
+// end: writers wait that long, and nothing else happens. TCP does not do that, and the program never sends an ask
+// twice.
+//
+// Who is let in. The queue is that of plain locks. A free name belongs to the first waiter. Where readers hold the
+// name, a reader is let in unless another waiter comes before it; a writer in front keeps out all that come after it,
+// so readers do not starve writers. A reader that is let in tells the next waiter if that is a reader, and so on; the
+// last reader that leaves tells the writer. A waiting writer is not told in vain while readers hold the name: it is
+// only seen whether anybody hears it, by a message that is no hint, so a writer that has died in front keeps nobody
+// out. One that hangs there keeps later readers out until it counts no more, 20 s after it has last asked.
 //
 // # What a name costs
 //

@@ -18,6 +18,9 @@ func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / t
 func (e *Encoder) acquire(
 	k *Keys, grant string, ttl time.Duration, first, last int64, mode string, more ...any,
 ) *Call {
+	if k.role != Plain {
+		return e.shared(k, grant, ttl, first, last, mode, more)
+	}
 	c := &Call{Script: Acquire, Stamp: 7}
 	c.Args = append(c.room[:0], acquireSHA, "5", k.lock, k.fence, k.queue, k.waiters, e.admission,
 		"", grant, Millis(ttl), first, last, mode)
@@ -34,19 +37,42 @@ func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last 
 	return e.acquire(k, grant, ttl, first, last, "acquire", t.waiter, t.rank)
 }
 
+// shared encodes what all modes of a reader's or a writer's acquire have in common, and then what one mode adds.
+func (e *Encoder) shared(
+	k *Keys, grant string, ttl time.Duration, first, last int64, mode string, more []any,
+) *Call {
+	c := &Call{Script: SharedAcquire, Stamp: 8}
+	c.Args = append(c.room[:0], sharedAcquireSHA, "6", k.lock, k.fence, k.queue, k.waiters, k.reads, e.admission,
+		"", grant, Millis(ttl), first, last, mode)
+	c.Args = append(c.Args, more...)
+	return c
+}
+
 // Repair encodes giving a grant back to a master that lost it: a fresh ballot, and the token that the grant was won
 // with. The caller has the confirmation of a majority of the same round.
 func (e *Encoder) Repair(k *Keys, grant string, ttl time.Duration, ballot, token int64, depth int) *Call {
+	if k.role != Plain { // a share has no token and no depth there
+		return e.shared(k, grant, ttl, ballot, ballot, "repair", []any{e.epoch})
+	}
 	return e.acquire(k, grant, ttl, ballot, ballot, "repair", e.epoch, token, depth)
 }
 
-// Import encodes taking over the grant previous, where it stands, as grant.
+// Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a downgrade:
+// previous is the writer's.
 func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
+	if k.role != Plain {
+		return e.shared(k, grant, ttl, first, last, "downgrade", []any{e.epoch, previous})
+	}
 	return e.acquire(k, grant, ttl, first, last, "import", e.epoch, previous)
 }
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
 func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *Call {
+	if k.role != Plain {
+		return &Call{Script: SharedExtend, Stamp: 6, Args: []any{
+			sharedExtendSHA, "4", k.lock, k.fence, k.reads, e.admission, "", grant, Millis(ttl), e.epoch,
+		}}
+	}
 	return &Call{Script: Extend, Stamp: 5, Args: []any{
 		extendSHA, "3", k.lock, k.fence, e.admission, "", grant, Millis(ttl), depth, e.epoch,
 	}}
@@ -60,6 +86,7 @@ type Ending struct {
 	// becomes the fence.
 	Ballot int64
 	// Keep is for how long the grants stay nevertheless, rounded up; 0: they end now. It shortens, and never prolongs.
+	// Shares end now.
 	Keep time.Duration
 	// Waiter leaves the queue; nil for none. With Back it is put (back) into the queue: a roll-back of a caller that goes
 	// on waiting. AskBallot is then a ballot of the ask that is rolled back, or the masters' time: a waiter whose ask is
@@ -72,9 +99,15 @@ type Ending struct {
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	c := &Call{Script: Release}
-	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, "")
+	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters)
+	if k.role != Plain {
+		c.Script = SharedRelease
+		c.Args = append(c.room[:0], sharedReleaseSHA, "5", k.lock, k.fence, k.queue, k.waiters, k.reads)
+	}
 	if len(end.Grants) > 0 {
-		c.Args[6] = end.Grants[0]
+		c.Args = append(c.Args, end.Grants[0])
+	} else {
+		c.Args = append(c.Args, "")
 	}
 	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Grants) < 2 {
 		return c

@@ -23,8 +23,21 @@ func CheckLabel(label string) error {
 // GrantID is the id of a grant: <owner>:<number>:<label>. In this package owner always means the UUID of a Locker. The
 // number is the grant's among those of its owner; the label is for people. An id is never used twice.
 func GrantID(owner string, number uint64, label string) string {
+	return grantID(owner, number, "", label)
+}
+
+// ShareID is the id of a grant in a role, made at a time of the masters in microseconds. That of a reader or a writer
+// tells both: <owner>:<number>r<time>:<label>, and with a w.
+func ShareID(owner string, number uint64, role Role, at int64, label string) string {
+	if role == Plain {
+		return GrantID(owner, number, label)
+	}
+	return grantID(owner, number, role.mark()+strconv.FormatInt(min(max(at, 0), MaxBallot), 10), label)
+}
+
+func grantID(owner string, number uint64, mark, label string) string {
 	b := append(make([]byte, 0, 128), owner...)
-	b = strconv.AppendUint(append(b, ':'), number, 10)
+	b = append(strconv.AppendUint(append(b, ':'), number, 10), mark...)
 	return string(append(append(b, ':'), label...))
 }
 
@@ -41,32 +54,69 @@ type Ticket struct {
 
 // NewTicket makes the ticket of an owner's waiter number number. at is the masters' time of its call, in microseconds.
 func NewTicket(owner string, number uint64, label string, at int64, priority int) *Ticket {
-	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(at, 0), MaxBallot), GrantID(owner, number, label))
+	return NewTicketOf(Plain, owner, number, label, at, priority)
+}
+
+// NewTicketOf makes the ticket of a waiter for a role.
+func NewTicketOf(role Role, owner string, number uint64, label string, at int64, priority int) *Ticket {
+	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(at, 0), MaxBallot), grantID(owner, number, role.mark(), label))
 	return &Ticket{id, -int64(priority)}
 }
 
-// Waiter is the waiter's id: <time of call, 16 digits>:<owner>:<number>:<label>.
+// Waiter is the waiter's id: <time of call, 16 digits>:<owner>:<number>:<label>, with the mark of its role behind the
+// number.
 func (t *Ticket) Waiter() string { return t.waiter }
 
 // GrantLabel returns the owner and the label that the id of a grant or of a waiter ends with. Both are "" where it is
 // no such id.
 func GrantLabel(id string) (owner, label string) {
-	_, owner, _, label, ok := cutID(id)
+	p, ok := cutID(id)
 	if !ok {
 		return "", ""
 	}
-	return owner, label
+	return p.owner, p.label
 }
 
-// cutID cuts the id of a grant or of a waiter into its parts. timed reports whether it is a waiter's: it has a time.
-func cutID(id string) (timed bool, owner string, number uint64, label string, ok bool) {
+// ShareOf returns the role of the id of a grant or a waiter, and of a share the masters' time of the ask that won it, in
+// microseconds; 0 where it does not tell.
+func ShareOf(id string) (role Role, since int64) {
+	p, _ := cutID(id)
+	return p.role, p.since
+}
+
+// parts are what the id of a grant or of a waiter says.
+type parts struct {
+	timed        bool // it is a waiter's: it begins with a time
+	owner, label string
+	number       uint64
+	role         Role
+	since        int64
+}
+
+// cutID cuts the id of a grant or of a waiter into its parts, and reports whether it is one.
+func cutID(id string) (p parts, ok bool) {
 	if len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == "" {
-		timed, id = true, id[timeDigits+1:]
+		p.timed, id = true, id[timeDigits+1:]
 	}
 	owner, rest, _ := strings.Cut(id, ":")
 	text, label, ok := strings.Cut(rest, ":")
+	p.owner, p.label = owner, label
+	for _, role := range []Role{Reader, Writer} {
+		number, since, marked := strings.Cut(text, role.mark())
+		if !marked {
+			continue
+		}
+		text, p.role = number, role
+		if !p.timed {
+			at, err := strconv.ParseInt(since, 10, 64)
+			p.since, since = at, strings.TrimPrefix(since, strconv.FormatInt(at, 10))
+			ok = ok && err == nil && at >= 0
+		}
+		ok = ok && since == ""
+	}
 	number, err := strconv.ParseUint(text, 10, 64)
-	return timed, owner, number, label, ok && err == nil && strconv.FormatUint(number, 10) == text
+	p.number = number
+	return p, ok && err == nil && strconv.FormatUint(number, 10) == text
 }
 
 // A Hint is what a waiter's inbox gets: on one master the name is free, and this waiter is the first. It is not a vote,
@@ -75,19 +125,20 @@ type Hint struct {
 	Waiter string
 	Number uint64 // the waiter's among those of its owner
 	Name   string
+	Role   Role
 }
 
 // ParseHint reads what an inbox got, and reports whether it is a hint for a lock of p. The scripts publish the waiter's
 // id, a newline, and the lock's key.
 func (p Prefix) ParseHint(payload string) (Hint, bool) {
 	waiter, key, _ := strings.Cut(payload, "\n")
-	timed, _, number, _, ok := cutID(waiter)
+	of, ok := cutID(waiter)
 	name, ours := strings.CutPrefix(key, string(p)+":{")
 	name, whole := strings.CutSuffix(name, "}:lock")
-	if !timed || !ok || !ours || !whole || CheckName(name) != nil {
+	if !of.timed || !ok || !ours || !whole || CheckName(name) != nil {
 		return Hint{}, false
 	}
-	return Hint{Waiter: waiter, Number: number, Name: name}, true
+	return Hint{Waiter: waiter, Number: of.number, Name: name, Role: of.role}, true
 }
 
 // Ticket is the ticket of the waiter, good for leaving the queue.

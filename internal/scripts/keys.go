@@ -43,8 +43,25 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys are the keys of one name, for use in many calls.
-type Keys struct{ lock, fence, queue, waiters any }
+// A Role says what the grant of a name is, and by that which scripts are sent for it.
+type Role uint8
+
+// The roles. A name has plain locks, or readers and writers, but not both.
+const (
+	Plain  Role = iota // the only holder of a plain lock
+	Reader             // one of many that hold a lock with readers
+	Writer             // the only holder of a lock with readers
+)
+
+// mark is what stands behind the number in the ids of a role.
+func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
+
+// Keys are the keys of one name in one role, for use in many calls.
+type Keys struct {
+	lock, fence, queue, waiters any
+	reads                       any // the readers' fence; nil for a plain lock
+	role                        Role
+}
 
 // Keys returns the keys of name, as parts of one text.
 func (p Prefix) Keys(name string) Keys {
@@ -53,6 +70,18 @@ func (p Prefix) Keys(name string) Keys {
 	i, j, k := len(lock), len(lock)+len(fence), len(lock)+len(fence)+len(queue)
 	return Keys{lock: all[:i], fence: all[i:j], queue: all[j:k], waiters: all[k:]}
 }
+
+// KeysOf returns the keys of name for a role.
+func (p Prefix) KeysOf(name string, role Role) Keys {
+	k := p.Keys(name)
+	if role != Plain {
+		k.reads, k.role = p.Reads(name), role
+	}
+	return k
+}
+
+// Role is the role that the keys are for.
+func (k *Keys) Role() Role { return k.role }
 
 // Lock is the key of the lock itself.
 func (k Keys) Lock() string { return k.lock.(string) }
@@ -68,6 +97,9 @@ func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
 // Waiters is the key of the times until which the waiters for name count.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
+
+// Reads is the key of the readers' fence of name: the largest ballot of a reader that was accepted.
+func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
 func (p Prefix) of(name, kind string) string { return string(p) + ":{" + name + "}:" + kind }
 

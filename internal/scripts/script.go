@@ -36,6 +36,14 @@ var (
 	inspectText string
 	//go:embed admit.lua
 	admitText string
+	//go:embed shared_common.lua
+	sharedCommonText string
+	//go:embed shared_acquire.lua
+	sharedAcquireText string
+	//go:embed shared_extend.lua
+	sharedExtendText string
+	//go:embed shared_release.lua
+	sharedReleaseText string
 )
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
@@ -43,8 +51,12 @@ const (
 	acquireSHA = "35e9a5492fc590ce44b869a74e1fe46a06feaa05"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
 	releaseSHA = "b0531bcd6f0af2699e4d7c1408e8b28df7daecca"
-	inspectSHA = "2c0451e042931439174864c62c2aa13704324984"
+	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
+
+	sharedAcquireSHA = "d6c992f59ecd5194ce91191c92bace4c5db9b320"
+	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
+	sharedReleaseSHA = "aab53d3284a1a41e97bb17e7b467fa91b1bd1ec4"
 )
 
 // The scripts. They are never changed.
@@ -54,10 +66,19 @@ var (
 	Release = &Script{"release", releaseSHA, commonText + releaseText, false}
 	Inspect = &Script{"inspect", inspectSHA, inspectText, false}
 	Admit   = &Script{"admit", admitSHA, admitText, false}
+
+	// Of locks with readers.
+	SharedAcquire = &Script{
+		"shared acquire", sharedAcquireSHA, commonText + sharedCommonText + sharedAcquireText, true,
+	}
+	SharedExtend  = &Script{"shared extend", sharedExtendSHA, sharedExtendText, false}
+	SharedRelease = &Script{
+		"shared release", sharedReleaseSHA, commonText + sharedCommonText + sharedReleaseText, false,
+	}
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, Release, Inspect, Admit}
+var All = []*Script{Acquire, Extend, Release, Inspect, Admit, SharedAcquire, SharedExtend, SharedRelease}
 
 // A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
 type Call struct {

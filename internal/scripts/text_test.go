@@ -26,7 +26,7 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 		if seen[s.Name] || seen[s.SHA] {
 			t.Errorf("%s is listed twice", s.Name)
 		}
-		if s.Once != (s == scripts.Acquire) {
+		if s.Once != (s == scripts.Acquire || s == scripts.SharedAcquire) {
 			t.Errorf("%s may be sent once only: %v", s.Name, s.Once)
 		}
 		seen[s.Name], seen[s.SHA] = true, true
@@ -36,7 +36,10 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 // A reader holds one script in the head: at most 45 lines of code, none longer than 120 bytes, below a header that
 // says what its keys, arguments and replies are, and why it is safe to repeat.
 func TestScriptsAreShort(t *testing.T) {
-	for _, file := range []string{"common", "acquire", "extend", "release", "inspect", "admit"} {
+	for _, file := range []string{
+		"common", "acquire", "extend", "release", "inspect", "admit",
+		"shared_common", "shared_acquire", "shared_extend", "shared_release",
+	} {
 		text, err := os.ReadFile(file + ".lua")
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +57,7 @@ func TestScriptsAreShort(t *testing.T) {
 			t.Errorf("%s has %d lines of code", file, code)
 		}
 		for _, word := range []string{"-- KEYS ", "-- ARGV ", "-- Reply ", "afe to repeat"} {
-			if file != "common" && !strings.Contains(string(text), word) {
+			if !strings.HasSuffix(file, "common") && !strings.Contains(string(text), word) {
 				t.Errorf("%s: the header has no %q", file, word)
 			}
 		}
@@ -64,7 +67,7 @@ func TestScriptsAreShort(t *testing.T) {
 // The times in the scripts are those that the constants say.
 func TestTheScriptsKnowTheTimes(t *testing.T) {
 	texts := ""
-	for _, file := range []string{"common", "acquire", "release"} {
+	for _, file := range []string{"common", "acquire", "release", "shared_common", "shared_acquire", "shared_release"} {
 		text, err := os.ReadFile(file + ".lua")
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +76,8 @@ func TestTheScriptsKnowTheTimes(t *testing.T) {
 	}
 	for text, times := range map[string]int{
 		fmt.Sprintf("redis.call('TIME'), %d\n", scripts.Window.Microseconds()):        2,
-		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             2,
+		fmt.Sprintf("window = time(), %d\n", scripts.Window.Microseconds()):           2,
+		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             4,
 		fmt.Sprintf("or '%d'\n", scripts.FenceKept.Milliseconds()):                    1,
 		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,
 		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()): 1,
@@ -115,6 +119,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 		claim(x.Fence(name), fmt.Sprintf("the fence %q of %q", name, p))
 		claim(x.Queue(name), fmt.Sprintf("the queue %q of %q", name, p))
 		claim(x.Waiters(name), fmt.Sprintf("the waiters %q of %q", name, p))
+		claim(x.Reads(name), fmt.Sprintf("the readers' fence %q of %q", name, p))
 		claim(x.Inbox(name), fmt.Sprintf("the inbox of %q of %q", name, p))
 		claim(x.Admission(), fmt.Sprintf("the admission of %q", p))
 		if k := x.Keys(name); k.Lock() != x.Lock(name) {

@@ -12,8 +12,8 @@ import (
 func (w *twin) disturb() {
 	now, name := w.now(), w.name()
 	key := pick(w, prefix.Lock(name), prefix.Lock(name), prefix.Fence(name), prefix.Fence(name), prefix.Admission(),
-		prefix.Queue(name), prefix.Waiters(name))
-	switch w.rnd.IntN(9) {
+		prefix.Queue(name), prefix.Waiters(name), prefix.Reads(name))
+	switch w.rnd.IntN(10) {
 	case 0, 1:
 		w.op = "DEL " + key
 		w.must("DEL", key)
@@ -25,9 +25,10 @@ func (w *twin) disturb() {
 	case 3:
 		text := pick(w, "", "12x", "-5", "1e3", " 7", "007", "9007199254740990", "9007199254740993",
 			fmt.Sprint(now+20*second))
-		w.op = fmt.Sprintf("SET fence %q", text)
-		w.must("SET", prefix.Fence(name), text)
-		w.state.Set(now, prefix.Fence(name), text, 0)
+		key = pick(w, prefix.Fence(name), prefix.Fence(name), prefix.Reads(name))
+		w.op = fmt.Sprintf("SET %s %q", key, text)
+		w.must("SET", key, text)
+		w.state.Set(now, key, text, 0)
 	case 4:
 		record := w.record().String()
 		text := pick(w, record, record, record, record, "v3 nonsense", "")
@@ -49,6 +50,8 @@ func (w *twin) disturb() {
 			w.must("DEL", key)
 			w.state.Delete(now, key)
 		}
+	case 9:
+		w.manyShares(name)
 	case 7: // a lock that never expires, of other fields than the scripts write
 		fields := []reference.Field{{Name: grant(other, 1), Value: "1"}, {Name: grant(me, 1), Value: "2"}}[:1+w.rnd.IntN(2)]
 		w.op = fmt.Sprint("a hash without a time ", fields)
@@ -58,6 +61,32 @@ func (w *twin) disturb() {
 		}
 		w.state.SetHash(prefix.Lock(name), fields...)
 	}
+}
+
+// manyShares puts shares into a lock with readers: some that count, or more that are over than one script removes.
+func (w *twin) manyShares(name string) {
+	lock, now := prefix.Lock(name), w.now()
+	if v := w.state.Look(now, lock); v.Type != reference.SortedSet && v.Type != reference.None {
+		return
+	}
+	n, ends := 3, now+30*second
+	switch w.rnd.IntN(3) {
+	case 0:
+		n, ends = 520, now-second
+	case 1:
+		n = 120
+	}
+	w.op = fmt.Sprint(n, " shares until ", ends)
+	for i := range n {
+		id := scripts.ShareID("deaf", uint64(i), scripts.Reader, 0, "")
+		if err := w.Send("ZADD", lock, ends+int64(i), id); err != nil {
+			w.t.Fatal(err)
+		}
+		w.state.SetScore(now, lock, id, ends+int64(i))
+	}
+	w.must("")
+	w.must("PEXPIRE", lock, 40_000)
+	w.state.Expire(w.now(), lock, 40_000)
 }
 
 // manyWaiters puts waiters into a queue, which stand before the others: a few that nobody hears, or more dead ones than

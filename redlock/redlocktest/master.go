@@ -258,7 +258,8 @@ func (m *Master) Admit(prefix string, guard time.Duration) {
 	})
 }
 
-// Holds returns who holds name on this master, how deep, and for how long yet; "" and zeros where it is free.
+// Holds returns who holds name on this master, how deep, and for how long yet; "" and zeros where it is free. Of readers
+// it names the one whose share ends last; depth is how many they are.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)
@@ -267,6 +268,10 @@ func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 				id, left = field, time.Duration(s.TTL(now, lock))*time.Millisecond
 				depth, _ = strconv.Atoi(value)
 			}
+		}
+		for _, share := range s.Shares(now, lock) {
+			id, left = share.Name, time.Duration(s.TTL(now, lock))*time.Millisecond
+			depth++
 		}
 	})
 	return id, depth, left
@@ -314,7 +319,8 @@ func (m *Master) change(f func(now int64, s *reference.State)) {
 // free runs the release of whatever holds name, as its holder would send it, and of nobody where nothing does.
 func (m *Master) free(name string) {
 	id, _, _ := m.Holds(name)
-	keys := m.set.prefix.Keys(name)
+	role, _ := scripts.ShareOf(id)
+	keys := m.set.prefix.KeysOf(name, role)
 	call := scripts.NewEncoder(m.set.prefix, 0).Release(&keys, scripts.Ending{Grants: []string{id}})
 	args := make([]string, 0, len(call.Args))
 	for _, a := range call.Args[1:] {
@@ -323,7 +329,7 @@ func (m *Master) free(name string) {
 	count, _ := strconv.Atoi(args[0])
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.state.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash {
+	if v := m.state.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash && role == scripts.Plain {
 		m.state.Delete(m.clock.now(), keys.Lock())
 	}
 	env := m.server.env

@@ -44,7 +44,7 @@ func (c *call) ask() ask {
 func (c *call) acquire() any {
 	lock, fence, queue, a := c.key(1), c.key(2), c.key(3), c.ask()
 	if a.record != "" {
-		if reply := c.forbidden(a); reply != nil {
+		if reply := c.forbidden(a, c.key(5)); reply != nil {
 			return reply
 		}
 	}
@@ -103,8 +103,8 @@ func (c *call) acquire() any {
 }
 
 // forbidden is the answer where another admission record than the expected one forbids the ask, nil where none does.
-func (c *call) forbidden(a ask) any {
-	there := c.get(c.key(5), "")
+func (c *call) forbidden(a ask, admission string) any {
+	there := c.get(admission, "")
 	if there != a.record && a.mode == "acquire" {
 		return []any{int64(scripts.Abstained), there, c.now}
 	}

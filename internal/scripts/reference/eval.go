@@ -73,6 +73,12 @@ func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []st
 		return c.inspect()
 	case scripts.Admit:
 		return c.admit()
+	case scripts.SharedAcquire:
+		return c.sharedAcquire()
+	case scripts.SharedExtend:
+		return c.sharedExtend()
+	case scripts.SharedRelease:
+		return c.sharedRelease()
 	}
 	return noScript
 }

@@ -60,17 +60,32 @@ func (c *call) release() any {
 	return int64(present)
 }
 
-// firstShown is how many waiters an inspection shows.
-const firstShown = 10
+// firstShown is how many waiters an inspection shows, sharesShown how many shares of a lock with readers.
+const (
+	firstShown  = 10
+	sharesShown = 100
+)
 
 func (c *call) inspect() any {
-	lock := c.key(1)
-	fields, left := c.page(lock), c.state.TTL(c.now, lock)
+	lock, fields, shares, number := c.key(1), []any{}, []any{}, int64(0)
+	left := c.state.TTL(c.now, lock)
+	if c.state.lookup(c.now, lock).Type == Hash {
+		fields = c.page(lock)
+	} else {
+		for _, f := range c.typed(lock, SortedSet).Fields {
+			if f.score() <= c.now {
+				continue
+			}
+			if number++; number <= sharesShown {
+				shares = append(shares, f.Name, f.Value)
+			}
+		}
+	}
 	fence, record := c.get(c.key(2), "0"), c.get(c.key(4), "")
 	queue := c.typed(c.key(3), SortedSet).Fields
 	first := []any{}
 	for _, f := range queue[:min(firstShown, len(queue))] {
 		first = append(first, f.Name)
 	}
-	return []any{fields, left, fence, c.now, record, int64(len(queue)), first}
+	return []any{fields, left, fence, c.now, record, int64(len(queue)), first, number, shares}
 }

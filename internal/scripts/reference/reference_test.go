@@ -117,7 +117,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 				now}, ""},
 		{scripts.Inspect, []string{lock, fence, queue, admission}, nil,
 			[]any{[]any{"me:1:", "1", "token", first, "ballot", first}, int64(1000), first, now, record, int64(1),
-				[]any{waiter}}, ""},
+				[]any{waiter}, int64(0), []any{}}, ""},
 		{scripts.Release, names[:4], []string{"me:1:"}, int64(1),
 			"redlock:inbox:other " + waiter + "\n" + lock},
 		{scripts.Release, names[:4], []string{"me:1:", "0", "0", waiter, "", "0"}, int64(0), ""},
@@ -143,11 +143,11 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 
 // What package scripts never encodes is an error, not a panic, and is never a grant.
 func TestMalformedCallsAreErrors(t *testing.T) {
-	names := []string{"lock", "fence", "queue", "waiters", "admission"}
+	names := []string{"lock", "fence", "queue", "waiters", "reads", "admission"}
 	for _, script := range scripts.All {
 		for n := range 16 {
 			var s reference.State
-			reply := s.Eval(now, reference.Env{}, script, names[:min(n, 5)], slices.Repeat([]string{"x"}, n))
+			reply := s.Eval(now, reference.Env{}, script, names[:min(n, 6)], slices.Repeat([]string{"x"}, n))
 			if reply == int64(1) {
 				t.Errorf("%s with %d arguments is granted", script.Name, n)
 			}

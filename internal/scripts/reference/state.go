@@ -87,6 +87,18 @@ func (s *State) Hash(now int64, key string) map[string]string {
 	return m
 }
 
+// Shares returns the shares of a lock with readers that count, by their ends; nil where there are none.
+func (s *State) Shares(now int64, key string) (shares []Field) {
+	if v := s.lookup(now, key); v.Type == SortedSet {
+		for _, f := range v.Fields {
+			if f.score() > now {
+				shares = append(shares, f)
+			}
+		}
+	}
+	return shares
+}
+
 // TTL returns the milliseconds left to a key as PTTL does: -1 where it does not expire, -2 where it is not there.
 func (s *State) TTL(now int64, key string) int64 {
 	v := s.lookup(now, key)

@@ -119,6 +119,8 @@ func (k *Keeper) await(ctx context.Context, r *round.Round) error {
 		return nil
 	case r.TooLong():
 		return r.Failure(round.ErrGuardTime, nil)
+	case r.OtherKind():
+		return r.Failure(round.ErrKind, nil)
 	case t.HeldByOther():
 		return r.Failure(round.ErrHeld, nil)
 	}
@@ -213,7 +215,12 @@ func (g *Grant) rollBack(set quorum.Set) {
 // newGrant makes a grant with an id of its own.
 func (k *Keeper) newGrant(name string, keys *scripts.Keys, t *scripts.Ticket) *Grant {
 	g := &Grant{k: k, Name: name, keys: keys, ticket: t}
-	g.ID = scripts.GrantID(k.Owner, k.number.Add(1), k.Label)
+	id := k.number.Add(1)
+	if role := keys.Role(); role != scripts.Plain {
+		g.ID = scripts.ShareID(k.Owner, id, role, k.Ballots.Median(k.Clock.Now()), k.Label)
+	} else {
+		g.ID = scripts.GrantID(k.Owner, id, k.Label)
+	}
 	g.asking.g = g
 	return g
 }

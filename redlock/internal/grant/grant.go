@@ -81,6 +81,9 @@ type Grant struct {
 	renewal  renewal
 }
 
+// Role is what the grant is to its name.
+func (g *Grant) Role() scripts.Role { return g.keys.Role() }
+
 // ids are those by which masters may know the grant.
 func (g *Grant) ids() []string {
 	if g.replaces != "" {

@@ -15,6 +15,13 @@ func (k *Keeper) NewImport(name string, keys *scripts.Keys, previous string) *Gr
 	return g
 }
 
+// Inherits says that the grant which g takes over was this Keeper's own, and was sent this ballot: whatever becomes of
+// g, both are released with it.
+func (g *Grant) Inherits(ballot int64) {
+	all := g.k.View().Config.Rule.All()
+	g.sent.to, g.sent.mixed, g.sent.ballot = all, all, ballot
+}
+
 // Import asks for the grant that another process has exported: under a new id, on the masters that still have the
 // previous one. It is one grant for all rounds, since what an earlier round has taken over is ours in the next:
 // Import sends one round, and is called again on the same Grant until it succeeds or the caller gives up and calls

@@ -241,6 +241,14 @@ func (g *Grant) handOn(h *Handle, heir *Heir, now clock.Instant) {
 // the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence somebody has set
 // into the future is left out: one such fence must not become everybody's.
 func (h *Handle) Export() (id string, ballot int64, err error) {
+	return h.pass(ErrExported, ErrExported)
+}
+
+// Downgrade is Export for a grant that another one of this Keeper replaces at once: it is released.
+func (h *Handle) Downgrade() (id string, ballot int64, err error) { return h.pass(ErrReleased, nil) }
+
+// pass ends the grant for a cause without releasing it, and tells that it was released with an outcome.
+func (h *Handle) pass(cause, outcome error) (id string, ballot int64, err error) {
 	if err := h.lockHeld(); err != nil {
 		return "", 0, err
 	}
@@ -256,9 +264,9 @@ func (h *Handle) Export() (id string, ballot int64, err error) {
 			ballot = max(ballot, b)
 		}
 	}
-	n := g.endLocked(ErrExported)
+	n := g.endLocked(cause)
 	g.mu.Unlock()
 	g.tell(n)
-	g.k.Events.Released(h, ErrExported)
+	g.k.Events.Released(h, outcome)
 	return g.ID, ballot, nil
 }

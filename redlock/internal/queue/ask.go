@@ -31,7 +31,7 @@ func (q *Queue) Ask(ctx context.Context, a *grant.Ask) (*grant.Grant, *round.Rou
 // Waitable reports whether a call that waits goes on after err.
 func Waitable(err error) bool {
 	f, ok := round.AsFailure(err)
-	if !ok || f.Cause != nil {
+	if !ok || f.Cause != nil || errors.Is(f.Decision, round.ErrKind) {
 		return false
 	}
 	return errors.Is(f.Decision, round.ErrHeld) || errors.Is(f.Decision, round.ErrNoQuorum) ||

@@ -49,7 +49,7 @@ func (q *Queue) contend(ctx context.Context, c *Call) (*grant.Grant, error) {
 			return nil, Told(n.failure, err)
 		}
 		n.failure, _ = round.AsFailure(err)
-		q.learn(c.Name, n.failure)
+		q.learn(c, n.failure)
 		if err = n.wait(ctx); err != nil {
 			return nil, err
 		}

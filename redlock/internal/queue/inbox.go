@@ -77,7 +77,7 @@ func (q *Queue) Hint(master int, h scripts.Hint) {
 		return
 	}
 	// It has got the name elsewhere, or has given up.
-	keys := q.Keeper.Prefix.Keys(h.Name)
+	keys := q.Keeper.Prefix.KeysOf(h.Name, h.Role)
 	q.remove(&keys, h.Ticket(), quorum.One(master))
 }
 

@@ -62,6 +62,7 @@ type Call struct {
 	PausesFunc func() func() time.Duration
 	Course     *grant.Course // nil: nobody wants to know
 
+	line *line
 	seq  uint64        // in the order of the calls; also the number of the waiter
 	wake chan struct{} // capacity 1: look again
 
@@ -122,7 +123,12 @@ func (q *Queue) join(c *Call) {
 	defer q.mu.Unlock()
 	q.calls++
 	c.seq, c.wake = q.calls, make(chan struct{}, 1)
+	if c.Keys.Role() != scripts.Plain { // it asks beside the others, and the masters know the order
+		c.line, c.turn = &line{contender: c, keeps: heldHere}, contends
+		return
+	}
 	ln := q.lineLocked(c.Name)
+	c.line = ln
 	if ln.holder == nil && ln.contender == nil {
 		ln.contender, c.turn = c, contends
 		return
@@ -208,23 +214,20 @@ func (q *Queue) park(ctx context.Context, c *Call) (handed bool, err error) {
 func (q *Queue) turnOf(c *Call) (turn, *round.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if ln := q.names[c.Name]; ln != nil {
-		return c.turn, ln.keeps
-	}
-	return c.turn, heldHere // it has been handed the grant, which is over already
+	return c.turn, c.line.keeps
 }
 
 // learn takes note of how an ask of a contender has failed.
-func (q *Queue) learn(name string, f *round.Failure) {
+func (q *Queue) learn(c *Call, f *round.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.names[name].keeps = f
+	c.line.keeps = f
 }
 
 // yieldLocked puts the contender c back into the local queue if one with a better priority stands there, and reports
 // whether it did.
 func (q *Queue) yieldLocked(c *Call) bool {
-	ln := q.names[c.Name]
+	ln := c.line
 	if len(ln.waiting) == 0 || ln.waiting[0].Priority <= c.Priority {
 		return false
 	}
@@ -242,7 +245,7 @@ func (q *Queue) quit(c *Call) turn {
 	defer q.mu.Unlock()
 	if c.turn == stands || c.turn == contends {
 		q.leaveLocked(c)
-		ln := q.names[c.Name]
+		ln := c.line
 		if c.turn == contends {
 			ln.contender = nil
 		}
@@ -263,7 +266,7 @@ func (q *Queue) promoteLocked(name string, ln *line) {
 		ln.waiting = slices.Delete(ln.waiting, 0, 1)
 		ln.contender, c.turn = c, contends
 		c.signal()
-	default:
+	case q.names[name] == ln:
 		delete(q.names, name)
 	}
 }
@@ -271,8 +274,10 @@ func (q *Queue) promoteLocked(name string, ln *line) {
 // begin makes the won grant of c live.
 func (q *Queue) begin(c *Call, g *grant.Grant) error {
 	q.mu.Lock()
-	q.names[c.Name].contender, c.turn = nil, has
-	q.heldLocked(g)
+	c.line.contender, c.turn = nil, has
+	if g.Role() == scripts.Plain {
+		q.heldLocked(g)
+	}
 	q.mu.Unlock()
 	err := g.Begin(c.Handle, c.Terms)
 	if err != nil {

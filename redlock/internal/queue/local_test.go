@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -53,7 +54,8 @@ type game struct {
 
 func (g *game) join() {
 	c := &Call{
-		Name: "n", Priority: g.r.IntN(3) - 1, Fair: g.r.IntN(4) == 0, Terms: terms(), Handle: &grant.Handle{},
+		Name: "n", Keys: &scripts.Keys{}, Priority: g.r.IntN(3) - 1, Fair: g.r.IntN(4) == 0, Terms: terms(),
+		Handle: &grant.Handle{},
 	}
 	g.q.join(c)
 	g.twin.stand(c)
@@ -147,7 +149,7 @@ func TestTheLocalQueueIsTheRuleReadPlainly(t *testing.T) {
 func TestWaitingCallsAreInTheOrderOfPriorityThenOfCalling(t *testing.T) {
 	q := idleQueue()
 	for _, priority := range []int{1000, 0, 5, -3, 5, 0, 7, -3} {
-		c := &Call{Name: "n", Priority: priority}
+		c := &Call{Name: "n", Keys: &scripts.Keys{}, Priority: priority}
 		q.join(c)
 	}
 	var got []int
@@ -179,10 +181,10 @@ func TestWhoIsHeirAsTable(t *testing.T) {
 			t.Errorf("%s: nobody is there, and is heir", c.name)
 		}
 		q.Held(&grant.Grant{Name: "n"})
-		first := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}}
+		first := &Call{Name: "n", Keys: &scripts.Keys{}, Terms: terms(), Handle: &grant.Handle{}}
 		c.change(first)
 		q.join(first)
-		second := &Call{Name: "n", Terms: terms(), Handle: &grant.Handle{}}
+		second := &Call{Name: "n", Keys: &scripts.Keys{}, Terms: terms(), Handle: &grant.Handle{}}
 		q.join(second)
 		heir := q.Heir("n")(c.left, c.ttl)
 		if (heir != nil) != c.want || heir != nil && heir.Handle != first.Handle {
@@ -247,7 +249,7 @@ func TestACallThatQuitsPassesItsTurnOn(t *testing.T) {
 	q := idleQueue()
 	var calls []*Call
 	for range 3 {
-		c := &Call{Name: "n"}
+		c := &Call{Name: "n", Keys: &scripts.Keys{}}
 		q.join(c)
 		calls = append(calls, c)
 	}

@@ -12,7 +12,7 @@ import (
 func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	if c.ticket == nil {
 		k := q.Keeper
-		c.ticket = scripts.NewTicket(k.Owner, c.seq, k.Label, k.Ballots.Median(c.Called), c.Priority)
+		c.ticket = scripts.NewTicketOf(c.Keys.Role(), k.Owner, c.seq, k.Label, k.Ballots.Median(c.Called), c.Priority)
 	}
 	q.hearLocked(c)
 	c.queued = true
@@ -40,7 +40,7 @@ func (q *Queue) Releasing(g *grant.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end: a call that quits meanwhile leaves the queues after it has joined them
 	ln := q.names[g.Name]
-	if ln == nil || len(ln.waiting) == 0 || !ln.waiting[0].Fair || !q.hearingLocked() || q.away {
+	if g.Role() != scripts.Plain || ln == nil || len(ln.waiting) == 0 || !ln.waiting[0].Fair || !q.hearingLocked() || q.away {
 		return
 	}
 	c, k := ln.waiting[0], q.Keeper

@@ -20,6 +20,8 @@ var (
 	ErrTooSlow    = errors.New("redlock: the quorum came too late")
 	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the fleet allows")
 	ErrQuarantine = admission.ErrQuarantine
+	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
+		"has plain locks (Lock, TryLock, Do), or readers and writers (Shared), and never both", ErrNoQuorum)
 )
 
 // A Failure is how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
@@ -170,8 +172,8 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	case !v.in:
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
 	case pool.IsWrongType(v.Err):
-		return fmt.Errorf("the key %q is of another type, which this library did not write; "+
-			"use another prefix, or delete it (%w)", r.Key, v.Err)
+		return fmt.Errorf("the key %q is of another type: the name is used both as a plain lock and by Shared, or this "+
+			"library did not write it; use another name or prefix, or delete it (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
 	case v.Kind == scripts.Abstained && v.Record == "":
@@ -197,6 +199,19 @@ func (r *Round) TooLong() bool {
 		}
 	}
 	return r.tally.Rule.Lost(long)
+}
+
+// OtherKind reports whether on so many masters the key has another type that no majority is left.
+func (r *Round) OtherKind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	other := quorum.Set(0)
+	for i := range r.tally.Of(scripts.Failed).All() {
+		if pool.IsWrongType(r.votes[i].Err) {
+			other |= quorum.One(i)
+		}
+	}
+	return r.tally.Rule.Lost(other)
 }
 
 // refusal is what a script of a master has refused: the TTL, or an epoch of old.

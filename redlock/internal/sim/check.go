@@ -22,6 +22,10 @@ func (w *world) write(b *belief) {
 		return
 	}
 	w.count.Writes++
+	if b.shared != nil {
+		w.writeShared(b, last, any)
+		return
+	}
 	if any && b.from.Before(last.from) && !w.plan.beyond {
 		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of client %d", b.name,
 			b.token, b.client, last.token, last.client)
@@ -33,7 +37,7 @@ func (w *world) write(b *belief) {
 func (w *world) checkTenures() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, problem := range overlaps(w.spans, w.start, w.plan.beyond) {
+	for _, problem := range append(overlaps(w.spans, w.start, w.plan.beyond), inGap(w.spans)...) {
 		w.problemLocked("%s", problem)
 	}
 }
@@ -46,11 +50,18 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 	slices.SortStableFunc(list, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.from.Compare(b.from), cmp.Compare(a.token, b.token))
 	})
-	var open span // the one that ends last
+	var ends, wrote span // the one that ends last, of all and of those that are no readers
 	for i, t := range list {
 		if i == 0 || list[i-1].name != t.name {
-			open = t
+			ends, wrote = t, span{}
+			if !t.reads {
+				wrote = t
+			}
 			continue
+		}
+		open := ends
+		if t.reads {
+			open = wrote
 		}
 		if t.from.Before(open.to) && !beyond {
 			problems = append(problems, fmt.Sprintf("%s: two holders for %v: client %d with token %d since %v, "+
@@ -65,14 +76,17 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 			if o.name != t.name || beyond && !o.from.Before(t.asked) {
 				continue
 			}
-			if t.token <= o.token {
+			if t.token <= o.token && (!t.reads || !o.reads) {
 				problems = append(problems, fmt.Sprintf("%s: client %d has token %d since %v, after token %d of client %d since %v",
 					t.name, t.client, t.token, t.from.Sub(start), o.token, o.client, o.from.Sub(start)))
 				break
 			}
 		}
-		if t.to.After(open.to) {
-			open = t
+		if t.to.After(ends.to) {
+			ends = t
+		}
+		if t.to.After(wrote.to) && !t.reads {
+			wrote = t
 		}
 	}
 	return problems
@@ -158,7 +172,13 @@ func (w *world) checkRepair() {
 	}
 	asked := time.Now()
 	ttl := slices.Min(w.plan.guards) // once all masters have forgotten, anybody's may be the fleet's
-	lock, err := c.now().Lock(ctx, name, redlock.WithTTL(ttl))
+	take := func() (*redlock.Lock, error) { return c.now().Lock(ctx, name, redlock.WithTTL(ttl)) }
+	if s := c.now().Shared(name); w.plan.readers && k.random.IntN(2) == 0 {
+		take = func() (*redlock.Lock, error) { return s.RLock(ctx, redlock.WithTTL(ttl)) }
+	} else if w.plan.readers {
+		take = func() (*redlock.Lock, error) { return s.Lock(ctx, redlock.WithTTL(ttl)) }
+	}
+	lock, err := take()
 	if err != nil {
 		w.mu.Lock()
 		apart := len(w.agreeing()) <= len(w.voters())/2 // no ballot suits a majority

@@ -33,8 +33,9 @@ type message struct {
 	what   string
 	id, by string // by: the grant that refuses
 	ballot int64
-	code   int64 // below 0: an error
-	free   bool  // the name is free, and another waiter is first
+	code   int64    // below 0: an error
+	free   bool     // the name is free, and another waiter is first
+	grants []string // that a release ends
 }
 
 // read reads what a master was asked, and its answer.
@@ -47,7 +48,8 @@ func read(one *scripts.Script, words []string, reply any) message {
 		m.code, _ = v[0].(int64)
 	}
 	switch one {
-	case scripts.Acquire:
+	case scripts.Acquire, scripts.SharedAcquire:
+		m.what = scripts.Acquire.Name
 		m.id, m.ballot = words[wordID], number(words[wordFirst])
 		if words[wordMode] != "acquire" {
 			m.what = repairs
@@ -55,13 +57,16 @@ func read(one *scripts.Script, words []string, reply any) message {
 		if vote, err := scripts.DecodeVote(reply); err == nil {
 			m.by, m.free = vote.Holder, vote.Free
 		}
-	case scripts.Extend:
-		m.id = words[wordID]
-	case scripts.Release:
-		m.ballot = number(word(words, wordEndBallot))
+	case scripts.Extend, scripts.SharedExtend:
+		m.what, m.id = scripts.Extend.Name, words[wordID]
+	case scripts.Release, scripts.SharedRelease:
+		m.what, m.ballot = scripts.Release.Name, number(word(words, wordEndBallot))
+		if words[wordEndGrant] != "" {
+			m.grants = append(words[:1:1], words[min(wordGrants, len(words)):]...)
+		}
 		switch {
-		case words[wordEndGrant] != "":
-			m.id = words[wordEndGrant]
+		case len(m.grants) > 0:
+			m.id = m.grants[0]
 		case word(words, wordRank) == "":
 			m.what, m.id = leaves, words[wordEndWaiter]
 		default:
@@ -85,20 +90,23 @@ func word(words []string, i int) string {
 // end a master has executed must never be on it again.
 func (w *world) heard(n *conn, s *server, m message) {
 	switch m.script {
-	case scripts.Acquire:
+	case scripts.Acquire, scripts.SharedAcquire:
+		role, _ := scripts.ShareOf(m.id)
 		granted, asks := m.code == int64(scripts.Granted), m.words[wordMode] == "acquire"
 		switch {
 		case !granted:
 			s.no[m.id] = s.no[m.id] || asks
+		case asks && role == scripts.Reader && s.had[m.id]: // a reader's ask that came twice: it may live to its TTL
+			w.loose = true
 		case asks && s.no[m.id]: // it is executed once more, so that nobody undoes it: it lives to its TTL
 			w.loose = true
 		case s.ended[m.id] && !w.leapt:
 			w.problemLocked("%s is on master %d again, after its end was executed there", m.id, s.index)
 		}
-	case scripts.Release:
+		s.had[m.id] = s.had[m.id] || granted && asks
+	case scripts.Release, scripts.SharedRelease:
 		if m.code >= 0 {
-			s.ended[m.words[wordEndGrant]] = true
-			for _, id := range m.words[min(wordGrants, len(m.words)):] {
+			for _, id := range m.grants {
 				s.ended[id] = true
 			}
 		}
@@ -117,7 +125,7 @@ type block struct{ first, last int64 }
 // same id, and then by ballots above those of the rounds before, else the answer to one could be taken for that to
 // another. A script that a master did not know is sent once more with its text; that is no other round.
 func (l *link) ask(c command) {
-	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA {
+	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA && c[1] != scripts.SharedAcquire.SHA {
 		return
 	}
 	keys, err := strconv.Atoi(c[2])

@@ -47,6 +47,24 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 			t.Errorf("%s: %+v", what, m)
 		}
 	}
+	shared := prefix.KeysOf("a", scripts.Reader)
+	for mode, c := range map[string]*scripts.Call{
+		"acquire":   enc.Acquire(&shared, "the grant", time.Second, 4711, 4711, ticket),
+		"repair":    enc.Repair(&shared, "the grant", time.Second, 4711, 4710, 1),
+		"downgrade": enc.Import(&shared, "the grant", "the previous one", time.Second, 4711, 4711),
+	} {
+		w := words(c)
+		if w[wordID] != "the grant" || w[wordFirst] != "4711" || w[wordLast] != "4711" || w[wordMode] != mode {
+			t.Errorf("%s of a share: %q", mode, w)
+		}
+	}
+	if w := words(enc.Extend(&shared, "the grant", time.Second, 1)); w[wordID] != "the grant" {
+		t.Errorf("extend of a share: %q", w)
+	}
+	end := scripts.Ending{Grants: []string{"the grant"}, Ballot: 4713, Waiter: ticket}
+	if m := read(scripts.SharedRelease, words(enc.Release(&shared, end)), int64(0)); m.id != "the grant" || m.ballot != 4713 {
+		t.Errorf("release of a share: %+v", m)
+	}
 	if w := words(enc.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart})); w[wordStep] != "start" {
 		t.Errorf("admit: %q", w)
 	}

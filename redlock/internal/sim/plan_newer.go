@@ -19,6 +19,9 @@ type extras struct {
 	away     time.Duration // how far away the guest is, each way
 	together bool          // several names are locked as one
 	minHold  bool          // some locks have a minimum hold
+	readers  bool          // names have readers and writers
+	endless  bool          // ... and readers that come without an end must not starve a writer
+	reads    float64       // the share of readers
 }
 
 // stressNewer draws the faults of the newer kinds.
@@ -54,6 +57,8 @@ func (p *plan) stressNewer(r *rand.Rand) {
 		p.several(r)
 	case minimum:
 		p.minimum(r)
+	case readers:
+		p.share(r)
 	}
 }
 
@@ -204,4 +209,24 @@ func (p *plan) minimum(r *rand.Rand) {
 	p.weights[turnOn] = pick(r, 0, 1)
 	p.length = between(r, 3*time.Second, 6*time.Second)
 	p.every *= 2
+}
+
+// share draws names with many readers and few writers, or readers that come without an end and hardly any fault.
+func (p *plan) share(r *rand.Rand) {
+	p.readers, p.reads, p.hand = true, 0.4+0.5*r.Float64(), some(r, 0.5)
+	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 100*time.Millisecond)
+	p.busy = pick(r, 2, 3)
+	if p.endless = r.IntN(4) == 0; p.endless {
+		p.few(r, split, cutOff, stall, loseReply)
+		p.every *= 2
+		return
+	}
+	p.few(r, split, cutOff, stall, loseReply, hang, suspend, restart, crashEmpty, flush, failback)
+	p.weights[leave] = pick(r, 0, 0, 1)
+	p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
+	p.twice = some(r, 0.05)
+	p.toEnd = some(r, 0.3)
+	if r.IntN(2) == 0 { // as in lateness: what is not undone is seen
+		p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
+	}
 }

@@ -27,6 +27,7 @@ const (
 	numbersFile   = "redlock/internal/admission/numbers.go"
 	votersFile    = "redlock/internal/voters/voters.go"
 	acquireFile   = "internal/scripts/reference/acquire.go"
+	sharedFile    = "internal/scripts/reference/shared.go"
 	queueFile     = "internal/scripts/reference/queue.go"
 	othersFile    = "internal/scripts/reference/others.go"
 	contendFile   = "redlock/internal/queue/contend.go"
@@ -145,6 +146,24 @@ var protections = []protection{
 	{"minimum-asked", []kind{minimum}, "the minimum hold of",
 		"the masters free the name of a program that they do not hear from before the minimum hold is over",
 		[]edit{{grantFile, "return max(t.TTL, t.rest(held, d))", "return t.TTL"}}},
+	{"writer-alone", []kind{readers}, "two holders",
+		"a writer is let in while readers have the name: two holders",
+		[]edit{{sharedFile, "(writer || ofWriter.MatchString(held)), left", "ofWriter.MatchString(held), left"}}},
+	{"readers-wait", []kind{readers}, "two holders",
+		"a reader is let in while the writer has the name: two holders",
+		[]edit{{sharedFile, "(writer || ofWriter.MatchString(held)), left", "writer, left"}}},
+	{"readers-fence", []kind{readers}, "after token",
+		"a writer wins with a token not above that of a reader before",
+		[]edit{{sharedFile, "if writer && reads > top {", "if false {"}}},
+	{"reader-tombstone", []kind{readers}, "again, after its end",
+		"a reader's ask that comes after its own release takes a share for nobody, and writers wait for its end",
+		[]edit{{sharedFile, "if ballot > top && ballot <= max(", "if false && ballot <= max("}}},
+	{"writers-turn", []kind{readers}, "starved",
+		"readers that come later do not wait behind a writer, and it waits for as long as they come",
+		[]edit{{sharedFile, "			return counts - c.now, true", "			return 0, false"}}},
+	{"no-gap", []kind{readers}, "in the gap",
+		"a writer that was lost becomes a reader all the same, after another writer",
+		[]edit{{sharedFile, "a.mode == \"downgrade\" && !replaces:", "false:"}}},
 }
 
 // applied makes some edits, and returns the new texts of the files by their paths. An edit that does not apply fails the

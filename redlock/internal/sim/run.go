@@ -116,7 +116,7 @@ func Run(setup Setup) (*Result, error) {
 	w.work()
 	w.checkBuried()
 	w.checkTenures()
-	for _, check := range []func(){w.checkServed, w.joinAgain, w.complete, w.settle} {
+	for _, check := range []func(){w.checkServed, w.checkEndless, w.joinAgain, w.complete, w.settle} {
 		if !w.bad() {
 			check()
 		}

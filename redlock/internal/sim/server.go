@@ -44,6 +44,7 @@ type memory struct {
 	saved  *reference.State // its last snapshot; nil: none
 	relics map[string]bool  // grants that came back with it
 	no     map[string]bool  // grants whose ask it has refused
+	had    map[string]bool  // grants whose ask it has granted
 	ended  map[string]bool  // grants whose end it has executed, as far as it remembers
 }
 
@@ -80,7 +81,7 @@ func newServer(w *world, i int) *server {
 	s := &server{w: w, index: i, addr: fmt.Sprintf("master-%d:6379", i+1), loaded: map[string]*scripts.Script{},
 		subs: map[string][]*conn{}}
 	s.memory = memory{forgot: w.now().Add(-time.Hour)}
-	s.relics, s.no, s.ended = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	s.relics, s.no, s.had, s.ended = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	s.env.Publish = s.publish
 	s.set(0, 1)
 	s.restart()
@@ -227,13 +228,13 @@ func (s *server) script(n *conn, c command) any {
 		return reference.Error("ERR value is not an integer or out of range")
 	}
 	if one == nil {
-		if c[1] == scripts.Acquire.SHA { // it is refused, and granted only if it is executed once more
+		if c[1] == scripts.Acquire.SHA || c[1] == scripts.SharedAcquire.SHA { // it is refused, and granted only if it is executed once more
 			s.no[c[3+keys+wordID]] = true
 		}
 		return noScript
 	}
 	var reply any = errDenied
-	if !n.l.denied || one != scripts.Acquire {
+	if !n.l.denied || one != scripts.Acquire && one != scripts.SharedAcquire {
 		reply = s.eval(one, c[3:3+keys], c[3+keys:])
 	}
 	s.w.count.Scripts++
@@ -309,6 +310,14 @@ func (s *server) unsubscribe(n *conn, ch string) {
 // holder is the grant that has a name here, "" where it is free, and for how long yet.
 func (s *server) holder(name string) (id string, left time.Duration) {
 	now := s.clock.now()
+	if v := s.state.Look(now, prefix.Lock(name)); v.Type == reference.SortedSet {
+		shares := s.state.Shares(now, prefix.Lock(name))
+		if len(shares) == 0 {
+			return "", 0
+		}
+		last := shares[len(shares)-1]
+		return last.Name, time.Duration(number(last.Value)-now) * time.Microsecond
+	}
 	for _, f := range s.state.Look(now, prefix.Lock(name)).Fields {
 		if f.Name != "token" && f.Name != "ballot" {
 			id = f.Name

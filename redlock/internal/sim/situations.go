@@ -49,6 +49,10 @@ const (
 	fairJoin
 	keptName
 	led
+	writerBehindReaders
+	readerBehindWriter
+	lateReader
+	downgraded
 	situationCount
 )
 
@@ -87,6 +91,10 @@ var situationNames = [situationCount]string{
 	"a fair call that joins the queue before the release of another of its program",
 	"a name that the masters keep after its Unlock",
 	"a leadership",
+	"a writer that waits for readers",
+	"a reader that waits behind a writer while others read",
+	"a reader's ask that comes after its own release",
+	"a writer's lock that becomes a reader's",
 }
 
 // A grantSeen is what is known of one grant.
@@ -175,6 +183,7 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) 
 	o.reach(aheadBallot, kind == scripts.Ahead)
 	o.reach(abstained, kind == scripts.Abstained)
 	o.reach(afterOwnRelease, g.over[e.master])
+	o.sawShares(m, kind, g.over[e.master])
 	if kind == scripts.Granted {
 		if len(g.on) == 0 {
 			g.granted = e.at

@@ -46,6 +46,10 @@ func (k *worker) one() {
 		wanted = math.MinInt64
 		opts = append(opts, redlock.WithMaxHold(limit))
 	}
+	if p.readers {
+		k.shared(k.c.now(), name, opts)
+		return
+	}
 	minimum := k.minimum()
 	opts = append(opts, redlock.WithMinHold(minimum))
 	ctx, cancel := k.within(k.ctx, k.upTo(2*most))
@@ -97,6 +101,8 @@ type span struct {
 	granted  time.Time // when the first master granted it
 	from, to time.Time
 	minimum  time.Duration // the minimum hold
+	reads    bool          // it is a reader's
+	follows  int64         // the token of the writer's lock that became this one; 0: none did
 }
 
 // A win is a token that one client got for a name.
@@ -152,6 +158,7 @@ type belief struct {
 	over   time.Time       // when its context ended; guarded by world.mu
 	late   bool            // validity was over when the call returned, since the client was suspended in it
 	stop   func() bool
+	shared *redlock.Shared // what it is a lock of; nil: it is a plain one
 }
 
 func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
@@ -248,7 +255,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	k.waitAwake()
 	b.look()
 	k.end(b)
-	k.giveBack(b)
+	k.giveBack(b, opts)
 }
 
 // extend extends a lock by hand, several times in a row, as one does who has slept and fears for it.
@@ -276,7 +283,11 @@ func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 	defer cancel()
 	var inner *redlock.Lock
 	err := k.call("Lock (inner)", ctx, func() (err error) {
-		inner, err = k.c.now().Lock(ctx, b.name, opts...)
+		if b.shared != nil {
+			inner, err = k.innerOf(ctx, b, opts)
+		} else {
+			inner, err = k.c.now().Lock(ctx, b.name, opts...)
+		}
 		k.c.w.checkGiven("a re-entry", inner, err)
 		return err
 	})
@@ -298,11 +309,13 @@ func (k *worker) unlock(lock *redlock.Lock) {
 
 // giveBack releases a lock, exports it to another client, or leaves it to its end; and may write once more, as one does
 // who has not heard that it is over.
-func (k *worker) giveBack(b *belief) {
+func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	w := k.c.w
 	p := &w.plan
 	switch {
-	case k.chance(p.hand):
+	case b.shared != nil && !b.reads && k.chance(p.hand):
+		k.downgrade(b, opts)
+	case b.shared == nil && k.chance(p.hand):
 		k.export(b)
 	case k.chance(p.keep) && b.lock.Err() != nil: // nobody cleans up after a lock that was lost
 		w.mu.Lock()

@@ -1,0 +1,130 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// programs runs a test with some programs over five masters in memory, in a bubble where seconds pass at once.
+func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Locker)) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(5)
+		defer masters.Close()
+		var lockers []*redlock.Locker
+		for range n {
+			p, err := masters.Pool(pool.WithClock(clock.Runtime())) // the bubble's time, not the machine's
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			quiet := redlock.WithLogger(slog.New(slog.DiscardHandler))
+			l, err := redlock.New(p, redlock.WithClock(clock.Runtime()), quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close(context.Background())
+			l.Ready(t.Context())
+			lockers = append(lockers, l)
+		}
+		test(t, lockers)
+	})
+}
+
+// However many programs want the value, one builds it in each period, and all have the newest.
+func TestOneRebuildsAndAllRead(t *testing.T) {
+	programs(t, 4, func(t *testing.T, lockers []*redlock.Locker) {
+		dir, builds, building := t.TempDir(), atomic.Int64{}, atomic.Int64{}
+		var wg sync.WaitGroup
+		for i := range 12 {
+			c := &Cache{Shared: lockers[i%4].Shared("cache"), Dir: dir, MaxAge: 3 * time.Second, Now: time.Now}
+			c.Build = func(ctx context.Context) ([]byte, error) {
+				if building.Add(1) > 1 {
+					t.Error("two build at once")
+				}
+				defer building.Add(-1)
+				time.Sleep(time.Second)
+				return fmt.Appendf(nil, "value %d", builds.Add(1)), ctx.Err()
+			}
+			wg.Go(func() {
+				for end := time.Now().Add(19 * time.Second); time.Now().Before(end); {
+					before := builds.Load()
+					value, err := c.Get(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if string(value) < fmt.Sprintf("value %d", before) {
+						t.Errorf("%q, after %d had been built", value, before)
+					}
+					time.Sleep(time.Duration(200+i) * time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		if n := builds.Load(); n != 5 {
+			t.Errorf("the value was built %d times in five periods", n)
+		}
+		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 1 {
+			t.Errorf("left are %q, %v", files, err)
+		}
+	})
+}
+
+// What a program writes when its lock has passed to another is not read.
+func TestALateRebuildIsNotRead(t *testing.T) {
+	programs(t, 2, func(t *testing.T, lockers []*redlock.Locker) {
+		var caches [2]*Cache
+		dir := t.TempDir()
+		for i, l := range lockers {
+			caches[i] = &Cache{Shared: l.Shared("cache"), Dir: dir, MaxAge: time.Hour, Now: time.Now}
+			caches[i].Build = func(context.Context) ([]byte, error) { return fmt.Appendf(nil, "of %d", i), nil }
+		}
+		lock, err := caches[0].Shared.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := lock.Context(context.Background()) // its owner is stopped before it writes
+		if err := lock.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if value, err := caches[1].Get(t.Context()); string(value) != "of 1" || err != nil {
+			t.Fatalf("%q, %v", value, err)
+		}
+		if err := caches[0].rebuild(late); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range caches {
+			if value, err := c.Get(t.Context()); string(value) != "of 1" || err != nil {
+				t.Errorf("%q, %v", value, err)
+			}
+		}
+	})
+}
+
+// A rebuild that fails leaves the name free, and what was there.
+func TestARebuildThatFails(t *testing.T) {
+	programs(t, 1, func(t *testing.T, lockers []*redlock.Locker) {
+		c := &Cache{Shared: lockers[0].Shared("cache"), Dir: t.TempDir(), MaxAge: time.Minute, Now: time.Now}
+		c.Build = func(context.Context) ([]byte, error) { return nil, os.ErrPermission }
+		if _, err := c.Get(t.Context()); err == nil {
+			t.Error("no error")
+		}
+		c.Build = func(context.Context) ([]byte, error) { return []byte("value"), nil }
+		if value, err := c.Get(t.Context()); string(value) != "value" || err != nil {
+			t.Errorf("%q, %v", value, err)
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package reference
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// The scripts of locks with readers.
+
+var (
+	ofWriter       = regexp.MustCompile(`(?s)^[^:]*:[0-9]+w`)
+	ofReaderWaiter = regexp.MustCompile(`(?s)^[0-9]+:[^:]*:[0-9]+r`)
+)
+
+const mostOver = 500
+
+// holder is the share that ends last, and for how long it counts; "" where none counts.
+func (c *call) holder() (id string, left int64) {
+	shares := c.typed(c.key(1), SortedSet).Fields
+	if len(shares) == 0 {
+		return "", 0
+	}
+	top := shares[len(shares)-1]
+	var over []string
+	for _, f := range shares {
+		if f.score() > c.now || len(over) == mostOver {
+			break
+		}
+		over = append(over, f.Name)
+	}
+	c.state.deleteFields(c.now, c.key(1), over...)
+	if left := top.score() - c.now; left > 0 {
+		return top.Name, left
+	}
+	return "", 0
+}
+
+// ends is until when the share of a grant counts; 0 where it has none.
+func (c *call) ends(id string) int64 {
+	text, there := c.typed(c.key(1), SortedSet).field(id)
+	if at := (Field{Value: text}).score(); there && at > c.now {
+		return at
+	}
+	return 0
+}
+
+func (c *call) share(id string, ttl int64) {
+	lock := c.key(1)
+	c.state.SetScore(c.now, lock, id, c.now+ttl*1000)
+	if c.state.TTL(c.now, lock) < ttl {
+		c.state.Expire(c.now, lock, ttl)
+	}
+}
+
+// invite is tell where readers have the name.
+func (c *call) invite(caller waiter) (left int64, told bool) {
+	for range mostTold {
+		queue := c.typed(c.key(3), SortedSet).Fields
+		if len(queue) == 0 || ofReaderWaiter.MatchString(queue[0].Name) {
+			return c.tell(caller)
+		}
+		if caller.before(queue[0]) {
+			return 0, false
+		}
+		first, counts := queue[0].Name, int64(0)
+		if text, ok := c.typed(c.key(4), SortedSet).field(first); ok {
+			counts = Field{Value: text}.score()
+		}
+		owner := ""
+		if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
+			owner = found[1]
+		}
+		if counts > c.now && c.publish(stemOfLock.FindString(c.key(1))+"inbox:"+owner, "") != 0 {
+			return counts - c.now, true
+		}
+		c.leave(first)
+	}
+	return 0, true
+}
+
+// fences reads the fence and the readers' fence.
+func (c *call) fences() (raw string, top, reads float64) {
+	c.get(c.key(2), "0")
+	c.get(c.key(5), "0") // both are read before either is looked at
+	raw, top = c.fence(c.key(2))
+	_, reads = c.fence(c.key(5))
+	return raw, top, reads
+}
+
+func (c *call) sharedAcquire() any {
+	a := ask{record: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6)}
+	writer, now := ofWriter.MatchString(a.id), float64(c.now)
+	if a.mode == "acquire" && c.has(7) {
+		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
+	}
+	if a.record != "" {
+		if reply := c.forbidden(a, c.key(6)); reply != nil {
+			return reply
+		}
+	}
+	raw, top, reads := c.fences()
+	if writer && reads > top {
+		raw, top = c.get(c.key(5), "0"), reads
+	}
+	queued := c.exists(c.key(3))
+	if queued {
+		c.drop()
+	}
+	held, left := c.holder()
+	replaces := a.mode == "downgrade" && c.ends(c.arg(8)) > 0
+	switch {
+	case held != "" && c.ends(a.id) > 0:
+		return int64(scripts.Granted)
+	case a.mode == "downgrade" && !replaces:
+		return []any{int64(scripts.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
+	}
+	if reply := c.sharedRefusal(a, writer, replaces, queued, held, left, raw); reply != nil {
+		return reply
+	}
+	if a.first <= top || a.first < now-window {
+		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
+	}
+	latest := now + window
+	if a.first == a.last && top > now {
+		latest = top + window
+	}
+	if a.last > latest {
+		return []any{int64(scripts.Ahead), c.join(a.waiter), raw, c.now}
+	}
+	c.share(a.id, a.ttl)
+	if replaces {
+		c.state.deleteFields(c.now, c.key(1), c.arg(8))
+	}
+	if writer {
+		c.raise(c.key(2), c.arg(5))
+	} else if a.last > reads {
+		c.raise(c.key(5), c.arg(5))
+	}
+	if queued && a.waiter.id != "" {
+		c.leave(a.waiter.id)
+	}
+	if queued && !writer {
+		c.invite(waiter{})
+	}
+	return int64(scripts.Granted)
+}
+
+// sharedRefusal is the answer where others hold the name, or a waiter comes before the caller; nil where it may be had.
+func (c *call) sharedRefusal(a ask, writer, replaces, queued bool, held string, left int64, raw string) any {
+	refused, wait, free := held != "" && !replaces && (writer || ofWriter.MatchString(held)), left, int64(0)
+	fields := []any{}
+	if !refused && queued && a.mode == "acquire" {
+		var counts int64
+		if held != "" {
+			counts, refused = c.invite(a.waiter)
+			wait = min(counts, left)
+		} else {
+			wait, refused = c.tell(a.waiter)
+			free = 1
+		}
+	}
+	if !refused {
+		return nil
+	}
+	if held != "" {
+		fields = []any{held, "1"}
+	}
+	return []any{int64(scripts.Held), (wait + 999) / 1000, free, fields, c.join(a.waiter), raw, c.now}
+}
+
+func (c *call) sharedExtend() any {
+	lock, ttl := c.key(1), c.millis(3)
+	ends := c.ends(c.arg(2))
+	if ends == 0 {
+		fence, reads := c.get(c.key(2), "0"), c.get(c.key(3), "0")
+		if plainNumber(reads) > plainNumber(fence) {
+			fence = reads
+		}
+		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), fence, c.now}
+	}
+	if c.arg(1) != "" {
+		record := c.get(c.key(4), "")
+		if record != c.arg(1) && record != "" && refused(record, float64(ttl), c.number(4)) {
+			return []any{int64(scripts.Refused), record, c.now}
+		}
+	}
+	if end := c.now + ttl*1000; ends < end {
+		c.state.SetScore(c.now, lock, c.arg(2), end)
+	}
+	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
+		c.state.Expire(c.now, lock, ttl)
+	}
+	return int64(scripts.Granted)
+}
+
+// plainNumber is tonumber(text) or 0.
+func plainNumber(text string) float64 {
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || math.IsNaN(n) {
+		return 0
+	}
+	return n
+}
+
+func (c *call) sharedRelease() any {
+	present := 0
+	if c.arg(1) != "" {
+		c.typed(c.key(1), SortedSet)
+		ids := append([]string{c.arg(1)}, c.args[min(6, len(c.args)):]...)
+		present = min(1, c.state.deleteFields(c.now, c.key(1), ids...))
+	}
+	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
+		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
+			c.leave(id)
+		}
+	}
+	if ballot := number(c.argOr(2, "0")); ballot > 0 {
+		_, top := c.fence(c.key(2))
+		if ballot > top && ballot <= max(float64(c.now), top)+window {
+			c.raise(c.key(2), c.arg(2))
+		}
+	}
+	if !c.exists(c.key(3)) {
+		return int64(present)
+	}
+	c.drop()
+	switch held, _ := c.holder(); {
+	case held == "":
+		c.tell(waiter{})
+	case !ofWriter.MatchString(held):
+		c.invite(waiter{})
+	}
+	return int64(present)
+}

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// shared takes the lock of a reader or the writer of a name.
+func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOption) {
+	w := k.c.w
+	ctx, cancel := k.within(k.ctx, k.upTo(2*w.plan.most))
+	defer cancel()
+	s, reads, try := l.Shared(name), k.chance(w.plan.reads), k.random.IntN(4) == 0
+	asked := w.now()
+	var lock *redlock.Lock
+	err := k.call("Lock of Shared", ctx, func() (err error) {
+		switch {
+		case reads && try:
+			lock, err = s.TryRLock(ctx, opts...)
+		case reads:
+			lock, err = s.RLock(ctx, opts...)
+		case try:
+			lock, err = s.TryLock(ctx, opts...)
+		default:
+			lock, err = s.Lock(ctx, opts...)
+		}
+		w.checkGiven("Lock of Shared", lock, err)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	b := k.begin(l, lock, asked, 0)
+	b.reads, b.shared = reads, s
+	k.hold(b, opts)
+}
+
+// innerOf locks what is held of a Shared once more. A reader that asks for the writer's lock is refused at once.
+func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOption) (*redlock.Lock, error) {
+	if !b.reads && k.random.IntN(2) == 0 {
+		return b.shared.Lock(ctx, opts...)
+	}
+	if b.reads {
+		_, err := b.shared.Lock(ctx, opts...)
+		if !errors.Is(err, redlock.ErrUpgrade) && !errors.Is(err, redlock.ErrClosed) && ctx.Err() == nil {
+			k.c.w.problem("%s: a reader asks for the writer's lock, and gets: %v", b.name, err)
+		}
+	}
+	return b.shared.RLock(ctx, opts...)
+}
+
+// downgrade makes a writer's lock a reader's, and uses that.
+func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
+	w := k.c.w
+	ctx, cancel := k.within(k.ctx, k.upTo(w.plan.most))
+	defer cancel()
+	w.mu.Lock()
+	w.note(k.c.index, -1, "downgrades", b.name, b.token)
+	w.mu.Unlock()
+	var lock *redlock.Lock
+	err := k.call("Downgrade", ctx, func() (err error) {
+		lock, err = b.lock.Downgrade(ctx, opts...)
+		w.checkGiven("Downgrade", lock, err)
+		return err
+	})
+	if err != nil {
+		k.unlock(b.lock) // where it was lost before, its remains go with this
+		return
+	}
+	next := k.begin(b.locker, lock, b.asked, 0)
+	next.reads, next.shared, next.follows = true, b.shared, b.token
+	w.mu.Lock()
+	w.seen.reach(downgraded, true)
+	w.mu.Unlock()
+	k.hold(next, opts)
+}
+
+// inGap lists writers that came between a writer's lock and the reader's that it became.
+func inGap(list []span) (problems []string) {
+	for _, t := range list {
+		for _, o := range list {
+			if t.follows > 0 && o.name == t.name && !o.reads && o.token > t.follows && o.token < t.token {
+				problems = append(problems, fmt.Sprintf("%s: client %d has token %d in the gap of a downgrade, from %d to %d",
+					t.name, o.client, o.token, t.follows, t.token))
+			}
+		}
+	}
+	return problems
+}
+
+// checkEndless reports a writer that does not come to its turn while readers come without an end. The programs of one
+// client read, in turn so that there is always one; those of the others write a few times.
+func (w *world) checkEndless() {
+	if !w.plan.endless {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	reading, stop := context.WithCancel(ctx)
+	var readers, writers sync.WaitGroup
+	for i, c := range w.contenders(ctx) {
+		s := c.l.Shared(w.plan.names[0])
+		ttl := redlock.WithTTL(w.plan.guards[c.c.index])
+		if i > 0 {
+			readers.Go(func() {
+				for reading.Err() == nil {
+					if lock, err := s.RLock(ctx, ttl); err == nil {
+						c.sleep(20*time.Millisecond+c.upTo(50*time.Millisecond), nil)
+						c.unlock(lock)
+					}
+				}
+			})
+			continue
+		}
+		writers.Go(func() {
+			for range servings {
+				c.sleep(100*time.Millisecond, nil)
+				asked := time.Now()
+				lock, err := s.Lock(ctx, ttl)
+				if took := time.Since(asked); took > longestWait || err != nil {
+					w.problem("the writer is starved: %v while readers come without an end: %v", took, err)
+				}
+				if err == nil {
+					c.unlock(lock)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	stop()
+	readers.Wait()
+}
+
+// sawShares looks at an answer to an ask of a lock with readers.
+func (o *observer) sawShares(m *message, kind scripts.Kind, over bool) {
+	role, _ := scripts.ShareOf(m.id)
+	by, _ := scripts.ShareOf(m.by)
+	held := kind == scripts.Held && by == scripts.Reader
+	o.reach(writerBehindReaders, held && role == scripts.Writer)
+	o.reach(readerBehindWriter, held && role == scripts.Reader)
+	o.reach(lateReader, kind == scripts.Stale && role == scripts.Reader && over)
+}
+
+// writeShared is write for a lock of a Shared. The resource refuses what has a smaller token than the last writer.
+func (w *world) writeShared(b *belief, last span, wrote bool) {
+	if wrote && b.from.Before(last.from) {
+		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of the writer %d", b.name,
+			b.token, b.client, last.token, last.client)
+	}
+	if !b.reads {
+		w.written[b.name] = b.span
+	}
+}

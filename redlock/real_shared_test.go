@@ -1,0 +1,136 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func TestReadersAndWritersOnRealMasters(t *testing.T) {
+	t.Parallel()
+	servers, p, l := masters(t, 5)
+	ctx := bounded(t)
+	s, other := l.Shared("prices"), locker(t, p).Shared("prices")
+	one, two := held(t)(s.RLock(ctx)), held(t)(other.RLock(ctx))
+	if _, err := s.TryLock(ctx); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("a writer beside readers: %v, want ErrHeld", err)
+	}
+	h := must[redlock.Who](t)(l.Who(ctx, "prices"))
+	if h.ReaderCount != 2 || len(h.Readers) != 2 || h.Readers[0].On < 3 || time.Since(h.Readers[0].Since) > time.Minute {
+		t.Errorf("the readers are told as %+v", h)
+	}
+	if _, err := l.Lock(ctx, "prices"); !errors.Is(err, redlock.ErrKind) {
+		t.Errorf("a plain lock of the name: %v, want ErrKind", err)
+	}
+	if err := errors.Join(one.Unlock(ctx), two.Unlock(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	writer := held(t)(other.Lock(ctx))
+	if _, err := s.TryRLock(ctx); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("a reader beside the writer: %v, want ErrHeld", err)
+	}
+	reader := held(t)(writer.Downgrade(ctx))
+	if reader.Token() <= writer.Token() || writer.Token() <= max(one.Token(), two.Token()) {
+		t.Errorf("tokens %d and %d, then %d, then %d", one.Token(), two.Token(), writer.Token(), reader.Token())
+	}
+	beside := held(t)(s.RLock(ctx))
+	if err := errors.Join(beside.Extend(ctx), reader.Extend(ctx), beside.Unlock(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 1} { // a minority
+		if err := servers[i].Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := held(t)(s.RLock(ctx))
+	if err := errors.Join(reader.Unlock(ctx), again.Unlock(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if err := held(t)(s.Lock(ctx)).Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := held(t)(l.Lock(ctx, "prices")).Unlock(ctx); err != nil { // nobody has it any more: it may be a plain lock
+		t.Fatal(err)
+	}
+}
+
+// Readers and writers of several programs, on real masters: a writer is alone with a value that readers see unchanged.
+func TestAWriterIsAloneOnRealMasters(t *testing.T) {
+	t.Parallel()
+	_, p, first := masters(t, 3)
+	ctx := bounded(t)
+	lockers := []*redlock.Locker{first, locker(t, p), locker(t, p)}
+	var mu sync.Mutex // of the value alone
+	reading, writing, most := 0, 0, 0
+	in := func(n *int, by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		*n += by
+		most = max(most, reading)
+		if writing > 1 || writing == 1 && reading > 0 {
+			t.Errorf("%d writers and %d readers", writing, reading)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 12 {
+		s := lockers[i%3].Shared("prices")
+		wg.Go(func() {
+			for n := range 25 {
+				do, what := s.DoRead, &reading
+				if (i+n)%5 == 0 {
+					do, what = s.Do, &writing
+				}
+				err := do(ctx, func(ctx context.Context) error {
+					in(what, 1)
+					defer in(what, -1)
+					time.Sleep(time.Millisecond)
+					return ctx.Err()
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if most < 2 {
+		t.Error("readers have never shared the name")
+	}
+}
+
+// BenchmarkReader compares an uncontended reader's pair with that of a plain lock, in turn.
+func BenchmarkReader(b *testing.B) {
+	_, _, l := masters(b, 5)
+	ctx, s, took := b.Context(), l.Shared("shared"), [3][]time.Duration{}
+	calls := []func() (*redlock.Lock, error){
+		func() (*redlock.Lock, error) { return l.TryLock(ctx, "plain") },
+		func() (*redlock.Lock, error) { return s.TryRLock(ctx) },
+		func() (*redlock.Lock, error) { return l.Shared("written").TryLock(ctx) },
+	}
+	for b.Loop() {
+		for i, call := range calls {
+			start := time.Now()
+			lock, err := call()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := lock.Unlock(ctx); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], time.Since(start))
+		}
+	}
+	middle := func(i int) float64 {
+		slices.Sort(took[i])
+		return float64(took[i][len(took[i])/2])
+	}
+	b.ReportMetric(middle(0)/1000, "us/plain")
+	b.ReportMetric(middle(1)/middle(0), "reader/plain")
+	b.ReportMetric(middle(2)/middle(0), "writer/plain")
+}

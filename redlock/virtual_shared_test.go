@@ -1,0 +1,445 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// rlock takes the lock of a reader and fails the test where that fails.
+func (w *world) rlock(s *redlock.Shared, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	k, err := s.RLock(w.Context(), opts...)
+	if err != nil {
+		w.Fatalf("rlock %s: %v", s.Name(), err)
+	}
+	return k
+}
+
+func (w *world) wlock(s *redlock.Shared, opts ...redlock.LockOption) *redlock.Lock {
+	w.Helper()
+	k, err := s.Lock(w.Context(), opts...)
+	if err != nil {
+		w.Fatalf("lock %s: %v", s.Name(), err)
+	}
+	return k
+}
+
+func (w *world) unlockAll(ks ...*redlock.Lock) {
+	w.Helper()
+	for _, k := range ks {
+		if err := k.Unlock(w.Context()); err != nil {
+			w.Errorf("unlock %s: %v", k.Name(), err)
+		}
+	}
+}
+
+func TestVirtualReadersShareAndAWriterIsAlone(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a, b := w.locker().Shared("x"), w.locker().Shared("x")
+		r1, r2, r3 := w.rlock(a), w.rlock(a), w.rlock(b)
+		_, err := b.TryLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		w.unlockAll(r1, r2)
+		_, err = a.TryLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		w.unlockAll(r3)
+		writer := w.wlock(a)
+		for _, r := range []*redlock.Lock{r1, r2, r3} {
+			if writer.Token() <= r.Token() {
+				w.Errorf("the writer's token %d is not larger than the reader's %d", writer.Token(), r.Token())
+			}
+		}
+		for _, s := range []*redlock.Shared{a, b} {
+			_, err = s.TryRLock(w.Context())
+			w.isError(err, redlock.ErrHeld)
+			_, err = s.TryLock(w.Context())
+			w.isError(err, redlock.ErrHeld)
+		}
+		w.unlockAll(writer)
+		r1 = w.rlock(b)
+		if r1.Token() <= writer.Token() {
+			w.Errorf("the reader's token %d is not larger than the writer's %d", r1.Token(), writer.Token())
+		}
+		w.unlockAll(r1)
+		synctest.Wait()
+		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}:lock") {
+			w.Errorf("after all is over the master has %q", keys)
+		}
+	})
+}
+
+// Readers that come without an end do not starve a writer: those that come later wait behind it.
+func TestVirtualAWriterIsNotStarvedByReaders(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
+		var wg sync.WaitGroup
+		ctx, stop := context.WithCancel(w.Context())
+		for i := range 12 {
+			wg.Go(func() {
+				s := l[i%3].Shared("x")
+				for ctx.Err() == nil {
+					r, err := s.RLock(ctx)
+					if err != nil {
+						continue
+					}
+					time.Sleep(time.Duration(20+i) * time.Millisecond)
+					_ = r.Unlock(ctx)
+				}
+			})
+		}
+		after(500 * time.Millisecond)
+		for range 5 {
+			began := time.Now()
+			k := w.wlock(l[0].Shared("x"))
+			if took := time.Since(began); took > 200*time.Millisecond {
+				w.Errorf("the writer has waited for %v", took)
+			}
+			after(10 * time.Millisecond)
+			w.unlockAll(k)
+			after(100 * time.Millisecond)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// The order is the queue's: readers before the writer go together, those behind it go after it.
+func TestVirtualTheOrderIsThatOfTheQueue(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		holder := w.wlock(w.locker().Shared("x"))
+		var mu sync.Mutex
+		var order []string
+		var wg sync.WaitGroup
+		wait := func(what string, take func(*redlock.Shared) (*redlock.Lock, error)) {
+			s := w.locker().Shared("x")
+			wg.Go(func() {
+				k, err := take(s)
+				if err != nil {
+					w.Errorf("%s: %v", what, err)
+					return
+				}
+				mu.Lock()
+				order = append(order, what)
+				mu.Unlock()
+				time.Sleep(300 * time.Millisecond)
+				_ = k.Unlock(w.Context())
+			})
+			after(100 * time.Millisecond)
+		}
+		read := func(s *redlock.Shared) (*redlock.Lock, error) { return s.RLock(w.Context()) }
+		write := func(s *redlock.Shared) (*redlock.Lock, error) { return s.Lock(w.Context()) }
+		wait("r", read)
+		wait("r", read)
+		wait("w", write)
+		wait("R", read)
+		wait("R", read)
+		began := time.Now()
+		w.unlockAll(holder)
+		wg.Wait()
+		if want := []string{"r", "r", "w", "R", "R"}; !slices.Equal(order, want) {
+			w.Errorf("the order was %q, want %q", order, want)
+		}
+		if took := time.Since(began); took > 1100*time.Millisecond {
+			w.Errorf("it took %v: the readers have not gone together", took)
+		}
+	})
+}
+
+func TestVirtualAReaderThatDiesFreesItsShareAlone(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		lives := w.rlock(w.locker().Shared("x"))
+		dying := w.locker().Shared("x")
+		dead := w.rlock(dying, redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
+		after(2 * time.Second)
+		w.unlockAll(lives)
+		_, err := w.locker().Shared("x").TryLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		began := time.Now()
+		k := w.wlock(w.locker().Shared("x"))
+		if took := time.Since(began); took > 2*time.Second {
+			w.Errorf("the writer has waited for %v: a dead reader's share has 1 s left", took)
+		}
+		w.isError(dead.Err(), redlock.ErrLost)
+		w.unlockAll(k)
+	})
+}
+
+func TestVirtualAWriterBecomesAReader(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker()
+		writer := w.wlock(l.Shared("x"))
+		ctx := writer.Context(w.Context())
+		got := make(chan string, 2)
+		for what, s := range map[string]*redlock.Shared{"w": w.locker().Shared("x"), "r": w.locker().Shared("x")} {
+			go func() {
+				take := s.RLock
+				if what == "w" {
+					take = s.Lock
+					time.Sleep(time.Second)
+				}
+				k, err := take(w.Context())
+				if err != nil {
+					w.Errorf("%s: %v", what, err)
+					got <- "error"
+					return
+				}
+				got <- what
+				_ = k.Unlock(w.Context())
+			}()
+		}
+		after(3 * time.Second)
+		reader, err := writer.Downgrade(w.Context())
+		if err != nil {
+			w.Fatal(err)
+		}
+		if first := <-got; first != "r" {
+			w.Errorf("%q was let in first", first)
+		}
+		w.isError(writer.Err(), redlock.ErrReleased)
+		w.isError(context.Cause(ctx), redlock.ErrReleased)
+		if reader.Token() <= writer.Token() {
+			w.Errorf("tokens %d, then %d", writer.Token(), reader.Token())
+		}
+		after(30 * time.Second)
+		if reader.Err() != nil {
+			w.Errorf("the reader has lost its lock: %v", reader.Err())
+		}
+		if len(got) > 0 {
+			w.Error("a writer came beside the reader")
+		}
+		w.unlockAll(reader)
+		if last := <-got; last != "w" {
+			w.Errorf("%q came last", last)
+		}
+	})
+}
+
+func TestVirtualUpgradeKindsAndReentry(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		l := w.locker()
+		s := l.Shared("x")
+		r := w.rlock(s)
+		_, err := s.Lock(r.Context(w.Context()))
+		w.isError(err, redlock.ErrUpgrade)
+		_, err = s.TryLock(r.Context(w.Context()))
+		w.isError(err, redlock.ErrUpgrade)
+		again, err := s.RLock(r.Context(w.Context()))
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.unlockAll(again)
+		_, err = l.Lock(r.Context(w.Context()), "x")
+		w.isError(err, redlock.ErrKind)
+		for _, o := range []*redlock.Locker{l, w.locker()} {
+			_, err = o.Lock(w.Context(), "x")
+			w.isError(err, redlock.ErrKind)
+			_, err = o.TryLock(w.Context(), "x")
+			w.isError(err, redlock.ErrKind)
+		}
+		if r.Err() != nil {
+			w.Errorf("the reader has lost its lock: %v", r.Err())
+		}
+		_, err = r.Export()
+		w.isError(err, redlock.ErrInvalidOption)
+		_, err = r.Downgrade(w.Context())
+		w.isError(err, redlock.ErrInvalidOption)
+		w.unlockAll(r)
+		k := w.take(l, "x")
+		for _, o := range []*redlock.Locker{l, w.locker()} {
+			_, err = o.Shared("x").RLock(w.Context())
+			w.isError(err, redlock.ErrKind)
+			_, err = o.Shared("x").Lock(w.Context())
+			w.isError(err, redlock.ErrKind)
+		}
+		w.unlockAll(k)
+		writer := w.wlock(s)
+		inner, err := s.RLock(writer.Context(w.Context()))
+		if err != nil || inner.Token() != writer.Token() {
+			w.Errorf("a writer that reads: %v, %v", inner, err)
+		}
+		_, err = writer.Downgrade(w.Context())
+		w.isError(err, redlock.ErrInvalidOption)
+		w.unlockAll(inner, writer)
+		_, err = s.RLock(w.Context(), redlock.WithMinHold(time.Second))
+		w.isError(err, redlock.ErrInvalidOption)
+	})
+}
+
+func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		s := w.locker().Shared("x")
+		r := w.rlock(s)
+		after(time.Minute)
+		if r.Err() != nil {
+			w.Fatalf("after a minute: %v", r.Err())
+		}
+		w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
+		after(40 * time.Second)
+		if on, n := r.HeldOn(); on != 5 || n != 5 {
+			w.Errorf("held on %d of %d", on, n)
+		}
+		_, err := w.locker().Shared("x").TryLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		w.unlockAll(r)
+		synctest.Wait()
+		if errors.Is(r.Err(), redlock.ErrLost) {
+			w.Error("lost")
+		}
+	})
+}
+
+// A program that dies while its writer stands in front keeps no reader out: nobody hears for it.
+func TestVirtualADeadWriterInFrontKeepsNobodyOut(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		reader := w.rlock(w.locker().Shared("x"))
+		p := w.pool()
+		dying := w.over(p)
+		ctx, die := context.WithCancel(w.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := dying.Shared("x").Lock(ctx)
+			done <- err
+		}()
+		after(3 * time.Second)
+		other := w.locker().Shared("x")
+		_, err := other.TryRLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		// It dies: its connections end, and it can tell nobody that it waits no more.
+		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1 << 20) })
+		die()
+		<-done
+		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(0); m.CutConnections() })
+		if err := p.Close(); err != nil {
+			w.Fatal(err)
+		}
+		after(2 * time.Second)
+		began := time.Now()
+		w.unlockAll(w.rlock(other))
+		if took := time.Since(began); took > 100*time.Millisecond {
+			w.Errorf("behind a dead writer a reader has waited for %v", took)
+		}
+		w.unlockAll(reader)
+	})
+}
+
+// A downgrade that no quorum answers fails with its context, and leaves nothing behind.
+func TestVirtualADowngradeWithoutQuorumLeavesNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		writer := w.wlock(w.locker().Shared("x"))
+		w.hang(0, 1, 2)
+		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := writer.Downgrade(ctx)
+		w.isError(err, context.DeadlineExceeded)
+		w.isError(writer.Err(), redlock.ErrReleased)
+		w.resume(0, 1, 2)
+		after(3 * time.Second)
+		w.unlockAll(w.wlock(w.locker().Shared("x")))
+		synctest.Wait()
+		if on := w.on("x"); on > 0 {
+			w.Errorf("it is still on %d masters", on)
+		}
+		lost := w.wlock(w.locker().Shared("x"), redlock.WithExtension(false), redlock.WithTTL(time.Second))
+		after(2 * time.Second)
+		_, err = lost.Downgrade(w.Context())
+		w.isError(err, redlock.ErrLost)
+	})
+}
+
+// The master that missed the downgrade has the writer's share yet, and is given the reader's when that is over.
+func TestVirtualADowngradeThatAMasterMisses(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		writer := w.wlock(w.locker().Shared("x"), redlock.WithTTL(3*time.Second))
+		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1) }, 4)
+		reader, err := writer.Downgrade(w.Context())
+		if err != nil {
+			w.Fatal(err)
+		}
+		other := w.rlock(w.locker().Shared("x"))
+		_, err = w.locker().Shared("x").TryLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		after(10 * time.Second)
+		if on, _ := reader.HeldOn(); on != 5 {
+			w.Errorf("the reader is on %d masters", on)
+		}
+		w.unlockAll(reader, other)
+		w.unlockAll(w.wlock(w.locker().Shared("x")))
+	})
+}
+
+// Programs with other TTLs, tries and priorities share a name.
+func TestVirtualReadersWithUnlikeSettings(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		long := w.rlock(w.locker(redlock.WithTTL(20*time.Second)).Shared("x"), redlock.WithExtension(false))
+		short := w.rlock(w.locker(redlock.WithTTL(time.Second)).Shared("x"), redlock.WithExtension(false))
+		got := make(chan string, 3)
+		wait := func(what string, priority int, take func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)) {
+			go func() {
+				k, err := take(w.Context(), redlock.WithPriority(priority))
+				if err != nil {
+					w.Errorf("%s: %v", what, err)
+					return
+				}
+				got <- what
+				after := time.After(time.Second)
+				<-after
+				_ = k.Unlock(w.Context())
+			}()
+			after(100 * time.Millisecond)
+		}
+		wait("writer", 0, w.locker().Shared("x").Lock)
+		wait("reader behind it", 0, w.locker().Shared("x").RLock)
+		wait("reader before it", 1, w.locker().Shared("x").RLock)
+		after(2 * time.Second)
+		w.isError(short.Err(), redlock.ErrLost)
+		if first := <-got; first != "reader before it" {
+			w.Errorf("%s came first", first)
+		}
+		w.unlockAll(long)
+		if second, third := <-got, <-got; second != "writer" || third != "reader behind it" {
+			w.Errorf("then %s, %s", second, third)
+		}
+		_, err := w.locker().Shared("x").Lock(w.Context(), redlock.WithTries(2))
+		w.isError(err, redlock.ErrHeld)
+		after(2 * time.Second)
+	})
+}
+
+// A trace is told of the calls of readers by names of their own.
+func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var ops []string
+		l := w.locker(redlock.WithTrace(&redlock.Trace{
+			Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
+				return ctx, func(i redlock.CallInfo) { ops = append(ops, op+" "+redlock.Outcome(i.Err)) }
+			},
+		}))
+		s := l.Shared("x")
+		r := w.rlock(s)
+		_, err := s.TryLock(r.Context(w.Context()))
+		w.isError(err, redlock.ErrUpgrade)
+		_, err = l.TryLock(w.Context(), "x")
+		w.isError(err, redlock.ErrKind)
+		w.unlockAll(r)
+		k := w.wlock(s)
+		_, err = s.TryRLock(w.Context())
+		w.isError(err, redlock.ErrHeld)
+		if k, err = k.Downgrade(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		w.unlockAll(k)
+		want := []string{"rlock ok", "try lock upgrade", "try lock kind", "unlock ok", "lock ok", "try rlock held",
+			"downgrade ok", "unlock ok"}
+		if !slices.Equal(ops, want) {
+			w.Errorf("told were %q, want %q", ops, want)
+		}
+	})
+}
