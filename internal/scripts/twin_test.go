@@ -152,7 +152,11 @@ func (w *twin) next() {
 		w.both(w.acquireCall())
 	case n < 58:
 		k := w.keys()
-		w.both(enc.Extend(k, w.id(k), pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp())
+		id := w.id(k)
+		if there := w.state.Look(w.t1, k.Lock()).Fields; len(there) > 0 && w.rnd.IntN(2) == 0 {
+			id = there[0].Name // a grant that is there, mostly
+		}
+		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp())
 	case n < 79:
 		w.both(w.releaseCall())
 	case n < 83:
