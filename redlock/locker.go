@@ -101,15 +101,13 @@ func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
 	l.journal = &journal{log: l.cfg.log, addr: l.pool.Addr, quorumFunc: l.noQuorum}
 	l.events = &events{trace: l.cfg.trace, log: l.cfg.log, clock: l.cfg.clock, addr: l.pool.Addr}
-	agreed := func() bool { return false }
 	if l.cfg.group.Of > 0 {
 		l.member = &spread.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Again() }}
-		agreed = l.member.Agreed
 	}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
-		Group: l.cfg.group, AgreedFunc: agreed,
+		Group: l.cfg.group, AgreedFunc: l.member.Agreed,
 	}, first)
 	l.sender = &round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt}
 	if l.cfg.trace.Vote != nil {
@@ -131,7 +129,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 func (l *Locker) viewed(last, next *admission.View) {
 	l.grants.Changed(last, next)
 	if l.member != nil {
-		l.member.See(next.Named, next.Begun)
+		l.member.See(next.Named, next.Begun, next.Other)
 	}
 	l.journal.viewed(last, next)
 	if l.cfg.trace.Master == nil {

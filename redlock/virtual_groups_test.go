@@ -136,7 +136,7 @@ func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
 			if err != nil || h.Token != lock.Token() {
 				t.Errorf("inspect: %+v, %v", h, err)
 			}
-			if n, err := g.ForceRelease(ctx, name, h.ID); n != 3 || err != nil {
+			if n, err := g.ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
 				t.Errorf("force release: %d, %v", n, err)
 			}
 			r.isError(lock.Extend(ctx), redlock.ErrLost)

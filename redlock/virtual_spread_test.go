@@ -232,7 +232,7 @@ func TestVirtualGroupsBeginWhenAllMastersWereSeen(t *testing.T) {
 // Programs with unlike numbers of groups begin on new masters, some of which are down, hang, and restart with their
 // memory or, a minority, without. No name is ever locked on two sets of masters.
 func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
-	seeds := 25
+	seeds := 15
 	if testing.Short() {
 		seeds = 6
 	}

@@ -75,5 +75,6 @@
 // first voter of all groups is admitted when every master of every group was seen to name its group, in quarantine or
 // not. Of two programs whose groups contradict each other on some masters, only one can see that. Every later voter
 // needs only one master of any group that was admitted before under the same number: a group that is down keeps nobody
-// from the others, and a group that has lost all its records begins again.
+// from the others, and a group that has lost all its records begins again. A program that has seen none such, and some
+// master of another group, writes no first record anywhere: else it could claim a group that has just lost its records.
 package admission

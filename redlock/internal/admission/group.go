@@ -46,6 +46,16 @@ func (f *Fleet) Begun() bool {
 	return false
 }
 
+// Other reports whether a master says that it is another group.
+func (f *Fleet) Other() bool {
+	for j := range f.Config.Rule.All().All() {
+		if fact := &f.Facts[j]; fact.told() && fact.Record.Group != f.Group {
+			return true
+		}
+	}
+	return false
+}
+
 // Named reports whether all masters have records that name the group.
 func (f *Fleet) Named() bool {
 	for j := range f.Config.Rule.All().All() {

@@ -113,3 +113,22 @@ func TestNamedAndBegun(t *testing.T) {
 		t.Error("another group")
 	}
 }
+
+// A program that has seen another group somewhere, and none of its own that has begun, claims no new master.
+func TestAStrangerClaimsNothing(t *testing.T) {
+	f := fleet(empty("a" + zeros))
+	f.Group, f.Stranger, f.Now = second, true, quorum.First(5)
+	for i := 1; i < 5; i++ {
+		f.Facts[i] = empty(f.Facts[i].Identity)
+	}
+	if st, m := f.Judge(0); st.Phase != Blocked || !errors.Is(st.Err, ErrGroup) || m.Step != "" {
+		t.Errorf("%v, %v, step %q", st.Phase, st.Err, m.Step)
+	}
+	if f.Other() {
+		t.Error("empty masters say that they are another group")
+	}
+	f.Facts[2] = with("f2"+zeros, record("f2"+zeros))
+	if !f.Other() {
+		t.Error("a master without a group is not noticed")
+	}
+}

@@ -32,6 +32,7 @@ type Fleet struct {
 	Guard    time.Duration // the program's own guard time; 0: the guard is off
 	Group    scripts.Group // that these masters are, among which the program spreads the names; zero: there are none
 	Agreed   bool          // one of the groups was seen to have begun, or all masters of all groups to name theirs
+	Stranger bool          // not Agreed, and a master of one of the groups says that it is another group
 	Observer bool          // starts, ends and writes nothing
 	Now      quorum.Set    // an operator says that these keep no lock: no quarantine is needed
 	Facts    []Fact        // by the pool's number
@@ -166,6 +167,9 @@ func (f *Fleet) start(i int, st *State) Move {
 		if f.Facts[j].unknown() { // what it says may count
 			return Move{}
 		}
+	}
+	if f.Stranger {
+		return st.block(fmt.Errorf("%w, as a master of another group says", ErrGroup))
 	}
 	if f.Now.Has(i) && f.mayBegin() {
 		return f.write(scripts.AdmitNow, i)

@@ -50,10 +50,11 @@ func mix(x uint64) uint64 {
 // A Member is what the Locker of one group knows of the others. All methods are safe for concurrent use.
 type Member struct {
 	Group     scripts.Group
-	AgainFunc func() // called when Agreed may have become true; it must not block
+	AgainFunc func() // called when Agreed may have changed; it must not block
 	named     atomic.Bool
 	begun     atomic.Bool
-	agreed    atomic.Bool // what Agreed has told
+	other     atomic.Bool
+	told      atomic.Bool // all members were told to look again since they have agreed
 	all       atomic.Pointer[[]*Member]
 }
 
@@ -72,37 +73,44 @@ func Join(all []*Member) error {
 }
 
 // See takes note that all masters of the group have records that name it, and that one of them has been admitted as one
-// of it. What was seen once stays so.
-func (m *Member) See(named, begun bool) {
-	if named && !m.named.Swap(true) || begun && !m.begun.Swap(true) {
+// of it; what was seen once stays so. other is whether a master says now that it is another group.
+func (m *Member) See(named, begun, other bool) {
+	news := named && !m.named.Swap(true)
+	news = begun && !m.begun.Swap(true) || news
+	if m.other.Swap(other) != other || news {
 		m.tell()
 	}
 }
 
-// tell has all members look again, once they agree.
+// tell has all members look again, where that may change something.
 func (m *Member) tell() {
-	if all := m.all.Load(); all != nil && m.Agreed() {
-		for _, other := range *all {
-			other.AgainFunc()
+	all := m.all.Load()
+	if all == nil || m.told.Load() {
+		return
+	}
+	agreed, _ := m.Agreed()
+	for _, one := range *all {
+		if agreed {
+			one.told.Store(true)
 		}
+		one.AgainFunc()
 	}
 }
 
-// Agreed reports whether one of the groups was seen to have begun, or all masters of all groups to name theirs. Before
-// Join it knows of its own group alone, and that does not do.
-func (m *Member) Agreed() bool {
+// Agreed reports whether one of the groups was seen to have begun, or all masters of all groups to name theirs; and, if
+// not, whether a master of one of the groups says that it is another. Before Join a Member knows of no group.
+func (m *Member) Agreed() (agreed, stranger bool) {
 	all := m.all.Load()
-	if m.agreed.Load() || all == nil {
-		return m.agreed.Load()
+	if m.told.Load() || all == nil {
+		return m.told.Load(), false
 	}
 	named := true
-	for _, other := range *all {
-		if other.begun.Load() {
-			m.agreed.Store(true)
-			return true
+	for _, one := range *all {
+		if one.begun.Load() {
+			return true, false
 		}
-		named = named && other.named.Load()
+		named = named && one.named.Load()
+		stranger = stranger || one.other.Load()
 	}
-	m.agreed.Store(named)
-	return named
+	return named, stranger && !named
 }

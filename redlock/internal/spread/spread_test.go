@@ -84,31 +84,58 @@ func members(n int) (list []*Member, again []int) {
 	return list, again
 }
 
+func agreed(m *Member) bool {
+	agreed, _ := m.Agreed()
+	return agreed
+}
+
+// Where a master says that it is another group, all members hear of it, until it is mended or the groups have begun.
+func TestAStrangerIsTold(t *testing.T) {
+	all, again := members(2)
+	if err := Join(all); err != nil {
+		t.Fatal(err)
+	}
+	all[0].See(false, false, true)
+	if agreed, stranger := all[1].Agreed(); agreed || !stranger || again[1] != 2 {
+		t.Errorf("agreed %v, stranger %v, told %v", agreed, stranger, again)
+	}
+	all[0].See(false, false, false)
+	if _, stranger := all[1].Agreed(); stranger || again[1] != 3 {
+		t.Errorf("mended: stranger %v, told %v", stranger, again)
+	}
+	all[0].See(false, false, true)
+	all[1].See(false, true, false)
+	if agreed, stranger := all[0].Agreed(); !agreed || stranger {
+		t.Errorf("begun: agreed %v, stranger %v", agreed, stranger)
+	}
+}
+
 // All groups agree when each was seen to be named by all its masters, or one has begun; not before they are joined.
 func TestGroupsAgree(t *testing.T) {
 	all, again := members(3)
 	for _, m := range all {
-		m.See(true, true)
-		if m.Agreed() {
+		m.See(true, true, false)
+		if agreed(m) {
 			t.Error("agreed before they were joined")
 		}
 	}
-	if err := Join(all); err != nil || !all[2].Agreed() || again[0] == 0 {
-		t.Errorf("joined: %v, agreed %v, told %v", err, all[2].Agreed(), again)
+	if err := Join(all); err != nil || !agreed(all[2]) || again[0] == 0 {
+		t.Errorf("joined: %v, agreed %v, told %v", err, agreed(all[2]), again)
 	}
 
 	all, again = members(3)
 	if err := Join(all); err != nil {
 		t.Fatal(err)
 	}
-	all[0].See(true, false)
-	all[2].See(true, false)
-	all[2].See(false, false) // what was seen stays
-	if all[0].Agreed() || again[0] != 0 {
+	all[0].See(true, false, false)
+	all[2].See(true, false, false)
+	all[2].See(false, false, false) // what was seen stays
+	if agreed(all[0]) {
 		t.Error("agreed though one group was not seen")
 	}
-	all[1].See(true, false)
-	if !all[0].Agreed() || !all[1].Agreed() || again[0] != 1 || again[2] != 1 {
+	before := again[2]
+	all[1].See(true, false, false)
+	if !agreed(all[0]) || !agreed(all[1]) || again[2] == before {
 		t.Errorf("all are named: told %v", again)
 	}
 
@@ -116,8 +143,9 @@ func TestGroupsAgree(t *testing.T) {
 	if err := Join(all); err != nil {
 		t.Fatal(err)
 	}
-	all[1].See(false, true)
-	if !all[0].Agreed() || again[2] != 1 {
+	before = again[2]
+	all[1].See(false, true, false)
+	if !agreed(all[0]) || again[2] == before {
 		t.Errorf("one has begun: told %v", again)
 	}
 }
@@ -152,7 +180,7 @@ func TestMembersAreToldWhateverComesFirst(t *testing.T) {
 			}
 		})
 		for _, m := range all {
-			wg.Go(func() { m.See(true, false) })
+			wg.Go(func() { m.See(true, false, false) })
 		}
 		wg.Wait()
 		told.Wait() // hangs where one was not told

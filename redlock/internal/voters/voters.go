@@ -30,8 +30,8 @@ type Settings struct {
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // starts, ends and writes nothing
 	Group    scripts.Group          // that the masters are; zero: there are no groups
-	// AgreedFunc is admission.Fleet.Agreed. That it has become true is told by Again.
-	AgreedFunc func() bool
+	// AgreedFunc tells admission.Fleet.Agreed and Stranger. That they have changed is told by Again.
+	AgreedFunc func() (agreed, stranger bool)
 	Closed     error // of calls that wait after Close
 	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
 	// call Use, Look, Step or Quarantine.
@@ -174,7 +174,7 @@ func (v *Voters) act() time.Duration {
 		Config: c, Masters: make([]admission.State, len(v.facts)), Encoder: scripts.NewEncoder(v.set.Prefix, c.Epoch),
 	}
 	if fleet.Group.Of > 0 {
-		next.Named, next.Begun = fleet.Named(), fleet.Begun()
+		next.Named, next.Begun, next.Other = fleet.Named(), fleet.Begun(), fleet.Other()
 	}
 	for i := range masters(c).All() {
 		st, m := fleet.Judge(i)
@@ -218,9 +218,13 @@ func (v *Voters) fleet(at clock.Instant) *admission.Fleet {
 	if v.admitting > 0 {
 		now = quorum.First(v.config.Slots) &^ v.let // one that has voted may have granted locks, and lost them since
 	}
+	agreed, stranger := false, false
+	if v.set.Group.Of > 0 {
+		agreed, stranger = v.set.AgreedFunc()
+	}
 	return &admission.Fleet{
 		Config: v.config, Guard: v.set.Guard, Observer: v.set.Observer, Now: now,
-		Group: v.set.Group, Agreed: v.set.Group.Of > 0 && v.set.AgreedFunc(),
+		Group: v.set.Group, Agreed: agreed, Stranger: stranger,
 		Facts: v.facts, Clocks: v.set.Clocks.Read(at), Addr: v.set.Pool.Addr,
 	}
 }
@@ -229,7 +233,7 @@ func (v *Voters) fleet(at clock.Instant) *admission.Fleet {
 func (v *Voters) publish(next *admission.View) {
 	last := v.view.Load()
 	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
-		!slices.EqualFunc(last.Masters, next.Masters, same)
+		last.Other != next.Other || !slices.EqualFunc(last.Masters, next.Masters, same)
 	v.mu.Lock()
 	v.view.Store(next)
 	if differs {
