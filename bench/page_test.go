@@ -154,7 +154,7 @@ func findBrowser(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("no Chromium or Chrome is installed: install one (Debian: apt-get install chromium), or name its program in REDLOCK_BROWSER")
+	t.Skip("needs Chromium or Chrome: install one (Debian: apt-get install chromium), or name its program in REDLOCK_BROWSER")
 	return ""
 }
 

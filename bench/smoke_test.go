@@ -58,13 +58,6 @@ func mustMeasure(t *testing.T, args ...string) *report {
 	return r
 }
 
-func needServer(t *testing.T) {
-	t.Helper()
-	if _, err := redisproc.Find(); err != nil {
-		t.Skipf("this test runs against real servers: %v", err)
-	}
-}
-
 // want fails unless the figure is there and positive.
 func want(t *testing.T, r *report, scenario, kase, who string, m metric) *figure {
 	t.Helper()
@@ -100,7 +93,7 @@ func checkPairs(t *testing.T, r *report, goroutines ...int) {
 }
 
 func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
-	needServer(t)
+	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "pairs,faults", "-rounds", "1", "-duration", "50ms", "-goroutines", "1,8")
 	checkPairs(t, r, 1, 8)
 	for _, n := range []int{1, 8} {
@@ -140,7 +133,7 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 
 // Every contender that there is locks, unlocks and is counted.
 func TestMeasuresEveryContender(t *testing.T) {
-	needServer(t)
+	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "pairs", "-rounds", "1", "-duration", "50ms", "-goroutines", "4", "-impl", "all")
 	for _, e := range entrants {
 		want(t, r, scenarioPairs, rateCase(4), e.name, mRate)
@@ -152,7 +145,7 @@ func TestMeasuresEveryContender(t *testing.T) {
 
 // Peers wait too, in processes of their own.
 func TestPeersContend(t *testing.T) {
-	needServer(t)
+	redistest.Need(t)
 	b := &bench{cfg: &config{duration: 100 * time.Millisecond, rounds: 1}, report: &report{}, prefix: "peers"}
 	var err error
 	if b.masters, err = startMasters(t.Context(), 3); err != nil {
@@ -179,7 +172,7 @@ func TestPeersContend(t *testing.T) {
 
 // Each shape has holds by real processes, none of which overlap.
 func TestMeasuresContention(t *testing.T) {
-	needServer(t)
+	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "contention", "-short", "-rounds", "1")
 	for _, s := range []shape{oneProcess, eightPaused, eightGreedy, twoInTurns} {
 		kase := s.String()
@@ -197,7 +190,7 @@ func TestMeasuresContention(t *testing.T) {
 }
 
 func TestMeasuresSplitVotes(t *testing.T) {
-	needServer(t)
+	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "split", "-short", "-rounds", "1")
 	for _, k := range splitSizes {
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mFirst50)
@@ -209,7 +202,7 @@ func TestMeasuresSplitVotes(t *testing.T) {
 }
 
 func TestMeasuresScale(t *testing.T) {
-	needServer(t)
+	redistest.Need(t)
 	r := mustMeasure(t, "-scenario", "scale", "-short", "-rounds", "1")
 	for _, n := range setSizes {
 		want(t, r, scenarioScale, setCase(n), nameLibrary, mRate)

@@ -32,13 +32,9 @@ func compose() (tools [][]string) {
 func TestComposeGivesFiveMasters(t *testing.T) {
 	tools := compose()
 	if tools == nil {
-		t.Skip("this test needs docker-compose, or the compose plugin of docker")
+		t.Skip("needs docker-compose, or the compose plugin of docker")
 	}
-	if b, err := chooseBackend(); err != nil {
-		t.Skipf("this test needs a Docker engine: %v", err)
-	} else if engine == nil {
-		t.Skipf("this test needs a Docker engine with an image, and REDLOCK_TEST_MASTERS not to be process: %s", b.name)
-	}
+	needContainers(t)
 	for _, tool := range tools {
 		t.Run(strings.Join(tool, " "), func(t *testing.T) { composed(t, tool) })
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // H74: the tests pass with and without a Docker engine, an image, a way to pull one, and a redis-server; what is left out
@@ -19,26 +21,25 @@ func TestTheTestsPassInEachEnvironment(t *testing.T) {
 	noEngine := []string{"DOCKER_HOST=unix://" + filepath.Join(nowhere, "none.sock")}
 	noImage := []string{"REDLOCK_TEST_IMAGE=127.0.0.1:1/none:1"} // nothing listens there
 	noServer := []string{"PATH=" + nowhere, "REDLOCK_REDIS_SERVER="}
-	_, serverErr := processBackend()
 	for _, one := range []struct {
 		name           string
 		env            []string
 		engine, server bool     // it needs one
 		says           []string // in its output
 	}{
-		{"no engine, a server", noEngine, false, true, []string{"processes of", "no Docker engine"}},
-		{"no engine, no server", append(noEngine, noServer...), false, false, []string{"SKIP", "needs a Docker engine or an installed"}},
-		{"an engine that cannot pull, a server", noImage, true, true, []string{"processes of", "cannot be pulled"}},
-		{"an engine that cannot pull, no server", append(noImage, noServer...), true, false, []string{"SKIP", "cannot be pulled"}},
+		{"no engine, a server", noEngine, false, true, []string{"processes of", "SKIP", "needs containers: no Docker engine"}},
+		{"no engine, no server", append(noEngine, noServer...), false, false, []string{"SKIP", "needs a server program or containers: no Docker engine"}},
+		{"an engine that cannot pull, a server", noImage, true, true, []string{"processes of", "SKIP", "needs containers: no image"}},
+		{"an engine that cannot pull, no server", append(noImage, noServer...), true, false, []string{"SKIP", "needs a server program or containers: no image"}},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			if _, err := chooseBackend(); one.engine && (err != nil || engine == nil) {
-				t.Skip("this test needs a Docker engine, and REDLOCK_TEST_MASTERS not to be process")
+			if one.engine {
+				needContainers(t)
 			}
-			if one.server && serverErr != nil {
-				t.Skipf("this test needs an installed redis-server: %v", serverErr)
+			if one.server {
+				redistest.Need(t)
 			}
-			cmd := exec.Command(exe, "-test.v", "-test.run", "^TestMastersAnswerHangDieAndComeBackEmpty$")
+			cmd := exec.Command(exe, "-test.v", "-test.run", "^(TestMastersAnswerHangDieAndComeBackEmpty|TestANetworkInUseIsNotGivenUp)$")
 			cmd.Env = append(os.Environ(), "REDLOCK_TEST_MASTERS=")
 			cmd.Env = append(cmd.Env, one.env...)
 			out, err := cmd.CombinedOutput()

@@ -72,8 +72,9 @@ type setup struct {
 
 // A backend makes masters.
 type backend struct {
-	name  string
-	start func(t testing.TB, n int, s setup) []Master
+	name         string
+	start        func(t testing.TB, n int, s setup) []Master
+	noContainers error // why its masters are none
 }
 
 // chooseBackend decides once for all tests of a run.
@@ -83,7 +84,11 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	case "docker":
 		return dockerBackend()
 	case "process":
-		return processBackend()
+		b, err := processBackend()
+		if err == nil {
+			b.noContainers = errors.New("REDLOCK_TEST_MASTERS is process")
+		}
+		return b, err
 	case "":
 	default:
 		return nil, fmt.Errorf("REDLOCK_TEST_MASTERS=%q is neither docker nor process", want)
@@ -94,11 +99,32 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	}
 	b, processErr := processBackend()
 	if processErr != nil {
-		return nil, fmt.Errorf("no masters to test against: %w; %w", dockerErr, processErr)
+		return nil, fmt.Errorf("%w; %w", dockerErr, processErr)
 	}
-	b.name += fmt.Sprintf(" (no containers: %v)", dockerErr)
+	b.noContainers = dockerErr
 	return b, nil
 })
+
+// needMasters returns what makes masters, and skips the test where nothing can.
+func needMasters(t testing.TB) *backend {
+	t.Helper()
+	b, err := chooseBackend()
+	if err != nil {
+		if os.Getenv("REDLOCK_TEST_MASTERS") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs a server program or containers: %v", err)
+	}
+	return b
+}
+
+// needContainers skips the test where masters are no containers.
+func needContainers(t testing.TB) {
+	t.Helper()
+	if b := needMasters(t); b.noContainers != nil {
+		t.Skipf("needs containers: %v", b.noContainers)
+	}
+}
 
 // masters starts n plain masters for one test, its subtests included.
 func masters(t testing.TB, n int) []Master {
@@ -109,13 +135,7 @@ func masters(t testing.TB, n int) []Master {
 // mastersWith starts n masters for one test, its subtests included.
 func mastersWith(t testing.TB, n int, s setup) []Master {
 	t.Helper()
-	b, err := chooseBackend()
-	if err != nil {
-		if os.Getenv("REDLOCK_TEST_MASTERS") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("this test needs a Docker engine or an installed redis-server: %v", err)
-	}
+	b := needMasters(t)
 	began := time.Now()
 	list := b.start(t, n, s)
 	t.Logf("%d masters, %s, ready in %v", n, b.name, time.Since(began).Round(time.Millisecond))

@@ -38,8 +38,8 @@ func TestCheckFindsAServerThatIsLoading(t *testing.T) {
 func TestCheckFindsClocksThatAreOff(t *testing.T) {
 	cc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "cc"))
 	if runtime.GOOS != "linux" || err != nil {
-		t.Skip("a server's clock is shifted by a few lines of C that are loaded into it: needs Linux and a C compiler " +
-			"(apt-get install gcc libc6-dev)")
+		t.Skip("needs Linux and a C compiler (apt-get install gcc libc6-dev): lines of C that are loaded into a server shift " +
+			"its clock")
 	}
 	shim := filepath.Join(t.TempDir(), "shift.so")
 	if out, err := exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", shim,

@@ -49,7 +49,7 @@ func URL(rawurl string, opts ...Option) Master {
 }
 
 // FromRedisPool names a master by an existing pool: its DialContext, or else its Dial, makes a connection that then
-// belongs to this package alone. Nothing else of p is used. name is for errors and must not contain credentials.
+// belongs to this package alone. Nothing else of p is used: [Pool.Warnings] names what was set in vain. name is for errors and must not contain credentials.
 // Options about TLS, credentials, database and dialer are refused. Dial, which has no context, must return by itself:
 // Close waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
@@ -63,6 +63,39 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 		m.err = fault.Invalid("master %q: the *redis.Pool has neither DialContext nor Dial", name)
 	}
 	return m
+}
+
+// unused names the options of its *redis.Pool that do not apply to m.
+func (m Master) unused() (names []string) {
+	p := m.foreign
+	if p == nil {
+		return nil
+	}
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{
+		{"TestOnBorrow", p.TestOnBorrow != nil}, {"TestOnBorrowContext", p.TestOnBorrowContext != nil},
+		{"MaxIdle", p.MaxIdle != 0}, {"MaxActive", p.MaxActive != 0}, {"IdleTimeout", p.IdleTimeout != 0},
+		{"Wait", p.Wait}, {"MaxConnLifetime", p.MaxConnLifetime != 0},
+	} {
+		if option.set {
+			names = append(names, option.name)
+		}
+	}
+	return names
+}
+
+// Warnings names, for each master that was made from a *redis.Pool, the options of that pool that do not apply, a
+// sentence each; none is the usual case. A Locker logs them, and has them among its own.
+func (p *Pool) Warnings() (list []string) {
+	for _, m := range *p.list.Load() {
+		if names := m.unused(); len(names) > 0 {
+			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, this does not apply: %s; its dial function "+
+				"makes connections that are used for as long as they live", m.name, strings.Join(names, ", ")))
+		}
+	}
+	return list
 }
 
 // Name is what [Pool.Addr] says of m. Two masters of one name are the same.

@@ -179,3 +179,25 @@ func TestInstantsAreOfTheGivenClock(t *testing.T) {
 		}
 	}, WithClock(clock.New(func() clock.Instant { return at })), WithTimeout(40*time.Millisecond))
 }
+
+// What is set in a *redis.Pool in vain is named, and nothing else.
+func TestWhatDoesNotApplyOfARedisPoolIsNamed(t *testing.T) {
+	dial := func() (redis.Conn, error) { return nil, errors.New("nobody") }
+	p, err := New([]Master{
+		URL("redis://127.0.0.1:1"), FromRedisPool("plain", &redis.Pool{Dial: dial}),
+		FromRedisPool("full", &redis.Pool{
+			Dial: dial, TestOnBorrow: func(redis.Conn, time.Time) error { return nil },
+			TestOnBorrowContext: func(context.Context, redis.Conn, time.Time) error { return nil },
+			MaxIdle:             1, MaxActive: 1, IdleTimeout: 1, Wait: true, MaxConnLifetime: 1,
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	list := p.Warnings()
+	if len(list) != 1 || !strings.Contains(list[0], `"full"`) || !strings.Contains(list[0],
+		": TestOnBorrow, TestOnBorrowContext, MaxIdle, MaxActive, IdleTimeout, Wait, MaxConnLifetime;") {
+		t.Errorf("%q", list)
+	}
+}

@@ -20,7 +20,8 @@ func owed(name string, ballot int64, grants ...string) OwedRelease {
 
 // ending is what follows the keys in a payment.
 func ending(ballot int64, grants ...string) string {
-	return fmt.Sprintf(" %d   0 0 %s", ballot, strings.Join(grants, " "))
+	words := append([]string{"", grants[0], fmt.Sprint(ballot), "0", "", "", "0"}, grants[1:]...)
+	return strings.Join(words, " ")
 }
 
 // payments are the release calls that the server has read.

@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
 // patience bounds every wait of a test; only a test that fails waits as long.
@@ -54,11 +55,11 @@ func (l *logBuffer) String() string {
 func redisServer(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs redis-server processes; run it without -short")
+		t.Skip("needs a run without -short: it starts servers")
 	}
-	path, err := exec.LookPath("redis-server")
+	path, err := redisproc.Find()
 	if err != nil {
-		t.Skip("needs redis-server in PATH: install Redis 7 or Valkey (apt-get install redis-server) and run the test again")
+		redistest.Need(t)
 	}
 	return path
 }

@@ -21,7 +21,7 @@ import (
 func realPool(t testing.TB, n int, opts ...Option) ([]*redisproc.Server, *Pool) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs redis-server processes; run it without -short")
+		t.Skip("needs a run without -short: it starts servers")
 	}
 	servers := redistest.Test(t, n, redisproc.Config{})
 	urls := make([]string, n)
@@ -150,7 +150,7 @@ func TestRealHungMaster(t *testing.T) {
 // subscription comes to stand by itself.
 func TestRealUserWithoutChannelRights(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs redis-server processes; run it without -short")
+		t.Skip("needs a run without -short: it starts servers")
 	}
 	srv := redistest.Test(t, 1, redisproc.Config{})[0]
 	do(t, srv, "ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
@@ -300,7 +300,7 @@ func TestRealChurn(t *testing.T) {
 // A master that is named by a *redis.Pool is subscribed to on one more connection of its making.
 func TestRealSubscriptionOfARedisPool(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs redis-server processes; run it without -short")
+		t.Skip("needs a run without -short: it starts servers")
 	}
 	srv := redistest.Test(t, 1, redisproc.Config{})[0]
 	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return redis.Dial("unix", srv.Unix()) }}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
 	"github.com/redlock-go/redlock/redlock/internal/several"
 )
@@ -35,41 +34,53 @@ type Locks struct {
 // The options apply to each name, the wait limit to all together. Errors are those of Lock; its LockError names the
 // one name that could not be had. On failure nothing is held, as with Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return l.takeAll(ctx, names, opts, true)
+	return takeAll(ctx, l.only, names, opts, true)
 }
 
 // TryLockAll takes the locks of all names in one attempt each, or none, and does not wait for other holders. Errors are
 // those of [Locker.TryLock] for the first name that was refused.
 func (l *Locker) TryLockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
-	return l.takeAll(ctx, names, opts, false)
+	return takeAll(ctx, l.only, names, opts, false)
 }
 
 // DoAll runs f while holding the locks of all names, as [Locker.Do] does for one. [TokenFor] tells the token of each.
 func (l *Locker) DoAll(
 	ctx context.Context, names []string, f func(ctx context.Context) error, opts ...LockOption,
-) (err error) {
+) error {
 	locks, err := l.LockAll(ctx, names, opts...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, locks.Unlock(ctx)) }()
-	return f(locks.Context(ctx))
+	return locks.during(ctx, f, err)
 }
 
-func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption, wait bool) (*Locks, error) {
-	cfg, err := l.cfg.lock.with(opts, &l.cfg)
-	if err != nil {
-		return nil, err
+// only is the Locker of every name.
+func (l *Locker) only(string) *Locker { return l }
+
+// during runs f while s is held, where taken, the error of taking it, is nil.
+func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, taken error) (err error) {
+	if taken != nil {
+		return taken
 	}
+	defer func() { err = errors.Join(err, s.Unlock(ctx)) }()
+	return f(s.Context(ctx))
+}
+
+// takeAll is LockAll and TryLockAll; of is the Locker of a name. The Lockers share their defaults.
+func takeAll(
+	ctx context.Context, of func(name string) *Locker, names []string, opts []LockOption, wait bool,
+) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, invalid("no names: LockAll needs one at least")
 	}
+	first := of(names[0])
+	cfg, err := first.cfg.lock.with(opts, &first.cfg)
+	if err != nil {
+		return nil, err
+	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for _, name := range names {
-		if err := scripts.CheckName(name); err != nil {
-			return nil, invalid("%v", err)
+		if err := of(name).checkName(name); err != nil {
+			return nil, err
 		}
-		if wait && grant.OutOfOrder(ctx, l.grants, name) {
+		if wait && grant.OutOfOrder(ctx, of(name).grants, name) {
 			return nil, &LockError{Op: "lock", Name: name, Decision: ErrOrder}
 		}
 	}
@@ -78,8 +89,8 @@ func (l *Locker) takeAll(ctx context.Context, names []string, opts []LockOption,
 	defer cancel()
 	opts = append(slices.Clip(opts), WithWaitLimit(0)) // it is that of ctx
 	locks, err := several.Take(len(names), wait, &several.Source[*Lock]{
-		Try:  func(i int) (*Lock, error) { return l.TryLock(ctx, names[i], opts...) },
-		Wait: func(i int) (*Lock, error) { return l.Lock(ctx, names[i], opts...) },
+		Try:  func(i int) (*Lock, error) { return of(names[i]).TryLock(ctx, names[i], opts...) },
+		Wait: func(i int) (*Lock, error) { return of(names[i]).Lock(ctx, names[i], opts...) },
 		Good: func(k *Lock) bool { return k.good(cfg) },
 		Drop: dropAll,
 	})

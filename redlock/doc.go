@@ -73,6 +73,12 @@
 // masters, of which a holder needs N/2+1, up to k*N/(N/2+1) could hold it, 5 for k = 3 and N = 5. Take k names
 // instead; see the example of [Locker.TryLock].
 //
+// # Groups of masters
+//
+// All masters see all locks, so more masters carry no more of them. [Spread] spreads names over several groups of
+// masters: each name belongs to one, by rendezvous hashing. The records say which group of how many a master is, so a
+// program with another number of groups wins nothing ([ErrGroup]). See docs/sizing.md.
+//
 // # What is not guaranteed
 //
 // A holder that is paused can write after its lock has passed to another; no lock prevents that. Send [Lock.Token]
@@ -92,6 +98,7 @@
 //	redlock -> queue -> grant -> round -> admission -> ballot -> quorum
 //	        -> voters ----------> round
 //	        -> reconfig -----------------> admission
+//	        -> several, spread                                 several names as one; groups of masters
 //
 // Below these stand pool and internal/scripts; internal/rooms has the whole list of who may import whom. Lock
 // (locker.go) puts a call into the local queue (internal/queue/local.go). In its turn it asks (contend.go there), by a

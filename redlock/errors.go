@@ -54,6 +54,9 @@ var (
 	// ErrNumber: the admission records are of programs that go by another number of masters. This one takes no lock until
 	// that is mended; see [Locker.Quarantine].
 	ErrNumber = admission.ErrNumber
+	// ErrGroup: the admission records are of programs that spread the names over other groups. This one takes no lock on
+	// these masters until that is mended; see [WithGroup].
+	ErrGroup = admission.ErrGroup
 	// ErrGuardTime: the TTL is above the longest that a quorum of the masters allows. A call that finds out ends at once.
 	ErrGuardTime = round.ErrGuardTime
 )

@@ -42,7 +42,7 @@ func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 	claim(t, "H64 ended context", 5, func(s *stage) {
 		ended, cancel := context.WithCancel(s.Context())
 		cancel()
-		for run := range *endings {
+		for run := range rounds(*endings, 15) {
 			p := s.program()
 			a, b := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run))
 			_ = p.Close(ended)
@@ -55,7 +55,7 @@ func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 // same, once the masters answer.
 func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
 	claim(t, "H64 during an Unlock", 5, func(s *stage) {
-		for run := range *endings {
+		for run := range rounds(*endings, 15) {
 			p := s.program()
 			a, b, c := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run)), p.take(fmt.Sprint("c", run))
 			s.each((*redlocktest.Master).Hang)

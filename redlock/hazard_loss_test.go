@@ -101,13 +101,13 @@ func (s *stage) late(random *rand.Rand) *program {
 }
 
 // firstLocks is in how many runs a program that has just started takes its first lock.
-const firstLocks = 40
+func firstLocks() int { return rounds(40, 10) }
 
 // H77: the first lock of a program is on all masters as soon as the program is connected to all of them.
 func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
 	claim(t, "H77 first lock", 5, func(s *stage) {
 		bad := 0
-		for run := range firstLocks {
+		for run := range firstLocks() {
 			k := s.late(rand.New(rand.NewPCG(uint64(run), 77))).take(fmt.Sprint("n", run))
 			after(100 * time.Millisecond)
 			if on, n := k.HeldOn(); on != n || s.on(k.Name()) != n {
@@ -115,7 +115,7 @@ func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
 			}
 		}
 		if bad > 0 {
-			s.Errorf("in %d of %d runs the first lock is not on all masters", bad, firstLocks)
+			s.Errorf("in %d of %d runs the first lock is not on all masters", bad, firstLocks())
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
 // H77: a moment after the start the restart of any one master loses no first lock.
 func TestHazardOneRestartLosesNoFirstLock(t *testing.T) {
 	claim(t, "H77 restart", 5, func(s *stage) {
-		for run := range firstLocks {
+		for run := range firstLocks() {
 			k := s.late(rand.New(rand.NewPCG(uint64(run), 770))).take(fmt.Sprint("n", run))
 			after(100 * time.Millisecond)
 			m := s.masters.Master(run % s.masters.N())

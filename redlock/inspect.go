@@ -51,8 +51,8 @@ type Reader struct {
 // agree, or for all; where fewer than a quorum answered, it fails with ErrNoQuorum, or the error of ctx. It writes
 // nothing.
 func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
-	if err := scripts.CheckName(name); err != nil {
-		return Holder{}, invalid("%v", err)
+	if err := l.checkName(name); err != nil {
+		return Holder{}, err
 	}
 	if !l.enter() {
 		return Holder{}, ErrClosed
@@ -236,8 +236,8 @@ type Waiter struct {
 // Who tells who holds name, and who waits for it. It is [Locker.Inspect] for people: it waits for every master that can
 // be reached, whether it votes or not, so On tells all that have the lock.
 func (l *Locker) Who(ctx context.Context, name string) (Who, error) {
-	if err := scripts.CheckName(name); err != nil {
-		return Who{}, invalid("%v", err)
+	if err := l.checkName(name); err != nil {
+		return Who{}, err
 	}
 	if !l.enter() {
 		return Who{}, ErrClosed
@@ -335,8 +335,8 @@ func (hs holdings) queue() (list []Waiter) {
 // holder that extends the lock in the same moment may give it back to those that have deleted it: ask [Locker.Who]
 // afterwards, and where it is still there call this again, which is harmless.
 func (l *Locker) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
-	if err := scripts.CheckName(name); err != nil {
-		return 0, invalid("%v", err)
+	if err := l.checkName(name); err != nil {
+		return 0, err
 	}
 	if owner, _ := scripts.GrantLabel(id); owner == "" {
 		return 0, invalid("%.80q is no id of a grant", id)

@@ -19,6 +19,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/queue"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/internal/spread"
 	"github.com/redlock-go/redlock/redlock/internal/voters"
 )
 
@@ -37,12 +38,18 @@ type Locker struct {
 	events  *events
 	journal *journal
 
-	changing chan struct{} // cap 1: one change of the masters at a time
-	calls    atomic.Int64  // under way, messages not answered, and one until Close has released what is held
-	closing  chan struct{} // closed when Close begins: waiting calls give up
-	idle     func()        // closes the channel that Close waits for, as calls come to 0
-	once     sync.Once     // Close
-	closed   chan struct{} // closed when nothing of the Locker is left
+	changing chan struct{}  // cap 1: one change of the masters at a time
+	member   *spread.Member // of its group; nil: there are no groups
+	life
+}
+
+// A life is what the end of a Locker needs.
+type life struct {
+	calls   atomic.Int64  // under way, messages not answered, and one until Close has released what is held
+	closing chan struct{} // closed when Close begins: waiting calls give up
+	idle    func()        // closes the channel that Close waits for, as calls come to 0
+	once    sync.Once     // Close
+	closed  chan struct{} // closed when nothing of the Locker is left
 }
 
 // New makes a Locker over the masters of p. It checks the options, fails with [ErrInvalidOption] where one is out of
@@ -72,10 +79,10 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	}
 	l := &Locker{
 		pool: p, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
-		closing: make(chan struct{}), closed: make(chan struct{}),
+		life: life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.build(first, id.String())
-	l.warnings = unwise(&l.cfg, first.Order, p.Addr)
+	l.warnings = unwise(&l.cfg, first.Order, p)
 	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -94,9 +101,15 @@ func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
 	l.journal = &journal{log: l.cfg.log, addr: l.pool.Addr, quorumFunc: l.noQuorum}
 	l.events = &events{trace: l.cfg.trace, log: l.cfg.log, clock: l.cfg.clock, addr: l.pool.Addr}
+	agreed := func() bool { return false }
+	if l.cfg.group.Of > 0 {
+		l.member = &spread.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Again() }}
+		agreed = l.member.Agreed
+	}
 	l.voters = voters.New(voters.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
+		Group: l.cfg.group, AgreedFunc: agreed,
 	}, first)
 	l.sender = &round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt}
 	if l.cfg.trace.Vote != nil {
@@ -117,6 +130,9 @@ func (l *Locker) build(first *quorum.Config, id string) {
 // viewed is told of each new View. It tells of the masters whose state has changed.
 func (l *Locker) viewed(last, next *admission.View) {
 	l.grants.Changed(last, next)
+	if l.member != nil {
+		l.member.See(next.Named, next.Begun)
+	}
 	l.journal.viewed(last, next)
 	if l.cfg.trace.Master == nil {
 		return
@@ -151,10 +167,10 @@ func (l *listener) Message(master int, _, payload string) {
 }
 
 // unwise tells what is unwise in an allowed configuration over these masters.
-func unwise(c *config, masters []int, addr func(master int) string) (warnings []string) {
+func unwise(c *config, masters []int, p *pool.Pool) (warnings []string) {
 	var known []string
 	for _, i := range masters {
-		known = append(known, addr(i))
+		known = append(known, p.Addr(i))
 	}
 	add := func(format string, args ...any) {
 		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
@@ -174,6 +190,7 @@ func unwise(c *config, masters []int, addr func(master int) string) (warnings []
 			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
 		}
 	}
+	warnings = append(warnings, p.Warnings()...)
 	for _, w := range warnings {
 		c.log.Warn(w)
 		if f := c.trace.Warning; f != nil {
@@ -188,7 +205,7 @@ func (l *Locker) Warnings() []string { return slices.Clone(l.warnings) }
 
 // enter begins a call and reports whether the Locker is open. leave ends the call; where enter reports false it is
 // ended already.
-func (l *Locker) enter() bool {
+func (l *life) enter() bool {
 	l.calls.Add(1)
 	select {
 	case <-l.closing:
@@ -199,7 +216,7 @@ func (l *Locker) enter() bool {
 	}
 }
 
-func (l *Locker) leave() {
+func (l *life) leave() {
 	if l.calls.Add(-1) == 0 {
 		l.idle()
 	}
@@ -278,8 +295,8 @@ func (l *Locker) acquire(
 	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, course *grant.Course,
 ) (*Lock, error) {
 	called := l.cfg.clock.Now() // first of all: a caller that the system stops later keeps its turn
-	if err := scripts.CheckName(name); err != nil {
-		return nil, invalid("%v", err)
+	if err := l.checkName(name); err != nil {
+		return nil, err
 	}
 	cfg, err := l.cfg.lock.with(opts, &l.cfg)
 	if err == nil && role != scripts.Plain {

@@ -29,3 +29,11 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// rounds is how often a test repeats what it does: few times with -short.
+func rounds(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}

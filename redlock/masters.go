@@ -34,8 +34,8 @@ func (l *Locker) mastersOf(v *admission.View) []MasterInfo {
 // masterInfo describes master i.
 func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 	info := MasterInfo{
-		Addr: l.pool.Addr(i), State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch, Err: st.Err,
-		Owed: l.pool.Owed(i),
+		Addr: l.pool.Addr(i), Group: l.cfg.group.Number, State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch,
+		Err: st.Err, Owed: l.pool.Owed(i),
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {
 		now := l.cfg.clock.Now()
@@ -264,7 +264,7 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 	}
 	if r := view.Config.Rule; !r.Won(view.Voting) {
 		list = append(list, pool.Finding{
-			Master: "fleet", Severity: pool.Failure, About: "quorum",
+			Master: l.fleet(), Severity: pool.Failure, About: "quorum",
 			What:      fmt.Sprintf("%d of %d masters vote, %d are needed", view.Voting.Len(), r.N(), r.Least()),
 			Endangers: "no lock can be taken",
 			Do: fmt.Sprintf("see to the masters below; if all are new, look whether the prefix %q is right",
@@ -275,6 +275,14 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
 	})
 	return list, nil
+}
+
+// fleet is what findings call all masters together.
+func (l *Locker) fleet() string {
+	if l.member == nil {
+		return "fleet"
+	}
+	return fmt.Sprintf("group %d of %d", l.cfg.group.Number, l.cfg.group.Of)
 }
 
 // findings are about the admission of one master, for a program with this guard time in a fleet with this longest TTL.

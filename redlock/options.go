@@ -11,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/spread"
 )
 
 // The bounds and defaults of the options.
@@ -57,6 +58,7 @@ type config struct {
 	durable  []string // addresses; nil: none; empty: all
 	observer bool
 	set      *Set // nil: the masters of the pool
+	group    scripts.Group
 }
 
 // lockConfig is what one call goes by.
@@ -131,8 +133,8 @@ func WithMaxHold(d time.Duration) LockOption {
 
 // WithMinHold keeps the name locked for d at least since the masters granted it, for jobs that must not run again too
 // soon. An Unlock before that ends the lock as ever, but to others the name stays locked until d is over. The masters
-// alone see to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who] tells
-// such a name as kept. Close keeps it, too.
+// alone see to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who]
+// tells such a name as kept. Close keeps it, too.
 //
 // The masters keep the name for d and the drift of d ([WithDrift]), which together are at most the guard time. Where d
 // is longer than the TTL it is the TTL of the beginning. A master that the Unlock does not reach keeps the name to the
@@ -241,6 +243,15 @@ func (c *config) check() error {
 	}
 	if c.log == nil {
 		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
+	}
+	if c.group != (scripts.Group{}) {
+		if err := spread.Check(c.group); err != nil {
+			return invalid("%v", err)
+		}
+		if c.noGuard {
+			return invalid("WithGroup does not go with WithoutGuard: the admission records keep programs apart whose " +
+				"numbers of groups differ")
+		}
 	}
 	if !c.noGuard && (c.guard < MinTTL || c.guard > MaxTTL) {
 		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", c.guard, MinTTL, MaxTTL)

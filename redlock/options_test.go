@@ -7,10 +7,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/property"
@@ -357,5 +360,27 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What a *redis.Pool of redigo has set in vain is among the warnings, which are logged and traced.
+func TestWarningsOfARedisPool(t *testing.T) {
+	p, err := pool.New([]pool.Master{pool.FromRedisPool("old", &redis.Pool{
+		MaxActive: 7, Dial: func() (redis.Conn, error) { return nil, errNoRoute },
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var traced []string
+	l, err := New(p, WithTrace(&Trace{Warning: func(w string) { traced = append(traced, w) }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) || !strings.Contains(list[1], "not apply: MaxActive") {
+		t.Errorf("%q, traced %q", list, traced)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func TestAFleetChangesItsMasters(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("a change is complete after a minute; run it without -short")
+		t.Skip("needs a run without -short: a change is complete after a minute")
 	}
 	const guard = 3 * time.Second
 	for name, c := range map[string]struct{ servers, old, nextFrom, nextTo int }{

@@ -127,7 +127,7 @@ func TestHintsLostOnAllMastersCostOnlyTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
 	if text := f.info(0, "server", "redis_version"); strings.HasPrefix(text, "6.") {
-		t.Skipf("Redis %s lets every user publish from a script", text)
+		t.Skipf("needs Redis 7: Redis %s lets every user publish from a script", text)
 	}
 	f.admitted()
 	for i := range f.servers {
@@ -174,7 +174,7 @@ func TestHintsLostOnAllMastersCostOnlyTime(t *testing.T) {
 // H55, H73: of many names nothing is left on the masters but their admission records, once the fences have expired.
 func TestNothingIsLeftOfManyNames(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for a minute, until fences expire; leave out -short")
+		t.Skip("needs a run without -short: it waits for a minute, until fences expire")
 	}
 	t.Parallel()
 	names := 10_000

@@ -62,7 +62,7 @@ func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 	dies.signal(os.Kill)
 	leads(stops)
 	goesOn := startWorker(t, "lead", args)
-	for range 3 {
+	for range rounds(3, 1) {
 		stops.signal(stopSignal)
 		began := leads(goesOn)
 		stops.signal(continueSignal)

@@ -7,4 +7,4 @@ import "os"
 // There is nothing like it here; the tests that need it run where there is a server, on Unix.
 var stopSignal, continueSignal os.Signal = os.Kill, os.Kill
 
-func (w *worker) stop() { w.t.Skip("no process can be stopped here") }
+func (w *worker) stop() { w.t.Skip("needs Unix, where a process can be stopped") }

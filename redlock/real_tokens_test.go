@@ -63,12 +63,10 @@ func appendTo(path string) (*os.File, error) {
 // order of the holds. Of those two, one has a pool that goes by the true clock, so that it starts with a wrong idea of
 // the masters' time and is put right by what they refuse.
 func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 5)
 	f.admitted()
-	each := 2500
-	if testing.Short() {
-		each = 250
-	}
+	each := rounds(2500, 100)
 	dir := t.TempDir()
 	var workers []*worker
 	for _, a := range []workerArgs{

@@ -211,7 +211,7 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 	t.Parallel()
 	if v := newFleet(t, 1).servers[0].Version(); strings.HasPrefix(v, "6.") {
-		t.Skipf("Redis %s answers nobody until 2 MB are loaded, and then it is too late to be asked", v)
+		t.Skipf("needs Redis 7: Redis %s answers nobody until 2 MB are loaded, and then it is too late to be asked", v)
 	}
 	f := newFleet(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
 	l := f.admitted(redlock.WithGuardTime(time.Second), redlock.WithTTL(500*time.Millisecond))

@@ -106,7 +106,7 @@ func unexpected(err error) error {
 // All that restart empty at once are admitted again by the rule of AdmitNow: when no hold can be valid any more.
 func TestMutualExclusionAndTokensOverAllFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("keeps all processors busy for ten seconds; leave out -short")
+		t.Skip("needs a run without -short: it keeps all processors busy for ten seconds")
 	}
 	f := newFleet(t, 5)
 	l := f.admitted(redlock.WithGuardTime(workGuard), redlock.WithTTL(workTTL))

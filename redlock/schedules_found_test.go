@@ -167,8 +167,10 @@ func TestAfterAFreezeAFreeNameIsHadAtOnce(t *testing.T) {
 // H28: an inner lock neither shortens nor ends the outer one, also where the masters are full when it is unlocked: they
 // refuse the new depth, and prolong the lock all the same.
 func TestAnInnerUnlockOnFullMastersLeavesTheOuterLock(t *testing.T) {
+	t.Parallel()
 	for _, inner := range []bool{false, true} {
 		t.Run(map[bool]string{false: "locked once", true: "with an inner lock"}[inner], func(t *testing.T) {
+			t.Parallel()
 			servers, _, l := masters(t, 3, redlock.WithTTL(time.Second))
 			ctx := bounded(t)
 			outer := held(t)(l.Lock(ctx, "x"))

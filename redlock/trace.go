@@ -95,7 +95,9 @@ type LockInfo struct {
 	Depth int
 	Left  time.Duration // validity left
 	Held  time.Duration // since it was acquired; of one that was unlocked, until then
-	Err   error
+	// Kept is for how long the masters still keep the name of a lock that has ended, by [WithMinHold].
+	Kept time.Duration
+	Err  error
 }
 
 // RepairInfo describes that a master was given back a lock.
@@ -108,6 +110,7 @@ type RepairInfo struct {
 // MasterInfo describes the state of one master.
 type MasterInfo struct {
 	Addr  string
+	Group int           // the number of its group, from 1; 0 where there are no groups
 	State string        // "connecting", "down", "quarantine", "voting" or "blocked"
 	Left  time.Duration // how long a quarantine still lasts
 	// Guard is the longest TTL in its admission record, and Epoch the epoch, 0 where none was read; see
@@ -251,7 +254,12 @@ func (e *events) grant(f func(LockInfo), g *grant.Grant, err error) {
 }
 
 func describe(f func(LockInfo), g *grant.Grant, i grant.Info, err error) {
-	f(LockInfo{Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Held: i.Held, Err: err})
+	if errors.Is(err, ErrExported) {
+		i.Kept = 0 // it goes on elsewhere
+	}
+	f(LockInfo{
+		Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Held: i.Held, Kept: i.Kept, Err: err,
+	})
 }
 
 // The methods below implement grant.Events.

@@ -67,6 +67,9 @@ func (l *Locker) takeOver(ctx context.Context, text string, opts []LockOption, c
 	if from.prefix != l.cfg.prefix {
 		return nil, invalid("the handle is of the key prefix %q, this Locker's is %q", from.prefix, l.cfg.prefix)
 	}
+	if err := l.checkName(from.name); err != nil {
+		return nil, err
+	}
 	cfg, err := l.cfg.lock.with(opts, &l.cfg)
 	if err != nil {
 		return nil, err

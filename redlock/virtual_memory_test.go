@@ -16,7 +16,8 @@ import (
 // kilobyte once it is held for a moment, and when it has been extended and told of. The masters are in the same heap,
 // so what is measured is what is let go when every lock is exported, which the masters do not hear of.
 func TestAHeldLockIsSmall(t *testing.T) {
-	const count, most = 10_000, 1000
+	const most = 1000
+	count := rounds(10_000, 2000)
 	var mu sync.Mutex
 	virtual(t, 5, func(w *world) {
 		p, err := w.masters.Pool(pool.WithClock(clock.Runtime()))
@@ -54,7 +55,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 			}
 			locks[i] = nil
 		}
-		each := (held - heapNow()) / count
+		each := (held - heapNow()) / int64(count)
 		w.Logf("%d bytes a lock", each)
 		if each > most {
 			w.Errorf("a held lock takes %d bytes; %d are the most", each, most)

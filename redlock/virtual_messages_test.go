@@ -325,7 +325,7 @@ func TestVirtualValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.over(w.pool(pool.WithTimeout(20*time.Second)), redlock.WithExtension(false))
 		random := seeded(11)
-		for n := range 300 {
+		for n := range rounds(300, 60) {
 			ttl := 100*time.Millisecond + time.Duration(random.Int64N(int64(20*time.Second)))
 			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 4))) })
 			w.wire.clear()

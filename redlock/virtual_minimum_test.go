@@ -220,6 +220,31 @@ func TestVirtualAnImportHasAMinimumHoldOfItsOwn(t *testing.T) {
 	})
 }
 
+// A trace is told for how long a name is kept.
+func TestVirtualATraceIsToldWhatIsKept(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		told := make(chan redlock.LockInfo, 3)
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(i redlock.LockInfo) { told <- i }}))
+		end := func(opts ...redlock.LockOption) redlock.LockInfo {
+			k := w.take(l, "n", opts...)
+			after(time.Second)
+			w.unlock(k)
+			return <-told
+		}
+		if i := end(); i.Kept != 0 || i.Held != time.Second {
+			t.Errorf("%+v", i)
+		}
+		if i := end(redlock.WithMinHold(minHold)); i.Kept < minHold-time.Second || i.Kept > minHold || i.Held != time.Second {
+			t.Errorf("%+v", i)
+		}
+		exported := w.take(l, "m", redlock.WithMinHold(minHold))
+		w.export(exported)
+		if i := <-told; i.Kept != 0 || !errors.Is(i.Err, redlock.ErrExported) {
+			t.Errorf("%+v", i)
+		}
+	})
+}
+
 // A minimum hold that the masters cannot keep is refused before anything is sent.
 func TestVirtualMinimumHoldsThatCannotBe(t *testing.T) {
 	virtual(t, 3, func(w *world) {

@@ -158,7 +158,7 @@ func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
 			k := w.take(a.Locker, "n")
 			c := b.waits("n")
 			b.deafen()
-			after(time.Minute)
+			after(time.Duration(rounds(60, 15)) * time.Second)
 			if c.over() {
 				w.Fatal("two holders")
 			}

@@ -37,7 +37,7 @@ func (a *app) statusCommand() *cobra.Command {
 Exit status: 0 if a quorum votes, else 2.`,
 		Example: `  redlock status --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
 				return a.report(l.Ready(ctx), nil)
 			})
 		},
@@ -55,7 +55,7 @@ this prefix is held on them, as on new masters. If somebody does hold one, two h
 time are possible until its TTL is over.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
 				err := l.AdmitNow(ctx)
 				return a.report(l.Ready(ctx), err)
 			})
@@ -74,7 +74,7 @@ func (a *app) quarantineCommand() *cobra.Command {
 read, or that names another number of masters and that no program needs: look first.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
 				err := l.Quarantine(ctx, master)
 				return a.report(l.Ready(ctx), err)
 			})
@@ -95,7 +95,7 @@ func (a *app) guardCommand() *cobra.Command {
 whole fleet while programs run, before any of them uses a longer TTL. For that all masters must be up.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
 				err := error(nil)
 				if set != 0 {
 					err = l.RaiseGuardTime(ctx, set)
@@ -109,7 +109,7 @@ whole fleet while programs run, before any of them uses a longer TTL. For that a
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, l *redlock.Locker, c *fleetConfig) int {
+func (a *app) check(ctx context.Context, l locks, c *fleetConfig) int {
 	findings, err := l.Check(ctx)
 	if err != nil {
 		a.complain(err)
@@ -141,24 +141,34 @@ func (a *app) check(ctx context.Context, l *redlock.Locker, c *fleetConfig) int 
 	return code
 }
 
-// report tells the masters of a fleet, and whether a quorum of them votes. err is why something was not done to them.
+// report tells the masters of a fleet, and whether a quorum of them votes, of each group. err is why something was not
+// done to them.
 func (a *app) report(list []redlock.MasterInfo, err error) int {
-	voting, code := 0, exitDone
-	for _, m := range list {
-		if m.State == "voting" {
-			voting++
+	status, code := jsonStatus{Masters: jsonMasters(list)}, exitDone
+	for len(list) > 0 {
+		group, n, voting := list[0].Group, 0, 0
+		for ; n < len(list) && list[n].Group == group; n++ {
+			if list[n].State == "voting" {
+				voting++
+			}
+			if !a.json {
+				a.line(list[n])
+			}
 		}
-	}
-	if voting <= len(list)/2 {
-		code = exitNoQuorum
+		needed := n/2 + 1
+		if voting < needed {
+			code = exitNoQuorum
+		}
+		if !a.json && group > 0 {
+			fmt.Fprintf(a.stdout, "group %d: ", group)
+		}
+		if !a.json {
+			fmt.Fprintf(a.stdout, "%d of %d vote, %d are needed\n", voting, n, needed)
+		}
+		status.Voting, status.Needed, list = status.Voting+voting, status.Needed+needed, list[n:]
 	}
 	if a.json {
-		a.encode(a.stdout, jsonStatus{Masters: jsonMasters(list), Voting: voting, Needed: len(list)/2 + 1})
-	} else {
-		for _, m := range list {
-			a.line(m)
-		}
-		fmt.Fprintf(a.stdout, "%d of %d vote, %d are needed\n", voting, len(list), len(list)/2+1)
+		a.encode(a.stdout, status)
 	}
 	if err != nil {
 		a.complain(err)

@@ -27,6 +27,9 @@
 // or by the environment variable REDLOCK_MASTERS; the first that is there counts. In the list of processes anybody can
 // read a password in an argument, and not one in the file or in the environment.
 //
+// Where names are spread over groups of masters, a slash stands between those of two groups, and the file has "groups".
+// The masters are changed group by group: set takes a file of one, which says which by "group".
+//
 // A command writes to the masters what it is asked to write and nothing else. So check, status, who, ls, guard
 // without --set, and set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
 //
@@ -36,7 +39,7 @@
 //
 //	0    all is well, or done
 //	1    check has found something that endangers locks; or what was asked for was not done, or not on all masters
-//	2    fewer than a quorum of the masters vote: no lock can be taken
+//	2    fewer than a quorum of the masters, or of those of one group, vote: no lock can be taken there
 //	3    the call is wrong; nothing was sent
 //
 // Of run, that of its command, 128 and the number of the signal that has ended it, or:

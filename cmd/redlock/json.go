@@ -25,6 +25,7 @@ type (
 	}
 	jsonMaster struct {
 		Addr  string `json:"addr"`
+		Group int    `json:"group,omitempty"`
 		State string `json:"state"`
 		Left  int64  `json:"left_ms,omitempty"`
 		Guard int64  `json:"guard_ms,omitempty"`
@@ -57,7 +58,7 @@ type (
 func jsonMasters(list []redlock.MasterInfo) []jsonMaster {
 	out := make([]jsonMaster, 0, len(list))
 	for _, m := range list {
-		j := jsonMaster{m.Addr, m.State, millis(m.Left), millis(m.Guard), m.Epoch, ""}
+		j := jsonMaster{m.Addr, m.Group, m.State, millis(m.Left), millis(m.Guard), m.Epoch, ""}
 		if m.Err != nil {
 			j.Error = m.Err.Error()
 		}

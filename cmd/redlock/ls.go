@@ -61,7 +61,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 				return wrongCall(cmd, err)
 			}
 			// A Locker checks the options, finds the masters of a set, and waits for them.
-			l, masters, shut, err := a.openPool(c, redlock.WithObserver())
+			l, pools, shut, err := a.openPools(c, redlock.WithObserver())
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -69,8 +69,14 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			defer cancel()
 			defer shut(ctx)
 			l.Ready(ctx)
-			s := &scanning{masters: masters, prefix: c.Prefix, begins: strings.Join(args, ""), most: most}
-			return leave(a.list(s.all(ctx), c.sets(), all))
+			found := make([][]scanned, len(pools))
+			var wg sync.WaitGroup
+			for i, masters := range pools {
+				s := &scanning{masters: masters, prefix: c.Prefix, begins: strings.Join(args, ""), most: most}
+				wg.Go(func() { found[i] = s.all(ctx) })
+			}
+			wg.Wait()
+			return leave(a.list(slices.Concat(found...), c.sets(), all))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -174,9 +180,13 @@ func (to stepReply) Reply(_ int, value any, err error) {
 	}{value, err}
 }
 
-// sets are the addresses of the masters: one set, or two while the masters are changed.
+// sets are the addresses of the masters: one set, or two while the masters are changed, of each group.
 func (c *fleetConfig) sets() (list []map[string]bool) {
-	for _, urls := range [][]string{c.Masters, c.Next} {
+	all := [][]string{c.Masters, c.Next}
+	for _, g := range c.Groups {
+		all = append(all, g.Masters, g.Next)
+	}
+	for _, urls := range all {
 		set := make(map[string]bool)
 		for _, u := range urls {
 			set[pool.URL(u).Name()] = true

@@ -96,17 +96,22 @@ named as arguments (by the commands that take no names of locks), by --masters, 
 environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is there counts. A password
 in an argument can be read in the list of processes; in the file or in the environment it cannot.
 
+Where names are spread over groups of masters, a slash stands between those of two groups: URL URL URL / URL URL URL.
+
 The file of --config is JSON. It may be the file that the programs go by (see "redlock set"), and may say more:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
-Paths in it are relative to its directory. A flag goes before what the file says.
+With groups it has, in the place of "masters":
+  "groups": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
+or "group": "2/3" beside the masters of that group alone. Paths in it are relative to its directory.
+A flag goes before what the file says.
 
 Flags may be written with one dash or two.
 
 Exit status (of all commands but run, see "redlock run --help"):
   0  all is well, or done
   1  check has found something that endangers locks; or what was asked for was not done, or not on all masters
-  2  fewer than a quorum of the masters vote: no lock can be taken
+  2  fewer than a quorum of the masters, or of those of one group, vote: no lock can be taken there
   3  the call is wrong; nothing was sent`
 
 // root is the tree of commands.

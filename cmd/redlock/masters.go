@@ -56,18 +56,21 @@ func (f *fleetFlags) addTimeout(flags *pflag.FlagSet) {
 // A fleetConfig is what flags, file and environment say about one fleet.
 type fleetConfig struct {
 	redlock.Set
-	Prefix   string   `json:"prefix"`
-	Guard    string   `json:"guard"`
-	Durable  []string `json:"durable"`
-	User     string   `json:"user"`
-	Password string   `json:"password"`
-	CA       string   `json:"ca"`
-	Cert     string   `json:"cert"`
-	Key      string   `json:"key"`
+	Group    string    `json:"group"`  // that the masters are, as 2/3
+	Groups   groupSets `json:"groups"` // in the place of the masters
+	Prefix   string    `json:"prefix"`
+	Guard    string    `json:"guard"`
+	Durable  []string  `json:"durable"`
+	User     string    `json:"user"`
+	Password string    `json:"password"`
+	CA       string    `json:"ca"`
+	Cert     string    `json:"cert"`
+	Key      string    `json:"key"`
 
 	guard    time.Duration
-	ownGuard bool // the guard time was given, and is that of the programs
-	useSet   bool // the masters change: Epoch and Next count
+	ownGuard bool   // the guard time was given, and is that of the programs
+	useSet   bool   // the masters change: Epoch and Next count
+	group    [2]int // what Group says: which one of how many
 }
 
 // readFleet puts together what is known of the fleet: args are URLs.
@@ -80,15 +83,14 @@ func (f *fleetFlags) readFleet(cmd *cobra.Command, args []string) (*fleetConfig,
 	}
 	for _, list := range [][]string{args, f.masters} {
 		if urls := splitURLs(list); len(urls) > 0 {
-			c.Set = redlock.Set{Masters: urls}
-			c.useSet = false
+			c.name(urls)
 			break
 		}
 	}
-	if len(c.Masters) == 0 {
-		c.Masters = splitURLs([]string{os.Getenv(mastersVariable)})
+	if len(c.Masters) == 0 && len(c.Groups) == 0 {
+		c.name(splitURLs([]string{os.Getenv(mastersVariable)}))
 	}
-	if len(c.Masters) == 0 {
+	if len(c.Masters) == 0 && len(c.Groups) == 0 {
 		return nil, fmt.Errorf("no masters are named: give their URLs as arguments or by --masters, "+
 			"in the file of --config, or in %s", mastersVariable)
 	}
@@ -133,6 +135,9 @@ func (c *fleetConfig) readFile(path string) error {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}
+	}
+	if err := c.checkGroups(path); err != nil {
+		return err
 	}
 	if c.useSet = c.Epoch != 0 || len(c.Next) > 0; !c.useSet {
 		return nil
@@ -216,6 +221,9 @@ func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
 	if c.useSet {
 		list = append(list, redlock.WithSet(c.Set))
 	}
+	if c.group != [2]int{} {
+		list = append(list, redlock.WithGroup(c.group[0], c.group[1]))
+	}
 	switch {
 	case len(c.Durable) == 0:
 	case slices.Equal(c.Durable, []string{"all"}):
@@ -226,35 +234,33 @@ func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
 	return append(list, more...)
 }
 
-// open makes the pool and a Locker of the fleet. shut ends both, and waits for that until ctx ends.
-func (a *app) open(c *fleetConfig, opts ...redlock.Option) (l *redlock.Locker, shut func(context.Context), err error) {
-	l, _, shut, err = a.openPool(c, opts...)
+// open makes the pools and the Lockers of the fleet. shut ends them, and waits for that until ctx ends.
+func (a *app) open(c *fleetConfig, opts ...redlock.Option) (l locks, shut func(context.Context), err error) {
+	l, _, shut, err = a.openPools(c, opts...)
 	return l, shut, err
 }
 
-func (a *app) openPool(
-	c *fleetConfig, opts ...redlock.Option,
-) (l *redlock.Locker, masters *pool.Pool, shut func(context.Context), err error) {
-	if masters, err = c.dial(); err != nil {
-		return nil, nil, nil, err
+// openOne makes the pool and the Locker of masters that are all of the fleet, or one group.
+func (a *app) openOne(c *fleetConfig, opts ...redlock.Option) (*redlock.Locker, *pool.Pool, error) {
+	masters, err := c.dial()
+	if err != nil {
+		return nil, nil, err
 	}
-	if l, err = redlock.New(masters, c.options(opts...)...); err != nil {
+	l, err := redlock.New(masters, c.options(opts...)...)
+	if err != nil {
 		_ = masters.Close() // what went wrong is in err
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	for _, w := range l.Warnings() {
 		a.complain(errors.New(w))
 	}
-	return l, masters, func(ctx context.Context) {
-		_ = l.Close(ctx) // what a master has not got has expired there soon
-		_ = masters.Close()
-	}, nil
+	return l, masters, nil
 }
 
 // observe has f ask the fleet with a Locker that writes nothing of itself. args are the URLs of the masters. f returns
 // the exit status.
 func (a *app) observe(
-	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
+	cmd *cobra.Command, args []string, f func(ctx context.Context, l locks, c *fleetConfig) int,
 ) error {
 	c, err := a.fleet.readFleet(cmd, args)
 	if err != nil {
@@ -264,7 +270,7 @@ func (a *app) observe(
 }
 
 func (a *app) observeFleet(
-	cmd *cobra.Command, c *fleetConfig, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
+	cmd *cobra.Command, c *fleetConfig, f func(ctx context.Context, l locks, c *fleetConfig) int,
 ) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.fleet.timeout)
 	defer cancel()

@@ -69,7 +69,7 @@ func (a *app) releaseCommand() *cobra.Command {
 }
 
 // release shows the grant, and takes it away if the user says yes.
-func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
+func (a *app) release(l locks, name, grant string, yes bool) int {
 	ctx, cancel := context.WithTimeout(context.Background(), a.fleet.timeout)
 	w, err := l.Who(ctx, name)
 	cancel()

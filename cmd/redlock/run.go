@@ -186,7 +186,7 @@ type runner struct {
 }
 
 // run takes the lock and runs the command. A status that is redlock's own comes with an error.
-func (r *runner) run(l *redlock.Locker) (status int, err error) {
+func (r *runner) run(l locks) (status int, err error) {
 	job, err := newJob()
 	if err != nil {
 		return exitCannotRun, fmt.Errorf("redlock run: %w", err)
@@ -219,7 +219,7 @@ func (r *runner) run(l *redlock.Locker) (status int, err error) {
 }
 
 // take takes the lock, and gives up when a signal comes.
-func (r *runner) take(l *redlock.Locker) (lock *redlock.Lock, status int, err error) {
+func (r *runner) take(l locks) (lock *redlock.Lock, status int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	lockFunc, bound := l.Lock, r.flags.wait

@@ -17,7 +17,8 @@ func (a *app) setCommand() *cobra.Command {
 		Short: "take the fleet through a change of its masters",
 		Long: `Tells how far a change of the masters is, and what is next. FILE is the configuration that the programs go by:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
-It may say what the file of --config says.
+It may say what the file of --config says. Where names are spread over groups, it is about one of them and says
+which: {"group": "2/3", "epoch": 1, ...}.
 
 --raise writes its epoch, which refuses programs that go by an earlier one. --finish lets the next masters act alone
 as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. Without
@@ -31,6 +32,10 @@ either nothing is written.`,
 			}
 			c := &fleetConfig{Prefix: redlock.DefaultPrefix}
 			err := c.readFile(args[0])
+			if err == nil && len(c.Groups) > 0 {
+				err = fmt.Errorf(`%s: the masters are changed group by group: the file has "group": "2/3", and the masters of `+
+					"that one", args[0])
+			}
 			if err == nil {
 				err = c.checkSet(args[0])
 			}
@@ -41,8 +46,8 @@ either nothing is written.`,
 				return wrongCall(cmd, err)
 			}
 			c.useSet = true
-			return a.observeFleet(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
-				return a.changeSet(ctx, l, raise, finish)
+			return a.observeFleet(cmd, c, func(ctx context.Context, l locks, _ *fleetConfig) int {
+				return a.changeSet(ctx, l.(*redlock.Locker), raise, finish) // the file names no groups
 			})
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -17,7 +17,7 @@ func (f *votingFleet) inTerminal(cmd *exec.Cmd) *process {
 	f.t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		f.t.Skipf("this test needs a pseudo-terminal: %v", err)
+		f.t.Skipf("needs a pseudo-terminal: %v", err)
 	}
 	n, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
 	if err == nil {
@@ -90,7 +90,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 // A command that reads the terminal can be stopped and goes on, with its lock, and the shell gets the terminal back.
 func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skipf("this test needs a shell with job control: %v", err)
+		t.Skipf("needs a shell with job control: %v", err)
 	}
 	f := newVotingFleet(t)
 	shell := exec.Command("bash", "--norc", "--noprofile", "-i")

@@ -60,7 +60,7 @@ With --watch it looks again and again, and tells what is other than before, unti
 }
 
 // who tells the names once, or with watch until ctx ends.
-func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch bool, every time.Duration) (code int) {
+func (a *app) who(ctx context.Context, l locks, names []string, watch bool, every time.Duration) (code int) {
 	last := make(map[string]string)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

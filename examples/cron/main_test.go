@@ -147,7 +147,7 @@ func (h *host) reason(slot int64) string {
 // ran it each program tells the reason.
 func TestNoSlotTwice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("20 slots of the example's job are left out by -short")
+		t.Skip("needs a run without -short: it takes half a minute")
 	}
 	servers := redistest.Test(t, 5, redisproc.Config{})
 	urls := make([]string, len(servers))

@@ -172,11 +172,11 @@ func (p *server) value(query string) (sum float64, series int, err error) {
 // that it is about, and none before; each query of the page has an answer.
 func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left out with -short: it takes half a minute")
+		t.Skip("needs a run without -short: it takes half a minute")
 	}
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("left out: no prometheus program is installed (Debian, Ubuntu: apt-get install prometheus)")
+		t.Skip("needs a prometheus program (Debian, Ubuntu: apt-get install prometheus)")
 	}
 	r := start(t)
 	p := r.scraped(path)

@@ -68,7 +68,7 @@ func TestExclusionTokenGrowthAndNoOrphans(t *testing.T) {
 // The same for larger bounds.
 func TestFull(t *testing.T) {
 	if !*full {
-		t.Skip("the large bounds take long: go test ./internal/model -run TestFull -timeout 0 -args -full")
+		t.Skip("needs hours, for larger bounds: go test ./internal/model -run TestFull -timeout 0 -args -full")
 	}
 	nothingWrong(t,
 		Bounds{Attempts: [2]int{2, 2}},

@@ -21,7 +21,13 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(parentEnv) != "" {
+		parent()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // ask sends one command to a server over TCP and returns the first line of the answer.
 func ask(t *testing.T, addr, command string) (string, error) {
@@ -155,9 +161,7 @@ func TestPausedServerKeepsConnectionsAndStops(t *testing.T) {
 }
 
 func TestFailedStartLeavesNothing(t *testing.T) {
-	if _, err := redisproc.Find(); err != nil {
-		t.Skipf("this test runs against real servers: %v", err)
-	}
+	redistest.Need(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	left := func() int {
 		list, err := os.ReadDir(os.TempDir())
@@ -198,7 +202,7 @@ func TestFindSaysHowToGetOne(t *testing.T) {
 
 func TestCPUTimeGrows(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the processor time is known on Linux only: run this test there")
+		t.Skip("needs Linux, where the processor time of a process is known")
 	}
 	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--enable-debug-command", "yes"}})[0]
 	before, err := s.CPUTime()
@@ -225,11 +229,9 @@ func TestCPUTimeGrows(t *testing.T) {
 // anew as such a parent.
 func TestServersDieWithTheirParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("servers die with their parent on Linux only: run this test there")
+		t.Skip("needs Linux, where servers die with their parent")
 	}
-	if _, err := redisproc.Find(); err != nil {
-		t.Skipf("this test runs against real servers: %v", err)
-	}
+	redistest.Need(t)
 	pid := orphan(t)
 	deadline := time.NewTimer(10 * time.Second)
 	defer deadline.Stop()

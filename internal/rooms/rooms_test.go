@@ -31,11 +31,12 @@ var rooms = []room{
 	}},
 	{"redlock", []string{
 		"redlock/internal/reconfig", "redlock/internal/several", "redlock/internal/queue", "redlock/internal/voters",
-		"redlock/internal/grant",
+		"redlock/internal/grant", "redlock/internal/spread",
 		"redlock/internal/round", "redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/quorum",
 		"pool", "internal/scripts", "internal/jitter", "clock",
 	}},
 	{"redlock/internal/several", nil},
+	{"redlock/internal/spread", []string{"internal/scripts"}},
 	{"redlock/internal/testbed", []string{
 		"redlock/internal/voters", "redlock/internal/round", "redlock/internal/ballot", "redlock/internal/quorum",
 		"redlock/internal/admission", "redlock/redlocktest", "pool", "internal/scripts", "clock",

@@ -26,7 +26,8 @@ local token, depth, waiter, rank, previous = ARGV[4], '1', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8])
 elseif mode == 'repair' then token, depth = ARGV[8], ARGV[9]
 else previous = ARGV[8] end
-local now, window = time(), 15000000
+local t, window = redis.call('TIME'), 15000000
+local now = t[1] * 1000000 + t[2]
 local there = record ~= '' and (redis.call('GET', KEYS[5]) or '') or record
 if there ~= record and mode == 'acquire' then return {6, there, now} end
 if there ~= record and there ~= '' then
@@ -56,12 +57,13 @@ elseif queued and mode == 'acquire' then
 end
 if first <= top or first < now - window then return {3, join(now, waiter, rank, first), raw, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
-local latest = now + window
-if first == last and top > now then latest = top + window end
+local latest = (first == last and math.max(now, top) or now) + window
 if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
 redis.call('HSET', lock, id, depth, 'token', token, 'ballot', ARGV[5])
 if left < ttl then redis.call('PEXPIRE', lock, ARGV[3]) end
 if replaces then redis.call('HDEL', lock, previous) end
-raise(now, ARGV[5])
+-- The fence is kept for 60 s after the later of now and itself.
+local kept = last > now and 60000 + math.ceil((last - now) / 1000) or '60000'
+redis.call('SET', fence, ARGV[5], 'PX', kept)
 if queued and waiter then leave(waiter) end
 return 1

@@ -64,7 +64,7 @@ elseif step == 'epoch' then
 end
 new.id, new.longest, new.quarantine = identity, longest, quarantine
 record = 'v2'
-for key in string.gmatch('id home n next epoch raised alone longest quarantine state since', '%l+') do
+for key in string.gmatch('id home group n next epoch raised alone longest quarantine state since', '%l+') do
   if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
 end
 redis.call('SET', KEYS[1], record)

@@ -7,17 +7,6 @@
 -- ones are dropped, and at most 8 are told, by one script.
 local lock, fence, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
-local function time()
-  local t = redis.call('TIME')
-  return t[1] * 1000000 + t[2]
-end
-
--- The fence is kept for 60 s after the later of now and itself.
-local function raise(now, ballot)
-  local ahead = math.max(0, ballot - now)
-  redis.call('SET', fence, ballot, 'PX', 60000 + math.ceil(ahead / 1000))
-end
-
 local function leave(waiter)
   redis.call('ZREM', queue, waiter)
   redis.call('ZREM', waiters, waiter)

@@ -110,6 +110,8 @@ func TestRecordRoundTrip(t *testing.T) {
 		{}, {Identity: "a1/b2/-1", N: 3, Longest: 30 * time.Second, Quarantine: time.Minute, Since: 946684800000000},
 		{Identity: "a1/b2/7", N: 3, Next: 5, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true, Since: 1},
 		{Identity: "a1/b2/7", Home: scripts.Home("10.0.0.1:6379"), N: 1, Longest: time.Millisecond},
+		{Identity: "a1/b2/7", Home: "h", Group: scripts.Group{Number: 2, Of: 3}, N: 5, Next: 3, Epoch: 1},
+		{Identity: "a1/b2/7", Group: scripts.Group{Number: 1, Of: 1}, N: 1},
 		{Identity: "a1/b2/7", Home: scripts.Home("/var/run/my redis% n=1 .sock"), Epoch: 1},
 	} {
 		if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
@@ -127,6 +129,8 @@ func TestRecordRoundTrip(t *testing.T) {
 		"v2 id=a n=1 epoch=0 raised=1 alone=0" + rest,
 		"v2 id=a n=1 next=0 epoch=0" + rest, "v2 id=a n=1 epoch=1 alone=0 raised=1" + rest,
 		"v2 id=a n=1 epoch=0 longest=1 quarantine=1 state=pending since=1",
+		"v2 id=a group=0/0 n=1 epoch=0" + rest, "v2 id=a group=02/3 n=1 epoch=0" + rest, "v2 id=a group=2 n=1 epoch=0" + rest,
+		"v2 id=a group=a/b n=1 epoch=0" + rest, "v2 id=a n=1 group=2/3 epoch=0" + rest, "v2 id=a group= n=1 epoch=0" + rest,
 	} {
 		if r, err := scripts.ParseRecord(s); err == nil {
 			t.Errorf("%q is taken for %+v", s, r)

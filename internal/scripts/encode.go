@@ -98,26 +98,26 @@ type Ending struct {
 
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
-	var ballot, waiter, rank, asked any = "0", "", "", "0"
-	if end.Ballot != 0 {
-		ballot = end.Ballot
+	c := &Call{Script: Release}
+	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, "")
+	if k.role != Plain {
+		c.Script, c.Args[0] = SharedRelease, sharedReleaseSHA
 	}
+	if len(end.Grants) > 0 {
+		c.Args[6] = end.Grants[0]
+	}
+	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Grants) < 2 {
+		return c
+	}
+	var waiter, rank, asked any = "", "", "0"
 	if end.Waiter != nil {
 		waiter = end.Waiter.waiter
 		if end.Back {
 			rank, asked = end.Waiter.rank, end.AskBallot
 		}
 	}
-	c := &Call{Script: Release}
-	if k.role != Plain {
-		c.Script = SharedRelease
-		c.Args = append(c.room[:0], sharedReleaseSHA, "5", k.lock, k.fence, k.queue, k.waiters, k.reads, ballot, waiter,
-			rank, asked)
-	} else {
-		c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, ballot, waiter, rank, asked,
-			Millis(end.Keep))
-	}
-	for _, id := range end.Grants {
+	c.Args = append(c.Args, end.Ballot, Millis(end.Keep), waiter, rank, asked)
+	for _, id := range end.Grants[min(1, len(end.Grants)):] {
 		c.Args = append(c.Args, id)
 	}
 	return c

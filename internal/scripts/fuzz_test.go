@@ -78,6 +78,7 @@ func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		"", "v2 id=a/b/-1 n=3 epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
 		"v2 id=a/b/7 home=10.0.0.1:6379 n=3 next=5 epoch=2 raised=7 alone=1 longest=1 quarantine=2 state=quarantine since=7",
+		"v2 id=a/b/7 group=2/3 n=3 epoch=0 longest=1 quarantine=2 state=quarantine since=7",
 		"v2 id= n=0 epoch=0 longest=0 quarantine=0 state=quarantine since=0",
 		"v2 id=a n=01 epoch=-2 longest=9223372036854775807 quarantine=0 state=quarantine since=0",
 	} {

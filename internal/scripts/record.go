@@ -15,11 +15,12 @@ const recordVersion = "v2"
 //
 //	v2 id=<identity> n=5 epoch=0 longest=30000 quarantine=30000 state=admitted since=<us>
 //
-// with home= behind id= where the master is a durable one, next= behind n= in a joint configuration, raised= and alone=
-// behind epoch= where the epoch is above 0. Times are in milliseconds, moments in microseconds of the masters' time.
+// with home= behind id= where the master is a durable one, group=2/3 before n= where the names are spread over groups,
+// next= behind n= in a joint configuration, raised= and alone= behind epoch= where the epoch is above 0. Times are in milliseconds, moments in microseconds of the masters' time.
 type Record struct {
 	Identity string // run_id/master_replid2/second_repl_offset of the server that the record is about
 	Home     string // the address of a durable master, as [Home] writes it; "" for any other
+	Group    Group  // the zero Group where the names are not spread
 	N, Next  int    // the number of masters of the set, and of the next one in a joint configuration, else 0
 	Epoch    int64
 	// Raised is when this epoch was written here; Alone the largest epoch whose set may act alone. Both are 0 where the
@@ -32,6 +33,19 @@ type Record struct {
 	Since int64
 }
 
+// A Group is one of several groups of masters among which names are spread: Number of Of, from 1.
+type Group struct{ Number, Of int }
+
+// String is "2/3", as it stands in a record.
+func (g Group) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
+
+func parseGroup(text string) (g Group) {
+	number, of, _ := strings.Cut(text, "/")
+	g.Number, _ = strconv.Atoi(number) // String writes nothing that is no number
+	g.Of, _ = strconv.Atoi(of)
+	return g
+}
+
 // Home writes an address as a record can have it.
 func Home(addr string) string { return url.PathEscape(addr) }
 
@@ -41,6 +55,9 @@ func (r Record) String() string {
 	fmt.Fprintf(&b, "%s id=%s", recordVersion, r.Identity)
 	if r.Home != "" {
 		fmt.Fprintf(&b, " home=%s", r.Home)
+	}
+	if r.Group != (Group{}) {
+		fmt.Fprintf(&b, " group=%v", r.Group)
 	}
 	fmt.Fprintf(&b, " n=%d", r.N)
 	if r.Next != 0 {
@@ -80,7 +97,8 @@ func ParseRecord(text string) (Record, error) {
 	}
 	longest, quarantine := number("longest"), number("quarantine")
 	r := Record{
-		Identity: values["id"], Home: values["home"], N: int(number("n")), Next: int(number("next")),
+		Identity: values["id"], Home: values["home"], Group: parseGroup(values["group"]),
+		N: int(number("n")), Next: int(number("next")),
 		Epoch: number("epoch"), Raised: number("raised"), Alone: number("alone"),
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
 		Admitted: values["state"] == "admitted", Since: number("since"),

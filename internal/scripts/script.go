@@ -48,15 +48,15 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "2a8eb74c3ea66f7851bce98a35a8a557c45eef8a"
+	acquireSHA = "35e9a5492fc590ce44b869a74e1fe46a06feaa05"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
-	releaseSHA = "9ac3078e079f09a67d9502b8522cf591ae98763c"
+	releaseSHA = "b0531bcd6f0af2699e4d7c1408e8b28df7daecca"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
-	admitSHA   = "3e8856a02ee74d9fb5a02a1237b9d7800b14dae6"
+	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "513a3754a11debe6028fa1e6a8e92dbec47f6bbc"
+	sharedAcquireSHA = "5d85004045b7e1066db427acf683621c451cf1ce"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
-	sharedReleaseSHA = "891a65f347a881240b8142e712573d118698fff6"
+	sharedReleaseSHA = "93801eb7a29db099c266c23cbf87c1068f3fa261"
 )
 
 // The scripts. They are never changed.

@@ -75,12 +75,13 @@ func TestTheScriptsKnowTheTimes(t *testing.T) {
 		texts += string(text)
 	}
 	for text, times := range map[string]int{
-		fmt.Sprintf("local now, window = time(), %d\n", scripts.Window.Microseconds()): 4,
-		fmt.Sprintf("'PX', %d + ", scripts.FenceKept.Milliseconds()):                   2,
-		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):      1,
-		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()):  1,
-		fmt.Sprintf(", %d)\n", (scripts.WaiterCounts + time.Second).Milliseconds()):    2,
-		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):   1,
+		fmt.Sprintf("redis.call('TIME'), %d\n", scripts.Window.Microseconds()):        4,
+		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             3,
+		fmt.Sprintf("or '%d'\n", scripts.FenceKept.Milliseconds()):                    1,
+		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,
+		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()): 1,
+		fmt.Sprintf(", %d)\n", (scripts.WaiterCounts + time.Second).Milliseconds()):   2,
+		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):  1,
 	} {
 		if n := strings.Count(texts, text); n != times {
 			t.Errorf("the scripts have %q %d times, want %d", text, n, times)
@@ -200,15 +201,15 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 			ask("me:2:l", int64(1000), int64(41), int64(42), "import", int64(7), "me:1:l")},
 		{"extend", e.Extend(&k, "me:1:l", time.Second, 3), 5,
 			[]any{scripts.Extend.SHA, "3", lock, fence, admission, "", "me:1:l", int64(1000), 3, int64(7)}},
-		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), 0, end("0", "", "", "0", int64(0), "me:1:l")},
+		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), 0, end("me:1:l")},
 		{"kept", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Keep: time.Second + 1}), 0,
-			end("0", "", "", "0", int64(1001), "me:1:l")},
+			end("me:1:l", int64(0), int64(1001), "", "", "0")},
 		{"roll-back", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Ballot: 42, Waiter: ticket, Back: true,
 			AskBallot: 41}), 0,
-			end(int64(42), waiter, int64(-3), int64(41), int64(0), "me:1:l")},
-		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), 0, end("0", waiter, "", "0", int64(0))},
+			end("me:1:l", int64(42), int64(0), waiter, int64(-3), int64(41))},
+		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), 0, end("", int64(0), int64(0), waiter, "", "0")},
 		{"owed release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l", "me:2:l"}, Ballot: 42}), 0,
-			end(int64(42), "", "", "0", int64(0), "me:1:l", "me:2:l")},
+			end("me:1:l", int64(42), int64(0), "", "", "0", "me:2:l")},
 		{"inspect", e.Inspect(&k), 0, []any{scripts.Inspect.SHA, "4", lock, fence, queue, admission}},
 		{"admit", e.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b/7", Seen: "s", Median: 5,
 			Tolerance: time.Second,

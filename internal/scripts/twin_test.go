@@ -148,14 +148,14 @@ func pick[T any](w *twin, of ...T) T { return of[w.rnd.IntN(len(of))] }
 // next does one operation on both sides and compares.
 func (w *twin) next() {
 	switch n := w.rnd.IntN(100); {
-	case n < 45:
+	case n < 42:
 		w.both(w.acquireCall())
-	case n < 55:
+	case n < 56:
 		k := w.keys()
 		w.both(enc.Extend(k, w.id(k), pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp())
-	case n < 79:
+	case n < 78:
 		w.both(w.releaseCall())
-	case n < 83:
+	case n < 82:
 		w.both(enc.Inspect(keys(w.name())), "")
 	case n < 91:
 		w.both(w.admitCall(), "")
@@ -254,6 +254,7 @@ func (w *twin) admitCall() *scripts.Call {
 	own := w.env.Identity()
 	record := w.record()
 	record.Home = pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b")
+	record.Group = pick(w, scripts.Group{}, scripts.Group{Number: 2, Of: 3}, scripts.Group{Number: 1, Of: 2})
 	return enc.Admit(scripts.AdmitRequest{
 		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
 			scripts.AdmitNow, scripts.AdmitGuard, scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitEpoch,

@@ -272,3 +272,24 @@ func ExampleGuard() {
 	// Output:
 	// <nil>
 }
+
+// Masters of one of two groups. A test of names that are spread makes one set of masters for each group.
+func ExampleGroup() {
+	masters := redlocktest.New(3, redlocktest.Group(2, 2))
+	defer masters.Close()
+	p, err := masters.Pool()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	locker, err := redlock.New(p, redlock.WithGroup(2, 2))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(context.Background())
+	_, err = locker.TryLock(context.Background(), "orders:42") // it belongs to group 2 of 2
+	fmt.Println(err)
+	// Output: <nil>
+}

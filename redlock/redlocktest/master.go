@@ -251,8 +251,8 @@ const shortestQuarantine = 30 * time.Second
 func (m *Master) Admit(prefix string, guard time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		record := scripts.Record{
-			Identity: m.server.env.Identity(), N: len(m.set.list), Longest: guard, Quarantine: max(guard, shortestQuarantine),
-			Admitted: true, Since: now,
+			Identity: m.server.env.Identity(), Group: m.set.group, N: len(m.set.list), Longest: guard,
+			Quarantine: max(guard, shortestQuarantine), Admitted: true, Since: now,
 		}
 		s.Set(now, scripts.Prefix(prefix).Admission(), record.String(), 0)
 	})

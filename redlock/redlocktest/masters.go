@@ -26,6 +26,7 @@ const (
 type Masters struct {
 	list   []*Master
 	prefix scripts.Prefix
+	group  scripts.Group
 
 	wg sync.WaitGroup // every goroutine of every master
 
@@ -41,6 +42,7 @@ type options struct {
 	prefix string
 	guard  time.Duration
 	fresh  bool
+	group  scripts.Group
 }
 
 // Fresh makes masters that nobody has admitted, as a real one is after its first start: a Locker puts them through the
@@ -50,6 +52,12 @@ func Fresh() Option { return func(o *options) { o.fresh = true } }
 // Prefix sets the prefix of the keys, the same that the Lockers use. The default is "redlock". Methods that take the
 // name of a lock use it.
 func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+
+// Group makes masters that are admitted as group number of so many: see redlock.WithGroup. The default is that there are
+// no groups.
+func Group(number, of int) Option {
+	return func(o *options) { o.group = scripts.Group{Number: number, Of: of} }
+}
 
 // Guard sets the guard time for which the masters are admitted, the same that the Lockers use. The default is 30 s.
 func Guard(d time.Duration) Option { return func(o *options) { o.guard = d } }
@@ -67,7 +75,7 @@ func New(n int, opts ...Option) *Masters {
 	if err := scripts.CheckPrefix(o.prefix); err != nil {
 		panic("redlocktest: " + err.Error())
 	}
-	m := &Masters{prefix: scripts.Prefix(o.prefix)}
+	m := &Masters{prefix: scripts.Prefix(o.prefix), group: o.group}
 	for i := range n {
 		m.list = append(m.list, newMaster(m, i))
 	}

@@ -275,25 +275,26 @@ func (w *world) voteWords(reply any, yes string) string {
 
 func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 	var grants []string
-	for n := 6; arg(args, n) != ""; n++ {
+	for n := 1; arg(args, n) != ""; n++ {
 		grants = append(grants, w.name(arg(args, n)))
+		n = max(n, 6)
 	}
 	what = "release " + lockName(args[3])
 	if len(grants) > 0 {
 		what += " of " + strings.Join(grants, " and ")
 	}
-	if ballot := number(arg(args, 1)); ballot > 0 {
+	if ballot := number(arg(args, 2)); ballot > 0 {
 		what += ", fence " + w.ballot(ballot)
 	}
-	if waiter := arg(args, 2); waiter != "" {
-		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 3) == ""]
+	if waiter := arg(args, 4); waiter != "" {
+		what += ", waiter " + w.name(waiter) + map[bool]string{true: " leaves", false: " stays"}[arg(args, 5) == ""]
 	}
-	keep := arg(args, 5)
-	if keep != "0" {
+	keep := arg(args, 3)
+	if number(keep) > 0 {
 		what += ", in " + millis(keep)
 	}
 	switch {
-	case reply == int64(1) && keep != "0":
+	case reply == int64(1) && number(keep) > 0:
 		return what, "kept"
 	case reply == int64(1):
 		return what, "deleted"

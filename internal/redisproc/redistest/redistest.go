@@ -7,13 +7,19 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// Test starts n servers and stops them when the test, its subtests included, is over. It skips the test where no server
-// program is installed, with a sentence on how to get one.
-func Test(t testing.TB, n int, cfg redisproc.Config) []*redisproc.Server {
+// Need skips the test where no server program is installed, with a sentence on how to get one.
+func Need(t testing.TB) {
 	t.Helper()
 	if _, err := redisproc.Find(); err != nil {
-		t.Skipf("this test runs against real servers: %v", err)
+		t.Skipf("needs a server program: %v", err)
 	}
+}
+
+// Test starts n servers and stops them when the test, its subtests included, is over. Without a server program it skips
+// the test.
+func Test(t testing.TB, n int, cfg redisproc.Config) []*redisproc.Server {
+	t.Helper()
+	Need(t)
 	servers, err := redisproc.StartN(t.Context(), n, cfg)
 	if err != nil {
 		t.Fatal(err)

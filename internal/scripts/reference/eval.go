@@ -108,6 +108,14 @@ func (c *call) arg(i int) string {
 	return c.args[i-1]
 }
 
+// argOr is an argument that may be left out.
+func (c *call) argOr(i int, left string) string {
+	if !c.has(i) {
+		return left
+	}
+	return c.args[i-1]
+}
+
 func (c *call) number(i int) float64 { return number(c.arg(i)) }
 
 func (c *call) millis(i int) int64 { return int64(c.number(i)) }

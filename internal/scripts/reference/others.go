@@ -25,13 +25,15 @@ func (c *call) extend() any {
 
 func (c *call) release() any {
 	lock, fence, present := c.key(1), c.key(2), 0
-	keep := c.millis(5)
-	for i := 6; c.has(i); i++ {
-		if c.typed(lock, Hash).has(c.arg(i)) {
-			present = 1
-			if keep > 0 {
-				c.state.setField(c.now, lock, c.arg(i), "0")
-			}
+	keep, ballot := int64(number(c.argOr(3, "0"))), c.argOr(2, "0")
+	for i, id := range c.args {
+		other := i > 0 && i < 6 // no grant
+		if other || keep == 0 && c.args[0] == "" || !c.typed(lock, Hash).has(id) {
+			continue
+		}
+		present = 1
+		if keep > 0 {
+			c.state.setField(c.now, lock, id, "0")
 		}
 	}
 	switch {
@@ -40,16 +42,15 @@ func (c *call) release() any {
 	case present > 0 && c.state.TTL(c.now, lock) > keep:
 		c.state.Expire(c.now, lock, keep)
 	}
-	if id := c.arg(2); id != "" {
-		back := c.arg(3) != ""
-		if !back || c.join(waiter{id: id, rank: c.millis(3), asked: c.number(4)}) < 0 {
+	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
+		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
 			c.leave(id)
 		}
 	}
-	if ballot := c.number(1); ballot > 0 {
+	if ballot := number(ballot); ballot > 0 {
 		_, top := c.fence(fence)
 		if ballot > top && ballot <= max(float64(c.now), top)+window {
-			c.raise(fence, c.arg(1))
+			c.raise(fence, c.arg(2))
 		}
 	}
 	if c.exists(c.key(3)) && !c.exists(lock) {

@@ -118,9 +118,9 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 		{scripts.Inspect, []string{lock, fence, queue, admission}, nil,
 			[]any{[]any{"me:1:", "1", "token", first, "ballot", first}, int64(1000), first, now, record, int64(1),
 				[]any{waiter}, int64(0), []any{}}, ""},
-		{scripts.Release, names[:4], []string{"0", "", "", "0", "0", "me:1:"}, int64(1),
+		{scripts.Release, names[:4], []string{"me:1:"}, int64(1),
 			"redlock:inbox:other " + waiter + "\n" + lock},
-		{scripts.Release, names[:4], []string{"0", waiter, "", "0", "0", "me:1:"}, int64(0), ""},
+		{scripts.Release, names[:4], []string{"me:1:", "0", "0", waiter, "", "0"}, int64(0), ""},
 		{&scripts.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
 	} {
 		twin := s.Clone()

@@ -207,25 +207,21 @@ func plainNumber(text string) float64 {
 }
 
 func (c *call) sharedRelease() any {
-	present := 0
-	var ids []string
-	for i := 5; c.has(i); i++ {
-		ids = append(ids, c.arg(i))
-	}
-	if len(ids) > 0 {
+	present, ballot := 0, c.argOr(2, "0")
+	if c.arg(1) != "" {
+		ids := append([]string{c.arg(1)}, c.args[min(6, len(c.args)):]...)
 		c.typed(c.key(1), SortedSet)
 		present = min(1, c.state.deleteFields(c.now, c.key(1), ids...))
 	}
-	if id := c.arg(2); id != "" {
-		back := c.arg(3) != ""
-		if !back || c.join(waiter{id: id, rank: c.millis(3), asked: c.number(4)}) < 0 {
+	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
+		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
 			c.leave(id)
 		}
 	}
-	if ballot := c.number(1); ballot > 0 {
+	if ballot := number(ballot); ballot > 0 {
 		_, top := c.fence(c.key(2))
 		if ballot > top && ballot <= max(float64(c.now), top)+window {
-			c.raise(c.key(2), c.arg(1))
+			c.raise(c.key(2), c.arg(2))
 		}
 	}
 	if !c.exists(c.key(3)) {

@@ -64,4 +64,16 @@
 // The record has N, the number of masters of the set, in a joint configuration both. Two programs that name three and
 // five masters of one fleet could both find a majority. So a program that has read another number in its own epoch
 // admits nothing and wins nothing, until that record is gone or replaced by a quarantine.
+//
+// # Groups
+//
+// Names may be spread over several groups of masters, each a fleet of its own. Two programs that go by two and three
+// groups would look for one name in different groups, and both could hold it. So a record also says which group of how
+// many its master is, group=2/3, and a program that reads another group on any of its masters wins nothing there.
+//
+// That alone would not do on new masters: two programs could each be the first in one group. So groups begin once. The
+// first voter of all groups is admitted when every master of every group was seen to name its group, in quarantine or
+// not. Of two programs whose groups contradict each other on some masters, only one can see that. Every later voter
+// needs only one master of any group that was admitted before under the same number: a group that is down keeps nobody
+// from the others, and a group that has lost all its records begins again.
 package admission

@@ -23,12 +23,15 @@ var (
 	ErrOldMasters = errors.New("redlock: the masters have changed")
 	ErrIncomplete = errors.New("redlock: the change of the masters is not complete")
 	ErrNumber     = errors.New("redlock: another program goes by another number of masters")
+	ErrGroup      = errors.New("redlock: another program spreads the names over other groups")
 )
 
 // A Fleet is all that decisions about the masters depend on.
 type Fleet struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the program's own guard time; 0: the guard is off
+	Group    scripts.Group // that these masters are, among which the program spreads the names; zero: there are none
+	Agreed   bool          // one of the groups was seen to have begun, or all masters of all groups to name theirs
 	Observer bool          // starts, ends and writes nothing
 	Now      quorum.Set    // an operator says that these keep no lock: no quarantine is needed
 	Facts    []Fact        // by the pool's number
@@ -111,6 +114,9 @@ func (f *Fleet) obstacle(i int) error {
 	if fact.Bad != nil {
 		return fmt.Errorf("%w; if no program needs it, %s", fact.Bad, f.replace(i))
 	}
+	if err := f.otherGroup(i); err != nil {
+		return err
+	}
 	if err := f.otherNumber(i); err != nil {
 		return err
 	}
@@ -161,7 +167,7 @@ func (f *Fleet) start(i int, st *State) Move {
 			return Move{}
 		}
 	}
-	if f.Now.Has(i) {
+	if f.Now.Has(i) && f.mayBegin() {
 		return f.write(scripts.AdmitNow, i)
 	}
 	if m, ok := f.comparable(i, st); !ok {
@@ -200,8 +206,13 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 		st.Err = fmt.Errorf("%w for another %v, since it is new or may have forgotten locks; if nobody can hold one, "+
 			"redlock admit (AdmitNow) ends it", ErrQuarantine, left.Round(100*time.Millisecond))
 	}
+	may := f.mayBegin()
+	if !may && (left == 0 || f.Now.Has(i)) {
+		st.Err = fmt.Errorf("%w: it is of %s, of which none has voted yet: that begins when Spread has seen all masters "+
+			"of all groups", ErrQuarantine, group(f.Group))
+	}
 	switch {
-	case f.Now.Has(i):
+	case f.Now.Has(i) && may:
 		return f.write(scripts.AdmitNow, i)
 	case f.Observer:
 		return Move{Look: Look}
@@ -222,6 +233,8 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 		return Move{Look: Look, Gather: stale & rule.All(), Wait: left}
 	case left > 0:
 		return Move{Look: Look, Wait: left}
+	case !may:
+		return Move{Look: Look}
 	}
 	return f.write(scripts.AdmitEnd, i)
 }

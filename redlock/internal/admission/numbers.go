@@ -63,7 +63,7 @@ func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 // record is what is written to master i.
 func (f *Fleet) record(i int) scripts.Record {
 	r := f.largest()
-	r.Identity, r.Home = f.Facts[i].Identity, f.Facts[i].Home
+	r.Identity, r.Home, r.Group = f.Facts[i].Identity, f.Facts[i].Home, f.Group
 	return r
 }
 

@@ -56,6 +56,9 @@ type View struct {
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
+	// Where the masters are a group: whether all of them have records that name it, and whether one was seen that has been
+	// admitted as one of it.
+	Named, Begun bool
 }
 
 // Hopeful reports whether it is worth waiting before a round is sent: no quorum votes now, and one may in a moment.

@@ -293,6 +293,7 @@ type Info struct {
 	Depth   int
 	Left    time.Duration
 	Held    time.Duration // since the tenure began
+	Kept    time.Duration // of a grant that has ended: for how long its minimum hold still lasts
 	On      int           // masters that are up and have it by their last answer
 	Expects int           // masters of the configuration
 }
@@ -306,6 +307,9 @@ func (g *Grant) Info() Info {
 	i := Info{
 		Token: g.tenure.token, Depth: g.tenure.depth, Left: g.leftLocked(now), Held: now.Sub(g.tenure.began),
 		Expects: view.Config.N(),
+	}
+	if g.state == ended {
+		i.Kept = g.tenure.terms.rest(g.heldLocked(now), g.k.Drift)
 	}
 	for m := range (g.on.has & view.Config.Rule.All()).All() {
 		if view.Masters[m].Session != 0 {

@@ -54,10 +54,22 @@ type Keeper struct {
 	Env
 	list   *due.List[*Grant] // the live grants
 	number atomic.Uint64     // of the ids
+	shared atomic.Pointer[Keeper]
 }
 
 // NewKeeper starts the Keeper's goroutine. EndAll ends it.
 func NewKeeper(env Env) *Keeper { return &Keeper{Env: env, list: due.New[*Grant](env.Clock)} }
+
+// Share has k and first, which other Keepers may share as well, lock names as one in one order.
+func (k *Keeper) Share(first *Keeper) { k.shared.Store(first) }
+
+// order stands for all Keepers that share one order.
+func (k *Keeper) order() *Keeper {
+	if first := k.shared.Load(); first != nil {
+		return first
+	}
+	return k
+}
 
 // All returns every live grant.
 func (k *Keeper) All() []*Grant { return k.list.All() }

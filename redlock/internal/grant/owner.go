@@ -5,7 +5,7 @@ import "context"
 // An owning is a context that owns names. It looks at the clocks when it is asked whether it has ended.
 type owning struct {
 	context.Context
-	handles  []*Handle // of one Keeper, by name
+	handles  []*Handle // of Keepers that share one order, by name
 	together bool      // they were taken as one
 	cancel   context.CancelCauseFunc
 }
@@ -71,12 +71,12 @@ func Owner(ctx context.Context, k *Keeper, name string) *Handle {
 	return nil
 }
 
-// OutOfOrder reports whether a call with ctx must not wait for name: ctx does not own it, and owns, among names of k
-// that were locked as one, one that comes after it.
+// OutOfOrder reports whether a call with ctx must not wait for name: ctx does not own it, and owns, among names that
+// were locked as one by k or a Keeper that shares its order, one that comes after it.
 func OutOfOrder(ctx context.Context, k *Keeper, name string) bool {
 	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
 		last := c.handles[len(c.handles)-1].g
-		if c.together && last.k == k && name < last.Name {
+		if c.together && last.k.order() == k.order() && name < last.Name {
 			return Owner(ctx, k, name) == nil
 		}
 	}

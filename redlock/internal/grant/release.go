@@ -86,8 +86,8 @@ func (g *Grant) endRule(now *quorum.Config) quorum.Rule {
 }
 
 // Booked implements round.Booker. A release that was not delivered is owed, without its waiter: late, it would put
-// back one that is gone, or remove one that has asked again. One that keeps the name is not: it would come too late, and
-// the master keeps the name to the end of its TTL.
+// back one that is gone, or remove one that has asked again. One that keeps the name is not owed: it would come too
+// late, and the master keeps the name to the end of its TTL.
 func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	g := r.g
 	if r.keep == 0 && v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {

@@ -10,9 +10,9 @@ import (
 const (
 	wordID, wordFirst, wordLast, wordMode, wordWaiter = 1, 3, 4, 5, 6 // of an acquire; an extension has its id there, too
 
-	wordEndBallot, wordEndWaiter, wordRank, wordKeep = 0, 1, 2, 4 // of a release
+	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
 
-	wordGrants = 5 // all grants of a release are from there on
+	wordGrants = 6 // all further grants of a release are from there on
 
 	wordStep = 0 // of a step of an admission
 )
@@ -33,9 +33,8 @@ type message struct {
 	what   string
 	id, by string // by: the grant that refuses
 	ballot int64
-	code   int64    // below 0: an error
-	free   bool     // the name is free, and another waiter is first
-	grants []string // that a release ends
+	code   int64 // below 0: an error
+	free   bool  // the name is free, and another waiter is first
 }
 
 // read reads what a master was asked, and its answer.
@@ -60,14 +59,12 @@ func read(one *scripts.Script, words []string, reply any) message {
 	case scripts.Extend, scripts.SharedExtend:
 		m.what, m.id = scripts.Extend.Name, words[wordID]
 	case scripts.Release, scripts.SharedRelease:
-		m.what, m.ballot, m.grants = scripts.Release.Name, number(words[wordEndBallot]), words[wordKeep:]
-		if one == scripts.Release {
-			m.grants = words[wordGrants:]
-		}
+		m.what = scripts.Release.Name
+		m.ballot = number(word(words, wordEndBallot))
 		switch {
-		case len(m.grants) > 0:
-			m.id = m.grants[0]
-		case words[wordRank] == "":
+		case words[wordEndGrant] != "":
+			m.id = words[wordEndGrant]
+		case word(words, wordRank) == "":
 			m.what, m.id = leaves, words[wordEndWaiter]
 		default:
 			m.what, m.id = joins, words[wordEndWaiter]
@@ -76,6 +73,14 @@ func read(one *scripts.Script, words []string, reply any) message {
 		m.id = words[wordStep]
 	}
 	return m
+}
+
+// word is one of the words of a script; "" where it was left out.
+func word(words []string, i int) string {
+	if i >= len(words) {
+		return ""
+	}
+	return words[i]
 }
 
 // heard takes note of a script that a master has executed, and holds it against what was executed before: a grant whose
@@ -98,7 +103,8 @@ func (w *world) heard(n *conn, s *server, m message) {
 		s.had[m.id] = s.had[m.id] || granted && asks
 	case scripts.Release, scripts.SharedRelease:
 		if m.code >= 0 {
-			for _, id := range m.grants {
+			s.ended[m.words[wordEndGrant]] = true
+			for _, id := range m.words[min(wordGrants, len(m.words)):] {
 				s.ended[id] = true
 			}
 		}

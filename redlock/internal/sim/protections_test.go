@@ -142,7 +142,7 @@ var protections = []protection{
 		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
 	{"minimum-kept", []kind{minimum}, "the minimum hold of",
 		"an Unlock frees the name at once, whatever the minimum hold",
-		[]edit{{othersFile, "keep := c.millis(5)", "keep := 0 * c.millis(5)"}}},
+		[]edit{{othersFile, "int64(number(c.argOr(3, \"0\")))", "0*int64(number(c.argOr(3, \"0\")))"}}},
 	{"minimum-asked", []kind{minimum}, "the minimum hold of",
 		"the masters free the name of a program that they do not hear from before the minimum hold is over",
 		[]edit{{grantFile, "return max(t.TTL, t.rest(held, d))", "return t.TTL"}}},
@@ -203,7 +203,7 @@ func TestEachEditApplies(t *testing.T) {
 func edited(t *testing.T, edits []edit) (binary string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("this builds test binaries, for which the go command must be in the path")
+		t.Skip("needs the go command in PATH")
 	}
 	dir, replace := t.TempDir(), map[string]string{}
 	for path, text := range applied(t, edits) {
@@ -244,7 +244,7 @@ func without(t *testing.T, name string) string {
 // their reference.
 func TestWithoutOneProtectionASchedulesFindsAViolation(t *testing.T) {
 	if testing.Short() {
-		t.Skip("this builds a binary for each protection; run it without -short")
+		t.Skip("needs a run without -short: it builds a binary for each protection")
 	}
 	for _, p := range protections {
 		t.Run(p.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -151,8 +152,8 @@ func (o *observer) sawMessage(e *entry, m *message, n *conn) {
 	case scripts.Extend.Name:
 		o.reach(missingExtension, kind == scripts.Missing)
 	case scripts.Release.Name:
-		o.reach(keptPlace, m.words[wordRank] != "")
-		o.reach(keptName, m.script == scripts.Release && e.code == 1 && m.words[wordKeep] != "0")
+		o.reach(keptPlace, word(m.words, wordRank) != "")
+		o.reach(keptName, e.code == 1 && !slices.Contains([]string{"", "0"}, word(m.words, wordKeep)))
 		o.sawRelease(e, n)
 	case joins:
 		o.reach(fairJoin, true)

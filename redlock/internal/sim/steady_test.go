@@ -88,11 +88,11 @@ func needSteady(t *testing.T) string {
 	t.Helper()
 	switch _, err := exec.LookPath("go"); {
 	case raceDetector:
-		t.Skip("the race detector shuffles what is ready to run; run this without -race")
+		t.Skip("needs a run without -race: the race detector shuffles what is ready to run")
 	case testing.Short():
-		t.Skip("this builds the standard library with another runtime; run it without -short")
+		t.Skip("needs a run without -short: it builds the standard library with another runtime")
 	case err != nil:
-		t.Skip("this builds a test binary, for which the go command must be in the path")
+		t.Skip("needs the go command in PATH")
 	}
 	binary, err := steady()
 	if err != nil {

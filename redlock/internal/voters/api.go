@@ -59,6 +59,9 @@ func (v *Voters) Doubt(i int, shown string) {
 	})
 }
 
+// Again has Run decide anew: something that it goes by has changed.
+func (v *Voters) Again() { v.tell(func() {}) }
+
 // Use goes by another configuration, and returns when the View does, or after Close. Masters that leave are told of
 // releases until the longest TTL is over; then the pool may close their connections.
 func (v *Voters) Use(c *quorum.Config) {

@@ -29,7 +29,10 @@ type Settings struct {
 	Guard    time.Duration          // guard time; 0: the guard is off, and every master that is up votes
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // starts, ends and writes nothing
-	Closed   error                  // of calls that wait after Close
+	Group    scripts.Group          // that the masters are; zero: there are no groups
+	// AgreedFunc is admission.Fleet.Agreed. That it has become true is told by Again.
+	AgreedFunc func() bool
+	Closed     error // of calls that wait after Close
 	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
 	// call Use, Look, Step or Quarantine.
 	OnView func(last, next *admission.View)
@@ -170,6 +173,9 @@ func (v *Voters) act() time.Duration {
 	next := &admission.View{
 		Config: c, Masters: make([]admission.State, len(v.facts)), Encoder: scripts.NewEncoder(v.set.Prefix, c.Epoch),
 	}
+	if fleet.Group.Of > 0 {
+		next.Named, next.Begun = fleet.Named(), fleet.Begun()
+	}
 	for i := range masters(c).All() {
 		st, m := fleet.Judge(i)
 		idle = min(idle, v.take(i, m, fleet, now))
@@ -214,6 +220,7 @@ func (v *Voters) fleet(at clock.Instant) *admission.Fleet {
 	}
 	return &admission.Fleet{
 		Config: v.config, Guard: v.set.Guard, Observer: v.set.Observer, Now: now,
+		Group: v.set.Group, Agreed: v.set.Group.Of > 0 && v.set.AgreedFunc(),
 		Facts: v.facts, Clocks: v.set.Clocks.Read(at), Addr: v.set.Pool.Addr,
 	}
 }
@@ -221,7 +228,8 @@ func (v *Voters) fleet(at clock.Instant) *admission.Fleet {
 // publish makes next what rounds go by, and tells those who want to know of a difference.
 func (v *Voters) publish(next *admission.View) {
 	last := v.view.Load()
-	differs := last.Config != next.Config || !slices.EqualFunc(last.Masters, next.Masters, same)
+	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
+		!slices.EqualFunc(last.Masters, next.Masters, same)
 	v.mu.Lock()
 	v.view.Store(next)
 	if differs {

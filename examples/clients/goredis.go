@@ -1,0 +1,39 @@
+// Package clients makes the pool of a program's locks from the options that it has for another Redis client.
+package clients
+
+import (
+	"cmp"
+	"net/url"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/redlock-go/redlock/pool"
+)
+
+// fromGoRedis makes a pool from options of go-redis, those of one server for each master, as they are given to
+// NewClient.
+func fromGoRedis(servers []*goredis.Options) (*pool.Pool, error) {
+	var masters []pool.Master
+	for _, o := range servers {
+		u := url.URL{Scheme: "redis", Host: o.Addr}
+		if o.Network == "unix" {
+			u = url.URL{Scheme: "unix", Path: o.Addr}
+		}
+		opts := []pool.Option{pool.WithDatabase(o.DB)}
+		if o.Password != "" {
+			opts = append(opts, pool.WithCredentials(o.Username, o.Password))
+		}
+		switch {
+		case o.Dialer != nil: // go-redis speaks no TLS over its connections: where TLS is wanted, it does that itself
+			opts = append(opts, pool.WithDialer(o.Dialer))
+		case o.TLSConfig != nil:
+			u.Scheme = "rediss"
+			opts = append(opts, pool.WithTLSConfig(o.TLSConfig))
+		}
+		opts = append(opts,
+			pool.WithDialTimeout(cmp.Or(max(0, o.DialTimeout), pool.DefaultDialTimeout)),
+			pool.WithTimeout(cmp.Or(max(0, o.ReadTimeout), pool.DefaultTimeout))) // keep it small against the TTL
+		masters = append(masters, pool.URL(u.String(), opts...))
+	}
+	return pool.New(masters)
+}

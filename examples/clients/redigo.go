@@ -1,0 +1,29 @@
+package clients
+
+import (
+	"context"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/pool"
+)
+
+// fromRedigo makes a pool from those of redigo that a program has, by the names of the masters.
+func fromRedigo(pools map[string]*redis.Pool) (*pool.Pool, error) {
+	var masters []pool.Master
+	for name, p := range pools {
+		masters = append(masters, pool.FromRedisPool(name, p))
+	}
+	return pool.New(masters)
+}
+
+// withFreshPassword is a master whose password changes: it is asked for at each connection.
+func withFreshPassword(addr string, password func(context.Context) (string, error)) pool.Master {
+	return pool.FromRedisPool(addr, &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		secret, err := password(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return redis.DialContext(ctx, "tcp", addr, redis.DialUsername("lock"), redis.DialPassword(secret))
+	}})
+}

@@ -1,0 +1,115 @@
+package admission
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+var second = scripts.Group{Number: 2, Of: 3}
+
+// grouped is the fact of a server whose record names a group.
+func grouped(f Fact, g scripts.Group) Fact {
+	r := f.Record
+	r.Group = g
+	f.Learn(r.String(), f.Asked, f.Began)
+	return f
+}
+
+// Each row is about master 0 of five that are group 2 of 3; the others have records of it, in quarantine unless voted.
+func TestJudgeOfAGroup(t *testing.T) {
+	id := "a" + zeros
+	over := epoch - guard.Microseconds()
+	ready := grouped(quarantined(over, guard), second)
+	for _, c := range []struct {
+		name   string
+		own    Fact
+		voted  bool // another master was admitted before
+		agreed bool
+		now    bool
+		phase  Phase
+		step   scripts.AdmitStep
+		err    string
+	}{
+		{"votes", grouped(with(id, record(id)), second), false, false, false, Voting, "", ""},
+		{"other group", grouped(with(id, record(id)), scripts.Group{Number: 2, Of: 4}), true, true, false, Blocked, "",
+			"the record on master0 says group 2 of 4, this program has group 2 of 3; if no program needs that record, " +
+				"replace it by a quarantine: redlock quarantine -master master0"},
+		{"no group", with(id, record(id)), true, true, true, Blocked, "", "says no groups"},
+		{"new", empty(id), false, false, false, Connecting, scripts.AdmitStart, ""},
+		{"new, may be admitted", empty(id), false, false, true, Connecting, scripts.AdmitStart, ""},
+		{"new, agreed, may be admitted", empty(id), false, true, true, Connecting, scripts.AdmitNow, ""},
+		{"over", ready, false, false, false, InQuarantine, "", "of which none has voted yet"},
+		{"over, may be admitted", ready, false, false, true, InQuarantine, "", "of which none has voted yet"},
+		{"over, agreed", ready, false, true, false, InQuarantine, scripts.AdmitEnd, ""},
+		{"over, agreed, may be admitted", ready, false, true, true, InQuarantine, scripts.AdmitNow, ""},
+		{"over, another was admitted", ready, true, false, false, InQuarantine, scripts.AdmitEnd, ""},
+		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "", "for another"},
+	} {
+		f := fleet(c.own)
+		f.Group, f.Agreed = second, c.agreed
+		for i := 1; i < 5; i++ {
+			id := f.Facts[i].Identity
+			f.Facts[i] = grouped(with(id, pending(id, epoch, guard)), second)
+			f.Facts[i].Asked = 1
+		}
+		if c.voted {
+			f.Facts[3] = grouped(with("f3"+zeros, record("f3"+zeros)), second)
+			f.Facts[3].Lose() // what it has said counts on
+		}
+		if c.now {
+			f.Now = quorum.First(5)
+		}
+		st, m := f.Judge(0)
+		if st.Phase != c.phase || m.Step != c.step || c.err != "" && (st.Err == nil || !strings.Contains(st.Err.Error(), c.err)) {
+			t.Errorf("%s: %v, step %q, %v", c.name, st.Phase, m.Step, st.Err)
+		}
+		if c.phase == Blocked && !errors.Is(st.Err, ErrGroup) {
+			t.Errorf("%s: %v", c.name, st.Err)
+		}
+		if m.Step != "" && m.Record.Group != second {
+			t.Errorf("%s: group %v is written", c.name, m.Record.Group)
+		}
+	}
+}
+
+// The group counts whatever the epoch, and on every master; a program without groups is kept out as well.
+func TestAnotherGroupOnOneMasterStopsAll(t *testing.T) {
+	id := "f2" + zeros
+	later := record(id)
+	later.Epoch, later.Raised, later.Group = 7, epoch, second
+	f := fleet(empty("a"+zeros), with("f1"+zeros, record("f1"+zeros)), with(id, later))
+	for i := range f.Facts {
+		if st, m := f.Judge(i); !errors.Is(st.Err, ErrGroup) || m.Step != "" {
+			t.Errorf("master %d: %v, step %q", i, st.Err, m.Step)
+		}
+	}
+}
+
+// A group is named when all masters say so on their present connections, and has begun when one was ever admitted.
+func TestNamedAndBegun(t *testing.T) {
+	f := fleet(empty("a" + zeros))
+	f.Group = second
+	for i := range f.Facts {
+		id := f.Facts[i].Identity
+		f.Facts[i] = grouped(with(id, pending(id, epoch, guard)), second)
+	}
+	if !f.Named() || f.Begun() {
+		t.Errorf("all in quarantine: named %v, begun %v", f.Named(), f.Begun())
+	}
+	f.Facts[1].Lose()
+	if f.Named() {
+		t.Error("named, and one master is down")
+	}
+	f.Facts[1] = grouped(with("f1"+zeros, record("other"+zeros)), second)
+	if !f.Begun() {
+		t.Error("a master that was admitted as another server shows that the group has begun")
+	}
+	f.Facts[1] = grouped(f.Facts[1], scripts.Group{Number: 2, Of: 4})
+	if f.Begun() || f.Named() {
+		t.Error("another group")
+	}
+}

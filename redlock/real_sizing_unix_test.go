@@ -1,0 +1,102 @@
+//go:build unix
+
+package redlock_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+var cpuOf = regexp.MustCompile(`used_cpu_(?:sys|user):([0-9.]+)`)
+
+// worked is the processor time that a server has used, in microseconds.
+func worked(b *testing.B, s *redisproc.Server) (us float64) {
+	b.Helper()
+	c, err := redis.DialURL(s.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	info, err := redis.String(c.Do("INFO", "cpu"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, found := range cpuOf.FindAllStringSubmatch(info, -1) {
+		seconds, _ := strconv.ParseFloat(found[1], 64)
+		us += seconds * 1e6
+	}
+	return us
+}
+
+// used is the processor time that this process has used, in microseconds.
+func used(b *testing.B) float64 {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
+}
+
+// BenchmarkSizing has the figures of docs/sizing.md, as processor times: what a pair of Lock and Unlock of a free name
+// costs each of five masters and the program, with one call at a time and with 64, which share messages; and what a
+// heartbeat costs a master.
+func BenchmarkSizing(b *testing.B) {
+	for _, calls := range []int{1, 64} {
+		b.Run(fmt.Sprint("calls=", calls), func(b *testing.B) {
+			servers, _, l := masters(b, 5)
+			l.Ready(b.Context())
+			sum := func() (us float64) {
+				for _, s := range servers {
+					us += worked(b, s)
+				}
+				return us
+			}
+			server, program := sum(), used(b)
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for k := range calls {
+				wg.Go(func() {
+					name := fmt.Sprint("orders:", k)
+					for i := k; i < b.N; i += calls {
+						lock, err := l.Lock(b.Context(), name)
+						if err == nil {
+							err = lock.Unlock(b.Context())
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric((used(b)-program)/float64(b.N), "us-program/pair")
+			b.ReportMetric((sum()-server)/float64(b.N)/5, "us-master/pair")
+		})
+	}
+	b.Run("heartbeat", func(b *testing.B) {
+		servers, _, _ := masters(b, 1)
+		c, err := redis.DialURL(servers[0].URL())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		before := worked(b, servers[0])
+		for b.Loop() {
+			if _, err := c.Do("INFO"); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric((worked(b, servers[0])-before)/float64(b.N), "us-master/heartbeat")
+	})
+}

@@ -1,0 +1,106 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// spreadOver makes the Groups of one program over real servers, three to a group, in this order.
+func spreadOver(t testing.TB, groups ...[]*redisproc.Server) *redlock.Groups {
+	t.Helper()
+	var lockers []*redlock.Locker
+	for i, servers := range groups {
+		var urls []string
+		for _, s := range servers {
+			urls = append(urls, s.URL())
+		}
+		p, err := pool.Dial(urls, pool.WithTimeout(calm))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		lockers = append(lockers, locker(t, p, redlock.WithGroup(i+1, len(groups))))
+	}
+	g, err := redlock.Spread(lockers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Two programs spread names over two groups of real masters, and exclude each other. A third, with the groups the other
+// way round, wins nothing. With one group dead the names of the other are locked on, also by a program that starts then,
+// and afterwards its names, too.
+func TestGroupsOnRealMasters(t *testing.T) {
+	t.Parallel()
+	servers := redistest.Test(t, 6, redisproc.Config{})
+	first, second := servers[:3], servers[3:]
+	one := spreadOver(t, first, second)
+	ctx := bounded(t)
+	if err := one.AdmitNow(ctx); err != nil {
+		t.Fatal(err)
+	}
+	two, wrong := spreadOver(t, first, second), spreadOver(t, second, first)
+	var wg sync.WaitGroup
+	counts := make([]int, 10)
+	for _, g := range []*redlock.Groups{one, two} {
+		for i := range 40 {
+			wg.Go(func() {
+				names := []string{fmt.Sprint("n", i%10), fmt.Sprint("n", (i*7+3)%10)}
+				locks, err := g.LockAll(ctx, names)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				counts[i%10]++ // a race, if the name is not locked
+				if i%10 != (i*7+3)%10 {
+					counts[(i*7+3)%10]++
+				}
+				if err := locks.Unlock(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	wrong.Ready(ctx)
+	for i := range 10 {
+		if _, err := wrong.TryLock(ctx, fmt.Sprint("n", i)); !errors.Is(err, redlock.ErrGroup) {
+			t.Errorf("groups the other way round: %v, want ErrGroup", err)
+		}
+	}
+	names := in(2, 1)
+	for _, s := range second {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	three := spreadOver(t, first, second)
+	for _, g := range []*redlock.Groups{one, three} {
+		lock := held(t)(g.Lock(ctx, names[0][0]))
+		if err := lock.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := g.TryLock(ctx, names[1][0]); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("a name of the dead group: %v, want ErrNoQuorum", err)
+		}
+	}
+	for _, s := range second {
+		if err := s.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := three.AdmitNow(ctx); err != nil { // else it takes their quarantine
+		t.Fatal(err)
+	}
+	if err := held(t)(three.Lock(ctx, names[1][0])).Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+}
