@@ -24,7 +24,7 @@ master 3 restarts empty
 
 wait 31s
 ----
-0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230832, one of 5, longest TTL 1m0s,
+0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230835, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B
@@ -54,7 +54,7 @@ at 31.220
 wait 30s
 ----
 54.648 A is told that its lock of orders has ended: the lock was lost
-60.232 B to master 3: end the quarantine -> done: admitted since 60.232834, one of 5, longest TTL 1m0s,
+60.232 B to master 3: end the quarantine -> done: admitted since 60.232837, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B

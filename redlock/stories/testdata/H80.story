@@ -38,7 +38,7 @@ master 3 restarts empty
 
 wait 40s
 ----
-0.150 A to master 3: begin a quarantine -> done: in quarantine since 0.150473, one of 3, longest TTL 30s,
+0.150 A to master 3: begin a quarantine -> done: in quarantine since 0.150476, one of 3, longest TTL 30s,
         quarantine 5m0s
 
 show A
@@ -53,7 +53,7 @@ A raises guard=5m
         quarantine 5m0s
 40.125 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
         quarantine 5m0s
-40.127 A to master 3: raise the guard time -> done: in quarantine since 0.150473, one of 3, longest TTL 5m0s,
+40.127 A to master 3: raise the guard time -> done: in quarantine since 0.150476, one of 3, longest TTL 5m0s,
         quarantine 5m0s
 40.128 A has raised the guard time to 5m
 
@@ -63,7 +63,7 @@ wait 10ms
 show masters
 ----
   masters 1-2: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine 5m0s
-  master 3: in quarantine since 0.150473, one of 3, longest TTL 5m0s, quarantine 5m0s
+  master 3: in quarantine since 0.150476, one of 3, longest TTL 5m0s, quarantine 5m0s
 
 A tries orders ttl=1m
 ----

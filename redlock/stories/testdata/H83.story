@@ -33,11 +33,11 @@ wait 4s
 0.136 B to master 1: subscribe to its inbox -> done
 0.138 A to masters 2-5: extend orders for A1 by 10s -> done
 0.138 A to master 1: extend orders for A1 by 10s -> missing
-0.140 A to master 1: begin a quarantine -> done: in quarantine since 0.140832, one of 5, longest TTL 30s,
+0.140 A to master 1: begin a quarantine -> done: in quarantine since 0.140835, one of 5, longest TTL 30s,
         quarantine 30s
-0.140 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.140832, one of
+0.140 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.140835, one of
         5, longest TTL 30s, quarantine 30s
-0.140 A to master 1: repair orders for A1, 10s, ballot 0.139832, token 0.100000 -> granted
+0.140 A to master 1: repair orders for A1, 10s, ballot 0.139835, token 0.100000 -> granted
 0.146 B to masters 2-5: acquire orders for B4, 10s, ballot 0.145823 to 0.145855, waiter wB1 -> held by A1 for
         9.992; place 1 in the queue
 0.148 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
@@ -60,11 +60,11 @@ wait 4s
 4.123 B to master 2: subscribe to its inbox -> done
 4.125 A to masters 1 3-5: extend orders for A1 by 10s -> done
 4.125 A to master 2: extend orders for A1 by 10s -> missing
-4.127 A to master 2: begin a quarantine -> done: in quarantine since 4.127013, one of 5, longest TTL 30s,
+4.127 A to master 2: begin a quarantine -> done: in quarantine since 4.127016, one of 5, longest TTL 30s,
         quarantine 30s
-4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127013, one of
+4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127016, one of
         5, longest TTL 30s, quarantine 30s
-4.127 A to master 2: repair orders for A1, 10s, ballot 4.126013, token 0.100000 -> granted
+4.127 A to master 2: repair orders for A1, 10s, ballot 4.126016, token 0.100000 -> granted
 4.154 B to masters 3-5: acquire orders for B8, 10s, ballot 4.153831 to 4.153863, waiter wB1 -> held by A1 for
         9.971; place 1 in the queue
 4.156 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
@@ -100,11 +100,11 @@ wait 4s
 8.123 B to master 3: subscribe to its inbox -> done
 8.125 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
 8.125 A to master 3: extend orders for A1 by 10s -> missing
-8.127 A to master 3: begin a quarantine -> done: in quarantine since 8.127013, one of 5, longest TTL 30s,
+8.127 A to master 3: begin a quarantine -> done: in quarantine since 8.127016, one of 5, longest TTL 30s,
         quarantine 30s
-8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127013, one of
+8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127016, one of
         5, longest TTL 30s, quarantine 30s
-8.127 A to master 3: repair orders for A1, 10s, ballot 8.126013, token 0.100000 -> granted
+8.127 A to master 3: repair orders for A1, 10s, ballot 8.126016, token 0.100000 -> granted
 8.162 B to masters 1-5: release orders, waiter wB1 leaves -> done
 11.458 A to masters 1-5: extend orders for A1 by 10s -> done
 

@@ -84,17 +84,17 @@ join B to 3-5
 wait 3s
 ----
 1.906 B to masters 3-5: subscribe to its inbox -> done
-1.910 B to masters 1-3: acquire orders for B4, 10s, ballot 1.909643 to 1.909675 -> held by C5 for 9.423
-1.912 B to masters 1-5: acquire orders for B5, 10s, ballot 1.911645 to 1.911677 -> held by C5 for 9.421
+1.910 B to masters 1-3: acquire orders for B4, 10s, ballot 1.909646 to 1.909678 -> held by C5 for 9.423
+1.912 B to masters 1-5: acquire orders for B5, 10s, ballot 1.911648 to 1.911680 -> held by C5 for 9.421
 1.912 B to masters 2-3: release orders of B4 -> was not there
-1.914 B to masters 1-5: acquire orders for B6, 10s, ballot 1.913647 to 1.913679, waiter wB1 -> held by C5 for
+1.914 B to masters 1-5: acquire orders for B6, 10s, ballot 1.913650 to 1.913682, waiter wB1 -> held by C5 for
         9.419; place 1 in the queue
 1.914 B to masters 2-3: release orders of B5 -> was not there
 1.916 B to masters 2-3: release orders of B6, waiter wB1 stays -> was not there
-2.916 B to masters 1-5: acquire orders for B7, 10s, ballot 2.915649 to 2.915681, waiter wB1 -> held by C5 for
+2.916 B to masters 1-5: acquire orders for B7, 10s, ballot 2.915652 to 2.915684, waiter wB1 -> held by C5 for
         8.417; place 1 in the queue
 2.918 B to masters 4-5: release orders of B7, waiter wB1 stays -> was not there
-3.918 B to masters 1-5: acquire orders for B8, 10s, ballot 3.917651 to 3.917683, waiter wB1 -> held by C5 for
+3.918 B to masters 1-5: acquire orders for B8, 10s, ballot 3.917654 to 3.917686, waiter wB1 -> held by C5 for
         7.415; place 1 in the queue
 3.920 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
 

@@ -18,7 +18,7 @@ master 1 restarts with its data
 wait 4s
 ----
 0.128 A to masters 1-3: extend orders for A1 by 10s -> done
-0.130 A to master 1: begin a quarantine -> done: in quarantine since 0.130832, one of 3, longest TTL 30s,
+0.130 A to master 1: begin a quarantine -> done: in quarantine since 0.130835, one of 3, longest TTL 30s,
         quarantine 30s
 3.462 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -28,7 +28,7 @@ master 2 restarts with its data
 wait 4s
 ----
 4.115 A to masters 1-3: extend orders for A1 by 10s -> done
-4.117 A to master 2: begin a quarantine -> done: in quarantine since 4.117013, one of 3, longest TTL 30s,
+4.117 A to master 2: begin a quarantine -> done: in quarantine since 4.117016, one of 3, longest TTL 30s,
         quarantine 30s
 7.448 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -38,7 +38,7 @@ master 3 restarts with its data
 wait 4s
 ----
 8.115 A to masters 1-3: extend orders for A1 by 10s -> done
-8.117 A to master 3: begin a quarantine -> done: in quarantine since 8.117013, one of 3, longest TTL 30s,
+8.117 A to master 3: begin a quarantine -> done: in quarantine since 8.117016, one of 3, longest TTL 30s,
         quarantine 30s
 11.448 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -48,7 +48,7 @@ master 1 restarts with its data
 wait 4s
 ----
 12.115 A to masters 1-3: extend orders for A1 by 10s -> done
-12.117 A to master 1: begin a quarantine -> done: in quarantine since 12.117013, one of 3, longest TTL 30s,
+12.117 A to master 1: begin a quarantine -> done: in quarantine since 12.117016, one of 3, longest TTL 30s,
         quarantine 30s
 15.448 A to masters 1-3: extend orders for A1 by 10s -> done
 

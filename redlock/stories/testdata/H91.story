@@ -25,7 +25,7 @@ masters 1-2 restart empty
 
 wait 5s
 ----
-0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129831, one of 3, longest TTL 30s,
+0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129834, one of 3, longest TTL 30s,
         quarantine 30s
 
 masters 1-2 are right
@@ -56,7 +56,7 @@ at 19.120
 wait 12s
 ----
 29.798 A is told that its lock of orders has ended: the lock was lost
-30.130 B to masters 1-2: end the quarantine -> done: admitted since 30.130832, one of 3, longest TTL 30s,
+30.130 B to masters 1-2: end the quarantine -> done: admitted since 30.130835, one of 3, longest TTL 30s,
         quarantine 30s
 
 show B
