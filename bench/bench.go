@@ -60,7 +60,6 @@ var scenarios = []scenario{
 	{scenarioPairs, "lock, unlock and both, by goroutines, each with its own names", 2, planPairs},
 	{scenarioContention, "one name, several processes: rate, hand-over, order", 3, planContention},
 	{scenarioSplit, "processes that want one free name at one instant", 20, planSplit},
-	{scenarioScale, "1 to 9 masters, very many locks held at once, very many that wait", 4, planScale},
 	{scenarioFaults, "masters hung, dead or slow (needs masters that it starts)", 3, planFaults},
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,23 +76,16 @@ func entrantNamed(name string) (entrant, error) {
 }
 
 // slug is a name as it can stand in a key.
-func slug(name string) string {
-	return strings.NewReplacer(" ", "-", ",", "-", "/", "-", "(", "-", ")", "-").Replace(name)
-}
+func slug(name string) string { return strings.NewReplacer(" ", "-", ",", "-", "/", "-").Replace(name) }
 
 // closeBound is the most that a contender may take to close: it may have very many locks to release.
 const closeBound = 20 * time.Second
 
-// closeAll closes what is not nil, even where ctx has ended.
-func closeAll(ctx context.Context, list ...contender) (err error) {
+// shut closes a contender, even where ctx has ended.
+func shut(ctx context.Context, c contender) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 	defer cancel()
-	for _, c := range list {
-		if c != nil {
-			err = errors.Join(err, c.close(ctx))
-		}
-	}
-	return err
+	return c.close(ctx)
 }
 
 // The ideal is a mutex of one process: what no lock over a network can beat.

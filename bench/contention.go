@@ -182,9 +182,10 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 
 // lockAlone has the first of the workers take locks that nobody else wants.
 func lockAlone(ctx context.Context, b *bench, workers *crew, e entrant, name string) ([]time.Duration, error) {
-	a, err := workers.one(ctx, 0, "Alone", Job{Name: name, Count: aloneLocks, Tolerant: e.peer})
-	b.took(e.name, len(a.Locks))
-	return a.Locks, err
+	j := Job{Name: name, Count: aloneLocks, Tolerant: e.peer}
+	answers, err := workers.call(ctx, workers.members[:1], "Alone", func(int) any { return j })
+	b.took(e.name, len(answers[0].Locks))
+	return answers[0].Locks, err
 }
 
 // contendFor has all workers want one name for a time.

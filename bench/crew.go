@@ -71,12 +71,6 @@ func (c *crew) do(ctx context.Context, op string, j func(i int) Job) ([]Answer, 
 	return c.call(ctx, c.members, op, func(i int) any { return j(i) })
 }
 
-// one gives one worker a job; the others rest.
-func (c *crew) one(ctx context.Context, i int, op string, j Job) (Answer, error) {
-	answers, err := c.call(ctx, c.members[i:i+1], op, func(int) any { return j })
-	return answers[0], err
-}
-
 // crewBound is how long a crew may take for anything but its job itself: no job of this program takes longer.
 const crewBound = 20 * time.Second
 

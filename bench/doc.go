@@ -23,12 +23,8 @@
 // the Lock of another that was waiting then. A wait is overtaken by each hold that was asked for later and given
 // earlier.
 //
-// split: processes want one free name at one instant, and the time until the first has it is taken. It is compared
-// with as many processes that each want a name of their own, and with locks that one process takes one after the other
-// ("alone").
-//
-// scale: pairs over 1 to 9 masters, very many locks held in one process, very many goroutines that wait. The lag of an
-// extension is the time from when it is due until a majority has confirmed it; memory is the heap's after collection.
+// split: processes want one free name at one instant, and the time until the first has it is taken: beside processes
+// that each want a name of their own, and beside locks that one process takes one after the other ("alone").
 //
 // faults: one caller works while one or two of the masters are stopped (SIGSTOP), killed (SIGKILL), or 50 ms away (a
 // proxy with a delay); the time it takes to notice is part of the run. Each round measures healthy masters first, and
@@ -36,12 +32,4 @@
 // measured again over a link of 2 ms round trip.
 //
 // After each round of a scenario the keys of its locks that are still on a master are counted.
-//
-// # Exit codes
-//
-//	0    measured
-//	1    something failed; standard error says what
-//	2    a flag is wrong; nothing was started
-//	3    with -check: measured, and a target is not met (with -short: in every round by more than twice its bound)
-//	130  interrupted; servers that it started are stopped
 package main

@@ -125,7 +125,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(ctx, c)) }()
+	defer func() { err = errors.Join(err, shut(ctx, c)) }()
 	// Asking a hung master for its load would take as long as it hangs.
 	r := run{contender: c, goroutines: 1, duration: b.cfg.duration / 5, cold: true, label: "fault-", masters: &masters{}}
 	before, err := r.measure(ctx)

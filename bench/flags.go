@@ -36,7 +36,6 @@ type output struct {
 	out     string
 	html    string
 	compare string
-	readme  string
 }
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.chosen, scenario) }
@@ -54,7 +53,8 @@ var (
 )
 
 const usageTail = `
-exit codes: 0 measured, 1 failed, 2 wrong flags, 3 a target is not met (with -check), 130 interrupted
+exit codes: 0 measured, 1 failed, 2 wrong flags, 130 interrupted,
+  3 a target is not met (with -check; with -short in addition: in every round by more than twice its bound)
 `
 
 func newFlags(c *config) *flag.FlagSet {
@@ -82,7 +82,6 @@ func newFlags(c *config) *flag.FlagSet {
 	fs.StringVar(&c.compare, "compare", "", "say what differs from the run in this JSON `file`, or list of files, "+
 		"by more than chance")
 	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`, or list of files")
-	fs.StringVar(&c.readme, "readme", "", "put the figures between the marks in this `file`; -check only compares them")
 	return fs
 }
 
@@ -135,8 +134,6 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 		return nil, usage("-rounds %d is not from 1 to 10000", c.rounds)
 	case c.duration < time.Millisecond || c.duration > time.Hour:
 		return nil, usage("-duration %v is not from 1ms to 1h", c.duration)
-	case c.readme != "" && c.from == "":
-		return nil, usage("-readme needs -from: the figures are those of a run that is kept")
 	case len(c.chosen) == 1 && c.wants(scenarioFaults) && len(c.masters) > 0:
 		return nil, usage("-scenario faults stops and kills masters, so it needs processes that it has started itself")
 	}

@@ -27,12 +27,9 @@ type library struct {
 	rounds  atomic.Int64         // of acquires, where the setting asks for them
 }
 
-func openLibrary(ctx context.Context, s setting) (contender, error) { return connectLibrary(ctx, s) }
-
-// connectLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
-// forgotten anything under it. Options are added to those of the setting. After an error nothing is left, and nil is
-// returned.
-func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (contender, error) {
+// openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
+// forgotten anything under it. After an error nothing is left.
+func openLibrary(ctx context.Context, s setting) (contender, error) {
 	p, err := pool.Dial(s.URLs)
 	if err != nil {
 		return nil, err
@@ -41,8 +38,9 @@ func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (
 	if s.Fair {
 		l.options = []redlock.LockOption{redlock.WithPriority(s.Priority)}
 	}
-	options = append(options, redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	options := []redlock.Option{
+		redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}
 	if s.Rounds {
 		options = append(options, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { l.rounds.Add(1) }}))
 	}
@@ -50,7 +48,7 @@ func connectLibrary(ctx context.Context, s setting, options ...redlock.Option) (
 		return nil, errors.Join(err, p.Close())
 	}
 	if err := l.admit(ctx); err != nil {
-		return nil, errors.Join(err, closeAll(ctx, l))
+		return nil, errors.Join(err, shut(ctx, l))
 	}
 	return l, nil
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// The exit codes; see the package documentation.
+// The exit codes; -h explains them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -44,8 +44,6 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "bench: interrupted")
 		return exitInterrupted
-	case err == nil && c.readme != "":
-		err = writeReadme(r, c.readme, c.from, c.check)
 	case err == nil:
 		err = deliverAll(r, c, stdout)
 	}
@@ -57,7 +55,7 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 		fmt.Fprintln(stderr, err)
 	}
 	switch {
-	case errors.Is(err, errStale), err == nil && c.check && c.readme == "" && missed(r.Targets, slack):
+	case err == nil && c.check && missed(r.Targets, slack):
 		return exitMissed
 	case err != nil:
 		return exitFailed

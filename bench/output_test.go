@@ -46,53 +46,6 @@ func TestComparisonTellsDifferencesFromChance(t *testing.T) {
 	}
 }
 
-func TestReadmeFiguresAreReplacedAndChecked(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "README.md")
-	text := "before\n<!-- figures: none -->\nold\n" + readmeEnd + "\nafter\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := fullReport()
-	if err := writeReadme(r, path, "run.json", true); !errors.Is(err, errStale) {
-		t.Fatalf("figures that are not the run's: error %v", err)
-	}
-	if err := writeReadme(r, path, "run.json", false); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeReadme(r, path, "run.json", true); err != nil {
-		t.Errorf("after writing: %v", err)
-	}
-	now, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := string(now)
-	if !strings.HasPrefix(got, "before\n<!-- figures: made from run.json") || !strings.HasSuffix(got, readmeEnd+"\nafter\n") || strings.Contains(got, "old\n") {
-		t.Errorf("the file is now:\n%s", got)
-	}
-	for _, want := range []string{"| library | ", "one hung", "Not met: "} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in:\n%s", want, got)
-		}
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(got, "| library | ", "| library | 1", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeReadme(r, path, "run.json", true); !errors.Is(err, errStale) {
-		t.Errorf("a figure changed by hand: error %v", err)
-	}
-}
-
-func TestReadmeWithoutMarksIsLeftAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "README.md")
-	if err := os.WriteFile(path, []byte("nothing\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeReadme(fullReport(), path, "run.json", false); err == nil || !strings.Contains(err.Error(), "no lines") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // A run that is kept is shown in every form without being measured again.
 func TestAKeptRunIsShownAgain(t *testing.T) {
 	dir := t.TempDir()
@@ -139,7 +92,6 @@ func TestOutputFlagsThatDoNotFitAreTold(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-readme", "README.md"}, exitUsage, "needs -from"},
 		{[]string{"-from", "does-not-exist.json"}, exitFailed, "does-not-exist.json"},
 		{[]string{"-compare", "does-not-exist.json"}, exitFailed, "does-not-exist.json"},
 	} {

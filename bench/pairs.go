@@ -49,7 +49,7 @@ func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	r := run{contender: c, wire: e.wire, goroutines: n, duration: b.cfg.duration, masters: m, label: "pair-"}
 	s, err := r.measure(ctx)
 	connections, cerr := m.connections(ctx)
-	if err := errors.Join(err, cerr, closeAll(ctx, c)); err != nil {
+	if err := errors.Join(err, cerr, shut(ctx, c)); err != nil {
 		return err
 	}
 	left, err := m.leftBehind(ctx, b.prefixOf(e.name), e.suffix)

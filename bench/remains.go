@@ -20,11 +20,10 @@ type remains struct {
 
 // What is measured of what is left. Bytes and keys are those of one master on average.
 var (
-	mLeft      = metric{"left/10000", "1", less} // lock keys on any master
-	mKeysLeft  = metric{"keys/master", "1", less}
-	mBytesLeft = metric{"bytes/key", "bytes", less}
-	mBytesAll  = metric{"bytes/master", "bytes", less}
-	mKept      = metric{"kept", "s", less}
+	mLeft     = metric{"left/10000", "1", less} // lock keys on any master
+	mKeysLeft = metric{"keys/master", "1", less}
+	mBytesAll = metric{"bytes/master", "bytes", less}
+	mKept     = metric{"kept", "s", less}
 )
 
 // addRemains adds what is left of so many holds.
@@ -34,9 +33,6 @@ func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) 
 	b.add(scenario, kase, who, mKeysLeft, float64(left.keys)/masters)
 	b.add(scenario, kase, who, mBytesAll, float64(left.bytes)/masters)
 	b.add(scenario, kase, who, mKept, left.kept.Seconds())
-	if left.keys > 0 {
-		b.add(scenario, kase, who, mBytesLeft, float64(left.bytes)/float64(left.keys))
-	}
 }
 
 // leftCase names what a scenario has left behind.

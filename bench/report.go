@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -123,21 +121,12 @@ func firstLine(err error) string {
 	return text
 }
 
-// writeJSON writes a figure and a curve a line, so that a kept run is read, and its changes are, without a tool.
 func (r *report) writeJSON(w io.Writer) error {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return err
-	}
-	_, err := w.Write(lineStarts.ReplaceAll(out.Bytes(), []byte("$1\n$2")))
-	return err
+	e.SetIndent("", " ")
+	return e.Encode(r)
 }
-
-// lineStarts are where a line of the document begins.
-var lineStarts = regexp.MustCompile(`([,[])(\{"(?:scenario|kind|name)":|` +
-	`"(?:time|masters|machine|build|parameters|notes|figures|curves|targets)":)`)
 
 // readReport reads what writeJSON has written to the files of a list: the rounds of several are put together.
 func readReport(paths string) (all *report, err error) {

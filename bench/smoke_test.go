@@ -104,7 +104,7 @@ func TestMeasuresPairsAndFaultsOnProcesses(t *testing.T) {
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mKept); f.Median > 61 {
 			t.Errorf("%d goroutines: a key is kept for %v s", n, f.Median)
 		}
-		want(t, r, scenarioPairs, rateCase(n), nameLibrary, mBytesLeft)
+		want(t, r, scenarioPairs, rateCase(n), nameLibrary, mBytesAll)
 		if f := want(t, r, scenarioPairs, rateCase(n), nameLibrary, mConnections); f.Median != 1 {
 			t.Errorf("%d goroutines: the library has %v connections a master", n, f.Median)
 		}
@@ -199,20 +199,6 @@ func TestMeasuresSplitVotes(t *testing.T) {
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mOwnOver)
 		want(t, r, scenarioSplit, splitCase(k), nameLibrary, mRounds99)
 	}
-}
-
-func TestMeasuresScale(t *testing.T) {
-	redistest.Need(t)
-	r := mustMeasure(t, "-scenario", "scale", "-short", "-rounds", "1")
-	for _, n := range setSizes {
-		want(t, r, scenarioScale, setCase(n), nameLibrary, mRate)
-	}
-	for _, m := range []metric{mBytes, mExtended, mLate99, mTaken} {
-		want(t, r, scenarioScale, heldCase(heldLocks[0]), nameLibrary, m)
-	}
-	waiting := waitingCase(waitingGoroutines/10, waitingNames/10)
-	want(t, r, scenarioScale, waiting, nameLibrary, mWaitHeap)
-	want(t, r, scenarioScale, waiting, nameLibrary, mLeave)
 }
 
 // Masters that are given are left as they were found.

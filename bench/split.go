@@ -18,7 +18,6 @@ var splitSizes = []int{3, 5, 9}
 var (
 	mFirst50   = metric{"first holder p50", "us", less}
 	mFirst99   = metric{"first holder p99", "us", less}
-	mFirstMax  = metric{"first holder max", "us", less}
 	mFirstOver = metric{"p99/alone", "", less}
 	mOwn       = metric{"own names p50", "us", less}
 	mFirstOwn  = metric{"p99/own names", "", less}
@@ -145,7 +144,6 @@ func setSplit(b *bench, who, kase string, all *instants) {
 	p99 := micros(percentile(one, 99))
 	set(mFirst50, micros(percentile(one, 50)))
 	set(mFirst99, p99)
-	set(mFirstMax, micros(percentile(one, 100)))
 	set(mAlone, alone)
 	set(mFirstOver, p99/alone)
 	if len(all.each) > 0 {

@@ -59,11 +59,15 @@ func (s *spread) String() string {
 
 // asRatio writes a ratio; with "~" before it where the rounds disagree on which side is ahead.
 func (s *spread) asRatio() string {
-	text := fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
+	return s.mark() + fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
+}
+
+// mark stands before a ratio; see void.
+func (s *spread) mark() string {
 	if s.void() {
-		return "~" + text
+		return "~"
 	}
-	return text
+	return ""
 }
 
 func digits(v float64) int {
@@ -80,10 +84,7 @@ func digits(v float64) int {
 
 // rounded keeps so many digits: more are noise, and make a kept run large.
 func rounded(v float64, digits int) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
-	if err != nil {
-		return v
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // its own writing can be read
 	return r
 }
 

@@ -90,12 +90,5 @@ func times(mine, other *figure) string {
 	if s == nil {
 		return "-"
 	}
-	text := fmt.Sprintf("%.*f", min(digits(s.Median), 2), s.Median)
-	if s.Median < 1 {
-		text = fmt.Sprintf("%.2f", s.Median)
-	}
-	if s.void() {
-		text = "~" + text
-	}
-	return text
+	return s.mark() + fmt.Sprintf("%.*f", min(digits(s.Median), 2), s.Median)
 }

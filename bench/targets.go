@@ -82,7 +82,6 @@ const (
 	whyEarly   = "With early return redsync does not wait for the slower masters, and leaves keys behind on them."
 	whyTurns   = "Five servers and their clients take turns on the same few processors."
 	whyInstant = "Programs that start at one instant wait for a processor first."
-	whyCalls   = "An extension is a call of its own for each master: 150 000 a second."
 	whyOneLess = "On few processors, one process more or less changes which run side by side."
 )
 
@@ -109,7 +108,7 @@ func judged(t target, s *spread) target {
 
 // targetsOf judges the figures. What a run has not measured stays open.
 func targetsOf(l figures) []target {
-	return slices.Concat(pairTargets(l), waitTargets(l), splitTargets(l), scaleTargets(l), faultTargets(l), leftTargets(l))
+	return slices.Concat(pairTargets(l), waitTargets(l), splitTargets(l), faultTargets(l), leftTargets(l))
 }
 
 // over is a figure of the library over that of the best of those that fit.
@@ -181,21 +180,6 @@ func splitTargets(l figures) (list []target) {
 			atMost(kase+": rounds until one has it, p99", 3, of(mRounds99), ""))
 	}
 	return list
-}
-
-func scaleTargets(l figures) []target {
-	held, waiting := heldCase(100_000), waitingCase(waitingGoroutines, waitingNames)
-	of := func(kase string, m metric) *spread { return l.of(scenarioScale, kase, m) }
-	cpu := func(masters int) *figure { return l.find(scenarioScale, setCase(masters), nameLibrary, mClientCPU) }
-	const many, queue = "100 000 locks held: ", "10 000 waiting on 1 000 names: "
-	return []target{
-		atMost("client cpu a pair, 9 masters / 5", 2, ratio(cpu(9), cpu(5)), ""),
-		atMost(many+"extension lag p99, ms", 500, of(held, mLate99), whyCalls),
-		atMost(many+"bytes a lock", 1024, of(held, mBytes), ""),
-		atMost(many+"client cpu, cores", 0.2, of(held, mHoldCPU), whyCalls),
-		atMost(queue+"MiB", 100, of(waiting, mWaitHeap), ""),
-		atMost(queue+"client cpu, cores", 0.02, of(waiting, mWaitCPU), ""),
-	}
 }
 
 func faultTargets(l figures) (list []target) {

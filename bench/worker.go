@@ -42,9 +42,8 @@ type Job struct {
 
 // An Answer is what came of it.
 type Answer struct {
-	Turns  []turn
-	Locks  []time.Duration    // how long each Lock of Alone took
-	Values map[string]float64 // by the names of metrics
+	Turns []turn
+	Locks []time.Duration // how long each Lock of Alone took
 }
 
 // workerGrace is how long those who wait when the time is over still have to get the lock.
@@ -62,7 +61,9 @@ func workerMain() int {
 	err := server.Register(w)
 	if err == nil {
 		server.ServeConn(pipe{os.Stdin, os.Stdout})
-		err = closeAll(context.Background(), w.contender)
+	}
+	if w.contender != nil {
+		err = shut(context.Background(), w.contender)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)

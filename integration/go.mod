@@ -13,6 +13,7 @@ require (
 	github.com/redlock-go/redlock v0.0.0-00010101000000-000000000000
 	github.com/rs/zerolog v1.28.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/mod v0.35.0
 )
 
 require (

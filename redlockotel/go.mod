@@ -2,10 +2,8 @@ module github.com/redlock-go/redlock/redlockotel
 
 go 1.25.0
 
-replace github.com/redlock-go/redlock => ..
-
 require (
-	github.com/redlock-go/redlock v0.0.0-00010101000000-000000000000
+	github.com/redlock-go/redlock v0.1.0
 	go.opentelemetry.io/otel v1.46.0
 	go.opentelemetry.io/otel/metric v1.46.0
 	go.opentelemetry.io/otel/sdk v1.46.0

@@ -2,12 +2,10 @@ module github.com/redlock-go/redlock/redlockprom
 
 go 1.25.0
 
-replace github.com/redlock-go/redlock => ..
-
 require (
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/client_model v0.6.2
-	github.com/redlock-go/redlock v0.0.0-00010101000000-000000000000
+	github.com/redlock-go/redlock v0.1.0
 	go.uber.org/goleak v1.3.0
 )
 

@@ -2,11 +2,9 @@ module github.com/redlock-go/redlock/cmd/redlock
 
 go 1.25.0
 
-replace github.com/redlock-go/redlock => ../..
-
 require (
 	github.com/gomodule/redigo v1.9.3
-	github.com/redlock-go/redlock v0.0.0
+	github.com/redlock-go/redlock v0.1.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	golang.org/x/sys v0.43.0

@@ -10,7 +10,7 @@ replace (
 
 require (
 	github.com/prometheus/client_golang v1.24.1
-	github.com/redlock-go/redlock v0.0.0-00010101000000-000000000000
+	github.com/redlock-go/redlock v0.1.0
 	github.com/redlock-go/redlock/redlockotel v0.0.0-00010101000000-000000000000
 	github.com/redlock-go/redlock/redlockprom v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.46.0

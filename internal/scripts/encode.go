@@ -99,12 +99,15 @@ type Ending struct {
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	c := &Call{Script: Release}
-	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters, "")
+	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters)
 	if k.role != Plain {
-		c.Script, c.Args[0] = SharedRelease, sharedReleaseSHA
+		c.Script = SharedRelease
+		c.Args = append(c.room[:0], sharedReleaseSHA, "5", k.lock, k.fence, k.queue, k.waiters, k.reads)
 	}
 	if len(end.Grants) > 0 {
-		c.Args[6] = end.Grants[0]
+		c.Args = append(c.Args, end.Grants[0])
+	} else {
+		c.Args = append(c.Args, "")
 	}
 	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Grants) < 2 {
 		return c

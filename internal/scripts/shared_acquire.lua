@@ -25,8 +25,8 @@
 -- a full master refuses. Repair and downgrade need no admitted master: a majority has confirmed the grant.
 local record, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
-local t, window = redis.call('TIME'), 15000000
-local now, waiter, rank = t[1] * 1000000 + t[2], nil, nil
+local now, window = time(), 15000000
+local waiter, rank
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8]) end
 local there = record ~= '' and (redis.call('GET', KEYS[6]) or '') or record
 if there ~= record and mode == 'acquire' then return {6, there, now} end
@@ -58,11 +58,12 @@ if refused then
 end
 if first <= top or first < now - window then return {3, join(now, waiter, rank, first), raw, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
-local latest = (first == last and math.max(now, top) or now) + window
+local latest = now + window
+if first == last and top > now then latest = top + window end
 if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
 share(now, id, ttl)
 if replaces then redis.call('ZREM', lock, ARGV[8]) end
-if writer then raise(fence, now, ARGV[5]) elseif last > tonumber(reads) then raise(KEYS[5], now, ARGV[5]) end
+if writer then raise(now, ARGV[5]) elseif last > tonumber(reads) then raiseReads(now, ARGV[5]) end
 if queued and waiter then leave(waiter) end
 if queued and not writer then invite(now) end
 return 1

@@ -1,11 +1,21 @@
 -- What the scripts of a lock with readers share; this text stands behind common.lua.
 --
 -- KEYS  1 lock (sorted set: grant id by the time at which its share ends)   2 fence   3 queue   4 waiters
---       5 reads: the readers' fence (acquire alone)
+--       5 reads: the readers' fence
 --
 -- The id of a writer's grant has a w behind its number, a reader's an r; so have the ids of their waiters. On one
 -- master a writer whose share counts is alone. A plain lock has a hash in the place of the sorted set, so a name that
 -- is used as both is an error of type here and there.
+
+local function time()
+  local t = redis.call('TIME')
+  return t[1] * 1000000 + t[2]
+end
+
+-- The fence is kept for 60 s after the later of now and itself.
+local function raise(now, ballot)
+  redis.call('SET', fence, ballot, 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
+end
 
 -- The share that ends last, and for how many us it counts; nil where none counts. Shares that are over are removed.
 local function holder(now)
@@ -24,9 +34,9 @@ local function ends(now, id)
   return at > now and at or 0
 end
 
--- A fence is kept for 60 s after the later of now and itself.
-local function raise(key, now, ballot)
-  redis.call('SET', key, ballot, 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
+-- The readers' fence is kept as long as the other one.
+local function raiseReads(now, ballot)
+  redis.call('SET', KEYS[5], ballot, 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
 end
 
 -- A share lasts ttl ms from now. The key lasts as long as the longest share.

@@ -75,8 +75,9 @@ func TestTheScriptsKnowTheTimes(t *testing.T) {
 		texts += string(text)
 	}
 	for text, times := range map[string]int{
-		fmt.Sprintf("redis.call('TIME'), %d\n", scripts.Window.Microseconds()):        4,
-		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             3,
+		fmt.Sprintf("redis.call('TIME'), %d\n", scripts.Window.Microseconds()):        2,
+		fmt.Sprintf("window = time(), %d\n", scripts.Window.Microseconds()):           2,
+		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             4,
 		fmt.Sprintf("or '%d'\n", scripts.FenceKept.Milliseconds()):                    1,
 		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,
 		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()): 1,

@@ -51,7 +51,7 @@ func (w *twin) disturb() {
 			w.state.Delete(now, key)
 		}
 	case 9:
-		w.manyShares("b")
+		w.manyShares(name)
 	case 7: // a lock that never expires, of other fields than the scripts write
 		fields := []reference.Field{{Name: grant(other, 1), Value: "1"}, {Name: grant(me, 1), Value: "2"}}[:1+w.rnd.IntN(2)]
 		w.op = fmt.Sprint("a hash without a time ", fields)

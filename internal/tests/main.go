@@ -7,8 +7,8 @@
 // before it what tests that failed have said. Then comes a line for each reason for which tests were skipped, and last
 // one for all packages. Its status is the one of "go test".
 //
-// A test that is skipped says what it needs: t.Skip("needs a C compiler: apt-get install gcc"). Tests that lack the same
-// thing say the same, so that it is told once.
+// A test that is skipped says what it needs: t.Skip("needs a C compiler: apt-get install gcc"). Tests that lack one and
+// the same thing say the same, so that it is told once.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(w io.Writer, args []string) (status int, err error) {
 		line, err = lines.ReadBytes('\n')
 		r.line(line)
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	var exit *exec.ExitError

@@ -164,8 +164,20 @@ func (p Picture) scale(a *plot.Axis, log bool, of func(plotter.XY) float64) {
 		a.Min, a.Max = a.Min*0.9, a.Max*1.1
 		a.Scale, a.Tick.Marker = plot.LogScale{}, plot.TickerFunc(logTicks)
 	} else {
-		a.Min, a.Max = min(a.Min, 0), a.Max*1.05
+		a.Min, a.Max, a.Tick.Marker = min(a.Min, 0), a.Max*1.05, plot.TickerFunc(evenTicks)
 	}
+}
+
+// evenTicks has a label at two to nine round numbers.
+func evenTicks(least, most float64) (list []plot.Tick) {
+	step := math.Pow(10, math.Floor(math.Log10(most-least)))
+	if most-least < 4*step {
+		step /= 2
+	}
+	for v := step * math.Ceil(least/step); v <= most; v += step {
+		list = append(list, plot.Tick{Value: v, Label: plain(v)})
+	}
+	return list
 }
 
 // logTicks has labels at 1, 2, 5 and their tenfolds, or at powers of ten alone where the range is large.
@@ -186,10 +198,7 @@ func logTicks(least, most float64) (list []plot.Tick) {
 
 // plain is a number with two digits, as a person writes it.
 func plain(v float64) string {
-	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64)
-	if err != nil {
-		short = v
-	}
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64) // its own writing can be read
 	return strconv.FormatFloat(short, 'f', -1, 64)
 }
 

@@ -131,34 +131,22 @@ func (p *Proxy) due(now time.Time) time.Time {
 	return at
 }
 
-// deliver writes what is due, together where several chunks are, until the channel is closed. It reads on after an
-// error, so that nobody blocks on the channel.
+// deliver writes each chunk when it is due, until the channel is closed. It reads on after an error, so that nobody
+// blocks on the channel.
 func deliver(to io.WriteCloser, chunks <-chan chunk) {
 	timer, err := alarm.New()
 	if err == nil {
 		defer timer.Close()
 	}
-	next, more := <-chunks
-	for more {
+	for c := range chunks {
 		if err == nil {
-			err = timer.Sleep(time.Until(next.due))
-		}
-		due, batch, early := next.due, next.data, false
-		for !early && len(chunks) > 0 {
-			if next = <-chunks; next.due.After(due) {
-				early = true
-			} else {
-				batch = append(batch, next.data...)
-			}
+			err = timer.Sleep(time.Until(c.due))
 		}
 		if err == nil {
-			_, err = to.Write(batch)
+			_, err = to.Write(c.data)
 		}
 		if err != nil { // the other side is to see it
 			_ = to.Close()
-		}
-		if !early {
-			next, more = <-chunks
 		}
 	}
 }

@@ -207,10 +207,10 @@ func plainNumber(text string) float64 {
 }
 
 func (c *call) sharedRelease() any {
-	present, ballot := 0, c.argOr(2, "0")
+	present := 0
 	if c.arg(1) != "" {
-		ids := append([]string{c.arg(1)}, c.args[min(6, len(c.args)):]...)
 		c.typed(c.key(1), SortedSet)
+		ids := append([]string{c.arg(1)}, c.args[min(6, len(c.args)):]...)
 		present = min(1, c.state.deleteFields(c.now, c.key(1), ids...))
 	}
 	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
@@ -218,7 +218,7 @@ func (c *call) sharedRelease() any {
 			c.leave(id)
 		}
 	}
-	if ballot := number(ballot); ballot > 0 {
+	if ballot := number(c.argOr(2, "0")); ballot > 0 {
 		_, top := c.fence(c.key(2))
 		if ballot > top && ballot <= max(float64(c.now), top)+window {
 			c.raise(c.key(2), c.arg(2))

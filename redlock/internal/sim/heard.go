@@ -33,8 +33,9 @@ type message struct {
 	what   string
 	id, by string // by: the grant that refuses
 	ballot int64
-	code   int64 // below 0: an error
-	free   bool  // the name is free, and another waiter is first
+	code   int64    // below 0: an error
+	free   bool     // the name is free, and another waiter is first
+	grants []string // that a release ends
 }
 
 // read reads what a master was asked, and its answer.
@@ -59,11 +60,13 @@ func read(one *scripts.Script, words []string, reply any) message {
 	case scripts.Extend, scripts.SharedExtend:
 		m.what, m.id = scripts.Extend.Name, words[wordID]
 	case scripts.Release, scripts.SharedRelease:
-		m.what = scripts.Release.Name
-		m.ballot = number(word(words, wordEndBallot))
+		m.what, m.ballot = scripts.Release.Name, number(word(words, wordEndBallot))
+		if words[wordEndGrant] != "" {
+			m.grants = append(words[:1:1], words[min(wordGrants, len(words)):]...)
+		}
 		switch {
-		case words[wordEndGrant] != "":
-			m.id = words[wordEndGrant]
+		case len(m.grants) > 0:
+			m.id = m.grants[0]
 		case word(words, wordRank) == "":
 			m.what, m.id = leaves, words[wordEndWaiter]
 		default:
@@ -103,8 +106,7 @@ func (w *world) heard(n *conn, s *server, m message) {
 		s.had[m.id] = s.had[m.id] || granted && asks
 	case scripts.Release, scripts.SharedRelease:
 		if m.code >= 0 {
-			s.ended[m.words[wordEndGrant]] = true
-			for _, id := range m.words[min(wordGrants, len(m.words)):] {
+			for _, id := range m.grants {
 				s.ended[id] = true
 			}
 		}

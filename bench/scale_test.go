@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// What grows: masters, locks that are held, those who wait. There is nobody to compare it with.
+//
+//	go test ./bench -run '^$' -bench Scale -benchtime 1x
+
+// scaleLocker returns a Locker over n new servers, or over those at urls.
+func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) (*redlock.Locker, []string) {
+	b.Helper()
+	if urls == nil {
+		for _, s := range redistest.Test(b, n, redisproc.Config{}) {
+			urls = append(urls, s.URL())
+		}
+	}
+	p, err := pool.Dial(urls, pool.WithTimeout(openBound)) // a busy machine is slow, and loses no master
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := redlock.New(p, append(options, redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := errors.Join(l.Close(context.Background()), p.Close()); err != nil {
+			b.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(b.Context(), openBound)
+	defer cancel()
+	if err := l.AdmitNow(ctx); err != nil {
+		b.Fatal(err)
+	}
+	return l, urls
+}
+
+// 64 goroutines lock and unlock names of their own. With nine masters a pair is to cost the client at most twice what it
+// costs with five.
+func BenchmarkScaleMasters(b *testing.B) {
+	for _, n := range []int{1, 3, 5, 7, 9} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			l, _ := scaleLocker(b, n, nil)
+			before, pairs := cpuTime(), 0
+			for b.Loop() {
+				eachOf(b, 64, 64*256, func(i int) error {
+					k, err := l.Lock(b.Context(), strconv.Itoa(i%64))
+					if err != nil {
+						return err
+					}
+					return k.Unlock(b.Context())
+				})
+				pairs += 64 * 256
+			}
+			b.ReportMetric(micros(cpuTime()-before)/float64(pairs), "cpu-us/pair")
+		})
+	}
+}
+
+// Very many locks are held and extended, with a TTL of 10 s. Of a hundred thousand, 99 of 100 extensions are to be
+// confirmed at most 100 ms after they are due, with at most half a core.
+func BenchmarkScaleHeld(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				holdMany(b, n)
+			}
+		})
+	}
+}
+
+func holdMany(b *testing.B, n int) {
+	e := &extensions{started: make([]atomic.Int64, n), late: make([]time.Duration, 0, 4*n)}
+	before := memoryNow()
+	l, _ := scaleLocker(b, started, nil, redlock.WithTTL(lockTTL), redlock.WithTrace(e.trace()))
+	began := time.Now()
+	locks := takeMany(b, l, n)
+	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "taken/s")
+	b.ReportMetric((memoryNow()-before)/float64(n), "B/lock")
+	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // longer than a third of the TTL: each is extended
+	e.mu.Lock()
+	late := sorted(e.late)
+	e.mu.Unlock()
+	if len(late) < n {
+		b.Errorf("%d extensions of %d locks", len(late), n)
+	}
+	b.ReportMetric(millis(percentile(late, 50)), "lag-p50-ms")
+	b.ReportMetric(millis(percentile(late, 99)), "lag-p99-ms")
+	b.ReportMetric(float64(e.lost.Load()), "lost")
+	runtime.KeepAlive(locks)
+}
+
+// Ten thousand goroutines wait for a thousand names that are held. While nothing happens they are to take at most
+// 100 MiB and 0.02 of a core.
+func BenchmarkScaleWaiting(b *testing.B) {
+	const waiting, names = 10_000, 1000
+	for b.Loop() {
+		holder, urls := scaleLocker(b, started, nil, redlock.WithTTL(redlock.DefaultGuardTime)) // extended seldom
+		locks := takeMany(b, holder, names)
+		l, _ := scaleLocker(b, started, urls)
+		before := memoryNow()
+		ctx, cancel := context.WithCancel(b.Context())
+		var all sync.WaitGroup
+		for i := range waiting {
+			all.Go(func() {
+				if _, err := l.Lock(ctx, heldName+strconv.Itoa(i%names)); !errors.Is(err, context.Canceled) {
+					b.Errorf("a name that is held: %v", err)
+				}
+			})
+		}
+		time.Sleep(3 * time.Second)
+		b.ReportMetric((memoryNow()-before)/(1<<20), "MiB")
+		b.ReportMetric(loadOver(3*time.Second), "cores")
+		began := time.Now()
+		cancel()
+		all.Wait()
+		b.ReportMetric(millis(time.Since(began)), "leave-ms")
+		runtime.KeepAlive(locks)
+	}
+}
+
+// An extensions is told of the locks that are taken and extended, and how late each extension is confirmed: it is
+// due a third of the TTL after the start of the round before.
+type extensions struct {
+	started []atomic.Int64 // by the number in the name: start of the last round, ns
+	lost    atomic.Int64
+
+	mu   sync.Mutex
+	late []time.Duration // guarded by mu
+}
+
+// trace tells the locker to tell e.
+func (e *extensions) trace() *redlock.Trace {
+	return &redlock.Trace{
+		Acquired: func(h redlock.LockInfo) { e.confirmed(h) },
+		Extended: func(h redlock.LockInfo) {
+			if h.Err != nil {
+				return // it is tried again, and is the later for it
+			}
+			if last := e.confirmed(h); last > 0 {
+				late := max(0, time.Duration(time.Now().UnixNano()-last)-lockTTL/3)
+				e.mu.Lock()
+				e.late = append(e.late, late)
+				e.mu.Unlock()
+			}
+		},
+		Lost: func(redlock.LockInfo) { e.lost.Add(1) },
+	}
+}
+
+// confirmed takes the start of the round from the validity that is left, and returns that of the one before.
+func (e *extensions) confirmed(h redlock.LockInfo) (last int64) {
+	i, err := strconv.Atoi(strings.TrimPrefix(h.Name, heldName))
+	if err != nil || i >= len(e.started) {
+		return 0
+	}
+	valid := lockTTL - clock.DefaultDrift.Of(lockTTL)
+	return e.started[i].Swap(time.Now().UnixNano() - int64(valid-h.Left))
+}
+
+const heldName = "held-"
+
+// takeMany takes so many locks, each of a name of its own.
+func takeMany(b *testing.B, l *redlock.Locker, n int) []*redlock.Lock {
+	b.Helper()
+	locks := make([]*redlock.Lock, n)
+	eachOf(b, 128, n, func(i int) (err error) {
+		locks[i], err = l.Lock(b.Context(), heldName+strconv.Itoa(i))
+		return err
+	})
+	return locks
+}
+
+// eachOf calls f with the numbers below n, on so many goroutines.
+func eachOf(b *testing.B, goroutines, n int, f func(i int) error) {
+	b.Helper()
+	errs := make([]error, goroutines)
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			for i := g; i < n && errs[g] == nil; i += goroutines {
+				errs[g] = f(i)
+			}
+		})
+	}
+	all.Wait()
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		b.Fatal(fmt.Errorf("goroutine %d: %w", i, errs[i]))
+	}
+}
+
+// memoryNow is what the process has in use, heap and stacks, in bytes.
+func memoryNow() float64 {
+	runtime.GC()
+	runtime.GC() // what finalizers let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
+}
+
+// loadOver rests, and tells how many processors this process has used meanwhile.
+func loadOver(d time.Duration) float64 {
+	start := time.Now()
+	before := cpuTime()
+	time.Sleep(d)
+	return float64(cpuTime()-before) / float64(time.Since(start))
+}

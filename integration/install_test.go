@@ -1,0 +1,176 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+const rootModule = "github.com/redlock-go/redlock"
+
+// released are the modules that users import or install, by their directories. Those but the first require the first.
+var released = []string{".", "cmd/redlock", "redlockotel", "redlockprom"}
+
+// user is a program that imports what is released.
+const user = `package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockotel"
+	"github.com/redlock-go/redlock/redlockprom"
+)
+
+func main() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	p, err := masters.Pool()
+	if err != nil {
+		panic(err)
+	}
+	defer p.Close()
+	watcher, err := redlockotel.New()
+	if err != nil {
+		panic(err)
+	}
+	collector := redlockprom.New()
+	prometheus.MustRegister(collector)
+	locker, err := redlock.New(p, redlock.WithTrace(watcher.Trace()), redlock.WithTrace(collector.Trace()))
+	if err != nil {
+		panic(err)
+	}
+	defer locker.Close(context.Background())
+	err = locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil })
+	fmt.Println("locked:", err)
+}
+`
+
+// What is released can be installed and imported from a fresh cache of modules, by the versions that its go.mod files
+// require: this tree is served as a module proxy serves it once it is tagged. Other modules come from the usual cache.
+func TestWhatIsReleasedCanBeInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a run without -short: it builds everything from a fresh cache of modules")
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs the go command in PATH")
+	}
+	proxy, version := serve(t)
+	cache, bin := t.TempDir(), t.TempDir()
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOBIN="+bin, "GOMODCACHE="+cache,
+		"GOPROXY=file://"+proxy+",file://"+goEnv(t, "GOMODCACHE")+"/cache/download,"+goEnv(t, "GOPROXY"))
+	run := func(dir, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir, cmd.Env = dir, env
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	dir := t.TempDir()
+	run(dir, "go", "install", rootModule+"/cmd/redlock@"+version)
+	if out := run(dir, filepath.Join(bin, "redlock"), "version"); !strings.HasPrefix(out, "redlock "+version+",") {
+		t.Errorf("the installed command says of itself: %s", out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(user), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(dir, "go", "mod", "init", "example.com/user")
+	run(dir, "go", "get", rootModule+"@"+version, rootModule+"/redlockotel@"+version, rootModule+"/redlockprom@"+version)
+	run(dir, "go", "mod", "tidy")
+	if out := run(dir, "go", "run", "."); out != "locked: <nil>\n" {
+		t.Error(out)
+	}
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// serve writes the released modules as the directory of a proxy, all as the version that they require of the root.
+func serve(t *testing.T) (proxy, version string) {
+	t.Helper()
+	proxy = t.TempDir()
+	for _, dir := range released[1:] {
+		v := requires(t, dir)
+		if version == "" {
+			version = v
+		}
+		if v != version {
+			t.Fatalf("%s requires %s of the root, and %s %s", released[1], version, dir, v)
+		}
+	}
+	for _, dir := range released {
+		m := module.Version{Path: rootModule, Version: version}
+		if dir != "." {
+			m.Path += "/" + dir
+		}
+		at := filepath.Join(proxy, m.Path, "@v")
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		tree := filepath.Join("..", filepath.FromSlash(dir))
+		mod, err := os.ReadFile(filepath.Join(tree, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"list": version + "\n", version + ".info": fmt.Sprintf(`{"Version":%q}`, version), version + ".mod": string(mod),
+		} {
+			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := os.Create(filepath.Join(at, version+".zip"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := zip.CreateFromDir(f, m, tree); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return proxy, version
+}
+
+// requires is the version of the root that the module in dir requires. A replacement is refused: "go install" does so.
+func requires(t *testing.T, dir string) (version string) {
+	t.Helper()
+	out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("..", dir, "go.mod")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Require []module.Version
+		Replace []any
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	if len(mod.Replace) > 0 {
+		t.Errorf("the go.mod of %s has a replace", dir)
+	}
+	for _, m := range mod.Require {
+		if m.Path == rootModule {
+			version = m.Version
+		}
+	}
+	return version
+}
