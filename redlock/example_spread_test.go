@@ -182,9 +182,13 @@ func ExampleGroups_each() {
 	fmt.Println(groups.Do(context.Background(), "orders:42", func(ctx context.Context) error {
 		return ctx.Err() // work
 	}))
+	fmt.Println(groups.Shared("prices").DoRead(context.Background(), func(ctx context.Context) error {
+		return ctx.Err() // read
+	}))
 	// Output:
 	// orders:42: group 2 of 2, master master-1:6379 is voting
 	// orders:43: group 1 of 2, master master-1:6379 is voting
+	// <nil>
 	// <nil>
 }
 

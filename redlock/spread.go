@@ -114,6 +114,9 @@ func (g *Groups) Do(ctx context.Context, name string, f func(ctx context.Context
 	return g.Of(name).Do(ctx, name, f, opts...)
 }
 
+// Shared is name as a lock for readers and writers: see [Locker.Shared].
+func (g *Groups) Shared(name string) *Shared { return g.Of(name).Shared(name) }
+
 // LockAll takes the locks of all names, or none, of whatever groups: see [Locker.LockAll]. All programs take them in
 // the order of the names, whatever the groups, so none waits for another in a circle.
 func (g *Groups) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
