@@ -49,7 +49,8 @@ func URL(rawurl string, opts ...Option) Master {
 }
 
 // FromRedisPool names a master by an existing pool: its DialContext, or else its Dial, makes a connection that then
-// belongs to this package alone. Nothing else of p is used: [Pool.Warnings] names what was set in vain. name is for errors and must not contain credentials.
+// belongs to this package alone. Nothing else of p is used: [Pool.Warnings] names what was set in vain. name is for
+// errors and must not contain credentials.
 // Options about TLS, credentials, database and dialer are refused. Dial, which has no context, must return by itself:
 // Close waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {

@@ -369,7 +369,8 @@ func (l *Locker) again(ctx context.Context, err error) bool {
 func (l *Locker) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
-	if g := l.queue.Holder(name); g != nil && !errors.Is(err, ErrKind) && errors.As(err, &e) && errors.Is(e.Decision, ErrHeld) {
+	held := errors.As(err, &e) && errors.Is(e.Decision, ErrHeld) && !errors.Is(err, ErrKind)
+	if g := l.queue.Holder(name); g != nil && held {
 		i := g.Info()
 		e.Here, e.Left, e.Since = true, max(0, i.Left), time.UnixMicro(i.Token)
 		_, e.Holder = scripts.GrantLabel(g.ID)

@@ -15,26 +15,26 @@ import (
 var ErrUpgrade = errors.New("redlock: this context holds a reader's lock of the name, and a reader cannot become the " +
 	"writer: it would wait for itself; unlock it first, or begin as the writer and use Downgrade")
 
-// ErrKind: the name is used as the other kind of lock, or a program other than this library has written its keys. A name
-// has either plain locks (Lock, TryLock, Do, LockAll, Lead) or readers and writers ([Locker.Shared]). The call ends at
-// once. It is a way of having no quorum: errors.Is(err, ErrNoQuorum) is true as well.
+// ErrKind: the name is used as the other kind of lock, or a program other than this library has written its keys. A
+// name has either plain locks (Lock, TryLock, Do, LockAll, Lead) or readers and writers ([Locker.Shared]). The call
+// ends at once. It is a way of having no quorum: errors.Is(err, ErrNoQuorum) is true as well.
 var ErrKind = round.ErrKind
 
 // A Shared is a name that any number of readers hold at once, or one writer alone. Each of their locks is a [Lock] of
 // its own, with its own validity, extension, repair, loss and release: a reader that dies keeps writers out for one TTL
 // at the most, and other readers not at all.
 //
-// Who comes first is first: a reader that comes after a waiting writer waits behind it, so readers never starve writers.
-// The queue is that of the masters, by priority and time of the call, also among the calls of one Locker. Nothing is
-// handed on within a Locker.
+// Who comes first is first: a reader that comes after a waiting writer waits behind it, so readers never starve
+// writers. The queue is that of the masters, by priority and time of the call, also among the calls of one Locker.
+// Nothing is handed on within a Locker.
 //
 // A writer's token is larger than those of all readers and writers before it. A reader's token is larger than those of
 // all writers before it, and smaller than those of all writers after it: a resource that keeps the largest token of a
 // writer can refuse what a reader brings that comes from before. Tokens of readers that hold the name at the same time
 // are in no order, and may be equal.
 //
-// The methods take the options of Lock; a minimum hold is none of them, and [WithFair] changes nothing. A Shared is safe
-// for concurrent use.
+// The methods take the options of Lock; a minimum hold is none of them, and [WithFair] changes nothing. A Shared is
+// safe for concurrent use.
 type Shared struct {
 	l    *Locker
 	name string

@@ -176,7 +176,8 @@ func writeWho(to io.Writer, name string, w redlock.Who) {
 		fmt.Fprintf(to, "%q: nobody holds it, say %d of %d masters\n", name, w.Answered, w.N)
 	case w.Kept:
 		fmt.Fprintf(to, "%q: kept for another %v after %q, which locked it at %s and has unlocked it, token %d, on %d of %d "+
-			"masters\n", name, max(0, w.Left).Round(time.Millisecond), w.Owner, w.Since.Format(time.DateTime), w.Token, w.On, w.N)
+			"masters\n", name, max(0, w.Left).Round(time.Millisecond), w.Owner, w.Since.Format(time.DateTime), w.Token,
+			w.On, w.N)
 	case w.Token == 0:
 		fmt.Fprintf(to, "%q: held by the writer %q since %s, %v left, on %d of %d masters\n",
 			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.On, w.N)

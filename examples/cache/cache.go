@@ -1,8 +1,9 @@
 // Package cache is a cache in a directory that many programs share: one of them rebuilds it, and all of them read it.
 //
-// Readers hold the lock together, so they cost each other nothing. The one that finds the cache too old takes the lock of
-// the writer, looks again, since another may have been faster, and rebuilds. Then its lock becomes a reader's, so that
-// the others go on at once. It is a lock of its own kind (redlock.Shared): the name must not be locked by Lock or TryLock.
+// Readers hold the lock together, so they cost each other nothing. The one that finds the cache too old takes the lock
+// of the writer, looks again, since another may have been faster, and rebuilds. Then its lock becomes a reader's, so
+// that the others go on at once. It is a lock of its own kind (redlock.Shared): the name must not be locked by Lock or
+// TryLock.
 //
 // A program that was stopped while it rebuilt may go on when its lock has passed to another. What it then writes is not
 // read: the name of the file is the token of its lock, and the file with the largest token is the cache.

@@ -2,7 +2,8 @@
 //
 //	cron -every 1m -file runs.txt redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
 //
-// Start it on several hosts. The job writes a line with its time's number and its token. See the README beside this file.
+// Start it on several hosts. The job writes a line with its time's number and its token. See the README beside this
+// file.
 package main
 
 import (

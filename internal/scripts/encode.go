@@ -57,8 +57,8 @@ func (e *Encoder) Repair(k *Keys, grant string, ttl time.Duration, ballot, token
 	return e.acquire(k, grant, ttl, ballot, ballot, "repair", e.epoch, token, depth)
 }
 
-// Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a downgrade:
-// previous is the writer's.
+// Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a
+// downgrade: previous is the writer's.
 func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
 	if k.role != Plain {
 		return e.shared(k, grant, ttl, first, last, "downgrade", []any{e.epoch, previous})

@@ -77,8 +77,8 @@ func GrantLabel(id string) (owner, label string) {
 	return p.owner, p.label
 }
 
-// ShareOf returns the role of the id of a grant or a waiter, and of a share the masters' time of the ask that won it, in
-// microseconds; 0 where it does not tell.
+// ShareOf returns the role of the id of a grant or a waiter, and of a share the masters' time of the ask that won it,
+// in microseconds; 0 where it does not tell.
 func ShareOf(id string) (role Role, since int64) {
 	p, _ := cutID(id)
 	return p.role, p.since

@@ -16,7 +16,8 @@ const recordVersion = "v2"
 //	v2 id=<identity> n=5 epoch=0 longest=30000 quarantine=30000 state=admitted since=<us>
 //
 // with home= behind id= where the master is a durable one, group=2/3 before n= where the names are spread over groups,
-// next= behind n= in a joint configuration, raised= and alone= behind epoch= where the epoch is above 0. Times are in milliseconds, moments in microseconds of the masters' time.
+// next= behind n= in a joint configuration, raised= and alone= behind epoch= where the epoch is above 0. Times are in
+// milliseconds, moments in microseconds of the masters' time.
 type Record struct {
 	Identity string // run_id/master_replid2/second_repl_offset of the server that the record is about
 	Home     string // the address of a durable master, as [Home] writes it; "" for any other

@@ -40,7 +40,8 @@ func (q *Queue) Releasing(g *grant.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end: a call that quits meanwhile leaves the queues after it has joined them
 	ln := q.names[g.Name]
-	if g.Role() != scripts.Plain || ln == nil || len(ln.waiting) == 0 || !ln.waiting[0].Fair || !q.hearingLocked() || q.away {
+	if g.Role() != scripts.Plain || ln == nil || len(ln.waiting) == 0 || !ln.waiting[0].Fair ||
+		!q.hearingLocked() || q.away {
 		return
 	}
 	c, k := ln.waiting[0], q.Keeper

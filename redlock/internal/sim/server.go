@@ -228,7 +228,8 @@ func (s *server) script(n *conn, c command) any {
 		return reference.Error("ERR value is not an integer or out of range")
 	}
 	if one == nil {
-		if c[1] == scripts.Acquire.SHA || c[1] == scripts.SharedAcquire.SHA { // it is refused, and granted only if it is executed once more
+		// An ask is refused, and granted only if it is executed once more.
+		if c[1] == scripts.Acquire.SHA || c[1] == scripts.SharedAcquire.SHA {
 			s.no[c[3+keys+wordID]] = true
 		}
 		return noScript
