@@ -1,8 +1,8 @@
 package redlock_test
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
