@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -48,7 +49,7 @@ func (s *sent) grant() string {
 	case "acquire", "extend":
 		return s.arg(1)
 	case "release":
-		return s.arg(4)
+		return s.arg(0)
 	}
 	return ""
 }
@@ -58,7 +59,7 @@ func (s *sent) ballot() string {
 	if s.script() == "acquire" {
 		return s.arg(3)
 	}
-	return s.arg(0)
+	return cmp.Or(s.arg(1), "0")
 }
 
 // waiter is the waiter that an acquire or a release names; "" where it names none.
@@ -66,7 +67,7 @@ func (s *sent) waiter() string {
 	if s.script() == "acquire" {
 		return s.arg(6)
 	}
-	return s.arg(1)
+	return s.arg(3)
 }
 
 // A wire dials masters and records what is written to them, in order. A Locker behind it can be kept from some
