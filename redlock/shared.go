@@ -33,6 +33,9 @@ var ErrKind = round.ErrKind
 // writer can refuse what a reader brings that comes from before. Tokens of readers that hold the name at the same time
 // are in no order, and may be equal.
 //
+// A master that is full (maxmemory) extends no lock of a Shared, unlike plain ones; while a majority is full, those
+// end.
+//
 // The methods take the options of Lock; a minimum hold is none of them, and [WithFair] changes nothing. A Shared is
 // safe for concurrent use.
 type Shared struct {

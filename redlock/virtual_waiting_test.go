@@ -25,7 +25,7 @@ func TestVirtualARollBackKeepsTheTicket(t *testing.T) {
 		after(100 * time.Millisecond)
 		backs := 0
 		for _, s := range first.world.wire.sent("release") {
-			if s.grant() != "" && s.waiter() != "" && s.arg(2) != "" {
+			if s.grant() != "" && s.waiter() != "" && s.arg(4) != "" {
 				backs++
 			}
 		}
