@@ -44,8 +44,8 @@
 // see [WithHandOn]. TryLock, and calls with [WithTries] or [WithBackoff], stand in no line: each asks for itself.
 // Between programs, each master keeps a queue: by priority, then by the masters' time of the call. A free name belongs
 // to the first waiter that counts; a release sends it a hint, and it has one second to ask. Hints may be lost: a waiter
-// also asks when the times it was told are over, and every few seconds. The second begins at the master, and the hint
-// and the ask take one round trip together: where that takes a second and more, a waiter may lose its turn.
+// also asks when the times it was told are over, and every few seconds. Where a round trip takes a second and more, a
+// waiter may lose its turn.
 //
 // # How it is kept
 //
@@ -66,18 +66,13 @@
 // Restart masters one after the other: if a majority restarts, with their data or without, before the first of them
 // has confirmed a lock, that lock ends with [ErrLost]. Durable masters are the exception.
 //
-// # Several names, leaders, readers, and no semaphore
+// # Several names, leaders, readers, groups, and no semaphore
 //
 // [Locker.LockAll] takes several names as one lock. [Locker.Lead] runs a function in one process at a time. A name
-// of [Locker.Shared] has many readers or one writer. There is no lock for k holders: with k grants on each of N
+// of [Locker.Shared] has many readers or one writer. All masters see all locks, so more masters carry no more of them:
+// [Spread] spreads names over several groups of masters. There is no lock for k holders: with k grants on each of N
 // masters, of which a holder needs N/2+1, up to k*N/(N/2+1) could hold it, 5 for k = 3 and N = 5. Take k names
 // instead; see the example of [Locker.TryLock].
-//
-// # Groups of masters
-//
-// All masters see all locks, so more masters carry no more of them. [Spread] spreads names over several groups of
-// masters: each name belongs to one, by rendezvous hashing. The records say which group of how many a master is, so a
-// program with another number of groups wins nothing ([ErrGroup]). See docs/sizing.md.
 //
 // # What is not guaranteed
 //
@@ -88,10 +83,8 @@
 // two servers behind one name at one time (DNS, virtual IP), where both may grant; a master that is made a replica
 // and a master again within one heartbeat (3 s) of an idle connection; a program with a smaller guard time than its
 // fleet, if a majority of the masters lose their data at once; all clocks far ahead, then set right, and after that
-// masters that lose their data. Order among waiters is best effort: each master keeps its own queue. See the Redis
-// page on distributed locks (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) and both sides
-// of the debate of 2016: https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html and
-// http://antirez.com/news/101.
+// masters that lose their data. Order among waiters is best effort: each master keeps its own queue. Both sides of the
+// debate of 2016: https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
 //
 // # Inside
 //
