@@ -54,7 +54,7 @@ const (
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "d6c992f59ecd5194ce91191c92bace4c5db9b320"
+	sharedAcquireSHA = "ece4f12c1b6832fb29ef6dd9136cb0a11420fa44"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
 	sharedReleaseSHA = "aab53d3284a1a41e97bb17e7b467fa91b1bd1ec4"
 )

@@ -45,7 +45,10 @@ local queued = redis.call('EXISTS', queue) == 1
 if queued then drop(now) end
 local held, left = holder(now)
 local replaces = mode == 'downgrade' and ends(now, ARGV[8]) > 0
-if held and ends(now, id) > 0 then return 1 end
+-- A downgrade is sent in several rounds, and the validity counts from the last.
+local mine = held and ends(now, id) or 0
+if mine > 0 and mode == 'downgrade' and mine < now + ttl * 1000 then share(now, id, ttl) end
+if mine > 0 then return 1 end
 if mode == 'downgrade' and not replaces then return {5, redis.call('PTTL', lock), raw, now} end
 local refused, wait, free = held and not replaces and (writer or writes(held)), left, 0
 if not refused and queued and mode == 'acquire' then

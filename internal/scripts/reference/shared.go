@@ -114,6 +114,9 @@ func (c *call) sharedAcquire() any {
 	replaces := a.mode == "downgrade" && c.ends(c.arg(8)) > 0
 	switch {
 	case held != "" && c.ends(a.id) > 0:
+		if a.mode == "downgrade" && c.ends(a.id) < c.now+a.ttl*1000 {
+			c.share(a.id, a.ttl)
+		}
 		return int64(scripts.Granted)
 	case a.mode == "downgrade" && !replaces:
 		return []any{int64(scripts.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
