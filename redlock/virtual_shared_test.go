@@ -445,3 +445,35 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 		}
 	})
 }
+
+// A downgrade whose first answers are lost is sent again, and its validity counts from then; so must the shares.
+func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		writer, err := w.locker().Shared("x").Lock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after(time.Second)
+		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) })
+		w.wire.block(0, 1, 2, 3, 4) // new connections wait
+		time.AfterFunc(300*time.Millisecond, func() { w.wire.block() })
+		began := time.Now()
+		reader, err := writer.Downgrade(w.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) < 100*time.Millisecond {
+			t.Error("it was not sent again")
+		}
+		long := 0
+		w.each(func(_ int, m *redlocktest.Master) {
+			if _, _, left := m.Holds("x"); left >= reader.Remaining() {
+				long++
+			}
+		})
+		if long < 3 {
+			t.Errorf("%d masters have it for the %v for which it is trusted", long, reader.Remaining())
+		}
+		w.unlock(reader)
+	})
+}

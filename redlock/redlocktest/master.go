@@ -270,7 +270,8 @@ func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 			}
 		}
 		for _, share := range s.Shares(now, lock) {
-			id, left = share.Name, time.Duration(s.TTL(now, lock))*time.Millisecond
+			ends, _ := strconv.ParseInt(share.Value, 10, 64)
+			id, left = share.Name, time.Duration(ends-now)*time.Microsecond
 			depth++
 		}
 	})
