@@ -37,7 +37,7 @@ const (
 	lockerFile    = "redlock/locker.go"
 	driftFile     = "clock/drift.go"
 	instantFile   = "clock/clock.go"
-	protectionFor = 4000 // schedules in which a missing protection must be found
+	protectionFor = 8000 // schedules in which a missing protection must be found
 )
 
 // A protection can be taken out, and is missed by the kinds of schedules that find it soonest.
