@@ -94,8 +94,10 @@ func TestTheSummaryLeavesOutWhatWasNotMeasured(t *testing.T) {
 
 // Tables and targets are shown where they are asked for, and the summary is always last.
 func TestVerbosity(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.json")
-	if err := writeFile(path, summaryReport().writeJSON); err != nil {
+	r, path := summaryReport(), filepath.Join(t.TempDir(), "run.json")
+	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // one target is missed
+	r.Targets = targetsOf(r.Figures)
+	if err := writeFile(path, r.writeJSON); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
