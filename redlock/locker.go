@@ -332,8 +332,8 @@ func (l *Locker) acquire(
 		case wait && !cfg.bounded():
 			waits = true
 			err = l.queue.Lock(ctx, &queue.Call{
-				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Handle: &k.handle, Priority: cfg.priority, Fair: cfg.fair,
-				Called: called, PausesFunc: cfg.delays.pauses, Course: course,
+				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Handle: &k.handle, Priority: cfg.priority,
+				Fair: cfg.fair || cfg.MinHold > 0, Called: called, PausesFunc: cfg.delays.pauses, Course: course,
 			})
 		default:
 			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, course) })

@@ -278,7 +278,7 @@ func (c *lockConfig) check(l *config) error {
 			c.Least, c.TTL, c.TTL-drift, drift)
 	case c.MinHold < 0:
 		return invalid("minimum hold %v is negative; 0 is none", c.MinHold)
-	case c.MinHold+l.drift.Of(c.MinHold) > longest:
+	case c.MinHold > longest || c.MinHold+l.drift.Of(c.MinHold) > longest: // the sum of a longer one may overflow
 		return invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
 			"the guard time, or %v without the guard", c.MinHold, l.drift.Of(c.MinHold), longest, MaxTTL)
 	case c.MaxHold < 0:
@@ -296,10 +296,7 @@ func (c *lockConfig) check(l *config) error {
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: it is from -1000 to 1000", c.priority)
 	}
-	if c.MinHold > 0 && !c.bounded() {
-		c.fair = true
-	}
-	if c.fair || c.MinHold > 0 {
+	if c.fair {
 		c.HandOns = 0
 	}
 	if c.backoff != nil {

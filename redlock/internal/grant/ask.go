@@ -79,7 +79,7 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 			g.undo(r)
 		}
 	}()
-	first, last, err := k.Ballots.Propose(r.Start, a.Name, 0, a.Terms.HandOns)
+	first, last, err := k.Ballots.Propose(r.Start, a.Name, 0, a.Terms.handOns())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,6 +46,14 @@ func (t *Terms) rest(held time.Duration, d clock.Drift) time.Duration {
 	return max(0, t.MinHold+d.Of(t.MinHold)-held)
 }
 
+// handOns is HandOns; a lock with a minimum hold is not handed on.
+func (t *Terms) handOns() int {
+	if t.MinHold > 0 {
+		return 0
+	}
+	return t.HandOns
+}
+
 // keep is the TTL that the masters are sent for such a grant.
 func (t *Terms) keep(held time.Duration, d clock.Drift) time.Duration {
 	return max(t.TTL, t.rest(held, d))
@@ -120,7 +128,7 @@ type tenure struct {
 	terms   Terms
 	began   clock.Instant
 	handles []*Handle
-	alone   [1]*Handle // what handles is cut from while there is one
+	alone   [1]*Handle // the first handle; what handles is cut from while there is one
 }
 
 // Begin makes a won grant live with h as its first handle. It fails with a *round.Failure where the Keeper has closed,
@@ -140,6 +148,9 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 		cause = ErrClosed
 	}
 	g.endLocked(cause)
+	if cause != nil {
+		g.tenure.terms.MinHold = 0 // the caller does not get it
+	}
 	g.mu.Unlock()
 	if cause != nil {
 		g.release("unlock")

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -58,12 +59,20 @@ func (h *Handle) Lasted() time.Duration {
 	return h.lasted
 }
 
-// Forgo gives up the minimum hold of a lock that its caller does not get.
+// Forgo gives up the minimum hold of a lock that its caller does not get, whether it has ended or not. Where Close has
+// ended it and had the name kept, the name is released. That of a re-entry is not given up: the outer lock was had.
 func (h *Handle) Forgo() {
-	h.g.mu.Lock()
-	defer h.g.mu.Unlock()
-	if h.g.tenure.depth == 1 && h.ended == nil { // of a re-entry, the outer locks go on
-		h.g.tenure.terms.MinHold = 0
+	g := h.g
+	g.mu.Lock()
+	t := &g.tenure
+	first := t.alone[0] == h
+	kept := first && t.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
+	if first {
+		t.terms.MinHold = 0
+	}
+	g.mu.Unlock()
+	if kept {
+		g.release("unlock")
 	}
 }
 

@@ -30,7 +30,7 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 	k := g.k
 	view := k.View()
 	r := k.Sender.New(view, op, &g.asking)
-	first, last, err := k.Ballots.Propose(r.Start, g.Name, max(above, g.sent.ballot), terms.HandOns)
+	first, last, err := k.Ballots.Propose(r.Start, g.Name, max(above, g.sent.ballot), terms.handOns())
 	if err != nil {
 		return err
 	}

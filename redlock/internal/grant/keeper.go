@@ -101,7 +101,8 @@ func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
 		return wait
 	}
 	if g.renewal.retry.IsZero() {
-		wait = g.validity.extendIn(g.tenure.terms.TTL, now)
+		ttl := g.tenure.terms.TTL
+		wait = g.validity.extendIn(ttl, g.k.Drift.Of(ttl), now)
 	}
 	for _, at := range []clock.Instant{g.renewal.soon, g.renewal.retry} {
 		if !at.IsZero() {

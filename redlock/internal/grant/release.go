@@ -216,7 +216,7 @@ type Next func(left, ttl time.Duration) *Heir
 func (g *Grant) heirLocked(next Next, now clock.Instant) *Heir {
 	t := &g.tenure
 	switch {
-	case next == nil, t.terms.HandOns == 0, g.block.next > g.block.last, t.coming > 0,
+	case next == nil, t.terms.handOns() == 0, g.block.next > g.block.last, t.coming > 0,
 		now.Sub(g.block.won) >= t.terms.HandOnTime:
 		return nil
 	}

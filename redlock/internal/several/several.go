@@ -14,9 +14,15 @@ type Source[T any] struct {
 
 // Take takes the things 0 to n-1, or none. All are tried at once; of those, the ones before the first that was refused
 // are kept, the others given back, and that one is waited for; then the rest is tried again. Things that are lost
-// during the wait are taken again, with all that come after them. Without wait the first refusal is the end.
-func Take[T any](n int, wait bool, from *Source[T]) ([]T, error) {
+// during the wait are taken again, with all that come after them. Without wait the first refusal is the end. Where Wait
+// panics, what is held is given back.
+func Take[T any](n int, wait bool, from *Source[T]) (all []T, err error) {
 	var held []T
+	defer func() {
+		if len(all) < n {
+			from.Drop(held)
+		}
+	}()
 	for {
 		for i, t := range held {
 			if !from.Good(t) {
@@ -28,7 +34,6 @@ func Take[T any](n int, wait bool, from *Source[T]) ([]T, error) {
 		if len(held) == n {
 			return held, nil
 		}
-		var err error
 		if held, err = tryRest(held, n, from); err != nil && wait {
 			var t T
 			if t, err = from.Wait(len(held)); err == nil {
@@ -36,7 +41,6 @@ func Take[T any](n int, wait bool, from *Source[T]) ([]T, error) {
 			}
 		}
 		if err != nil {
-			from.Drop(held)
 			return nil, err
 		}
 	}

@@ -1,0 +1,184 @@
+package redlock_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Minimum holds in schedules that broke them. See redlock.WithMinHold.
+
+// A call that gives up a re-entry does not give up the minimum hold of the lock that it re-entered: that one was had.
+// The Unlock of the outer lock ends the context of the inner call, so the two go together.
+func TestVirtualAReentryThatIsGivenUpKeepsTheMinimumHold(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p, other := w.peer("p"), w.peer("other")
+		b := w.take(other.Locker, "b")
+		until := time.Now().Add(minHold)
+		k := w.take(p.Locker, "a", redlock.WithMinHold(minHold))
+		failed := make(chan error)
+		go func() {
+			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}) // has a once more, and waits for b
+			failed <- err
+		}()
+		after(2 * time.Second)
+		if err := k.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-failed; err == nil {
+			t.Error("the context of a lock that was unlocked got another")
+		}
+		w.unlock(b)
+		next := w.take(other.Locker, "a")
+		if early := time.Until(until); early > 0 {
+			t.Errorf("it was had %v before the minimum hold was over", early)
+		}
+		w.unlock(next)
+	})
+}
+
+// A lock whose Locker is closed before the call returns is not had, so the name is not kept.
+func TestVirtualALockThatCloseEndsBeforeItIsHadIsNotKept(t *testing.T) {
+	for when, trace := range map[string]func(end func()) *redlock.Trace{
+		"won": func(end func()) *redlock.Trace {
+			return &redlock.Trace{Attempt: func(redlock.AttemptInfo) { end() }}
+		},
+		"begun": func(end func()) *redlock.Trace {
+			return &redlock.Trace{Acquired: func(redlock.LockInfo) { end() }}
+		},
+	} {
+		t.Run(when, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				var p *peer
+				over, cancel := context.WithCancel(w.Context())
+				cancel()
+				p = w.peer("p", redlock.WithTrace(trace(func() { _ = p.Close(over) })))
+				_, err := p.Lock(w.Context(), "n", redlock.WithMinHold(minHold))
+				w.isError(err, redlock.ErrClosed)
+				w.free("n")
+			})
+		})
+	}
+}
+
+// A lock that ended between its grant and the return of the call is not had, so the name is not kept.
+func TestVirtualALockThatEndsBeforeItIsHadIsNotKept(t *testing.T) {
+	for how, c := range map[string]struct {
+		boot, wall time.Duration
+		opts       []redlock.LockOption
+	}{
+		"the wall clock was set forward": {0, time.Hour, nil},
+		"frozen for longer than it may be held": {
+			2 * time.Second, 2 * time.Second, []redlock.LockOption{redlock.WithMaxHold(time.Second)},
+		},
+		"frozen for so long that too little validity is left": {
+			5 * time.Second, 5 * time.Second, []redlock.LockOption{redlock.WithMinValidity(9 * time.Second)},
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				clock := newShiftClock(1)
+				once := false
+				l := w.locker(redlock.WithClock(clock.clock()), redlock.WithTrace(&redlock.Trace{
+					Acquired: func(redlock.LockInfo) {
+						if !once {
+							once = true
+							clock.jump(c.boot, c.wall)
+						}
+					},
+				}))
+				_, err := l.TryLock(w.Context(), "n", append(c.opts, redlock.WithMinHold(minHold))...)
+				if err == nil {
+					t.Fatal("it was had")
+				}
+				w.free("n")
+			})
+		})
+	}
+}
+
+// A healthy lock is extended also when its minimum hold is so long that the drift of it is more than the TTL.
+func TestVirtualALockOutlivesALongMinimumHold(t *testing.T) {
+	for _, ttl := range []time.Duration{redlock.MinTTL * 5, 300 * time.Millisecond, 3 * time.Second} {
+		virtual(t, 5, func(w *world) {
+			p := w.peer("p")
+			k := w.take(p.Locker, "n", redlock.WithMinHold(29*time.Second), redlock.WithTTL(ttl))
+			after(time.Minute)
+			if err := k.Err(); err != nil {
+				t.Errorf("TTL %v: after a minute without any fault: %v", ttl, err)
+			}
+			_ = k.Unlock(w.Context())
+		})
+	}
+}
+
+// No minimum hold is so long that it counts as none.
+func TestVirtualTheLongestMinimumHoldIsRefused(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		for _, l := range []*redlock.Locker{w.locker(), w.locker(redlock.WithPrefix("other"), redlock.WithoutGuard())} {
+			for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 100 * 99} {
+				_, err := l.TryLock(w.Context(), "n", redlock.WithMinHold(d))
+				w.isError(err, redlock.ErrInvalidOption)
+			}
+		}
+	})
+}
+
+// A minimum hold that is the default of a Locker goes with every option of a call, and with WithMinHold(0) it is gone.
+func TestVirtualAMinimumHoldByDefault(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithMinHold(minHold))
+		k, err := l.Lock(w.Context(), "n", redlock.WithTries(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.unlock(k)
+		if !w.kept(l, "n") {
+			t.Error("it is not kept")
+		}
+		first := w.take(l, "m", redlock.WithMinHold(0))
+		next := w.call(w.Context(), l, "m", redlock.WithMinHold(0))
+		before := w.count("evalsha")
+		w.unlock(first)
+		second, _ := next.gets(time.Second)
+		if w.count("evalsha") != before {
+			t.Error("a lock without a minimum hold was not handed on")
+		}
+		w.unlock(second)
+	})
+}
+
+// A trace that panics while LockAll waits for one name leaves none of the others locked.
+func TestVirtualAPanicWhileLockAllWaits(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		other := w.locker()
+		b := w.take(other, "b")
+		waiting := false
+		l := w.locker(redlock.WithTrace(&redlock.Trace{
+			Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
+				if op == "lock" {
+					waiting = true
+					panic("a trace")
+				}
+				return ctx, nil
+			},
+		}))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			_, err := l.LockAll(w.Context(), []string{"a", "b"})
+			t.Error(err)
+		}()
+		if !waiting {
+			t.Error("it has not waited")
+		}
+		w.unlock(b)
+		w.free("a", "b")
+	})
+}
