@@ -86,14 +86,17 @@ func (g *Grant) endRule(now *quorum.Config) quorum.Rule {
 }
 
 // Booked implements round.Booker. A release that was not delivered is owed, without its waiter: late, it would put
-// back one that is gone, or remove one that has asked again. One that keeps the name is not owed: it would come too
-// late, and the master keeps the name to the end of its TTL.
+// back one that is gone, or remove one that has asked again. Of one that keeps the name the ballot alone is owed, so that
+// a late ask is refused: the rest would come too late, and the master keeps the name to the end of its TTL.
 func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	g := r.g
-	if r.keep == 0 && v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
-		keys, enc := g.keys, r.View.Encoder
+	if v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {
+		keys, enc, ids := g.keys, r.View.Encoder, g.ids()
+		if r.keep > 0 {
+			ids = nil
+		}
 		g.k.Sender.Pool.Owe(i, pool.OwedRelease{
-			Name: keys.Lock(), Grants: g.ids(), Ballot: g.sent.last(i),
+			Name: keys.Lock(), Grants: ids, Ballot: g.sent.last(i),
 			CallFunc: func(grants []string, ballot int64) *scripts.Call {
 				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot})
 			},
