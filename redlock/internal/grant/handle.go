@@ -62,17 +62,15 @@ func (h *Handle) Lasted() time.Duration {
 // Forgo gives up the minimum hold of a lock that its caller does not get, whether it has ended or not. Where Close has
 // ended it and had the name kept, the name is released. That of a re-entry is not given up: the outer lock was had.
 func (h *Handle) Forgo() {
-	g := h.g
-	g.mu.Lock()
-	t := &g.tenure
-	first := t.alone[0] == h
-	kept := first && t.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
-	if first {
+	h.g.mu.Lock()
+	kept := false
+	if t := &h.g.tenure; t.alone[0] == h {
+		kept = t.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
 		t.terms.MinHold = 0
 	}
-	g.mu.Unlock()
+	h.g.mu.Unlock()
 	if kept {
-		g.release("unlock")
+		h.g.release("unlock")
 	}
 }
 

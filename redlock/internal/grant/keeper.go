@@ -101,8 +101,7 @@ func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
 		return wait
 	}
 	if g.renewal.retry.IsZero() {
-		ttl := g.tenure.terms.TTL
-		wait = g.validity.extendIn(ttl, g.k.Drift.Of(ttl), now)
+		wait = g.validity.extendIn(g.tenure.terms.TTL, g.k.Drift, now)
 	}
 	for _, at := range []clock.Instant{g.renewal.soon, g.renewal.retry} {
 		if !at.IsZero() {

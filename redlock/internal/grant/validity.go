@@ -23,9 +23,9 @@ type validity struct {
 func (v validity) left(now clock.Instant) time.Duration { return v.ttl - now.Sub(v.start) - v.drift }
 
 // extendIn is when the next extension of a healthy grant by ttl is due: when two thirds of what it would give are left.
-// drift is that of ttl. The validity may be of a longer TTL, because of a minimum hold, and of a larger drift.
-func (v validity) extendIn(ttl, drift time.Duration, now clock.Instant) time.Duration {
-	return v.left(now) - (ttl - ttl/3 - drift)
+// The validity itself may be of a longer TTL, because of a minimum hold, and so have a larger drift.
+func (v validity) extendIn(ttl time.Duration, d clock.Drift, now clock.Instant) time.Duration {
+	return v.left(now) - (ttl - ttl/3 - d.Of(ttl))
 }
 
 // retryIn is the pause between an extension and the next try, for as long as it is not confirmed: it leaves time for

@@ -127,9 +127,9 @@ func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 // H15: an extension counts from its own start, and is due when a third of the TTL is over.
 func TestAnExtensionIsDueAfterAThirdOfTheTTL(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		v, _ := randomValidity(r)
+		v, drift := randomValidity(r)
 		elapsed := time.Duration(r.Int64N(int64(v.ttl)))
-		if got, want := v.extendIn(v.ttl, v.drift, v.start.Add(elapsed)), v.ttl/3-elapsed; got != want {
+		if got, want := v.extendIn(v.ttl, drift, v.start.Add(elapsed)), v.ttl/3-elapsed; got != want {
 			t.Errorf("%+v after %v: due in %v, want %v", v, elapsed, got, want)
 		}
 	})
