@@ -22,6 +22,8 @@ type Target struct {
 	User, Password string
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
+	// FindFunc, where set, tells the address of each connection, in the place of Addr, which then only names the server.
+	FindFunc func(ctx context.Context) (addr string, err error)
 	Foreign        *redis.Pool   // where set, it makes the connections, and of the other fields DialTimeout alone counts
 	DialTimeout    time.Duration // bounds Connect
 }
@@ -82,7 +84,13 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 	if dialer == nil {
 		dialer = (&net.Dialer{}).DialContext
 	}
-	raw, err := dialer(ctx, t.Network, t.Addr)
+	addr, err := t.Addr, error(nil)
+	if t.FindFunc != nil {
+		if addr, err = t.FindFunc(ctx); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := dialer(ctx, t.Network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +98,7 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 		return NewConn(raw, raw), nil
 	}
 	conf := t.TLS.Clone()
-	if host, _, err := net.SplitHostPort(t.Addr); err == nil && conf.ServerName == "" {
+	if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
 		conf.ServerName = host
 	}
 	secure := tls.Client(raw, conf)
