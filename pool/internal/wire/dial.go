@@ -23,9 +23,9 @@ type Target struct {
 	Database       int
 	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
 	// FindFunc, where set, tells the address of each connection, in the place of Addr, which then only names the server.
-	FindFunc func(ctx context.Context) (addr string, err error)
-	Foreign        *redis.Pool   // where set, it makes the connections, and of the other fields DialTimeout alone counts
-	DialTimeout    time.Duration // bounds Connect
+	FindFunc    func(ctx context.Context) (addr string, err error)
+	Foreign     *redis.Pool   // where set, it makes the connections, and of the other fields DialTimeout alone counts
+	DialTimeout time.Duration // bounds Connect
 }
 
 // Connect dials, logs in, and does one step more with the connection, all within the timeout. A step that fails names
