@@ -57,25 +57,25 @@ func New[L Looker](c *clock.Clock) *List[L] {
 	return l
 }
 
-// Add takes a Looker in, to be looked at after a wait. It reports false after Close.
-func (l *List[L]) Add(e *Entry[L], x L, wait time.Duration) bool {
+// Add takes a Looker in, to be looked at at an instant of the boot clock. It reports false after Close.
+func (l *List[L]) Add(e *Entry[L], x L, at int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	e.looker, e.at = x, l.clock.Now().Steady()+int64(wait)
+	e.looker, e.at = x, at
 	heap.Push(&l.heap, e)
 	l.nudgeLocked(e.at)
 	return true
 }
 
 // Fix changes when e is looked at. An Entry that is in no List stays out.
-func (l *List[L]) Fix(e *Entry[L], wait time.Duration) {
+func (l *List[L]) Fix(e *Entry[L], at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.index > 0 {
-		e.at = l.clock.Now().Steady() + int64(wait)
+		e.at = at
 		heap.Fix(&l.heap, e.index-1)
 		l.nudgeLocked(e.at)
 	}

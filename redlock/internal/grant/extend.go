@@ -26,9 +26,10 @@ type extension struct {
 // depth. g.mu is held and g is live. The caller casts what is unsent once it has given up the lock.
 func (g *Grant) extendLocked(op string, ttl time.Duration) *extension {
 	view := g.k.View()
-	ttl = max(ttl, g.tenure.terms.keep(g.heldLocked(g.k.Clock.Now()), g.k.Drift))
-	e := &extension{g: g, ttl: ttl}
+	e := &extension{g: g}
 	e.Init(g.k.Sender, view, op, e)
+	ttl = max(ttl, g.tenure.terms.keep(g.heldLocked(e.Start), g.k.Drift))
+	e.ttl = ttl
 	_, e.unsent = e.SendAll(view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming), ttl, true)
 	return e
 }
@@ -37,11 +38,10 @@ func (g *Grant) extendLocked(op string, ttl time.Duration) *extension {
 func (e *extension) Booked(r *round.Round, i int, v *round.Vote, decides, _ bool) {
 	g := e.g
 	won := r.Verdict() == quorum.Won
-	now := g.k.Clock.Now()
 	g.mu.Lock()
 	g.bookLocked(r, i, v.Kind)
 	if g.state == live && decides && won {
-		e.confirmedLocked(now)
+		e.confirmedLocked(g.k.Clock.Now())
 	}
 	n := g.endLocked(g.goneLocked())
 	if g.state == live {

@@ -139,7 +139,7 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	g.state = live
 	g.tenure.start(g, h, g.block.next, terms, now)
 	g.block.next++
-	open := g.k.list.Add(&g.renewal.entry, g, g.lookInLocked(now))
+	open := g.k.list.Add(&g.renewal.entry, g, g.lookAtLocked(now))
 	view := g.k.View() // after Add: of later changes Keeper.Changed tells
 	g.on.lose(g.on.has &^ same(g.sent.view, view))
 	lacks := cameUp(g.sent.view, view) &^ g.on.has

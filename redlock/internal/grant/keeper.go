@@ -112,11 +112,11 @@ func (g *Grant) renewInLocked(now clock.Instant) time.Duration {
 }
 
 // planLocked says when the grant is to be looked at again.
-func (g *Grant) planLocked(now clock.Instant) { g.k.list.Fix(&g.renewal.entry, g.lookInLocked(now)) }
+func (g *Grant) planLocked(now clock.Instant) { g.k.list.Fix(&g.renewal.entry, g.lookAtLocked(now)) }
 
-// lookInLocked is how long until the grant is to be looked at again.
-func (g *Grant) lookInLocked(now clock.Instant) time.Duration {
-	return max(0, min(g.leftLocked(now), g.renewInLocked(now)))
+// lookAtLocked is when the grant is to be looked at again, on the boot clock.
+func (g *Grant) lookAtLocked(now clock.Instant) int64 {
+	return now.Steady() + int64(max(0, min(g.leftLocked(now), g.renewInLocked(now))))
 }
 
 // ExtendSoon has the grant extended after a pause, so that masters which lack it are given it. It does so while an

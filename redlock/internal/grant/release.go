@@ -70,10 +70,12 @@ func (g *Grant) postRelease(op string, set quorum.Set, back bool) (*round.Round,
 
 // rest is for how long the masters keep the grant that ends now, because of its minimum hold.
 func (g *Grant) rest() time.Duration {
-	now := g.k.Clock.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.tenure.terms.rest(g.heldLocked(now), g.k.Drift)
+	if g.tenure.terms.MinHold == 0 {
+		return 0
+	}
+	return g.tenure.terms.rest(g.heldLocked(g.k.Clock.Now()), g.k.Drift)
 }
 
 // endRule is what the end of the grant is confirmed by: the rule by which it was won, or the present one where that

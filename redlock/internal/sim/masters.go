@@ -80,6 +80,9 @@ func (w *world) checkServed() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	contenders := w.contenders(ctx)
+	if len(contenders) == 0 || !contenders[0].served() { // a handle that nobody has imported may still keep the name
+		return
+	}
 	began := time.Now()
 	together(contenders, func(c contender) {
 		for n := 0; n < servings && c.served(); n++ {
