@@ -25,9 +25,9 @@ const seedEnv = "REDLOCK_TEST_SEED"
 // operation must be the same; times may differ by what passes within one transaction.
 func TestServerAndReferenceAgree(t *testing.T) {
 	s := redistest.Test(t, 1, redisproc.Config{})[0]
-	seeds := []uint64{1, 2, 3, 4, 5, rand.Uint64()}
+	seeds, steps := []uint64{1, 2, 3, 4, 5, rand.Uint64()}, 2500
 	if testing.Short() {
-		seeds = []uint64{rand.Uint64()}
+		seeds, steps = []uint64{rand.Uint64()}, 800
 	}
 	if text := os.Getenv(seedEnv); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -40,7 +40,7 @@ func TestServerAndReferenceAgree(t *testing.T) {
 	for _, seed := range seeds {
 		ok := t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			w := newTwin(t, s, seed)
-			for w.step = range 2500 {
+			for w.step = range steps {
 				w.next()
 			}
 			w.compareMessages()
