@@ -6,7 +6,7 @@
 //	go test -short ./integration/...                             the short set
 //	go test ./integration -run 'TestScenarios/TLS' -v            one scenario, and what its users saw
 //	go test ./integration -run TestNightmare -v -args -nightmare 10m -nightmare-seed 7
-//	integration/report.sh                                        writes the README's table anew, from a run
+//	integration/report.sh                                        writes the table of docs/faults.md anew, from a run
 //	integration/matrix.sh                                        every version of Redis and Valkey that can be had
 //
 // # Scenarios

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every scenario, one at a time, and puts what their users saw into the table of the README, between its two marks.
+# Runs every scenario, one at a time, and puts what their users saw into the table of docs/faults.md, between its two
+# marks.
 # Takes about four minutes; let the machine do nothing else meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// reportEnv names a file to which each scenario appends its row of the README's table, after its number; see report.sh.
+// reportEnv names a file to which each scenario appends its row of the table in docs/faults.md, after its number; see
+// report.sh.
 const reportEnv = "REDLOCK_TEST_REPORT"
 
 // A summary is what a scenario was for the users of the locks.

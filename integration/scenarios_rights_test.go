@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// documentedRights are the least rights that the README tells to give a user, as arguments of ACL SETUSER.
+// documentedRights are the least rights that docs/operations.md tells to give a user, as arguments of ACL SETUSER.
 func documentedRights(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/sentinel"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
@@ -35,7 +36,7 @@ type Finding struct {
 	Master   string // as [Pool.Addr] names it
 	Severity Severity
 	// About is what it is about, a word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
-	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading".
+	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels".
 	About string
 	// What is so, what it Endangers, and what to Do about it: a sentence each.
 	What, Endangers, Do string
@@ -62,8 +63,9 @@ type CheckOptions struct {
 // It writes nothing: rights, and whether a master takes writes, are tried out with commands that change nothing. What
 // it may not look at is a finding as well.
 //
-// It returns within the dial timeout ([WithDialTimeout]) of the slowest master, or when ctx ends: a master that has not
-// answered by then is a finding. The error is for options that cannot be right, and matches [ErrInvalid].
+// It returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels, or when
+// ctx ends: a master that has not answered by then is a finding. The error is for options that cannot be right, and
+// matches [ErrInvalid].
 func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
 	opts.Prefix = cmp.Or(opts.Prefix, "redlock")
 	if err := scripts.CheckPrefix(opts.Prefix); err != nil {
@@ -97,9 +99,9 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 
 // facts are what was read of one master.
 type facts struct {
-	name, user    string
-	allowEviction bool
-	failed        *Error // what ended the questions; nil where all were answered
+	name, user string
+	cfg        *config
+	failed     *Error // what ended the questions; nil where all were answered
 
 	info    Info
 	text    map[string]string // INFO; nil where it was not answered
@@ -109,13 +111,17 @@ type facts struct {
 	wrong   []string          // settings of persistence, where somebody relies on it
 	denied  string            // why they cannot be read
 
+	stop    stopping          // where others may replace it
+	answers []sentinel.Answer // of its sentinels
+
 	findings []Finding
 }
 
 // examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.name, user: cmp.Or(m.cfg.User, "default"), allowEviction: m.cfg.allowEviction,
+	f := facts{name: m.name, user: cmp.Or(m.cfg.User, "default"), cfg: &m.cfg,
 		durable: slices.Contains(opts.Durable, m.name)}
+	f.askSentinels(ctx, &m.cfg)
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask(f.questions(&m.cfg, opts))
 	})
@@ -146,6 +152,9 @@ func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question
 			return err
 		},
 	}}
+	if cfg.failover != nil {
+		list = append(list, f.stop.questions(cfg.tag)...)
+	}
 	prefix := scripts.Prefix(opts.Prefix)
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },
 		"SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")

@@ -30,6 +30,10 @@ func (f *facts) judge(opts *CheckOptions) {
 		f.memory()
 		f.replicas(opts)
 	}
+	if rule, ok := f.sentinels(); ok && f.text != nil {
+		f.failsOver(rule)
+		f.behind()
+	}
 	f.writes()
 	f.rights(scripts.Prefix(opts.Prefix))
 	f.persistence()
@@ -55,7 +59,7 @@ func (f *facts) connection() {
 
 // state looks at what the server is and does.
 func (f *facts) state() {
-	for _, u := range f.info.unfit(f.allowEviction) {
+	for _, u := range f.info.unfit(f.cfg) {
 		if u.About == "role" {
 			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
 		}
@@ -81,7 +85,7 @@ func (f *facts) eviction() {
 	case limit == 0:
 		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, without a limit now", policy),
 			"once somebody sets maxmemory, keys of locks may be dropped, and the master is refused", noEviction)
-	case f.allowEviction:
+	case f.cfg.allowEviction:
 		f.find(Warning, "eviction",
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
 			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it", noEviction)
@@ -125,7 +129,7 @@ func (f *facts) memory() {
 }
 
 func (f *facts) replicas(opts *CheckOptions) {
-	if f.info.Role != "master" || f.info.Replicas == 0 {
+	if f.info.Role != "master" || f.info.Replicas == 0 || f.cfg.failover != nil {
 		return
 	}
 	severity := Warning
@@ -151,6 +155,9 @@ func (f *facts) writes() {
 		"READONLY":   "name its master in its place",
 		"BUSY":       "end the script that runs there: SCRIPT KILL",
 	}[code]
+	if code == "NOREPLICAS" && f.cfg.failover != nil {
+		do = "start its replicas, or mend the network between it and them"
+	}
 	f.find(Failure, "writes", fmt.Sprintf("it refuses a write: %.200s", string(f.write)), noVote,
 		cmp.Or(do, "read what it says"))
 }

@@ -3,11 +3,12 @@
 //
 // # Rooms
 //
-//	pool                 masters by number, sessions, owed releases, events, checks
-//	pool/internal/feed   subscriptions: one more connection a master; its doc has the states of a channel
-//	pool/internal/pipe   one connection in use: queue, writer, reader, watchdog, exactly one reply for each request
-//	pool/internal/wire   making a connection, with redigo: dialling, logging in, bounds on what a server may send
-//	pool/internal/fault  errors: sentinels, causes, texts without credentials
+//	pool                     masters by number, sessions, owed releases, events, checks
+//	pool/internal/sentinel   where a master is, as its sentinels say; failovers as they announce them
+//	pool/internal/feed       subscriptions: one more connection a master; its doc has the states of a channel
+//	pool/internal/pipe       one connection in use: queue, writer, reader, watchdog, exactly one reply for each request
+//	pool/internal/wire       making a connection, with redigo: dialling, logging in, bounds on what a server may send
+//	pool/internal/fault      errors: sentinels, causes, texts without credentials
 //
 // # Goroutines
 //
@@ -23,6 +24,7 @@
 //	feed.run     master       New .. Close     the same for the subscription connection, while there are listeners
 //	pipe.write   connection   up .. down       writes batches
 //	pipe.mind    connection   up .. down       watchdog and heartbeat, one timer
+//	follow       master       New .. Close     hears its sentinels, where it has any
 //	(watcher)    Watch        Watch .. stop    hands events on
 //
 // Each is joined by the one that started it, and run and the watchers by Close, so a Pool can live inside a
@@ -46,7 +48,8 @@
 //
 // A server is refused, with a sentence on what is wrong and what to do, when: its role is not master; it is a cluster
 // node; it is loading; it has a memory limit and a policy that evicts keys (unless [AllowEviction]); its INFO may not
-// be read, or has no identity or clock; another master of the Pool is the same server.
+// be read, or has no identity or clock; another master of the Pool is the same server; it is behind Sentinel, and may
+// go on while a replica is promoted (unless [AllowTwoHolders]; docs/stores.md).
 //
 // # Guarantees
 //
@@ -82,9 +85,9 @@
 //	+publish +subscribe +unsubscribe +ping
 //
 // INFO is in the category @dangerous, which is often taken away as a whole. Scripts run with the rights of the user,
-// hence the commands inside them. A database other than 0 needs +select. Without +script|load scripts are sent in full
-// where the server has not cached them, and acquire once on each connection. Without +publish, or without the channel,
-// locks are released but nobody is told; a waiter without +subscribe, +unsubscribe and +ping does not hear it: both go
-// by TTL and polling. With +config|get the pool reads repl-backlog-ttl ([Info.BacklogTTL]), and Check looks at
-// persistence.
+// hence the commands inside them. A master behind Sentinel needs +config|get, a database other than 0 +select. Without
+// +script|load scripts are sent in full where the server has not cached them, and acquire once on each connection.
+// Without +publish, or without the channel, locks are released but nobody is told; a waiter without +subscribe,
+// +unsubscribe and +ping does not hear it: both go by TTL and polling. With +config|get the pool reads
+// repl-backlog-ttl ([Info.BacklogTTL]), and Check looks at persistence.
 package pool

@@ -217,6 +217,11 @@ func (f *fake) reply(cmd []string) string {
 		}
 		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
 			"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra))
+	case "CONFIG":
+		if cmd[2] == stoppingSettings {
+			return "*4\r\n" + bulk("min-replicas-to-write") + bulk("1") + bulk("min-replicas-max-lag") + bulk("3")
+		}
+		return "+OK\r\n"
 	case "SCRIPT":
 		for _, s := range scripts.All {
 			if s.Text == cmd[2] {

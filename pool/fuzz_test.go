@@ -57,12 +57,12 @@ func FuzzInfo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		fields := infoFields(text)
 		i := infoOf(fields)
-		if err := i.verdict(false); err != nil && !errors.Is(err, ErrRefused) {
+		if err := i.verdict(&config{}); err != nil && !errors.Is(err, ErrRefused) {
 			t.Fatal(err)
 		} else if err == nil && (i.RunID == "" || i.Role != "master") {
 			t.Fatalf("%q is fit", text)
 		}
-		read := []facts{{info: i, text: fields}, {text: fields}}
+		read := []facts{{cfg: &config{}, info: i, text: fields}, {cfg: &config{}, text: fields}}
 		read[0].judge(&CheckOptions{})
 		compare(read, 0)
 		for _, f := range read[0].findings {

@@ -17,9 +17,11 @@ import (
 // be held up on its way, or this process may sleep. One that is older than a heartbeat may be is asked for once more.
 func (s *session) greet(c *wire.Conn) (op string, err error) {
 	cfg := &s.m.cfg
+	s.addr = c.Addr
 	most := max(cfg.heartbeat, cfg.timeout)
 	for range 2 {
 		s.asked = cfg.clock.Now()
+		s.heard.Store(&s.asked)
 		if op, err = c.Ask(s.questions()); err != nil || cfg.clock.Since(s.asked) <= most {
 			return op, err
 		}
@@ -35,12 +37,19 @@ func (s *session) questions() []wire.Question {
 	cfg := &s.m.cfg
 	list := []wire.Question{{
 		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
-			if s.info, _, err = cfg.readInfo(s.asked, reply); err == nil {
-				err = s.info.verdict(cfg.allowEviction)
+			var fields map[string]string
+			if s.info, fields, err = cfg.readInfo(s.asked, reply); err == nil {
+				err = s.info.verdict(cfg)
+			}
+			if err == nil {
+				err = cfg.failover.verdict(&s.stop, &s.info, fields)
 			}
 			return err
 		},
 	}}
+	if cfg.failover != nil {
+		list = append(s.stop.questions(cfg.tag), list...)
+	}
 	for _, script := range scripts.All {
 		list = append(list, wire.Question{
 			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {

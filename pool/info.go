@@ -28,9 +28,15 @@ type Info struct {
 	// ever. It is read once a connection. BacklogKnown is false where CONFIG GET is not allowed.
 	BacklogTTL   time.Duration
 	BacklogKnown bool
-	Time         int64         // the master's own clock in us since 1970, at Read
-	Read         clock.Instant // this machine's instant belonging to Time: the middle of the exchange
-	RTT          time.Duration // how long the exchange took; Time is uncertain by half of it
+	// Late is for how long a server that this one has replaced may go on giving locks: less than a replica waits for
+	// before it is promoted. It is 0 where nobody replaces it ([Pool.FailsOver]).
+	Late time.Duration
+	// Moved says that the hash slot of the bucket has been on the move since the last connection: its locks may be lost,
+	// whatever the identity.
+	Moved bool
+	Time  int64         // the master's own clock in us since 1970, at Read
+	Read  clock.Instant // this machine's instant belonging to Time: the middle of the exchange
+	RTT   time.Duration // how long the exchange took; Time is uncertain by half of it
 }
 
 // noID is what a server has in the place of a replication id that it does not have.
@@ -78,6 +84,13 @@ func infoOf(f map[string]string) Info {
 	}
 }
 
+// stopsScripts reports whether min-replicas-to-write holds for what scripts write. Before Redis 6.2.7 it did not.
+func (i *Info) stopsScripts() bool {
+	var major, minor, patch int
+	_, err := fmt.Sscanf(i.Version, "%d.%d.%d", &major, &minor, &patch)
+	return i.Valkey || err == nil && (major >= 7 || major == 6 && minor == 2 && patch >= 7)
+}
+
 func number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -89,7 +102,7 @@ func number(s string) int64 {
 const noVote = "it has no vote, and one failure less is survived"
 
 // unfit lists why the server is not fit to hold locks.
-func (i Info) unfit(allowEviction bool) (list []Finding) {
+func (i Info) unfit(cfg *config) (list []Finding) {
 	add := func(about, what, endangers, do string) {
 		list = append(list, Finding{Severity: Failure, About: about, What: what, Endangers: endangers, Do: do})
 	}
@@ -107,11 +120,14 @@ func (i Info) unfit(allowEviction bool) (list []Finding) {
 			noVote+"; copies of locks would be counted as votes",
 			"name its master in its place, or make it one (REPLICAOF NO ONE) that shares nothing with the others")
 	}
-	if i.Cluster {
+	switch {
+	case i.Cluster && cfg.tag == "":
 		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
-			"use a server with cluster-enabled no")
+			"use a server with cluster-enabled no, or name the cluster by redis+cluster://host:port?buckets=64")
+	case !i.Cluster && cfg.tag != "":
+		add("cluster", "it is no cluster node", noVote, "name it by redis://host:port")
 	}
-	if i.MaxMemory > 0 && i.Policy != "noeviction" && !allowEviction {
+	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
 			noVote+": a lock that is dropped is a second holder, and nothing announces it", noEviction+", or maxmemory 0")
 	}
@@ -121,8 +137,8 @@ func (i Info) unfit(allowEviction bool) (list []Finding) {
 const noEviction = "CONFIG SET maxmemory-policy noeviction"
 
 // verdict says why the server is not fit to hold locks, or nil.
-func (i Info) verdict(allowEviction bool) error {
-	list := i.unfit(allowEviction)
+func (i Info) verdict(cfg *config) error {
+	list := i.unfit(cfg)
 	if len(list) == 0 {
 		return nil
 	}

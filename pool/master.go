@@ -21,7 +21,8 @@ type master struct {
 	ctx    context.Context // the life of its goroutines; its cause is why there is no connection any more
 	cancel context.CancelCauseFunc
 	owed   ledger
-	users  int // guarded by Pool.changeMu
+	users  int  // guarded by Pool.changeMu
+	moved  bool // its slot was on the move since it was last up; for run alone
 
 	mu   sync.Mutex // held while gate changes, and while ctx ends
 	gate atomic.Pointer[gate]
@@ -61,8 +62,10 @@ func (m *master) run() {
 			op, err = m.claim(c, s)
 		}
 		if err != nil {
+			m.moved = m.moved || leaving(err)
 			m.setDown(op, err)
 		} else {
+			s.info.Moved = m.moved
 			id++
 			began := time.Now()
 			s.serve(c)

@@ -26,6 +26,10 @@ type Master struct {
 	addr    string
 	useTLS  bool
 	opts    []Option // of the URL first, then the caller's
+	service string   // the master's name for the sentinels that tell its address
+	nodes   []string // the addresses of its sentinels, or of nodes of the cluster that it is
+	buckets int      // of the cluster that it is
+	bucket  int      // which of them, from 1; 0 where that is not known yet
 	foreign *redis.Pool
 	err     error
 }
@@ -35,6 +39,12 @@ type Master struct {
 //	redis://[[user]:password@]host[:port][/database]      also valkey://
 //	rediss://...                                          the same over TLS; also valkeys://
 //	unix://[[user]:password@]/path/to/socket[?db=database]
+//	redis+sentinel://[[user]:password@]host[:port],host[:port],.../name[?db=database][&allow=two-holders]
+//	redis+cluster://[[user]:password@]host[:port],host[:port],...?buckets=n[&allow=two-holders]
+//
+// The last two may also begin with valkey, rediss or valkeys. One is the master of that name behind sentinels, whose
+// port is 26379 unless given; user and password are the master's. The other is a cluster with some of its nodes, for
+// [DialBuckets]. They vote only where no failover can make two holders: see docs/stores.md.
 //
 // The port is 6379 unless given, the host localhost. A user without a colon is taken as a password, as redis-cli does.
 // Special characters in user and password are percent-encoded. What is wrong with rawurl is told by [New].
@@ -87,10 +97,15 @@ func (m Master) unused() (names []string) {
 	return names
 }
 
-// Warnings names, for each master that was made from a *redis.Pool, the options of that pool that do not apply, a
-// sentence each; none is the usual case. A Locker logs them, and has them among its own.
+// Warnings names, a sentence each, the masters of which two holders are allowed ([AllowTwoHolders]), and for each that
+// was made from a *redis.Pool the options of that pool that do not apply; none is the usual case. A Locker logs them,
+// and has them among its own.
 func (p *Pool) Warnings() (list []string) {
 	for _, m := range *p.list.Load() {
+		if m.cfg.failover != nil && m.cfg.failover.twoHold {
+			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may be held twice while it is "+
+				"cut off together with some programs", m.name))
+		}
 		if names := m.unused(); len(names) > 0 {
 			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, this does not apply: %s; its dial function "+
 				"makes connections that are used for as long as they live", m.name, strings.Join(names, ", ")))
@@ -115,30 +130,36 @@ func (m *Master) parse(raw string) error {
 		}
 		return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
 	}
+	raw, hosts := firstHost(raw)
 	u, err := url.Parse(raw)
 	if err != nil {
 		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
 			"password are percent-encoded")
 	}
-	switch u.Scheme {
+	scheme, kind, isStore := strings.Cut(u.Scheme, "+")
+	if isStore {
+		if err := m.parseStore(u, kind, hosts); err != nil {
+			return err
+		}
+	}
+	switch scheme {
 	case "redis", "valkey":
 		m.network = "tcp"
 	case "rediss", "valkeys":
 		m.network, m.useTLS = "tcp", true
 	case "unix":
 		m.network = "unix"
-	default:
-		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix", u.Scheme)
+	}
+	if m.network == "" || isStore && m.network == "unix" {
+		return fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix, redis+sentinel, redis+cluster",
+			u.Scheme)
 	}
 	if u.Fragment != "" {
 		return errors.New("it is not of the form redis://host:port")
 	}
 	for key, values := range u.Query() {
 		if key != "db" || len(values) != 1 || m.network != "unix" {
-			if strings.Contains(key, "@") {
-				key = fault.Hidden // what stands before an @ may be a password
-			}
-			return fmt.Errorf("the parameter %q is unknown, or given twice", key)
+			return fmt.Errorf("the parameter %q is unknown, or given twice", shownKey(key))
 		}
 	}
 	user := u.User.Username()
@@ -150,7 +171,9 @@ func (m *Master) parse(raw string) error {
 		m.opts = append(m.opts, WithCredentials(user, password))
 	}
 	addr, database, err := addrOf(u)
-	m.addr, m.name = addr, addr
+	if m.addr, m.name = addr, addr; isStore {
+		m.name = cmp.Or(m.service, "cluster") + "@" + strings.Join(m.nodes, ",")
+	}
 	if err != nil || database == "" {
 		return err
 	}
@@ -160,6 +183,14 @@ func (m *Master) parse(raw string) error {
 	}
 	m.opts = append(m.opts, WithDatabase(int(n)))
 	return nil
+}
+
+// shownKey is a parameter's name as errors show it: what stands before an @ may be a password.
+func shownKey(key string) string {
+	if strings.Contains(key, "@") {
+		return fault.Hidden
+	}
+	return key
 }
 
 // addrOf is the address that u names, and its database. Two spellings of one address become the same: case, a final
@@ -177,6 +208,9 @@ func addrOf(u *url.URL) (addr, database string, err error) {
 	}
 	if strings.ContainsAny(host, "[]") {
 		return "", "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+	}
+	if strings.Contains(host, ",") {
+		return "", "", errors.New("it names several hosts: write one URL a master")
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "6379"), 10, 16)
 	if err != nil || port == 0 {
@@ -226,6 +260,17 @@ func (m Master) settings(common config) (config, error) {
 		cfg.TLS = &tls.Config{}
 	}
 	cfg.Network, cfg.Addr, cfg.Foreign = m.network, m.addr, m.foreign
+	switch {
+	case m.service != "":
+		cfg.behindSentinels(&m)
+	case m.buckets > 0 && m.bucket == 0:
+		return config{}, fault.Invalid("master %q is a cluster: DialBuckets makes a pool for each of its buckets", m.name)
+	case m.buckets > 0:
+		cfg.inCluster(&m)
+	}
+	if cfg.failover != nil { // whether it is alone must be known in time
+		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
+	}
 	return cfg, nil
 }
 

@@ -148,7 +148,7 @@ func TestParseInfo(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru", Time: 1}
-	if err := good.verdict(false); err != nil {
+	if err := good.verdict(&config{}); err != nil {
 		t.Errorf("a policy without a limit drops nothing: %v", err)
 	}
 	for name, spoil := range map[string]func(*Info){
@@ -162,7 +162,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if err := bad.verdict(false); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
+		if err := bad.verdict(&config{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

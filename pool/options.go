@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/sentinel"
 	"github.com/redlock-go/redlock/pool/internal/wire"
 )
 
@@ -35,6 +36,11 @@ type config struct {
 	queueLimit    int
 	allowEviction bool
 	clock         *clock.Clock
+	twoHolders    bool
+	sentinels     wire.Target      // how they are spoken to: User, Password, TLS
+	finder        *sentinel.Finder // nil where no sentinel tells the address
+	tag           string           // of the bucket, where the master is a cluster
+	failover      *failover        // nil where others do not replace the master
 }
 
 func defaults() config {
@@ -106,7 +112,8 @@ func WithDialTimeout(d time.Duration) Option {
 	return positive("dial timeout", d, func(c *config) { c.DialTimeout = d })
 }
 
-// WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s.
+// WithHeartbeat sets how often a connection asks its master again who it is and whether it is fit. The default is 3 s,
+// and where others may replace the master ([Pool.FailsOver]) it is at most that.
 func WithHeartbeat(d time.Duration) Option {
 	return positive("heartbeat", d, func(c *config) { c.heartbeat = d })
 }

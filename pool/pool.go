@@ -20,6 +20,7 @@ type Pool struct {
 	claims   sync.Map // the *master whose connection has a run id
 	hub      feed.Hub
 	common   []Option
+	bucket   Bucket
 	wg       sync.WaitGroup // the goroutines of the masters
 
 	changeMu sync.Mutex // Add, Retain, Release, and the end
@@ -28,8 +29,9 @@ type Pool struct {
 
 // Dial is [New] for masters named by URLs alone.
 //
-// A URL must lead to one server at any time. Two servers behind one name, by DNS or by a virtual IP address, are not
-// safe: each may vote for the same master in another program, and two programs may hold one lock.
+// A URL, but for that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name, by
+// DNS or by a virtual IP address, are not safe: each may vote for the same master in another program, and two programs
+// may hold one lock.
 func Dial(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
@@ -49,6 +51,9 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 		return nil, fault.Invalid("there is no master: the list is empty")
 	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
 		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
+	case (common.sentinels.Password != "" || common.sentinels.TLS != nil) &&
+		!slices.ContainsFunc(masters, func(m Master) bool { return m.service != "" }):
+		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
 	}
 	p := &Pool{common: opts}
 	p.watchers.init()
@@ -70,6 +75,9 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 	p.list.Store(&longer)
 	p.wg.Go(m.run)
 	p.wg.Go(hear)
+	if cfg.failover != nil {
+		p.wg.Go(m.follow)
+	}
 	return m.index
 }
 
@@ -114,6 +122,9 @@ func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 	if s.Session != 0 && s.Session != g.sess.id {
 		text := fmt.Sprintf("session is %d, the call is stamped for %d", g.sess.id, s.Session)
 		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
+	}
+	if err := m.stale(g.sess); err != nil {
+		return m.fail("send", err, false)
 	}
 	if err := g.sess.pipe.Send(c, s.Text, to); err != nil {
 		return m.fail("send", err, false)

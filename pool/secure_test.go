@@ -241,7 +241,7 @@ func TestConnectionsFromARedisPool(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New([]Master{FromRedisPool("shared", rp)})
+			p, err := New([]Master{FromRedisPool("shared", rp)}, WithTimeout(patience), WithDialTimeout(patience))
 			if err != nil {
 				t.Fatal(err)
 			}

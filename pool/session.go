@@ -16,11 +16,14 @@ import (
 type session struct {
 	m       *master
 	id      uint64
+	addr    string // that was dialled
 	pipe    *pipe.Pipe
-	beating atomic.Bool   // a heartbeat is outstanding
-	info    Info          // after the handshake, reader only
-	asked   clock.Instant // when INFO was asked in the handshake
-	byText  bool          // the user may not load scripts
+	beating atomic.Bool                   // a heartbeat is outstanding
+	info    Info                          // after the handshake, reader only
+	asked   clock.Instant                 // when INFO was asked in the handshake
+	heard   atomic.Pointer[clock.Instant] // when INFO was asked last that was answered
+	stop    stopping                      // as read last, where others may replace the master; reader only
+	byText  bool                          // the user may not load scripts
 }
 
 // open reports whether Send has been let in.
@@ -35,6 +38,7 @@ func (s *session) serve(c *wire.Conn) {
 	m.owed.begin()
 	s.pay()
 	op, err := s.pipe.Run(m.ctx, m.cfg.clock.Since(s.asked))
+	m.moved = m.moved && !s.open() || leaving(err) // what a session that was open has said is known
 	m.owed.stop()
 	m.setDown(op, err)
 	s.pipe.Drain(err)
@@ -73,14 +77,27 @@ func (s *session) beat() {
 		return
 	}
 	asked := s.m.cfg.clock.Now()
+	if s.m.cfg.failover != nil {
+		for _, q := range s.stop.questions(s.m.cfg.tag) {
+			s.pipe.Queue(pipe.Command("heartbeat", q.Command[0].(string), q.Command[1:]...), func(reply any, ended error) {
+				if ended != nil {
+					return
+				}
+				if err := q.TakeFunc(reply); err != nil {
+					s.pipe.Kill("heartbeat", err)
+				}
+			})
+		}
+	}
 	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), func(reply any, ended error) {
 		if ended != nil {
 			return
 		}
-		info, _, err := s.m.cfg.readInfo(asked, reply)
+		info, fields, err := s.m.cfg.readInfo(asked, reply)
 		if err == nil {
-			err = s.judge(info)
+			err = s.judge(info, fields)
 		}
+		s.heard.Store(&asked)
 		if err != nil {
 			s.pipe.Kill("heartbeat", err)
 		}
@@ -92,14 +109,18 @@ func (s *session) beat() {
 }
 
 // judge books a heartbeat. An error ends the session: the server is another, may have lost locks, or is no longer fit.
-func (s *session) judge(info Info) error {
+func (s *session) judge(info Info, fields map[string]string) error {
 	if info.Identity() != s.info.Identity() && !info.freedFrom(s.info) {
 		return fault.Refused(fmt.Sprintf("its identity has changed from %s to %s on one connection: it may have lost locks",
 			s.info.Identity(), info.Identity()))
 	}
-	if err := info.verdict(s.m.cfg.allowEviction); err != nil {
+	if err := info.verdict(&s.m.cfg); err != nil {
 		return err
 	}
+	if err := s.m.cfg.failover.verdict(&s.stop, &info, fields); err != nil {
+		return err
+	}
+	info.Moved = s.info.Moved
 	info.BacklogTTL, info.BacklogKnown = s.info.BacklogTTL, s.info.BacklogKnown
 	s.info = info
 	s.beating.Store(false)

@@ -28,7 +28,7 @@ var (
 	// ErrTooSlow: a quorum granted the lock, but so late that less than the minimum validity was left.
 	ErrTooSlow = round.ErrTooSlow
 	// ErrLost: the lock ended before it was released: its validity ran out, or so many masters have lost it that the
-	// others are no quorum.
+	// others are no quorum. The text says which.
 	ErrLost = grant.ErrLost
 	// ErrMaxHold: the lock ended because it was held as long as [WithMaxHold] allows. It is a way of losing the lock:
 	// errors.Is(err, ErrLost) is true as well.
@@ -70,7 +70,7 @@ type MasterError = pool.Error
 type LockError struct {
 	Op   string // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
 	Name string // of the lock; the key prefix in a call about the masters
-	// Decision is one of the sentinels, or nil where the context ended the call before the masters had said enough.
+	// Decision is or wraps one of the sentinels, or is nil where the context ended the call before the masters had said enough.
 	Decision error
 	Cause    error // the error of the context that ended the call, nil where none did
 	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant.

@@ -218,3 +218,25 @@ func ExampleWithGroup() {
 	// true
 	// true
 }
+
+// Locks on a Redis Cluster: names are spread over buckets, each with a hash slot of its own.
+func ExampleBuckets() {
+	pools, err := pool.DialBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range pools {
+		defer p.Close()
+	}
+	groups, err := redlock.Buckets(pools)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer groups.Close(context.Background())
+	err = groups.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+		return ctx.Err() // work
+	})
+	fmt.Println(err)
+}

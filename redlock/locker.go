@@ -66,12 +66,24 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		}
 		o.applyLocker(&cfg)
 	}
+	if b := p.Bucket(); b.Of > 0 {
+		if cfg.group.Of > 0 {
+			return nil, invalid("WithGroup does not go with a bucket of a cluster, which is a group already")
+		}
+		cfg.group, cfg.prefix = scripts.Group(b), cfg.prefix+b.Tag()
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	first, err := firstConfig(p, &cfg)
 	if err != nil {
 		return nil, err
+	}
+	for _, i := range first.Order {
+		if p.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(p.Addr(i))) {
+			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; leave "+
+				"out WithoutGuard, and WithDurableMasters for it", p.Addr(i))
+		}
 	}
 	id, err := uuid.NewRandom()
 	if err != nil {
@@ -82,7 +94,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		life: life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.build(first, id.String())
-	l.warnings = unwise(&l.cfg, first.Order, p)
+	l.warnings = unwise(&l.cfg, first, p)
 	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -165,22 +177,28 @@ func (l *listener) Message(master int, _, payload string) {
 }
 
 // unwise tells what is unwise in an allowed configuration over these masters.
-func unwise(c *config, masters []int, p *pool.Pool) (warnings []string) {
+func unwise(c *config, first *quorum.Config, p *pool.Pool) (warnings []string) {
 	var known []string
-	for _, i := range masters {
+	for _, i := range first.Order {
 		known = append(known, p.Addr(i))
 	}
 	add := func(format string, args ...any) {
 		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
 	}
-	n := len(known)
-	switch {
-	case n == 1:
-		add("one master: no failure of it is survived, and the lock is as safe as that one server")
-	case n%2 == 0:
-		add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
+	if p.Bucket().Number > 1 {
+		return nil // the first bucket has said it
 	}
-	if c.guard == 0 && n > 1 {
+	for _, set := range first.Rule.Sets() { // two while the masters are changed: a majority of each is needed
+		switch n := set.Len(); {
+		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
+			add("one master, which others replace: no lock can be taken for the guard time after each failover")
+		case n == 1:
+			add("one master: no failure of it is survived, and the lock is as safe as that one server")
+		case n%2 == 0:
+			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
+		}
+	}
+	if c.guard == 0 && len(known) > 1 {
 		add("the restart guard is off: a master that restarts empty can give a held lock away")
 	}
 	for _, name := range c.durable {

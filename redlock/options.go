@@ -159,9 +159,9 @@ func WithDelays(d Delays) LockOption {
 // the name, and is not released. That saves the masters two rounds each time; other programs wait meanwhile. The
 // defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and no longer than a minute.
 //
-// The number is that of the call that won the lock from the masters: so often it may be handed on, by whomever. The
-// time is that of each holder who gives it: handed on no later than so long after it was won. A call with 0 times does
-// not hand it on; it may still get a lock by handing on. [WithFair] turns both off.
+// The number is that of the call that won the lock from the masters: all hand-ons until the release count. The time is
+// that of the holder that unlocks: it hands the lock on only if less than this has passed since the masters granted it.
+// A call with 0 times does not hand it on; it may still get a lock by handing on. [WithFair] turns both off.
 //
 // A lock is released although somebody waits here, if the first in line is fair, has a shorter TTL than the lock, or
 // wants more validity than is left; and if the lock's token had to be above the masters' time, as it is for a name

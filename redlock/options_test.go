@@ -330,6 +330,20 @@ func TestTheDefaultLabelFits(t *testing.T) {
 	}
 }
 
+// changing is a Set of so many old masters and so many next ones.
+func changing(old, next int) Set {
+	s := Set{Epoch: 1}
+	for i := range old + next {
+		if name := fmt.Sprintf("redis://10.1.0.%d", i); i < old {
+			s.Masters = append(s.Masters, name)
+		} else {
+			s.Next = append(s.Next, name)
+		}
+	}
+	return s
+}
+
+// While the masters are changed each set is looked at by itself: 3 and 3 are odd numbers, though six masters vote.
 func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		n    int
@@ -342,6 +356,8 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		{4, nil, []string{"4 masters"}},
 		{5, []Option{WithoutGuard()}, []string{"guard is off"}},
 		{2, []Option{WithoutGuard()}, []string{"2 masters", "guard is off"}},
+		{2, []Option{WithSet(changing(3, 3))}, nil},
+		{2, []Option{WithSet(changing(3, 4))}, []string{"4 masters"}},
 	} {
 		var traced []string
 		l, err := New(farPool(t, c.n), append(c.opts, WithTrace(&Trace{Warning: func(w string) { traced = append(traced, w) }}))...)

@@ -134,3 +134,13 @@ func BenchmarkReader(b *testing.B) {
 	b.ReportMetric(middle(1)/middle(0), "reader/plain")
 	b.ReportMetric(middle(2)/middle(0), "writer/plain")
 }
+
+// writeRole waits for a lock with readers, as a writer.
+func writeRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
+	lock, err := l.Shared(a.Name).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	say("written")
+	return lock.Unlock(ctx)
+}

@@ -57,6 +57,7 @@ var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs
 	"tokens":    tokensRole,
 	"turns":     turnsRole,
 	"workload":  workloadRole,
+	"write":     writeRole,
 }
 
 // workerMain runs one role in this process and returns its exit code. Its standard input is its tie to the test: when

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -74,9 +76,9 @@ func Spread(lockers ...*Locker) (*Groups, error) {
 				len(lockers))
 		case g.lockers[at] != nil:
 			return nil, invalid("Spread: two Lockers are group %d of %d", group.Number, group.Of)
-		case l.cfg.prefix != lockers[0].cfg.prefix:
-			return nil, invalid("Spread: the prefix of one Locker is %q, that of another %q", lockers[0].cfg.prefix,
-				l.cfg.prefix)
+		case l.beforeTag() != lockers[0].beforeTag():
+			return nil, invalid("Spread: the prefix of one Locker is %q, that of another %q", lockers[0].beforeTag(),
+				l.beforeTag())
 		case slices.ContainsFunc(g.lockers, func(o *Locker) bool { return o != nil && o.pool == l.pool }):
 			return nil, invalid("Spread: two groups have the same pool of masters")
 		}
@@ -87,6 +89,42 @@ func Spread(lockers ...*Locker) (*Groups, error) {
 	}
 	for _, l := range g.lockers {
 		l.grants.Share(g.lockers[0].grants)
+	}
+	return g, nil
+}
+
+// beforeTag is the prefix without what says which bucket it is of.
+func (l *Locker) beforeTag() string { return strings.TrimSuffix(l.cfg.prefix, l.pool.Bucket().Tag()) }
+
+// Buckets makes a Locker for each bucket of a cluster, over the pools that [pool.DialBuckets] has made, and joins them:
+// see [Spread]. Each bucket is a group of its own: names belong to one of them, and its masters are the node that has
+// its hash slot and those beside the cluster. Their keys begin with the prefix and the number of the bucket: redlock{17}.
+//
+// It fails with [ErrInvalidOption], and has changed nothing, where New or Spread does, or a pool is of no bucket. The
+// options are those of [New] but for [WithGroup]. [Groups.Close] closes the Lockers, and not the pools.
+func Buckets(pools []*pool.Pool, opts ...Option) (*Groups, error) {
+	var lockers []*Locker
+	undo := func(err error) (*Groups, error) {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		for _, l := range lockers {
+			_ = l.Close(over) // it holds nothing
+		}
+		return nil, err
+	}
+	for _, p := range pools {
+		if p == nil || p.Bucket().Of == 0 {
+			return undo(invalid("Buckets: a pool is nil or of no bucket of a cluster; pool.DialBuckets makes them"))
+		}
+		l, err := New(p, opts...)
+		if err != nil {
+			return undo(err)
+		}
+		lockers = append(lockers, l)
+	}
+	g, err := Spread(lockers...)
+	if err != nil {
+		return undo(err)
 	}
 	return g, nil
 }
@@ -205,12 +243,18 @@ func (g *Groups) AdmitNow(ctx context.Context) error {
 
 // Quarantine puts the master with this address into quarantine: see [Locker.Quarantine].
 func (g *Groups) Quarantine(ctx context.Context, addr string) error {
-	for _, l := range g.lockers {
-		if slices.ContainsFunc(l.Masters(), func(m MasterInfo) bool { return m.Addr == addr }) {
-			return l.Quarantine(ctx, addr)
+	var known atomic.Bool // beside a cluster a master is in the group of each bucket
+	err := g.each(func(_ int, l *Locker) error {
+		if !slices.ContainsFunc(l.Masters(), func(m MasterInfo) bool { return m.Addr == addr }) {
+			return nil
 		}
+		known.Store(true)
+		return l.Quarantine(ctx, addr)
+	})
+	if !known.Load() {
+		return invalid("no master of any group is named %q", addr)
 	}
-	return invalid("no master of any group is named %q", addr)
+	return err
 }
 
 // RaiseGuardTime allows TTLs up to d in all groups: see [Locker.RaiseGuardTime].

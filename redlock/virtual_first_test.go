@@ -102,12 +102,25 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 				t.Errorf("it does not say %q:\n%s", want, text)
 			}
 		}
-		w.masters.Lose("x")
-		<-lock.Done()
-		synctest.Wait()
-		if text := strings.Join(book.since(), "\n"); !strings.Contains(text, `msg="redlock: lock was lost" lock=x token=`) {
-			t.Errorf("it does not tell of the loss:\n%s", text)
+		lost := func(lock *redlock.Lock, why string) {
+			t.Helper()
+			<-lock.Done()
+			synctest.Wait()
+			text := strings.Join(book.since(), "\n")
+			if !strings.Contains(text, `msg="redlock: lock was lost" lock=x token=`) || !strings.Contains(text, why) {
+				t.Errorf("it does not tell of the loss, or why: %s\n%s", why, text)
+			}
+			if err := lock.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), why) {
+				t.Errorf("the lock was lost because %s, and ended with %v", why, err)
+			}
 		}
+		w.masters.Lose("x")
+		lost(lock, "too few masters still have it")
+
+		lock = w.take(l, "x")
+		w.masters.Master(0).Stop()
+		w.masters.Master(1).Stop()
+		lost(lock, "no majority extended it in time")
 	})
 }
 

@@ -85,17 +85,14 @@ func (a *app) openPools(
 		}
 	}
 	add := func(c *fleetConfig) error {
-		l, p, err := a.openOne(c, opts...)
-		if err == nil {
-			lockers, pools = append(lockers, l), append(pools, p)
-		}
+		more, over, err := a.openOne(c, opts...)
+		lockers, pools = append(lockers, more...), append(pools, over...)
 		return err
 	}
 	if len(c.Groups) == 0 {
-		if err := add(c); err != nil {
-			return nil, nil, nil, err
+		if err = add(c); err == nil && pools[0].Bucket().Of == 0 {
+			return lockers[0], pools, shut, nil
 		}
-		return lockers[0], pools, shut, nil
 	}
 	for i := range c.Groups {
 		if err = add(c.ofGroup(i)); err != nil {

@@ -72,7 +72,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			found := make([][]scanned, len(pools))
 			var wg sync.WaitGroup
 			for i, masters := range pools {
-				s := &scanning{masters: masters, prefix: c.Prefix, begins: strings.Join(args, ""), most: most}
+				s := &scanning{masters: masters, prefix: c.Prefix + masters.Bucket().Tag(), begins: strings.Join(args, ""), most: most}
 				wg.Go(func() { found[i] = s.all(ctx) })
 			}
 			wg.Wait()
@@ -187,12 +187,22 @@ func (c *fleetConfig) sets() (list []map[string]bool) {
 		all = append(all, g.Masters, g.Next)
 	}
 	for _, urls := range all {
-		set := make(map[string]bool)
+		buckets := 0
 		for _, u := range urls {
-			set[pool.URL(u).Name()] = true
+			buckets = max(buckets, pool.URL(u).Buckets())
 		}
-		if len(set) > 0 {
-			list = append(list, set)
+		for bucket := range max(buckets, 1) {
+			set := make(map[string]bool)
+			for _, u := range urls {
+				name := pool.URL(u).Name()
+				if pool.URL(u).Buckets() > 0 {
+					name += pool.Bucket{Number: bucket + 1, Of: buckets}.Tag()
+				}
+				set[name] = true
+			}
+			if len(set) > 0 {
+				list = append(list, set)
+			}
 		}
 	}
 	return list

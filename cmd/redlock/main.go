@@ -96,6 +96,9 @@ named as arguments (by the commands that take no names of locks), by --masters, 
 environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is there counts. A password
 in an argument can be read in the list of processes; in the file or in the environment it cannot.
 
+A master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, a cluster redis+cluster://n1,n2?buckets=64; what a
+failover of these costs and endangers is in docs/stores.md.
+
 Where names are spread over groups of masters, a slash stands between those of two groups: URL URL URL / URL URL URL.
 
 The file of --config is JSON. It may be the file that the programs go by (see "redlock set"), and may say more:

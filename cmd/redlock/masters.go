@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -157,7 +158,7 @@ func (c *fleetConfig) checkSet(path string) error {
 	return nil
 }
 
-var commaURL = regexp.MustCompile(`,([a-z]+://)`)
+var commaURL = regexp.MustCompile(`,([a-z+]+://)`)
 
 // splitURLs splits texts at their spaces, and at commas before a URL.
 func splitURLs(texts []string) (urls []string) {
@@ -167,8 +168,8 @@ func splitURLs(texts []string) (urls []string) {
 	return urls
 }
 
-// dial makes the pool.
-func (c *fleetConfig) dial() (*pool.Pool, error) {
+// dial makes the pool, or those of the buckets of a cluster.
+func (c *fleetConfig) dial() ([]*pool.Pool, error) {
 	var opts []pool.Option
 	if c.User != "" || c.Password != "" {
 		opts = append(opts, pool.WithCredentials(c.User, c.Password))
@@ -186,7 +187,11 @@ func (c *fleetConfig) dial() (*pool.Pool, error) {
 			urls = append(urls, u)
 		}
 	}
-	return pool.Dial(urls, opts...)
+	if slices.ContainsFunc(urls, func(u string) bool { return pool.URL(u).Buckets() > 0 }) {
+		return pool.DialBuckets(urls, opts...)
+	}
+	p, err := pool.Dial(urls, opts...)
+	return []*pool.Pool{p}, err
 }
 
 func (c *fleetConfig) tls() (*tls.Config, error) {
@@ -241,20 +246,27 @@ func (a *app) open(c *fleetConfig, opts ...redlock.Option) (l locks, shut func(c
 }
 
 // openOne makes the pool and the Locker of masters that are all of the fleet, or one group.
-func (a *app) openOne(c *fleetConfig, opts ...redlock.Option) (*redlock.Locker, *pool.Pool, error) {
-	masters, err := c.dial()
-	if err != nil {
+func (a *app) openOne(
+	c *fleetConfig, opts ...redlock.Option,
+) (lockers []*redlock.Locker, pools []*pool.Pool, err error) {
+	if pools, err = c.dial(); err != nil {
 		return nil, nil, err
 	}
-	l, err := redlock.New(masters, c.options(opts...)...)
-	if err != nil {
-		_ = masters.Close() // what went wrong is in err
-		return nil, nil, err
+	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command itself says what it finds
+	for i, p := range pools {
+		l, err := redlock.New(p, c.options(append([]redlock.Option{silent}, opts...)...)...)
+		if err != nil {
+			for _, rest := range pools[i:] {
+				_ = rest.Close() // what went wrong is in err
+			}
+			return lockers, pools[:i], err
+		}
+		for _, w := range l.Warnings() {
+			a.complain(errors.New(w))
+		}
+		lockers = append(lockers, l)
 	}
-	for _, w := range l.Warnings() {
-		a.complain(errors.New(w))
-	}
-	return l, masters, nil
+	return lockers, pools, nil
 }
 
 // observe has f ask the fleet with a Locker that writes nothing of itself. args are the URLs of the masters. f returns

@@ -35,7 +35,12 @@ func (a *app) releaseCommand() *cobra.Command {
 		Long:  releaseLong,
 		Example: `  redlock release --force nightly-report
   redlock release --force --yes --grant "$(redlock who --json deploy | jq -r .grant)" deploy`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, names []string) error {
+			if len(names) != 1 {
+				return fmt.Errorf("redlock release: the name of one lock is wanted, not %d", len(names))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !force {
 				return wrongCall(cmd, errors.New("redlock release: it takes a lock from its holder, so --force is wanted; "+

@@ -13,7 +13,7 @@ func TestReleaseInScripts(t *testing.T) {
 	f := newVotingFleet(t)
 	f.start("release", "a").ends(exitUsage, "--force is wanted")
 	f.start("release", "--force", "a").ends(exitUsage, "no terminal to ask in")
-	f.start("release", "--force").ends(exitUsage, "accepts 1 arg")
+	f.start("release", "--force").ends(exitUsage, "the name of one lock is wanted")
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, `nobody holds "a"`)
 	f.hold("a", "b")
 	f.start("release", "--force", "--yes", "--grant", "x:1:y", "a").ends(exitDanger, "held by another grant")

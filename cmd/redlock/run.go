@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -129,7 +130,8 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []
 	if err != nil {
 		return &exit{cannotRun(err), err}
 	}
-	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold)}
+	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold),
+		redlock.WithLogger(slog.Default())} // it may wait long for a quorum, and tells why
 	if f.owner != "" {
 		opts = append(opts, redlock.WithOwner(f.owner))
 	}

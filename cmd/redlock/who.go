@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -27,7 +28,12 @@ ten waiters of each master; one that has died is in it for some twenty seconds m
 With --watch it looks again and again, and tells what is other than before, until it is interrupted.`,
 		Example: `  redlock who --config locks.json nightly-report
   redlock who --watch deploy`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, names []string) error {
+			if len(names) == 0 {
+				return errors.New("redlock who: the name of a lock is wanted")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if every < 100*time.Millisecond {
 				return wrongCall(cmd, fmt.Errorf("--every %v: 100ms is the least", every))

@@ -47,5 +47,5 @@ func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 		}
 	}
 	f.start("who", "a").ends(exitNoQuorum, "connection refused")
-	f.start("who").ends(exitUsage, "requires at least 1 arg")
+	f.start("who").ends(exitUsage, "the name of a lock is wanted")
 }

@@ -82,6 +82,46 @@ func TestOptionsOfGoRedisMakeMasters(t *testing.T) {
 	}
 }
 
+func TestOptionsOfAFailoverClientMakeAMaster(t *testing.T) {
+	for _, secure := range []*tls.Config{nil, {}} {
+		m := fromGoRedisFailover(&goredis.FailoverOptions{
+			MasterName: "job", SentinelAddrs: []string{"a:1", "b:2"}, Username: "u", Password: "p", SentinelPassword: "s",
+			TLSConfig: secure, DB: 2,
+		})
+		p, err := pool.New([]pool.Master{m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Addr(0) != "job@a:1,b:2" || !p.FailsOver(0) {
+			t.Errorf("%s, %v", p.Addr(0), p.FailsOver(0))
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAClusterHasAPoolForEachBucket(t *testing.T) {
+	groups, pools, err := dialCluster("redis+cluster://127.0.0.1:1?buckets=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pools) != 3 || len(groups.Lockers()) != 3 {
+		t.Errorf("%d pools, %d Lockers", len(pools), len(groups.Lockers()))
+	}
+	if err := groups.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, p := range pools {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := dialCluster("redis://127.0.0.1:1"); err == nil {
+		t.Error("a plain master is taken for a cluster")
+	}
+}
+
 func TestOptionsOfRueidisMakeMasters(t *testing.T) {
 	var dialled atomic.Int32
 	var servers, dialers []rueidis.ClientOption

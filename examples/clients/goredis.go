@@ -4,6 +4,7 @@ package clients
 import (
 	"cmp"
 	"net/url"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -36,4 +37,20 @@ func fromGoRedis(servers []*goredis.Options) (*pool.Pool, error) {
 		masters = append(masters, pool.URL(u.String(), opts...))
 	}
 	return pool.New(masters)
+}
+
+// fromGoRedisFailover names a master behind sentinels from options of go-redis, as they are given to NewFailoverClient.
+func fromGoRedisFailover(o *goredis.FailoverOptions) pool.Master {
+	scheme, opts := "redis", []pool.Option{pool.WithDatabase(o.DB)}
+	if o.Password != "" {
+		opts = append(opts, pool.WithCredentials(o.Username, o.Password))
+	}
+	if o.SentinelPassword != "" {
+		opts = append(opts, pool.WithSentinelCredentials(o.SentinelUsername, o.SentinelPassword))
+	}
+	if o.TLSConfig != nil { // go-redis speaks to both by it
+		scheme = "rediss"
+		opts = append(opts, pool.WithTLSConfig(o.TLSConfig), pool.WithSentinelTLS(o.TLSConfig))
+	}
+	return pool.URL(scheme+"+sentinel://"+strings.Join(o.SentinelAddrs, ",")+"/"+o.MasterName, opts...)
 }

@@ -38,8 +38,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "somebody else is paying this order", http.StatusConflict)
 	case errors.Is(err, redlock.ErrNoQuorum):
 		http.Error(w, "too few masters answer; try again", http.StatusServiceUnavailable)
-	default:
-		slog.Error("not paid", "order", order, "error", err)
-		http.Error(w, "not paid", http.StatusInternalServerError)
+	default: // also ErrLost: Pay may have written before it stopped, so the client asks again, and Pay finds out
+		slog.Error("not known to be paid", "order", order, "error", err)
+		http.Error(w, "not known to be paid; ask again", http.StatusInternalServerError)
 	}
 }

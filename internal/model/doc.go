@@ -47,6 +47,15 @@
 // which goes on to two attempts of each client with a repeat, a master that forgets and time that passes at any
 // moment; that search has not been run to its end.
 //
+// # Readers and writers
+//
+// [SearchShares] does the same for locks with readers, by the same decision function: at most three clients with one
+// attempt each, every order of their ballots. In every state a writer that holds is alone; the token of a writer is
+// larger than all before it, that of a reader larger than those of all writers before it; and where a master has read
+// all messages of what is over, it has no share of it. Searched with the tests: each pair of a reader or a writer with
+// a request that is read twice, with a master that forgets, and with releases without a ballot; a writer with two
+// readers, and two writers with a reader. Together 770 000 states, in 16 s on a busy machine. Downgrades are left out.
+//
 // # What is left out
 //
 // Waiters, extension, repair, re-entry and import: the simulator has them. A reply that tells a client that its

@@ -65,9 +65,10 @@ var rooms = []room{
 	{"redlock/internal/due", []string{"clock"}},
 	{"redlock/internal/quorum", []string{"internal/scripts"}},
 	{"pool", []string{
-		"pool/internal/feed", "pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", "internal/scripts",
+		"pool/internal/sentinel", "pool/internal/feed", "pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", "internal/scripts",
 		"clock", redigo,
 	}},
+	{"pool/internal/sentinel", []string{"pool/internal/wire", "pool/internal/fault", redigo}},
 	{"pool/internal/feed", []string{"pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", redigo}},
 	{"pool/internal/pipe", []string{"pool/internal/wire", "pool/internal/fault", "internal/scripts", redigo}},
 	{"pool/internal/wire", []string{"pool/internal/fault", "internal/jitter", redigo}},

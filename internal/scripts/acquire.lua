@@ -1,4 +1,4 @@
--- Takes the lock of one name for one grant. The first line that applies is the answer.
+-- Takes the lock of one name for one grant. The first check below that applies gives the answer.
 --
 -- KEYS  1 lock (hash: grant id -> depth, token, ballot)   2 fence   3 queue   4 waiters   5 admission record
 -- ARGV  1 the admission record that the connection expects; '' when the guard is off
@@ -16,7 +16,7 @@
 --       place is the caller's in the queue from 0; -1 where it has no ticket, or its ask is older than 20 s
 --
 -- Safe to repeat. Where the grant is there with this ballot, nothing is written and the answer is 1 again. Where it was
--- there and has ended, the fence refuses the ballot: it is the grant's last ballot at least. A message that was refused
+-- there and has ended, the fence refuses the ballot: the fence is at least that ballot. A message that was refused
 -- may be granted when it comes once more; the release that follows an ask of unknown outcome ends that.
 -- The first write of a grant is one that a full master refuses, so a script that fails for lack of memory has granted
 -- nothing. Repair and import need no admitted master: they follow a majority that has confirmed the grant.

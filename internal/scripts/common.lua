@@ -41,7 +41,7 @@ local function tell(now, caller, rank)
     if caller and (rank < tonumber(score) or rank == tonumber(score) and caller < first) then return nil end
     local counts = tonumber(redis.call('ZSCORE', waiters, first) or 0)
     if counts > now then
-      local inbox = string.match(lock, '^[^{]*') .. 'inbox:' .. (string.match(first, '^%d+:([^:]*):') or '')
+      local inbox = string.match(lock, '^(.-:){') .. 'inbox:' .. (string.match(first, '^%d+:([^:]*):') or '')
       if redis.pcall('PUBLISH', inbox, first .. '\n' .. lock) ~= 0 then
         counts = math.min(counts, now + 1000000)
         redis.call('ZADD', waiters, counts, first)

@@ -85,7 +85,7 @@
 // so readers do not starve writers. A reader that is let in tells the next waiter if that is a reader, and so on; the
 // last reader that leaves tells the writer. A waiting writer is not told in vain while readers hold the name: it is
 // only seen whether anybody hears it, by a message that is no hint, so a writer that has died in front keeps nobody
-// out. One that hangs there keeps later readers out until it counts no more, 20 s after it has last asked.
+// out. One that hangs there keeps later readers out until 8 s after it has last asked.
 //
 // # What a name costs
 //

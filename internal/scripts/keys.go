@@ -3,6 +3,7 @@ package scripts
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -14,10 +15,15 @@ const (
 
 // A Prefix begins every key of a fleet on its masters. Lockers with different prefixes know nothing of each other.
 //
-// A key of a name is P:{name}:kind. A prefix has no '{', so the first ":{" of a key ends the prefix, and the last "}:"
-// begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key. The braces also put all keys
-// of a name into one hash slot.
+// A key of a name is P:{name}:kind. A prefix has no ":{", so the first ":{" of a key ends the prefix, and the last "}:"
+// begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key.
+//
+// The prefix of a bucket of a cluster ends in its number in braces: P{17}. They put all keys of the bucket into one hash
+// slot, the admission record included.
 type Prefix string
+
+// bucketTag is the end of the prefix of a bucket.
+var bucketTag = regexp.MustCompile(`\{[1-9][0-9]{0,2}\}$`)
 
 // CheckPrefix reports what is wrong with p, or nil.
 func CheckPrefix(p string) error {
@@ -26,7 +32,7 @@ func CheckPrefix(p string) error {
 		return errors.New("the key prefix is empty: without one the keys of locks mix with your data")
 	case len(p) > maxPrefix:
 		return fmt.Errorf("the key prefix has %d bytes; %d are the most", len(p), maxPrefix)
-	case strings.ContainsAny(p, "{}"):
+	case strings.ContainsAny(bucketTag.ReplaceAllString(p, ""), "{}") || bucketTag.FindString(p) == p:
 		return fmt.Errorf("the key prefix %q has a brace: keys of different prefixes could collide", p)
 	}
 	return nil

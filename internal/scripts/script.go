@@ -48,15 +48,15 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "35e9a5492fc590ce44b869a74e1fe46a06feaa05"
+	acquireSHA = "80f56642f747f29f5d7bfaf03dbf10e01b827ddb"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
-	releaseSHA = "b0531bcd6f0af2699e4d7c1408e8b28df7daecca"
+	releaseSHA = "3534631f24e4c69beda599779822d745a55b9bb9"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "ece4f12c1b6832fb29ef6dd9136cb0a11420fa44"
+	sharedAcquireSHA = "db1053a5b77850b73adacfcada77c29a16fe59ab"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
-	sharedReleaseSHA = "aab53d3284a1a41e97bb17e7b467fa91b1bd1ec4"
+	sharedReleaseSHA = "1b249501a0ca77d0e1b087bb325fe309c1af5ac1"
 )
 
 // The scripts. They are never changed.

@@ -54,9 +54,9 @@
 //
 // # How to add one
 //
-// Write testdata/H99.story with a few lines of comment and the steps, each with ---- and an empty line below it. Then
+// Write testdata/H999.story with a few lines of comment and the steps, each with ---- and an empty line below it. Then
 //
-//	go test ./redlock/stories -run Stories/H99 -rewrite
+//	go test ./redlock/stories -run Stories/H999 -rewrite
 //
 // Read what it has written, line by line: that is the test from now on. Two programs that hold one name at one time, a
 // token that is smaller than the last, and a lock without validity fail a story whatever is written. Run it 200 times,

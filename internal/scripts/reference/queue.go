@@ -68,8 +68,13 @@ func (c *call) drop() {
 
 var (
 	ownerOfWaiter = regexp.MustCompile(`(?s)^[0-9]+:([^:]*):`)
-	stemOfLock    = regexp.MustCompile(`(?s)^[^{]*`)
+	stemOfLock    = regexp.MustCompile(`(?s)^.*?:\{`)
 )
+
+// inboxOf is the channel of an owner, beside the lock with this key.
+func inboxOf(lock, owner string) string {
+	return strings.TrimSuffix(stemOfLock.FindString(lock), "{") + "inbox:" + owner
+}
 
 // tell tells the first waiter, unless it is the caller or comes after it. told is false where there is none to tell.
 func (c *call) tell(caller waiter) (left int64, told bool) {
@@ -88,7 +93,7 @@ func (c *call) tell(caller waiter) (left int64, told bool) {
 			if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
 				owner = found[1]
 			}
-			if c.publish(stemOfLock.FindString(lock)+"inbox:"+owner, first+"\n"+lock) != 0 {
+			if c.publish(inboxOf(lock, owner), first+"\n"+lock) != 0 {
 				counts = min(counts, c.now+toldCounts)
 				c.state.SetScore(c.now, waiters, first, counts)
 				return counts - c.now, true

@@ -74,8 +74,8 @@ func (c *call) invite(caller waiter) (left int64, told bool) {
 		if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
 			owner = found[1]
 		}
-		if counts > c.now && c.publish(stemOfLock.FindString(c.key(1))+"inbox:"+owner, "") != 0 {
-			return counts - c.now, true
+		if counts > c.now+12000000 && c.publish(inboxOf(c.key(1), owner), "") != 0 {
+			return counts - 12000000 - c.now, true
 		}
 		c.leave(first)
 	}

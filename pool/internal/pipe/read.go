@@ -86,7 +86,10 @@ func (p *Pipe) deliver(r *request, value any) error {
 		}
 	}
 	r.to.Reply(p.owner.Master, value, err)
-	if fault.Code(reply) == "READONLY" {
+	switch fault.Code(reply) {
+	case "MOVED", "ASK", "TRYAGAIN": // the slot of a bucket is on the move, or has moved
+		return reply
+	case "READONLY":
 		return fault.Refused(fmt.Sprintf("it has become a replica (%v): it takes no locks, and may have lost those it had",
 			reply))
 	}

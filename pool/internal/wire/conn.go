@@ -31,6 +31,7 @@ func (b *buffered) Close() error { return b.raw.Close() }
 
 // Conn is one connection. One goroutine may send while another receives; Close may be called by any.
 type Conn struct {
+	Addr   string // that was dialled; "" where a *redis.Pool made the connection
 	conn   redis.Conn
 	buf    *buffered // nil where a *redis.Pool made the connection
 	closed atomic.Bool

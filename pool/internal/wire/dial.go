@@ -95,7 +95,9 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	if t.TLS == nil {
-		return NewConn(raw, raw), nil
+		c := NewConn(raw, raw)
+		c.Addr = addr
+		return c, nil
 	}
 	conf := t.TLS.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
@@ -106,7 +108,9 @@ func (t *Target) dial(ctx context.Context) (*Conn, error) {
 		_ = raw.Close() // the handshake's error is the one to tell
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	return NewConn(secure, raw), nil
+	c := NewConn(secure, raw)
+	c.Addr = addr
+	return c, nil
 }
 
 func (t *Target) login() (list []Question) {

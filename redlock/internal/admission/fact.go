@@ -23,6 +23,8 @@ type Fact struct {
 	Own      int64          // what its clock shows by our reckoning, in microseconds
 	Away     time.Duration  // how far that is from the median
 	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or not known
+	Moved    bool           // its hash slot was on the move, so it may have forgotten, whatever its identity
+	Late     time.Duration  // for how long a server that this one has replaced may go on giving locks
 	Home     string         // its address, if the operator says that it remembers every write
 }
 
@@ -53,7 +55,7 @@ func (f *Fact) shown() bool { return f.Read && f.told() }
 // own reports whether the record was written for the server that is connected. A server whose backlog was freed since
 // then is the same.
 func (f *Fact) own() bool {
-	return f.shown() && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
+	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 
 // durable reports whether the operator says that the master remembers every write, and it has never been a replica.
@@ -90,6 +92,9 @@ type Memory struct {
 	identity   string // of the server that was counted last
 	Generation uint64 // from 1; 0 until it was up
 }
+
+// Forget takes note that the master may have forgotten since, whatever its identity.
+func (m *Memory) Forget() { m.identity = "" }
 
 // See compares what is known of the master now with what was known before. Every restart is a new identity, so each one
 // counts as forgetting, also with all data, unless the master is a durable one.

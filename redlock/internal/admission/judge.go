@@ -227,7 +227,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and were set right
 		return f.write(scripts.AdmitStart, i)
 	}
-	if r.Quarantine < f.largest().Quarantine {
+	if r.Quarantine < f.span(i) {
 		return f.write(scripts.AdmitSettle, i)
 	}
 	rule := f.Config.Follow.Of(i)

@@ -137,6 +137,8 @@ func TestJudgeAsTable(t *testing.T) {
 		{"one microsecond before the end", quarantined(over+1, guard), InQuarantine, "", ""},
 		{"at the end", quarantined(over, guard), InQuarantine, scripts.AdmitEnd, ""},
 		{"over, its clock is off: H91", changed(quarantined(over, guard), off), Blocked, "", "15s from the median"},
+		{"at the end, and the one before went on: H98", changed(quarantined(over, guard),
+			func(f *Fact) { f.Late = 1 }), InQuarantine, scripts.AdmitSettle, ""},
 		{"too short: H75", quarantined(over, 30*time.Second), InQuarantine, scripts.AdmitSettle, ""},
 		{"begun by clocks that were far ahead", quarantined(epoch+3600e6, guard), InQuarantine, scripts.AdmitStart, ""},
 		{"over by its own clock only: H91", changed(quarantined(over+1, guard), ahead(10e6)), InQuarantine, "", ""},
@@ -179,6 +181,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 	down := Fact{Settled: true}
 	blank := empty("n" + zeros)
 	minute := time.Minute
+	late := changed(blank, func(f *Fact) { f.Late = 5 * time.Second })
 	for _, c := range []struct {
 		name                string
 		guard               time.Duration
@@ -192,6 +195,9 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		{"one that is down was read before", guard,
 			[]Fact{blank, func() Fact { f := other(minute, minute); f.Lose(); return f }()}, minute, minute},
 		{"its own old record is the largest", guard, []Fact{other(2*minute, 3*minute)}, 2 * minute, 3 * minute},
+		{"one that was promoted: H98", guard, []Fact{late, other(minute, minute)}, minute, minute + 5*time.Second},
+		{"one that was promoted, with room: H98", guard, []Fact{late, other(minute, 2*minute)}, minute, 2 * minute},
+		{"another was promoted: H98", guard, []Fact{blank, late, other(minute, minute)}, minute, minute},
 		{"a new fleet", minute, []Fact{blank, blank, blank, blank, blank}, minute, minute},
 		{"a new fleet, short", 5 * time.Second, []Fact{blank, blank, blank, blank, blank}, 5 * time.Second, Shortest},
 		{"a new fleet as far as a quorum tells", minute, []Fact{blank, blank, blank, down, down}, minute, minute},

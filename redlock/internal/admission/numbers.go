@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
@@ -63,8 +64,16 @@ func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 // record is what is written to master i.
 func (f *Fleet) record(i int) scripts.Record {
 	r := f.largest()
+	r.Quarantine = f.span(i)
 	r.Identity, r.Home, r.Group = f.Facts[i].Identity, f.Facts[i].Home, f.Group
 	return r
+}
+
+// span is how long a quarantine of master i must last. One that was promoted waits for longer: the server that it
+// replaces may have given a lock until then.
+func (f *Fleet) span(i int) time.Duration {
+	r := f.largest()
+	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
 }
 
 // Request is the step of m for master i as the script wants it. The script compares the master's clock with the

@@ -24,6 +24,12 @@ var (
 	ErrNested   = errors.New("redlock: it is locked more than once; unlock the inner locks first")
 )
 
+// The two ways of losing a lock, for the log and for people. Callers see both as ErrLost.
+var (
+	errLapsed = fmt.Errorf("%w: no majority extended it in time", ErrLost)
+	errGone   = fmt.Errorf("%w: too few masters still have it", ErrLost)
+)
+
 // Terms are what a caller asked for.
 type Terms struct {
 	TTL     time.Duration
@@ -31,8 +37,9 @@ type Terms struct {
 	MaxHold time.Duration // 0: no limit
 	MinHold time.Duration // the masters keep the name for so long, also after its Unlock
 	Extend  bool          // in the background
-	// HandOns is, of the call that wins the grant, how often it may be handed on; 0 of any call: that call does not hand
-	// it on. HandOnTime is, of the call that gives it, for how long after it was won. See the package documentation.
+	// HandOns of the call that wins the grant is how often it may be handed on until its release. A later holder with 0
+	// does not hand it on. HandOnTime is of the holder that unlocks: it hands the grant on only if less than this has
+	// passed since the grant was won. See the package documentation.
 	HandOns    int
 	HandOnTime time.Duration
 }
@@ -225,17 +232,17 @@ func (g *Grant) leftLocked(now clock.Instant) time.Duration {
 func (g *Grant) overLocked(now clock.Instant) error {
 	switch {
 	case g.state == live && g.validity.left(now) <= 0:
-		return ErrLost
+		return errLapsed
 	case g.state == live && g.leftLocked(now) <= 0:
 		return ErrMaxHold
 	}
 	return nil
 }
 
-// goneLocked is ErrLost where too many masters have lost a live grant, else nil.
+// goneLocked is errGone where too many masters have lost a live grant, else nil.
 func (g *Grant) goneLocked() error {
 	if g.state == live && g.config.Rule.Lost(g.on.lost) {
-		return ErrLost
+		return errGone
 	}
 	return nil
 }

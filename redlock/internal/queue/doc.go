@@ -13,7 +13,8 @@
 // others stand in the local queue and cost the masters nothing. When the last lock of a grant is unlocked, the grant
 // may be handed on to the first of them (see package grant); else it is released, and the first becomes the contender.
 // A fair call in the local queue costs the masters a little: it subscribes to the inbox when it comes, and if it is
-// first when the grant is released, it joins the masters' queues just before the release.
+// first when the grant is released, it joins the masters' queues just before the release. A call of a name with readers
+// (Locker.Shared) never stands in the local queue: each is a contender, and the masters keep the order.
 //
 // Calls that do not wait here ask by themselves: TryLock, and those with a bound of the tries or a backoff of their own
 // (ask.go). While the Locker holds the name they do not ask the masters.

@@ -1,7 +1,7 @@
 // Package round sends one script to all masters at once and counts what they answer. It is the one place of this
-// library where votes are counted: those of acquire, import, extension, release and inspection. Inspections, forced
-// releases, and releases that go without a ballot over the connection of their ask are sent by their callers, and only
-// counted here. A repair is no round: it goes to one master, and the next extension tells whether it worked.
+// library where votes are counted: those of acquire, import, extension, release and inspection. Releases and
+// inspections are sent by their callers, master by master, and only counted here. A repair is no round: it goes to one
+// master, and the next extension tells whether it worked.
 //
 //	New ──► Send or Cast, once for each master ──► Done: decided ──► Complete: all votes are in
 //

@@ -66,6 +66,7 @@ var protections = []protection{
 		"a program with a short guard time admits a forgetful master under the long grant of another, which does not look " +
 			"at the records of those that vote while no quorum does: two holders",
 		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""},
+			{numbersFile, "return max(r.Quarantine, r.Longest+f.Facts[i].Late)", "return r.Quarantine"},
 			{votersFile, "if v.set.Guard > 0 && !c.Rule.Won(next.Voting) {", "if false {"}}},
 	{"number-of-masters", []kind{strangers}, "two holders",
 		"programs that name three and five masters of one fleet have a majority each: two holders",
@@ -119,7 +120,7 @@ var protections = []protection{
 		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +
 			"quarantine that is too short for it: two holders",
 		[]edit{{grantFile, "if g.state == live && g.config.Rule.Lost(g.on.lost) {", "if false {"},
-			{judgeFile, "if r.Quarantine < f.largest().Quarantine {", "if false {"}}},
+			{judgeFile, "if r.Quarantine < f.span(i) {", "if false {"}}},
 	{"close-releases-first", []kind{leaving}, "holds the lock on",
 		"a Locker whose Close has ended with its context holds its locks on",
 		[]edit{{lockerFile, "		tell := l.grants.EndAll()\n",
@@ -160,9 +161,10 @@ var protections = []protection{
 		[]edit{{sharedFile, "if ballot > top && ballot <= max(", "if false && ballot <= max("}}},
 	{"writers-turn", []kind{readers}, "starved",
 		"readers that come later do not wait behind a writer, and it waits for as long as they come",
-		[]edit{{sharedFile, "			return counts - c.now, true", "			return 0, false"}}},
-	{"no-gap", []kind{readers}, "in the gap",
-		"a writer that was lost becomes a reader all the same, after another writer",
+		[]edit{{sharedFile, "			return counts - 12000000 - c.now, true", "			return 0, false"}}},
+	{"no-gap", []kind{readers}, "is still on master",
+		"a downgrade that comes after its own release takes a share for nobody; and a writer that was lost becomes a " +
+			"reader all the same, after another writer, which is rarer",
 		[]edit{{sharedFile, "a.mode == \"downgrade\" && !replaces:", "false:"}}},
 }
 

@@ -110,7 +110,7 @@ func (v *Voters) answered(i int, step scripts.AdmitStep, number uint64, adm *scr
 	switch adm.Result {
 	case scripts.AdmitDone:
 		if step != scripts.AdmitRead {
-			t.done = step
+			t.done, f.Moved = step, false // the record was written since
 		}
 	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers:
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look

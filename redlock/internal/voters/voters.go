@@ -138,7 +138,7 @@ func (v *Voters) tell(do func()) {
 func (v *Voters) grow(n int) {
 	for i := len(v.facts); i < n; i++ {
 		f := admission.Fact{}
-		if addr := v.set.Pool.Addr(i); v.set.Durable != nil && v.set.Durable(addr) {
+		if addr := v.set.Pool.Addr(i); v.set.Durable != nil && !v.set.Pool.FailsOver(i) && v.set.Durable(addr) {
 			f.Home = scripts.Home(addr)
 		}
 		v.facts, v.tracks = append(v.facts, f), append(v.tracks, track{})
@@ -161,8 +161,11 @@ func (v *Voters) event(e pool.Event) {
 	if fresh {
 		f.Lose()
 		f.Up, t.session, t.inFlight, t.failed = true, e.Session, false, clock.Instant{}
+		if f.Moved = e.Info.Moved; f.Moved {
+			t.memory.Forget()
+		}
 	}
-	f.Identity, f.Backlog = e.Info.Identity(), e.Info.BacklogTTL
+	f.Identity, f.Backlog, f.Late = e.Info.Identity(), e.Info.BacklogTTL, e.Info.Late
 	t.memory.See(f)
 }
 

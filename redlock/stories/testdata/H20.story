@@ -48,9 +48,9 @@ A extends orders
 ----
 0.121 A to masters 1-3: extend orders for A1 by 10s -> missing
 0.121 A to masters 4-5: extend orders for A1 by 10s -> done
-0.122 A cannot extend orders, and is told after 0.002: extend "orders": the lock was lost; 0 of 5 masters said
-        yes, 3 are needed, and 3 did not have it
-0.122 A is told that its lock of orders has ended: the lock was lost
+0.122 A cannot extend orders, and is told after 0.002: extend "orders": the lock was lost: too few masters still
+        have it; 0 of 5 masters said yes, 3 are needed, and 3 did not have it
+0.122 A is told that its lock of orders has ended: the lock was lost: too few masters still have it
 
 B tries orders
 ----
@@ -63,5 +63,5 @@ who holds orders
 at 0.140
   masters 1-3: B1 until 10.131
   masters 4-5: A1 until 10.121
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: too few masters still have it
   B holds it until 10.028, on 3 of 5, token 0.130000

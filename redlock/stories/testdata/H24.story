@@ -43,7 +43,7 @@ at 5.020
 
 wait 100ms
 ----
-5.048 A is told that its lock of orders has ended: the lock was lost
+5.048 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 5.104 B to masters 1-5: acquire orders for B4, 10s, ballot 5.103008 to 5.103040, waiter wB1 -> granted
 5.105 B has orders until 15.001, token 5.103008
 
@@ -51,5 +51,5 @@ who holds orders
 ----
 at 5.120
   masters 1-5: B4 until 15.104
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: no majority extended it in time
   B holds it until 15.001, on 5 of 5, token 5.103008

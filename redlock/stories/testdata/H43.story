@@ -30,14 +30,15 @@ A locks orders extension=off ttl=1s
 
 wait 1s
 ----
-1.108 A is told that its lock of orders has ended: the lock was lost
+1.108 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 cut A from 1-3
 ----
 
 A unlocks orders
 ----
-1.130 A cannot unlock orders, and is told after 0.000: unlock "orders": the lock was lost
+1.130 A cannot unlock orders, and is told after 0.000: unlock "orders": the lock was lost: no majority extended
+        it in time
 
 wait 2s
 ----

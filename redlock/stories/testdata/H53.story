@@ -63,13 +63,13 @@ at 1.220
 # 30 s after the restart it votes again. By then A has been told.
 wait 29s
 ----
-29.898 A is told that its lock of orders has ended: the lock was lost
+29.898 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
 ----
 at 30.220
   masters 1-5: nobody
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: no majority extended it in time
   B does not hold it
 
 wait 2s
@@ -92,5 +92,5 @@ who holds orders
 ----
 at 32.230
   masters 1-5: B2 until 42.221
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: no majority extended it in time
   B holds it until 42.118, on 5 of 5, token 32.220000

@@ -53,7 +53,7 @@ at 31.220
 # When the minute is over, A's lock is, too.
 wait 30s
 ----
-54.648 A is told that its lock of orders has ended: the lock was lost
+54.648 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 60.232 B to master 3: end the quarantine -> done: admitted since 60.232837, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 

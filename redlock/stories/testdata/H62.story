@@ -49,15 +49,15 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-120.141 A cannot extend orders, and is told after 60.011: extend "orders": the lock was lost; 2 of 3 masters said
-        yes, 2 are needed
-120.141 A is told that its lock of orders has ended: the lock was lost
+120.141 A cannot extend orders, and is told after 60.011: extend "orders": the lock was lost: no majority
+        extended it in time; 2 of 3 masters said yes, 2 are needed
+120.141 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
 ----
 at 120.150
   masters 1-3: nobody
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: no majority extended it in time
   B does not hold it
 
 # Re-entry: the inner call fails, and the outer lock is told that it has ended.
@@ -78,15 +78,15 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-180.171 A cannot lock orders, and is told after 60.011: re-enter "orders": the lock was lost; 2 of 3 masters said
-        yes, 2 are needed
-180.171 A is told that its lock of orders has ended: the lock was lost
+180.171 A cannot lock orders, and is told after 60.011: re-enter "orders": the lock was lost: no majority
+        extended it in time; 2 of 3 masters said yes, 2 are needed
+180.171 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
 ----
 at 180.180
   masters 1-3: nobody
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: no majority extended it in time
   B does not hold it
 
 # Import: A hands its lock to B, and B sleeps.

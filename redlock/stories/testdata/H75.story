@@ -26,7 +26,7 @@ wait 1s
 ----
 0.230 B to masters 1-5: begin a quarantine -> done: in quarantine since 0.230835, one of 5, longest TTL 30s,
         quarantine 30s
-0.623 A is told that its lock of orders has ended: the lock was lost
+0.623 A is told that its lock of orders has ended: the lock was lost: too few masters still have it
 0.923 A to masters 1-4: settle the guard time -> done: in quarantine since 0.230835, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 0.923 A to master 5: settle the guard time -> done: in quarantine since 0.230835, one of 5, longest TTL 30s,
@@ -46,7 +46,7 @@ who holds orders
 ----
 at 5.210
   masters 1-5: nobody
-  A knows that its lock has ended: the lock was lost
+  A knows that its lock has ended: the lock was lost: too few masters still have it
   B does not hold it
 
 # B could be the next one only when the quarantine is over, which A has lengthened by now.

@@ -1,0 +1,90 @@
+package model
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+const (
+	rd = scripts.Reader
+	wr = scripts.Writer
+)
+
+// nobody makes no attempt.
+const nobody = scripts.Plain
+
+func searchShares(t *testing.T, b ShareBounds) *Violation {
+	t.Helper()
+	start := time.Now()
+	r := SearchShares(b)
+	t.Logf("%v, ballots %v, %d read twice, %d forget: %d states, %d steps, depth %d, %v", b.Roles, b.Ballots, b.Repeats,
+		b.Forgets, r.States, r.Steps, r.Depth, time.Since(start).Round(time.Millisecond))
+	return r.Violation
+}
+
+func soundShares(t *testing.T, b ShareBounds) {
+	t.Helper()
+	if v := searchShares(t, b); v != nil {
+		t.Errorf("%s\n\t%s", v.What, strings.Join(v.Story, "\n\t"))
+	}
+}
+
+// Everything that can happen to readers and writers within these bounds: a writer is alone, tokens grow as they must,
+// and no share is left behind.
+func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
+	for _, roles := range [][3]scripts.Role{{wr, rd, nobody}, {wr, wr, nobody}, {rd, rd, nobody}} {
+		for _, ballots := range [][3]uint8{{1, 2}, {2, 1}, {1, 1}} {
+			if (testing.Short() || raceEnabled) && ballots != [3]uint8{1, 2} {
+				continue // the race detector makes it ten times slower, and there is one goroutine
+			}
+			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, Repeats: 1})
+			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, Forgets: 1})
+			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, OwnConnection: true})
+		}
+	}
+	if testing.Short() || raceEnabled {
+		return
+	}
+	for _, roles := range [][3]scripts.Role{{wr, rd, rd}, {wr, wr, rd}} {
+		for _, ballots := range [][3]uint8{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
+			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots})
+		}
+	}
+}
+
+// Each protection of readers and writers is missed, by a shortest story.
+func TestWithoutAProtectionOfReadersAShortestStoryIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		bounds ShareBounds
+		what   string
+		most   int // lines
+	}{
+		"a writer waits for readers": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{2, 1},
+			BesideReaders: true}, "a writer is not alone", 8},
+		"readers wait for a writer": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2},
+			BesideWriters: true}, "a writer is not alone", 8},
+		"the fences": {ShareBounds{Roles: [3]scripts.Role{wr, wr}, Ballots: [3]uint8{1, 2}, NoFences: true},
+			"is not larger than one before", 14},
+		"the readers' fence": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2}, OwnConnection: true,
+			NoReads: true},
+			"is not larger than one before", 14},
+		"a reader's tombstone": {ShareBounds{Roles: [3]scripts.Role{rd, nobody}, Ballots: [3]uint8{1}, NoTombstone: true},
+			"has a share of reader A, which is over", 5},
+		"the guard": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2}, Forgets: 1, NoGuard: true},
+			"a writer is not alone", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := searchShares(t, c.bounds)
+			if v == nil {
+				t.Fatal("nothing is found: the search is blind")
+			}
+			t.Logf("%s\n\t%s", v.What, strings.Join(v.Story, "\n\t"))
+			if !strings.Contains(v.What, c.what) || len(v.Story) > c.most {
+				t.Errorf("it is %q by %d lines", v.What, len(v.Story))
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+//go:build linux
+
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+const six = "buckets=6"
+
+// A first lock, and what is refused: another number of buckets, and a node that is named like a plain master.
+func TestALockOnACluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a := run(t, "a", loopback, true, c.url(six))
+	holdsAfter(t, time.Now(), a)
+	locker := c.groups("buckets=7")
+	for _, name := range names {
+		for { // until it has read the records
+			_, err := locker.TryLock(t.Context(), name, redlock.WithWaitLimit(time.Second))
+			if err == nil {
+				t.Fatalf("with another number of buckets %s is locked", name)
+			}
+			if errors.Is(err, redlock.ErrGroup) {
+				break
+			}
+			if bucket := locker.Of(name).Masters()[0]; strings.HasSuffix(bucket.Addr, "{7}") {
+				break // nobody else has this one: it waits for the others
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	plain, err := pool.Dial([]string{c.nodes[0].addrURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = plain.Close() })
+	refused := make(chan error, 100)
+	t.Cleanup(plain.Watch(func(e pool.Event) { refused <- e.Err }))
+	for err := range refused {
+		if errors.Is(err, pool.ErrRefused) && strings.Contains(err.Error(), "redis+cluster://") {
+			break
+		}
+	}
+}
+
+// groups are the Lockers of all buckets.
+func (c *cluster) groups(parameters string) *redlock.Groups {
+	c.t.Helper()
+	pools, err := pool.DialBuckets([]string{c.url(parameters)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	g, err := redlock.Buckets(pools)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		_ = g.Close(context.Background())
+		for _, p := range pools {
+			_ = p.Close()
+		}
+	})
+	return g
+}
+
+// tagOf is the tag of the bucket to which a name belongs.
+func (c *cluster) tagOf(name string) string {
+	addr := c.groups(six).Of(name).Masters()[0].Addr
+	return addr[strings.LastIndex(addr, "{"):]
+}
+
+// The master of one shard is killed. Its buckets wait for the guard time, the others go on.
+func TestAShardFailsOver(t *testing.T) {
+	needsLong(t)
+	c := newCluster(t)
+	a, b := run(t, "a", loopback, true, c.url(six)), run(t, "b", loopback, false, c.url(six))
+	holdsAfter(t, time.Now(), a)
+	holdsAfter(t, time.Now(), b)
+	tag := c.tagOf(names[0])
+	old, _ := c.owner(tag)
+	old.kill()
+	eventually(t, "a replica is promoted", func() bool {
+		for _, n := range c.nodes {
+			if n != old {
+				if _, err := n.do("TTL", tag); err == nil {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	old.launch()
+	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
+	a.stop()
+	b.stop()
+	v := judge(a, b)
+	v.mustExclude(t)
+	if v.shortest() > 5*time.Second {
+		t.Errorf("each lock was held by nobody for %v: the other shards did not go on", v.shortest())
+	}
+	if v.longest() < 20*time.Second {
+		t.Errorf("no lock was held by nobody for longer than %v: a promoted node did not wait", v.longest())
+	}
+}
+
+// All slots of one shard are moved to another under load.
+func TestAShardIsEmptied(t *testing.T) {
+	needsLong(t)
+	c := newCluster(t)
+	a, b := run(t, "a", loopback, true, c.url(six)), run(t, "b", loopback, false, c.url(six))
+	holdsAfter(t, time.Now(), a)
+	holdsAfter(t, time.Now(), b)
+	from, _ := c.owner(c.tagOf(names[0]))
+	to := c.nodes[0]
+	if to == from {
+		to = c.nodes[1]
+	}
+	c.tool("reshard", from.addr(), "--cluster-from", c.id(from), "--cluster-to", c.id(to), "--cluster-slots", "5461")
+	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
+	a.stop()
+	b.stop()
+	v := judge(a, b)
+	v.mustExclude(t)
+	if v.longest() < 20*time.Second {
+		t.Errorf("no lock was held by nobody for longer than %v: a bucket that has moved did not wait", v.longest())
+	}
+}
+
+// The slot of a bucket begins to move, some of its keys leave, and then it stays where it was: the locks in these keys
+// are lost there, while the server is the same, and its admission record too.
+func TestAMoveThatIsBrokenOff(t *testing.T) {
+	needsLong(t)
+	c := newCluster(t)
+	a, b := run(t, "a", loopback, true, c.url(six)), run(t, "b", loopback, false, c.url(six))
+	holdsAfter(t, time.Now(), a)
+	holdsAfter(t, time.Now(), b)
+	from, slot := c.owner(c.tagOf(names[0]))
+	to := c.nodes[0]
+	if to == from {
+		to = c.nodes[1]
+	}
+	must := func(n *server, args ...string) {
+		t.Helper()
+		if _, err := n.do(args...); err != nil {
+			t.Fatal(args, err)
+		}
+	}
+	must(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from))
+	must(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to))
+	keys, err := from.do("CLUSTER", "GETKEYSINSLOT", slot, "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Split(keys, "\n") {
+		if !strings.HasSuffix(key, ":admission") {
+			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // one that is gone has expired
+		}
+	}
+	time.Sleep(4 * time.Second) // longer than a heartbeat: the programs see it
+	must(from, "CLUSTER", "SETSLOT", slot, "STABLE")
+	must(to, "CLUSTER", "SETSLOT", slot, "STABLE")
+	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
+	a.stop()
+	b.stop()
+	v := judge(a, b)
+	v.mustExclude(t)
+	if gap := v.gaps[names[0]]; gap < 25*time.Second {
+		t.Errorf("%s was held by nobody for %v: its bucket did not wait", names[0], gap)
+	}
+}
+
+// A cluster beside four plain masters: the failover of a shard costs no lock.
+func TestAClusterBesidePlainMasters(t *testing.T) {
+	needsLong(t)
+	c := newCluster(t)
+	var urls []string
+	for _, s := range redistest.Test(t, 4, redisproc.Config{}) {
+		urls = append(urls, s.URL())
+	}
+	urls = append(urls, c.url(six))
+	a, b := run(t, "a", loopback, true, urls...), run(t, "b", loopback, false, urls...)
+	holdsAfter(t, time.Now(), a)
+	holdsAfter(t, time.Now(), b)
+	old, _ := c.owner(c.tagOf(names[0]))
+	old.kill()
+	time.Sleep(8 * time.Second)
+	old.launch()
+	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
+	a.stop()
+	b.stop()
+	v := judge(a, b)
+	v.mustExclude(t)
+	if v.longest() > 5*time.Second {
+		t.Errorf("a lock was held by nobody for %v", v.longest())
+	}
+}

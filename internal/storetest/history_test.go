@@ -1,0 +1,196 @@
+//go:build linux
+
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// programEnv has the URLs of the masters of a program. This test is the program where it is set.
+const programEnv = "REDLOCK_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if urls := os.Getenv(programEnv); urls != "" {
+		if err := program(strings.Fields(urls), os.Args[len(os.Args)-1] == "admit"); err != nil {
+			fmt.Println("failed", err)
+			os.Exit(1)
+		}
+		return
+	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // the scenarios wait more than they work
+	goleak.VerifyTestMain(m)
+}
+
+// locks are what a program needs of its Locker, or of those of all buckets.
+type locks interface {
+	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
+	AdmitNow(ctx context.Context) error
+}
+
+// open makes the pools and the Lockers for these masters.
+func open(urls []string) (locks, error) {
+	if strings.Contains(urls[len(urls)-1], "+cluster://") {
+		buckets, err := pool.DialBuckets(urls)
+		if err != nil {
+			return nil, err
+		}
+		return redlock.Buckets(buckets, redlock.WithTTL(2*time.Second))
+	}
+	masters, err := pool.Dial(urls)
+	if err != nil {
+		return nil, err
+	}
+	return redlock.New(masters, redlock.WithTTL(2*time.Second))
+}
+
+// names are the locks that a program takes: so many that each shard of a cluster has some.
+var names = strings.Fields("job-1 job-2 job-3 job-4 job-5 job-6")
+
+// program takes each lock again and again, for 50 ms each time, until its standard input ends. It writes a line for
+// each: since when it held it and until when it relied on it, in ns of the machine's clock, the token, and the name.
+func program(urls []string, admit bool) error {
+	locker, err := open(urls)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}()
+	if admit {
+		if err := locker.AdmitNow(ctx); err != nil {
+			return err
+		}
+		fmt.Println("admitted")
+	}
+	var wg sync.WaitGroup
+	for _, name := range names {
+		wg.Go(func() {
+			for last := ""; ctx.Err() == nil; {
+				if err := hold1(ctx, locker, name); err != nil && err.Error() != last {
+					last = err.Error()
+					fmt.Println("no", name, last)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// hold1 takes one lock and gives it back.
+func hold1(ctx context.Context, locker locks, name string) error {
+	try, end := context.WithTimeout(ctx, 5*time.Second)
+	lock, err := locker.Lock(try, name)
+	end()
+	if err != nil {
+		return err
+	}
+	from := time.Now().UnixNano()
+	select {
+	case <-lock.Done():
+	case <-time.After(50 * time.Millisecond):
+	}
+	until := min(time.Now().UnixNano(), lock.Until().UnixNano())
+	fmt.Println("held", from, until, lock.Token(), name)
+	_ = lock.Unlock(ctx) // what follows from an error is seen in the history
+	time.Sleep(50 * time.Millisecond)
+	return nil
+}
+
+// A hold is one line of a program.
+type hold struct {
+	program     string
+	name        string
+	from, until time.Time
+	token       int64
+}
+
+// read takes the lines of a program as they come.
+func (p *programRun) read(out io.Reader) {
+	defer close(p.done)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := lines.Text()
+		var from, until, token int64
+		var name string
+		_, err := fmt.Sscanf(line, "held %d %d %d %s", &from, &until, &token, &name)
+		p.mu.Lock()
+		switch {
+		case err == nil:
+			p.holds = append(p.holds, hold{p.name, name, time.Unix(0, from), time.Unix(0, until), token})
+		case line == "admitted":
+			close(p.admitted)
+		default:
+			p.said = append(p.said, time.Now().Format("15:04:05.000 ")+line)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// A verdict is what a history shows.
+type verdict struct {
+	holds    []hold
+	overlaps []string                 // locks that were held twice
+	shrunk   []string                 // tokens that did not grow
+	gaps     map[string]time.Duration // the longest time that nobody had each
+}
+
+// judge looks at the holds of all programs together.
+func judge(programs ...*programRun) (v verdict) {
+	for _, p := range programs {
+		v.holds = append(v.holds, p.list()...)
+	}
+	slices.SortFunc(v.holds, func(a, b hold) int { return a.from.Compare(b.from) })
+	last := map[string]hold{}
+	v.gaps = map[string]time.Duration{}
+	for _, h := range v.holds {
+		before, ok := last[h.name]
+		if last[h.name] = h; !ok {
+			continue
+		}
+		if before.until.After(h.from) {
+			v.overlaps = append(v.overlaps, fmt.Sprintf("%s: %s until %v, %s from %v", h.name, before.program, before.until,
+				h.program, h.from))
+		}
+		if before.token >= h.token {
+			v.shrunk = append(v.shrunk, fmt.Sprintf("%s: %s %d, then %s %d", h.name, before.program, before.token, h.program,
+				h.token))
+		}
+		v.gaps[h.name] = max(v.gaps[h.name], h.from.Sub(before.until))
+	}
+	return v
+}
+
+// longest and shortest are the longest gap of the name that has the longest or the shortest one.
+func (v *verdict) longest() time.Duration  { return slices.Max(slices.Collect(maps.Values(v.gaps))) }
+func (v *verdict) shortest() time.Duration { return slices.Min(slices.Collect(maps.Values(v.gaps))) }
+
+// mustExclude fails the test where a lock was held twice or a token did not grow.
+func (v *verdict) mustExclude(t *testing.T) {
+	t.Helper()
+	for _, s := range v.overlaps {
+		t.Error("held twice: ", s)
+	}
+	for _, s := range v.shrunk {
+		t.Error("a token did not grow: ", s)
+	}
+	t.Logf("%d locks; longest times that nobody had one: %v", len(v.holds), v.gaps)
+}

@@ -1,0 +1,95 @@
+//go:build linux
+
+package storetest
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// A cluster is three masters, and a replica of each.
+type cluster struct {
+	t     *testing.T
+	nodes []*server
+}
+
+// newCluster makes one by redis-cli, with the settings with which a master stops by itself.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		t.Skip("needs redis-cli (apt-get install redis-tools): it makes the cluster")
+	}
+	c := &cluster{t: t}
+	var addrs []string
+	for range 6 {
+		bus, err := redisproc.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := newServer(t, loopback, "cluster-enabled yes", "cluster-node-timeout 5000", fmt.Sprintf("cluster-port %d", bus),
+			"min-replicas-max-lag 3", "cluster-allow-replica-migration no")
+		c.nodes, addrs = append(c.nodes, n), append(addrs, n.addr())
+	}
+	for _, n := range c.nodes {
+		eventually(t, "the node answers", func() bool { _, err := n.do("PING"); return err == nil })
+	}
+	c.tool(append(append([]string{"create"}, addrs...), "--cluster-replicas", "1")...)
+	for _, n := range c.nodes {
+		eventually(t, "the cluster is whole, and each master has its replica", func() bool {
+			info, _ := n.do("CLUSTER", "INFO")
+			said, _ := n.do("INFO", "replication")
+			return strings.Contains(info, "cluster_state:ok") && (strings.Contains(said, "master_link_status:up") ||
+				strings.Contains(said, "state=online"))
+		})
+		if _, err := n.do("CONFIG", "SET", "min-replicas-to-write", "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// tool runs redis-cli --cluster.
+func (c *cluster) tool(args ...string) {
+	c.t.Helper()
+	args = append(append([]string{"--cluster"}, args...), "--cluster-yes")
+	if out, err := loopback.command("redis-cli", args...).CombinedOutput(); err != nil {
+		c.t.Fatalf("redis-cli %v: %v: %.2000s", args, err, out)
+	}
+}
+
+func (c *cluster) url(parameters string) string {
+	return fmt.Sprintf("redis+cluster://%s,%s,%s?%s", c.nodes[0].addr(), c.nodes[1].addr(), c.nodes[5].addr(), parameters)
+}
+
+// id is the node's name in the cluster.
+func (c *cluster) id(n *server) string {
+	c.t.Helper()
+	id, err := n.do("CLUSTER", "MYID")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return id
+}
+
+// owner is the master that has the slot of a tag, and the slot.
+func (c *cluster) owner(tag string) (n *server, slot string) {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		if _, err := n.do("TTL", tag); err == nil {
+			info, _ := n.do("INFO", "replication")
+			if strings.Contains(info, "role:master") {
+				said, err := loopback.command("redis-cli", "-p", fmt.Sprint(n.port), "CLUSTER", "KEYSLOT", tag).Output()
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				return n, strings.TrimSpace(string(said))
+			}
+		}
+	}
+	c.t.Fatalf("no node has the slot of %s", tag)
+	return nil, ""
+}

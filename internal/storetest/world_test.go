@@ -1,0 +1,364 @@
+//go:build linux
+
+package storetest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+)
+
+// patience bounds every wait.
+const patience = 120 * time.Second
+
+// A side is a place in the network: a namespace, or "" for loopback.
+type side struct{ space, ip string }
+
+var loopback = side{"", "127.0.0.1"}
+
+var worlds atomic.Int32
+
+// apart makes two sides with a link between them, and cut, which takes it away and brings it back.
+func apart(t *testing.T) (left, right side, cut func(down bool)) {
+	t.Helper()
+	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and iproute2: it makes namespaces of the network")
+	}
+	n := fmt.Sprintf("rl%d-%d", os.Getpid(), worlds.Add(1))
+	left, right = side{n + "a", "10.213.0.1"}, side{n + "b", "10.213.0.2"}
+	run := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			if said := string(out); strings.Contains(said, "not permitted") || strings.Contains(said, "not supported") ||
+				strings.Contains(said, "Unknown device") {
+				t.Skipf("needs the right to make namespaces of the network, and a kernel that has bridges: %s", out)
+			}
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	for _, space := range []string{left.space, right.space, n} { // the last one is the switch between them
+		run("netns", "add", space)
+		t.Cleanup(func() { run("netns", "del", space) })
+		run("-n", space, "link", "set", "lo", "up")
+	}
+	run("-n", n, "link", "add", "switch", "type", "bridge")
+	run("-n", n, "link", "set", "switch", "up")
+	for _, s := range []side{left, right} {
+		port := "to" + s.ip[len(s.ip)-1:]
+		run("link", "add", "net", "netns", s.space, "type", "veth", "peer", "name", port, "netns", n)
+		run("-n", s.space, "addr", "add", s.ip+"/24", "dev", "net")
+		run("-n", s.space, "link", "set", "net", "up")
+		run("-n", n, "link", "set", port, "master", "switch", "up")
+	}
+	// Both links stay up: packets are lost, and nobody is told.
+	return left, right, func(down bool) {
+		if down {
+			run("-n", n, "link", "set", "to1", "nomaster")
+		} else {
+			run("-n", n, "link", "set", "to1", "master", "switch")
+		}
+	}
+}
+
+// command is one that runs at s and dies with this test.
+func (s side) command(name string, args ...string) *exec.Cmd {
+	if s.space != "" {
+		args = append([]string{"netns", "exec", s.space, name}, args...)
+		name = "ip"
+	}
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	return cmd
+}
+
+// start runs cmd until the test is over. The thread that starts it waits for it: the child's death signal is tied to
+// it.
+func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
+	t.Helper()
+	done, begun := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		begun <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+	}()
+	if err := <-begun; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-done
+	})
+	return done
+}
+
+// A server is a master, a replica or a sentinel, and can be started again.
+type server struct {
+	t     *testing.T
+	at    side
+	port  int
+	args  []string
+	cmd   *exec.Cmd
+	ended <-chan struct{}
+}
+
+func (s *server) addr() string { return net.JoinHostPort(s.at.ip, strconv.Itoa(s.port)) }
+
+func (s *server) addrURL() string  { return "redis://" + s.addr() }
+func (s *server) portText() string { return strconv.Itoa(s.port) }
+
+func newServer(t *testing.T, at side, args ...string) *server {
+	t.Helper()
+	redistest.Need(t)
+	port, err := redisproc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "conf")
+	text := fmt.Sprintf("port %d\nbind %s\nprotected-mode no\ndir %s\nsave \"\"\nlogfile %s/log\n"+
+		"repl-diskless-sync-delay 0\n", port, at.ip, dir, dir)
+	if err := os.WriteFile(conf, []byte(text+strings.Join(args, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, at: at, port: port, args: []string{conf}}
+	if strings.HasPrefix(args[0], "sentinel") {
+		s.args = append(s.args, "--sentinel")
+	}
+	s.launch()
+	return s
+}
+
+func (s *server) launch() {
+	s.t.Helper()
+	path, err := redisproc.Find()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = s.at.command(path, s.args...)
+	s.ended = start(s.t, s.cmd)
+}
+
+func (s *server) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
+}
+
+func (s *server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// do runs redis-cli where the server is: this test is on no side.
+func (s *server) do(args ...string) (string, error) {
+	if s.at == loopback {
+		c, err := redis.Dial("tcp", s.addr(), redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		list := make([]any, len(args)-1)
+		for i := range list {
+			list[i] = args[1+i]
+		}
+		reply, err := c.Do(args[0], list...)
+		if strs, bad := redis.Strings(reply, err); bad == nil {
+			return strings.Join(strs, "\n"), nil
+		}
+		if text, bad := redis.String(reply, err); bad == nil {
+			return text, nil
+		}
+		return fmt.Sprint(reply), err
+	}
+	cli := append([]string{"-h", s.at.ip, "-p", strconv.Itoa(s.port)}, args...)
+	out, err := s.at.command("redis-cli", cli...).CombinedOutput()
+	return string(out), err
+}
+
+// eventually waits until what is true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// A service is a master with two replicas, and three sentinels that watch over it.
+type service struct {
+	servers, sentinels []*server // the first server is the master at first
+}
+
+// newService starts the master at first, and everything else at rest.
+func newService(t *testing.T, first, rest side, settings ...string) *service {
+	t.Helper()
+	s := &service{servers: []*server{newServer(t, first, append(settings, "")...)}}
+	master := s.servers[0]
+	of := fmt.Sprintf("replicaof %s %d", master.at.ip, master.port)
+	for range 2 {
+		s.servers = append(s.servers, newServer(t, rest, append(settings, of)...))
+	}
+	eventually(t, "both replicas are in step", func() bool {
+		info, _ := master.do("INFO", "replication")
+		return strings.Count(info, "state=online") == 2
+	})
+	for range 3 {
+		s.sentinels = append(s.sentinels, newServer(t, rest,
+			fmt.Sprintf("sentinel monitor job %s %d 2", master.at.ip, master.port),
+			"sentinel down-after-milliseconds job 5000", "sentinel failover-timeout job 20000"))
+	}
+	eventually(t, "the sentinels know each other and the replicas", func() bool {
+		for _, sentinel := range s.sentinels {
+			said, _ := sentinel.do("SENTINEL", "MASTER", "job")
+			if fields := strings.Fields(said); !after(fields, "num-other-sentinels", "2") || !after(fields, "num-slaves", "2") {
+				return false
+			}
+		}
+		return true
+	})
+	return s
+}
+
+// after reports whether value stands behind key.
+func after(fields []string, key, value string) bool {
+	for i := range len(fields) - 1 {
+		if fields[i] == key {
+			return fields[i+1] == value
+		}
+	}
+	return false
+}
+
+// stops are the settings with which a master behind a down-after-milliseconds of 5000 stops by itself.
+var stops = []string{"min-replicas-to-write 2", "min-replicas-max-lag 3"}
+
+func (s *service) url(query string) string {
+	var hosts []string
+	for _, sentinel := range s.sentinels {
+		hosts = append(hosts, sentinel.addr())
+	}
+	return "redis+sentinel://" + strings.Join(hosts, ",") + "/job" + query
+}
+
+// promoted waits until the sentinels name another master than the first.
+func (s *service) promoted(t *testing.T) {
+	t.Helper()
+	eventually(t, "a replica is promoted", func() bool {
+		said, err := s.sentinels[0].do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "job")
+		return err == nil && said != "" && !strings.Contains(said, strconv.Itoa(s.servers[0].port))
+	})
+}
+
+// A programRun is a program that takes locks.
+type programRun struct {
+	name     string
+	stdin    io.Closer
+	admitted chan struct{}
+	done     chan struct{}
+
+	mu    sync.Mutex
+	holds []hold
+	said  []string
+}
+
+// run starts a program at one side; with admit it admits the masters first.
+func run(t *testing.T, name string, at side, admit bool, urls ...string) *programRun {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := "join"
+	if admit {
+		word = "admit"
+	}
+	cmd := at.command(exe, word)
+	cmd.Env = append(os.Environ(), programEnv+"="+strings.Join(urls, " "))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = in, in
+	p := &programRun{name: name, stdin: stdin, admitted: make(chan struct{}), done: make(chan struct{})}
+	start(t, cmd)
+	_ = in.Close() // the program has its own
+	go p.read(out)
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			t.Logf("%s said:\n%s", name, strings.Join(p.said[max(0, len(p.said)-30):], "\n"))
+		}
+	})
+	if admit {
+		select {
+		case <-p.admitted:
+		case <-time.After(patience):
+			t.Fatal("the masters are not admitted")
+		}
+	}
+	return p
+}
+
+// stop ends the program and waits for its last line.
+func (p *programRun) stop() {
+	_ = p.stdin.Close() // a second time it is closed already
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+	}
+}
+
+func (p *programRun) list() []hold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]hold(nil), p.holds...)
+}
+
+// holdsAfter waits until each lock was taken after the given time, by any of the programs.
+func holdsAfter(t *testing.T, at time.Time, programs ...*programRun) {
+	t.Helper()
+	eventually(t, "each lock is taken again", func() bool {
+		taken := map[string]bool{}
+		for _, p := range programs {
+			list := p.list()
+			for i := len(list) - 1; i >= 0 && list[i].until.After(at); i-- {
+				taken[list[i].name] = taken[list[i].name] || list[i].from.After(at)
+			}
+		}
+		for _, name := range names {
+			if !taken[name] {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,151 @@
+// Package sentinel asks sentinels where a master is, and hears of failovers. It holds no state but its goroutines.
+//
+// A sentinel that was cut off during a failover still tells the old place. So a majority of those that were named must
+// have answered, and the answer of the latest failover counts.
+package sentinel
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/pool/internal/fault"
+	"github.com/redlock-go/redlock/pool/internal/wire"
+)
+
+// A Place is where a master is, and what a failover of it goes by.
+type Place struct {
+	Addr      string        // host:port
+	Epoch     int64         // grows with each failover
+	Replicas  int           // that are known, connected or not: any of them may be promoted
+	DownAfter time.Duration // for how long the master must be silent before one is
+	Sentinels int           // that watch over it
+	Quorum    int           // so many of them must find it silent
+}
+
+// An Answer is what one sentinel said.
+type Answer struct {
+	Sentinel string // its address
+	Place    Place
+	Err      error
+}
+
+// A Finder knows the sentinels of one master. All methods are safe for concurrent use.
+type Finder struct {
+	Name      string // of the master, as the sentinels know it
+	Sentinels []wire.Target
+}
+
+// Find asks all sentinels at once, and returns as soon as a majority has answered, or when ctx ends. The place is that
+// of the latest failover; the number of replicas is the largest that was told, and DownAfter the shortest, since any of
+// the sentinels may lead the next failover.
+func (f *Finder) Find(ctx context.Context) (Place, error) {
+	need := len(f.Sentinels)/2 + 1
+	var best Place
+	var causes []string
+	told := 0
+	for _, a := range f.ask(ctx, need) {
+		p := a.Place
+		if a.Err != nil {
+			causes = append(causes, fmt.Sprintf("%s: %v", a.Sentinel, a.Err))
+			continue
+		}
+		if told++; told == 1 {
+			best = p
+		}
+		replicas, downAfter := max(best.Replicas, p.Replicas), min(best.DownAfter, p.DownAfter)
+		if p.Epoch > best.Epoch {
+			best = p
+		}
+		best.Replicas, best.DownAfter = replicas, downAfter
+	}
+	if told < need {
+		slices.Sort(causes)
+		return Place{}, fmt.Errorf("%d of %d sentinels say where the master %q is, and %d must: %s", told,
+			len(f.Sentinels), f.Name, need, strings.Join(causes, "; "))
+	}
+	return best, nil
+}
+
+// Survey asks all sentinels, and waits for all answers, or until ctx ends. The answers are in the order of the
+// sentinels.
+func (f *Finder) Survey(ctx context.Context) []Answer {
+	list := f.ask(ctx, len(f.Sentinels))
+	slices.SortFunc(list, func(a, b Answer) int { return strings.Compare(a.Sentinel, b.Sentinel) })
+	return list
+}
+
+// ask asks all sentinels at once, until so many have told a place, or all have answered.
+func (f *Finder) ask(ctx context.Context, enough int) (list []Answer) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan Answer, len(f.Sentinels))
+	for i := range f.Sentinels {
+		go func() { answers <- f.askOne(ctx, &f.Sentinels[i]) }()
+	}
+	told := 0
+	for range f.Sentinels { // all are waited for: those that are not needed end at once, by the context
+		a := <-answers
+		if told == enough {
+			continue
+		}
+		if list = append(list, a); a.Err == nil {
+			told++
+		}
+		if told == enough {
+			cancel()
+		}
+	}
+	return list
+}
+
+func (f *Finder) askOne(ctx context.Context, t *wire.Target) Answer {
+	a := Answer{Sentinel: t.Addr}
+	c, _, err := t.Connect(ctx, func(c *wire.Conn) (string, error) {
+		return c.Ask([]wire.Question{{
+			Op: "sentinel master", Command: []any{"SENTINEL", "MASTER", f.Name}, TakeFunc: func(reply any) (err error) {
+				a.Place, err = placeOf(reply)
+				return err
+			},
+		}})
+	})
+	if err == nil {
+		c.Close()
+	}
+	if fault.IsCode(err, "NOAUTH") || fault.IsCode(err, "WRONGPASS") {
+		err = fmt.Errorf("%w (sentinels have credentials of their own: WithSentinelCredentials)", err)
+	}
+	a.Err = err
+	return a
+}
+
+// placeOf reads the answer to SENTINEL MASTER.
+func placeOf(reply any) (p Place, err error) {
+	fields, err := redis.StringMap(reply, nil)
+	if err != nil {
+		return p, err
+	}
+	number := func(key string) int64 {
+		n, wrong := strconv.ParseInt(fields[key], 10, 64)
+		if wrong != nil || n < 0 {
+			err = fmt.Errorf("it says %s=%.40q", key, fields[key])
+		}
+		return n
+	}
+	p = Place{
+		Addr: net.JoinHostPort(fields["ip"], fields["port"]), Epoch: number("config-epoch"),
+		Replicas:  int(number("num-slaves")),
+		DownAfter: time.Duration(number("down-after-milliseconds")) * time.Millisecond,
+		Sentinels: int(number("num-other-sentinels")) + 1, Quorum: int(number("quorum")),
+	}
+	if err == nil && (fields["ip"] == "" || fields["port"] == "") {
+		err = fmt.Errorf("it says no address")
+	}
+	return p, err
+}

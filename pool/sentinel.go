@@ -1,0 +1,143 @@
+package pool
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redlock-go/redlock/pool/internal/sentinel"
+	"github.com/redlock-go/redlock/pool/internal/wire"
+)
+
+// WithSentinelCredentials logs in to the sentinels, with a password and, unless user is empty, as that ACL user. The
+// default is no login. Those of the master, from its URL or from [WithCredentials], are never sent to a sentinel.
+func WithSentinelCredentials(user, password string) Option {
+	return option(password != "", func(c *config) { c.sentinels.User, c.sentinels.Password = user, password },
+		"the sentinels' password is empty")
+}
+
+// WithSentinelTLS gives the TLS configuration for the sentinels of masters named by rediss+sentinel:// or
+// valkeys+sentinel://. Without it the system's roots are trusted. That of [WithTLSConfig] is for the masters alone.
+func WithSentinelTLS(t *tls.Config) Option {
+	return option(t != nil, func(c *config) { c.sentinels.TLS = t }, "the sentinels' TLS configuration is nil")
+}
+
+// parseStore takes the hosts and the parameters out of a URL of sentinels or of a cluster, and leaves one of a plain
+// master. hosts is the part of the URL between its credentials and its path.
+func (m *Master) parseStore(u *url.URL, kind, hosts string) (err error) {
+	port := ""
+	switch kind {
+	case "sentinel":
+		port, err = "26379", m.parseSentinel(u)
+	case "cluster":
+		port, err = "6379", m.parseCluster(u)
+	default:
+		return fmt.Errorf("the scheme %q is none of redis+sentinel, redis+cluster", u.Scheme)
+	}
+	if err != nil {
+		return err
+	}
+	switch allow := u.Query()["allow"]; {
+	case len(allow) == 1 && allow[0] == "two-holders":
+		m.opts = append(m.opts, AllowTwoHolders())
+	case allow != nil:
+		return errors.New("the parameter allow is two-holders or not there")
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		one, err := url.Parse("redis://" + host)
+		if err != nil || host == "" || one.Path != "" || one.User != nil {
+			return errors.New("one of its hosts cannot be read: they are host:port, with commas between them")
+		}
+		if one.Port() == "" {
+			one.Host += ":" + port
+		}
+		addr, _, err := addrOf(one)
+		if err != nil {
+			return err
+		}
+		m.nodes = append(m.nodes, addr)
+	}
+	u.RawQuery, u.Host = "", m.nodes[0]
+	return nil
+}
+
+// parseSentinel takes the parameters out of u, and the master's name; the path becomes the database.
+func (m *Master) parseSentinel(u *url.URL) error {
+	const form = "it is redis+sentinel://[user:password@]host:port,host:port,.../name[?db=0][&allow=two-holders], where " +
+		"name is that of the master"
+	name := strings.Trim(u.Path, "/")
+	if name == "" || strings.ContainsAny(name, "/@ ") {
+		return errors.New("it does not name the master behind the sentinels: " + form)
+	}
+	m.service = name
+	q := u.Query()
+	for key, values := range q {
+		if key != "allow" && key != "db" || len(values) != 1 {
+			return fmt.Errorf("the parameter %q is unknown, or given twice; %s", shownKey(key), form)
+		}
+	}
+	u.Path = "/" + q.Get("db")
+	return nil
+}
+
+// behindSentinels makes cfg that of a master whose address the sentinels tell.
+func (cfg *config) behindSentinels(m *Master) {
+	finder := &sentinel.Finder{Name: m.service}
+	for _, addr := range m.nodes {
+		t := wire.Target{
+			Network: "tcp", Addr: addr, Dialer: cfg.Dialer, DialTimeout: cfg.DialTimeout,
+			User: cfg.sentinels.User, Password: cfg.sentinels.Password,
+		}
+		if m.useTLS {
+			t.TLS = cfg.sentinels.TLS
+			if t.TLS == nil {
+				t.TLS = &tls.Config{}
+			}
+		}
+		finder.Sentinels = append(finder.Sentinels, t)
+	}
+	var known atomic.Pointer[sentinel.Place]
+	cfg.finder = finder
+	cfg.FindFunc = func(ctx context.Context) (string, error) {
+		p, err := finder.Find(ctx)
+		if err == nil {
+			known.Store(&p)
+		}
+		return p.Addr, err
+	}
+	cfg.failover = &failover{
+		twoHold: cfg.twoHolders,
+		ruleFunc: func() (promotion, bool) {
+			p := known.Load()
+			if p == nil {
+				return promotion{}, false
+			}
+			return promotion{replicas: p.Replicas, after: p.DownAfter}, true
+		},
+		followFunc: func(ctx context.Context, found func(addr string)) {
+			finder.Follow(ctx, func(p sentinel.Place) {
+				known.Store(&p)
+				found(p.Addr)
+			})
+		},
+	}
+}
+
+// firstHost takes the hosts out of a URL of sentinels or of a cluster, and leaves the first: package url takes one.
+func firstHost(raw string) (one, hosts string) {
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if !strings.Contains(scheme, "+") {
+		return raw, ""
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	start := strings.LastIndexByte(rest[:end], '@') + 1
+	first, _, _ := strings.Cut(rest[start:end], ",")
+	return scheme + "://" + rest[:start] + first + rest[end:], rest[start:end]
+}

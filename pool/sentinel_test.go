@@ -1,0 +1,363 @@
+package pool
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+func TestURLsOfMastersBehindSentinel(t *testing.T) {
+	for _, c := range []struct {
+		url, name, user, password string
+		sentinels                 []string
+		database                  int
+		useTLS, twoHolders        bool
+	}{
+		{url: "redis+sentinel://s1:1,S2,[::1]:3/job", name: "job@s1:1,s2:26379,[::1]:3",
+			sentinels: []string{"s1:1", "s2:26379", "[::1]:3"}},
+		{url: "valkey+sentinel://u:p%40@s1/job?db=3", name: "job@s1:26379", user: "u", password: "p@",
+			sentinels: []string{"s1:26379"}, database: 3},
+		{url: "rediss+sentinel://:p@s1:1,s2:2/job?allow=two-holders&db=0", name: "job@s1:1,s2:2", password: "p",
+			sentinels: []string{"s1:1", "s2:2"}, useTLS: true, twoHolders: true},
+	} {
+		m := URL(c.url)
+		cfg, err := m.settings(defaults())
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		if m.Name() != c.name || cfg.User != c.user || cfg.Password != c.password || cfg.Database != c.database ||
+			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
+			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
+		}
+		for _, s := range cfg.finder.Sentinels {
+			if s.User != "" || s.Password != "" || (s.TLS != nil) != c.useTLS {
+				t.Errorf("%s: a sentinel is spoken to as %+v", c.url, s)
+			}
+		}
+	}
+	for url, says := range map[string]string{
+		"redis+sentinel://s1:26379":                        "does not name the master",
+		"redis+sentinel://s1:26379/a/b":                    "does not name the master",
+		"redis+sentinel:///job":                            "one of its hosts",
+		"redis+sentinel://s1,,s2/job":                      "one of its hosts",
+		"redis+sentinel://s1,s2:x/job":                     "one of its hosts",
+		"redis+sentinel://s1:1/job?allow=one":              "allow is two-holders",
+		"redis+sentinel://s1:1/job?db=x":                   "database is not a number",
+		"redis+sentinel://s1:1/job?secret@x=1":             "xxxxx",
+		"redis+sentinel://u:12/word@s1:1":                  "does not name the master",
+		"redis+sentinel://s1:1/job?name=x":                 `"name"`,
+		"unix+sentinel://s1:1/job":                         "redis+sentinel",
+		"redis://s1:1,s2:2":                                "one URL a master",
+		"redis+sentinel://user:secret@s1:1,s2:2/job/again": "xxxxx@s1:1,s2:2",
+	} {
+		_, err := Dial([]string{url})
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	_, err := Dial([]string{"redis://h"}, WithSentinelCredentials("", "secret"))
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "redis+sentinel://") {
+		t.Error(err)
+	}
+	if _, err = Dial([]string{"redis+sentinel://h/job"}, WithSentinelTLS(nil)); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// What is a danger, and what is none.
+func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		stop      stopping
+		rule      promotion
+		connected int
+		says      string
+	}{
+		{stopping{replicas: 2, lag: 3 * s}, promotion{2, 5 * s}, 2, ""},
+		{stopping{replicas: 3, lag: 3 * s}, promotion{2, 5 * s}, 2, ""},
+		{stopping{replicas: 1, lag: 3 * s}, promotion{0, 5 * s}, 0, ""},
+		{stopping{replicas: 1, lag: 3 * s}, promotion{2, 5 * s}, 2, "of which any may be promoted"},
+		{stopping{replicas: 1, lag: 3 * s}, promotion{1, 5 * s}, 2, "of which any may be promoted"},
+		{stopping{replicas: 0, lag: 3 * s}, promotion{0, 5 * s}, 0, "of which any may be promoted"},
+		{stopping{replicas: 2, lag: 4 * s}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 4s"},
+		{stopping{replicas: 2, lag: 0}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 0s"},
+		{stopping{replicas: 2, lag: 1 * s}, promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
+		{stopping{err: errors.New("NOPERM")}, promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
+	} {
+		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}); c.says == "" && what != "" ||
+			!strings.Contains(what, c.says) || (what == "") != (do == "") {
+			t.Errorf("%+v, %+v: %q, %q", c.stop, c.rule, what, do)
+		}
+	}
+}
+
+// Before 6.2.7 scripts, and so locks, wrote whatever min-replicas-to-write said.
+func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
+	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
+	for _, c := range []struct {
+		version string
+		valkey  bool
+		safe    bool
+	}{
+		{"6.2.0", false, false}, {"6.2.6", false, false}, {"6.2.7", false, true}, {"6.2.14", false, true},
+		{"6.9.240", false, false}, {"7.0.0", false, true}, {"8.0.1", false, true}, {"", false, false}, {"x", false, false},
+		{"7.2.4", true, true}, {"255.255.255", true, true},
+	} {
+		info := &Info{Version: c.version, Valkey: c.valkey, Replicas: 1}
+		if what, do := stop.danger(rule, info); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
+			t.Errorf("%q: %q, %q", c.version, what, do)
+		}
+	}
+}
+
+// A server that was promoted does not know what the one before it had for min-replicas-max-lag: its own may be shorter.
+func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
+	f := &failover{ruleFunc: func() (promotion, bool) { return promotion{1, 15 * time.Second}, true }}
+	info := &Info{Version: "7.0.15", Replicas: 1}
+	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
+	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil || info.Late != 15*time.Second {
+		t.Errorf("%v, %v", info.Late, err)
+	}
+}
+
+// One sentinel knows of a promotion before the other two, and those lead the next session to the old master once more.
+// It ends when they know as well: what counts is where the session is, not whether the answer has changed.
+func TestASessionWithTheOldMasterEndsWhateverWasSeenBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
+		var promoted, told, spread bool // guarded by f.mu; told: sentinel s1 has answered since the promotion
+		where := func(sentinel string) (addr string, up bool) {
+			switch {
+			case spread || promoted && sentinel == "s1:1":
+				return "new", spread || !told
+			case promoted && !told && sentinel == "s3:1":
+				return "", false
+			}
+			return "old", true
+		}
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			f.mu.Lock()
+			_, up := where(addr)
+			f.mu.Unlock()
+			if !strings.HasPrefix(addr, "s") {
+				return f.dial(ctx, network, addr)
+			} else if !up {
+				return nil, io.ErrUnexpectedEOF
+			}
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				for in := bufio.NewReader(far); ; {
+					line, err := in.ReadString('\n')
+					if err == nil && strings.TrimSpace(line) == "job" {
+						f.mu.Lock()
+						at, _ := where(addr)
+						told = told || at == "new"
+						f.mu.Unlock()
+						_, err = io.WriteString(far, sentinelSays("ip", at, "port", "1", "config-epoch",
+							strconv.Itoa(strings.Count(at, "new")), "num-slaves", "1", "down-after-milliseconds", "5000",
+							"num-other-sentinels", "2", "quorum", "2"))
+					}
+					if err != nil {
+						return
+					}
+				}
+			}()
+			return near, nil
+		}
+		p := open(t, []string{"redis+sentinel://s1:1,s2:1,s3:1/job"}, WithDialer(dial))
+		waitUp(t, p)
+		at := func() (addr string, id uint64) {
+			waitUp(t, p)
+			s := p.master(0).gate.Load().sess
+			return s.addr, s.id
+		}
+		time.Sleep(25 * time.Second)
+		if addr, id := at(); addr != "old:1" || id != 1 {
+			t.Fatalf("session %d is with %s, though the master is where it was", id, addr)
+		}
+		f.set(func() { promoted = true })
+		time.Sleep(8 * time.Second)
+		if addr, id := at(); addr != "old:1" || id < 2 {
+			t.Fatalf("session %d is with %s: no session was led to the old master", id, addr)
+		}
+		f.set(func() { spread = true })
+		time.Sleep(11 * time.Second)
+		if addr, id := at(); addr != "new:1" {
+			t.Errorf("session %d is with %s still", id, addr)
+		}
+		_ = p.Close()
+	})
+}
+
+// A master that has not heard of its replicas lately is not taken for one that has, whatever it last counted.
+func TestAMasterThatIsAloneIsRefused(t *testing.T) {
+	stop := stopping{replicas: 2, lag: 3 * time.Second}
+	fields := func(lines ...string) map[string]string {
+		return infoFields(strings.Join(lines, "\r\n"))
+	}
+	const near = "slave0:ip=a,port=1,state=online,offset=1,lag=0"
+	if err := stop.alone(fields("connected_slaves:2", near, "slave1:ip=b,port=1,state=online,offset=1,lag=3")); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []string{
+		"slave1:ip=b,port=1,state=online,offset=1,lag=4", "slave1:ip=b,port=1,state=send_bulk,offset=1,lag=0", "",
+	} {
+		if err := stop.alone(fields("connected_slaves:2", near, other)); !errors.Is(err, ErrRefused) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+}
+
+// sentinelSays is an answer to SENTINEL MASTER.
+func sentinelSays(texts ...string) string {
+	out := "*" + strconv.Itoa(len(texts)) + "\r\n"
+	for _, s := range texts {
+		out += bulk(s)
+	}
+	return out
+}
+
+// What is configured for the master is not sent to a sentinel, and the other way round.
+func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
+	var mu sync.Mutex
+	sent := map[string]string{}
+	dial := func(_ context.Context, _, addr string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			for in := bufio.NewReader(far); ; {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				sent[addr] += line
+				mu.Unlock()
+				switch strings.TrimSpace(line) {
+				case "sentinel-word":
+					_, err = far.Write([]byte("+OK\r\n"))
+				case "job":
+					_, err = io.WriteString(far, sentinelSays("ip", "m", "port", "1", "config-epoch", "0", "num-slaves", "1",
+						"down-after-milliseconds", "5000", "num-other-sentinels", "0", "quorum", "1"))
+				}
+				if err != nil {
+					return
+				}
+			}
+		}()
+		return near, nil
+	}
+	p := open(t, []string{"redis+sentinel://:master-word@s:1/job"}, WithDialer(dial), WithDialTimeout(time.Second),
+		WithSentinelCredentials("", "sentinel-word"))
+	eventually(t, "both are spoken to", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(sent["s:1"], "job") && strings.Contains(sent["m:1"], "master-word")
+	})
+	_ = p.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Contains(sent["s:1"], "master-word") || strings.Contains(sent["m:1"], "sentinel-word") {
+		t.Errorf("%q", sent)
+	}
+	cfg, err := URL("rediss+sentinel://s:1/job").settings(config{sentinels: defaults().Target})
+	if err != nil || cfg.finder.Sentinels[0].TLS == cfg.TLS {
+		t.Error("the sentinels have the TLS configuration of the master", err)
+	}
+	if cfg, err = URL("rediss+sentinel://s:1/job", WithTLSConfig(&tls.Config{ServerName: "m"})).settings(defaults()); err !=
+		nil || cfg.finder.Sentinels[0].TLS.ServerName != "" {
+		t.Error("the sentinels have the TLS configuration of the master", err)
+	}
+}
+
+// A program that wants to ask seldom is not the last to notice that a master is alone.
+func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
+		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), func(c *config) error {
+			c.failover = &failover{
+				ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
+				followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
+			}
+			return nil
+		})
+		waitUp(t, p)
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
+		time.Sleep(DefaultHeartbeat + time.Second)
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrRefused) {
+			t.Errorf("without its replica: %v", err)
+		}
+		_ = p.Close()
+	})
+}
+
+// A master that was not heard of for longer than a heartbeat takes may have been replaced while it and this program
+// were frozen: it gets no call before it has said that it has its replicas still.
+func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
+		var frozen atomic.Int64
+		clk := clock.New(func() clock.Instant { return clock.Runtime().Now().Add(time.Duration(frozen.Load())) })
+		for _, fails := range []bool{true, false} {
+			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), func(c *config) error {
+				if fails {
+					c.failover = &failover{
+						ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
+						followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
+					}
+				}
+				return nil
+			})
+			waitUp(t, p)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+				t.Fatal(err)
+			}
+			frozen.Add(int64(time.Hour))
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrTimeout) {
+				t.Errorf("after the freeze: %v", err)
+			}
+			time.Sleep(DefaultHeartbeat + time.Second)
+			waitUp(t, p)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+				t.Errorf("after a heartbeat: %v", err)
+			}
+			f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
+			time.Sleep(DefaultHeartbeat + time.Second)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrRefused) {
+				t.Errorf("without its replica: %v", err)
+			}
+			f.set(func() { f.extra = strings.Replace(f.extra, "lag=9", "lag=0", 1) })
+			_ = p.Close()
+		}
+	})
+}
+
+// A program that allows two holders does not end a quarantine too early for others that do not.
+func TestAProgramThatAllowsTwoHoldersWaitsAsLong(t *testing.T) {
+	f := &failover{twoHold: true, ruleFunc: func() (promotion, bool) { return promotion{2, 5 * time.Second}, true }}
+	info := Info{}
+	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 5*time.Second {
+		t.Errorf("%v, %v", info.Late, err)
+	}
+}
