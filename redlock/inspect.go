@@ -157,15 +157,12 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 	}
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
 	_, h.Owner = scripts.GrantLabel(id)
-	unlocked := quorum.Set(0)
 	for i := range on.All() {
 		h.Depth, h.Token = max(h.Depth, hs[i].Depth), hs[i].Token
-		if hs[i].Depth == 0 {
-			unlocked |= quorum.One(i)
-		}
+		h.Kept = h.Kept || hs[i].Depth == 0 // its program has unlocked it: the other masters hear of it later, or never
 	}
-	if rule.WonHalf(unlocked) {
-		h.Kept, h.Depth = true, 0
+	if h.Kept {
+		h.Depth = 0
 	}
 	if h.Since = time.UnixMicro(h.Token); h.Token == 0 {
 		_, at := scripts.ShareOf(id)

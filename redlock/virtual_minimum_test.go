@@ -102,6 +102,21 @@ func TestVirtualAKeptNameIsToldAsKept(t *testing.T) {
 	})
 }
 
+// One master that has heard of the unlock is enough to tell it: the others may never hear.
+func TestVirtualAKeptNameIsToldByOneMaster(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p, other := w.peer("p"), w.peer("other")
+		k := w.take(p.Locker, "n", redlock.WithMinHold(minHold))
+		after(time.Second) // all five have it
+		w.hang(1, 2, 3, 4)
+		_ = k.Unlock(w.Context())
+		w.resume(1, 2)
+		if h, err := other.Inspect(w.Context(), "n"); err != nil || !h.Kept || h.Depth != 0 {
+			t.Errorf("it is unlocked, and told as %+v, %v", h, err)
+		}
+	})
+}
+
 // A lock that was held for longer than its minimum is free at once.
 func TestVirtualAMinimumHoldThatIsOverKeepsNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
