@@ -16,8 +16,8 @@
 // extend, wait and hold beyond the TTL. Every call is written down with the times of its begin and end, its outcome and
 // its token (history_test.go). Afterwards
 //
-//   - no two holds of a name may have been valid at one time, by what their holders were told, and tokens must have grown
-//     (checkIntervals);
+//   - no two holds of a name may have been valid at one time, by what their holders were told, and tokens must have
+//     grown (checkIntervals);
 //   - some order of the calls must explain all that came back, in a model of a lock with tokens (lockModel, checked by
 //     porcupine);
 //   - each process must end by itself, and work must have gone on after the fault;

@@ -123,12 +123,7 @@ func (m Master) Err() error { return m.err }
 // parse sets what raw says. Its errors contain no part of raw that may be a password.
 func (m *Master) parse(raw string) error {
 	if !strings.Contains(raw, "://") {
-		hint := ""
-		addr := strings.TrimPrefix(raw, "//")
-		if addr != "" && !strings.ContainsAny(addr, "@?") && new(Master).parse("redis://"+addr) == nil {
-			hint = "; write redis://" + addr
-		}
-		return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
+		return noScheme(raw)
 	}
 	raw, hosts := firstHost(raw)
 	u, err := url.Parse(raw)
@@ -183,6 +178,15 @@ func (m *Master) parse(raw string) error {
 	}
 	m.opts = append(m.opts, WithDatabase(int(n)))
 	return nil
+}
+
+// noScheme is the error of a target without a scheme. Where that is all it lacks, it shows how to write it.
+func noScheme(raw string) error {
+	hint, addr := "", strings.TrimPrefix(raw, "//")
+	if addr != "" && !strings.ContainsAny(addr, "@?") && new(Master).parse("redis://"+addr) == nil {
+		hint = "; write redis://" + addr
+	}
+	return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
 }
 
 // shownKey is a parameter's name as errors show it: what stands before an @ may be a password.

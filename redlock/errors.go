@@ -70,7 +70,8 @@ type MasterError = pool.Error
 type LockError struct {
 	Op   string // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
 	Name string // of the lock; the key prefix in a call about the masters
-	// Decision is or wraps one of the sentinels, or is nil where the context ended the call before the masters had said enough.
+	// Decision is or wraps one of the sentinels, or is nil where the context ended the call before the masters had
+	// said enough.
 	Decision error
 	Cause    error // the error of the context that ended the call, nil where none did
 	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant.

@@ -81,8 +81,8 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	}
 	for _, i := range first.Order {
 		if p.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(p.Addr(i))) {
-			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; leave "+
-				"out WithoutGuard, and WithDurableMasters for it", p.Addr(i))
+			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
+				"leave out WithoutGuard, and WithDurableMasters for it", p.Addr(i))
 		}
 	}
 	id, err := uuid.NewRandom()

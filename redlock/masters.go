@@ -77,8 +77,8 @@ func (l *Locker) withRecords(ctx context.Context, op string, f func(*admission.V
 // It returns when every master votes. A master that is down, or that cannot be admitted, is tried until ctx ends, so
 // AdmitNow may be called while servers start. One that votes and loses its data meanwhile is not admitted again: it
 // waits in quarantine. Then the error lists the masters that do not vote; the others do all
-// the same. Calling it again is harmless. With [WithoutGuard] there is nothing to do. Tests that have just started their
-// servers find redlocktest.Admit shorter.
+// the same. Calling it again is harmless. With [WithoutGuard] there is nothing to do. Tests that have just started
+// their servers find redlocktest.Admit shorter.
 func (l *Locker) AdmitNow(ctx context.Context) error {
 	if !l.enter() {
 		return ErrClosed

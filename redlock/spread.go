@@ -98,7 +98,7 @@ func (l *Locker) beforeTag() string { return strings.TrimSuffix(l.cfg.prefix, l.
 
 // Buckets makes a Locker for each bucket of a cluster, over the pools that [pool.DialBuckets] has made, and joins them:
 // see [Spread]. Each bucket is a group of its own: names belong to one of them, and its masters are the node that has
-// its hash slot and those beside the cluster. Their keys begin with the prefix and the number of the bucket: redlock{17}.
+// its hash slot and those beside the cluster. Their keys begin with the prefix and the bucket's number: redlock{17}.
 //
 // It fails with [ErrInvalidOption], and has changed nothing, where New or Spread does, or a pool is of no bucket. The
 // options are those of [New] but for [WithGroup]. [Groups.Close] closes the Lockers, and not the pools.

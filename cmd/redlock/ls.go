@@ -72,7 +72,8 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			found := make([][]scanned, len(pools))
 			var wg sync.WaitGroup
 			for i, masters := range pools {
-				s := &scanning{masters: masters, prefix: c.Prefix + masters.Bucket().Tag(), begins: strings.Join(args, ""), most: most}
+				s := &scanning{masters: masters, begins: strings.Join(args, ""), most: most}
+				s.prefix = c.Prefix + masters.Bucket().Tag()
 				wg.Go(func() { found[i] = s.all(ctx) })
 			}
 			wg.Wait()

@@ -18,8 +18,8 @@ const (
 // A key of a name is P:{name}:kind. A prefix has no ":{", so the first ":{" of a key ends the prefix, and the last "}:"
 // begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key.
 //
-// The prefix of a bucket of a cluster ends in its number in braces: P{17}. They put all keys of the bucket into one hash
-// slot, the admission record included.
+// The prefix of a bucket of a cluster ends in its number in braces: P{17}. They put all keys of the bucket into one
+// hash slot, the admission record included.
 type Prefix string
 
 // bucketTag is the end of the prefix of a bucket.

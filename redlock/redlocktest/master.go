@@ -258,8 +258,8 @@ func (m *Master) Admit(prefix string, guard time.Duration) {
 	})
 }
 
-// Holds returns who holds name on this master, how deep, and for how long yet; "" and zeros where it is free. Of readers
-// it names the one whose share ends last; depth is how many they are.
+// Holds returns who holds name on this master, how deep, and for how long yet; "" and zeros where it is free. Of
+// readers it names the one whose share ends last; depth is how many they are.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)

@@ -53,8 +53,8 @@ func Fresh() Option { return func(o *options) { o.fresh = true } }
 // name of a lock use it.
 func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
-// Group makes masters that are admitted as group number of so many: see redlock.WithGroup. The default is that there are
-// no groups.
+// Group makes masters that are admitted as group number of so many: see redlock.WithGroup. The default is that there
+// are no groups.
 func Group(number, of int) Option {
 	return func(o *options) { o.group = scripts.Group{Number: number, Of: of} }
 }

@@ -36,7 +36,9 @@ func (r record) number(key string) float64 {
 }
 
 // order is the one in which a record's words are written.
-var order = []string{"id", "home", "group", "n", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since"}
+var order = []string{
+	"id", "home", "group", "n", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since",
+}
 
 func (r record) text() string {
 	text := "v2"
