@@ -22,12 +22,15 @@ type ShareBounds struct {
 	Ballots [clientsOfShares]uint8        // their order is all that matters
 	Repeats int                           // how often a request is read twice, in all
 	Forgets int                           // how often a master loses everything, in all; then a TTL may pass
+	// Downgrade: client 0 is a writer, and client 1 is no other than the reader that it becomes where it is downgraded.
+	Downgrade bool
 	// OwnConnection: a release goes over the connection of its ask, behind it, and so carries no ballot.
 	OwnConnection bool
 
 	// NoFences: asks find neither fence. NoReads: none finds the readers' fence. NoTombstone: a release raises no
-	// fence. BesideReaders: a writer does not see readers. BesideWriters: a reader does not see writers.
-	NoFences, NoReads, NoTombstone, BesideReaders, BesideWriters, NoGuard bool
+	// fence. BesideReaders: a writer does not see readers. BesideWriters: a reader does not see writers. Blind: a
+	// downgrade does not see that the writer's share is gone. TwoSteps: the writer unlocks, and a reader asks then.
+	NoFences, NoReads, NoTombstone, BesideReaders, BesideWriters, NoGuard, Blind, TwoSteps bool
 }
 
 // A shared is one master of a shareState, and all that is between it and the clients.
@@ -48,7 +51,11 @@ type shareState struct {
 	wrote, held      uint8 // the largest ballot of a writer that held, and of anybody
 	repeats, forgets uint8
 	late             bool // time has passed
+	gap              bool // another writer holds or has held while a downgrade was under way
 }
+
+// passed: it was downgraded, and what becomes of it is its reader's.
+const passed = gone + 1
 
 // SearchShares looks at every state within the bounds, breadth first, up to the first violation.
 func SearchShares(b ShareBounds) Result {
@@ -139,7 +146,12 @@ func (x *shareMachine) next(s shareState, f func(t shareState, words string)) {
 			t.master[i].share = [clientsOfShares]bool{} // a TTL is over; the fences stay for longer
 		}
 		for c := range clientsOfShares {
-			if t.phase[c] == asking || t.phase[c] == holding {
+			switch {
+			case t.phase[c] == asking && x.bounds.turns(c): // it goes on, for longer than the library would
+				for i := range t.master {
+					t.master[i].vote[c] = no // what it was told is over
+				}
+			case t.phase[c] == asking || t.phase[c] == holding:
 				t.end(c)
 			}
 		}
@@ -152,6 +164,9 @@ func (x *shareMachine) client(s shareState, c int, f func(t shareState, words st
 	t := s
 	switch s.phase[c] {
 	case idle:
+		if x.bounds.turns(c) {
+			return
+		}
 		t.phase[c] = asking
 		for i := range t.master {
 			if col := &t.master[i]; col.mark != quarantined || x.bounds.NoGuard {
@@ -178,15 +193,28 @@ func (x *shareMachine) client(s shareState, c int, f func(t shareState, words st
 	case holding:
 		t.end(c)
 		f(t, x.name(c)+" unlocks: release to all masters that have not said no")
+		if x.bounds.Downgrade && c == 0 {
+			t = s
+			t.phase[0], t.phase[1] = passed, asking
+			for i := range t.master {
+				t.master[i].ask[1] = t.master[i].mark + 1 // whether it votes does not matter
+				t.master[i].share[0] = t.master[i].share[0] && !x.bounds.TwoSteps
+			}
+			f(t, x.name(c)+" is downgraded: ask to all masters")
+		}
 	}
 }
+
+// turns reports whether client c is the reader of a downgrade.
+func (b *ShareBounds) turns(c int) bool { return b.Downgrade && c == 1 }
 
 // end sends the releases of client c.
 func (s *shareState) end(c int) {
 	s.phase[c] = gone
 	for i := range s.master {
 		col := &s.master[i]
-		col.release[c] = col.vote[c] != no && col.vote[c] != unasked
+		// Where the ask of a downgrade came to nothing, the one of its writer may arrive yet.
+		col.release[c] = s.phase[0] == passed && c == 1 || col.vote[c] != no && col.vote[c] != unasked
 	}
 }
 
@@ -254,19 +282,27 @@ func (x *shareMachine) wrong(s, t *shareState) string {
 	if writers > 0 && all > 1 {
 		return "a writer is not alone"
 	}
+	if t.gap && b.turns(1) && t.phase[1] == holding {
+		return "another writer held in the gap of a downgrade"
+	}
 	for c := range clientsOfShares {
 		if t.phase[c] == holding && s.phase[c] != holding &&
 			(b.Roles[c] == scripts.Writer && b.Ballots[c] <= s.held || b.Ballots[c] <= s.wrote) {
 			return "the token of " + x.name(c) + " is not larger than one before"
 		}
 	}
-	// A reader's ask that is read twice may come to a share that ends with its TTL; see the scripts.
-	if b.Repeats > 0 || b.NoFences || b.NoGuard {
+	// A reader's ask that is read twice may come to a share that ends with its TTL; see the scripts. A ballot of the
+	// future leaves no fence.
+	if b.Repeats > 0 || slices.Max(b.Ballots[:]) > late || b.NoFences || b.NoGuard {
 		return ""
 	}
 	for i := range t.master {
 		for c := range clientsOfShares {
-			if col := &t.master[i]; col.share[c] && t.phase[c] == gone && col.ask[c] == 0 && !col.release[c] {
+			col, ended := &t.master[i], t.phase[c] == gone
+			if t.phase[c] == passed {
+				ended = t.phase[1] == gone && col.ask[1] == 0 && !col.release[1]
+			}
+			if col.share[c] && ended && col.ask[c] == 0 && !col.release[c] {
 				return fmt.Sprintf("master %d has a share of %s, which is over, and has read all its messages", i+1, x.name(c))
 			}
 		}
@@ -281,8 +317,12 @@ func (s *shareState) keep(before *shareState, b *ShareBounds) {
 			s.held = max(s.held, b.Ballots[c])
 			if b.Roles[c] == scripts.Writer {
 				s.wrote = max(s.wrote, b.Ballots[c])
+				s.gap = s.gap || s.phase[0] == passed && s.phase[1] == asking
 			}
 		}
+	}
+	if s.phase[1] != asking {
+		s.gap = false
 	}
 }
 
@@ -292,12 +332,13 @@ func (s *shareState) canonical(b *ShareBounds) {
 	for i := range s.master {
 		col := &s.master[i]
 		for c := range clientsOfShares {
-			if s.phase[c] == holding || s.phase[c] == gone {
-				if col.vote[c] == yes || s.phase[c] == gone {
+			if s.phase[c] == holding || s.phase[c] >= gone {
+				if col.vote[c] == yes || s.phase[c] >= gone {
 					col.vote[c] = unheard
 				}
 			}
-			if s.phase[c] == gone && col.fence >= b.Ballots[c] && !col.share[c] && !b.NoFences && !b.NoTombstone && !b.NoGuard {
+			left := col.share[c] || b.turns(c) && col.share[0]
+			if s.phase[c] == gone && col.fence >= b.Ballots[c] && !left && !b.NoFences && !b.NoTombstone && !b.NoGuard {
 				col.ask[c], col.release[c] = 0, false
 			}
 			if col.ask[c] == 0 {
@@ -381,13 +422,19 @@ func (x *shareMachine) ask(s *shareState, i, c int, stamp uint8) shareOutcome {
 	if b.NoReads {
 		from.reads = 0
 	}
+	if b.Blind && b.turns(c) {
+		from.share[0] = true
+	}
 	ballot, text := ballotAt(b.Ballots[c]), record(stamp)
 	if b.NoGuard {
 		text = ""
 	}
 	keys := prefix.KeysOf(name, b.Roles[c])
-	o := x.once(s, &from, shareCase{client: c, stamp: stamp},
-		x.encoder.Acquire(&keys, x.id(c), guard, ballot, ballot, nil), text)
+	q := x.encoder.Acquire(&keys, x.id(c), guard, ballot, ballot, nil)
+	if b.turns(c) && !b.TwoSteps {
+		q = x.encoder.Import(&keys, x.id(c), x.id(0), guard, ballot, ballot)
+	}
+	o := x.once(s, &from, shareCase{client: c, stamp: stamp}, q, text)
 	for other := range clientsOfShares {
 		o.share[other] = o.share[other] || hidden[other]
 	}
@@ -398,7 +445,10 @@ func (x *shareMachine) ask(s *shareState, i, c int, stamp uint8) shareOutcome {
 func (x *shareMachine) release(s *shareState, i, c int) shareOutcome {
 	keys := prefix.KeysOf(name, x.bounds.Roles[c])
 	end := scripts.Ending{Grants: []string{x.id(c)}}
-	if !x.bounds.OwnConnection {
+	if x.bounds.turns(c) {
+		end.Grants = append(end.Grants, x.id(0))
+	}
+	if !x.bounds.OwnConnection || x.bounds.turns(c) {
 		end.Ballot = ballotAt(x.bounds.Ballots[c])
 	}
 	o := x.once(s, &s.master[i], shareCase{client: c, ends: true}, x.encoder.Release(&keys, end), "")

@@ -45,8 +45,20 @@ func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
 			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, OwnConnection: true})
 		}
 	}
+	soundShares(t, ShareBounds{Roles: [3]scripts.Role{wr, rd, wr}, Ballots: [3]uint8{1, 2, 3}, Downgrade: true,
+		OwnConnection: true})
 	if testing.Short() || raceEnabled {
 		return
+	}
+	for _, ballots := range [][3]uint8{{1, 2, 3}, {1, 3, 2}, {2, 3, 1}, {1, late + 2, late + 1}, {1, 2, late + 1}} {
+		b := ShareBounds{Roles: [3]scripts.Role{wr, rd, wr}, Ballots: ballots, Downgrade: true}
+		soundShares(t, b)
+		b.Repeats = 1
+		soundShares(t, b)
+		b.Repeats, b.Roles[2] = 0, rd
+		soundShares(t, b)
+		b.Roles[2], b.Forgets, b.OwnConnection = wr, 1, true
+		soundShares(t, b)
 	}
 	for _, roles := range [][3]scripts.Role{{wr, rd, rd}, {wr, wr, rd}} {
 		for _, ballots := range [][3]uint8{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
@@ -75,6 +87,11 @@ func TestWithoutAProtectionOfReadersAShortestStoryIsFound(t *testing.T) {
 			"has a share of reader A, which is over", 5},
 		"the guard": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2}, Forgets: 1, NoGuard: true},
 			"a writer is not alone", 10},
+		"a downgrade is for who still has the share": {ShareBounds{Roles: [3]scripts.Role{wr, rd, wr},
+			Ballots: [3]uint8{1, late + 2, late + 1}, Downgrade: true, Forgets: 1, Blind: true},
+			"a writer is not alone", 14},
+		"a downgrade is one step": {ShareBounds{Roles: [3]scripts.Role{wr, rd, wr}, Ballots: [3]uint8{1, 3, 2},
+			Downgrade: true, TwoSteps: true}, "in the gap of a downgrade", 14},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := searchShares(t, c.bounds)
