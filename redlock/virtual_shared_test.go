@@ -155,7 +155,7 @@ func TestVirtualTheOrderIsThatOfTheQueue(t *testing.T) {
 
 func TestVirtualAReaderThatDiesFreesItsShareAlone(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		lives := w.rlock(w.locker().Shared("x"))
+		lives := w.rlock(w.locker().Shared("x"), redlock.WithTTL(3*time.Second)) // extended each second
 		dying := w.locker().Shared("x")
 		dead := w.rlock(dying, redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
 		after(2 * time.Second)

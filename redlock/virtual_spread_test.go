@@ -232,7 +232,7 @@ func TestVirtualGroupsBeginWhenAllMastersWereSeen(t *testing.T) {
 // Programs with unlike numbers of groups begin on new masters, some of which are down, hang, and restart with their
 // memory or, a minority, without. No name is ever locked on two sets of masters.
 func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
-	seeds := rounds(15, 2)
+	seeds := rounds(9, 2)
 	plans := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 1}, {1, 0}, {0}}
 	won := make([]int, len(plans))
 	for seed := range uint64(seeds) {
