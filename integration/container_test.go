@@ -14,6 +14,8 @@ type container struct {
 	engine        *dockerEngine
 	id, name, url string
 	host          string // its name on the containers' network
+	network       string // id
+	address       string // that it always has there; "" is any
 	setup         setup
 }
 
@@ -84,15 +86,26 @@ func (c *container) state() string {
 
 // Cut disconnects the container from its network, and so from its published port.
 func (c *container) Cut(ctx context.Context) error {
-	return c.engine.pool.Client.DisconnectNetwork(c.engine.network, docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
+	return c.engine.pool.Client.DisconnectNetwork(c.network,
+		docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
 }
 
 func (c *container) Join(ctx context.Context) error {
-	err := c.engine.pool.Client.ConnectNetwork(c.engine.network, docker.NetworkConnectionOptions{Container: c.id, Context: ctx})
+	err := c.engine.pool.Client.ConnectNetwork(c.network, docker.NetworkConnectionOptions{
+		Container: c.id, EndpointConfig: c.endpoint(), Context: ctx,
+	})
 	if err != nil {
 		return err
 	}
 	return awaitPing(ctx, c.url, c.setup.dial...)
+}
+
+// endpoint asks for the address that the container always has, if it has one.
+func (c *container) endpoint() *docker.EndpointConfig {
+	if c.address == "" {
+		return nil
+	}
+	return &docker.EndpointConfig{IPAMConfig: &docker.EndpointIPAMConfig{IPv4Address: c.address}}
 }
 
 // remove works in any state. A frozen process takes no signal, so it is thawed first; that it was not frozen is no error.

@@ -5,6 +5,7 @@
 //	go test ./integration/...                                    everything
 //	go test -short ./integration/...                             the short set
 //	go test ./integration -run 'TestScenarios/TLS' -v            one scenario, and what its users saw
+//	go test ./integration -run Sentinel -v                       masters behind Sentinel, in containers
 //	go test ./integration -run TestNightmare -v -args -nightmare 10m -nightmare-seed 7
 //	integration/report.sh                                        writes the table of docs/faults.md anew, from a run
 //	integration/matrix.sh                                        every version of Redis and Valkey that can be had
@@ -28,6 +29,9 @@
 //
 // The nightmare is all of it at random, one fault upon the other. A scenario that fails leaves its history and the log
 // of its faults, with times of the same clock, in a directory that it names.
+//
+// Masters behind Sentinel (sentinel_*_test.go) are containers with addresses of their own, on a network of their own.
+// Three programs of the test's own process lock on them while a replica is promoted.
 //
 // # Environment
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,19 +121,7 @@ func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 		wg.Go(func() { made[i], errs[i] = e.startOne(t.Context(), fmt.Sprintf("master-%d", i+1), s) })
 	}
 	wg.Wait()
-	t.Cleanup(func() {
-		var wg sync.WaitGroup
-		for _, c := range made {
-			if c != nil {
-				wg.Go(func() {
-					if err := c.remove(); err != nil {
-						t.Errorf("%s: %v", c.name, err)
-					}
-				})
-			}
-		}
-		wg.Wait()
-	})
+	t.Cleanup(func() { removeAll(t, made) })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +130,21 @@ func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 		list[i] = c
 	}
 	return list
+}
+
+// removeAll removes the containers of a test; one that was not made is nil.
+func removeAll(t testing.TB, made []*container) {
+	var wg sync.WaitGroup
+	for _, c := range made {
+		if c != nil {
+			wg.Go(func() {
+				if err := c.remove(); err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
 }
 
 // startOne starts a container on a pinned port, so that it has the same one after a restart. A port that somebody else
@@ -162,20 +166,30 @@ func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*con
 	return nil, fmt.Errorf("%s: %w", name, err)
 }
 
+// serverCommand is how each master starts, before its own arguments.
+var serverCommand = []string{
+	"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+	"--protected-mode", "no", // it listens on the container's network, not on loopback
+}
+
+// fullName is a name that no other container has.
+func (e *dockerEngine) fullName(name string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seq++
+	return fmt.Sprintf("redlock-test-%s-%d-%s", e.session, e.seq, name)
+}
+
 func (e *dockerEngine) run(name string, s setup) (*container, error) {
 	port, err := redisproc.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	e.seq++
-	full := fmt.Sprintf("redlock-test-%s-%d-%s", e.session, e.seq, name)
-	e.mu.Unlock()
-	c := &container{engine: e, name: name, host: full, setup: s, url: "redis://127.0.0.1:" + strconv.Itoa(port)}
-	cmd := []string{
-		"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-		"--protected-mode", "no", // it listens on the container's network, not on loopback
+	full := e.fullName(name)
+	c := &container{
+		engine: e, name: name, host: full, network: e.network, setup: s, url: "redis://127.0.0.1:" + strconv.Itoa(port),
 	}
+	cmd := slices.Clone(serverCommand)
 	if s.tls {
 		cmd = append(cmd, "--port", "0", "--tls-port", "6379")
 		c.url = "rediss://127.0.0.1:" + strconv.Itoa(port)

@@ -1,0 +1,302 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Masters behind Sentinel as people run them, in containers. The master of each is killed, frozen, or taken off the
+// network, and comes back when a replica has its place. Its last writes reach no replica before that, and the program
+// that made them makes no connection until the end. Here no program stays with the old master while others follow the
+// new one: a container that is off its network is off ours. Package storetest has that.
+func TestMastersBehindSentinelInContainers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a run without -short: a promoted master waits for 30 s")
+	}
+	needContainers(t)
+	t.Parallel()
+	began := time.Now()
+	list := services(t, "killed", "paused", "cut", "first", "second")
+	plain := masters(t, 3)
+	t.Logf("everything is ready after %v", time.Since(began).Round(time.Millisecond))
+	for i, f := range failures {
+		t.Run("one "+f.name, func(t *testing.T) {
+			t.Parallel()
+			newRivals(t, nil, list[i]).outlive(f)
+		})
+	}
+	t.Run("two of five cut", func(t *testing.T) {
+		t.Parallel()
+		newRivals(t, plain, list[3:]...).outlive(failures[2])
+	})
+}
+
+// A failure takes a master away, and brings it back.
+type failure struct {
+	name         string
+	strike, mend func(Master, context.Context) error
+}
+
+var failures = []failure{
+	{"killed", Master.Kill, Master.Start},
+	{"paused", Master.Pause, Master.Resume},
+	{"cut", Master.Cut, Master.Join},
+}
+
+// rivalTTL outlasts a failover and the return of the old master: a lock that no replica knows is still held when the
+// promoted one could vote, were there no quarantine. That is no longer for it.
+const rivalTTL = 25 * time.Second
+
+// Quick names are fought for all the time. Kept ones are free when the replicas hear nothing any more. Then the first
+// program takes them and keeps them; the others want them too as soon as the master has failed.
+var (
+	quickNames = []string{"quick-1", "quick-2"}
+	keptNames  = []string{"kept-1", "kept-2"}
+)
+
+// rivals are programs that want the same locks, in this process, each with a pool and a Locker. The first is cut off
+// from what comes after the failure: it makes no connection, and nobody tells it that its locks are forgotten.
+type rivals struct {
+	*fleet
+
+	services            []*service
+	alone, struck, over chan struct{} // closed when only the master hears of locks, when it fails, and in the end
+	stop                func()        // ends the programs
+}
+
+// newRivals admits the masters and starts the programs.
+func newRivals(t *testing.T, plain []Master, list ...*service) *rivals {
+	t.Helper()
+	dir := t.TempDir()
+	r := &rivals{
+		fleet: &fleet{T: t, list: plain}, services: list,
+		alone: make(chan struct{}), struck: make(chan struct{}), over: make(chan struct{}),
+	}
+	r.history = tail{dir: dir, read: make(map[string]int64)}
+	r.args = workerArgs{Dir: dir, URLs: urls(plain), TTL: rivalTTL}
+	for _, s := range list {
+		r.args.URLs = append(r.args.URLs, s.url())
+	}
+	t.Cleanup(r.keep)
+	r.locker = r.open()
+	r.admit()
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make([]error, processes)
+	var wg sync.WaitGroup
+	for i := range processes {
+		w := r.program(i)
+		wg.Go(func() { errs[i] = r.run(ctx, w, i == 0) })
+	}
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// program makes the pool, the Locker and the history of one program.
+func (r *rivals) program(i int) *workload {
+	r.Helper()
+	var opts []pool.Option
+	if i == 0 {
+		opts = append(opts, pool.WithDialer(r.dial))
+	}
+	p, err := pool.Dial(r.args.URLs, opts...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = p.Close() })
+	quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // r.locker tells the same
+	l, err := redlock.New(p, append(r.args.options(), quiet)...)
+	if err != nil {
+		r.Fatal(err)
+	}
+	w := &workload{args: r.args, l: l}
+	w.args.ID = fmt.Sprint("p", i+1)
+	if w.rec, err = newRecorder(r.args.Dir, w.args.ID); err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), hang)
+		defer cancel()
+		if err := errors.Join(l.Close(ctx), w.rec.close()); err != nil {
+			r.Errorf("close: %v", err)
+		}
+	})
+	return w
+}
+
+// dial is how the first program connects.
+func (r *rivals) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if passed(r.struck) && !passed(r.over) {
+		return nil, errors.New("this program is cut off")
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, addr)
+}
+
+func passed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// run takes every name again and again until ctx ends.
+func (r *rivals) run(ctx context.Context, w *workload, first bool) error {
+	now := make(chan struct{})
+	close(now)
+	var wg sync.WaitGroup
+	var errs [2][2]error
+	want := func(err *error, name string, from, until <-chan struct{}) {
+		wg.Go(func() {
+			select {
+			case <-from:
+			case <-ctx.Done():
+			}
+			for turn := 0; ctx.Err() == nil && *err == nil; turn++ {
+				*err = hold1(ctx, w, name, fmt.Sprintf("%s/%s/%d", name, w.args.ID, turn), until)
+				pause(ctx, 10*time.Millisecond)
+			}
+		})
+	}
+	for i := range errs {
+		want(&errs[i][0], quickNames[i], now, now)
+		if first {
+			want(&errs[i][1], keptNames[i], r.alone, r.over)
+		} else {
+			want(&errs[i][1], keptNames[i], r.struck, now)
+		}
+	}
+	wg.Wait()
+	return errors.Join(append(errs[0][:], errs[1][:]...)...)
+}
+
+// hold1 takes a name and keeps it for a moment, and until a channel is closed or the lock is lost.
+func hold1(ctx context.Context, w *workload, name, id string, until <-chan struct{}) error {
+	lock, err := w.lock(ctx, name, id, false)
+	if lock == nil {
+		return err
+	}
+	for more := true; more && err == nil; more = ctx.Err() == nil && lock.Err() == nil && !passed(until) {
+		err = w.look(lock, id)
+		pause(lock.Context(ctx), 10*time.Millisecond)
+	}
+	return errors.Join(err, w.unlock(lock, id))
+}
+
+// outlive has the masters of all services fail, and checks what the programs saw.
+func (r *rivals) outlive(f failure) {
+	r.Helper()
+	var replicas, old []Master
+	for _, s := range r.services {
+		replicas, old = append(replicas, s.replicas...), append(old, s.master)
+	}
+	r.taken(quickNames, "the start")
+	r.note("the replicas are cut off")
+	each(r.T, Master.Cut, replicas...)
+	r.note("they are")
+	close(r.alone)
+	alone := len(keptNames) - len(r.missing(keptNames, time.Second))
+	close(r.struck)
+	each(r.T, f.strike, old...)
+	r.began = stamp()
+	r.note("%s, with %d locks that no replica knows", f.name, alone)
+	each(r.T, Master.Join, replicas...)
+	r.eventually(2*hang, func() string {
+		for _, s := range r.services {
+			if !s.promoted() {
+				return "no replica is promoted of " + s.name
+			}
+		}
+		return ""
+	})
+	promoted := time.Duration(stamp() - r.began)
+	r.note("promoted")
+	each(r.T, f.mend, old...)
+	r.note("the old master is back")
+	r.settle()
+	r.taken(quickNames, "the failover")
+	close(r.over)
+	r.taken(slices.Concat(quickNames, keptNames), "the end")
+	r.stop()
+	r.judge(f, alone, promoted)
+}
+
+// settle waits until every master votes: the promoted one, with the old one as its replica, and after its quarantine.
+func (r *rivals) settle() {
+	r.Helper()
+	r.eventually(3*hang, func() string {
+		if r.holding() < len(r.locker.Masters()) {
+			return "not all masters vote: " + r.states()
+		}
+		return ""
+	})
+}
+
+// taken waits until each name was taken after now.
+func (r *rivals) taken(names []string, since string) {
+	r.Helper()
+	if left := r.missing(names, 2*hang); len(left) > 0 {
+		r.Fatalf("no lock of %q since %s: %s", left, since, r.states())
+	}
+}
+
+// missing waits like taken, and tells which names nobody had when the time was over.
+func (r *rivals) missing(names []string, bound time.Duration) []string {
+	r.Helper()
+	from, left := stamp(), slices.Clone(names)
+	seen := len(r.history.events)
+	for end := time.Now().Add(bound); ; pause(r.Context(), 10*time.Millisecond) {
+		if err := r.history.more(); err != nil {
+			r.Fatal(err)
+		}
+		for ; seen < len(r.history.events); seen++ {
+			if e := r.history.events[seen]; e.Op == opLock && e.ok() && e.Ret >= from {
+				left = slices.DeleteFunc(left, func(name string) bool { return name == e.Name })
+			}
+		}
+		if len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
+// judge checks the history, and logs what the failure was for the users of the locks.
+func (r *rivals) judge(f failure, alone int, promoted time.Duration) {
+	r.Helper()
+	if err := r.history.more(); err != nil {
+		r.Fatal(err)
+	}
+	if err := checkHistory(r.history.events, checkBound); err != nil {
+		r.Error(err)
+	}
+	holds, err := holdsOf(r.history.events)
+	if err != nil {
+		r.Fatal(err)
+	}
+	last, longest := make(map[string]int64), make(map[string]time.Duration)
+	for _, h := range holds {
+		if before := last[h.name]; before > 0 {
+			longest[h.name] = max(longest[h.name], time.Duration(h.from-before).Round(time.Millisecond))
+		}
+		last[h.name] = max(last[h.name], h.until)
+	}
+	r.Logf("%s: promoted after %v; %d holds; %d locks that no replica knew; longest times that nobody had one: %v",
+		f.name, promoted.Round(time.Millisecond), len(holds), alone, longest)
+}
