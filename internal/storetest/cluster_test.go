@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,15 @@ func (c *cluster) groups(parameters string) *redlock.Groups {
 	return g
 }
 
+// used are two programs that lock on the cluster, one from each side.
+func (c *cluster) used(left, right side) (a, b *programRun) {
+	c.t.Helper()
+	a, b = run(c.t, "a", left, true, c.url(six)), run(c.t, "b", right, false, c.url(six))
+	holdsAfter(c.t, time.Now(), a)
+	holdsAfter(c.t, time.Now(), b)
+	return a, b
+}
+
 // tagOf is the tag of the bucket to which a name belongs.
 func (c *cluster) tagOf(name string) string {
 	addr := c.groups(six).Of(name).Masters()[0].Addr
@@ -83,9 +93,7 @@ func (c *cluster) tagOf(name string) string {
 func TestAShardFailsOver(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
-	a, b := run(t, "a", loopback, true, c.url(six)), run(t, "b", loopback, false, c.url(six))
-	holdsAfter(t, time.Now(), a)
-	holdsAfter(t, time.Now(), b)
+	a, b := c.used(loopback, loopback)
 	tag := c.tagOf(names[0])
 	old, _ := c.owner(tag)
 	old.kill()
@@ -113,18 +121,49 @@ func TestAShardFailsOver(t *testing.T) {
 	}
 }
 
+// One master is cut off together with a program, and its replica, on the other side, is promoted. Its locks have one
+// holder, and those of the other shards go on where these are.
+func TestAClusterIsCutInTwo(t *testing.T) {
+	needsLong(t)
+	left, right, cut := apart(t)
+	c := newCluster(t, left, right, right, right, right, right)
+	if info, _ := c.nodes[0].do("INFO", "replication"); !strings.Contains(info, "role:master") {
+		t.Fatalf("the node that will be cut off is no master: %s", info)
+	}
+	a, b := c.used(left, right)
+	cut(true)
+	eventually(t, "a replica is promoted", func() bool {
+		said, _ := c.nodes[1].do("CLUSTER", "NODES")
+		masters := 0
+		for line := range strings.Lines(said) {
+			if strings.Contains(line, "master") && !strings.Contains(line, "fail") {
+				masters++
+			}
+		}
+		return masters == 3 && strings.Contains(said, "master,fail")
+	})
+	time.Sleep(10 * time.Second) // whoever would hold one twice does it by now, or in the quarantine below
+	cut(false)
+	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
+	a.stop()
+	b.stop()
+	v := judge(a, b)
+	v.mustExclude(t)
+	if v.shortest() > 5*time.Second {
+		t.Errorf("each lock was held by nobody for %v: the other shards did not go on", v.shortest())
+	}
+	if v.longest() < 20*time.Second {
+		t.Errorf("no lock was held by nobody for longer than %v: a promoted node did not wait", v.longest())
+	}
+}
+
 // All slots of one shard are moved to another under load.
 func TestAShardIsEmptied(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
-	a, b := run(t, "a", loopback, true, c.url(six)), run(t, "b", loopback, false, c.url(six))
-	holdsAfter(t, time.Now(), a)
-	holdsAfter(t, time.Now(), b)
+	a, b := c.used(loopback, loopback)
 	from, _ := c.owner(c.tagOf(names[0]))
-	to := c.nodes[0]
-	if to == from {
-		to = c.nodes[1]
-	}
+	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
 	c.tool("reshard", from.addr(), "--cluster-from", c.id(from), "--cluster-to", c.id(to), "--cluster-slots", "5461")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	a.stop()
@@ -141,14 +180,9 @@ func TestAShardIsEmptied(t *testing.T) {
 func TestAMoveThatIsBrokenOff(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
-	a, b := run(t, "a", loopback, true, c.url(six)), run(t, "b", loopback, false, c.url(six))
-	holdsAfter(t, time.Now(), a)
-	holdsAfter(t, time.Now(), b)
+	a, b := c.used(loopback, loopback)
 	from, slot := c.owner(c.tagOf(names[0]))
-	to := c.nodes[0]
-	if to == from {
-		to = c.nodes[1]
-	}
+	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
 	must := func(n *server, args ...string) {
 		t.Helper()
 		if _, err := n.do(args...); err != nil {

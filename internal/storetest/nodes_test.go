@@ -5,6 +5,7 @@ package storetest
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,20 +18,24 @@ type cluster struct {
 	nodes []*server
 }
 
-// newCluster makes one by redis-cli, with the settings with which a master stops by itself.
-func newCluster(t *testing.T) *cluster {
+// newCluster makes one by redis-cli, with the settings with which a master stops by itself. The nodes are on these sides;
+// redis-cli takes masters from all sides, and puts no replica beside its master.
+func newCluster(t *testing.T, at ...side) *cluster {
 	t.Helper()
+	if len(at) == 0 {
+		at = slices.Repeat([]side{loopback}, 6)
+	}
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("needs redis-cli (apt-get install redis-tools): it makes the cluster")
 	}
 	c := &cluster{t: t}
 	var addrs []string
-	for range 6 {
+	for _, place := range at {
 		bus, err := redisproc.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := newServer(t, loopback, "cluster-enabled yes", "cluster-node-timeout 5000", fmt.Sprintf("cluster-port %d", bus),
+		n := newServer(t, place, "cluster-enabled yes", "cluster-node-timeout 5000", fmt.Sprintf("cluster-port %d", bus),
 			"min-replicas-max-lag 3", "cluster-allow-replica-migration no")
 		c.nodes, addrs = append(c.nodes, n), append(addrs, n.addr())
 	}
@@ -56,7 +61,7 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) tool(args ...string) {
 	c.t.Helper()
 	args = append(append([]string{"--cluster"}, args...), "--cluster-yes")
-	if out, err := loopback.command("redis-cli", args...).CombinedOutput(); err != nil {
+	if out, err := c.nodes[0].at.command("redis-cli", args...).CombinedOutput(); err != nil {
 		c.t.Fatalf("redis-cli %v: %v: %.2000s", args, err, out)
 	}
 }
