@@ -286,18 +286,21 @@ func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
 	}
 }
 
+// replaceable is an option: the master has one replica, which is promoted after five seconds of silence.
+func replaceable(c *config) error {
+	c.failover = &failover{
+		ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
+		followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
+	}
+	return nil
+}
+
 // A program that wants to ask seldom is not the last to notice that a master is alone.
 func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
-		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), func(c *config) error {
-			c.failover = &failover{
-				ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
-				followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
-			}
-			return nil
-		})
+		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), replaceable)
 		waitUp(t, p)
 		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 			t.Fatal(err)
@@ -322,10 +325,7 @@ func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
 		for _, fails := range []bool{true, false} {
 			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), func(c *config) error {
 				if fails {
-					c.failover = &failover{
-						ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
-						followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
-					}
+					return replaceable(c)
 				}
 				return nil
 			})

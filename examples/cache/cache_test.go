@@ -55,7 +55,7 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 					t.Error("two build at once")
 				}
 				defer building.Add(-1)
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // of the bubble, as all times here
 				return fmt.Appendf(nil, "value %d", builds.Add(1)), ctx.Err()
 			}
 			wg.Go(func() {
