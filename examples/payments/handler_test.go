@@ -87,7 +87,7 @@ func TestPayingGoesOnWhileAMasterRestarts(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters *redlocktest.Masters, locker *redlock.Locker) {
 		h := &Handler{Locker: locker, Pay: func(ctx context.Context, _ string, _ int64) error {
 			masters.Master(0).Restart(false)
-			time.Sleep(time.Minute) // of the bubble
+			time.Sleep(time.Minute)
 			return ctx.Err()
 		}}
 		if status := ask(h); status != http.StatusOK {
