@@ -116,7 +116,11 @@ func (i Info) unfit(cfg *config) (list []Finding) {
 			"wait; it is asked again by itself")
 	}
 	if i.Role != "master" {
-		add("role", fmt.Sprintf("its role is %q, not master", i.Role),
+		what := fmt.Sprintf("its role is %q, not master", i.Role)
+		if i.Role == "slave" {
+			what = "it is a replica: " + what
+		}
+		add("role", what,
 			noVote+"; copies of locks would be counted as votes",
 			"name its master in its place, or make it one (REPLICAOF NO ONE) that shares nothing with the others")
 	}
