@@ -218,7 +218,7 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 func TestAClusterBesidePlainMasters(t *testing.T) {
 	needsLong(t)
 	if os.Getenv("REDLOCK_TEST_BESIDE") == "" {
-		t.Skip("needs REDLOCK_TEST_BESIDE=1: on a busy machine nobody has a quorum afterwards, at times")
+		t.Skip("needs REDLOCK_TEST_BESIDE=1: on a busy machine no program has a quorum for minutes after the failover, at times")
 	}
 	c := newCluster(t)
 	var urls []string
