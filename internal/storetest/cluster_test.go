@@ -24,7 +24,8 @@ func TestALockOnACluster(t *testing.T) {
 	c := newCluster(t)
 	a := run(t, "a", loopback, true, c.url(six))
 	holdsAfter(t, time.Now(), a)
-	locker := c.groups("buckets=7")
+	locker, end := c.groups("buckets=7")
+	defer end()
 	for _, name := range names {
 		for { // until it has read the records
 			_, err := locker.TryLock(t.Context(), name, redlock.WithWaitLimit(time.Second))
@@ -54,24 +55,22 @@ func TestALockOnACluster(t *testing.T) {
 	}
 }
 
-// groups are the Lockers of all buckets.
-func (c *cluster) groups(parameters string) *redlock.Groups {
+// groups are the Lockers of all buckets, until end.
+func (c *cluster) groups(parameters string) (g *redlock.Groups, end func()) {
 	c.t.Helper()
 	pools, err := pool.DialBuckets([]string{c.url(parameters)})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	g, err := redlock.Buckets(pools)
-	if err != nil {
+	if g, err = redlock.Buckets(pools); err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() {
+	return g, func() {
 		_ = g.Close(context.Background())
 		for _, p := range pools {
 			_ = p.Close()
 		}
-	})
-	return g
+	}
 }
 
 // used are two programs that lock on the cluster, one from each side.
@@ -83,9 +82,12 @@ func (c *cluster) used(left, right side) (a, b *programRun) {
 	return a, b
 }
 
-// tagOf is the tag of the bucket to which a name belongs.
+// tagOf is the tag of the bucket to which a name belongs. Its Lockers end at once: they go by the cluster alone, and
+// would be in the way of programs that have other masters beside it.
 func (c *cluster) tagOf(name string) string {
-	addr := c.groups(six).Of(name).Masters()[0].Addr
+	g, end := c.groups(six)
+	defer end()
+	addr := g.Of(name).Masters()[0].Addr
 	return addr[strings.LastIndex(addr, "{"):]
 }
 
