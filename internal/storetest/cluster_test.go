@@ -91,6 +91,20 @@ func (c *cluster) tagOf(name string) string {
 	return addr[strings.LastIndex(addr, "{"):]
 }
 
+// oneShardWaited fails the test where a lock was held twice, where locks of all shards were had by nobody for long, or
+// where none was.
+func oneShardWaited(t *testing.T, a, b *programRun) {
+	t.Helper()
+	v := judge(a, b)
+	v.mustExclude(t)
+	if v.shortest() > 5*time.Second {
+		t.Errorf("each lock was held by nobody for %v: the other shards did not go on", v.shortest())
+	}
+	if v.longest() < 20*time.Second {
+		t.Errorf("no lock was held by nobody for longer than %v: a promoted node did not wait", v.longest())
+	}
+}
+
 // The master of one shard is killed. Its buckets wait for the guard time, the others go on.
 func TestAShardFailsOver(t *testing.T) {
 	needsLong(t)
@@ -113,14 +127,7 @@ func TestAShardFailsOver(t *testing.T) {
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	a.stop()
 	b.stop()
-	v := judge(a, b)
-	v.mustExclude(t)
-	if v.shortest() > 5*time.Second {
-		t.Errorf("each lock was held by nobody for %v: the other shards did not go on", v.shortest())
-	}
-	if v.longest() < 20*time.Second {
-		t.Errorf("no lock was held by nobody for longer than %v: a promoted node did not wait", v.longest())
-	}
+	oneShardWaited(t, a, b)
 }
 
 // One master is cut off together with a program, and its replica, on the other side, is promoted. Its locks have one
@@ -149,14 +156,7 @@ func TestAClusterIsCutInTwo(t *testing.T) {
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	a.stop()
 	b.stop()
-	v := judge(a, b)
-	v.mustExclude(t)
-	if v.shortest() > 5*time.Second {
-		t.Errorf("each lock was held by nobody for %v: the other shards did not go on", v.shortest())
-	}
-	if v.longest() < 20*time.Second {
-		t.Errorf("no lock was held by nobody for longer than %v: a promoted node did not wait", v.longest())
-	}
+	oneShardWaited(t, a, b)
 }
 
 // All slots of one shard are moved to another under load.
