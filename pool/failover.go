@@ -43,8 +43,10 @@ type stopping struct {
 // a second.
 const slack = 2 * time.Second
 
-// late is for how long a master that has lost its replicas may go on giving locks.
-func (s *stopping) late() time.Duration { return s.lag + slack }
+// longestLag is the most for min-replicas-max-lag, and Redis's default. It is fixed, since of a server that was replaced
+// nobody knows what it had, nor after what silence it was replaced: its nodes, or its sentinels then, may have had other
+// times.
+const longestLag = 10 * time.Second
 
 const stoppingSettings = "min-replicas-*"
 
@@ -62,7 +64,7 @@ func (s *stopping) take(reply any) {
 // danger says why a lock may be held twice while the master is cut off, in a sentence; "" where it cannot be.
 func (s *stopping) danger(rule promotion, i *Info) (what, do string) {
 	replicas := max(rule.replicas, i.Replicas, 1)
-	longest := (rule.after - slack) / time.Second
+	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
 	switch {
 	case !i.stopsScripts():
 		return fmt.Sprintf("it is Redis %.40s, where scripts write whatever min-replicas-to-write says", i.Version),
@@ -72,12 +74,13 @@ func (s *stopping) danger(rule promotion, i *Info) (what, do string) {
 	case s.replicas < replicas:
 		return fmt.Sprintf("its min-replicas-to-write is %d, and it has %d replicas of which any may be promoted",
 			s.replicas, replicas), fmt.Sprintf("CONFIG SET min-replicas-to-write %d on each of its servers", replicas)
-	case longest < 1:
+	case longest < time.Second:
 		return fmt.Sprintf("a replica is promoted after %v of silence, and a master notices only within 3s that it is cut "+
 			"off", rule.after), "raise down-after-milliseconds, of a cluster cluster-node-timeout, to 5000 or more"
-	case s.lag <= 0 || s.late() > rule.after:
-		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence", s.lag,
-			rule.after), fmt.Sprintf("CONFIG SET min-replicas-max-lag %d on each of its servers", min(longest, 10))
+	case s.lag <= 0 || s.lag > longest:
+		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence: it must be from "+
+				"1s to %v", s.lag, rule.after, longest),
+			fmt.Sprintf("CONFIG SET min-replicas-max-lag %d on each of its servers", longest/time.Second)
 	}
 	return "", ""
 }
@@ -117,7 +120,7 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	if f.ruleFunc != nil {
 		rule, ok = f.ruleFunc()
 	}
-	i.Late = rule.after // what the one before had for min-replicas-max-lag is not known, but it was less
+	i.Late = longestLag + slack // what the one before it had for min-replicas-max-lag is not known
 	switch {
 	case f.twoHold: // others may go by the settings: this program ends no quarantine too early for them
 		return nil

@@ -28,8 +28,8 @@ type Info struct {
 	// ever. It is read once a connection. BacklogKnown is false where CONFIG GET is not allowed.
 	BacklogTTL   time.Duration
 	BacklogKnown bool
-	// Late is for how long a server that this one has replaced may go on giving locks: less than a replica waits for
-	// before it is promoted. It is 0 where nobody replaces it ([Pool.FailsOver]).
+	// Late is for how long a server that this one has replaced may have gone on giving locks while it was cut off: 12 s,
+	// since min-replicas-max-lag is at most 10 s. It is 0 where nobody replaces it ([Pool.FailsOver]).
 	Late time.Duration
 	// Moved says that the hash slot of the bucket has been on the move since the last connection: its locks may be lost,
 	// whatever the identity.

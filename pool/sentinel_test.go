@@ -95,6 +95,9 @@ func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
 		{stopping{replicas: 0, lag: 3 * s}, promotion{0, 5 * s}, 0, "of which any may be promoted"},
 		{stopping{replicas: 2, lag: 4 * s}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 4s"},
 		{stopping{replicas: 2, lag: 0}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 0s"},
+		{stopping{replicas: 2, lag: 10 * s}, promotion{2, 12 * s}, 2, ""},
+		{stopping{replicas: 2, lag: 10 * s}, promotion{2, 11500 * time.Millisecond}, 2, "from 1s to 9s"},
+		{stopping{replicas: 2, lag: 11 * s}, promotion{2, 60 * s}, 2, "from 1s to 10s"},
 		{stopping{replicas: 2, lag: 1 * s}, promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
 		{stopping{err: errors.New("NOPERM")}, promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
 	} {
@@ -124,12 +127,13 @@ func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
 	}
 }
 
-// A server that was promoted does not know what the one before it had for min-replicas-max-lag: its own may be shorter.
+// A server that was promoted does not know what the one before it had for min-replicas-max-lag, nor after what silence
+// it was replaced: its own may be shorter.
 func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
 	f := &failover{ruleFunc: func() (promotion, bool) { return promotion{1, 15 * time.Second}, true }}
 	info := &Info{Version: "7.0.15", Replicas: 1}
 	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
-	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil || info.Late != 15*time.Second {
+	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil || info.Late != 12*time.Second {
 		t.Errorf("%v, %v", info.Late, err)
 	}
 }
@@ -357,7 +361,7 @@ func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
 func TestAProgramThatAllowsTwoHoldersWaitsAsLong(t *testing.T) {
 	f := &failover{twoHold: true, ruleFunc: func() (promotion, bool) { return promotion{2, 5 * time.Second}, true }}
 	info := Info{}
-	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 5*time.Second {
+	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {
 		t.Errorf("%v, %v", info.Late, err)
 	}
 }

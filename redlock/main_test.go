@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if !given { // the tests on real masters wait, for TTLs and quarantines, far more than they compute
 		parallel := "4"
 		if testing.Short() {
-			parallel = "8"
+			parallel = "12"
 		}
 		if err := flag.Set("test.parallel", parallel); err != nil {
 			panic(err)

@@ -47,7 +47,7 @@ func TestVirtualEveryContextOfALostLockSaysSoAtOnce(t *testing.T) {
 // A trace that panics when a lock was won, in a program that recovers, does not leave a lock that nobody has.
 func TestVirtualATraceThatPanicsAtAWinLeavesNoLock(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		virtual(t, 3, func(w *world) {
+		bubble(t, 3, func(w *world) {
 			var armed atomic.Bool
 			armed.Store(true)
 			l := w.locker(redlock.WithTrace(&redlock.Trace{Acquired: func(redlock.LockInfo) {

@@ -68,7 +68,7 @@ func TestVirtualExportEndsEveryContextFirst(t *testing.T) {
 // Of several importers of one handle at most one wins, whether they come together or one after the other.
 func TestVirtualOfSeveralImportersOneWins(t *testing.T) {
 	for seed := range uint64(40) {
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			random := seeded(seed)
 			lockers := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
 			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.IntN(5000)) * time.Microsecond) })

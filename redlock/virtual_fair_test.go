@@ -108,7 +108,7 @@ func TestVirtualAHigherPriorityGoesFirst(t *testing.T) {
 // time, and leave nothing.
 func TestVirtualMixingFairAndUnfairIsSafeAndLive(t *testing.T) {
 	for seed := range uint64(8) {
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			random := seeded(seed)
 			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(50+random.IntN(400)) * time.Microsecond) })
 			var calls []*call

@@ -187,7 +187,7 @@ var free = regexp.MustCompile(`free in [0-9.ms]+`)
 
 // The commonest mistakes, and all that the user is told.
 func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
-	virtual(t, 3, func(w *world) {
+	bubble(t, 3, func(w *world) {
 		l, other := w.locker(redlock.WithOwner("web-1")), w.locker(redlock.WithOwner("web-2"))
 		after(time.Second)
 		lock := w.take(l, "x")
@@ -254,7 +254,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 		}
 		_ = lock.Unlock(w.Context())
 	})
-	virtual(t, 3, func(w *world) {
+	bubble(t, 3, func(w *world) {
 		l := w.locker()
 		after(time.Second)
 		_, err := l.TryLock(w.Context(), "x")

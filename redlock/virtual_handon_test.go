@@ -221,7 +221,7 @@ func TestVirtualANestedHoldIsHandedOnByItsLastUnlock(t *testing.T) {
 // A waiter whose context ends at the moment at which it gets the hold gives it on: nobody waits for a TTL.
 func TestVirtualAHoldThatIsHandedToOneThatLeavesGoesOn(t *testing.T) {
 	for range 30 { // which of the two comes first is chance
-		virtual(t, 3, func(w *world) {
+		bubble(t, 3, func(w *world) {
 			p := w.peer("p")
 			k := w.take(p.Locker, "n")
 			ctx, cancel := context.WithCancel(w.Context())

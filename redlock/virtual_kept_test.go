@@ -104,7 +104,7 @@ func TestVirtualALockThatEndsBeforeItIsHadIsNotKept(t *testing.T) {
 // A healthy lock is extended also when its minimum hold is so long that the drift of it is more than the TTL.
 func TestVirtualALockOutlivesALongMinimumHold(t *testing.T) {
 	for _, ttl := range []time.Duration{redlock.MinTTL * 5, 300 * time.Millisecond, 3 * time.Second} {
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			p := w.peer("p")
 			k := w.take(p.Locker, "n", redlock.WithMinHold(29*time.Second), redlock.WithTTL(ttl))
 			after(time.Minute)
@@ -187,7 +187,7 @@ func TestVirtualAPanicWhileLockAllWaits(t *testing.T) {
 // Everything that was ever sent for a lock comes once more, in any order, after its kept release: also repairs.
 func TestVirtualWhatComesOnceMoreChangesNothingOfAKeptName(t *testing.T) {
 	for seed := range uint64(20) {
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			r := seeded(seed)
 			p, other := w.peer("p"), w.peer("other")
 			until := time.Now().Add(minHold)
@@ -258,7 +258,7 @@ func TestVirtualAKeptReleaseThatIsLateRefusesALateAsk(t *testing.T) {
 // The masters are changed while a name is kept.
 func TestVirtualAKeptNameOutlastsAChangeOfTheMasters(t *testing.T) {
 	for _, at := range []string{"first", "joint"} {
-		virtual(t, 10, func(w *world) {
+		bubble(t, 10, func(w *world) {
 			_, both, last := w.states(oldFive, nextFive)
 			p, other := w.some(oldFive), w.some(oldFive)
 			if at == "joint" {

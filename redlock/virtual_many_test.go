@@ -55,7 +55,7 @@ func TestVirtualGrantsThatAreDueTogetherAreAllExtended(t *testing.T) {
 // A master that lost all, and one that lost some, get the grants back by what the majority has confirmed (H26).
 func TestVirtualManyGrantsDriftBackToAllMasters(t *testing.T) {
 	for _, late := range []time.Duration{0, 50 * time.Millisecond} { // it answers with the others, or after the majority
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			locks := w.takeMany(w.locker(), 40)
 			w.delay(late, 0, 1)
 			w.masters.Master(0).Flush()
@@ -99,7 +99,7 @@ func TestVirtualManyGrantsOutliveAShortHang(t *testing.T) {
 		hang time.Duration
 		lost bool
 	}{{5 * time.Second, false}, {12 * time.Second, true}} {
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			locks := w.takeMany(w.locker(), 40)
 			w.hang(0, 1, 2)
 			after(9 * time.Second) // of a validity of 9.9 s

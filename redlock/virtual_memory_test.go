@@ -19,7 +19,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 	const most = 1000
 	count := rounds(10_000, 2000)
 	var mu sync.Mutex
-	virtual(t, 5, func(w *world) {
+	bubble(t, 5, func(w *world) {
 		p, err := w.masters.Pool(pool.WithClock(clock.Runtime()))
 		if err != nil {
 			w.Fatal(err)

@@ -92,7 +92,7 @@ func TestVirtualAnOwedReleaseNamesNoWaiter(t *testing.T) {
 // what counts is who they are since then. It lives on, however often that happens, and with it all five that are
 // durable restart at once.
 func TestVirtualIdentitiesCountSinceTheLastConfirmation(t *testing.T) {
-	virtual(t, 5, func(w *world) {
+	bubble(t, 5, func(w *world) {
 		k := w.take(w.locker(), "a")
 		for n := range 15 {
 			w.masters.Master(n % 5).Restart(true)
@@ -102,7 +102,7 @@ func TestVirtualIdentitiesCountSinceTheLastConfirmation(t *testing.T) {
 			}
 		}
 	})
-	virtual(t, 5, func(w *world) {
+	bubble(t, 5, func(w *world) {
 		l := w.locker(redlock.WithDurableMasters())
 		after(5 * time.Second) // the records say so
 		k := w.take(l, "a")

@@ -30,8 +30,15 @@ type world struct {
 }
 
 // virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers that
-// f makes are closed after it.
+// f makes are closed after it. Such tests run beside each other.
 func virtual(t *testing.T, n int, f func(w *world), opts ...redlocktest.Option) {
+	t.Helper()
+	t.Parallel()
+	bubble(t, n, f, opts...)
+}
+
+// bubble is virtual for a test that has several bubbles, one after the other.
+func bubble(t *testing.T, n int, f func(w *world), opts ...redlocktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, masters: redlocktest.New(n, opts...)}

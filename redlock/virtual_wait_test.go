@@ -150,7 +150,7 @@ func TestVirtualANewSubscriptionNudgesTheWaiters(t *testing.T) {
 // releases, and by the TTL when it is killed.
 func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
 	for _, when := range []string{"before", "while waiting"} {
-		virtual(t, 5, func(w *world) {
+		bubble(t, 5, func(w *world) {
 			a, b := w.peer("a"), w.peer("b")
 			if when == "before" {
 				b.deafen()

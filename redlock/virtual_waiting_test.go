@@ -147,7 +147,7 @@ func TestVirtualAProgramWithoutAQuorumLeavesTheQueues(t *testing.T) {
 // of voters, since it refuses every ballot that the others accept; its waiter does not stand in front of others.
 func TestVirtualAMasterWithAWrongClockIsNoVoter(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second} {
-		virtual(t, 3, func(w *world) {
+		bubble(t, 3, func(w *world) {
 			w.masters.Master(0).SetClock(off, 1)
 			w.masters.Take("n", time.Hour)
 			cutOff, other := w.peer("cut off"), w.peer("other")

@@ -76,7 +76,7 @@ func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 		}
 	}
 	must(s.servers[0], "CONFIG", "SET", "min-replicas-to-write", "2")
-	until("it is not up", func(e pool.Event) bool { return e.Err == nil && e.Info.Late == 5*time.Second })
+	until("it is not up", func(e pool.Event) bool { return e.Err == nil && e.Info.Late == 12*time.Second })
 	finds("failover", pool.Notice, "after 5s of silence")
 	must(s.servers[0], "CONFIG", "SET", "min-replicas-to-write", "1")
 	until("a change is not noticed", refused)
