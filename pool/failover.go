@@ -48,6 +48,11 @@ const slack = 2 * time.Second
 // times.
 const longestLag = 10 * time.Second
 
+// longestTimeout is the most for [WithTimeout]. A master that was frozen while a replica was promoted still takes what
+// was sent to it meanwhile. Nothing is sent a heartbeat and a timeout after it was last heard of; see stale. That must
+// be within the time for which the promoted one waits: longestLag + slack.
+const longestTimeout = longestLag + slack - DefaultHeartbeat
+
 const stoppingSettings = "min-replicas-*"
 
 // take reads the answer to CONFIG GET min-replicas-*.

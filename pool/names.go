@@ -274,6 +274,10 @@ func (m Master) settings(common config) (config, error) {
 	}
 	if cfg.failover != nil { // whether it is alone must be known in time
 		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
+		if cfg.timeout > longestTimeout {
+			return config{}, fault.Invalid("master %q: the timeout %v is above %v, and a replica may be in its place by then; "+
+				"give it a shorter one by WithTimeout", m.name, cfg.timeout, longestTimeout)
+		}
 	}
 	return cfg, nil
 }

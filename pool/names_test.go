@@ -108,6 +108,7 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 		{[]Master{URL("redis://h", WithTLSConfig(&tls.Config{}))}, nil, "rediss://"},
 		{one, []Option{WithCredentials("user", "")}, "without a password"},
 		{[]Master{URL("redis://h", WithTimeout(-1))}, nil, `"h:6379"`},
+		{[]Master{URL("redis+sentinel://h/job")}, []Option{WithTimeout(longestTimeout + 1)}, "above 9s"},
 	} {
 		p, err := New(c.masters, append([]Option{WithDialer(dial)}, c.opts...)...)
 		if err == nil {

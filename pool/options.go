@@ -102,7 +102,8 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 }
 
 // WithTimeout bounds the age of an outstanding request: when one gets older, its master counts as down, and the
-// connection is made anew. The default is 500 ms. Keep it small against the TTL of the locks.
+// connection is made anew. The default is 500 ms. Keep it small against the TTL of the locks. Where others may replace
+// the master ([Pool.FailsOver]) more than 9 s are refused.
 func WithTimeout(d time.Duration) Option {
 	return positive("timeout", d, func(c *config) { c.timeout = d })
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,29 +106,51 @@ func oneShardWaited(t *testing.T, a, b *programRun) {
 	}
 }
 
-// The master of one shard is killed. Its buckets wait for the guard time, the others go on.
-func TestAShardFailsOver(t *testing.T) {
-	needsLong(t)
-	c := newCluster(t)
-	a, b := c.used(loopback, loopback)
-	tag := c.tagOf(names[0])
-	old, _ := c.owner(tag)
-	old.kill()
-	eventually(t, "a replica is promoted", func() bool {
-		for _, n := range c.nodes {
-			if n != old {
-				if _, err := n.do("TTL", tag); err == nil {
-					return true
-				}
-			}
-		}
-		return false
-	})
-	old.launch()
-	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
-	a.stop()
-	b.stop()
-	oneShardWaited(t, a, b)
+// What can happen to the master of one shard. Its buckets wait for the guard time, the others go on.
+func TestAShardIsInTrouble(t *testing.T) {
+	for name, trouble := range map[string]func(c *cluster, old, replica *server, tag string){
+		"it is killed and comes back": func(c *cluster, old, replica *server, tag string) {
+			old.kill()
+			c.has(replica, tag)
+			old.launch()
+		},
+		"it is frozen until another has its place": func(c *cluster, old, replica *server, tag string) {
+			old.signal(syscall.SIGSTOP)
+			c.has(replica, tag)
+			old.signal(syscall.SIGCONT)
+		},
+		"the replica takes its place by hand, and it takes that back": func(c *cluster, old, replica *server, tag string) {
+			replica.must("CLUSTER", "FAILOVER", "FORCE") // the master is not asked, and its last writes are lost
+			c.has(replica, tag)
+			eventually(c.t, "the old master is in step as a replica", func() bool {
+				said, _ := replica.do("INFO", "replication")
+				return strings.Contains(said, "state=online")
+			})
+			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // nobody is asked, neither the master nor the other shards
+			c.has(old, tag)
+		},
+		"the replica takes its place while it is frozen": func(c *cluster, old, replica *server, tag string) {
+			old.signal(syscall.SIGSTOP)
+			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
+			c.has(replica, tag)
+			time.Sleep(2 * time.Second) // what is sent to the old one meanwhile it does when it wakes
+			old.signal(syscall.SIGCONT)
+		},
+		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			needsLong(t)
+			c := newCluster(t)
+			a, b := c.used(loopback, loopback)
+			tag := c.tagOf(names[0])
+			old, _ := c.owner(tag)
+			trouble(c, old, c.replicaOf(old), tag)
+			holdsAfter(t, time.Now().Add(2*time.Second), a, b)
+			a.stop()
+			b.stop()
+			oneShardWaited(t, a, b)
+		})
+	}
 }
 
 // One master is cut off together with a program, and its replica, on the other side, is promoted. Its locks have one
@@ -185,14 +208,8 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 	a, b := c.used(loopback, loopback)
 	from, slot := c.owner(c.tagOf(names[0]))
 	to := c.nodes[slices.IndexFunc(c.nodes, func(n *server) bool { return n != from })]
-	must := func(n *server, args ...string) {
-		t.Helper()
-		if _, err := n.do(args...); err != nil {
-			t.Fatal(args, err)
-		}
-	}
-	must(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from))
-	must(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to))
+	to.must("CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from))
+	from.must("CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to))
 	keys, err := from.do("CLUSTER", "GETKEYSINSLOT", slot, "1000")
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +220,8 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 		}
 	}
 	time.Sleep(4 * time.Second) // longer than a heartbeat: the programs see it
-	must(from, "CLUSTER", "SETSLOT", slot, "STABLE")
-	must(to, "CLUSTER", "SETSLOT", slot, "STABLE")
+	from.must("CLUSTER", "SETSLOT", slot, "STABLE")
+	to.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	a.stop()
 	b.stop()

@@ -44,10 +44,11 @@ func newCluster(t *testing.T, at ...side) *cluster {
 	}
 	c.tool(append(append([]string{"create"}, addrs...), "--cluster-replicas", "1")...)
 	for _, n := range c.nodes {
-		eventually(t, "the cluster is whole, and each master has its replica", func() bool {
+		eventually(t, "the cluster is whole, each node knows all, and each master has its replica", func() bool {
 			info, _ := n.do("CLUSTER", "INFO")
+			nodes, _ := n.do("CLUSTER", "NODES")
 			said, _ := n.do("INFO", "replication")
-			return strings.Contains(info, "cluster_state:ok") && (strings.Contains(said, "master_link_status:up") ||
+			return strings.Contains(info, "cluster_state:ok") && strings.Count(nodes, "slave") == 3 && (strings.Contains(said, "master_link_status:up") ||
 				strings.Contains(said, "state=online"))
 		})
 		if _, err := n.do("CONFIG", "SET", "min-replicas-to-write", "1"); err != nil {
@@ -97,4 +98,25 @@ func (c *cluster) owner(tag string) (n *server, slot string) {
 	}
 	c.t.Fatalf("no node has the slot of %s", tag)
 	return nil, ""
+}
+
+// replicaOf is the replica of a master.
+func (c *cluster) replicaOf(master *server) *server {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		if said, _ := n.do("INFO", "replication"); strings.Contains(said, fmt.Sprintf("master_port:%d\r", master.port)) {
+			return n
+		}
+	}
+	c.t.Fatalf("%s has no replica", master.addr())
+	return nil
+}
+
+// has waits until n is the master that has the slot of a tag.
+func (c *cluster) has(n *server, tag string) {
+	c.t.Helper()
+	eventually(c.t, n.addr()+" has the slot", func() bool {
+		_, err := n.do("TTL", tag)
+		return err == nil
+	})
 }

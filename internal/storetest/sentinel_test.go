@@ -69,20 +69,14 @@ func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 	}
 	until("it is not refused", refused)
 	finds("failover", pool.Failure, "min-replicas-to-write is 1")
-	must := func(s *server, args ...string) {
-		t.Helper()
-		if _, err := s.do(args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(s.servers[0], "CONFIG", "SET", "min-replicas-to-write", "2")
+	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "2")
 	until("it is not up", func(e pool.Event) bool { return e.Err == nil && e.Info.Late == 12*time.Second })
 	finds("failover", pool.Notice, "after 5s of silence")
-	must(s.servers[0], "CONFIG", "SET", "min-replicas-to-write", "1")
+	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "1")
 	until("a change is not noticed", refused)
 	s.sentinels[2].kill()
 	finds("sentinels", pool.Warning, s.sentinels[2].addr())
-	must(s.servers[0], "ACL", "SETUSER", "default", "-config")
+	s.servers[0].must("ACL", "SETUSER", "default", "-config")
 	until("what cannot be read is not refused", func(e pool.Event) bool {
 		return errors.Is(e.Err, pool.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
 	})

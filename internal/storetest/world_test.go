@@ -197,6 +197,14 @@ func (s *server) do(args ...string) (string, error) {
 	return string(out), err
 }
 
+// must does what cannot fail.
+func (s *server) must(args ...string) {
+	s.t.Helper()
+	if _, err := s.do(args...); err != nil {
+		s.t.Fatal(args, err)
+	}
+}
+
 // eventually waits until what is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
