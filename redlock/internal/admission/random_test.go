@@ -15,7 +15,7 @@ import (
 // raised and the raise dies. At most a minority of the masters loses data within one TTL, and one clock is right.
 // There is never a second holder.
 func TestNobodyGetsInEarly(t *testing.T) {
-	seeds := uint64(80)
+	seeds := uint64(40)
 	if testing.Short() {
 		seeds = 15
 	}

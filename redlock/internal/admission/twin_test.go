@@ -119,7 +119,7 @@ func twin(f *Fleet, i int) (Phase, scripts.AdmitStep) {
 
 func TestJudgeAgainstItsTwin(t *testing.T) {
 	seen := make(map[scripts.AdmitStep]int)
-	for seed := range uint64(100_000) {
+	for seed := range uint64(40_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		f := &Fleet{
 			Config: config(3), Guard: time.Duration(1+r.IntN(90)) * time.Second, Addr: func(int) string { return "x" },
