@@ -44,13 +44,13 @@ type stopping struct {
 const slack = 2 * time.Second
 
 // longestLag is the most for min-replicas-max-lag, and Redis's default. It is fixed, since of a server that was replaced
-// nobody knows what it had, nor after what silence it was replaced: its nodes, or its sentinels then, may have had other
-// times.
+// nobody knows what it had, nor after what silence it was replaced: its nodes, or its sentinels then, may have had
+// other times.
 const longestLag = 10 * time.Second
 
-// longestTimeout is the most for [WithTimeout]. A master that was frozen while a replica was promoted still takes what
-// was sent to it meanwhile. Nothing is sent a heartbeat and a timeout after it was last heard of; see stale. That must
-// be within the time for which the promoted one waits: longestLag + slack.
+// longestTimeout is the most for [WithTimeout]. A master that is frozen while a replica is promoted does what was sent
+// to it, once it wakes. The last that is sent to it leaves here a heartbeat and a timeout after it was last heard of
+// (see stale); the promoted one must still wait then, and waits for longestLag + slack.
 const longestTimeout = longestLag + slack - DefaultHeartbeat
 
 const stoppingSettings = "min-replicas-*"

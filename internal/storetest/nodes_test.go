@@ -48,8 +48,8 @@ func newCluster(t *testing.T, at ...side) *cluster {
 			info, _ := n.do("CLUSTER", "INFO")
 			nodes, _ := n.do("CLUSTER", "NODES")
 			said, _ := n.do("INFO", "replication")
-			return strings.Contains(info, "cluster_state:ok") && strings.Count(nodes, "slave") == 3 && (strings.Contains(said, "master_link_status:up") ||
-				strings.Contains(said, "state=online"))
+			return strings.Contains(info, "cluster_state:ok") && strings.Count(nodes, "slave") == 3 &&
+				(strings.Contains(said, "master_link_status:up") || strings.Contains(said, "state=online"))
 		})
 		if _, err := n.do("CONFIG", "SET", "min-replicas-to-write", "1"); err != nil {
 			t.Fatal(err)
