@@ -18,8 +18,8 @@ type cluster struct {
 	nodes []*server
 }
 
-// newCluster makes one by redis-cli, with the settings with which a master stops by itself. The nodes are on these sides;
-// redis-cli takes masters from all sides, and puts no replica beside its master.
+// newCluster makes one by redis-cli, with the settings with which a master stops by itself. The nodes are on these
+// sides; redis-cli takes masters from all sides, and puts no replica beside its master.
 func newCluster(t *testing.T, at ...side) *cluster {
 	t.Helper()
 	if len(at) == 0 {
