@@ -23,7 +23,7 @@
 //	    internal/ballot/propose.go      TestVirtualTokensGrowWhateverTheMastersForget
 //	4 a master that may have forgotten does not vote until nothing from before can be alive
 //	    internal/admission/judge.go     TestVirtualAMasterThatRestartsEmptyDoesNotVote
-//	5 the holder is told by its own clocks, before the masters can give the name away
+//	5 while its program runs, the holder is told by its own clocks before the masters can give the name away
 //	    internal/grant/validity.go      TestVirtualTheLossIsHeardBeforeTheKeyIsGone
 //
 // # How a lock is won

@@ -84,7 +84,7 @@ type LockError struct {
 	Masters *multierror.Error // those that failed in the last round, each a [*MasterError]; nil where none did
 }
 
-// failed makes the error of a call from how the coordinator failed.
+// failed makes the error of a call from how its last round failed.
 func failed(op, name string, err error) error {
 	if err == nil {
 		return nil

@@ -39,7 +39,7 @@ func (s *stage) hasEnded(run int, locks ...*redlock.Lock) {
 
 // H64: Close with a context that has ended releases everything all the same, in each run.
 func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
-	claim(t, "H64 ended context", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		ended, cancel := context.WithCancel(s.Context())
 		cancel()
 		for run := range rounds(*endings, 15) {
@@ -54,7 +54,7 @@ func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 // H64: the context of Close ends while an Unlock waits for masters that hang. The other locks are released all the
 // same, once the masters answer.
 func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
-	claim(t, "H64 during an Unlock", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		for run := range rounds(*endings, 15) {
 			p := s.program()
 			a, b, c := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run)), p.take(fmt.Sprint("c", run))
@@ -101,7 +101,7 @@ func (s *stage) closesInTime(p *program, release func()) {
 
 // H67: a function of a trace hangs. Close does not wait for it beyond its context.
 func TestHazardCloseDoesNotWaitForATraceThatHangs(t *testing.T) {
-	claim(t, "H67 trace", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		hang := make(chan struct{})
 		p := s.program(redlock.WithTrace(&redlock.Trace{Lost: func(redlock.LockInfo) { <-hang }}))
 		p.take("n", redlock.WithExtension(false))
@@ -112,7 +112,7 @@ func TestHazardCloseDoesNotWaitForATraceThatHangs(t *testing.T) {
 
 // H67: a policy of retries hangs. Close does not wait for it beyond its context.
 func TestHazardCloseDoesNotWaitForABackoffThatHangs(t *testing.T) {
-	claim(t, "H67 backoff", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		s.program().take("n")
 		hang := make(chan struct{})
 		p := s.program()
@@ -154,19 +154,19 @@ func TestHazardOverAClosedPoolEveryCallSaysSo(t *testing.T) {
 		"closed pool: Import": func(s *stage, p *program) func() error {
 			handle, err := s.program().take("n").Export()
 			if err != nil {
-				s.set.Fatal(err)
+				s.Fatal(err)
 			}
 			return func() error { _, err := p.Import(p.never, handle); return err }
 		},
 	} {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 3, func(s *stage) {
+			onStage(t, 3, func(s *stage) {
 				p := s.program()
 				var cancel context.CancelFunc
 				p.never, cancel = context.WithCancel(context.Background())
 				call := prepare(s, p)
 				if err := p.pool.Close(); err != nil {
-					s.set.Fatal(err)
+					s.Fatal(err)
 				}
 				got := make(chan error, 1)
 				go func() { got <- call() }()
@@ -191,11 +191,11 @@ func TestHazardOverAClosedPoolEveryCallSaysSo(t *testing.T) {
 
 // H79: the nil lock of a call that failed can be unlocked, as a deferred Unlock does, and says that it is none.
 func TestHazardUnlockOfTheNilLockOfAFailedCallIsAnError(t *testing.T) {
-	claim(t, "H79 nil lock", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		s.program().take("n")
 		k, err := s.program().TryLock(s.Context(), "n")
 		if k != nil || err == nil {
-			s.set.Fatalf("%v, %v", k, err)
+			s.Fatalf("%v, %v", k, err)
 		}
 		if err := k.Unlock(s.Context()); err == nil {
 			s.Errorf("no error")

@@ -24,10 +24,10 @@ func TestHazardProgramsThatNameAnotherNumberOfMastersAreRefused(t *testing.T) {
 		"H63 five before three": {5, 3},
 	} {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 5, func(s *stage) {
+			onStage(t, 5, func(s *stage) {
 				a := s.over(s.masters.URLs()[:c.first])
 				if err := a.AdmitNow(s.within(time.Minute)); err != nil {
-					s.set.Fatal(err)
+					s.Fatal(err)
 				}
 				s.masters.Master(2).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
 				k := a.take("n", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
@@ -55,7 +55,7 @@ func labelled(label string) redlock.Option { return redlock.WithOwner(label) }
 
 // H68: two programs that were given the same label are two owners.
 func TestHazardProgramsWithOneLabelAreTwoOwners(t *testing.T) {
-	claim(t, "H68 one label", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		a, b := s.program(labelled("web-1")), s.program(labelled("web-1"))
 		a.take("n")
 		if _, err := b.TryLock(s.Context(), "n"); !errors.Is(err, redlock.ErrHeld) {
@@ -75,7 +75,7 @@ func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 	}
 	for id, call := range calls {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 5, func(s *stage) {
+			onStage(t, 5, func(s *stage) {
 				p := s.program(redlock.WithGuardTime(2*time.Minute), redlock.WithTTL(time.Minute))
 				start := time.Now()
 				_, err := call(p, s.within(time.Minute))
@@ -95,7 +95,7 @@ func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 // H66: the wall clock is set back by an hour while a guard rests, since the masters answered with an error. The
 // first lock comes when the quarantine is over.
 func TestHazardAWallClockSetBackDelaysNoAdmission(t *testing.T) {
-	claim(t, "H66 guard", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		s.each(func(m *redlocktest.Master) { m.Refuse("LOADING Redis is loading the dataset in memory") })
 		p := s.program()
 		after(5*time.Second + time.Millisecond)
@@ -112,7 +112,7 @@ func TestHazardAWallClockSetBackDelaysNoAdmission(t *testing.T) {
 
 // H66: the wall clock is set back by an hour at each moment of a quarantine, by and by.
 func TestHazardAWallClockSetBackAgainAndAgainDelaysNoAdmission(t *testing.T) {
-	claim(t, "H66 guard, often", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		p := s.program()
 		for range 60 {
 			after(501 * time.Millisecond)
@@ -127,13 +127,13 @@ func TestHazardAWallClockSetBackAgainAndAgainDelaysNoAdmission(t *testing.T) {
 // H66: a change of the masters waits for the quarantine of the next ones, and for the last locks of the old alone,
 // whatever the wall clock does. Then it lets the old ones go.
 func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
-	claim(t, "H66 change of masters", 6, func(s *stage) {
+	onStage(t, 6, func(s *stage) {
 		urls := s.masters.URLs()
 		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
 		next := redlock.Set{Epoch: 2, Masters: urls[3:]}
 		p := s.over(urls[:3])
 		if err := p.AdmitNow(s.within(time.Minute)); err != nil {
-			s.set.Fatal(err)
+			s.Fatal(err)
 		}
 		p.take("held")
 		start := time.Now()
@@ -162,7 +162,7 @@ func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
 
 // H66: who waits gets the lock when it is released, and soon after it has run out, whatever the wall clock does.
 func TestHazardAWallClockSetBackDelaysNoWaiter(t *testing.T) {
-	claim(t, "H66 waiter", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		for name, end := range map[string]func(k *redlock.Lock){
 			"released": func(k *redlock.Lock) { _ = k.Unlock(s.Context()) },
 			"run out":  func(k *redlock.Lock) { s.masters.Lose(k.Name()) },
@@ -188,11 +188,11 @@ func TestHazardAWallClockSetBackDelaysNoWaiter(t *testing.T) {
 
 // H66: the pool redials a master that is back within its longest pause, whatever the wall clock does.
 func TestHazardAWallClockSetBackDelaysNoRedial(t *testing.T) {
-	claim(t, "H66 redial", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		h := &host{base: time.Now()}
 		p, err := s.masters.Pool(pool.WithClock(h.clock()))
 		if err != nil {
-			s.set.Fatal(err)
+			s.Fatal(err)
 		}
 		s.Cleanup(func() { _ = p.Close() })
 		after(time.Second)

@@ -23,12 +23,12 @@ func (s *stage) tellsBeforeAnother(k *redlock.Lock, other *program) {
 		}
 		after(20 * time.Millisecond)
 	}
-	s.set.Fatalf("nobody else got %q", k.Name())
+	s.Fatalf("nobody else got %q", k.Name())
 }
 
 // H61: the machine freezes for less than the validity of a lock that is not extended. The loss is told in time.
 func TestHazardAFreezeShorterThanTheValidityDelaysNoLoss(t *testing.T) {
-	claim(t, "H61 no extension", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		for name, suspend := range map[string]bool{"suspended": true, "stopped": false} {
 			a, b := s.program(), s.program()
 			k := a.take(name, redlock.WithExtension(false))
@@ -41,7 +41,7 @@ func TestHazardAFreezeShorterThanTheValidityDelaysNoLoss(t *testing.T) {
 
 // H61: several freezes do not prolong the time for which a lock may be held at most.
 func TestHazardFreezesDoNotProlongTheLongestHold(t *testing.T) {
-	claim(t, "H61 longest hold", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		const longest, frozen = 26 * time.Second, 4 * time.Second
 		a, b := s.program(), s.program()
 		k := a.take("n", redlock.WithMaxHold(longest))
@@ -59,14 +59,14 @@ func TestHazardFreezesDoNotProlongTheLongestHold(t *testing.T) {
 
 // H61: the wall clock jumps by a part of the validity. Nobody knows which clock is right, so the loss is told by it.
 func TestHazardAJumpOfTheWallClockCountsAgainstTheValidity(t *testing.T) {
-	claim(t, "H61 wall clock", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		a := s.program()
 		k := a.take("n", redlock.WithExtension(false))
 		after(2 * time.Second)
 		a.host.jump(0, 4*time.Second)
 		after(4*time.Second - 200*time.Millisecond)
 		if over(k) {
-			s.set.Fatal("told too early")
+			s.Fatal("told too early")
 		}
 		after(300 * time.Millisecond)
 		if !over(k) {
@@ -82,7 +82,7 @@ func TestHazardAfterAFreezeTheFirstLookSaysThatTheLockIsLost(t *testing.T) {
 		"H76 context": func(_ *redlock.Lock, ctx context.Context) error { return ctx.Err() },
 	} {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 3, func(s *stage) {
+			onStage(t, 3, func(s *stage) {
 				a := s.program()
 				k := a.take("n")
 				ctx := k.Context(s.Context())

@@ -41,7 +41,7 @@ func (s *stage) allForget(opts ...redlock.LockOption) (k *redlock.Lock, other *p
 
 // H75: nobody else gets the lock while its first holder believes to have it.
 func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
-	claim(t, "H75 second holder", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		k, other := s.allForget()
 		s.tellsBeforeAnother(k, other)
 	}, redlocktest.Guard(longGuard))
@@ -52,7 +52,7 @@ func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
 func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
 	for id, extend := range map[string]bool{"H75 told at once": true, "H75 without extension": false} {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 5, func(s *stage) {
+			onStage(t, 5, func(s *stage) {
 				k, _ := s.allForget(redlock.WithExtension(extend))
 				after(toldWithin)
 				if extend { // then an extension by hand may bring it to light as well
@@ -69,7 +69,7 @@ func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
 
 // H75: where a minority has lost its memory, the lock goes on.
 func TestHazardAMinorityThatLostItsMemoryEndsNoLock(t *testing.T) {
-	claim(t, "H75 minority", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		k := s.program().take("n")
 		synctest.Wait()
 		for i := range 2 {
@@ -105,7 +105,7 @@ func firstLocks() int { return rounds(40, 10) }
 
 // H77: the first lock of a program is on all masters as soon as the program is connected to all of them.
 func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
-	claim(t, "H77 first lock", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		bad := 0
 		for run := range firstLocks() {
 			k := s.late(rand.New(rand.NewPCG(uint64(run), 77))).take(fmt.Sprint("n", run))
@@ -122,7 +122,7 @@ func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
 
 // H77: a moment after the start the restart of any one master loses no first lock.
 func TestHazardOneRestartLosesNoFirstLock(t *testing.T) {
-	claim(t, "H77 restart", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		for run := range firstLocks() {
 			k := s.late(rand.New(rand.NewPCG(uint64(run), 770))).take(fmt.Sprint("n", run))
 			after(100 * time.Millisecond)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/hazard"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -53,31 +52,29 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, '60000') end`
 // ms at the most. The quickest of some releases counts: on a busy machine any one may be held up.
 func TestHazardAReleaseBehindDeadWaitersIsQuick(t *testing.T) {
 	t.Parallel()
-	hazard.Claim(t, "H65 release behind the dead", func(t testing.TB) {
-		const most, bound = 20, 5 * time.Millisecond
-		dead := rounds(100_000, 10_000)
-		f := newFleet(hazard.Setup(t), 3)
-		l := f.admitted(redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
-		best := time.Hour
-		for round := 0; round < most && best > bound; round++ {
-			name := fmt.Sprint("n", round)
-			lock := held(hazard.Setup(t))(l.Lock(bounded(t), name))
-			for i := range f.servers {
-				f.queueDead(i, name, dead)
-				f.do(i, "CONFIG", "RESETSTAT")
-			}
-			if err := lock.Unlock(bounded(t)); err != nil {
-				t.Error(err)
-			}
-			f.noLocks(hang)
-			for i := range f.servers {
-				best = min(best, f.scriptTime(i))
-			}
+	const most, bound = 20, 5 * time.Millisecond
+	dead := rounds(100_000, 10_000)
+	f := newFleet(t, 3)
+	l := f.admitted(redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
+	best := time.Hour
+	for round := 0; round < most && best > bound; round++ {
+		name := fmt.Sprint("n", round)
+		lock := held(t)(l.Lock(bounded(t), name))
+		for i := range f.servers {
+			f.queueDead(i, name, dead)
+			f.do(i, "CONFIG", "RESETSTAT")
 		}
-		if best > bound {
-			t.Errorf("%d releases took each master %v and more; %v are the most", most, best, bound)
+		if err := lock.Unlock(bounded(t)); err != nil {
+			t.Error(err)
 		}
-	})
+		f.noLocks(hang)
+		for i := range f.servers {
+			best = min(best, f.scriptTime(i))
+		}
+	}
+	if best > bound {
+		t.Errorf("%d releases took each master %v and more; %v are the most", most, best, bound)
+	}
 }
 
 // scriptTime is what all scripts have taken master i since its counts began.
@@ -111,34 +108,32 @@ func TestHazardAHolderOnRealServersThatRestartEmptyIsTold(t *testing.T) {
 
 func allRestartEmpty(t *testing.T) {
 	t.Parallel()
-	hazard.Claim(t, "H75 with real servers", func(t testing.TB) {
-		f := newFleet(hazard.Setup(t), 3)
-		var pause atomic.Int64
-		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-			timer := time.NewTimer(time.Duration(pause.Load()))
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-				return new(net.Dialer).DialContext(ctx, network, addr)
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
-		p := f.dial(pool.WithDialer(dial), pool.WithHeartbeat(quick))
-		holder := locker(t, p, redlock.WithGuardTime(longGuard), redlock.WithTTL(longGuard))
-		f.admit(holder)
-		lock := held(hazard.Setup(t))(holder.Lock(bounded(t), "n"))
-		f.locker(redlock.WithGuardTime(longGuard / 2)).Ready(bounded(t))
-		pause.Store(int64(time.Second))
-		f.restart(0, 1, 2)
-		bound := time.NewTimer(2*time.Second + 20*quick)
-		defer bound.Stop()
+	f := newFleet(t, 3)
+	var pause atomic.Int64
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		timer := time.NewTimer(time.Duration(pause.Load()))
+		defer timer.Stop()
 		select {
-		case <-lock.Done():
-		case <-bound.C:
-			t.Errorf("all masters are new servers, and the lock is held for another %v", lock.Remaining())
+		case <-timer.C:
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-	})
+	}
+	p := f.dial(pool.WithDialer(dial), pool.WithHeartbeat(quick))
+	holder := locker(t, p, redlock.WithGuardTime(longGuard), redlock.WithTTL(longGuard))
+	f.admit(holder)
+	lock := held(t)(holder.Lock(bounded(t), "n"))
+	f.locker(redlock.WithGuardTime(longGuard / 2)).Ready(bounded(t))
+	pause.Store(int64(time.Second))
+	f.restart(0, 1, 2)
+	bound := time.NewTimer(2*time.Second + 20*quick)
+	defer bound.Stop()
+	select {
+	case <-lock.Done():
+	case <-bound.C:
+		t.Errorf("all masters are new servers, and the lock is held for another %v", lock.Remaining())
+	}
 }
 
 // stopRounds is how often a process is stopped.
@@ -184,32 +179,29 @@ func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 	if testing.Short() {
 		rounds = min(rounds, 4)
 	}
-	hazard.Claim(t, "H76 stopped process", func(t testing.TB) {
-		set := hazard.Setup(t)
-		f := newFleet(set, 3)
-		next := f.admitted()
-		args := workerArgs{URLs: f.urls, Count: rounds, TTL: 300 * time.Millisecond}
-		w := startWorker(set, "spin", args, "GOMAXPROCS=1")
-		for round := range rounds {
-			w.line("held")
-			w.signal(stopSignal)
-			lock := held(set)(next.Lock(bounded(t), fmt.Sprint("n", round)))
-			since := time.Now().UnixNano()
-			w.signal(continueSignal)
-			var byLock, byContext int64
-			if _, err := fmt.Sscan(w.line("last"), &byLock, &byContext); err != nil {
-				set.Fatal(err)
-			}
-			for what, last := range map[string]int64{"lock": byLock, "context": byContext} {
-				if late := time.Duration(last - since); late > 0 {
-					t.Errorf("round %d: %v after another had the lock, its %s says that it is held", round, late, what)
-				}
-			}
-			_ = lock.Unlock(bounded(t))
-			if t.Failed() {
-				return
+	f := newFleet(t, 3)
+	next := f.admitted()
+	args := workerArgs{URLs: f.urls, Count: rounds, TTL: 300 * time.Millisecond}
+	w := startWorker(t, "spin", args, "GOMAXPROCS=1")
+	for round := range rounds {
+		w.line("held")
+		w.signal(stopSignal)
+		lock := held(t)(next.Lock(bounded(t), fmt.Sprint("n", round)))
+		since := time.Now().UnixNano()
+		w.signal(continueSignal)
+		var byLock, byContext int64
+		if _, err := fmt.Sscan(w.line("last"), &byLock, &byContext); err != nil {
+			t.Fatal(err)
+		}
+		for what, last := range map[string]int64{"lock": byLock, "context": byContext} {
+			if late := time.Duration(last - since); late > 0 {
+				t.Errorf("round %d: %v after another had the lock, its %s says that it is held", round, late, what)
 			}
 		}
-		w.finish()
-	})
+		_ = lock.Unlock(bounded(t))
+		if t.Failed() {
+			return
+		}
+	}
+	w.finish()
 }

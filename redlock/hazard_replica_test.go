@@ -12,7 +12,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/hazard"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
@@ -37,10 +36,9 @@ type watched struct {
 // time is so short that no setting of a server is too short for it.
 func newWatched(t testing.TB, n int, prepare func(w *watched)) *watched {
 	t.Helper()
-	set := hazard.Setup(t)
 	args := []string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "3600"}
-	w := &watched{fleet: newFleet(set, n, args...), beats: make([]int, n), moved: make(chan struct{}, 1)}
-	w.spare = redistest.Test(set, 1, redisproc.Config{Args: args})[0]
+	w := &watched{fleet: newFleet(t, n, args...), beats: make([]int, n), moved: make(chan struct{}, 1)}
+	w.spare = redistest.Test(t, 1, redisproc.Config{Args: args})[0]
 	if prepare != nil {
 		prepare(w)
 	}
@@ -56,7 +54,7 @@ func newWatched(t testing.TB, n int, prepare func(w *watched)) *watched {
 	w.locker = locker(t, w.pool, append(short, redlock.WithTrace(trace))...)
 	w.admit(w.locker)
 	for i := range n {
-		stateOf(set, w.locker, i, "voting")
+		stateOf(t, w.locker, i, "voting")
 	}
 	t.Cleanup(w.pool.Watch(func(e pool.Event) {
 		w.mu.Lock()
@@ -201,11 +199,9 @@ func TestHazardWhatForgetsNothingStopsNoVote(t *testing.T) {
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			hazard.Claim(t, id, func(t testing.TB) {
-				w := newWatched(t, 5, c.before)
-				c.then(w)
-				w.votesOn(t)
-			})
+			w := newWatched(t, 5, c.before)
+			c.then(w)
+			w.votesOn(t)
 		})
 	}
 }
@@ -240,19 +236,17 @@ func TestHazardAMasterThatWasAReplicaStopsVoting(t *testing.T) {
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			hazard.Claim(t, id, func(t testing.TB) {
-				w := newWatched(t, 3, c.before)
-				// It may vote again after a second, so its quarantine is looked for among what was told.
-				c.then(w)
-				w.alone(w.servers[0].Unix())
-				eventually(t, hang, func() string {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					if !strings.Contains(strings.Join(w.left, "; "), "quarantine") {
-						return fmt.Sprintf("no quarantine: %q", w.left)
-					}
-					return ""
-				})
+			w := newWatched(t, 3, c.before)
+			// It may vote again after a second, so its quarantine is looked for among what was told.
+			c.then(w)
+			w.alone(w.servers[0].Unix())
+			eventually(t, hang, func() string {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if !strings.Contains(strings.Join(w.left, "; "), "quarantine") {
+					return fmt.Sprintf("no quarantine: %q", w.left)
+				}
+				return ""
 			})
 		})
 	}

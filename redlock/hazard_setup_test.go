@@ -8,19 +8,17 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/hazard"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// The tests in files named hazard_* show claims of docs/hazards.md by the public API alone. Claims that do not
-// hold yet are listed in internal/hazard. This file has what those in virtual time stand on.
+// The tests in files named hazard_* show claims of docs/hazards.md by the public API alone. This file has what those in
+// virtual time stand on.
 
 // A stage is one bubble of virtual time: masters, and programs on machines of their own.
 type stage struct {
 	testing.TB
-	set     testing.TB // what the preparations fail by
 	masters *redlocktest.Masters
 
 	mu       sync.Mutex
@@ -44,15 +42,13 @@ type host struct {
 	boot, wall time.Duration // by how much each is ahead of the bubble
 }
 
-// claim runs body as the claim of this id, in a bubble with n masters.
-func claim(t *testing.T, id string, n int, body func(s *stage), opts ...redlocktest.Option) {
+// onStage runs body in a bubble with n masters.
+func onStage(t *testing.T, n int, body func(s *stage), opts ...redlocktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		hazard.Claim(t, id, func(t testing.TB) {
-			s := &stage{TB: t, set: hazard.Setup(t), masters: redlocktest.New(n, opts...)}
-			t.Cleanup(s.masters.Close)
-			body(s)
-		})
+		s := &stage{TB: t, masters: redlocktest.New(n, opts...)}
+		t.Cleanup(s.masters.Close)
+		body(s)
 	})
 }
 
@@ -89,12 +85,12 @@ func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Opti
 	common := []pool.Option{pool.WithDialer(s.masters.Dial), pool.WithClock(h.clock())}
 	var err error
 	if p.pool, err = pool.Dial(urls, append(common, dial...)...); err != nil {
-		s.set.Fatal(err)
+		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = p.pool.Close() })
 	opts = append([]redlock.Option{redlock.WithClock(h.clock())}, opts...)
 	if p.Locker, err = redlock.New(p.pool, opts...); err != nil {
-		s.set.Fatal(err)
+		s.Fatal(err)
 	}
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -111,7 +107,7 @@ func (p *program) take(name string, opts ...redlock.LockOption) *redlock.Lock {
 	defer cancel()
 	k, err := p.Lock(ctx, name, opts...)
 	if err != nil {
-		p.s.set.Fatalf("lock %s: %v", name, err)
+		p.s.Fatalf("lock %s: %v", name, err)
 	}
 	return k
 }

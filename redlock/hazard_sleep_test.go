@@ -79,12 +79,12 @@ func (s *stage) everyMoment(least int, call func(p *sleeper) func() (*redlock.Lo
 			came++
 		}
 		if err := p.Close(s.within(time.Minute)); err != nil {
-			s.set.Fatal(err)
+			s.Fatal(err)
 		}
 		synctest.Wait()
 	}
 	if came < least {
-		s.set.Fatalf("only %d of the moments came", came)
+		s.Fatalf("only %d of the moments came", came)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestHazardACallSucceedsOnlyWithValidityLeft(t *testing.T) {
 		"H62 Import": func(s *stage, p *sleeper) func() (*redlock.Lock, error) {
 			handle, err := s.program().take("n").Export()
 			if err != nil {
-				s.set.Fatal(err)
+				s.Fatal(err)
 			}
 			return func() (*redlock.Lock, error) { return p.Import(s.within(time.Minute), handle) }
 		},
@@ -117,7 +117,7 @@ func TestHazardACallSucceedsOnlyWithValidityLeft(t *testing.T) {
 	}
 	for id, way := range ways {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 5, func(s *stage) {
+			onStage(t, 5, func(s *stage) {
 				s.everyMoment(2, func(p *sleeper) func() (*redlock.Lock, error) { return way(s, p) })
 			})
 		})

@@ -19,7 +19,7 @@ import (
 // H78: masters that hang are named in the error of a call whose deadline is short, each with the time for which it
 // has not answered.
 func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
-	claim(t, "H78 silent masters", 5, func(s *stage) {
+	onStage(t, 5, func(s *stage) {
 		p := s.program()
 		silent := []*redlocktest.Master{s.masters.Master(1), s.masters.Master(2), s.masters.Master(4)}
 		for _, m := range silent {
@@ -50,7 +50,7 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 
 // H79: attempts that no master can be asked for are traced, too.
 func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
-	claim(t, "H79 traced", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		var mu sync.Mutex
 		var told []error
 		p := s.program(redlock.WithTrace(&redlock.Trace{Attempt: func(i redlock.AttemptInfo) {
@@ -71,7 +71,7 @@ func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
 
 // H79: a key of somebody else in the place of a lock is named, with its master, and with what to think of it.
 func TestHazardAForeignKeyIsExplained(t *testing.T) {
-	claim(t, "H79 foreign key", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		p := s.program()
 		k := p.take("n")
 		synctest.Wait() // it is on each of them
@@ -82,7 +82,7 @@ func TestHazardAForeignKeyIsExplained(t *testing.T) {
 			}
 		}
 		if err := k.Unlock(s.Context()); err != nil || key == "" {
-			s.set.Fatalf("%v; the key is %q", err, key)
+			s.Fatalf("%v; the key is %q", err, key)
 		}
 		s.each(func(m *redlocktest.Master) { m.Set(key, "not a lock") })
 		_, err := p.TryLock(s.Context(), "n")
@@ -157,11 +157,11 @@ func TestHazardInATraceEachBeginHasOneEnd(t *testing.T) {
 		"H71 calls that fail":  {"lock", "unlock", "do", "bad", "late", "panic", "queue"},
 	} {
 		t.Run(id, func(t *testing.T) {
-			claim(t, id, 3, func(s *stage) { randomRuns(s, steps, true) })
+			onStage(t, 3, func(s *stage) { randomRuns(s, steps, true) })
 		})
 	}
 	t.Run("H71 close", func(t *testing.T) {
-		claim(t, "H71 close", 3, func(s *stage) { randomRuns(s, []string{"lock", "unlock", "again"}, false) })
+		onStage(t, 3, func(s *stage) { randomRuns(s, []string{"lock", "unlock", "again"}, false) })
 	})
 }
 
@@ -182,7 +182,7 @@ func randomRuns(s *stage, steps []string, unlock bool) {
 			w.unlockAll()
 		}
 		if err := p.Close(s.within(time.Minute)); err != nil {
-			s.set.Fatal(err)
+			s.Fatal(err)
 		}
 		w.step("lock") // of a Locker that is closed
 		w.waiting.Wait()

@@ -239,16 +239,17 @@ func (l *life) leave() {
 }
 
 // Lock takes the lock of name. It waits while another holds it, and while no quorum of masters can be had, until ctx
-// ends or the tries are used up ([WithTries]). Calls without a bound wait their turn, first behind those of this
-// Locker, then in the masters' queues. A call that gives up leaves no trace there. With a context of [Lock.Context]
+// ends, [WithWaitLimit] is over, or its tries are used up ([WithTries], [WithBackoff]). Calls without a bound of tries
+// wait their turn, first behind those of this Locker, then in the masters' queues. A call that gives up leaves the
+// queues; a master that cannot be told forgets it 20 s after its last ask. With a context of [Lock.Context]
 // that owns the name it re-enters the lock instead: one more Unlock is then needed, and of the options the TTL, the
 // minimum validity and the retries apply, while extension and maximum hold stay those of the outermost Lock.
 //
 // Errors: ErrInvalidOption before anything is sent; an error that wraps that of ctx where ctx ended the wait,
 // together with what the masters said last; ErrHeld, ErrNoQuorum or ErrTooSlow when the tries are used up;
 // ErrGuardTime at once where a quorum refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock
-// has ended; ErrClosed. On failure nothing is held: what some masters granted is being rolled back, and is gone there
-// no later than one TTL after that master has read its last message.
+// has ended; ErrClosed. On failure nothing is held: what some masters granted is being rolled back. A master that
+// cannot be told of it frees the name when the TTL is over.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, scripts.Plain, opts, true)
 }

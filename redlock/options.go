@@ -27,7 +27,7 @@ const (
 )
 
 // The bounds of [WithHandOn]. Each hand-on is a microsecond by which the fence is ahead of the clock. The masters would
-// bear more: "Handing on" in the documentation of internal/grant tells what it costs, and which rooms it goes through.
+// bear more: "Handing on" in the documentation of internal/grant tells what it costs.
 const (
 	mostHandOns    = 1000
 	mostHandOnTime = time.Minute
@@ -148,8 +148,8 @@ func WithMinHold(d time.Duration) LockOption {
 // validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
 
-// WithDelays sets the pauses between the attempts of a call that cannot hear the masters' hints. The default is
-// [DefaultDelays]. A call that hears them asks when it is told, and at least once a second if it is first or second in
+// WithDelays sets the pauses between the attempts of a call that cannot hear the masters' hints, or whose tries are
+// bounded. The default is [DefaultDelays]. A call that hears them asks when it is told, and at least once a second if it is first or second in
 // a queue, every five seconds elsewhere.
 func WithDelays(d Delays) LockOption {
 	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })

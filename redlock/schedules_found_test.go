@@ -132,7 +132,7 @@ func TestAQuarantineThatWasRefusedIsAnError(t *testing.T) {
 func TestAfterAFreezeAFreeNameIsHadAtOnce(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		t.Run(map[bool]string{false: "fresh from a heartbeat", true: "refused since"}[refused], func(t *testing.T) {
-			claim(t, "H14 ballots after a freeze", 3, func(s *stage) {
+			onStage(t, 3, func(s *stage) {
 				s.each(func(m *redlocktest.Master) { m.Delay(200 * time.Microsecond) })
 				a, b := s.program(), s.program()
 				a.take("n")
@@ -262,7 +262,7 @@ func TestAPanicInAnImportLeavesNothing(t *testing.T) {
 // before anything is sent to the masters behind: here for master 0, which was down when the lock was taken. Nothing is
 // released meanwhile.
 func TestCloseDoesNotWaitForATraceOfVotesThatHangs(t *testing.T) {
-	claim(t, "H67 trace of votes", 3, func(s *stage) {
+	onStage(t, 3, func(s *stage) {
 		s.masters.Master(0).Stop()
 		hang := make(chan struct{})
 		p := s.program(redlock.WithTrace(&redlock.Trace{Vote: func(v redlock.VoteInfo) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/internal/hazard"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -25,7 +24,7 @@ func command(args ...string) (code int, said string) {
 // newMasters starts n servers that nobody has admitted, and returns their URLs as well.
 func newMasters(t testing.TB, n int) (servers []*redisproc.Server, urls []string) {
 	t.Helper()
-	servers = redistest.Test(hazard.Setup(t), n, redisproc.Config{})
+	servers = redistest.Test(t, n, redisproc.Config{})
 	for _, s := range servers {
 		urls = append(urls, s.URL())
 	}
@@ -36,7 +35,7 @@ func newMasters(t testing.TB, n int) (servers []*redisproc.Server, urls []string
 func admitAll(t testing.TB, urls []string) {
 	t.Helper()
 	if code, said := command(append([]string{"admit"}, urls...)...); code != 0 {
-		hazard.Setup(t).Fatalf("admit: exit status %d\n%s", code, said)
+		t.Fatalf("admit: exit status %d\n%s", code, said)
 	}
 }
 
@@ -45,13 +44,13 @@ func changes(t testing.TB, s *redisproc.Server) string {
 	t.Helper()
 	c, err := redis.Dial("unix", s.Unix())
 	if err != nil {
-		hazard.Setup(t).Fatal(err)
+		t.Fatal(err)
 	}
 	defer c.Close()
 	text, err := redis.String(c.Do("INFO", "persistence"))
 	_, rest, found := strings.Cut(text, "rdb_changes_since_last_save:")
 	if err != nil || !found {
-		hazard.Setup(t).Fatalf("%v: %s", err, text)
+		t.Fatalf("%v: %s", err, text)
 	}
 	n, _, _ := strings.Cut(rest, "\r")
 	return n
@@ -71,20 +70,18 @@ func TestHazardTheExitStatusOfACheckTellsWhetherAMajorityVotes(t *testing.T) {
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			hazard.Claim(t, id, func(t testing.TB) {
-				servers, urls := newMasters(t, 3)
-				if c.admit {
-					admitAll(t, urls)
+			servers, urls := newMasters(t, 3)
+			if c.admit {
+				admitAll(t, urls)
+			}
+			for _, s := range servers[:c.down] {
+				if err := s.Kill(); err != nil {
+					t.Fatal(err)
 				}
-				for _, s := range servers[:c.down] {
-					if err := s.Kill(); err != nil {
-						hazard.Setup(t).Fatal(err)
-					}
-				}
-				if code, said := command(append([]string{"check"}, urls...)...); (code == 0) != c.good {
-					t.Errorf("exit status %d; it says:\n%s", code, said)
-				}
-			})
+			}
+			if code, said := command(append([]string{"check"}, urls...)...); (code == 0) != c.good {
+				t.Errorf("exit status %d; it says:\n%s", code, said)
+			}
 		})
 	}
 }
@@ -101,32 +98,30 @@ func TestHazardCommandsThatReadWriteNothing(t *testing.T) {
 	} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			hazard.Claim(t, id, func(t testing.TB) {
-				servers, urls := newMasters(t, 3)
-				args := urls
-				if verb == "set" {
-					args = []string{setText(t, urls)}
+			servers, urls := newMasters(t, 3)
+			args := urls
+			if verb == "set" {
+				args = []string{setText(t, urls)}
+			}
+			read := func(when string, flags ...string) {
+				var before, after []string
+				for _, s := range servers {
+					before = append(before, changes(t, s))
 				}
-				read := func(when string, flags ...string) {
-					var before, after []string
-					for _, s := range servers {
-						before = append(before, changes(t, s))
-					}
-					command(append(append([]string{verb}, flags...), args...)...)
-					for _, s := range servers {
-						after = append(after, changes(t, s))
-					}
-					if fmt.Sprint(before) != fmt.Sprint(after) {
-						t.Errorf("%s: the masters have seen %v changes, before it %v", when, after, before)
-					}
+				command(append(append([]string{verb}, flags...), args...)...)
+				for _, s := range servers {
+					after = append(after, changes(t, s))
 				}
-				if verb != "set" { // it goes by masters that vote
-					read("new masters")
+				if fmt.Sprint(before) != fmt.Sprint(after) {
+					t.Errorf("%s: the masters have seen %v changes, before it %v", when, after, before)
 				}
-				admitAll(t, urls)
-				read("masters that vote")
-				read("a mistyped prefix", "-prefix", "redlokc")
-			})
+			}
+			if verb != "set" { // it goes by masters that vote
+				read("new masters")
+			}
+			admitAll(t, urls)
+			read("masters that vote")
+			read("a mistyped prefix", "-prefix", "redlokc")
 		})
 	}
 }
@@ -137,7 +132,7 @@ func setText(t testing.TB, urls []string) (path string) {
 	path = filepath.Join(t.TempDir(), "masters.json")
 	text := fmt.Sprintf(`{"epoch": 0, "masters": ["%s"]}`, strings.Join(urls, `", "`))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		hazard.Setup(t).Fatal(err)
+		t.Fatal(err)
 	}
 	return path
 }

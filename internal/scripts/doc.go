@@ -7,7 +7,7 @@
 //
 // These belong to a prefix P; see [Prefix]:
 //
-//	P:{name}:lock     hash: grant id -> depth, token, ballot; there while the name is held
+//	P:{name}:lock     hash: <grant id> = its depth, token, ballot; there while the name is held
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or told to be dead
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
@@ -27,7 +27,8 @@
 // # Why a late message does no harm
 //
 // A grant's id is used once, and each of its asks carries a ballot, which is the masters' time in microseconds. A
-// master grants only ballots above its fence, and at most 15 s from its own time. A release deletes the grant; where
+// master grants only ballots above its fence, and at most 15 s from its own time (a single one may follow a fence that
+// is itself ahead). A release deletes the grant; where
 // an ask may still be under way, it also raises the fence to the ask's ballot. So whichever comes first, the ask
 // does not stand afterwards. The fence expires 60 s after the later of the master's time and itself. By then every
 // ballot that would be accepted is larger, so nothing is forgotten that still matters, whatever the TTL is.
@@ -38,7 +39,7 @@
 // # Waiting
 //
 // A free name belongs to the first waiter that counts. Telling it lowers the time until which it counts to at most
-// one second from now, and publishes a hint. Nobody else is granted the name during that second. If nobody hears the
+// one second from now, and publishes a hint. During that second nobody is granted the name who comes after it. If nobody hears the
 // hint, the waiter is removed and the next one is told. One script drops at most 500 waiters that count no more, and
 // tells or removes at most 8, so its work does not grow with the number of dead waiters: 1 ms at the most was seen
 // behind 100 000.

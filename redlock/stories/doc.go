@@ -3,7 +3,7 @@
 // restarts empty), H02 (a message comes late), H61 (a machine freezes), H20 (a lock is lost and given back), and H42
 // (waiting).
 //
-// The programs are the real coordinator over the real pool, the masters those of package redlocktest. Time is virtual.
+// The programs are the real library over the real pool, the masters those of package redlocktest. Time is virtual.
 // A test runs each story and compares what happens with what is written: go test ./redlock/stories
 //
 // # How to read a story

@@ -80,7 +80,7 @@ func changed(f Fact, how func(*Fact)) Fact {
 	return f
 }
 
-// Each row is about master 0 of five; the others vote.
+// Each row is about master 0 of five; the others vote. H98.
 func TestJudgeAsTable(t *testing.T) {
 	again := strings.Replace(taken, "7", "8", 1)
 	backlog := func(d time.Duration) func(*Fact) { return func(f *Fact) { f.Backlog = d } }
@@ -171,7 +171,7 @@ func TestJudgeAsTable(t *testing.T) {
 }
 
 // H75, H80, H81: every record that is written has the largest numbers that were read anywhere, and a quarantine lasts
-// for the largest of them, the program's own guard time and 30 s.
+// for the largest of them, the program's own guard time and 30 s. H98.
 func TestNumbersOfAWrittenRecord(t *testing.T) {
 	other := func(longest, quarantine time.Duration) Fact {
 		r := record("x" + zeros)

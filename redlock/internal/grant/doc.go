@@ -12,7 +12,7 @@
 // A Grant is one id on the masters (after an import, also the id that it replaces); an id is never used twice. What
 // the masters have been sent, and may therefore hold, is the type sent. What a caller holds is the tenure: token,
 // depth, handles, terms. A grant that is handed on within the Locker gets a new tenure with the next token; to the
-// masters nothing has changed. (The tests and the simulator call a grant a hold.)
+// masters nothing has changed.
 //
 // # Rules
 //

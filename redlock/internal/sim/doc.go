@@ -1,7 +1,7 @@
 // Package sim runs the library under faults, in virtual time, from a seed: thousands of schedules a minute, each of
 // which can be run again and told in words.
 //
-// The coordinator (package redlock), the pool and the connections' protocol are the real ones. The masters are in
+// Package redlock, the pool and the connections' protocol are the real ones. The masters are in
 // memory; what their scripts decide is package reference, which a test of package scripts holds against real servers.
 // Between the two is a network that belongs to the simulator. All of it lives in a testing/synctest bubble.
 //

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -198,10 +199,19 @@ func applied(t *testing.T, edits []edit) map[string]string {
 	return texts
 }
 
-// Each protection is where its edits say.
+// Each protection is where its edits say, and the README tells of it.
 func TestEachEditApplies(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range protections {
-		t.Run(p.name, func(t *testing.T) { applied(t, p.edits) })
+		t.Run(p.name, func(t *testing.T) {
+			applied(t, p.edits)
+			if row := fmt.Sprintf("| %s | %s |\n", p.name, p.wrong); !strings.Contains(string(readme), row) {
+				t.Errorf("README.md has no row\n%s", row)
+			}
+		})
 	}
 }
 
@@ -280,7 +290,7 @@ func (p *protection) missed(t *testing.T) {
 	}
 	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
 		found.Problems[at])
-	t.Logf("| %s | %s | %d |", p.name, p.wrong, found.Seed)
+	t.Logf("seed %d: %s", found.Seed, p.wrong)
 	intact := child{first: found.Seed, seeds: 1}
 	intact.run(t, func() {}, func(b badSeed) {
 		t.Errorf("seed %d finds something with the protection in, too: %s", b.Seed, b.Problems)
