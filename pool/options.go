@@ -135,6 +135,6 @@ func WithQueueLimit(n int) Option {
 // AllowEviction admits masters whose eviction policy can drop locks: then nothing announces a second holder.
 func AllowEviction() Option { return option(true, func(c *config) { c.allowEviction = true }, "") }
 
-// WithClock reads the instants of [Info] from another clock than the real one. Timeouts, heartbeats and pauses do not
-// use it: they follow the time package.
+// WithClock sets another clock than the real one, for tests and simulations. A Locker over the pool goes by it, too.
+// Timeouts, heartbeats and pauses do not: they follow the time package.
 func WithClock(clk *clock.Clock) Option { return option(true, func(c *config) { c.clock = clk }, "") }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/feed"
@@ -88,6 +89,9 @@ func (p *Pool) N() int { return len(*p.list.Load()) }
 
 // Addr names master i, without credentials: host:port, the path of a socket, or the name given to [FromRedisPool].
 func (p *Pool) Addr(i int) string { return p.master(i).name }
+
+// Clock is what WithClock has set; nil, the real one, where it was not given.
+func (p *Pool) Clock() *clock.Clock { return p.master(0).cfg.clock }
 
 // Timeout is the age at which an outstanding request of master i makes the master count as down.
 func (p *Pool) Timeout(i int) time.Duration { return p.master(i).cfg.timeout }

@@ -74,10 +74,13 @@ type LockError struct {
 	// said enough.
 	Decision error
 	Cause    error // the error of the context that ended the call, nil where none did
-	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant.
-	Granted, Quorum, N, Missing int
+	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant. Open had not
+	// answered when that was decided, or were not asked.
+	Granted, Quorum, N, Missing, Open int
 
-	Left    time.Duration     // when, as far as the refusals tell, a quorum may be free; 0 where they do not tell
+	// Left is when the name may be free, as far as the refusals tell: what is left of the TTL. A holder that lives extends
+	// it, or unlocks earlier. 0 where they do not tell.
+	Left    time.Duration
 	Holder  string            // who holds the name, as far as the refusals tell
 	Since   time.Time         // since when, by the masters' clocks
 	Here    bool              // this Locker itself holds the name, by a lock whose context the call was not given
@@ -102,7 +105,7 @@ func failed(op, name string, err error) error {
 	}
 	e := &LockError{
 		Op: op, Name: name, Decision: f.Decision, Cause: f.Cause,
-		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing, Left: max(0, f.Left),
+		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing, Open: f.Open, Left: max(0, f.Left),
 	}
 	if len(f.Masters) > 0 {
 		e.Masters = &multierror.Error{Errors: f.Masters}
@@ -133,6 +136,9 @@ func (e *LockError) Error() string {
 		if e.Missing > 0 {
 			fmt.Fprintf(&b, ", and %d did not have it", e.Missing)
 		}
+		if e.Open > 0 && e.Cause == nil && errors.Is(e.Decision, ErrNoQuorum) {
+			fmt.Fprintf(&b, " (%d not waited for)", e.Open)
+		}
 	}
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q since %s", e.Holder, e.Since.Format(time.TimeOnly))
@@ -150,8 +156,14 @@ func (e *LockError) Error() string {
 			b.WriteString(text)
 		}
 	}
+	if errors.Is(e.Decision, ErrNoQuorum) && errors.Is(e, ErrQuarantine) {
+		b.WriteString("; " + mayAdmit)
+	}
 	return b.String()
 }
+
+// mayAdmit is said only where no quorum votes. Elsewhere the fleet works, and somebody may well hold a lock.
+const mayAdmit = "if nobody can hold a lock on these masters, redlock admit (AdmitNow) ends the quarantine"
 
 // decision is the text of the decision. A lock of this very Locker is not "another" to those who read it.
 func (e *LockError) decision() string {

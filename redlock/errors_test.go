@@ -46,7 +46,7 @@ func sampleMasterErrors() []error {
 	return []error{
 		&pool.Error{Addr: "10.0.0.1:6379", Op: "acquire", Err: pool.ErrTimeout, Unknown: true},
 		&pool.Error{Addr: "10.0.0.2:6379", Op: "acquire", Err: fmt.Errorf("%w: read failed", io.ErrUnexpectedEOF)},
-		&pool.Error{Addr: "10.0.0.3:6379", Op: "acquire", Err: fmt.Errorf("%w for another 7s", ErrQuarantine)},
+		&pool.Error{Addr: "10.0.0.3:6379", Op: "acquire", Err: fmt.Errorf("%w until 10:00:00 UTC", ErrQuarantine)},
 	}
 }
 
@@ -124,13 +124,17 @@ func TestLockErrorText(t *testing.T) {
 			`redlock: extend "a": no quorum of masters; 2 of 5 masters said yes, 3 are needed, and 1 did not have it`,
 		},
 		{
+			&LockError{Op: "unlock", Name: "a", Decision: ErrNoQuorum, Open: 2, Quorum: 3, N: 5},
+			`redlock: unlock "a": no quorum of masters; 0 of 5 masters said yes, 3 are needed (2 not waited for)`,
+		},
+		{
 			&LockError{
 				Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3,
 				Masters: &multierror.Error{Errors: sampleMasterErrors()},
 			},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +
-				`10.0.0.3:6379: acquire: the master is in quarantine for another 7s`,
+				`10.0.0.3:6379: acquire: the master is in quarantine until 10:00:00 UTC; ` + mayAdmit,
 		},
 	} {
 		if got := c.err.Error(); got != c.want {

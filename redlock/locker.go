@@ -72,6 +72,9 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		}
 		cfg.group, cfg.prefix = scripts.Group(b), cfg.prefix+b.Tag()
 	}
+	if cfg.clock == nil {
+		cfg.clock = p.Clock()
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -265,6 +268,9 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 // [ErrLost], and owns the name. Do returns the error of f; where the lock could not be taken, was lost, or its
 // release could not be confirmed, that error is joined behind it. So an error does not tell whether f has run; where
 // that matters, f says so in a variable. A panic of f releases the lock.
+//
+// ctx bounds the wait and the work. For work that goes on when the client of a request has gone, give Do
+// context.WithoutCancel(ctx) and [WithWaitLimit].
 func (l *Locker) Do(
 	ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption,
 ) error {

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -91,8 +92,12 @@ func (j *journal) ring() {
 	if !on {
 		return
 	}
+	why := joined(f.Masters)
+	if errors.Is(f, ErrQuarantine) {
+		why = append(why, mayAdmit)
+	}
 	j.log.Warn("redlock: no quorum of masters votes", slog.Duration("for", time.Since(since).Round(time.Millisecond)),
-		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", joined(f.Masters)))
+		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", why))
 }
 
 // close ends the alarm.

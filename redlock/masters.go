@@ -45,8 +45,8 @@ func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 }
 
 // Ready waits until each master has answered or is known to be down, and whether it votes has been looked up, or
-// until ctx ends; then it tells the states as [Locker.Masters] does. A program need not call it: calls wait for what
-// they need. It is for start-up checks and for people.
+// until ctx ends; then it tells the states as [Locker.Masters] does. A test calls it, so that its first lock is on all
+// masters; a program that wants to fail early calls [Locker.WaitReady]. No program must: calls wait for what they need.
 func (l *Locker) Ready(ctx context.Context) []MasterInfo {
 	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // an early end shows in the states
 	return l.mastersOf(view)
@@ -106,7 +106,7 @@ func (l *Locker) notVoting(op string, view *admission.View, c *quorum.Config, ca
 		}
 	}
 	f := l.sender.NoQuorum(seen, op, cause)
-	if f.Granted = seen.Voting.Len(); c.Rule.Won(seen.Voting) {
+	if f.Granted, f.Open = seen.Voting.Len(), 0; c.Rule.Won(seen.Voting) {
 		f.Decision = nil
 	}
 	return failed(op, l.cfg.prefix, f)
@@ -261,7 +261,7 @@ func (l *Locker) Check(ctx context.Context) ([]pool.Finding, error) {
 	states := l.mastersOf(view)
 	longest := slices.MaxFunc(states, func(a, b MasterInfo) int { return cmp.Compare(a.Guard, b.Guard) }).Guard
 	for _, m := range states {
-		list = append(list, m.findings(l.cfg.guard, longest)...)
+		list = append(list, m.findings(l.cfg.guard, longest, view.Config.Rule.Won(view.Voting))...)
 	}
 	if r := view.Config.Rule; !r.Won(view.Voting) {
 		list = append(list, pool.Finding{
@@ -286,9 +286,9 @@ func (l *Locker) fleet() string {
 	return fmt.Sprintf("group %d of %d", l.cfg.group.Number, l.cfg.group.Of)
 }
 
-// findings are about the admission of one master, for a program with this guard time in a fleet with this longest TTL.
-// That it is down is not told again.
-func (m MasterInfo) findings(guard, longest time.Duration) (list []pool.Finding) {
+// findings are about the admission of one master, for a program with this guard time in a fleet with this longest TTL,
+// of which a quorum votes or not. That it is down is not told again.
+func (m MasterInfo) findings(guard, longest time.Duration, quorum bool) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, endangers, do string) {
 		list = append(list, pool.Finding{
 			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
@@ -297,8 +297,14 @@ func (m MasterInfo) findings(guard, longest time.Duration) (list []pool.Finding)
 	const noVote = "until then it has no vote, and one failure less is survived"
 	switch m.State {
 	case admission.InQuarantine.String():
-		find(pool.Warning, "quarantine", plain(m.Err), noVote,
-			"wait; or, where nobody can hold a lock of this prefix, admit it (AdmitNow, redlock admit)")
+		what, do := plain(m.Err), "it votes by itself when a program that takes locks has waited for the end of it"
+		if m.Left > 0 {
+			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
+		}
+		if !quorum {
+			do += "; " + mayAdmit
+		}
+		find(pool.Warning, "quarantine", what, noVote, do)
 	case admission.Blocked.String():
 		find(pool.Failure, "quarantine", fmt.Sprintf("it cannot be admitted: %v", m.Err), noVote, "mend what it says")
 	case admission.Connecting.String():

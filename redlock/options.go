@@ -226,7 +226,7 @@ func WithTrace(t ...*Trace) Option {
 	return lockerOption(func(c *config) { c.trace = join(t) })
 }
 
-// WithClock replaces the clock, for tests and simulations; nil is the real one.
+// WithClock replaces the clock, for tests and simulations. The default, and nil, is the clock of the pool.
 func WithClock(k *clock.Clock) Option { return lockerOption(func(c *config) { c.clock = k }) }
 
 // WithOwner sets a label that people see: in inspections and in errors of those who find the name held. It identifies

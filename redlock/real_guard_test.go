@@ -121,7 +121,7 @@ func TestAHoldOutlivesARollingRestartOfAllMasters(t *testing.T) {
 	}
 }
 
-var leftPattern = regexp.MustCompile(`quarantine for another (\S+), since `)
+var untilPattern = regexp.MustCompile(`quarantine until (\S+ UTC) by its clock, since `)
 
 // quarantined checks that TryLock fails for the quarantine of masters, and returns the longest that the text names.
 func quarantined(t *testing.T, l *redlock.Locker, masters ...int) time.Duration {
@@ -134,8 +134,14 @@ func quarantined(t *testing.T, l *redlock.Locker, masters ...int) time.Duration 
 		t.Fatalf("%v, want ErrNoQuorum for the quarantine", err)
 	}
 	longest := time.Duration(0)
-	for _, found := range leftPattern.FindAllStringSubmatch(err.Error(), -1) {
-		longest = max(longest, must[time.Duration](t)(time.ParseDuration(found[1])))
+	now := time.Now().UTC()
+	for _, found := range untilPattern.FindAllStringSubmatch(err.Error(), -1) {
+		until := must[time.Time](t)(time.Parse("15:04:05 UTC", found[1]))
+		until = time.Date(now.Year(), now.Month(), now.Day(), until.Hour(), until.Minute(), until.Second(), 0, time.UTC)
+		if until.Before(now.Add(-time.Hour)) { // it is tomorrow
+			until = until.AddDate(0, 0, 1)
+		}
+		longest = max(longest, until.Sub(now))
 	}
 	if longest == 0 || !strings.Contains(err.Error(), "AdmitNow") {
 		t.Errorf("the text does not say how long, or what to do: %v", err)

@@ -259,8 +259,9 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 		after(time.Second)
 		_, err := l.TryLock(w.Context(), "x")
 		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters said yes, 2 are needed; ` +
-			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine for another 29s, " +
-			"since it is new or may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it"
+			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
+			"since it is new or may have forgotten locks; " +
+			"if nobody can hold a lock on these masters, redlock admit (AdmitNow) ends the quarantine"
 		if err == nil || err.Error() != want {
 			t.Errorf("new masters are told so:\n%v\nwant:\n%s", err, want)
 		}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -20,7 +18,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 	count := rounds(10_000, 2000)
 	var mu sync.Mutex
 	bubble(t, 5, func(w *world) {
-		p, err := w.masters.Pool(pool.WithClock(clock.Runtime()))
+		p, err := w.masters.Pool()
 		if err != nil {
 			w.Fatal(err)
 		}

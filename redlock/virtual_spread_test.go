@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/internal/spread"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -44,12 +42,12 @@ func realms(t *testing.T, k int, f func(r *realm)) {
 // locker makes a Locker over one set of masters.
 func (r *realm) locker(set int, opts ...redlock.Option) *redlock.Locker {
 	r.Helper()
-	p, err := r.sets[set].Pool(pool.WithClock(clock.Runtime()))
+	p, err := r.sets[set].Pool()
 	if err != nil {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() { _ = p.Close() })
-	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
+	l, err := redlock.New(p, opts...)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -19,8 +19,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockotel"
@@ -52,7 +50,7 @@ func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
 		_ = errors.Join(tracers.Shutdown(context.Background()), meters.Shutdown(context.Background()))
 	})
 	f.tracer = tracers.Tracer("the program")
-	p, err := f.masters.Pool(pool.WithClock(clock.Runtime()))
+	p, err := f.masters.Pool()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +60,7 @@ func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Locker, err = redlock.New(p, redlock.WithClock(clock.Runtime()), redlock.WithTrace(f.watch.Trace()))
+	f.Locker, err = redlock.New(p, redlock.WithTrace(f.watch.Trace()))
 	if err != nil {
 		t.Fatal(err)
 	}

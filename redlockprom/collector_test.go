@@ -12,8 +12,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockprom"
@@ -34,13 +32,13 @@ func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
 	t.Helper()
 	f := &fleet{T: t, masters: redlocktest.New(3), registry: prometheus.NewPedanticRegistry()}
 	t.Cleanup(f.masters.Close)
-	p, err := f.masters.Pool(pool.WithClock(clock.Runtime()))
+	p, err := f.masters.Pool()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	f.metrics = redlockprom.New(opts...)
-	f.Locker, err = redlock.New(p, redlock.WithClock(clock.Runtime()), redlock.WithTrace(f.metrics.Trace()))
+	f.Locker, err = redlock.New(p, redlock.WithTrace(f.metrics.Trace()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,22 +47,48 @@ Exit status: 0 if a quorum votes, else 2.`,
 }
 
 func (a *app) admitCommand() *cobra.Command {
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "admit [URL...]",
 		Short: "let all masters vote at once, if no lock is held on them",
 		Long: `Lets all masters vote at once, without their quarantine. It is for those who know that no lock of
 this prefix is held on them, as on new masters. If somebody does hold one, two holders at a
-time are possible until its TTL is over.`,
+time are possible until its TTL is over. Where some masters vote already, programs may hold locks
+on them; then --force is wanted.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
-				err := l.AdmitNow(ctx)
-				return a.report(l.Ready(ctx), err)
+				list := l.Ready(ctx)
+				err := inUse(list)
+				if err == nil || force {
+					err = l.AdmitNow(ctx)
+					list = l.Ready(ctx)
+				}
+				return a.report(list, err)
 			})
 		},
 	}
 	a.fleet.addTimeout(cmd.Flags())
+	cmd.Flags().BoolVar(&force, "force", false, "also where some of the masters vote already")
 	return cmd
+}
+
+// inUse is the error of admitting masters of a group of which some vote and some do not.
+func inUse(list []redlock.MasterInfo) error {
+	voting, all := map[int]int{}, map[int]int{}
+	for _, m := range list {
+		if all[m.Group]++; m.State == "voting" {
+			voting[m.Group]++
+		}
+	}
+	for group, n := range voting {
+		if n < all[group] {
+			return fmt.Errorf("redlock admit: %d of %d masters vote, so programs may hold locks, and the others may have "+
+				"forgotten them; they vote by themselves after their quarantine. If nobody can hold a lock: --force",
+				n, all[group])
+		}
+	}
+	return nil
 }
 
 func (a *app) quarantineCommand() *cobra.Command {

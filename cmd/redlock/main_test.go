@@ -157,3 +157,13 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitDanger, "redlock quarantine -master "+f.servers[2].Addr(), "check")
 	f.call(exitDone, "quarantine, 30s left", "quarantine", "-master", f.servers[2].Addr())
 }
+
+// Where some masters vote, programs may hold locks that another one has forgotten: admit does nothing without --force.
+func TestAdmitLeavesAFleetThatIsInUseAlone(t *testing.T) {
+	f := newFleet(t, 3, redisproc.Config{})
+	f.call(exitDone, "3 of 3 vote", "admit")
+	f.do(0, "FLUSHALL")
+	f.call(exitDanger, "2 of 3 masters vote, so programs may hold locks", "admit")
+	f.call(exitDone, "2 of 3 vote", "status")
+	f.call(exitDone, "3 of 3 vote", "admit", "--force")
+}

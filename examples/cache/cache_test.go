@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -25,13 +23,13 @@ func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Lo
 		defer masters.Close()
 		var lockers []*redlock.Locker
 		for range n {
-			p, err := masters.Pool(pool.WithClock(clock.Runtime())) // the bubble's time, not the machine's
+			p, err := masters.Pool()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer p.Close()
 			quiet := redlock.WithLogger(slog.New(slog.DiscardHandler))
-			l, err := redlock.New(p, redlock.WithClock(clock.Runtime()), quiet)
+			l, err := redlock.New(p, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}

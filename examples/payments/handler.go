@@ -22,9 +22,11 @@ type Handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	order, paid := r.PathValue("order"), false
-	err := h.Locker.Do(r.Context(), "orders:"+order, func(ctx context.Context) error {
-		err := h.Pay(ctx, order, redlock.TokenOf(ctx)) // ctx ends when the lock is lost, or the client has gone
+	order, began, paid := r.PathValue("order"), false, false
+	ctx := context.WithoutCancel(r.Context()) // a payment that has begun goes on when the client has gone
+	err := h.Locker.Do(ctx, "orders:"+order, func(ctx context.Context) error {
+		began = true
+		err := h.Pay(ctx, order, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
 		paid = err == nil
 		return err
 	}, redlock.WithWaitLimit(2*time.Second))
@@ -34,10 +36,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			slog.Warn("paid", "order", order, "error", err)
 		}
 		fmt.Fprintln(w, "paid")
-	case errors.Is(err, redlock.ErrHeld):
+	case !began && errors.Is(err, redlock.ErrHeld):
 		http.Error(w, "somebody else is paying this order", http.StatusConflict)
-	case errors.Is(err, redlock.ErrNoQuorum):
-		http.Error(w, "too few masters answer; try again", http.StatusServiceUnavailable)
+	case !began: // too few masters answer, or too late, or this server is closing
+		slog.Warn("not tried", "order", order, "error", err)
+		http.Error(w, "not tried; ask again", http.StatusServiceUnavailable)
 	default: // also ErrLost: Pay may have written before it stopped, so the client asks again, and Pay finds out
 		slog.Error("not known to be paid", "order", order, "error", err)
 		http.Error(w, "not known to be paid; ask again", http.StatusInternalServerError)

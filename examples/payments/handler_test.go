@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
@@ -20,13 +18,13 @@ func inMemory(t *testing.T, test func(t *testing.T, masters *redlocktest.Masters
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(5)
 		defer masters.Close()
-		p, err := masters.Pool(pool.WithClock(clock.Runtime())) // the bubble's time, not the machine's
+		p, err := masters.Pool()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
 		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler))
-		locker, err := redlock.New(p, redlock.WithClock(clock.Runtime()), quiet)
+		locker, err := redlock.New(p, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"log"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,7 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	run := demonstrate
-	if urls := os.Args[1:]; len(urls) > 0 {
+	if urls := strings.Fields(strings.Join(os.Args[1:], " ")); len(urls) > 0 { // some shells pass $M as one argument
 		run = func(ctx context.Context) error { return lock(ctx, urls) }
 	}
 	if err := run(ctx); err != nil {

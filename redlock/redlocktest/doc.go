@@ -14,12 +14,8 @@
 //
 // Masters tell the time by time.Now, so that inside a testing/synctest bubble they follow the bubble's clock; make
 // them, and close them, inside it. Their goroutines block in ways that the bubble knows, unless Listen is used.
-// [Master.SetClock] makes a master's clock wrong. In a bubble the pool and the Locker must go by its clock, too:
-//
-//	p, err := masters.Pool(pool.WithClock(clock.Runtime()))
-//	locker, err := redlock.New(p, redlock.WithClock(clock.Runtime()))
-//
-// The tests of examples/payments are written so.
+// A Locker over [Masters.Pool] follows it as well. [Master.SetClock] makes a master's clock wrong. The tests of
+// examples/payments are written so.
 //
 // # Admission
 //

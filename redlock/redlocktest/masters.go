@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 	"github.com/redlock-go/redlock/pool"
@@ -100,10 +101,11 @@ func (m *Masters) URLs() []string {
 	return urls
 }
 
-// Pool returns a new pool of these masters. The options come after the one that sets the dialer. The caller closes the
-// pool.
+// Pool returns a new pool of these masters, which goes by the time of the time package, as the masters do: so does a
+// Locker over it. The options come after those that set the dialer and the clock. The caller closes the pool.
 func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
-	return pool.Dial(m.URLs(), append([]pool.Option{pool.WithDialer(m.Dial)}, opts...)...)
+	ours := []pool.Option{pool.WithDialer(m.Dial), pool.WithClock(clock.Runtime())}
+	return pool.Dial(m.URLs(), append(ours, opts...)...)
 }
 
 // Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
@@ -170,7 +172,8 @@ func (m *Masters) Admit(prefix string, guard time.Duration) {
 // stranger is the id of the grant that Take writes.
 const stranger = "stranger:1:stranger"
 
-// Take lets a stranger hold name on every master for ttl, over whoever held it: the name is then held by another.
+// Take lets a stranger hold name on every master for ttl, over whoever held it: the name is then held by another. A
+// holder that was there finds out by its next extension.
 func (m *Masters) Take(name string, ttl time.Duration) {
 	for _, one := range m.list {
 		one.change(func(now int64, s *reference.State) {
@@ -191,7 +194,7 @@ func (m *Masters) Free(name string) {
 }
 
 // Lose deletes the lock of name on every master without a word, as if its time had run out: its holder has lost it, and
-// does not know.
+// does not know. It finds out by its next extension, which comes a third of the TTL after the last one.
 func (m *Masters) Lose(name string) {
 	for _, one := range m.list {
 		one.Evict(name)

@@ -47,7 +47,7 @@ func TestJudgeOfAGroup(t *testing.T) {
 		{"over, agreed", ready, false, true, false, InQuarantine, scripts.AdmitEnd, ""},
 		{"over, agreed, may be admitted", ready, false, true, true, InQuarantine, scripts.AdmitNow, ""},
 		{"over, another was admitted", ready, true, false, false, InQuarantine, scripts.AdmitEnd, ""},
-		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "", "for another"},
+		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "", "in quarantine until "},
 	} {
 		f := fleet(c.own)
 		f.Group, f.Agreed = second, c.agreed

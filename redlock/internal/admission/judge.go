@@ -207,8 +207,8 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	// The clocks may have been set since it began. The smaller time counts, as the larger one did then.
 	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
 	if st.Err == nil {
-		st.Err = fmt.Errorf("%w for another %v, since it is new or may have forgotten locks; if nobody can hold one, "+
-			"redlock admit (AdmitNow) ends it", ErrQuarantine, left.Round(100*time.Millisecond))
+		st.Err = fmt.Errorf("%w until %s by its clock, since it is new or may have forgotten locks", ErrQuarantine,
+			time.UnixMicro(st.Over).UTC().Format("15:04:05 UTC"))
 	}
 	may := f.mayBegin()
 	if !may && (left == 0 || f.Now.Has(i)) {

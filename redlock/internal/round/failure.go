@@ -30,6 +30,7 @@ type Failure struct {
 	Cause    error // why the caller stopped waiting; nil where it did not
 	Granted  int
 	Missing  int
+	Open     int // masters that had not answered, or were not asked, when it was decided
 	Quorum   int
 	N        int
 	Left     time.Duration // when a quorum may be free, as far as the refusals tell; negative: they do not tell
@@ -65,7 +66,10 @@ func (f *Failure) Unwrap() []error {
 
 // NoQuorum is the failure of a call that sent nothing: too few masters of the view vote.
 func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
-	f := &Failure{Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1}
+	f := &Failure{
+		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
+		Open: (view.Voting & view.Config.Rule.All()).Len(),
+	}
 	for _, i := range view.Config.Order {
 		if !view.Voting.Has(i) {
 			f.blame(s.named(i, op, whyNot(view, i)))
@@ -99,7 +103,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, anyPhas
 	return v, v.Err != nil
 }
 
-var errNotYet = errors.New("nothing was heard of it so far")
+var errNotYet = errors.New("it has not answered yet")
 
 // whyNot says why a master of the view does not vote.
 func whyNot(view *admission.View, i int) error {
@@ -124,6 +128,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 		Decision: decision, Cause: cause,
 		Granted: r.tally.Of(scripts.Granted).Len(), Missing: r.tally.Of(scripts.Missing).Len(),
 		Quorum: r.tally.Rule.Least(), N: r.tally.Rule.N(), Left: r.leftLocked(),
+		Open: (r.tally.Rule.All() &^ r.tally.In()).Len(),
 	}
 	asked := r.asked
 	if cause == nil {

@@ -44,7 +44,7 @@ func virtual(t *testing.T, n int, body func(r *rig), change func(*voters.Setting
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, masters: redlocktest.New(n, opts...)}
 		t.Cleanup(r.masters.Close)
-		p, err := r.masters.Pool(pool.WithClock(clock.Runtime()))
+		p, err := r.masters.Pool()
 		if err != nil {
 			t.Fatal(err)
 		}
