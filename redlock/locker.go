@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -114,8 +115,9 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // build makes the parts of l and joins them.
 func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
-	l.journal = &journal{log: l.cfg.log, addr: l.pool.Addr, quorumFunc: l.noQuorum}
-	l.events = &events{trace: l.cfg.trace, log: l.cfg.log, clock: l.cfg.clock, addr: l.pool.Addr}
+	log := l.cfg.log.With(slog.String("owner", l.cfg.label))
+	l.journal = &journal{log: log, addr: l.pool.Addr, quorumFunc: l.noQuorum}
+	l.events = &events{trace: l.cfg.trace, log: log, clock: l.cfg.clock, addr: l.pool.Addr}
 	if l.cfg.group.Of > 0 {
 		l.member = &spread.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Again() }}
 	}

@@ -112,7 +112,7 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 		}
 		long := o.over(0, 5, redlock.WithGuardTime(5*time.Minute))
 		start := time.Now()
-		_, err = long.Lock(o.Context(), "a", redlock.WithTTL(4*time.Minute))
+		_, err = long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute))
 		if o.says(err, redlock.ErrGuardTime, "redlock guard -set"); time.Since(start) > 0 {
 			o.Errorf("it took %v", time.Since(start))
 		}
@@ -127,7 +127,7 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 			}
 		}
 		<-time.After(3 * time.Second)
-		if _, err := long.Lock(o.Context(), "a", redlock.WithTTL(4*time.Minute)); err != nil {
+		if _, err := long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute)); err != nil {
 			o.Error(err)
 		}
 		o.says(l.RaiseGuardTime(o.Context(), time.Minute), redlock.ErrInvalidOption, "5m0s")

@@ -9,26 +9,66 @@ import (
 	"testing"
 )
 
-// What the tests of this package alone would notice, and the simulator would not, is taken out, one piece after the
-// other: the tests that are named must fail.
+// A protection is one that the tests named miss, and the simulator would not, or not soon.
+type protection struct{ file, old, edited, in, tests string }
+
+var protections = map[string]protection{
+	"the group in the records": {groupFile, "if !fact.told() || fact.Record.Group == f.Group {", "if true {",
+		".", "VirtualUnlikeGroupsNeverBothWin|VirtualGroupsBeginWhenAllMastersWereSeen"},
+	"all groups are seen before they begin": {groupFile, "f.Agreed || f.Begun()", "true",
+		".", "VirtualUnlikeGroupsNeverBothWin|VirtualGroupsBeginWhenAllMastersWereSeen"},
+	"all masters of all groups": {groupFile, "if fact := &f.Facts[j]; !fact.shown() || fact.Record.Group != f.Group {",
+		"if fact := &f.Facts[j]; j < 2 && (!fact.shown() || fact.Record.Group != f.Group) {",
+		".", "VirtualUnlikeGroupsNeverBothWin|VirtualGroupsBeginWhenAllMastersWereSeen"},
+	"each reader's share ends by itself": {reference + "shared.go", "c.state.SetScore(c.now, lock, c.arg(2), end)",
+		"for _, f := range c.typed(lock, SortedSet).Fields {\n\t\t\tc.state.SetScore(c.now, lock, f.Name, end)\n\t\t}",
+		".", "VirtualAReaderThatDiesFreesItsShareAlone"},
+	"a reader that is let in tells the next": {reference + "shared.go", "if queued && !writer {", "if false {",
+		".", "VirtualTheOrderIsThatOfTheQueue|VirtualAWriterIsNotStarvedByReaders"},
+
+	"H80 the quarantine on all before the longest TTL": {"masters.go",
+		"\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn l.write(", "\t\t_ = err\n\t\treturn l.write(",
+		".", "TheGuardTimeIsRaisedOnAllMastersOrNone"},
+	"H81 records read since the quarantine began": {judgeFile, "case !rule.Won(fresh):", "case false && !rule.Won(fresh):",
+		"./internal/admission", "AnEndNeedsRecordsReadSinceTheBegin"},
+	"H82 a little after the first hint": {contendFile, "leastDelay = 2 * time.Millisecond", "leastDelay = time.Second",
+		".", "VirtualAWaiterAsksALittleAfterTheFirstHint"},
+	"H82 quiet asks do not make hints slower": {contendFile, "c.hinted == 0 {\n\t\tn.hinted = 0", "false {\n\t\tn.hinted = 0",
+		".", "VirtualAWaiterAsksALittleAfterTheFirstHint"},
+	"H83 a repair minds no queue": {reference + "acquire.go", "case queued && a.mode == \"acquire\":", "case queued:",
+		".", "VirtualARepairMindsNeitherTheQueueNorTheQuarantine"},
+	"H83 a repair works in quarantine": {"internal/grant/extend.go", "k.Sender.Refusal(view, i, ttl, true)",
+		"k.Sender.Refusal(view, i, ttl, false)", ".", "VirtualARepairMindsNeitherTheQueueNorTheQuarantine"},
+	"H84 fences are kept for 60 s": {reference + "eval.go", "scripts.Millis(scripts.FenceKept)", "1000",
+		"../internal/scripts/reference", "AcceptedBallotsGrow"},
+	"H86 eight are told": {reference + "queue.go", "mostTold     = 8", "mostTold     = 1 << 20",
+		"../internal/scripts/reference", "OneScriptWorksThroughABoundedNumberOfWaiters"},
+	"H86 five hundred are dropped": {reference + "queue.go", "mostDropped  = 500", "mostDropped  = 1 << 20",
+		"../internal/scripts/reference", "OneScriptWorksThroughABoundedNumberOfWaiters"},
+	"H88 the delay after a first hint doubles": {contendFile, " << min(n.hinted, 9)", "",
+		".", "VirtualThePauseAfterAFirstHintDoubles"},
+	"H90 identities count since the last confirmation": {"internal/grant/grant.go", "m.has|set, m.lost&^set", "m.has|set, m.lost",
+		".", "VirtualIdentitiesCountSinceTheLastConfirmation"},
+	"H91 since is the later of own time and median": {reference + "admit.go", "plain(max(now, median))", "plain(now)",
+		"./internal/admission", "ClocksThatAreSetForwardDoNotShortenAQuarantine"},
+	"H93 no voter beyond 15 s": {contendFile, "if !n.round.View.Masters[i].ClockOff {", "if true {",
+		".", "VirtualAMasterWithAWrongClockIsNoVoter"},
+	"H94 an owed release names no waiter": {"internal/grant/release.go", "scripts.Ending{Grants: grants, Ballot: ballot}",
+		"scripts.Ending{Grants: grants, Ballot: ballot, Waiter: g.ticket}", ".", "VirtualAnOwedReleaseNamesNoWaiter"},
+}
+
+const (
+	groupFile   = "internal/admission/group.go"
+	judgeFile   = "internal/admission/judge.go"
+	contendFile = "internal/queue/contend.go"
+	reference   = "../internal/scripts/reference/"
+)
+
+// Each protection is taken out, one after the other: the tests that are named must fail.
 func TestWhatIsTakenOutIsMissed(t *testing.T) {
-	const groups, shared = "internal/admission/group.go", "../internal/scripts/reference/shared.go"
-	for name, c := range map[string]struct{ file, old, edited, tests string }{
-		"the group in the records": {groups, "if !fact.told() || fact.Record.Group == f.Group {", "if true {",
-			"UnlikeGroupsNeverBothWin|GroupsBeginWhenAllMastersWereSeen"},
-		"all groups are seen before they begin": {groups, "f.Agreed || f.Begun()", "true",
-			"UnlikeGroupsNeverBothWin|GroupsBeginWhenAllMastersWereSeen"},
-		"all masters of all groups": {groups, "if fact := &f.Facts[j]; !fact.shown() || fact.Record.Group != f.Group {",
-			"if fact := &f.Facts[j]; j < 2 && (!fact.shown() || fact.Record.Group != f.Group) {",
-			"UnlikeGroupsNeverBothWin|GroupsBeginWhenAllMastersWereSeen"},
-		"each reader's share ends by itself": {shared, "c.state.SetScore(c.now, lock, c.arg(2), end)",
-			"for _, f := range c.typed(lock, SortedSet).Fields {\n\t\t\tc.state.SetScore(c.now, lock, f.Name, end)\n\t\t}",
-			"AReaderThatDiesFreesItsShareAlone"},
-		"a reader that is let in tells the next": {shared, "if queued && !writer {", "if false {",
-			"TheOrderIsThatOfTheQueue|AWriterIsNotStarvedByReaders"},
-	} {
+	for name, p := range protections {
 		t.Run(name, func(t *testing.T) {
-			source, err := filepath.Abs(c.file)
+			source, err := filepath.Abs(p.file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,20 +76,20 @@ func TestWhatIsTakenOutIsMissed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Count(string(text), c.old) != 1 {
-				t.Fatalf("this must be once in %s: %s", source, c.old)
+			if strings.Count(string(text), p.old) != 1 {
+				t.Fatalf("this must be once in %s: %s", source, p.old)
 			}
 			if testing.Short() {
 				return // only that the edits apply
 			}
 			t.Parallel()
-			missed(t, source, strings.Replace(string(text), c.old, c.edited, 1), "^TestVirtual("+c.tests+")$")
+			missed(t, source, strings.Replace(string(text), p.old, p.edited, 1), p.in, "^Test("+p.tests+")$")
 		})
 	}
 }
 
-// missed fails the test where the tests that match pass with another text in the place of a file.
-func missed(t *testing.T, source, text, tests string) {
+// missed fails the test where the tests of a package that match pass with another text in the place of a file.
+func missed(t *testing.T, source, text, in, tests string) {
 	t.Helper()
 	dir := t.TempDir()
 	edited, list := filepath.Join(dir, filepath.Base(source)), filepath.Join(dir, "overlay.json")
@@ -62,7 +102,7 @@ func missed(t *testing.T, source, text, tests string) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("go", "test", "-overlay", list, "-count=1", "-failfast", "-run", tests, ".")
+	cmd := exec.Command("go", "test", "-overlay", list, "-count=1", "-failfast", "-run", tests, in)
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL") {
 		t.Errorf("it is not missed: %v\n%s", err, out)
 	} else {

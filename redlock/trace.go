@@ -293,7 +293,11 @@ func (e *events) Repaired(g *grant.Grant, i int) {
 }
 
 func (e *events) Lost(g *grant.Grant, cause error) {
-	e.log.Warn("redlock: lock was lost", slog.String("lock", g.Name), slog.Int64("token", g.Info().Token),
+	level, text := slog.LevelWarn, "redlock: lock was lost"
+	if errors.Is(cause, ErrMaxHold) { // its limit was asked for
+		level, text = slog.LevelInfo, "redlock: lock has ended at its longest hold"
+	}
+	e.log.Log(context.Background(), level, text, slog.String("lock", g.Name), slog.Int64("token", g.Info().Token),
 		slog.Any("error", cause))
 	e.grant(e.trace.Lost, g, cause)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -23,7 +24,7 @@ func lock(ctx context.Context, urls []string) error {
 
 	return locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another holds it
 		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
-	})
+	}, redlock.WithWaitLimit(10*time.Second)) // then it fails with ErrHeld or ErrNoQuorum
 }
 
 // work stands for yours. The resource that it writes to refuses a smaller token than it has seen.

@@ -62,8 +62,6 @@ if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
 redis.call('HSET', lock, id, depth, 'token', token, 'ballot', ARGV[5])
 if left < ttl then redis.call('PEXPIRE', lock, ARGV[3]) end
 if replaces then redis.call('HDEL', lock, previous) end
--- The fence is kept for 60 s after the later of now and itself.
-local kept = last > now and 60000 + math.ceil((last - now) / 1000) or '60000'
-redis.call('SET', fence, ARGV[5], 'PX', kept)
+raise(fence, now, ARGV[5])
 if queued and waiter then leave(waiter) end
 return 1

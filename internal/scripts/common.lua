@@ -7,6 +7,11 @@
 -- ones are dropped, and at most 8 are told, by one script.
 local lock, fence, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
+-- A fence is kept for 60 s after the later of now and itself.
+local function raise(key, now, ballot)
+  redis.call('SET', key, ballot, 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
+end
+
 local function leave(waiter)
   redis.call('ZREM', queue, waiter)
   redis.call('ZREM', waiters, waiter)

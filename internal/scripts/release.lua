@@ -37,7 +37,7 @@ if ballot > 0 then
   local top = tonumber(raw)
   -- No higher than an acquire could raise it: a ballot beyond that is refused as it is.
   if ballot > top and ballot <= math.max(now, top) + window then
-    redis.call('SET', fence, ARGV[2], 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
+    raise(fence, now, ARGV[2])
   end
 end
 if redis.call('EXISTS', queue) == 1 and redis.call('EXISTS', lock) == 0 then

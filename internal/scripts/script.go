@@ -48,15 +48,15 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "80f56642f747f29f5d7bfaf03dbf10e01b827ddb"
+	acquireSHA = "5569f5f79bc51a036568ad9f6fb960add27cd2e0"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
-	releaseSHA = "3534631f24e4c69beda599779822d745a55b9bb9"
+	releaseSHA = "5d9b1cf8ee2c389a8117f07ba123b98f004ced74"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "db1053a5b77850b73adacfcada77c29a16fe59ab"
+	sharedAcquireSHA = "b8e1d64e309d6ed763a8832742655362d70c2b20"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
-	sharedReleaseSHA = "1b249501a0ca77d0e1b087bb325fe309c1af5ac1"
+	sharedReleaseSHA = "ed020bf0cf6f7159a3fb45919f01dcb18253fd32"
 )
 
 // The scripts. They are never changed.

@@ -66,7 +66,7 @@ if first == last and top > now then latest = top + window end
 if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
 share(now, id, ttl)
 if replaces then redis.call('ZREM', lock, ARGV[8]) end
-if writer then raise(now, ARGV[5]) elseif last > tonumber(reads) then raiseReads(now, ARGV[5]) end
+if writer then raise(fence, now, ARGV[5]) elseif last > tonumber(reads) then raise(KEYS[5], now, ARGV[5]) end
 if queued and waiter then leave(waiter) end
 if queued and not writer then invite(now) end
 return 1

@@ -12,11 +12,6 @@ local function time()
   return t[1] * 1000000 + t[2]
 end
 
--- The fence is kept for 60 s after the later of now and itself.
-local function raise(now, ballot)
-  redis.call('SET', fence, ballot, 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
-end
-
 -- The share that ends last, and for how many us it counts; nil where none counts. Shares that are over are removed.
 local function holder(now)
   local id, ends = unpack(redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES'))
@@ -32,11 +27,6 @@ local function writes(id) return string.find(id, '^[^:]*:%d+w') ~= nil end
 local function ends(now, id)
   local at = tonumber(redis.call('ZSCORE', lock, id) or 0)
   return at > now and at or 0
-end
-
--- The readers' fence is kept as long as the other one.
-local function raiseReads(now, ballot)
-  redis.call('SET', KEYS[5], ballot, 'PX', 60000 + math.ceil(math.max(0, ballot - now) / 1000))
 end
 
 -- A share lasts ttl ms from now. The key lasts as long as the longest share.

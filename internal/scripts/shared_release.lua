@@ -22,7 +22,7 @@ if ballot > 0 then
   if not string.find(raw, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
   local top = tonumber(raw)
   -- No higher than an acquire could raise it: a ballot beyond that is refused as it is.
-  if ballot > top and ballot <= math.max(now, top) + window then raise(now, ARGV[2]) end
+  if ballot > top and ballot <= math.max(now, top) + window then raise(fence, now, ARGV[2]) end
 end
 if redis.call('EXISTS', queue) == 0 then return present end
 drop(now)

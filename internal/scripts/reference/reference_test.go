@@ -141,6 +141,25 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	}
 }
 
+// H86: whatever stands in the queue, one script tells or removes 8 waiters, and drops 500 that count no more.
+func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
+	names := []string{"redlock:{a}:lock", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
+	for counts, want := range map[int64]int{now + 1: 2000 - 8, now: 2000 - 500 - 8} {
+		var s reference.State
+		for i := range int64(2000) {
+			id := fmt.Sprintf("%016d:gone:%d:", now-i, i)
+			s.SetScore(now, names[2], id, 0)
+			s.SetScore(now, names[3], id, counts)
+		}
+		told := 0
+		env := reference.Env{Publish: func(string, string) int { told++; return 0 }}
+		s.Eval(now, env, scripts.Release, names, []string{"me:1:"})
+		if left := len(s.Look(now, names[2]).Fields); left != want || told > 8 {
+			t.Errorf("%d of 2000 are left, want %d; %d were told", left, want, told)
+		}
+	}
+}
+
 // What package scripts never encodes is an error, not a panic, and is never a grant.
 func TestMalformedCallsAreErrors(t *testing.T) {
 	names := []string{"lock", "fence", "queue", "waiters", "reads", "admission"}

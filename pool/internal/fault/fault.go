@@ -55,7 +55,8 @@ func Down(err error) error {
 }
 
 // Explain makes the error of a connection, or of making one, the reason for which a master is down. It has no
-// credentials, and every timeout matches ErrTimeout. nil is the end of the stream.
+// credentials. Every timeout matches ErrTimeout, and nothing else: the deadline of a dial is not that of a caller. nil is
+// the end of the stream.
 func Explain(err error, password string, within time.Duration) error {
 	err = Scrub(err, password)
 	switch {
@@ -64,7 +65,7 @@ func Explain(err error, password string, within time.Duration) error {
 	case errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRetired):
 		return err
 	case IsTimeout(err) && !errors.Is(err, ErrTimeout):
-		err = New(fmt.Sprintf("timed out within %v: %v", within, err), ErrTimeout, err)
+		err = Timeout("timed out within %v: %v", within, err)
 	}
 	return Down(err)
 }

@@ -28,7 +28,7 @@ var errYield = errors.New("a call with a better priority is here")
 type contention struct {
 	q       *Queue
 	c       *Call
-	asks    int                  // so far
+	hinted  int                  // asks in a row that hints have caused, and that were lost
 	round   *round.Round         // of the last ask; nil: nothing was sent, since too few masters vote
 	ticket  bool                 // the last ask carried the ticket
 	decided time.Time            // when the last ask was decided
@@ -66,6 +66,9 @@ func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 	}
 	a := grant.Ask{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Course: c.Course}
 	q.mu.Lock()
+	if n.hinted++; c.hinted == 0 {
+		n.hinted = 0
+	}
 	c.hinted = 0
 	if n.ticket = q.hearingLocked() && !q.away && view.Config.Rule.Won(view.Voting); n.ticket {
 		a.Ticket = q.ticketLocked(c)
@@ -76,7 +79,6 @@ func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 	q.mu.Unlock()
 	g, n.round, err = q.Ask(ctx, &a)
 	n.decided = time.Now()
-	n.asks++
 	return g, err
 }
 
@@ -207,8 +209,8 @@ func (n *contention) orFree(pause time.Duration) time.Duration {
 // told reports whether a vote is the word of the master itself: one that was not asked has a vote too.
 func told(v *round.Vote) bool { return v.Kind != scripts.Failed && v.Err == nil }
 
-// hintedLocked is for how long to wait by the hints that came since the last ask: not at all after those of a quorum,
-// a little after the first one, for ever without any.
+// hintedLocked is for how long to wait by the hints that came since the last ask: not at all after those of a quorum;
+// a little after the first one, which doubles with each ask that a hint has caused in vain; for ever without any.
 func (n *contention) hintedLocked() time.Duration {
 	switch {
 	case n.c.hinted == 0:
@@ -216,7 +218,7 @@ func (n *contention) hintedLocked() time.Duration {
 	case n.round.View.Config.Rule.Won(n.c.hinted):
 		return 0
 	}
-	delay := max(leastDelay, 2*n.spread()) << min(n.asks-1, 9)
+	delay := max(leastDelay, 2*n.spread()) << min(n.hinted, 9)
 	return min(delay, mostDelay) - time.Since(n.c.first)
 }
 

@@ -44,7 +44,7 @@ type dueCase struct {
 	ticket   bool
 	standing int // masters on which the inbox stands
 	away     bool
-	asks     int           // this one included; 0 is 1
+	lost     int           // asks before that hints have caused
 	hints    []int         // masters that have given a hint
 	hinted   time.Duration // how long ago the first of them did
 	since    time.Duration // how long ago the round was decided
@@ -95,10 +95,10 @@ var dueCases = []dueCase{
 		votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{4, 3}, hinted: ms, want: ms},
 	{name: "a first hint, over",
 		votes: votes(5, fourth), ticket: true, standing: 5, hints: []int{4}, hinted: 2 * ms, want: 0},
-	{name: "a first hint in the third round",
-		votes: votes(5, fourth), ticket: true, standing: 5, asks: 3, hints: []int{4}, want: 8 * ms},
-	{name: "a first hint in the thirtieth round",
-		votes: votes(5, fourth), ticket: true, standing: 5, asks: 30, hints: []int{4}, want: time.Second},
+	{name: "a first hint after two that were in vain",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 2, hints: []int{4}, want: 8 * ms},
+	{name: "a first hint after 29 that were in vain",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 29, hints: []int{4}, want: time.Second},
 	{name: "no ticket, and it can be heard now", votes: votes(5, first), standing: 3, want: 0},
 	{name: "no ticket, and it cannot be heard", votes: votes(5, first), standing: 2, want: 10 * ms},
 	{name: "no ticket, for a part of the pause", votes: votes(5, first), since: 4 * ms, want: 6 * ms},
@@ -142,7 +142,7 @@ func (c *dueCase) contention(p *program) *contention {
 	p.ticketLocked(call)
 	p.away = c.away
 	n := &contention{
-		q: p.Queue, c: call, ticket: c.ticket, asks: max(1, c.asks), failure: &round.Failure{}, pause: 10 * ms,
+		q: p.Queue, c: call, ticket: c.ticket, hinted: c.lost, failure: &round.Failure{}, pause: 10 * ms,
 	}
 	if c.nothing {
 		v := *p.Voters.View()
