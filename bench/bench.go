@@ -111,7 +111,7 @@ func measureRounds(ctx context.Context, b *bench, p *progress) error {
 			}
 		}
 		done := time.Duration(round + 1)
-		if used := time.Since(began); b.cfg.brief && round+1 < b.cfg.rounds && used+used/done > budget {
+		if used := time.Since(began); b.cfg.hurry && round+1 < b.cfg.rounds && used+used/done > budget {
 			b.report.note("%d of %d rounds: there is no time for more", done, b.cfg.rounds)
 			b.report.Parameters.Rounds = int(done)
 			break

@@ -22,6 +22,7 @@ type config struct {
 	entrants   []entrant
 	goroutines []int
 	rounds     int
+	hurry      bool // fewer rounds, where the default run would take longer than a minute
 	duration   time.Duration
 	short      bool
 	check      bool
@@ -120,6 +121,7 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	if c.brief = c.chosen == nil; c.brief {
 		c.chosen = defaultScenarios
 	}
+	c.hurry = c.brief && !given["rounds"]
 	c.verbose = c.verbose || !c.brief
 	if given["masters"] { // not before: package flag would quote it, and it may have a password in it
 		list, err := splitList(fs.Lookup("masters").Value.String())

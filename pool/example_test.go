@@ -191,6 +191,21 @@ func ExampleWithClock() {
 	// 3 masters
 }
 
+// A Locker goes by the clock of its pool.
+func ExamplePool_Clock() {
+	masters := redlocktest.New(1)
+	defer masters.Close()
+	p, err := masters.Pool()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	fmt.Println(p.Clock().Now().IsZero())
+	// Output:
+	// false
+}
+
 // For caches of work that may be done twice: masters that evict keys may vote.
 func ExampleAllowEviction() {
 	masters := redlocktest.New(1)

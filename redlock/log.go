@@ -15,7 +15,8 @@ import (
 // WithLogger sets where the Locker writes what an operator has to know; the default is [slog.Default] at the time of
 // [New]. It warns of what is unwise about the configuration, of masters that are down or back without a vote, of locks
 // that are lost, and, where no quorum has voted for a second, of each master that does not vote and why: then again
-// after two seconds, four, and so on up to a minute. That a master votes again is information. No line has a password.
+// after two seconds, four, and so on up to a minute. That a master votes again, and that a lock has lasted for its
+// longest hold, is information. Each line has the owner ([WithOwner]), and none a password.
 // A handler is called from goroutines that keep the locks, and must not block. slog.DiscardHandler turns it off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 

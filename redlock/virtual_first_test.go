@@ -86,7 +86,7 @@ func TestVirtualTheLogTellsWhyNoQuorumVotes(t *testing.T) {
 func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var book logbook
-		l := w.locker(book.option())
+		l := w.locker(book.option(), redlock.WithOwner("web-1"))
 		after(time.Second)
 		if lines := book.since(); len(lines) != 0 {
 			t.Errorf("all is well, and it says %q", lines)
@@ -107,7 +107,7 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 			<-lock.Done()
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
-			if !strings.Contains(text, `msg="redlock: lock was lost" lock=x token=`) || !strings.Contains(text, why) {
+			if !strings.Contains(text, `msg="redlock: lock was lost" owner=web-1 lock=x token=`) || !strings.Contains(text, why) {
 				t.Errorf("it does not tell of the loss, or why: %s\n%s", why, text)
 			}
 			if err := lock.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), why) {

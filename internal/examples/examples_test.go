@@ -16,7 +16,7 @@ import (
 const module = "github.com/redlock-go/redlock/"
 
 // packages are those that users import.
-var packages = []string{"clock", "pool", "redlock", "redlock/redlocktest"}
+var packages = []string{"clock", "pool", "redlock", "redlock/redlocktest", "redlockotel", "redlockprom"}
 
 // The rule: each exported function, method, constructor and option is used in an example that pkg.go.dev shows beside
 // it. That is an example of its own, or one of its type: of a method the receiver, of a function what it returns. fmt

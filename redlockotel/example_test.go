@@ -1,0 +1,80 @@
+package redlockotel_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockotel"
+)
+
+// A program has one Watcher for its Locker. Without options spans and metrics go where those of package otel go.
+func ExampleWatcher() {
+	ctx := context.Background()
+	spans := tracetest.NewInMemoryExporter()
+	watch, err := redlockotel.New(
+		redlockotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	locker, done := inMemory(redlock.WithTrace(watch.Trace()))
+	defer done()
+	stop, err := watch.Watch(locker) // from now on the states of the masters are told, too
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+
+	err = locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
+	for _, span := range spans.GetSpans() {
+		fmt.Println(span.Name)
+	}
+	fmt.Println(err)
+	// Output:
+	// redlock lock
+	// redlock unlock
+	// redlock do
+	// <nil>
+}
+
+func ExampleOption() {
+	watch, err := redlockotel.New(
+		redlockotel.WithTracerProvider(sdktrace.NewTracerProvider()),
+		redlockotel.WithMeterProvider(sdkmetric.NewMeterProvider()),
+		redlockotel.WithNames(func(name string) string { // orders are many; metrics tell apart the kind of what is locked
+			kind, _, _ := strings.Cut(name, ":")
+			return kind
+		}),
+	)
+	fmt.Println(watch != nil, err)
+	// Output:
+	// true <nil>
+}
+
+// inMemory makes a Locker over masters in memory. done ends both.
+func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
+	masters := redlocktest.New(3)
+	p, err := masters.Pool()
+	if err != nil {
+		panic(err)
+	}
+	locker, err = redlock.New(p, append(opts, redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil {
+		panic(err)
+	}
+	return locker, func() {
+		_ = locker.Close(context.Background())
+		_ = p.Close()
+		masters.Close()
+	}
+}

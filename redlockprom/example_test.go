@@ -1,0 +1,80 @@
+package redlockprom_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockprom"
+)
+
+// A program has one Collector for its Locker, and registers it where its other metrics are.
+func ExampleCollector() {
+	metrics := redlockprom.New()
+	locker, done := inMemory(redlock.WithTrace(metrics.Trace()))
+	defer done()
+	metrics.Watch(locker) // from now on the states of the masters are told, too
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics)
+
+	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+		return testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP redlock_held Locks that are held now.
+# TYPE redlock_held gauge
+redlock_held 1
+`), "redlock_held")
+	})
+	descriptions, values := make(chan *prometheus.Desc, 100), make(chan prometheus.Metric, 1000)
+	metrics.Describe(descriptions) // as a registry does
+	metrics.Collect(values)
+	fmt.Println(err, len(descriptions) > 0, len(values) > 0)
+	// Output:
+	// <nil> true true
+}
+
+// Orders are many; what the metrics tell apart is the kind of what is locked.
+func ExampleWithNames() {
+	metrics := redlockprom.New(redlockprom.WithNames(func(name string) string {
+		kind, _, _ := strings.Cut(name, ":")
+		return kind
+	}))
+	locker, done := inMemory(redlock.WithTrace(metrics.Trace()))
+	defer done()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics)
+
+	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+		return testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP redlock_held Locks that are held now.
+# TYPE redlock_held gauge
+redlock_held{name="orders"} 1
+`), "redlock_held")
+	})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+}
+
+// inMemory makes a Locker over masters in memory. done ends both.
+func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
+	masters := redlocktest.New(3)
+	p, err := masters.Pool()
+	if err != nil {
+		panic(err)
+	}
+	locker, err = redlock.New(p, append(opts, redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil {
+		panic(err)
+	}
+	return locker, func() {
+		_ = locker.Close(context.Background())
+		_ = p.Close()
+		masters.Close()
+	}
+}
