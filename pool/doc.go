@@ -55,7 +55,7 @@
 //
 //   - Each Send that returned nil gets exactly one Reply, also when the Pool is closed. A Send that failed gets none,
 //     and nothing of it is ever written.
-//   - Calls to one master are written and answered in the order of their Sends, but for what [Pool.Send] says.
+//   - Calls to one master are written and answered in the order of their Sends, except as [Pool.Send] says.
 //   - A call is written only on the session that was up when it was sent, and a stamped one only on the session of its
 //     stamp. Nothing is ever repeated on a second connection, owed releases excepted.
 //   - Error.Unknown is true if and only if a byte of the call may have been written and its reply was not read. When it

@@ -43,9 +43,9 @@ type stopping struct {
 // a second.
 const slack = 2 * time.Second
 
-// longestLag is the most for min-replicas-max-lag, and Redis's default. It is fixed: of a server that was replaced nobody
-// knows what it had, nor after what silence it was replaced, since its nodes, or its sentinels then, may have had other
-// times.
+// longestLag is the most for min-replicas-max-lag, and Redis's default. It is fixed: of a server that was replaced
+// nobody knows what it had, nor after what silence it was replaced, since its nodes, or its sentinels then, may have
+// had other times.
 const longestLag = 10 * time.Second
 
 // longestTimeout is the most for [WithTimeout]. A master that is frozen while a replica is promoted does what was sent

@@ -42,7 +42,7 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 }
 
 // New connects to the masters in the background. It does not block and needs no live master. An error matches
-// [ErrInvalid], and nothing has been dialled. The Pool must be closed. What [Dial] says of names holds here, too.
+// [ErrInvalid], and nothing has been dialled. The Pool must be closed. The rule for names in [Dial] applies here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
 	common, configs, err := settings(masters, opts)
 	switch {

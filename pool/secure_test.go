@@ -87,8 +87,8 @@ func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr
 func scene(up Event, name string) []*scripts.Call {
 	keys, at := keysOf(name), up.Info.Time+1
 	const ttl = 10 * time.Second
-	ticket := scripts.NewTicket("w", 1, "", at, 0)
-	later := scripts.NewTicket("w", 2, "", at+1, 0)
+	ticket := scripts.NewTicket(scripts.Plain, "w", 1, "", at, 0)
+	later := scripts.NewTicket(scripts.Plain, "w", 2, "", at+1, 0)
 	return []*scripts.Call{
 		encoder.Acquire(keys, "g:1:", ttl, at, at, nil),
 		encoder.Acquire(keys, "g:1:", ttl, at+1, at+1, nil),

@@ -175,7 +175,7 @@ func (l *Locker) Change(ctx context.Context) (c Change, err error) {
 // once more. With an even epoch it ends a change: programs that go by both sets still are refused from then on.
 //
 // Errors: ErrIncomplete where the epoch is even and a majority does not say that the set may act alone; ErrNoQuorum
-// with the reason of each master that has it not, where a majority of a set has not; that of ctx; ErrClosed;
+// with the reason of each master that does not have it, where a majority of a set lacks it; that of ctx; ErrClosed;
 // ErrInvalidOption for epoch 0. What was written stays written, and calling it again is harmless.
 func (l *Locker) RaiseEpoch(ctx context.Context) error { return l.writeChange(ctx, reconfig.Raise) }
 

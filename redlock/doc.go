@@ -9,7 +9,7 @@
 //	write(ctx, lock.Token())               // the resource refuses a smaller token than it has seen
 //
 // The shortest way to learn the protocol is by its hazards, told message by message: stories/testdata/H53.story first.
-// A program means one [Locker] here: two Lockers of one process are to each other as two processes are.
+// A program means one [Locker] here: two Lockers in one process behave like two processes.
 //
 // # Five rules
 //
@@ -41,11 +41,11 @@
 //
 // Of the calls of a Locker that wait for one name, one asks; the others stand behind it and cost the masters next to
 // nothing. A lock may be handed on between them without the masters, for a bounded number of times and a bounded time:
-// see [WithHandOn]. TryLock, and calls with [WithTries] or [WithBackoff], stand in no line: each asks for itself.
+// see [WithHandOn]. TryLock, and calls with [WithTries] or [WithBackoff], do not queue: each asks the masters.
 // Between programs, each master keeps a queue: by priority, then by the masters' time of the call. A free name belongs
 // to the first waiter that counts; a release sends it a hint, and it has one second to ask. Hints may be lost: a waiter
-// also asks when the times it was told are over, and every few seconds. Where a round trip takes a second and more, a
-// waiter may lose its turn.
+// also asks when the times it was told are over, and every few seconds. Where a round trip takes half a second or more,
+// a waiter may lose its turn.
 //
 // # How it is kept
 //
@@ -79,7 +79,7 @@
 // A holder that is paused can write after its lock has passed to another; no lock prevents that. Send [Lock.Token]
 // with each write and let the resource refuse a smaller one. Not survived either: lock keys that are evicted or
 // deleted by hand; a master that is set back as a machine (a snapshot of a virtual machine); a master's clock that
-// jumps forward; a holder's wall clock that is set back if its virtual machine is frozen within the same validity;
+// jumps forward; a virtual machine that is frozen, and whose wall clock is set back, within one validity;
 // two servers behind one name at one time (DNS, virtual IP), where both may grant; a master that is made a replica
 // and a master again within one heartbeat (3 s) of an idle connection; a program with a smaller guard time than its
 // fleet, if a majority of the masters lose their data at once; all clocks far ahead, then set right, and after that

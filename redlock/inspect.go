@@ -127,7 +127,7 @@ func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 }
 
 // common returns the answer that most masters give, and which do. While the masters are changed, one that has a
-// majority of one set goes before all others: a program that has not heard of the change holds so.
+// majority of one set goes before all others: a program that does not know of the change holds by the old set alone.
 func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	given := make(map[string]quorum.Set, 2)
 	for i, h := range hs {

@@ -19,11 +19,11 @@ const leadPause = time.Second
 //   - f returns an error: the leadership is given up, and after a pause of one to two seconds Lead campaigns again. The
 //     log tells the error, as a warning.
 //   - f panics: the leadership is given up, and the panic goes on.
-//   - f does not return when its context ends: another leads, and Lead waits for f. What f writes meanwhile only its
-//     token keeps out.
+//   - f does not return when its context ends: another leads, and Lead waits for f. Only the token can stop what f
+//     writes meanwhile.
 //
-// A program that dies, or is stopped for longer than the TTL, is followed by another; when it goes on, the first look
-// at Err tells it. While no quorum of masters can be had nobody leads, and Lead goes on campaigning.
+// A program that dies, or is stopped for longer than the TTL, is followed by another; after it resumes, the first call
+// of Err reports the loss. While no quorum of masters can be had nobody leads, and Lead goes on campaigning.
 //
 // It returns the error of ctx once that has ended and f has returned, [ErrClosed] after Close, and ErrInvalidOption or
 // ErrGuardTime at once. opts are those of Lock; with [WithTries] it gives up after as many tries.

@@ -74,8 +74,8 @@ func (k *Lock) extend(ctx context.Context) error {
 	return failed("extend", k.Name(), k.handle.Extend(ctx))
 }
 
-// Unlock releases the lock. It sends the release to all masters whatever the state of ctx, and waits for the word of
-// a quorum, until ctx ends, and no longer than the validity that was left. The contexts of the lock end before
+// Unlock releases the lock. It sends the release to all masters whatever the state of ctx, and waits until a quorum
+// confirms it or ctx ends, and no longer than the validity that was left. The contexts of the lock end before
 // anything is sent. Of several Locks of one name by re-entry each is unlocked once, and the last one releases. Where
 // other goroutines of this Locker wait for the name, the lock may go to the first of them instead; then nothing is
 // sent, and nothing waited for. See [WithHandOn].

@@ -76,9 +76,9 @@ func (l *Locker) withRecords(ctx context.Context, op string, f func(*admission.V
 //
 // It returns when every master votes. A master that is down, or that cannot be admitted, is tried until ctx ends, so
 // AdmitNow may be called while servers start. One that votes and loses its data meanwhile is not admitted again: it
-// waits in quarantine. Then the error lists the masters that do not vote; the others do all
-// the same. Calling it again is harmless. With [WithoutGuard] there is nothing to do. Tests that have just started
-// their servers find redlocktest.Admit shorter.
+// waits in quarantine. If ctx ends first, the error lists the masters that do not vote; the others vote. Calling it
+// again is harmless. With [WithoutGuard] there is nothing to do. Tests that have just started their servers find
+// redlocktest.Admit shorter.
 func (l *Locker) AdmitNow(ctx context.Context) error {
 	if !l.enter() {
 		return ErrClosed
@@ -144,7 +144,8 @@ var errUnguarded = invalid("the restart guard is off in this Locker, so there ar
 // admission records, and start programs with the smaller one.
 //
 // Errors: ErrInvalidOption for a guard time out of range, below what a master has, or above the repl-backlog-ttl of
-// one, and if the guard is off; ErrNoQuorum with the reason of each master that has it not; that of ctx; ErrClosed.
+// one, and if the guard is off; ErrNoQuorum with the reason of each master that does not have it; that of ctx;
+// ErrClosed.
 func (l *Locker) RaiseGuardTime(ctx context.Context, g time.Duration) error {
 	switch {
 	case l.cfg.guard == 0:

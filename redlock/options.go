@@ -136,10 +136,10 @@ func WithMaxHold(d time.Duration) LockOption {
 // alone see to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who]
 // tells such a name as kept. Close keeps it, too.
 //
-// The masters keep the name for d and the drift of d ([WithDrift]), which together are at most the guard time. Where d
-// is longer than the TTL it is the TTL of the beginning. A master that the Unlock does not reach keeps the name to the
-// end of its TTL. The call waits as one of [WithFair] does, and the lock is not handed on. A re-entry keeps to the
-// minimum of the outermost Lock; an exported lock has that of its Import. 0, the default, is none.
+// The masters keep the name for d and the drift of d ([WithDrift]), which together are at most the guard time. If d is
+// longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the name
+// to the end of its TTL. The call waits as one of [WithFair] does, and the lock is not handed on. A re-entry keeps to
+// the minimum of the outermost Lock; an exported lock has that of its Import. 0, the default, is none.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MinHold = d })
 }
@@ -149,8 +149,8 @@ func WithMinHold(d time.Duration) LockOption {
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
 
 // WithDelays sets the pauses between the attempts of a call that cannot hear the masters' hints, or whose tries are
-// bounded. The default is [DefaultDelays]. A call that hears them asks when it is told, and at least once a second if it is first or second in
-// a queue, every five seconds elsewhere.
+// bounded. The default is [DefaultDelays]. A call that hears them asks when it is told, and at least once a second if
+// it is first or second in a queue, every five seconds elsewhere.
 func WithDelays(d Delays) LockOption {
 	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
 }
@@ -188,8 +188,8 @@ func WithPriority(n int) LockOption {
 // not get it.
 func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
 
-// WithBackoff sets a policy of one's own: start is called once for each call that has to wait, and must not return nil.
-// Such a call waits in no queue; see [WithTries].
+// WithBackoff sets your own policy of retries: start is called once for each call that has to wait, and must not return
+// nil. Such a call waits in no queue; see [WithTries].
 func WithBackoff(start func() Backoff) LockOption {
 	return lockOption(func(c *lockConfig) { c.backoff = start })
 }
@@ -202,19 +202,19 @@ func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.
 // [clock.DefaultDrift], 1 % of the TTL + 2 ms.
 func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
 
-// WithGuardTime sets the guard time: the longest TTL that anyone in the fleet may use. So long, and at least 30 s, a
-// master that was restarted does not vote, unless it is a durable one: see [WithDurableMasters]. It belongs to the
-// fleet: it stands on the masters, and where they have another one theirs holds. (Their records have it as two numbers,
-// the longest TTL and the quarantine: [Locker.RaiseGuardTime] raises one after the other.) From [MinTTL] to [MaxTTL];
-// the default is [DefaultGuardTime].
+// WithGuardTime sets the guard time: the longest TTL that anyone in the fleet may use. A master that was restarted does
+// not vote for this long, and for at least 30 s, unless it is a durable one: see [WithDurableMasters]. The guard time
+// belongs to the fleet. It stands on the masters; if they have another value, that value applies. (Their records have
+// two numbers, the longest TTL and the quarantine: [Locker.RaiseGuardTime] raises one after the other.) From [MinTTL]
+// to [MaxTTL]; the default is [DefaultGuardTime].
 func WithGuardTime(g time.Duration) Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = g, false })
 }
 
 // WithoutGuard turns the restart guard off: a master that restarts empty votes at once, and two holders at a time are
 // then possible. For masters that never forget, such as those that fsync every write.
-// All programs of a prefix have the guard, or none has it: one without it is kept out by no longest TTL, and by no
-// epoch of [Locker.ChangeMasters].
+// All programs of a prefix have the guard, or none has it: a program without the guard ignores the longest TTL of the
+// fleet and the epoch of [Locker.ChangeMasters].
 func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true }) }
 
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].

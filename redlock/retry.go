@@ -163,7 +163,7 @@ func waited(caller, limited context.Context, err error) error {
 	return &over
 }
 
-// WaitReady waits until a quorum of masters votes, and returns nil then; a lock can be had from there on, unless
+// WaitReady waits until a quorum of masters votes, and returns nil then. From then on a lock can be taken, unless
 // another holds it. Programs call it at their start, to say early what is wrong. Masters beyond the quorum may not be
 // connected yet; [Locker.Ready] waits for all. Errors: [ErrNoQuorum] with the error of ctx and why each master does not
 // vote; ErrClosed.

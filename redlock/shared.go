@@ -36,7 +36,7 @@ var ErrKind = round.ErrKind
 // A master that is full (maxmemory) extends no lock of a Shared, unlike plain ones; while a majority is full, those
 // end.
 //
-// The methods take the options of Lock; a minimum hold is none of them, and [WithFair] changes nothing. A Shared is
+// The methods take the options of Lock, except [WithMinHold], which is refused; [WithFair] changes nothing. A Shared is
 // safe for concurrent use.
 type Shared struct {
 	l    *Locker
@@ -123,7 +123,7 @@ func (k *Lock) downgrade(ctx context.Context, opts []LockOption, course *grant.C
 	id, ballot, err := k.handle.Downgrade()
 	switch {
 	case errors.Is(err, grant.ErrNested):
-		return nil, invalid("downgrade %.80q: it is locked more than once; unlock the inner locks first", name)
+		return nil, invalid("downgrade %.80q: %s", name, plain(err))
 	case err != nil:
 		return nil, &LockError{Op: "downgrade", Name: name, Decision: err}
 	}

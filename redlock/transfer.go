@@ -34,7 +34,7 @@ func (k *Lock) Export() (string, error) {
 	id, ballot, err := k.handle.Export()
 	switch {
 	case errors.Is(err, grant.ErrNested):
-		return "", invalid("export %.80q: it is locked more than once; unlock the inner locks first", k.Name())
+		return "", invalid("export %.80q: %s", k.Name(), plain(err))
 	case err != nil:
 		return "", &LockError{Op: "export", Name: k.Name(), Decision: err}
 	}

@@ -1,4 +1,3 @@
-// Package property tries a claim with many random inputs, in tests.
 package property
 
 import (

@@ -1,10 +1,12 @@
 package rooms
 
 import (
+	"bytes"
 	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,7 +43,7 @@ var rooms = []room{
 		"redlock/internal/voters", "redlock/internal/round", "redlock/internal/ballot", "redlock/internal/quorum",
 		"redlock/internal/admission", "redlock/redlocktest", "pool", "internal/scripts", "clock",
 	}},
-	{"redlock/redlocktest", []string{"pool", "internal/scripts/reference", "internal/scripts", redigo}},
+	{"redlock/redlocktest", []string{"pool", "internal/scripts/reference", "internal/scripts", "clock", redigo}},
 	{"redlock/internal/queue", []string{
 		"redlock/internal/grant", "redlock/internal/round", "redlock/internal/admission", "redlock/internal/quorum",
 		"internal/scripts", "clock",
@@ -135,4 +137,29 @@ func check(dir, path string) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// Each package but the examples, which are read as one file, begins with a doc.go of at most 100 lines.
+func TestEachPackageBeginsWithItsDocumentation(t *testing.T) {
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); name == "examples" && filepath.Dir(dir) == root || name == "testdata" || name == ".git" {
+			return fs.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "doc.go"))
+		if n := bytes.Count(text, []byte("\n")); err != nil || n > 100 || !bytes.HasPrefix(text, []byte("// ")) {
+			t.Errorf("%s: doc.go has %d lines, %v", dir, n, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

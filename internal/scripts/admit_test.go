@@ -270,7 +270,7 @@ func TestAnotherRecordThanTheExpectedOne(t *testing.T) {
 	now, id := c.now(), grant(me, 1)
 	here := scripts.Record{Identity: "a/b/-1", N: 3, Epoch: 3, Longest: 20 * time.Second, Quarantine: guard,
 		Since: now}.String()
-	ticket := scripts.NewTicket(me, 1, "", now, 0)
+	ticket := scripts.NewTicket(scripts.Plain, me, 1, "", now, 0)
 	ask := enc.Acquire(keys("a"), id, ttl, now, now, ticket)
 	for _, there := range []string{here, "v1 nonsense"} {
 		c.must("SET", prefix.Admission(), there)

@@ -45,7 +45,7 @@ func BenchmarkServerCost(b *testing.B) {
 	}
 	wait := func(i int) *scripts.Call {
 		ballot := base + int64(i)
-		t := scripts.NewTicket(other, uint64(i%3), "label", int64(i%3), 0)
+		t := scripts.NewTicket(scripts.Plain, other, uint64(i%3), "label", int64(i%3), 0)
 		return enc.Acquire(&ks[i%chunk], grant(other, uint64(i)), ttl, ballot, ballot, t)
 	}
 	release := func(i int) *scripts.Call {

@@ -28,7 +28,7 @@ func TestAReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 				counts = now + 60*second
 			}
 			for i := range dead {
-				id := scripts.NewTicket(fmt.Sprint("gone", i), 1, "", now-i, 0).Waiter()
+				id := scripts.NewTicket(scripts.Plain, fmt.Sprint("gone", i), 1, "", now-i, 0).Waiter()
 				if err := c.Send("ZADD", prefix.Queue("a"), 0, id); err != nil {
 					t.Fatal(err)
 				}

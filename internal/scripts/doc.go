@@ -39,10 +39,10 @@
 // # Waiting
 //
 // A free name belongs to the first waiter that counts. Telling it lowers the time until which it counts to at most
-// one second from now, and publishes a hint. During that second nobody is granted the name who comes after it. If nobody hears the
-// hint, the waiter is removed and the next one is told. One script drops at most 500 waiters that count no more, and
-// tells or removes at most 8, so its work does not grow with the number of dead waiters: 1 ms at the most was seen
-// behind 100 000.
+// one second from now, and publishes a hint. During that second nobody is granted the name who comes after it. If
+// nobody hears the hint, the waiter is removed and the next one is told. One script drops at most 500 waiters that
+// count no more, and tells or removes at most 8, so its work does not grow with the number of dead waiters: 1 ms at the
+// most was seen behind 100 000.
 //
 // Ids of waiters are compared as texts, by Redis byte by byte and by Lua in the order of the server's locale. Both
 // give the same order: an id begins with a time of 16 digits and a UUID.
@@ -50,9 +50,9 @@
 // # Readers and writers
 //
 // A name has plain locks, or readers and writers. Of the latter the lock is a sorted set: grant id by the time at which
-// its share ends, in the master's time. One time for all would let the living keep the dead. A script for the one kind
-// finds a value of the wrong type where the other kind is held, and changes nothing: so a name that is used as both is
-// refused, and no script of a plain lock knows of readers.
+// its share ends, in the master's time. With one time for all, a reader that extends would keep dead readers' shares,
+// too. A script for the one kind finds a value of the wrong type where the other kind is held, and changes nothing: so
+// a name that is used as both is refused, and no script of a plain lock knows of readers.
 //
 // Why no writer holds a name beside anybody. On one master:
 //
@@ -63,8 +63,8 @@
 // share in the script that begins the reader's. Two holders of whom one is a writer have each a quorum of masters,
 // and two quorums share a master. Each was granted there, extended or repaired, at a moment from which its share
 // counted for the TTL, and its validity is counted from an earlier moment, less the drift: while both were valid both
-// shares would have counted there at once. Two readers may well share masters; nothing is claimed of them. What holds
-// the master to what it has granted, the admission record and the quarantine, is the same for all kinds.
+// shares would have counted there at once. Two readers may well share masters; nothing is claimed of them. The
+// admission record and the quarantine protect shares as they protect plain locks.
 //
 // Why tokens grow. A token is the first ballot of the ask that won. There are two fences on each master. The one is
 // that of plain locks: writers raise it, and every ballot must be above it. The other is raised by readers, and only

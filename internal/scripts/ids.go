@@ -52,13 +52,9 @@ type Ticket struct {
 	rank   int64
 }
 
-// NewTicket makes the ticket of an owner's waiter number number. at is the masters' time of its call, in microseconds.
-func NewTicket(owner string, number uint64, label string, at int64, priority int) *Ticket {
-	return NewTicketOf(Plain, owner, number, label, at, priority)
-}
-
-// NewTicketOf makes the ticket of a waiter for a role.
-func NewTicketOf(role Role, owner string, number uint64, label string, at int64, priority int) *Ticket {
+// NewTicket makes the ticket of an owner's waiter number number, for a role. at is the masters' time of its call, in
+// microseconds.
+func NewTicket(role Role, owner string, number uint64, label string, at int64, priority int) *Ticket {
 	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(at, 0), MaxBallot), grantID(owner, number, role.mark(), label))
 	return &Ticket{id, -int64(priority)}
 }

@@ -16,13 +16,13 @@ func TestAWriterInFrontThatHasNotAskedForLongLetsReadersIn(t *testing.T) {
 	ask := func(k *scripts.Keys, owner string, n uint64, at int64) scripts.Vote {
 		t.Helper()
 		id := scripts.ShareID(owner, n, k.Role(), at, "")
-		return c.stamped(enc.Acquire(k, id, ttl, at, at, scripts.NewTicketOf(k.Role(), owner, n, "", at, 0)), "")
+		return c.stamped(enc.Acquire(k, id, ttl, at, at, scripts.NewTicket(k.Role(), owner, n, "", at, 0)), "")
 	}
 	if v := ask(&reader, me, 1, now); v.Kind != scripts.Granted {
 		t.Fatalf("the first reader: %+v", v)
 	}
 	front := c.contender("w", now+1, 0, false) // its inbox is heard
-	ticket := scripts.NewTicketOf(scripts.Writer, front.owner, 7, "", now+1, 0)
+	ticket := scripts.NewTicket(scripts.Writer, front.owner, 7, "", now+1, 0)
 	write := func() scripts.Vote {
 		return c.stamped(enc.Acquire(&writer, scripts.ShareID("w", 7, scripts.Writer, now+1, ""), ttl, now+1, now+1, ticket), "")
 	}

@@ -24,7 +24,7 @@ type contender struct {
 // contender makes one that called at a time; a deaf one has no inbox.
 func (c *client) contender(owner string, at int64, priority int, deaf bool) *contender {
 	c.t.Helper()
-	p := &contender{client: c, owner: owner, ticket: scripts.NewTicket(owner, 7, "", at, priority)}
+	p := &contender{client: c, owner: owner, ticket: scripts.NewTicket(scripts.Plain, owner, 7, "", at, priority)}
 	if deaf {
 		return p
 	}

@@ -150,7 +150,7 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 // A refusal can tell by whom and since when: the ids of grants and waiters end with the owner's label.
 func TestIDsTellOwnerAndLabel(t *testing.T) {
 	for _, label := range []string{"", "host 7", "a:b:c", "1700000000000000:x"} {
-		ticket := scripts.NewTicket(me, 12, label, 1_700_000_000_000_000, 3)
+		ticket := scripts.NewTicket(scripts.Plain, me, 12, label, 1_700_000_000_000_000, 3)
 		id := scripts.GrantID(me, 12, label)
 		if want := "1700000000000000:" + id; ticket.Waiter() != want || id != me+":12:"+label {
 			t.Errorf("the ids are %q and %q", ticket.Waiter(), id)
@@ -166,7 +166,7 @@ func TestIDsTellOwnerAndLabel(t *testing.T) {
 			t.Errorf("%q is of %q, %q", id, owner, label)
 		}
 	}
-	early, late := scripts.NewTicket(me, 1, "", -5, 0).Waiter(), scripts.NewTicket(me, 1, "", math.MaxInt64, 0).Waiter()
+	early, late := scripts.NewTicket(scripts.Plain, me, 1, "", -5, 0).Waiter(), scripts.NewTicket(scripts.Plain, me, 1, "", math.MaxInt64, 0).Waiter()
 	if len(early) != len(late) || early > late {
 		t.Errorf("times that cannot be: %q, %q", early, late)
 	}
@@ -175,7 +175,7 @@ func TestIDsTellOwnerAndLabel(t *testing.T) {
 // The arguments of each call, written out in the order that the headers of the scripts say.
 func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	e, k := scripts.NewEncoder("p", 7), scripts.Prefix("p").Keys("n")
-	ticket := scripts.NewTicket("me", 9, "l", 77, 3)
+	ticket := scripts.NewTicket(scripts.Plain, "me", 9, "l", 77, 3)
 	const lock, fence, queue, waiters, admission = "p:{n}:lock", "p:{n}:fence", "p:{n}:queue", "p:{n}:waiters",
 		"p:admission"
 	const waiter = "0000000000000077:me:9:l"

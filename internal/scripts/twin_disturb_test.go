@@ -117,7 +117,7 @@ func (w *twin) manyWaiters() {
 	}
 	w.op = fmt.Sprint(n, " waiters until ", counts, " in ", strings.Join(sets, " and "))
 	for i := range n {
-		id := scripts.NewTicket("deaf", uint64(i), "", 1_600_000_000_000_000, 0).Waiter()
+		id := scripts.NewTicket(scripts.Plain, "deaf", uint64(i), "", 1_600_000_000_000_000, 0).Waiter()
 		for _, key := range sets {
 			score := counts
 			if key == queue {

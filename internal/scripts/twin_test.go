@@ -214,7 +214,7 @@ func (w *twin) ballot(name string) int64 {
 // ticket is one of few waiters, of equal and different rank; its time is as old as the ask, so that late ones meet.
 func (w *twin) ticket(role scripts.Role) *scripts.Ticket {
 	number := uint64(w.rnd.IntN(3))
-	return scripts.NewTicketOf(role, pick(w, owners...), number, "", int64(1_700_000_000_000_000+number%2), pick(w, 0, 0, 0,
+	return scripts.NewTicket(role, pick(w, owners...), number, "", int64(1_700_000_000_000_000+number%2), pick(w, 0, 0, 0,
 		-1, 7))
 }
 

@@ -37,7 +37,7 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 	keys := prefix.Keys("a")
 	var tickets []*scripts.Ticket
 	for i, owner := range []string{"deaf", "second", "third"} {
-		ticket := scripts.NewTicket(owner, 1, "", now+int64(i), 0)
+		ticket := scripts.NewTicket(scripts.Plain, owner, 1, "", now+int64(i), 0)
 		tickets = append(tickets, ticket)
 		call := fleet.Acquire(&keys, owner+":1:", time.Second, now, now, ticket)
 		call.Args[call.Stamp] = record(one)

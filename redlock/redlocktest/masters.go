@@ -185,7 +185,7 @@ func (m *Masters) Take(name string, ttl time.Duration) {
 	}
 }
 
-// Free ends the hold of name on every master, whoever has it, as its holder's Unlock would: those that wait for it are
+// Free ends the lock of name on every master, whoever has it, as its holder's Unlock would: those that wait for it are
 // told, and the first of them that listens gets it.
 func (m *Masters) Free(name string) {
 	for _, one := range m.list {
@@ -201,7 +201,7 @@ func (m *Masters) Lose(name string) {
 	}
 }
 
-// Holder returns the id of the hold that has name on most masters, and on how many; "" and 0 where it is free.
+// Holder returns the id of the grant that has name on most masters, and on how many; "" and 0 where it is free.
 func (m *Masters) Holder(name string) (id string, on int) {
 	count := map[string]int{}
 	for _, one := range m.list {

@@ -156,7 +156,7 @@ func (s *step) crowd() {
 		at := s.masters.Master(n).Time().UnixMicro()
 		for i := range count {
 			owner := fmt.Sprint("gone-", i)
-			t := scripts.NewTicket(owner, 1, "gone", at+int64(i), 0)
+			t := scripts.NewTicket(scripts.Plain, owner, 1, "gone", at+int64(i), 0)
 			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", redlock.DefaultTTL, at, at, t))
 		}
 	}

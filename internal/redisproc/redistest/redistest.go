@@ -1,4 +1,3 @@
-// Package redistest starts the servers that one test needs and stops them with it.
 package redistest
 
 import (

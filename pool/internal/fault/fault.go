@@ -1,4 +1,3 @@
-// Package fault has the errors of connections: sentinels, causes of several kinds, texts without credentials.
 package fault
 
 import (
@@ -55,8 +54,8 @@ func Down(err error) error {
 }
 
 // Explain makes the error of a connection, or of making one, the reason for which a master is down. It has no
-// credentials. Every timeout matches ErrTimeout, and nothing else: the deadline of a dial is not that of a caller. nil is
-// the end of the stream.
+// credentials. Every timeout matches ErrTimeout, and nothing else: the deadline of a dial is not that of a caller. nil
+// is the end of the stream.
 func Explain(err error, password string, within time.Duration) error {
 	err = Scrub(err, password)
 	switch {

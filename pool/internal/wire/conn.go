@@ -1,4 +1,3 @@
-// Package wire is one connection to a server: how it is made with redigo, and what may pass over it.
 package wire
 
 import (

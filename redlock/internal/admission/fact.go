@@ -62,7 +62,7 @@ func (f *Fact) own() bool {
 func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
 
 // remembers reports whether the master has all that it had: it is a durable one, and its record is there, with the
-// address at which we reach it. One that came by replication does not count.
+// address at which we reach it. A record that was copied by replication has another address.
 func (f *Fact) remembers() bool {
 	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
 }

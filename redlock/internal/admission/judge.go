@@ -204,7 +204,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
-	// The clocks may have been set since it began. The smaller time counts, as the larger one did then.
+	// The clocks may have been set since it began. The start used the later clock, so the end uses the earlier one.
 	left := ballot.Span(max(0, st.Over-min(fact.Own, f.Clocks.Median)))
 	if st.Err == nil {
 		st.Err = fmt.Errorf("%w until %s by its clock, since it is new or may have forgotten locks", ErrQuarantine,

@@ -99,8 +99,8 @@ func (f *Fleet) Quarantine(i int) scripts.AdmitRequest {
 
 // largest has the largest numbers that were read anywhere, and how long a quarantine must last.
 //
-// Without any record this program begins the fleet, with its guard time and its epoch. If it has not even looked at a
-// quorum, it cannot know that there is no record: then the longest TTL is at most [Shortest], since no quarantine is
+// Without any record this program begins the fleet, with its guard time and its epoch. Before it has read the records
+// of a quorum, it cannot know that there is none: then the longest TTL is at most [Shortest], since no quarantine is
 // shorter.
 func (f *Fleet) largest() scripts.Record {
 	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}

@@ -58,7 +58,7 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 }
 
 // Repair returns a ballot for one master that has this fence. It has nothing to do with what is remembered of the name:
-// the fence of one master is no matter of the others.
+// the fence of one master does not affect the others.
 func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	ballot := max(b.Median(now), next(fence))
 	if ballot >= scripts.MaxBallot {
@@ -90,9 +90,9 @@ func (b *Ballots) rememberLocked(name string, fence int64) {
 func next(fence int64) int64 { return min(fence, scripts.MaxBallot) + 1 }
 
 // Floor is the quorum-th smallest of the fences that the votes of a round show among n masters: a ballot above it can
-// win. Of the n masters, ill ones are known to have failed. A minority may be ill, and each of those that are not
-// known to be may be one that shows a poisoned fence. So as many of the largest fences never count as may still be
-// ill: a round that is lost early has heard of few masters, and all of those may be poisoned. Floor sorts fences.
+// win. Of the n masters, ill ones are known to have failed. A minority may be ill, so the rest of that minority may
+// have shown poisoned fences: as many of the largest fences are ignored. A round that is lost early has heard of few
+// masters, and all of those may be poisoned. Floor sorts fences.
 func Floor(fences []int64, n, ill int) int64 {
 	q := quorum.Quorum(n)
 	at := min(q, len(fences)-max(0, n-q-ill)) - 1

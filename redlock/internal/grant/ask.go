@@ -60,7 +60,7 @@ func (c *Course) StoodAt(place int) {
 
 // Ask asks the masters of the present view for a new grant, and waits for their decision or the end of ctx. On
 // success the grant is won and not yet live: see Grant.Begin. On failure everything that may have been granted is
-// being rolled back, and nothing of that is waited for; the ticket keeps its place in the queues. The error is a
+// being rolled back, and Ask does not wait for that; the ticket keeps its place in the queues. The error is a
 // *round.Failure, or one of ballots. The round is nil where nothing was sent.
 func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) {
 	view := k.View()

@@ -25,10 +25,10 @@
 //   - A release carries a ballot only to a master to which an ask may still be on its way over another connection. On
 //     the ask's own connection the ask came first.
 //   - A master has lost the grant if its last answer was "missing", or if another server, or one that may have
-//     forgotten, stands at its address since it last granted, confirmed or repaired. When the others are no quorum,
-//     the grant ends. A server that was restarted may have forgotten, unless it is a durable master. If the key is
-//     still there, the next extension confirms it, and is sent at once. But if a majority is back from a restart
-//     before the first of them has confirmed, the grant ends, although every key may be there.
+//     forgotten, stands at its address since it last granted, confirmed or was repaired. When the others are no quorum,
+//     the grant ends. A server that was restarted may have forgotten, unless it is a durable master.
+//   - A master that was restarted is asked at once, by an extension, and has the grant again when it confirms. If a
+//     majority has restarted before the first of them has confirmed, the grant ends, although every key may be there.
 //   - A master that lacks the grant is given it back (repair) in a round in which a majority has confirmed it; while
 //     the masters are changed, a majority of one of the two sets.
 //

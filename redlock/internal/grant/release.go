@@ -88,8 +88,9 @@ func (g *Grant) endRule(now *quorum.Config) quorum.Rule {
 }
 
 // Booked implements round.Booker. A release that was not delivered is owed, without its waiter: late, it would put
-// back one that is gone, or remove one that has asked again. Of one that keeps the name only the ballot is owed, so
-// that a late ask is refused. The rest would come too late: the master keeps the name to the end of its TTL.
+// back one that is gone, or remove one that has asked again. If a minimum hold keeps the name, only the
+// ballot is owed, so that a late ask is refused. The rest would come too late: the master keeps the name to the end of
+// its TTL.
 func (r *releasing) Booked(_ *round.Round, i int, v *round.Vote, _, last bool) {
 	g := r.g
 	if v.Kind == scripts.Failed && (!pool.Answered(v.Err) || pool.Transient(v.Err)) {

@@ -26,7 +26,7 @@ func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	s.ballot = max(s.ballot, ballot)
 }
 
-// touchRepair is touch for a repair, whose ballot is no matter of the other masters. The release of a grant that was
+// touchRepair is touch for a repair, whose ballot concerns this master only. The release of a grant that was
 // repaired carries its ballot, over whatever session: a repair that was refused must not be granted where it is
 // executed once more after the release.
 func (s *sent) touchRepair(view *admission.View, i int, ballot int64) {

@@ -310,7 +310,7 @@ func TestAHintForNobodyIsAnsweredByLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, 3)
 		p.Masters.Take("n", 10*time.Second)
-		ticket := scripts.NewTicket("owner", 99, "label", p.Ballots.Median(p.Bed.Clock.Now()), 0)
+		ticket := scripts.NewTicket(scripts.Plain, "owner", 99, "label", p.Ballots.Median(p.Bed.Clock.Now()), 0)
 		now := p.Ballots.Median(p.Bed.Clock.Now())
 		p.Keeper.Post(quorum.First(3), p.Voters.View().Encoder.Release(keysOf("n"),
 			scripts.Ending{Waiter: ticket, Back: true, AskBallot: now}))

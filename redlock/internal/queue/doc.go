@@ -25,14 +25,14 @@
 // of these comes first:
 //
 //   - hints from a quorum of masters, which say that it is first on them;
-//   - a little after the first hint: 2 ms, or twice the spread of the last replies, doubled with each refusal
-//     up to 1 s;
+//   - a little after the first hint: 2 ms, or twice the spread of the last replies. It doubles, up to 1 s, with each
+//     ask in a row that a hint has caused in vain;
 //   - the times left of a quorum of refusals are over;
 //   - a second since its ask was decided if it is first or second in a queue, five seconds elsewhere;
 //   - a subscription stands anew, which counts as a hint from that master.
 //
 // Hints are not believed: they only make it ask. It joins the queues of the masters only while it hears a quorum of
-// them, and only while a quorum of them can vote: who cannot win must not stand in front of others. A Locker subscribes
+// them, and only while a quorum of them can vote: a waiter that cannot win must not block others. A Locker subscribes
 // when one of its calls has to wait. So the first contender that has to wait asks at least twice: without a ticket, and
 // once more with one when the subscription stands. Without a quorum of voters it leaves the queues and asks without a
 // ticket every second. That there is none is remembered for all names of the Locker.

@@ -27,7 +27,7 @@ func (q *Queue) hearLocked(c *Call) {
 	}
 }
 
-// deafLocked ends hearLocked. Hints for c are answered by leaving from here on.
+// deafLocked ends hearLocked. From now on a hint for c has this Locker leave that queue.
 func (q *Queue) deafLocked(c *Call) {
 	if q.hearers[c.seq] == nil {
 		return

@@ -12,7 +12,7 @@ import (
 func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
 	if c.ticket == nil {
 		k := q.Keeper
-		c.ticket = scripts.NewTicketOf(c.Keys.Role(), k.Owner, c.seq, k.Label, k.Ballots.Median(c.Called), c.Priority)
+		c.ticket = scripts.NewTicket(c.Keys.Role(), k.Owner, c.seq, k.Label, k.Ballots.Median(c.Called), c.Priority)
 	}
 	q.hearLocked(c)
 	c.queued = true

@@ -136,7 +136,7 @@ func (r *Round) Reply(i int, value any, err error) {
 	case value == int64(0): // only a release answers so: the grant was not there
 		v.Kind = scripts.Missing
 	default:
-		// An answer that no script of ours gives: whatever runs there may have done anything.
+		// No script of ours answers so: the effect is unknown.
 		if v.Vote, err = scripts.DecodeVote(value); err != nil {
 			v.Vote, v.Err = scripts.Vote{}, &pool.Error{Addr: r.sender.Pool.Addr(i), Op: r.Op, Err: err, Unknown: true}
 		}

@@ -11,7 +11,7 @@ import (
 // What the simulator takes for the id of a grant, a ballot, a mode or a waiter is what the library has put there.
 func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
-	ticket := scripts.NewTicket("L", 1, "me", 0, 0)
+	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
 	words := func(c *scripts.Call) (list []string) {
 		var all []string
 		for _, a := range c.Args {

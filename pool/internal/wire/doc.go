@@ -1,0 +1,2 @@
+// Package wire is one connection to a server: how it is made with redigo, and what may pass over it.
+package wire
