@@ -102,7 +102,7 @@ func scene(up Event, name string) []*scripts.Call {
 		encoder.Acquire(keys, "g:5:", ttl, at+4, at+4, later),
 		encoder.Acquire(keys, "g:2:", ttl, at+5, at+5, ticket),
 		encoder.Release(keys, scripts.Ending{Grants: []string{"g:2:"}, Waiter: ticket}),
-		encoder.Repair(keys, "g:6:", ttl, at+6, at+6, 1),
+		encoder.Repair(keys, "g:6:", "", ttl, at+6, at+6, 1),
 		owed(name, at+9, "g:6:", "g:7:").CallFunc([]string{"g:6:", "g:7:"}, at+9),
 	}
 }

@@ -31,8 +31,9 @@ type Locks struct {
 // owns are re-entered. Within a context of [Locks.Context] a name that comes before the last of those Locks is
 // [ErrOrder], for Lock as well.
 //
-// The options apply to each name, the wait limit to all together. Errors are those of Lock; its LockError names the
-// one name that could not be had. On failure nothing is held, as with Lock.
+// The options apply to each name, the wait limit to all together; the longest hold counts from when all are held.
+// Errors are those of Lock; its LockError names the one name that could not be had. On failure nothing is held, as with
+// Lock.
 func (l *Locker) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
 	return takeAll(ctx, l.only, names, opts, true)
 }
@@ -87,17 +88,52 @@ func takeAll(
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
-	opts = append(slices.Clip(opts), WithWaitLimit(0)) // it is that of ctx
-	locks, err := several.Take(len(names), wait, &several.Source[*Lock]{
-		Try:  func(i int) (*Lock, error) { return of(names[i]).TryLock(ctx, names[i], opts...) },
-		Wait: func(i int) (*Lock, error) { return of(names[i]).Lock(ctx, names[i], opts...) },
-		Good: func(k *Lock) bool { return k.good(cfg) },
-		Drop: dropAll,
+	// The wait limit is that of ctx. While some are waited for, those that are held are extended, without a longest hold.
+	opts = append(slices.Clip(opts), WithWaitLimit(0), WithExtension(true), WithMaxHold(0))
+	for {
+		locks, err := several.Take(len(names), wait, &several.Source[*Lock]{
+			Try:  func(i int) (*Lock, error) { return of(names[i]).TryLock(ctx, names[i], opts...) },
+			Wait: func(i int) (*Lock, error) { return of(names[i]).Lock(ctx, names[i], opts...) },
+			Good: func(k *Lock) bool { return k.Remaining() > 0 },
+			Drop: dropAll,
+		})
+		if err != nil {
+			return nil, waited(caller, ctx, err)
+		}
+		s := &Locks{locks}
+		if err = s.settle(ctx, cfg); err == nil {
+			return s, nil
+		}
+		dropAll(locks)
+		if !wait || ctx.Err() != nil {
+			return nil, waited(caller, ctx, err)
+		}
+		select {
+		case <-time.After(DefaultDelays.Fixed):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// settle is called when all are held, some of them for a while: each is to have the wanted validity, and from now on
+// the extension and the longest hold that the caller asked for. An error means that one of them cannot.
+func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
+	err := s.each(func(k *Lock) error {
+		if k.good(cfg) {
+			return nil
+		}
+		return k.extend(ctx)
 	})
 	if err != nil {
-		return nil, waited(caller, ctx, err)
+		return err
 	}
-	return &Locks{locks}, nil
+	for _, k := range s.locks {
+		k.handle.Settle(&cfg.Terms)
+		if !k.good(cfg) {
+			return &LockError{Op: "lock", Name: k.Name(), Decision: ErrTooSlow}
+		}
+	}
+	return nil
 }
 
 // dropAll releases locks at once, as a call does whose context has ended: it hardly waits.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/redlock/internal/grant"
 )
 
 // leadPause is how long a leader that has failed stays away, and up to twice as long, by chance.
@@ -26,7 +27,8 @@ const leadPause = time.Second
 // of Err reports the loss. While no quorum of masters can be had nobody leads, and Lead goes on campaigning.
 //
 // It returns the error of ctx once that has ended and f has returned, [ErrClosed] after Close, and ErrInvalidOption or
-// ErrGuardTime at once. opts are those of Lock; with [WithTries] it gives up after as many tries.
+// ErrGuardTime at once, and why the lock has ended by which ctx owns the name. opts are those of Lock; with [WithTries]
+// it gives up after as many tries.
 func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	for {
 		lock, err := l.Lock(ctx, name, opts...)
@@ -39,8 +41,9 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 				return nil
 			}
 			l.cfg.log.Warn("redlock: the leader has failed, and campaigns again", "lock", name, "err", err)
-		} else if !errors.Is(err, ErrTooSlow) && !errors.Is(err, ErrLost) {
-			return err
+		} else if own := grant.Owner(ctx, l.grants, name); own != nil && own.Err() != nil ||
+			!errors.Is(err, ErrTooSlow) && !errors.Is(err, ErrLost) {
+			return err // also where ctx owns the name by a lock that has ended: it can never lock it again
 		}
 		select {
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):

@@ -155,8 +155,9 @@ func (g *Groups) Do(ctx context.Context, name string, f func(ctx context.Context
 // Shared is name as a lock for readers and writers: see [Locker.Shared].
 func (g *Groups) Shared(name string) *Shared { return g.Of(name).Shared(name) }
 
-// LockAll takes the locks of all names, or none, of whatever groups: see [Locker.LockAll]. All programs take them in
-// the order of the names, whatever the groups, so none waits for another in a circle.
+// LockAll takes the locks of all names, or none, of whatever groups: see [Locker.LockAll]. It needs all of these
+// groups: while one is down it waits, and holds names of the others. Bound that by [WithWaitLimit]. All programs take
+// them in the order of the names, whatever the groups, so none waits for another in a circle.
 func (g *Groups) LockAll(ctx context.Context, names []string, opts ...LockOption) (*Locks, error) {
 	return takeAll(ctx, g.Of, names, opts, true)
 }

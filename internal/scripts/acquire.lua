@@ -4,7 +4,8 @@
 -- ARGV  1 the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'import'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
---       repair: 7 epoch   8 token   9 depth            import: 7 epoch   8 id of the grant that is replaced
+--       repair: 7 epoch   8 token   9 depth   optionally 10 id of the grant that is replaced
+--       import: 7 id of the grant that is replaced
 -- Reply 1                                               granted
 --       {2, ms left, 0, {fields of the lock}, place, fence, time us}   held by another
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
@@ -19,17 +20,17 @@
 -- there and has ended, the fence refuses the ballot: the fence is at least that ballot. A message that was refused
 -- may be granted when it comes once more; the release that follows an ask of unknown outcome ends that.
 -- The first write of a grant is one that a full master refuses, so a script that fails for lack of memory has granted
--- nothing. Repair and import need no admitted master: they follow a majority that has confirmed the grant.
+-- nothing. A repair needs no admitted master: it follows a majority that has confirmed the grant.
 local record, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local first, last = tonumber(ARGV[4]), tonumber(ARGV[5])
 local token, depth, waiter, rank, previous = ARGV[4], '1', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8])
-elseif mode == 'repair' then token, depth = ARGV[8], ARGV[9]
-else previous = ARGV[8] end
+elseif mode == 'repair' then token, depth, previous = ARGV[8], ARGV[9], ARGV[10]
+else previous = ARGV[7] end
 local t, window = redis.call('TIME'), 15000000
 local now = t[1] * 1000000 + t[2]
 local there = record ~= '' and (redis.call('GET', KEYS[5]) or '') or record
-if there ~= record and mode == 'acquire' then return {6, there, now} end
+if there ~= record and mode ~= 'repair' then return {6, there, now} end
 if there ~= record and there ~= '' then
   local epoch, longest = string.match(there, '^v2 .* epoch=(%d+) .*longest=(%d+) ')
   if not epoch then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end

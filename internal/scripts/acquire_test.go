@@ -61,7 +61,7 @@ func TestAnAcquireDeliveredTwiceChangesNothing(t *testing.T) {
 		}
 	}
 	twice(enc.Acquire(keys("a"), id, ttl, now, now+9, nil))
-	twice(enc.Repair(keys("a"), id, ttl, now+20, now, 1))
+	twice(enc.Repair(keys("a"), id, "", ttl, now+20, now, 1))
 	twice(enc.Extend(keys("a"), id, ttl, 2)) // re-entry
 	twice(enc.Extend(keys("a"), id, 0, 1))   // and its release
 	end := scripts.Ending{Grants: []string{id}, Ballot: now + 20}
@@ -287,16 +287,16 @@ func TestAnImportReplacesTheGrant(t *testing.T) {
 func TestARepairCarriesTheOldTokenAndAFreshBallot(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, time.Minute, now, now-90*second, 3))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", time.Minute, now, now-90*second, 3))
 	want := map[string]string{id: "3", "token": fmt.Sprint(now - 90*second), "ballot": fmt.Sprint(now)}
 	if got := c.fields("a"); !maps.Equal(got, want) {
 		t.Errorf("the lock is %v", got)
 	}
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, time.Second, now+1, now-90*second, 3))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", time.Second, now+1, now-90*second, 3))
 	if left := c.left(prefix.Lock("a")); left < 50_000 {
 		t.Errorf("a repair has left it %d ms", left)
 	}
-	v := c.want(scripts.Held, enc.Repair(keys("a"), grant(other, 1), ttl, now+2, now, 1))
+	v := c.want(scripts.Held, enc.Repair(keys("a"), grant(other, 1), "", ttl, now+2, now, 1))
 	if v.Holder != id || v.Token != now-90*second || v.Place != -1 {
 		t.Errorf("the repair of another's grant: %+v", v)
 	}

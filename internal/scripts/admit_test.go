@@ -263,8 +263,8 @@ func TestAFreedBacklogIsNoChange(t *testing.T) {
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitRewrite))
 }
 
-// What another record than the expected one does to an ask: an acquire abstains and writes nothing. A repair, an
-// import and an extension work in quarantine (H83), within the longest TTL and the epoch.
+// What another record than the expected one does to an ask: an acquire and an import abstain and write nothing. A repair
+// and an extension work in quarantine (H83), within the longest TTL and the epoch.
 func TestAnotherRecordThanTheExpectedOne(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
@@ -274,12 +274,14 @@ func TestAnotherRecordThanTheExpectedOne(t *testing.T) {
 	ask := enc.Acquire(keys("a"), id, ttl, now, now, ticket)
 	for _, there := range []string{here, "v1 nonsense"} {
 		c.must("SET", prefix.Admission(), there)
-		v := c.stamped(ask, "v2 another")
-		if v.Kind != scripts.Abstained || v.Record != there || v.Time < now || c.must("DBSIZE") != int64(1) {
-			t.Errorf("an acquire: %+v, and %v keys", v, c.must("DBSIZE"))
+		for _, ask := range []*scripts.Call{ask, enc.Import(keys("a"), id, id+"previous", ttl, now, now)} {
+			v := c.stamped(ask, "v2 another")
+			if v.Kind != scripts.Abstained || v.Record != there || v.Time < now || c.must("DBSIZE") != int64(1) {
+				t.Errorf("%v: %+v, and %v keys", ask.Args, v, c.must("DBSIZE"))
+			}
 		}
 	}
-	c.wantError("BADRECORD", enc.Repair(keys("a"), id, ttl, now, now, 1), "v2 another")
+	c.wantError("BADRECORD", enc.Repair(keys("a"), id, "", ttl, now, now, 1), "v2 another")
 	c.must("DEL", prefix.Admission())
 	if v := c.stamped(ask, "v2 another"); v.Kind != scripts.Abstained || v.Record != "" {
 		t.Errorf("an acquire where there is no record: %+v", v)
@@ -288,10 +290,7 @@ func TestAnotherRecordThanTheExpectedOne(t *testing.T) {
 	old := scripts.NewEncoder(prefix, 2)
 	for what, call := range map[string]func(e *scripts.Encoder, ttl time.Duration) *scripts.Call{
 		"repair": func(e *scripts.Encoder, ttl time.Duration) *scripts.Call {
-			return e.Repair(keys("a"), id, ttl, c.now(), now, 1)
-		},
-		"import": func(e *scripts.Encoder, ttl time.Duration) *scripts.Call {
-			return e.Import(keys("a"), id, id+"previous", ttl, c.now(), c.now())
+			return e.Repair(keys("a"), id, "", ttl, c.now(), now, 1)
 		},
 		"extend": func(e *scripts.Encoder, ttl time.Duration) *scripts.Call { return e.Extend(keys("a"), id, ttl, 1) },
 	} {

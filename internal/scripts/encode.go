@@ -49,12 +49,19 @@ func (e *Encoder) shared(
 }
 
 // Repair encodes giving a grant back to a master that lost it: a fresh ballot, and the token that the grant was won
-// with. The caller has the confirmation of a majority of the same round.
-func (e *Encoder) Repair(k *Keys, grant string, ttl time.Duration, ballot, token int64, depth int) *Call {
+// with. The caller has the confirmation of a majority of the same round. previous is the grant that it has taken over
+// and that a master may still have; "" for none.
+func (e *Encoder) Repair(
+	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth int,
+) *Call {
+	more := []any{e.epoch, token, depth, previous}
 	if k.role != Plain { // a share has no token and no depth there
-		return e.shared(k, grant, ttl, ballot, ballot, "repair", []any{e.epoch})
+		more = []any{e.epoch, previous}
 	}
-	return e.acquire(k, grant, ttl, ballot, ballot, "repair", e.epoch, token, depth)
+	if previous == "" {
+		more = more[:len(more)-1]
+	}
+	return e.acquire(k, grant, ttl, ballot, ballot, "repair", more...)
 }
 
 // Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a
@@ -63,7 +70,7 @@ func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, fir
 	if k.role != Plain {
 		return e.shared(k, grant, ttl, first, last, "downgrade", []any{e.epoch, previous})
 	}
-	return e.acquire(k, grant, ttl, first, last, "import", e.epoch, previous)
+	return e.acquire(k, grant, ttl, first, last, "import", previous)
 }
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.

@@ -48,13 +48,13 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "5569f5f79bc51a036568ad9f6fb960add27cd2e0"
+	acquireSHA = "989a12cbf02313fe5dfef97600a37d20d42c7e03"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
 	releaseSHA = "5d9b1cf8ee2c389a8117f07ba123b98f004ced74"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "b8e1d64e309d6ed763a8832742655362d70c2b20"
+	sharedAcquireSHA = "9fee3716d38030160a983bcf878a2a7de8e6334a"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
 	sharedReleaseSHA = "ed020bf0cf6f7159a3fb45919f01dcb18253fd32"
 )

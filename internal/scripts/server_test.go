@@ -48,7 +48,7 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	waiting.ask("a", now+1)
 	c.must("CONFIG", "SET", "maxmemory", "1")
 	before := c.everything("a")
-	c.wantError("OOM", enc.Repair(keys("a"), id, ttl, now+1, now, 1), "")
+	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
 	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 2)) // the depth stays as it was: only people read it
 	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
@@ -84,7 +84,7 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 		t.Errorf("the keys were\n%sand are\n%s", before, got)
 	}
 	c.must("REPLICAOF", "NO", "ONE")
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, ttl, now+1, now, 1))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1))
 }
 
 // TestAPromotionIsAnotherIdentity (H57): a failback keeps the run id, and sets what the second replication id says.

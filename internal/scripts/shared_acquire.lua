@@ -5,7 +5,7 @@
 -- ARGV  1 the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'downgrade'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
---       repair: 7 epoch      downgrade: 7 epoch   8 id of the writer's grant that becomes this reader's
+--       repair, downgrade: 7 epoch   8 id of the writer's grant that becomes this reader's; of a repair perhaps
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; for a writer by readers; or another
 --                                                       waiter comes before this reader
@@ -44,7 +44,7 @@ local top = tonumber(raw)
 local queued = redis.call('EXISTS', queue) == 1
 if queued then drop(now) end
 local held, left = holder(now)
-local replaces = mode == 'downgrade' and ends(now, ARGV[8]) > 0
+local replaces = mode ~= 'acquire' and ARGV[8] and ends(now, ARGV[8]) > 0
 -- A downgrade is sent in several rounds, and the validity counts from the last.
 local mine = held and ends(now, id) or 0
 if mine > 0 and mode == 'downgrade' and mine < now + ttl * 1000 then share(now, id, ttl) end

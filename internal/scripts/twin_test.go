@@ -224,7 +224,7 @@ func (w *twin) acquireCall() (*scripts.Call, string) {
 	last := pick(w, first, first, first, first+1000)
 	switch w.rnd.IntN(10) {
 	case 0:
-		return enc.Repair(k, w.id(k), w.life(), first, w.now()-second, pick(w, 1, 2)), w.stamp()
+		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.life(), first, w.now()-second, pick(w, 1, 2)), w.stamp()
 	case 1, 2:
 		return enc.Import(k, w.id(k), w.id(k), w.life(), first, last), w.stamp()
 	case 3, 4:

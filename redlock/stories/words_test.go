@@ -228,7 +228,7 @@ func (w *world) acquireWords(args []string) string {
 	case mode == "repair":
 		text += ", token " + w.ballot(number(arg(args, 8)))
 	case mode == "import":
-		text += ", in the place of " + w.name(arg(args, 8))
+		text += ", in the place of " + w.name(arg(args, 7))
 	}
 	return text
 }

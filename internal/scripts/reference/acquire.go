@@ -33,8 +33,11 @@ func (c *call) ask() ask {
 	switch {
 	case a.mode == "repair":
 		a.token, a.depth = c.arg(8), c.arg(9)
+		if c.has(10) {
+			a.previous = c.arg(10)
+		}
 	case a.mode != "acquire":
-		a.previous = c.arg(8)
+		a.previous = c.arg(7)
 	case c.has(7):
 		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
 	}
@@ -105,7 +108,7 @@ func (c *call) acquire() any {
 // forbidden is the answer where another admission record than the expected one forbids the ask, nil where none does.
 func (c *call) forbidden(a ask, admission string) any {
 	there := c.get(admission, "")
-	if there != a.record && a.mode == "acquire" {
+	if there != a.record && (a.mode == "acquire" || a.mode == "import") {
 		return []any{int64(scripts.Abstained), there, c.now}
 	}
 	if there != a.record && there != "" && refused(there, float64(a.ttl), c.number(7)) {

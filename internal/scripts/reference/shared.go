@@ -111,7 +111,7 @@ func (c *call) sharedAcquire() any {
 		c.drop()
 	}
 	held, left := c.holder()
-	replaces := a.mode == "downgrade" && c.ends(c.arg(8)) > 0
+	replaces := a.mode != "acquire" && c.has(8) && c.ends(c.arg(8)) > 0
 	switch {
 	case held != "" && c.ends(a.id) > 0:
 		if a.mode == "downgrade" && c.ends(a.id) < c.now+a.ttl*1000 {

@@ -100,7 +100,8 @@ func (g *Grant) repairLocked(i int, v round.Vote, ttl time.Duration, token int64
 	if err != nil {
 		return
 	}
-	call := view.Encoder.Repair(g.keys, g.ID, ttl, ballot, token, max(1, g.tenure.depth+g.tenure.coming))
+	call := view.Encoder.Repair(g.keys, g.ID, g.replaces, ttl, ballot, token,
+		max(1, g.tenure.depth+g.tenure.coming))
 	g.sent.touchRepair(view, i, ballot)
 	m := &view.Masters[i]
 	// The next extension sees whether it worked.

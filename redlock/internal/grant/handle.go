@@ -117,6 +117,24 @@ func (h *Handle) lockHeld() error {
 	return err
 }
 
+// Settle sets whether the grant is extended from now on, and its longest hold from now. It does nothing for a re-entry:
+// these are terms of the first handle.
+func (h *Handle) Settle(terms *Terms) {
+	if h.lockHeld() != nil {
+		return
+	}
+	defer h.g.mu.Unlock()
+	now, t := h.g.k.Clock.Now(), &h.g.tenure
+	if t.handles[0] != h {
+		return
+	}
+	t.terms.Extend, t.terms.MaxHold = terms.Extend, terms.MaxHold
+	if t.terms.MaxHold > 0 {
+		t.terms.MaxHold += now.Sub(t.began)
+	}
+	h.g.planLocked(now)
+}
+
 // Done is closed when h ends.
 func (h *Handle) Done() <-chan struct{} {
 	h.g.mu.Lock()

@@ -23,7 +23,7 @@ func (g *Grant) Inherits(ballot int64) {
 }
 
 // Import asks for the grant that another process has exported: under a new id, on the masters that still have the
-// previous one. It is one grant for all rounds, since what an earlier round has taken over is ours in the next:
+// previous one, and vote: its round decides who has the name, as that of an acquire does. It is one grant for all rounds, since what an earlier round has taken over is ours in the next:
 // Import sends one round, and is called again on the same Grant until it succeeds or the caller gives up and calls
 // Abandon.
 func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64, c *Course) error {
@@ -36,7 +36,8 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 	}
 	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
 	ttl := terms.keep(0, k.Drift)
-	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, ttl, first, last), ttl, last, true)
+	downgrade := g.Role() != scripts.Plain // it changes what is live here, as an extension does; an import is an election
+	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, ttl, first, last), ttl, last, downgrade)
 	err = g.win(ctx, r, terms, first, last)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:

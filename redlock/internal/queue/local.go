@@ -327,7 +327,7 @@ func (q *Queue) Heir(name string) grant.Next {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		ln := q.names[name]
-		if ln == nil || len(ln.waiting) == 0 {
+		if ln == nil || len(ln.waiting) == 0 || ln.contender != nil { // the contender comes before those that stand
 			return nil
 		}
 		c := ln.waiting[0]

@@ -21,7 +21,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	}
 	for mode, c := range map[string]*scripts.Call{
 		"acquire": enc.Acquire(&keys, "the grant", time.Second, 4711, 4711, ticket),
-		"repair":  enc.Repair(&keys, "the grant", time.Second, 4711, 4710, 1),
+		"repair":  enc.Repair(&keys, "the grant", "", time.Second, 4711, 4710, 1),
 		"import":  enc.Import(&keys, "the grant", "the previous one", time.Second, 4711, 4711),
 	} {
 		w := words(c)
@@ -50,7 +50,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	shared := prefix.KeysOf("a", scripts.Reader)
 	for mode, c := range map[string]*scripts.Call{
 		"acquire":   enc.Acquire(&shared, "the grant", time.Second, 4711, 4711, ticket),
-		"repair":    enc.Repair(&shared, "the grant", time.Second, 4711, 4710, 1),
+		"repair":    enc.Repair(&shared, "the grant", "", time.Second, 4711, 4710, 1),
 		"downgrade": enc.Import(&shared, "the grant", "the previous one", time.Second, 4711, 4711),
 	} {
 		w := words(c)

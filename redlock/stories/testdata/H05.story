@@ -42,4 +42,5 @@ master 3 stops
 C tries orders
 ----
 0.220 C cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed; master 3, master 4, master 5: read: master is down: connection reset
+        yes, 3 are needed (2 not waited for); master 3, master 4, master 5: read: master is down: connection
+        reset

@@ -52,8 +52,7 @@ B tries orders
 8.211 B to masters 4-5: acquire orders for B1, 10s, ballot 8.210000 to 8.210032 -> granted
 8.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
         are needed; held by "A" since 00:00:00; it may be free in 21.991s; master 3: lock: the master is in
-        quarantine for another 26.9s, since it is new or may have forgotten locks; if nobody can hold one,
-        redlock admit (AdmitNow) ends it
+        quarantine until 00:00:34 UTC by its clock, since it is new or may have forgotten locks
 8.213 B to masters 4-5: release orders of B1 -> deleted
 
 who holds orders

@@ -38,8 +38,7 @@ B tries orders
 31.211 B to masters 4-5: acquire orders for B1, 3s, ballot 31.210000 to 31.210032 -> granted
 31.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
         are needed; held by "A" since 00:00:00; it may be free in 23.991s; master 3: lock: the master is in
-        quarantine for another 30s, since it is new or may have forgotten locks; if nobody can hold one, redlock
-        admit (AdmitNow) ends it
+        quarantine until 00:01:00 UTC by its clock, since it is new or may have forgotten locks
 31.213 B to masters 4-5: release orders of B1 -> deleted
 
 who holds orders

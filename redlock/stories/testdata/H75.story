@@ -57,8 +57,8 @@ B tries orders
 ----
 31.210 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
         yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock: the master is in quarantine
-        for another 30s, since it is new or may have forgotten locks; if nobody can hold one, redlock admit
-        (AdmitNow) ends it
+        until 00:01:00 UTC by its clock, since it is new or may have forgotten locks; if nobody can hold a lock
+        on these masters, redlock admit (AdmitNow) ends the quarantine
 
 wait 30s
 ----

@@ -60,23 +60,23 @@ wait 4s
 4.123 B to master 2: subscribe to its inbox -> done
 4.125 A to masters 1 3-5: extend orders for A1 by 10s -> done
 4.125 A to master 2: extend orders for A1 by 10s -> missing
+4.127 B to masters 3-5: acquire orders for B8, 10s, ballot 4.126004 to 4.126036, waiter wB1 -> held by A1 for
+        9.998; place 1 in the queue
 4.127 A to master 2: begin a quarantine -> done: in quarantine since 4.127016, one of 5, longest TTL 30s,
         quarantine 30s
 4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127016, one of
         5, longest TTL 30s, quarantine 30s
 4.127 A to master 2: repair orders for A1, 10s, ballot 4.126016, token 0.100000 -> granted
-4.154 B to masters 3-5: acquire orders for B8, 10s, ballot 4.153831 to 4.153863, waiter wB1 -> held by A1 for
-        9.971; place 1 in the queue
-4.156 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
-5.156 B to masters 3-5: acquire orders for B9, 10s, ballot 5.155833 to 5.155865, waiter wB1 -> held by A1 for
-        8.969; place 1 in the queue
-5.158 B to masters 4-5: release orders of B9, waiter wB1 stays -> was not there
-6.158 B to masters 3-5: acquire orders for B10, 10s, ballot 6.157835 to 6.157867, waiter wB1 -> held by A1 for
-        7.967; place 1 in the queue
-6.160 B to masters 4-5: release orders of B10, waiter wB1 stays -> was not there
-7.160 B to masters 3-5: acquire orders for B11, 10s, ballot 7.159837 to 7.159869, waiter wB1 -> held by A1 for
-        6.965; place 1 in the queue
-7.162 B to masters 4-5: release orders of B11, waiter wB1 stays -> was not there
+4.129 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
+5.129 B to masters 3-5: acquire orders for B9, 10s, ballot 5.128006 to 5.128038, waiter wB1 -> held by A1 for
+        8.996; place 1 in the queue
+5.131 B to masters 4-5: release orders of B9, waiter wB1 stays -> was not there
+6.131 B to masters 3-5: acquire orders for B10, 10s, ballot 6.130008 to 6.130040, waiter wB1 -> held by A1 for
+        7.994; place 1 in the queue
+6.133 B to masters 4-5: release orders of B10, waiter wB1 stays -> was not there
+7.133 B to masters 3-5: acquire orders for B11, 10s, ballot 7.132010 to 7.132042, waiter wB1 -> held by A1 for
+        6.992; place 1 in the queue
+7.135 B to masters 4-5: release orders of B11, waiter wB1 stays -> was not there
 7.458 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders
@@ -105,7 +105,7 @@ wait 4s
 8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127016, one of
         5, longest TTL 30s, quarantine 30s
 8.127 A to master 3: repair orders for A1, 10s, ballot 8.126016, token 0.100000 -> granted
-8.162 B to masters 1-5: release orders, waiter wB1 leaves -> done
+8.129 B to masters 1-5: release orders, waiter wB1 leaves -> done
 11.458 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders

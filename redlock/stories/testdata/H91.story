@@ -37,8 +37,9 @@ wait 14s
 B tries orders
 ----
 19.110 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 3 masters said
-        yes, 2 are needed; master 1, master 2: lock: the master is in quarantine for another 12s, since it is new
-        or may have forgotten locks; if nobody can hold one, redlock admit (AdmitNow) ends it
+        yes, 2 are needed (1 not waited for); master 1, master 2: lock: the master is in quarantine until
+        00:00:30 UTC by its clock, since it is new or may have forgotten locks; if nobody can hold a lock on
+        these masters, redlock admit (AdmitNow) ends the quarantine
 
 show B
 ----

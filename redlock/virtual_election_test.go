@@ -1,0 +1,134 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// An import decides who has the name, as an acquire does: masters count that vote for this program, and no others. Else
+// a handle that is delivered twice could be imported twice, the second time by a master that has forgotten the first. H115.
+
+func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		a, b := w.locker(), w.locker()
+		handle := w.export(w.take(a, "x", redlock.WithTTL(25*time.Second)))
+		after(100 * time.Millisecond)
+		for i := range 2 { // they come back with the exported grant, as it was in their last save
+			w.masters.Master(i).Restart(true)
+		}
+		after(2 * time.Second)
+		_, err := b.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))
+		w.isError(err, redlock.ErrNoQuorum)
+	})
+}
+
+// A program that names three of the five masters of a fleet imports nothing, as it locks nothing (H63).
+func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		a := w.locker()
+		p, err := pool.Dial(w.urls(0, 1, 2), pool.WithClock(clock.Runtime()), pool.WithDialer(
+			func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if "redis://"+addr == w.masters.URLs()[2] {
+					return nil, errBlocked // so the fleet has a majority without the two that are left
+				}
+				return w.wire.dial(ctx, network, addr)
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Cleanup(func() { _ = p.Close() })
+		handle := w.export(w.take(a, "x"))
+		after(100 * time.Millisecond)
+		_, err = w.over(p).Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))
+		w.isError(err, redlock.ErrNoQuorum)
+	})
+}
+
+// A program that goes by the next masters alone too early imports nothing.
+func TestVirtualAProgramThatIsTooEarlyImportsNothing(t *testing.T) {
+	virtual(t, 6, func(w *world) {
+		old, next := []int{0, 1, 2}, []int{3, 4, 5}
+		w.admittedApart(old, next)
+		a := w.some(old)
+		w.change(a, redlock.Set{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)})
+		early := w.some(next, redlock.WithSet(redlock.Set{Epoch: 2, Masters: w.urls(next...)}))
+		handle := w.export(w.take(a, "x"))
+		after(100 * time.Millisecond)
+		_, err := early.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))
+		w.isError(err, redlock.ErrNoQuorum)
+	})
+}
+
+// A master that an import did not reach has the exported grant still. It is given the import's as soon as it is back.
+func TestVirtualAnImportIsRepairedWhereTheExportedGrantIs(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		a, b := w.locker(), w.locker()
+		handle := w.export(w.take(a, "x", redlock.WithTTL(29*time.Second)))
+		after(100 * time.Millisecond)
+		w.wire.block(2)
+		w.masters.Master(2).CutConnections()
+		after(10 * time.Millisecond)
+		k, err := b.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second), redlock.WithTTL(9*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.wire.block()
+		after(5 * time.Second) // with the next extension, at the latest
+		if on, n := k.HeldOn(); on != n {
+			t.Errorf("it is on %d of %d masters", on, n)
+		}
+		if err := k.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		w.nothingLeft("x")
+	})
+}
+
+// Who leads by a context that owns the name, by a lock that has ended, can never lead again: Lead returns.
+func TestVirtualLeadByALockThatHasEndedReturns(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(quiet())
+		k := w.take(l, "x")
+		owned := context.WithoutCancel(k.Context(w.Context()))
+		w.masters.Lose("x")
+		<-k.Done()
+		ctx, cancel := context.WithTimeout(owned, time.Minute)
+		defer cancel()
+		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) || ctx.Err() != nil {
+			t.Errorf("%v, and its context ended with %v", err, ctx.Err())
+		}
+		_ = k.Unlock(w.Context())
+	})
+}
+
+// A call that contends for a name comes before those that stand behind it, also where a lock is handed on that was won
+// by an import meanwhile.
+func TestVirtualAnImportedLockIsNotHandedOnPastTheContender(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		other, l := w.locker(), w.locker()
+		held := w.take(other, "x")
+		many := redlock.WithHandOn(1000, time.Minute)
+		first, second := w.call(w.Context(), l, "x", redlock.WithPriority(100)), (*call)(nil)
+		after(time.Second)
+		second = w.call(w.Context(), l, "x", many)
+		after(time.Second)
+		k, err := l.Import(w.Context(), w.export(held), many)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		next, _ := first.gets(5 * time.Second)
+		w.unlock(next)
+		next, _ = second.gets(5 * time.Second)
+		w.unlock(next)
+	})
+}

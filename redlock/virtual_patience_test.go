@@ -1,0 +1,85 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// While LockAll waits for one name it holds those before it. Whatever the options say of the whole, these last for as long
+// as the wait, and the call keeps its turn. H116.
+func TestVirtualLockAllWaitsWithAnyOptions(t *testing.T) {
+	for name, opts := range map[string][]redlock.LockOption{
+		"none":              nil,
+		"a longest hold":    {redlock.WithMaxHold(4 * time.Second)},
+		"no extension":      {redlock.WithExtension(false), redlock.WithTTL(8 * time.Second)},
+		"nearly all of TTL": {redlock.WithTTL(10 * time.Second), redlock.WithMinValidity(9800 * time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				ctx, cancel := context.WithCancel(w.Context())
+				w.busy(ctx, 3, "b", 3*time.Second)
+				after(time.Second)
+				s, err := w.locker().LockAll(w.Context(), []string{"a", "b"}, append(opts, redlock.WithWaitLimit(time.Minute))...)
+				if err != nil {
+					t.Error(err)
+				} else if err := s.Unlock(w.Context()); err != nil {
+					t.Error(err)
+				}
+				cancel()
+				after(10 * time.Second)
+			})
+		})
+	}
+}
+
+// busy has n programs take name in turn, and hold it for each, until ctx ends.
+func (w *world) busy(ctx context.Context, n int, name string, hold time.Duration) {
+	for range n {
+		l := w.locker()
+		go func() {
+			for ctx.Err() == nil {
+				k, err := l.Lock(ctx, name)
+				if err != nil {
+					return
+				}
+				<-time.After(hold)
+				_ = k.Unlock(context.WithoutCancel(ctx))
+			}
+		}()
+	}
+}
+
+// The longest hold of several names counts from when all are held; so does what WithExtension says.
+func TestVirtualTheTermsOfAllBeginWhenAllAreHeld(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		held := w.take(w.locker(), "b")
+		got := make(chan *redlock.Locks, 1)
+		go func() {
+			got <- w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second), redlock.WithExtension(false),
+				redlock.WithTTL(5*time.Second))
+		}()
+		after(20 * time.Second)
+		if err := held.Unlock(w.Context()); err != nil {
+			t.Error(err)
+		}
+		s := <-got
+		if left := s.Remaining(); left < 4*time.Second {
+			t.Errorf("%v are left", left)
+		}
+		after(6 * time.Second)
+		w.isError(s.Err(), redlock.ErrLost) // it was not extended
+		_ = s.Unlock(w.Context())
+
+		s = w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second))
+		after(7900 * time.Millisecond)
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+		after(200 * time.Millisecond)
+		w.isError(s.Err(), redlock.ErrMaxHold)
+		_ = s.Unlock(w.Context())
+	})
+}
