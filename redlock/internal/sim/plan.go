@@ -116,6 +116,7 @@ type habits struct {
 	dwell                    time.Duration // longest time that a lock is used
 	toEnd, extend, reenter   float64
 	hand, hurry, write, keep float64
+	again                    float64 // of the handles that are delivered twice
 }
 
 // Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on.
@@ -153,6 +154,12 @@ func draw(s *Setup) plan {
 		p.stressNewer(r)
 	} else {
 		p.stress(r)
+	}
+	if more := rand.New(rand.NewPCG(s.Seed, 3)); p.hand > 0 || p.kind == amnesia || p.kind == strangers {
+		p.again = some(more, 0.7) // drawn by itself: other seeds stay as they were
+		if p.again > 0 {
+			p.hand = max(p.hand, 0.4*more.Float64())
+		}
 	}
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {

@@ -32,6 +32,7 @@ const (
 	queueFile     = "internal/scripts/reference/queue.go"
 	othersFile    = "internal/scripts/reference/others.go"
 	contendFile   = "redlock/internal/queue/contend.go"
+	importFile    = "redlock/internal/grant/import.go"
 	inboxFile     = "redlock/internal/queue/inbox.go"
 	roundFile     = "redlock/internal/round/round.go"
 	reconfigFile  = "redlock/internal/reconfig/reconfig.go"
@@ -104,6 +105,9 @@ var protections = []protection{
 	{"new-ids", []kind{contention, suspension}, "once more",
 		"a grant is asked for again while the release of the first ask is on its way, which would end it",
 		[]edit{{askFile, "k.number.Add(1)", "uint64(len(name))"}}},
+	{"import-votes", []kind{amnesia, strangers, changes}, "two holders",
+		"a lock is imported twice, or by a program that may not vote so, on masters that do not vote: two holders",
+		[]edit{{importFile, "downgrade := g.Role() != scripts.Plain", "downgrade := true"}}},
 	{"configured-quorum", []kind{partition}, "two holders",
 		"clients that see different masters have a majority each: two holders",
 		[]edit{{roundFile, "r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()",
@@ -171,7 +175,7 @@ var protections = []protection{
 
 // rare says where to begin to look for what few schedules show. Where the draws of schedules change, what is said here
 // may be found late, and the test becomes slow: put there the number that it then logs.
-var rare = map[string]uint64{"fleet-guard-time": 1307, "no-gap": 90_265}
+var rare = map[string]uint64{"fleet-guard-time": 1307, "import-votes": 3400, "no-gap": 90_265}
 
 // applied makes some edits, and returns the new texts of the files by their paths. An edit that does not apply fails the
 // test.

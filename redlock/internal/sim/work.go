@@ -329,7 +329,8 @@ func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	}
 }
 
-// export exports a lock, and has a worker of another client import it and hold it.
+// export exports a lock, and has a worker of another client import it and hold it. The handle may be delivered twice: then
+// one more client imports it, or tries to, a while later.
 func (k *worker) export(b *belief) {
 	w := k.c.w
 	handle, err := b.lock.Export()
@@ -337,12 +338,26 @@ func (k *worker) export(b *belief) {
 		k.unlock(b.lock)
 		return
 	}
+	w.mu.Lock()
+	w.loose = true // where the import did not reach a master, or nobody imports it, the key lives on to its TTL
+	w.mu.Unlock()
+	hold := k.importIt(handle, b.name)
+	if k.chance(w.plan.again) {
+		k.sleep(k.upTo(w.plan.most), k.ctx.Done())
+		again := k.importIt(handle, b.name)
+		defer again()
+	}
+	hold()
+}
+
+// importIt has a client import the handle, and returns what holds the lock then.
+func (k *worker) importIt(handle, name string) (hold func()) {
+	w := k.c.w
 	other := w.clients[k.random.IntN(len(w.clients))]
 	ttl := min(w.plan.most, w.plan.guards[other.index])
 	next := &worker{c: other, slot: k.slot, random: k.random, ctx: k.ctx}
 	w.mu.Lock()
-	w.loose = true // where the import did not reach a master, or nobody imports it, the key lives on to its TTL
-	w.note(k.c.index, other.index, "exports, to the client of the master's number,", b.name, 0)
+	w.note(k.c.index, other.index, "exports, to the client of the master's number,", name, 0)
 	w.mu.Unlock()
 	next.waitAwake()
 	ctx, cancel := next.within(k.ctx, k.upTo(w.plan.most))
@@ -353,16 +368,17 @@ func (k *worker) export(b *belief) {
 	}
 	var lock *redlock.Lock
 	l := other.now()
-	err = next.call("Import", ctx, func() (err error) {
+	err := next.call("Import", ctx, func() (err error) {
 		lock, err = l.Import(ctx, handle, opts...)
 		w.checkGiven("Import", lock, err)
 		return err
 	})
 	if err != nil {
-		return
+		return func() {}
 	}
 	w.mu.Lock()
 	w.count.Imports++
 	w.mu.Unlock()
-	next.hold(next.begin(l, lock, asked, ttl/2), opts)
+	b := next.begin(l, lock, asked, ttl/2)
+	return func() { next.hold(b, opts) }
 }
