@@ -23,9 +23,9 @@ func (g *Grant) Inherits(ballot int64) {
 }
 
 // Import asks for the grant that another process has exported: under a new id, on the masters that still have the
-// previous one, and vote: its round decides who has the name, as that of an acquire does. It is one grant for all rounds, since what an earlier round has taken over is ours in the next:
-// Import sends one round, and is called again on the same Grant until it succeeds or the caller gives up and calls
-// Abandon.
+// previous one, and vote: its round decides who has the name, as that of an acquire does. It is one grant for all
+// rounds, since what an earlier round has taken over is ours in the next: Import sends one round, and is called again
+// on the same Grant until it succeeds or the caller gives up and calls Abandon.
 func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64, c *Course) error {
 	k := g.k
 	view := k.View()

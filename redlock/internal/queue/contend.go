@@ -74,7 +74,7 @@ func (n *contention) ask(ctx context.Context) (g *grant.Grant, err error) {
 		a.Ticket = q.ticketLocked(c)
 	}
 	if q.hearers[c.seq] != nil {
-		a.Complete = c.signal // then it looks again whether a quorum can vote
+		a.Complete = func() { q.completed(c) }
 	}
 	q.mu.Unlock()
 	g, n.round, err = q.Ask(ctx, &a)
@@ -130,7 +130,9 @@ func (n *contention) gaveUp(cause error) *round.Failure {
 //	it cannot hear them                the pause of its Delays, or less if the name may be free earlier
 func (n *contention) untilAskLocked() time.Duration {
 	q, since := n.q, time.Since(n.decided)
-	switch n.voters() {
+	voters := n.voters()
+	n.c.unsure = voters == quorum.Pending
+	switch voters {
 	case quorum.Lost: // who cannot win must not stand in front of others
 		q.away = true
 		q.leaveLocked(n.c)
@@ -151,6 +153,16 @@ func (n *contention) untilAskLocked() time.Duration {
 		return 0
 	}
 	return n.orFree(n.pause) - since
+}
+
+// completed is told that all votes of the last ask of c are in: c looks again if it could not tell whether a quorum can
+// vote.
+func (q *Queue) completed(c *Call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.unsure {
+		c.signal()
+	}
 }
 
 // able are the masters that could vote in the last round. A master whose clock is far off the median refuses every

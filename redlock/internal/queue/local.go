@@ -66,10 +66,15 @@ type Call struct {
 	seq  uint64        // in the order of the calls; also the number of the waiter
 	wake chan struct{} // capacity 1: look again
 
-	// Guarded by Queue.mu.
+	standing
+}
+
+// A standing is where a Call stands. It is guarded by Queue.mu.
+type standing struct {
 	turn   turn
 	ticket *scripts.Ticket // made when it is first sent, and kept
 	queued bool            // the masters may have it in their queues
+	unsure bool            // it is not known yet whether a quorum of masters can vote
 	hinted quorum.Set      // masters that have given a hint since the last ask
 	first  time.Time       // when the first of them did
 }
