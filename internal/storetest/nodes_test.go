@@ -35,7 +35,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := newServer(t, place, "cluster-enabled yes", "cluster-node-timeout 5000", fmt.Sprintf("cluster-port %d", bus),
+		n := newServer(t, place, "cluster-enabled yes", "cluster-node-timeout 10000", fmt.Sprintf("cluster-port %d", bus),
 			"min-replicas-max-lag 3", "cluster-allow-replica-migration no")
 		c.nodes, addrs = append(c.nodes, n), append(addrs, n.addr())
 	}
@@ -51,8 +51,12 @@ func newCluster(t *testing.T, at ...side) *cluster {
 			return strings.Contains(info, "cluster_state:ok") && strings.Count(nodes, "slave") == 3 &&
 				(strings.Contains(said, "master_link_status:up") || strings.Contains(said, "state=online"))
 		})
-		if _, err := n.do("CONFIG", "SET", "min-replicas-to-write", "1"); err != nil {
-			t.Fatal(err)
+	}
+	for _, n := range c.nodes { // not before: while a busy machine makes the cluster no node is to be taken for dead
+		for setting, value := range map[string]string{"min-replicas-to-write": "1", "cluster-node-timeout": "5000"} {
+			if _, err := n.do("CONFIG", "SET", setting, value); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return c
