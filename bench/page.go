@@ -38,7 +38,7 @@ func writePage(w io.Writer, r *report) error {
 			number := page.Number{Value: value, Unit: unit, What: n.what}
 			if redsync != nil {
 				value, unit = shown(redsync)
-				number.Versus = fmt.Sprintf("%s × redsync's %s %s", times(mine, redsync), value, unit)
+				number.Versus = fmt.Sprintf("%s redsync's %s %s", inWords(mine, redsync), value, unit)
 			}
 			p.Numbers = append(p.Numbers, number)
 		}
@@ -81,7 +81,7 @@ func inWords(mine, other *figure) string {
 	if s := ratio(mine, other); s != nil && s.void() {
 		return "about"
 	}
-	return times(mine, other) + " times"
+	return times(mine, other) + " ×"
 }
 
 // shown is a figure for a person: milliseconds, or whole numbers a second.
@@ -191,7 +191,8 @@ func waitsPicture(r *report) page.Picture {
 func faultsPicture(r *report) page.Picture {
 	p := page.Picture{
 		Title: "What each fault does over time", X: "ms", Y: "ms a lock", LogY: true, Across: 2,
-		Text: "One caller locks and unlocks while masters are hung, dead or slow: how long a lock took at that time.",
+		Text: "One caller locks and unlocks while masters stop answering: how long a lock took at that time. " +
+			"redsync is left out where a master hangs: it would wait for as long.",
 	}
 	half := millis(r.Parameters.Duration / 2)
 	for i, label := range []string{"fault", fmt.Sprint(half), fmt.Sprint(2 * half)} {

@@ -81,6 +81,7 @@ const (
 	whySafety  = "Fences, tokens, admission and queues are work of the servers' scripts: this is what safety costs."
 	whyEarly   = "With early return redsync does not wait for the slower masters, and leaves keys behind on them."
 	whyTurns   = "Five servers and their clients take turns on the same few processors."
+	whyBoxed   = "redigo takes each argument of a call in a piece of memory of its own."
 	whyInstant = "Programs that start at one instant wait for a processor first."
 	whyOneLess = "On few processors, one process more or less changes which run side by side."
 )
@@ -138,10 +139,12 @@ func pairTargets(l figures) (list []target) {
 		}
 	}
 	of := func(m metric) *spread { return l.of(scenarioPairs, many, m) }
+	allocations := atMost("allocations a pair", 20, of(mAllocs), whyBoxed)
+	allocations.Floor = l.median(scenarioPairs, many, nameFloor, mAllocs)
 	return append(list,
 		atMost("client cpu a pair, 64 goroutines / best redsync", 0.25,
 			over(l, scenarioPairs, many, mClientCPU, lateRedsync), ""),
-		atMost("allocations a pair", 20, of(mAllocs), ""),
+		allocations,
 		atMost("connections a master", 1, of(mConnections), ""),
 		atMost("lock keys left behind, per 10 000 pairs", 0, of(mLeft), ""),
 		atMost("any key is kept for, s", 61, of(mKept), ""))

@@ -180,13 +180,18 @@ func evenTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// logTicks has labels at 1, 2, 5 and their tenfolds, or at powers of ten alone where the range is large.
+// logTicks has labels at 1, 2, 5 and their tenfolds, or at powers of ten alone where there are three of them. A range that
+// has few of either is labelled as an even one is.
 func logTicks(least, most float64) (list []plot.Tick) {
+	if most/least < 5 {
+		return evenTicks(least, most)
+	}
+	powers := math.Floor(math.Log10(most)) - math.Ceil(math.Log10(least)) + 1
 	for decade := math.Pow(10, math.Floor(math.Log10(least))); decade <= most; decade *= 10 {
 		for _, n := range []float64{1, 2, 5} {
 			if v := n * decade; v >= least && v <= most {
 				label := plain(v)
-				if n > 1 && most/least > 50 {
+				if n > 1 && powers >= 3 {
 					label = ""
 				}
 				list = append(list, plot.Tick{Value: v, Label: label})
