@@ -42,8 +42,8 @@ func (k *Lock) Export() (string, error) {
 }
 
 // Import takes over the lock of a handle that [Lock.Export] gave: under a new id and with a larger token, on the
-// masters that still have it. It needs a majority, and gives the others their part back. Of several imports of one
-// handle at most one succeeds.
+// masters that still have it. It needs a majority of masters that vote, as Lock does, and gives the others their part
+// back. Of several imports of one handle at most one succeeds.
 //
 // Like [Locker.Lock] it tries until ctx ends or the tries are used up. Errors: ErrInvalidOption for what is no handle
 // or one of another prefix, before anything is sent; ErrLost where a majority no longer has the lock; those of Lock.
