@@ -32,7 +32,8 @@ type Pool struct {
 //
 // A URL, but for that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name, by
 // DNS or by a virtual IP address, are not safe: each may vote for the same master in another program, and two programs
-// may hold one lock.
+// may hold one lock. Nor is it promised that a program with a smaller guard time than its fleet is safe when a majority
+// of the masters loses its data at once; see "What is not guaranteed" in package redlock.
 func Dial(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {

@@ -82,7 +82,7 @@ func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 
 // H26, H53: all five masters restart empty in turn, each once the hold is on all of them again. It outlives them all,
 // and nobody else gets it meanwhile.
-func TestAHoldOutlivesARollingRestartOfAllMasters(t *testing.T) {
+func TestALockOutlivesARollingRestartOfAllMasters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
 	guard := redlock.WithGuardTime(2 * time.Second)

@@ -134,7 +134,7 @@ func TestKeysThatRememberTokensExpire(t *testing.T) {
 }
 
 // H26, H55: a hold drifts back to all masters after some were killed and came back empty, with the token it had.
-func TestAHoldDriftsBackToAllMasters(t *testing.T) {
+func TestALockDriftsBackToAllMasters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
 	l := f.admitted(redlock.WithTTL(2*time.Second), redlock.WithGuardTime(2*time.Second))

@@ -45,7 +45,7 @@ func TestALateRepairOfAnExportedGrantIsRefused(t *testing.T) {
 
 // A hold is not handed on to a call that asked for a shorter TTL: it would keep the name for longer than that, if the
 // new holder dies.
-func TestAHandedOnHoldIsNoLongerThanWasAskedFor(t *testing.T) {
+func TestAHandedOnLockIsNoLongerThanWasAskedFor(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker(redlock.WithTTL(30 * time.Second))
 		first := w.take(l, "x")

@@ -16,7 +16,7 @@ import (
 // Single schedules of waiting that once broke a claim, each written out step by step.
 
 // H31: a call whose context ends at the very moment at which a hold is handed to it returns, whatever the masters do.
-func TestAHoldThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
+func TestALockThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		var release atomic.Bool

@@ -209,7 +209,7 @@ func TestVirtualALateExtensionOfTheExporterChangesNothing(t *testing.T) {
 }
 
 // A hold that is locked twice is not exported, and goes on.
-func TestVirtualANestedHoldIsNotExported(t *testing.T) {
+func TestVirtualANestedLockIsNotExported(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a")

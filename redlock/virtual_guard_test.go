@@ -169,7 +169,7 @@ func TestVirtualTheGuardTimeBelongsToTheFleet(t *testing.T) {
 
 // H58: the story that was reproduced: under the longer guard time's hold, the program with the shorter one must not get
 // in through a master that forgot.
-func TestVirtualTheShorterGuardTimeDoesNotAdmitUnderTheLongerHold(t *testing.T) {
+func TestVirtualTheShorterGuardTimeDoesNotAdmitUnderTheLongerLock(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.wire.block(3, 4)
 		first := w.locker(redlock.WithGuardTime(time.Minute), redlock.WithExtension(false))

@@ -12,7 +12,7 @@ import (
 
 // A local release hands the hold to the next local waiter without a word to the masters; each has a larger token, and
 // to the masters it is one hold, which the last one releases.
-func TestVirtualAHoldIsHandedOnWithoutAskingTheMasters(t *testing.T) {
+func TestVirtualALockIsHandedOnWithoutAskingTheMasters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
 		k := w.take(p.Locker, "n")
@@ -95,7 +95,7 @@ func TestVirtualWhoHasHandedOnOwnsNothing(t *testing.T) {
 }
 
 // A hold that was handed on is extended, lost, exported and closed as any other.
-func TestVirtualAHandedOnHoldIsAHoldLikeAnyOther(t *testing.T) {
+func TestVirtualAHandedOnLockIsALockLikeAnyOther(t *testing.T) {
 	handed := func(w *world, p *peer, name string, opts ...redlock.LockOption) *redlock.Lock {
 		k := w.take(p.Locker, name)
 		c := w.call(w.Context(), p.Locker, name, opts...)
@@ -193,7 +193,7 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 }
 
 // A hold that is locked more than once is handed on by the last Unlock alone.
-func TestVirtualANestedHoldIsHandedOnByItsLastUnlock(t *testing.T) {
+func TestVirtualANestedLockIsHandedOnByItsLastUnlock(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		p := w.peer("p")
 		k := w.take(p.Locker, "n")
@@ -219,7 +219,7 @@ func TestVirtualANestedHoldIsHandedOnByItsLastUnlock(t *testing.T) {
 }
 
 // A waiter whose context ends at the moment at which it gets the hold gives it on: nobody waits for a TTL.
-func TestVirtualAHoldThatIsHandedToOneThatLeavesGoesOn(t *testing.T) {
+func TestVirtualALockThatIsHandedToOneThatLeavesGoesOn(t *testing.T) {
 	for range 30 { // which of the two comes first is chance
 		bubble(t, 3, func(w *world) {
 			p := w.peer("p")

@@ -79,7 +79,7 @@ func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
 }
 
 // H20: masters taken over by another are not repaired.
-func TestVirtualRepairLeavesTheHoldOfAnother(t *testing.T) {
+func TestVirtualRepairLeavesTheLockOfAnother(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(), "a")
 		w.each(func(_ int, m *redlocktest.Master) { m.Evict("a") }, 0, 1)
@@ -287,7 +287,7 @@ func TestVirtualMaxHoldEndsTheContextAndTheExtending(t *testing.T) {
 }
 
 // H26: a master that restarted empty gets the hold back, all of it, and HeldOn shows both.
-func TestVirtualAHoldDriftsBackToAllMasters(t *testing.T) {
+func TestVirtualALockDriftsBackToAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a")
@@ -320,7 +320,7 @@ func TestVirtualAHoldDriftsBackToAllMasters(t *testing.T) {
 }
 
 // An extension that fails says of each master why: which were down, and how many answered but did not have the hold.
-func TestVirtualAFailedExtensionTellsOfMastersWithoutTheHold(t *testing.T) {
+func TestVirtualAFailedExtensionTellsOfMastersWithoutTheLock(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(redlock.WithExtension(false)), "a")
 		synctest.Wait()

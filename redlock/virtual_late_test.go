@@ -163,7 +163,7 @@ func TestChangesThatCannotBeRight(t *testing.T) {
 }
 
 // A lock that was taken by the old masters alone is handed to a program that goes by both.
-func TestAHoldOfTheOldMastersIsImportedByBoth(t *testing.T) {
+func TestALockOfTheOldMastersIsImportedByBoth(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, _ := w.states(oldFive, nextFive)
 		from, to := w.some(oldFive), w.some(oldFive)

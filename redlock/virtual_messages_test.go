@@ -87,7 +87,7 @@ func (w *world) takeWith(
 }
 
 // H01, H02: late messages of a hold that is over are refused, and do not touch the next hold either.
-func TestVirtualMessagesOfAFinishedHoldAreRefusedForEver(t *testing.T) {
+func TestVirtualMessagesOfAFinishedLockAreRefusedForEver(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a")

@@ -76,7 +76,7 @@ func mustGrant(t *testing.T, c redis.Conn, m *redlocktest.Master, name, id strin
 	}
 }
 
-func TestMasterVotesAtOnceAndShowsTheHold(t *testing.T) {
+func TestMasterVotesAtOnceAndShowsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := redlocktest.New(3)
 		defer m.Close()

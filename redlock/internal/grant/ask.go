@@ -204,9 +204,7 @@ func (g *Grant) undo(r *round.Round) {
 
 // rollBack ends a grant that is not live, and releases it on those masters of set that may have it.
 func (g *Grant) rollBack(set quorum.Set) {
-	g.mu.Lock()
-	g.state = ended
-	g.mu.Unlock()
+	g.giveUp()
 	if set &= g.sent.to; set != 0 {
 		g.sendRelease("roll back", set, true)
 	}

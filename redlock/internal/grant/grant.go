@@ -179,6 +179,13 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	return nil
 }
 
+// giveUp ends a grant that was not won, or that nobody has taken.
+func (g *Grant) giveUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state = ended
+}
+
 // heldLocked is how long ago the tenure began. A wall clock that was set forward must not free the name too early, so
 // it goes by the boot clock alone.
 func (g *Grant) heldLocked(now clock.Instant) time.Duration {

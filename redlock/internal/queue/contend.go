@@ -31,7 +31,7 @@ type contention struct {
 	hinted  int                  // asks in a row that hints have caused, and that were lost
 	round   *round.Round         // of the last ask; nil: nothing was sent, since too few masters vote
 	ticket  bool                 // the last ask carried the ticket
-	decided time.Time            // when the last ask was decided
+	decided time.Time            // when the last ask was decided; a machine that sleeps asks later, which costs time alone
 	failure *round.Failure       // how
 	pauses  func() time.Duration // from the first refusal on
 	pause   time.Duration        // until the next ask, where the masters cannot be heard
