@@ -33,7 +33,7 @@ func ExampleWatcher() {
 		fmt.Println(err)
 		return
 	}
-	defer stop()
+	defer func() { _ = stop() }()
 
 	err = locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
 	for _, span := range spans.GetSpans() {
