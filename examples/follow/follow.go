@@ -4,7 +4,7 @@ package follow
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,7 +27,7 @@ func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(con
 	}
 	l, err = redlock.New(masters, append(opts, redlock.WithSet(set))...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w; %v", err, masters.Close())
+		return nil, nil, errors.Join(err, masters.Close())
 	}
 	return l, func(ctx context.Context) error {
 		if err := l.Close(ctx); err != nil {
