@@ -20,6 +20,12 @@ func (k *worker) together() {
 	ttl := p.least + k.upTo(p.most-p.least)
 	minimum := k.minimum()
 	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithMinHold(minimum)}
+	switch k.random.IntN(4) { // these count from when all are held
+	case 0:
+		opts = append(opts, redlock.WithExtension(false))
+	case 1:
+		opts = append(opts, redlock.WithMaxHold(ttl+k.upTo(2*p.most)))
+	}
 	ctx, cancel := k.within(k.ctx, k.upTo(4*p.most))
 	defer cancel()
 	asked := w.now()
