@@ -155,11 +155,10 @@ func draw(s *Setup) plan {
 	} else {
 		p.stress(r)
 	}
-	if more := rand.New(rand.NewPCG(s.Seed, 3)); p.hand > 0 || p.kind == amnesia || p.kind == strangers {
-		p.again = some(more, 0.7) // drawn by itself: other seeds stay as they were
-		if p.again > 0 {
-			p.hand = max(p.hand, 0.4*more.Float64())
-		}
+	more := rand.New(rand.NewPCG(s.Seed, 3)) // drawn by itself: other seeds stay as they were
+	p.again = some(more, 0.7)
+	if p.again > 0 && (p.kind == amnesia || p.kind == strangers) {
+		p.hand = 0.4 * more.Float64()
 	}
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {
