@@ -26,6 +26,9 @@ var protections = map[string]protection{
 	"a reader that is let in tells the next": {reference + "shared.go", "if queued && !writer {", "if false {",
 		".", "VirtualTheOrderIsThatOfTheQueue|VirtualAWriterIsNotStarvedByReaders"},
 
+	"a downgrade needs the writer's share": {reference + "shared.go", "a.mode == \"downgrade\" && !replaces:", "false:",
+		".", "VirtualAWriterThatWasLostBecomesNoReader"},
+
 	"H80 the quarantine on all before the longest TTL": {"masters.go",
 		"\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn l.write(", "\t\t_ = err\n\t\treturn l.write(",
 		".", "TheGuardTimeIsRaisedOnAllMastersOrNone"},

@@ -356,6 +356,25 @@ func TestVirtualADowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	})
 }
 
+// A writer whose lock the masters have lost, and that does not know it yet, becomes no reader: another writer may have
+// had the name meanwhile.
+func TestVirtualAWriterThatWasLostBecomesNoReader(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		writer := w.wlock(w.locker().Shared("x"), redlock.WithExtension(false))
+		w.masters.Lose("x")
+		w.unlockAll(w.wlock(w.locker().Shared("x")))
+		if err := writer.Err(); err != nil {
+			w.Fatalf("it knows already: %v", err)
+		}
+		_, err := writer.Downgrade(w.Context())
+		w.isError(err, redlock.ErrLost)
+		synctest.Wait()
+		if on := w.on("x"); on > 0 {
+			w.Errorf("it is on %d masters", on)
+		}
+	})
+}
+
 // The master that missed the downgrade has the writer's share yet, and is given the reader's when that is over.
 func TestVirtualADowngradeThatAMasterMisses(t *testing.T) {
 	virtual(t, 5, func(w *world) {
