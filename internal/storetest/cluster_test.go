@@ -126,7 +126,7 @@ func TestAShardIsInTrouble(t *testing.T) {
 				said, _ := replica.do("INFO", "replication")
 				return strings.Contains(said, "state=online")
 			})
-			time.Sleep(5 * time.Second) // what comes and goes within a heartbeat of 3 s need not be noticed: see package redlock
+			time.Sleep(5 * time.Second)                 // what comes and goes within a heartbeat of 3 s need not be noticed: see package redlock
 			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // nobody is asked, neither the master nor the other shards
 			c.has(old, tag)
 		},
