@@ -380,5 +380,8 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	w.count.Imports++
 	w.mu.Unlock()
 	b := next.begin(l, lock, asked, ttl/2)
-	return func() { next.hold(b, opts) }
+	return func() {
+		next.waitAwake() // who sleeps looks at nothing
+		next.hold(b, opts)
+	}
 }
