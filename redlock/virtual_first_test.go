@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -121,6 +123,25 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 		w.masters.Master(0).Stop()
 		w.masters.Master(1).Stop()
 		lost(lock, "no majority extended it in time")
+	})
+}
+
+// Nor does a dial that hangs make a deadline of it, to which no context of the caller has come.
+func TestVirtualADialThatHangsIsNoDeadline(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		p, err := pool.Dial(w.urls(0, 1, 2), pool.WithClock(clock.Runtime()), pool.WithDialer(
+			func(ctx context.Context, _, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Cleanup(func() { _ = p.Close() })
+		_, err = w.over(p).Lock(w.Context(), "x", redlock.WithWaitLimit(5*time.Second))
+		if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
 	})
 }
 

@@ -67,6 +67,18 @@ func TestEachOrderIsPaidByOne(t *testing.T) {
 	})
 }
 
+// A server that is being closed has not tried to pay: the client may ask another one.
+func TestAServerThatClosesHasNotTried(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *redlocktest.Masters, locker *redlock.Locker) {
+		if err := locker.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if status := ask(&Handler{Locker: locker}); status != http.StatusServiceUnavailable {
+			t.Error(status)
+		}
+	})
+}
+
 func TestPayingStopsWhenTheLockIsLost(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters *redlocktest.Masters, locker *redlock.Locker) {
 		h := &Handler{Locker: locker, Pay: func(ctx context.Context, order string, _ int64) error {

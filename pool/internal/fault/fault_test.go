@@ -1,11 +1,13 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -54,5 +56,13 @@ func TestCode(t *testing.T) {
 		if got := Code(redis.Error(text)); got != want {
 			t.Errorf("%q: %q, not %q", text, got, want)
 		}
+	}
+}
+
+// The deadline of a dial is a timeout of the master, and no deadline of a caller.
+func TestATimeoutIsNoDeadlineOfACaller(t *testing.T) {
+	err := Explain(fmt.Errorf("dial: %w", context.DeadlineExceeded), "", time.Second)
+	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v: a timeout %v, a deadline %v", err, errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded))
 	}
 }
