@@ -37,8 +37,8 @@ func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(con
 	}, nil
 }
 
-// Follow changes the masters of l to what the file says, whenever it is written or replaced, until ctx ends. A state that
-// cannot be taken is told to the log, and the Locker stays as it is; the next version of the file is tried again.
+// Follow changes the masters of l to what the file says, whenever it is written or replaced, until ctx ends. A state
+// that cannot be taken is told to the log, and the Locker stays as it is; the next version of the file is tried again.
 func Follow(ctx context.Context, l *redlock.Locker, path string) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -180,8 +180,8 @@ func evenTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// logTicks has labels at 1, 2, 5 and their tenfolds, or at powers of ten alone where there are three of them. A range that
-// has few of either is labelled as an even one is.
+// logTicks has labels at 1, 2, 5 and their tenfolds, or at powers of ten alone where there are three of them. A range
+// that has few of either is labelled as an even one is.
 func logTicks(least, most float64) (list []plot.Tick) {
 	if most/least < 5 {
 		return evenTicks(least, most)

@@ -19,13 +19,7 @@ func (k *worker) together() {
 	names = names[:1+k.random.IntN(len(names))]
 	ttl := p.least + k.upTo(p.most-p.least)
 	minimum := k.minimum()
-	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithMinHold(minimum)}
-	switch k.random.IntN(4) { // these count from when all are held
-	case 0:
-		opts = append(opts, redlock.WithExtension(false))
-	case 1:
-		opts = append(opts, redlock.WithMaxHold(ttl+k.upTo(2*p.most)))
-	}
+	opts := append(k.terms(ttl), redlock.WithTTL(ttl), redlock.WithMinHold(minimum))
 	ctx, cancel := k.within(k.ctx, k.upTo(4*p.most))
 	defer cancel()
 	asked := w.now()
@@ -75,6 +69,17 @@ func (k *worker) together() {
 	over, done := k.within(k.ctx, k.upTo(100*time.Millisecond))
 	defer done()
 	_ = k.call("Unlock (all)", over, func() error { return locks.Unlock(over) })
+}
+
+// terms are what counts from when all are held.
+func (k *worker) terms(ttl time.Duration) []redlock.LockOption {
+	switch k.random.IntN(4) {
+	case 0:
+		return []redlock.LockOption{redlock.WithExtension(false)}
+	case 1:
+		return []redlock.LockOption{redlock.WithMaxHold(ttl + k.upTo(2*k.c.w.plan.most))}
+	}
+	return nil
 }
 
 // lead campaigns for a name for a while, and uses each of its leaderships as a lock, by a re-entry. What it leads as is

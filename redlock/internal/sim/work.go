@@ -329,8 +329,8 @@ func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	}
 }
 
-// export exports a lock, and has a worker of another client import it and hold it. The handle may be delivered twice: then
-// one more client imports it, or tries to, a while later.
+// export exports a lock, and has a worker of another client import it and hold it. The handle may be delivered twice:
+// then one more client imports it, or tries to, a while later.
 func (k *worker) export(b *belief) {
 	w := k.c.w
 	handle, err := b.lock.Export()
