@@ -112,7 +112,7 @@ func TestWhatANodeSaysOfItself(t *testing.T) {
 }
 
 // A node whose slot has moved or is half moved says so in an answer to a call; the connection ends, and the next one is
-// told apart. H113.
+// told apart. H143.
 func TestASlotOnTheMoveEndsTheConnection(t *testing.T) {
 	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
 		f := newFake("a")

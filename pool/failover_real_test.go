@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// What a real server does without its replicas is what its version says. H104.
+// What a real server does without its replicas is what its version says. H134.
 func TestScriptsStopWithoutReplicasWhereTheVersionSaysSo(t *testing.T) {
 	c, err := redis.DialURL(redistest.Test(t, 1, redisproc.Config{})[0].URL())
 	if err != nil {

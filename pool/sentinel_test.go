@@ -19,7 +19,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// H102.
+// H132.
 func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	for _, c := range []struct {
 		url, name, user, password string
@@ -79,7 +79,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 	}
 }
 
-// What is a danger, and what is none. H97.
+// What is a danger, and what is none. H127.
 func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -109,7 +109,7 @@ func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
 	}
 }
 
-// Before 6.2.7 scripts, and so locks, wrote whatever min-replicas-to-write said. H104.
+// Before 6.2.7 scripts, and so locks, wrote whatever min-replicas-to-write said. H134.
 func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
 	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
 }
 
 // A server that was promoted does not know what the one before it had for min-replicas-max-lag, nor after what silence
-// it was replaced: its own may be shorter. H106.
+// it was replaced: its own may be shorter. H136.
 func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
 	f := &failover{ruleFunc: func() (promotion, bool) { return promotion{1, 15 * time.Second}, true }}
 	info := &Info{Version: "7.0.15", Replicas: 1}
@@ -140,7 +140,7 @@ func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
 }
 
 // One sentinel knows of a promotion before the other two, and those lead the next session to the old master once more.
-// It ends when they know as well: what counts is where the session is, not whether the answer has changed. H105.
+// It ends when they know as well: what counts is where the session is, not whether the answer has changed. H135.
 func TestASessionWithTheOldMasterEndsWhateverWasSeenBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
@@ -210,7 +210,7 @@ func TestASessionWithTheOldMasterEndsWhateverWasSeenBefore(t *testing.T) {
 	})
 }
 
-// A master that has not heard of its replicas lately is not taken for one that has, whatever it last counted. H99.
+// A master that has not heard of its replicas lately is not taken for one that has, whatever it last counted. H129.
 func TestAMasterThatIsAloneIsRefused(t *testing.T) {
 	stop := stopping{replicas: 2, lag: 3 * time.Second}
 	fields := func(lines ...string) map[string]string {
@@ -238,7 +238,7 @@ func sentinelSays(texts ...string) string {
 	return out
 }
 
-// What is configured for the master is not sent to a sentinel, and the other way round. H102.
+// What is configured for the master is not sent to a sentinel, and the other way round. H132.
 func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
 	var mu sync.Mutex
 	sent := map[string]string{}
@@ -300,7 +300,7 @@ func replaceable(c *config) error {
 	return nil
 }
 
-// A program that wants to ask seldom is not the last to notice that a master is alone. H106.
+// A program that wants to ask seldom is not the last to notice that a master is alone. H136.
 func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
@@ -320,7 +320,7 @@ func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
 }
 
 // A master that was not heard of for longer than a heartbeat takes may have been replaced while it and this program
-// were frozen: it gets no call before it has said that it has its replicas still. H99.
+// were frozen: it gets no call before it has said that it has its replicas still. H129.
 func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")

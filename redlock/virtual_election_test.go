@@ -13,7 +13,7 @@ import (
 )
 
 // An import decides who has the name, as an acquire does: masters count that vote for this program, and no others. Else
-// a handle that is delivered twice could be imported twice, the second time by a master that has forgotten the first. H115.
+// a handle that is delivered twice could be imported twice, the second time by a master that has forgotten the first. H145.
 
 func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {

@@ -41,7 +41,7 @@ func (w *world) kept(l *redlock.Locker, name string) bool {
 	return h.Kept
 }
 
-// However a lock ends before its minimum hold is over, the masters keep the name, and nobody has it earlier. H96.
+// However a lock ends before its minimum hold is over, the masters keep the name, and nobody has it earlier. H126.
 func TestVirtualAMinimumHoldKeepsTheName(t *testing.T) {
 	for how, end := range map[string]func(w *world, p *peer, k *redlock.Lock){
 		"unlocked":         func(w *world, _ *peer, k *redlock.Lock) { w.unlock(k) },

@@ -9,7 +9,7 @@ import (
 )
 
 // While LockAll waits for one name it holds those before it. Whatever the options say of the whole, these last for as long
-// as the wait, and the call keeps its turn. H116.
+// as the wait, and the call keeps its turn. H146.
 func TestVirtualLockAllWaitsWithAnyOptions(t *testing.T) {
 	for name, opts := range map[string][]redlock.LockOption{
 		"none":              nil,

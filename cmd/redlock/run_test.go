@@ -87,7 +87,7 @@ func TestRunWaitsForAnother(t *testing.T) {
 	}
 }
 
-// A name stays locked for the minimum hold, though the command has ended, or redlock was killed. H96.
+// A name stays locked for the minimum hold, though the command has ended, or redlock was killed. H126.
 func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 	f := newVotingFleet(t)
 	f.start("run", "--min-hold", "-1s", "a", "--", "true").ends(exitRunUsage, "minimum hold -1s is negative")

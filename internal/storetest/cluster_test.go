@@ -19,7 +19,7 @@ import (
 
 const six = "buckets=6"
 
-// A first lock, and what is refused: another number of buckets, and a node that is named like a plain master. H110.
+// A first lock, and what is refused: another number of buckets, and a node that is named like a plain master. H140.
 func TestALockOnACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -106,7 +106,7 @@ func oneShardWaited(t *testing.T, a, b *programRun) {
 	}
 }
 
-// What can happen to the master of one shard. Its buckets wait for the guard time, the others go on. H111.
+// What can happen to the master of one shard. Its buckets wait for the guard time, the others go on. H141.
 func TestAShardIsInTrouble(t *testing.T) {
 	for name, trouble := range map[string]func(c *cluster, old, replica *server, tag string){
 		"it is killed and comes back": func(c *cluster, old, replica *server, tag string) {
@@ -155,7 +155,7 @@ func TestAShardIsInTrouble(t *testing.T) {
 }
 
 // One master is cut off together with a program, and its replica, on the other side, is promoted. Its locks have one
-// holder, and those of the other shards go on where these are. H111.
+// holder, and those of the other shards go on where these are. H141.
 func TestAClusterIsCutInTwo(t *testing.T) {
 	needsLong(t)
 	left, right, cut := apart(t)
@@ -183,7 +183,7 @@ func TestAClusterIsCutInTwo(t *testing.T) {
 	oneShardWaited(t, a, b)
 }
 
-// All slots of one shard are moved to another under load. H112.
+// All slots of one shard are moved to another under load. H142.
 func TestAShardIsEmptied(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -202,7 +202,7 @@ func TestAShardIsEmptied(t *testing.T) {
 }
 
 // The slot of a bucket begins to move, some of its keys leave, and then it stays where it was: the locks in these keys
-// are lost there, while the server is the same, and its admission record too. H113.
+// are lost there, while the server is the same, and its admission record too. H143.
 func TestAMoveThatIsBrokenOff(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -233,7 +233,7 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 	}
 }
 
-// A cluster beside four plain masters: the failover of a shard costs no lock. H114.
+// A cluster beside four plain masters: the failover of a shard costs no lock. H144.
 func TestAClusterBesidePlainMasters(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)

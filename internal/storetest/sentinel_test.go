@@ -31,7 +31,7 @@ func TestALockBehindSentinel(t *testing.T) {
 }
 
 // Without the settings the master has no vote, and both the pool and check say why and what to do; with the setting
-// that is missing it votes. H101, H103.
+// that is missing it votes. H131, H133.
 func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
@@ -87,7 +87,7 @@ func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 }
 
 // The old master is cut off together with one program. With the settings one of both holds the lock, and the other
-// one again once the link is back; without them both hold it. H97.
+// one again once the link is back; without them both hold it. H127.
 func TestAPartition(t *testing.T) {
 	needsLong(t)
 	for name, safe := range map[string]bool{"with the settings one holder": true, "without them two": false} {
@@ -128,7 +128,7 @@ func TestAPartition(t *testing.T) {
 	}
 }
 
-// One service alone, whose master is killed or frozen for long enough, and comes back. H100.
+// One service alone, whose master is killed or frozen for long enough, and comes back. H130.
 func TestAFailover(t *testing.T) {
 	needsLong(t)
 	for name, signals := range map[string][2]syscall.Signal{
@@ -158,7 +158,7 @@ func TestAFailover(t *testing.T) {
 	}
 }
 
-// Two of five masters are behind Sentinel. The failover of one of them, and then of the other, costs no lock. H100.
+// Two of five masters are behind Sentinel. The failover of one of them, and then of the other, costs no lock. H130.
 func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	needsLong(t)
 	var urls []string
@@ -185,7 +185,7 @@ func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	}
 }
 
-// While no sentinel answers, locks go on; and when all are back, too. H101.
+// While no sentinel answers, locks go on; and when all are back, too. H131.
 func TestAllSentinelsDown(t *testing.T) {
 	needsLong(t)
 	s := newService(t, loopback, loopback, stops...)

@@ -80,7 +80,7 @@ func changed(f Fact, how func(*Fact)) Fact {
 	return f
 }
 
-// Each row is about master 0 of five; the others vote. H98.
+// Each row is about master 0 of five; the others vote. H128.
 func TestJudgeAsTable(t *testing.T) {
 	again := strings.Replace(taken, "7", "8", 1)
 	backlog := func(d time.Duration) func(*Fact) { return func(f *Fact) { f.Backlog = d } }
@@ -137,7 +137,7 @@ func TestJudgeAsTable(t *testing.T) {
 		{"one microsecond before the end", quarantined(over+1, guard), InQuarantine, "", ""},
 		{"at the end", quarantined(over, guard), InQuarantine, scripts.AdmitEnd, ""},
 		{"over, its clock is off: H91", changed(quarantined(over, guard), off), Blocked, "", "15s from the median"},
-		{"at the end, and the one before went on: H98", changed(quarantined(over, guard),
+		{"at the end, and the one before went on: H128", changed(quarantined(over, guard),
 			func(f *Fact) { f.Late = 1 }), InQuarantine, scripts.AdmitSettle, ""},
 		{"too short: H75", quarantined(over, 30*time.Second), InQuarantine, scripts.AdmitSettle, ""},
 		{"begun by clocks that were far ahead", quarantined(epoch+3600e6, guard), InQuarantine, scripts.AdmitStart, ""},
@@ -171,7 +171,7 @@ func TestJudgeAsTable(t *testing.T) {
 }
 
 // H75, H80, H81: every record that is written has the largest numbers that were read anywhere, and a quarantine lasts
-// for the largest of them, the program's own guard time and 30 s. H98.
+// for the largest of them, the program's own guard time and 30 s. H128.
 func TestNumbersOfAWrittenRecord(t *testing.T) {
 	other := func(longest, quarantine time.Duration) Fact {
 		r := record("x" + zeros)
@@ -195,9 +195,9 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		{"one that is down was read before", guard,
 			[]Fact{blank, func() Fact { f := other(minute, minute); f.Lose(); return f }()}, minute, minute},
 		{"its own old record is the largest", guard, []Fact{other(2*minute, 3*minute)}, 2 * minute, 3 * minute},
-		{"one that was promoted: H98", guard, []Fact{late, other(minute, minute)}, minute, minute + 5*time.Second},
-		{"one that was promoted, with room: H98", guard, []Fact{late, other(minute, 2*minute)}, minute, 2 * minute},
-		{"another was promoted: H98", guard, []Fact{blank, late, other(minute, minute)}, minute, minute},
+		{"one that was promoted: H128", guard, []Fact{late, other(minute, minute)}, minute, minute + 5*time.Second},
+		{"one that was promoted, with room: H128", guard, []Fact{late, other(minute, 2*minute)}, minute, 2 * minute},
+		{"another was promoted: H128", guard, []Fact{blank, late, other(minute, minute)}, minute, minute},
 		{"a new fleet", minute, []Fact{blank, blank, blank, blank, blank}, minute, minute},
 		{"a new fleet, short", 5 * time.Second, []Fact{blank, blank, blank, blank, blank}, 5 * time.Second, Shortest},
 		{"a new fleet as far as a quorum tells", minute, []Fact{blank, blank, blank, down, down}, minute, minute},

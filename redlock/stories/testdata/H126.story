@@ -1,4 +1,4 @@
-# H96. A job of a millisecond runs at a fixed time on one host of several, and their clocks differ by half a second.
+# H126. A job of a millisecond runs at a fixed time on one host of several, and their clocks differ by half a second.
 # What could go wrong: the second host asks when the first has long unlocked, and runs the job once more.
 # What must hold: a lock with a minimum hold keeps its name from all others until that is over, however it ends.
 masters 5
