@@ -56,6 +56,8 @@ var protections = map[string]protection{
 		"./internal/admission", "ClocksThatAreSetForwardDoNotShortenAQuarantine"},
 	"H93 no voter beyond 15 s": {contendFile, "if !n.round.View.Masters[i].ClockOff {", "if true {",
 		".", "VirtualAMasterWithAWrongClockIsNoVoter"},
+	"H105 no prefix ends in a colon": {"../internal/scripts/keys.go", "case strings.HasSuffix(base, \":\"):", "case false:",
+		"../internal/scripts", "PrefixNameAndLabelAreChecked"},
 	"H145 an import needs masters that vote": {"internal/grant/import.go", "downgrade := g.Role() != scripts.Plain",
 		"downgrade := true", ".", "VirtualMastersInQuarantineImportNothing|VirtualAProgramWithOtherMastersImportsNothing"},
 	"H94 an owed release names no waiter": {"internal/grant/release.go", "scripts.Ending{Grants: grants, Ballot: ballot}",

@@ -195,7 +195,8 @@ func WithBackoff(start func() Backoff) LockOption {
 }
 
 // WithPrefix sets what the keys begin with. Lockers with different prefixes know nothing of each other, and each prefix
-// is a fleet with a guard time of its own. The default is [DefaultPrefix]; braces are refused.
+// is a fleet with a guard time of its own. The default is [DefaultPrefix]. Braces, and a colon at the end, are
+// refused: the keys add both.
 func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.prefix = prefix }) }
 
 // WithDrift sets by how much the clocks of this machine and of the masters may differ in rate. The default is

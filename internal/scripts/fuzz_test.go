@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // value makes a reply as redigo gives it out of bytes: one that is decoded must not come to harm by any shape.
@@ -92,31 +93,80 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Whatever names and prefixes are taken, their keys are theirs alone, and tell the name.
+// H105: two names share a key, and two prefixes a channel, only if prefix, bucket and name are equal. The key tells the
+// name, and the scripts publish to the channel that the client subscribes to.
 func FuzzNames(f *testing.F) {
-	f.Add("redlock", "orders:42", "orders:4")
-	f.Add("p", "a}:lock", "a")
-	f.Add("p:", "{", "}:fence")
-	f.Add("", "", "")
-	f.Add("x{y", "a", "b")
-	f.Fuzz(func(t *testing.T, prefix, one, other string) {
-		if scripts.CheckPrefix(prefix) != nil || scripts.CheckName(one) != nil || scripts.CheckName(other) != nil {
+	f.Add("redlock", "orders:42", uint16(0), "redlock", "orders:4", uint16(0))
+	f.Add("p", "a}:lock", uint16(0), "p", "a", uint16(0))
+	f.Add("p:", "{", uint16(3), "p", "}:fence", uint16(0))
+	f.Add("app", "17}:{n", uint16(0), "app:", "n", uint16(17))
+	f.Add("app", "17}:{n", uint16(0), "app:{17}", "n", uint16(0))
+	f.Add("app", "n", uint16(17), "app{17}", "n", uint16(0))
+	f.Add("a:inbox", "x", uint16(0), "a", "inbox:x", uint16(0))
+	f.Add("x{y", "", uint16(0), "", "b", uint16(0))
+	f.Fuzz(func(t *testing.T, prefix, name string, bucket uint16, prefix2, name2 string, bucket2 uint16) {
+		one, ok1 := tagged(prefix, bucket)
+		two, ok2 := tagged(prefix2, bucket2)
+		if !ok1 || !ok2 || scripts.CheckName(name) != nil || scripts.CheckName(name2) != nil {
 			return
 		}
-		p := scripts.Prefix(prefix)
-		keys := map[string]string{p.Admission(): "the admission record"}
-		for _, name := range []string{one, other} {
-			for kind, key := range map[string]string{"lock": p.Lock(name), "fence": p.Fence(name), "queue": p.Queue(name)} {
-				if owner, taken := keys[key]; taken && owner != name+"\x00"+kind {
-					t.Fatalf("%q is the %s of %q, and %q", key, kind, name, owner)
+		keys, others := keysByKind(one, name), keysByKind(two, name2)
+		for kind, key := range keys {
+			for kind2, key2 := range others {
+				same := kind == kind2 && one == two && (name == name2 || kind == "admission")
+				if (key == key2) != same {
+					t.Fatalf("%q: %s of %q in %q; %q: %s of %q in %q", key, kind, name, one, key2, kind2, name2, two)
 				}
-				keys[key] = name + "\x00" + kind
-				if back, ok := strings.CutPrefix(key, prefix+":{"); !ok || strings.TrimSuffix(back, "}:"+kind) != name {
-					t.Fatalf("%q does not tell the name %q", key, name)
-				}
+			}
+			rest, _ := strings.CutPrefix(key, string(one)+":{")
+			if kind != "admission" && strings.TrimSuffix(rest, "}:"+kind) != name {
+				t.Fatalf("%q does not tell the name %q", key, name)
+			}
+		}
+		if (one.Inbox(me) == two.Inbox(me)) != (one == two) {
+			t.Fatalf("the prefixes %q and %q have the inboxes %q and %q", one, two, one.Inbox(me), two.Inbox(me))
+		}
+		for _, role := range []scripts.Role{scripts.Plain, scripts.Reader} {
+			if got := channelOfWakeUp(one, name, role); got != one.Inbox(other) {
+				t.Fatalf("a wake-up of %q in %q goes to %q, not to %q", name, one, got, one.Inbox(other))
 			}
 		}
 	})
+}
+
+// tagged returns a prefix with the tag of a bucket, if it has one, and reports whether it is accepted.
+func tagged(prefix string, bucket uint16) (scripts.Prefix, bool) {
+	if bucket > 0 {
+		prefix += fmt.Sprintf("{%d}", bucket)
+	}
+	return scripts.Prefix(prefix), scripts.CheckPrefix(prefix) == nil
+}
+
+func keysByKind(p scripts.Prefix, name string) map[string]string {
+	return map[string]string{
+		"lock": p.Lock(name), "fence": p.Fence(name), "queue": p.Queue(name), "waiters": p.Waiters(name),
+		"reads": p.Reads(name), "admission": p.Admission(),
+	}
+}
+
+// channelOfWakeUp returns the channel to which a release publishes while other waits for the name.
+func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel string) {
+	const now = int64(1_700_000_000_000_000)
+	waiter := scripts.NewTicket(role, other, 7, "", now, 0).Waiter()
+	keys := []string{p.Lock(name), p.Fence(name), p.Queue(name), p.Waiters(name)}
+	script := scripts.Release
+	if role != scripts.Plain {
+		keys, script = append(keys, p.Reads(name)), scripts.SharedRelease
+	}
+	var s reference.State
+	s.SetScore(now, p.Queue(name), waiter, 0)
+	s.SetScore(now, p.Waiters(name), waiter, now+second)
+	env := reference.Env{Publish: func(to, _ string) int {
+		channel = to
+		return 1
+	}}
+	s.Eval(now, env, script, keys, []string{scripts.GrantID(me, 1, "")})
+	return channel
 }
 
 // A hint is what the scripts publish, and nothing else: what is read says all that there was.

@@ -13,13 +13,14 @@ const (
 	maxPrefix = 1 << 10
 )
 
-// A Prefix begins every key of a fleet on its masters. Lockers with different prefixes know nothing of each other.
+// A Prefix begins every key of a deployment on its masters. Lockers with different prefixes know nothing of each other.
 //
 // A key of a name is P:{name}:kind. A prefix has no ":{", so the first ":{" of a key ends the prefix, and the last "}:"
-// begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key.
+// begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key. The scripts find the prefix
+// of an inbox in the same way.
 //
 // The prefix of a bucket of a cluster ends in its number in braces: P{17}. They put all keys of the bucket into one
-// hash slot, the admission record included.
+// hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.
 type Prefix string
 
 // bucketTag is the end of the prefix of a bucket.
@@ -27,13 +28,16 @@ var bucketTag = regexp.MustCompile(`\{[1-9][0-9]{0,2}\}$`)
 
 // CheckPrefix reports what is wrong with p, or nil.
 func CheckPrefix(p string) error {
+	base := bucketTag.ReplaceAllString(p, "")
 	switch {
 	case p == "":
 		return errors.New("the key prefix is empty: without one the keys of locks mix with your data")
 	case len(p) > maxPrefix:
 		return fmt.Errorf("the key prefix has %d bytes; %d are the most", len(p), maxPrefix)
-	case strings.ContainsAny(bucketTag.ReplaceAllString(p, ""), "{}") || bucketTag.FindString(p) == p:
+	case strings.ContainsAny(base, "{}") || base == "":
 		return fmt.Errorf("the key prefix %q has a brace: keys of different prefixes could collide", p)
+	case strings.HasSuffix(base, ":"):
+		return fmt.Errorf("the key prefix %q ends in a colon: leave it out, the keys have one after the prefix", base)
 	}
 	return nil
 }

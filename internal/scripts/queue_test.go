@@ -304,3 +304,27 @@ func TestRepairAndImportIgnoreTheQueue(t *testing.T) {
 		t.Errorf("the queue is %q", got)
 	}
 }
+
+// H105: on a real server, wake-ups reach the inbox of every prefix that is accepted.
+func TestWakeUpsReachTheInbox(t *testing.T) {
+	c := onServer(t)
+	for _, p := range []scripts.Prefix{"app", "app{17}", "a:b", "a:b{17}"} {
+		ear := c.dial()
+		if _, err := ear.Do("SUBSCRIBE", p.Inbox(other)); err != nil {
+			t.Fatal(err)
+		}
+		now := c.now()
+		waiter := scripts.NewTicket(scripts.Plain, other, 7, "", now, 0).Waiter()
+		c.must("ZADD", p.Queue("n"), 0, waiter)
+		c.must("ZADD", p.Waiters("n"), now+10*second, waiter)
+		c.must("EVALSHA", scripts.Release.SHA, 4, p.Lock("n"), p.Fence("n"), p.Queue("n"), p.Waiters("n"), grant(me, 1))
+		if score, err := redis.Int64(c.must("ZSCORE", p.Waiters("n"), waiter), nil); err != nil || score > now+5*second {
+			t.Errorf("%q: no subscriber was found; the waiter counts until %d, %v", p, score-now, err)
+		}
+		got, err := redis.Strings(ear.Receive())
+		if h, ok := p.ParseHint(got[len(got)-1]); err != nil || !ok || h.Name != "n" {
+			t.Errorf("%q: the inbox received %q, %v", p, got, err)
+		}
+		_ = ear.Close()
+	}
+}

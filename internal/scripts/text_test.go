@@ -108,7 +108,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 		owner[key] = who
 	}
 	for range 50_000 {
-		p := word([]string{"p", ":", "admission", "lock"}, 3)
+		p := word([]string{"p", ":", "admission", "lock"}, 3) + "p"
 		name := word([]string{"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission"}, 5)
 		if scripts.CheckPrefix(p) != nil || scripts.CheckName(name) != nil {
 			t.Fatalf("prefix %q or name %q is refused", p, name)
@@ -130,6 +130,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 	long := strings.Repeat("x", scripts.MaxName)
 	for p, ok := range map[string]bool{"": false, "a{b": false, "a}b": false, "redlock": true, "a:b c\n": true,
+		"a{17}": true, "a:b{17}": true, "{17}": false, ":": false, "a:": false, "a:{17}": false, "a::{1}": false,
 		long: false} {
 		if err := scripts.CheckPrefix(p); (err == nil) != ok {
 			t.Errorf("prefix %.20q: %v", p, err)
