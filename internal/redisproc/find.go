@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -33,8 +34,14 @@ func Find() (string, error) {
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)
 
-// version asks the program at path for its version, such as "7.0.15".
+// versions caches the result of version by path: a test starts hundreds of servers of one program.
+var versions sync.Map
+
+// version returns the version of the program at path, such as "7.0.15".
 func version(ctx context.Context, path string) (string, error) {
+	if v, ok := versions.Load(path); ok {
+		return v.(string), nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
@@ -45,5 +52,7 @@ func version(ctx context.Context, path string) (string, error) {
 	if found == nil {
 		return "", fmt.Errorf("redisproc: %s --version says %.100q, which names no version", path, out)
 	}
-	return string(found[1]), nil
+	v := string(found[1])
+	versions.Store(path, v)
+	return v, nil
 }
