@@ -50,10 +50,11 @@
 // # How it is kept
 //
 // A held lock is extended every third of the TTL. A master that lacks it, because it lost its data or was away, is
-// given it back after a majority has confirmed it in the same round. A lock ends early when so many masters count as
-// having lost it that the others are no majority. A master that was restarted counts so until it has confirmed the
-// lock again; it is asked as soon as it is back. [Lock.Err] and the Err of its contexts compare with the clocks at each
-// call; time for which the machine was suspended or frozen counts.
+// given it back after a majority has confirmed it in the same round, unless it has lost data since that round began:
+// it may have forgotten a vote for another client (internal/grant/doc.go lists what proves that it has not). A lock
+// ends early when so many masters count as having lost it that the others are no majority. A master that was restarted
+// counts so until it has confirmed the lock again; it is asked as soon as it is back. [Lock.Err] and the Err of its
+// contexts compare with the clocks at each call; time for which the machine was suspended or frozen counts.
 //
 // # Masters that restart
 //

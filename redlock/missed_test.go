@@ -40,8 +40,8 @@ var protections = map[string]protection{
 		".", "VirtualAWaiterAsksALittleAfterTheFirstHint"},
 	"H83 a repair minds no queue": {reference + "acquire.go", "case queued && a.mode == \"acquire\":", "case queued:",
 		".", "VirtualARepairMindsNeitherTheQueueNorTheQuarantine"},
-	"H83 a repair works in quarantine": {"internal/grant/extend.go", "k.Sender.Refusal(view, i, ttl, true)",
-		"k.Sender.Refusal(view, i, ttl, false)", ".", "VirtualARepairMindsNeitherTheQueueNorTheQuarantine"},
+	"H83 a repair works in quarantine": {repairFile, "		return missing\n	case", "		return missing & r.View.Voting\n	case",
+		".", "VirtualARepairMindsNeitherTheQueueNorTheQuarantine"},
 	"H84 fences are kept for 60 s": {reference + "eval.go", "scripts.Millis(scripts.FenceKept)", "1000",
 		"../internal/scripts/reference", "AcceptedBallotsGrow"},
 	"H86 eight are told": {reference + "queue.go", "mostTold     = 8", "mostTold     = 1 << 20",
@@ -58,8 +58,17 @@ var protections = map[string]protection{
 		".", "VirtualAMasterWithAWrongClockIsNoVoter"},
 	"H105 no prefix ends in a colon": {"../internal/scripts/keys.go", "case strings.HasSuffix(base, \":\"):", "case false:",
 		"../internal/scripts", "PrefixNameAndLabelAreChecked"},
-	"H145 an import needs masters that vote": {"internal/grant/import.go", "downgrade := g.Role() != scripts.Plain",
-		"downgrade := true", ".", "VirtualMastersInQuarantineImportNothing|VirtualAProgramWithOtherMastersImportsNothing"},
+	"H145 an import needs masters that vote": {"internal/grant/import.go", "need := round.NeedsVote",
+		"need := round.NeedsRecord", ".", "VirtualMastersInQuarantineImportNothing|VirtualAProgramWithOtherMastersImportsNothing"},
+	"H96 a repair follows the view of its round": {repairFile, "k, view := g.k, r.View", "k, view := g.k, g.k.View()",
+		".", "Repair"},
+	"H96 a repair under another record is rejected": {reference + "acquire.go", "there != a.record {",
+		"there != a.record && a.mode != \"repair\" {", ".", "Repair"},
+	"H96 a repair of a share under another record is rejected": {reference + "shared.go", "there != a.record {",
+		"there != a.record && a.mode != \"repair\" {", ".", "Repair"},
+	"H97 a repair needs a majority": {repairFile, "	return 0\n}", "	return missing\n}", ".", "RepairNeedsMajority"},
+	"H123 one set repairs masters that vote": {repairFile, "return missing & r.View.Voting", "return missing",
+		".", "RepairByOneSet"},
 	"H94 an owed release names no waiter": {"internal/grant/release.go", "scripts.Ending{Grants: grants, Ballot: ballot}",
 		"scripts.Ending{Grants: grants, Ballot: ballot, Waiter: g.ticket}", ".", "VirtualAnOwedReleaseNamesNoWaiter"},
 }
@@ -68,6 +77,7 @@ const (
 	groupFile   = "internal/admission/group.go"
 	judgeFile   = "internal/admission/judge.go"
 	contendFile = "internal/queue/contend.go"
+	repairFile  = "internal/grant/repair.go"
 	reference   = "../internal/scripts/reference/"
 )
 

@@ -4,7 +4,7 @@
 -- ARGV  1 the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'import'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
---       repair: 7 epoch   8 token   9 depth   optionally 10 id of the grant that is replaced
+--       repair: 7 token   8 depth   optionally 9 id of the grant that is replaced
 --       import: 7 id of the grant that is replaced
 -- Reply 1                                               granted
 --       {2, ms left, 0, {fields of the lock}, place, fence, time us}   held by another
@@ -12,30 +12,27 @@
 --       {3, place, fence, time us}     stale: the ballot is not above the fence, or long past
 --       {4, place, fence, time us}     ahead: the ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: nothing here to import
---       {6, record or '', time us}     abstained: this master does not vote, or not for this caller
---       {7, record, time us}           refused: the TTL is too long, or the epoch is an old one
+--       {6, record or '', time us}     abstained: the admission record is another than the caller expects
 --       place is the caller's in the queue from 0; -1 where it has no ticket, or its ask is older than 20 s
 --
 -- Safe to repeat. Where the grant is there with this ballot, nothing is written and the answer is 1 again. Where it was
 -- there and has ended, the fence refuses the ballot: the fence is at least that ballot. A message that was refused
 -- may be granted when it comes once more; the release that follows an ask of unknown outcome ends that.
 -- The first write of a grant is one that a full master refuses, so a script that fails for lack of memory has granted
--- nothing. A repair needs no admitted master: it follows a majority that has confirmed the grant.
+-- nothing.
+-- Each mode expects the admission record that the caller had read before its round began: a master that may have lost
+-- data since then has another record, and rejects the call. A repair also works in quarantine, if its round saw that
+-- quarantine.
 local record, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local first, last = tonumber(ARGV[4]), tonumber(ARGV[5])
 local token, depth, waiter, rank, previous = ARGV[4], '1', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8])
-elseif mode == 'repair' then token, depth, previous = ARGV[8], ARGV[9], ARGV[10]
+elseif mode == 'repair' then token, depth, previous = ARGV[7], ARGV[8], ARGV[9]
 else previous = ARGV[7] end
 local t, window = redis.call('TIME'), 15000000
 local now = t[1] * 1000000 + t[2]
 local there = record ~= '' and (redis.call('GET', KEYS[5]) or '') or record
-if there ~= record and mode ~= 'repair' then return {6, there, now} end
-if there ~= record and there ~= '' then
-  local epoch, longest = string.match(there, '^v2 .* epoch=(%d+) .*longest=(%d+) ')
-  if not epoch then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end
-  if ttl > tonumber(longest) or tonumber(ARGV[7]) < tonumber(epoch) then return {7, there, now} end
-end
+if there ~= record then return {6, there, now} end
 local raw = redis.call('GET', fence) or '0'
 if not string.find(raw, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
 local top = tonumber(raw)

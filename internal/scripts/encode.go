@@ -54,9 +54,9 @@ func (e *Encoder) shared(
 func (e *Encoder) Repair(
 	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth int,
 ) *Call {
-	more := []any{e.epoch, token, depth, previous}
+	more := []any{token, depth, previous}
 	if k.role != Plain { // a share has no token and no depth there
-		more = []any{e.epoch, previous}
+		more = []any{previous}
 	}
 	if previous == "" {
 		more = more[:len(more)-1]
@@ -68,7 +68,7 @@ func (e *Encoder) Repair(
 // downgrade: previous is the writer's.
 func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
 	if k.role != Plain {
-		return e.shared(k, grant, ttl, first, last, "downgrade", []any{e.epoch, previous})
+		return e.shared(k, grant, ttl, first, last, "downgrade", []any{previous})
 	}
 	return e.acquire(k, grant, ttl, first, last, "import", previous)
 }

@@ -48,13 +48,13 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "989a12cbf02313fe5dfef97600a37d20d42c7e03"
+	acquireSHA = "38e1af75acc5294b02ecc9f42373cf2fee487417"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
 	releaseSHA = "5d9b1cf8ee2c389a8117f07ba123b98f004ced74"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "9fee3716d38030160a983bcf878a2a7de8e6334a"
+	sharedAcquireSHA = "72be9e65ded3480cb0833715100a54f64abe0aff"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
 	sharedReleaseSHA = "ed020bf0cf6f7159a3fb45919f01dcb18253fd32"
 )

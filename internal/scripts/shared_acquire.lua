@@ -5,7 +5,7 @@
 -- ARGV  1 the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'downgrade'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
---       repair, downgrade: 7 epoch   8 id of the writer's grant that becomes this reader's; of a repair perhaps
+--       repair, downgrade: 7 id of the writer's grant that becomes this reader's; optional for a repair
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; for a writer by readers; or another
 --                                                       waiter comes before this reader
@@ -13,8 +13,7 @@
 --       {3, place, fence, time us}     stale: the ballot is not above the fence, or long past
 --       {4, place, fence, time us}     ahead: the ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: no writer's grant here to become a reader's
---       {6, record or '', time us}     abstained: this master does not vote, or not for this caller
---       {7, record, time us}           refused: the TTL is too long, or the epoch is an old one
+--       {6, record or '', time us}     abstained: the admission record is another than the caller expects
 --
 -- A reader's ballot must be above the fence, which writers raise. A writer's must be above the readers' fence, too. So
 -- readers do not make each other's asks stale, and a writer's token is larger than those of all before it.
@@ -22,19 +21,15 @@
 -- Safe to repeat. Where the grant has its share nothing is written and the answer is 1 again. Where a writer's has
 -- ended, the fence refuses it. A reader's ask that comes once more after its release may take a share that nobody knows
 -- of, until its end; a release that an ask may follow raises the fence instead. The first write of a grant is one that
--- a full master refuses. Repair and downgrade need no admitted master: a majority has confirmed the grant.
+-- a full master refuses. Each mode expects the admission record that the caller had read before its round began, as in
+-- acquire.lua. Repair and downgrade also work in quarantine, if their round saw that quarantine.
 local record, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
 local now, window = time(), 15000000
 local waiter, rank
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8]) end
 local there = record ~= '' and (redis.call('GET', KEYS[6]) or '') or record
-if there ~= record and mode == 'acquire' then return {6, there, now} end
-if there ~= record and there ~= '' then
-  local epoch, longest = string.match(there, '^v2 .* epoch=(%d+) .*longest=(%d+) ')
-  if not epoch then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end
-  if ttl > tonumber(longest) or tonumber(ARGV[7]) < tonumber(epoch) then return {7, there, now} end
-end
+if there ~= record then return {6, there, now} end
 local raw, reads = redis.call('GET', fence) or '0', redis.call('GET', KEYS[5]) or '0'
 if not string.find(raw .. ' ' .. reads, '^%d+ %d+$') then
   return redis.error_reply('BADFENCE the fence of this name is not a number')
@@ -44,7 +39,7 @@ local top = tonumber(raw)
 local queued = redis.call('EXISTS', queue) == 1
 if queued then drop(now) end
 local held, left = holder(now)
-local replaces = mode ~= 'acquire' and ARGV[8] and ends(now, ARGV[8]) > 0
+local replaces = mode ~= 'acquire' and ARGV[7] and ends(now, ARGV[7]) > 0
 -- A downgrade is sent in several rounds, and the validity counts from the last.
 local mine = held and ends(now, id) or 0
 if mine > 0 and mode == 'downgrade' and mine < now + ttl * 1000 then share(now, id, ttl) end
@@ -65,7 +60,7 @@ local latest = now + window
 if first == last and top > now then latest = top + window end
 if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
 share(now, id, ttl)
-if replaces then redis.call('ZREM', lock, ARGV[8]) end
+if replaces then redis.call('ZREM', lock, ARGV[7]) end
 if writer then raise(fence, now, ARGV[5]) elseif last > tonumber(reads) then raise(KEYS[5], now, ARGV[5]) end
 if queued and waiter then leave(waiter) end
 if queued and not writer then invite(now) end

@@ -226,7 +226,7 @@ func (w *world) acquireWords(args []string) string {
 	case mode == "acquire" && arg(args, 7) != "":
 		text += ", waiter " + w.name(arg(args, 7))
 	case mode == "repair":
-		text += ", token " + w.ballot(number(arg(args, 8)))
+		text += ", token " + w.ballot(number(arg(args, 7)))
 	case mode == "import":
 		text += ", in the place of " + w.name(arg(args, 7))
 	}

@@ -32,9 +32,9 @@ func (c *call) ask() ask {
 		token: c.arg(4), depth: "1"}
 	switch {
 	case a.mode == "repair":
-		a.token, a.depth = c.arg(8), c.arg(9)
-		if c.has(10) {
-			a.previous = c.arg(10)
+		a.token, a.depth = c.arg(7), c.arg(8)
+		if c.has(9) {
+			a.previous = c.arg(9)
 		}
 	case a.mode != "acquire":
 		a.previous = c.arg(7)
@@ -47,8 +47,8 @@ func (c *call) ask() ask {
 func (c *call) acquire() any {
 	lock, fence, queue, a := c.key(1), c.key(2), c.key(3), c.ask()
 	if a.record != "" {
-		if reply := c.forbidden(a, c.key(5)); reply != nil {
-			return reply
+		if there := c.get(c.key(5), ""); there != a.record {
+			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
 	raw, top := c.fence(fence)
@@ -103,18 +103,6 @@ func (c *call) acquire() any {
 		c.leave(a.waiter.id)
 	}
 	return int64(scripts.Granted)
-}
-
-// forbidden is the answer where another admission record than the expected one forbids the ask, nil where none does.
-func (c *call) forbidden(a ask, admission string) any {
-	there := c.get(admission, "")
-	if there != a.record && (a.mode == "acquire" || a.mode == "import") {
-		return []any{int64(scripts.Abstained), there, c.now}
-	}
-	if there != a.record && there != "" && refused(there, float64(a.ttl), c.number(7)) {
-		return []any{int64(scripts.Refused), there, c.now}
-	}
-	return nil
 }
 
 // ballotOf reads the ballot of a lock; a hash that the scripts have not written may have none.

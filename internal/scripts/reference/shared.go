@@ -98,8 +98,8 @@ func (c *call) sharedAcquire() any {
 		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
 	}
 	if a.record != "" {
-		if reply := c.forbidden(a, c.key(6)); reply != nil {
-			return reply
+		if there := c.get(c.key(6), ""); there != a.record {
+			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
 	raw, top, reads := c.fences()
@@ -111,7 +111,7 @@ func (c *call) sharedAcquire() any {
 		c.drop()
 	}
 	held, left := c.holder()
-	replaces := a.mode != "acquire" && c.has(8) && c.ends(c.arg(8)) > 0
+	replaces := a.mode != "acquire" && c.has(7) && c.ends(c.arg(7)) > 0
 	switch {
 	case held != "" && c.ends(a.id) > 0:
 		if a.mode == "downgrade" && c.ends(a.id) < c.now+a.ttl*1000 {
@@ -136,7 +136,7 @@ func (c *call) sharedAcquire() any {
 	}
 	c.share(a.id, a.ttl)
 	if replaces {
-		c.state.deleteFields(c.now, c.key(1), c.arg(8))
+		c.state.deleteFields(c.now, c.key(1), c.arg(7))
 	}
 	if writer {
 		c.raise(c.key(2), c.arg(5))

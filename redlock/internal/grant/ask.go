@@ -84,7 +84,7 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 		return nil, nil, err
 	}
 	ttl := a.Terms.keep(0, k.Drift)
-	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, ttl, first, last, a.Ticket), ttl, last, false)
+	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
 	err = g.win(ctx, r, a.Terms, first, last)
 	a.Course.took(r)
 	k.Events.Asked(g, r, first, err)
@@ -95,9 +95,9 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 	return g, r, nil
 }
 
-// sendAsk sends a call that may create the grant to every master that may vote.
-func (g *Grant) sendAsk(r *round.Round, call *scripts.Call, ttl time.Duration, ballot int64, anyPhase bool) {
-	sent, unsent := r.SendAll(call, ttl, anyPhase)
+// sendAsk sends a call that may create the grant to every master that is as the call needs it.
+func (g *Grant) sendAsk(r *round.Round, call *scripts.Call, ttl time.Duration, ballot int64, need round.Need) {
+	sent, unsent := r.SendAll(call, ttl, need)
 	for i := range sent.All() {
 		g.sent.touch(r.View, i, ballot)
 	}

@@ -29,8 +29,36 @@
 //     the grant ends. A server that was restarted may have forgotten, unless it is a durable master.
 //   - A master that was restarted is asked at once, by an extension, and has the grant again when it confirms. If a
 //     majority has restarted before the first of them has confirmed, the grant ends, although every key may be there.
-//   - A master that lacks the grant is given it back (repair) in a round in which a majority has confirmed it; while
-//     the masters are changed, a majority of one of the two sets.
+//   - A master that lacks the grant is given it back (repair) by a round in which a majority has confirmed it. In a
+//     joint configuration a majority of one set repairs only masters that vote, and a majority of both sets also those
+//     in quarantine.
+//
+// # What proves that a master has not forgotten
+//
+// A master counts for a grant only on evidence that it has not lost data since. Each message that makes it count
+// carries this evidence with it:
+//
+//	message           why the master counts then       what proves that it has forgotten nothing since
+//	acquire, import   it votes for the grant           it votes by the record that the round expects, and the script
+//	                                                   compares; the vote's round began after that record was read
+//	extension         it confirms the grant            the grant itself is there: an extension never creates it
+//	downgrade         it has the reader's share        the writer's share, or that of an earlier round, is there,
+//	                                                   under the record that the round expects
+//	repair            it is given the grant            session and record are those of the round in which a majority
+//	                                                   has confirmed the grant: a master that has restarted or was
+//	                                                   flushed since then has others, and rejects the repair
+//	inner unlock      it confirms the new depth        as for an extension; the validity stays as it was
+//	late vote         as for its message               the server at the address has not changed since the round began
+//	                                                   (Generation, compared when a vote is counted, when the grant
+//	                                                   begins, and with each new View)
+//	admission: end    it votes from now on             the script compares identity, record and clock: the quarantine is
+//	                                                   this server's, and has lasted since it may have forgotten
+//	admission: now    it votes from now on             an operator says that it has nothing to remember, or it is a
+//	                                                   durable master; the script compares identity and record
+//	admission: the    it goes on as before             the script compares identity and record; none of these steps
+//	other steps                                        makes a master vote that did not
+//
+// A release makes no master count. With the restart guard off there are no records, and the session alone is compared.
 //
 // # Handing on
 //

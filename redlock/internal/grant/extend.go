@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -30,7 +27,7 @@ func (g *Grant) extendLocked(op string, ttl time.Duration) *extension {
 	e.Init(g.k.Sender, view, op, e)
 	ttl = max(ttl, g.tenure.terms.keep(g.heldLocked(e.Start), g.k.Drift))
 	e.ttl = ttl
-	_, e.unsent = e.SendAll(view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming), ttl, true)
+	_, e.unsent = e.SendAll(view.Encoder.Extend(g.keys, g.ID, ttl, g.tenure.depth+g.tenure.coming), ttl, round.NeedsConnection)
 	return e
 }
 
@@ -45,7 +42,7 @@ func (e *extension) Booked(r *round.Round, i int, v *round.Vote, decides, _ bool
 	}
 	n := g.endLocked(g.goneLocked())
 	if g.state == live {
-		e.repairLocked(r)
+		e.repairLocked()
 	}
 	g.mu.Unlock()
 	g.tell(n)
@@ -73,59 +70,12 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 	g.planLocked(now)
 }
 
-// repairLocked gives the grant to the masters that lack it, once a majority of the same round has confirmed it. In a
-// joint configuration a majority of one set is enough: a grant that was won by the old set alone is so given to the
-// next.
-func (e *extension) repairLocked(r *round.Round) {
-	t := r.Tally()
-	if !t.Rule.WonHalf(t.Of(scripts.Granted)) {
-		return
-	}
-	for i := range (t.Of(scripts.Missing) &^ e.repaired).All() {
+// repairLocked gives the grant back to the masters that lack it, as far as the round proves that they may have it.
+func (e *extension) repairLocked() {
+	for i := range (repairable(&e.Round) &^ e.repaired).All() {
 		e.repaired |= quorum.One(i)
-		e.g.repairLocked(i, r.Vote(i), e.ttl, e.g.tenure.token)
+		e.g.repairLocked(&e.Round, i, e.ttl, e.g.tenure.token)
 	}
-}
-
-// repairLocked gives a master what the others have, by an acquire with a fresh ballot and the old token. It is called
-// only after a majority has confirmed the grant, with g.mu held and g not ended. A master on which another grant
-// stands refuses; it is tried again with the next extension.
-func (g *Grant) repairLocked(i int, v round.Vote, ttl time.Duration, token int64) {
-	k := g.k
-	view := k.View()
-	if _, no := k.Sender.Refusal(view, i, ttl, true); no {
-		return
-	}
-	ballot, err := k.Ballots.Repair(k.Clock.Now(), max(v.Fence, token, g.sent.last(i)))
-	if err != nil {
-		return
-	}
-	call := view.Encoder.Repair(g.keys, g.ID, g.replaces, ttl, ballot, token,
-		max(1, g.tenure.depth+g.tenure.coming))
-	g.sent.touchRepair(view, i, ballot)
-	m := &view.Masters[i]
-	// The next extension sees whether it worked.
-	_ = k.Sender.Pool.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record}, &repairing{g, view})
-}
-
-// A repairing receives the answer to a repair.
-type repairing struct {
-	g    *Grant
-	then *admission.View
-}
-
-// Reply implements pool.Receiver.
-func (p *repairing) Reply(i int, value any, err error) {
-	if err != nil {
-		return
-	}
-	if v, err := scripts.DecodeVote(value); err != nil || v.Kind != scripts.Granted {
-		return
-	}
-	p.g.mu.Lock()
-	p.g.gainLocked(p.then, i)
-	p.g.mu.Unlock()
-	p.g.k.Events.Repaired(p.g, i)
 }
 
 // Extend prolongs the grant by its TTL from now and waits for the decision. On failure nothing has changed. It

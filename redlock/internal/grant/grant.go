@@ -149,7 +149,7 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 	open := g.k.list.Add(&g.renewal.entry, g, g.lookAtLocked(now))
 	view := g.k.View() // after Add: of later changes Keeper.Changed tells
 	g.on.lose(g.on.has &^ same(g.sent.view, view))
-	lacks := cameUp(g.sent.view, view) &^ g.on.has
+	lacks := newlyReachable(g.sent.view, view) &^ g.on.has
 	cause := g.goneLocked()
 	if !open {
 		cause = ErrClosed

@@ -36,8 +36,11 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 	}
 	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
 	ttl := terms.keep(0, k.Drift)
-	downgrade := g.Role() != scripts.Plain // it changes what is live here, as an extension does; an import is an election
-	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, ttl, first, last), ttl, last, downgrade)
+	need := round.NeedsVote // an import is an election
+	if g.Role() != scripts.Plain {
+		need = round.NeedsRecord // a downgrade changes a grant that is live here, as an extension does
+	}
+	g.sendAsk(r, view.Encoder.Import(g.keys, g.ID, g.replaces, ttl, first, last), ttl, last, need)
 	err = g.win(ctx, r, terms, first, last)
 	switch f, ok := round.AsFailure(err); {
 	case !ok:
@@ -50,18 +53,18 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 	return err
 }
 
-// importFailed says in f what became of an import that was lost. Where a majority of one of two sets has confirmed it,
-// the masters that know nothing of it are given it, and the next round may win.
+// importFailed records in f what became of an import that was lost. If a majority of one of two sets has confirmed it,
+// the masters that lack it are repaired as far as they may be, and the next round may win.
 func (g *Grant) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
 	t := r.Tally()
 	if t.Rule.Joint() && r.Complete(ctx) {
 		t = r.Tally()
 		if t.Rule.WonHalf(t.Of(scripts.Granted)) {
-			for i := range t.Of(scripts.Missing).All() {
-				g.mu.Lock()
-				g.repairLocked(i, r.Vote(i), terms.keep(0, g.k.Drift), first)
-				g.mu.Unlock()
+			g.mu.Lock()
+			for i := range repairable(r).All() {
+				g.repairLocked(r, i, terms.keep(0, g.k.Drift), first)
 			}
+			g.mu.Unlock()
 			f.Decision = round.ErrNoQuorum
 			return
 		}

@@ -136,14 +136,16 @@ func (g *Grant) extendSoonLocked(now clock.Instant, after time.Duration) {
 	}
 }
 
-// cameUp is the set of masters that an ask which goes by now can reach, and one that went by then could not.
-func cameUp(then, now *admission.View) (set quorum.Set) {
+// newlyReachable returns the masters that accept calls of a round that follows now, and may have rejected those of a
+// round that followed then: they have another session or another record, or have begun to vote.
+func newlyReachable(then, now *admission.View) (set quorum.Set) {
 	for i := range now.Masters {
 		m, before := &now.Masters[i], admission.State{}
 		if i < len(then.Masters) {
 			before = then.Masters[i]
 		}
-		if m.Session != 0 && (m.Session != before.Session || m.Phase == admission.Voting && before.Phase != m.Phase) {
+		if m.Session != 0 && (m.Session != before.Session || m.Record != before.Record ||
+			m.Phase == admission.Voting && before.Phase != m.Phase) {
 			set |= quorum.One(i)
 		}
 	}
@@ -152,7 +154,7 @@ func cameUp(then, now *admission.View) (set quorum.Set) {
 
 // Changed is told that the view has changed: what masters have forgotten is lost, and what they lack is repaired.
 func (k *Keeper) Changed(old, now *admission.View) {
-	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), cameUp(old, now)
+	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)
 	if forgot|up == 0 {
 		return
 	}

@@ -199,7 +199,7 @@ func (g *Grant) leaveInner(ctx context.Context, h *Handle, left time.Duration) e
 	view := g.k.View()
 	r := g.k.Sender.New(view, "unlock", nil)
 	r.Judge(g.endRule(view.Config), view.Config.Rule.All())
-	_, unsent := r.SendAll(view.Encoder.Extend(g.keys, g.ID, 0, g.tenure.depth+g.tenure.coming), 0, true)
+	_, unsent := r.SendAll(view.Encoder.Extend(g.keys, g.ID, 0, g.tenure.depth+g.tenure.coming), 0, round.NeedsConnection)
 	g.mu.Unlock()
 	h.endContexts(ErrReleased)
 	r.CastAll(unsent)

@@ -86,9 +86,19 @@ func (f *Failure) blame(err error) {
 	}
 }
 
-// Refusal is the vote of a master that need not be asked, and whether there is one. anyPhase is for calls that work in
-// quarantine too. The vote says why.
-func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, anyPhase bool) (v Vote, no bool) {
+// A Need is what a call needs of a master to be sent to it.
+type Need uint8
+
+// Each need includes those before it.
+const (
+	NeedsConnection Need = iota // an extension: what a master has, it has, also in quarantine
+	NeedsRecord                 // a downgrade: it is accepted under the record that the view has
+	NeedsVote                   // an acquire or an import
+)
+
+// Refusal returns the vote of a master that need not be asked, since it is not as the call needs it, and reports
+// whether there is one. The vote says why.
+func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote, no bool) {
 	m := &view.Masters[i]
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
@@ -97,7 +107,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, anyPhas
 		v.Kind = scripts.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
 			ErrGuardTime, ttl, m.Longest, ttl)
-	case !anyPhase && m.Phase != admission.Voting:
+	case need >= NeedsRecord && m.Record == admission.Unread, need == NeedsVote && m.Phase != admission.Voting:
 		v.Kind, v.Err = scripts.Abstained, whyNot(view, i)
 	}
 	return v, v.Err != nil

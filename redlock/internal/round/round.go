@@ -101,9 +101,9 @@ type Unsent struct {
 
 // SendAll queues the call to every master of the round, each with its session and record, and returns to which. The
 // others need not be asked, as [Sender.Refusal] says, or could not be: CastAll casts their votes, when no lock is held.
-func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, anyPhase bool) (sent quorum.Set, unsent []Unsent) {
+func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, need Need) (sent quorum.Set, unsent []Unsent) {
 	for i := range r.asked.All() {
-		v, no := r.sender.Refusal(r.View, i, ttl, anyPhase)
+		v, no := r.sender.Refusal(r.View, i, ttl, need)
 		if !no {
 			m := &r.View.Masters[i]
 			v.Err = r.sender.Pool.Send(i, c, pool.Stamp{Session: m.Session, Text: m.Record}, r)

@@ -223,7 +223,7 @@ func TestTooLongAsTable(t *testing.T) {
 		b := newBed(t, 3)
 		view := b.Voters.View()
 		old := scripts.Record{Identity: "a/b/c", N: 1, Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
-		known, no := b.Sender.Refusal(view, 0, 31*time.Second, false)
+		known, no := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
 		if !no || !errors.Is(known.Err, round.ErrGuardTime) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("a TTL that is known to be too long: %+v", known)
 		}
@@ -250,31 +250,33 @@ func TestTooLongAsTable(t *testing.T) {
 	})
 }
 
-// Who need not be asked: a master that is down, one that refuses the TTL, and, unless the call works in quarantine, one
-// that does not vote.
+// A master need not be asked if it is down, refuses the TTL, or is not as the call needs it.
 func TestRefusalAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		voting := admission.State{Phase: admission.Voting, Session: 1, Longest: time.Second}
+		unread := admission.State{Phase: admission.Connecting, Session: 1, Record: admission.Unread}
 		for _, c := range []struct {
-			state    admission.State
-			ttl      time.Duration
-			anyPhase bool
-			want     scripts.Kind
-			no       bool
+			state admission.State
+			ttl   time.Duration
+			need  round.Need
+			want  scripts.Kind
+			no    bool
 		}{
-			{voting, time.Second, false, 0, false},
-			{voting, time.Second + 1, true, scripts.Refused, true},
-			{admission.State{Phase: admission.Voting, Session: 1}, time.Hour, false, 0, false},
-			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, false, scripts.Abstained, true},
-			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, true, 0, false},
-			{admission.State{Phase: admission.Blocked, Session: 1}, time.Second, true, 0, false},
-			{admission.State{Phase: admission.Down}, time.Second, true, scripts.Failed, true},
-			{admission.State{Phase: admission.Connecting}, time.Second, true, scripts.Failed, true},
+			{voting, time.Second, round.NeedsVote, 0, false},
+			{voting, time.Second + 1, round.NeedsConnection, scripts.Refused, true},
+			{admission.State{Phase: admission.Voting, Session: 1}, time.Hour, round.NeedsVote, 0, false},
+			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, round.NeedsVote, scripts.Abstained, true},
+			{admission.State{Phase: admission.InQuarantine, Session: 1}, time.Second, round.NeedsRecord, 0, false},
+			{admission.State{Phase: admission.Blocked, Session: 1}, time.Second, round.NeedsRecord, 0, false},
+			{unread, time.Second, round.NeedsRecord, scripts.Abstained, true},
+			{unread, time.Second, round.NeedsConnection, 0, false},
+			{admission.State{Phase: admission.Down}, time.Second, round.NeedsConnection, scripts.Failed, true},
+			{admission.State{Phase: admission.Connecting}, time.Second, round.NeedsConnection, scripts.Failed, true},
 		} {
 			view := *b.Voters.View()
 			view.Masters = []admission.State{c.state}
-			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.anyPhase)
+			v, no := b.Sender.Refusal(&view, 0, c.ttl, c.need)
 			if no != c.no || v.Kind != c.want || no != (v.Err != nil) {
 				t.Errorf("%+v, %v: %v, %+v", c.state, c.ttl, no, v)
 			}

@@ -23,6 +23,7 @@ const (
 	grantFile     = "redlock/internal/grant/grant.go"
 	extendFile    = "redlock/internal/grant/extend.go"
 	releaseFile   = "redlock/internal/grant/release.go"
+	repairFile    = "redlock/internal/grant/repair.go"
 	judgeFile     = "redlock/internal/admission/judge.go"
 	factFile      = "redlock/internal/admission/fact.go"
 	numbersFile   = "redlock/internal/admission/numbers.go"
@@ -97,17 +98,17 @@ var protections = []protection{
 		[]edit{{askFile, "if v.Kind == scripts.Granted || v.Unsure() {", "if v.Kind == scripts.Granted {"}}},
 	{"stop-before-release", []kind{amnesia, suspension}, "after its end",
 		"an extension that is answered after the release gives the name back to the released grant",
-		[]edit{{extendFile, "	if g.state == live {\n		e.repairLocked(r)", "	{\n		e.repairLocked(r)"}}},
+		[]edit{{extendFile, "	if g.state == live {\n		e.repairLocked()", "	{\n		e.repairLocked()"}}},
 	{"repair-ballot", []kind{contention}, "it is on",
 		"repairs are refused as stale, and a grant never returns to all masters",
-		[]edit{{extendFile, "ballot, err := k.Ballots.Repair(k.Clock.Now(), max(v.Fence, token, g.sent.last(i)))",
+		[]edit{{repairFile, "ballot, err := k.Ballots.Repair(k.Clock.Now(), max(r.Vote(i).Fence, token, g.sent.last(i)))",
 			"ballot, err := token, error(nil)"}}},
 	{"new-ids", []kind{contention, suspension}, "once more",
 		"a grant is asked for again while the release of the first ask is on its way, which would end it",
 		[]edit{{askFile, "k.number.Add(1)", "uint64(len(name))"}}},
 	{"import-votes", []kind{amnesia, strangers, changes}, "two holders",
 		"a lock is imported twice, or by a program that may not vote so, on masters that do not vote: two holders",
-		[]edit{{importFile, "downgrade := g.Role() != scripts.Plain", "downgrade := true"}}},
+		[]edit{{importFile, "need := round.NeedsVote", "need := round.NeedsRecord"}}},
 	{"configured-quorum", []kind{partition}, "two holders",
 		"clients that see different masters have a majority each: two holders",
 		[]edit{{roundFile, "r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()",

@@ -37,20 +37,24 @@ wait 4s
         quarantine 30s
 0.140 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.140835, one of
         5, longest TTL 30s, quarantine 30s
-0.140 A to master 1: repair orders for A1, 10s, ballot 0.139835, token 0.100000 -> granted
+0.140 A to master 1: repair orders for A1, 10s, ballot 0.139835, token 0.100000 -> no vote: in quarantine since
+        0.140835, one of 5, longest TTL 30s, quarantine 30s
+0.142 A to master 1: extend orders for A1 by 10s -> missing
+0.142 A to masters 2-5: extend orders for A1 by 10s -> done
+0.144 A to master 1: repair orders for A1, 10s, ballot 0.143839, token 0.100000 -> granted
 0.146 B to masters 2-5: acquire orders for B4, 10s, ballot 0.145823 to 0.145855, waiter wB1 -> held by A1 for
-        9.992; place 1 in the queue
+        9.996; place 1 in the queue
 0.148 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
 1.148 B to masters 2-5: acquire orders for B5, 10s, ballot 1.147825 to 1.147857, waiter wB1 -> held by A1 for
-        8.990; place 1 in the queue
+        8.994; place 1 in the queue
 1.150 B to masters 4-5: release orders of B5, waiter wB1 stays -> was not there
 2.150 B to masters 2-5: acquire orders for B6, 10s, ballot 2.149827 to 2.149859, waiter wB1 -> held by A1 for
-        7.988; place 1 in the queue
+        7.992; place 1 in the queue
 2.152 B to masters 4-5: release orders of B6, waiter wB1 stays -> was not there
 3.152 B to masters 2-5: acquire orders for B7, 10s, ballot 3.151829 to 3.151861, waiter wB1 -> held by A1 for
-        6.986; place 1 in the queue
+        6.990; place 1 in the queue
 3.154 B to masters 4-5: release orders of B7, waiter wB1 stays -> was not there
-3.472 A to masters 1-5: extend orders for A1 by 10s -> done
+3.476 A to masters 1-5: extend orders for A1 by 10s -> done
 
 master 2 restarts empty
 ----
@@ -66,24 +70,28 @@ wait 4s
         quarantine 30s
 4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127016, one of
         5, longest TTL 30s, quarantine 30s
-4.127 A to master 2: repair orders for A1, 10s, ballot 4.126016, token 0.100000 -> granted
+4.127 A to master 2: repair orders for A1, 10s, ballot 4.126016, token 0.100000 -> no vote: in quarantine since
+        4.127016, one of 5, longest TTL 30s, quarantine 30s
 4.129 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
+4.129 A to master 2: extend orders for A1 by 10s -> missing
+4.129 A to masters 1 3-5: extend orders for A1 by 10s -> done
+4.131 A to master 2: repair orders for A1, 10s, ballot 4.130020, token 0.100000 -> granted
 5.129 B to masters 3-5: acquire orders for B9, 10s, ballot 5.128006 to 5.128038, waiter wB1 -> held by A1 for
-        8.996; place 1 in the queue
+        9.000; place 1 in the queue
 5.131 B to masters 4-5: release orders of B9, waiter wB1 stays -> was not there
 6.131 B to masters 3-5: acquire orders for B10, 10s, ballot 6.130008 to 6.130040, waiter wB1 -> held by A1 for
-        7.994; place 1 in the queue
+        7.998; place 1 in the queue
 6.133 B to masters 4-5: release orders of B10, waiter wB1 stays -> was not there
 7.133 B to masters 3-5: acquire orders for B11, 10s, ballot 7.132010 to 7.132042, waiter wB1 -> held by A1 for
-        6.992; place 1 in the queue
+        6.996; place 1 in the queue
 7.135 B to masters 4-5: release orders of B11, waiter wB1 stays -> was not there
-7.458 A to masters 1-5: extend orders for A1 by 10s -> done
+7.462 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders
 ----
 at 8.120
-  masters 1-5: A1 until 17.458
-  A holds it until 17.355, on 5 of 5, token 0.100000
+  masters 1-5: A1 until 17.462
+  A holds it until 17.359, on 5 of 5, token 0.100000
   B waits for it
 
 show B
@@ -104,15 +112,19 @@ wait 4s
         quarantine 30s
 8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127016, one of
         5, longest TTL 30s, quarantine 30s
-8.127 A to master 3: repair orders for A1, 10s, ballot 8.126016, token 0.100000 -> granted
+8.127 A to master 3: repair orders for A1, 10s, ballot 8.126016, token 0.100000 -> no vote: in quarantine since
+        8.127016, one of 5, longest TTL 30s, quarantine 30s
+8.129 A to master 3: extend orders for A1 by 10s -> missing
 8.129 B to masters 1-5: release orders, waiter wB1 leaves -> done
-11.458 A to masters 1-5: extend orders for A1 by 10s -> done
+8.129 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
+8.131 A to master 3: repair orders for A1, 10s, ballot 8.130020, token 0.100000 -> granted
+11.462 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders
 ----
 at 12.120
-  masters 1-5: A1 until 21.458
-  A holds it until 21.355, on 5 of 5, token 0.100000
+  masters 1-5: A1 until 21.462
+  A holds it until 21.359, on 5 of 5, token 0.100000
   B waits for it
 
 show B

@@ -20,7 +20,8 @@ wait 4s
 0.128 A to masters 1-3: extend orders for A1 by 10s -> done
 0.130 A to master 1: begin a quarantine -> done: in quarantine since 0.130835, one of 3, longest TTL 30s,
         quarantine 30s
-3.462 A to masters 1-3: extend orders for A1 by 10s -> done
+0.130 A to masters 1-3: extend orders for A1 by 10s -> done
+3.464 A to masters 1-3: extend orders for A1 by 10s -> done
 
 master 2 restarts with its data
 ----
@@ -28,9 +29,10 @@ master 2 restarts with its data
 wait 4s
 ----
 4.115 A to masters 1-3: extend orders for A1 by 10s -> done
+4.117 A to masters 1-3: extend orders for A1 by 10s -> done
 4.117 A to master 2: begin a quarantine -> done: in quarantine since 4.117016, one of 3, longest TTL 30s,
         quarantine 30s
-7.448 A to masters 1-3: extend orders for A1 by 10s -> done
+7.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
 master 3 restarts with its data
 ----
@@ -38,9 +40,10 @@ master 3 restarts with its data
 wait 4s
 ----
 8.115 A to masters 1-3: extend orders for A1 by 10s -> done
+8.117 A to masters 1-3: extend orders for A1 by 10s -> done
 8.117 A to master 3: begin a quarantine -> done: in quarantine since 8.117016, one of 3, longest TTL 30s,
         quarantine 30s
-11.448 A to masters 1-3: extend orders for A1 by 10s -> done
+11.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
 master 1 restarts with its data
 ----
@@ -50,10 +53,11 @@ wait 4s
 12.115 A to masters 1-3: extend orders for A1 by 10s -> done
 12.117 A to master 1: begin a quarantine -> done: in quarantine since 12.117016, one of 3, longest TTL 30s,
         quarantine 30s
-15.448 A to masters 1-3: extend orders for A1 by 10s -> done
+12.117 A to masters 1-3: extend orders for A1 by 10s -> done
+15.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
 who holds orders
 ----
 at 16.110
-  masters 1-3: A1 until 25.448
-  A holds it until 25.345, on 3 of 3, token 0.100000
+  masters 1-3: A1 until 25.450
+  A holds it until 25.347, on 3 of 3, token 0.100000
