@@ -20,10 +20,10 @@ import (
 // What a call decided. Compare with [errors.Is]: calls return a [*LockError] that wraps one of these. Their identities
 // are part of the API.
 var (
-	// ErrHeld: enough masters answered, and another holds the name on so many of them that no quorum was left.
+	// ErrHeld: another lease has a majority of the masters, or a waiter is first in the queues of a majority.
 	ErrHeld = round.ErrHeld
-	// ErrNoQuorum: so many masters failed, were unreachable or may not vote yet that no quorum was possible, whoever
-	// holds the name.
+	// ErrNoQuorum: no lease has a majority. So many masters failed, were unreachable or may not vote yet that none was
+	// possible, or the votes are split between clients that called at one instant, as the text then says.
 	ErrNoQuorum = round.ErrNoQuorum
 	// ErrTooSlow: a quorum granted the lock, but so late that less than the minimum validity was left.
 	ErrTooSlow = round.ErrTooSlow
@@ -81,7 +81,7 @@ type LockError struct {
 	// Left is when the name may be free, as far as the refusals tell: what is left of the TTL. A holder that lives extends
 	// it, or unlocks earlier. 0 where they do not tell.
 	Left    time.Duration
-	Holder  string            // who holds the name, as far as the refusals tell
+	Holder  string            // label of the client whose lease has a majority; "" if none has
 	Since   time.Time         // since when, by the masters' clocks
 	Here    bool              // this Locker itself holds the name, by a lock whose context the call was not given
 	Masters *multierror.Error // those that failed in the last round, each a [*MasterError]; nil where none did
@@ -156,7 +156,7 @@ func (e *LockError) Error() string {
 			b.WriteString(text)
 		}
 	}
-	if errors.Is(e.Decision, ErrNoQuorum) && errors.Is(e, ErrQuarantine) {
+	if errors.Is(e.Decision, ErrNoQuorum) && !errors.Is(e.Decision, round.ErrUndecided) && errors.Is(e, ErrQuarantine) {
 		b.WriteString("; " + mayAdmit)
 	}
 	return b.String()

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Locker struct {
 	queue   *queue.Queue
 	events  *events
 	journal *journal
+
+	connectBy time.Time // until then TryLock waits for masters that are still connecting
 
 	changing chan struct{}  // cap 1: one change of the masters at a time
 	member   *spread.Member // of its group; nil: there are no groups
@@ -83,7 +86,9 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	timeout := time.Duration(0)
 	for _, i := range first.Order {
+		timeout = max(timeout, p.Timeout(i))
 		if p.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(p.Addr(i))) {
 			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
 				"leave out WithoutGuard, and WithDurableMasters for it", p.Addr(i))
@@ -95,7 +100,8 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	}
 	l := &Locker{
 		pool: p, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
-		life: life{closing: make(chan struct{}), closed: make(chan struct{})},
+		connectBy: time.Now().Add(timeout),
+		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.build(first, id.String())
 	l.warnings = unwise(&l.cfg, first, p)
@@ -259,9 +265,15 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 	return l.take(ctx, name, scripts.Plain, opts, true)
 }
 
-// TryLock takes the lock of name in one attempt. It waits for the answers of a quorum, not for another holder, and
-// gets a free name only where nobody waits for it; where this Locker holds the name it asks nobody. Errors are those
-// of [Locker.Lock]; errors.Is(err, ErrHeld) tells that another holds the name or is first in its queue.
+// TryLock takes the lock of name without waiting for another holder. It gets a free name only if no other client waits
+// for it, and sends nothing if this Locker holds the name.
+//
+// Of any number of clients that call TryLock at one instant, one gets a free name. If the votes are split between them,
+// so that no client has a majority, TryLock asks again after short random pauses, for half a second at most, or for
+// [WithWaitLimit]. A new Locker also waits for masters that are still connecting, for one timeout of the pool at most.
+//
+// Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters; [ErrNoQuorum]
+// that too few masters can vote, or that the votes stayed split.
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, scripts.Plain, opts, false)
 }
@@ -424,9 +436,9 @@ func (k *Lock) good(cfg *lockConfig) bool {
 	return k.Remaining() > 0 && k.handle.Validity() >= cfg.Least
 }
 
-// try makes one attempt without waiting in the queues. A name that is held here need not be asked for.
+// try makes one decided attempt without waiting in the queues. A name that is held here need not be asked for.
 func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock, course *grant.Course) error {
-	if view, err := l.voters.Ready(ctx); err != nil {
+	if view, err := l.settled(ctx); err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
 	if g := l.queue.Holder(name); g != nil && k.keys.Role() == scripts.Plain {
@@ -435,13 +447,24 @@ func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock,
 			Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
 		}
 	}
-	g, _, err := l.queue.Ask(ctx, &grant.Ask{
+	g, err := l.queue.Try(ctx, &grant.Ask{
 		Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Course: course,
-	})
+	}, cmp.Or(cfg.waitLimit, queue.DefaultUndecided))
 	if err != nil {
 		return err
 	}
 	return l.begin(g, k, cfg)
+}
+
+// settled returns the view once a quorum votes or none can be expected. A new Locker also waits for the masters that are
+// still connecting, for one timeout at most: votes of all masters decide more often than those of a bare quorum.
+func (l *Locker) settled(ctx context.Context) (*admission.View, error) {
+	if left := time.Until(l.connectBy); left > 0 {
+		connecting, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		_, _ = l.voters.Await(connecting, (*admission.View).Settled)
+	}
+	return l.voters.Ready(ctx)
 }
 
 // begin makes k the first lock of g, which a quorum has granted.

@@ -114,7 +114,7 @@ var lockerOptionCases = []struct {
 	{"brace in the prefix", []Option{WithPrefix("a{b")}, []string{`"a{b"`, "brace"}},
 	{"closing brace in the prefix", []Option{WithPrefix("}")}, []string{`"}"`, "brace"}},
 	{"colon at the end of the prefix", []Option{WithPrefix("app:")}, []string{`"app:"`, "colon"}}, // H105
-	{"colon before a bucket's tag", []Option{WithPrefix("app:{17}")}, []string{`"app:"`, "colon"}},
+	{"colon before a bucket's tag", []Option{WithPrefix("b:{17}")}, []string{`"b:"`, "colon"}},
 	{"long prefix", []Option{WithPrefix(strings.Repeat("p", 1025))}, []string{"1025 bytes", "1024"}},
 	{"drift of everything", []Option{WithDrift(clock.Drift{Factor: 1})}, []string{"factor 1 "}},
 	{"drift that is no number", []Option{WithDrift(clock.Drift{Factor: math.NaN()})}, []string{"NaN"}},

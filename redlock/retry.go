@@ -133,8 +133,9 @@ func (l *Locker) repeat(ctx context.Context, op, name string, cfg *lockConfig, o
 
 // WithWaitLimit bounds how long a call waits for the lock, apart from the context of the work: when the limit is over,
 // the call fails with [ErrHeld] where another holds the name, with [ErrNoQuorum] where too few masters have answered,
-// and not with context.DeadlineExceeded. 0, the default, is no limit but the context. TryLock does not wait for
-// another holder, only for answers.
+// and not with context.DeadlineExceeded. 0, the default, is no limit but the context. TryLock and calls with a bound of
+// their tries do not wait for another holder: the limit bounds the wait for answers, and how long an attempt asks again
+// while the votes are split (by default half a second).
 func WithWaitLimit(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.waitLimit = d })
 }

@@ -23,7 +23,7 @@ func randomBytes(r *rand.Rand, n int) string {
 }
 
 func randomHandle(r *rand.Rand) exportedLock {
-	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, 1+r.IntN(20)))
+	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, r.IntN(20))) + "p" // no colon at its end
 	name := randomBytes(r, 1+r.IntN(60))
 	if r.IntN(1000) == 0 {
 		prefix, name = strings.Repeat("p", 1<<10), randomBytes(r, scripts.MaxName)

@@ -35,10 +35,12 @@ const tryBound = 10 * time.Second
 const runLong = `Takes the lock of NAME, runs the command while it is held, and gives it back. The command gets the
 fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME. Its standard input, output and error are those of redlock.
 
-It waits as long as another holds the name: with --wait no longer than that, with --try not at all.
+It waits as long as another holds the name: with --wait no longer than that, with --try not at all. Of any number of
+hosts that use --try at one instant one gets the lock. If their votes are split they ask again, for half a second.
 
 With --min-hold the name stays locked for at least that long, also when the command ends earlier; redlock does not wait
-for it. So cron on several hosts, whose clocks differ by less, runs a short job on one of them alone.
+for it. To run a job of cron on one of several hosts, use --try together with a --min-hold above the difference between
+the hosts' clocks: without it, a host that is late runs a short job again.
 
 The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
 passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
@@ -56,7 +58,7 @@ what the command has started, and the command outlives a redlock that is killed.
 
 Exit status: that of the command; 128 and the number of the signal that has ended it. Those of redlock itself:
    64  the call is wrong; nothing was sent
-   69  no quorum of the masters could be had
+   69  too few masters can vote, or their votes are split: no client holds the lock
    75  another holds the lock (EX_TEMPFAIL)
    76  the lock was lost, or could not be kept, before the command had ended
   126  the command cannot be run;  127  it was not found`
@@ -74,7 +76,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run NAME -- COMMAND [ARG...]",
 		Short: "run a command while a lock is held",
 		Long:  runLong,
-		Example: `  redlock run --config locks.json --try nightly-report -- /usr/local/bin/report --all
+		Example: `  redlock run --config locks.json --try --min-hold 1m nightly-report -- /usr/local/bin/report --all
   redlock run --try --min-hold 20s hourly-mail -- send-mail
   redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,7 +94,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
-	flags.BoolVar(&f.try, "try", false, "give up at once if another holds the lock")
+	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
 	flags.DurationVar(&f.ttl, "ttl", redlock.DefaultTTL, "how long the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays locked at least, also after the command")
 	flags.DurationVar(&f.grace, "grace", 0,

@@ -72,7 +72,7 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 	g := k.newGrant(a.Name, a.Keys, a.Ticket)
 	g.asking.complete = a.Complete
 	r := k.Sender.New(view, a.Op, &g.asking)
-	r.Key = a.Keys.Lock()
+	r.Key, r.Grant = a.Keys.Lock(), g.ID
 	won := false
 	defer func() {
 		if !won { // also where a trace has panicked
@@ -113,18 +113,10 @@ func (k *Keeper) await(ctx context.Context, r *round.Round) error {
 	case <-k.Closing:
 		return r.Failure(nil, ErrClosed)
 	}
-	t := r.Tally()
-	switch {
-	case r.Verdict() == quorum.Won:
+	if r.Verdict() == quorum.Won {
 		return nil
-	case r.TooLong():
-		return r.Failure(round.ErrGuardTime, nil)
-	case r.OtherKind():
-		return r.Failure(round.ErrKind, nil)
-	case t.HeldByOther():
-		return r.Failure(round.ErrHeld, nil)
 	}
-	return r.Failure(round.ErrNoQuorum, nil)
+	return r.Failure(r.Decision(), nil)
 }
 
 // win waits for a round that asks for g. It returns nil where the grant is won: a quorum granted in time.

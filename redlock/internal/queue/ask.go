@@ -3,7 +3,9 @@ package queue
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -26,6 +28,67 @@ func (q *Queue) Ask(ctx context.Context, a *grant.Ask) (*grant.Grant, *round.Rou
 			return g, r, err
 		}
 	}
+}
+
+// The times of a call that does not wait for a holder and whose votes are split.
+const (
+	DefaultUndecided = 500 * time.Millisecond // for which it asks again
+	lateVotes        = 50 * time.Millisecond  // for which a lost round waits for the votes that are left
+	leastRound       = time.Millisecond       // pauses are multiples of a round trip, or of this if it is shorter
+)
+
+// Try asks the masters for a call that does not wait for another holder. While the votes are split it asks again, for
+// as long as limit, so that of callers of one instant one wins: first the one that leads, and the others after a random
+// pause of some round trips more, in which their votes are rolled back and the first can win. The pauses grow.
+func (q *Queue) Try(ctx context.Context, a *grant.Ask, limit time.Duration) (*grant.Grant, error) {
+	began := time.Now()
+	for n := 1; ; n++ {
+		g, r, err := q.Ask(ctx, a)
+		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
+			return g, err
+		}
+		f := rest(ctx, r)
+		if !undecided(f) {
+			return nil, f
+		}
+		trips := float64(n - 1)
+		if !r.Leads() {
+			trips += 2 + 2*jitter.Float64()
+		}
+		pause := time.Duration(trips * float64(roundTrip(r)))
+		if time.Since(began)+pause > limit {
+			return nil, r.Failure(round.ErrUndecided, nil)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, f.Ended(round.ContextError(ctx))
+		case <-q.Keeper.Closing:
+			return nil, f.Ended(grant.ErrClosed)
+		}
+	}
+}
+
+// rest waits for the votes that have not come yet, and returns how the round failed by all votes.
+func rest(ctx context.Context, r *round.Round) *round.Failure {
+	ctx, cancel := context.WithTimeout(ctx, lateVotes)
+	defer cancel()
+	r.Complete(ctx)
+	return r.Failure(r.Decision(), nil)
+}
+
+// roundTrip returns how long the last vote of a round took.
+func roundTrip(r *round.Round) time.Duration {
+	trip := leastRound
+	r.Each(func(_ int, v *round.Vote) { trip = max(trip, v.After) })
+	return trip
+}
+
+// undecided reports whether a call that does not wait asks again after f: no lease has a majority. A name that is kept
+// for a waiter has no holder yet.
+func undecided(f *round.Failure) bool {
+	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
+		errors.Is(f.Decision, round.ErrHeld) && f.Holder == "")
 }
 
 // Waitable reports whether a call that waits goes on after err.

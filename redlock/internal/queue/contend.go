@@ -117,7 +117,11 @@ func (n *contention) untilAsk() (d time.Duration, yields bool) {
 // gaveUp is how the call failed that ended for cause: with all that the masters have said by now.
 func (n *contention) gaveUp(cause error) *round.Failure {
 	if n.round != nil {
-		return n.round.Failure(n.failure.Decision, cause)
+		decision := n.failure.Decision
+		if errors.Is(decision, round.ErrUndecided) { // more votes may have come since
+			decision = n.round.Decision()
+		}
+		return n.round.Failure(decision, cause)
 	}
 	return n.failure.Ended(cause)
 }

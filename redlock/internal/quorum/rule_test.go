@@ -220,21 +220,6 @@ func TestLeastIsTheSmallestQuorumThereIs(t *testing.T) {
 	})
 }
 
-// H05: held and no quorum are told apart for each set.
-func TestJointHeldByOther(t *testing.T) {
-	ta := Tally{Rule: Rule{Old: 0b111, Next: 0b111000}}
-	ta.Add(0, held)
-	ta.Add(1, held)
-	if !ta.HeldByOther() {
-		t.Error("held by a majority of the old set, and nobody holds it")
-	}
-	ta.Add(3, failed)
-	ta.Add(4, abstained)
-	if ta.HeldByOther() {
-		t.Error("the next set cannot vote, and it is held")
-	}
-}
-
 // A configuration is within another that has its set; a joint one is within none.
 func TestWithinAsTable(t *testing.T) {
 	a, b := &Config{Rule: Rule{Old: 0b111}}, &Config{Epoch: 2, Rule: Rule{Old: 0b111000}}

@@ -50,11 +50,6 @@ func (t *Tally) Unable() Set {
 	return t.by[scripts.Failed] | t.by[scripts.Abstained] | t.by[scripts.Refused] | t.by[scripts.Missing]
 }
 
-// HeldByOther reports, of a round that was lost, whether another holder is the reason: enough masters could have said
-// yes. A minority that is down never turns this into "no quorum", and no number of refusals turns "no quorum" into
-// this.
-func (t *Tally) HeldByOther() bool { return !t.Rule.Lost(t.Unable()) }
-
 // BallotOnly reports, of a round that was lost, whether a better ballot could have won it.
 func (t *Tally) BallotOnly() bool {
 	return t.by[scripts.Stale]|t.by[scripts.Ahead] != 0 && !t.Rule.Lost(t.Unable()|t.by[scripts.Held])

@@ -152,57 +152,6 @@ func TestVerdictOnceDecidedStays(t *testing.T) {
 	})
 }
 
-// H05: what the masters said is told apart: held by another, or no quorum.
-func TestHeldByOtherAsTable(t *testing.T) {
-	for _, c := range []struct {
-		n     int
-		votes []scripts.Kind
-		want  bool
-	}{
-		{5, []scripts.Kind{held, held, held}, true},
-		{5, []scripts.Kind{failed, failed, held}, true},
-		{5, []scripts.Kind{failed, failed, failed}, false},
-		{5, []scripts.Kind{failed, abstained, refused, held, held}, false},
-		{5, []scripts.Kind{missing, missing, missing}, false},
-		{5, []scripts.Kind{stale, stale, ahead}, true},
-		{3, []scripts.Kind{failed, granted, held}, true},
-		{3, []scripts.Kind{failed, failed}, false},
-		{1, []scripts.Kind{abstained}, false},
-	} {
-		if got := tallyOf(c.n, c.votes).HeldByOther(); got != c.want {
-			t.Errorf("%v of %d masters: %v, want %v", c.votes, c.n, got, c.want)
-		}
-	}
-}
-
-// The rule in words: without a majority that could say yes if the name were free there is no quorum; else it is held.
-func TestHeldByOtherIsTheRuleReadPlainly(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		n, votes := randomVotes(r)
-		able := n - count(votes, failed, abstained, refused, missing)
-		if got, want := tallyOf(n, votes).HeldByOther(), 2*able > n; got != want {
-			t.Errorf("%v of %d masters: %v, want %v", votes, n, got, want)
-		}
-	})
-}
-
-// H05: one more dead master in a minority does not change the decision, nor does one more refusal.
-func TestHeldByOtherIsNotTurnedByWhatDoesNotDecide(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		n, votes := randomVotes(r)
-		if len(votes) == n {
-			return
-		}
-		was := tallyOf(n, votes).HeldByOther()
-		for _, k := range []scripts.Kind{held, stale, ahead, granted} {
-			after := tallyOf(n, append(votes[:len(votes):len(votes)], k))
-			if got := after.HeldByOther(); got != was {
-				t.Errorf("%v of %d masters: %v became %v by a vote of %v", votes, n, was, got, k)
-			}
-		}
-	})
-}
-
 // A better ballot is worth a round only if a quorum could be had by it: everyone who refused the ballot alone, granted,
 // or has not answered then says yes.
 func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
@@ -215,7 +164,7 @@ func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
 		if got := c.BallotOnly(); got != want {
 			t.Errorf("%v of %d masters: a better ballot: %v, want %v", votes, n, got, want)
 		}
-		if c.BallotOnly() && !c.HeldByOther() {
+		if c.BallotOnly() && c.Rule.Lost(c.Unable()) {
 			t.Errorf("%v of %d masters: a better ballot is tried where no quorum is possible", votes, n)
 		}
 	})

@@ -22,6 +22,8 @@ var (
 	ErrQuarantine = admission.ErrQuarantine
 	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
 		"has plain locks (Lock, TryLock, Do), or readers and writers (Shared), and never both", ErrNoQuorum)
+	// ErrUndecided means that the masters voted for several clients, and no lease has a majority.
+	ErrUndecided = fmt.Errorf("%w: the votes are split, and no client has a majority", ErrNoQuorum)
 )
 
 // A Failure is how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
@@ -34,7 +36,7 @@ type Failure struct {
 	Quorum   int
 	N        int
 	Left     time.Duration // when a quorum may be free, as far as the refusals tell; negative: they do not tell
-	Holder   string        // id of the grant that refuses, where most refusals agree
+	Holder   string        // id of the grant that a majority of masters has; "" if there is none
 	Token    int64         // its token
 	Masters  []error       // what was wrong, master by master
 }
@@ -149,8 +151,68 @@ func (r *Round) Failure(decision, cause error) *Failure {
 			f.blame(r.sender.named(i, r.Op, err))
 		}
 	}
-	f.Holder, f.Token = r.holderLocked()
+	f.Holder, f.Token, _ = r.holderLocked()
+	if errors.Is(decision, ErrUndecided) {
+		f.Left = -1 // minorities of other clients, which end as soon as those are answered
+	}
 	return f
+}
+
+// Decision returns why a lost round was lost, by the votes so far. ErrHeld means that another lease has a majority, or
+// that a majority of the masters keeps the free name for a waiter; only a lease has a holder in the Failure.
+func (r *Round) Decision() error {
+	switch {
+	case r.TooLong():
+		return ErrGuardTime
+	case r.OtherKind():
+		return ErrKind
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, _, held := r.holderLocked()
+	switch {
+	case r.tally.Rule.Lost(r.unableLocked()):
+		return ErrNoQuorum
+	case held, r.tally.Rule.WonHalf(r.reservedLocked()):
+		return ErrHeld
+	}
+	return ErrUndecided
+}
+
+// unableLocked returns the masters that could vote for no client: those of the tally, and those that refused the ballot
+// because their clock is off.
+func (r *Round) unableLocked() quorum.Set {
+	unable := r.tally.Unable()
+	for i := range (r.tally.Of(scripts.Stale) | r.tally.Of(scripts.Ahead)).All() {
+		if r.View.Masters[i].ClockOff {
+			unable |= quorum.One(i)
+		}
+	}
+	return unable
+}
+
+// reservedLocked returns the masters on which the name is free and belongs to a waiter.
+func (r *Round) reservedLocked() (set quorum.Set) {
+	for i := range r.tally.Of(scripts.Held).All() {
+		if r.votes[i].Free {
+			set |= quorum.One(i)
+		}
+	}
+	return set
+}
+
+// Leads reports whether this round has more votes than any other client, or as many and the smaller id. Of callers that
+// see the same votes exactly one leads. None does while a master keeps the name for a waiter.
+func (r *Round) Leads() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	mine := r.tally.Of(scripts.Granted).Len()
+	for id, set := range r.refusalsLocked() {
+		if n := set.Len(); n > mine || n == mine && id < r.Grant {
+			return false
+		}
+	}
+	return mine > 0 && r.reservedLocked() == 0
 }
 
 // Left is when a quorum may be free, as far as the refusals tell, from when they came; negative: they do not tell.
@@ -168,16 +230,31 @@ func (r *Round) leftLocked() time.Duration {
 	return left
 }
 
-// holderLocked is the grant that most refusals name, and its token.
-func (r *Round) holderLocked() (id string, token int64) {
-	most, count := 0, make(map[string]int)
-	for i := range r.tally.Of(scripts.Held).All() {
-		v := &r.votes[i]
-		if count[v.Holder]++; v.Holder != "" && count[v.Holder] > most {
-			most, id, token = count[v.Holder], v.Holder, v.Token
+// holderLocked returns the grant that the refusals show to have a majority of a set of masters, and its token.
+func (r *Round) holderLocked() (id string, token int64, ok bool) {
+	for _, set := range r.refusalsLocked() {
+		if !r.tally.Rule.WonHalf(set) {
+			continue
+		}
+		for i := range set.All() {
+			return r.votes[i].Holder, r.votes[i].Token, true
 		}
 	}
-	return id, token
+	return "", 0, false
+}
+
+// refusalsLocked returns which masters refuse for which grant. Readers of a name do not exclude each other, and a master
+// names one of them: they count as one grant.
+func (r *Round) refusalsLocked() map[string]quorum.Set {
+	by := make(map[string]quorum.Set)
+	for i := range (r.tally.Of(scripts.Held) &^ r.reservedLocked()).All() {
+		id := r.votes[i].Holder
+		if role, _ := scripts.ShareOf(id); role == scripts.Reader {
+			id = "readers"
+		}
+		by[id] |= quorum.One(i)
+	}
+	return by
 }
 
 // complaintLocked says what was wrong with the vote of master i; nil for a vote that says yes, or that another holds
@@ -197,6 +274,9 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 		return fmt.Errorf("%w: its admission record is another than was known, and is being read", admission.ErrQuarantine)
 	case v.Kind == scripts.Refused:
 		return r.refusal(v)
+	case (v.Kind == scripts.Stale || v.Kind == scripts.Ahead) && r.View.Masters[i].ClockOff:
+		return fmt.Errorf("its clock is more than %v off the median of the masters: it refused the ballot as %v; "+
+			"its time is %d", scripts.Window, v.Kind, v.Time)
 	case v.Kind == scripts.Stale || v.Kind == scripts.Ahead:
 		return fmt.Errorf("it refused the ballot as %v; its fence is %d, its time %d", v.Kind, v.Fence, v.Time)
 	}

@@ -54,6 +54,7 @@ type Round struct {
 	View  *admission.View
 	Start clock.Instant // before the first byte was queued
 	Key   string        // what it is about, for errors
+	Grant string        // the id that an acquire asks for
 
 	sender *Sender
 	booker Booker     // nil: nobody is told

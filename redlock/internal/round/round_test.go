@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -284,16 +285,62 @@ func TestRefusalAsTable(t *testing.T) {
 	})
 }
 
-// The holder in an error is the one that most refusals name.
-func TestTheHolderIsTheOneThatMostRefusalsName(t *testing.T) {
+// H05, H103: a lost round is held only if one lease has a majority, or a waiter the first place on one. Votes that are
+// split are undecided, and masters that cannot vote leave no quorum.
+func TestDecisionOfALostRound(t *testing.T) {
+	heldBy := func(id string) scripts.Vote { return scripts.Vote{Kind: scripts.Held, Holder: id, Token: 7} }
+	free := scripts.Vote{Kind: scripts.Held, Free: true}
+	failed, granted := scripts.Vote{}, scripts.Vote{Kind: scripts.Granted}
+	stale, ahead := scripts.Vote{Kind: scripts.Stale}, scripts.Vote{Kind: scripts.Ahead}
+	reader := func(n uint64) scripts.Vote { return heldBy(scripts.ShareID("me", n, scripts.Reader, 7, "")) }
+	a, b, c := heldBy("a:1:"), heldBy("b:1:"), heldBy("c:1:")
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, 5)
-		rd := b.Sender.New(b.Voters.View(), "lock", nil)
-		for i, id := range []string{"a", "b", "b", "", "c"} {
-			rd.Cast(i, round.Vote{Vote: scripts.Vote{Kind: scripts.Held, Holder: id, Token: int64(i)}})
-		}
-		if f := rd.Failure(round.ErrHeld, nil); f.Holder != "b" || f.Token != 2 {
-			t.Errorf("held by %q with %d", f.Holder, f.Token)
+		bed := newBed(t, 5)
+		for _, x := range []struct {
+			votes  []scripts.Vote
+			off    quorum.Set // masters whose clocks are off
+			next   quorum.Set // of a joint configuration, where the first three are the old set
+			want   error
+			holder string
+			leads  bool
+		}{
+			{[]scripts.Vote{a, a, a}, 0, 0, round.ErrHeld, "a:1:", false},
+			{[]scripts.Vote{b, a, c, a, a}, 0, 0, round.ErrHeld, "a:1:", false},
+			{[]scripts.Vote{a, a, a, failed, failed}, 0, 0, round.ErrHeld, "a:1:", false},
+			{[]scripts.Vote{a, a, b, granted, granted}, 0, 0, round.ErrUndecided, "", false},
+			{[]scripts.Vote{c, c, b, granted, granted}, 0, 0, round.ErrUndecided, "", true},
+			{[]scripts.Vote{a, b, c, granted, granted}, 0, 0, round.ErrUndecided, "", true},
+			{[]scripts.Vote{a, a, b, c, granted}, 0, 0, round.ErrUndecided, "", false},
+			{[]scripts.Vote{a, a, b, b, c}, 0, 0, round.ErrUndecided, "", false},
+			{[]scripts.Vote{a, a, failed, failed, granted}, 0, 0, round.ErrUndecided, "", false},
+			{[]scripts.Vote{a, a, failed, failed, failed}, 0, 0, round.ErrNoQuorum, "", false},
+			{[]scripts.Vote{free, free, free}, 0, 0, round.ErrHeld, "", false},
+			{[]scripts.Vote{a, free, c, granted, granted}, 0, 0, round.ErrUndecided, "", false},
+			{[]scripts.Vote{reader(1), reader(2), reader(3)}, 0, 0, round.ErrHeld, "me:1r7:", false},
+			{[]scripts.Vote{stale, stale, ahead}, 0, 0, round.ErrUndecided, "", false},
+			{[]scripts.Vote{granted, granted, stale, ahead, ahead}, 0b11100, 0, round.ErrNoQuorum, "", true},
+			{[]scripts.Vote{a, a, stale, stale, stale}, 0b11100, 0, round.ErrNoQuorum, "", false},
+			{[]scripts.Vote{a, a, granted, granted, granted}, 0, 0b11000, round.ErrHeld, "a:1:", true},
+			{[]scripts.Vote{a, a, a, failed, failed}, 0, 0b11000, round.ErrNoQuorum, "", false},
+		} {
+			view := *bed.Voters.View()
+			view.Masters = slices.Clone(view.Masters)
+			for i := range x.off.All() {
+				view.Masters[i].ClockOff = true
+			}
+			rd := bed.Sender.New(&view, "lock", nil)
+			rd.Grant = "b:2:"
+			if x.next != 0 {
+				rd.Judge(quorum.Rule{Old: 0b111, Next: x.next}, 0)
+			}
+			for i, v := range x.votes {
+				rd.Cast(i, round.Vote{Vote: v})
+			}
+			got := rd.Decision()
+			f := rd.Failure(got, nil)
+			if got != x.want || x.want != round.ErrNoQuorum && f.Holder != x.holder || rd.Leads() != x.leads {
+				t.Errorf("%+v: %v by %q, leads: %v", x.votes, got, f.Holder, rd.Leads())
+			}
 		}
 	})
 }
