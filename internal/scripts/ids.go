@@ -122,19 +122,22 @@ type Hint struct {
 	Number uint64 // the waiter's among those of its owner
 	Name   string
 	Role   Role
+	// Probe: the name is not free. The message only asks whether the waiter still waits.
+	Probe bool
 }
 
 // ParseHint reads what an inbox got, and reports whether it is a hint for a lock of p. The scripts publish the waiter's
-// id, a newline, and the lock's key.
+// id, a newline, and the lock's key; behind a probe there is one more newline.
 func (p Prefix) ParseHint(payload string) (Hint, bool) {
 	waiter, key, _ := strings.Cut(payload, "\n")
+	key, probe := strings.CutSuffix(key, "\n")
 	of, ok := cutID(waiter)
 	name, ours := strings.CutPrefix(key, string(p)+":{")
 	name, whole := strings.CutSuffix(name, "}:lock")
 	if !of.timed || !ok || !ours || !whole || CheckName(name) != nil {
 		return Hint{}, false
 	}
-	return Hint{Waiter: waiter, Number: of.number, Name: name, Role: of.role}, true
+	return Hint{Waiter: waiter, Number: of.number, Name: name, Role: of.role, Probe: probe}, true
 }
 
 // Ticket is the ticket of the waiter, good for leaving the queue.

@@ -54,9 +54,9 @@ const (
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "72be9e65ded3480cb0833715100a54f64abe0aff"
+	sharedAcquireSHA = "1032a9268a6119a45f0b94d187a5ef8c0a95e5eb"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
-	sharedReleaseSHA = "ed020bf0cf6f7159a3fb45919f01dcb18253fd32"
+	sharedReleaseSHA = "7e94378cfef7b818df16f4349534d022615506e5"
 )
 
 // The scripts. They are never changed.

@@ -18,6 +18,9 @@
 -- A reader's ballot must be above the fence, which writers raise. A writer's must be above the readers' fence, too. So
 -- readers do not make each other's asks stale, and a writer's token is larger than those of all before it.
 --
+-- A downgrade is sent in several rounds. Each round that is granted prolongs the share, since the validity counts from
+-- that round, and raises the readers' fence to its ballot, which is the token if the round wins.
+--
 -- Safe to repeat. Where the grant has its share nothing is written and the answer is 1 again. Where a writer's has
 -- ended, the fence refuses it. A reader's ask that comes once more after its release may take a share that nobody knows
 -- of, until its end; a release that an ask may follow raises the fence instead. The first write of a grant is one that
@@ -40,12 +43,13 @@ local queued = redis.call('EXISTS', queue) == 1
 if queued then drop(now) end
 local held, left = holder(now)
 local replaces = mode ~= 'acquire' and ARGV[7] and ends(now, ARGV[7]) > 0
--- A downgrade is sent in several rounds, and the validity counts from the last.
 local mine = held and ends(now, id) or 0
-if mine > 0 and mode == 'downgrade' and mine < now + ttl * 1000 then share(now, id, ttl) end
-if mine > 0 then return 1 end
-if mode == 'downgrade' and not replaces then return {5, redis.call('PTTL', lock), raw, now} end
-local refused, wait, free = held and not replaces and (writer or writes(held)), left, 0
+if mine > 0 and mode ~= 'downgrade' then return 1 end
+if mode == 'downgrade' and mine == 0 and not replaces then
+  return {5, redis.call('PTTL', lock), raw, now}
+end
+local other = held and not replaces and mine == 0
+local refused, wait, free = other and (writer or writes(held)), left, 0
 if not refused and queued and mode == 'acquire' then
   local told
   if held then told = invite(now, waiter, rank) else told = tell(now, waiter, rank) end
@@ -59,7 +63,7 @@ if first <= top or first < now - window then return {3, join(now, waiter, rank, 
 local latest = now + window
 if first == last and top > now then latest = top + window end
 if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
-share(now, id, ttl)
+if mine < now + ttl * 1000 then share(now, id, ttl) end
 if replaces then redis.call('ZREM', lock, ARGV[7]) end
 if writer then raise(fence, now, ARGV[5]) elseif last > tonumber(reads) then raise(KEYS[5], now, ARGV[5]) end
 if queued and waiter then leave(waiter) end

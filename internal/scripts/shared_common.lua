@@ -35,11 +35,11 @@ local function share(now, id, ttl)
   if redis.call('PTTL', lock) < ttl then redis.call('PEXPIRE', lock, ttl) end
 end
 
--- Tells the first waiter where readers have the name: a reader is told as by tell. A writer must wait for them; it is
--- only seen whether anybody hears it, by a message that is no hint. For as long as it counts it keeps the readers out
--- that come after it: so writers are not starved. One that has not asked for 8 s hangs, and is removed. It counts for
--- 20 s from its last ask, and asks at least every 5 s; should it ask again, it has its old place. Returns what tell
--- returns.
+-- Notifies the first waiter while readers have the name: a reader as tell does. A writer must wait for them, and gets a
+-- message that ends in a newline and is no hint. It is removed if no client receives that, and its client has it leave
+-- if it waits no more: a late acquire may have queued it again. As long as it counts it keeps the readers out that come
+-- after it, so that writers are not starved. One that has not asked for 8 s hangs, and is removed. It counts for 20 s
+-- from its last ask, and asks at least every 5 s; if it asks again, it has its old place. Returns what tell returns.
 local function invite(now, caller, rank)
   for _ = 1, 8 do
     local first, score = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
@@ -47,7 +47,9 @@ local function invite(now, caller, rank)
     if caller and (rank < tonumber(score) or rank == tonumber(score) and caller < first) then return nil end
     local counts = tonumber(redis.call('ZSCORE', waiters, first) or 0)
     local inbox = string.match(lock, '^(.-:){') .. 'inbox:' .. (string.match(first, '^%d+:([^:]*):') or '')
-    if counts > now + 12000000 and redis.pcall('PUBLISH', inbox, '') ~= 0 then return counts - 12000000 - now end
+    if counts > now + 12000000 and redis.pcall('PUBLISH', inbox, first .. '\n' .. lock .. '\n') ~= 0 then
+      return counts - 12000000 - now
+    end
     leave(first)
   end
   return 0

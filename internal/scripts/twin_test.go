@@ -115,13 +115,14 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 			return 0
 		}
 		w.messages = append(w.messages, channel+" "+payload)
-		if payload == "" {
-			w.replies["probe"]++
-			return 1
-		}
-		w.replies["hint"]++
-		if h, ok := prefix.ParseHint(payload); !ok || h.Name != "a" && h.Name != "b" {
+		h, ok := prefix.ParseHint(payload)
+		if !ok || h.Name != "a" && h.Name != "b" {
 			t.Errorf("%q is no hint", payload)
+		}
+		if h.Probe {
+			w.replies["probe"]++
+		} else {
+			w.replies["hint"]++
 		}
 		return 1
 	}

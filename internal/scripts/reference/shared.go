@@ -74,7 +74,7 @@ func (c *call) invite(caller waiter) (left int64, told bool) {
 		if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
 			owner = found[1]
 		}
-		if counts > c.now+12000000 && c.publish(inboxOf(c.key(1), owner), "") != 0 {
+		if counts > c.now+12000000 && c.publish(inboxOf(c.key(1), owner), first+"\n"+c.key(1)+"\n") != 0 {
 			return counts - 12000000 - c.now, true
 		}
 		c.leave(first)
@@ -112,16 +112,17 @@ func (c *call) sharedAcquire() any {
 	}
 	held, left := c.holder()
 	replaces := a.mode != "acquire" && c.has(7) && c.ends(c.arg(7)) > 0
+	var mine int64
+	if held != "" {
+		mine = c.ends(a.id)
+	}
 	switch {
-	case held != "" && c.ends(a.id) > 0:
-		if a.mode == "downgrade" && c.ends(a.id) < c.now+a.ttl*1000 {
-			c.share(a.id, a.ttl)
-		}
+	case mine > 0 && a.mode != "downgrade":
 		return int64(scripts.Granted)
-	case a.mode == "downgrade" && !replaces:
+	case a.mode == "downgrade" && mine == 0 && !replaces:
 		return []any{int64(scripts.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
 	}
-	if reply := c.sharedRefusal(a, writer, replaces, queued, held, left, raw); reply != nil {
+	if reply := c.sharedRefusal(a, writer, replaces || mine > 0, queued, held, left, raw); reply != nil {
 		return reply
 	}
 	if a.first <= top || a.first < now-window {
@@ -134,7 +135,9 @@ func (c *call) sharedAcquire() any {
 	if a.last > latest {
 		return []any{int64(scripts.Ahead), c.join(a.waiter), raw, c.now}
 	}
-	c.share(a.id, a.ttl)
+	if mine < c.now+a.ttl*1000 {
+		c.share(a.id, a.ttl)
+	}
 	if replaces {
 		c.state.deleteFields(c.now, c.key(1), c.arg(7))
 	}
@@ -153,8 +156,8 @@ func (c *call) sharedAcquire() any {
 }
 
 // sharedRefusal is the answer where others hold the name, or a waiter comes before the caller; nil where it may be had.
-func (c *call) sharedRefusal(a ask, writer, replaces, queued bool, held string, left int64, raw string) any {
-	refused, wait, free := held != "" && !replaces && (writer || ofWriter.MatchString(held)), left, int64(0)
+func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left int64, raw string) any {
+	refused, wait, free := held != "" && !own && (writer || ofWriter.MatchString(held)), left, int64(0)
 	fields := []any{}
 	if !refused && queued && a.mode == "acquire" {
 		var counts int64

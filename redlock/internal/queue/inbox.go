@@ -73,7 +73,9 @@ func (q *Queue) Hint(master int, h scripts.Hint) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c := q.hearers[h.Number]; c != nil {
-		c.hintLocked(master)
+		if !h.Probe {
+			c.hintLocked(master)
+		}
 		return
 	}
 	// It has got the name elsewhere, or has given up.
