@@ -14,6 +14,7 @@ import (
 
 // ChangeInfo describes a change of the masters of this Locker.
 type ChangeInfo struct {
+	At  time.Time // when it was made, or refused
 	Set Set
 	Err error // why it was not made
 }
@@ -34,7 +35,7 @@ type ChangeInfo struct {
 // state; until then its locks were refused. It is safe for concurrent use; changes wait for each other.
 func (l *Locker) ChangeMasters(ctx context.Context, s Set) (err error) {
 	if f := l.cfg.trace.Changed; f != nil {
-		defer func() { f(ChangeInfo{Set: s, Err: err}) }()
+		defer func() { post(l.events, f, ChangeInfo{At: time.Now(), Set: s, Err: err}) }()
 	}
 	if err := s.check(); err != nil {
 		return err

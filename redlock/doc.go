@@ -92,7 +92,7 @@
 //	redlock -> queue -> grant -> round -> admission -> ballot -> quorum
 //	        -> voters ----------> round
 //	        -> reconfig -----------------> admission
-//	        -> several, spread                                 several names as one; groups of masters
+//	        -> several, spread, dispatch       several names as one; groups of masters; the log and trace callbacks
 //
 // Below these stand pool and internal/scripts; internal/rooms has the whole list of who may import whom. Lock
 // (locker.go) puts a call into the local queue (internal/queue/local.go). In its turn it asks (contend.go there), by a

@@ -386,3 +386,19 @@ func ExampleWithObserver() {
 	// Output:
 	// "" <nil>
 }
+
+// What is held can be read at any time, also while events of a Trace are dropped.
+func ExampleLocker_Stats() {
+	locker, _, done := inMemory()
+	defer done()
+
+	err := locker.Do(context.Background(), "orders:42", func(context.Context) error {
+		s := locker.Stats()
+		fmt.Println(s.Held, s.Dropped)
+		return nil
+	})
+	fmt.Println(err, len(locker.Stats().Held))
+	// Output:
+	// [orders:42] 0
+	// <nil> 0
+}

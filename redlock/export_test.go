@@ -93,7 +93,7 @@ func TestImportWithADeadContextOrAClosedLockerSendsNothing(t *testing.T) {
 	if k, err := l.Import(t.Context(), text); k != nil || !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v, %v", k, err)
 	}
-	if n := attempts.Load(); n != 0 {
+	if n := attempts(); n != 0 {
 		t.Errorf("%d attempts were made", n)
 	}
 }

@@ -25,17 +25,8 @@ var moments = []string{"reply", "vote", "attempt", "acquired", "extended", "rele
 func (s *stage) sleeper() *sleeper {
 	s.Helper()
 	p := &sleeper{}
-	p.program = s.program(redlock.WithTrace(&redlock.Trace{
-		Vote: func(i redlock.VoteInfo) {
-			if i.Decides {
-				p.reached("vote")
-			}
-		},
-		Attempt:  func(redlock.AttemptInfo) { p.reached("attempt") },
-		Acquired: func(redlock.LockInfo) { p.reached("acquired") },
-		Extended: func(redlock.LockInfo) { p.reached("extended") },
-		Released: func(redlock.LockInfo) { p.reached("released") },
-	}))
+	p.program = s.program()
+	redlock.Interrupt(p.Locker, p.reached)
 	return p
 }
 

@@ -61,6 +61,7 @@ func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
 		s.each((*redlocktest.Master).Stop)
 		after(2 * time.Second)
 		_, err := p.TryLock(s.Context(), "n")
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		if !errors.Is(err, redlock.ErrNoQuorum) || len(told) != 1 || told[0] == nil {
@@ -119,24 +120,30 @@ func (g *gauge) trace() *redlock.Trace {
 			}
 		}
 	}
-	return &redlock.Trace{Acquired: count(1), Released: count(-1), Lost: count(-1), Call: g.call}
+	return &redlock.Trace{Acquired: count(1), Released: count(-1), Lost: count(-1), Do: g.do, Call: g.call}
 }
 
-// call is Trace.Call. It looks whether the end has what the begin had, and comes once.
-func (g *gauge) call(ctx context.Context, op, name string) (context.Context, func(redlock.CallInfo)) {
+// do is Trace.Do. The context that it returns counts the ends of its call.
+func (g *gauge) do(ctx context.Context, _ string) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls++
-	over := false
-	return ctx, func(i redlock.CallInfo) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.calls--
-		g.ended[redlock.Outcome(i.Err)]++
-		if over || i.Op != op || i.Name != name {
-			g.odd = append(g.odd, fmt.Sprintf("%s %s ends as %+v; it has ended before: %v", op, name, i, over))
-		}
-		over = true
+	return context.WithValue(ctx, g, new(int))
+}
+
+// call is Trace.Call. It looks whether each Do ends once.
+func (g *gauge) call(i redlock.CallInfo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended[redlock.Outcome(i.Err)]++
+	if i.Start.IsZero() || i.Op != "do" {
+		return
+	}
+	g.calls--
+	if ends, ok := i.Context.Value(g).(*int); !ok || *ends > 0 {
+		g.odd = append(g.odd, fmt.Sprintf("the end %+v has no begin, or is the second", i))
+	} else {
+		*ends++
 	}
 }
 

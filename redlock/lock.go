@@ -59,7 +59,7 @@ func (k *Lock) Extend(ctx context.Context) error {
 	if k.l.cfg.trace.Call == nil {
 		return k.extend(ctx)
 	}
-	return k.l.events.call(ctx, "extend", k.Name(), func(ctx context.Context, c *tracedCall) error {
+	return k.l.events.call(ctx, "extend", k.Name(), func(c *tracedCall) error {
 		c.Token = k.Token()
 		return k.extend(ctx)
 	})
@@ -91,8 +91,7 @@ func (k *Lock) Unlock(ctx context.Context) error {
 	if k.l.cfg.trace.Call == nil {
 		return k.unlock(ctx)
 	}
-	defer k.letGo() // where a trace panics; else it has ended by then
-	return k.l.events.call(ctx, "unlock", k.Name(), func(ctx context.Context, c *tracedCall) error {
+	return k.l.events.call(ctx, "unlock", k.Name(), func(c *tracedCall) error {
 		err := k.unlock(ctx)
 		if c.Token = k.Token(); !errors.Is(err, ErrReleased) {
 			c.Held = k.handle.Lasted()
@@ -108,14 +107,9 @@ func (k *Lock) unlock(ctx context.Context) error {
 	return failed("unlock", k.Name(), k.handle.Unlock(ctx, k.l.queue.Heir(k.Name())))
 }
 
-// drop unlocks a lock that the caller does not get: without a minimum hold.
+// drop unlocks a lock that the caller does not get: without a minimum hold, and without waiting for the masters.
 func (k *Lock) drop() {
 	k.handle.Forgo()
-	k.letGo()
-}
-
-// letGo unlocks a lock. The release is sent, and not waited for.
-func (k *Lock) letGo() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = k.handle.Unlock(over, nil)

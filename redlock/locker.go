@@ -17,6 +17,7 @@ import (
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/grant"
 	"github.com/redlock-go/redlock/redlock/internal/queue"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
@@ -26,7 +27,8 @@ import (
 )
 
 // A Locker takes locks over the masters of one pool. It has two goroutines of its own, whatever the number of locks:
-// one finds out which masters may vote, one extends what is held. All methods are safe for concurrent use.
+// one finds out which masters may vote, one extends what is held. A third runs while there are log records or events of
+// a [Trace] to deliver. All methods are safe for concurrent use.
 type Locker struct {
 	pool     *pool.Pool
 	cfg      config
@@ -105,6 +107,10 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	}
 	l.build(first, id.String())
 	l.warnings = unwise(&l.cfg, first, p)
+	for _, w := range l.warnings {
+		l.events.Log(slog.LevelWarn, w)
+		post(l.events, l.cfg.trace.Warning, w)
+	}
 	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -114,6 +120,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		l.voters.Run()
 		<-idle
 		<-l.grants.Ended()
+		<-l.events.Idle()
 	}()
 	return l, nil
 }
@@ -121,9 +128,11 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // build makes the parts of l and joins them.
 func (l *Locker) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
-	log := l.cfg.log.With(slog.String("owner", l.cfg.label))
-	l.journal = &journal{log: log, addr: l.pool.Addr, quorumFunc: l.noQuorum}
-	l.events = &events{trace: l.cfg.trace, log: log, clock: l.cfg.clock, addr: l.pool.Addr}
+	l.events = &events{
+		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
+		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
+	}
+	l.journal = &journal{Queue: l.events.Queue, addr: l.pool.Addr, quorumFunc: l.noQuorum}
 	if l.cfg.group.Of > 0 {
 		l.member = &spread.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Again() }}
 	}
@@ -145,7 +154,7 @@ func (l *Locker) build(first *quorum.Config, id string) {
 		Keeper: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
 		Listen: func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 	})
-	l.events.queue = l.queue // which is told when a grant ends: then the next call contends
+	l.grants.Waiters = l.queue
 }
 
 // viewed is told of each new View. It tells of the masters whose state has changed.
@@ -160,7 +169,7 @@ func (l *Locker) viewed(last, next *admission.View) {
 	}
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
 		if st := &next.Masters[i]; i >= len(last.Masters) || last.Masters[i].Phase != st.Phase {
-			l.cfg.trace.Master(l.masterInfo(i, st))
+			post(l.events, l.cfg.trace.Master, l.masterInfo(i, st))
 		}
 	}
 }
@@ -217,14 +226,7 @@ func unwise(c *config, first *quorum.Config, p *pool.Pool) (warnings []string) {
 			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
 		}
 	}
-	warnings = append(warnings, p.Warnings()...)
-	for _, w := range warnings {
-		c.log.Warn(w)
-		if f := c.trace.Warning; f != nil {
-			f(w)
-		}
-	}
-	return warnings
+	return append(warnings, p.Warnings()...)
 }
 
 // Warnings tells what is unwise about the configuration, a sentence each; none is the usual case.
@@ -295,10 +297,11 @@ func (l *Locker) Do(
 func (l *Locker) do(
 	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
 ) error {
+	ctx = l.events.within(ctx, name)
 	if l.cfg.trace.Call == nil {
 		return l.within(ctx, name, role, f, opts)
 	}
-	return l.events.call(ctx, "do", name, func(ctx context.Context, _ *tracedCall) error {
+	return l.events.call(ctx, "do", name, func(*tracedCall) error {
 		return l.within(ctx, name, role, f, opts)
 	})
 }
@@ -322,7 +325,7 @@ func (l *Locker) take(
 	if l.cfg.trace.Call == nil {
 		return l.acquire(ctx, name, role, opts, wait, nil)
 	}
-	return taking(ctx, l.events, opOf(role, wait), name, func(ctx context.Context, c *grant.Course) (*Lock, error) {
+	return l.events.acquiring(ctx, opOf(role, wait), name, func(c *grant.Course) (*Lock, error) {
 		return l.acquire(ctx, name, role, opts, wait, c)
 	})
 }
@@ -488,14 +491,11 @@ func (l *Locker) begin(g *grant.Grant, k *Lock, cfg *lockConfig) error {
 func (l *Locker) Close(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.closing)
-		tell := l.grants.EndAll()
+		l.grants.EndAll()
 		l.queue.Close()
 		l.journal.close()
 		l.voters.Close()
-		go func() { // Close waits for what it tells, and no longer than its context
-			defer l.leave()
-			tell()
-		}()
+		l.leave()
 	})
 	select {
 	case <-l.closed:

@@ -1,13 +1,13 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -17,7 +17,8 @@ import (
 // that are lost, and, where no quorum has voted for a second, of each master that does not vote and why: then again
 // after two seconds, four, and so on up to a minute. That a master votes again, and that a lock has lasted for its
 // longest hold, is information. Each line has the owner ([WithOwner]), and none a password.
-// A handler is called from goroutines that keep the locks, and must not block. slog.DiscardHandler turns it off.
+// Records go through the queue of the events of the Locker (see [Trace]), with the times at which they were made: a
+// handler that blocks or panics delays or loses records, and never a lock. slog.DiscardHandler turns the log off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
 // The pauses between two warnings that no quorum votes.
@@ -28,7 +29,7 @@ const (
 
 // A journal writes the log of one Locker.
 type journal struct {
-	log  *slog.Logger
+	*dispatch.Queue
 	addr func(master int) string
 	// quorumFunc says why no quorum votes. It reports false once the Locker is closed.
 	quorumFunc func() (*round.Failure, bool)
@@ -52,11 +53,11 @@ func (j *journal) viewed(last, next *admission.View) {
 		master := slog.String("master", j.addr(i))
 		switch known := j.known.Has(i); {
 		case now.Phase == admission.Down:
-			j.log.Warn("redlock: master is down", master, slog.Any("error", now.Err))
+			j.Log(slog.LevelWarn, "redlock: master is down", master, slog.Any("error", now.Err))
 		case known && now.Phase == admission.Voting:
-			j.log.Info("redlock: master votes", master)
+			j.Log(slog.LevelInfo, "redlock: master votes", master)
 		case known:
-			j.log.Warn("redlock: master does not vote", master, slog.Any("error", now.Err))
+			j.Log(slog.LevelWarn, "redlock: master does not vote", master, slog.Any("error", now.Err))
 		}
 		j.known |= quorum.One(i)
 	}
@@ -71,7 +72,7 @@ func (j *journal) watch(view *admission.View) {
 	case j.alarm != nil && votes:
 		j.alarm.Stop()
 		j.alarm = nil
-	case j.alarm == nil && !votes && !j.closed && j.log.Enabled(context.Background(), slog.LevelWarn):
+	case j.alarm == nil && !votes && !j.closed:
 		j.since, j.pause = time.Now(), firstWarning
 		j.alarm = time.AfterFunc(j.pause, j.ring)
 	}
@@ -97,7 +98,8 @@ func (j *journal) ring() {
 	if errors.Is(f, ErrQuarantine) {
 		why = append(why, mayAdmit)
 	}
-	j.log.Warn("redlock: no quorum of masters votes", slog.Duration("for", time.Since(since).Round(time.Millisecond)),
+	j.Log(slog.LevelWarn, "redlock: no quorum of masters votes",
+		slog.Duration("for", time.Since(since).Round(time.Millisecond)),
 		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", why))
 }
 

@@ -34,7 +34,7 @@ func (l *Locker) mastersOf(v *admission.View) []MasterInfo {
 // masterInfo describes master i.
 func (l *Locker) masterInfo(i int, st *admission.State) MasterInfo {
 	info := MasterInfo{
-		Addr: l.pool.Addr(i), Group: l.cfg.group.Number, State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch,
+		At: time.Now(), Addr: l.pool.Addr(i), Group: l.cfg.group.Number, State: st.Phase.String(), Guard: st.Longest, Epoch: st.Epoch,
 		Err: st.Err, Owed: l.pool.Owed(i),
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {

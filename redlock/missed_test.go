@@ -20,6 +20,18 @@ var protections = map[string]protection{
 	"all masters of all groups": {groupFile, "if fact := &f.Facts[j]; !fact.shown() || fact.Record.Group != f.Group {",
 		"if fact := &f.Facts[j]; j < 2 && (!fact.shown() || fact.Record.Group != f.Group) {",
 		".", "VirtualUnlikeGroupsNeverBothWin|VirtualGroupsBeginWhenAllMastersWereSeen"},
+	"H99 callbacks have a goroutine of their own": {dispatchFile, "\t\tq.running = true\n\t\tgo q.run()",
+		"\t\tq.running = true\n\t\tq.mu.Unlock()\n\t\tq.run()\n\t\tq.mu.Lock()", ".", "BlockedCallback"},
+	"H99 dropped events are counted": {dispatchFile, "q.dropped++", "", ".", "SlowCallback"},
+	"H99 expired locks: contexts end before the log": {keeperFile,
+		"\tn.endContexts()\n\tswitch {\n\tcase n.cause != nil:\n\t\treturn func() { g.report(n) }",
+		"\tg.tell(n)\n\tswitch {\n\tcase n.cause != nil:\n\t\treturn nil", ".", "ContextsEndBeforeTheLog"},
+	"H99 forgetful masters: contexts end before the log": {keeperFile, "reports = append(reports, func() { g.report(n) })",
+		"g.report(n)", ".", "ContextsEndBeforeTheLog"},
+	"H99 closed locks: contexts end before the log": {keeperFile, "releases = append(releases, func() {",
+		"(func(f func()) { f() })(func() {", ".", "ContextsEndBeforeTheLog"},
+	"H100 panics are recovered": {dispatchFile, "if p := recover(); p != nil {", "if p := any(nil); p != nil {",
+		".", "PanickingDo"},
 	"each reader's share ends by itself": {reference + "shared.go", "c.state.SetScore(c.now, lock, c.arg(2), end)",
 		"for _, f := range c.typed(lock, SortedSet).Fields {\n\t\t\tc.state.SetScore(c.now, lock, f.Name, end)\n\t\t}",
 		".", "VirtualAReaderThatDiesFreesItsShareAlone"},
@@ -86,11 +98,13 @@ var protections = map[string]protection{
 }
 
 const (
-	groupFile   = "internal/admission/group.go"
-	judgeFile   = "internal/admission/judge.go"
-	contendFile = "internal/queue/contend.go"
-	repairFile  = "internal/grant/repair.go"
-	reference   = "../internal/scripts/reference/"
+	groupFile    = "internal/admission/group.go"
+	judgeFile    = "internal/admission/judge.go"
+	contendFile  = "internal/queue/contend.go"
+	dispatchFile = "internal/dispatch/queue.go"
+	keeperFile   = "internal/grant/keeper.go"
+	repairFile   = "internal/grant/repair.go"
+	reference    = "../internal/scripts/reference/"
 )
 
 // Each protection is taken out, one after the other: the tests that are named must fail.

@@ -221,8 +221,8 @@ func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard, c.no
 // WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
 func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
 
-// WithTrace has t told of what the Locker does; several Traces are told one after the other. None, the default, costs
-// one comparison an event.
+// WithTrace registers callbacks for what the Locker does; those of several Traces are called one after the other.
+// Without any, the default, each event costs one nil check.
 func WithTrace(t ...*Trace) Option {
 	return lockerOption(func(c *config) { c.trace = join(t) })
 }

@@ -54,11 +54,15 @@ func farLocker(t *testing.T, opts ...Option) *Locker {
 	return l
 }
 
-// tracedLocker is a farLocker that counts its attempts.
-func tracedLocker(t *testing.T, opts ...Option) (*Locker, *atomic.Int64) {
+// tracedLocker is a farLocker and the number of its attempts so far.
+func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int64) {
 	t.Helper()
-	n := new(atomic.Int64)
-	return farLocker(t, append(opts, WithTrace(&Trace{Attempt: func(AttemptInfo) { n.Add(1) }}))...), n
+	var n atomic.Int64
+	l = farLocker(t, append(opts, WithTrace(&Trace{Attempt: func(AttemptInfo) { n.Add(1) }}))...)
+	return l, func() int64 {
+		<-l.events.Idle()
+		return n.Load()
+	}
 }
 
 // isInvalid checks that err refuses an option and has each of the texts.
@@ -187,7 +191,7 @@ func TestCallRefusesOptionsOutOfRangeBeforeItSends(t *testing.T) {
 			} {
 				err := call()
 				isInvalid(t, err, c.want...)
-				if n := attempts.Load(); n != 0 {
+				if n := attempts(); n != 0 {
 					t.Fatalf("%s made an attempt", op)
 				}
 			}
@@ -208,7 +212,7 @@ func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	isInvalid(t, err, `"theirs"`, `"mine"`)
 	_, err = l.Import(t.Context(), "no handle")
 	isInvalid(t, err, "no handle")
-	if n := attempts.Load(); n != 0 {
+	if n := attempts(); n != 0 {
 		t.Fatalf("%d attempts were made", n)
 	}
 	// Every byte is allowed in a name, and so is the longest: these fail for want of masters alone.
@@ -366,6 +370,9 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 		got := l.Warnings()
 		if len(got) != len(c.want) || len(traced) != len(c.want) {
 			t.Errorf("%d masters: %q, traced %q", c.n, got, traced)
@@ -374,9 +381,6 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 			if !strings.Contains(got[i], c.want[i]) || traced[i] != got[i] {
 				t.Errorf("%d masters: %q, want %q", c.n, got[i], c.want[i])
 			}
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	}
 }

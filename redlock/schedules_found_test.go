@@ -205,8 +205,9 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 				var armed atomic.Bool
 				armed.Store(true)
 				c := newShiftClock(1)
-				l := w.locker(redlock.WithClock(c.clock()), redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) {
-					if !armed.CompareAndSwap(true, false) { // the program is stopped here once
+				l := w.locker(redlock.WithClock(c.clock()))
+				redlock.Interrupt(l, func(moment string) {
+					if moment != "attempt" || !armed.CompareAndSwap(true, false) { // the program is stopped here once
 						return
 					}
 					if how == "sleep" {
@@ -215,7 +216,7 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 					}
 					w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
 					<-time.After(100 * time.Millisecond)
-				}}))
+				})
 				ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 				defer cancel()
 				began := time.Now()
@@ -230,37 +231,25 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 	}
 }
 
-// A policy of retries, or a trace, that panics in an import, in a program that recovers: what was taken over is
-// released.
+// A backoff that panics in an import, in a program that recovers: what was taken over is released.
 func TestAPanicInAnImportLeavesNothing(t *testing.T) {
-	for _, how := range []string{"backoff", "trace"} {
-		t.Run(how, func(t *testing.T) {
-			virtual(t, 3, func(w *world) {
-				giver := w.locker()
-				text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
-				var opts []redlock.Option
-				if how == "trace" {
-					opts = append(opts, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { panic("a trace") }}))
-				} else {
-					opts = append(opts, redlock.WithBackoff(func() redlock.Backoff { panic("a policy") }))
-					w.stop(1, 2)
-				}
-				l := w.locker(opts...)
-				if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
-					t.Error("nothing panicked")
-				}
-				after(2 * time.Second)
-				if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
-					t.Errorf("it holds the name for nobody for %v", left)
-				}
-			})
-		})
-	}
+	virtual(t, 3, func(w *world) {
+		giver := w.locker()
+		text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
+		w.stop(1, 2)
+		l := w.locker(redlock.WithBackoff(func() redlock.Backoff { panic("a policy") }))
+		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
+			t.Error("nothing panicked")
+		}
+		after(2 * time.Second)
+		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
+			t.Errorf("it holds the name for nobody for %v", left)
+		}
+	})
 }
 
-// H67: Close does not wait for a trace that hangs beyond its context. It does for Trace.Vote, which it calls itself
-// before anything is sent to the masters behind: here for master 0, which was down when the lock was taken. Nothing is
-// released meanwhile.
+// H67: Close does not wait for a callback that hangs beyond its context. Here it is that for the vote of master 0, which
+// was down when the lock was taken.
 func TestCloseDoesNotWaitForATraceOfVotesThatHangs(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		s.masters.Master(0).Stop()

@@ -20,13 +20,14 @@ func TestALockThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		var release atomic.Bool
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) {
-			if release.CompareAndSwap(true, false) {
+		l := w.locker()
+		redlock.Interrupt(l, func(moment string) {
+			if moment == "released" && release.CompareAndSwap(true, false) {
 				w.hang()
 				cancel()
 				after(0) // the parked call sees its context end before its turn
 			}
-		}}))
+		})
 		first := w.take(l, "x")
 		waited := make(chan time.Duration, 1)
 		var ended time.Time

@@ -98,7 +98,7 @@ func (k *Lock) Downgrade(ctx context.Context, opts ...LockOption) (*Lock, error)
 	if k.l.cfg.trace.Call == nil {
 		return k.downgrade(ctx, opts, nil)
 	}
-	return taking(ctx, k.l.events, "downgrade", k.Name(), func(ctx context.Context, c *grant.Course) (*Lock, error) {
+	return k.l.events.acquiring(ctx, "downgrade", k.Name(), func(c *grant.Course) (*Lock, error) {
 		return k.downgrade(ctx, opts, c)
 	})
 }

@@ -17,9 +17,7 @@ import (
 func emptyTrace() *Trace {
 	lock := func(LockInfo) {}
 	return &Trace{
-		Call: func(ctx context.Context, _, _ string) (context.Context, func(CallInfo)) {
-			return ctx, func(CallInfo) {}
-		},
+		Call:    func(CallInfo) {},
 		Attempt: func(AttemptInfo) {}, Vote: func(VoteInfo) {}, Acquired: lock, Released: lock, Lost: lock, Extended: lock,
 		Repaired: func(RepairInfo) {}, Changed: func(ChangeInfo) {}, Master: func(MasterInfo) {}, Warning: func(string) {},
 	}
@@ -32,11 +30,11 @@ func (k *Lock) tellPair(ctx context.Context, r *round.Round) {
 		k.tellUnlock(r)
 		return
 	}
-	_, _ = taking(ctx, k.l.events, "lock", "n", func(context.Context, *grant.Course) (*Lock, error) {
+	_, _ = k.l.events.acquiring(ctx, "lock", "n", func(*grant.Course) (*Lock, error) {
 		k.tellLock(r)
 		return k, nil
 	})
-	_ = k.l.events.call(ctx, "unlock", "n", func(context.Context, *tracedCall) error {
+	_ = k.l.events.call(ctx, "unlock", "n", func(*tracedCall) error {
 		k.tellUnlock(r)
 		return nil
 	})

@@ -53,7 +53,7 @@ func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*
 		return l.takeOver(ctx, text, opts, nil)
 	}
 	from, _ := parseHandle(text) // takeOver says what is wrong with it
-	return taking(ctx, l.events, "import", from.name, func(ctx context.Context, c *grant.Course) (*Lock, error) {
+	return l.events.acquiring(ctx, "import", from.name, func(c *grant.Course) (*Lock, error) {
 		return l.takeOver(ctx, text, opts, c)
 	})
 }
@@ -95,7 +95,7 @@ func (l *Locker) importAs(
 	defer cancel()
 	won, began := false, l.cfg.clock.Now()
 	defer func() {
-		if !won { // also where a trace or a policy has panicked
+		if !won { // also if a backoff has panicked
 			g.Abandon()
 		}
 	}()

@@ -44,46 +44,6 @@ func TestVirtualEveryContextOfALostLockSaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// A trace that panics when a lock was won, in a program that recovers, does not leave a lock that nobody has.
-func TestVirtualATraceThatPanicsAtAWinLeavesNoLock(t *testing.T) {
-	for _, try := range []bool{false, true} {
-		bubble(t, 3, func(w *world) {
-			var armed atomic.Bool
-			armed.Store(true)
-			l := w.locker(redlock.WithTrace(&redlock.Trace{Acquired: func(redlock.LockInfo) {
-				if armed.CompareAndSwap(true, false) {
-					panic("a trace")
-				}
-			}}))
-			if !recovered(func() {
-				if try {
-					_, _ = l.TryLock(w.Context(), "x")
-				} else {
-					_, _ = l.Lock(w.Context(), "x")
-				}
-			}) {
-				t.Error("nothing panicked")
-			}
-			after(time.Minute)
-			if on := w.on("x"); on != 0 {
-				t.Errorf("a minute later the lock is on %d masters", on)
-			}
-		})
-	}
-}
-
-// A trace that panics in an attempt leaves nothing on the masters.
-func TestVirtualATraceThatPanicsInAnAttemptLeavesNothing(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { panic("a trace") }}))
-		recovered(func() { _, _ = l.Lock(w.Context(), "x") })
-		after(time.Second)
-		if on := w.on("x"); on != 0 {
-			t.Errorf("a second later the lock is on %d masters", on)
-		}
-	})
-}
-
 // A trace that hangs when Close releases a lock keeps Close no longer than its context, and no lock from its release.
 func TestVirtualCloseDoesNotWaitForATraceOfItsReleases(t *testing.T) {
 	virtual(t, 3, func(w *world) {

@@ -190,6 +190,7 @@ func TestVirtualTraceFunctionsAreCalledOutsideLocks(t *testing.T) {
 		after(4 * time.Second)
 		k.Store(w.take(made, "a"))
 		_ = k.Load().Unlock(w.Context())
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		for _, what := range []string{"attempt", "acquired", "released", "extended", "lost", "repaired", "master"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
@@ -21,6 +22,7 @@ func TestVirtualRetryStateBelongsToOneCall(t *testing.T) {
 			attempts = 0
 			_, err := l.Lock(w.Context(), "a")
 			w.isError(err, redlock.ErrHeld)
+			synctest.Wait()
 			if attempts != 3 {
 				w.Errorf("%d attempts", attempts)
 			}
@@ -33,6 +35,7 @@ func TestVirtualRetryStateBelongsToOneCall(t *testing.T) {
 			attempts = 0
 			_, err := l.Lock(w.Context(), "a", redlock.WithBackoff(start))
 			w.isError(err, redlock.ErrHeld)
+			synctest.Wait()
 			if attempts != 2 {
 				w.Errorf("%d attempts with a policy of one's own", attempts)
 			}

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"testing"
@@ -43,20 +42,15 @@ func TestVirtualAReentryThatIsGivenUpKeepsTheMinimumHold(t *testing.T) {
 
 // A lock whose Locker is closed before the call returns is not had, so the name is not kept.
 func TestVirtualALockThatCloseEndsBeforeItIsHadIsNotKept(t *testing.T) {
-	for when, trace := range map[string]func(end func()) *redlock.Trace{
-		"won": func(end func()) *redlock.Trace {
-			return &redlock.Trace{Attempt: func(redlock.AttemptInfo) { end() }}
-		},
-		"begun": func(end func()) *redlock.Trace {
-			return &redlock.Trace{Acquired: func(redlock.LockInfo) { end() }}
-		},
-	} {
+	for _, when := range []string{"attempt", "acquired"} {
 		t.Run(when, func(t *testing.T) {
 			virtual(t, 5, func(w *world) {
-				var p *peer
-				over, cancel := context.WithCancel(w.Context())
-				cancel()
-				p = w.peer("p", redlock.WithTrace(trace(func() { _ = p.Close(over) })))
+				p := w.peer("p")
+				redlock.Interrupt(p.Locker, func(moment string) {
+					if moment == when {
+						_ = p.Close(deadContext())
+					}
+				})
 				_, err := p.Lock(w.Context(), "n", redlock.WithMinHold(minHold))
 				w.isError(err, redlock.ErrClosed)
 				w.free("n")
@@ -83,14 +77,13 @@ func TestVirtualALockThatEndsBeforeItIsHadIsNotKept(t *testing.T) {
 			virtual(t, 5, func(w *world) {
 				clock := newShiftClock(1)
 				once := false
-				l := w.locker(redlock.WithClock(clock.clock()), redlock.WithTrace(&redlock.Trace{
-					Acquired: func(redlock.LockInfo) {
-						if !once {
-							once = true
-							clock.jump(c.boot, c.wall)
-						}
-					},
-				}))
+				l := w.locker(redlock.WithClock(clock.clock()))
+				redlock.Interrupt(l, func(moment string) {
+					if moment == "acquired" && !once {
+						once = true
+						clock.jump(c.boot, c.wall)
+					}
+				})
 				_, err := l.TryLock(w.Context(), "n", append(c.opts, redlock.WithMinHold(minHold))...)
 				if err == nil {
 					t.Fatal("it was had")
@@ -149,38 +142,6 @@ func TestVirtualAMinimumHoldByDefault(t *testing.T) {
 			t.Error("a lock without a minimum hold was not handed on")
 		}
 		w.unlock(second)
-	})
-}
-
-// A trace that panics while LockAll waits for one name leaves none of the others locked.
-func TestVirtualAPanicWhileLockAllWaits(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		other := w.locker()
-		b := w.take(other, "b")
-		waiting := false
-		l := w.locker(redlock.WithTrace(&redlock.Trace{
-			Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
-				if op == "lock" {
-					waiting = true
-					panic("a trace")
-				}
-				return ctx, nil
-			},
-		}))
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			_, err := l.LockAll(w.Context(), []string{"a", "b"})
-			t.Error(err)
-		}()
-		if !waiting {
-			t.Error("it has not waited")
-		}
-		w.unlock(b)
-		w.free("a", "b")
 	})
 }
 

@@ -439,9 +439,7 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var ops []string
 		l := w.locker(redlock.WithTrace(&redlock.Trace{
-			Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
-				return ctx, func(i redlock.CallInfo) { ops = append(ops, op+" "+redlock.Outcome(i.Err)) }
-			},
+			Call: func(i redlock.CallInfo) { ops = append(ops, i.Op+" "+redlock.Outcome(i.Err)) },
 		}))
 		s := l.Shared("x")
 		r := w.rlock(s)
@@ -457,6 +455,7 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 			w.Fatal(err)
 		}
 		w.unlockAll(k)
+		synctest.Wait()
 		want := []string{"rlock ok", "try lock upgrade", "try lock kind", "unlock ok", "lock ok", "try rlock held",
 			"downgrade ok", "unlock ok"}
 		if !slices.Equal(ops, want) {

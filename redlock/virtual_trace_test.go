@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
@@ -18,22 +20,27 @@ type calls struct {
 	above []string // what each call was made in, by the context that it was given
 }
 
-// An aboveKey is the key of the call that a context belongs to.
+// An aboveKey is the key of the Dos that a context belongs to.
 type aboveKey struct{}
 
 func (c *calls) trace() *redlock.Trace {
-	return &redlock.Trace{Call: func(ctx context.Context, op, name string) (context.Context, func(redlock.CallInfo)) {
-		above, _ := ctx.Value(aboveKey{}).(string)
-		return context.WithValue(ctx, aboveKey{}, op), func(i redlock.CallInfo) {
+	return &redlock.Trace{
+		Do: func(ctx context.Context, _ string) context.Context {
+			above, _ := ctx.Value(aboveKey{}).(string)
+			return context.WithValue(ctx, aboveKey{}, strings.TrimPrefix(above+" do", " "))
+		},
+		Call: func(i redlock.CallInfo) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
+			above, _ := i.Context.Value(aboveKey{}).(string)
 			c.ended, c.above = append(c.ended, i), append(c.above, above)
-		}
-	}}
+		},
+	}
 }
 
 // last is the call that ended last, and what it was made in.
 func (c *calls) last() (redlock.CallInfo, string) {
+	synctest.Wait() // calls are reported a little after their end
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.ended) - 1
@@ -63,6 +70,7 @@ func TestVirtualATraceIsToldWhatACallTook(t *testing.T) {
 		after(2 * time.Second)
 		w.unlock(k)
 		waiting.Wait()
+		synctest.Wait()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var places []int
@@ -169,17 +177,14 @@ func TestVirtualWhatIsDoneInADoHasTheContextOfItsTrace(t *testing.T) {
 		if err != nil || inside != "do" {
 			w.Errorf("the function has the context of %q; %v", inside, err)
 		}
+		synctest.Wait()
+		var got []string
 		for n, i := range c.ended {
-			want := "do"
-			if n == len(c.ended)-1 {
-				want = ""
-			}
-			if c.above[n] != want {
-				w.Errorf("%s was called in %q, want %q", i.Op, c.above[n], want)
-			}
+			got = append(got, i.Op+" in "+c.above[n])
 		}
-		if len(c.ended) != 6 {
-			w.Errorf("%d calls have ended, want two of each: %+v", len(c.ended), c.ended)
+		want := []string{"lock in do", "lock in do do", "unlock in do do", "do in do do", "unlock in do", "do in do"}
+		if !slices.Equal(got, want) {
+			w.Errorf("%q, want %q", got, want)
 		}
 	})
 }
@@ -191,46 +196,27 @@ func TestVirtualSeveralTracesAreTold(t *testing.T) {
 		tell := func(who string) *redlock.Trace {
 			return &redlock.Trace{
 				Acquired: func(redlock.LockInfo) { order = append(order, who+" acquired") },
-				Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
-					order = append(order, who+" "+op)
-					return ctx, func(redlock.CallInfo) { order = append(order, who+" end") }
+				Do: func(ctx context.Context, _ string) context.Context {
+					order = append(order, who+" begins")
+					return context.WithValue(ctx, aboveKey{}, who)
+				},
+				Call: func(i redlock.CallInfo) {
+					if i.Context.Value(aboveKey{}) != "b" {
+						w.Errorf("%s: the context is not that of the last", i.Op)
+					}
+					order = append(order, who+" "+i.Op)
 				},
 			}
 		}
-		w.take(w.locker(redlock.WithTrace(tell("a"), nil, &redlock.Trace{}, tell("b"))), "n")
-		if want := []string{"a lock", "b lock", "a acquired", "b acquired", "b end", "a end"}; !slices.Equal(order, want) {
+		l := w.locker(redlock.WithTrace(tell("a"), nil, &redlock.Trace{}, tell("b")))
+		w.must(l.Do(w.Context(), "n", func(context.Context) error { return nil }))
+		synctest.Wait()
+		want := []string{"a begins", "b begins", "a acquired", "b acquired", "a lock", "b lock", "a unlock", "b unlock",
+			"a do", "b do"}
+		if !slices.Equal(order, want) {
 			w.Errorf("%q, want %q", order, want)
 		}
 	})
-}
-
-// A lock whose trace panics at the end of the call, in a program that recovers, is given back; one whose trace panics
-// at the begin of the Unlock too.
-func TestVirtualATraceThatPanicsInACallKeepsNoLock(t *testing.T) {
-	for _, when := range []string{"lock", "unlock", "end of lock", "end of unlock"} {
-		t.Run(when, func(t *testing.T) {
-			virtual(t, 3, func(w *world) {
-				at := func(moment string) {
-					if moment == when {
-						panic("a trace")
-					}
-				}
-				l := w.locker(redlock.WithTrace(&redlock.Trace{
-					Call: func(ctx context.Context, op, _ string) (context.Context, func(redlock.CallInfo)) {
-						at(op)
-						return ctx, func(redlock.CallInfo) { at("end of " + op) }
-					},
-				}))
-				if !recovered(func() { w.unlock(w.take(l, "n")) }) {
-					w.Error("nothing panicked")
-				}
-				after(time.Second)
-				if n := w.on("n"); n != 0 {
-					w.Errorf("the name is held on %d masters", n)
-				}
-			})
-		})
-	}
 }
 
 // The events at the end of a hold say how long it was, also where it was handed on.
@@ -245,6 +231,7 @@ func TestVirtualATraceIsToldHowLongALockWasHeld(t *testing.T) {
 		after(3 * time.Second)
 		w.unlock(first)
 		second := <-got
+		synctest.Wait()
 		after(2 * time.Second)
 		w.masters.Lose("n")
 		<-second.Done()

@@ -20,12 +20,19 @@
 //	redlock.held                    {lock}     locks that are held now
 //	redlock.lost                    {lock}     locks that ended before their release; by error.type
 //	redlock.attempts                {attempt}  rounds that asked the masters for a lock; by error.type
+//	redlock.events.dropped          {event}    log records and trace events that were dropped
+//	redlock.callback.panics         {panic}    callbacks that panicked
+//	redlock.releases.unconfirmed    {release}  releases that no quorum confirmed in time
 //	redlock.votes                   {vote}     what each master said; by server.address, server.port, redlock.vote
 //	db.client.operation.duration    s          how long each master took to answer; of those that answered
 //	redlock.master.voting           {master}   1 where the master votes; by server.address, server.port
 //	redlock.master.owed_releases    {release}  names of which it still has to get a release
 //	redlock.master.quarantine.left  s          how long its quarantine still lasts
 //	redlock.quorum                  1          1 where a quorum of masters votes
+//
+// What is held, the masters, the quorum and the three counts above redlock.votes are read of the Locker that is given to
+// Watch, and are exact. The others are made of events, which are dropped, with their spans, while the queue of the
+// Locker is full: see [redlock.Trace]. redlock.events.dropped says how many are missing.
 //
 // db.client.operation.duration, error.type, server.address and server.port are those of the semantic conventions.
 //

@@ -2,6 +2,7 @@ package redlockotel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,15 +28,15 @@ func ExampleWatcher() {
 		return
 	}
 	locker, done := inMemory(redlock.WithTrace(watch.Trace()))
-	defer done()
 	stop, err := watch.Watch(locker) // from now on the states of the masters are told, too
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = stop() }()
 
 	err = locker.Do(ctx, "orders:42", func(context.Context) error { return nil })
+	err = errors.Join(err, stop())
+	done() // Close delivers the events that are still queued
 	for _, span := range spans.GetSpans() {
 		fmt.Println(span.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -25,12 +26,12 @@ type Watcher struct {
 	tracers trace.TracerProvider
 	meters  metric.MeterProvider
 	names   func(name string) string // nil: names are no attributes of metrics
+	known   sync.Map                 // the values of redlock.name that have been held: they go on at 0
 
 	tracer trace.Tracer
 	meter  metric.Meter
 
 	waits, holds, latency metric.Float64Histogram
-	held                  metric.Int64UpDownCounter
 	lost, attempts, votes metric.Int64Counter
 }
 
@@ -44,8 +45,7 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(w *Watcher)
 func WithMeterProvider(p metric.MeterProvider) Option { return func(w *Watcher) { w.meters = p } }
 
 // WithNames gives waits, holds, losses, attempts and what is held the attribute redlock.name, with what f has for the
-// name of the lock. f must have few results, must not block, and is called concurrently, also with names that are
-// invalid.
+// name of the lock. f must have few results, and is called concurrently, also with names that are invalid.
 func WithNames(f func(name string) string) Option { return func(w *Watcher) { w.names = f } }
 
 // New makes a Watcher. It fails where an instrument cannot be made.
@@ -55,7 +55,7 @@ func New(opts ...Option) (*Watcher, error) {
 		o(w)
 	}
 	w.tracer, w.meter = w.tracers.Tracer(scope), w.meters.Meter(scope)
-	var errs [7]error
+	var errs [6]error
 	histogram := func(err *error, name, help string, bounds ...float64) (h metric.Float64Histogram) {
 		h, *err = w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
 			metric.WithExplicitBucketBoundaries(bounds...))
@@ -74,8 +74,6 @@ func New(opts ...Option) (*Watcher, error) {
 	w.lost = counter(&errs[3], "redlock.lost", "{lock}", "Locks that ended before their release.")
 	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds that asked the masters for a lock.")
 	w.votes = counter(&errs[5], "redlock.votes", "{vote}", "What the master said.")
-	w.held, errs[6] = w.meter.Int64UpDownCounter("redlock.held", metric.WithUnit("{lock}"),
-		metric.WithDescription("Locks that are held now."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -86,12 +84,12 @@ func New(opts ...Option) (*Watcher, error) {
 func (w *Watcher) Trace() *redlock.Trace {
 	background := context.Background()
 	return &redlock.Trace{
+		Do:   w.do,
 		Call: w.call,
 		Vote: w.vote,
 		Attempt: func(i redlock.AttemptInfo) {
 			w.attempts.Add(background, 1, w.attributes(i.Name, i.Err))
 		},
-		Acquired: func(i redlock.LockInfo) { w.held.Add(background, 1, w.attributes(i.Name, nil)) },
 		Released: w.over,
 		Lost: func(i redlock.LockInfo) {
 			w.over(i)
@@ -100,21 +98,31 @@ func (w *Watcher) Trace() *redlock.Trace {
 	}
 }
 
-// call is redlock.Trace.Call: the span of a call.
-func (w *Watcher) call(ctx context.Context, op, name string) (context.Context, func(redlock.CallInfo)) {
-	ctx, span := w.tracer.Start(ctx, "redlock "+op, trace.WithAttributes(text("redlock.name", name)))
-	return ctx, func(i redlock.CallInfo) {
-		switch op {
-		case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
-			w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(name, i.Err, text("redlock.operation", op)))
-		}
-		end(span, &i)
-	}
+// do implements redlock.Trace.Do. It starts the span of a Do, which its function needs in its context.
+func (w *Watcher) do(ctx context.Context, name string) context.Context {
+	ctx, span := w.tracer.Start(ctx, "redlock do", trace.WithAttributes(text("redlock.name", name)))
+	return context.WithValue(ctx, w, span)
 }
 
-// end says in the span how its call ended, and ends it.
+// call implements redlock.Trace.Call. It ends the span of a Do, and records that of any other call. Calls are reported
+// late, so the span gets the times of the call.
+func (w *Watcher) call(i redlock.CallInfo) {
+	ctx := i.Context
+	span, _ := ctx.Value(w).(trace.Span)
+	if i.Op != "do" || span == nil {
+		ctx, span = w.tracer.Start(ctx, "redlock "+i.Op, trace.WithTimestamp(i.Start),
+			trace.WithAttributes(text("redlock.name", i.Name)))
+	}
+	switch i.Op {
+	case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
+		w.waits.Record(ctx, i.Elapsed.Seconds(), w.attributes(i.Name, i.Err, text("redlock.operation", i.Op)))
+	}
+	end(span, &i)
+}
+
+// end records in the span how its call ended, and ends it.
 func end(span trace.Span, i *redlock.CallInfo) {
-	defer span.End()
+	defer span.End(trace.WithTimestamp(i.Start.Add(i.Elapsed)))
 	if !span.IsRecording() {
 		return
 	}
@@ -142,9 +150,10 @@ func end(span trace.Span, i *redlock.CallInfo) {
 }
 
 func (w *Watcher) over(i redlock.LockInfo) {
-	attrs := w.attributes(i.Name, nil)
-	w.held.Add(context.Background(), -1, attrs)
-	w.holds.Record(context.Background(), i.Held.Seconds(), attrs)
+	w.holds.Record(context.Background(), i.Held.Seconds(), w.attributes(i.Name, nil))
+	if w.names != nil {
+		w.known.LoadOrStore(w.names(i.Name), i.Name)
+	}
 }
 
 func (w *Watcher) vote(v redlock.VoteInfo) {
@@ -183,10 +192,22 @@ func address(name string) []attribute.KeyValue {
 	return append(attrs, semconv.ServerAddress(host), semconv.ServerPort(n))
 }
 
-// Watch has the state of the masters of l told each time that metrics are collected. It fails where an instrument
-// cannot be made. stop ends it; call it before l is forgotten.
+// Watch registers what is read of l each time that metrics are collected: the locks that are held, the counts of
+// [redlock.Stats], and the state of the masters. It returns an error if an instrument cannot be made. stop ends it; call
+// it before l is dropped.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
-	var errs [4]error
+	var errs [8]error
+	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
+		c, *err = w.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		return c
+	}
+	held, err := w.meter.Int64ObservableUpDownCounter("redlock.held", metric.WithUnit("{lock}"),
+		metric.WithDescription("Locks that are held now."))
+	errs[4] = err
+	unconfirmed := total(&errs[5], "redlock.releases.unconfirmed", "{release}",
+		"Releases that no quorum confirmed in time.")
+	dropped := total(&errs[6], "redlock.events.dropped", "{event}", "Log records and trace events that were dropped.")
+	panics := total(&errs[7], "redlock.callback.panics", "{panic}", "Callbacks that panicked.")
 	voting, err := w.meter.Int64ObservableUpDownCounter("redlock.master.voting", metric.WithUnit("{master}"),
 		metric.WithDescription("1 where the master votes, else 0."))
 	errs[0] = err
@@ -203,6 +224,13 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		return nil, err
 	}
 	look := func(_ context.Context, o metric.Observer) error {
+		stats := l.Stats()
+		for name, n := range w.count(stats.Held) {
+			o.ObserveInt64(held, n, w.attributes(name, nil))
+		}
+		o.ObserveInt64(unconfirmed, int64(stats.Unconfirmed))
+		o.ObserveInt64(dropped, int64(stats.Dropped))
+		o.ObserveInt64(panics, int64(stats.Panics))
 		votes := make(map[string]bool)
 		for _, m := range l.Masters() {
 			at := metric.WithAttributes(address(m.Addr)...)
@@ -214,11 +242,28 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		o.ObserveInt64(quorum, one(l.Set().Quorum(func(master string) bool { return votes[master] })))
 		return nil
 	}
-	r, err := w.meter.RegisterCallback(look, voting, owed, left, quorum)
+	r, err := w.meter.RegisterCallback(look, held, unconfirmed, dropped, panics, voting, owed, left, quorum)
 	if err != nil {
 		return nil, err
 	}
 	return r.Unregister, nil
+}
+
+// count returns how many of the names have each value of the attribute redlock.name, by one name for each value.
+func (w *Watcher) count(names []string) map[string]int64 {
+	if w.names == nil {
+		return map[string]int64{"": int64(len(names))}
+	}
+	counts := map[string]int64{}
+	for _, name := range names {
+		first, _ := w.known.LoadOrStore(w.names(name), name)
+		counts[first.(string)]++
+	}
+	w.known.Range(func(_, first any) bool {
+		counts[first.(string)] += 0
+		return true
+	})
+	return counts
 }
 
 func one(is bool) int64 {

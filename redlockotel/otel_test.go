@@ -35,6 +35,7 @@ type fleet struct {
 	spans   *tracetest.InMemoryExporter
 	tracer  trace.Tracer
 	reader  *sdkmetric.ManualReader
+	stop    func() error // of Watch
 }
 
 // observed makes one inside the bubble in which the test runs.
@@ -65,6 +66,9 @@ func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Locker.Close(context.Background()) })
+	if f.stop, err = f.watch.Watch(f.Locker); err != nil {
+		t.Fatal(err)
+	}
 	f.Ready(t.Context())
 	synctest.Wait()
 	return f
@@ -87,6 +91,7 @@ func after(d time.Duration) {
 
 // tree writes the spans that have ended, each with the names of those that it is in.
 func (f *fleet) tree() (list []string) {
+	synctest.Wait() // calls are reported a little after their end
 	names, parents := map[trace.SpanID]string{}, map[trace.SpanID]trace.SpanID{}
 	for _, s := range f.spans.GetSpans() {
 		names[s.SpanContext.SpanID()], parents[s.SpanContext.SpanID()] = s.Name, s.Parent.SpanID()
@@ -104,6 +109,7 @@ func (f *fleet) tree() (list []string) {
 // last is the span that has ended last, and its attributes.
 func (f *fleet) last() (tracetest.SpanStub, map[string]string) {
 	f.Helper()
+	synctest.Wait() // calls are reported a little after their end
 	all := f.spans.GetSpans()
 	if len(all) == 0 {
 		f.Fatal("no span has ended")
@@ -283,10 +289,6 @@ func TestMetricsOfLocks(t *testing.T) {
 func TestMetricsOfMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
-		stop, err := f.watch.Watch(f.Locker)
-		if err != nil {
-			t.Fatal(err)
-		}
 		k := f.lock("a")
 		at := func(i int) string { return fmt.Sprintf("server.address=master-%d,server.port=6379", i+1) }
 		want := map[string]float64{"redlock.quorum 1 {}": 1}
@@ -317,7 +319,7 @@ func TestMetricsOfMasters(t *testing.T) {
 		if left := f.series()["redlock.master.quarantine.left s {"+at(1)+"}"]; left < 15 || left > 25 {
 			t.Errorf("ten seconds after its start its quarantine has %v s left", left)
 		}
-		if err := stop(); err != nil {
+		if err := f.stop(); err != nil {
 			t.Error(err)
 		}
 		if _, there := f.series()["redlock.quorum 1 {}"]; there {

@@ -43,6 +43,7 @@ func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Locker.Close(context.Background()) })
+	f.metrics.Watch(f.Locker)
 	if err := f.registry.Register(f.metrics); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +142,7 @@ func TestWhatALockerDoesIsCounted(t *testing.T) {
 func TestEachMasterIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
+		f.metrics.Watch(nil)
 		k := f.lock("a")
 		addr := func(i int) string { return f.masters.Master(i).Addr() }
 		if _, there := f.series()["redlock_quorum{}"]; there {

@@ -19,6 +19,13 @@
 //	redlock_master_owed_releases{master}            names of which it still has to get a release
 //	redlock_master_quarantine_left_seconds{master}  how long its quarantine still lasts
 //	redlock_quorum                                  1 where a quorum of masters votes
+//	redlock_unconfirmed_releases_total              releases that no quorum confirmed in time
+//	redlock_events_dropped_total                    log records and trace events that were dropped
+//	redlock_callback_panics_total                   callbacks that panicked
+//
+// What is held, the masters, and the lines from redlock_quorum on are read of the Locker that is given to Watch, and are
+// exact. The others are made of events, which are dropped while the queue of the Locker is full: see [redlock.Trace].
+// redlock_events_dropped_total says how many are missing.
 //
 // An outcome is a word of [redlock.Outcome], a vote one of [redlock.VoteInfo]. A master is an address.
 //

@@ -46,6 +46,7 @@ func ExampleWithNames() {
 	}))
 	locker, done := inMemory(redlock.WithTrace(metrics.Trace()))
 	defer done()
+	metrics.Watch(locker)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 

@@ -33,7 +33,7 @@ var rooms = []room{
 	}},
 	{"redlock", []string{
 		"redlock/internal/reconfig", "redlock/internal/several", "redlock/internal/queue", "redlock/internal/voters",
-		"redlock/internal/grant", "redlock/internal/spread",
+		"redlock/internal/grant", "redlock/internal/spread", "redlock/internal/dispatch",
 		"redlock/internal/round", "redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/quorum",
 		"pool", "internal/scripts", "internal/jitter", "clock",
 	}},
@@ -65,6 +65,7 @@ var rooms = []room{
 	{"redlock/internal/admission", []string{"redlock/internal/ballot", "redlock/internal/quorum", "internal/scripts"}},
 	{"redlock/internal/ballot", []string{"redlock/internal/quorum", "internal/scripts", "clock"}},
 	{"redlock/internal/due", []string{"clock"}},
+	{"redlock/internal/dispatch", nil},
 	{"redlock/internal/quorum", []string{"internal/scripts"}},
 	{"pool", []string{
 		"pool/internal/sentinel", "pool/internal/feed", "pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", "internal/scripts",

@@ -18,9 +18,11 @@ const (
 	skewStep = time.Millisecond
 )
 
-// A Looker is looked at when it is due, by the goroutine of its List. Look must not block. It calls List.Fix.
+// A Looker is looked at when it is due, by the goroutine of its List. Look must not block. It calls List.Fix. The
+// function that it returns, unless it is nil, is called when all that was due has been looked at: what is urgent for one
+// Looker comes before what is not for another.
 type Looker interface {
-	Look(now clock.Instant)
+	Look(now clock.Instant) (after func())
 }
 
 // An Entry is one Looker's place in a List. The zero Entry is in none.
@@ -123,6 +125,7 @@ func (l *List[L]) run() {
 	defer timer.Stop()
 	skew := l.clock.Now().Skew()
 	var due []L
+	var after []func()
 	for {
 		now := l.clock.Now()
 		if now.Skew()-skew > int64(skewStep) {
@@ -133,9 +136,16 @@ func (l *List[L]) run() {
 			due = l.take(due[:0], now)
 		}
 		for _, x := range due {
-			x.Look(now)
+			if f := x.Look(now); f != nil {
+				after = append(after, f)
+			}
+		}
+		for _, f := range after {
+			f()
 		}
 		clear(due)
+		clear(after)
+		after = after[:0]
 		timer.Reset(l.pause())
 		select {
 		case <-timer.C:

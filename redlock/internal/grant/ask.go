@@ -73,15 +73,9 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 	g.asking.complete = a.Complete
 	r := k.Sender.New(view, a.Op, &g.asking)
 	r.Key, r.Grant = a.Keys.Lock(), g.ID
-	won := false
-	defer func() {
-		if !won { // also where a trace has panicked
-			g.undo(r)
-		}
-	}()
 	first, last, err := k.Ballots.Propose(r.Start, a.Name, 0, a.Terms.handOns())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, err // nothing was sent
 	}
 	ttl := a.Terms.keep(0, k.Drift)
 	g.sendAsk(r, view.Encoder.Acquire(a.Keys, g.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
@@ -89,9 +83,9 @@ func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) 
 	a.Course.took(r)
 	k.Events.Asked(g, r, first, err)
 	if err != nil {
+		g.undo(r)
 		return nil, r, err
 	}
-	won = true
 	return g, r, nil
 }
 

@@ -45,7 +45,7 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *keeperBed {
 	b := &keeperBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
 	b.Keeper = NewKeeper(Env{
 		Sender: b.Sender, Clock: b.Bed.Clock, Drift: clock.DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
-		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b,
+		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
 		Enter: func() {}, Leave: func() {},
 	})
 	b.OnView = b.Keeper.Changed

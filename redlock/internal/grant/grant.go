@@ -163,16 +163,7 @@ func (g *Grant) Begin(h *Handle, terms *Terms) error {
 		g.release("unlock")
 		return &round.Failure{Decision: cause}
 	}
-	told := false
-	defer func() {
-		if !told { // a trace has panicked: the caller gets no lock to release
-			h.Forgo()
-			_, cast := g.end(ErrReleased)
-			cast()
-		}
-	}()
 	g.k.Events.Acquired(h)
-	told = true
 	if lacks != 0 {
 		g.ExtendSoon(0)
 	}
@@ -280,13 +271,18 @@ func (t *tenure) endLocked(cause error) []*Handle {
 	return handles
 }
 
-// tell cancels the contexts made from a grant that has ended, and has the end told.
+// tell ends the contexts of a grant that has ended, wakes the next local waiter, and reports the loss.
 func (g *Grant) tell(n notice) {
+	n.endContexts()
+	g.report(n)
+}
+
+// report is tell without the contexts: where several grants end at once, the contexts of all of them end first.
+func (g *Grant) report(n notice) {
 	if n.cause == nil {
 		return
 	}
-	n.endContexts()
-	g.k.Events.Over(g)
+	g.k.Waiters.Over(g)
 	if errors.Is(n.cause, ErrLost) {
 		g.k.Events.Lost(g, n.cause)
 	}
@@ -296,20 +292,6 @@ func (n *notice) endContexts() {
 	for _, h := range n.handles {
 		h.endContexts(n.cause)
 	}
-}
-
-// end ends a live grant and sends its release. It returns a handle that was held, nil where the grant was not live, and
-// what is left to do: to cast the votes of masters that were not asked.
-func (g *Grant) end(cause error) (h *Handle, cast func()) {
-	g.mu.Lock()
-	n := g.endLocked(cause)
-	g.mu.Unlock()
-	if n.cause == nil {
-		return nil, func() {}
-	}
-	g.tell(n)
-	r, unsent := g.postRelease("unlock", g.sent.to, false)
-	return n.handles[0], func() { r.CastAll(unsent) }
 }
 
 // Info describes the grant at this moment.

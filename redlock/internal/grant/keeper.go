@@ -18,18 +18,23 @@ import (
 // repairPace is the pause between two grants that are extended because a master has come back.
 const repairPace = 20 * time.Microsecond
 
-// Events is told what happens to grants, with no lock held.
+// Events reports what happens to grants. Its methods queue a report and do not block. They are called with no lock held.
 type Events interface {
 	Asked(g *Grant, r *round.Round, ballot int64, err error) // a round was decided, or given up
 	Unasked(op, name string, f *round.Failure)               // nothing was sent
-	// Acquired is told of the first handle of a tenure. It has one end: Lost of its grant, or Released.
+	// Acquired reports the first handle of a tenure. It has one end: Lost of its grant, or Released.
 	Acquired(h *Handle)
 	Extended(g *Grant, err error)
 	Repaired(g *Grant, master int)
 	Lost(g *Grant, cause error)    // it ended before its release
-	Releasing(g *Grant)            // the release is about to be queued
 	Released(h *Handle, err error) // the last handle was unlocked, exported, handed on, or its Keeper closed
-	Over(g *Grant)                 // it is not held here any more
+}
+
+// Waiters is the local queue. It learns of the ends of grants directly, since they wake the next waiter: that is part
+// of the lock and not of its trace. Its methods do not block, and are called with no lock held.
+type Waiters interface {
+	Releasing(g *Grant) // the release is about to be sent
+	Over(g *Grant)      // the grant is not held here any more
 }
 
 // Env is what all grants of one Locker share.
@@ -44,6 +49,7 @@ type Env struct {
 	Label   string // for people: what WithOwner sets
 	Closing <-chan struct{}
 	Events  Events
+	Waiters Waiters // set before the first grant
 	// Enter is called when a message is sent that no call may be waiting for, and Leave when it is answered. Close of the
 	// Locker waits for these answers: only then may the pool be closed.
 	Enter, Leave func()
@@ -74,8 +80,9 @@ func (k *Keeper) order() *Keeper {
 // All returns every live grant.
 func (k *Keeper) All() []*Grant { return k.list.All() }
 
-// Look implements due.Looker: it extends the grant, or ends it.
-func (g *Grant) Look(now clock.Instant) {
+// Look implements due.Looker: it extends the grant, or ends it and its contexts. The function that it returns does the
+// rest.
+func (g *Grant) Look(now clock.Instant) (after func()) {
 	var e *extension
 	g.mu.Lock()
 	n := g.endLocked(g.overLocked(now))
@@ -88,10 +95,14 @@ func (g *Grant) Look(now clock.Instant) {
 		g.planLocked(now)
 	}
 	g.mu.Unlock()
-	g.tell(n)
-	if e != nil {
-		e.CastAll(e.unsent)
+	n.endContexts()
+	switch {
+	case n.cause != nil:
+		return func() { g.report(n) }
+	case e != nil && len(e.unsent) > 0:
+		return func() { e.CastAll(e.unsent) }
 	}
+	return nil
 }
 
 // renewInLocked is how long until the next extension in the background.
@@ -159,16 +170,23 @@ func (k *Keeper) Changed(old, now *admission.View) {
 		return
 	}
 	pace := time.Duration(0)
+	var reports []func()
 	for _, g := range k.All() {
 		g.mu.Lock()
 		g.on.lose(g.on.has & forgot)
 		n, lacks := g.endLocked(g.goneLocked()), up&^g.on.has != 0
 		g.mu.Unlock()
-		g.tell(n)
+		n.endContexts()
+		if n.cause != nil {
+			reports = append(reports, func() { g.report(n) })
+		}
 		if lacks {
 			g.ExtendSoon(pace)
 			pace += repairPace
 		}
+	}
+	for _, report := range reports {
+		report()
 	}
 }
 
@@ -188,20 +206,26 @@ type posted struct{ k *Keeper }
 // Reply implements pool.Receiver.
 func (p posted) Reply(int, any, error) { p.k.Leave() }
 
-// EndAll ends every live grant with ErrClosed, sends its release, and ends the Keeper's goroutine. From here on no
-// grant becomes live. It does not wait. The function that it returns tells of what was ended.
-func (k *Keeper) EndAll() (tell func()) {
+// EndAll ends every live grant with ErrClosed: first the contexts of all, then it sends the releases. It also ends the
+// Keeper's goroutine. From here on no grant becomes live. It does not wait.
+func (k *Keeper) EndAll() {
 	k.list.Close()
-	var after []func()
+	var releases []func()
 	for _, g := range k.All() {
-		if h, cast := g.end(ErrClosed); h != nil {
-			after = append(after, cast, func() { k.Events.Released(h, ErrClosed) })
+		g.mu.Lock()
+		n := g.endLocked(ErrClosed)
+		g.mu.Unlock()
+		n.endContexts()
+		if n.cause != nil {
+			releases = append(releases, func() {
+				g.report(n)
+				g.release("unlock")
+				k.Events.Released(n.handles[0], ErrClosed)
+			})
 		}
 	}
-	return func() {
-		for _, f := range after {
-			f()
-		}
+	for _, release := range releases {
+		release()
 	}
 }
 

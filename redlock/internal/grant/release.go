@@ -26,14 +26,6 @@ func (g *Grant) release(op string) *round.Round { return g.sendRelease(op, g.sen
 
 // sendRelease is release to the masters of set. With back the waiter that asked keeps its place in the queues.
 func (g *Grant) sendRelease(op string, set quorum.Set, back bool) *round.Round {
-	r, unsent := g.postRelease(op, set, back)
-	r.CastAll(unsent)
-	return r
-}
-
-// postRelease sends, and leaves it to the caller to cast the votes of masters that were not asked: that tells a trace,
-// which may panic or hang.
-func (g *Grant) postRelease(op string, set quorum.Set, back bool) (*round.Round, []round.Unsent) {
 	k := g.k
 	view := k.View()
 	r := &releasing{g: g, keep: g.rest()}
@@ -65,7 +57,8 @@ func (g *Grant) postRelease(op string, set quorum.Set, back bool) (*round.Round,
 			unsent = append(unsent, round.Unsent{Master: i, Vote: round.Vote{Err: err}})
 		}
 	}
-	return &r.Round, unsent
+	r.CastAll(unsent)
+	return &r.Round
 }
 
 // rest is for how long the masters keep the grant that ends now, because of its minimum hold.
@@ -184,9 +177,9 @@ func (h *Handle) Unlock(ctx context.Context, next Next) error {
 	n = g.endLocked(ErrReleased)
 	g.mu.Unlock()
 	n.endContexts()
-	g.k.Events.Releasing(g)
+	g.k.Waiters.Releasing(g)
 	r := g.release("unlock")
-	g.k.Events.Over(g)
+	g.k.Waiters.Over(g)
 	err := confirmed(ctx, r, left)
 	g.k.Events.Released(h, err)
 	return err
@@ -237,10 +230,10 @@ func (g *Grant) handOn(h *Handle, heir *Heir, now clock.Instant) {
 	g.block.next++
 	g.planLocked(now)
 	g.mu.Unlock()
-	defer heir.Take() // also where a trace panics: the heir waits
 	h.endContexts(ErrReleased)
 	g.k.Events.Released(h, nil)
 	g.k.Events.Acquired(heir.Handle)
+	heir.Take()
 }
 
 // Export ends the grant here without releasing it, and returns what another process needs to take it over: the id and

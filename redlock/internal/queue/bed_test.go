@@ -45,7 +45,7 @@ func newProgram(t *testing.T, n int) *program {
 	}
 	keeper := grant.NewKeeper(grant.Env{
 		Sender: p.Sender, Clock: p.Bed.Clock, Drift: clock.DefaultDrift, Ballots: p.Ballots, View: view,
-		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p,
+		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p, Waiters: p,
 		Enter: func() {}, Leave: func() {},
 	})
 	p.Queue = New(Env{

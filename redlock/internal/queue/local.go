@@ -99,7 +99,7 @@ func New(env Env) *Queue {
 // one of ballot; then nothing is held, and what may have been granted is being rolled back.
 func (q *Queue) Lock(ctx context.Context, c *Call) error {
 	q.join(c)
-	defer q.quit(c) // also where a trace panics
+	defer q.quit(c)
 	for {
 		if handed, err := q.park(ctx, c); handed || err != nil {
 			return err
@@ -313,8 +313,7 @@ func (q *Queue) heldLocked(g *grant.Grant) {
 	ln.holder, ln.keeps = g, heldHere
 }
 
-// Over takes note that a grant is not held here any more: the first of the local queue contends. The grants report it
-// as an event (grant.Events), which package redlock passes on to here; so it is with Releasing.
+// Over implements grant.Waiters: the grant is not held here any more, and the first of the local queue contends.
 func (q *Queue) Over(g *grant.Grant) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

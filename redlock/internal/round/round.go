@@ -21,7 +21,7 @@ type Sender struct {
 	Clock *clock.Clock
 	// Doubt is told that a master has shown another admission record than the View says.
 	Doubt func(master int, shown string)
-	// OnVote is told of each vote as it comes; nil: nobody is.
+	// OnVote queues the report of a vote, before the vote takes effect; nil: votes are not reported. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
 }
 
@@ -32,6 +32,9 @@ type Vote struct {
 	After time.Duration // how long after the beginning of the round it came
 	in    bool
 }
+
+// At returns when the vote v of r came.
+func (r *Round) At(v *Vote) time.Time { return r.began.Add(v.After) }
 
 // Unsure reports whether the call may have had, or may yet have, an effect on the master.
 func (v *Vote) Unsure() bool {
@@ -118,11 +121,10 @@ func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, need Need) (sent quo
 	return sent, unsent
 }
 
-// CastAll casts the votes of masters that were not asked: all of them, also where a trace panics.
+// CastAll casts the votes of masters that were not asked.
 func (r *Round) CastAll(unsent []Unsent) {
-	if len(unsent) > 0 {
-		defer r.CastAll(unsent[1:])
-		r.Cast(unsent[0].Master, unsent[0].Vote)
+	for i := range unsent {
+		r.Cast(unsent[i].Master, unsent[i].Vote)
 	}
 }
 
@@ -163,9 +165,7 @@ func (r *Round) Cast(i int, v Vote) {
 	}
 	r.mu.Unlock()
 	if f := r.sender.OnVote; f != nil {
-		defer r.book(i, vote, decides, last) // also where the trace panics
 		f(r, i, vote, decides)
-		return
 	}
 	r.book(i, vote, decides, last)
 }

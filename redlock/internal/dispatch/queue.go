@@ -1,0 +1,152 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// capacity is the number of events that may wait. An event takes about 250 bytes.
+const capacity = 1 << 14
+
+// A Queue delivers the events of one Locker. All methods are safe for concurrent use, and none of them blocks.
+type Queue struct {
+	handler slog.Handler
+	owner   slog.Attr // of every record
+
+	mu       sync.Mutex
+	pending  []func()
+	running  bool          // the goroutine exists: it is started by an event, and ends when none is pending
+	idle     chan struct{} // closed when the goroutine ends; nil: nothing waits for that
+	dropped  uint64
+	reported uint64 // part of dropped that has been logged
+	panics   uint64
+}
+
+// New returns a Queue whose records go to the handler and begin with the attribute owner.
+func New(h slog.Handler, owner slog.Attr) *Queue { return &Queue{handler: h, owner: owner} }
+
+// Post queues a callback.
+func (q *Queue) Post(callback func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.pending) >= capacity {
+		q.dropped++
+		return
+	}
+	q.pending = append(q.pending, callback)
+	if !q.running {
+		q.running = true
+		go q.run()
+	}
+}
+
+// Log queues a record with the time and the source position of the call.
+func (q *Queue) Log(level slog.Level, msg string, attrs ...slog.Attr) {
+	var pcs [1]uintptr
+	runtime.Callers(2, pcs[:]) // runtime.Callers and Log
+	r := slog.NewRecord(time.Now(), level, msg, pcs[0])
+	r.AddAttrs(q.owner)
+	r.AddAttrs(attrs...)
+	q.Post(func() { q.handle(r) })
+}
+
+// Guard runs a callback on the caller's goroutine. A panic is recovered, counted and logged.
+func (q *Queue) Guard(callback func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			q.countPanic()
+			q.Log(slog.LevelError, "redlock: trace callback panicked", slog.String("panic", fmt.Sprint(p)),
+				slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	callback()
+}
+
+// Idle returns a channel that is closed once nothing is pending and no callback runs.
+func (q *Queue) Idle() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	if !q.running {
+		q.endLocked()
+	}
+	return idle
+}
+
+// Counts returns how many events were dropped, and how many callbacks have panicked.
+func (q *Queue) Counts() (dropped, panics uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped, q.panics
+}
+
+// run delivers what is pending.
+func (q *Queue) run() {
+	done := false
+	defer func() {
+		if !done { // a callback has called runtime.Goexit
+			go q.run()
+		}
+	}()
+	for callback := q.next(); callback != nil; callback = q.next() {
+		q.Guard(callback)
+	}
+	done = true
+}
+
+// next takes the first pending callback; nil: there is none, and the goroutine ends. The number of dropped events is
+// logged when the queue has caught up, or when as many were dropped again as fit into it.
+func (q *Queue) next() func() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := q.dropped - q.reported; n >= capacity || n > 0 && len(q.pending) == 0 {
+		q.reported = q.dropped
+		r := slog.NewRecord(time.Now(), slog.LevelWarn, "redlock: log records and trace events were dropped", 0)
+		r.AddAttrs(q.owner, slog.Uint64("dropped", n))
+		return func() { q.handle(r) }
+	}
+	if len(q.pending) == 0 {
+		q.pending, q.running = nil, false
+		q.endLocked()
+		return nil
+	}
+	callback := q.pending[0]
+	q.pending[0] = nil
+	q.pending = q.pending[1:]
+	return callback
+}
+
+// endLocked closes idle.
+func (q *Queue) endLocked() {
+	if q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+}
+
+// handle hands a record to the handler. A panic of the handler is counted: it could not be logged.
+func (q *Queue) handle(r slog.Record) {
+	defer func() {
+		if recover() != nil {
+			q.countPanic()
+		}
+	}()
+	ctx := context.Background()
+	if q.handler.Enabled(ctx, r.Level) {
+		_ = q.handler.Handle(ctx, r) // a record that cannot be written cannot be reported either
+	}
+}
+
+func (q *Queue) countPanic() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.panics++
+}

@@ -1,0 +1,312 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// recovered calls f as a server calls a handler, and reports whether it panicked.
+func recovered(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}
+
+// A handlerFunc is a slog.Handler.
+type handlerFunc func(r slog.Record)
+
+func (handlerFunc) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h handlerFunc) Handle(_ context.Context, r slog.Record) error {
+	h(r)
+	return nil
+}
+
+func (h handlerFunc) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
+
+// logTo is a logger that calls f with each record.
+func logTo(f func(r slog.Record)) redlock.Option { return redlock.WithLogger(slog.New(handlerFunc(f))) }
+
+// callbacks are options with f in the place of each callback and of the log handler, and nothing else.
+func callbacks(f func()) map[string]redlock.Option {
+	lock := func(redlock.LockInfo) { f() }
+	list := map[string]redlock.Option{"log": logTo(func(slog.Record) { f() })}
+	for name, t := range map[string]*redlock.Trace{
+		"call": {Call: func(redlock.CallInfo) { f() }}, "attempt": {Attempt: func(redlock.AttemptInfo) { f() }},
+		"vote": {Vote: func(redlock.VoteInfo) { f() }}, "acquired": {Acquired: lock}, "released": {Released: lock},
+		"lost": {Lost: lock}, "extended": {Extended: lock}, "repaired": {Repaired: func(redlock.RepairInfo) { f() }},
+		"master": {Master: func(redlock.MasterInfo) { f() }}, "warning": {Warning: func(string) { f() }},
+	} {
+		list[name] = redlock.WithTrace(t)
+	}
+	return list
+}
+
+// everything uses l in the ways that cause events while one lock is kept, and fails the test if anything does not work
+// as without callbacks. There are four masters, which is a warning.
+func (w *world) everything(l *redlock.Locker) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
+	defer cancel()
+	kept := w.take(l, "kept")
+	first := w.take(l, "a")
+	next := make(chan error, 1)
+	go func() {
+		k, err := l.Lock(ctx, "a")
+		if err == nil {
+			err = k.Unlock(ctx)
+		}
+		next <- err
+	}()
+	after(time.Millisecond)
+	w.must(first.Unlock(ctx))
+	w.must(<-next)
+	all, err := l.LockAll(ctx, []string{"b", "c"})
+	w.must(err)
+	w.must(all.Extend(ctx))
+	w.must(all.Unlock(ctx))
+	w.must(l.Do(ctx, "d", func(ctx context.Context) error {
+		return l.Do(ctx, "d", func(context.Context) error { return nil })
+	}))
+	k, err := l.Import(ctx, w.export(w.take(l, "e")))
+	w.must(err)
+	w.must(k.Unlock(ctx))
+	lost := w.take(l, "lost").Context(ctx)
+	late := w.take(l, "late", redlock.WithExtension(false))
+	end, lateCtx := late.Until(), late.Context(ctx)
+	w.masters.Lose("lost")
+	took, cause := w.ended(lost, 5*time.Second)
+	w.isError(cause, redlock.ErrLost)
+	w.stop(0)
+	<-lateCtx.Done()
+	if off := time.Since(end).Abs(); off > 100*time.Millisecond {
+		w.Errorf("a context ended %v from the end of its validity, after %v", off, took)
+	}
+	w.masters.Master(0).Restart(true)
+	after(2 * time.Minute)
+	w.masters.Master(1).Evict("kept")
+	after(10 * time.Second)
+	if on, n := kept.HeldOn(); kept.Err() != nil || on != n {
+		w.Errorf("the lock that is kept is on %d of %d masters: %v", on, n, kept.Err())
+	}
+	w.must(kept.Unlock(ctx))
+}
+
+// H99: a log handler or a callback that blocks for good stops nothing but other events: locks are renewed, contexts end
+// in time, waiters are woken, calls return, and Close returns with its context.
+func TestBlockedCallback(t *testing.T) {
+	for name := range callbacks(nil) {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 4, func(w *world) {
+				block := make(chan struct{})
+				release := sync.OnceFunc(func() { close(block) })
+				defer release()
+				time.AfterFunc(time.Hour, release) // ends a test that fails
+				l := w.locker(callbacks(func() { <-block })[name])
+				w.everything(l)
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				defer cancel()
+				held := w.take(l, "held")
+				began := time.Now()
+				if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+					t.Errorf("Close returned %v after %v", err, time.Since(began))
+				}
+				w.isError(held.Err(), redlock.ErrClosed)
+				w.free("held")
+			})
+		})
+	}
+}
+
+// H100: a log handler or a callback that panics each time changes nothing. Panics are counted, and logged once each.
+func TestPanickingCallback(t *testing.T) {
+	for name := range callbacks(nil) {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, 4, func(w *world) {
+				var panicked, logged atomic.Uint64
+				var opts []redlock.Option
+				if name != "log" {
+					opts = append(opts, logTo(func(r slog.Record) {
+						if strings.Contains(r.Message, "panicked") {
+							logged.Add(1)
+						}
+					}))
+				}
+				l := w.locker(append(opts, callbacks(func() { panicked.Add(1); panic(name) })[name])...)
+				w.everything(l)
+				w.must(l.Close(w.Context()))
+				n := panicked.Load()
+				if got := l.Stats().Panics; got != n || n == 0 || name != "log" && logged.Load() != n {
+					t.Errorf("%d panics: %d were counted, and %d logged", n, got, logged.Load())
+				}
+			})
+		})
+	}
+}
+
+// H100: a Trace.Do that panics, on the goroutine of the call, changes nothing either. A panic of the function of a Do
+// goes on to the caller, and the lock is released.
+func TestPanickingDo(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker(redlock.WithTrace(&redlock.Trace{
+			Do: func(context.Context, string) context.Context { panic("a trace") },
+		}))
+		ran := false
+		if recovered(func() {
+			w.must(l.Do(w.Context(), "n", func(context.Context) error { ran = true; return nil }))
+		}) {
+			t.Error("the panic of the callback went on")
+		}
+		if !ran || l.Stats().Panics != 1 {
+			t.Errorf("it ran: %v; %+v", ran, l.Stats())
+		}
+		if !recovered(func() { _ = l.Do(w.Context(), "n", func(context.Context) error { panic("mine") }) }) {
+			t.Error("the panic of the function did not go on")
+		}
+		w.free("n")
+	})
+}
+
+// H100: a callback that ends its goroutine, as FailNow of a test does, stops no later event.
+func TestCallbackThatExits(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var n atomic.Int64
+		l := w.locker(redlock.WithTrace(&redlock.Trace{Acquired: func(redlock.LockInfo) {
+			n.Add(1)
+			runtime.Goexit()
+		}}))
+		for range 3 {
+			w.unlock(w.take(l, "n"))
+		}
+		after(time.Minute)
+		if n.Load() != 3 {
+			t.Errorf("%d of 3 events were delivered", n.Load())
+		}
+	})
+}
+
+// H99: when many locks end at once, all contexts have ended before the first record is logged.
+func TestContextsEndBeforeTheLog(t *testing.T) {
+	count := rounds(10_000, 2000)
+	for _, how := range []string{"expired", "restarted", "closed"} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, 3, func(w *world) {
+				contexts, open := make([]context.Context, count), map[int]time.Time{}
+				ends := make([]time.Time, count)
+				var mu sync.Mutex
+				records := 0
+				ending := func() {
+					mu.Lock()
+					defer mu.Unlock()
+					if records++; records > 1 {
+						return
+					}
+					for i, ctx := range contexts {
+						select {
+						case <-ctx.Done():
+						default:
+							open[i] = time.Now()
+						}
+					}
+				}
+				l := w.locker(logTo(func(r slog.Record) {
+					if strings.Contains(r.Message, "lost") {
+						ending()
+					}
+				}), redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) { ending() }}))
+				for i := range contexts {
+					contexts[i] = w.take(l, fmt.Sprint(i), redlock.WithExtension(false)).Context(w.Context())
+					context.AfterFunc(contexts[i], func() { ends[i] = time.Now() })
+				}
+				switch how {
+				case "expired":
+					w.hang()
+					after(time.Minute)
+				case "restarted":
+					w.stop(0, 1)
+					w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
+					after(10 * time.Second)
+				case "closed":
+					w.must(l.Close(w.Context()))
+				}
+				w.resume()
+				mu.Lock()
+				defer mu.Unlock()
+				if records != count {
+					t.Errorf("%d records of %d ends", records, count)
+				}
+				for i, at := range open { // where masters restarted, some locks are repaired in time, and expire later
+					if end := ends[i]; end.Equal(at) {
+						t.Fatalf("%d of %d contexts were open at the first record, and ended at that moment", len(open), count)
+					}
+				}
+			})
+		})
+	}
+}
+
+// H99: events keep their order and their times, however late they are delivered. Those that do not fit into the queue
+// are counted, and the log has the number.
+func TestSlowCallback(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		block := make(chan struct{})
+		release := sync.OnceFunc(func() { close(block) })
+		defer release()
+		var times []time.Time
+		var tokens []int64
+		var missing uint64
+		l := w.locker(logTo(func(r slog.Record) {
+			if strings.Contains(r.Message, "dropped") {
+				r.Attrs(func(a slog.Attr) bool {
+					if a.Key == "dropped" {
+						missing += a.Value.Uint64()
+					}
+					return true
+				})
+			}
+		}), redlock.WithTrace(&redlock.Trace{
+			Acquired: func(i redlock.LockInfo) {
+				<-block
+				times, tokens = append(times, i.At), append(tokens, i.Token)
+			},
+			Vote: func(redlock.VoteInfo) {},
+		}))
+		var want []time.Time
+		var wantTokens []int64
+		for len(want) < 100 {
+			k := w.take(l, "n", redlock.WithHandOn(0, 0))
+			want, wantTokens = append(want, time.Now()), append(wantTokens, k.Token())
+			after(time.Second)
+			w.unlock(k)
+		}
+		for range 5000 {
+			if l.Stats().Dropped < 100 {
+				w.unlock(w.take(l, "n"))
+			}
+		}
+		s := l.Stats()
+		release()
+		synctest.Wait()
+		if missing != s.Dropped || missing < 100 {
+			t.Errorf("%d events were dropped, and %d logged", s.Dropped, missing)
+		}
+		for i := range want {
+			if !times[i].Equal(want[i]) || tokens[i] != wantTokens[i] {
+				t.Fatalf("event %d is that of token %d at %v, want %d, %v", i, tokens[i], times[i], wantTokens[i], want[i])
+			}
+		}
+	})
+}
