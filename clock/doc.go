@@ -14,5 +14,8 @@
 // reading. On systems other than Linux the first reading is Go's own monotonic clock, which on some of them stops in
 // sleep; the wall clock covers that, unless it is set back during the very sleep.
 //
+// Neither reading counts a virtual machine that is paused without any clock being set afterwards. Package redlock
+// compares the steady reading with the time that the masters show, and counts what a majority of them has more.
+//
 // The package does no I/O and starts no goroutine. All of it may be used from several goroutines at once.
 package clock

@@ -80,7 +80,9 @@
 // A holder that is paused can write after its lock has passed to another; no lock prevents that. Send [Lock.Token]
 // with each write and let the resource refuse a smaller one. Not survived either: lock keys that are evicted or
 // deleted by hand; a master that is set back as a machine (a snapshot of a virtual machine); a master's clock that
-// jumps forward; a virtual machine that is frozen, and whose wall clock is set back, within one validity;
+// jumps forward; a machine that stops with both of its clocks (a hypervisor that pauses it and sets no clock), from
+// when it goes on until a majority of the masters has shown their time, by heartbeats 3 s later at the latest, and as
+// long as it stops for less than a few hundredths of a second at a time;
 // two servers behind one name at one time (DNS, virtual IP), where both may grant; a master that is made a replica
 // and a master again within one heartbeat (3 s) of an idle connection; a program with a smaller guard time than its
 // fleet, if a majority of the masters lose their data at once; all clocks far ahead, then set right, and after that

@@ -105,6 +105,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		connectBy: time.Now().Add(timeout),
 		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
+	l.cfg.clock = l.ballots.Counting(cfg.clock)
 	l.build(first, id.String())
 	l.warnings = unwise(&l.cfg, first, p)
 	for _, w := range l.warnings {

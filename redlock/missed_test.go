@@ -68,9 +68,9 @@ var protections = map[string]protection{
 		"./internal/admission", "ClocksThatAreSetForwardDoNotShortenAQuarantine"},
 	"H93 no voter beyond 15 s": {contendFile, "if !n.round.View.Masters[i].ClockOff {", "if true {",
 		".", "VirtualAMasterWithAWrongClockIsNoVoter"},
-	"H103 an undecided call asks again": {"internal/queue/ask.go", "f == nil || !undecided(f) {", "true {",
+	"H103 an undecided call asks again": {"internal/queue/ask.go", "f == nil || !undecided(f) {", "f == nil || f.N >= 0 {",
 		".", "VirtualOneShotCallsAtOneInstantHaveOneWinner"},
-	"H103 held needs one lease with a majority": {"internal/round/failure.go", "case held, r.tally", "case true, r.tally",
+	"H103 held needs one lease with a majority": {"internal/round/failure.go", "case held, r.tally", "case held || true, r.tally",
 		".", "VirtualSplitVotesAreNotHeld"},
 	"H103 a clock that is off has no vote": {"internal/round/failure.go", "if r.View.Masters[i].ClockOff {", "if false {",
 		".", "VirtualClocksThatAreOffAreNotHeld"},
@@ -78,6 +78,12 @@ var protections = map[string]protection{
 		".", "VirtualANameKeptForADeadWaiterIsNotHeld"},
 	"H105 no prefix ends in a colon": {"../internal/scripts/keys.go", "case strings.HasSuffix(base, \":\"):", "case false:",
 		"../internal/scripts", "PrefixNameAndLabelAreChecked"},
+	"H118 the masters' time counts": {leapFile, "l.missed.Add(int64(by))", "_ = by",
+		".", "VirtualAMachineThatStopsWithBothClocksLosesItsLock"},
+	"H118 a majority shows a leap": {leapFile, "q := quorum.Quorum(c.members.Len())", "q := quorum.Quorum(1)",
+		".", "VirtualClocksOfAMinorityEndNoLock"},
+	"H118 a majority shows it together": {leapFile, "<= leapWindow {", "<= time.Hour {",
+		".", "VirtualClocksOfAMinorityEndNoLock"},
 	"H145 an import needs masters that vote": {"internal/grant/import.go", "need := round.NeedsVote",
 		"need := round.NeedsRecord", ".", "VirtualMastersInQuarantineImportNothing|VirtualAProgramWithOtherMastersImportsNothing"},
 	"H96 a repair follows the view of its round": {repairFile, "k, view := g.k, r.View", "k, view := g.k, g.k.View()",
@@ -100,6 +106,7 @@ var protections = map[string]protection{
 const (
 	groupFile    = "internal/admission/group.go"
 	judgeFile    = "internal/admission/judge.go"
+	leapFile     = "internal/ballot/leap.go"
 	contendFile  = "internal/queue/contend.go"
 	dispatchFile = "internal/dispatch/queue.go"
 	keeperFile   = "internal/grant/keeper.go"

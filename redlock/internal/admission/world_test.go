@@ -109,7 +109,7 @@ func (p *program) connect() {
 			f.Lose()
 		}
 		f.Up, f.Identity, p.memory[i] = true, id, id
-		p.clocks.Learn(i, p.w.us+s.offset, now)
+		p.clocks.Learn(i, p.w.us+s.offset, now, 0)
 	}
 	for i := range p.Facts {
 		p.Facts[i].Own, p.Facts[i].Away = p.clocks.Own(now, i), p.clocks.Away(i)

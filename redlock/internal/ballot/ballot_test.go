@@ -36,7 +36,7 @@ func property(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 func knowing(offsets ...int64) *Ballots {
 	b := New(quorum.First(len(offsets)))
 	for i, off := range offsets {
-		b.Learn(i, epoch+off, at(0))
+		b.Learn(i, epoch+off, at(0), 0)
 	}
 	return b
 }
@@ -100,7 +100,7 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 		}
 	}
 	late := New(quorum.First(1))
-	late.Learn(0, scripts.MaxBallot-1, at(0))
+	late.Learn(0, scripts.MaxBallot-1, at(0), 0)
 	if got, _, err := late.Propose(at(1), "a", 0, 0); !errors.Is(err, ErrTooFar) {
 		t.Errorf("at the end of time: %d, %v", got, err)
 	}
@@ -211,7 +211,7 @@ func TestMedianLatestAndOwnTimeOfMasters(t *testing.T) {
 		c, known, counted := NewClocks(members), map[int]int64{}, map[int]int64{}
 		for range r.IntN(3 * n) {
 			i, us, off := r.IntN(n), r.Int64N(1<<40), r.Int64N(60_000_000)-30_000_000
-			c.Learn(i, epoch+off+us, at(us))
+			c.Learn(i, epoch+off+us, at(us), time.Hour) // so uncertain that no time is missed
 			if known[i] = epoch + off; members.Has(i) {
 				counted[i] = epoch + off
 			}
@@ -266,7 +266,7 @@ func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
 			} else {
 				low, high = min(low, us), max(high, us)
 			}
-			c.Learn(i, us, at(0))
+			c.Learn(i, us, at(0), 0)
 		}
 		if median := c.Median(at(0)); median < low || median > high {
 			t.Errorf("of %d masters, the median is %d; all but one lie in %d..%d", n, median, low, high)
@@ -278,7 +278,7 @@ func TestTimesThatCannotBeAreNotLearnt(t *testing.T) {
 	b := knowing(0, 0, 0)
 	for _, bad := range []int64{0, -1, math.MinInt64, scripts.MaxBallot, math.MaxInt64} {
 		for i := range 3 {
-			b.Learn(i, bad, at(0))
+			b.Learn(i, bad, at(0), 0)
 			b.Refine(i, bad, at(0), 1)
 		}
 	}
@@ -294,7 +294,7 @@ func TestRefinementsGetBetter(t *testing.T) {
 	if c.Read(at(0)).Known != 0 {
 		t.Error("a refinement of nothing was taken")
 	}
-	c.Learn(0, epoch, at(0))
+	c.Learn(0, epoch, at(0), 0)
 	for _, x := range []struct {
 		within time.Duration
 		taken  bool
@@ -305,7 +305,7 @@ func TestRefinementsGetBetter(t *testing.T) {
 			t.Errorf("within %v: taken is %v", x.within, taken)
 		}
 	}
-	c.Learn(0, epoch, at(0))
+	c.Learn(0, epoch, at(0), 0)
 	if c.Refine(0, epoch+7, at(0), time.Hour); c.Own(at(0), 0) != epoch+7 {
 		t.Error("the first refinement of a new reading was not taken")
 	}
@@ -356,7 +356,7 @@ func TestBallotsAreSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			name, last := fmt.Sprint(g), int64(0)
 			for i := range int64(2000) {
-				b.Learn(g, epoch+i, at(i))
+				b.Learn(g, epoch+i, at(i), 0)
 				b.Saw(at(i), name, epoch+i+10)
 				b.Use(quorum.First(2 + g))
 				b.Own(at(i), g)

@@ -25,6 +25,7 @@ type Clocks struct {
 	early   int64      // of two middle offsets the earlier one
 	upper   int64      // of two middle offsets the later one
 	late    int64      // the latest offset that is not too far from early
+	leaps   leaps
 }
 
 // An offset is a master's time less the steady time of this machine, in microseconds.
@@ -45,14 +46,17 @@ func (c *Clocks) Use(set quorum.Set) {
 	c.sumLocked()
 }
 
-// Learn takes note that master i showed the time t, in microseconds, at the instant at.
-func (c *Clocks) Learn(i int, t int64, at clock.Instant) {
+// Learn records that master i showed the time t, in microseconds, at an instant of the pool's clock. The reading may be
+// wrong by as much as within.
+func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	at = c.counted(at)
 	c.setLocked(i, t, at, 0)
+	c.compareLocked(i, reading{t, at, within})
 }
 
-// Refine is Learn for a reading from a reply, which may be wrong by as much as within. It counts if it is better than
+// Refine is Learn for a reading from a reply, at an instant of the counting clock. As the offset it counts if it is better than
 // the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need it: they
 // follow each other within a round trip, and a ballot that lags behind the clock of the last holder is refused.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
@@ -62,6 +66,9 @@ func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) 
 	apart := Span(t - micros(at) - last.us).Abs()
 	if last.known && (last.within == 0 || within < last.within || apart > last.within+within) {
 		c.setLocked(i, t, at, max(within, 1))
+	}
+	if last.known {
+		c.compareLocked(i, reading{t, at, within})
 	}
 }
 

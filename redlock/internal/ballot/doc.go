@@ -9,5 +9,6 @@
 // last becomes the fence. The numbers of the block are the tokens of the grant: the first of the call that wins it, the
 // others for handing it on; see package grant. A block that begins above the present time has one number.
 //
-// No function here reads a clock: the present instant is an argument.
+// No function here reads a clock: the present instant is an argument. Counting makes the clock of a Locker, which also
+// counts the time that this machine has missed, as the masters' clocks show it (leap.go).
 package ballot

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
@@ -137,20 +138,27 @@ func tooSlow(left time.Duration, terms *Terms) error {
 		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
 }
 
+// readClocks takes the masters' times from the refusals of a round.
+func (k *Keeper) readClocks(r *round.Round, now clock.Instant) {
+	within := now.Sub(r.Start) / 2
+	r.Each(func(i int, v *round.Vote) {
+		if v.Time > 0 {
+			k.Ballots.Refine(i, v.Time, r.Start.Add(within), within)
+		}
+	})
+}
+
 // learn takes from the refusals what the next ask needs to know: fences and clocks.
 func (k *Keeper) learn(r *round.Round, name string) {
 	now := k.Clock.Now()
-	arrived := r.Start.Add(now.Sub(r.Start) / 2)
+	k.readClocks(r, now)
 	t := r.Tally()
 	floor := int64(0)
 	for _, set := range t.Rule.Sets() {
 		var fences []int64
 		r.Each(func(i int, v *round.Vote) {
-			if v.Time > 0 && set.Has(i) {
-				k.Ballots.Refine(i, v.Time, arrived, now.Sub(r.Start)/2)
-				if !t.Unable().Has(i) { // those do not tell their fence, or could not grant whatever it is
-					fences = append(fences, v.Fence)
-				}
+			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // those do not show their fence, or cannot grant
+				fences = append(fences, v.Fence)
 			}
 		})
 		ill := t.Unable() & set &^ r.View.Connecting // those may be well: nothing is known of them yet

@@ -51,6 +51,7 @@ func (e *extension) Booked(r *round.Round, i int, v *round.Vote, decides, _ bool
 	}
 	var err error
 	if !won {
+		g.k.readClocks(r, g.k.Clock.Now())
 		err = r.Failure(round.ErrNoQuorum, nil)
 	}
 	g.k.Events.Extended(g, err)

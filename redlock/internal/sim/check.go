@@ -63,7 +63,7 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 		if t.reads {
 			open = wrote
 		}
-		if t.from.Before(open.to) && !beyond {
+		if t.from.Before(open.to) && !beyond && !earlier(open.to, t.to).Before(open.unaware) {
 			problems = append(problems, fmt.Sprintf("%s: two holders for %v: client %d with token %d since %v, "+
 				"client %d with token %d since %v", t.name, earlier(open.to, t.to).Sub(t.from),
 				open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))

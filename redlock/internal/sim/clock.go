@@ -44,13 +44,17 @@ func (k *watch) stop() {
 	k.stopped, k.at = true, k.now()
 }
 
-// start lets them go on, as they would have without the stop. Where it was a virtual machine that was frozen, the one
-// that nobody sets has missed that time.
-func (k *watch) start(frozen bool) {
+// start lets them go on, as they would have without the stop. In a virtual machine that was frozen the one that nobody
+// sets has missed that time, and in one that was paused both have.
+func (k *watch) start(frozen, paused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.stopped && frozen {
-		k.boot -= time.Duration(float64(k.now().Sub(k.at)) * k.rate)
+	missed := time.Duration(float64(k.now().Sub(k.at)) * k.rate)
+	if k.stopped && (frozen || paused) {
+		k.boot -= missed
+	}
+	if k.stopped && paused {
+		k.wall -= missed
 	}
 	k.stopped = false
 }

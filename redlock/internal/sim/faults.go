@@ -295,7 +295,7 @@ func (w *world) suspend(c *client, machine bool) {
 			return
 		}
 		w.note(c.index, -1, "wakes up", "", 0)
-		c.watch.start(w.plan.frozen)
+		c.watch.start(w.plan.frozen, w.plan.kind == paused)
 		c.asleep, c.woken, c.jumped = false, w.now(), time.Now()
 		close(c.awake)
 		for i, l := range c.inOrder {

@@ -38,6 +38,7 @@ const (
 	several                // several names are locked as one, in whatever order they are named
 	minimum                // locks whose names the masters keep for a while, also after they were unlocked
 	readers                // names with readers and writers
+	paused                 // machines stop with both of their clocks
 )
 
 // kindOf is the kind of a run: seeds that share their last digit take turns.
@@ -52,7 +53,7 @@ func kindOf(s *Setup) kind {
 // kindsOf are the kinds of the seeds, by their last digit.
 var kindsOf = [10][]kind{
 	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers, several},
-	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting}, {fleets, crowd}, {mixture, changes},
+	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {fleets, crowd}, {mixture, changes},
 	{excess, lonely},
 }
 
@@ -60,6 +61,7 @@ var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
+	"paused",
 }
 
 // A plan is all that is drawn before a run begins. Each seed draws which faults there are at all, and how hard: a

@@ -59,6 +59,8 @@ func (p *plan) stressNewer(r *rand.Rand) {
 		p.minimum(r)
 	case readers:
 		p.share(r)
+	case paused:
+		p.paused(r)
 	}
 }
 
@@ -73,6 +75,25 @@ func (p *plan) freezes(r *rand.Rand) {
 	p.length = between(r, 2*time.Second, 5*time.Second)
 	p.timeout, p.heartbeat = 2*time.Second, 3*time.Second // connections outlive a freeze
 	p.frozen = r.IntN(2) == 0
+}
+
+// paused draws machines that stop with both of their clocks, for up to several TTLs, and locks that are used to their
+// end. Heartbeats are frequent: until the next one nothing shows that the machine has stopped.
+func (p *plan) paused(r *rand.Rand) {
+	p.weights[suspend] = 3
+	p.weights[cutOff] = pick(r, 0, 0, 1)
+	p.guard = between(r, time.Second, 3*time.Second)
+	p.least, p.most = p.guard/2, p.guard
+	p.extend, p.toEnd, p.write = some(r, 0.3), 0.5+0.5*r.Float64(), 1
+	p.length = between(r, 4*time.Second, 8*time.Second)
+	p.timeout, p.heartbeat = 2*time.Second, between(r, 50*time.Millisecond, 200*time.Millisecond)
+	p.every *= 4
+}
+
+// shownAfter is for how long after a pause the masters may not have shown yet how long it was: a heartbeat of each, and
+// what is too short to be seen.
+func (p *plan) shownAfter() time.Duration {
+	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
 // setback draws masters that lose their data, and wall clocks that are set while the guards of the programs rest.

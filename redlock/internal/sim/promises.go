@@ -33,11 +33,12 @@ func (b *belief) checkErr() {
 }
 
 // checkTold reports a loss that the program has been told of too late, or not yet. Late is counted from the end of the
-// validity, or from when the clocks went on after a freeze. The world's lock is held.
+// validity, or from when the clocks went on after a freeze. If the masters' clocks have leapt compared with those of the
+// client, it has perhaps only just learnt that the validity is over. The world's lock is held.
 func (b *belief) checkTold(left time.Duration) {
 	w := b.c.w
 	late := min(-left, time.Since(b.c.jumped))
-	if late <= lossGrace || b.c.asleep {
+	if late <= lossGrace || b.c.asleep || w.plan.beyond || w.plan.kind == paused {
 		return
 	}
 	w.problemLocked("%s: client %d is told of its loss %v too late", b.name, b.client, late)

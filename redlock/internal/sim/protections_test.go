@@ -38,6 +38,7 @@ const (
 	roundFile     = "redlock/internal/round/round.go"
 	reconfigFile  = "redlock/internal/reconfig/reconfig.go"
 	lockerFile    = "redlock/locker.go"
+	leapFile      = "redlock/internal/ballot/leap.go"
 	driftFile     = "clock/drift.go"
 	instantFile   = "clock/clock.go"
 	protectionFor = 8000 // schedules in which a missing protection must be found
@@ -93,6 +94,9 @@ var protections = []protection{
 	{"both-clocks", []kind{freezes}, "two holders",
 		"a virtual machine that was frozen trusts the clock that has missed the time: two holders",
 		[]edit{{instantFile, "time.Duration(max(t.boot-u.boot, t.wall-u.wall))", "time.Duration(t.boot - u.boot)"}}},
+	{"masters-time", []kind{paused}, "two holders",
+		"a machine that has stopped with both of its clocks uses a lock that the masters have given to another: two holders",
+		[]edit{{leapFile, "l.missed.Add(int64(by))", "_ = by"}}},
 	{"unknown-outcomes", []kind{lateness}, "is still on master",
 		"what a master has granted without being heard stays there for its TTL",
 		[]edit{{askFile, "if v.Kind == scripts.Granted || v.Unsure() {", "if v.Kind == scripts.Granted {"}}},

@@ -103,6 +103,7 @@ type span struct {
 	minimum  time.Duration // the minimum hold
 	reads    bool          // it is a reader's
 	follows  int64         // the token of the writer's lock that became this one; 0: none did
+	unaware  time.Time     // until then its client may not know yet that its machine was paused
 }
 
 // A win is a token that one client got for a name.
@@ -222,6 +223,9 @@ func (k *worker) end(b *belief) {
 		b.to = b.over
 	}
 	k.c.beliefs = slices.DeleteFunc(k.c.beliefs, func(o *belief) bool { return o == b })
+	if w.plan.kind == paused && k.c.woken.After(b.from) {
+		b.unaware = k.c.woken.Add(w.plan.shownAfter())
+	}
 	if !b.late {
 		w.spans = append(w.spans, b.span)
 	}

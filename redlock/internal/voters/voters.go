@@ -150,7 +150,7 @@ func (v *Voters) event(e pool.Event) {
 	}
 	fresh := e.Session != t.session
 	if fresh || e.Info.RTT <= v.config.Slowest { // a longer one was stretched by a suspension
-		v.set.Clocks.Learn(e.Master, e.Info.Time, e.Info.Read)
+		v.set.Clocks.Learn(e.Master, e.Info.Time, e.Info.Read, e.Info.RTT/2)
 	}
 	if fresh {
 		f.Lose()

@@ -1,0 +1,107 @@
+package ballot
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// A leap of one master counts if a majority shows one within leapWindow: each is read on its heartbeat. What a slow
+// clock can explain is none: leapSlack, and a fiftieth of the time between two readings.
+const (
+	leapWindow = 10 * time.Second
+	leapSlack  = 20 * time.Millisecond
+)
+
+// leaps finds the time that the steady clock of this machine has missed. A hypervisor that pauses the machine stops both
+// of its clocks, and perhaps sets none afterwards: then only the masters' clocks show for how long. One master whose
+// clock is set shows the same, so a majority rules.
+type leaps struct {
+	missed atomic.Int64 // nanoseconds, in all
+	read   []reading    // by master, the last one
+	shown  []shownLeap  // by master, the last one
+}
+
+// A reading is the time t that a master showed at an instant, which may be wrong by as much as within.
+type reading struct {
+	t      int64
+	at     clock.Instant
+	within time.Duration
+}
+
+// A shownLeap is how much more time a master has counted between two readings than the steady clock, and when it showed.
+type shownLeap struct {
+	by time.Duration
+	at clock.Instant
+}
+
+// Counting returns a clock that follows base, and whose steady reading also counts the time that it has missed. So the
+// time that has passed between two of its instants is the largest of what the steady clock, the wall clock and the
+// masters say.
+func (c *Clocks) Counting(base *clock.Clock) *clock.Clock {
+	return clock.New(func() clock.Instant { return c.counted(base.Now()) })
+}
+
+func (c *Clocks) counted(at clock.Instant) clock.Instant {
+	return later(at, time.Duration(c.leaps.missed.Load()))
+}
+
+// later returns an instant whose steady reading alone is later.
+func later(at clock.Instant, by time.Duration) clock.Instant {
+	return clock.At(at.Steady()+int64(by), at.Steady()+at.Skew())
+}
+
+// compareLocked compares a reading of master i with its last one.
+func (c *Clocks) compareLocked(i int, now reading) {
+	l := &c.leaps
+	for len(l.read) <= i {
+		l.read, l.shown = append(l.read, reading{}), append(l.shown, shownLeap{})
+	}
+	last := l.read[i]
+	passed := time.Duration(now.at.Steady() - last.at.Steady())
+	if !last.at.IsZero() && passed < 0 {
+		return // an older one
+	}
+	l.read[i] = now
+	more, within := Span(now.t-last.t)-passed, now.within+last.within
+	if last.at.IsZero() || more-within <= leapSlack+passed/50 {
+		return
+	}
+	l.shown[i] = shownLeap{more + within, now.at}
+	if by := c.leapLocked(now.at); by > 0 {
+		c.missLocked(by)
+	}
+}
+
+// missLocked counts missed time. What the masters that have shown it were compared with did not count it.
+func (c *Clocks) missLocked(by time.Duration) {
+	l := &c.leaps
+	for i := range l.shown {
+		if l.shown[i].by > 0 {
+			l.shown[i] = shownLeap{}
+			l.read[i].at = later(l.read[i].at, by)
+			c.by[i].us -= by.Microseconds()
+		}
+	}
+	l.missed.Add(int64(by))
+	c.sumLocked()
+}
+
+// leapLocked returns by how much the clocks of a majority have leapt lately, 0 if it is no majority.
+func (c *Clocks) leapLocked(now clock.Instant) time.Duration {
+	var by []time.Duration
+	for i, s := range c.leaps.shown {
+		if s.by > 0 && c.members.Has(i) && time.Duration(now.Steady()-s.at.Steady()) <= leapWindow {
+			by = append(by, s.by)
+		}
+	}
+	q := quorum.Quorum(c.members.Len())
+	if len(by) < q {
+		return 0
+	}
+	slices.Sort(by)
+	return by[len(by)-q]
+}
