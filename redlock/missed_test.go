@@ -38,7 +38,8 @@ var protections = map[string]protection{
 	"a reader that is let in tells the next": {reference + "shared.go", "if queued && !writer {", "if false {",
 		".", "VirtualTheOrderIsThatOfTheQueue|VirtualAWriterIsNotStarvedByReaders"},
 
-	"a downgrade needs the writer's share": {reference + "shared.go", "a.mode == \"downgrade\" && !replaces:", "false:",
+	"a downgrade needs the writer's share": {reference + "shared.go", "a.mode == \"downgrade\" && mine == 0 && !replaces:",
+		"false:",
 		".", "VirtualAWriterThatWasLostBecomesNoReader"},
 
 	"H80 the quarantine on all before the longest TTL": {"masters.go",
