@@ -40,6 +40,7 @@ const (
 	emptyAll                 // all masters restart without their memory at once
 	backup                   // all masters but perhaps one get another replication id, and lose nothing
 	leave                    // a client closes its Locker in a hurry, mostly while masters hang, and makes another
+	lapseOne                 // a master forgets a vote while messages of a round that may repair it are late
 	faultKinds
 )
 
@@ -112,6 +113,8 @@ func (w *world) make(f fault) {
 		c.restart(100 * time.Millisecond)
 	case leave:
 		w.leave(c)
+	case lapseOne:
+		w.lapse(s, c)
 	case emptyAll:
 		w.emptyAll()
 	case backup:

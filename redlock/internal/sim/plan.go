@@ -39,6 +39,7 @@ const (
 	minimum                // locks whose names the masters keep for a while, also after they were unlocked
 	readers                // names with readers and writers
 	paused                 // machines stop with both of their clocks
+	lapses                 // a master forgets a vote while messages of a round that may repair it are late
 )
 
 // kindOf is the kind of a run: seeds that share their last digit take turns.
@@ -54,14 +55,14 @@ func kindOf(s *Setup) kind {
 var kindsOf = [10][]kind{
 	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers, several},
 	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {fleets, crowd}, {mixture, changes},
-	{excess, lonely},
+	{excess, lonely, lapses},
 }
 
 var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
-	"paused",
+	"paused", "lapses",
 }
 
 // A plan is all that is drawn before a run begins. Each seed draws which faults there are at all, and how hard: a
@@ -118,7 +119,9 @@ type habits struct {
 	dwell                    time.Duration // longest time that a lock is used
 	toEnd, extend, reenter   float64
 	hand, hurry, write, keep float64
-	again                    float64 // of the handles that are delivered twice
+	again                    float64       // of the handles that are delivered twice
+	longest                  time.Duration // a hold that is used to its end lasts as long at least
+	byHand                   float64       // of the pauses of a holder that end with an extension
 }
 
 // Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on.

@@ -61,6 +61,8 @@ func (p *plan) stressNewer(r *rand.Rand) {
 		p.share(r)
 	case paused:
 		p.paused(r)
+	case lapses:
+		p.lapses(r)
 	}
 }
 
@@ -250,4 +252,18 @@ func (p *plan) share(r *rand.Rand) {
 	if r.IntN(2) == 0 { // as in lateness: what is not undone is seen
 		p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
 	}
+}
+
+// lapses draws holders that extend by hand, TTLs below twice the timeout, and masters that forget votes. No TTL is below
+// the timeout: see the README.
+func (p *plan) lapses(r *rand.Rand) {
+	p.masters, p.clients, p.busy, p.names = 3, 2, 1, []string{"a"}
+	p.timeout = between(r, 450*time.Millisecond, 600*time.Millisecond)
+	p.heartbeat = between(r, 300*time.Millisecond, time.Second)
+	p.least, p.most, p.guard = p.timeout, 5*p.timeout/4, 2*p.timeout
+	p.weights[lapseOne], p.every, p.length = 1, 200*time.Millisecond, 6*p.timeout+time.Second
+	p.readers, p.reads = r.IntN(3) == 0, r.Float64()
+	p.toEnd, p.extend, p.reenter, p.hand, p.hurry, p.keep, p.longest = 0.9, 0, 0, 0, 0, 0, p.length
+	p.byHand, p.retry, p.rate = 0.5+0.5*r.Float64(), 1, 0
+	p.idle, p.dwell = between(r, time.Millisecond, 5*time.Millisecond), between(r, p.timeout/20, p.timeout/8)
 }

@@ -65,6 +65,7 @@ type troubles struct {
 	repeats  time.Time     // when the last message is executed that comes twice
 	loose    bool          // a key may live on to its TTL
 	setBack  time.Duration // by how much a master's clock was set back at the end, at the most: keys live longer by that
+	lapsing  bool          // a lapse is under way
 	leapt    bool          // masters' clocks were so far apart that one may have refused to raise a fence
 }
 

@@ -53,6 +53,7 @@ const (
 	readerBehindWriter
 	lateReader
 	downgraded
+	repairRejected
 	situationCount
 )
 
@@ -95,6 +96,7 @@ var situationNames = [situationCount]string{
 	"a reader that waits behind a writer while others read",
 	"a reader's ask that comes after its own release",
 	"a writer's lock that becomes a reader's",
+	"a repair of a master that has lost its data since the round began",
 }
 
 // A grantSeen is what is known of one grant.
@@ -196,6 +198,7 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) 
 func (o *observer) sawRepair(e *entry, n *conn, kind scripts.Kind) {
 	g := o.grant(e.name)
 	o.reach(repairHeld, kind == scripts.Held)
+	o.reach(repairRejected, kind == scripts.Abstained)
 	if kind != scripts.Granted {
 		return
 	}

@@ -37,7 +37,7 @@ func (k *worker) one() {
 	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithExtension(k.chance(p.extend))}
 	opts = append(opts, k.manner()...)
 	wanted := ttl / 2
-	if k.random.IntN(4) == 0 {
+	if k.random.IntN(4) == 0 || p.kind == lapses {
 		wanted = ttl / 10
 		opts = append(opts, redlock.WithMinValidity(wanted))
 	}
@@ -240,7 +240,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	}
 	long := k.upTo(p.dwell)
 	if k.chance(p.toEnd) {
-		long = 2 * p.guard
+		long = max(2*p.guard, p.longest)
 	}
 	for end := time.Now().Add(long); ; {
 		b.look()
@@ -252,7 +252,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 		if step <= 0 || !k.sleep(step, b.lock.Done()) {
 			break
 		}
-		if k.waitAwake() && k.chance(p.hurry) || k.random.IntN(12) == 0 {
+		if k.waitAwake() && k.chance(p.hurry) || k.random.IntN(12) == 0 || p.byHand > 0 && k.chance(p.byHand) {
 			k.extend(b)
 		}
 	}

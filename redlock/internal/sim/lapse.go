@@ -1,0 +1,99 @@
+package sim
+
+import "time"
+
+// A lapse makes repairs dangerous. A master lacks the lock that one client holds, votes for another client, and loses
+// its data with the vote. Meanwhile the reply of a third master to the holder's round of extensions is late, or the
+// holder reaches the forgetful master only then, and the third one no more. What the other client sends to the third
+// master is late, too, and arrives when the lock has expired there.
+type lapse struct {
+	w                 *world
+	holder, other     *link // to the forgetful master, and to the third one
+	holders3, others3 *link
+	how               int
+}
+
+// The kinds of lapses.
+const (
+	lateReply = iota
+	lateRound
+	lapseKinds
+)
+
+// lapse begins a lapse of s. The steps are drawn around the timeout of the pool: what is later than that is no reply.
+func (w *world) lapse(s *server, c *client) {
+	if w.lapsing || s.down || !w.mayForget(s) {
+		return
+	}
+	w.lapsing = true
+	third := w.servers[(s.index+1+w.random.IntN(len(w.servers)-1))%len(w.servers)]
+	other := w.clients[(c.index+1)%len(w.clients)]
+	if len(c.beliefs) == 0 {
+		c, other = other, c
+	}
+	l := &lapse{w: w, holder: c.links[s.addr], other: other.links[s.addr], holders3: c.links[third.addr],
+		others3: other.links[third.addr], how: w.random.IntN(lapseKinds)}
+	w.note(c.index, s.index, "is cut off, before a lapse of the kind", "", int64(l.how))
+	l.holder.sever()
+	t := w.plan.timeout
+	at := w.plan.most + w.upTo(t) // until its lock has expired there
+	l.step(at, func() {
+		l.holders3.downCut = l.how == lateReply
+		l.holder.refuse = l.how == lateRound
+	})
+	const connects = 100 * time.Millisecond // at the most
+	at += connects
+	l.step(at, func() { l.holders3.upCut = true })
+	asks := at + t/10 + w.upTo(t/4)
+	l.step(asks, func() { l.others3.upCut = true })
+	l.step(asks+t/15, l.forget)
+	l.step(asks+t/15+connects+w.upTo(t/10), func() { l.holders3.pass(false, true) })
+	l.step(asks+7*t/10+w.upTo(t/4), func() { l.others3.pass(true, false) })
+	w.ending(asks+t, func() {
+		for _, one := range []*link{l.holder, l.holders3, l.others3} {
+			one.open()
+		}
+		w.lapsing = false
+	})
+}
+
+// step does something after d, unless the faults are over by then.
+func (l *lapse) step(d time.Duration, f func()) {
+	l.w.at(d, slotFaults, func() {
+		if l.w.faults {
+			f()
+		}
+	})
+}
+
+// forget has the master lose its data, and the holder reach it again.
+func (l *lapse) forget() {
+	s := l.holder.s
+	l.w.note(l.other.c.index, s.index, "loses what it has voted for", "", 0)
+	if s.down {
+		return
+	}
+	l.holder.refuse = false
+	s.state.Flush()
+	s.forget()
+	if l.w.random.IntN(2) == 0 {
+		s.restart()
+		clear(s.loaded)
+		s.disconnect(nil)
+	}
+}
+
+// sever breaks the connections of a link. Nobody can connect until it is opened.
+func (l *link) sever() {
+	l.refuse = true
+	for _, n := range append([]*conn(nil), l.conns...) {
+		n.cut(false)
+	}
+}
+
+// pass lets one direction of a link pass again, or both; what waited arrives now.
+func (l *link) pass(up, down bool) {
+	upCut, downCut, refuse, denied := l.upCut && !up, l.downCut && !down, l.refuse, l.denied
+	l.open()
+	l.upCut, l.downCut, l.refuse, l.denied = upCut, downCut, refuse, denied
+}
