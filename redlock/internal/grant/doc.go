@@ -60,6 +60,10 @@
 //
 // A release makes no master count. With the restart guard off there are no records, and the session alone is compared.
 //
+// A repair in quarantine relies on a TTL of at least the pool's timeout. An ask of another client that the repaired
+// master has granted and forgotten is overdue on the other masters after the timeout; a lock with a shorter TTL may
+// expire there before that.
+//
 // # Handing on
 //
 // When the last handle of a grant is unlocked, the grant may pass to a call of the same Locker that waits for the name:
