@@ -60,9 +60,8 @@
 //
 // A release makes no master count. With the restart guard off there are no records, and the session alone is compared.
 //
-// A repair in quarantine relies on a TTL of at least the pool's timeout. An ask of another client that the repaired
-// master has granted and forgotten is overdue on the other masters after the timeout; a lock with a shorter TTL may
-// expire there before that.
+// A lock with a TTL below the pool's timeout is given to no master in quarantine: it could expire on the other masters
+// before an ask that the repaired master has granted and forgotten is overdue there.
 //
 // # Handing on
 //

@@ -73,7 +73,7 @@ func (e *extension) confirmedLocked(now clock.Instant) {
 
 // repairLocked gives the grant back to the masters that lack it, as far as the round proves that they may have it.
 func (e *extension) repairLocked() {
-	for i := range (repairable(&e.Round) &^ e.repaired).All() {
+	for i := range (repairable(&e.Round, e.ttl) &^ e.repaired).All() {
 		e.repaired |= quorum.One(i)
 		e.g.repairLocked(&e.Round, i, e.ttl, e.g.tenure.token)
 	}

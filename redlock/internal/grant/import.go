@@ -60,9 +60,10 @@ func (g *Grant) importFailed(ctx context.Context, r *round.Round, f *round.Failu
 	if t.Rule.Joint() && r.Complete(ctx) {
 		t = r.Tally()
 		if t.Rule.WonHalf(t.Of(scripts.Granted)) {
+			ttl := terms.keep(0, g.k.Drift)
 			g.mu.Lock()
-			for i := range repairable(r).All() {
-				g.repairLocked(r, i, terms.keep(0, g.k.Drift), first)
+			for i := range repairable(r, ttl).All() {
+				g.repairLocked(r, i, ttl, first)
 			}
 			g.mu.Unlock()
 			f.Decision = round.ErrNoQuorum

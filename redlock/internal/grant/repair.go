@@ -13,11 +13,14 @@ import (
 // majority has confirmed it. In a joint configuration a majority of one set is enough for masters that vote, so that a
 // grant of the old set alone is given to the next. A master in quarantine may have forgotten a vote for a client of the
 // other set alone; it is repaired only after both sets have confirmed the grant.
-func repairable(r *round.Round) quorum.Set {
+//
+// A lock with a TTL below the pool's timeout is given to no master in quarantine: the lock could expire on the masters
+// that confirmed it before an ask that the repaired master has granted and forgotten is overdue there.
+func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	t := r.Tally()
 	confirmed, missing := t.Of(scripts.Granted), t.Of(scripts.Missing)
 	switch {
-	case t.Rule.Won(confirmed):
+	case t.Rule.Won(confirmed) && ttl >= r.View.Config.Slowest:
 		return missing
 	case t.Rule.WonHalf(confirmed):
 		return missing & r.View.Voting

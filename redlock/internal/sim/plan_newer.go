@@ -254,13 +254,12 @@ func (p *plan) share(r *rand.Rand) {
 	}
 }
 
-// lapses draws holders that extend by hand, TTLs below twice the timeout, and masters that forget votes. No TTL is below
-// the timeout: see the README.
+// lapses draws holders that extend by hand, TTLs below twice the timeout, and masters that forget votes.
 func (p *plan) lapses(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = 3, 2, 1, []string{"a"}
 	p.timeout = between(r, 450*time.Millisecond, 600*time.Millisecond)
 	p.heartbeat = between(r, 300*time.Millisecond, time.Second)
-	p.least, p.most, p.guard = p.timeout, 5*p.timeout/4, 2*p.timeout
+	p.least, p.most, p.guard = p.timeout, 5*p.timeout/4, 5*p.timeout/4
 	p.weights[lapseOne], p.every, p.length = 1, 200*time.Millisecond, 6*p.timeout+time.Second
 	p.readers, p.reads = r.IntN(3) == 0, r.Float64()
 	p.toEnd, p.extend, p.reenter, p.hand, p.hurry, p.keep, p.longest = 0.9, 0, 0, 0, 0, 0, p.length
