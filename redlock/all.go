@@ -60,7 +60,10 @@ func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, t
 	if taken != nil {
 		return taken
 	}
-	defer func() { err = errors.Join(err, s.Unlock(ctx)) }()
+	defer func() {
+		lost := s.each(func(k *Lock) error { return k.finish(ctx) })
+		err = errors.Join(ofFunction(err), lost)
+	}()
 	return f(s.Context(ctx))
 }
 

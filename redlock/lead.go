@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
@@ -16,9 +17,10 @@ const leadPause = time.Second
 // Lead campaigns for the leadership of name, which is the lock of that name, and runs f while it leads. The context
 // that f gets ends when the leadership is lost, before another can lead; [TokenOf] tells its token.
 //
-//   - f returns nil: the leadership is given up, and Lead returns nil.
+//   - f returns nil while it leads: the leadership is given up, and Lead returns nil.
 //   - f returns an error: the leadership is given up, and after a pause of one to two seconds Lead campaigns again. The
-//     log tells the error, as a warning.
+//     log has the error, as a warning.
+//   - The leadership was lost before f returned: whatever f returns, Lead campaigns again after such a pause.
 //   - f panics: the leadership is given up, and the panic goes on.
 //   - f does not return when its context ends: another leads, and Lead waits for f. Only the token can stop what f
 //     writes meanwhile.
@@ -33,14 +35,17 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 	for {
 		lock, err := l.Lock(ctx, name, opts...)
 		if err == nil {
-			err = func() error {
-				defer func() { _ = lock.Unlock(ctx) }() // what could not be released ends with its TTL
-				return f(lock.Context(ctx))
-			}()
-			if err == nil {
+			var lost error
+			err, lost = lock.term(ctx, f)
+			switch {
+			case errors.Is(lost, ErrClosed):
+				return ErrClosed
+			case err == nil && lost == nil:
 				return nil
+			case ctx.Err() != nil:
+				return errors.Join(contextError(ctx), err)
 			}
-			l.cfg.log.Warn("redlock: the leader has failed, and campaigns again", "lock", name, "err", err)
+			l.logTerm(lock, err, lost)
 		} else if own := grant.Owner(ctx, l.grants, name); own != nil && own.Err() != nil ||
 			!errors.Is(err, ErrTooSlow) && !errors.Is(err, ErrLost) {
 			return err // also where ctx owns the name by a lock that has ended: it can never lock it again
@@ -53,6 +58,29 @@ func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Conte
 			return ErrClosed
 		}
 	}
+}
+
+// term runs f while k, the leadership, is held. It returns the error of f, and why k ended before f returned.
+func (k *Lock) term(ctx context.Context, f func(ctx context.Context) error) (err, lost error) {
+	defer func() { lost = k.finish(ctx) }()
+	return f(k.Context(ctx)), nil
+}
+
+// logTerm logs why a leader campaigns again: f has failed with err, or the leadership was lost.
+func (l *Locker) logTerm(k *Lock, err, lost error) {
+	level, text := slog.LevelWarn, "redlock: leader function failed, campaigning again"
+	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
+	switch {
+	case errors.Is(lost, ErrMaxHold): // its limit was asked for
+		level, text = slog.LevelInfo, "redlock: leadership ended at its longest hold, campaigning again"
+	case lost != nil:
+		text = "redlock: leadership was lost, campaigning again"
+		attrs = append(attrs, slog.Any("cause", lost))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	l.events.Log(level, text, attrs...)
 }
 
 // watchPause is the time between two inspections of a Watch.

@@ -282,9 +282,13 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 }
 
 // Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
-// [ErrLost], and owns the name. Do returns the error of f; where the lock could not be taken, was lost, or its
-// release could not be confirmed, that error is joined behind it. So an error does not tell whether f has run; where
-// that matters, f says so in a variable. A panic of f releases the lock.
+// [ErrLost], and owns the name. A panic of f releases the lock.
+//
+// Do returns the error of f, joined with a [*LockError] of the Op "do" if the lock ended before f returned: ErrLost, or
+// ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error of Lock. So a LockError in the
+// result is about this lock: errors of this package that f returns are about other locks, and errors.Is and errors.As do
+// not find them in the result, which has their text. A release that no quorum confirmed in time is no error of Do: it is
+// delivered in the background, logged and counted ([Stats.Unconfirmed]).
 //
 // ctx bounds the wait and the work. For work that goes on when the client of a request has gone, give Do
 // context.WithoutCancel(ctx) and [WithWaitLimit].
@@ -310,13 +314,12 @@ func (l *Locker) do(
 // within is do without its trace.
 func (l *Locker) within(
 	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
-) (err error) {
+) error {
 	lock, err := l.take(ctx, name, role, opts, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock(ctx)) }()
-	return f(lock.Context(ctx))
+	return lock.during(ctx, f)
 }
 
 // take is Lock and TryLock, of Shared too.

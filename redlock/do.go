@@ -1,0 +1,70 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+)
+
+// during runs f while k is held, and releases k. It returns the error of f, joined with the loss of k if it ended before
+// f returned.
+func (k *Lock) during(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	defer func() { err = errors.Join(ofFunction(err), k.finish(ctx)) }()
+	return f(k.Context(ctx))
+}
+
+// finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time is no failure
+// of what was done under the lock: the pool delivers it in the background, and the log reports it.
+func (k *Lock) finish(ctx context.Context) error {
+	err := k.Unlock(ctx)
+	var e *LockError
+	switch cause := k.Err(); {
+	case !errors.Is(cause, ErrReleased):
+		return &LockError{Op: "do", Name: k.Name(), Decision: cause}
+	case errors.As(err, &e) && errors.Is(e.Decision, ErrLost): // the masters had lost it
+		e.Op = "do"
+		return e
+	case err != nil:
+		k.l.events.Log(slog.LevelWarn, "redlock: release not confirmed, resending in the background",
+			slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.Any("error", err))
+	}
+	return nil
+}
+
+// ofFunction is the error of the function of a Do as Do returns it.
+func ofFunction(err error) error {
+	var e *LockError
+	if errors.As(err, &e) || isOwn(err) {
+		return &functionError{err}
+	}
+	return err
+}
+
+// A functionError is an error of the function of a Do that has errors of this package in it. They are about other locks,
+// and errors.Is and errors.As do not find them: else they would be taken for those of the lock of the Do.
+type functionError struct{ err error }
+
+// Error implements error.
+func (e *functionError) Error() string { return e.err.Error() }
+
+// Is reports whether the error is target, which is not of this package.
+func (e *functionError) Is(target error) bool { return !isOwn(target) && errors.Is(e.err, target) }
+
+// As finds an error that is not of this package.
+func (e *functionError) As(target any) bool {
+	switch target.(type) {
+	case **LockError, **MasterError:
+		return false
+	}
+	return errors.As(e.err, target)
+}
+
+// isOwn reports whether err is or wraps an error of this package.
+func isOwn(err error) bool {
+	for _, o := range outcomes {
+		if o.err != context.DeadlineExceeded && o.err != context.Canceled && errors.Is(err, o.err) {
+			return true
+		}
+	}
+	return false
+}
