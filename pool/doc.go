@@ -41,9 +41,9 @@
 //	                 |                                                             |
 //	                 +----------- at once, if it has served for a while <-- down <-+
 //
-// Down is entered when: the connection ends; a request is overdue ([WithTimeout]), which covers a reply that does not
-// come and a write that does not end; a heartbeat finds another identity ([Info.Identity]) or a server that is no
-// longer fit; a script is answered by READONLY. While a master is down or refused Send fails at once with the last
+// Down is entered when: the connection ends; nothing was heard from the server for the timeout ([WithTimeout]) while a
+// request was written or being written, time in the queue not counted; a heartbeat finds another identity
+// ([Info.Identity]) or a server that is no longer fit; a script is answered by READONLY. While a master is down or refused Send fails at once with the last
 // reason, and attempts to connect go on, so a master that is mended comes back by itself.
 //
 // A server is refused, with a sentence on what is wrong and what to do, when: its role is not master; it is a cluster

@@ -101,9 +101,10 @@ func WithDialer(f func(ctx context.Context, network, addr string) (net.Conn, err
 	return option(f != nil, func(c *config) { c.Dialer = f }, "the dialer is nil")
 }
 
-// WithTimeout bounds the age of an outstanding request: when one gets older, its master counts as down, and the
-// connection is made anew. The default is 500 ms. Keep it small against the TTL of the locks. Where others may replace
-// the master ([Pool.FailsOver]) more than 9 s are refused.
+// WithTimeout bounds the silence of a master: if it sends nothing for so long while a request that was written waits
+// for its reply, it counts as down, and the connection is made anew. The time that a request waits in the pool's queue
+// does not count. The default is 500 ms. Keep it small against the TTL of the locks. Where others may replace the
+// master ([Pool.FailsOver]) more than 9 s are refused.
 func WithTimeout(d time.Duration) Option {
 	return positive("timeout", d, func(c *config) { c.timeout = d })
 }
@@ -127,7 +128,7 @@ func WithRedial(minimum, maximum time.Duration) Option {
 }
 
 // WithQueueLimit bounds how many requests of one master may be queued or in flight; Send fails with [ErrQueueFull]
-// beyond it. The default is 32768.
+// beyond it. Acquires may take half of it, so that extensions and releases find room. The default is 32768.
 func WithQueueLimit(n int) Option {
 	return option(n >= 1, func(c *config) { c.queueLimit = n }, "the queue limit %d is below 1", n)
 }

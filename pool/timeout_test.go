@@ -318,3 +318,37 @@ func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {
 		}
 	})
 }
+
+// H101: the time that a call spends in the queue is not the server's. One that answers slowly is up for as long as it
+// answers, however many calls wait; it is down one timeout after its last reply.
+func TestTimeInTheQueueDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Pool, srv *fake) {
+		srv.set(func() { srv.delay = 400 * time.Millisecond })
+		box := newMailbox()
+		for range 20 { // 8 s of work
+			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for box.count() < 10 {
+			pass(time.Millisecond)
+		}
+		last := time.Now()
+		srv.hang()
+		for box.count() < 20 {
+			pass(time.Millisecond)
+		}
+		silent := time.Since(last)
+		srv.set(func() { srv.delay = 0 })
+		srv.resume()
+		pass(time.Second)
+		for i := range 10 {
+			if a := box.next(t); a.err != nil {
+				t.Errorf("reply %d: %v", i, a.err)
+			}
+		}
+		if silent > 910*time.Millisecond { // the next reply is on its way
+			t.Errorf("a server that hangs was found after %v", silent)
+		}
+	})
+}

@@ -25,6 +25,9 @@ var (
 	// ErrNoQuorum: no lease has a majority. So many masters failed, were unreachable or may not vote yet that none was
 	// possible, or the votes are split between clients that called at one instant, as the text then says.
 	ErrNoQuorum = round.ErrNoQuorum
+	// ErrOverloaded: so many calls of this Locker were under way that nothing was sent. It wraps ErrNoQuorum. See
+	// [Locker.TryLock].
+	ErrOverloaded = round.ErrOverloaded
 	// ErrTooSlow: a quorum granted the lock, but so late that less than the minimum validity was left.
 	ErrTooSlow = round.ErrTooSlow
 	// ErrLost: the lock ended before it was released: its validity ran out, or so many masters have lost it that the
@@ -92,15 +95,16 @@ func failed(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
+	f, ok := round.AsFailure(err)
 	var done *LockError
 	switch {
+	case ok && !errors.Is(f.Decision, ErrClosed) && !errors.Is(f.Cause, ErrClosed):
+		// The usual case, first: under load many calls fail.
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
 	case errors.Is(err, ErrInvalidOption), errors.As(err, &done):
 		return err
-	}
-	f, ok := round.AsFailure(err)
-	if !ok { // no round decided it
+	case !ok: // no round decided it
 		return &LockError{Op: op, Name: name, Decision: err}
 	}
 	e := &LockError{
@@ -219,8 +223,8 @@ func (e *LockError) Unwrap() []error {
 
 // Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
 // "no_quorum", "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid",
-// "guard_time", "kind" and "upgrade" for the errors of this package that have these names; "timeout" and "canceled"
-// where a context ended and the masters had not said enough by then; and "other".
+// "guard_time", "kind", "overloaded" and "upgrade" for the errors of this package that have these names; "timeout" and
+// "canceled" where a context ended and the masters had not said enough by then; and "other".
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -241,7 +245,8 @@ var outcomes = []struct {
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
 	{ErrClosed, "closed"}, {ErrReentry, "reentry"}, {ErrOrder, "order"}, {ErrInvalidOption, "invalid"},
 	{ErrKind, "kind"}, {ErrUpgrade, "upgrade"},
-	{ErrHeld, "held"}, {ErrTooSlow, "too_slow"}, {ErrNoQuorum, "no_quorum"}, {ErrGuardTime, "guard_time"},
+	{ErrHeld, "held"}, {ErrTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
+	{ErrGuardTime, "guard_time"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }
 

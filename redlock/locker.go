@@ -277,6 +277,10 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 //
 // Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters; [ErrNoQuorum]
 // that too few masters can vote, or that the votes stayed split.
+//
+// A Locker has a bounded number of attempts under way, 64 to 1024, fewer the longer their replies take. Beyond that
+// Lock waits until ctx ends, and TryLock for as long as a silent master counts as up ([pool.WithTimeout]); then TryLock
+// fails with [ErrOverloaded].
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.take(ctx, name, scripts.Plain, opts, false)
 }
@@ -382,7 +386,7 @@ func (l *Locker) acquire(
 				Fair: cfg.fair || cfg.MinHold > 0, Called: called, PausesFunc: cfg.delays.pauses, Course: course,
 			})
 		default:
-			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, course) })
+			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, course, wait) })
 		}
 		if err == nil {
 			if k, err = l.stillGood(k, cfg); err == nil {
@@ -443,20 +447,48 @@ func (k *Lock) good(cfg *lockConfig) bool {
 	return k.Remaining() > 0 && k.handle.Validity() >= cfg.Least
 }
 
-// try makes one decided attempt without waiting in the queues. A name that is held here need not be asked for.
-func (l *Locker) try(ctx context.Context, name string, cfg *lockConfig, k *Lock, course *grant.Course) error {
-	if view, err := l.settled(ctx); err != nil {
+// try makes one decided attempt without waiting in the queues. A call that does not wait gives up with ErrOverloaded if
+// it has no turn within the time after which a silent master counts as down.
+func (l *Locker) try(
+	ctx context.Context, name string, cfg *lockConfig, k *Lock, course *grant.Course, wait bool,
+) error {
+	view, err := l.settled(ctx)
+	if err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
-	if g := l.queue.Holder(name); g != nil && k.keys.Role() == scripts.Plain {
-		i, rule := g.Info(), l.voters.View().Config.Rule
-		return &round.Failure{
-			Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
-		}
+	a := &grant.Ask{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Course: course}
+	if !wait {
+		a.Patience = view.Config.Slowest
 	}
-	g, err := l.queue.Try(ctx, &grant.Ask{
-		Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Course: course,
-	}, cmp.Or(cfg.waitLimit, queue.DefaultUndecided))
+	if k.keys.Role() != scripts.Plain {
+		return l.attempt(ctx, a, k, cfg)
+	}
+	if err := l.heldHere(name); err != nil {
+		return err
+	}
+	return l.queue.Share(ctx, name, func() error {
+		if err := l.heldHere(name); err != nil {
+			return err
+		}
+		return l.attempt(ctx, a, k, cfg)
+	})
+}
+
+// heldHere returns the failure of a call for a name that this Locker holds: the masters need not be asked.
+func (l *Locker) heldHere(name string) error {
+	g := l.queue.Holder(name)
+	if g == nil {
+		return nil
+	}
+	i, rule := g.Info(), l.voters.View().Config.Rule
+	return &round.Failure{
+		Decision: ErrHeld, Quorum: rule.Least(), N: rule.N(), Left: i.Left, Holder: g.ID, Token: i.Token,
+	}
+}
+
+// attempt asks until the votes decide, and makes k the first lock of what was granted.
+func (l *Locker) attempt(ctx context.Context, a *grant.Ask, k *Lock, cfg *lockConfig) error {
+	g, err := l.queue.Try(ctx, a, cmp.Or(cfg.waitLimit, queue.DefaultUndecided))
 	if err != nil {
 		return err
 	}

@@ -111,6 +111,17 @@ var protections = map[string]protection{
 		".", "RepairByOneSet"},
 	"H94 an owed release names no waiter": {"internal/grant/release.go", "scripts.Ending{Grants: grants, Ballot: ballot}",
 		"scripts.Ending{Grants: grants, Ballot: ballot, Waiter: g.ticket}", ".", "VirtualAnOwedReleaseNamesNoWaiter"},
+
+	"H101 the time in the queue does not count": {"../pool/internal/pipe/pipe.go", "max(oldest, p.heard.Load())", "oldest",
+		"../pool", "TimeInTheQueueDoesNotCount"},
+	"H101 the rounds under way are bounded": {limiterFile, "if l.active < l.limit && l.waiting.Len() == 0 {", "if true {",
+		".", "Overload"},
+	"H101 a turn is used by a call that has waited too long": {limiterFile, "if errors.Is(err, round.ErrOverloaded) {",
+		"if false {", "./internal/grant", "LimiterUsesATurnThatComesLate"},
+	"H101 the bound follows the delay": {limiterFile, "\tif inTime {", "\tif true {",
+		"./internal/grant", "LimiterFollowsTheDelay"},
+	"H101 calls of one client for one name share attempts": {"internal/queue/attempt.go", "if a == nil {", "if true {",
+		".", "TryLocksShareAttempts"},
 }
 
 const (
@@ -121,6 +132,7 @@ const (
 	dispatchFile = "internal/dispatch/queue.go"
 	keeperFile   = "internal/grant/keeper.go"
 	repairFile   = "internal/grant/repair.go"
+	limiterFile  = "internal/grant/limiter.go"
 	reference    = "../internal/scripts/reference/"
 )
 

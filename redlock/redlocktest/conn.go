@@ -119,11 +119,28 @@ func (c *conn) execute() {
 			return
 		}
 		for _, r := range batch {
-			if !c.until(r.at) || !c.executeOne(r.args) {
+			if !c.until(r.at) || !c.work(r.args[0]) || !c.executeOne(r.args) {
 				return
 			}
 		}
 	}
+}
+
+// work waits until the master has spent the time that a script takes, and reports whether the connection is still there.
+func (c *conn) work(command string) bool {
+	c.m.mu.Lock()
+	f := &c.m.faults
+	if f.work == 0 || command != "EVALSHA" && command != "EVAL" {
+		c.m.mu.Unlock()
+		return true
+	}
+	if now := time.Now(); f.busy.Before(now) {
+		f.busy = now
+	}
+	f.busy = f.busy.Add(f.work)
+	done := f.busy
+	c.m.mu.Unlock()
+	return c.until(done)
 }
 
 // executeOne waits while the master hangs, executes one command, and reports whether the connection is still there.

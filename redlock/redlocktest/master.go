@@ -48,6 +48,8 @@ type faults struct {
 	refusal  string
 	noReply  int
 	noEffect int
+	work     time.Duration // that a script takes
+	busy     time.Time     // until when earlier scripts take the master
 	hung     chan struct{} // not nil while the master hangs; closed by Resume
 	down     bool
 }
@@ -96,6 +98,14 @@ func (m *Master) DelayFunc(f func() time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.delay = f
+}
+
+// ScriptTime makes each script take d of the master's time: it executes one after the other, whatever the connection.
+// 0, the default, is none.
+func (m *Master) ScriptTime(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.work = d
 }
 
 // Hang makes the master execute nothing and answer nothing while its connections stay. What is sent to it waits, even

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ func (f ReplyFunc) Reply(_ int, reply any, ended error) { f(reply, ended) }
 // Owner is whose connection it is.
 type Owner struct {
 	Master    int // the number that Receivers are told
-	Limit     int // of calls that may be outstanding
+	Limit     int // of calls that may be outstanding; acquires may take half of it
 	Timeout   time.Duration
 	Heartbeat time.Duration
 	// ErrorFunc makes the error that the Receiver of a Send gets.
@@ -46,7 +47,7 @@ type request struct {
 	call    *scripts.Call
 	to      Receiver
 	text    string // of the stamp
-	since   int64  // when it, or an older one of its batch, was queued; see Pipe.now
+	since   int64  // when the writer took it; see Pipe.now
 	counted bool   // against the limit: it is of a user
 	eval    bool   // the text of the script is sent
 }
@@ -63,7 +64,7 @@ type Pipe struct {
 	base        time.Time // origin of the times of requests: measuring from it is cheaper than time.Now
 	outstanding atomic.Int64
 	waiting     atomic.Int64 // since of the oldest request in taken; 0 for none
-	heard       atomic.Int64 // when something came last, where there is a PushFunc
+	heard       atomic.Int64 // when the server last sent anything
 
 	ended chan struct{}
 	in    reader
@@ -72,7 +73,6 @@ type Pipe struct {
 	mu       sync.Mutex // guards what follows; never held while a Receiver runs, or during I/O
 	wake     sync.Cond  // of the writer: there is something in the queue, or the end
 	queue    []request
-	since    int64 // of the oldest in queue
 	inflight []request
 	byText   bool // scripts that are sent once are sent with their text
 	end      ending
@@ -99,9 +99,13 @@ func (p *Pipe) now() int64 { return int64(time.Since(p.base)) + 1 }
 
 // Send queues a call of a user. With an error nothing was queued: the queue is full, or the connection has ended.
 func (p *Pipe) Send(c *scripts.Call, text string, to Receiver) error {
-	if p.outstanding.Add(1) > int64(p.owner.Limit) {
+	limit := p.owner.Limit
+	if c.Script.Once {
+		limit = (limit + 1) / 2
+	}
+	if p.outstanding.Add(1) > int64(limit) {
 		p.outstanding.Add(-1)
-		return fault.New(fmt.Sprintf("queue is full: %d requests are outstanding", p.owner.Limit), fault.ErrQueueFull)
+		return fault.New(fmt.Sprintf("queue is full: %d requests are outstanding", limit), fault.ErrQueueFull)
 	}
 	if !p.add(request{call: c, to: to, text: text, counted: true}) {
 		return p.Reason()
@@ -123,12 +127,7 @@ func (p *Pipe) add(r request) bool {
 	return !dead
 }
 
-func (p *Pipe) addLocked(r request) {
-	if len(p.queue) == 0 {
-		p.since = p.now()
-	}
-	p.queue = append(p.queue, r)
-}
+func (p *Pipe) addLocked(r request) { p.queue = append(p.queue, r) }
 
 // Run reads and writes until the connection ends, must end, or ctx ends. The caller's goroutine is the reader. age is
 // how long ago the last heartbeat was. It returns what failed and why, and leaves to Drain what has no reply.
@@ -186,8 +185,9 @@ func (p *Pipe) Reason() error {
 	return p.owner.ExplainFunc(p.end.reason)
 }
 
-// mind ends the connection when ctx ends or the oldest request is overdue, also one that is stuck in a write, and
-// starts heartbeats. Its timer and its times are monotonic.
+// mind ends the connection when ctx ends, or when nothing was heard from the server for the timeout while a request was
+// written or being written. The time that a request spends in the queue does not count: a server that answers is up,
+// however long the queue is. mind also starts heartbeats. Its timer and its times are monotonic.
 func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 	timeout, heartbeat := p.owner.Timeout, p.owner.Heartbeat
 	first := max(heartbeat-age, 0)
@@ -204,6 +204,12 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 		case <-timer.C:
 		}
 		left := p.left()
+		for range mostYields {
+			if left > 0 || !starved(timeout) {
+				break
+			}
+			left = p.left() // the reader has had its turn
+		}
 		if left <= 0 {
 			p.Kill("watchdog", fault.Timeout("no reply within %v", timeout))
 			return
@@ -218,8 +224,20 @@ func (p *Pipe) mind(ctx context.Context, age time.Duration) {
 	}
 }
 
-// left is how long it takes until the oldest outstanding request has the age of the timeout. Where none is outstanding
-// it is the timeout: no request that is sent later can be that old before.
+// mostYields bounds how often mind lets the other goroutines of a starved process run before it ends the connection.
+const mostYields = 4
+
+// starved lets every goroutine that is ready run, and reports whether that took so long that the reader may have had
+// no turn since its reply arrived: the delay is then this process's own, not the server's.
+func starved(timeout time.Duration) bool {
+	began := time.Now()
+	runtime.Gosched()
+	return time.Since(began) > timeout/64
+}
+
+// left returns how long the server may still be silent: the timeout, counted from the last reply or from when the
+// writer took the oldest request that has none, whichever is later. While no request waits for a reply it is the
+// whole timeout, since no later request can be overdue before.
 func (p *Pipe) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,8 +246,6 @@ func (p *Pipe) left() time.Duration {
 	case oldest != 0:
 	case len(p.inflight) > 0:
 		oldest = p.inflight[0].since
-	case len(p.queue) > 0:
-		oldest = p.since
 	default:
 		return p.owner.Timeout
 	}

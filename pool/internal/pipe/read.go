@@ -22,11 +22,9 @@ func (p *Pipe) read() error {
 		if err != nil {
 			return err
 		}
-		if p.owner.PushFunc != nil {
-			p.heard.Store(p.now())
-			if p.owner.PushFunc(value) {
-				continue
-			}
+		p.heard.Store(p.now())
+		if p.owner.PushFunc != nil && p.owner.PushFunc(value) {
+			continue
 		}
 		r, ok := p.pop()
 		if !ok {

@@ -44,9 +44,10 @@ func (p *Pipe) await() []request {
 	}
 	batch := p.queue
 	p.out.busy = len(batch) > 1
+	now := p.now()
 	for i := range batch {
 		r := &batch[i]
-		r.since = p.since
+		r.since = now
 		r.eval = r.eval || p.byText && r.call.Script.Once
 	}
 	p.inflight = append(p.inflight, batch...)

@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -23,6 +24,8 @@ type Ask struct {
 	// Complete is called when the last vote of the round is in; nil: nobody is told.
 	Complete func()
 	Course   *Course // nil: nobody wants to know
+	// Patience bounds how long the call waits while too many rounds are under way; 0: only the context does.
+	Patience time.Duration
 }
 
 // A Course is what a call for a new grant has gone through, for those who watch it. The goroutine of the call alone
@@ -62,20 +65,24 @@ func (c *Course) StoodAt(place int) {
 // Ask asks the masters of the present view for a new grant, and waits for their decision or the end of ctx. On
 // success the grant is won and not yet live: see Grant.Begin. On failure everything that may have been granted is
 // being rolled back, and Ask does not wait for that; the ticket keeps its place in the queues. The error is a
-// *round.Failure, or one of ballots. The round is nil where nothing was sent.
+// *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or limiter.enter failed.
 func (k *Keeper) Ask(ctx context.Context, a *Ask) (*Grant, *round.Round, error) {
-	view := k.View()
+	if err := k.rounds.enter(ctx, k.Closing, a.Patience); err != nil {
+		return nil, nil, k.unasked(a, overloaded(err))
+	}
+	view := k.View() // after the wait
 	if !view.Config.Rule.Won(view.Voting) {
-		err := k.Sender.NoQuorum(view, a.Op, nil)
-		k.Events.Unasked(a.Op, a.Name, err)
-		return nil, nil, err
+		time.AfterFunc(failurePace, func() { k.rounds.leave(false) })
+		return nil, nil, k.unasked(a, k.Sender.NoQuorum(view, a.Op, nil))
 	}
 	g := k.newGrant(a.Name, a.Keys, a.Ticket)
 	g.asking.complete = a.Complete
+	g.asking.active.Store(true)
 	r := k.Sender.New(view, a.Op, &g.asking)
 	r.Key, r.Grant = a.Keys.Lock(), g.ID
 	first, last, err := k.Ballots.Propose(r.Start, a.Name, 0, a.Terms.handOns())
 	if err != nil {
+		k.rounds.leave(true)
 		return nil, nil, err // nothing was sent
 	}
 	ttl := a.Terms.keep(0, k.Drift)
@@ -171,10 +178,14 @@ func (k *Keeper) learn(r *round.Round, name string) {
 type asking struct {
 	g        *Grant
 	complete func()
+	active   atomic.Bool // it counts in Keeper.rounds
 }
 
 // Booked implements round.Booker.
-func (a *asking) Booked(r *round.Round, i int, v *round.Vote, _, last bool) {
+func (a *asking) Booked(r *round.Round, i int, v *round.Vote, decides, last bool) {
+	if (decides || last) && a.active.Swap(false) { // not when the caller gives up: its messages are still queued
+		a.g.k.rounds.leave(v.After <= r.View.Config.Slowest/4)
+	}
 	if last && a.complete != nil {
 		defer a.complete()
 	}

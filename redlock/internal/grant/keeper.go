@@ -60,11 +60,14 @@ type Keeper struct {
 	Env
 	list   *due.List[*Grant] // the live grants
 	number atomic.Uint64     // of the ids
+	rounds limiter           // of acquires
 	shared atomic.Pointer[Keeper]
 }
 
 // NewKeeper starts the Keeper's goroutine. EndAll ends it.
-func NewKeeper(env Env) *Keeper { return &Keeper{Env: env, list: due.New[*Grant](env.Clock)} }
+func NewKeeper(env Env) *Keeper {
+	return &Keeper{Env: env, list: due.New[*Grant](env.Clock), rounds: limiter{limit: firstRounds}}
+}
 
 // Share has k and first, which other Keepers may share as well, lock names as one in one order.
 func (k *Keeper) Share(first *Keeper) { k.shared.Store(first) }

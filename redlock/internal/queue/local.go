@@ -36,6 +36,9 @@ type Queue struct {
 	inbox   Subscription // nil: nobody waits, or has for a while
 	idle    *time.Timer  // closes inbox
 	hearers map[uint64]*Call
+
+	attempts uint64 // so far, of calls that do not queue
+	trying   map[string]*attempt
 }
 
 // A line is what this Locker knows of one name. It is in Queue.names while somebody here holds or wants the name.
@@ -92,7 +95,9 @@ const (
 
 // New makes the Queue of one Locker.
 func New(env Env) *Queue {
-	return &Queue{Env: env, names: make(map[string]*line), hearers: make(map[uint64]*Call)}
+	return &Queue{
+		Env: env, names: make(map[string]*line), hearers: make(map[uint64]*Call), trying: make(map[string]*attempt),
+	}
 }
 
 // Lock waits for the name until the grant of c.Handle is live, or until ctx ends. An error is a *round.Failure, or

@@ -17,6 +17,7 @@ import (
 var (
 	ErrHeld       = errors.New("redlock: held by another")
 	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
+	ErrOverloaded = fmt.Errorf("%w: too many calls of this client are under way", ErrNoQuorum)
 	ErrTooSlow    = errors.New("redlock: the quorum came too late")
 	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the fleet allows")
 	ErrQuarantine = admission.ErrQuarantine

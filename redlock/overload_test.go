@@ -1,0 +1,264 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// scriptTime is what a script takes on the masters of these tests: each carries 2 500 pairs of acquire and release a
+// second, so ten thousand calls at once would keep it busy for eight times the pool's timeout.
+const scriptTime = 200 * time.Microsecond
+
+// A load is one client with many goroutines over five busy masters, in virtual time.
+type load struct {
+	testing.TB
+	masters *redlocktest.Masters
+	pool    *pool.Pool
+	locker  *redlock.Locker
+	silent  atomic.Int64 // masters that were found down because they did not answer
+	lost    atomic.Int64 // locks
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// loaded runs f in a bubble with a client that knows its masters.
+func loaded(t *testing.T, f func(l *load)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &load{TB: t, masters: redlocktest.New(5)}
+		defer l.masters.Close()
+		p, err := l.masters.Pool(pool.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		l.pool = p
+		l.locker, err = redlock.New(p, redlock.WithTrace(&redlock.Trace{
+			Master: func(i redlock.MasterInfo) {
+				if errors.Is(i.Err, pool.ErrTimeout) {
+					l.silent.Add(1)
+				}
+			},
+			Lost: func(redlock.LockInfo) { l.lost.Add(1) },
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.locker.Close(t.Context())
+		l.locker.Ready(t.Context())
+		for i := range 5 {
+			l.masters.Master(i).ScriptTime(scriptTime)
+		}
+		f(l)
+	})
+}
+
+func (l *load) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := l.masters.Dial(ctx, network, addr)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.conns = append(l.conns, c)
+	}
+	return c, err
+}
+
+// A traffic is what the goroutines of a load do, again and again.
+type traffic struct {
+	goroutines, names int // 0 names: each goroutine has its own
+	try, cut          bool
+}
+
+func (tr traffic) String() string {
+	call, names, cut := "Lock", "own names", ""
+	if tr.try {
+		call = "TryLock"
+	}
+	if tr.names > 0 {
+		names = "shared names"
+	}
+	if tr.cut {
+		cut = ", connections cut"
+	}
+	return fmt.Sprintf("%d goroutines, %s, %s%s", tr.goroutines, call, names, cut)
+}
+
+// one takes and releases one lock.
+func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
+	name := fmt.Sprintf("own-%d-%d", goroutine, n%4)
+	if tr.names > 0 {
+		name = fmt.Sprintf("shared-%d", goroutine%tr.names)
+	}
+	call := l.locker.Lock
+	if tr.try {
+		call = l.locker.TryLock
+	}
+	k, err := call(ctx, name)
+	switch {
+	case err == nil:
+		_ = k.Unlock(ctx)
+		return true
+	case tr.try: // the caller goes away, and another comes
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// pairs runs the traffic and returns how many locks were taken and released from the first second on.
+func (l *load) pairs(tr traffic, d time.Duration) int64 {
+	ctx, cancel := context.WithCancel(l.Context())
+	var counted atomic.Bool
+	var pairs atomic.Int64
+	var wg sync.WaitGroup
+	for i := range tr.goroutines {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if l.one(ctx, tr, i, n) && counted.Load() {
+					pairs.Add(1)
+				}
+			}
+		})
+	}
+	after(time.Second)
+	if tr.cut {
+		for i := range 5 {
+			l.masters.Master(i).CutConnections()
+		}
+		after(time.Second)
+	}
+	counted.Store(true)
+	after(d)
+	done := pairs.Load()
+	cancel()
+	wg.Wait()
+	return done
+}
+
+// H101: a client with far more calls than the masters can serve gets the throughput of one with sixty-four. No master
+// counts as down, no held lock is lost, and two seconds later the next lock is taken at once.
+func TestOverload(t *testing.T) {
+	sizes := []int{64, 512, 10_000, 50_000}
+	if testing.Short() {
+		sizes = []int{64, 3_000}
+	}
+	for _, tr := range []traffic{
+		{try: true}, {try: true, names: 4}, {}, {names: 4},
+		{try: true, cut: true}, {try: true, names: 4, cut: true}, {cut: true}, {names: 4, cut: true},
+	} {
+		if testing.Short() && (tr.cut != (tr.names > 0) || tr.cut == tr.try) {
+			continue // two of the eight
+		}
+		var least int64
+		for _, tr.goroutines = range sizes {
+			t.Run(tr.String(), func(t *testing.T) {
+				loaded(t, func(l *load) { l.overload(tr, &least) })
+			})
+		}
+	}
+}
+
+func (l *load) overload(tr traffic, least *int64) {
+	held, err := l.locker.Lock(l.Context(), "held", redlock.WithTTL(3*time.Second))
+	if err != nil {
+		l.Fatal(err)
+	}
+	n := l.pairs(tr, time.Second)
+	after(2 * time.Second)
+	began := time.Now()
+	next, err := l.locker.TryLock(l.Context(), "next")
+	if took := time.Since(began); err != nil || took > 100*time.Millisecond {
+		l.Errorf("two seconds after the load TryLock took %v: %v", took, err)
+	} else {
+		_ = next.Unlock(l.Context())
+	}
+	pending := 0
+	for i := range 5 {
+		pending += l.pool.Owed(i)
+	}
+	if held.Err() != nil || l.lost.Load() > 0 || l.silent.Load() > 0 || pending > 0 {
+		l.Errorf("held lock: %v; %d locks lost, %d masters down, %d releases pending", held.Err(), l.lost.Load(),
+			l.silent.Load(), pending)
+	}
+	_ = held.Unlock(l.Context())
+	if n < *least*9/10 {
+		l.Errorf("%d pairs, a smaller load had %d", n, *least)
+	}
+	*least = max(*least, n)
+	l.Logf("%d pairs a second", n)
+}
+
+// H101: thousands of calls wait, and the subscription of each master is cut: all of them ask again, and no master counts
+// as down because of that.
+func TestOverloadByResubscription(t *testing.T) {
+	waiters := 8_000
+	if testing.Short() {
+		waiters = 2_000
+	}
+	loaded(t, func(l *load) {
+		held, err := l.locker.Lock(l.Context(), "held", redlock.WithTTL(3*time.Second))
+		if err != nil {
+			l.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(l.Context())
+		var wg sync.WaitGroup
+		for i := range waiters {
+			name := fmt.Sprintf("taken-%d", i)
+			l.masters.Take(name, time.Hour)
+			wg.Go(func() { _, _ = l.locker.Lock(ctx, name) })
+		}
+		after(2 * time.Second)
+		l.mu.Lock()
+		subscriptions := l.conns[len(l.conns)-5:]
+		l.mu.Unlock()
+		for _, c := range subscriptions {
+			_ = c.Close()
+		}
+		after(2 * time.Second)
+		if held.Err() != nil || l.lost.Load() > 0 || l.silent.Load() > 0 {
+			l.Errorf("held lock: %v; %d locks lost, %d masters down", held.Err(), l.lost.Load(), l.silent.Load())
+		}
+		cancel()
+		wg.Wait()
+		_ = held.Unlock(l.Context())
+	})
+}
+
+// H101: calls of one client that try one name at once cost the masters one round, and not one each.
+func TestTryLocksShareAttempts(t *testing.T) {
+	loaded(t, func(l *load) {
+		before := l.masters.Master(0).Commands()["acquire"]
+		var wg sync.WaitGroup
+		var won atomic.Int64
+		for range 100 {
+			wg.Go(func() {
+				_, err := l.locker.TryLock(l.Context(), "one")
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, redlock.ErrHeld):
+					l.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := l.masters.Master(0).Commands()["acquire"] - before; n != 1 || won.Load() != 1 {
+			l.Errorf("%d rounds, %d calls have won", n, won.Load())
+		}
+	})
+}
