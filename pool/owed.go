@@ -10,10 +10,11 @@ import (
 
 // The bounds of what is owed to one master.
 const (
-	maxOwed       = 65536 // names
-	maxOwedGrants = 8192  // grants of one name
-	paidGrants    = 1024  // grants of one payment; Lua's unpack has a limit of about 8000
-	payWindow     = 64    // payments under way at once, so that none gets older than the timeout
+	maxOwed       = 65536    // names
+	maxOwedGrants = 8192     // grants of one name
+	maxOwedBytes  = 64 << 20 // as OwedRelease.bytes counts them
+	paidGrants    = 1024     // grants of one payment; Lua's unpack has a limit of about 8000
+	payWindow     = 64       // payments under way at once, so that none gets older than the timeout
 )
 
 // An OwedRelease is a release that a master still has to get: it could not be delivered, or may not have been.
@@ -26,11 +27,21 @@ type OwedRelease struct {
 	CallFunc func(grants []string, ballot int64) *scripts.Call
 }
 
+// bytes returns about how much memory r keeps: its texts, and what the list and CallFunc need for each name.
+func (r *OwedRelease) bytes() int {
+	n := 512 + 2*len(r.Name)
+	for _, id := range r.Grants {
+		n += 16 + len(id)
+	}
+	return n
+}
+
 // A ledger is what one master is owed. All methods are safe for concurrent use, and none waits.
 type ledger struct {
 	mu     sync.Mutex
 	closed bool
 	owed   map[string]OwedRelease
+	bytes  int      // of all in owed
 	due    []string // names that are still to be paid in this turn
 	paying int
 }
@@ -39,20 +50,23 @@ type ledger struct {
 func (l *ledger) owe(r OwedRelease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	grants := slices.Clone(r.Grants)
+	grants, before := slices.Clone(r.Grants), 0
 	known, merged := l.owed[r.Name]
 	if merged {
+		before = known.bytes()
 		grants = slices.DeleteFunc(grants, func(id string) bool { return slices.Contains(known.Grants, id) })
 		grants = append(known.Grants, grants...)
 		r.CallFunc, r.Ballot = known.CallFunc, max(known.Ballot, r.Ballot)
 	}
-	if l.closed || len(grants) > maxOwedGrants || !merged && len(l.owed) == maxOwed {
+	r.Grants = grants
+	more := r.bytes() - before
+	if l.closed || len(grants) > maxOwedGrants || !merged && len(l.owed) == maxOwed || l.bytes+more > maxOwedBytes {
 		return false
 	}
+	l.bytes += more
 	if l.owed == nil {
 		l.owed = make(map[string]OwedRelease)
 	}
-	r.Grants = grants
 	l.owed[r.Name] = r
 	return true
 }
@@ -67,7 +81,7 @@ func (l *ledger) count() int {
 func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed, l.owed, l.due = true, nil, nil
+	l.closed, l.owed, l.due, l.bytes = true, nil, nil, 0
 }
 
 // begin starts a turn, in which all is paid that is owed now, unless one is under way.
@@ -118,9 +132,12 @@ func (l *ledger) paid(p OwedRelease, done bool) {
 		return
 	case known.Ballot > p.Ballot: // all grants again, with the larger ballot: repeating a release is harmless
 	case len(known.Grants) > len(p.Grants):
+		l.bytes -= known.bytes()
 		known.Grants = slices.Clone(known.Grants[len(p.Grants):])
+		l.bytes += known.bytes()
 		l.owed[p.Name] = known
 	default:
+		l.bytes -= known.bytes()
 		delete(l.owed, p.Name)
 		return
 	}

@@ -275,3 +275,30 @@ func TestOwedReleasesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// H119: what is owed to one master is bounded in bytes, too, and what was sent makes room again.
+func TestOwedReleasesAreBoundedInBytes(t *testing.T) {
+	var l ledger
+	long := strings.Repeat("n", 1<<20)
+	booked := 0
+	for l.owe(OwedRelease{Name: fmt.Sprint(booked, long), Grants: []string{"a"}}) {
+		booked++
+	}
+	if booked < 16 || booked > 64 {
+		t.Errorf("%d names of a megabyte were booked", booked)
+	}
+	grants := make([]string, maxOwedGrants)
+	for i := range grants {
+		grants[i] = fmt.Sprint(i, long)
+	}
+	if l.owe(OwedRelease{Name: "0" + long, Grants: grants}) {
+		t.Error("further grants of a name were booked")
+	}
+	l.begin()
+	for r, ok := l.next(); ok; r, ok = l.next() {
+		l.paid(r, true)
+	}
+	if l.bytes != 0 || !l.owe(OwedRelease{Name: long, Grants: []string{"a"}}) {
+		t.Errorf("%d bytes count when nothing is owed", l.bytes)
+	}
+}

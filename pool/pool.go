@@ -141,8 +141,9 @@ func (p *Pool) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
 // ballot counts. It is paid first thing on the next connection, before Send is let in, and tried again on each
 // heartbeat, until a reply comes that is no error which may pass (see [Transient]).
 //
-// Owe reports whether the release was booked: beyond 65536 names a master, or 8192 grants a name, the newest is
-// refused, and after Close every one. It never blocks, and keeps no reference to r.Grants.
+// Owe reports whether the release was booked. For each master the bounds are 65536 names, 8192 grants a name, and
+// 64 MiB; beyond them the newest is refused, and after Close every one. A release that is refused is never sent: the
+// master frees the name when its TTL is over, so that is safe. Owe never blocks, and keeps no reference to r.Grants.
 func (p *Pool) Owe(i int, r OwedRelease) bool { return p.master(i).owed.owe(r) }
 
 // Owed is the number of releases that master i is owed, with those whose payment is under way.

@@ -112,6 +112,8 @@ var protections = map[string]protection{
 	"H94 an owed release names no waiter": {"internal/grant/release.go", "scripts.Ending{Grants: grants, Ballot: ballot}",
 		"scripts.Ending{Grants: grants, Ballot: ballot, Waiter: g.ticket}", ".", "VirtualAnOwedReleaseNamesNoWaiter"},
 
+	"H119 owed releases are bounded in bytes": {"../pool/owed.go", " || l.bytes+more > maxOwedBytes", "",
+		"../pool", "OwedReleasesAreBoundedInBytes"},
 	"H101 the time in the queue does not count": {"../pool/internal/pipe/pipe.go", "max(oldest, p.heard.Load())", "oldest",
 		"../pool", "TimeInTheQueueDoesNotCount"},
 	"H101 the rounds under way are bounded": {limiterFile, "if l.active < l.limit && l.waiting.Len() == 0 {", "if true {",

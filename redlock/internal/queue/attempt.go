@@ -15,8 +15,8 @@ type attempt struct {
 	err    error // of those that share it; nil: ask again. Written before done is closed
 }
 
-// Share runs ask for a call that does not queue, or waits for another call of this Locker that asks for the same name. If
-// that call asked after this one had begun, its refusal is this one's too.
+// Share runs ask for a call that does not queue, or waits for another call of this Locker that asks for the same name.
+// If that call asked after this one had begun, its refusal is this one's too.
 func (q *Queue) Share(ctx context.Context, name string, ask func() error) error {
 	q.mu.Lock()
 	before := q.attempts
