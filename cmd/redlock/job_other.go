@@ -10,10 +10,14 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-const watchmanCommand = "__watchman"
+const superviseCommand = "__supervise"
 
-// watchman is not used where there are no process groups.
-func watchman() {}
+// supervise is not used without process groups.
+func supervise([]string) {}
+
+func catchBrokenPipes() {}
+
+func endAtBrokenPipes() {}
 
 // passedOn are the signals that the command gets. A console sends an interrupt to it as well as to this process, which
 // must only not end by it.
@@ -32,11 +36,11 @@ type job struct {
 	done    chan int
 }
 
-func newJob() (*job, error) { return &job{done: make(chan int, 1)}, nil }
+func newJob(func(error)) (*job, error) { return &job{done: make(chan int, 1)}, nil }
 
 func (j *job) start(path string, argv, env []string) (err error) {
 	j.process, err = os.StartProcess(path, argv, &os.ProcAttr{
-		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Env: append(os.Environ(), env...), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
 		return err

@@ -3,12 +3,12 @@
 package main
 
 import (
+	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -37,180 +37,206 @@ func signalNumber(s os.Signal) int {
 	return int(n)
 }
 
-// A job is the command and what belongs to it: one process group, whose leader is the watchman (see watchman_unix.go).
-// The watchman is not reaped before end, so the number of the group is nobody else's while it is used.
+// catchBrokenPipes makes a write to a pipe without a reader an error. By default it would end this process, and with it
+// what it is to do, only because its reports are read no more.
+func catchBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// endAtBrokenPipes undoes catchBrokenPipes.
+func endAtBrokenPipes() { signal.Reset(syscall.SIGPIPE) }
+
+// A job is the command and its descendants, under the supervisor (see supervisor_unix.go), in whose process group the
+// command begins. The supervisor is not reaped before end, so the number of the group is not used again before.
 type job struct {
-	group    int
-	watchman *os.Process
-	pipe     *os.File  // what the watchman reads; it kills the group when this is closed
-	terminal bool      // the command gets the terminal's foreground
-	done     chan int  // gets the exit status of the command
-	told     clockEnd  // what the watchman was told last
-	endOnce  sync.Once // end
+	supervisor *os.Process
+	group      int
+	pipe       *os.File // of orders; the supervisor kills the command when it is closed
+	orders     *gob.Encoder
+	reports    *gob.Decoder
+	terminal   *terminal
+	command    int          // the process id, once it is started
+	done       chan int     // gets the exit status of the command
+	notice     func(error)  // reports to the user
+	validity   clock.Instant // the end that the supervisor was sent last
+	endOnce    sync.Once
 }
 
-// newJob starts the watchman, and waits until it watches.
-func newJob() (*job, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	out, in, err := os.Pipe() // to the watchman
+// newJob starts the supervisor, and waits until it is ready. notice reports to the user what happens later.
+func newJob(notice func(error)) (*job, error) {
+	becomeSubreaper() // if the supervisor is killed, its descendants are still in reach
+	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	ready, started, err := os.Pipe()
+	reports, reported, err := os.Pipe()
 	if err != nil {
 		in.Close()
 		return nil, err
 	}
-	defer ready.Close()
-	p, err := os.StartProcess(path, []string{"redlock", watchmanCommand}, &os.ProcAttr{
-		Files: []*os.File{out, started}, Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
-	started.Close()
+	p, err := startSupervisor(out, reported)
+	reported.Close()
 	if err != nil {
 		in.Close()
+		reports.Close()
 		return nil, err
 	}
-	j := &job{group: p.Pid, watchman: p, pipe: in, done: make(chan int, 1)}
-	_ = ready.SetReadDeadline(time.Now().Add(tryBound)) // pipes have deadlines
-	if _, err := io.ReadFull(ready, make([]byte, 1)); err != nil {
+	j := &job{
+		supervisor: p, group: p.Pid, pipe: in, orders: gob.NewEncoder(in), reports: gob.NewDecoder(reports),
+		terminal: openTerminal(), done: make(chan int, 1), notice: notice,
+	}
+	go j.reap()
+	_ = reports.SetReadDeadline(time.Now().Add(tryBound)) // pipes have deadlines
+	if err := j.reports.Decode(&report{}); err != nil {
 		j.end()
-		return nil, fmt.Errorf("the process that watches this one did not start: %w", err)
+		return nil, fmt.Errorf("the supervising process did not start: %w", err)
 	}
-	j.terminal = isTerminal(0) && isTerminal(1) && foreground() == ownGroup()
+	_ = reports.SetReadDeadline(time.Time{})
 	return j, nil
 }
 
-// start starts the command in the group.
-func (j *job) start(path string, argv, env []string) error {
-	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: j.group, Foreground: j.terminal}
-	dieWithThread(attr)
-	began := make(chan error)
-	go func() {
-		// The kernel sends the signal of dieWithThread when the thread ends that has started the command.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		p, err := os.StartProcess(path, argv, &os.ProcAttr{
-			Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
-		})
-		began <- err
-		if err == nil {
-			j.done <- j.wait(p)
+// startSupervisor starts the supervisor with two more open files. They keep their numbers, because the command inherits
+// all files that this process was started with. If this process dies, a stopped supervisor is continued, to see that.
+func startSupervisor(orders, reports *os.File) (*os.Process, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{"redlock", superviseCommand}
+	for _, f := range []*os.File{orders, reports} {
+		fd := f.Fd()
+		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
+			return nil, err
 		}
-	}()
-	return <-began
+		argv = append(argv, strconv.Itoa(int(fd)))
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	dieWithThread(attr, syscall.SIGCONT)
+	return os.StartProcess(path, argv, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr})
 }
 
-// wait waits for the end of the command and returns its status. If the command is stopped from the terminal, so is
-// this process.
-func (j *job) wait(p *os.Process) (status int) {
+// reap reaps the orphans that this process gets.
+func (j *job) reap() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	for range ended {
+		reapOrphans(j.supervisor.Pid)
+	}
+}
+
+// start starts the command in the group. env is added to the environment.
+func (j *job) start(path string, argv, env []string) error {
+	if isTerminal(0) && isTerminal(1) {
+		j.terminal.lend(j.group)
+	}
+	var r report
+	err := j.orders.Encode(order{Start: &startOrder{path, argv, env}})
+	if err == nil {
+		err = j.reports.Decode(&r)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the supervising process has ended: %w", err)
+	case r.Errno != 0:
+		return &os.PathError{Op: "exec", Path: path, Err: r.Errno}
+	}
+	j.command = r.PID
+	go j.follow()
+	return nil
+}
+
+// follow waits for the end of the command. Without a supervisor the command is killed.
+func (j *job) follow() {
 	for {
-		var ws syscall.WaitStatus
-		_, err := syscall.Wait4(p.Pid, &ws, syscall.WUNTRACED, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
+		var r report
+		switch err := j.reports.Decode(&r); {
 		case err != nil:
-			return exitCannotRun
-		case ws.Exited():
-			return ws.ExitStatus()
-		case ws.Signaled():
-			return exitSignal + int(ws.Signal())
-		case ws.Stopped() && jobControl(ws.StopSignal()):
+			j.done <- exitSignal + int(syscall.SIGKILL)
+			return
+		case r.Done:
+			j.done <- r.Status
+			return
+		case r.Stopped == syscall.SIGTTIN || r.Stopped == syscall.SIGTTOU:
+			if j.terminal.lend(j.group) {
+				_ = syscall.Kill(-j.group, syscall.SIGCONT) // it fails only if there is no such group
+				continue
+			}
+			j.notice(errors.New("redlock run: the command is stopped: it uses the terminal, and is in the background"))
+			j.suspend()
+		case r.Stopped == syscall.SIGTSTP:
 			j.suspend()
 		}
 	}
 }
 
-// jobControl reports whether a signal stops what runs in a terminal.
-func jobControl(s syscall.Signal) bool {
-	return s == syscall.SIGTSTP || s == syscall.SIGTTIN || s == syscall.SIGTTOU
-}
-
-// suspend stops this process, as the command has been stopped, and lets the command go on when it goes on itself. The
-// watchman is not stopped: it kills a command that is stopped for longer than the lock is valid.
+// suspend stops this process, as the command has been stopped, and continues the command when it is continued itself.
+// The supervisor is not stopped: it kills a command that is stopped for longer than the lock is valid.
 func (j *job) suspend() {
-	j.takeTerminal()
-	goesOn := make(chan os.Signal, 1)
-	signal.Notify(goesOn, syscall.SIGCONT)
-	defer signal.Stop(goesOn)
+	lent := j.terminal.takeBack(j.group)
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
 	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell that waits for this group must see it stopped
 	select {
-	case <-goesOn:
-	case <-time.After(200 * time.Millisecond): // no shell would let it go on, so the system has not stopped it
+	case <-continued:
+	case <-time.After(200 * time.Millisecond): // the system has not stopped it: no shell would continue it
 	}
-	if j.terminal && foreground() == ownGroup() {
-		setForeground(j.group)
+	if lent {
+		j.terminal.lend(j.group)
 	}
-	_ = syscall.Kill(-j.group, syscall.SIGCONT) // it fails only for a group that is not there
+	_ = syscall.Kill(-j.group, syscall.SIGCONT) // it fails only if there is no such group
 }
 
-// takeTerminal takes the terminal's foreground back.
-func (j *job) takeTerminal() {
-	if j.terminal && foreground() == j.group {
-		setForeground(ownGroup())
-	}
-}
-
+// signal passes a signal on: to the group, and to the command if it has left the group, as under timeout or setsid. A
+// request to end goes to all descendants, as it does from a service manager.
 func (j *job) signal(s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok {
-		_ = syscall.Kill(-j.group, n) // it fails only for a group that is not there
+	n, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	_ = syscall.Kill(-j.group, n) // it fails only if there is no such group
+	if n == syscall.SIGTERM || n == syscall.SIGCONT {
+		signalDescendants(n, j.group)
+	} else if j.command != 0 {
+		signalCommand(n, j.command, j.group)
 	}
 }
 
-// terminate tells the command to end. One that is stopped hears it.
+// terminate asks the command to end, also if it is stopped.
 func (j *job) terminate() {
 	j.signal(syscall.SIGTERM)
 	j.signal(syscall.SIGCONT)
 }
 
-// kill kills all that is in the group, the watchman too.
-func (j *job) kill() { j.signal(syscall.SIGKILL) }
-
-// until tells the watchman that the lock is valid for left from now on.
-func (j *job) until(now clock.Instant, left time.Duration) {
-	if end := now.Add(left); j.told.later(end) {
-		_ = j.pipe.SetWriteDeadline(time.Now().Add(look)) // a watchman that does not hear it goes by the end it knows
-		_, _ = io.WriteString(j.pipe, j.told.set(end))
-	}
+// kill kills the group, with the supervisor, and all descendants.
+func (j *job) kill() {
+	_ = syscall.Kill(-j.group, syscall.SIGKILL) // it fails only if there is no such group
+	killDescendants()
 }
 
-// end kills what is left of the group, and gives the terminal back.
+// until tells the supervisor that the lock is valid for left from now on.
+func (j *job) until(now clock.Instant, left time.Duration) {
+	end := now.Add(left)
+	if !j.validity.IsZero() && end.Sub(j.validity) <= time.Millisecond {
+		return
+	}
+	j.validity = end
+	_ = j.pipe.SetWriteDeadline(time.Now().Add(look)) // without the order the supervisor keeps to the last end
+	_ = j.orders.Encode(orderUntil(end))
+}
+
+// end kills what is left of the command, waits for its end, and takes the terminal back.
 func (j *job) end() {
 	j.endOnce.Do(func() {
 		j.kill()
-		_, _ = j.watchman.Wait() // its status tells nothing
+		_, _ = j.supervisor.Wait() // its status is of no interest
 		j.pipe.Close()
-		j.takeTerminal()
+		j.terminal.takeBack(j.group)
+		left := survivors()
+		for end := time.Now().Add(time.Second); len(left) > 0 && time.Now().Before(end); left = survivors() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if len(left) > 0 {
+			j.notice(fmt.Errorf("redlock run: these processes of the command cannot be killed: %d", left))
+		}
 	})
-}
-
-func stdinIsTerminal() bool { return isTerminal(0) }
-
-func isTerminal(fd int) bool {
-	_, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	return err == nil
-}
-
-func ownGroup() int {
-	group, _ := unix.Getpgid(0) // it cannot fail for this process
-	return group
-}
-
-// foreground is the process group that has the terminal; -1 where there is none.
-func foreground() int {
-	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
-	if err != nil {
-		return -1
-	}
-	return group
-}
-
-// setForeground gives the terminal to a group. A process in the background may only do so while it ignores SIGTTOU.
-func setForeground(group int) {
-	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // it fails where the terminal has gone
 }

@@ -20,15 +20,17 @@ const (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == watchmanCommand {
-		watchman()
+	if len(os.Args) > 1 && os.Args[1] == superviseCommand {
+		supervise(os.Args[2:])
 	}
+	catchBrokenPipes()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run is one call of the program. Its result is the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
+	defer a.flush()
 	root := a.root()
 	root.SetArgs(longFlags(root, args))
 	cmd, err := root.ExecuteC()

@@ -132,6 +132,7 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []
 	if err != nil {
 		return &exit{cannotRun(err), err}
 	}
+	a.reportAside()
 	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold),
 		redlock.WithLogger(slog.Default())} // it may wait long for a quorum, and tells why
 	if f.owner != "" {
@@ -191,7 +192,7 @@ type runner struct {
 
 // run takes the lock and runs the command. A status that is redlock's own comes with an error.
 func (r *runner) run(l locks) (status int, err error) {
-	job, err := newJob()
+	job, err := newJob(r.complain)
 	if err != nil {
 		return exitCannotRun, fmt.Errorf("redlock run: %w", err)
 	}
@@ -200,8 +201,8 @@ func (r *runner) run(l locks) (status int, err error) {
 	if err != nil {
 		return status, err
 	}
-	env := append(os.Environ(), "REDLOCK_NAME="+r.name, "REDLOCK_TOKEN="+strconv.FormatInt(lock.Token(), 10))
-	if r.watch(lock, job); r.lost != nil { // the watchman knows the end before there is anything to watch
+	env := []string{"REDLOCK_NAME=" + r.name, "REDLOCK_TOKEN=" + strconv.FormatInt(lock.Token(), 10)}
+	if r.watch(lock, job); r.lost != nil { // the supervisor has the end before there is anything to supervise
 		_ = r.release(lock) // it says what there is to say
 		return exitRunLost, errors.New("redlock run: the command was not begun")
 	}
@@ -328,11 +329,11 @@ func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
 	return wait
 }
 
-// giveUp tells the command to end.
+// giveUp asks the command to end, before anything is reported: a write may fail or block.
 func (r *runner) giveUp(job *job, why error) {
 	r.lost = why
-	r.complain(why)
 	job.terminate()
+	r.complain(why)
 }
 
 // release gives the lock back.

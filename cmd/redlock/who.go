@@ -48,6 +48,7 @@ With --watch it looks again and again, and tells what is other than before, unti
 			}
 			ctx, stop := cmd.Context(), func() {}
 			if watch {
+				endAtBrokenPipes()
 				ctx, stop = signal.NotifyContext(ctx, interrupts...)
 			}
 			defer stop()

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// dieWithThread makes the kernel send s to the process that is started when the thread that starts it ends.
+func dieWithThread(attr *syscall.SysProcAttr, s syscall.Signal) { attr.Pdeathsig = s }
+
+// becomeSubreaper makes this process the parent of descendants whose own parent has died, so that they stay descendants.
+func becomeSubreaper() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // it cannot fail since Linux 3.4
+}
+
+// A procEntry is a process in /proc.
+type procEntry struct {
+	pid, parent, group int
+	state              byte
+	start              uint64 // with pid it names a process of all times
+}
+
+// dead reports whether the process runs no more, and is only to be reaped.
+func (p *procEntry) dead() bool { return p.state == 'Z' || p.state == 'X' }
+
+// processes lists the processes of /proc.
+func processes() (list []procEntry) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // those that were read count
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		stat, _ := os.ReadFile("/proc/" + name + "/stat") // the process may have ended
+		p := procEntry{pid: pid}
+		// The name of the program, in parentheses, may contain anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 20 {
+			continue
+		}
+		p.state = fields[0][0]
+		if _, err := fmt.Sscan(string(bytes.Join([][]byte{fields[1], fields[2], fields[19]}, []byte(" "))),
+			&p.parent, &p.group, &p.start); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// descendants lists the descendants of this process that have not ended.
+func descendants() (list []procEntry) {
+	children := make(map[int][]procEntry)
+	for _, p := range processes() {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	from := []int{os.Getpid()}
+	for len(from) > 0 {
+		next := children[from[0]]
+		delete(children, from[0])
+		from = from[1:]
+		for _, p := range next {
+			from = append(from, p.pid)
+			if !p.dead() {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// signalDescendants sends s to the descendants that are not in the group.
+func signalDescendants(s syscall.Signal, group int) {
+	for _, p := range descendants() {
+		if p.group != group {
+			_ = syscall.Kill(p.pid, s) // it has ended, or belongs to another user
+		}
+	}
+}
+
+// signalCommand sends s to the command if it has left the group.
+func signalCommand(s syscall.Signal, pid, group int) {
+	for _, p := range descendants() {
+		if p.pid == pid && p.group != group {
+			_ = syscall.Kill(pid, s)
+		}
+	}
+}
+
+// killDescendants sends KILL to all descendants. A process that has got it starts no other, so when two walks in a row
+// find none that is new, none is missing: one walk may miss a process whose parent ends meanwhile.
+func killDescendants() {
+	type id struct {
+		pid   int
+		start uint64
+	}
+	killed := make(map[id]bool)
+	for walks, quiet := 0, 0; quiet < 2 && walks < 100; walks++ {
+		quiet++
+		for _, p := range descendants() {
+			if id := (id{p.pid, p.start}); !killed[id] {
+				killed[id], quiet = true, 0
+				_ = syscall.Kill(p.pid, syscall.SIGKILL) // it has ended, or belongs to another user
+			}
+		}
+	}
+}
+
+// reapOrphans reaps children that have ended, but for one. As process 1, or when the supervisor has died, this process
+// gets the children of others.
+func reapOrphans(except int) {
+	self := os.Getpid()
+	for _, p := range processes() {
+		if p.parent == self && p.state == 'Z' && p.pid != except {
+			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}
+
+// survivors lists the descendants that have not ended.
+func survivors() (pids []int) {
+	for _, p := range descendants() {
+		pids = append(pids, p.pid)
+	}
+	return pids
+}

@@ -1,0 +1,27 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+// Only Linux keeps descendants together whose parents have died, and lists them. Elsewhere a process that has left the
+// group of the command is not reached, but for the command itself.
+
+func dieWithThread(*syscall.SysProcAttr, syscall.Signal) {}
+
+func becomeSubreaper() {}
+
+func signalDescendants(syscall.Signal, int) {}
+
+// signalCommand sends s to the command if it has left the group.
+func signalCommand(s syscall.Signal, pid, group int) {
+	if own, err := syscall.Getpgid(pid); err == nil && own != group {
+		_ = syscall.Kill(pid, s) // it has ended, or belongs to another user
+	}
+}
+
+func killDescendants() {}
+
+func reapOrphans(int) {}
+
+func survivors() []int { return nil }

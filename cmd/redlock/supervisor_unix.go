@@ -1,0 +1,175 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/gob"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// superviseCommand is the hidden command by which this program starts itself as the supervisor of a job. Its arguments
+// are the numbers of two open files: one to read orders from, one to write reports to.
+//
+// The supervisor leads the process group of the command that runs under a lock, and is its parent. It kills all of its
+// descendants, and its group, when the lock's validity ends, or when the orders end because the process that keeps the
+// lock has died. It drops all signals that can be caught: those sent to the group are for the command.
+const superviseCommand = "__supervise"
+
+// An order is sent to the supervisor. Start is set once.
+type order struct {
+	Start      *startOrder
+	Boot, Wall int64 // the end of the validity, on both clocks
+}
+
+type startOrder struct {
+	Path      string
+	Argv, Env []string // Env is added to the environment
+}
+
+// A report is sent by the supervisor. The zero report says that it is ready.
+type report struct {
+	PID     int           // the command was started
+	Errno   syscall.Errno // why it was not
+	Stopped syscall.Signal
+	Done    bool
+	Status  int // as a shell has it
+}
+
+// orderUntil returns the order for a validity that ends at end.
+func orderUntil(end clock.Instant) order {
+	return order{Boot: end.Steady(), Wall: end.Steady() + end.Skew()}
+}
+
+// left returns how long the lock is valid from now on. On Linux all processes share a clock that is never set;
+// elsewhere each has its own, so only the wall clock is compared.
+func (o order) left(now clock.Instant) time.Duration {
+	left := time.Duration(o.Wall - (now.Steady() + now.Skew()))
+	if runtime.GOOS == "linux" {
+		left = min(left, time.Duration(o.Boot-now.Steady()))
+	}
+	return left
+}
+
+// A supervisor is the second process of a run.
+type supervisor struct {
+	orders  *gob.Decoder
+	reports *gob.Encoder // used by the goroutine of the command once it is started
+}
+
+// supervise runs the supervisor. It never returns.
+func supervise(args []string) {
+	dropSignals()
+	becomeSubreaper()
+	var files [2]*os.File
+	for i, arg := range args {
+		fd, err := strconv.Atoi(arg)
+		if err != nil {
+			os.Exit(exitCannotRun)
+		}
+		syscall.CloseOnExec(fd)
+		files[i] = os.NewFile(uintptr(fd), arg)
+	}
+	s := &supervisor{orders: gob.NewDecoder(files[0]), reports: gob.NewEncoder(files[1])}
+	_ = s.reports.Encode(report{}) // if the other process has died, the orders end
+	s.run()
+}
+
+// dropSignals catches all signals that this process was not started to ignore. The command must not inherit that they
+// are ignored.
+func dropSignals() {
+	dropped := make(chan os.Signal, 1)
+	for n := syscall.Signal(1); n < 32; n++ {
+		if !signal.Ignored(n) {
+			signal.Notify(dropped, n)
+		}
+	}
+}
+
+func (s *supervisor) run() {
+	received := make(chan order)
+	go func() {
+		defer close(received)
+		for {
+			var o order
+			if s.orders.Decode(&o) != nil {
+				return
+			}
+			received <- o
+		}
+	}()
+	var now *clock.Clock
+	var end clock.Instant // zero: the command has not been started
+	timer := time.NewTimer(time.Hour)
+	for {
+		select {
+		case o, open := <-received:
+			if !open {
+				killAll()
+			}
+			if o.Start != nil {
+				go s.command(o.Start)
+			} else {
+				end = now.Now().Add(o.left(now.Now()))
+			}
+		case <-timer.C:
+		}
+		if end.IsZero() {
+			continue
+		}
+		left := end.Sub(now.Now())
+		if left <= 0 {
+			killAll()
+		}
+		timer.Reset(min(left, look))
+	}
+}
+
+// command starts the command and reports how it ends. Afterwards it reaps orphans. The kernel sends the signal of
+// dieWithThread when the thread ends that has started the command.
+func (s *supervisor) command(o *startOrder) {
+	runtime.LockOSThread()
+	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: syscall.Getpid()}
+	dieWithThread(attr, syscall.SIGKILL)
+	p, err := os.StartProcess(o.Path, o.Argv, &os.ProcAttr{
+		Env: append(os.Environ(), o.Env...), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
+	})
+	var r report
+	if err == nil {
+		r.PID = p.Pid
+	} else if !errors.As(err, &r.Errno) {
+		r.Errno = syscall.EINVAL
+	}
+	_ = s.reports.Encode(r)
+	for err == nil || errors.Is(err, syscall.EINTR) {
+		var ws syscall.WaitStatus
+		var pid int
+		pid, err = syscall.Wait4(-1, &ws, syscall.WUNTRACED, nil)
+		if err != nil || pid != p.Pid {
+			continue
+		}
+		switch {
+		case ws.Stopped():
+			r = report{Stopped: ws.StopSignal()}
+		case ws.Signaled():
+			r = report{Done: true, Status: exitSignal + int(ws.Signal())}
+		default:
+			r = report{Done: true, Status: ws.ExitStatus()}
+		}
+		_ = s.reports.Encode(r)
+	}
+}
+
+// killAll kills all descendants, then the group, and this process with it.
+func killAll() {
+	killDescendants()
+	_ = syscall.Kill(0, syscall.SIGKILL) // it does not return
+	os.Exit(exitRunLost)
+}
