@@ -9,7 +9,7 @@
 -- Reply 1                                               granted
 --       {2, ms left, 0, {fields of the lock}, place, fence, time us}   held by another
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
---       {3, place, fence, time us}     stale: the ballot is not above the fence, or long past
+--       {3, place, fence, time us}     stale: the ballot is not above the fence, or 15 s old
 --       {4, place, fence, time us}     ahead: the ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: nothing here to import
 --       {6, record or '', time us}     abstained: the admission record is another than the caller expects
@@ -53,7 +53,9 @@ elseif queued and mode == 'acquire' then
   local told = tell(now, waiter, rank)
   if told then return {2, math.ceil(told / 1000), 1, {}, join(now, waiter, rank, first), raw, now} end
 end
-if first <= top or first < now - window then return {3, join(now, waiter, rank, first), raw, now} end
+-- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
+-- of exactly now - 15 s is refused.
+if first <= top or first <= now - window then return {3, join(now, waiter, rank, first), raw, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
 local latest = (first == last and math.max(now, top) or now) + window
 if last > latest then return {4, join(now, waiter, rank, first), raw, now} end

@@ -3,6 +3,7 @@ package scripts_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +173,37 @@ func TestTheGuardTimeChangesNeitherTheWindowNorTheFence(t *testing.T) {
 		if left := c.left(prefix.Fence(name)); left < 55_000 || left > 60_000 {
 			t.Errorf("guard time %v: the fence is kept for %d ms", longest, left)
 		}
+	}
+}
+
+// TestWindowEdge (H84): a first ballot of exactly now - 15 s is refused, one that is a microsecond younger is granted. So a
+// quarantine of two windows outlasts the largest ballot that the master can have accepted before it lost its fences.
+func TestWindowEdge(t *testing.T) {
+	c := onServer(t)
+	now, window := c.now(), scripts.Window.Microseconds()
+	eval := func(call *scripts.Call) any {
+		t.Helper()
+		clock := fmt.Sprintf("({'%d','%d'})", now/second, now%second)
+		text := strings.ReplaceAll(call.Script.Text, "redis.call('TIME')", clock)
+		if text == call.Script.Text {
+			t.Fatal("the script does not read the time")
+		}
+		reply := c.must("EVAL", append([]any{text}, call.Args[1:]...)...)
+		if list, ok := reply.([]any); ok {
+			return list[0]
+		}
+		return reply
+	}
+	for _, role := range []scripts.Role{scripts.Plain, scripts.Reader, scripts.Writer} {
+		t.Run(fmt.Sprint("role ", role), func(t *testing.T) {
+			k, id := prefix.KeysOf(fmt.Sprint("n", role), role), scripts.ShareID(me, 1, role, now, "")
+			if got := eval(enc.Acquire(&k, id, ttl, now-window, now-window, nil)); got != int64(scripts.Stale) {
+				t.Errorf("a ballot of now - 15 s is answered by %v", got)
+			}
+			if got := eval(enc.Acquire(&k, id, ttl, now-window+1, now-window+1, nil)); got != int64(scripts.Granted) {
+				t.Errorf("a ballot that is a microsecond younger is answered by %v", got)
+			}
+		})
 	}
 }
 

@@ -35,7 +35,8 @@ if ballot > 0 then
   local raw = redis.call('GET', fence) or '0'
   if not string.find(raw, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
   local top = tonumber(raw)
-  -- No higher than an acquire could raise it: a ballot beyond that is refused as it is.
+  -- No higher than an acquire could raise it. A ballot beyond that is refused now, but not later, as the master's time
+  -- passes. Clients propose ballots near the masters' time, so it takes a clock that is 15 s wrong.
   if ballot > top and ballot <= math.max(now, top) + window then
     raise(fence, now, ARGV[2])
   end

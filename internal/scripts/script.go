@@ -48,15 +48,15 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "38e1af75acc5294b02ecc9f42373cf2fee487417"
+	acquireSHA = "01d94c0c89625e025634af19b3212cf322e509a6"
 	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
-	releaseSHA = "5d9b1cf8ee2c389a8117f07ba123b98f004ced74"
+	releaseSHA = "6698a1334feb0d1cd10279aee438aed5156fa380"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
 	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
 
-	sharedAcquireSHA = "1032a9268a6119a45f0b94d187a5ef8c0a95e5eb"
+	sharedAcquireSHA = "c25ba7c52a4dca34f0916c0fb9e7f65eb5d98ecc"
 	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
-	sharedReleaseSHA = "7e94378cfef7b818df16f4349534d022615506e5"
+	sharedReleaseSHA = "e9ef43945bfd88a11dfdebe1786129266b3b853c"
 )
 
 // The scripts. They are never changed.

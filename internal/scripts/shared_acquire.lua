@@ -10,7 +10,7 @@
 --       {2, ms left, 0, {id, '1'}, place, fence, time us}   held: by a writer; for a writer by readers; or another
 --                                                       waiter comes before this reader
 --       {2, ms left, 1, {}, place, fence, time us}      free, and another waiter is first
---       {3, place, fence, time us}     stale: the ballot is not above the fence, or long past
+--       {3, place, fence, time us}     stale: the ballot is not above the fence, or 15 s old
 --       {4, place, fence, time us}     ahead: the ballot is too far in the future
 --       {5, ms left (-2: free), fence, time us}         missing: no writer's grant here to become a reader's
 --       {6, record or '', time us}     abstained: the admission record is another than the caller expects
@@ -58,7 +58,9 @@ end
 if refused then
   return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(now, waiter, rank, first), raw, now}
 end
-if first <= top or first < now - window then return {3, join(now, waiter, rank, first), raw, now} end
+-- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
+-- of exactly now - 15 s is refused.
+if first <= top or first <= now - window then return {3, join(now, waiter, rank, first), raw, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
 local latest = now + window
 if first == last and top > now then latest = top + window end

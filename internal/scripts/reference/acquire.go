@@ -79,7 +79,7 @@ func (c *call) acquire() any {
 		}
 	}
 	now := float64(c.now)
-	if a.first <= top || a.first < now-window {
+	if a.first <= top || a.first <= now-window {
 		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
 	}
 	latest := now + window

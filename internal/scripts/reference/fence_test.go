@@ -69,3 +69,33 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 		t.Errorf("%d grants, and %d steps without a fence: the test shows little", granted, expired)
 	}
 }
+
+// TestQuarantineOfTwoWindows (H84): a master accepts a ballot that is as far ahead as the window allows, and loses its
+// fences. After a quarantine of two windows it refuses that ballot, of a plain lock and of a shared one.
+func TestQuarantineOfTwoWindows(t *testing.T) {
+	window := scripts.Window.Microseconds()
+	enc := scripts.NewEncoder("redlock", 0)
+	for _, role := range []scripts.Role{scripts.Plain, scripts.Reader, scripts.Writer} {
+		k := scripts.Prefix("redlock").KeysOf("a", role)
+		ballot := now + window
+		acquire := func(number uint64, at, ballot int64) any {
+			call := enc.Acquire(&k, scripts.ShareID("me", number, role, at, ""), time.Second, ballot, ballot, nil)
+			args := make([]string, len(call.Args))
+			for i, a := range call.Args {
+				args[i] = fmt.Sprint(a)
+			}
+			n := int(args[1][0] - '0')
+			var empty reference.State
+			return empty.Eval(at, reference.Env{}, call.Script, args[2:2+n], args[2+n:])
+		}
+		if got := acquire(1, now, ballot); got != int64(scripts.Granted) {
+			t.Errorf("role %v: a ballot at the end of the window is answered by %v", role, got)
+		}
+		if got, ok := acquire(2, now+2*window, ballot).([]any); !ok || got[0] != int64(scripts.Stale) {
+			t.Errorf("role %v: two windows later it is answered by %v", role, got)
+		}
+		if got := acquire(3, now+2*window, ballot+1); got != int64(scripts.Granted) {
+			t.Errorf("role %v: a larger ballot is answered by %v", role, got)
+		}
+	}
+}

@@ -125,7 +125,7 @@ func (c *call) sharedAcquire() any {
 	if reply := c.sharedRefusal(a, writer, replaces || mine > 0, queued, held, left, raw); reply != nil {
 		return reply
 	}
-	if a.first <= top || a.first < now-window {
+	if a.first <= top || a.first <= now-window {
 		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
 	}
 	latest := now + window

@@ -1,0 +1,128 @@
+/* common.pml: what all models of the lock share. Each model includes it after its own switches; README.md says how to run them.
+ *
+ * LEASE. A lease tries to get a majority of the masters, is held, perhaps extended, and ends. LEASES of them exist at one time.
+ * When nothing of an ended lease is left its slot is used for the next one, so a search covers any number of leases.
+ *
+ * TIME is relative to the present, so that the states are finite and runs have any length. A tick increases each age, and
+ * decreases each remaining time and each ballot. NOW is the masters' time; a ballot that is too old to matter is 0.
+ *
+ * CLOCKS. Only the rate of a client's clock against the masters' matters. A client is as slow as its drift allows (DRIFT per TTL):
+ * with a better clock a hold ends earlier, and a hold may end at any time anyway. Guesses of the masters' time may be wrong.
+ *
+ * MESSAGES are bits: one for each kind, master and lease. They arrive late, in any order, twice, or never. A reply is recorded when
+ * the master gives it; the client acts on it later or never, which covers late and lost replies. A message that would be refused
+ * now stays in flight, and may arrive again: a refusal has no effect of its own.
+ *
+ * STEPS. Each step is a STEP: condition, words for the trace, effect. SPIN reports a STEP that is never taken.
+ */
+#ifndef WITHOUT
+#define WITHOUT 0
+#endif
+/* The rules that -DWITHOUT=... removes. What each mutant does, and what SPIN finds, is in configurations.txt. */
+#define FENCE 1
+#define WINDOW 2
+#define WINDOW_EDGE 3
+#define LIMIT_AHEAD 4
+#define FENCE_KEPT 5
+#define QUARANTINE 6
+#define STAMP 7
+#define RECORD_IN_SCRIPT 8
+#define VALIDITY_START 9
+#define DRIFT_ALLOWANCE 10
+#define RECHECK 11
+#define ROLL_BACK 12
+#define UNKNOWN_OUTCOMES 13
+#define STOP_BEFORE_RELEASE 14
+#define TOMBSTONE 15
+#define RANGE_END 16
+#define NEW_LEASE_ID 17
+#define ABSOLUTE_DEPTH 18
+#define CONFIGURED_QUORUM 19
+#define MAJORITY_FIRST 20
+#define ROUND_STAMP 21
+#define BOTH_MAJORITIES 22
+#define EPOCH_CHECK 23
+#define FINAL_CHECK 24
+#define SETTLE_TIME 25
+#define OLD_MAJORITY 26
+#define CONFIRMED_JOINT 27
+#define VOTING_REPAIR 28
+#define VOTING_IMPORT 29
+#define VOTING_DOWNGRADE 30
+#define IMPORT_NEW_ID 31
+#define IMPORT_REPLACES 32
+#define EXPORT_ENDS_FIRST 33
+#define IMPORT_ROUND 34
+#define IMPORT_START 35
+#define IMPORT_PRESENT 36
+#define IMPORT_ABOVE 37
+#define IMPORT_MAJORITY 38
+#define MIN_HOLD_KEPT 39
+#define MIN_HOLD_TTL 40
+#define MIN_HOLD_DRIFT 41
+#define MAX_HOLD_EXTENSION 42
+#define WRITER_ALONE 43
+#define READERS_WAIT 44
+#define READERS_FENCE 45
+#define READER_TOMBSTONE 46
+#define DOWNGRADE_SHARE 47
+#define DOWNGRADE_EXTENDS 48
+#define DOWNGRADE_ATOMIC 49
+#define DOWNGRADE_RELEASES 51
+#define DOWNGRADE_BALLOTS 52
+#define TOKEN_IS_FENCE 53
+#define REPAIR_TTL 54
+
+#ifndef TTL
+#define TTL 2               /* how long a master keeps a lease */
+#endif
+#ifndef LONGER
+#define LONGER 0            /* by how much the TTL of lease 1 is longer (redlock.pml) */
+#endif
+#ifndef W
+#define W 2                 /* the window: how far a ballot may be from a master's time */
+#endif
+#ifndef Q
+#define Q (TTL + LONGER > 2 * W -> TTL + LONGER : 2 * W)  /* the quarantine: at least a TTL, and at least two windows */
+#endif
+#define DRIFT 1
+#define NOW (W + TTL + LONGER + 2)
+#define LIMIT (WITHOUT == DRIFT_ALLOWANCE -> TTL + DRIFT : TTL) /* the age at which a validity ends */
+#define LAST_AGE (WITHOUT == RECHECK -> LIMIT : LIMIT - 1)      /* the largest age at which an attempt may succeed */
+
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+#define RAISE(fence, ballot) fence = MAX(fence, ballot)
+#define PAST(time, ballot) ((ballot) + W < (time) || ((ballot) + W == (time) && WITHOUT != WINDOW_EDGE))
+#define RECENT(time, ballot) (WITHOUT == WINDOW || !PAST(time, ballot))
+#define FENCE_EXPIRES(time, fence) (PAST(time, fence) || (WITHOUT == FENCE_KEPT && (fence) < (time)))
+
+/* HAS, PUT and TAKE read, set and clear the bit of lease l in a field of master t. */
+#define HAS(t, field, l) ((m[t].field >> (l)) & 1)
+#define PUT(t, field, l) m[t].field = m[t].field | (1 << (l))
+#define TAKE(t, field, l) m[t].field = m[t].field & ~(1 << (l))
+
+/* CLAIM asserts a condition. The name of the claim is part of the message of SPIN. */
+#define CLAIM(name, condition) assert((condition) || name)
+
+/* normalize, of each model, removes what can have no effect any more and brings the masters into one order. It follows every
+ * step: fewer states, the same behaviour. -DNAMES keeps the order of the masters, for a trace that is easier to read. */
+#define STEP(condition, words, effect) d_step { condition -> printf words; effect; normalize() }
+#define SWAP(field, a, b) k = m[a].field; m[a].field = m[b].field; m[b].field = k
+
+mtype = { IDLE, ACQUIRING, HOLDING, LOST, EXPORTED, DOWNGRADED, ENDED };
+#ifdef BREADTH                /* the breadth-first search, for the shortest trace, has no hidden variables */
+#define hidden
+#endif
+hidden byte i, j, k;          /* scratch */
+/* Names of claims, never set. A switch leaves a claim out, so that a mutant is found by another one. */
+hidden byte exclusion, alone, downgrade_gap, min_hold, max_hold, once;
+#ifdef NO_TOKENS
+#define tokens true
+#else
+hidden byte tokens;
+#endif
+#ifdef NO_ORPHANS
+#define orphans true
+#else
+hidden byte orphans;
+#endif

@@ -1,0 +1,322 @@
+/* redlock.pml: the plain lock on three masters. Read common.pml first.
+ *
+ * CLAIMS
+ *   exclusion  at most one lease is held: its client believes that it holds, by a majority and within its validity
+ *   tokens     each hold has a larger token than every hold before it, local hand-offs included
+ *   orphans    a master that has executed every message of an ended lease does not have that lease
+ *
+ * NOT MODELLED: waiters and wake-ups (they only cause attempts), the early end of a hold when too many masters have lost it, and
+ * a minimum of remaining validity (a hold may end at any time anyway, so no claim needs these two rules).
+ *
+ * SWITCHES
+ *   -DLEASES=n    leases that leave traces at one time (2)          -DAHEAD=n  the largest error of a guessed time (0; the least is -1)
+ *   -DEXTEND      extensions and repairs                            -DSKEW=1   the clock of master 2 is ahead by one tick
+ *   -DLONGER=n    the TTL of lease 1 is longer by n                 -DTIMEOUT=n  how old an attempt may be when a reply counts
+ *   -DRANGE=1     a token range: one local hand-off for each lease  -DFIFO     a release follows its acquire on one connection
+ *   -DFORGET      masters restart empty                             -DRESTART  and with their data       -DFLUSH  and are flushed
+ */
+#ifndef LEASES
+#define LEASES 2
+#endif
+#ifndef RANGE
+#define RANGE 0
+#endif
+#ifndef AHEAD
+#define AHEAD (0 - RANGE)
+#endif
+#ifndef SKEW
+#define SKEW 0
+#endif
+#include "common.pml"
+#ifndef TIMEOUT
+#define TIMEOUT 0           /* none */
+#endif
+#define MORE(l) ((l) == 1 -> LONGER : 0)
+#define LIMIT_OF(l) (LIMIT + MORE(l))
+#ifdef FIFO
+#define BALLOT_IN_RELEASE false
+#else
+#define BALLOT_IN_RELEASE (WITHOUT != TOMBSTONE)
+#endif
+#define N 3
+#define TIME(t) (NOW + ((t) == 2 -> SKEW : 0))
+#define ID(l) (WITHOUT == NEW_LEASE_ID && (l) <= 1 -> 1 : (l) + 1)
+
+typedef Master {
+  byte lock;                  /* id of the lease that this master has; 0: the name is free */
+  byte ttl;                   /* remaining time of the lease */
+  bool repaired;              /* the lease was written by a repair, so its ballot is not that of the acquire */
+  byte depth;                 /* only without ABSOLUTE_DEPTH */
+  byte fence;                 /* the largest ballot that an acquire, a repair or a release has brought */
+  byte quarantine;            /* remaining time of the quarantine; 0: this master votes */
+  byte acquire, release, extend, repair, unlock; /* messages in flight to this master */
+  byte granted;               /* replies: it granted the acquire of a lease that is still ACQUIRING */
+  byte confirmed, missing     /* replies to the last extension */
+}
+typedef Lease {
+  mtype phase;
+  byte age;                   /* since the attempt began, or since the last confirmed extension was sent */
+  byte ballot;                /* its first ballot, which is its token; its last is RANGE more */
+  byte handoffs;
+  byte extended;              /* since the last extension was sent */
+  byte repair_ballot;         /* of its last repair */
+  bool unlocked               /* only without ABSOLUTE_DEPTH: the inner lock was released */
+}
+Master m[N];
+Lease lease[LEASES];
+byte top;                     /* the largest token of all holds */
+
+#define LAST(l) (WITHOUT == RANGE_END -> lease[l].ballot : lease[l].ballot + RANGE)
+#define COUNT(field, l) (HAS(0, field, l) + HAS(1, field, l) + HAS(2, field, l))
+#define CLEAR(field, l) TAKE(0, field, l); TAKE(1, field, l); TAKE(2, field, l)
+#define SEND_ALL(field, l) PUT(0, field, l); PUT(1, field, l); PUT(2, field, l)
+#define QUORUM (WITHOUT == CONFIGURED_QUORUM -> 1 : 2)
+#define ON(t, l) (m[t].lock == ID(l))
+#define IN_FLIGHT(t, l) (HAS(t, acquire, l) || HAS(t, repair, l))
+#define NO_TRACE(l) (!ON(0, l) && !ON(1, l) && !ON(2, l) && COUNT(acquire, l) + COUNT(release, l) + COUNT(extend, l) + \
+  COUNT(repair, l) + COUNT(unlock, l) == 0)
+
+/* The checks of the acquire script, for the ballots a to z. A single ballot may follow a fence that is itself ahead. */
+#define ABOVE(t, a) (WITHOUT == FENCE || (a) > m[t].fence)
+#define NOT_AHEAD(t, a, z) (WITHOUT == LIMIT_AHEAD || (z) <= ((a) == (z) -> MAX(TIME(t), m[t].fence) : TIME(t)) + W)
+#define TIMELY(l) (TIMEOUT == 0 || lease[l].age < TIMEOUT)
+#define ACCEPTS(t, a, z) (ABOVE(t, a) && RECENT(TIME(t), a) && NOT_AHEAD(t, a, z))
+#define REFUSED_FOREVER(t, a) (!(ABOVE(t, a) && RECENT(TIME(t), a)))
+
+#define GRANTS(t, l) (m[t].quarantine == 0 && \
+  ((ON(t, l) && !m[t].repaired) || (m[t].lock == 0 && ACCEPTS(t, lease[l].ballot, LAST(l)))))
+#define TAKES_REPAIR(t, l) ((ON(t, l) || m[t].lock == 0) && ACCEPTS(t, lease[l].repair_ballot, lease[l].repair_ballot))
+/* A repair needs the answer "missing" of the last round, in which a majority has confirmed the lease. */
+#define REPAIRABLE(t, l) ((lease[l].phase == HOLDING || (WITHOUT == STOP_BEFORE_RELEASE && lease[l].phase == ENDED)) && \
+  (WITHOUT == MAJORITY_FIRST -> !ON(t, l) : COUNT(confirmed, l) >= QUORUM && HAS(t, missing, l) && GIVEN_TO(t, l)))
+
+/* A lease whose TTL is below the timeout is given to no master in quarantine: it could expire on the others before the acquire of
+ * another client, which the repaired master has granted and forgotten, is too late there. */
+#define GIVEN_TO(t, l) (m[t].quarantine == 0 || TTL + MORE(l) >= TIMEOUT || WITHOUT == REPAIR_TTL)
+
+inline drop_lock(t) { m[t].lock = 0; m[t].ttl = 0; m[t].repaired = 0; m[t].depth = 0 }
+inline stop_extending(l) {
+  if
+  :: WITHOUT == STOP_BEFORE_RELEASE && lease[l].phase == ENDED -> skip
+  :: else -> CLEAR(extend, l); CLEAR(confirmed, l); CLEAR(missing, l)
+  fi;
+  lease[l].extended = LIMIT_OF(l); lease[l].handoffs = 0; lease[l].unlocked = 0
+}
+
+/* ---- what a client does with a lease ---- */
+inline start(b) {             /* acquires are sent to the masters that vote */
+  lease[l].phase = ACQUIRING; lease[l].age = 0; lease[l].ballot = b;
+  for (i : 0 .. N-1) { if :: m[i].quarantine == 0 -> PUT(i, acquire, l) :: else fi }
+}
+inline take_token() {
+  CLAIM(tokens, lease[l].ballot + lease[l].handoffs > top);
+  top = lease[l].ballot + lease[l].handoffs
+}
+inline win() {
+  for (j : 0 .. LEASES-1) { CLAIM(exclusion, j == l || lease[j].phase != HOLDING) }
+  lease[l].phase = HOLDING; CLEAR(granted, l); take_token();
+  if :: WITHOUT == VALIDITY_START -> lease[l].age = 0 :: else fi
+}
+inline send_extension() {
+  SEND_ALL(extend, l); CLEAR(confirmed, l); CLEAR(missing, l); lease[l].extended = 0
+}
+inline send_repair(ahead) {   /* to a master that lacks the lease: the old token, and a new ballot above the lease's own */
+  PUT(t, repair, l); TAKE(t, missing, l); lease[l].repair_ballot = MAX(NOW + ahead, LAST(l) + 1)
+}
+inline end() {                /* a release goes to each master that has the lease or may still get it */
+  for (i : 0 .. N-1) {
+    if
+    :: WITHOUT == ROLL_BACK && lease[l].phase == ACQUIRING -> skip
+    :: WITHOUT == UNKNOWN_OUTCOMES && lease[l].phase == ACQUIRING && !HAS(i, granted, l) -> skip
+    :: else -> if :: ON(i, l) || IN_FLIGHT(i, l) -> PUT(i, release, l) :: else fi
+    fi
+  }
+  lease[l].phase = ENDED; lease[l].age = LIMIT_OF(l); CLEAR(granted, l); stop_extending(l)
+}
+
+/* ---- what a master does with a message ---- */
+inline execute_acquire() {
+  if
+  :: ON(t, l) -> skip         /* granted before with this ballot: nothing is written, the TTL counts from the first time */
+  :: else ->
+    m[t].lock = ID(l); m[t].ttl = TTL + MORE(l); RAISE(m[t].fence, LAST(l));
+    m[t].depth = (WITHOUT == ABSOLUTE_DEPTH -> 2 : 0)           /* as if the lock had been re-entered at once */
+  fi;
+  if :: lease[l].phase == ACQUIRING -> PUT(t, granted, l) :: else fi
+}
+inline execute_repair() {
+  m[t].lock = ID(l); m[t].ttl = TTL + MORE(l); m[t].repaired = 1; RAISE(m[t].fence, lease[l].repair_ballot)
+}
+inline confirm() {            /* also in quarantine. A repaired master's confirmation is a vote like any other. */
+  TAKE(t, extend, l); m[t].ttl = TTL + MORE(l); PUT(t, confirmed, l);
+  if
+  :: COUNT(confirmed, l) >= QUORUM && lease[l].extended < lease[l].age -> lease[l].age = lease[l].extended
+  :: else
+  fi
+}
+inline execute_unlock() { if :: ON(t, l) -> m[t].depth--; if :: m[t].depth == 0 -> drop_lock(t) :: else fi :: else fi }
+inline execute_release() {
+  if :: ON(t, l) -> drop_lock(t) :: else fi;
+  k = MAX(LAST(l), lease[l].repair_ballot);
+  if :: BALLOT_IN_RELEASE && k <= MAX(TIME(t), m[t].fence) + W -> RAISE(m[t].fence, k) :: else fi
+}
+
+/* ---- faults of a master ---- */
+inline restart() {            /* ends the sessions and what is in flight on them. Releases are resent on the next session. */
+  if :: WITHOUT != STAMP -> m[t].acquire = 0 :: else fi;        /* a late acquire carries the stamp of the old admission record */
+  if :: WITHOUT != ROUND_STAMP -> m[t].missing = 0 :: else fi;  /* a repair is sent on the session of its round only */
+  m[t].repair = 0; m[t].extend = 0; m[t].unlock = 0;
+  if :: WITHOUT != QUARANTINE -> m[t].quarantine = Q :: else fi
+}
+inline forget() { drop_lock(t); m[t].fence = 0 }
+inline flush() {              /* the sessions stay; scripts find no record, or one with another stamp */
+  if
+  :: WITHOUT == RECORD_IN_SCRIPT -> skip
+  :: WITHOUT == ROUND_STAMP -> m[t].acquire = 0; m[t].quarantine = Q
+  :: else -> restart()
+  fi;
+  forget()
+}
+
+/* ---- time, and what follows each step ---- */
+inline tick() {
+  for (i : 0 .. N-1) {
+    if :: m[i].ttl > 0 -> m[i].ttl--; if :: m[i].ttl == 0 -> drop_lock(i) :: else fi :: else fi;
+    if :: m[i].quarantine > 0 -> m[i].quarantine-- :: else fi;
+    if :: m[i].fence > 0 -> m[i].fence--; if :: FENCE_EXPIRES(TIME(i), m[i].fence) -> m[i].fence = 0 :: else fi :: else fi
+  }
+  for (j : 0 .. LEASES-1) {
+    if :: lease[j].age < LIMIT_OF(j) -> lease[j].age++ :: else fi;
+    if :: lease[j].extended < LIMIT_OF(j) -> lease[j].extended++ :: else fi;
+    if :: lease[j].ballot > 0 -> lease[j].ballot-- :: else fi;
+    if :: lease[j].repair_ballot > 0 -> lease[j].repair_ballot-- :: else fi;
+    if :: lease[j].phase == HOLDING && lease[j].age >= LIMIT_OF(j) -> lease[j].phase = LOST; stop_extending(j) :: else fi
+  }
+  if :: top > 0 -> top-- :: else fi
+}
+
+#define KEY(t) (m[t].lock | (m[t].ttl << 3) | (m[t].fence << 6) | (m[t].quarantine << 10) | (m[t].acquire << 13) | \
+  (m[t].granted << 16) | (m[t].release << 19) | (m[t].extend << 22) | (m[t].confirmed << 25))
+#define SORT(a, b) if :: KEY(a) > KEY(b) -> SWAP(lock, a, b); SWAP(ttl, a, b); SWAP(repaired, a, b); SWAP(depth, a, b); \
+  SWAP(fence, a, b); SWAP(quarantine, a, b); SWAP(acquire, a, b); SWAP(release, a, b); SWAP(extend, a, b); SWAP(repair, a, b); \
+  SWAP(unlock, a, b); SWAP(granted, a, b); SWAP(confirmed, a, b); SWAP(missing, a, b) :: else fi
+inline normalize() {
+  for (i : 0 .. N-1) {
+    for (j : 0 .. LEASES-1) {
+      if :: HAS(i, acquire, j) && REFUSED_FOREVER(i, lease[j].ballot) && WITHOUT != WINDOW -> TAKE(i, acquire, j) :: else fi;
+      if :: HAS(i, repair, j) && REFUSED_FOREVER(i, lease[j].repair_ballot) -> TAKE(i, repair, j) :: else fi;
+      if :: HAS(i, release, j) && !ON(i, j) && !IN_FLIGHT(i, j) && WITHOUT != NEW_LEASE_ID -> TAKE(i, release, j) :: else fi;
+      if :: ON(i, j) && !HAS(i, acquire, j) -> m[i].repaired = 0 :: else fi;
+      CLAIM(orphans, !(ON(i, j) && lease[j].phase == ENDED && !IN_FLIGHT(i, j) && !HAS(i, release, j) && WITHOUT != NEW_LEASE_ID))
+    }
+  }
+  for (j : 0 .. LEASES-1) {
+    if
+    :: lease[j].phase != ACQUIRING && (RANGE == 0 || lease[j].phase != HOLDING) && PAST(NOW, lease[j].ballot) &&
+      WITHOUT != WINDOW -> lease[j].ballot = 0
+    :: else
+    fi;
+    if
+    :: COUNT(repair, j) == 0 && (lease[j].phase == ACQUIRING || lease[j].phase == LOST) -> lease[j].repair_ballot = 0
+    :: else
+    fi;
+    if
+    :: lease[j].phase != IDLE && lease[j].phase != HOLDING && lease[j].age >= LIMIT_OF(j) && NO_TRACE(j) ->
+      lease[j].phase = IDLE; lease[j].ballot = 0; lease[j].repair_ballot = 0; CLEAR(granted, j); CLEAR(confirmed, j); CLEAR(missing, j)
+    :: else
+    fi
+  }
+  if :: top + W + LIMIT + LONGER < NOW -> top = 0 :: else fi;
+#ifndef NAMES
+  SORT(0, 1);
+#if SKEW == 0
+  SORT(1, 2); SORT(0, 1);
+#endif
+#endif
+  i = 0; j = 0; k = 0
+}
+
+/* ---- who may do what, and when ---- */
+#define MAY_START(l) (lease[l].phase == IDLE && (l == 0 || lease[l-1].phase != IDLE))
+
+proctype Client(byte l) {
+  do
+#if WITHOUT == WINDOW
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot -3\n", l), start(NOW - 3))
+#elif WITHOUT == WINDOW_EDGE
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot -W\n", l), start(NOW - W))
+#endif
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot -1\n", l), start(NOW - 1))
+#if AHEAD >= 0
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot 0\n", l), start(NOW))
+#endif
+#if AHEAD >= 1
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot +1\n", l), start(NOW + 1))
+#endif
+#if AHEAD >= 2
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot +2\n", l), start(NOW + 2))
+#endif
+#if AHEAD >= 3
+  :: STEP(MAY_START(l), ("lease %d: acquire, ballot +3\n", l), start(NOW + 3))
+#endif
+  :: STEP(lease[l].phase == ACQUIRING && COUNT(granted, l) >= QUORUM && lease[l].age <= LAST_AGE + MORE(l) && TIMELY(l), ("lease %d: held\n", l), win())
+  :: STEP(lease[l].phase != IDLE && lease[l].phase != ENDED, ("lease %d: ended, releases sent\n", l), end())
+#if RANGE > 0
+  :: STEP(lease[l].phase == HOLDING && lease[l].handoffs < RANGE, ("lease %d: handed off\n", l), lease[l].handoffs++; take_token())
+#endif
+#if WITHOUT == ABSOLUTE_DEPTH
+  :: STEP(lease[l].phase == HOLDING && !lease[l].unlocked, ("lease %d: inner unlock\n", l), lease[l].unlocked = 1; SEND_ALL(unlock, l))
+#endif
+#ifdef EXTEND
+  :: STEP(lease[l].phase == HOLDING && lease[l].extended > 0, ("lease %d: extensions sent\n", l), send_extension())
+#endif
+  od
+}
+proctype Link(byte t; byte l) {        /* between master t and the client of lease l; a message that stays is executed again */
+  do
+  :: STEP(HAS(t, acquire, l) && GRANTS(t, l), ("master %d grants lease %d\n", t, l), execute_acquire(); TAKE(t, acquire, l))
+  :: STEP(HAS(t, acquire, l) && GRANTS(t, l), ("master %d grants lease %d, not the last time\n", t, l), execute_acquire())
+#ifdef FIFO
+  :: STEP(HAS(t, release, l) && !IN_FLIGHT(t, l), ("master %d: release of lease %d\n", t, l), execute_release(); TAKE(t, release, l))
+#else
+  :: STEP(HAS(t, release, l), ("master %d: release of lease %d\n", t, l), execute_release(); TAKE(t, release, l))
+  :: STEP(HAS(t, release, l), ("master %d: release of lease %d, not the last time\n", t, l), execute_release())
+#endif
+#if WITHOUT == ABSOLUTE_DEPTH
+  :: STEP(HAS(t, unlock, l), ("master %d: inner unlock of lease %d\n", t, l), execute_unlock(); TAKE(t, unlock, l))
+  :: STEP(HAS(t, unlock, l), ("master %d: inner unlock of lease %d, not the last time\n", t, l), execute_unlock())
+#endif
+#ifdef EXTEND
+  :: STEP(HAS(t, extend, l) && ON(t, l), ("master %d confirms lease %d\n", t, l), confirm())
+  :: STEP(HAS(t, extend, l) && !ON(t, l), ("master %d misses lease %d\n", t, l), TAKE(t, extend, l); PUT(t, missing, l))
+  :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent, ballot -1\n", t, l), send_repair(-1))
+  :: STEP(REPAIRABLE(t, l), ("master %d: repair of lease %d sent, ballot +1\n", t, l), send_repair(1))
+  :: STEP(HAS(t, repair, l) && TAKES_REPAIR(t, l), ("master %d: lease %d repaired\n", t, l), execute_repair(); TAKE(t, repair, l))
+  :: STEP(HAS(t, repair, l) && TAKES_REPAIR(t, l), ("master %d: lease %d repaired, not the last time\n", t, l), execute_repair())
+#endif
+  od
+}
+proctype Clock() { do :: STEP(true, ("one tick\n"), tick()) od }
+#ifdef FORGET
+proctype Faults(byte t) {
+  do
+  :: STEP(true, ("master %d restarts empty\n", t), restart(); forget())
+#ifdef RESTART
+  :: STEP(true, ("master %d restarts with its data\n", t), restart())
+#endif
+#ifdef FLUSH
+  :: STEP(true, ("master %d is flushed\n", t), flush())
+#endif
+  od
+}
+#endif
+init {
+  atomic {
+    for (j : 0 .. LEASES-1) { lease[j].phase = IDLE; lease[j].age = LIMIT_OF(j); lease[j].extended = LIMIT_OF(j) }
+    run Clock();
+#ifdef FORGET
+    run Faults(0); run Faults(1); run Faults(2);
+#endif
+    for (j : 0 .. LEASES-1) { run Client(j); run Link(0, j); run Link(1, j); run Link(2, j) }
+  }
+}
