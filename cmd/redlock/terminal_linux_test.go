@@ -151,7 +151,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == fmt.Sprint(p.cmd.Process.Pid) &&
-			strings.Contains(string(line), watchmanCommand) {
+			strings.Contains(string(line), superviseCommand) {
 			// Stopped first, so that it cannot do what it is for.
 			stopped = syscall.Kill(pid, syscall.SIGSTOP) == nil
 		}
