@@ -50,10 +50,13 @@ B tries orders
 ----
 8.211 B to masters 1-2: acquire orders for B1, 10s, ballot 8.210000 to 8.210032 -> held by A1 for 21.990
 8.211 B to masters 4-5: acquire orders for B1, 10s, ballot 8.210000 to 8.210032 -> granted
-8.212 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 5 masters said yes, 3
-        are needed; held by "A" since 00:00:00; it may be free in 21.991s; master 3: lock: the master is in
-        quarantine until 00:00:34 UTC by its clock, since it is new or may have forgotten locks
+8.213 B to masters 1-2: acquire orders for B2, 10s, ballot 8.212002 to 8.212034 -> held by A1 for 21.988
 8.213 B to masters 4-5: release orders of B1 -> deleted
+8.213 B to masters 4-5: acquire orders for B2, 10s, ballot 8.212002 to 8.212034 -> granted
+8.215 B to masters 4-5: release orders of B2 -> deleted
+8.217 B to masters 1-2: acquire orders for B3, 10s, ballot 8.216008 to 8.216040 -> held by A1 for 21.984
+8.217 B to masters 4-5: acquire orders for B3, 10s, ballot 8.216008 to 8.216040 -> granted
+8.219 B to masters 4-5: release orders of B3 -> deleted
 
 who holds orders
 ----
@@ -61,4 +64,4 @@ at 8.220
   masters 1-2: A1 until 30.201
   masters 3-5: nobody
   A holds it until 29.898, on 2 of 5, token 0.200000
-  B does not hold it
+  B waits for it

@@ -57,7 +57,7 @@ at 19.120
 wait 12s
 ----
 29.798 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
-30.130 B to masters 1-2: end the quarantine -> done: admitted since 30.130835, one of 3, longest TTL 30s,
+30.131 B to masters 1-2: end the quarantine -> done: admitted since 30.131826, one of 3, longest TTL 30s,
         quarantine 30s
 
 show B
