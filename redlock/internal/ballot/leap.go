@@ -16,7 +16,7 @@ const (
 	leapSlack  = 20 * time.Millisecond
 )
 
-// leaps finds the time that the steady clock of this machine has missed. A hypervisor that pauses the machine stops both
+// leaps finds the time that both clocks of this machine have missed. A hypervisor that pauses the machine stops both
 // of its clocks, and perhaps sets none afterwards: then only the masters' clocks show for how long. One master whose
 // clock is set shows the same, so a majority rules.
 type leaps struct {
@@ -32,26 +32,21 @@ type reading struct {
 	within time.Duration
 }
 
-// A shownLeap is how much more time a master has counted between two readings than the steady clock, and when it showed.
+// A shownLeap is how much more time a master has counted between two readings than this machine, and when it showed.
 type shownLeap struct {
 	by time.Duration
 	at clock.Instant
 }
 
-// Counting returns a clock that follows base, and whose steady reading also counts the time that it has missed. So the
-// time that has passed between two of its instants is the largest of what the steady clock, the wall clock and the
-// masters say.
+// Counting returns a clock that follows base and adds the missed time to both of its readings. So the time that has
+// passed between two of its instants is the largest of what the steady clock, the wall clock and the masters show. If a
+// wall clock is set only after the masters have shown the same pause, the pause counts twice: a lock then ends early.
 func (c *Clocks) Counting(base *clock.Clock) *clock.Clock {
 	return clock.New(func() clock.Instant { return c.counted(base.Now()) })
 }
 
 func (c *Clocks) counted(at clock.Instant) clock.Instant {
-	return later(at, time.Duration(c.leaps.missed.Load()))
-}
-
-// later returns an instant whose steady reading alone is later.
-func later(at clock.Instant, by time.Duration) clock.Instant {
-	return clock.At(at.Steady()+int64(by), at.Steady()+at.Skew())
+	return at.Add(time.Duration(c.leaps.missed.Load()))
 }
 
 // compareLocked compares a reading of master i with its last one.
@@ -61,10 +56,10 @@ func (c *Clocks) compareLocked(i int, now reading) {
 		l.read, l.shown = append(l.read, reading{}), append(l.shown, shownLeap{})
 	}
 	last := l.read[i]
-	passed := time.Duration(now.at.Steady() - last.at.Steady())
-	if !last.at.IsZero() && passed < 0 {
+	if !last.at.IsZero() && now.at.Steady() < last.at.Steady() {
 		return // an older one
 	}
+	passed := now.at.Sub(last.at) // by the clock of this machine that counted more
 	l.read[i] = now
 	more, within := Span(now.t-last.t)-passed, now.within+last.within
 	if last.at.IsZero() || more-within <= leapSlack+passed/50 {
@@ -82,7 +77,7 @@ func (c *Clocks) missLocked(by time.Duration) {
 	for i := range l.shown {
 		if l.shown[i].by > 0 {
 			l.shown[i] = shownLeap{}
-			l.read[i].at = later(l.read[i].at, by)
+			l.read[i].at = l.read[i].at.Add(by)
 			c.by[i].us -= by.Microseconds()
 		}
 	}

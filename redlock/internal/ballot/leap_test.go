@@ -73,14 +73,8 @@ func TestElapsedTimeIsTheLargestOfThreeClocks(t *testing.T) {
 	if d := counting.Since(began); d != 20*time.Second {
 		t.Errorf("%v have passed", d)
 	}
-	wall -= time.Hour
-	boot += 10 * time.Second
-	learn(30 * time.Second)
-	if d := counting.Since(began); d != 30*time.Second {
-		t.Errorf("%v have passed", d)
-	}
-	boot += time.Second
-	learn(41 * time.Second) // and 10 s are missing
+	boot, wall = boot+time.Second, wall+time.Second
+	learn(41 * time.Second) // and 20 s that neither has counted
 	if d := counting.Since(began); d != 41*time.Second {
 		t.Errorf("%v have passed", d)
 	}
