@@ -78,16 +78,13 @@
 // # What is not guaranteed
 //
 // A holder that is paused can write after its lock has passed to another; no lock prevents that. Send [Lock.Token]
-// with each write and let the resource refuse a smaller one. Not survived either: lock keys that are evicted or
-// deleted by hand; a master that is set back as a machine (a snapshot of a virtual machine); a master's clock that
-// jumps forward; a machine that stops with both of its clocks (a hypervisor that pauses it and sets no clock), from
-// when it goes on until a majority of the masters has shown their time, by heartbeats 3 s later at the latest, and as
-// long as it stops for less than a few hundredths of a second at a time;
-// two servers behind one name at one time (DNS, virtual IP), where both may grant; a master that is made a replica
-// and a master again within one heartbeat (3 s) of an idle connection; a program with a smaller guard time than its
-// fleet, if a majority of the masters lose their data at once; all clocks far ahead, then set right, and after that
-// masters that lose their data. Order among waiters is best effort: each master keeps its own queue. Both sides of the
-// debate of 2016: https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
+// with each write and let the resource refuse a smaller one. Not tolerated: eviction or manual deletion of lock keys; a
+// master's machine restored from a snapshot; a master's clock that jumps forward; two servers behind one name at one
+// time (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
+// connection; clients with unlike guard times or timeouts; clocks that were far ahead and are set right, after which
+// masters lose data. A machine that stops with both of its clocks learns of it from the masters, within 3 s. Order
+// among waiters is best effort. Both sides of the 2016 debate:
+// https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
 //
 // # Inside
 //

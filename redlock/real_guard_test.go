@@ -85,8 +85,8 @@ func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 func TestALockOutlivesARollingRestartOfAllMasters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	guard := redlock.WithGuardTime(2 * time.Second)
-	holder, other := f.admitted(guard, redlock.WithTTL(1200*time.Millisecond)), f.locker(guard, redlock.WithTTL(time.Second))
+	guard := redlock.WithGuardTime(2 * calm) // a lock with a TTL below the timeout is not repaired in quarantine
+	holder, other := f.admitted(guard, redlock.WithTTL(calm)), f.locker(guard, redlock.WithTTL(time.Second))
 	lock := held(t)(holder.Lock(bounded(t), "n"))
 	token := lock.Token()
 	ctx, cancel := context.WithCancel(bounded(t))

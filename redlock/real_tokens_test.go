@@ -137,7 +137,7 @@ func TestKeysThatRememberTokensExpire(t *testing.T) {
 func TestALockDriftsBackToAllMasters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	l := f.admitted(redlock.WithTTL(2*time.Second), redlock.WithGuardTime(2*time.Second))
+	l := f.admitted(redlock.WithTTL(calm), redlock.WithGuardTime(2*calm)) // with less, no repair in quarantine
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	token := lock.Token()
 	everywhere := func() string {

@@ -46,7 +46,7 @@ var rooms = []room{
 	{"redlock/redlocktest", []string{"pool", "internal/scripts/reference", "internal/scripts", "clock", redigo}},
 	{"redlock/internal/queue", []string{
 		"redlock/internal/grant", "redlock/internal/round", "redlock/internal/admission", "redlock/internal/quorum",
-		"internal/scripts", "clock",
+		"internal/scripts", "internal/jitter", "clock",
 	}},
 	{"redlock/internal/grant", []string{
 		"redlock/internal/round", "redlock/internal/admission", "redlock/internal/ballot", "redlock/internal/due",

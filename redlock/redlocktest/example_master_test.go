@@ -110,6 +110,24 @@ func ExampleMaster_Delay() {
 	// <nil> true
 }
 
+// Masters that need half a millisecond for each script, one after the other: 2 000 scripts a second each.
+func ExampleMaster_ScriptTime() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	for i := range masters.N() {
+		masters.Master(i).ScriptTime(500 * time.Microsecond)
+	}
+	locker, done := lockerOver(masters)
+	defer done()
+
+	lock, err := locker.TryLock(context.Background(), "orders:42")
+	fmt.Println(err)
+	fmt.Println(lock.Unlock(context.Background()))
+	// Output:
+	// <nil>
+	// <nil>
+}
+
 // Every other message to one master is slow.
 func ExampleMaster_DelayFunc() {
 	masters := redlocktest.New(3)

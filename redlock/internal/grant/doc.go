@@ -61,7 +61,8 @@
 // A release makes no master count. With the restart guard off there are no records, and the session alone is compared.
 //
 // A lock with a TTL below the pool's timeout is given to no master in quarantine: it could expire on the other masters
-// before an ask that the repaired master has granted and forgotten is overdue there.
+// before an ask that the repaired master has granted and forgotten is overdue there. For the same reason an acquire that
+// takes longer than the timeout fails, whatever validity is left. All clients of a deployment need the same timeout.
 //
 // # Handing on
 //
