@@ -130,13 +130,13 @@ func (g *Grant) win(ctx context.Context, r *round.Round, terms *Terms, first, la
 	now := g.k.Clock.Now()
 	ttl := terms.keep(0, g.k.Drift)
 	v := validity{start: r.Start, ttl: ttl, drift: g.k.Drift.Of(ttl)}
+	if left := v.left(now); left < terms.Least {
+		return r.Failure(tooSlow(left, terms), nil)
+	}
 	if took := now.Sub(r.Start); took > r.View.Config.Slowest {
 		// Another client's repair may rely on it: a master that has forgotten its vote for g no longer counts for g.
 		return r.Failure(fmt.Errorf("%w: the masters needed %v, longer than the timeout of %v", round.ErrTooSlow,
 			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
-	}
-	if left := v.left(now); left < terms.Least {
-		return r.Failure(tooSlow(left, terms), nil)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -51,7 +51,7 @@ wait 500ms
 9.621 B to masters 1-5: acquire orders for B3, 10s, ballot 9.620006 to 9.620038, waiter wB1 -> held by A1 for
         0.480; place 1 in the queue
 9.623 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
-9.995 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+9.998 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
 10.104 B to masters 1-5: acquire orders for B4, 10s, ballot 10.103008 to 10.103040, waiter wB1 -> granted
 10.105 B has orders until 20.001, token 10.103008
 
