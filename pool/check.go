@@ -76,9 +76,9 @@ func (p *Pool) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) 
 		return nil, nil
 	}
 	for _, name := range opts.Durable {
-		if !slices.ContainsFunc(masters, func(m *master) bool { return m.name == name }) {
+		if !slices.ContainsFunc(masters, func(m *master) bool { return m.Name == name }) {
 			return nil, fault.Invalid("%q is named as durable, and no master has that name; they are named as %q",
-				name, masters[0].name)
+				name, masters[0].Name)
 		}
 	}
 	read := make([]facts, len(masters))
@@ -119,14 +119,14 @@ type facts struct {
 
 // examine asks the server who it is, and then all the rest, in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.name, user: cmp.Or(m.cfg.User, "default"), cfg: &m.cfg,
-		durable: slices.Contains(opts.Durable, m.name)}
+	f := facts{name: m.Name, user: cmp.Or(m.cfg.User, "default"), cfg: &m.cfg,
+		durable: slices.Contains(opts.Durable, m.Name)}
 	f.askSentinels(ctx, &m.cfg)
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		return c.Ask(f.questions(&m.cfg, opts))
 	})
 	if err != nil {
-		f.failed = &Error{Addr: m.name, Op: op, Err: err}
+		f.failed = &Error{Addr: m.Name, Op: op, Err: err}
 	} else {
 		c.Close()
 	}

@@ -70,7 +70,7 @@ func DialBuckets(urls []string, opts ...Option) ([]*Pool, error) {
 		for j := range list {
 			if list[j].buckets > 0 {
 				list[j].bucket = i + 1
-				list[j].name += Bucket{i + 1, of}.Tag()
+				list[j].Name += Bucket{i + 1, of}.Tag()
 			}
 		}
 		p, err := New(list, opts...)
@@ -88,7 +88,7 @@ func DialBuckets(urls []string, opts ...Option) ([]*Pool, error) {
 
 // parseCluster takes the parameters out of u, and leaves a URL of one node.
 func (m *Master) parseCluster(u *url.URL) error {
-	const form = "it is redis+cluster://[user:password@]host:port,host:port,...?buckets=64[&allow=two-holders]"
+	const form = "it is redis+cluster://[user:password@]host:port,host:port,...?buckets=64[&allow=two-holders][&name=...]"
 	q := u.Query()
 	n, err := strconv.Atoi(q.Get("buckets"))
 	if err != nil || n < 1 || n > MaxBuckets || u.Path != "" && u.Path != "/" {
@@ -96,7 +96,7 @@ func (m *Master) parseCluster(u *url.URL) error {
 	}
 	m.buckets = n
 	for key, values := range q {
-		if key != "allow" && key != "buckets" || len(values) != 1 {
+		if key != "allow" && key != "buckets" && key != "name" || len(values) != 1 {
 			return fmt.Errorf("the parameter %q is unknown, or given twice; %s", shownKey(key), form)
 		}
 	}

@@ -57,7 +57,7 @@ func ExampleURL() {
 		"locks.example.com",
 	} {
 		m := pool.URL(text)
-		fmt.Println(m.Name(), m.Err() == nil)
+		fmt.Println(m.Name, m.Err() == nil)
 	}
 	// Output:
 	// 10.0.0.1:6379 true
@@ -69,7 +69,7 @@ func ExampleURL() {
 // Err tells what is wrong before anything is dialled. It never has the password.
 func ExampleMaster() {
 	m := pool.URL("redis://lock:secret@10.0.0.1:99999")
-	fmt.Println(m.Name())
+	fmt.Println(m.Name)
 	fmt.Println(m.Err())
 	// Output:
 	// redis://xxxxx@10.0.0.1:99999

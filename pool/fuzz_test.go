@@ -35,8 +35,8 @@ func FuzzURL(f *testing.F) {
 			return
 		}
 		password := configs[0].Password
-		if m.name == "" || len(password) > 12 && strings.Contains(m.name, password) {
-			t.Fatalf("%q is named %q", raw, m.name)
+		if m.Name == "" || len(password) > 12 && strings.Contains(m.Name, password) {
+			t.Fatalf("%q is named %q", raw, m.Name)
 		}
 		if m.network == "tcp" {
 			if _, _, err := net.SplitHostPort(m.addr); err != nil {

@@ -39,7 +39,7 @@ var errFirst = fault.New("first connection is still being made", ErrConnecting, 
 
 // fail makes an error of this master.
 func (m *master) fail(op string, cause error, unknown bool) error {
-	return &Error{Addr: m.name, Op: op, Err: cause, Unknown: unknown}
+	return &Error{Addr: m.Name, Op: op, Err: cause, Unknown: unknown}
 }
 
 // owner is what the connections of m have in common.
@@ -86,14 +86,14 @@ func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
 	}
 	c.Close()
 	return "info", fault.Down(fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have "+
-		"two votes, and its failure would cost both; name N different servers", other.(*master).name, s.info.RunID)))
+		"two votes, and its failure would cost both; name N different servers", other.(*master).Name, s.info.RunID)))
 }
 
 // setDown makes err what Send returns, and tells the watchers. After the end the reason stays what it was.
 func (m *master) setDown(op string, err error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
-		m.gate.Store(&gate{err: &Error{Addr: m.name, Op: op, Err: err}})
+		m.gate.Store(&gate{err: &Error{Addr: m.Name, Op: op, Err: err}})
 	}
 	failed := m.gate.Load().err
 	m.mu.Unlock()
@@ -105,7 +105,7 @@ func (m *master) end(why error) {
 	m.mu.Lock()
 	if m.ctx.Err() == nil {
 		m.cancel(why)
-		m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "send", Err: why}})
+		m.gate.Store(&gate{err: &Error{Addr: m.Name, Op: "send", Err: why}})
 	}
 	m.mu.Unlock()
 	m.owed.close()

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,13 @@ import (
 
 // A Master is one way to name one master; made by [URL] or [FromRedisPool].
 type Master struct {
-	name    string // what errors call it; no credentials
+	// Name names the master in its admission record, in errors and in logs. It is host:port, or the path of a socket,
+	// unless ?name= in the URL or the caller sets another; it contains no credentials. All clients must give a master the
+	// same name: a client whose masters have other names than the admission records say acquires no lock. So a name
+	// must not change; it is needed if clients reach the same master at different addresses. A server behind a name is
+	// replaced by another one with another name, by "redlock set".
+	Name string
+
 	network string // "tcp" or "unix"; "" for FromRedisPool
 	addr    string
 	useTLS  bool
@@ -36,11 +43,16 @@ type Master struct {
 
 // URL names a master by
 //
-//	redis://[[user]:password@]host[:port][/database]      also valkey://
+//	redis://[[user]:password@]host[:port][/database][?name=name]      also valkey://
 //	rediss://...                                          the same over TLS; also valkeys://
-//	unix://[[user]:password@]/path/to/socket[?db=database]
-//	redis+sentinel://[[user]:password@]host[:port],host[:port],.../name[?db=database][&allow=two-holders]
-//	redis+cluster://[[user]:password@]host[:port],host[:port],...?buckets=n[&allow=two-holders]
+//	unix://[[user]:password@]/path/to/socket[?db=database][&name=name]
+//	redis+sentinel://[[user]:password@]host[:port],host[:port],.../service[?db=database][&allow=two-holders][&name=name]
+//	redis+cluster://[[user]:password@]host[:port],host[:port],...?buckets=n[&allow=two-holders][&name=name]
+//
+// The name is what the admission records and errors call the master, see [Master]; clients that reach one master at
+// different addresses give it the same name. A master is replaced by another one by "redlock set" (docs/masters.md),
+// never by a change of the URLs alone. Behind sentinels the name is service@ with the sentinels' addresses in order, of a
+// cluster cluster@ with those of the nodes that are given: with a name of their own they can change.
 //
 // The last two may also begin with valkey, rediss or valkeys. One is the master of that name behind sentinels, whose
 // port is 26379 unless given; user and password are the master's. The other is a cluster with some of its nodes, for
@@ -52,19 +64,19 @@ func URL(rawurl string, opts ...Option) Master {
 	m := Master{}
 	if err := m.parse(rawurl); err != nil {
 		shown := fault.RedactURL(rawurl)
-		return Master{name: shown, err: fault.Invalid("master %q: %v", shown, err)}
+		return Master{Name: shown, err: fault.Invalid("master %q: %v", shown, err)}
 	}
 	m.opts = append(m.opts, opts...)
 	return m
 }
 
 // FromRedisPool names a master by an existing pool: its DialContext, or else its Dial, makes a connection that then
-// belongs to this package alone. Nothing else of p is used: [Pool.Warnings] names what was set in vain. name is for
-// errors and must not contain credentials.
+// belongs to this package alone. Nothing else of p is used: [Pool.Warnings] names what was set in vain. name is that
+// of [Master], and must not contain credentials.
 // Options about TLS, credentials, database and dialer are refused. Dial, which has no context, must return by itself:
 // Close waits for it.
 func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
-	m := Master{name: name, foreign: p, opts: opts}
+	m := Master{Name: name, foreign: p, opts: opts}
 	switch {
 	case name == "":
 		m.err = fault.Invalid("a master made from a *redis.Pool has no name")
@@ -104,18 +116,31 @@ func (p *Pool) Warnings() (list []string) {
 	for _, m := range *p.list.Load() {
 		if m.cfg.failover != nil && m.cfg.failover.twoHold {
 			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may be held twice while it is "+
-				"cut off together with some programs", m.name))
+				"cut off together with some programs", m.Name))
 		}
 		if names := m.unused(); len(names) > 0 {
 			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, this does not apply: %s; its dial function "+
-				"makes connections that are used for as long as they live", m.name, strings.Join(names, ", ")))
+				"makes connections that are used for as long as they live", m.Name, strings.Join(names, ", ")))
 		}
 	}
 	return list
 }
 
-// Name is what [Pool.Addr] says of m. Two masters of one name are the same.
-func (m Master) Name() string { return m.name }
+// maxMasterName is the length of the longest name of a master, in bytes.
+const maxMasterName = 256
+
+// checkMasterName reports what is wrong with the name of a master that was given, or nil.
+func checkMasterName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("its name is empty")
+	case len(name) > maxMasterName:
+		return fmt.Errorf("its name has %d bytes, more than %d", len(name), maxMasterName)
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ',' || r >= 0x7f }):
+		return fmt.Errorf("its name %q has a space, a comma, or a character outside of ASCII", name)
+	}
+	return nil
+}
 
 // Err says what is wrong with how m was named; nil where nothing is. [New] and [Pool.Add] fail with it.
 func (m Master) Err() error { return m.err }
@@ -153,7 +178,7 @@ func (m *Master) parse(raw string) error {
 		return errors.New("it is not of the form redis://host:port")
 	}
 	for key, values := range u.Query() {
-		if key != "db" || len(values) != 1 || m.network != "unix" {
+		if key != "name" && (key != "db" || m.network != "unix") || len(values) != 1 {
 			return fmt.Errorf("the parameter %q is unknown, or given twice", shownKey(key))
 		}
 	}
@@ -166,8 +191,14 @@ func (m *Master) parse(raw string) error {
 		m.opts = append(m.opts, WithCredentials(user, password))
 	}
 	addr, database, err := addrOf(u)
-	if m.addr, m.name = addr, addr; isStore {
-		m.name = cmp.Or(m.service, "cluster") + "@" + strings.Join(m.nodes, ",")
+	if m.addr, m.Name = addr, addr; isStore {
+		m.Name = cmp.Or(m.service, "cluster") + "@" + strings.Join(slices.Sorted(slices.Values(m.nodes)), ",")
+	}
+	if u.Query().Has("name") {
+		m.Name = u.Query().Get("name")
+		if err := checkMasterName(m.Name); err != nil {
+			return err
+		}
 	}
 	if err != nil || database == "" {
 		return err
@@ -242,8 +273,11 @@ func (m Master) settings(common config) (config, error) {
 	if m.err != nil {
 		return config{}, m.err
 	}
-	if m.name == "" {
+	if m.addr == "" && m.foreign == nil {
 		return config{}, fault.Invalid("a master is the zero Master; make it with URL or FromRedisPool")
+	}
+	if m.Name == "" {
+		return config{}, fault.Invalid("the name of the master at %s is empty", m.addr)
 	}
 	cfg := common
 	if m.foreign != nil {
@@ -252,14 +286,14 @@ func (m Master) settings(common config) (config, error) {
 		cfg.TLS = nil
 	}
 	if err := cfg.apply(m.opts); err != nil {
-		return config{}, fault.New(fmt.Sprintf("pool: master %q: %s", m.name, strings.TrimPrefix(err.Error(), "pool: ")), err)
+		return config{}, fault.New(fmt.Sprintf("pool: master %q: %s", m.Name, strings.TrimPrefix(err.Error(), "pool: ")), err)
 	}
 	switch {
 	case m.foreign != nil && (cfg.TLS != nil || cfg.Password != "" || cfg.Database != 0 || cfg.Dialer != nil):
 		return config{}, fault.Invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool",
-			m.name)
+			m.Name)
 	case cfg.TLS != nil && !m.useTLS:
-		return config{}, fault.Invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.name)
+		return config{}, fault.Invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.Name)
 	case cfg.TLS == nil && m.useTLS:
 		cfg.TLS = &tls.Config{}
 	}
@@ -268,7 +302,7 @@ func (m Master) settings(common config) (config, error) {
 	case m.service != "":
 		cfg.behindSentinels(&m)
 	case m.buckets > 0 && m.bucket == 0:
-		return config{}, fault.Invalid("master %q is a cluster: DialBuckets makes a pool for each of its buckets", m.name)
+		return config{}, fault.Invalid("master %q is a cluster: DialBuckets makes a pool for each of its buckets", m.Name)
 	case m.buckets > 0:
 		cfg.inCluster(&m)
 	}
@@ -276,7 +310,7 @@ func (m Master) settings(common config) (config, error) {
 		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
 		if cfg.timeout > longestTimeout {
 			return config{}, fault.Invalid("master %q: the timeout %v is above %v, and a replica may be in its place by then; "+
-				"give it a shorter one by WithTimeout", m.name, cfg.timeout, longestTimeout)
+				"give it a shorter one by WithTimeout", m.Name, cfg.timeout, longestTimeout)
 		}
 	}
 	return cfg, nil
@@ -289,10 +323,13 @@ func distinct(masters []Master) error {
 	for i, m := range masters {
 		for j, other := range masters[:i] {
 			switch {
-			case m.name == other.name:
-				return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.name, why)
+			case m.Name == other.Name:
+				return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.Name, why)
+			case m.addr != "" && m.network == other.network && m.addr == other.addr && m.service == other.service &&
+				slices.Equal(m.nodes, other.nodes):
+				return fault.Invalid("masters %d and %d (%q, %q) have the same address: %s", j, i, other.Name, m.Name, why)
 			case m.foreign != nil && m.foreign == other.foreign:
-				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, other.name, m.name, why)
+				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, other.Name, m.Name, why)
 			}
 		}
 	}

@@ -30,6 +30,9 @@ type Pool struct {
 
 // Dial is [New] for masters named by URLs alone.
 //
+// All clients name the same masters; a client with another list acquires no lock, with an error that shows both lists. A
+// master is replaced by "redlock set", see docs/masters.md.
+//
 // A URL, but for that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name, by
 // DNS or by a virtual IP address, are not safe: each may vote for the same master in another program, and two programs
 // may hold one lock. Nor is it promised that a program with a smaller guard time than its fleet is safe when a majority
@@ -71,7 +74,7 @@ func (p *Pool) begin(named Master, cfg config) (number int) {
 	list := *p.list.Load()
 	m := &master{Master: named, pool: p, index: len(list), cfg: cfg}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
-	m.gate.Store(&gate{err: &Error{Addr: m.name, Op: "connect", Err: errFirst}})
+	m.gate.Store(&gate{err: &Error{Addr: m.Name, Op: "connect", Err: errFirst}})
 	hear := p.hub.Add(m.ctx, feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial})
 	longer := append(list[:len(list):len(list)], m)
 	p.list.Store(&longer)
@@ -88,8 +91,8 @@ func (p *Pool) master(i int) *master { return (*p.list.Load())[i] }
 // N is the number of masters that were named, retired ones included: a master keeps its number, from 0.
 func (p *Pool) N() int { return len(*p.list.Load()) }
 
-// Addr names master i, without credentials: host:port, the path of a socket, or the name given to [FromRedisPool].
-func (p *Pool) Addr(i int) string { return p.master(i).name }
+// Addr returns the name of master i: see [Master]. It contains no credentials.
+func (p *Pool) Addr(i int) string { return p.master(i).Name }
 
 // Clock is what WithClock has set; nil, the real one, where it was not given.
 func (p *Pool) Clock() *clock.Clock { return p.master(0).cfg.clock }
@@ -163,7 +166,7 @@ func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
 		return nil, err
 	}
 	for i, m := range masters {
-		number, known := p.Find(m.name)
+		number, known := p.Find(m.Name)
 		if !known {
 			number = p.begin(m, configs[i])
 		}
@@ -174,7 +177,7 @@ func (p *Pool) Add(masters ...Master) (numbers []int, err error) {
 
 // Find returns the number of the master of this name, and whether there is one that is not retired.
 func (p *Pool) Find(name string) (number int, ok bool) {
-	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.name == name && m.ctx.Err() == nil })
+	m := slices.IndexFunc(*p.list.Load(), func(m *master) bool { return m.Name == name && m.ctx.Err() == nil })
 	return m, m >= 0
 }
 

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"math"
 	"math/big"
 	"net"
 	"os"
@@ -107,9 +108,9 @@ func scene(up Event, name string) []*scripts.Call {
 	}
 }
 
-func admitNow(identity, seen string) *scripts.Call {
-	return encoder.Admit(scripts.AdmitRequest{Step: scripts.AdmitNow, Identity: identity, Seen: seen,
-		Record: scripts.Record{N: 1, Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
+func admit(step scripts.AdmitStep, identity, seen string) *scripts.Call {
+	return encoder.Admit(scripts.AdmitRequest{Step: step, Identity: identity, Seen: seen, Tolerance: math.MaxInt64,
+		Record: scripts.Record{Masters: "a", Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
 }
 
 // everyScript runs each script in a way that reaches each of its commands.
@@ -131,12 +132,13 @@ func everyScript(t *testing.T, p *Pool, name string) {
 	if read.Identity != up.Info.Identity() {
 		t.Errorf("the script reads the identity %s, the pool %s", read.Identity, up.Info.Identity())
 	}
-	now := admitted(admitNow(read.Identity, read.Record))
+	begun := admitted(admit(scripts.AdmitStart, read.Identity, read.Record))
+	now := admitted(admit(scripts.AdmitNow, read.Identity, begun.Record))
 	if now.Result != scripts.AdmitDone {
 		t.Errorf("not admitted: %+v", now)
 	}
 	for i, c := range scene(up, name) {
-		if _, err := call(t, p, 0, c, Stamp{Session: up.Session, Text: now.Record}); err != nil {
+		if _, err := call(t, p, 0, c, Stamp{Session: up.Session, Text: scripts.StampOf(now.Record)}); err != nil {
 			t.Errorf("%d, %s: %v", i, c.Script.Name, err)
 		}
 	}
@@ -204,7 +206,7 @@ func TestLeastRightsAreLeast(t *testing.T) {
 func deniesSomething(t *testing.T, p *Pool) bool {
 	up := state(p, 0)
 	denied := false
-	for _, c := range append([]*scripts.Call{admitNow(up.Info.Identity(), "")}, scene(up, "n")...) {
+	for _, c := range append([]*scripts.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
 		_, err := call(t, p, 0, c, Stamp{})
 		// Inside a script the text is another than NOPERM.
 		denied = denied || err != nil && (strings.Contains(err.Error(), "NOPERM") ||

@@ -61,14 +61,18 @@ func (m *Master) parseStore(u *url.URL, kind, hosts string) (err error) {
 		}
 		m.nodes = append(m.nodes, addr)
 	}
-	u.RawQuery, u.Host = "", m.nodes[0]
+	kept := url.Values{}
+	if q := u.Query(); q.Has("name") {
+		kept["name"] = q["name"]
+	}
+	u.RawQuery, u.Host = kept.Encode(), m.nodes[0]
 	return nil
 }
 
 // parseSentinel takes the parameters out of u, and the master's name; the path becomes the database.
 func (m *Master) parseSentinel(u *url.URL) error {
-	const form = "it is redis+sentinel://[user:password@]host:port,host:port,.../name[?db=0][&allow=two-holders], where " +
-		"name is that of the master"
+	const form = "it is redis+sentinel://[user:password@]host:port,host:port,.../service[?db=0][&allow=two-holders][&name=...], where " +
+		"service is the master's name for the sentinels"
 	name := strings.Trim(u.Path, "/")
 	if name == "" || strings.ContainsAny(name, "/@ ") {
 		return errors.New("it does not name the master behind the sentinels: " + form)
@@ -76,7 +80,7 @@ func (m *Master) parseSentinel(u *url.URL) error {
 	m.service = name
 	q := u.Query()
 	for key, values := range q {
-		if key != "allow" && key != "db" || len(values) != 1 {
+		if key != "allow" && key != "db" && key != "name" || len(values) != 1 {
 			return fmt.Errorf("the parameter %q is unknown, or given twice; %s", shownKey(key), form)
 		}
 	}

@@ -40,7 +40,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 			t.Errorf("%s: %v", c.url, err)
 			continue
 		}
-		if m.Name() != c.name || cfg.User != c.user || cfg.Password != c.password || cfg.Database != c.database ||
+		if m.Name != c.name || cfg.User != c.user || cfg.Password != c.password || cfg.Database != c.database ||
 			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
 			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
 		}

@@ -194,9 +194,46 @@ func (l *Locker) writeChange(ctx context.Context, what func(reconfig.Seen) (reco
 		if err != nil {
 			return refused(err)
 		}
-		return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false, func(st *admission.State, r *scripts.Record) bool {
-			r.N, r.Next, r.Epoch, r.Alone = w.Record.N, w.Record.Next, w.Record.Epoch, max(st.Alone, w.Record.Alone)
-			return w.Has(st)
+		return l.writeNumbers(ctx, w)
+	})
+}
+
+// writeNumbers writes what reconfig says.
+func (l *Locker) writeNumbers(ctx context.Context, w reconfig.Writing) error {
+	return l.write(ctx, "change", scripts.AdmitEpoch, w.Rule, false,
+		func(st *admission.State, r *scripts.Record) (bool, error) {
+			if w.Has(st) {
+				return true, nil
+			}
+			if !w.May(st) {
+				return false, errors.New("its admission record is of another change of the masters")
+			}
+			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch
+			r.Alone = max(st.Alone, w.Record.Alone)
+			return false, nil
 		})
+}
+
+// AbortChange gives up a change of the masters, and lets the old ones of this Locker's state act alone again, at the
+// next epoch: {"epoch": 2, "masters": [the old]} after epoch 1. It is the way back after [Locker.RaiseEpoch], as long as
+// [Locker.FinishChange] has not let the next masters act alone. It needs a majority of the next masters too, from which
+// it takes that possibility first. Clients that have the old and the next masters adopt the new state by themselves; a
+// lock that they hold goes on. The next change begins at the epoch that follows.
+//
+// Errors: ErrInvalidOption if the epoch is even, or the next masters may act alone already; ErrNoQuorum with the reason of
+// each master if too few of them can be written, and then nothing is written; that of ctx; ErrClosed. Calling it again is
+// harmless.
+func (l *Locker) AbortChange(ctx context.Context) error {
+	return l.withRecords(ctx, "change", func(view *admission.View) error {
+		list, err := reconfig.Abort(l.seen(view, nil))
+		if err != nil {
+			return refused(err)
+		}
+		for _, w := range list {
+			if err := l.writeNumbers(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

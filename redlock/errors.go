@@ -54,9 +54,9 @@ var (
 	ErrOldMasters = admission.ErrOldMasters
 	// ErrIncomplete: a change of the masters is not so far that the new ones may act alone.
 	ErrIncomplete = admission.ErrIncomplete
-	// ErrNumber: the admission records are of programs that go by another number of masters. This one takes no lock until
-	// that is mended; see [Locker.Quarantine].
-	ErrNumber = admission.ErrNumber
+	// ErrMasterList is returned if the admission records name other masters than this Locker has. It acquires no lock by
+	// the votes of such masters. The text shows both lists, and what to do: see docs/masters.md.
+	ErrMasterList = admission.ErrMasterList
 	// ErrGroup: the admission records are of programs that spread the names over other groups. This one takes no lock on
 	// these masters until that is mended; see [WithGroup].
 	ErrGroup = admission.ErrGroup

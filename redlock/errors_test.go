@@ -19,7 +19,7 @@ var sentinels = map[string]error{
 	"ErrHeld": ErrHeld, "ErrNoQuorum": ErrNoQuorum, "ErrTooSlow": ErrTooSlow, "ErrLost": ErrLost, "ErrMaxHold": ErrMaxHold,
 	"ErrReleased": ErrReleased, "ErrExported": ErrExported, "ErrReentry": ErrReentry, "ErrClosed": ErrClosed,
 	"ErrInvalidOption": ErrInvalidOption, "ErrTooFar": ErrTooFar, "ErrQuarantine": ErrQuarantine,
-	"ErrGuardTime": ErrGuardTime, "ErrOldMasters": ErrOldMasters, "ErrIncomplete": ErrIncomplete, "ErrNumber": ErrNumber,
+	"ErrGuardTime": ErrGuardTime, "ErrOldMasters": ErrOldMasters, "ErrIncomplete": ErrIncomplete, "ErrMasterList": ErrMasterList,
 }
 
 // H38: no sentinel is another, save that a maximum hold is a way of losing a lock.

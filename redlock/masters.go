@@ -76,7 +76,9 @@ func (l *Locker) withRecords(ctx context.Context, op string, f func(*admission.V
 //
 // It returns when every master votes. A master that is down, or that cannot be admitted, is tried until ctx ends, so
 // AdmitNow may be called while servers start. One that votes and loses its data meanwhile is not admitted again: it
-// waits in quarantine. If ctx ends first, the error lists the masters that do not vote; the others vote. Calling it
+// waits in quarantine. If a master that can be read belongs to another configuration than this Locker has, AdmitNow
+// returns an error and has changed no master: see [ErrMasterList], [ErrOldMasters]. It needs the records of a majority,
+// so that it sees that. If ctx ends first, the error lists the masters that do not vote; the others vote. Calling it
 // again is harmless. With [WithoutGuard] there is nothing to do. Tests that have just started their servers find
 // redlocktest.Admit shorter.
 func (l *Locker) AdmitNow(ctx context.Context) error {
@@ -88,6 +90,9 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 		return nil
 	}
 	view, err := l.voters.Look(ctx)
+	if refusal := objection(view); err == nil && refusal != nil {
+		return l.notVoting("admit", view, view.Config, refusal)
+	}
 	if err == nil {
 		view, err = l.voters.Admit(ctx, func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() })
 	}
@@ -95,6 +100,19 @@ func (l *Locker) AdmitNow(ctx context.Context) error {
 		return nil
 	}
 	return l.notVoting("admit", view, view.Config, err)
+}
+
+// objection returns why the masters of a view belong to another configuration than that of the view; nil if none does.
+func objection(view *admission.View) error {
+	for _, i := range view.Config.Order {
+		err := view.Masters[i].Err
+		for _, other := range []error{ErrMasterList, ErrOldMasters, ErrIncomplete, ErrGroup} {
+			if errors.Is(err, other) {
+				return other
+			}
+		}
+	}
+	return nil
 }
 
 // notVoting is the error of a call that ended because of cause. It lists the masters of c that do not vote.
@@ -112,9 +130,9 @@ func (l *Locker) notVoting(op string, view *admission.View, c *quorum.Config, ca
 	return failed(op, l.cfg.prefix, f)
 }
 
-// Quarantine puts the master with this address into quarantine, whatever its admission record says. It replaces a
-// record that names another number of masters, or that cannot be read. Then no other program may need that record:
-// look first.
+// Quarantine puts the master of this name into quarantine. It replaces an admission record that names other masters, or
+// that cannot be read; then no client may need that record. It changes nothing, and returns [ErrMasterList], unless a
+// majority of the masters names the configuration of this Locker, or no other master names another one.
 func (l *Locker) Quarantine(ctx context.Context, addr string) error {
 	if l.cfg.guard == 0 {
 		return errUnguarded
@@ -164,30 +182,50 @@ func (l *Locker) RaiseGuardTime(ctx context.Context, g time.Duration) error {
 			}
 		}
 		all := quorum.Rule{Old: view.Config.Rule.All()}
-		err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) bool {
+		err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) (bool, error) {
 			r.Quarantine = max(r.Quarantine, g)
-			return st.Quarantine >= g
+			return st.Quarantine >= g, disagrees(st)
 		})
 		if err != nil {
 			return err
 		}
-		return l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) bool {
+		return l.write(ctx, "guard", scripts.AdmitGuard, all, true, func(st *admission.State, r *scripts.Record) (bool, error) {
 			r.Longest = g
-			return st.Quarantine >= g && st.Longest >= g
+			return st.Quarantine >= g && st.Longest >= g, disagrees(st)
 		})
 	})
+}
+
+// disagrees returns an error if the record of a master is of another configuration than that of its view.
+func disagrees(st *admission.State) error {
+	if st.Agrees {
+		return nil
+	}
+	return ErrMasterList
 }
 
 // write has the records of masters changed until has is true of a majority of each set of the rule; with every, of all
 // masters. has reports whether a master needs no change, and otherwise changes r, its record.
 func (l *Locker) write(
 	ctx context.Context, op string, step scripts.AdmitStep, rule quorum.Rule, every bool,
-	has func(st *admission.State, r *scripts.Record) bool,
+	has change,
 ) error {
+	err := l.each(ctx, op, rule, every, func(i int) error { // nothing is written if that cannot succeed
+		_, _, err := wanted(&l.voters.View().Masters[i], has)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.each(ctx, op, rule, every, func(i int) error { return l.writeOne(ctx, i, step, has) })
+}
+
+// each calls do for the masters of a rule, and fails unless it succeeds for a majority of each set; with every, for all.
+func (l *Locker) each(ctx context.Context, op string, rule quorum.Rule, every bool, do func(i int) error) error {
 	var have quorum.Set
 	f := &round.Failure{Decision: ErrNoQuorum, Quorum: rule.Least(), N: rule.N()}
 	for i := range rule.All().All() {
-		err := l.writeOne(ctx, i, step, has)
+		err := do(i)
 		var named *pool.Error
 		switch {
 		case err == nil:
@@ -212,19 +250,32 @@ func (l *Locker) write(
 	return failed(op, l.cfg.prefix, f)
 }
 
+// A change reports whether a master has what is to be written, and otherwise changes r, its record. It returns an error
+// if the master must not have it.
+type change func(st *admission.State, r *scripts.Record) (has bool, err error)
+
+// wanted returns the record that a master is to have, and whether it has it.
+func wanted(st *admission.State, f change) (r scripts.Record, has bool, err error) {
+	if r, err = scripts.ParseRecord(st.Record); err != nil {
+		return r, false, cmp.Or(st.Err, errors.New("it has no admission record that this client may change"))
+	}
+	if has, err = f(st, &r); err != nil {
+		err = cmp.Or(st.Err, err)
+	}
+	return r, has, err
+}
+
 // writeOne is write of one master.
 func (l *Locker) writeOne(
-	ctx context.Context, i int, step scripts.AdmitStep, has func(st *admission.State, r *scripts.Record) bool,
+	ctx context.Context, i int, step scripts.AdmitStep, has change,
 ) error {
 	for range 10 { // others may change it at the same time
 		st := &l.voters.View().Masters[i]
-		record, err := scripts.ParseRecord(st.Record)
-		switch {
-		case err == nil && has(st, &record):
-			return nil
-		case err != nil:
-			return cmp.Or(st.Err, errors.New("it has no admission record that this program may change"))
+		record, done, err := wanted(st, has)
+		if done || err != nil {
+			return err
 		}
+		record.Stamp = "" // this write gets its own
 		err = l.voters.Step(ctx, i, scripts.AdmitRequest{
 			Step: step, Identity: record.Identity, Seen: st.Record, Record: record,
 		})

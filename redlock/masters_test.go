@@ -168,7 +168,7 @@ func TestAnotherNumberOfMastersIsRefused(t *testing.T) {
 	operate(t, 5, func(o *office) {
 		three := o.over(0, 3)
 		_, err := three.TryLock(o.Context(), "a")
-		o.says(err, redlock.ErrNumber, "5 masters", "3 masters", "redlock quarantine")
+		o.says(err, redlock.ErrMasterList, "5 masters", "3 masters", "redlock quarantine")
 		o.masters.Master(1).Set("redlock:admission", strings.Replace(first(o.masters.Master(1)), "n=5", "n=3", 1))
 		five := o.over(0, 5)
 		_, err = five.TryLock(o.Context(), "a")

@@ -25,7 +25,7 @@ type Set struct {
 	// Epoch counts the states, from 0. It is below 2^53.
 	Epoch int64 `json:"epoch"`
 	// Masters are the URLs of the masters, as [pool.URL] takes them, or the names by which the pool knows them. All
-	// programs name them in the same order.
+	// clients name the same ones. A master is replaced by another state, never by a change of this list alone.
 	Masters []string `json:"masters"`
 	// Next are those that the fleet changes to. Only an odd epoch has them.
 	Next []string `json:"next,omitempty"`
@@ -104,9 +104,9 @@ func (s *Set) join(p *pool.Pool) (*quorum.Config, error) {
 				if m.Err() != nil {
 					return nil, invalid("%v", m.Err())
 				}
-				name = m.Name()
+				name = m.Name
 				_, known = p.Find(name)
-				if !known && !slices.ContainsFunc(added, func(o pool.Master) bool { return o.Name() == name }) {
+				if !known && !slices.ContainsFunc(added, func(o pool.Master) bool { return o.Name == name }) {
 					added = append(added, m)
 				}
 			}
@@ -123,7 +123,12 @@ func (s *Set) join(p *pool.Pool) (*quorum.Config, error) {
 	if _, err := p.Add(added...); err != nil {
 		return nil, invalid("%v", err)
 	}
-	c := &quorum.Config{Epoch: s.Epoch, Slots: p.N()}
+	c := &quorum.Config{
+		Epoch: s.Epoch, Slots: p.N(), Masters: scripts.List(names[0]),
+	}
+	if len(names[1]) > 0 {
+		c.Next = scripts.List(names[1])
+	}
 	for k, set := range []*quorum.Set{&c.Rule.Old, &c.Rule.Next} {
 		for _, name := range names[k] {
 			i, _ := p.Find(name)

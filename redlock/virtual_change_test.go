@@ -26,25 +26,28 @@ func (w *world) some(which []int, opts ...redlock.Option) *redlock.Locker {
 	return w.over(p, opts...)
 }
 
-// admitted has the admission records of these masters name as many masters, as if no others had ever been admitted with
-// them.
-func (w *world) admitted(n int, which ...int) {
+// admitted has the admission records of these masters name them alone, as if no others had ever been admitted with them.
+func (w *world) admitted(which ...int) {
 	w.Helper()
+	names := make([]string, len(which))
+	for k, i := range which {
+		names[k] = w.masters.Master(i).Addr()
+	}
 	w.each(func(_ int, m *redlocktest.Master) {
 		text, _ := m.Get(defaultPrefix.Admission())
 		record, err := scripts.ParseRecord(text)
 		if err != nil {
 			w.Fatal(err)
 		}
-		record.N = n
+		record.Masters = scripts.List(names)
 		m.Set(defaultPrefix.Admission(), record.String())
 	}, which...)
 }
 
 // admittedApart is admitted for the masters of two sets, one after the other.
 func (w *world) admittedApart(old, next []int) {
-	w.admitted(len(next), next...)
-	w.admitted(len(old), old...)
+	w.admitted(next...)
+	w.admitted(old...)
 }
 
 func (w *world) urls(which ...int) (list []string) {

@@ -65,7 +65,7 @@ func (c *fleetConfig) ofGroup(i int) *fleetConfig {
 	if !slices.Equal(c.Durable, []string{"all"}) {
 		one.Durable = nil
 		for _, u := range slices.Concat(one.Masters, one.Next) {
-			if name := pool.URL(u).Name(); slices.Contains(c.Durable, name) {
+			if name := pool.URL(u).Name; slices.Contains(c.Durable, name) {
 				one.Durable = append(one.Durable, name)
 			}
 		}

@@ -195,7 +195,7 @@ func (c *fleetConfig) sets() (list []map[string]bool) {
 		for bucket := range max(buckets, 1) {
 			set := make(map[string]bool)
 			for _, u := range urls {
-				name := pool.URL(u).Name()
+				name := pool.URL(u).Name
 				if pool.URL(u).Buckets() > 0 {
 					name += pool.Bucket{Number: bucket + 1, Of: buckets}.Tag()
 				}

@@ -84,8 +84,8 @@ func record(mark uint8) string {
 	if mark == quarantined {
 		return ""
 	}
-	return scripts.Record{Identity: identity(mark).Identity(), N: masters, Longest: guard, Quarantine: guard,
-		Admitted: true}.String()
+	return scripts.Record{Stamp: fmt.Sprintf("%016x", 1+int(mark)), Identity: identity(mark).Identity(), Masters: "a,b,c",
+		Longest: guard, Quarantine: guard, Admitted: true}.String()
 }
 
 func identity(mark uint8) reference.Env {

@@ -1,7 +1,7 @@
 -- Takes the lock of one name for one grant. The first check below that applies gives the answer.
 --
 -- KEYS  1 lock (hash: grant id -> depth, token, ballot)   2 fence   3 queue   4 waiters   5 admission record
--- ARGV  1 the admission record that the connection expects; '' when the guard is off
+-- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'import'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
 --       repair: 7 token   8 depth   optionally 9 id of the grant that is replaced
@@ -23,7 +23,7 @@
 -- Each mode expects the admission record that the caller had read before its round began: a master that may have lost
 -- data since then has another record, and rejects the call. A repair also works in quarantine, if its round saw that
 -- quarantine.
-local record, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
+local stamp, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local first, last = tonumber(ARGV[4]), tonumber(ARGV[5])
 local token, depth, waiter, rank, previous = ARGV[4], '1', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8])
@@ -31,8 +31,8 @@ elseif mode == 'repair' then token, depth, previous = ARGV[7], ARGV[8], ARGV[9]
 else previous = ARGV[7] end
 local t, window = redis.call('TIME'), 15000000
 local now = t[1] * 1000000 + t[2]
-local there = record ~= '' and (redis.call('GET', KEYS[5]) or '') or record
-if there ~= record then return {6, there, now} end
+local there = stamp ~= '' and (redis.call('GET', KEYS[5]) or '') or ''
+if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
 local raw = redis.call('GET', fence) or '0'
 if not string.find(raw, '^%d+$') then return redis.error_reply('BADFENCE the fence of this name is not a number') end
 local top = tonumber(raw)

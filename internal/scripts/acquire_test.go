@@ -159,7 +159,7 @@ func TestAReleaseRaisesTheFenceAsFarAsAnAcquireCould(t *testing.T) {
 func TestTheGuardTimeChangesNeitherTheWindowNorTheFence(t *testing.T) {
 	c := onServer(t)
 	for i, longest := range []time.Duration{30 * time.Second, 300 * time.Second} {
-		c.has(scripts.Record{N: 3, Admitted: true, Longest: longest, Quarantine: longest, Since: c.now()})
+		c.has(scripts.Record{Masters: three, Admitted: true, Longest: longest, Quarantine: longest, Since: c.now()})
 		record, now, window := c.text(prefix.Admission()), c.now(), scripts.Window.Microseconds()
 		name := fmt.Sprint("a", i)
 		for _, ago := range []int64{window + second, 150 * second} {

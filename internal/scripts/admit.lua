@@ -2,31 +2,34 @@
 --
 -- KEYS  1 admission record
 -- ARGV  1 the step   2 identity (run_id/master_replid2/second_repl_offset) that the connection has read
---       3 the record that the caller saw, '' for none
+--       3 the record that the caller has read, '' for none
 --       4 the masters' time in us: the median of their clocks; with start the latest clock that is not far off it
 --       5 how far this master's time may be from that, in us
---       6 the record that is wanted; what is taken of it depends on the step
+--       6 the record that is wanted, with a new stamp; what is taken of it depends on the step
 -- Steps read             nothing is written
 --       start            the wanted record, in quarantine since the later of this master's time and that of ARGV 4
---       now              the wanted record, admitted
---       end              admitted, where the quarantine was this server's and has lasted for what both records need
---       epoch            n, next, epoch and alone of the wanted record
+--       replace          the same, also over a record that names other masters: an operator says that none needs it
+--       now              the wanted record, admitted, over one of this server that names the same masters at the same
+--                        epoch, or over that of the durable master of the same name
+--       end              admitted, if the quarantine was this server's and has lasted for what both records need
+--       epoch            masters, next, epoch and alone of the wanted record
 --       guard, settle    no more than what every step does: see below
---       rewrite          the identity, where the server is the same and its replication backlog was freed
--- Reply {1, record, time us, identity}   written, or (read) as it stands
+--       rewrite          the identity, if the server is the same and its replication backlog was freed
+-- Reply {1, record, time us, identity}   written, or (read) as it is
 --       {2, record, time us, identity}   not written: the identity is another than the caller's
---       {3, record, time us, identity}   not written: the record is another than the one that the caller saw
---       {4, record, time us, identity}   not written (start, end): this master's clock is too far from that of ARGV 4
+--       {3, record, time us, identity}   not written: the record is another than the one that the caller has read
+--       {4, record, time us, identity}   not written (start, replace, end): this master's clock is too far from ARGV 4
 --       {5, record, time us, identity}   not written: the quarantine is not over, or there is none; the record is not
 --                                        of this server, or cannot be read; it has a larger epoch than the wanted
+--       {6, record, time us, identity}   not written: the record names other masters at the wanted epoch
 --
 -- Every step keeps the larger longest TTL and the larger quarantine of the two records. Safe to repeat: each change
--- compares with exactly what was seen. The identity is read here, from the server itself, so no record is ever written
--- for another server. With an epoch above 0 the record says since when it is here (raised): each write of another
--- epoch, and of a whole record, says so anew, so that a record that was lost tells no older time.
+-- compares with exactly what was read. The identity is read here, from the server itself, so no record is ever written
+-- for another server. With an epoch above 0 the record has the time of this epoch here (raised): each write of another
+-- epoch, and of a whole record, sets it again, so that a record that was lost shows no older time.
 local function read(text)
   local values = {}
-  for key, value in string.gmatch(string.match(text, '^v2 .*') or '', ' (%l+)=(%S+)') do values[key] = value end
+  for key, value in string.gmatch(string.match(text, '^v3 .*') or '', ' (%l+)=(%S+)') do values[key] = value end
   return values
 end
 local step, theirs, record = ARGV[1], tonumber(ARGV[4]), redis.call('GET', KEYS[1]) or ''
@@ -39,32 +42,36 @@ local function answer(result) return {result, record, now, identity} end
 if step == 'read' then return answer(1) end
 if identity ~= ARGV[2] then return answer(2) end
 if record ~= ARGV[3] then return answer(3) end
-if (step == 'start' or step == 'end') and math.abs(now - theirs) > tonumber(ARGV[5]) then return answer(4) end
+local starts = step == 'start' or step == 'replace'
+if (starts or step == 'end') and math.abs(now - theirs) > tonumber(ARGV[5]) then return answer(4) end
 local old, wanted = read(record), read(ARGV[6])
 local function number(values, key) return tonumber(values[key]) or 0 end
 local function text(n) return string.format('%.0f', n) end
 local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
 local new, longest, quarantine, moment = old, larger('longest'), larger('quarantine'), text(now)
 if number(wanted, 'epoch') < number(old, 'epoch') then return answer(5) end
+local same = old.masters == wanted.masters and old.next == wanted.next
+if step ~= 'replace' and old.epoch == wanted.epoch and not same then return answer(6) end
 local freed = step == 'rewrite' and not string.find(replid, '[^0]') and offset == '-1'
 local own = old.id == identity or freed and string.match(old.id or '', '^%x+') == run
-if step == 'start' or step == 'now' then
+local known = own or old.state == 'admitted' and old.home and old.home == wanted.home
+if starts or step == 'now' and known then
   new = wanted
   if wanted.epoch ~= '0' then new.raised = moment end
   new.state, new.since = 'admitted', moment
-  if step == 'start' then new.state, new.since = 'quarantine', text(math.max(now, theirs)) end
-elseif not own or step == 'epoch' and wanted.epoch == '0' then
+  if starts then new.state, new.since = 'quarantine', text(math.max(now, theirs)) end
+elseif not own or step == 'now' or step == 'epoch' and wanted.epoch == '0' then
   return answer(5)
 elseif step == 'end' then
   if old.state ~= 'quarantine' or now < number(old, 'since') + quarantine * 1000 then return answer(5) end
   new.state, new.since = 'admitted', moment
 elseif step == 'epoch' then
   if wanted.epoch ~= old.epoch then new.raised = moment end
-  new.n, new.next, new.epoch, new.alone = wanted.n, wanted.next, wanted.epoch, wanted.alone
+  new.masters, new.next, new.epoch, new.alone = wanted.masters, wanted.next, wanted.epoch, wanted.alone
 end
 new.id, new.longest, new.quarantine = identity, longest, quarantine
-record = 'v2'
-for key in string.gmatch('id home group n next epoch raised alone longest quarantine state since', '%l+') do
+record = string.match(ARGV[6], '^v3 %x+')
+for key in string.gmatch('id home group masters next epoch raised alone longest quarantine state since', '%l+') do
   if new[key] then record = record .. ' ' .. key .. '=' .. new[key] end
 end
 redis.call('SET', KEYS[1], record)

@@ -1,6 +1,7 @@
 package scripts_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,9 @@ import (
 )
 
 const guard = 30 * time.Second
+
+// three and five are the masters of records.
+const three, five = "a,b,c", "a,b,c,d,e"
 
 func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
 	c.t.Helper()
@@ -28,7 +32,7 @@ func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
 	return scripts.AdmitRequest{
 		Step: step, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: scripts.Window,
-		Record: scripts.Record{N: 3, Longest: guard, Quarantine: guard},
+		Record: scripts.Record{Masters: three, Longest: guard, Quarantine: guard},
 	}
 }
 
@@ -53,12 +57,14 @@ func (c *client) done(r scripts.AdmitRequest) scripts.Record {
 	return parse(c.t, c.wantAdmit(scripts.AdmitDone, r).Record)
 }
 
+// parse reads a record, and leaves out its stamp, which each write makes.
 func parse(t testing.TB, text string) scripts.Record {
 	t.Helper()
 	r, err := scripts.ParseRecord(text)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Stamp = ""
 	return r
 }
 
@@ -80,9 +86,9 @@ func TestAQuarantineStartsLastsAndEnds(t *testing.T) {
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd)) // there is none to end
 
 	start := c.request(scripts.AdmitStart)
-	start.Record.Epoch, start.Record.Alone, start.Record.Home = 3, 2, scripts.Home("10.0.0.1:6379")
+	start.Record.Epoch, start.Record.Alone, start.Record.Home = 3, 2, scripts.Escape("10.0.0.1:6379")
 	done := c.wantAdmit(scripts.AdmitDone, start)
-	want := scripts.Record{Identity: start.Identity, Home: start.Record.Home, N: 3, Epoch: 3, Raised: done.Time, Alone: 2,
+	want := scripts.Record{Identity: start.Identity, Home: start.Record.Home, Masters: three, Epoch: 3, Raised: done.Time, Alone: 2,
 		Longest: guard, Quarantine: guard, Since: done.Time}
 	if r := parse(t, done.Record); r != want {
 		t.Errorf("the record is %+v, want %+v", r, want)
@@ -119,7 +125,7 @@ func TestSinceIsTheLaterOfOwnTimeAndMedian(t *testing.T) {
 			t.Errorf("with a median %d ahead: %+v, at %d", ahead, got, a.Time)
 		}
 	}
-	c.has(scripts.Record{N: 3, Longest: guard, Quarantine: guard, Since: c.now() - 60*second})
+	c.has(scripts.Record{Masters: three, Longest: guard, Quarantine: guard, Since: c.now() - 60*second})
 	for _, off := range []int64{20 * second, -20 * second} {
 		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd} {
 			r := c.request(step)
@@ -138,14 +144,14 @@ func TestSinceIsTheLaterOfOwnTimeAndMedian(t *testing.T) {
 // longest TTL and the larger quarantine stay; a smaller epoch is not written at all.
 func TestNothingIsEverLowered(t *testing.T) {
 	c := onServer(t)
-	before := scripts.Record{N: 5, Epoch: 4, Raised: 77, Alone: 4, Longest: 300 * time.Second,
+	before := scripts.Record{Masters: five, Epoch: 4, Raised: 77, Alone: 4, Longest: 300 * time.Second,
 		Quarantine: 400 * time.Second}
 	for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
 		scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
 		before.Since = c.now() - 500*second
 		c.has(before)
 		r := c.request(step)
-		r.Record = scripts.Record{N: 3, Epoch: 3, Longest: guard, Quarantine: guard}
+		r.Record = scripts.Record{Masters: three, Epoch: 3, Longest: guard, Quarantine: guard}
 		c.wantAdmit(scripts.AdmitTooEarly, r)
 		r.Record.Epoch = 5
 		if step == scripts.AdmitRewrite {
@@ -156,7 +162,7 @@ func TestNothingIsEverLowered(t *testing.T) {
 		if got.Longest != before.Longest || got.Quarantine != before.Quarantine || got.Epoch < before.Epoch {
 			t.Errorf("%s makes of %+v\n%+v", step, before, got)
 		}
-		r.Seen = got.String()
+		r.Seen = c.text(prefix.Admission())
 		r.Record.Longest, r.Record.Quarantine = 500*time.Second, 600*time.Second
 		if step == scripts.AdmitEnd {
 			continue
@@ -172,11 +178,11 @@ func TestGuardAndSettleChangeNothingElse(t *testing.T) {
 	c := onServer(t)
 	for _, step := range []scripts.AdmitStep{scripts.AdmitGuard, scripts.AdmitSettle} {
 		for _, admitted := range []bool{false, true} {
-			want := scripts.Record{Home: "h", N: 5, Next: 3, Epoch: 4, Raised: 77, Alone: 4, Longest: guard, Quarantine: guard,
+			want := scripts.Record{Home: "h", Masters: five, Next: three, Epoch: 4, Raised: 77, Alone: 4, Longest: guard, Quarantine: guard,
 				Admitted: admitted, Since: c.now() - 5*second}
 			c.has(want)
 			r := c.request(step)
-			r.Record = scripts.Record{N: 9, Epoch: 9, Home: "x", Longest: guard, Quarantine: 10 * guard, Admitted: !admitted}
+			r.Record = scripts.Record{Masters: "i", Epoch: 9, Home: "x", Longest: guard, Quarantine: 10 * guard, Admitted: !admitted}
 			want.Identity, want.Quarantine = r.Identity, 10*guard
 			if got := c.done(r); got != want {
 				t.Errorf("%s makes %+v, want %+v", step, got, want)
@@ -187,12 +193,12 @@ func TestGuardAndSettleChangeNothingElse(t *testing.T) {
 
 func TestAnEpochIsRaised(t *testing.T) {
 	c := onServer(t)
-	c.has(scripts.Record{N: 3, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
+	c.has(scripts.Record{Masters: three, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
 	r := c.request(scripts.AdmitEpoch)
 	c.wantAdmit(scripts.AdmitTooEarly, r) // no epoch is wanted
-	r.Record = scripts.Record{N: 3, Next: 5, Epoch: 1, Alone: 0}
+	r.Record = scripts.Record{Masters: three, Next: five, Epoch: 1, Alone: 0}
 	a := c.wantAdmit(scripts.AdmitDone, r)
-	want := scripts.Record{Identity: r.Identity, N: 3, Next: 5, Epoch: 1, Raised: a.Time, Longest: guard,
+	want := scripts.Record{Identity: r.Identity, Masters: three, Next: five, Epoch: 1, Raised: a.Time, Longest: guard,
 		Quarantine: guard,
 		Admitted:   true, Since: 5}
 	if got := parse(t, a.Record); got != want {
@@ -202,9 +208,9 @@ func TestAnEpochIsRaised(t *testing.T) {
 	if want.Alone = 1; c.done(r) != want {
 		t.Errorf("the record is %q, want %q", c.text(prefix.Admission()), want)
 	}
-	r.Seen, r.Record = want.String(), scripts.Record{N: 5, Epoch: 2, Alone: 2}
+	r.Seen, r.Record = c.text(prefix.Admission()), scripts.Record{Masters: five, Epoch: 2, Alone: 2}
 	a = c.wantAdmit(scripts.AdmitDone, r)
-	want.N, want.Next, want.Epoch, want.Alone, want.Raised = 5, 0, 2, 2, a.Time
+	want.Masters, want.Next, want.Epoch, want.Alone, want.Raised = five, "", 2, 2, a.Time
 	if got := parse(t, a.Record); got != want {
 		t.Errorf("the record is %+v, want %+v", got, want)
 	}
@@ -215,25 +221,26 @@ func TestRecordsAreWrittenForThisServerOnly(t *testing.T) {
 	c := onServer(t)
 	steps := []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
 		scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite}
-	for _, step := range steps {
+	for _, step := range append(steps, scripts.AdmitReplace) {
 		r := c.request(step)
 		r.Identity = "f00/ba4/7"
 		c.wantAdmit(scripts.AdmitOtherIdentity, r)
 		r = c.request(step)
-		r.Seen = "v2 another"
+		r.Seen = "v3 another"
 		c.wantAdmit(scripts.AdmitOtherRecord, r)
 	}
 	// A quarantine that another server has waited for is no quarantine of this one, and its record is not ours to change.
 	for _, there := range []string{"", "v1 id=a/b guard=1 epoch=0 state=admitted", "nonsense",
-		scripts.Record{Identity: "f00/ba4/7", N: 3, Longest: guard, Quarantine: guard, Since: c.now() - 60*second}.String()} {
+		scripts.Record{Identity: "f00/ba4/7", Masters: three, Longest: guard, Quarantine: guard, Since: c.now() - 60*second}.String()} {
 		c.must("SET", prefix.Admission(), there)
 		for _, step := range steps {
-			if step != scripts.AdmitStart && step != scripts.AdmitNow {
+			if step != scripts.AdmitStart {
 				r := c.request(step)
 				r.Record.Epoch = 1
 				c.wantAdmit(scripts.AdmitTooEarly, r)
 			}
 		}
+		c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitNow))
 		if r := c.done(c.request(scripts.AdmitStart)); r.Admitted || r.Identity == "f00/ba4/7" {
 			t.Errorf("the record is %+v", r)
 		}
@@ -250,7 +257,7 @@ func TestAFreedBacklogIsNoChange(t *testing.T) {
 		run + "/ab12/77": scripts.AdmitDone, own: scripts.AdmitDone,
 		"ab12/ab12/77": scripts.AdmitTooEarly, run + "0/ab12/77": scripts.AdmitTooEarly, "/" + run: scripts.AdmitTooEarly,
 	} {
-		before := scripts.Record{Identity: identity, N: 3, Longest: guard, Quarantine: guard, Admitted: true, Since: 5}
+		before := scripts.Record{Identity: identity, Masters: three, Longest: guard, Quarantine: guard, Admitted: true, Since: 5}
 		c.has(before)
 		a := c.wantAdmit(want, c.request(scripts.AdmitRewrite))
 		if before.Identity = own; want == scripts.AdmitDone && parse(t, a.Record) != before {
@@ -259,7 +266,7 @@ func TestAFreedBacklogIsNoChange(t *testing.T) {
 	}
 	c.must("REPLICAOF", "127.0.0.1", "1") // a promotion: now there is a second id
 	c.must("REPLICAOF", "NO", "ONE")
-	c.has(scripts.Record{Identity: own, N: 3, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
+	c.has(scripts.Record{Identity: own, Masters: three, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitRewrite))
 }
 
@@ -269,7 +276,7 @@ func TestAFreedBacklogIsNoChange(t *testing.T) {
 func TestAsksUnderAnotherRecordAbstain(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
-	here := scripts.Record{Identity: "a/b/-1", N: 3, Epoch: 3, Longest: 20 * time.Second, Quarantine: guard,
+	here := scripts.Record{Identity: "a/b/-1", Masters: three, Epoch: 3, Longest: 20 * time.Second, Quarantine: guard,
 		Since: now}.String()
 	shared := scripts.ShareID(me, 1, scripts.Reader, now, "")
 	readers := prefix.KeysOf("a", scripts.Reader)
@@ -288,7 +295,7 @@ func TestAsksUnderAnotherRecordAbstain(t *testing.T) {
 		}
 		size := c.must("DBSIZE")
 		for name, ask := range asks {
-			v := c.stamped(ask, "v2 another")
+			v := c.stamped(ask, "v3 another")
 			if v.Kind != scripts.Abstained || v.Record != there || v.Time < now || c.must("DBSIZE") != size {
 				t.Errorf("%s: %+v, and %v keys", name, v, c.must("DBSIZE"))
 			}
@@ -307,7 +314,7 @@ func TestAsksUnderAnotherRecordAbstain(t *testing.T) {
 func TestAnExtensionUnderAnotherRecord(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
-	here := scripts.Record{Identity: "a/b/-1", N: 3, Epoch: 3, Longest: 20 * time.Second, Quarantine: guard,
+	here := scripts.Record{Identity: "a/b/-1", Masters: three, Epoch: 3, Longest: 20 * time.Second, Quarantine: guard,
 		Since: now}.String()
 	c.must("SET", prefix.Admission(), here)
 	c.want(scripts.Granted, acquire("a", id, now))
@@ -315,16 +322,16 @@ func TestAnExtensionUnderAnotherRecord(t *testing.T) {
 	for _, refused := range []*scripts.Call{
 		enc.Extend(keys("a"), id, 21*time.Second, 1), old.Extend(keys("a"), id, ttl, 1),
 	} {
-		if v := c.stamped(refused, "v2 another"); v.Kind != scripts.Refused || v.Record != here {
+		if v := c.stamped(refused, "v3 another"); v.Kind != scripts.Refused || v.Record != here {
 			t.Errorf("with another TTL or epoch: %+v", v)
 		}
 	}
-	if v := c.stamped(enc.Extend(keys("a"), id, 20*time.Second, 1), "v2 another"); v.Kind != scripts.Granted {
+	if v := c.stamped(enc.Extend(keys("a"), id, 20*time.Second, 1), "v3 another"); v.Kind != scripts.Granted {
 		t.Errorf("in quarantine: %+v", v)
 	}
 	// Nothing hides that it is missing (H75).
 	c.must("DEL", prefix.Lock("a"))
-	if v := c.stamped(old.Extend(keys("a"), id, ttl, 1), "v2 another"); v.Kind != scripts.Missing {
+	if v := c.stamped(old.Extend(keys("a"), id, ttl, 1), "v3 another"); v.Kind != scripts.Missing {
 		t.Errorf("of what is not there: %+v", v)
 	}
 }
@@ -346,6 +353,68 @@ func TestAdmitKeepsTheGroup(t *testing.T) {
 		done := c.wantAdmit(scripts.AdmitDone, r)
 		if got := parse(t, done.Record).Group; (got == start.Record.Group) != (step != scripts.AdmitNow) {
 			t.Errorf("%s: group %v", step, got)
+		}
+	}
+}
+
+// H98, H120: a step of a client that names other masters at the epoch of the record writes nothing. An operator may
+// replace such a record, by a quarantine.
+func TestAdmitRefusesOtherMasters(t *testing.T) {
+	c := onServer(t)
+	for _, admitted := range []bool{false, true} {
+		for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
+			scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
+			c.has(scripts.Record{Masters: five, Epoch: 2, Longest: guard, Quarantine: guard, Admitted: admitted})
+			r := c.request(step)
+			for _, other := range []scripts.Record{{Masters: three, Epoch: 2}, {Masters: five, Next: three, Epoch: 2}} {
+				r.Record = other
+				c.wantAdmit(scripts.AdmitOtherMasters, r)
+			}
+		}
+		r := c.request(scripts.AdmitReplace)
+		r.Record.Epoch = 1
+		c.wantAdmit(scripts.AdmitTooEarly, r)
+		r.Record.Epoch = 2
+		if got := c.done(r); got.Masters != three || got.Admitted {
+			t.Errorf("replaced by %+v", got)
+		}
+	}
+}
+
+// H120: only a quarantine of this server, or the record of the same durable master, is admitted at once.
+func TestAdmitNowNeedsTheServersOwnRecord(t *testing.T) {
+	c := onServer(t)
+	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitNow))
+	for home, want := range map[string]scripts.AdmitResult{"h": scripts.AdmitDone, "": scripts.AdmitTooEarly,
+		"x": scripts.AdmitTooEarly} {
+		c.has(scripts.Record{Identity: "f00/ba4/7", Home: home, Masters: three, Admitted: true})
+		r := c.request(scripts.AdmitNow)
+		r.Record.Home = "h"
+		c.wantAdmit(want, r)
+	}
+	c.has(scripts.Record{Identity: "f00/ba4/7", Home: "h", Masters: three})
+	r := c.request(scripts.AdmitNow)
+	r.Record.Home = "h"
+	c.wantAdmit(scripts.AdmitTooEarly, r)
+}
+
+// Each write of a record has another stamp, and calls expect the stamp alone.
+func TestStampsAreCompared(t *testing.T) {
+	c := onServer(t)
+	c.done(c.request(scripts.AdmitStart))
+	first := c.text(prefix.Admission())
+	c.done(c.request(scripts.AdmitSettle))
+	second := c.text(prefix.Admission())
+	now := c.now()
+	for i, text := range []string{first, second} {
+		stamp := scripts.StampOf(text)
+		if len(stamp) != 19 {
+			t.Errorf("the stamp is %q", stamp)
+		}
+		ask := enc.Acquire(keys(fmt.Sprint("n", i)), grant(me, 1), ttl, now, now, nil)
+		want := []scripts.Kind{scripts.Abstained, scripts.Granted}[i]
+		if v := c.stamped(ask, stamp); v.Kind != want {
+			t.Errorf("stamp %d: %v", i, v.Kind)
 		}
 	}
 }

@@ -116,9 +116,9 @@ func (c *client) cost(call func(i int) *scripts.Call, from, to int, record strin
 	return c.spent("evalsha")
 }
 
-// admittedRecord lets the server vote, and returns its record.
+// admittedRecord lets the server vote, and returns the stamp of its record.
 func (c *client) admittedRecord() string {
 	c.t.Helper()
-	r := c.request(scripts.AdmitNow)
-	return c.admit(r).Record
+	c.admit(c.request(scripts.AdmitStart))
+	return scripts.StampOf(c.admit(c.request(scripts.AdmitNow)).Record)
 }

@@ -148,13 +148,14 @@ const (
 	AdmitOtherRecord   AdmitResult = 3 // the record is another than the one that the caller saw
 	AdmitClockDiffers  AdmitResult = 4 // the master's clock is too far from the median
 	AdmitTooEarly      AdmitResult = 5 // the quarantine is not over, or this step cannot change such a record
+	AdmitOtherMasters  AdmitResult = 6 // the record names other masters
 )
 
 // DecodeAdmission reads the reply to a step of an admission.
 func DecodeAdmission(reply any) (Admission, error) {
 	f := newFields(reply)
 	a := Admission{Result: AdmitResult(f.number()), Record: f.text(), Time: f.number(), Identity: f.text()}
-	if a.Result < AdmitDone || a.Result > AdmitTooEarly {
+	if a.Result < AdmitDone || a.Result > AdmitOtherMasters {
 		f.fail("unexpected reply code %d", a.Result)
 	}
 	return a, f.err

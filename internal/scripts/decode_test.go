@@ -37,7 +37,7 @@ func TestDecodeVote(t *testing.T) {
 		{[]any{int64(5), int64(7), b("5"), year},
 			scripts.Vote{Kind: scripts.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
 		{[]any{int64(6), b(""), year}, scripts.Vote{Kind: scripts.Abstained, Place: -1, Time: year}},
-		{[]any{int64(7), b("v2 x"), year, "more"}, scripts.Vote{Kind: scripts.Refused, Place: -1, Record: "v2 x",
+		{[]any{int64(7), b("v3 x"), year, "more"}, scripts.Vote{Kind: scripts.Refused, Place: -1, Record: "v3 x",
 			Time: year}},
 	} {
 		if got, err := scripts.DecodeVote(c.reply); err != nil || got != c.want {
@@ -53,7 +53,7 @@ func TestDecodeVote(t *testing.T) {
 		[]any{int64(3), int64(0), b("12x"), year}, []any{int64(3), int64(0), b(""), year}, []any{int64(3), int64(0),
 			b("-1"), year},
 		[]any{int64(3), int64(0), b("1e3"), year}, []any{int64(3), int64(0), b(strings.Repeat("9", 30)), year},
-		[]any{int64(3), int64(0), int64(7), year}, []any{int64(6), nil, year}, []any{int64(7), b("v2 x"), b("now")},
+		[]any{int64(3), int64(0), int64(7), year}, []any{int64(6), nil, year}, []any{int64(7), b("v3 x"), b("now")},
 		[]any{[]any{int64(1)}},
 	} {
 		if got, err := scripts.DecodeVote(hostile); err == nil || got != (scripts.Vote{}) {
@@ -88,7 +88,7 @@ func TestDecodeOthers(t *testing.T) {
 		t.Errorf("admission %+v, %v", a, err)
 	}
 	for _, hostile := range []any{nil, int64(1), []any{}, []any{lock, int64(1), "7", int64(5), "", int64(0), "w"},
-		[]any{int64(0), "m", int64(9), "a"}, []any{int64(6), "m", int64(9), "a"}} {
+		[]any{int64(0), "m", int64(9), "a"}, []any{int64(7), "m", int64(9), "a"}} {
 		if h, err := scripts.DecodeHolding(hostile); err == nil {
 			t.Errorf("%v is taken for %+v", hostile, h)
 		}
@@ -105,14 +105,16 @@ func TestKindsHaveNames(t *testing.T) {
 	}
 }
 
+const stamped = "v3 0123456789abcdef " // how a record begins
+
 func TestRecordRoundTrip(t *testing.T) {
 	for _, r := range []scripts.Record{
-		{}, {Identity: "a1/b2/-1", N: 3, Longest: 30 * time.Second, Quarantine: time.Minute, Since: 946684800000000},
-		{Identity: "a1/b2/7", N: 3, Next: 5, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true, Since: 1},
-		{Identity: "a1/b2/7", Home: scripts.Home("10.0.0.1:6379"), N: 1, Longest: time.Millisecond},
-		{Identity: "a1/b2/7", Home: "h", Group: scripts.Group{Number: 2, Of: 3}, N: 5, Next: 3, Epoch: 1},
-		{Identity: "a1/b2/7", Group: scripts.Group{Number: 1, Of: 1}, N: 1},
-		{Identity: "a1/b2/7", Home: scripts.Home("/var/run/my redis% n=1 .sock"), Epoch: 1},
+		{}, {Stamp: "0123456789abcdef", Identity: "a1/b2/-1", Masters: three, Longest: 30 * time.Second, Quarantine: time.Minute, Since: 946684800000000},
+		{Identity: "a1/b2/7", Masters: three, Next: five, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true, Since: 1},
+		{Identity: "a1/b2/7", Home: scripts.Escape("10.0.0.1:6379"), Masters: "a", Longest: time.Millisecond},
+		{Identity: "a1/b2/7", Home: "h", Group: scripts.Group{Number: 2, Of: 3}, Masters: five, Next: three, Epoch: 1},
+		{Identity: "a1/b2/7", Group: scripts.Group{Number: 1, Of: 1}, Masters: "a"},
+		{Identity: "a1/b2/7", Home: scripts.Escape("/var/run/my redis% n=1 .sock"), Epoch: 1},
 	} {
 		if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
 			t.Errorf("%q: %+v, %v", r, got, err)
@@ -120,17 +122,20 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 	const rest = " longest=1 quarantine=1 state=admitted since=1"
 	for _, s := range []string{
-		"", "v2", "v2 ", "v2 id=a n=1 epoch=0" + rest + " ", "v2 id=a n=01 epoch=0" + rest, "v2 id=a n=-1 epoch=0" + rest,
-		"v2 id=a n=x epoch=0" + rest, "v2 id=a n=1" + rest, "v2 n=1 id=a epoch=0" + rest, "v2  id=a n=1 epoch=0" + rest,
-		"v2 id=a n=1 epoch=0 longest=9223372036854775807 quarantine=1 state=admitted since=1",
-		"v2 id=a n=1 epoch=0" + rest + "\n",
-		"v2 id=a home= n=1 epoch=0" + rest, "v2 id=a n=1 home=h epoch=0" + rest, "v2 id=a h n=1 epoch=0" + rest,
-		"v2 id=a home=h home=h n=1 epoch=0" + rest, "v2 id=a n=1 epoch=1" + rest,
-		"v2 id=a n=1 epoch=0 raised=1 alone=0" + rest,
-		"v2 id=a n=1 next=0 epoch=0" + rest, "v2 id=a n=1 epoch=1 alone=0 raised=1" + rest,
-		"v2 id=a n=1 epoch=0 longest=1 quarantine=1 state=pending since=1",
-		"v2 id=a group=0/0 n=1 epoch=0" + rest, "v2 id=a group=02/3 n=1 epoch=0" + rest, "v2 id=a group=2 n=1 epoch=0" + rest,
-		"v2 id=a group=a/b n=1 epoch=0" + rest, "v2 id=a n=1 group=2/3 epoch=0" + rest, "v2 id=a group= n=1 epoch=0" + rest,
+		"", "v3", "v3 ", stamped, stamped + "id=a masters=b epoch=0" + rest + " ", stamped + "id=a masters=b" + rest,
+		"v3 id=a masters=b epoch=0" + rest, "v3 0123456789abcde id=a masters=b epoch=0" + rest,
+		"v3 0123456789abcdeF id=a masters=b epoch=0" + rest, stamped + "masters=b id=a epoch=0" + rest,
+		stamped + " id=a masters=b epoch=0" + rest, stamped + "id=a masters= epoch=0" + rest,
+		stamped + "id=a masters=b epoch=0 longest=9223372036854775807 quarantine=1 state=admitted since=1",
+		stamped + "id=a masters=b epoch=0" + rest + "\n", stamped + "id=a masters=b epoch=01" + rest,
+		stamped + "id=a home= masters=b epoch=0" + rest, stamped + "id=a masters=b home=h epoch=0" + rest,
+		stamped + "id=a h masters=b epoch=0" + rest, stamped + "id=a home=h home=h masters=b epoch=0" + rest,
+		stamped + "id=a masters=b epoch=1" + rest, stamped + "id=a masters=b epoch=0 raised=1 alone=0" + rest,
+		stamped + "id=a masters=b next= epoch=0" + rest, stamped + "id=a masters=b epoch=1 alone=0 raised=1" + rest,
+		stamped + "id=a masters=b epoch=0 longest=1 quarantine=1 state=pending since=1",
+		stamped + "id=a group=0/0 masters=b epoch=0" + rest, stamped + "id=a group=02/3 masters=b epoch=0" + rest,
+		stamped + "id=a group=2 masters=b epoch=0" + rest, stamped + "id=a group=a/b masters=b epoch=0" + rest,
+		stamped + "id=a masters=b group=2/3 epoch=0" + rest, stamped + "id=a group= masters=b epoch=0" + rest,
 	} {
 		if r, err := scripts.ParseRecord(s); err == nil {
 			t.Errorf("%q is taken for %+v", s, r)
@@ -138,11 +143,29 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
+// H98: a list depends on the names alone, and no name is taken for two, or for another part of a record.
+func TestListsOfMasters(t *testing.T) {
+	list := scripts.List([]string{"b:1", "/run/a b,c epoch=7", "mymaster@s1:26379,s2:26379"})
+	if list != scripts.List([]string{"mymaster@s1:26379,s2:26379", "b:1", "/run/a b,c epoch=7"}) {
+		t.Errorf("the order counts: %q", list)
+	}
+	if strings.Count(list, ",") != 2 || strings.Contains(list, " ") {
+		t.Errorf("the list is %q", list)
+	}
+	if got := scripts.ShowList(list); got != "[/run/a b,c epoch=7 b:1 mymaster@s1:26379,s2:26379]" {
+		t.Errorf("shown as %q", got)
+	}
+	r := scripts.Record{Identity: "a", Masters: list}
+	if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // A record of another version is refused with a sentence that names both.
 func TestAnotherVersionIsRefusedByName(t *testing.T) {
-	for _, text := range []string{"v1 id=a/b guard=30000 epoch=0 state=admitted", "v3 id=a"} {
+	for _, text := range []string{"v1 id=a/b guard=30000 epoch=0 state=admitted", "v2 id=a"} {
 		_, err := scripts.ParseRecord(text)
-		if err == nil || !strings.Contains(err.Error(), `"`+text[:2]+`"`) || !strings.Contains(err.Error(), "version v2") {
+		if err == nil || !strings.Contains(err.Error(), `"`+text[:2]+`"`) || !strings.Contains(err.Error(), "version v3") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

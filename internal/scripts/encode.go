@@ -145,15 +145,17 @@ type AdmitStep string
 // never lowers a longest TTL, a quarantine or an epoch.
 const (
 	AdmitRead AdmitStep = "read"
-	// AdmitStart starts a quarantine, AdmitEnd ends one that is over, AdmitNow admits without one.
-	AdmitStart AdmitStep = "start"
-	AdmitEnd   AdmitStep = "end"
-	AdmitNow   AdmitStep = "now"
+	// AdmitStart starts a quarantine, AdmitReplace also if the record names other masters, AdmitEnd ends one that is over,
+	// AdmitNow ends one that need not last.
+	AdmitStart   AdmitStep = "start"
+	AdmitReplace AdmitStep = "replace"
+	AdmitEnd     AdmitStep = "end"
+	AdmitNow     AdmitStep = "now"
 	// AdmitGuard and AdmitSettle raise the quarantine and the longest TTL, and change nothing else: the one for an
 	// operator, the other for a program that has read larger numbers elsewhere.
 	AdmitGuard  AdmitStep = "guard"
 	AdmitSettle AdmitStep = "settle"
-	// AdmitEpoch raises the epoch: N, Next, Epoch and Alone are written.
+	// AdmitEpoch raises the epoch: Masters, Next, Epoch and Alone are written.
 	AdmitEpoch AdmitStep = "epoch"
 	// AdmitRewrite writes the identity anew where a backlog was freed, which is no change of it.
 	AdmitRewrite AdmitStep = "rewrite"
@@ -168,12 +170,16 @@ type AdmitRequest struct {
 	// further from it than Tolerance starts and ends no quarantine.
 	Median    int64
 	Tolerance time.Duration
-	// Record is what is to be written. Its Identity, Admitted, Since and Raised are the script's to say.
+	// Record is what is to be written. The script sets Identity, Admitted, Since and Raised. A record without a stamp gets
+	// a new one.
 	Record Record
 }
 
 // Admit encodes one step of an admission.
 func (e *Encoder) Admit(r AdmitRequest) *Call {
+	if r.Record.Stamp == "" && r.Step != AdmitRead {
+		r.Record.Stamp = NewStamp()
+	}
 	return &Call{Script: Admit, Args: []any{
 		admitSHA, "1", e.admission, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
 		r.Record.String(),

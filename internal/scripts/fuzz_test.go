@@ -77,17 +77,18 @@ func FuzzDecode(f *testing.F) {
 // A record is what String writes, and nothing else.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
-		"", "v2 id=a/b/-1 n=3 epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
-		"v2 id=a/b/7 home=10.0.0.1:6379 n=3 next=5 epoch=2 raised=7 alone=1 longest=1 quarantine=2 state=quarantine since=7",
-		"v2 id=a/b/7 group=2/3 n=3 epoch=0 longest=1 quarantine=2 state=quarantine since=7",
-		"v2 id= n=0 epoch=0 longest=0 quarantine=0 state=quarantine since=0",
-		"v2 id=a n=01 epoch=-2 longest=9223372036854775807 quarantine=0 state=quarantine since=0",
+		"", stamped + "id=a/b/-1 masters=a,b epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
+		stamped + "id=a/b/7 home=10.0.0.1:6379 masters=a next=b epoch=2 raised=7 alone=1 longest=1 quarantine=2 " +
+			"state=quarantine since=7",
+		"v3 0000000000000000 id=a/b/7 group=2/3 masters=a%2C epoch=0 longest=1 quarantine=2 state=quarantine since=7",
+		stamped + "id= epoch=0 longest=0 quarantine=0 state=quarantine since=0",
+		stamped + "id=a masters= epoch=-2 longest=9223372036854775807 quarantine=0 state=quarantine since=0",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := scripts.ParseRecord(text)
-		if err == nil && (r.String() != text || r.Longest < 0 || r.Quarantine < 0 || r.Since < 0 || r.Epoch < 0 || r.N < 0) {
+		if err == nil && (r.String() != text || r.Longest < 0 || r.Quarantine < 0 || r.Since < 0 || r.Epoch < 0) {
 			t.Fatalf("%q is taken for %+v", text, r)
 		}
 	})

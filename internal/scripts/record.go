@@ -1,29 +1,47 @@
 package scripts
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/jitter"
 )
 
-// recordVersion is that of the admission records. A program of another version is refused by name.
-const recordVersion = "v2"
+// recordVersion is the version of the admission records. A client of another version is refused by name.
+const recordVersion = "v3"
+
+// noStamp is the stamp of a Record without one, as tests write them.
+const noStamp = "0000000000000000"
+
+// NewStamp returns a stamp that no other record has.
+func NewStamp() string { return fmt.Sprintf("%016x", 1+jitter.Int64N(1<<63-1)) }
+
+// StampOf returns the beginning of a record, its version and stamp, which is what the scripts of locks compare. Each
+// write of a record gives it another stamp.
+func StampOf(record string) string {
+	return record[:min(len(record), len(recordVersion)+1+len(noStamp))]
+}
 
 // A Record is the one value by which a master is admitted to vote. It is written as
 //
-//	v2 id=<identity> n=5 epoch=0 longest=30000 quarantine=30000 state=admitted since=<us>
+//	v3 <stamp> id=<identity> masters=<list> epoch=0 longest=30000 quarantine=30000 state=admitted since=<us>
 //
-// with home= behind id= where the master is a durable one, group=2/3 before n= where the names are spread over groups,
-// next= behind n= in a joint configuration, raised= and alone= behind epoch= where the epoch is above 0. Times are in
+// with home= after id= if the master is a durable one, group=2/3 before masters= if the names are spread over groups,
+// next= after masters= in a joint configuration, raised= and alone= after epoch= if the epoch is above 0. Times are in
 // milliseconds, moments in microseconds of the masters' time.
 type Record struct {
+	Stamp    string // 16 hexadecimal digits, other ones for each write
 	Identity string // run_id/master_replid2/second_repl_offset of the server that the record is about
-	Home     string // the address of a durable master, as [Home] writes it; "" for any other
-	Group    Group  // the zero Group where the names are not spread
-	N, Next  int    // the number of masters of the set, and of the next one in a joint configuration, else 0
-	Epoch    int64
+	Home     string // the name of a durable master, as [Escape] writes it; "" for any other
+	Group    Group  // the zero Group if the names are not spread
+	// Masters names all masters of the configuration, and Next those of the next one in a joint configuration: see [List].
+	Masters, Next string
+	Epoch         int64
 	// Raised is when this epoch was written here; Alone the largest epoch whose set may act alone. Both are 0 where the
 	// epoch is.
 	Raised, Alone int64
@@ -47,22 +65,45 @@ func parseGroup(text string) (g Group) {
 	return g
 }
 
-// Home writes an address as a record can have it.
-func Home(addr string) string { return url.PathEscape(addr) }
+// Escape writes the name of a master as a record can have it.
+func Escape(name string) string { return url.PathEscape(name) }
+
+// List writes the names of masters as a record can have them, in an order that does not depend on theirs.
+func List(names []string) string {
+	escaped := make([]string, len(names))
+	for i, name := range names {
+		escaped[i] = Escape(name)
+	}
+	slices.Sort(escaped)
+	return strings.Join(escaped, ",")
+}
+
+// ShowList returns a list of masters as errors show it.
+func ShowList(list string) string {
+	names := strings.Split(list, ",")
+	for i, name := range names {
+		if plain, err := url.PathUnescape(name); err == nil {
+			names[i] = plain
+		}
+	}
+	return "[" + strings.Join(names, " ") + "]"
+}
 
 // String returns r as it stands on a master.
 func (r Record) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s id=%s", recordVersion, r.Identity)
+	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
 	if r.Home != "" {
 		fmt.Fprintf(&b, " home=%s", r.Home)
 	}
 	if r.Group != (Group{}) {
 		fmt.Fprintf(&b, " group=%v", r.Group)
 	}
-	fmt.Fprintf(&b, " n=%d", r.N)
-	if r.Next != 0 {
-		fmt.Fprintf(&b, " next=%d", r.Next)
+	if r.Masters != "" {
+		fmt.Fprintf(&b, " masters=%s", r.Masters)
+	}
+	if r.Next != "" {
+		fmt.Fprintf(&b, " next=%s", r.Next)
 	}
 	fmt.Fprintf(&b, " epoch=%d", r.Epoch)
 	if r.Epoch != 0 {
@@ -84,8 +125,15 @@ const maxMillis = int64(366 * 24 * time.Hour / time.Millisecond)
 func ParseRecord(text string) (Record, error) {
 	version, rest, _ := strings.Cut(text, " ")
 	if version != recordVersion {
-		return Record{}, fmt.Errorf("the admission record %.80q has version %.10q; this program knows version %s",
+		return Record{}, fmt.Errorf("the admission record %.80q has version %.10q; this client knows version %s",
 			text, version, recordVersion)
+	}
+	stamp, rest, _ := strings.Cut(rest, " ")
+	if len(stamp) != len(noStamp) || strings.Trim(stamp, "0123456789abcdef") != "" {
+		return Record{}, fmt.Errorf("the admission record %.200q cannot be read", text)
+	}
+	if stamp == noStamp {
+		stamp = ""
 	}
 	values := map[string]string{}
 	for part := range strings.SplitSeq(rest, " ") {
@@ -98,8 +146,8 @@ func ParseRecord(text string) (Record, error) {
 	}
 	longest, quarantine := number("longest"), number("quarantine")
 	r := Record{
-		Identity: values["id"], Home: values["home"], Group: parseGroup(values["group"]),
-		N: int(number("n")), Next: int(number("next")),
+		Stamp: stamp, Identity: values["id"], Home: values["home"], Group: parseGroup(values["group"]),
+		Masters: values["masters"], Next: values["next"],
 		Epoch: number("epoch"), Raised: number("raised"), Alone: number("alone"),
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
 		Admitted: values["state"] == "admitted", Since: number("since"),

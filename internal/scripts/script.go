@@ -48,14 +48,14 @@ var (
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "01d94c0c89625e025634af19b3212cf322e509a6"
-	extendSHA  = "548e0b2dd7ecb4fdbc38432655d3e6148ffd8bac"
+	acquireSHA = "58bfb9f1854a410d10ce950d34b90aa18436477a"
+	extendSHA  = "eba04785c6317acb0fa59b5c46c82ca04800ac70"
 	releaseSHA = "6698a1334feb0d1cd10279aee438aed5156fa380"
 	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
-	admitSHA   = "17c6b31c25691e9c29464da77dcfbeeefdb6e5ee"
+	admitSHA   = "90d9bec9008c6a1684bb3343c1be07ac0ebca306"
 
-	sharedAcquireSHA = "c25ba7c52a4dca34f0916c0fb9e7f65eb5d98ecc"
-	sharedExtendSHA  = "5af9b5589afa83dcd30cbb9cc96c50be6e662b52"
+	sharedAcquireSHA = "0a2cbe2cf4d12c3ac2f0c9f8cdb86ac0f506e62c"
+	sharedExtendSHA  = "935986946b4638a79240f5133ae854315861647c"
 	sharedReleaseSHA = "e9ef43945bfd88a11dfdebe1786129266b3b853c"
 )
 
@@ -86,8 +86,8 @@ type Call struct {
 	// Args follow the word EVALSHA: the SHA-1, the number of keys, the keys, the arguments. They are strings, ints and
 	// int64s.
 	Args []any
-	// Stamp is the index in Args of the admission record that the connection expects, which is put in when the call is
-	// written; 0 where there is none.
+	// Stamp is the index in Args of the stamp of the admission record that the connection expects, which is put in when
+	// the call is written; 0 if there is none.
 	Stamp int
 
 	room [15]any // for most Args

@@ -79,7 +79,7 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
 	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2), "")
 	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
-	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitNow)), "")
+	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitStart)), "")
 	if got := c.everything("a"); got != before {
 		t.Errorf("the keys were\n%sand are\n%s", before, got)
 	}

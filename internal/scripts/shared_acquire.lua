@@ -2,7 +2,7 @@
 -- line that applies is the answer.
 --
 -- KEYS  1 lock   2 fence   3 queue   4 waiters   5 reads (the readers' fence)   6 admission record
--- ARGV  1 the admission record that the connection expects; '' when the guard is off
+-- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'downgrade'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
 --       repair, downgrade: 7 id of the writer's grant that becomes this reader's; optional for a repair
@@ -26,13 +26,13 @@
 -- of, until its end; a release that an ask may follow raises the fence instead. The first write of a grant is one that
 -- a full master refuses. Each mode expects the admission record that the caller had read before its round began, as in
 -- acquire.lua. Repair and downgrade also work in quarantine, if their round saw that quarantine.
-local record, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
+local stamp, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
 local now, window = time(), 15000000
 local waiter, rank
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8]) end
-local there = record ~= '' and (redis.call('GET', KEYS[6]) or '') or record
-if there ~= record then return {6, there, now} end
+local there = stamp ~= '' and (redis.call('GET', KEYS[6]) or '') or ''
+if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
 local raw, reads = redis.call('GET', fence) or '0', redis.call('GET', KEYS[5]) or '0'
 if not string.find(raw .. ' ' .. reads, '^%d+ %d+$') then
   return redis.error_reply('BADFENCE the fence of this name is not a number')

@@ -1,7 +1,7 @@
 -- Prolongs the share of a grant where it is.
 --
 -- KEYS  1 lock   2 fence   3 reads (the readers' fence)   4 admission record
--- ARGV  1 the admission record that the connection expects; '' when the guard is off   2 grant id
+-- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off   2 grant id
 --       3 TTL in ms; 0 leaves the time as it is   4 epoch
 -- Reply 1                                              still there; at least the TTL is left, never less than before
 --       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of others; the larger fence
@@ -19,8 +19,8 @@ if ends <= now then
 end
 if ARGV[1] ~= '' then
   local there = redis.call('GET', KEYS[4]) or ''
-  if there ~= ARGV[1] and there ~= '' then
-    local epoch, longest = string.match(there, '^v2 .* epoch=(%d+) .*longest=(%d+) ')
+  if string.sub(there, 1, #ARGV[1]) ~= ARGV[1] and there ~= '' then
+    local epoch, longest = string.match(there, '^v3 .* epoch=(%d+) .*longest=(%d+) ')
     if not epoch then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end
     if ttl > tonumber(longest) or tonumber(ARGV[4]) < tonumber(epoch) then return {7, there, now} end
   end

@@ -195,10 +195,11 @@ func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
 
-// stamp is the record that the caller expects: none, the one that is there, or another.
+// stamp is that of the record that the caller expects: none, the one that is there, or another.
 func (w *twin) stamp() string {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
-	return pick(w, "", there, there, there, "v2 something else")
+	stamp := scripts.StampOf(there)
+	return pick(w, "", stamp, stamp, stamp, "v3 something else")
 }
 
 // ballot is near the fence, near the master's time, beyond the window, or at the end of what Lua can count.
@@ -262,10 +263,11 @@ func (w *twin) admitCall() *scripts.Call {
 	record.Group = pick(w, scripts.Group{}, scripts.Group{Number: 2, Of: 3}, scripts.Group{Number: 1, Of: 2})
 	return enc.Admit(scripts.AdmitRequest{
 		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
-			scripts.AdmitNow, scripts.AdmitGuard, scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitEpoch,
+			scripts.AdmitNow, scripts.AdmitNow, scripts.AdmitReplace, scripts.AdmitGuard, scripts.AdmitSettle,
+			scripts.AdmitEpoch, scripts.AdmitEpoch,
 			scripts.AdmitRewrite, scripts.AdmitRewrite),
 		Identity: pick(w, own, own, own, own, own, "f00/ba4/7"),
-		Seen:     pick(w, there, there, there, there, there, there, "v2 something else"),
+		Seen:     pick(w, there, there, there, there, there, there, "v3 something else"),
 		Median:   w.now() + pick(w, 0, 0, 5*second, -5*second, 60*second), Tolerance: scripts.Window,
 		Record: record,
 	})
@@ -274,8 +276,9 @@ func (w *twin) admitCall() *scripts.Call {
 // record is one that a program may have written, about this server or another.
 func (w *twin) record() scripts.Record {
 	r := scripts.Record{
+		Stamp:    scripts.NewStamp(),
 		Identity: pick(w, w.env.Identity(), w.env.Identity(), w.env.RunID+"/ab12/77", "f00/ba4/7"),
-		N:        pick(w, 3, 5), Next: pick(w, 0, 0, 7), Epoch: pick(w, int64(0), 3, 3, 4),
+		Masters:  pick(w, three, three, five), Next: pick(w, "", "", "", "g"), Epoch: pick(w, int64(0), 3, 3, 4),
 		Longest: pick(w, 20*time.Second, 30*time.Second), Quarantine: pick(w, 0, 0, 30*time.Second, time.Minute),
 		Admitted: w.rnd.IntN(4) == 0, Since: w.now() - pick(w, 0, 45*second, 90*second, 90*second),
 	}

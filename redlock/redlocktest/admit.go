@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -19,11 +20,15 @@ import (
 // It is for servers on which nobody can hold a lock. Calling it again is harmless. The error names each server that was
 // not admitted; the others are.
 func Admit(ctx context.Context, urls ...string) error {
-	errs := make([]error, len(urls))
+	errs, list := make([]error, len(urls)), make([]string, len(urls))
+	for i, u := range urls {
+		list[i] = pool.URL(u).Name
+	}
+	names := scripts.List(list)
 	done := make(chan int)
 	for i, u := range urls {
 		go func() {
-			errs[i] = admitServer(ctx, u, len(urls))
+			errs[i] = admitServer(ctx, u, names)
 			done <- i
 		}()
 	}
@@ -36,8 +41,8 @@ func Admit(ctx context.Context, urls ...string) error {
 // admitAgain is the pause between two attempts to reach a server.
 const admitAgain = 20 * time.Millisecond
 
-// admitServer admits one server of n, and tries until ctx ends.
-func admitServer(ctx context.Context, rawurl string, n int) error {
+// admitServer admits one server of those with these names, and tries until ctx ends.
+func admitServer(ctx context.Context, rawurl, names string) error {
 	server := pool.URL(rawurl)
 	if err := server.Err(); err != nil {
 		return err
@@ -49,16 +54,17 @@ func admitServer(ctx context.Context, rawurl string, n int) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return fmt.Errorf("redlocktest: %s was not admitted: %w: %w", server.Name(), context.Cause(ctx), last)
+			return fmt.Errorf("redlocktest: %s was not admitted: %w: %w", server.Name, context.Cause(ctx), last)
 		}
-		if last = admitOnce(ctx, rawurl, n); last == nil {
+		if last = admitOnce(ctx, rawurl, names); last == nil {
 			return nil
 		}
 		timer.Reset(admitAgain)
 	}
 }
 
-func admitOnce(ctx context.Context, rawurl string, n int) error {
+func admitOnce(ctx context.Context, rawurl, names string) error {
+	rawurl, _, _ = strings.Cut(rawurl, "?") // the name is no matter of redigo
 	c, err := redis.DialURLContext(ctx, rawurl, redis.DialReadTimeout(time.Second), redis.DialWriteTimeout(time.Second))
 	if err != nil {
 		return err
@@ -80,12 +86,18 @@ func admitOnce(ctx context.Context, rawurl string, n int) error {
 	if r, err := scripts.ParseRecord(seen.Record); err == nil && r.Admitted && r.Identity == seen.Identity {
 		return nil
 	}
-	done, err := step(scripts.AdmitRequest{
-		Step: scripts.AdmitNow, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: scripts.Window,
-		Record: scripts.Record{N: n, Longest: defaultGuard, Quarantine: defaultGuard},
-	})
-	if err == nil && done.Result != scripts.AdmitDone {
-		return fmt.Errorf("its admission record was not written, answer %d: %q", done.Result, done.Record)
+	for _, one := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
+		done, err := step(scripts.AdmitRequest{
+			Step: one, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: time.Hour,
+			Record: scripts.Record{Masters: names, Longest: defaultGuard, Quarantine: defaultGuard},
+		})
+		if err != nil {
+			return err
+		}
+		if done.Result != scripts.AdmitDone {
+			return fmt.Errorf("its admission record was not written, answer %d: %q", done.Result, done.Record)
+		}
+		seen.Record = done.Record
 	}
-	return err
+	return nil
 }

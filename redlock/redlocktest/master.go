@@ -259,12 +259,27 @@ const shortestQuarantine = 30 * time.Second
 
 // Admit writes that this master, as it now is, may vote; see [Masters.Admit].
 func (m *Master) Admit(prefix string, guard time.Duration) {
+	m.set.mu.Lock()
+	names := m.set.names
+	m.set.mu.Unlock()
 	m.change(func(now int64, s *reference.State) {
 		record := scripts.Record{
-			Identity: m.server.env.Identity(), Group: m.set.group, N: len(m.set.list), Longest: guard,
+			Stamp: scripts.NewStamp(), Identity: m.server.env.Identity(), Group: m.set.group, Masters: names, Longest: guard,
 			Quarantine: max(guard, shortestQuarantine), Admitted: true, Since: now,
 		}
 		s.Set(now, scripts.Prefix(prefix).Admission(), record.String(), 0)
+	})
+}
+
+// rename writes another list of masters into the admission record, if there is one.
+func (m *Master) rename(names string) {
+	m.change(func(now int64, s *reference.State) {
+		key := m.set.prefix.Admission()
+		text, _ := s.Get(now, key)
+		if r, err := scripts.ParseRecord(text); err == nil {
+			r.Stamp, r.Masters = scripts.NewStamp(), names
+			s.Set(now, key, r.String(), 0)
+		}
 	})
 }
 

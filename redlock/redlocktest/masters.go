@@ -32,6 +32,7 @@ type Masters struct {
 	wg sync.WaitGroup // every goroutine of every master
 
 	mu        sync.Mutex // guards what follows
+	names     string     // of the masters in their admission records
 	listeners []net.Listener
 	closed    bool
 }
@@ -77,9 +78,12 @@ func New(n int, opts ...Option) *Masters {
 		panic("redlocktest: " + err.Error())
 	}
 	m := &Masters{prefix: scripts.Prefix(o.prefix), group: o.group}
+	names := make([]string, n)
 	for i := range n {
 		m.list = append(m.list, newMaster(m, i))
+		names[i] = m.list[i].addr
 	}
+	m.names = scripts.List(names)
 	if !o.fresh {
 		m.Admit(o.prefix, o.guard)
 	}
@@ -126,7 +130,8 @@ func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return nil, fmt.Errorf("redlocktest: there is no master %q: they are %s", addr, strings.Join(m.URLs(), ", "))
 }
 
-// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. It
+// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From then
+// on the admission records name the masters by these addresses, so clients that use [Masters.Dial] do not fit. It
 // is not for synctest bubbles. After an error no port is open.
 func (m *Masters) Listen() ([]string, error) {
 	var ls []net.Listener
@@ -149,6 +154,14 @@ func (m *Masters) Listen() ([]string, error) {
 		return nil, errClosed
 	}
 	m.listeners = append(m.listeners, ls...)
+	names := make([]string, len(ls))
+	for i, l := range ls {
+		names[i] = l.Addr().String()
+	}
+	m.names = scripts.List(names)
+	for _, one := range m.list {
+		one.rename(m.names)
+	}
 	urls := make([]string, len(ls))
 	for i, l := range ls {
 		urls[i] = "redis://" + l.Addr().String()

@@ -2,11 +2,12 @@ package reference
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-var epochAndLongest = regexp.MustCompile(`(?s)^v2 .* epoch=([0-9]+) .*longest=([0-9]+) `)
+var epochAndLongest = regexp.MustCompile(`(?s)^v3 .* epoch=([0-9]+) .*longest=([0-9]+) `)
 
 // refused reports whether an admission record forbids a TTL in ms, or an epoch.
 func refused(record string, ttl, epoch float64) bool {
@@ -19,16 +20,16 @@ func refused(record string, ttl, epoch float64) bool {
 
 // An ask is what an acquire carries.
 type ask struct {
-	record, id, mode string
-	ttl              int64
-	first, last      float64
-	token, depth     string
-	waiter           waiter
-	previous         string
+	stamp, id, mode string
+	ttl             int64
+	first, last     float64
+	token, depth    string
+	waiter          waiter
+	previous        string
 }
 
 func (c *call) ask() ask {
-	a := ask{record: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6),
+	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6),
 		token: c.arg(4), depth: "1"}
 	switch {
 	case a.mode == "repair":
@@ -46,8 +47,8 @@ func (c *call) ask() ask {
 
 func (c *call) acquire() any {
 	lock, fence, queue, a := c.key(1), c.key(2), c.key(3), c.ask()
-	if a.record != "" {
-		if there := c.get(c.key(5), ""); there != a.record {
+	if a.stamp != "" {
+		if there := c.get(c.key(5), ""); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}

@@ -19,7 +19,7 @@ var (
 
 func readRecord(text string) record {
 	r := record{}
-	if strings.HasPrefix(text, "v2 ") {
+	if strings.HasPrefix(text, "v3 ") {
 		for _, found := range wordOfRecord.FindAllStringSubmatch(text, -1) {
 			r[found[1]] = found[2]
 		}
@@ -37,11 +37,11 @@ func (r record) number(key string) float64 {
 
 // order is the one in which a record's words are written.
 var order = []string{
-	"id", "home", "group", "n", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since",
+	"id", "home", "group", "masters", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since",
 }
 
-func (r record) text() string {
-	text := "v2"
+func (r record) text(stamp string) string {
+	text := stamp
 	for _, key := range order {
 		if r[key] != "" {
 			text += " " + key + "=" + r[key]
@@ -66,7 +66,7 @@ func (c *call) admit() any {
 		return answer(scripts.AdmitOtherRecord)
 	}
 	median = c.number(4)
-	if (step == scripts.AdmitStart || step == scripts.AdmitEnd) && math.Abs(now-median) > c.number(5) {
+	if (starts(step) || step == scripts.AdmitEnd) && math.Abs(now-median) > c.number(5) {
 		return answer(scripts.AdmitClockDiffers)
 	}
 	old, wanted := readRecord(there), readRecord(c.arg(6))
@@ -75,14 +75,22 @@ func (c *call) admit() any {
 	if wanted.number("epoch") < old.number("epoch") {
 		return answer(scripts.AdmitTooEarly)
 	}
+	same := old["masters"] == wanted["masters"] && old["next"] == wanted["next"]
+	if step != scripts.AdmitReplace && old["epoch"] == wanted["epoch"] && !same {
+		return answer(scripts.AdmitOtherMasters)
+	}
 	next := c.step(step, old, wanted, median, quarantine)
 	if next == nil {
 		return answer(scripts.AdmitTooEarly)
 	}
 	next["id"], next["longest"], next["quarantine"] = identity, plain(longest), plain(quarantine)
-	there = next.text()
+	there = next.text(scripts.StampOf(c.arg(6)))
 	c.state.Set(c.now, c.key(1), there, 0)
 	return answer(scripts.AdmitDone)
+}
+
+func starts(step scripts.AdmitStep) bool {
+	return step == scripts.AdmitStart || step == scripts.AdmitReplace
 }
 
 // step is what one step makes of a record; nil where it cannot.
@@ -91,17 +99,18 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 	replid, offset := c.env.secondary()
 	freed := step == scripts.AdmitRewrite && strings.Trim(replid, "0") == "" && offset == "-1"
 	own := old["id"] == c.env.Identity() || freed && hexBegin.FindString(old["id"]) == c.env.RunID
+	known := own || old["state"] == "admitted" && old["home"] != "" && old["home"] == wanted["home"]
 	switch {
-	case step == scripts.AdmitStart || step == scripts.AdmitNow:
+	case starts(step) || step == scripts.AdmitNow && known:
 		next = wanted
 		if wanted["epoch"] != "0" {
 			next["raised"] = plain(now)
 		}
 		next["state"], next["since"] = "admitted", plain(now)
-		if step == scripts.AdmitStart {
+		if starts(step) {
 			next["state"], next["since"] = "quarantine", plain(max(now, median))
 		}
-	case !own || step == scripts.AdmitEpoch && wanted["epoch"] == "0":
+	case !own || step == scripts.AdmitNow || step == scripts.AdmitEpoch && wanted["epoch"] == "0":
 		return nil
 	case step == scripts.AdmitEnd:
 		if old["state"] != "quarantine" || now < old.number("since")+quarantine*1000 {
@@ -112,7 +121,9 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 		if wanted["epoch"] != old["epoch"] {
 			next["raised"] = plain(now)
 		}
-		next["n"], next["next"], next["epoch"], next["alone"] = wanted["n"], wanted["next"], wanted["epoch"], wanted["alone"]
+		for _, key := range []string{"masters", "next", "epoch", "alone"} {
+			next[key] = wanted[key]
+		}
 	}
 	return next
 }

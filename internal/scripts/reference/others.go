@@ -1,6 +1,10 @@
 package reference
 
-import "github.com/redlock-go/redlock/internal/scripts"
+import (
+	"strings"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
 
 func (c *call) extend() any {
 	lock, ttl := c.key(1), c.millis(3)
@@ -10,7 +14,7 @@ func (c *call) extend() any {
 	}
 	if c.arg(1) != "" {
 		record := c.get(c.key(3), "")
-		if record != c.arg(1) && record != "" && refused(record, float64(ttl), c.number(5)) {
+		if !strings.HasPrefix(record, c.arg(1)) && record != "" && refused(record, float64(ttl), c.number(5)) {
 			return []any{int64(scripts.Refused), record, c.now}
 		}
 	}

@@ -97,7 +97,9 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	lock, fence, queue, waiters := "redlock:{a}:lock", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"
 	const admission, waiter = "redlock:admission", "0946684799000000:other:7:"
 	zeros := "abc/" + strings.Repeat("0", 40) + "/-1"
-	record := fmt.Sprintf("v2 id=%s n=3 epoch=0 longest=30000 quarantine=30000 state=admitted since=%d", zeros, now)
+	record := fmt.Sprintf("v3 0123456789abcdef id=%s masters=a epoch=0 longest=30000 quarantine=30000 "+
+		"state=admitted since=%d", zeros, now)
+	pending := strings.Replace(strings.Replace(record, "admitted", "quarantine", 1), "cdef", "0000", 1)
 	names := []string{lock, fence, queue, waiters, admission}
 	first := fmt.Sprint(now)
 	var s reference.State
@@ -108,11 +110,12 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 		want   any
 		out    string
 	}{
-		{scripts.Admit, []string{admission}, []string{"now", zeros, "", "0", "0",
-			"v2 id= n=3 epoch=0 longest=30000 quarantine=30000 state=quarantine since=0"}, []any{int64(1), record, now,
-			zeros}, ""},
-		{scripts.Acquire, names, []string{record, "me:1:", "1000", first, first, "acquire"}, int64(1), ""},
-		{scripts.Acquire, names, []string{record, "other:1:", "1000", first, first, "acquire", waiter, "0"},
+		{scripts.Admit, []string{admission}, []string{"start", zeros, "", first, "0", pending},
+			[]any{int64(1), pending, now, zeros}, ""},
+		{scripts.Admit, []string{admission}, []string{"now", zeros, pending, "0", "0", record},
+			[]any{int64(1), record, now, zeros}, ""},
+		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "1000", first, first, "acquire"}, int64(1), ""},
+		{scripts.Acquire, names, []string{scripts.StampOf(record), "other:1:", "1000", first, first, "acquire", waiter, "0"},
 			[]any{int64(2), int64(1000), int64(0), []any{"me:1:", "1", "token", first, "ballot", first}, int64(0), first,
 				now}, ""},
 		{scripts.Inspect, []string{lock, fence, queue, admission}, nil,

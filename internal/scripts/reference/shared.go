@@ -92,13 +92,13 @@ func (c *call) fences() (raw string, top, reads float64) {
 }
 
 func (c *call) sharedAcquire() any {
-	a := ask{record: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6)}
+	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6)}
 	writer, now := ofWriter.MatchString(a.id), float64(c.now)
 	if a.mode == "acquire" && c.has(7) {
 		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
 	}
-	if a.record != "" {
-		if there := c.get(c.key(6), ""); there != a.record {
+	if a.stamp != "" {
+		if there := c.get(c.key(6), ""); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
@@ -190,7 +190,7 @@ func (c *call) sharedExtend() any {
 	}
 	if c.arg(1) != "" {
 		record := c.get(c.key(4), "")
-		if record != c.arg(1) && record != "" && refused(record, float64(ttl), c.number(4)) {
+		if !strings.HasPrefix(record, c.arg(1)) && record != "" && refused(record, float64(ttl), c.number(4)) {
 			return []any{int64(scripts.Refused), record, c.now}
 		}
 	}

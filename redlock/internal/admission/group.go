@@ -4,26 +4,7 @@ import (
 	"fmt"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
-
-// otherGroup is the error if a record says that these masters are another group than this program goes by. The epoch
-// plays no part in it.
-func (f *Fleet) otherGroup(i int) error {
-	all := f.Config.Rule.All()
-	if !all.Has(i) { // it is being prepared: it is no reason to stop the others
-		all = quorum.One(i)
-	}
-	for j := range all.All() {
-		fact := &f.Facts[j]
-		if !fact.told() || fact.Record.Group == f.Group {
-			continue
-		}
-		return fmt.Errorf("%w: the record on %s says %s, this program has %s; if no program needs that record, %s",
-			ErrGroup, f.Addr(j), group(fact.Record.Group), group(f.Group), f.replace(j))
-	}
-	return nil
-}
 
 func group(g scripts.Group) string {
 	if g == (scripts.Group{}) {
@@ -49,7 +30,7 @@ func (f *Fleet) Begun() bool {
 // Other reports whether a master says that it is another group.
 func (f *Fleet) Other() bool {
 	for j := range f.Config.Rule.All().All() {
-		if fact := &f.Facts[j]; fact.told() && fact.Record.Group != f.Group {
+		if fact := &f.Facts[j]; fact.shown() && fact.Record.Group != f.Group {
 			return true
 		}
 	}

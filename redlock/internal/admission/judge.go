@@ -22,7 +22,7 @@ var (
 	ErrQuarantine = errors.New("redlock: the master is in quarantine")
 	ErrOldMasters = errors.New("redlock: the masters have changed")
 	ErrIncomplete = errors.New("redlock: the change of the masters is not complete")
-	ErrNumber     = errors.New("redlock: another program goes by another number of masters")
+	ErrMasterList = errors.New("redlock: master list mismatch")
 	ErrGroup      = errors.New("redlock: another program spreads the names over other groups")
 )
 
@@ -63,14 +63,15 @@ func (f *Fleet) Judge(i int) (State, Move) {
 		st.Phase, st.Err = Voting, nil
 		return st, Move{}
 	}
-	st.Record = Unread
+	st.Stamp = Unread
 	if fact.shown() {
 		r := &fact.Record
+		st.Record, st.Masters, st.Next = fact.Text, r.Masters, r.Next
 		st.Admitted = fact.own() && r.Admitted
 		st.Longest, st.Quarantine = r.Longest, r.Quarantine
 		st.Epoch, st.Raised, st.Alone = r.Epoch, r.Raised, r.Alone
-		if r.Epoch <= f.Config.Epoch {
-			st.Record = fact.Text
+		if st.Agrees = f.agrees(i); st.Agrees {
+			st.Stamp = scripts.StampOf(fact.Text)
 		} // else the master itself is to look at the epoch that the call carries
 	}
 	m := f.judgeUp(i, &st)
@@ -80,7 +81,7 @@ func (f *Fleet) Judge(i int) (State, Move) {
 	return st, m
 }
 
-// Unread is what calls expect of a master whose record is not known. The empty text would turn the guard off.
+// Unread is the stamp that calls expect of a master whose record is not known. The empty text would turn the guard off.
 const Unread = "-"
 
 // judgeUp is Judge of a master that is up, with the guard on.
@@ -115,13 +116,14 @@ func (f *Fleet) obstacle(i int) error {
 	if fact.Bad != nil {
 		return fmt.Errorf("%w; if no program needs it, %s", fact.Bad, f.replace(i))
 	}
-	if err := f.otherGroup(i); err != nil {
-		return err
+	if f.objects(i) {
+		return f.otherMasters(i)
 	}
-	if err := f.otherNumber(i); err != nil {
-		return err
-	}
-	return ShortBacklog(fact.Backlog, max(f.Guard, f.largest().Longest))
+	return f.shortBacklog(i)
+}
+
+func (f *Fleet) shortBacklog(i int) error {
+	return ShortBacklog(f.Facts[i].Backlog, max(f.Guard, f.largest().Longest))
 }
 
 // ShortBacklog is the error if the repl-backlog-ttl of a master is below a guard time; 0 is none.
@@ -139,11 +141,8 @@ func (f *Fleet) vote(i int, st *State) (m Move) {
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
 	switch {
-	case r.Epoch > c.Epoch:
-		st.block(fmt.Errorf("%w: it has epoch %d, this program %d", ErrOldMasters, r.Epoch, c.Epoch))
 	case r.Alone < c.Needs(i):
-		m = st.block(fmt.Errorf("%w: its set may act alone up to epoch %d, this program has %d", ErrIncomplete,
-			r.Alone, c.Needs(i)))
+		return st.block(f.incomplete(i))
 	case r.Longest < f.Guard: // it may be raised, and a TTL that is refused here is not sent
 		m.Look = Look
 	}
@@ -171,10 +170,15 @@ func (f *Fleet) start(i int, st *State) Move {
 	if f.Stranger {
 		return st.block(fmt.Errorf("%w, as a master of another group says", ErrGroup))
 	}
-	if f.Now.Has(i) && f.mayBegin() {
-		return f.write(scripts.AdmitNow, i)
+	if err := f.mayWrite(i); err != nil {
+		return st.block(err)
 	}
-	if m, ok := f.comparable(i, st); !ok {
+	if f.Now.Has(i) {
+		if own, read := f.Config.Follow.Of(i), f.read(); !own.Won(read) {
+			return st.block(fmt.Errorf("%w: the records of %d masters can be read, %d are needed", ErrQuarantine,
+				(read & own.All()).Len(), own.Least()))
+		}
+	} else if m, ok := f.comparable(i, st); !ok {
 		return m
 	}
 	return f.write(scripts.AdmitStart, i)
@@ -215,10 +219,16 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 		st.Err = fmt.Errorf("%w: it is of %s, of which none has voted yet: that begins when Spread has seen all masters "+
 			"of all groups", ErrQuarantine, group(f.Group))
 	}
-	switch {
-	case f.Now.Has(i) && may:
+	if err := f.mayWrite(i); err != nil {
+		return st.block(err)
+	}
+	if f.Now.Has(i) && may {
+		if gather, ok := f.seen(i); !ok {
+			return Move{Look: Look, Gather: gather}
+		}
 		return f.write(scripts.AdmitNow, i)
-	case f.Observer:
+	}
+	if f.Observer {
 		return Move{Look: Look}
 	}
 	if m, ok := f.comparable(i, st); !ok {
@@ -230,11 +240,10 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	if r.Quarantine < f.span(i) {
 		return f.write(scripts.AdmitSettle, i)
 	}
-	rule := f.Config.Follow.Of(i)
-	fresh, stale := f.readSince(i)
+	gather, ok := f.seen(i)
 	switch {
-	case !rule.Won(fresh):
-		return Move{Look: Look, Gather: stale & rule.All(), Wait: left}
+	case !ok:
+		return Move{Look: Look, Gather: gather, Wait: left}
 	case left > 0:
 		return Move{Look: Look, Wait: left}
 	case !may:
@@ -243,15 +252,15 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	return f.write(scripts.AdmitEnd, i)
 }
 
-// readSince is the masters whose records were read since the quarantine of master i was first seen here, and those that
-// were not asked since. One that was asked and has no record is in neither: asking it again would keep it from
-// beginning its own quarantine.
+// readSince returns the masters whose records were read since the quarantine of master i was first seen here and name
+// this configuration, and those that were not read since. One that was read and has no record is in neither: reading
+// it again would keep it from beginning its own quarantine.
 func (f *Fleet) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {
 		case j != i && fact.Asked <= f.Facts[i].Began:
 			stale |= quorum.One(j)
-		case fact.shown():
+		case fact.shown() && f.agrees(j):
 			fresh |= quorum.One(j)
 		}
 	}

@@ -19,9 +19,12 @@ const (
 	taken = "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/7" // master_replid2 and second_repl_offset after a promotion
 )
 
+// list is that of the first n masters.
+func list(n int) string { return "abcdefg"[:n] }
+
 // config is that of n masters at epoch 0.
 func config(n int) *quorum.Config {
-	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Slots: n}
+	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Slots: n, Masters: list(n)}
 	for i := range n {
 		c.Order = append(c.Order, i)
 	}
@@ -31,7 +34,7 @@ func config(n int) *quorum.Config {
 
 // record is that of an admitted server with these numbers, for five masters.
 func record(identity string) scripts.Record {
-	return scripts.Record{Identity: identity, N: 5, Longest: guard, Quarantine: guard, Admitted: true, Since: epoch}
+	return scripts.Record{Identity: identity, Masters: list(5), Longest: guard, Quarantine: guard, Admitted: true, Since: epoch}
 }
 
 // with is what is known of a connected server whose record was read.
@@ -106,8 +109,9 @@ func TestJudgeAsTable(t *testing.T) {
 		{"may not be read", Fact{Settled: true, Up: true, Err: errors.New("NOPERM")}, Blocked, scripts.AdmitRead, "NOPERM"},
 		{"voting", with(id, record(id)), Voting, "", ""},
 		{"voting, its clock is off", changed(with(id, record(id)), off), Voting, "", ""},
-		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v2"},
+		{"another version", func() Fact { f := empty(id); f.Learn("v1 id=a", 1, 1); return f }(), Blocked, "", "v3"},
 		{"later epoch", with(id, later), Blocked, "", ErrOldMasters.Error()},
+		{"later epoch, restarted: H120", with("b"+zeros, later), Blocked, "", ErrOldMasters.Error()},
 
 		{"new", empty(id), Connecting, scripts.AdmitStart, ""},
 		{"new, its record cannot be written: H56", changed(empty(id), func(f *Fact) { f.Err = errors.New("OOM") }),
@@ -258,50 +262,148 @@ func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
 	}
 }
 
-// H63: a program that reads another number of masters at its epoch, on any master, wins nothing, and says what to do.
-func TestAnotherNumberOfMasters(t *testing.T) {
+// H98, H104, H124: a master whose record names other masters is no voter, and stops no other one as long as a majority
+// has been admitted in this client's configuration. Else the client writes nothing anywhere.
+func TestAnotherListOfMasters(t *testing.T) {
 	stray := record("s" + zeros)
-	stray.N = 3
-	f := fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
-	check := func(when string, blocked bool) {
+	stray.Masters = "a,b,c"
+	f := fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray), empty("e"+zeros))
+	blocked := func(when string, want quorum.Set) {
 		t.Helper()
 		for i := range f.Facts {
 			st, m := f.Judge(i)
-			if !f.Facts[i].Up {
-				continue
-			}
-			if blocked != (st.Phase == Blocked) || blocked && m.Step != "" {
+			if (st.Phase == Blocked) != want.Has(i) || want.Has(i) && m.Step != "" {
 				t.Errorf("%s, master %d: %v, step %q, %v", when, i, st.Phase, m.Step, st.Err)
 			}
-			for _, part := range []string{"3 masters", "5 masters", "master1", "redlock quarantine -master master1"} {
-				if blocked && (!errors.Is(st.Err, ErrNumber) || !strings.Contains(st.Err.Error(), part)) {
-					t.Errorf("%s: no %q in %v", when, part, st.Err)
+			for _, part := range []string{"[a b c]", "[abcde]", "master1", "redlock set", "?name=", "redlock quarantine -master master1"} {
+				if want.Has(i) && (!errors.Is(st.Err, ErrMasterList) || !strings.Contains(st.Err.Error(), part)) {
+					t.Errorf("%s, master %d: no %q in %v", when, i, part, st.Err)
 				}
 			}
 		}
 	}
-	check("read", true)
+	blocked("a stray record", quorum.One(1))
+	if _, m := f.Judge(2); m.Step != scripts.AdmitStart {
+		t.Errorf("an empty master beside a majority: step %q", m.Step)
+	}
+	for i := range 5 {
+		if i != 1 && i != 2 {
+			f.Facts[i] = with(f.Facts[i].Identity, pending(f.Facts[i].Identity, epoch, guard))
+		}
+	}
+	blocked("a stray record before any master was admitted", quorum.First(5))
 	f.Facts[1].Lose()
-	check("read, and down since", true)
+	blocked("it is down: H104", 0)
 
 	f = fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
-	req := f.Quarantine(1)
-	if req.Step != scripts.AdmitStart || req.Record.N != 5 || req.Seen != stray.String() {
-		t.Errorf("the stray record is replaced by %+v", req)
+	if req, err := f.Quarantine(1); err != nil || req.Step != scripts.AdmitReplace || req.Record.Masters != list(5) ||
+		req.Seen != stray.String() {
+		t.Errorf("the stray record is replaced by %+v, %v", req, err)
 	}
-	f.Config.Epoch, f.Config.Rule.Next = 1, quorum.First(4)
-	f.Config.Follow = f.Config.Rule
-	check("of an earlier epoch", false)
+	f.Facts[2], f.Facts[3] = with("s"+zeros, stray), with("s"+zeros, stray)
+	if _, err := f.Quarantine(1); !errors.Is(err, ErrMasterList) {
+		t.Errorf("a majority names other masters, and one of their records is replaced: %v", err)
+	}
+	f.Facts[0], f.Facts[2], f.Facts[3], f.Facts[4] = empty("a"+zeros), empty("c"+zeros), empty("d"+zeros), Fact{Settled: true}
+	if _, err := f.Quarantine(1); err != nil {
+		t.Errorf("no other master has a record: %v", err)
+	}
+	f.Facts[2], f.Facts[3] = Fact{Settled: true}, Fact{Settled: true}
+	if _, err := f.Quarantine(1); err == nil {
+		t.Error("most masters cannot be read, and a record is replaced")
+	}
+}
 
-	f = fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
-	f.Config.Rule.Old = quorum.First(5) &^ quorum.One(1)
-	f.Config.Follow.Next = quorum.First(3)
-	if st, _ := f.Judge(1); st.Phase == Blocked {
-		t.Errorf("a next master with the number of the next set: %v", st.Err)
+// H98: which records a client of a configuration agrees with. Master 0 is in the old set alone, 1 in both, 2 in the next
+// alone, 3 in none and is being prepared.
+func TestRecordsThatAgree(t *testing.T) {
+	final := &quorum.Config{Epoch: 2, Rule: quorum.Rule{Old: 0b0110}, Masters: "bc"}
+	joint := &quorum.Config{Epoch: 1, Rule: quorum.Rule{Old: 0b0011, Next: 0b0110}, Masters: "ab", Next: "bc"}
+	first := &quorum.Config{Rule: quorum.Rule{Old: 0b0011}, Masters: "ab", Prepared: "bcd"}
+	for _, c := range []struct {
+		config  *quorum.Config
+		record  scripts.Record
+		masters quorum.Set // that agree
+	}{
+		{first, scripts.Record{Masters: "ab"}, 0b1111}, {first, scripts.Record{Masters: "bcd"}, 0b1100},
+		{first, scripts.Record{Masters: "bc"}, 0}, {first, scripts.Record{Masters: "ab", Epoch: 1}, 0},
+		{joint, scripts.Record{Masters: "ab", Next: "bc", Epoch: 1}, 0b1111},
+		{joint, scripts.Record{Masters: "ab", Next: "cd", Epoch: 1}, 0}, {joint, scripts.Record{Masters: "ab"}, 0b1111},
+		{joint, scripts.Record{Masters: "bc"}, 0b1100},
+		{final, scripts.Record{Masters: "bc", Epoch: 2}, 0b1111}, {final, scripts.Record{Masters: "ab", Epoch: 2}, 0},
+		{final, scripts.Record{Masters: "ab", Next: "bc", Epoch: 1}, 0b1111},
+		{final, scripts.Record{Masters: "ab", Next: "cd", Epoch: 1}, 0b1001},
+		{final, scripts.Record{Masters: "bc", Epoch: 2, Group: scripts.Group{Number: 1, Of: 2}}, 0},
+	} {
+		f := &Fleet{Config: c.config, Facts: make([]Fact, 4)}
+		for i := range 4 {
+			f.Facts[i].Learn(c.record.String(), 1, 1)
+			if got := f.agrees(i); got != c.masters.Has(i) {
+				t.Errorf("epoch %d, record %v, master %d: %v", c.config.Epoch, c.record, i, got)
+			}
+		}
 	}
-	f.Config.Follow.Next = quorum.First(2)
-	if st, _ := f.Judge(1); st.Phase != Blocked {
-		t.Errorf("a next master with any number: %v", st.Phase)
+}
+
+// H98: a client with the masters of a final configuration adopts its epoch if a majority names it.
+func TestAdopts(t *testing.T) {
+	final := record("f" + zeros)
+	final.Epoch, final.Raised, final.Alone = 4, epoch, 4
+	for name, c := range map[string]struct {
+		change func(r *scripts.Record)
+		on     int
+		want   int64
+	}{
+		"majority": {func(*scripts.Record) {}, 3, 4}, "minority": {func(*scripts.Record) {}, 2, 0},
+		"others":    {func(r *scripts.Record) { r.Masters = "a" }, 5, 0},
+		"joint":     {func(r *scripts.Record) { r.Epoch, r.Next = 5, "g" }, 5, 0},
+		"not alone": {func(r *scripts.Record) { r.Alone = 2 }, 5, 0},
+	} {
+		f := fleet(empty("a" + zeros))
+		r := final
+		c.change(&r)
+		for i := range c.on {
+			f.Facts[i] = with("f"+zeros, r)
+		}
+		if got := f.Adopts(); got != c.want {
+			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// H98: the first masters are admitted when all that can be reached name this client's masters, read since the quarantine
+// began. H120: no master is admitted at once before, and none without the records of a majority.
+func TestFirstMastersAgree(t *testing.T) {
+	over := epoch - guard.Microseconds()
+	first := func() *Fleet {
+		f := fleet(quarantined(over, guard))
+		for i := 1; i < 5; i++ {
+			id := f.Facts[i].Identity
+			f.Facts[i] = with(id, pending(id, over, guard))
+		}
+		return f
+	}
+	for name, c := range map[string]struct {
+		fact Fact
+		ends bool
+	}{
+		"down": {Fact{Settled: true}, true}, "not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
+		"cannot be written": {changed(empty("e"+zeros), func(f *Fact) { f.Err = errors.New("OOM") }), true},
+		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Away = time.Minute }), true},
+		"not read since":    {changed(with("e"+zeros, pending("e"+zeros, over, guard)), func(f *Fact) { f.Asked = 0 }), false},
+	} {
+		for step, now := range map[scripts.AdmitStep]quorum.Set{scripts.AdmitEnd: 0, scripts.AdmitNow: quorum.One(0)} {
+			f := first()
+			f.Facts[4], f.Now = c.fact, now
+			if _, m := f.Judge(0); (m.Step == step) != c.ends {
+				t.Errorf("%s: step %q", name, m.Step)
+			}
+		}
+	}
+	f := fleet(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
+	f.Now = quorum.First(5)
+	if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" {
+		t.Errorf("the records of two of five are read: %v, step %q", st.Phase, m.Step)
 	}
 }
 

@@ -1,57 +1,13 @@
 package admission
 
 import (
-	"fmt"
+	"math"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
-
-// otherNumber is the error if a record of our epoch names another number of masters.
-func (f *Fleet) otherNumber(i int) error {
-	all := f.Config.Rule.All()
-	if !all.Has(i) { // it is being prepared: it is no reason to stop the others
-		all = quorum.One(i)
-	}
-	for j := range all.All() {
-		fact := &f.Facts[j]
-		if !fact.told() || fact.Record.Epoch != f.Config.Epoch || f.sameNumber(j) {
-			continue
-		}
-		return fmt.Errorf("%w: the record on %s says %s in epoch %d, this program has %s; if no program needs that "+
-			"record, %s", ErrNumber, f.Addr(j), numbers(fact.Record.N, fact.Record.Next), f.Config.Epoch, numbers(f.numbers()),
-			f.replace(j))
-	}
-	return nil
-}
-
-// replace names the command that replaces the record on master j.
-func (f *Fleet) replace(j int) string {
-	return fmt.Sprintf("replace it by a quarantine: redlock quarantine -master %s URL...", f.Addr(j))
-}
-
-// numbers are how many masters the sets have.
-func (f *Fleet) numbers() (n, next int) { return f.Config.Rule.Old.Len(), f.Config.Rule.Next.Len() }
-
-// sameNumber reports whether the record of master j, which is of our epoch, has our numbers. A master that is only
-// being prepared may have been admitted as one of the next set alone.
-func (f *Fleet) sameNumber(j int) bool {
-	r := &f.Facts[j].Record
-	n, next := f.numbers()
-	if r.N == n && r.Next == next {
-		return true
-	}
-	return !f.Config.Rule.All().Has(j) && r.Next == 0 && r.N == f.Config.Follow.Next.Len()
-}
-
-func numbers(n, next int) string {
-	if next == 0 {
-		return fmt.Sprintf("%d masters", n)
-	}
-	return fmt.Sprintf("%d masters together with %d next ones", n, next)
-}
 
 // write is a step that writes the record of master i: with the largest numbers that were read anywhere.
 func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
@@ -85,19 +41,24 @@ func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 		Step: m.Step, Identity: fact.Identity, Seen: fact.Text, Record: m.Record,
 		Median: f.Clocks.Median, Tolerance: scripts.Window,
 	}
-	if m.Step == scripts.AdmitStart {
+	switch {
+	case f.Now.Has(i): // an operator says that nothing is held
+		req.Tolerance = math.MaxInt64
+	case m.Step == scripts.AdmitStart || m.Step == scripts.AdmitReplace:
 		req.Median = f.Clocks.Latest
 		req.Tolerance += ballot.Span(f.Clocks.Latest - f.Clocks.Median)
 	}
 	return req
 }
 
-// Quarantine is the step that puts master i into quarantine, whatever its record says, also for an observer.
-func (f *Fleet) Quarantine(i int) scripts.AdmitRequest {
-	return f.Request(i, Move{Step: scripts.AdmitStart, Record: f.record(i)})
+// Quarantine is the step that puts master i into quarantine, also for an observer, and also if its record names other
+// masters. The error is why that is not safe.
+func (f *Fleet) Quarantine(i int) (scripts.AdmitRequest, error) {
+	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
 }
 
-// largest has the largest numbers that were read anywhere, and how long a quarantine must last.
+// largest has the largest numbers that were read anywhere, how long a quarantine must last, and the latest of the
+// configurations that agree with this client's.
 //
 // Without any record this program begins the fleet, with its guard time and its epoch. Before it has read the records
 // of a quorum, it cannot know that there is none: then the longest TTL is at most [Shortest], since no quarantine is
@@ -113,10 +74,14 @@ func (f *Fleet) largest() scripts.Record {
 		if !fact.told() {
 			continue
 		}
-		r.Longest, r.Alone = max(r.Longest, fact.Record.Longest), max(r.Alone, fact.Record.Alone)
+		r.Longest = max(r.Longest, fact.Record.Longest)
 		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)
+		if !f.agrees(j) || fact.Record.Epoch < f.Config.Epoch && !f.Config.Rule.Old.Has(j) {
+			continue
+		}
+		r.Alone = max(r.Alone, fact.Record.Alone)
 		if fact.Record.Epoch > r.Epoch {
-			r.Epoch, r.N, r.Next = fact.Record.Epoch, fact.Record.N, fact.Record.Next
+			r.Epoch, r.Masters, r.Next = fact.Record.Epoch, fact.Record.Masters, fact.Record.Next
 		}
 	}
 	switch {
@@ -130,7 +95,7 @@ func (f *Fleet) largest() scripts.Record {
 		r.Epoch, r.Alone = f.Config.Epoch, f.Config.Epoch&^1
 	}
 	if r.Epoch == f.Config.Epoch {
-		r.N, r.Next = f.numbers()
+		r.Masters, r.Next = f.Config.Masters, f.Config.Next
 	}
 	return r
 }

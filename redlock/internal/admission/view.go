@@ -28,7 +28,12 @@ func (p Phase) String() string { return phaseNames[p] }
 type State struct {
 	Phase   Phase
 	Session uint64 // of its connection; 0: none
-	Record  string // the admission record as it was read on this session; "" where the guard is off
+	Stamp   string // of its admission record, as calls expect it; "" if the guard is off
+	Record  string // its admission record as it was read on this session, "" if there is none
+	// Masters and Next are the lists of its record, and Agrees reports whether they, and its shard, are those of the
+	// client's configuration or of the one before it.
+	Masters, Next string
+	Agrees        bool
 	// Longest is the longest TTL that its record allows, and Quarantine how long a quarantine must last; 0: not known, or
 	// the guard is off.
 	Longest, Quarantine time.Duration

@@ -177,7 +177,7 @@ func (p *program) lock(ttl time.Duration) bool {
 		st, _ := p.Judge(i)
 		there, _ := s.state.Get(p.w.us+s.offset, "p:admission")
 		held := s.by != nil && s.until > p.w.us
-		if st.Phase != Voting || there != st.Record || ttl > st.Longest || held && s.by != p {
+		if st.Phase != Voting || scripts.StampOf(there) != st.Stamp || ttl > st.Longest || held && s.by != p {
 			continue
 		}
 		votes |= quorum.One(i)
@@ -209,7 +209,9 @@ func (p *program) admit() {
 		p.step(i, scripts.AdmitRequest{Step: scripts.AdmitRead})
 	}
 	p.Now = ^quorum.Set(0)
-	p.act()
+	for range 3 {
+		p.act()
+	}
 	p.Now = 0
 }
 

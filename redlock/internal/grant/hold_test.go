@@ -162,8 +162,8 @@ func TestMastersThatVoteAMomentLaterGetTheGrantAtOnce(t *testing.T) {
 		full := b.Voters.View()
 		b.change(func(v *admission.View) {
 			v.Voting = quorum.First(3)
-			v.Masters[3].Phase, v.Masters[3].Record = admission.Connecting, admission.Unread
-			v.Masters[4].Phase, v.Masters[4].Record = admission.Connecting, admission.Unread
+			v.Masters[3].Phase, v.Masters[3].Stamp = admission.Connecting, admission.Unread
+			v.Masters[4].Phase, v.Masters[4].Stamp = admission.Connecting, admission.Unread
 		})
 		early := b.Keeper.View()
 		h := b.lock(terms())

@@ -158,7 +158,7 @@ func newlyReachable(then, now *admission.View) (set quorum.Set) {
 		if i < len(then.Masters) {
 			before = then.Masters[i]
 		}
-		if m.Session != 0 && (m.Session != before.Session || m.Record != before.Record ||
+		if m.Session != 0 && (m.Session != before.Session || m.Stamp != before.Stamp ||
 			m.Phase == admission.Voting && before.Phase != m.Phase) {
 			set |= quorum.One(i)
 		}

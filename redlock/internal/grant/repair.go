@@ -43,7 +43,7 @@ func (g *Grant) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	g.sent.touchRepair(view, i, ballot)
 	m := &view.Masters[i]
 	// The next extension sees whether it worked.
-	_ = k.Sender.Pool.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Record}, &repairing{g, r})
+	_ = k.Sender.Pool.Send(i, call, pool.Stamp{Session: m.Session, Text: m.Stamp}, &repairing{g, r})
 }
 
 // A repairing receives the reply to a repair that r justified.

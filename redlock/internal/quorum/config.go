@@ -11,6 +11,9 @@ type Config struct {
 	Slots int   // above the number of every master
 	// Follow is Rule, or the rule of the next configuration while its masters are being admitted.
 	Follow Rule
+	// Masters and Next name the masters of the two sets, as admission records do; Next is "" if there is one set.
+	// Prepared names the next masters while they are being admitted.
+	Masters, Next, Prepared string
 	// Slowest is the pool's longest timeout of a request: by then every master has answered or failed.
 	Slowest time.Duration
 }
@@ -41,6 +44,19 @@ func (c *Config) Within(o *Config) bool {
 // Following is c that also has the masters of next admitted.
 func (c *Config) Following(next *Config) *Config {
 	f := *c
-	f.Slots, f.Follow, f.Slowest = next.Slots, next.Rule, max(c.Slowest, next.Slowest)
+	f.Slots, f.Follow, f.Slowest, f.Prepared = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next
+	return &f
+}
+
+// Final is the configuration of the old masters alone, at a later epoch.
+func (c *Config) Final(epoch int64) *Config {
+	f := *c
+	f.Epoch, f.Rule, f.Next, f.Prepared, f.Order = epoch, Rule{Old: c.Rule.Old}, "", "", nil
+	for _, i := range c.Order {
+		if c.Rule.Old.Has(i) {
+			f.Order = append(f.Order, i)
+		}
+	}
+	f.Follow = f.Rule
 	return &f
 }

@@ -42,7 +42,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	if err := s.follows(want); err != nil {
 		return Stay, err
 	}
-	alone := s.mayActAlone(want.Rule.Old, want.Epoch)
+	alone := s.mayActAlone(want.Rule.Old, want.Epoch, want.Masters)
 	switch {
 	case want.Rule.Joint() && !s.able(want).MajorityOf(want.Rule.Next):
 		return Prepare, nil
@@ -77,8 +77,9 @@ func (s Seen) follows(want *quorum.Config) error {
 		return fmt.Errorf("the set of masters of epoch %d has other masters here", now.Epoch)
 	case want.Epoch > now.Epoch+1: // this program is late
 		return nil
-	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next:
-		return fmt.Errorf("epoch %d is to have the next masters of epoch %d, and names others", want.Epoch, now.Epoch)
+	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next && want.Rule.Old != now.Rule.Old:
+		return fmt.Errorf("epoch %d is to have the next masters of epoch %d, or the old ones if the change was given up, "+
+			"and names others", want.Epoch, now.Epoch)
 	case !now.Rule.Joint() && want.Rule.Old != now.Rule.Old:
 		return fmt.Errorf("epoch %d is to have the masters of epoch %d as the old ones, and names others",
 			want.Epoch, now.Epoch)
@@ -95,13 +96,28 @@ func (s Seen) late() bool {
 // able is the masters of the next set of want that would vote for a program that goes by it.
 func (s Seen) able(want *quorum.Config) quorum.Set {
 	return s.those(want.Rule.Next, func(i int, st *admission.State) bool {
-		return st.Admitted && st.Epoch <= want.Epoch && st.Alone >= want.Needs(i)
+		named := st.Epoch < want.Epoch && !want.Rule.Old.Has(i) || names(st, want)
+		return st.Admitted && st.Epoch <= want.Epoch && st.Alone >= want.Needs(i) && named
 	})
 }
 
-// mayActAlone is the masters whose records let the set of this epoch act alone.
-func (s Seen) mayActAlone(set quorum.Set, epoch int64) quorum.Set {
-	return s.those(set, func(_ int, st *admission.State) bool { return st.Alone >= epoch })
+// mayActAlone returns the masters whose records let the set of this epoch, which has this list, act alone.
+func (s Seen) mayActAlone(set quorum.Set, epoch int64, list string) quorum.Set {
+	final := &quorum.Config{Epoch: epoch, Masters: list}
+	return s.those(set, func(_ int, st *admission.State) bool { return st.Alone >= epoch && names(st, final) })
+}
+
+// names reports whether a record names the configuration c, or the one before it, or is of a later epoch.
+func names(st *admission.State, c *quorum.Config) bool {
+	switch {
+	case st.Epoch > c.Epoch:
+		return true
+	case st.Epoch == c.Epoch:
+		return st.Masters == c.Masters && st.Next == c.Next
+	case st.Epoch%2 == 1:
+		return st.Next == c.Masters
+	}
+	return st.Masters == c.Masters
 }
 
 // those is the masters of a set of which is is true. Of one that is down nothing is known.
@@ -134,13 +150,13 @@ type Progress struct {
 // Look says how far the change is.
 func Look(s Seen) (p Progress) {
 	c := s.Config
-	target, epoch := c.Rule.Old, c.Epoch
+	target, epoch, list := c.Rule.Old, c.Epoch, c.Masters
 	if c.Rule.Joint() {
-		target, epoch = c.Rule.Next, c.Epoch+1
+		target, epoch, list = c.Rule.Next, c.Epoch+1, c.Next
 	}
-	p.Open = s.mayActAlone(target, epoch)
+	p.Open = s.mayActAlone(target, epoch, list)
 	p.OpenAll = p.Open.MajorityOf(target)
-	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool { return st.Epoch >= c.Epoch })
+	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool { return st.Epoch >= c.Epoch && names(st, c) })
 	p.RaisedAll = p.Raised.MajorityOf(c.Rule.Old)
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
@@ -169,7 +185,7 @@ func (s Seen) needed() (longest time.Duration) {
 // A Writing is numbers that are to be written into the records of masters.
 type Writing struct {
 	Rule   quorum.Rule    // the masters; a majority of each set must have them
-	Record scripts.Record // N, Next, Epoch and Alone
+	Record scripts.Record // Masters, Next, Epoch and Alone
 }
 
 // Raise is what to write so that programs with an earlier epoch are refused.
@@ -207,11 +223,40 @@ func Finish(s Seen) (Writing, error) {
 	return w, nil
 }
 
+// Abort is what to write so that the old masters act alone again. The first writing keeps the next ones from acting
+// alone, for which a majority of them must not have been allowed to; only then may the second be made.
+func Abort(s Seen) (list []Writing, err error) {
+	c, p := s.Config, Look(s)
+	switch {
+	case !c.Rule.Joint():
+		return nil, fmt.Errorf("the set of masters has epoch %d, and no change under way", c.Epoch)
+	case p.OpenAll:
+		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: go on to epoch %d", c.Epoch, c.Epoch+1)
+	}
+	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}
+	list = []Writing{{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final}, {Rule: quorum.Rule{Old: c.Rule.Old}, Record: final}}
+	list[1].Record.Alone = final.Epoch
+	return list, nil
+}
+
+// May reports whether the numbers may be written to a master: a later epoch, or the same one with the same lists; and
+// never the old masters over a record that lets the next ones act alone.
+func (w *Writing) May(st *admission.State) bool {
+	switch {
+	case st.Epoch > w.Record.Epoch:
+		return false
+	case st.Epoch == w.Record.Epoch:
+		return st.Masters == w.Record.Masters && st.Next == w.Record.Next
+	}
+	return w.Record.Epoch%2 == 1 || st.Alone < w.Record.Epoch || st.Next == w.Record.Masters
+}
+
 func record(c *quorum.Config) scripts.Record {
-	return scripts.Record{N: c.Rule.Old.Len(), Next: c.Rule.Next.Len(), Epoch: c.Epoch}
+	return scripts.Record{Masters: c.Masters, Next: c.Next, Epoch: c.Epoch}
 }
 
 // Has reports whether a master has the numbers, or larger ones.
 func (w *Writing) Has(st *admission.State) bool {
-	return st.Epoch >= w.Record.Epoch && st.Alone >= w.Record.Alone
+	c := &quorum.Config{Epoch: w.Record.Epoch, Masters: w.Record.Masters, Next: w.Record.Next}
+	return st.Epoch >= w.Record.Epoch && st.Alone >= w.Record.Alone && names(st, c)
 }

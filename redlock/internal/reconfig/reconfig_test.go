@@ -77,7 +77,9 @@ func TestNextAsTable(t *testing.T) {
 		{"late, to one set", states[0], epoch(old, 2, 2), false, states[2], Adopt, ""},
 		{"late, to both", states[0], epoch(old, 3, 2), false, conf(3, next, old), Adopt, ""},
 		{"other old ones", states[0], masters(1), false, conf(1, next, old), Stay, "as the old ones"},
-		{"other next ones", states[1], epoch(next, 1, 2), false, conf(2, old, 0), Stay, "names others"},
+		{"other next ones", states[1], epoch(next, 1, 2), false, conf(2, 0b11000, 0), Stay, "names others"},
+		{"given up: H119", states[1], epoch(old, 2, 2), false, conf(2, old, 0), Adopt, ""},
+		{"given up too early", states[1], masters(1), false, conf(2, old, 0), Stay, "0 of 3 masters are ready"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			step, err := Next(Seen{Config: c.now, Masters: c.seen, Carried: !c.behind}, c.want)
@@ -99,7 +101,7 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 		t.Error("epoch 0 was raised")
 	}
 	w, err := Raise(raised(0, 0))
-	if err != nil || w.Rule != states[1].Rule || w.Record != (scripts.Record{N: 3, Next: 4, Epoch: 1}) {
+	if err != nil || w.Rule != states[1].Rule || w.Record != (scripts.Record{Epoch: 1}) {
 		t.Errorf("raise: %+v, %v", w, err)
 	}
 	for _, c := range []struct {
@@ -122,7 +124,7 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 		t.Errorf("epoch 2 is raised although nobody lets it act alone: %v", err)
 	}
 	open := having(masters(now), next, func(s *admission.State) { s.Alone = 2 })
-	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 || w.Record.N != 4 {
+	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 {
 		t.Errorf("raise epoch 2: %+v, %v", w, err)
 	}
 	has := func(epoch, alone int64) bool { return w.Has(&admission.State{Epoch: epoch, Alone: alone}) }
@@ -232,5 +234,76 @@ func (f *fleet) write(w Writing, reach quorum.Set) {
 			st.Epoch, st.Raised = w.Record.Epoch, f.us
 		}
 		st.Alone = max(st.Alone, w.Record.Alone)
+	}
+}
+
+// H98: the numbers of a record count for the masters that it names.
+func TestRecordsOfAnotherChange(t *testing.T) {
+	joint := conf(1, old, next)
+	joint.Masters, joint.Next = "abc", "bcde"
+	final := conf(2, next, 0)
+	final.Masters = "bcde"
+	list := func(masters, next string) []admission.State {
+		return having(masters5(), 0b11111, func(s *admission.State) {
+			s.Epoch, s.Alone, s.Masters, s.Next = 1, 2, masters, next
+		})
+	}
+	ours, others := list("abc", "bcde"), list("abc", "bcdef")
+	if p := Look(Seen{Config: joint, Masters: ours}); !p.OpenAll || !p.RaisedAll {
+		t.Errorf("ours: %+v", p)
+	}
+	if p := Look(Seen{Config: joint, Masters: others}); p.OpenAll || p.RaisedAll {
+		t.Errorf("another change: %+v", p)
+	}
+	if _, err := Next(Seen{Config: joint, Masters: others, Carried: true}, final); !errors.Is(err, admission.ErrIncomplete) {
+		t.Errorf("a client goes by next masters that another change names: %v", err)
+	}
+	if step, err := Next(Seen{Config: joint, Masters: ours, Carried: true}, final); step != Adopt || err != nil {
+		t.Errorf("step %d, %v", step, err)
+	}
+	w := Writing{Record: record(joint)}
+	if w.Has(&others[0]) || w.May(&others[0]) || !w.Has(&ours[0]) {
+		t.Error("the records of another change are taken for ours")
+	}
+}
+
+func masters5() []admission.State { return masters(1e15) }
+
+// H119: a change is given up as long as the next masters may not act alone, and then they never may.
+func TestAbort(t *testing.T) {
+	joint := conf(1, old, next)
+	joint.Masters, joint.Next = "abc", "bcde"
+	seen := func(set quorum.Set, how func(*admission.State)) Seen {
+		list := having(masters5(), 0b11111, func(s *admission.State) { s.Epoch, s.Masters, s.Next = 1, "abc", "bcde" })
+		return Seen{Config: joint, Masters: having(list, set, how)}
+	}
+	alone := func(s *admission.State) { s.Alone = 2 }
+	list, err := Abort(seen(0b00010, alone))
+	if err != nil || len(list) != 2 || list[0].Rule.Old != next || list[1].Rule.Old != old {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	first, second := list[0], list[1]
+	if first.Record != (scripts.Record{Masters: "abc", Epoch: 2}) || second.Record.Alone != 2 {
+		t.Errorf("%+v", list)
+	}
+	s := seen(0b00010, alone)
+	if first.May(&s.Masters[1]) || !first.May(&s.Masters[2]) {
+		t.Error("a master that lets the next ones act alone is taken from them, or no other")
+	}
+	aborted := admission.State{Epoch: 2, Masters: "abc"}
+	if !first.Has(&aborted) || second.Has(&aborted) || !second.May(&aborted) {
+		t.Error("the second writing does not follow the first")
+	}
+	finish := Writing{Record: record(joint)}
+	finish.Record.Alone = 2
+	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Alone: 2}}); finish.May(&aborted) ||
+		finish.Has(&aborted) || raise.May(&aborted) || raise.Has(&aborted) {
+		t.Error("the change goes on after it was given up")
+	}
+	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
+		t.Error("the next masters may act alone, and the change is given up")
+	}
+	if _, err := Abort(Seen{Config: states[2], Masters: masters5()}); err == nil {
+		t.Error("no change is under way, and it is given up")
 	}
 }

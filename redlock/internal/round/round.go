@@ -110,7 +110,7 @@ func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, need Need) (sent quo
 		v, no := r.sender.Refusal(r.View, i, ttl, need)
 		if !no {
 			m := &r.View.Masters[i]
-			v.Err = r.sender.Pool.Send(i, c, pool.Stamp{Session: m.Session, Text: m.Record}, r)
+			v.Err = r.sender.Pool.Send(i, c, pool.Stamp{Session: m.Session, Text: m.Stamp}, r)
 		}
 		if v.Err != nil {
 			unsent = append(unsent, Unsent{i, v})

@@ -178,8 +178,8 @@ func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 
 // H05, H56: what is wrong with each vote is told in words; a yes, and another holder, are not wrong.
 func TestComplaintsAsTable(t *testing.T) {
-	old := scripts.Record{Identity: "a/b/c", N: 1, Epoch: 4, Raised: 1, Longest: 30 * time.Second, Admitted: true}.String()
-	short := scripts.Record{Identity: "a/b/c", N: 1, Longest: 5 * time.Second, Admitted: true}.String()
+	old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Raised: 1, Longest: 30 * time.Second, Admitted: true}.String()
+	short := scripts.Record{Identity: "a/b/c", Masters: "a", Longest: 5 * time.Second, Admitted: true}.String()
 	record := func(k scripts.Kind, text string) round.Vote {
 		return round.Vote{Vote: scripts.Vote{Kind: k, Record: text}}
 	}
@@ -223,7 +223,7 @@ func TestTooLongAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		view := b.Voters.View()
-		old := scripts.Record{Identity: "a/b/c", N: 1, Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
+		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
 		known, no := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
 		if !no || !errors.Is(known.Err, round.ErrGuardTime) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("a TTL that is known to be too long: %+v", known)
@@ -256,7 +256,7 @@ func TestRefusalAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		voting := admission.State{Phase: admission.Voting, Session: 1, Longest: time.Second}
-		unread := admission.State{Phase: admission.Connecting, Session: 1, Record: admission.Unread}
+		unread := admission.State{Phase: admission.Connecting, Session: 1, Stamp: admission.Unread}
 		for _, c := range []struct {
 			state admission.State
 			ttl   time.Duration

@@ -22,18 +22,20 @@ type move struct {
 	fresh     bool            // the next masters have no record before
 }
 
-// setOf is the number of masters that the record of master i names at the beginning; 0 where it has none.
-func (w *world) setOf(i int) int {
+// setOf returns the masters that the record of master i names at the beginning; nil if it has no record.
+func (w *world) setOf(i int) (set []int) {
 	m := w.plan.move
 	switch {
 	case m == nil:
-		return w.plan.masters
+		for j := range w.plan.masters {
+			set = append(set, j)
+		}
 	case slices.Contains(m.old, i):
-		return len(m.old)
+		set = m.old
 	case slices.Contains(m.next, i) && !m.fresh:
-		return len(m.next)
+		set = m.next
 	}
-	return 0
+	return set
 }
 
 // change draws a change of the masters, over faults of all sorts.

@@ -141,8 +141,8 @@ func (w *world) begin() error {
 		if w.random.IntN(2) == 0 { // it was a replica once
 			s.promote()
 		}
-		if n := w.setOf(i); n > 0 {
-			s.admit(n)
+		if set := w.setOf(i); set != nil {
+			s.admit(set)
 		}
 		w.servers = append(w.servers, s)
 	}

@@ -78,7 +78,7 @@ func (s *server) off() time.Duration {
 }
 
 func newServer(w *world, i int) *server {
-	s := &server{w: w, index: i, addr: fmt.Sprintf("master-%d:6379", i+1), loaded: map[string]*scripts.Script{},
+	s := &server{w: w, index: i, addr: addrOf(i), loaded: map[string]*scripts.Script{},
 		subs: map[string][]*conn{}}
 	s.memory = memory{forgot: w.now().Add(-time.Hour)}
 	s.relics, s.no, s.had, s.ended = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -111,13 +111,19 @@ func (s *server) promote() {
 	}
 }
 
-// admit writes that it may vote, in a set of n masters.
-func (s *server) admit(n int) {
+// admit writes that it may vote, in a set of masters.
+func (s *server) admit(set []int) {
+	names := make([]string, len(set))
+	for k, i := range set {
+		names[k] = addrOf(i)
+	}
 	guard := s.w.plan.guard
-	r := scripts.Record{Identity: s.env.Identity(), N: n, Longest: guard, Quarantine: max(guard, leastQuarantine),
+	r := scripts.Record{Stamp: scripts.NewStamp(), Identity: s.env.Identity(), Masters: scripts.List(names), Longest: guard, Quarantine: max(guard, leastQuarantine),
 		Admitted: true, Since: s.clock.now()}
 	s.state.Set(s.clock.now(), prefix.Admission(), r.String(), 0)
 }
+
+func addrOf(i int) string { return fmt.Sprintf("master-%d:6379", i+1) }
 
 // publish delivers a message, and returns how many connections have got it.
 func (s *server) publish(channel, payload string) int {

@@ -90,7 +90,7 @@ func (v *Voters) Admit(ctx context.Context, ok func(*admission.View) bool) (*adm
 func (v *Voters) Look(ctx context.Context) (*admission.View, error) {
 	view, err := v.Await(ctx, (*admission.View).Settled)
 	if err == nil {
-		read := func() scripts.AdmitRequest { return scripts.AdmitRequest{Step: scripts.AdmitRead} }
+		read := func() (scripts.AdmitRequest, error) { return scripts.AdmitRequest{Step: scripts.AdmitRead}, nil }
 		_, err = v.steps(ctx, view.Config.Rule.All(), read)
 	}
 	return v.View(), err
@@ -99,13 +99,14 @@ func (v *Voters) Look(ctx context.Context) (*admission.View, error) {
 // Step sends one step to master i, and returns when the View goes by the answer. The error is as that of Ready, or why
 // there was no answer.
 func (v *Voters) Step(ctx context.Context, i int, req scripts.AdmitRequest) error {
-	failed, err := v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest { return req })
+	failed, err := v.steps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) { return req, nil })
 	return cmp.Or(err, failed)
 }
 
-// Quarantine puts master i into quarantine, whatever its record says. It is else as Step.
+// Quarantine puts master i into quarantine, also if its record names other masters, unless the other records say that
+// this client's list is wrong. It is else as Step.
 func (v *Voters) Quarantine(ctx context.Context, i int) error {
-	failed, err := v.steps(ctx, quorum.One(i), func() scripts.AdmitRequest {
+	failed, err := v.steps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) {
 		return v.fleet(v.set.Clock.Now()).Quarantine(i)
 	})
 	if err = cmp.Or(err, failed); err == nil && v.View().Masters[i].Phase == admission.Voting {
@@ -117,15 +118,20 @@ func (v *Voters) Quarantine(ctx context.Context, i int) error {
 
 // steps sends a step to several masters. failed is why one of them has not answered; the rest is as for Step.
 func (v *Voters) steps(
-	ctx context.Context, set quorum.Set, req func() scripts.AdmitRequest,
+	ctx context.Context, set quorum.Set, req func() (scripts.AdmitRequest, error),
 ) (failed, err error) {
 	done := make(chan error, set.Len())
 	v.tell(func() {
 		for i := range set.All() {
-			if f := &v.facts[i]; f.Up {
-				v.send(i, req(), func(err error) { done <- err })
-			} else {
+			f := &v.facts[i]
+			if !f.Up {
 				done <- cmp.Or(f.Err, pool.ErrDown)
+				continue
+			}
+			if r, err := req(); err != nil {
+				done <- err
+			} else {
+				v.send(i, r, func(err error) { done <- err })
 			}
 		}
 	})

@@ -112,7 +112,7 @@ func (v *Voters) answered(i int, step scripts.AdmitStep, number uint64, adm *scr
 		if step != scripts.AdmitRead {
 			t.done, f.Moved = step, false // the record was written since
 		}
-	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers:
+	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers, scripts.AdmitOtherMasters:
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look
 	case scripts.AdmitTooEarly: // its clock is a little behind what we reckon
 		t.failed, t.rest = v.set.Clock.Now(), admission.Look/10

@@ -133,7 +133,7 @@ func (v *Voters) grow(n int) {
 	for i := len(v.facts); i < n; i++ {
 		f := admission.Fact{}
 		if addr := v.set.Pool.Addr(i); v.set.Durable != nil && !v.set.Pool.FailsOver(i) && v.set.Durable(addr) {
-			f.Home = scripts.Home(addr)
+			f.Home = scripts.Escape(addr)
 		}
 		v.facts, v.tracks = append(v.facts, f), append(v.tracks, track{})
 	}
@@ -167,6 +167,10 @@ func (v *Voters) event(e pool.Event) {
 func (v *Voters) act() time.Duration {
 	now, c, idle := v.set.Clock.Now(), v.config, never
 	fleet := v.fleet(now)
+	if epoch := fleet.Adopts(); v.set.Guard > 0 && epoch > 0 {
+		v.use(c.Final(epoch))
+		c, fleet = v.config, v.fleet(now)
+	}
 	next := &admission.View{
 		Config: c, Masters: make([]admission.State, len(v.facts)), Encoder: scripts.NewEncoder(v.set.Prefix, c.Epoch),
 	}
@@ -197,8 +201,8 @@ func (v *Voters) act() time.Duration {
 	for i := range next.Masters { // also of those that have left: a grant may still go by them
 		t, st := &v.tracks[i], &next.Masters[i]
 		st.Session, st.Generation, st.Read = t.session, t.memory.Generation, t.read
-		if st.Record == "" && v.set.Guard > 0 {
-			st.Record = admission.Unread
+		if st.Stamp == "" && v.set.Guard > 0 {
+			st.Stamp = admission.Unread
 		}
 	}
 	v.publish(next)

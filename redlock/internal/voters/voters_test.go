@@ -85,6 +85,11 @@ func config(p *pool.Pool, from, to int) *quorum.Config {
 		c.Slowest = max(c.Slowest, p.Timeout(i))
 	}
 	c.Follow = c.Rule
+	var names []string
+	for _, i := range c.Order {
+		names = append(names, p.Addr(i))
+	}
+	c.Masters = scripts.List(names)
 	return c
 }
 
@@ -389,8 +394,8 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 		r.masters.Master(2).Stop()
 		after(10 * time.Second)
 		r.phases("at once", admission.Voting, admission.Voting, admission.Down)
-		if r.scripts() != 0 || r.View().Masters[0].Record != "" {
-			r.Errorf("%d scripts, record %q", r.scripts(), r.View().Masters[0].Record)
+		if r.scripts() != 0 || r.View().Masters[0].Stamp != "" {
+			r.Errorf("%d scripts, record %q", r.scripts(), r.View().Masters[0].Stamp)
 		}
 	}, func(s *voters.Settings) { s.Guard = 0 }, redlocktest.Fresh())
 }
@@ -400,6 +405,7 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 	virtual(t, 6, func(r *rig) {
 		now, next := config(r.pool, 0, 3), config(r.pool, 3, 6)
+		next.Masters = now.Masters // the lists are no matter of this test
 		r.Use(now)
 		if v := r.View(); v.Config != now || v.Voting&^quorum.First(3) != 0 {
 			r.Errorf("used: %+v", v)
@@ -432,17 +438,19 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 	}, nil, redlocktest.Fresh())
 }
 
-// H63: a stray record stops everything until it is replaced by a quarantine, by hand.
+// H63, H124: a stray record costs the vote of its master until it is replaced by a quarantine, by hand, and no other.
 func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		stray := scripts.Record{
-			Identity: "f/" + strings.Repeat("0", 40) + "/-1", N: 5, Longest: time.Minute, Quarantine: time.Minute,
+			Identity: "f/" + strings.Repeat("0", 40) + "/-1", Masters: "a,b,c,d,e", Longest: time.Minute, Quarantine: time.Minute,
 			Admitted: true,
 		}
 		r.masters.Master(1).Set(prefix.Admission(), stray.String())
 		after(10 * time.Second)
-		r.phases("H63: with a stray record", admission.Blocked)
-		if err := r.View().Masters[0].Err; !errors.Is(err, admission.ErrNumber) {
+		r.Doubt(1, "")
+		after(time.Second)
+		r.phases("H63: with a stray record", admission.Voting, admission.Blocked, admission.Voting)
+		if err := r.View().Masters[1].Err; !errors.Is(err, admission.ErrMasterList) {
 			r.Error(err)
 		}
 		if err := r.Quarantine(r.Context(), 1); err != nil {

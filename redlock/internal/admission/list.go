@@ -1,0 +1,170 @@
+package admission
+
+import (
+	"fmt"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// agrees reports whether the record of master j names this client's configuration, or the one before it: the same
+// masters, as the same shard. Only such a master votes.
+func (f *Fleet) agrees(j int) bool {
+	c, r := f.Config, &f.Facts[j].Record
+	switch {
+	case !f.Facts[j].told() || r.Group != f.Group || r.Epoch > c.Epoch:
+		return false
+	case r.Epoch == c.Epoch:
+		prepared := !c.Rule.All().Has(j) && r.Masters == c.Prepared && r.Next == ""
+		return prepared || r.Masters == c.Masters && r.Next == c.Next
+	case !c.Rule.Old.Has(j): // only in the next set, so it decides nothing alone
+		return true
+	case r.Epoch%2 == 1:
+		return r.Next == c.Masters
+	}
+	return r.Masters == c.Masters
+}
+
+// objects reports whether the record that was read on the present connection to master j is of another configuration.
+func (f *Fleet) objects(j int) bool { return f.Facts[j].shown() && !f.agrees(j) }
+
+// established reports whether a majority has been admitted in this client's configuration.
+func (f *Fleet) established() bool {
+	var admitted quorum.Set
+	for j := range f.Config.Rule.All().All() {
+		if fact := &f.Facts[j]; fact.shown() && fact.Record.Admitted && f.agrees(j) {
+			admitted |= quorum.One(j)
+		}
+	}
+	return f.Config.Rule.Won(admitted)
+}
+
+// read returns the masters whose records, or the lack of one, were read on the present connections.
+func (f *Fleet) read() (set quorum.Set) {
+	for j := range f.Config.Follow.All().All() {
+		if f.Facts[j].Read {
+			set |= quorum.One(j)
+		}
+	}
+	return set
+}
+
+// mayWrite returns why this client may not write its configuration into the record of master i, which names none or the
+// same; nil if it may.
+func (f *Fleet) mayWrite(i int) error {
+	all := f.Config.Rule.All()
+	if !all.Has(i) || f.established() && !f.Now.Has(i) {
+		return nil
+	}
+	for j := range all.All() {
+		if f.objects(j) {
+			return f.otherMasters(j)
+		}
+	}
+	return nil
+}
+
+// mayReplace returns why an operator of this client may not replace the record of master i; nil if that is safe: a
+// majority names this configuration, or no other master names another one.
+func (f *Fleet) mayReplace(i int) error {
+	all := f.Config.Follow.All()
+	var agree quorum.Set
+	var err error
+	for j := range all.All() {
+		if f.Facts[j].shown() && f.agrees(j) {
+			agree |= quorum.One(j)
+		} else if j != i && err == nil && f.objects(j) {
+			err = f.otherMasters(j)
+		}
+	}
+	rule, read := f.Config.Follow.Of(i), f.read()
+	switch {
+	case rule.Won(agree):
+		return nil
+	case !rule.Won(read):
+		return fmt.Errorf("the records of %d masters can be read, %d are needed", (read & rule.All()).Len(), rule.Least())
+	}
+	return err
+}
+
+// seen reports whether all was read that counts before the quarantine of master i ends. If not, gather are the masters
+// whose records are to be read again.
+//
+// A majority must have shown this configuration since the quarantine began. As long as none has been admitted in it,
+// every master that can be reached must: else a client with another list could begin on the others at the same time.
+func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
+	fresh, stale := f.readSince(i)
+	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
+	if !own.Won(fresh) {
+		return stale & own.All(), false
+	}
+	if !all.Has(i) || f.established() {
+		return 0, true
+	}
+	for j := range all.All() {
+		fact := &f.Facts[j]
+		stuck := fact.Err != nil || fact.Away > scripts.Window || f.shortBacklog(j) != nil // no client writes a record there
+		if !fresh.Has(j) && (!fact.Settled || fact.Up && !stuck) {
+			return stale & all, false
+		}
+	}
+	return 0, true
+}
+
+// Adopts returns the epoch of the final configuration whose masters are this client's and that a majority of them
+// names; 0 if there is none. A client that is given its masters by plain URLs follows a change of the others in this
+// way, and one that waits for both sets together hears that the change was given up.
+func (f *Fleet) Adopts() int64 {
+	c := f.Config
+	names := map[int64]quorum.Set{}
+	for j := range c.Rule.Old.All() {
+		fact := &f.Facts[j]
+		r := &fact.Record
+		final := r.Epoch%2 == 0 && r.Alone >= r.Epoch && r.Masters == c.Masters && r.Group == f.Group
+		if !fact.shown() || r.Epoch <= c.Epoch || !final {
+			continue
+		}
+		if names[r.Epoch] |= quorum.One(j); names[r.Epoch].MajorityOf(c.Rule.Old) {
+			return r.Epoch
+		}
+	}
+	return 0
+}
+
+// otherMasters is the error about the record of master j, which is of another configuration.
+func (f *Fleet) otherMasters(j int) error {
+	c, r := f.Config, &f.Facts[j].Record
+	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
+	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
+	switch {
+	case r.Group != f.Group:
+		return fmt.Errorf("%w: the record on %s says %s, this client has %s; if no client needs that record, %s",
+			ErrGroup, f.Addr(j), group(r.Group), group(f.Group), f.replace(j))
+	case r.Epoch > c.Epoch:
+		return fmt.Errorf("%w: the record on %s names %s, this client %s", ErrOldMasters, f.Addr(j), there, here)
+	case r.Alone < c.Needs(j):
+		return f.incomplete(j)
+	}
+	return fmt.Errorf("%w: the record on %s names %s, this client %s; a master is replaced by redlock set; if the same "+
+		"masters have other addresses here, give them the names of the record (?name=); if no client needs that record, %s",
+		ErrMasterList, f.Addr(j), there, here, f.replace(j))
+}
+
+func (f *Fleet) incomplete(j int) error {
+	return fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete, f.Addr(j),
+		f.Facts[j].Record.Alone, f.Config.Needs(j))
+}
+
+// lists shows the masters of a configuration.
+func lists(masters, next string) string {
+	if next == "" {
+		return scripts.ShowList(masters)
+	}
+	return scripts.ShowList(masters) + " together with " + scripts.ShowList(next)
+}
+
+// replace is the command that replaces the record on master j.
+func (f *Fleet) replace(j int) string {
+	return fmt.Sprintf("replace it by a quarantine: redlock quarantine -master %s URL..., with the URLs of all masters",
+		f.Addr(j))
+}
