@@ -13,7 +13,7 @@ import (
 type protection struct{ file, old, edited, in, tests string }
 
 var protections = map[string]protection{
-	"the group in the records": {groupFile, "if !fact.told() || fact.Record.Group == f.Group {", "if true {",
+	"the group in the records": {"internal/admission/list.go", "r.Group != f.Group || r.Epoch > c.Epoch", "r.Epoch > c.Epoch",
 		".", "VirtualUnlikeGroupsNeverBothWin|VirtualGroupsBeginWhenAllMastersWereSeen"},
 	"all groups are seen before they begin": {groupFile, "f.Agreed || f.Begun()", "true",
 		".", "VirtualUnlikeGroupsNeverBothWin|VirtualGroupsBeginWhenAllMastersWereSeen"},
@@ -54,7 +54,7 @@ var protections = map[string]protection{
 	"H80 the quarantine on all before the longest TTL": {"masters.go",
 		"\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn l.write(", "\t\t_ = err\n\t\treturn l.write(",
 		".", "TheGuardTimeIsRaisedOnAllMastersOrNone"},
-	"H81 records read since the quarantine began": {judgeFile, "case !rule.Won(fresh):", "case false && !rule.Won(fresh):",
+	"H81 records read since the quarantine began": {"internal/admission/list.go", "if !own.Won(fresh) {", "if false {",
 		"./internal/admission", "AnEndNeedsRecordsReadSinceTheBegin"},
 	"H82 a little after the first hint": {contendFile, "leastDelay = 2 * time.Millisecond", "leastDelay = time.Second",
 		".", "VirtualAWaiterAsksALittleAfterTheFirstHint"},

@@ -53,8 +53,8 @@ func (a *app) admitCommand() *cobra.Command {
 		Short: "let all masters vote at once, if no lock is held on them",
 		Long: `Lets all masters vote at once, without their quarantine. It is for those who know that no lock of
 this prefix is held on them, as on new masters. If somebody does hold one, two holders at a
-time are possible until its TTL is over. Where some masters vote already, programs may hold locks
-on them; then --force is wanted.`,
+time are possible until its TTL is over. If some masters vote already, clients may hold locks
+on them; use --force then. If a record names other masters, or a later epoch, nothing is written.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
@@ -97,7 +97,8 @@ func (a *app) quarantineCommand() *cobra.Command {
 		Use:   "quarantine --master ADDR [URL...]",
 		Short: "put one master into quarantine, to replace its admission record",
 		Long: `Puts one master into quarantine, named as status names it. It replaces an admission record that cannot be
-read, or that names another number of masters and that no program needs: look first.`,
+read, or that names other masters and that no client needs: look first. The URLs are those of all masters; if the
+other records say that this list is wrong, nothing is written.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {

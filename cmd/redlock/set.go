@@ -11,9 +11,9 @@ import (
 )
 
 func (a *app) setCommand() *cobra.Command {
-	var raise, finish bool
+	var raise, finish, abort bool
 	cmd := &cobra.Command{
-		Use:   "set [--raise] [--finish] FILE",
+		Use:   "set [--raise | --finish | --abort] FILE",
 		Short: "take the fleet through a change of its masters",
 		Long: `Tells how far a change of the masters is, and what is next. FILE is the configuration that the programs go by:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
@@ -21,11 +21,13 @@ It may say what the file of --config says. Where names are spread over groups, i
 which: {"group": "2/3", "epoch": 1, ...}.
 
 --raise writes its epoch, which refuses programs that go by an earlier one. --finish lets the next masters act alone
-as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. Without
-either nothing is written.`,
+as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. --abort gives
+the change up and lets the old masters act alone at the next epoch; it is refused once the next ones may act alone.
+Without any of them nothing is written.`,
 		Example: `  redlock set locks.json
   redlock set --raise locks.json
-  redlock set --finish --timeout 2m locks.json`,
+  redlock set --finish --timeout 2m locks.json
+  redlock set --abort locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the programs"))
@@ -42,11 +44,17 @@ either nothing is written.`,
 			if err == nil {
 				err = a.fleet.override(cmd.Flags(), c)
 			}
+			if err == nil && abort && (raise || finish) {
+				err = fmt.Errorf("redlock set: --abort excludes --raise and --finish")
+			}
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
 			c.useSet = true
 			return a.observeFleet(cmd, c, func(ctx context.Context, l locks, _ *fleetConfig) int {
+				if abort {
+					return a.abortChange(ctx, l.(*redlock.Locker)) // the file names no groups
+				}
 				return a.changeSet(ctx, l.(*redlock.Locker), raise, finish) // the file names no groups
 			})
 		},
@@ -56,6 +64,7 @@ either nothing is written.`,
 	}
 	a.fleet.addTimeout(cmd.Flags())
 	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every program goes by the file")
+	cmd.Flags().BoolVar(&abort, "abort", false, "give the change up: the old masters act alone again")
 	cmd.Flags().BoolVar(&finish, "finish", false, "let the next masters act alone, once the change is complete")
 	return cmd
 }
@@ -81,6 +90,25 @@ func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bo
 	if err != nil {
 		return exitDanger
 	}
+	return exitDone
+}
+
+// abortChange gives a change up, and says what is next.
+func (a *app) abortChange(ctx context.Context, l *redlock.Locker) int {
+	set := l.Set()
+	if err := l.AbortChange(ctx); err != nil {
+		a.complain(err)
+		return exitDanger
+	}
+	next := fmt.Sprintf("give the clients the file of epoch %d, with the old masters as the only ones", set.Epoch+1)
+	if a.json {
+		a.encode(a.stdout, struct {
+			Epoch int64  `json:"epoch"`
+			Next  string `json:"next"`
+		}{set.Epoch + 1, next})
+		return exitDone
+	}
+	fmt.Fprintf(a.stdout, "epoch %d: the old masters act alone\nnext: %s\n", set.Epoch+1, next)
 	return exitDone
 }
 

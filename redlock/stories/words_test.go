@@ -320,7 +320,7 @@ func (w *world) admittedWords(reply any) string {
 	return map[scripts.AdmitResult]string{
 		scripts.AdmitOtherIdentity: "not done, it is another server now", scripts.AdmitTooEarly: "not done, too early",
 		scripts.AdmitOtherRecord: "not done, the record has changed", scripts.AdmitDone: "done",
-		scripts.AdmitClockDiffers: "not done, the clock is wrong",
+		scripts.AdmitClockDiffers: "not done, the clock is wrong", scripts.AdmitOtherMasters: "not done, it names other masters",
 	}[a.Result] + ": " + w.recordWords(a.Record)
 }
 
@@ -335,5 +335,5 @@ func (w *world) recordWords(text string) string {
 	}
 	state := map[bool]string{true: "admitted", false: "in quarantine"}[r.Admitted]
 	return fmt.Sprintf("%s since %s, one of %d, longest TTL %v, quarantine %v",
-		state, w.ballot(r.Since), r.N, r.Longest, r.Quarantine)
+		state, w.ballot(r.Since), 1+strings.Count(r.Masters, ","), r.Longest, r.Quarantine)
 }

@@ -19,7 +19,13 @@ func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 
 // record is what is written to master i.
 func (f *Fleet) record(i int) scripts.Record {
-	r := f.largest()
+	r, own := f.largest(), &f.Facts[i].Record
+	switch {
+	case f.agrees(i) && own.Epoch >= r.Epoch: // a next master may have a list of its own
+		r.Epoch, r.Masters, r.Next = own.Epoch, own.Masters, own.Next
+	case !f.Config.Rule.All().Has(i):
+		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Prepared, ""
+	}
 	r.Quarantine = f.span(i)
 	r.Identity, r.Home, r.Group = f.Facts[i].Identity, f.Facts[i].Home, f.Group
 	return r

@@ -110,7 +110,8 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Kind = scripts.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
 			ErrGuardTime, ttl, m.Longest, ttl)
-	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting:
+	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
+		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
 		v.Kind, v.Err = scripts.Abstained, whyNot(view, i)
 	}
 	return v, v.Err != nil

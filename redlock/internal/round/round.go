@@ -172,7 +172,7 @@ func (r *Round) Cast(i int, v Vote) {
 
 // book tells of a vote that was counted.
 func (r *Round) book(i int, v *Vote, decides, last bool) {
-	if v.Kind == scripts.Abstained && v.Err == nil {
+	if (v.Kind == scripts.Abstained || v.Kind == scripts.Refused) && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
 	}
 	if r.booker != nil {

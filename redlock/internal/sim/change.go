@@ -26,6 +26,9 @@ type move struct {
 func (w *world) setOf(i int) (set []int) {
 	m := w.plan.move
 	switch {
+	case w.plan.bare, w.plan.rolling && !slices.Contains(w.plan.lists[0], i):
+	case w.plan.rolling:
+		set = w.plan.lists[0]
 	case m == nil:
 		for j := range w.plan.masters {
 			set = append(set, j)

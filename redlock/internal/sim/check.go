@@ -120,7 +120,7 @@ func (w *world) settle() {
 	if !w.bad() {
 		w.checkGuardTime()
 	}
-	if !w.bad() && !p.beyond {
+	if !w.bad() && !p.beyond && !p.rolling { // whose list is right only an operator can say
 		if p.kind == backups {
 			w.mu.Lock()
 			w.backup()

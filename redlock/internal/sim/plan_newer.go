@@ -8,6 +8,8 @@ import (
 // extras are what the newer kinds add to a plan.
 type extras struct {
 	lists    [][]int // the masters that each client names; nil: all
+	rolling  bool    // ... by a configuration that is changed from one to the next without a change of the masters
+	bare     bool    // ... and no master has a record at the beginning
 	oneLabel bool    // all programs have one label
 	apart    []int   // masters that are cut off for ever, from all clients
 	hidden   []int   // ... from the guest alone
@@ -128,11 +130,40 @@ func (p *plan) strangers(r *rand.Rand) {
 	}
 	p.masters = 5
 	p.lists = make([][]int, p.clients)
+	if r.IntN(2) == 0 {
+		p.rollingChange(r)
+		return
+	}
 	some := [][]int{{0, 1, 2}, {2, 3, 4}, {1, 2, 3}, {4}, {0, 1, 2, 3}}
 	for i := 1; i < p.clients; i++ {
 		if i == 1 || r.IntN(2) == 0 {
 			p.lists[i] = some[r.IntN(len(some))]
 		}
+	}
+}
+
+// rollingChange draws clients of which some have a list in which masters were replaced or left out. Links are not cut: a
+// client sees the records of all masters that are up, which is what keeps the first records apart.
+func (p *plan) rollingChange(r *rand.Rand) {
+	p.slowly(r, between(r, 2*time.Second, 20*time.Second))
+	p.rolling, p.bare = true, r.IntN(3) > 0
+	p.masters = 4
+	p.lists[0] = []int{0, 1, 2}
+	others := [][]int{{0, 1, 3}, {0, 1, 3}, {1, 3, 2}, {0, 1, 2, 3}, {1, 3}}
+	if r.IntN(4) == 0 {
+		p.masters = 5
+		p.lists[0] = []int{0, 1, 2, 3, 4}
+		others = [][]int{{0, 1, 2}, {4, 2, 3}, {1, 3, 4}}
+	}
+	other := others[r.IntN(len(others))]
+	for i := 1; i < p.clients; i++ {
+		if p.lists[i] = p.lists[0]; i == 1 || r.IntN(2) == 0 {
+			p.lists[i] = other
+		}
+	}
+	p.weights = [faultKinds]int{}
+	if r.IntN(2) == 0 {
+		p.few(r, crashEmpty, crashFull, flush)
 	}
 }
 

@@ -25,6 +25,8 @@ const (
 	releaseFile   = "redlock/internal/grant/release.go"
 	repairFile    = "redlock/internal/grant/repair.go"
 	judgeFile     = "redlock/internal/admission/judge.go"
+	listFile      = "redlock/internal/admission/list.go"
+	admitFile     = "internal/scripts/reference/admit.go"
 	factFile      = "redlock/internal/admission/fact.go"
 	numbersFile   = "redlock/internal/admission/numbers.go"
 	votersFile    = "redlock/internal/voters/voters.go"
@@ -57,7 +59,8 @@ var protections = []protection{
 	{"restart-guard", []kind{amnesia}, "two holders",
 		"a master that restarted empty votes again at once: two holders",
 		[]edit{{judgeFile, "		return m\n	}\n	return f.write(scripts.AdmitStart, i)",
-			"		return m\n	}\n	return f.write(scripts.AdmitNow, i)"}}},
+			"		return m\n	}\n	return f.write(scripts.AdmitNow, i)"},
+			{admitFile, "step == scripts.AdmitNow && known:", "step == scripts.AdmitNow:"}}},
 	{"identity-beyond-run-id", []kind{amnesia}, "two holders",
 		"a master that was a replica in between has the same run id and an old record, and votes: two holders",
 		[]edit{{factFile, "(f.Record.Identity == f.Identity ||", "(runID(f.Record.Identity) == runID(f.Identity) ||"}}},
@@ -72,9 +75,15 @@ var protections = []protection{
 		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""},
 			{numbersFile, "return max(r.Quarantine, r.Longest+f.Facts[i].Late)", "return r.Quarantine"},
 			{votersFile, "if v.set.Guard > 0 && !c.Rule.Won(next.Voting) {", "if false {"}}},
-	{"number-of-masters", []kind{strangers}, "two holders",
-		"programs that name three and five masters of one fleet have a majority each: two holders",
-		[]edit{{judgeFile, "if err := f.otherNumber(i); err != nil {", "if err := f.otherNumber(i); false && err != nil {"}}},
+	{"master-list", []kind{strangers}, "two holders",
+		"clients that name other masters of one deployment have a majority each: two holders",
+		[]edit{{listFile, "return prepared || r.Masters == c.Masters && r.Next == c.Next", "return true"},
+			{admitFile, "old[\"epoch\"] == wanted[\"epoch\"] && !same", "false && !same"}}},
+	{"first-records", []kind{strangers}, "two holders",
+		"clients with unlike lists begin on new masters at one moment, each on those that the other has not reached first: " +
+			"two holders",
+		[]edit{{listFile, "		if f.objects(j) {\n			return f.otherMasters(j)", "		if false {\n			return f.otherMasters(j)"},
+			{listFile, "if !fresh.Has(j) && (!fact.Settled", "if false && (!fact.Settled"}}},
 	{"tombstone", []kind{lateness}, "after its end",
 		"an acquire that comes after its own release takes the name for nobody",
 		[]edit{{othersFile, "if ballot > top && ballot <=", "if false && ballot > top && ballot <="}}},
@@ -120,11 +129,12 @@ var protections = []protection{
 			{askFile, "if !view.Config.Rule.Won(view.Voting) {", "if view.Voting == 0 {"}}},
 	{"epoch", []kind{changes}, "two holders",
 		"a program that was not told goes on by the old masters alone, when others go by the next alone: two holders",
-		[]edit{{judgeFile, "case r.Epoch > c.Epoch:", "case false:"},
-			{judgeFile, "if r.Epoch <= f.Config.Epoch {", "if true {"}}},
+		[]edit{{listFile, "case !f.Facts[j].told() || r.Group != f.Group || r.Epoch > c.Epoch:\n		return false",
+			"case !f.Facts[j].told():\n		return false\n	case r.Epoch > c.Epoch:\n		return true"}}},
 	{"together", []kind{changes}, "two holders",
 		"a program goes by the next masters alone by its own timer, while others go by the old ones: two holders",
 		[]edit{{judgeFile, "case r.Alone < c.Needs(i):", "case false:"},
+			{listFile, "	return r.Masters == c.Masters\n", "	return true\n"},
 			{reconfigFile, "case !alone.MajorityOf(want.Rule.Old):", "case false:"}}},
 	{"lost-masters", []kind{emptied}, "two holders",
 		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +

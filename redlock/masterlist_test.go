@@ -1,0 +1,307 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// client makes a Locker over the masters with these numbers, without waiting for them.
+func (o *office) client(which ...int) *redlock.Locker {
+	o.Helper()
+	urls := make([]string, len(which))
+	for k, i := range which {
+		urls[k] = o.masters.URLs()[i]
+	}
+	return o.dial(urls, o.masters.Dial)
+}
+
+func (o *office) dial(
+	urls []string, dialer func(context.Context, string, string) (net.Conn, error), opts ...redlock.Option,
+) *redlock.Locker {
+	o.Helper()
+	p, err := pool.Dial(urls, pool.WithDialer(dialer), pool.WithClock(clock.Runtime()))
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = p.Close() })
+	l, err := redlock.New(p, append([]redlock.Option{redlock.WithClock(clock.Runtime())}, opts...)...)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = l.Close(context.WithoutCancel(o.Context())) })
+	return l
+}
+
+// pass lets time pass.
+func (o *office) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// records are the admission records of all masters.
+func (o *office) records() (all string) {
+	for i := range o.masters.N() {
+		all += first(o.masters.Master(i)) + "\n"
+	}
+	return all
+}
+
+// locks fails the test unless l gets a lock.
+func (o *office) locks(what string, l *redlock.Locker) {
+	o.Helper()
+	k, err := l.Lock(o.within(10*time.Second), "free")
+	if err != nil {
+		o.Errorf("%s: %v", what, err)
+		return
+	}
+	if err := k.Unlock(o.Context()); err != nil {
+		o.Errorf("%s: %v", what, err)
+	}
+}
+
+// H98: a client whose list differs in one master acquires nothing and writes nothing, and its error shows both lists.
+func TestMasterList(t *testing.T) {
+	t.Run("ReplacedMaster", func(t *testing.T) {
+		operate(t, 4, func(o *office) {
+			a := o.client(0, 1, 2)
+			if err := a.AdmitNow(o.within(time.Minute)); err != nil {
+				o.Fatal(err)
+			}
+			b := o.client(0, 1, 3)
+			o.pass(time.Minute)
+			o.masters.Master(1).DropRequests(1)
+			held, err := a.TryLock(o.Context(), "n")
+			if err != nil {
+				o.Fatal(err)
+			}
+			_, err = b.TryLock(o.Context(), "n")
+			o.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
+				"[master-1:6379 master-2:6379 master-4:6379]")
+			err = b.AdmitNow(o.within(time.Second))
+			o.says(err, redlock.ErrMasterList)
+			err = b.Quarantine(o.Context(), "master-1:6379")
+			o.says(err, redlock.ErrMasterList)
+			if first(o.masters.Master(3)) != "" || held.Err() != nil {
+				o.Errorf("the refused client has written %q; the holder: %v", first(o.masters.Master(3)), held.Err())
+			}
+		}, redlocktest.Fresh())
+	})
+	t.Run("AtOneInstant", func(t *testing.T) {
+		for _, lists := range [][2][]int{
+			{{0, 1, 2}, {0, 1, 3}}, {{2, 0, 1}, {1, 3, 0}}, {{0, 1, 2, 3, 4}, {0, 1, 2}}, {{0, 1, 2, 3, 4}, {4, 3}},
+		} {
+			for _, admit := range []bool{false, true} {
+				operate(t, 5, func(o *office) {
+					a, b := o.client(lists[0]...), o.client(lists[1]...)
+					if admit {
+						for _, l := range []*redlock.Locker{a, b} {
+							go func() { _ = l.AdmitNow(o.within(2 * time.Second)) }()
+						}
+					}
+					o.pass(2 * time.Minute)
+					ka, aErr := a.TryLock(o.Context(), "n")
+					kb, bErr := b.TryLock(o.Context(), "n")
+					if aErr == nil && bErr == nil && ka.Err() == nil && kb.Err() == nil {
+						o.Errorf("%v, admit %v: both hold the name", lists, admit)
+					}
+					if bErr == nil && aErr == nil || !errors.Is(errors.Join(aErr, bErr), redlock.ErrMasterList) {
+						o.Errorf("%v, admit %v: %v, %v", lists, admit, aErr, bErr)
+					}
+				}, redlocktest.Fresh())
+			}
+		}
+	})
+	t.Run("OrderAndNames", func(t *testing.T) {
+		operate(t, 3, func(o *office) {
+			o.locks("another order", o.client(2, 0, 1))
+			var urls, wrong []string
+			for _, u := range o.masters.URLs() {
+				name := strings.TrimPrefix(u, "redis://")
+				urls = append(urls, "redis://near-"+name+"?name="+name)
+				wrong = append(wrong, "redis://near-"+name)
+			}
+			near := func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return o.masters.Dial(ctx, network, strings.TrimPrefix(addr, "near-"))
+			}
+			o.locks("other addresses, with names", o.dial(urls, near))
+			_, err := o.dial(wrong, near).TryLock(o.Context(), "n")
+			o.says(err, redlock.ErrMasterList, "near-master-1:6379")
+		})
+	})
+}
+
+// H104: a dead master whose last record names other masters stops no client that has seen it.
+func TestStrayRecord(t *testing.T) {
+	t.Run("OfDeadMaster", func(t *testing.T) {
+		operate(t, 7, func(o *office) {
+			a := o.client(0, 1, 2, 3, 4)
+			if err := a.AdmitNow(o.within(time.Minute)); err != nil {
+				o.Fatal(err)
+			}
+			o.masters.Master(4).Stop()
+			o.pass(2 * time.Second)
+			stray := o.client(4, 5, 6)
+			o.masters.Master(4).Restart(false)
+			o.pass(5 * time.Second)
+			o.locks("with the stray record", a)
+			o.masters.Master(4).Stop()
+			_ = stray.Close(o.within(time.Second))
+			o.pass(10 * time.Minute)
+			o.locks("ten minutes after it has died", a)
+			o.locks("a new client", o.client(0, 1, 2, 3, 4))
+		}, redlocktest.Fresh())
+	})
+	// H124: so does one on a live master, and a command with a wrong list does not write it.
+	t.Run("OfLiveMaster", func(t *testing.T) {
+		operate(t, 5, func(o *office) {
+			a := o.client(0, 1, 2, 3, 4)
+			o.locks("before", a)
+			before := o.records()
+			err := o.client(0, 1, 2).Quarantine(o.Context(), "master-2:6379")
+			o.says(err, redlock.ErrMasterList)
+			if o.records() != before {
+				o.Errorf("a refused quarantine has written\n%s", o.records())
+			}
+			list := "masters=master-1:6379,master-2:6379,master-3:6379"
+			stray := strings.Replace(first(o.masters.Master(1)), list+",master-4:6379,master-5:6379", list, 1)
+			o.masters.Master(1).Set("redlock:admission", "v3 0123456789abcdef"+stray[len("v3 0123456789abcdef"):])
+			o.locks("with the stray record", a)
+			o.masters.Master(0).Restart(false)
+			o.pass(40 * time.Second)
+			if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
+				o.Errorf("beside a stray record: %+v", s[:2])
+			}
+			if err := a.Quarantine(o.Context(), "master-2:6379"); err != nil {
+				o.Fatal(err)
+			}
+			o.pass(40 * time.Second)
+			if s := a.Masters()[1]; s.State != "voting" {
+				o.Errorf("the stray record was replaced: %+v", s)
+			}
+			o.says(a.Quarantine(o.Context(), "elsewhere:1"), redlock.ErrInvalidOption, "elsewhere:1")
+		})
+	})
+}
+
+// H120: a client that does not follow the configuration admits no master.
+func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
+	operate(t, 6, func(o *office) {
+		urls := o.masters.URLs()
+		both := redlock.Set{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
+		l := o.client(0, 1, 2, 3, 4)
+		if err := errors.Join(l.AdmitNow(o.within(time.Minute)), o.client(5).AdmitNow(o.within(time.Minute)),
+			l.ChangeMasters(o.within(time.Minute), both), l.RaiseEpoch(o.within(time.Minute))); err != nil {
+			o.Fatal(err)
+		}
+		o.masters.Master(1).Restart(false)
+		o.pass(5 * time.Second) // it is in quarantine
+		if err := l.Close(o.within(time.Second)); err != nil {
+			o.Fatal(err)
+		}
+		o.masters.Master(2).Restart(false)
+		before := o.records()
+		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
+			c := o.client(plain...)
+			o.says(c.AdmitNow(o.within(5*time.Second)), redlock.ErrOldMasters)
+			o.pass(time.Minute)
+			if got := o.records(); got != before {
+				o.Errorf("%v has written\n%s\nover\n%s", plain, got, before)
+			}
+		}
+	}, redlocktest.Fresh())
+}
+
+// H98: after a change plain lists of the new masters work, also in clients that were there before.
+func TestPlainListAfterAChange(t *testing.T) {
+	operate(t, 4, func(o *office) {
+		urls := o.masters.URLs()
+		l := o.client(0, 1, 2)
+		if err := errors.Join(l.AdmitNow(o.within(time.Minute)),
+			l.ChangeMasters(o.within(2*time.Minute), redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
+			l.RaiseEpoch(o.within(time.Minute))); err != nil {
+			o.Fatal(err)
+		}
+		early := o.client(1, 2, 3)
+		_, err := early.TryLock(o.Context(), "n")
+		o.says(err, redlock.ErrOldMasters)
+		o.pass(2 * time.Minute)
+		if err := errors.Join(l.FinishChange(o.within(time.Minute)),
+			l.ChangeMasters(o.within(time.Minute), redlock.Set{Epoch: 2, Masters: urls[1:]}),
+			l.RaiseEpoch(o.within(time.Minute))); err != nil {
+			o.Fatal(err)
+		}
+		o.locks("a client that was early", early)
+		late := o.client(3, 2, 1)
+		o.locks("a new client", late)
+		if late.Set().Epoch != 2 {
+			o.Errorf("it follows %v", late.Set())
+		}
+		_, err = o.client(0, 1, 2).TryLock(o.Context(), "n")
+		o.says(err, redlock.ErrOldMasters)
+	}, redlocktest.Fresh())
+}
+
+// H119: a change is given up after its epoch was raised. Clients of both sets, and a lock that one holds, go on by the old
+// masters; the next masters cannot act alone any more.
+func TestAbortChange(t *testing.T) {
+	operate(t, 5, func(o *office) {
+		urls := o.masters.URLs()
+		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
+		l := o.client(0, 1, 2)
+		o.says(l.AbortChange(o.within(time.Minute)), redlock.ErrInvalidOption)
+		if err := errors.Join(l.AdmitNow(o.within(time.Minute)), l.ChangeMasters(o.within(2*time.Minute), both),
+			l.RaiseEpoch(o.within(time.Minute))); err != nil {
+			o.Fatal(err)
+		}
+		held, err := l.Lock(o.within(time.Minute), "held", redlock.WithTTL(10*time.Second))
+		if err != nil {
+			o.Fatal(err)
+		}
+		before := o.records()
+		for _, i := range []int{3, 4} {
+			o.masters.Master(i).Stop()
+		}
+		o.pass(2 * time.Second)
+		o.says(l.AbortChange(o.within(time.Minute)), redlock.ErrNoQuorum)
+		if o.records() != before {
+			o.Errorf("a refused call has written\n%s", o.records())
+		}
+		for _, i := range []int{3, 4} {
+			o.masters.Master(i).Restart(true)
+		}
+		o.pass(time.Minute)
+		for range 2 {
+			if err := l.AbortChange(o.within(time.Minute)); err != nil && l.Set().Epoch != 2 {
+				o.Fatal(err)
+			}
+		}
+		o.pass(time.Minute)
+		if held.Err() != nil || l.Set().Epoch != 2 || len(l.Set().Next) != 0 {
+			o.Errorf("the holder: %v; it follows %v", held.Err(), l.Set())
+		}
+		o.locks("the client", l)
+		o.locks("a plain list of the old masters", o.client(0, 1, 2))
+		late := o.dial(urls, o.masters.Dial, redlock.WithSet(both))
+		if err := late.FinishChange(o.within(5 * time.Minute)); err == nil {
+			o.Error("the change that was given up is finished")
+		}
+		_, err = o.dial(urls[2:], o.masters.Dial, redlock.WithSet(redlock.Set{Epoch: 2, Masters: urls[2:]})).
+			TryLock(o.Context(), "n")
+		o.says(err, redlock.ErrMasterList)
+		again := redlock.Set{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
+		if err := errors.Join(l.ChangeMasters(o.within(2*time.Minute), again), l.RaiseEpoch(o.within(time.Minute))); err != nil {
+			o.Errorf("the next change: %v", err)
+		}
+		o.locks("in the next change", l)
+	}, redlocktest.Fresh())
+}
