@@ -39,9 +39,9 @@ func TestCommandsKnowGroups(t *testing.T) {
 	both(exitDone, "nothing found", "check")
 	both(exitDone, "guard time 1m0s", "guard", "--set", "60s")
 	f.records("1/2", "2/2")
-	f.call(exitNoQuorum, "says group 1 of 2, this program has no groups", "status")
-	f.call(exitNoQuorum, "says group 1 of 2, this program has no groups", "admit", "--timeout", "2s")
-	call(t, exitNoQuorum, "says group 2 of 2, this program has group 1 of 2", "status", f.urls[3], f.urls[4], f.urls[5], "/",
+	f.call(exitNoQuorum, "says group 1 of 2, this client has no groups", "status")
+	f.call(exitNoQuorum, "says group 1 of 2, this client has no groups", "admit", "--timeout", "2s")
+	call(t, exitNoQuorum, "says group 2 of 2, this client has group 1 of 2", "status", f.urls[3], f.urls[4], f.urls[5], "/",
 		f.urls[0], f.urls[1], f.urls[2])
 	f.records("1/2", "2/2")
 
@@ -96,7 +96,7 @@ func TestQuarantineReplacesARecordOfAnotherGroup(t *testing.T) {
 	}
 	write(map[string]any{"group": "2/3", "masters": f.urls[3:]})
 	call(t, exitNoQuorum, "group 2 of 3, of which none has voted yet", "admit", "--timeout", "2s", "--config", path)
-	call(t, exitNoQuorum, "says group 2 of 3, this program has group 2 of 2", append([]string{"admit", "--timeout", "2s"}, urls...)...)
+	call(t, exitNoQuorum, "says group 2 of 3, this client has group 2 of 2", append([]string{"admit", "--timeout", "2s"}, urls...)...)
 	for i := range 3 {
 		addr := strings.TrimPrefix(f.urls[3+i], "redis://")
 		call(t, exitNoQuorum, "quarantine", append([]string{"quarantine", "--master", addr}, urls...)...)
