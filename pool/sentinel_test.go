@@ -27,7 +27,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 		database                  int
 		useTLS, twoHolders        bool
 	}{
-		{url: "redis+sentinel://s1:1,S2,[::1]:3/job", name: "job@s1:1,s2:26379,[::1]:3",
+		{url: "redis+sentinel://s1:1,S2,[::1]:3/job", name: "job@[::1]:3,s1:1,s2:26379",
 			sentinels: []string{"s1:1", "s2:26379", "[::1]:3"}},
 		{url: "valkey+sentinel://u:p%40@s1/job?db=3", name: "job@s1:26379", user: "u", password: "p@",
 			sentinels: []string{"s1:26379"}, database: 3},
@@ -60,7 +60,7 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 		"redis+sentinel://s1:1/job?db=x":                   "database is not a number",
 		"redis+sentinel://s1:1/job?secret@x=1":             "xxxxx",
 		"redis+sentinel://u:12/word@s1:1":                  "does not name the master",
-		"redis+sentinel://s1:1/job?name=x":                 `"name"`,
+		"redis+sentinel://s1:1/job?name=a%2Cb":             "a comma",
 		"unix+sentinel://s1:1/job":                         "redis+sentinel",
 		"redis://s1:1,s2:2":                                "one URL a master",
 		"redis+sentinel://user:secret@s1:1,s2:2/job/again": "xxxxx@s1:1,s2:2",

@@ -41,9 +41,12 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	}
 	b.Pool = p
 	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Follow: quorum.Rule{Old: quorum.First(n)}, Slots: n}
+	var names []string
 	for i := range n {
 		c.Order, c.Slowest = append(c.Order, i), p.Timeout(i)
+		names = append(names, p.Addr(i))
 	}
+	c.Masters = scripts.List(names)
 	b.Ballots = ballot.New(c.Rule.All())
 	b.Voters = voters.New(voters.Settings{
 		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,

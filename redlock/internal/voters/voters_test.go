@@ -405,13 +405,13 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 	virtual(t, 6, func(r *rig) {
 		now, next := config(r.pool, 0, 3), config(r.pool, 3, 6)
-		next.Masters = now.Masters // the lists are no matter of this test
 		r.Use(now)
 		if v := r.View(); v.Config != now || v.Voting&^quorum.First(3) != 0 {
 			r.Errorf("used: %+v", v)
 		}
 		both := *next
 		both.Rule = quorum.Rule{Old: now.Rule.Old, Next: next.Rule.Old}
+		both.Masters, both.Next = now.Masters, next.Masters
 		r.Use(now.Following(&both))
 		after(35 * time.Second)
 		r.phases("followed", admission.Voting)

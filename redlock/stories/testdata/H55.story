@@ -56,11 +56,15 @@ A admits
 ----
 61.163 A to masters 1-3: begin a quarantine -> done: in quarantine since 61.163003, one of 3, longest TTL 30s,
         quarantine 30s
-61.165 A to masters 1-3: admit at once -> done: admitted since 61.165005, one of 3, longest TTL 30s, quarantine
+61.169 A to masters 1-3: admit at once -> done: admitted since 61.169009, one of 3, longest TTL 30s, quarantine
         30s
-61.166 A has admitted all masters
 
 A locks orders
 ----
-61.171 A to masters 1-3: acquire orders for A3, 10s, ballot 61.170000 to 61.170032 -> granted
-61.172 A has orders until 71.068, token 61.170000
+61.170 A has admitted all masters
+61.171 A to masters 1-2: acquire orders for A3, 10s, ballot 61.170010 to 61.170042 -> granted
+61.172 A has orders until 71.068, token 61.170010
+61.173 A to masters 1-3: subscribe to its inbox -> done
+61.173 A to masters 1-2: extend orders for A3 by 10s -> done
+61.173 A to master 3: extend orders for A3 by 10s -> missing
+61.175 A to master 3: repair orders for A3, 10s, ballot 61.174014, token 61.170010 -> granted

@@ -14,17 +14,12 @@ master 3 stops
 
 A raises guard=5m
 ----
-0.103 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
-        5m0s
-0.105 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
-        5m0s
-0.106 A cannot raise the guard time, and is told after 0.006: guard "redlock": no quorum of masters; 2 of 3
+0.102 A cannot raise the guard time, and is told after 0.002: guard "redlock": no quorum of masters; 2 of 3
         masters said yes, 3 are needed; master 3: read: master is down: connection reset
 
 show masters
 ----
-  masters 1-2: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 5m0s
-  master 3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s
+  masters 1-3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s
 
 A tries orders ttl=1m
 ----
@@ -49,16 +44,20 @@ show A
 # With all masters there it is done.
 A raises guard=5m
 ----
-40.123 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
+40.123 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s,
         quarantine 5m0s
-40.125 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
+40.125 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s,
         quarantine 5m0s
-40.127 A to master 3: raise the guard time -> done: in quarantine since 0.150476, one of 3, longest TTL 5m0s,
+40.127 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
         quarantine 5m0s
-40.128 A has raised the guard time to 5m
+40.129 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
+        quarantine 5m0s
 
 wait 10ms
 ----
+40.131 A to master 3: raise the guard time -> done: in quarantine since 0.150476, one of 3, longest TTL 5m0s,
+        quarantine 5m0s
+40.132 A has raised the guard time to 5m
 
 show masters
 ----
