@@ -79,8 +79,9 @@ func TestCommandsKnowGroups(t *testing.T) {
 	call(t, exitNoQuorum, "group 2 of 2: failure: quorum", "check")
 }
 
-// quarantine replaces a record of another group, and writes the right one. A group by itself does not begin.
-func TestQuarantineReplacesARecordOfAnotherGroup(t *testing.T) {
+// quarantine does not replace records if all of them name another group: only their deletion does, with no client
+// running. A group by itself does not begin.
+func TestQuarantineKeepsRecordsOfAnotherGroup(t *testing.T) {
 	f := newFleet(t, 6, redisproc.Config{})
 	urls := slices.Concat(f.urls[:3], []string{"/"}, f.urls[3:])
 	path := filepath.Join(t.TempDir(), "group.json")
@@ -99,7 +100,10 @@ func TestQuarantineReplacesARecordOfAnotherGroup(t *testing.T) {
 	call(t, exitNoQuorum, "says group 2 of 3, this client has group 2 of 2", append([]string{"admit", "--timeout", "2s"}, urls...)...)
 	for i := range 3 {
 		addr := strings.TrimPrefix(f.urls[3+i], "redis://")
-		call(t, exitNoQuorum, "quarantine", append([]string{"quarantine", "--master", addr}, urls...)...)
+		call(t, exitNoQuorum, "says group 2 of 3", append([]string{"quarantine", "--master", addr}, urls...)...)
+	}
+	for i := range 3 {
+		f.do(3+i, "DEL", "redlock:admission")
 	}
 	write(map[string]any{"groups": []redlock.Set{{Masters: f.urls[:3]}, {Masters: f.urls[3:]}}})
 	call(t, exitDone, "group 2: 3 of 3 vote", "admit", "--config", path)

@@ -53,9 +53,9 @@ type job struct {
 	orders     *gob.Encoder
 	reports    *gob.Decoder
 	terminal   *terminal
-	command    int          // the process id, once it is started
-	done       chan int     // gets the exit status of the command
-	notice     func(error)  // reports to the user
+	command    int           // the process id, once it is started
+	done       chan int      // gets the exit status of the command
+	notice     func(error)   // reports to the user
 	validity   clock.Instant // the end that the supervisor was sent last
 	endOnce    sync.Once
 }

@@ -145,7 +145,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
 	addr := f.servers[0].Addr()
-	f.call(exitNoQuorum, "redlock quarantine -master "+addr+" URL...", "admit", "-timeout", "500ms")
+	f.call(exitNoQuorum, "redlock quarantine -master", "admit", "-timeout", "500ms")
 	f.call(exitNoQuorum, "no master is named", "quarantine", "-master", "nobody:1")
 	f.call(exitNoQuorum, addr, "quarantine", "-master", addr)
 	if n := f.do(1, "DBSIZE"); n != int64(0) {
@@ -154,7 +154,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitDone, "3 of 3 vote", "admit")
 
 	f.do(2, "SET", "redlock:admission", "v1 of an older program")
-	f.call(exitDanger, "redlock quarantine -master "+f.servers[2].Addr(), "check")
+	f.call(exitDanger, "redlock quarantine -master", "check")
 	f.call(exitDone, "quarantine, 30s left", "quarantine", "-master", f.servers[2].Addr())
 }
 

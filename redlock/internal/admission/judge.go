@@ -114,10 +114,10 @@ func (st *State) block(err error) Move {
 func (f *Fleet) obstacle(i int) error {
 	fact := &f.Facts[i]
 	if fact.Bad != nil {
-		return fmt.Errorf("%w; if no program needs it, %s", fact.Bad, f.replace(i))
+		return fmt.Errorf("%w; %s", fact.Bad, replace)
 	}
 	if f.objects(i) {
-		return f.otherMasters(i)
+		return f.otherMasters(i, i)
 	}
 	return f.shortBacklog(i)
 }

@@ -58,7 +58,7 @@ func (f *Fleet) mayWrite(i int) error {
 	}
 	for j := range all.All() {
 		if f.objects(j) {
-			return f.otherMasters(j)
+			return f.otherMasters(i, j)
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func (f *Fleet) mayReplace(i int) error {
 		if f.Facts[j].shown() && f.agrees(j) {
 			agree |= quorum.One(j)
 		} else if j != i && err == nil && f.objects(j) {
-			err = f.otherMasters(j)
+			err = f.otherMasters(i, j)
 		}
 	}
 	rule, read := f.Config.Follow.Of(i), f.read()
@@ -131,23 +131,26 @@ func (f *Fleet) Adopts() int64 {
 	return 0
 }
 
-// otherMasters is the error about the record of master j, which is of another configuration.
-func (f *Fleet) otherMasters(j int) error {
-	c, r := f.Config, &f.Facts[j].Record
+// otherMasters returns the error of master i about the record of master j, which is of another configuration. It does
+// not name i, so that masters with the same error are listed together.
+func (f *Fleet) otherMasters(i, j int) error {
+	c, r, record := f.Config, &f.Facts[j].Record, "its record"
+	if i != j {
+		record = "the record on " + f.Addr(j)
+	}
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
 	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
 	switch {
 	case r.Group != f.Group:
-		return fmt.Errorf("%w: the record on %s says %s, this client has %s; if no client needs that record, %s",
-			ErrGroup, f.Addr(j), group(r.Group), group(f.Group), f.replace(j))
+		return fmt.Errorf("%w: %s says %s, this client has %s; %s", ErrGroup, record, group(r.Group), group(f.Group), replace)
 	case r.Epoch > c.Epoch:
-		return fmt.Errorf("%w: the record on %s names %s, this client %s", ErrOldMasters, f.Addr(j), there, here)
+		return fmt.Errorf("%w: %s names %s, this client %s", ErrOldMasters, record, there, here)
 	case r.Alone < c.Needs(j):
 		return f.incomplete(j)
 	}
-	return fmt.Errorf("%w: the record on %s names %s, this client %s; a master is replaced by redlock set; if the same "+
-		"masters have other addresses here, give them the names of the record (?name=); if no client needs that record, %s",
-		ErrMasterList, f.Addr(j), there, here, f.replace(j))
+	return fmt.Errorf("%w: %s names %s, this client %s; check this client's list first; replace a master by redlock set; "+
+		"if the same masters have other addresses here, use the names of the record (?name=); %s",
+		ErrMasterList, record, there, here, replace)
 }
 
 func (f *Fleet) incomplete(j int) error {
@@ -163,8 +166,6 @@ func lists(masters, next string) string {
 	return scripts.ShowList(masters) + " together with " + scripts.ShowList(next)
 }
 
-// replace is the command that replaces the record on master j.
-func (f *Fleet) replace(j int) string {
-	return fmt.Sprintf("replace it by a quarantine: redlock quarantine -master %s URL..., with the URLs of all masters",
-		f.Addr(j))
-}
+// replace says how a record is replaced.
+const replace = "if no client needs the record and a minority has it: redlock quarantine -master HOST:PORT URL..., " +
+	"with the URLs of all masters"

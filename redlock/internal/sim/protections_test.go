@@ -82,7 +82,7 @@ var protections = []protection{
 	{"first-records", []kind{strangers}, "two holders",
 		"clients with unlike lists begin on new masters at one moment, each on those that the other has not reached first: " +
 			"two holders",
-		[]edit{{listFile, "		if f.objects(j) {\n			return f.otherMasters(j)", "		if false {\n			return f.otherMasters(j)"},
+		[]edit{{listFile, "		if f.objects(j) {\n			return f.otherMasters(i, j)", "		if false {\n			return nil"},
 			{listFile, "if !fresh.Has(j) && (!fact.Settled", "if false && (!fact.Settled"}}},
 	{"tombstone", []kind{lateness}, "after its end",
 		"an acquire that comes after its own release takes the name for nobody",

@@ -28,20 +28,16 @@ program B
 B tries orders
 ----
 1.220 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
-        yes, 3 are needed; master 1, master 4, master 5: lock: master list mismatch: the record on master 1 names
-        epoch 0 and the masters [master 1 master 2 master 3], this client epoch 0 and the masters [master 1
-        master 2 master 3 master 4 master 5]; a master is replaced by redlock set; if the same masters have other
-        addresses here, give them the names of the record (?name=); if no client needs that record, replace it by
-        a quarantine: redlock quarantine -master master 1 URL..., with the URLs of all masters; master 2: lock:
-        master list mismatch: the record on master 2 names epoch 0 and the masters [master 1 master 2 master 3],
-        this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5]; a master is replaced
-        by redlock set; if the same masters have other addresses here, give them the names of the record
-        (?name=); if no client needs that record, replace it by a quarantine: redlock quarantine -master master 2
-        URL..., with the URLs of all masters; master 3: lock: master list mismatch: the record on master 3 names
-        epoch 0 and the masters [master 1 master 2 master 3], this client epoch 0 and the masters [master 1
-        master 2 master 3 master 4 master 5]; a master is replaced by redlock set; if the same masters have other
-        addresses here, give them the names of the record (?name=); if no client needs that record, replace it by
-        a quarantine: redlock quarantine -master master 3 URL..., with the URLs of all masters
+        yes, 3 are needed; master 1, master 2, master 3: lock: master list mismatch: its record names epoch 0 and
+        the masters [master 1 master 2 master 3], this client epoch 0 and the masters [master 1 master 2 master 3
+        master 4 master 5]; check this client's list first; replace a master by redlock set; if the same masters
+        have other addresses here, use the names of the record (?name=); if no client needs the record and a
+        minority has it: redlock quarantine -master HOST:PORT URL..., with the URLs of all masters; master 4,
+        master 5: lock: master list mismatch: the record on master 1 names epoch 0 and the masters [master 1
+        master 2 master 3], this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5];
+        check this client's list first; replace a master by redlock set; if the same masters have other addresses
+        here, use the names of the record (?name=); if no client needs the record and a minority has it: redlock
+        quarantine -master HOST:PORT URL..., with the URLs of all masters
 
 who holds orders
 ----
@@ -53,18 +49,13 @@ at 1.230
 
 show B
 ----
-  masters 1 4-5: blocked: master list mismatch: the record on master 1 names epoch 0 and the masters [master 1
-        master 2 master 3], this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5]; a
-        master is replaced by redlock set; if the same masters have other addresses here, give them the names of
-        the record (?name=); if no client needs that record, replace it by a quarantine: redlock quarantine
-        -master master 1 URL..., with the URLs of all masters
-  master 2: blocked: master list mismatch: the record on master 2 names epoch 0 and the masters [master 1 master 2
-        master 3], this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5]; a master
-        is replaced by redlock set; if the same masters have other addresses here, give them the names of the
-        record (?name=); if no client needs that record, replace it by a quarantine: redlock quarantine -master
-        master 2 URL..., with the URLs of all masters
-  master 3: blocked: master list mismatch: the record on master 3 names epoch 0 and the masters [master 1 master 2
-        master 3], this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5]; a master
-        is replaced by redlock set; if the same masters have other addresses here, give them the names of the
-        record (?name=); if no client needs that record, replace it by a quarantine: redlock quarantine -master
-        master 3 URL..., with the URLs of all masters
+  masters 1-3: blocked: master list mismatch: its record names epoch 0 and the masters [master 1 master 2 master
+        3], this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5]; check this
+        client's list first; replace a master by redlock set; if the same masters have other addresses here, use
+        the names of the record (?name=); if no client needs the record and a minority has it: redlock quarantine
+        -master HOST:PORT URL..., with the URLs of all masters
+  masters 4-5: blocked: master list mismatch: the record on master 1 names epoch 0 and the masters [master 1 master
+        2 master 3], this client epoch 0 and the masters [master 1 master 2 master 3 master 4 master 5]; check
+        this client's list first; replace a master by redlock set; if the same masters have other addresses here,
+        use the names of the record (?name=); if no client needs the record and a minority has it: redlock
+        quarantine -master HOST:PORT URL..., with the URLs of all masters
