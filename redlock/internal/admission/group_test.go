@@ -36,8 +36,7 @@ func TestJudgeOfAGroup(t *testing.T) {
 	}{
 		{"votes", grouped(with(id, record(id)), second), false, false, false, Voting, "", ""},
 		{"other group", grouped(with(id, record(id)), scripts.Group{Number: 2, Of: 4}), true, true, false, Blocked, "",
-			"the record on master0 says group 2 of 4, this client has group 2 of 3; if no client needs that record, " +
-				"replace it by a quarantine: redlock quarantine -master master0"},
+			"its record says group 2 of 4, this client has group 2 of 3"},
 		{"no group", with(id, record(id)), true, true, true, Blocked, "", "says no groups"},
 		{"new", empty(id), false, false, false, Connecting, scripts.AdmitStart, ""},
 		{"new, may be admitted", empty(id), false, false, true, Connecting, scripts.AdmitStart, ""},
