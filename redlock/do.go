@@ -62,7 +62,10 @@ func (e *functionError) As(target any) bool {
 // isOwn reports whether err is or wraps an error of this package.
 func isOwn(err error) bool {
 	for _, o := range outcomes {
-		if o.err != context.DeadlineExceeded && o.err != context.Canceled && errors.Is(err, o.err) {
+		if fromContext := errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled); fromContext {
+			continue
+		}
+		if errors.Is(err, o.err) {
 			return true
 		}
 	}

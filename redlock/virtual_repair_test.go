@@ -105,7 +105,7 @@ func TestRepair(t *testing.T) {
 					br.release(1)
 					got.excludes(w, held)
 					ar.release(1)
-					<-second
+					_ = <-second
 				})
 			})
 		}
@@ -231,8 +231,8 @@ func TestRepairNeedsMajority(t *testing.T) {
 				br.release(1)
 				got.excludes(w, held)
 				ar.release(1)
-				<-first
-				<-second
+				_ = <-first
+				_ = <-second
 			})
 		})
 	}

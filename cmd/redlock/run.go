@@ -76,7 +76,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run NAME -- COMMAND [ARG...]",
 		Short: "run a command while a lock is held",
 		Long:  runLong,
-		Example: `  redlock run --config locks.json --try --min-hold 1m nightly-report -- /usr/local/bin/report --all
+		Example: `  redlock run --config locks.json --try --min-hold 20s nightly-report -- /usr/local/bin/report --all
   redlock run --try --min-hold 20s hourly-mail -- send-mail
   redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
