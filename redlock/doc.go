@@ -71,20 +71,20 @@
 //
 // [Locker.LockAll] takes several names as one lock. [Locker.Lead] runs a function in one process at a time. A name
 // of [Locker.Shared] has many readers or one writer. All masters see all locks, so more masters carry no more of them:
-// [Spread] spreads names over several groups of masters. There is no lock for k holders: with k grants on each of N
-// masters, of which a holder needs N/2+1, up to k*N/(N/2+1) could hold it, 5 for k = 3 and N = 5. Take k names
-// instead; see the example of [Locker.TryLock].
+// [Spread] spreads names over several groups of masters. There is no lock for k holders, since up to k*N/(N/2+1)
+// could hold it (5 for k = 3 and N = 5): take k names instead, as in the example of [Locker.TryLock].
 //
 // # What is not guaranteed
 //
 // A holder that is paused can write after its lock has passed to another; no lock prevents that. Send [Lock.Token]
-// with each write and let the resource refuse a smaller one. Not tolerated: eviction or manual deletion of lock keys; a
-// master's machine restored from a snapshot; a master's clock that jumps forward; two servers behind one name at one
+// with each write and let the resource refuse a smaller one. Not tolerated: eviction or manual deletion of lock keys;
+// a master's machine restored from a snapshot; a master's clock that jumps forward; two servers behind one name at one
 // time (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
 // connection; clients with unlike guard times or timeouts; clocks that were far ahead and are set right, after which
-// masters lose data. A machine that stops with both of its clocks learns of it from the masters, within 3 s. Order
-// among waiters is best effort. Both sides of the 2016 debate:
-// https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
+// masters lose data; a virtual machine that is frozen and whose wall clock is set back, within one validity. A machine
+// that stops with both of its clocks learns of it from the masters, within 3 s. Order among waiters is best effort.
+// Both sides of the 2016 debate: https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html,
+// antirez.com/news/101.
 //
 // # Inside
 //

@@ -72,12 +72,14 @@ func (c *jitterConn) run() {
 	}
 }
 
-// jittery returns a dialer whose connections delay each write by up to most.
-func (w *world) jittery(most time.Duration, seed uint64) pool.Option {
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// jitteryDial returns a dialer whose connections delay each write by up to most.
+func jitteryDial(most time.Duration, seed uint64, dial dialer) dialer {
 	random := rand.New(rand.NewPCG(seed, 103))
 	var mu sync.Mutex
-	return pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := w.masters.Dial(ctx, network, addr)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +91,12 @@ func (w *world) jittery(most time.Duration, seed uint64) pool.Option {
 		}
 		go c.run()
 		return c, nil
-	})
+	}
+}
+
+// jittery is the option of a pool whose connections delay each write by up to most.
+func (w *world) jittery(most time.Duration, seed uint64) pool.Option {
+	return pool.WithDialer(jitteryDial(most, seed, w.masters.Dial))
 }
 
 // A shot is the outcome of one TryLock.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,6 +85,35 @@ func TestRunWaitsForAnother(t *testing.T) {
 	token := regexp.MustCompile(`(\d+) have it`)
 	if a, b := token.FindString(first.said()), token.FindString(second.said()); len(a) != len(b) || a >= b {
 		t.Errorf("tokens %q and then %q", a, b)
+	}
+}
+
+// H103: of several runs with --try at one instant, as cron starts them on several hosts, one runs its command.
+func TestRunTryAtOneInstant(t *testing.T) {
+	f := newVotingFleet(t)
+	rounds := 10
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
+		name := fmt.Sprint("job-", round)
+		var runs []*process
+		for range 5 {
+			runs = append(runs, f.start("run", "--try", "--min-hold", "20s", name, "--", "echo", "it runs"))
+		}
+		ran := 0
+		for _, p := range runs {
+			_ = p.cmd.Wait()
+			switch status := p.cmd.ProcessState.ExitCode(); {
+			case status == 0 && strings.Contains(p.said(), "it runs"):
+				ran++
+			case status != exitRunHeld || !strings.Contains(p.said(), "held by"):
+				t.Errorf("round %d: status %d\n%s", round, status, p.said())
+			}
+		}
+		if ran != 1 {
+			t.Errorf("round %d: %d commands have run", round, ran)
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ var rooms = []room{
 	{"pool/internal/wire", []string{"pool/internal/fault", "internal/jitter", redigo}},
 	{"pool/internal/fault", []string{redigo}},
 	{"internal/scripts/reference", []string{"internal/scripts"}},
-	{"internal/scripts", nil},
+	{"internal/scripts", []string{"internal/jitter"}},
 	{"internal/jitter", nil},
 	{"clock", nil},
 	{redigo, nil},

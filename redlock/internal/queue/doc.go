@@ -18,6 +18,9 @@
 //
 // Calls that do not wait here ask by themselves: TryLock, and those with a bound of the tries or a backoff of their own
 // (ask.go). While the Locker holds the name they do not ask the masters.
+// If their votes are split between callers of one instant, so that no lease has a majority, they ask again for half a
+// second: first the caller with the most votes, and the others after a random pause of two to four round trips more, in
+// which their votes are rolled back.
 //
 // # When the contender asks again
 //
