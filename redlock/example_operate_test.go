@@ -235,6 +235,7 @@ func ExampleLocker_changeOfMasters() {
 	err = locker.FinishChange(ctx) // when c.Left is over, this succeeds
 	fmt.Println("too early:", errors.Is(err, redlock.ErrIncomplete))
 	// After that: locker.ChangeMasters(ctx, redlock.Set{Epoch: 2, Masters: nextURLs})
+	fmt.Println("the way back:", locker.AbortChange(ctx), locker.Set())
 
 	// Output:
 	// at epoch 0
@@ -242,6 +243,7 @@ func ExampleLocker_changeOfMasters() {
 	// programs that have not heard of it are refused: <nil>
 	// raised: true complete: false soon: true
 	// too early: true
+	// the way back: <nil> epoch 2, 3 masters
 }
 
 // A program that starts while the masters are being changed begins with both sets.
