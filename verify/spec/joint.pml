@@ -167,9 +167,8 @@ inline send_extension() {
 }
 inline execute_acquire() {
   if
-  :: GRANTS(t, l) ->
-    if :: ON(t, l) && !IMPORTS(l) -> skip :: else -> m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].ballot) fi;
-    PUT(t, granted, l)
+  :: GRANTS(t, l) -> PUT(t, granted, l);
+    if :: ON(t, l) && !IMPORTS(l) -> skip :: else -> m[t].lock = ID(l); m[t].ttl = TTL; RAISE(m[t].fence, lease[l].ballot) fi
   :: else -> PUT(t, absent, l)
   fi
 }
@@ -210,15 +209,11 @@ inline tick() {
     if :: m[i].fence > 0 -> m[i].fence--; if :: FENCE_EXPIRES(NOW, m[i].fence) -> m[i].fence = 0 :: else fi :: else fi
   }
   for (j : 0 .. LEASES-1) {
+    if :: LIVE(j) -> lease[j].age++ :: else fi;
+    if :: lease[j].phase == HOLDING && lease[j].extended < TTL -> lease[j].extended++ :: else fi;
     if
-    :: LIVE(j) ->
-      lease[j].age++;
-      if :: lease[j].phase == HOLDING && lease[j].extended < TTL -> lease[j].extended++ :: else fi;
-      if
-      :: lease[j].age >= TTL && !(IMPORTS(j) && lease[j].phase == ACQUIRING) -> end(j)
-      :: lease[j].age > TTL -> lease[j].age = TTL
-      :: else
-      fi
+    :: LIVE(j) && lease[j].age >= TTL && !(IMPORTS(j) && lease[j].phase == ACQUIRING) -> end(j)
+    :: lease[j].age > TTL -> lease[j].age = TTL
     :: else
     fi;
     if :: lease[j].ballot > 0 -> lease[j].ballot-- :: else fi
@@ -243,11 +238,10 @@ inline normalize() {
     if :: lease[j].phase == HOLDING && lease[j].ballot + W + 1 < NOW -> lease[j].ballot = 0 :: else fi
   }
   if :: top + W + TTL < NOW -> top = 0 :: else fi;
-#if !defined(NAMES) && ALIKE > 1
+#if !defined(NAMES) && ALIKE == 3
+  SORT(SAME, SAME+1); SORT(SAME+1, SAME+2); SORT(SAME, SAME+1);
+#elif !defined(NAMES) && ALIKE == 2
   SORT(SAME, SAME+1);
-#if ALIKE == 3
-  SORT(SAME+1, SAME+2); SORT(SAME, SAME+1);
-#endif
 #endif
   i = 0; j = 0; k = 0
 }
@@ -309,8 +303,7 @@ proctype Link(byte t; byte l) {
   :: STEP(HAS(t, acquire, l) && (GRANTS(t, l) || LACKS(t, l)), ("master %d: acquire of lease %d\n", t, l),
     execute_acquire(); TAKE(t, acquire, l))
 #ifndef ONCE
-  :: STEP(HAS(t, acquire, l) && GRANTS(t, l) && !HAS(t, granted, l), ("master %d: acquire of lease %d, not the last time\n", t, l),
-    execute_acquire())
+  :: STEP(HAS(t, acquire, l) && GRANTS(t, l) && !HAS(t, granted, l), ("master %d: acquire of lease %d, again\n", t, l), execute_acquire())
 #endif
 #ifndef NO_EXTEND
   :: STEP(HAS(t, extend, l), ("master %d: extension of lease %d\n", t, l), execute_extension())
@@ -326,7 +319,7 @@ proctype Link(byte t; byte l) {
 }
 proctype Faults(byte t) {
   do
-  :: false
+  :: false                    /* not every configuration has a fault */
 #ifdef FORGET
   :: STEP(true, ("master %d forgets\n", t), forget(t))
 #endif
@@ -350,8 +343,8 @@ init {
   atomic {
     for (j : 0 .. LEASES-1) { lease[j].phase = IDLE }
     run World();
-    for (i : 0 .. M-1) { run Faults(i) }
-    for (j : 0 .. LEASES-1) { run Client(j); for (i : 0 .. M-1) { run Link(i, j) } }
+    for (i : 0 .. M-1) { run Faults(i); for (j : 0 .. LEASES-1) { run Link(i, j) } }
+    for (j : 0 .. LEASES-1) { run Client(j) }
     i = 0; j = 0
   }
 }
