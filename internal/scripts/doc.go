@@ -27,11 +27,11 @@
 // # Why a late message does no harm
 //
 // A grant's id is used once, and each of its asks carries a ballot, which is the masters' time in microseconds. A
-// master grants only ballots above its fence, and at most 15 s from its own time (a single one may follow a fence that
-// is itself ahead). A release deletes the grant; where
-// an ask may still be under way, it also raises the fence to the ask's ballot. So whichever comes first, the ask
-// does not stand afterwards. The fence expires 60 s after the later of the master's time and itself. By then every
-// ballot that would be accepted is larger, so nothing is forgotten that still matters, whatever the TTL is.
+// master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead of it (a single
+// one may follow a fence that is itself ahead). A release deletes the grant; where an ask may still be under way, it
+// also raises the fence to the ask's ballot. So whichever comes first, the ask does not stand afterwards. The fence
+// expires 60 s after the later of the master's time and itself. By then every ballot that would be accepted is larger,
+// so nothing is forgotten that still matters, whatever the TTL is.
 //
 // Depth is written as an absolute number, times never get shorter, an extension never creates. A message that comes
 // twice finds what it would do already done, or a fence that refuses it.

@@ -55,6 +55,10 @@
 // among those that are not more than 15 s off the median, and it is over when the earlier of the master's time and
 // the median say so. Then clocks that are set forward meanwhile do not shorten it.
 //
+// It is as long as every TTL of the deployment, so no lock that the master has forgotten is still valid when it ends.
+// It is also at least two windows of ballots (scripts.Window): the master may have accepted a ballot of 15 s ahead just
+// before it lost its fences, and refuses one of exactly 15 s ago. Both are needed: verify/spec has a mutant of each.
+//
 // A program may end it if it has read the records of a quorum since it first saw this quarantine. The guard time may
 // have been raised before the master lost its data; that quorum knows of it. A master whose clock is more than 15 s
 // off the median starts and ends no quarantine.

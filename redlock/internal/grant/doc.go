@@ -58,7 +58,8 @@
 //	admission: the    it goes on as before             the script compares identity and record; none of these steps
 //	other steps                                        makes a master vote that did not
 //
-// A release makes no master count. With the restart guard off there are no records, and the session alone is compared.
+// A repaired master has the grant, so its confirmation of the next extension is a vote like any other. A release makes
+// no master count. With the restart guard off there are no records, and the session alone is compared.
 //
 // A lock with a TTL below the pool's timeout is given to no master in quarantine: it could expire on the other masters
 // before an ask that the repaired master has granted and forgotten is overdue there. For the same reason an acquire that
