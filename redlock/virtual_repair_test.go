@@ -231,7 +231,7 @@ func TestRepairNeedsMajority(t *testing.T) {
 				br.release(1)
 				got.excludes(w, held)
 				ar.release(1)
-				w.Log(<-first) // it may have failed: the lock may have ended
+				w.Log(<-first)  // it may have failed: the lock may have ended
 				w.Log(<-second) // it may have failed: the lock may have ended
 			})
 		})
