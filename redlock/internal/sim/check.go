@@ -63,7 +63,8 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 		if t.reads {
 			open = wrote
 		}
-		if t.from.Before(open.to) && !beyond && !earlier(open.to, t.to).Before(open.unaware) {
+		unaware := earlier(open.to, t.to).Before(later(open.unaware, t.unaware))
+		if t.from.Before(open.to) && !beyond && !unaware {
 			problems = append(problems, fmt.Sprintf("%s: two holders for %v: client %d with token %d since %v, "+
 				"client %d with token %d since %v", t.name, earlier(open.to, t.to).Sub(t.from),
 				open.client, open.token, open.from.Sub(start), t.client, t.token, t.from.Sub(start)))
@@ -73,7 +74,7 @@ func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 				problems = append(problems, fmt.Sprintf("%s: client %d has token %d, and the minimum hold of token %d lasts "+
 					"%v more", t.name, t.client, t.token, o.token, left))
 			}
-			if o.name != t.name || beyond && !o.from.Before(t.asked) {
+			if o.name != t.name || beyond && !o.from.Before(t.asked) || t.to.Before(t.unaware) {
 				continue
 			}
 			if t.token <= o.token && (!t.reads || !o.reads) {

@@ -223,8 +223,8 @@ func (k *worker) end(b *belief) {
 		b.to = b.over
 	}
 	k.c.beliefs = slices.DeleteFunc(k.c.beliefs, func(o *belief) bool { return o == b })
-	if w.plan.kind == paused && k.c.woken.After(b.from) {
-		b.unaware = k.c.woken.Add(w.plan.shownAfter())
+	if aware := k.c.woken.Add(w.plan.shownAfter()); w.plan.kind == paused && aware.After(b.from) {
+		b.unaware = aware
 	}
 	if !b.late {
 		w.spans = append(w.spans, b.span)
