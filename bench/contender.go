@@ -32,10 +32,11 @@ type held interface {
 // A setting is what a contender is opened with. It travels to worker processes.
 type setting struct {
 	URLs     []string
-	Prefix   string // of all keys
-	Fair     bool   // waiters are served in order
-	Priority int    // of every lock taken; 0 is the usual one
-	Rounds   bool   // the library counts its rounds, which costs a little
+	Names    []string // of the masters, if the URLs are those of proxies; admission records have them
+	Prefix   string   // of all keys
+	Fair     bool     // waiters are served in order
+	Priority int      // of every lock taken; 0 is the usual one
+	Rounds   bool     // the library counts its rounds, which costs a little
 }
 
 // An entrant describes a contender.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/bench/internal/proxy"
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/pool"
 )
 
 const scenarioFaults = "faults"
@@ -119,6 +120,9 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	}()
 	if err != nil {
 		return nil, err
+	}
+	for _, u := range set.URLs {
+		set.Names = append(set.Names, pool.URL(u).Name)
 	}
 	set.URLs = urls
 	c, err := e.open(ctx, set)

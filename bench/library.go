@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/redlock-go/redlock/bench/floor"
@@ -24,17 +23,39 @@ type library struct {
 	masters *pool.Pool
 	locker  *redlock.Locker
 	options []redlock.LockOption // of each call
-	rounds  atomic.Int64         // of acquires, where the setting asks for them
+	counts  bool                 // attempts are reported to calls with a context of withAttempts
+}
+
+type attemptsKey struct{}
+
+// withAttempts returns a context for one Lock of a library that counts, and a channel that receives the number of its
+// attempts when the call has been traced.
+func withAttempts(ctx context.Context) (context.Context, <-chan int64) {
+	attempts := make(chan int64, 1)
+	return context.WithValue(ctx, attemptsKey{}, attempts), attempts
+}
+
+// reportAttempts is a callback of a trace.
+func reportAttempts(c redlock.CallInfo) {
+	if attempts, ok := c.Context.Value(attemptsKey{}).(chan int64); ok && c.Op == "lock" {
+		attempts <- int64(c.Attempts)
+	}
 }
 
 // openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
 // forgotten anything under it. After an error nothing is left.
 func openLibrary(ctx context.Context, s setting) (contender, error) {
-	p, err := pool.Dial(s.URLs)
+	list := make([]pool.Master, len(s.URLs))
+	for i, u := range s.URLs {
+		if list[i] = pool.URL(u); i < len(s.Names) {
+			list[i].Name = s.Names[i]
+		}
+	}
+	p, err := pool.New(list)
 	if err != nil {
 		return nil, err
 	}
-	l := &library{masters: p}
+	l := &library{masters: p, counts: s.Rounds}
 	if s.Fair {
 		l.options = []redlock.LockOption{redlock.WithPriority(s.Priority)}
 	}
@@ -42,7 +63,7 @@ func openLibrary(ctx context.Context, s setting) (contender, error) {
 		redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix), redlock.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if s.Rounds {
-		options = append(options, redlock.WithTrace(&redlock.Trace{Attempt: func(redlock.AttemptInfo) { l.rounds.Add(1) }}))
+		options = append(options, redlock.WithTrace(&redlock.Trace{Call: reportAttempts}))
 	}
 	if l.locker, err = redlock.New(p, options...); err != nil {
 		return nil, errors.Join(err, p.Close())

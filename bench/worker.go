@@ -145,10 +145,16 @@ func (w *Worker) Once(j Job, a *Answer) error {
 	defer cancel()
 	c := w.contender.caller()
 	sleepUntil(j.Start)
-	t := turn{Process: w.setup.Process, Rounds: -w.rounds(), Asked: time.Now().UnixNano()}
+	ctx, attempts := withAttempts(ctx)
+	t := turn{Process: w.setup.Process, Asked: time.Now().UnixNano()}
 	lock, err := c.lock(ctx, j.Name)
 	t.Got = time.Now().UnixNano()
-	t.Rounds += w.rounds()
+	if l, ok := w.contender.(*library); ok && l.counts {
+		select {
+		case t.Rounds = <-attempts:
+		case <-ctx.Done():
+		}
+	}
 	if err == nil {
 		t.Releasing = time.Now().UnixNano()
 		a.Turns = []turn{t}
@@ -158,14 +164,6 @@ func (w *Worker) Once(j Job, a *Answer) error {
 		return nil
 	}
 	return err
-}
-
-// rounds counts those of all locks so far, where the contender is the library and counts them.
-func (w *Worker) rounds() int64 {
-	if l, ok := w.contender.(*library); ok {
-		return l.rounds.Load()
-	}
-	return 0
 }
 
 // Alone times Count locks that nobody else wants, one after the other.
