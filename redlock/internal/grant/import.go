@@ -36,7 +36,9 @@ func (g *Grant) Import(ctx context.Context, op string, terms *Terms, above int64
 	}
 	g.sent.mixed |= r.Asked() // an ask of the exporter, over a connection of its own, may still arrive
 	ttl := terms.keep(0, k.Drift)
-	need := round.NeedsVote // an import is an election
+	// Only masters that vote count. The specification is safe without this: a master that still has the exporter's
+	// lease has not forgotten it. It keeps one rule for all rounds that acquire a lock.
+	need := round.NeedsVote
 	if g.Role() != scripts.Plain {
 		need = round.NeedsRecord // a downgrade changes a grant that is live here, as an extension does
 	}
