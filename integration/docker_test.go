@@ -23,7 +23,7 @@ const (
 	debianImage  = "redlock-test/redis:8"     // of image/debian.sh
 	localImage   = "redlock-test/redis:local" // of image/build.sh
 	pullBound    = time.Minute
-	callBound    = 30 * time.Second
+	callBound    = 2 * time.Minute
 	// miscountBound is for how long a network is tried to be removed that only the engine's count keeps.
 	miscountBound = 5 * time.Second
 	redisPort     = "6379/tcp"

@@ -14,7 +14,7 @@ import (
 )
 
 // readyBound is how long a master may take until it answers.
-const readyBound = 30 * time.Second
+const readyBound = 2 * time.Minute
 
 // A Master is one real server that a test may maltreat. One that is paused, killed or cut off at the end of the test is
 // cleaned up all the same. Methods with a context return when what they say is so, and may be called from any goroutine.

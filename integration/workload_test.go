@@ -12,7 +12,7 @@ import (
 )
 
 // hang bounds what must end by itself.
-const hang = 30 * time.Second
+const hang = 120 * time.Second
 
 // patience is the deadline of each call of the workload: what waits longer has failed, for its user.
 const patience = time.Second

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/race"
 )
 
 var full = flag.Bool("full", false, "search the large bounds of TestFull too: hours, and gigabytes of memory")
@@ -60,7 +62,7 @@ func TestExclusionTokenGrowthAndNoOrphans(t *testing.T) {
 		Bounds{Attempts: [2]int{2, 1}, OwnConnection: true},
 		Bounds{Attempts: [2]int{1, 1}, OwnConnection: true, Forgets: 1, Passes: true},
 	)
-	if !raceEnabled { // it makes this ten times slower, and there is one goroutine
+	if !race.Enabled { // it makes this ten times slower, and there is one goroutine
 		nothingWrong(t, Bounds{Attempts: [2]int{2, 1}, Passes: true})
 	}
 }

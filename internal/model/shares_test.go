@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
@@ -37,7 +38,7 @@ func soundShares(t *testing.T, b ShareBounds) {
 func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
 	for _, roles := range [][3]scripts.Role{{wr, rd, nobody}, {wr, wr, nobody}, {rd, rd, nobody}} {
 		for _, ballots := range [][3]uint8{{1, 2}, {2, 1}, {1, 1}} {
-			if (testing.Short() || raceEnabled) && ballots != [3]uint8{1, 2} {
+			if (testing.Short() || race.Enabled) && ballots != [3]uint8{1, 2} {
 				continue // the race detector makes it ten times slower, and there is one goroutine
 			}
 			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, Repeats: 1})
@@ -47,7 +48,7 @@ func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
 	}
 	soundShares(t, ShareBounds{Roles: [3]scripts.Role{wr, rd, wr}, Ballots: [3]uint8{1, 2, 3}, Downgrade: true,
 		OwnConnection: true})
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		return
 	}
 	for _, ballots := range [][3]uint8{{1, 2, 3}, {1, 3, 2}, {2, 3, 1}, {1, late + 2, late + 1}, {1, 2, late + 1}} {

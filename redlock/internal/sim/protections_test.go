@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/race"
 )
 
 // An edit takes a piece of the source out, or puts another in its place. The file is named from the root of the
@@ -269,8 +271,8 @@ func without(t *testing.T, name string) string {
 // in: the checks can fail, and each protection is needed. Protections of the masters' scripts are taken out of
 // their reference.
 func TestWithoutOneProtectionASchedulesFindsAViolation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it builds a binary for each protection")
+	if testing.Short() || race.Enabled {
+		t.Skip("needs a run without -short and -race: it builds a binary for each mutant")
 	}
 	for _, p := range protections {
 		t.Run(p.name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/race"
 )
 
 const (
@@ -27,7 +29,7 @@ func TestSchedules(t *testing.T) {
 		switch n = normalSeeds; {
 		case testing.Short():
 			n = shortSeeds
-		case raceDetector:
+		case race.Enabled:
 			n = fewSeeds
 		}
 	}

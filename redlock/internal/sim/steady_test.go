@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/race"
 )
 
 // A seed decides everything but what the Go runtime draws by itself. Tried without a change of the runtime, over 300
@@ -87,7 +89,7 @@ func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
 func needSteady(t *testing.T) string {
 	t.Helper()
 	switch _, err := exec.LookPath("go"); {
-	case raceDetector:
+	case race.Enabled:
 		t.Skip("needs a run without -race: the race detector shuffles what is ready to run")
 	case testing.Short():
 		t.Skip("needs a run without -short: it builds the standard library with another runtime")
