@@ -375,9 +375,11 @@ func TestClocksThatAreSetForwardDoNotShortenAQuarantine(t *testing.T) {
 	}
 	w.pass(10*time.Second, b)
 	w.servers[0].offset, w.servers[1].offset = 0, 0
+	c := w.program("c", 30*time.Second) // it knows the clocks only as they are now
 	for range 40 {
-		w.pass(time.Second, b)
+		w.pass(time.Second, b, c)
 		b.lock(time.Second)
+		c.lock(time.Second)
 	}
 	if b.voting() != quorum.First(3) {
 		t.Errorf("%b vote", b.voting())
