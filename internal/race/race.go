@@ -1,6 +1,5 @@
 //go:build race
 
-// Package race reports whether the race detector is enabled.
 package race
 
 // Enabled reports whether the program was built with -race. Tests use it to skip long runs of one goroutine, which the

@@ -1,0 +1,2 @@
+// Package race reports whether the race detector is enabled.
+package race
