@@ -217,7 +217,7 @@ func ExampleAllowEviction() {
 		return
 	}
 	defer p.Close()
-	up := make(chan error)
+	up := make(chan error, 8) // Watch calls the function before it returns if the master is connected by then
 	stop := p.Watch(func(e pool.Event) { up <- e.Err })
 	fmt.Println(<-up)
 	stop()
