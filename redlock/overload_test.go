@@ -178,7 +178,7 @@ func (l *load) overload(tr traffic, least *int64) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	n := l.pairs(tr, time.Second)
+	n := l.pairs(tr, 4*time.Second) / 4
 	after(2 * time.Second)
 	began := time.Now()
 	next, err := l.locker.TryLock(l.Context(), "next")
