@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -140,7 +141,7 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 		for i := range 5 {
 			l.masters.Master(i).CutConnections()
 		}
-		after(time.Second)
+		after(2 * time.Second)
 	}
 	counted.Store(true)
 	after(d)
@@ -154,7 +155,7 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 // counts as down, no held lock is lost, and two seconds later the next lock is taken at once.
 func TestOverload(t *testing.T) {
 	sizes := []int{64, 512, 10_000, 50_000}
-	if testing.Short() {
+	if testing.Short() || race.Enabled {
 		sizes = []int{64, 3_000}
 	}
 	for _, tr := range []traffic{

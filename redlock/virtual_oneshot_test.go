@@ -62,7 +62,11 @@ func (c *jitterConn) run() {
 	for {
 		select {
 		case p := <-c.queue:
-			<-time.After(time.Until(p.at))
+			select {
+			case <-time.After(time.Until(p.at)):
+			case <-c.closed:
+				return
+			}
 			if _, err := c.Conn.Write(p.b); err != nil {
 				return
 			}
