@@ -62,10 +62,12 @@ func (c *jitterConn) run() {
 	for {
 		select {
 		case p := <-c.queue:
-			select {
-			case <-time.After(time.Until(p.at)):
-			case <-c.closed:
-				return
+			if wait := time.Until(p.at); wait > 0 { // with -race, Go 1.26 crashes in a select on a timer that has fired
+				select {
+				case <-time.After(wait):
+				case <-c.closed:
+					return
+				}
 			}
 			if _, err := c.Conn.Write(p.b); err != nil {
 				return
