@@ -60,7 +60,7 @@ const (
 
 // entrants lists all contenders that there are, in the order of the tables.
 var entrants = []entrant{
-	{name: nameLibrary, wire: libraryWire, suffix: ":lock", open: openLibrary},
+	{name: nameLibrary, wire: libraryWire, suffix: "}", open: openLibrary},
 	{name: nameFloor, wire: []string{"evalsha"}, open: openFloor, pairsOnly: true},
 	{name: nameRedsync, wire: redsyncWire, open: redsyncOpener(redigoPools, false), peer: true},
 	{name: "redsync/rueidis", wire: redsyncWire, open: redsyncOpener(rueidisPools, false), peer: true},

@@ -115,7 +115,7 @@ func TestNamesOfAllKinds(t *testing.T) {
 	l, other := admitted(t, five), open(t, five)
 	long := strings.Repeat("x", 64<<10-1)
 	names := []string{
-		"a b", " a b ", "\t\r\n", "{a}", "}{", "a}:lock", "{a}:lock", "redlock:{a}:lock", "Straße/名前/🔒", "Strasse",
+		"a b", " a b ", "\t\r\n", "{a}", "}{", "a}", "a}:fence", "{a}:fence", "redlock:{a}", "Straße/名前/🔒", "Strasse",
 		"nul\x00byte", "\xff\xfe", "*", "%s", `"`, `\`, "$1\r\nPING", long + "1", long + "2",
 	}
 	held := make(map[string]*redlock.Lock)
@@ -215,7 +215,7 @@ func TestClientsOfRESP3BesideOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	say("HGETALL redlock:{job}:lock", "%")
+	say("HGETALL redlock:{job}", "%")
 	waiter := admitted(t, five)
 	waited := make(chan error, 1)
 	go func() {

@@ -317,7 +317,7 @@ func (x *fleet) noLocks() {
 	x.Helper()
 	for _, m := range x.list {
 		x.eventually(hang, func() string {
-			keys, err := redis.Strings(command(x, m, "KEYS", "redlock:{*}:lock"), nil)
+			keys, err := redis.Strings(command(x, m, "KEYS", "redlock:{*}"), nil)
 			if err != nil {
 				x.Fatal(err)
 			}

@@ -112,7 +112,7 @@ func wrongs() []wrong {
 		{name: "INFO denied", do: user("-info"), opts: asUser("secret-word"), about: "rights", severity: Failure,
 			what: "INFO", advice: "ACL SETUSER lock +info"},
 		{name: "other keys", do: user("resetkeys", "~other:*"), opts: asUser("secret-word"), about: "rights",
-			severity: Failure, what: "get, set, del, exists", advice: "~redlock:*"},
+			severity: Failure, what: "get, getrange, set, exists", advice: "~redlock:*"},
 		{name: "other channels", do: user("resetchannels", "&other:*"), opts: asUser("secret-word"), about: "rights",
 			severity: Warning, what: "publish, subscribe", advice: "&redlock:*"},
 		{name: "another prefix", do: user(), opts: asUser("secret-word"), check: CheckOptions{Prefix: "mine"},

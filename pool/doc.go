@@ -80,7 +80,7 @@
 // [Pool.Check] tells which rights a user lacks, and the rule of ACL SETUSER that grants them; for keys that begin with
 // prefix it is
 //
-//	~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +set +del +exists +hexists +hget
+//	~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +getrange +set +exists +hexists +hget
 //	+hset +hdel +hscan +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore +pttl +pexpire +time
 //	+publish +subscribe +unsubscribe +ping
 //

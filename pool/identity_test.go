@@ -293,7 +293,7 @@ func TestAnAcquireIsNeverSentBehindItsRelease(t *testing.T) {
 			}
 		}
 		got := strings.Join(kinds, ", ")
-		if want := "EVALSHA 14, EVALSHA 13, EVAL 13, EVAL 14, EVALSHA 14, EVAL 14"; got != want {
+		if want := "EVALSHA 10, EVALSHA 10, EVAL 10, EVAL 10, EVALSHA 10, EVAL 10"; got != want {
 			t.Errorf("sent %s, want %s", got, want)
 		}
 	})

@@ -20,7 +20,7 @@ func owed(name string, ballot int64, grants ...string) OwedRelease {
 
 // ending is what follows the keys in a payment.
 func ending(ballot int64, grants ...string) string {
-	words := append([]string{"", grants[0], fmt.Sprint(ballot), "0", "", "", "0"}, grants[1:]...)
+	words := append([]string{"", grants[0], fmt.Sprintf("%016d", ballot), "0", "", "", "0"}, grants[1:]...)
 	return strings.Join(words, " ")
 }
 

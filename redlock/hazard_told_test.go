@@ -78,7 +78,7 @@ func TestHazardAForeignKeyIsExplained(t *testing.T) {
 		synctest.Wait() // it is on each of them
 		var key string  // as the library itself calls it
 		for _, text := range s.masters.Master(0).Keys() {
-			if strings.HasSuffix(text, ":lock") {
+			if strings.HasSuffix(text, "}") {
 				key = text
 			}
 		}

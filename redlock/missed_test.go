@@ -72,7 +72,7 @@ var protections = map[string]protection{
 		"../internal/scripts/reference", "QuarantineOfTwoWindows"},
 	"H84 a share's ballot at the edge of the window": {reference + "shared.go", "a.first <= now-window", "a.first < now-window",
 		"../internal/scripts/reference", "QuarantineOfTwoWindows"},
-	"H86 eight are told": {reference + "queue.go", "mostTold     = 8", "mostTold     = 1 << 20",
+	"H86 eight are told": {reference + "queue.go", "mostWoken    = 8", "mostWoken    = 1 << 20",
 		"../internal/scripts/reference", "OneScriptWorksThroughABoundedNumberOfWaiters"},
 	"H86 five hundred are dropped": {reference + "queue.go", "mostDropped  = 500", "mostDropped  = 1 << 20",
 		"../internal/scripts/reference", "OneScriptWorksThroughABoundedNumberOfWaiters"},

@@ -90,7 +90,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 	a.before(x)
 	lock := x.everywhere(holder)
 	for _, i := range []int{3, 4} { // the hold is on 0, 1 and 2
-		x.do(i, "DEL", redlock.DefaultPrefix+":{n}:lock")
+		x.do(i, "DEL", redlock.DefaultPrefix+":{n}")
 	}
 	until := lock.Until()
 	a.forget(x)

@@ -146,7 +146,11 @@ func (f *fleet) do(i int, cmd string, args ...any) any {
 // keys are the keys of one kind (lock, fence) on master i.
 func (f *fleet) keys(i int, kind string) []string {
 	f.t.Helper()
-	list, err := redis.Strings(f.do(i, "KEYS", "*}:"+kind), nil)
+	pattern := "*}:" + kind
+	if kind == "lock" {
+		pattern = "*}"
+	}
+	list, err := redis.Strings(f.do(i, "KEYS", pattern), nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func failBack(t *testing.T, guarded bool, guard redlock.Option) {
 	}
 	lock := f.everywhere(holder)
 	for _, i := range []int{3, 4} { // the hold is on 0, 1 and 2
-		f.do(i, "DEL", redlock.DefaultPrefix+":{n}:lock")
+		f.do(i, "DEL", redlock.DefaultPrefix+":{n}")
 	}
 	before, until := replicationID(f, 0), lock.Until()
 	f.demote(0, 3)

@@ -47,7 +47,7 @@ func ailments() []ailment {
 		{name: "NOREPLICAS", text: "NOREPLICAS ", infect: set("min-replicas-to-write", "1")},
 		{name: "MISCONF", text: "MISCONF ", infect: breakSaving},
 		{name: "READONLY", text: `its role is "slave"`, infect: func(f *fleet, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
-		{name: "data at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}:lock", "data") }},
+		{name: "data at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},
 		{name: "eviction", text: "maxmemory-policy", infect: set("maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")},
 		{name: "eviction of keys with a TTL", text: "volatile-ttl", infect: set("maxmemory", "100mb", "maxmemory-policy", "volatile-ttl")},
 		{name: "NOPERM", text: "NOPERM ", infect: acl("+@all", "-evalsha", "-eval"), user: "app", password: "secret-word"},
@@ -249,7 +249,7 @@ func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
 	l := f.admitted()
-	key := redlock.DefaultPrefix + ":{n}:lock"
+	key := redlock.DefaultPrefix + ":{n}"
 	for i := range f.servers {
 		f.do(i, "SET", key, "precious")
 	}

@@ -56,7 +56,7 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 		now := w.masters.Master(0).Time().UnixMicro()
 		keys := defaultPrefix.Keys("x")
 		call := scripts.NewEncoder(defaultPrefix, 0).Acquire(&keys, "stranger:1:", time.Second, now, now, nil)
-		call.Args[9] = int64(20_000_000_000_000) // ms, more than a Duration holds
+		call.Args[6] = int64(20_000_000_000_000) // ms, more than a Duration holds
 		for i := range 3 {
 			if reply, err := w.do(i, call); reply != int64(1) || err != nil {
 				t.Fatal(reply, err)

@@ -37,7 +37,7 @@ var sampleHandles = []exportedLock{
 	{prefix: "p", name: "n", id: "i", token: 0},
 	{prefix: "p", name: "nn", id: "i", token: 1},
 	{prefix: "p", name: "nnn", id: "i", token: scripts.MaxBallot},
-	{prefix: "grün", name: "{}:lock\x00\xff\n", id: ":", token: 300},
+	{prefix: "grün", name: "{}\x00\xff\n", id: ":", token: 300},
 }
 
 func TestHandleRoundTrip(t *testing.T) {

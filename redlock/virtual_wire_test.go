@@ -169,7 +169,7 @@ func parseCommand(b []byte) (args []string, used int) {
 	}
 	for range n {
 		size, ok := line()
-		if !ok || used+size+2 > len(b) {
+		if !ok || size < 0 || used+size+2 > len(b) {
 			return nil, 0
 		}
 		args = append(args, string(b[used:used+size]))

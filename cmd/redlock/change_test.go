@@ -36,13 +36,13 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	f.start("status").ends(0, "5 of 5 vote")
 	// A majority of one set holds by itself: a program that has not heard of the change, or is ahead of it.
 	for i := 2; i < 5; i++ {
-		f.do(i, "HSET", "redlock:{b}:lock", "x:1:y", 1)
+		f.do(i, "HSET", "redlock:{b}", "x:1:y", 1)
 	}
 	for i := 1; i < 3; i++ {
-		f.do(i, "HSET", "redlock:{c}:lock", "x:1:y", 1)
+		f.do(i, "HSET", "redlock:{c}", "x:1:y", 1)
 	}
-	f.do(0, "HSET", "redlock:{d}:lock", "x:1:y", 1)
-	f.do(4, "HSET", "redlock:{d}:lock", "x:1:y", 1)
+	f.do(0, "HSET", "redlock:{d}", "x:1:y", 1)
+	f.do(4, "HSET", "redlock:{d}", "x:1:y", 1)
 	f.start("ls").ends(0, "a\nb\nc\n")
 	f.start("release", "--force", "--yes", "a").ends(0, "released on ")
 	holder.ends(exitRunLost, "the lock was lost")

@@ -120,7 +120,7 @@ func (s *scanning) all(ctx context.Context) []scanned {
 
 // master goes through one master.
 func (s *scanning) master(ctx context.Context, i int, names map[string]bool) error {
-	before, pattern := s.prefix+":{", globText.Replace(s.prefix+":{"+s.begins)+"*}:lock"
+	before, pattern := s.prefix+":{", globText.Replace(s.prefix+":{"+s.begins)+"*}"
 	cursor := "0"
 	for {
 		began := time.Now()
@@ -129,7 +129,7 @@ func (s *scanning) master(ctx context.Context, i int, names map[string]bool) err
 			return err
 		}
 		for _, key := range keys {
-			names[strings.TrimSuffix(strings.TrimPrefix(key, before), "}:lock")] = true
+			names[strings.TrimSuffix(strings.TrimPrefix(key, before), "}")] = true
 		}
 		switch cursor = next; {
 		case cursor == "0":

@@ -39,13 +39,13 @@ func (f *votingFleet) hold(names ...string) {
 func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f := newVotingFleet(t)
 	f.start("ls").ends(0, "")
-	f.hold("orders:2", "orders:1", "or*", "}:lock", "line\nbreak")
+	f.hold("orders:2", "orders:1", "or*", "}", "line\nbreak")
 	for i := range f.urls {
-		f.do(i, "EVAL", "for i = 1, 5000 do redis.call('SET', 'other:{' .. i .. '}:lock', '') end", 0)
+		f.do(i, "EVAL", "for i = 1, 5000 do redis.call('SET', 'other:{' .. i .. '}', '') end", 0)
 	}
-	f.do(0, "HSET", "redlock:{alone}:lock", "x:1:y", 1)
+	f.do(0, "HSET", "redlock:{alone}", "x:1:y", 1)
 	for args, want := range map[string]string{
-		"":           "\"line\\nbreak\"\nor*\norders:1\norders:2\n}:lock\n",
+		"":           "\"line\\nbreak\"\nor*\norders:1\norders:2\n}\n",
 		"or":         "or*\norders:1\norders:2\n",
 		"or*":        "or*\n",
 		"none":       "",

@@ -44,7 +44,7 @@ func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
 		f.start("run", c.args...).ends(c.status, c.want)
 	}
 	for i := range f.urls {
-		if n := f.do(i, "EXISTS", "redlock:{a}:lock"); n != int64(0) {
+		if n := f.do(i, "EXISTS", "redlock:{a}"); n != int64(0) {
 			t.Errorf("master %d still has the lock", i)
 		}
 	}
@@ -242,7 +242,7 @@ func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
 		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
 	p.hear("ready")
 	for i := range f.urls {
-		f.do(i, "DEL", "redlock:{a}:lock")
+		f.do(i, "DEL", "redlock:{a}")
 	}
 	p.ends(exitRunLost, "cleaned")
 	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {

@@ -97,9 +97,9 @@ func identity(mark uint8) reference.Env {
 func (c *column) build(now int64, ballot uint8) *reference.State {
 	m := &reference.State{}
 	if c.lock != 0 {
-		text := strconv.FormatInt(ballotAt(ballot), 10)
-		m.SetHash(prefix.Lock(name), reference.Field{Name: grantOf(int(c.lock) - 1), Value: "1"},
-			reference.Field{Name: "token", Value: text}, reference.Field{Name: "ballot", Value: text})
+		at := ballotAt(ballot)
+		m.SetHash(prefix.Lock(name),
+			reference.Field{Name: grantOf(int(c.lock) - 1), Value: scripts.LeaseText(1, at, at)})
 		m.Expire(now, prefix.Lock(name), guard.Milliseconds())
 	}
 	if c.fence != 0 {

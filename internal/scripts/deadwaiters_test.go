@@ -42,7 +42,7 @@ func TestAReleaseBehindManyDeadWaitersIsShort(t *testing.T) {
 			c.must("SET", prefix.Fence("a"), now)
 			var took []float64
 			for i := range uint64(200) {
-				c.must("HSET", prefix.Lock("a"), grant(me, i), 1, "token", now, "ballot", now)
+				c.must("HSET", prefix.Lock("a"), grant(me, i), fmt.Sprint("1 ", now, " ", now))
 				c.must("CONFIG", "RESETSTAT")
 				if !c.release("a", ending(grant(me, i))) {
 					t.Fatal("the grant was not there")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -212,20 +213,23 @@ func (f *fields) text() string {
 	}
 }
 
-// grant reads the fields of a lock: the grant's id and depth, and the token. There are none where the name is free. A
-// hash that is not ours has any fields.
+// grant reads the field of a lock: the lease's id, and its depth, token and ballot. There is none if the name is free.
+// The field of a hash that is not ours has any value.
 func (f *fields) grant() (id string, depth int, token int64) {
 	list := f.texts()
-	for i := 0; i+1 < len(list); i += 2 {
-		switch value := list[i+1]; list[i] {
-		case "token":
-			token = f.plain("token", value)
-		case "ballot":
-		default:
-			id, depth = list[i], int(f.plain("depth", value))
+	if len(list) < 2 {
+		return "", 0, 0
+	}
+	values := strings.Fields(list[1])
+	for i, v := range values[:min(2, len(values))] {
+		n := f.plain([]string{"depth", "token"}[i], v)
+		if i == 0 {
+			depth = int(n)
+		} else {
+			token = n
 		}
 	}
-	return id, depth, token
+	return list[0], depth, token
 }
 
 // texts reads a list of texts.

@@ -14,7 +14,7 @@ import (
 func TestDecodeVote(t *testing.T) {
 	b := func(s string) []byte { return []byte(s) }
 	const year = int64(946684800000000)
-	lock := []any{b("x:1:"), "2", "token", b("33"), b("ballot"), "44"}
+	lock := []any{b("x:1:"), b("2 0000000000000033 0000000000000044")}
 	for _, c := range []struct {
 		reply any
 		want  scripts.Vote
@@ -73,7 +73,7 @@ func TestDecodeOthers(t *testing.T) {
 			t.Errorf("released %v: %v, %v", c.reply, there, err)
 		}
 	}
-	lock := []any{"me:1:", "2", "token", "33", "ballot", "44"}
+	lock := []any{"me:1:", "2 33 44"}
 	h, err := scripts.DecodeHolding([]any{lock, int64(1500), []byte("77"), int64(5), "", int64(11), []any{"w1",
 		[]byte("w2")}, int64(3), []any{"me:2r9:", []byte("2005")}})
 	if want := (scripts.Holding{ID: "me:1:", Depth: 2, Token: 33, Left: 1500 * time.Millisecond, Fence: 77, Time: 5,

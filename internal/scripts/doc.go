@@ -1,14 +1,15 @@
 // Package scripts holds what runs on the masters: five Lua scripts, and three for locks with readers; how their
 // arguments are encoded and how their replies are read. Each script's file says what its keys, arguments and replies
-// are, and why it is safe to repeat. Acquire and release begin with the text of common.lua, those of locks with readers
-// also with that of shared_common.lua. The package does no I/O.
+// are, and why it is safe to repeat. A script begins with its common case; the functions that only its other cases need
+// are in common.lua and included after that. The package does no I/O.
 //
 // # Keys
 //
 // These belong to a prefix P; see [Prefix]:
 //
-//	P:{name}:lock     hash: <grant id> = its depth, token, ballot; there while the name is held
-//	P:{name}:fence    string: the largest ballot that was accepted for the name, or told to be dead
+//	P:{name}          the lock. Hash with one field: <lease id> = "depth token ballot"; there while the name is held.
+//	                  Of a lock with readers: sorted set, <lease id> by the time at which its share ends
+//	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
 //	P:admission       string: by what this master may vote; see [Record]
@@ -19,10 +20,10 @@
 //	        acquire: HSET, the fence becomes its last ballot
 //	      .-----------------------------------------------.
 //	      |                                               v
-//	free, perhaps a fence                          held by one grant -- acquire of another: held; a ticket joins
+//	free, perhaps a fence                          held by one lease -- acquire of another: held; a ticket joins
 //	      ^                                               |              the queue
 //	      '-----------------------------------------------'
-//	        release, or its time is over: the first waiter is told, and has one second
+//	        release, or expiry: the first waiter is woken, and has one second
 //
 // # Why a late message does no harm
 //
@@ -30,8 +31,8 @@
 // master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead of it (a single
 // one may follow a fence that is itself ahead). A release deletes the grant; where an ask may still be under way, it
 // also raises the fence to the ask's ballot. So whichever comes first, the ask does not stand afterwards. The fence
-// expires 60 s after the later of the master's time and itself. By then every ballot that would be accepted is larger,
-// so nothing is forgotten that still matters, whatever the TTL is.
+// expires 60 s after the latest ballot that the master accepts, or after itself if it is later. By then every ballot
+// that would be accepted is larger, so nothing is forgotten that still matters, whatever the TTL is.
 //
 // Depth is written as an absolute number, times never get shorter, an extension never creates. A message that comes
 // twice finds what it would do already done, or a fence that refuses it.
@@ -93,8 +94,8 @@
 // Bytes of memory on each master, Redis 7.0.15, a name of 12 bytes, as MEMORY USAGE tells them:
 //
 //	a held name     240   for as long as it is held: 168 the lock, 72 the fence
-//	its fence        72   for 60 s after it was last acquired; about 130 with its place in the tables of all keys
+//	its fence        72   for 75 s after it was last acquired; about 130 with its place in the tables of all keys
 //	a waiter        150   for 21 s after anybody has last asked for the name: in both sets, more in short queues
 //
-// So 5 000 new names a second keep 300 000 fences, or 40 MB. Nothing else is left behind.
+// So 5 000 new names a second keep 375 000 fences, or 50 MB. Nothing else is left behind.
 package scripts

@@ -1,6 +1,9 @@
 package scripts
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // An Encoder encodes the calls of one prefix and epoch. It is safe for concurrent use.
 type Encoder struct{ admission, epoch any }
@@ -14,16 +17,34 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 // asked for.
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// acquire encodes what all modes have in common, and then what one mode adds.
-func (e *Encoder) acquire(
-	k *Keys, grant string, ttl time.Duration, first, last int64, mode string, more ...any,
-) *Call {
-	if k.role != Plain {
-		return e.shared(k, grant, ttl, first, last, mode, more)
+// digits is a ballot in the sixteen digits that the scripts compare as text.
+func digits(ballot int64) string {
+	var room [20]byte
+	b := strconv.AppendInt(room[:0], max(ballot, 0), 10)
+	if len(b) >= timeDigits {
+		return string(b)
 	}
-	c := &Call{Script: Acquire, Stamp: 7}
-	c.Args = append(c.room[:0], acquireSHA, "5", k.lock, k.fence, k.queue, k.waiters, e.admission,
-		"", grant, Millis(ttl), first, last, mode)
+	return "0000000000000000"[len(b):] + string(b)
+}
+
+// LeaseText is the value of a lease in the hash of its lock.
+func LeaseText(depth int, token, ballot int64) string {
+	return strconv.Itoa(depth) + " " + digits(token) + " " + digits(ballot)
+}
+
+// acquire encodes what all modes have in common, and then what one mode adds.
+func (e *Encoder) acquire(k *Keys, grant string, ttl time.Duration, first, last int64, more ...any) *Call {
+	script := Acquire
+	if k.role != Plain {
+		script = SharedAcquire
+	}
+	c := &Call{Script: script, Stamp: 4}
+	from := digits(first)
+	to := from
+	if last != first {
+		to = digits(last)
+	}
+	c.Args = append(c.room[:0], script.SHA, "2", k.lock, e.admission, "", grant, Millis(ttl), from, to)
 	c.Args = append(c.Args, more...)
 	return c
 }
@@ -32,20 +53,9 @@ func (e *Encoder) acquire(
 // t is nil for one without.
 func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
 	if t == nil {
-		return e.acquire(k, grant, ttl, first, last, "acquire")
+		return e.acquire(k, grant, ttl, first, last)
 	}
 	return e.acquire(k, grant, ttl, first, last, "acquire", t.waiter, t.rank)
-}
-
-// shared encodes what all modes of a reader's or a writer's acquire have in common, and then what one mode adds.
-func (e *Encoder) shared(
-	k *Keys, grant string, ttl time.Duration, first, last int64, mode string, more []any,
-) *Call {
-	c := &Call{Script: SharedAcquire, Stamp: 8}
-	c.Args = append(c.room[:0], sharedAcquireSHA, "6", k.lock, k.fence, k.queue, k.waiters, k.reads, e.admission,
-		"", grant, Millis(ttl), first, last, mode)
-	c.Args = append(c.Args, more...)
-	return c
 }
 
 // Repair encodes giving a grant back to a master that lost it: a fresh ballot, and the token that the grant was won
@@ -54,34 +64,35 @@ func (e *Encoder) shared(
 func (e *Encoder) Repair(
 	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth int,
 ) *Call {
-	more := []any{token, depth, previous}
-	if k.role != Plain { // a share has no token and no depth there
-		more = []any{previous}
+	more := []any{"repair"}
+	if k.role == Plain { // a share has no token and no depth there
+		more = append(more, digits(token), depth)
 	}
-	if previous == "" {
-		more = more[:len(more)-1]
+	if previous != "" {
+		more = append(more, previous)
 	}
-	return e.acquire(k, grant, ttl, ballot, ballot, "repair", more...)
+	return e.acquire(k, grant, ttl, ballot, ballot, more...)
 }
 
 // Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a
 // downgrade: previous is the writer's.
 func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
+	mode := "import"
 	if k.role != Plain {
-		return e.shared(k, grant, ttl, first, last, "downgrade", []any{previous})
+		mode = "downgrade"
 	}
-	return e.acquire(k, grant, ttl, first, last, "import", previous)
+	return e.acquire(k, grant, ttl, first, last, mode, previous)
 }
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
 func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *Call {
 	if k.role != Plain {
-		return &Call{Script: SharedExtend, Stamp: 6, Args: []any{
-			sharedExtendSHA, "4", k.lock, k.fence, k.reads, e.admission, "", grant, Millis(ttl), e.epoch,
+		return &Call{Script: SharedExtend, Stamp: 4, Args: []any{
+			sharedExtendSHA, "2", k.lock, e.admission, "", grant, Millis(ttl), e.epoch,
 		}}
 	}
-	return &Call{Script: Extend, Stamp: 5, Args: []any{
-		extendSHA, "3", k.lock, k.fence, e.admission, "", grant, Millis(ttl), depth, e.epoch,
+	return &Call{Script: Extend, Stamp: 4, Args: []any{
+		extendSHA, "2", k.lock, e.admission, "", grant, Millis(ttl), depth, e.epoch,
 	}}
 }
 
@@ -106,11 +117,10 @@ type Ending struct {
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	c := &Call{Script: Release}
-	c.Args = append(c.room[:0], releaseSHA, "4", k.lock, k.fence, k.queue, k.waiters)
 	if k.role != Plain {
 		c.Script = SharedRelease
-		c.Args = append(c.room[:0], sharedReleaseSHA, "5", k.lock, k.fence, k.queue, k.waiters, k.reads)
 	}
+	c.Args = append(c.room[:0], c.Script.SHA, "1", k.lock)
 	if len(end.Grants) > 0 {
 		c.Args = append(c.Args, end.Grants[0])
 	} else {
@@ -119,14 +129,17 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Grants) < 2 {
 		return c
 	}
-	var waiter, rank, asked any = "", "", "0"
+	var waiter, rank, asked, ballot any = "", "", "0", "0"
+	if end.Ballot > 0 {
+		ballot = digits(end.Ballot)
+	}
 	if end.Waiter != nil {
 		waiter = end.Waiter.waiter
 		if end.Back {
 			rank, asked = end.Waiter.rank, end.AskBallot
 		}
 	}
-	c.Args = append(c.Args, end.Ballot, Millis(end.Keep), waiter, rank, asked)
+	c.Args = append(c.Args, ballot, Millis(end.Keep), waiter, rank, asked)
 	for _, id := range end.Grants[min(1, len(end.Grants)):] {
 		c.Args = append(c.Args, id)
 	}
@@ -135,7 +148,7 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 
 // Inspect encodes the question who holds a name, and who waits for it.
 func (e *Encoder) Inspect(k *Keys) *Call {
-	return &Call{Script: Inspect, Args: []any{inspectSHA, "4", k.lock, k.fence, k.queue, e.admission}}
+	return &Call{Script: Inspect, Args: []any{inspectSHA, "2", k.lock, e.admission}}
 }
 
 // An AdmitStep is what an admit script does.

@@ -54,7 +54,7 @@ func TestExtendNeverShortens(t *testing.T) {
 func TestTheReleaseOfAnInnerLockKeepsALockWithoutTime(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
-	c.must("HSET", prefix.Lock("a"), id, 2, "token", 1, "ballot", 1)
+	c.must("HSET", prefix.Lock("a"), id, "2 1 1")
 	c.want(scripts.Granted, enc.Extend(keys("a"), id, 0, 1))
 	if got := c.inspect("a"); got.ID != id || got.Depth != 1 || got.Left >= 0 {
 		t.Errorf("the outer lock is %+v", got)

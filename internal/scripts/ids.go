@@ -133,7 +133,7 @@ func (p Prefix) ParseHint(payload string) (Hint, bool) {
 	key, probe := strings.CutSuffix(key, "\n")
 	of, ok := cutID(waiter)
 	name, ours := strings.CutPrefix(key, string(p)+":{")
-	name, whole := strings.CutSuffix(name, "}:lock")
+	name, whole := strings.CutSuffix(name, "}")
 	if !of.timed || !ok || !ours || !whole || CheckName(name) != nil {
 		return Hint{}, false
 	}

@@ -1,6 +1,6 @@
--- Tells who holds a name on this master, and who waits for it. Writes nothing.
+-- Returns the holders and the waiters of a name on this master. Writes nothing.
 --
--- KEYS  1 lock   2 fence   3 queue   4 admission record
+-- KEYS  1 lock   2 admission record
 -- ARGV  none
 -- Reply {{fields of the lock}, ms left (-2: free), fence, time us, record or '', waiters, {the first ten},
 --        shares, {the first hundred, each with the time us at which it ends}}
@@ -19,6 +19,6 @@ if left ~= -2 then
     if shares[1] then number = redis.call('ZCARD', KEYS[1]) - redis.call('ZRANK', KEYS[1], shares[1]) end
   end
 end
-local fence, record = redis.call('GET', KEYS[2]) or '0', redis.call('GET', KEYS[4]) or ''
-local waiters, first = redis.call('ZCARD', KEYS[3]), redis.call('ZRANGE', KEYS[3], 0, 9)
+local fence, record = redis.call('GET', KEYS[1] .. ':fence') or '0', redis.call('GET', KEYS[2]) or ''
+local waiters, first = redis.call('ZCARD', KEYS[1] .. ':queue'), redis.call('ZRANGE', KEYS[1] .. ':queue', 0, 9)
 return {fields, left, fence, t[1] * 1000000 + t[2], record, waiters, first, number, shares}

@@ -15,9 +15,10 @@ const (
 
 // A Prefix begins every key of a deployment on its masters. Lockers with different prefixes know nothing of each other.
 //
-// A key of a name is P:{name}:kind. A prefix has no ":{", so the first ":{" of a key ends the prefix, and the last "}:"
-// begins the kind: whatever bytes a name has, no two names, kinds or prefixes share a key. The scripts find the prefix
-// of an inbox in the same way.
+// The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix has no ":{", so the first ":{"
+// of a key ends the prefix. A key that ends in "}" is a lock; of any other the last "}:" begins the kind. So no two
+// names, kinds or prefixes share a key, whatever bytes a name has. The scripts find the prefix of an inbox in the same
+// way.
 //
 // The prefix of a bucket of a cluster ends in its number in braces: P{17}. They put all keys of the bucket into one
 // hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.
@@ -66,29 +67,17 @@ const (
 // mark is what stands behind the number in the ids of a role.
 func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
 
-// Keys are the keys of one name in one role, for use in many calls.
+// Keys are the key of one name in one role, for use in many calls. The scripts make the other keys of the name from it.
 type Keys struct {
-	lock, fence, queue, waiters any
-	reads                       any // the readers' fence; nil for a plain lock
-	role                        Role
+	lock any
+	role Role
 }
 
-// Keys returns the keys of name, as parts of one text.
-func (p Prefix) Keys(name string) Keys {
-	lock, fence, queue := p.Lock(name), p.Fence(name), p.Queue(name)
-	all := lock + fence + queue + p.Waiters(name)
-	i, j, k := len(lock), len(lock)+len(fence), len(lock)+len(fence)+len(queue)
-	return Keys{lock: all[:i], fence: all[i:j], queue: all[j:k], waiters: all[k:]}
-}
+// Keys returns the key of name.
+func (p Prefix) Keys(name string) Keys { return Keys{lock: p.Lock(name)} }
 
-// KeysOf returns the keys of name for a role.
-func (p Prefix) KeysOf(name string, role Role) Keys {
-	k := p.Keys(name)
-	if role != Plain {
-		k.reads, k.role = p.Reads(name), role
-	}
-	return k
-}
+// KeysOf returns the key of name for a role.
+func (p Prefix) KeysOf(name string, role Role) Keys { return Keys{lock: p.Lock(name), role: role} }
 
 // Role is the role that the keys are for.
 func (k *Keys) Role() Role { return k.role }
@@ -97,7 +86,7 @@ func (k *Keys) Role() Role { return k.role }
 func (k Keys) Lock() string { return k.lock.(string) }
 
 // Lock is the key of the lock of name.
-func (p Prefix) Lock(name string) string { return p.of(name, "lock") }
+func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" }
 
 // Fence is the key of the fence of name.
 func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
@@ -111,7 +100,7 @@ func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 // Reads is the key of the readers' fence of name: the largest ballot of a reader that was accepted.
 func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
-func (p Prefix) of(name, kind string) string { return string(p) + ":{" + name + "}:" + kind }
+func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }
 
 // Inbox is the channel on which the waiters of an owner get their hints. Inbox("") begins all.
 func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }

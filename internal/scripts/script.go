@@ -1,7 +1,8 @@
 package scripts
 
 import (
-	_ "embed" // the scripts are files of their own
+	"embed"
+	"regexp"
 	"time"
 )
 
@@ -10,7 +11,7 @@ const (
 	WaiterCounts = 20 * time.Second // for how long a waiter counts after it has last asked
 	ToldCounts   = time.Second      // for how long, at the most, one counts that was told to ask
 	Window       = 15 * time.Second // how far a ballot may be from a master's time
-	FenceKept    = 60 * time.Second // how long a fence is kept after the larger of the master's time and itself
+	FenceKept    = 75 * time.Second // how long a fence is kept; if it is ahead by more than Window, longer by the excess
 	MaxBallot    = 1<<53 - 1        // bounds every ballot: Lua's numbers are exact only below 2^53
 )
 
@@ -23,58 +24,48 @@ type Script struct {
 	Once bool
 }
 
-var (
-	//go:embed common.lua
-	commonText string
-	//go:embed acquire.lua
-	acquireText string
-	//go:embed extend.lua
-	extendText string
-	//go:embed release.lua
-	releaseText string
-	//go:embed inspect.lua
-	inspectText string
-	//go:embed admit.lua
-	admitText string
-	//go:embed shared_common.lua
-	sharedCommonText string
-	//go:embed shared_acquire.lua
-	sharedAcquireText string
-	//go:embed shared_extend.lua
-	sharedExtendText string
-	//go:embed shared_release.lua
-	sharedReleaseText string
-)
+//go:embed *.lua
+var files embed.FS
+
+// text returns the text of a script. A line "-- include FILE" stands for the text of that file: the common case of a
+// script comes before the functions that only the other cases need.
+func text(file string) string {
+	b, err := files.ReadFile(file)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return include.ReplaceAllStringFunc(string(b), func(line string) string {
+		return text(include.FindStringSubmatch(line)[1])
+	})
+}
+
+var include = regexp.MustCompile(`(?m)^-- include (\w+\.lua)\n`)
 
 // The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
 const (
-	acquireSHA = "58bfb9f1854a410d10ce950d34b90aa18436477a"
-	extendSHA  = "eba04785c6317acb0fa59b5c46c82ca04800ac70"
-	releaseSHA = "6698a1334feb0d1cd10279aee438aed5156fa380"
-	inspectSHA = "f75fcdec85ce6e5ba1ec13d04c54caf541d99db2"
+	acquireSHA = "d584dc84cf7f498ee1a41ef795f04467ca874aa8"
+	extendSHA  = "b8a89a2f7810a447e562017a87e9ad67d8938e96"
+	releaseSHA = "efeb3af5a1c5a92269e54dafd36f1336ae45c8f6"
+	inspectSHA = "98eace04b0fac8a7d38c161b82613a52af20648a"
 	admitSHA   = "90d9bec9008c6a1684bb3343c1be07ac0ebca306"
 
-	sharedAcquireSHA = "0a2cbe2cf4d12c3ac2f0c9f8cdb86ac0f506e62c"
-	sharedExtendSHA  = "935986946b4638a79240f5133ae854315861647c"
-	sharedReleaseSHA = "e9ef43945bfd88a11dfdebe1786129266b3b853c"
+	sharedAcquireSHA = "2eb3e7e90e1f476550e56c132240d77cadfbc9a8"
+	sharedExtendSHA  = "4581762eb4e243bc9b86c448641edcb678c310fd"
+	sharedReleaseSHA = "87e60333c556c551f42f1f0150533b0052264335"
 )
 
 // The scripts. They are never changed.
 var (
-	Acquire = &Script{"acquire", acquireSHA, commonText + acquireText, true}
-	Extend  = &Script{"extend", extendSHA, extendText, false}
-	Release = &Script{"release", releaseSHA, commonText + releaseText, false}
-	Inspect = &Script{"inspect", inspectSHA, inspectText, false}
-	Admit   = &Script{"admit", admitSHA, admitText, false}
+	Acquire = &Script{"acquire", acquireSHA, text("acquire.lua"), true}
+	Extend  = &Script{"extend", extendSHA, text("extend.lua"), false}
+	Release = &Script{"release", releaseSHA, text("release.lua"), false}
+	Inspect = &Script{"inspect", inspectSHA, text("inspect.lua"), false}
+	Admit   = &Script{"admit", admitSHA, text("admit.lua"), false}
 
 	// Of locks with readers.
-	SharedAcquire = &Script{
-		"shared acquire", sharedAcquireSHA, commonText + sharedCommonText + sharedAcquireText, true,
-	}
-	SharedExtend  = &Script{"shared extend", sharedExtendSHA, sharedExtendText, false}
-	SharedRelease = &Script{
-		"shared release", sharedReleaseSHA, commonText + sharedCommonText + sharedReleaseText, false,
-	}
+	SharedAcquire = &Script{"shared acquire", sharedAcquireSHA, text("shared_acquire.lua"), true}
+	SharedExtend  = &Script{"shared extend", sharedExtendSHA, text("shared_extend.lua"), false}
+	SharedRelease = &Script{"shared release", sharedReleaseSHA, text("shared_release.lua"), false}
 )
 
 // All lists the scripts, for loading them on a new connection.

@@ -1,7 +1,8 @@
 -- Takes a share of one name for one grant: a reader's, beside other readers, or the writer's, beside nobody. The first
 -- line that applies is the answer.
 --
--- KEYS  1 lock   2 fence   3 queue   4 waiters   5 reads (the readers' fence)   6 admission record
+-- KEYS  1 lock (sorted set: lease id by the time at which its share ends)   2 admission record
+--       The other keys of a name begin with the lock's: lock:fence, lock:reads, lock:queue, lock:waiters.
 -- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off
 --       2 grant id   3 TTL in ms   4 first ballot   5 last ballot   6 mode: 'acquire', 'repair' or 'downgrade'
 --       acquire with a ticket: 7 waiter   8 rank (less is earlier)
@@ -26,48 +27,48 @@
 -- of, until its end; a release that an ask may follow raises the fence instead. The first write of a grant is one that
 -- a full master refuses. Each mode expects the admission record that the caller had read before its round began, as in
 -- acquire.lua. Repair and downgrade also work in quarantine, if their round saw that quarantine.
-local stamp, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6]
-local first, last, writer = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2])
-local now, window = time(), 15000000
+local call, lock = redis.call, KEYS[1]
+-- include common.lua
+-- include shared_common.lua
+local stamp, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6] or 'acquire'
+local first, last, writer, now = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2]), time()
 local waiter, rank
-if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8]) end
-local there = stamp ~= '' and (redis.call('GET', KEYS[6]) or '') or ''
+if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0) end
+local there = stamp ~= '' and (call('GET', KEYS[2]) or '') or ''
 if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
-local raw, reads = redis.call('GET', fence) or '0', redis.call('GET', KEYS[5]) or '0'
-if not string.find(raw .. ' ' .. reads, '^%d+ %d+$') then
-  return redis.error_reply('BADFENCE the fence of this name is not a number')
-end
-if writer and tonumber(reads) > tonumber(raw) then raw = reads end
-local top = tonumber(raw)
-local queued = redis.call('EXISTS', queue) == 1
+local fence, reads = call('GET', fence_key) or '0', call('GET', reads_key) or '0'
+if not (number(fence) and number(reads)) then return bad_fence() end
+if writer and number(reads) > number(fence) then fence = reads end
+local top = number(fence)
+local queued = call('EXISTS', queue) == 1
 if queued then drop(now) end
 local held, left = holder(now)
 local replaces = mode ~= 'acquire' and ARGV[7] and ends(now, ARGV[7]) > 0
 local mine = held and ends(now, id) or 0
 if mine > 0 and mode ~= 'downgrade' then return 1 end
 if mode == 'downgrade' and mine == 0 and not replaces then
-  return {5, redis.call('PTTL', lock), raw, now}
+  return {5, call('PTTL', lock), fence, now}
 end
 local other = held and not replaces and mine == 0
 local refused, wait, free = other and (writer or writes(held)), left, 0
 if not refused and queued and mode == 'acquire' then
-  local told
-  if held then told = invite(now, waiter, rank) else told = tell(now, waiter, rank) end
-  if told then refused, wait, free = true, math.min(told, left or told), held and 0 or 1 end
+  local counts
+  if held then counts = invite(now, waiter, rank) else counts = wake(now, waiter, rank) end
+  if counts then refused, wait, free = true, math.min(counts, left or counts), held and 0 or 1 end
 end
 if refused then
-  return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(now, waiter, rank, first), raw, now}
+  return {2, math.ceil(wait / 1000), free, held and {held, '1'} or {}, join(now, waiter, rank, first), fence, now}
 end
 -- The quarantine is at least two windows long, so it outlasts every ballot that a master can have accepted before: one
 -- of exactly now - 15 s is refused.
-if first <= top or first <= now - window then return {3, join(now, waiter, rank, first), raw, now} end
+if first <= top or first <= now - window then return {3, join(now, waiter, rank, first), fence, now} end
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
 local latest = now + window
 if first == last and top > now then latest = top + window end
-if last > latest then return {4, join(now, waiter, rank, first), raw, now} end
+if last > latest then return {4, join(now, waiter, rank, first), fence, now} end
 if mine < now + ttl * 1000 then share(now, id, ttl) end
-if replaces then redis.call('ZREM', lock, ARGV[7]) end
-if writer then raise(fence, now, ARGV[5]) elseif last > tonumber(reads) then raise(KEYS[5], now, ARGV[5]) end
+if replaces then call('ZREM', lock, ARGV[7]) end
+if writer then raise(fence_key, now, ARGV[5]) elseif last > number(reads) then raise(reads_key, now, ARGV[5]) end
 if queued and waiter then leave(waiter) end
 if queued and not writer then invite(now) end
 return 1

@@ -1,7 +1,7 @@
--- Prolongs the share of a grant where it is.
+-- Extends the share of a lease that is there.
 --
--- KEYS  1 lock   2 fence   3 reads (the readers' fence)   4 admission record
--- ARGV  1 stamp of the admission record that the connection expects; '' when the guard is off   2 grant id
+-- KEYS  1 lock   2 admission record
+-- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard   2 lease id
 --       3 TTL in ms; 0 leaves the time as it is   4 epoch
 -- Reply 1                                              still there; at least the TTL is left, never less than before
 --       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of others; the larger fence
@@ -9,22 +9,18 @@
 --
 -- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a share that is
 -- here is here. A full master refuses it: unlike the key's time, the time of a share is data.
-local lock, ttl, t = KEYS[1], tonumber(ARGV[3]), redis.call('TIME')
+local call, lock, ttl = redis.call, KEYS[1], tonumber(ARGV[3])
+local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-local ends = tonumber(redis.call('ZSCORE', lock, ARGV[2]) or 0)
+local ends = tonumber(call('ZSCORE', lock, ARGV[2]) or 0)
 if ends <= now then
-  local fence, reads = redis.call('GET', KEYS[2]) or '0', redis.call('GET', KEYS[3]) or '0'
+  local fence, reads = call('GET', lock .. ':fence') or '0', call('GET', lock .. ':reads') or '0'
   if (tonumber(reads) or 0) > (tonumber(fence) or 0) then fence = reads end
-  return {5, redis.call('PTTL', lock), fence, now}
+  return {5, call('PTTL', lock), fence, now}
 end
-if ARGV[1] ~= '' then
-  local there = redis.call('GET', KEYS[4]) or ''
-  if string.sub(there, 1, #ARGV[1]) ~= ARGV[1] and there ~= '' then
-    local epoch, longest = string.match(there, '^v3 .* epoch=(%d+) .*longest=(%d+) ')
-    if not epoch then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end
-    if ttl > tonumber(longest) or tonumber(ARGV[4]) < tonumber(epoch) then return {7, there, now} end
-  end
-end
-if ends < now + ttl * 1000 then redis.call('ZADD', lock, now + ttl * 1000, ARGV[2]) end
-if ttl > 0 and redis.call('PTTL', lock) < ttl then redis.call('PEXPIRE', lock, ARGV[3]) end
+-- include extend_common.lua
+local refusal = refuse(ARGV[1], ttl, tonumber(ARGV[4]))
+if refusal then return refusal end
+if ends < now + ttl * 1000 then call('ZADD', lock, now + ttl * 1000, ARGV[2]) end
+if ttl > 0 and call('PTTL', lock) < ttl then call('PEXPIRE', lock, ARGV[3]) end
 return 1

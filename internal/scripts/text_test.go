@@ -37,7 +37,7 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 // says what its keys, arguments and replies are, and why it is safe to repeat.
 func TestScriptsAreShort(t *testing.T) {
 	for _, file := range []string{
-		"common", "acquire", "extend", "release", "inspect", "admit",
+		"common", "extend_common", "acquire", "extend", "release", "inspect", "admit",
 		"shared_common", "shared_acquire", "shared_extend", "shared_release",
 	} {
 		text, err := os.ReadFile(file + ".lua")
@@ -75,13 +75,14 @@ func TestTheScriptsKnowTheTimes(t *testing.T) {
 		texts += string(text)
 	}
 	for text, times := range map[string]int{
-		fmt.Sprintf("redis.call('TIME'), %d\n", scripts.Window.Microseconds()):        2,
-		fmt.Sprintf("window = time(), %d\n", scripts.Window.Microseconds()):           2,
-		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):             1,
-		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):     1,
-		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()): 1,
-		fmt.Sprintf(", %d)\n", (scripts.WaiterCounts + time.Second).Milliseconds()):   2,
-		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):  1,
+		fmt.Sprintf("':waiters', %d\n", scripts.Window.Microseconds()):                                  1,
+		fmt.Sprintf("first - now > -%[1]d and last - now <= %[1]d then", scripts.Window.Microseconds()): 1,
+		fmt.Sprintf("'PX', '%d')", scripts.FenceKept.Milliseconds()):                                    1,
+		fmt.Sprintf(" %d + math.ceil(", scripts.FenceKept.Milliseconds()):                               1,
+		fmt.Sprintf("asked < now - %d then", scripts.WaiterCounts.Microseconds()):                       1,
+		fmt.Sprintf("waiters, now + %d, waiter", scripts.WaiterCounts.Microseconds()):                   1,
+		fmt.Sprintf(", %d)\n", (scripts.WaiterCounts + time.Second).Milliseconds()):                     2,
+		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):                    1,
 	} {
 		if n := strings.Count(texts, text); n != times {
 			t.Errorf("the scripts have %q %d times, want %d", text, n, times)
@@ -177,14 +178,14 @@ func TestIDsTellOwnerAndLabel(t *testing.T) {
 func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	e, k := scripts.NewEncoder("p", 7), scripts.Prefix("p").Keys("n")
 	ticket := scripts.NewTicket(scripts.Plain, "me", 9, "l", 77, 3)
-	const lock, fence, queue, waiters, admission = "p:{n}:lock", "p:{n}:fence", "p:{n}:queue", "p:{n}:waiters",
-		"p:admission"
+	const lock, admission = "p:{n}", "p:admission"
+	b41, b42 := "0000000000000041", "0000000000000042"
 	const waiter = "0000000000000077:me:9:l"
 	ask := func(args ...any) []any {
-		return append([]any{scripts.Acquire.SHA, "5", lock, fence, queue, waiters, admission, ""}, args...)
+		return append([]any{scripts.Acquire.SHA, "2", lock, admission, ""}, args...)
 	}
 	end := func(args ...any) []any {
-		return append([]any{scripts.Release.SHA, "4", lock, fence, queue, waiters}, args...)
+		return append([]any{scripts.Release.SHA, "1", lock}, args...)
 	}
 	for _, c := range []struct {
 		what  string
@@ -192,28 +193,28 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 		stamp int
 		want  []any
 	}{
-		{"acquire", e.Acquire(&k, "me:1:l", time.Second+1, 42, 42, nil), 7, ask("me:1:l", int64(1001), int64(42),
-			int64(42), "acquire")},
-		{"acquire with a ticket", e.Acquire(&k, "me:1:l", time.Second, 41, 42, ticket), 7,
-			ask("me:1:l", int64(1000), int64(41), int64(42), "acquire", waiter, int64(-3))},
-		{"repair", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2), 7,
-			ask("me:1:l", int64(1000), int64(42), int64(42), "repair", int64(7), 2)},
-		{"import", e.Import(&k, "me:2:l", "me:1:l", time.Second, 41, 42), 7,
-			ask("me:2:l", int64(1000), int64(41), int64(42), "import", "me:1:l")},
-		{"repair of an import", e.Repair(&k, "me:2:l", "me:1:l", time.Second, 42, 7, 2), 7,
-			ask("me:2:l", int64(1000), int64(42), int64(42), "repair", int64(7), 2, "me:1:l")},
-		{"extend", e.Extend(&k, "me:1:l", time.Second, 3), 5,
-			[]any{scripts.Extend.SHA, "3", lock, fence, admission, "", "me:1:l", int64(1000), 3, int64(7)}},
+		{"acquire", e.Acquire(&k, "me:1:l", time.Second+1, 42, 42, nil), 4, ask("me:1:l", int64(1001), b42,
+			b42)},
+		{"acquire with a ticket", e.Acquire(&k, "me:1:l", time.Second, 41, 42, ticket), 4,
+			ask("me:1:l", int64(1000), b41, b42, "acquire", waiter, int64(-3))},
+		{"repair", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2), 4,
+			ask("me:1:l", int64(1000), b42, b42, "repair", "0000000000000007", 2)},
+		{"import", e.Import(&k, "me:2:l", "me:1:l", time.Second, 41, 42), 4,
+			ask("me:2:l", int64(1000), b41, b42, "import", "me:1:l")},
+		{"repair of an import", e.Repair(&k, "me:2:l", "me:1:l", time.Second, 42, 7, 2), 4,
+			ask("me:2:l", int64(1000), b42, b42, "repair", "0000000000000007", 2, "me:1:l")},
+		{"extend", e.Extend(&k, "me:1:l", time.Second, 3), 4,
+			[]any{scripts.Extend.SHA, "2", lock, admission, "", "me:1:l", int64(1000), 3, int64(7)}},
 		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), 0, end("me:1:l")},
 		{"kept", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Keep: time.Second + 1}), 0,
-			end("me:1:l", int64(0), int64(1001), "", "", "0")},
+			end("me:1:l", "0", int64(1001), "", "", "0")},
 		{"roll-back", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Ballot: 42, Waiter: ticket, Back: true,
 			AskBallot: 41}), 0,
-			end("me:1:l", int64(42), int64(0), waiter, int64(-3), int64(41))},
-		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), 0, end("", int64(0), int64(0), waiter, "", "0")},
+			end("me:1:l", b42, int64(0), waiter, int64(-3), int64(41))},
+		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), 0, end("", "0", int64(0), waiter, "", "0")},
 		{"owed release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l", "me:2:l"}, Ballot: 42}), 0,
-			end("me:1:l", int64(42), int64(0), "", "", "0", "me:2:l")},
-		{"inspect", e.Inspect(&k), 0, []any{scripts.Inspect.SHA, "4", lock, fence, queue, admission}},
+			end("me:1:l", b42, int64(0), "", "", "0", "me:2:l")},
+		{"inspect", e.Inspect(&k), 0, []any{scripts.Inspect.SHA, "2", lock, admission}},
 		{"admit", e.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b/7", Seen: "s", Median: 5,
 			Tolerance: time.Second,
 			Record:    scripts.Record{Stamp: "0123456789abcdef", Masters: three, Longest: time.Second}}), 0,

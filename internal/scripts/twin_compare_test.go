@@ -29,7 +29,7 @@ func (w *twin) letExpire(keys []string) {
 		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack+margin {
 			wait(now + left*1000 + 1000)
 		}
-		if strings.HasSuffix(key, "}:waiters") || strings.HasSuffix(key, "}:lock") && w.state.Look(now, key).Type == reference.SortedSet {
+		if strings.HasSuffix(key, "}:waiters") || strings.HasSuffix(key, "}") && w.state.Look(now, key).Type == reference.SortedSet {
 			for _, f := range w.state.Look(now, key).Fields {
 				counts, _ := strconv.ParseInt(f.Value, 10, 64)
 				wait(counts)

@@ -238,7 +238,7 @@ func (w *twin) acquireCall() (*scripts.Call, string) {
 // nameOf is the name that the keys are of.
 func nameOf(k *scripts.Keys) string {
 	name := strings.TrimPrefix(k.Lock(), string(prefix)+":{")
-	return strings.TrimSuffix(name, "}:lock")
+	return strings.TrimSuffix(name, "}")
 }
 
 func (w *twin) releaseCall() (*scripts.Call, string) {

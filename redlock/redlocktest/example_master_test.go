@@ -258,11 +258,11 @@ func ExampleMaster_keys() {
 	masters.Take("orders:42", time.Minute)
 	m := masters.Master(0)
 	fmt.Println(m.Keys())
-	m.Set("redlock:{orders:42}:lock", "somebody else's data")
-	text, ok := m.Get("redlock:{orders:42}:lock")
-	fmt.Println(text, ok, m.EvictKey("redlock:{orders:42}:lock"))
+	m.Set("redlock:{orders:42}", "somebody else's data")
+	text, ok := m.Get("redlock:{orders:42}")
+	fmt.Println(text, ok, m.EvictKey("redlock:{orders:42}"))
 	// Output:
-	// [redlock:admission redlock:{orders:42}:lock]
+	// [redlock:admission redlock:{orders:42}]
 	// somebody else's data true true
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -289,10 +290,9 @@ func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)
 		for field, value := range s.Hash(now, lock) {
-			if field != "token" && field != "ballot" {
-				id, left = field, time.Duration(s.TTL(now, lock))*time.Millisecond
-				depth, _ = strconv.Atoi(value)
-			}
+			id, left = field, time.Duration(s.TTL(now, lock))*time.Millisecond
+			first, _, _ := strings.Cut(value, " ")
+			depth, _ = strconv.Atoi(first)
 		}
 		for _, share := range s.Shares(now, lock) {
 			ends, _ := strconv.ParseInt(share.Value, 10, 64)

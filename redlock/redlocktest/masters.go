@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -190,9 +189,8 @@ const stranger = "stranger:1:stranger"
 func (m *Masters) Take(name string, ttl time.Duration) {
 	for _, one := range m.list {
 		one.change(func(now int64, s *reference.State) {
-			lock, at := m.prefix.Lock(name), strconv.FormatInt(now, 10)
-			s.SetHash(lock, reference.Field{Name: stranger, Value: "1"},
-				reference.Field{Name: "token", Value: at}, reference.Field{Name: "ballot", Value: at})
+			lock := m.prefix.Lock(name)
+			s.SetHash(lock, reference.Field{Name: stranger, Value: scripts.LeaseText(1, now, now)})
 			s.Expire(now, lock, scripts.Millis(ttl))
 		})
 	}

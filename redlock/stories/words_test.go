@@ -182,7 +182,7 @@ func number(text string) int64 {
 func millis(text string) string { return (time.Duration(number(text)) * time.Millisecond).String() }
 
 func lockName(key string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(key, string(prefix)+":{"), "}:lock")
+	return strings.TrimSuffix(strings.TrimPrefix(key, string(prefix)+":{"), "}")
 }
 
 // logHint takes down a hint.
@@ -216,7 +216,7 @@ func (w *world) logMessage(l *link, args []string, reply any) {
 }
 
 func (w *world) acquireWords(args []string) string {
-	first, last, mode := number(arg(args, 4)), number(arg(args, 5)), arg(args, 6)
+	first, last, mode := number(arg(args, 4)), number(arg(args, 5)), cmp.Or(arg(args, 6), "acquire")
 	text := fmt.Sprintf("%s %s for %s, %s, ballot %s",
 		mode, lockName(args[3]), w.name(arg(args, 2)), millis(arg(args, 3)), w.ballot(first))
 	if last > first {

@@ -29,14 +29,11 @@ type ask struct {
 }
 
 func (c *call) ask() ask {
-	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6),
-		token: c.arg(4), depth: "1"}
+	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5),
+		mode: c.argOr(6, "acquire"), token: c.arg(4), depth: "1"}
 	switch {
 	case a.mode == "repair":
-		a.token, a.depth = c.arg(7), c.arg(8)
-		if c.has(9) {
-			a.previous = c.arg(9)
-		}
+		a.token, a.depth, a.previous = c.arg(7), c.arg(8), c.argOr(9, "")
 	case a.mode != "acquire":
 		a.previous = c.arg(7)
 	case c.has(7):
@@ -45,29 +42,33 @@ func (c *call) ask() ask {
 	return a
 }
 
+// acquire is the whole script without the common case, which gives the same answers.
 func (c *call) acquire() any {
-	lock, fence, queue, a := c.key(1), c.key(2), c.key(3), c.ask()
+	lock, a := c.key(1), c.ask()
+	c.get(c.fenceKey(), "")
+	if !c.has(6) {
+		c.get(c.key(2), "")
+	}
 	if a.stamp != "" {
-		if there := c.get(c.key(5), ""); !strings.HasPrefix(there, a.stamp) {
+		if there := c.get(c.key(2), ""); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
-	raw, top := c.fence(fence)
-	queued := c.exists(queue)
+	raw, top := c.fence(c.fenceKey(), noFence)
+	queued := c.exists(c.queue())
 	if queued {
 		c.drop()
 	}
 	left := c.state.TTL(c.now, lock)
 	held := c.typed(lock, Hash)
-	mine, replaces := held.has(a.id), a.previous != "" && held.has(a.previous)
+	lease, mine := held.field(a.id)
+	replaces := a.previous != "" && held.has(a.previous)
 	switch {
 	case mine:
-		text, _ := held.field("ballot")
-		ballot := ballotOf(text)
-		if a.last == ballot {
+		switch accepted := ballotOf(lease); {
+		case a.last == accepted:
 			return int64(scripts.Granted)
-		}
-		if a.last < ballot {
+		case a.last < accepted:
 			return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
 		}
 	case a.mode == "import" && !replaces:
@@ -75,7 +76,7 @@ func (c *call) acquire() any {
 	case left != -2 && !replaces:
 		return []any{int64(scripts.Held), left, int64(0), c.page(lock), c.join(a.waiter), raw, c.now}
 	case queued && a.mode == "acquire":
-		if left, told := c.tell(a.waiter); told {
+		if left, woken := c.wake(a.waiter); woken {
 			return []any{int64(scripts.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
 		}
 	}
@@ -90,26 +91,27 @@ func (c *call) acquire() any {
 	if a.last > latest {
 		return []any{int64(scripts.Ahead), c.join(a.waiter), raw, c.now}
 	}
-	c.state.setField(c.now, lock, a.id, a.depth)
-	c.state.setField(c.now, lock, "token", a.token)
-	c.state.setField(c.now, lock, "ballot", c.arg(5))
+	c.state.setField(c.now, lock, a.id, a.depth+" "+a.token+" "+c.arg(5))
 	if left < a.ttl {
 		c.state.Expire(c.now, lock, a.ttl)
 	}
 	if replaces {
 		c.state.deleteFields(c.now, lock, a.previous)
 	}
-	c.raise(fence, c.arg(5))
+	c.raise(c.fenceKey(), c.arg(5))
 	if queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}
 	return int64(scripts.Granted)
 }
 
-// ballotOf reads the ballot of a lock; a hash that the scripts have not written may have none.
-func ballotOf(text string) float64 {
-	if text == "" {
+// ballotOf reads the ballot at the end of a lease; a hash that the scripts have not written may have none.
+func ballotOf(lease string) float64 {
+	digits := endDigits.FindString(lease)
+	if digits == "" {
 		return 0
 	}
-	return number(text)
+	return number(digits)
 }
+
+var endDigits = regexp.MustCompile(`[0-9]+$`)

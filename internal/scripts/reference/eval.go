@@ -162,9 +162,18 @@ func (c *call) page(lock string) []any {
 	return list
 }
 
-// fence reads the fence: the text and the number, 0 where there is none.
-func (c *call) fence(key string) (text string, top float64) {
-	text = c.get(key, "0")
+// The other keys of a name begin with the lock's.
+func (c *call) fenceKey() string   { return c.key(1) + ":fence" }
+func (c *call) readsKey() string   { return c.key(1) + ":reads" }
+func (c *call) queue() string      { return c.key(1) + ":queue" }
+func (c *call) waitersKey() string { return c.key(1) + ":waiters" }
+
+// noFence is what acquire answers if there is no fence.
+const noFence = "0000000000000000"
+
+// fence reads a fence: its text and its number.
+func (c *call) fence(key, absent string) (text string, top float64) {
+	text = c.get(key, absent)
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		panic(BadFence)
 	}
@@ -173,8 +182,8 @@ func (c *call) fence(key string) (text string, top float64) {
 
 const window = float64(scripts.Window / 1000) // in us
 
-// raise sets the fence, which is kept for 60 s after the later of now and itself.
+// raise sets the fence, which is kept for 60 s after the latest ballot that this master accepts, or after itself.
 func (c *call) raise(fence, ballot string) {
-	ahead := max(0, number(ballot)-float64(c.now))
+	ahead := max(0, number(ballot)-float64(c.now)-window)
 	c.state.Set(c.now, fence, ballot, scripts.Millis(scripts.FenceKept)+int64(math.Ceil(ahead/1000)))
 }

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -8,18 +9,16 @@ import (
 
 func (c *call) extend() any {
 	lock, ttl := c.key(1), c.millis(3)
-	depth, there := c.typed(lock, Hash).field(c.arg(2))
-	if !there || depth == "0" {
-		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), c.get(c.key(2), "0"), c.now}
+	lease, _ := c.typed(lock, Hash).field(c.arg(2))
+	depth := beginDigits.FindString(lease)
+	if depth == "" || depth == "0" {
+		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), c.get(c.fenceKey(), "0"), c.now}
 	}
-	if c.arg(1) != "" {
-		record := c.get(c.key(3), "")
-		if !strings.HasPrefix(record, c.arg(1)) && record != "" && refused(record, float64(ttl), c.number(5)) {
-			return []any{int64(scripts.Refused), record, c.now}
-		}
+	if refusal := c.refuse(float64(ttl), c.arg(5)); refusal != nil {
+		return refusal
 	}
 	if depth != c.arg(4) {
-		c.state.setField(c.now, lock, c.arg(2), c.arg(4))
+		c.state.setField(c.now, lock, c.arg(2), c.arg(4)+strings.TrimPrefix(lease, depth))
 	}
 	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
 		c.state.Expire(c.now, lock, ttl)
@@ -27,41 +26,66 @@ func (c *call) extend() any {
 	return int64(scripts.Granted)
 }
 
+// refuse answers an extension under another admission record than the expected one; nil if it is allowed.
+func (c *call) refuse(ttl float64, epoch string) any {
+	expected := c.arg(1)
+	if expected == "" {
+		return nil
+	}
+	record := c.get(c.key(2), "")
+	if record == "" || strings.HasPrefix(record, expected) || !refused(record, ttl, number(epoch)) {
+		return nil
+	}
+	return []any{int64(scripts.Refused), record, c.now}
+}
+
+var (
+	beginDigits = regexp.MustCompile(`^[0-9]+`)
+	rest        = regexp.MustCompile(`(?s) .*`)
+)
+
 func (c *call) release() any {
-	lock, fence, present := c.key(1), c.key(2), 0
-	keep, ballot := int64(number(c.argOr(3, "0"))), c.argOr(2, "0")
+	lock, present := c.key(1), 0
+	keep := int64(number(c.argOr(3, "0")))
 	for i, id := range c.args {
-		other := i > 0 && i < 6 // no grant
-		if other || keep == 0 && c.args[0] == "" || !c.typed(lock, Hash).has(id) {
+		if i > 0 && i < 6 || keep == 0 && id == "" && len(c.args) > 1 {
+			continue // no lease
+		}
+		lease, there := c.typed(lock, Hash).field(id)
+		if !there {
 			continue
 		}
 		present = 1
 		if keep > 0 {
-			c.state.setField(c.now, lock, id, "0")
+			c.state.setField(c.now, lock, id, "0"+rest.FindString(lease))
+		} else {
+			c.state.deleteFields(c.now, lock, id)
 		}
 	}
-	switch {
-	case present > 0 && keep == 0:
-		c.state.Delete(c.now, lock)
-	case present > 0 && c.state.TTL(c.now, lock) > keep:
+	if present > 0 && keep > 0 && c.state.TTL(c.now, lock) > keep {
 		c.state.Expire(c.now, lock, keep)
 	}
+	c.endWait()
+	if c.exists(c.queue()) && !c.exists(lock) {
+		c.drop()
+		c.wake(waiter{})
+	}
+	return int64(present)
+}
+
+// endWait takes the waiter of a release out of the queue, or puts it back, and raises the fence.
+func (c *call) endWait() {
 	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
 		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
 			c.leave(id)
 		}
 	}
-	if ballot := number(ballot); ballot > 0 {
-		_, top := c.fence(fence)
+	if ballot := number(c.argOr(2, "0")); ballot > 0 {
+		_, top := c.fence(c.fenceKey(), "0")
 		if ballot > top && ballot <= max(float64(c.now), top)+window {
-			c.raise(fence, c.arg(2))
+			c.raise(c.fenceKey(), c.arg(2))
 		}
 	}
-	if c.exists(c.key(3)) && !c.exists(lock) {
-		c.drop()
-		c.tell(waiter{})
-	}
-	return int64(present)
 }
 
 // firstShown is how many waiters an inspection shows, sharesShown how many shares of a lock with readers.
@@ -85,8 +109,8 @@ func (c *call) inspect() any {
 			}
 		}
 	}
-	fence, record := c.get(c.key(2), "0"), c.get(c.key(4), "")
-	queue := c.typed(c.key(3), SortedSet).Fields
+	fence, record := c.get(c.fenceKey(), "0"), c.get(c.key(2), "")
+	queue := c.typed(c.queue(), SortedSet).Fields
 	first := []any{}
 	for _, f := range queue[:min(firstShown, len(queue))] {
 		first = append(first, f.Name)

@@ -13,7 +13,7 @@ const (
 	waiterCounts = int64(scripts.WaiterCounts / 1000)
 	toldCounts   = int64(scripts.ToldCounts / 1000)
 	mostDropped  = 500
-	mostTold     = 8
+	mostWoken    = 8
 )
 
 // A waiter is one that stands in the queue, or may be put there; without an id it is none.
@@ -29,7 +29,7 @@ func (w waiter) before(f Field) bool {
 }
 
 func (c *call) leave(id string) {
-	for _, key := range []string{c.key(3), c.key(4)} {
+	for _, key := range []string{c.queue(), c.waitersKey()} {
 		c.typed(key, SortedSet)
 		c.state.deleteFields(c.now, key, id)
 	}
@@ -40,7 +40,7 @@ func (c *call) join(w waiter) int64 {
 	if w.id == "" || w.asked < float64(c.now-waiterCounts) {
 		return -1
 	}
-	queue, waiters := c.key(3), c.key(4)
+	queue, waiters := c.queue(), c.waitersKey()
 	c.typed(queue, SortedSet)
 	c.state.SetScore(c.now, queue, w.id, w.rank)
 	c.typed(waiters, SortedSet)
@@ -53,16 +53,16 @@ func (c *call) join(w waiter) int64 {
 // drop removes waiters that count no more.
 func (c *call) drop() {
 	var dead []string
-	for _, f := range c.typed(c.key(4), SortedSet).Fields {
+	for _, f := range c.typed(c.waitersKey(), SortedSet).Fields {
 		if f.score() > c.now || len(dead) == mostDropped {
 			break
 		}
 		dead = append(dead, f.Name)
 	}
 	if len(dead) > 0 {
-		c.typed(c.key(3), SortedSet)
-		c.state.deleteFields(c.now, c.key(3), dead...)
-		c.state.deleteFields(c.now, c.key(4), dead...)
+		c.typed(c.queue(), SortedSet)
+		c.state.deleteFields(c.now, c.queue(), dead...)
+		c.state.deleteFields(c.now, c.waitersKey(), dead...)
 	}
 }
 
@@ -76,11 +76,11 @@ func inboxOf(lock, owner string) string {
 	return strings.TrimSuffix(stemOfLock.FindString(lock), "{") + "inbox:" + owner
 }
 
-// tell tells the first waiter, unless it is the caller or comes after it. told is false where there is none to tell.
-func (c *call) tell(caller waiter) (left int64, told bool) {
-	lock, waiters := c.key(1), c.key(4)
-	for range mostTold {
-		queue := c.typed(c.key(3), SortedSet).Fields
+// wake wakes the first waiter, unless it is the caller or comes after it. woken is false if there is no such waiter.
+func (c *call) wake(caller waiter) (left int64, woken bool) {
+	lock, waiters := c.key(1), c.waitersKey()
+	for range mostWoken {
+		queue := c.typed(c.queue(), SortedSet).Fields
 		if len(queue) == 0 || queue[0].Name == caller.id || caller.before(queue[0]) {
 			return 0, false
 		}

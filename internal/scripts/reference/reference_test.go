@@ -69,19 +69,19 @@ func TestHelpers(t *testing.T) {
 
 func TestClonesShareNothing(t *testing.T) {
 	var s reference.State
-	s.SetHash("redlock:{a}:lock", reference.Field{Name: "me:1", Value: "1"})
-	s.Expire(now, "redlock:{a}:lock", 1000)
+	s.SetHash("redlock:{a}", reference.Field{Name: "me:1", Value: "1"})
+	s.Expire(now, "redlock:{a}", 1000)
 	before := s.String()
 	c := s.Clone()
 	if c.String() != before {
 		t.Errorf("the clone is %q", c)
 	}
-	keys := []string{"redlock:{a}:lock", "redlock:{a}:fence", "redlock:admission"}
+	keys := []string{"redlock:{a}", "redlock:admission"}
 	c.Eval(now, reference.Env{}, scripts.Extend, keys, []string{"", "me:1", "5000", "2", "0"})
 	if c.String() == before || s.String() != before {
 		t.Errorf("the original is %q, the clone %q", &s, c)
 	}
-	look := s.Look(now, "redlock:{a}:lock")
+	look := s.Look(now, "redlock:{a}")
 	look.Fields[0].Value = "9"
 	if s.String() != before {
 		t.Error("what Look returned is the state's own")
@@ -94,14 +94,15 @@ func TestClonesShareNothing(t *testing.T) {
 
 // The same state, time and call give the same reply, messages and state.
 func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
-	lock, fence, queue, waiters := "redlock:{a}:lock", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"
+	const lock = "redlock:{a}"
 	const admission, waiter = "redlock:admission", "0946684799000000:other:7:"
 	zeros := "abc/" + strings.Repeat("0", 40) + "/-1"
 	record := fmt.Sprintf("v3 0123456789abcdef id=%s masters=a epoch=0 longest=30000 quarantine=30000 "+
 		"state=admitted since=%d", zeros, now)
 	pending := strings.Replace(strings.Replace(record, "admitted", "quarantine", 1), "cdef", "0000", 1)
-	names := []string{lock, fence, queue, waiters, admission}
-	first := fmt.Sprint(now)
+	names := []string{lock, admission}
+	first := fmt.Sprintf("%016d", now)
+	lease := []any{"me:1:", "1 " + first + " " + first}
 	var s reference.State
 	for i, step := range []struct {
 		script *scripts.Script
@@ -114,16 +115,16 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 			[]any{int64(1), pending, now, zeros}, ""},
 		{scripts.Admit, []string{admission}, []string{"now", zeros, pending, "0", "0", record},
 			[]any{int64(1), record, now, zeros}, ""},
-		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "1000", first, first, "acquire"}, int64(1), ""},
+		{scripts.Acquire, names, []string{scripts.StampOf(record), "me:1:", "1000", first, first}, int64(1), ""},
 		{scripts.Acquire, names, []string{scripts.StampOf(record), "other:1:", "1000", first, first, "acquire", waiter, "0"},
-			[]any{int64(2), int64(1000), int64(0), []any{"me:1:", "1", "token", first, "ballot", first}, int64(0), first,
+			[]any{int64(2), int64(1000), int64(0), lease, int64(0), first,
 				now}, ""},
-		{scripts.Inspect, []string{lock, fence, queue, admission}, nil,
-			[]any{[]any{"me:1:", "1", "token", first, "ballot", first}, int64(1000), first, now, record, int64(1),
+		{scripts.Inspect, names, nil,
+			[]any{lease, int64(1000), first, now, record, int64(1),
 				[]any{waiter}, int64(0), []any{}}, ""},
-		{scripts.Release, names[:4], []string{"me:1:"}, int64(1),
+		{scripts.Release, names[:1], []string{"me:1:"}, int64(1),
 			"redlock:inbox:other " + waiter + "\n" + lock},
-		{scripts.Release, names[:4], []string{"me:1:", "0", "0", waiter, "", "0"}, int64(0), ""},
+		{scripts.Release, names[:1], []string{"me:1:", "0", "0", waiter, "", "0"}, int64(0), ""},
 		{&scripts.Script{Name: "foreign"}, nil, nil, reference.Error("NOSCRIPT No matching script. Please use EVAL."), ""},
 	} {
 		twin := s.Clone()
@@ -146,7 +147,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 
 // H86: whatever stands in the queue, one script tells or removes 8 waiters, and drops 500 that count no more.
 func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
-	names := []string{"redlock:{a}:lock", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
+	names := []string{"redlock:{a}", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
 	for counts, want := range map[int64]int{now + 1: 2000 - 8, now: 2000 - 500 - 8} {
 		var s reference.State
 		for i := range int64(2000) {
@@ -165,11 +166,11 @@ func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
 
 // What package scripts never encodes is an error, not a panic, and is never a grant.
 func TestMalformedCallsAreErrors(t *testing.T) {
-	names := []string{"lock", "fence", "queue", "waiters", "reads", "admission"}
+	names := []string{"lock", "admission"}
 	for _, script := range scripts.All {
 		for n := range 16 {
 			var s reference.State
-			reply := s.Eval(now, reference.Env{}, script, names[:min(n, 6)], slices.Repeat([]string{"x"}, n))
+			reply := s.Eval(now, reference.Env{}, script, names[:min(n, 2)], slices.Repeat([]string{"x"}, n))
 			if reply == int64(1) {
 				t.Errorf("%s with %d arguments is granted", script.Name, n)
 			}

@@ -56,18 +56,18 @@ func (c *call) share(id string, ttl int64) {
 	}
 }
 
-// invite is tell where readers have the name.
-func (c *call) invite(caller waiter) (left int64, told bool) {
-	for range mostTold {
-		queue := c.typed(c.key(3), SortedSet).Fields
+// invite is wake while readers have the name.
+func (c *call) invite(caller waiter) (left int64, woken bool) {
+	for range mostWoken {
+		queue := c.typed(c.queue(), SortedSet).Fields
 		if len(queue) == 0 || ofReaderWaiter.MatchString(queue[0].Name) {
-			return c.tell(caller)
+			return c.wake(caller)
 		}
 		if caller.before(queue[0]) {
 			return 0, false
 		}
 		first, counts := queue[0].Name, int64(0)
-		if text, ok := c.typed(c.key(4), SortedSet).field(first); ok {
+		if text, ok := c.typed(c.waitersKey(), SortedSet).field(first); ok {
 			counts = Field{Value: text}.score()
 		}
 		owner := ""
@@ -84,29 +84,29 @@ func (c *call) invite(caller waiter) (left int64, told bool) {
 
 // fences reads the fence and the readers' fence.
 func (c *call) fences() (raw string, top, reads float64) {
-	c.get(c.key(2), "0")
-	c.get(c.key(5), "0") // both are read before either is looked at
-	raw, top = c.fence(c.key(2))
-	_, reads = c.fence(c.key(5))
+	c.get(c.fenceKey(), "0")
+	c.get(c.readsKey(), "0") // both are read before either is looked at
+	raw, top = c.fence(c.fenceKey(), "0")
+	_, reads = c.fence(c.readsKey(), "0")
 	return raw, top, reads
 }
 
 func (c *call) sharedAcquire() any {
-	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.arg(6)}
+	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.argOr(6, "acquire")}
 	writer, now := ofWriter.MatchString(a.id), float64(c.now)
 	if a.mode == "acquire" && c.has(7) {
 		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
 	}
 	if a.stamp != "" {
-		if there := c.get(c.key(6), ""); !strings.HasPrefix(there, a.stamp) {
+		if there := c.get(c.key(2), ""); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
 	raw, top, reads := c.fences()
 	if writer && reads > top {
-		raw, top = c.get(c.key(5), "0"), reads
+		raw, top = c.get(c.readsKey(), "0"), reads
 	}
-	queued := c.exists(c.key(3))
+	queued := c.exists(c.queue())
 	if queued {
 		c.drop()
 	}
@@ -142,9 +142,9 @@ func (c *call) sharedAcquire() any {
 		c.state.deleteFields(c.now, c.key(1), c.arg(7))
 	}
 	if writer {
-		c.raise(c.key(2), c.arg(5))
+		c.raise(c.fenceKey(), c.arg(5))
 	} else if a.last > reads {
-		c.raise(c.key(5), c.arg(5))
+		c.raise(c.readsKey(), c.arg(5))
 	}
 	if queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
@@ -165,7 +165,7 @@ func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left 
 			counts, refused = c.invite(a.waiter)
 			wait = min(counts, left)
 		} else {
-			wait, refused = c.tell(a.waiter)
+			wait, refused = c.wake(a.waiter)
 			free = 1
 		}
 	}
@@ -182,17 +182,14 @@ func (c *call) sharedExtend() any {
 	lock, ttl := c.key(1), c.millis(3)
 	ends := c.ends(c.arg(2))
 	if ends == 0 {
-		fence, reads := c.get(c.key(2), "0"), c.get(c.key(3), "0")
+		fence, reads := c.get(c.fenceKey(), "0"), c.get(c.readsKey(), "0")
 		if plainNumber(reads) > plainNumber(fence) {
 			fence = reads
 		}
 		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), fence, c.now}
 	}
-	if c.arg(1) != "" {
-		record := c.get(c.key(4), "")
-		if !strings.HasPrefix(record, c.arg(1)) && record != "" && refused(record, float64(ttl), c.number(4)) {
-			return []any{int64(scripts.Refused), record, c.now}
-		}
+	if refusal := c.refuse(float64(ttl), c.arg(4)); refusal != nil {
+		return refusal
 	}
 	if end := c.now + ttl*1000; ends < end {
 		c.state.SetScore(c.now, lock, c.arg(2), end)
@@ -219,24 +216,14 @@ func (c *call) sharedRelease() any {
 		ids := append([]string{c.arg(1)}, c.args[min(6, len(c.args)):]...)
 		present = min(1, c.state.deleteFields(c.now, c.key(1), ids...))
 	}
-	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
-		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
-			c.leave(id)
-		}
-	}
-	if ballot := number(c.argOr(2, "0")); ballot > 0 {
-		_, top := c.fence(c.key(2))
-		if ballot > top && ballot <= max(float64(c.now), top)+window {
-			c.raise(c.key(2), c.arg(2))
-		}
-	}
-	if !c.exists(c.key(3)) {
+	c.endWait()
+	if !c.exists(c.queue()) {
 		return int64(present)
 	}
 	c.drop()
 	switch held, _ := c.holder(); {
 	case held == "":
-		c.tell(waiter{})
+		c.wake(waiter{})
 	case !ofWriter.MatchString(held):
 		c.invite(waiter{})
 	}

@@ -163,7 +163,7 @@ func TestAReleaseRaisesTheFenceWhereTheAskMayComeAfterIt(t *testing.T) {
 		}
 		synctest.Wait()
 		for i := range 3 { // the third may have been repaired, with a larger ballot
-			if got, there := b.Masters.Master(i).Get(fence); there != (i == 2) || there && got < fmt.Sprint(last) {
+			if got, there := b.Masters.Master(i).Get(fence); there != (i == 2) || there && got < fmt.Sprintf("%016d", last) {
 				t.Errorf("after the release the fence of master %d is %q, the last ballot was %d", i, got, last)
 			}
 		}

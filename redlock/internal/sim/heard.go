@@ -38,6 +38,14 @@ type message struct {
 	grants []string // that a release ends
 }
 
+// modeOf returns the mode of an acquire; one without a ticket leaves it out.
+func modeOf(words []string) string {
+	if mode := word(words, wordMode); mode != "" {
+		return mode
+	}
+	return "acquire"
+}
+
 // read reads what a master was asked, and its answer.
 func read(one *scripts.Script, words []string, reply any) message {
 	m := message{script: one, words: words, what: one.Name, code: -1}
@@ -51,7 +59,7 @@ func read(one *scripts.Script, words []string, reply any) message {
 	case scripts.Acquire, scripts.SharedAcquire:
 		m.what = scripts.Acquire.Name
 		m.id, m.ballot = words[wordID], number(words[wordFirst])
-		if words[wordMode] != "acquire" {
+		if modeOf(words) != "acquire" {
 			m.what = repairs
 		}
 		if vote, err := scripts.DecodeVote(reply); err == nil {
@@ -92,7 +100,7 @@ func (w *world) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
 		role, _ := scripts.ShareOf(m.id)
-		granted, asks := m.code == int64(scripts.Granted), m.words[wordMode] == "acquire"
+		granted, asks := m.code == int64(scripts.Granted), modeOf(m.words) == "acquire"
 		switch {
 		case !granted:
 			s.no[m.id] = s.no[m.id] || asks
@@ -133,7 +141,7 @@ func (l *link) ask(c command) {
 		return // the master says so
 	}
 	words := c[3+keys:]
-	id, now, mode := words[wordID], block{number(words[wordFirst]), number(words[wordLast])}, words[wordMode]
+	id, now, mode := words[wordID], block{number(words[wordFirst]), number(words[wordLast])}, modeOf(words)
 	if mode == "repair" {
 		return // it prolongs nothing that anybody trusts, and one that was refused as ahead may come again
 	}

@@ -25,7 +25,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 		"import":  enc.Import(&keys, "the grant", "the previous one", time.Second, 4711, 4711),
 	} {
 		w := words(c)
-		if w[wordID] != "the grant" || w[wordFirst] != "4711" || w[wordLast] != "4711" || w[wordMode] != mode {
+		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
 			t.Errorf("%s: %q", mode, w)
 		}
 		if mode == "acquire" && w[wordWaiter] != ticket.Waiter() {
@@ -54,7 +54,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 		"downgrade": enc.Import(&shared, "the grant", "the previous one", time.Second, 4711, 4711),
 	} {
 		w := words(c)
-		if w[wordID] != "the grant" || w[wordFirst] != "4711" || w[wordLast] != "4711" || w[wordMode] != mode {
+		if w[wordID] != "the grant" || number(w[wordFirst]) != 4711 || number(w[wordLast]) != 4711 || modeOf(w) != mode {
 			t.Errorf("%s of a share: %q", mode, w)
 		}
 	}

@@ -175,7 +175,7 @@ var protections = []protection{
 		[]edit{{sharedFile, "if writer && reads > top {", "if false {"}}},
 	{"reader-tombstone", []kind{readers}, "again, after its end",
 		"a reader's ask that comes after its own release takes a share for nobody, and writers wait for its end",
-		[]edit{{sharedFile, "if ballot > top && ballot <= max(", "if false && ballot <= max("}}},
+		[]edit{{othersFile, "if ballot > top && ballot <=", "if false && ballot > top && ballot <="}}},
 	{"writers-turn", []kind{readers}, "starved",
 		"readers that come later do not wait behind a writer, and it waits for as long as they come",
 		[]edit{{sharedFile, "			return counts - 12000000 - c.now, true", "			return 0, false"}}},

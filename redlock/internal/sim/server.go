@@ -326,9 +326,7 @@ func (s *server) holder(name string) (id string, left time.Duration) {
 		return last.Name, time.Duration(number(last.Value)-now) * time.Microsecond
 	}
 	for _, f := range s.state.Look(now, prefix.Lock(name)).Fields {
-		if f.Name != "token" && f.Name != "ballot" {
-			id = f.Name
-		}
+		id = f.Name
 	}
 	return id, max(0, time.Duration(s.state.TTL(now, prefix.Lock(name)))*time.Millisecond)
 }

@@ -34,9 +34,9 @@ A tries orders
 0.122 A cannot lock orders, and is told after 0.002: lock "orders": no quorum of masters: the keys of the name
         hold the other kind of lock, or data of another program: a name has plain locks (Lock, TryLock, Do), or
         readers and writers (Shared), and never both; 0 of 3 masters said yes, 2 are needed (1 not waited for);
-        the key "redlock:{orders}:lock" is of another type: the name is used both as a plain lock and by Shared,
-        or this library did not write it; use another name or prefix, or delete it (pool: master 1: acquire:
-        WRONGTYPE Operation against a key holding the wrong kind of value); the key "redlock:{orders}:lock" is of
+        the key "redlock:{orders}" is of another type: the name is used both as a plain lock and by Shared, or
+        this library did not write it; use another name or prefix, or delete it (pool: master 1: acquire:
+        WRONGTYPE Operation against a key holding the wrong kind of value); the key "redlock:{orders}" is of
         another type: the name is used both as a plain lock and by Shared, or this library did not write it; use
         another name or prefix, or delete it (pool: master 2: acquire: WRONGTYPE Operation against a key holding
         the wrong kind of value)
@@ -45,7 +45,6 @@ A tries orders
 
 show masters
 ----
-  masters 1-2: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s; fence of orders 0.100032;
-        foreign data at redlock:{orders}:lock
-  master 3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s; foreign data at
-        redlock:{orders}:lock
+  masters 1-2: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s; foreign data at
+        redlock:{orders}; fence of orders 0.100032
+  master 3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s; foreign data at redlock:{orders}

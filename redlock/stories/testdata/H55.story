@@ -32,7 +32,7 @@ show masters
 ----
   masters 1-3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s; fence of orders 0.100032
 
-wait 61s
+wait 76s
 ----
 
 show masters
@@ -41,30 +41,30 @@ show masters
 
 A locks orders
 ----
-61.141 A to masters 1-3: acquire orders for A2, 10s, ballot 61.140000 to 61.140032 -> granted
-61.142 A has orders until 71.038, token 61.140000
+76.141 A to masters 1-3: acquire orders for A2, 10s, ballot 76.140000 to 76.140032 -> granted
+76.142 A has orders until 86.038, token 76.140000
 
 A unlocks orders
 ----
-61.151 A to masters 1-3: release orders of A2 -> deleted
-61.152 A has unlocked orders
+76.151 A to masters 1-3: release orders of A2 -> deleted
+76.152 A has unlocked orders
 
 masters 1-3 lose all keys
 ----
 
 A admits
 ----
-61.163 A to masters 1-3: begin a quarantine -> done: in quarantine since 61.163003, one of 3, longest TTL 30s,
+76.163 A to masters 1-3: begin a quarantine -> done: in quarantine since 76.163003, one of 3, longest TTL 30s,
         quarantine 30s
-61.169 A to masters 1-3: admit at once -> done: admitted since 61.169009, one of 3, longest TTL 30s, quarantine
+76.169 A to masters 1-3: admit at once -> done: admitted since 76.169009, one of 3, longest TTL 30s, quarantine
         30s
 
 A locks orders
 ----
-61.170 A has admitted all masters
-61.171 A to masters 1-2: acquire orders for A3, 10s, ballot 61.170010 to 61.170042 -> granted
-61.172 A has orders until 71.068, token 61.170010
-61.173 A to masters 1-3: subscribe to its inbox -> done
-61.173 A to masters 1-2: extend orders for A3 by 10s -> done
-61.173 A to master 3: extend orders for A3 by 10s -> missing
-61.175 A to master 3: repair orders for A3, 10s, ballot 61.174014, token 61.170010 -> granted
+76.170 A has admitted all masters
+76.171 A to masters 1-2: acquire orders for A3, 10s, ballot 76.170010 to 76.170042 -> granted
+76.172 A has orders until 86.068, token 76.170010
+76.173 A to masters 1-3: subscribe to its inbox -> done
+76.173 A to masters 1-2: extend orders for A3 by 10s -> done
+76.173 A to master 3: extend orders for A3 by 10s -> missing
+76.175 A to master 3: repair orders for A3, 10s, ballot 76.174014, token 76.170010 -> granted
