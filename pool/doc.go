@@ -81,7 +81,7 @@
 // prefix it is
 //
 //	~prefix:* resetchannels &prefix:* -@all +info +evalsha +eval +script|load +get +getrange +set +exists +hexists +hget
-//	+hset +hdel +hscan +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore +pttl +pexpire +time
+//	+hset +hdel +hlen +hscan +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore +pttl +pexpire +time
 //	+publish +subscribe +unsubscribe +ping
 //
 // INFO is in the category @dangerous, which is often taken away as a whole. Scripts run with the rights of the user,

@@ -28,7 +28,7 @@ type ailment struct {
 	args           []string // of every server
 }
 
-// ailments are all the ways that H52, H54, H56, H57 and H60 know.
+// ailments are all the ways that H52, H54, H56, H57, H60 and H106 know.
 func ailments() []ailment {
 	set := func(pairs ...any) func(*fleet, int) {
 		return func(f *fleet, i int) {
@@ -48,6 +48,11 @@ func ailments() []ailment {
 		{name: "MISCONF", text: "MISCONF ", infect: breakSaving},
 		{name: "READONLY", text: `its role is "slave"`, infect: func(f *fleet, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
 		{name: "data at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},
+		{name: "a large hash at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { // H106
+			for field := range 20 {
+				f.do(i, "HSET", redlock.DefaultPrefix+":{n}", field, strings.Repeat("x", 200_000))
+			}
+		}},
 		{name: "eviction", text: "maxmemory-policy", infect: set("maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")},
 		{name: "eviction of keys with a TTL", text: "volatile-ttl", infect: set("maxmemory", "100mb", "maxmemory-policy", "volatile-ttl")},
 		{name: "NOPERM", text: "NOPERM ", infect: acl("+@all", "-evalsha", "-eval"), user: "app", password: "secret-word"},

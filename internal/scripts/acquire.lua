@@ -43,10 +43,9 @@ end
 local stamp, ttl, mode = ARGV[1], tonumber(ARGV[3]), ARGV[6] or 'acquire'
 local token, depth, waiter, rank, previous = first, '1', nil, nil, nil
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0)
-elseif mode == 'repair' then token, depth, previous = ARGV[7], ARGV[8], ARGV[9]
-else previous = ARGV[7] end
+elseif mode == 'repair' then token, depth, previous = ARGV[7], ARGV[8], ARGV[9] else previous = ARGV[7] end
 local asked, ballot, now = tonumber(first), tonumber(last), time()
-local there = stamp ~= '' and (call('GET', KEYS[2]) or '') or ''
+local there = stamp ~= '' and call('GETRANGE', KEYS[2], 0, 65535) or ''
 if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
 local top = number(fence)
 if not top then return bad_fence() end
@@ -62,7 +61,10 @@ if lease then
 elseif mode == 'import' and not replaces then
   return {5, left, fence, now}
 elseif left ~= -2 and not replaces then
-  return {2, left, 0, call('HSCAN', lock, 0)[2], join(now, waiter, rank, asked), fence, now}
+  -- A lock has one short field. The hash of another program may be large, and is not read.
+  local held = call('HLEN', lock) == 1 and call('HSCAN', lock, 0)[2]
+  if not held or #held[1] + #held[2] > 400 then return redis.error_reply('WRONGTYPE the hash is no lock') end
+  return {2, left, 0, held, join(now, waiter, rank, asked), fence, now}
 elseif queued and mode == 'acquire' then
   local counts = wake(now, waiter, rank)
   if counts then return {2, math.ceil(counts / 1000), 1, {}, join(now, waiter, rank, asked), fence, now} end

@@ -32,7 +32,7 @@ local function read(text)
   for key, value in string.gmatch(string.match(text, '^v3 .*') or '', ' (%l+)=(%S+)') do values[key] = value end
   return values
 end
-local step, theirs, record = ARGV[1], tonumber(ARGV[4]), redis.call('GET', KEYS[1]) or ''
+local step, theirs, record = ARGV[1], tonumber(ARGV[4]), redis.call('GETRANGE', KEYS[1], 0, 65535)
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')

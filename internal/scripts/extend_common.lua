@@ -4,7 +4,7 @@
 -- epoch or its TTL; nil if it is allowed.
 local function refuse(stamp, ttl, epoch)
   if stamp == '' or call('GETRANGE', KEYS[2], '0', '18') == stamp then return nil end
-  local record = call('GET', KEYS[2]) or ''
+  local record = call('GETRANGE', KEYS[2], 0, 65535)
   if record == '' then return nil end
   local least, longest = string.match(record, '^v3 .* epoch=(%d+) .*longest=(%d+) ')
   if not least then return redis.error_reply('BADRECORD the admission record of this master cannot be read') end

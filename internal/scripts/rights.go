@@ -39,6 +39,7 @@ var Rights = []Right{
 	{Rule: "hget", probe: []string{"HGET", probeKey, "f"}},
 	{Rule: "hset", probe: []string{"HSET", probeKey, "f", "1", "odd"}},
 	{Rule: "hdel", probe: []string{"HDEL", probeKey, "f"}},
+	{Rule: "hlen", probe: []string{"HLEN", probeKey}},
 	{Rule: "hscan", probe: []string{"HSCAN", probeKey, "none"}},
 	{Rule: "zadd", probe: []string{"ZADD", probeKey, "none", "m"}},
 	{Rule: "zrem", probe: []string{"ZREM", probeKey, "m"}},

@@ -34,7 +34,7 @@ local stamp, id, ttl, mode = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[6] or 'ac
 local first, last, writer, now = tonumber(ARGV[4]), tonumber(ARGV[5]), writes(ARGV[2]), time()
 local waiter, rank
 if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0) end
-local there = stamp ~= '' and (call('GET', KEYS[2]) or '') or ''
+local there = stamp ~= '' and call('GETRANGE', KEYS[2], 0, 65535) or ''
 if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
 local fence, reads = call('GET', fence_key) or '0', call('GET', reads_key) or '0'
 if not (number(fence) and number(reads)) then return bad_fence() end

@@ -50,7 +50,7 @@ func (c *call) acquire() any {
 		c.get(c.key(2), "")
 	}
 	if a.stamp != "" {
-		if there := c.get(c.key(2), ""); !strings.HasPrefix(there, a.stamp) {
+		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
@@ -74,7 +74,7 @@ func (c *call) acquire() any {
 	case a.mode == "import" && !replaces:
 		return []any{int64(scripts.Missing), left, raw, c.now}
 	case left != -2 && !replaces:
-		return []any{int64(scripts.Held), left, int64(0), c.page(lock), c.join(a.waiter), raw, c.now}
+		return []any{int64(scripts.Held), left, int64(0), c.lease(lock), c.join(a.waiter), raw, c.now}
 	case queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
 			return []any{int64(scripts.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}

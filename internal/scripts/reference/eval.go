@@ -42,6 +42,7 @@ func (e Error) Error() string { return string(e) }
 // The error replies that the scripts give for what they find.
 const (
 	WrongType   Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	NoLock      Error = "WRONGTYPE the hash is no lock"
 	BadFence    Error = "BADFENCE the fence of this name is not a number"
 	BadRecord   Error = "BADRECORD the admission record of this master cannot be read"
 	badArgument Error = "ERR user_script: attempt to perform arithmetic on a nil value"
@@ -153,13 +154,19 @@ func (v Value) has(name string) bool {
 	return ok
 }
 
-// page is what HSCAN shows of a lock, as one list.
-func (c *call) page(lock string) []any {
-	list := []any{}
-	for _, f := range c.typed(lock, Hash).Fields {
-		list = append(list, f.Name, f.Value)
+// lease is the one field of a lock. The hash of another program, which may be large, is not read.
+func (c *call) lease(lock string) []any {
+	fields := c.typed(lock, Hash).Fields
+	if len(fields) != 1 || len(fields[0].Name)+len(fields[0].Value) > 400 {
+		panic(NoLock)
 	}
-	return list
+	return []any{fields[0].Name, fields[0].Value}
+}
+
+// record is what the scripts read of an admission record.
+func (c *call) record(key string) string {
+	text := c.get(key, "")
+	return text[:min(len(text), 65536)]
 }
 
 // The other keys of a name begin with the lock's.

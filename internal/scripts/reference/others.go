@@ -32,7 +32,7 @@ func (c *call) refuse(ttl float64, epoch string) any {
 	if expected == "" {
 		return nil
 	}
-	record := c.get(c.key(2), "")
+	record := c.record(c.key(2))
 	if record == "" || strings.HasPrefix(record, expected) || !refused(record, ttl, number(epoch)) {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (c *call) inspect() any {
 	lock, fields, shares, number := c.key(1), []any{}, []any{}, int64(0)
 	left := c.state.TTL(c.now, lock)
 	if c.state.lookup(c.now, lock).Type == Hash {
-		fields = c.page(lock)
+		fields = c.lease(lock)
 	} else {
 		for _, f := range c.typed(lock, SortedSet).Fields {
 			if f.score() <= c.now {
@@ -109,7 +109,7 @@ func (c *call) inspect() any {
 			}
 		}
 	}
-	fence, record := c.get(c.fenceKey(), "0"), c.get(c.key(2), "")
+	fence, record := c.get(c.fenceKey(), "0"), c.record(c.key(2))
 	queue := c.typed(c.queue(), SortedSet).Fields
 	first := []any{}
 	for _, f := range queue[:min(firstShown, len(queue))] {

@@ -98,7 +98,7 @@ func (c *call) sharedAcquire() any {
 		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
 	}
 	if a.stamp != "" {
-		if there := c.get(c.key(2), ""); !strings.HasPrefix(there, a.stamp) {
+		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
