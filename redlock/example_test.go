@@ -182,6 +182,29 @@ func ExampleLocker_TryLock() {
 	// another does it
 }
 
+// At a shutdown, Drain lets the work under way finish.
+func ExampleLocker_Drain() {
+	locker, _, done := inMemory()
+	defer done()
+
+	begun, finished := make(chan struct{}), make(chan error)
+	go func() {
+		finished <- locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+			close(begun)
+			time.Sleep(50 * time.Millisecond) // the work
+			return ctx.Err()
+		})
+	}()
+	<-begun
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Println("drained:", locker.Drain(ctx))
+	fmt.Println("work:", <-finished)
+	// Output:
+	// drained: <nil>
+	// work: <nil>
+}
+
 // At the end of a program Close releases what is still held, so that others need not wait for the TTL.
 func ExampleLocker_Close() {
 	locker, masters, done := inMemory()

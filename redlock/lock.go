@@ -125,7 +125,7 @@ var errNoLock = invalid("the lock is nil: the call that should have returned it 
 // suspended. The Err of a context that is made from it, and the Done of both, may come up to a tenth of a second
 // later then.
 func (k *Lock) Context(parent context.Context) context.Context {
-	return grant.Owning(parent, []*grant.Handle{&k.handle}, false)
+	return k.handle.Context(parent)
 }
 
 // TokenOf is the fencing token of the lock that owns ctx, of the innermost where one was made inside another: that of

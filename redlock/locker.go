@@ -52,6 +52,7 @@ type Locker struct {
 // A life is what the end of a Locker needs.
 type life struct {
 	calls   atomic.Int64  // under way, messages not answered, and one until Close has released what is held
+	drains  atomic.Bool   // Drain was called
 	closing chan struct{} // closed when Close begins: waiting calls give up
 	idle    func()        // closes the channel that Close waits for, as calls come to 0
 	once    sync.Once     // Close
@@ -357,6 +358,9 @@ func (l *Locker) acquire(
 		return nil, ErrClosed
 	}
 	defer l.leave()
+	if l.drains.Load() && !grant.Owns(ctx, l.grants) {
+		return nil, ErrClosed
+	}
 	if ctx.Err() != nil {
 		return nil, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
 	}
@@ -518,8 +522,15 @@ func (l *Locker) begin(g *grant.Grant, k *Lock, cfg *lockConfig) error {
 	return err
 }
 
-// Close releases every lock that is still held, all at once, ends their contexts with the cause [ErrClosed], and
-// joins the goroutines of the Locker. Calls that wait return ErrClosed.
+// Close frees the locks of functions of [Locker.Do] that are still running: their contexts end with the cause
+// [ErrClosed], and another client may hold the name at once. To shut down, stop the work first, and then close:
+//
+//	server.Shutdown(ctx) // or cancel the context of the work, and wait for it
+//	locker.Drain(ctx)    // waits for the locks that are still held
+//	pool.Close()
+//
+// Close releases every lock that is held, all at once, and joins the goroutines of the Locker. Calls that wait return
+// ErrClosed.
 //
 // The releases are sent first, whatever the state of ctx. Then Close waits until each master has answered to them and
 // the calls under way have returned, or until ctx ends: then it returns the error of ctx, and what a master has not
@@ -539,4 +550,30 @@ func (l *Locker) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return l.stopped("close", contextError(ctx))
 	}
+}
+
+// drainPoll is how often Drain looks whether the locks have ended.
+const drainPoll = 10 * time.Millisecond
+
+// Drain waits until no lock is held and no call is under way, and then closes the Locker as [Locker.Close] does.
+//
+// From now on new calls that acquire a lock return [ErrClosed]. Those with a context of a lock that is held
+// ([Lock.Context], or that of a function of [Locker.Do]) still work, so that the work under way can finish, and calls
+// that wait for a lock go on. [Locker.Lead] ends with its context: cancel that before. If ctx ends first, the locks
+// that are left end as by Close, and Drain returns the error of ctx. Drain may be called more than once, and
+// concurrently with Close.
+func (l *Locker) Drain(ctx context.Context) error {
+	l.drains.Store(true)
+	tick := time.NewTicker(drainPoll)
+	defer tick.Stop()
+	for len(l.grants.All()) > 0 || l.calls.Load() > 1 {
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		case <-l.closing:
+		}
+		break
+	}
+	return l.Close(ctx)
 }

@@ -7,8 +7,7 @@
 //
 // These belong to a prefix P; see [Prefix]:
 //
-//	P:{name}          the lock. Hash with one field: <lease id> = "depth token ballot"; there while the name is held.
-//	                  Of a lock with readers: sorted set, <lease id> by the time at which its share ends
+//	P:{name}          hash with one field: <lease id> = "depth token ballot"; there while the name is held
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
@@ -97,5 +96,5 @@
 //	its fence        72   for 75 s after it was last acquired; about 130 with its place in the tables of all keys
 //	a waiter        150   for 21 s after anybody has last asked for the name: in both sets, more in short queues
 //
-// So 5 000 new names a second keep 375 000 fences, or 50 MB. Nothing else is left behind.
+// So 5 000 new names a second keep 375 000 fences, or 50 MB.
 package scripts

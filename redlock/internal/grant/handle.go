@@ -3,7 +3,7 @@ package grant
 import (
 	"context"
 	"errors"
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
@@ -20,13 +20,8 @@ type Handle struct {
 	unlocked bool          // Unlock was called
 	lasted   time.Duration // how long the tenure lasted that the Unlock has ended
 	done     chan struct{}
-	contexts []bound
-}
-
-// A bound is a context that ends with its Handle.
-type bound struct {
-	ctx    context.Context // kept to see whether it has ended by itself
-	cancel context.CancelCauseFunc
+	contexts map[context.Context]*owning // by parent, or by themselves: see bind
+	prune    int                         // the number of contexts at which those that have ended are dropped
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -148,23 +143,32 @@ func (h *Handle) Done() <-chan struct{} {
 	return h.done
 }
 
-// pruneAt is the number of contexts of a handle at which those that have ended by themselves are first dropped.
-const pruneAt = 32
+// leastPrune is the number of contexts of a handle at which those that have ended by themselves are first dropped.
+const leastPrune = 32
 
-// Bind has cancel called with the reason when h ends, or at once if it has.
-func (h *Handle) Bind(ctx context.Context, cancel context.CancelCauseFunc) {
+// bind makes c end when h ends, or at once if it has, and returns it; or the context that is bound for key already.
+func (h *Handle) bind(key context.Context, c *owning) *owning {
 	h.g.mu.Lock()
-	err := h.ended
-	if err == nil {
-		if n := len(h.contexts); n >= pruneAt && n == cap(h.contexts) {
-			h.contexts = slices.DeleteFunc(h.contexts, func(b bound) bool { return b.ctx.Err() != nil })
+	known, err := h.contexts[key], h.ended
+	if known == nil && err == nil {
+		if len(h.contexts) >= h.prune {
+			maps.DeleteFunc(h.contexts, func(_ context.Context, c *owning) bool { return c.Context.Err() != nil })
+			h.prune = max(leastPrune, 2*len(h.contexts))
 		}
-		h.contexts = append(h.contexts, bound{ctx, cancel})
+		if h.contexts == nil {
+			h.contexts = map[context.Context]*owning{}
+		}
+		h.contexts[key] = c
 	}
 	h.g.mu.Unlock()
 	if err != nil {
-		cancel(err)
+		c.cancel(err)
 	}
+	if known != nil {
+		c.cancel(context.Canceled)
+		return known // of the same parent
+	}
+	return c
 }
 
 func (h *Handle) endLocked(cause error) {

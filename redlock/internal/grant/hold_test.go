@@ -16,9 +16,7 @@ import (
 
 // bound binds a context to h.
 func bindTo(t *testing.T, h *Handle) context.Context {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	h.Bind(ctx, cancel)
-	return ctx
+	return h.Context(t.Context())
 }
 
 func TestAGrantIsOnAllMastersAndGoneAfterItsRelease(t *testing.T) {
@@ -381,9 +379,9 @@ func TestContextsThatHaveEndedAreForgotten(t *testing.T) {
 		h := b.lock(terms())
 		lasting := bindTo(t, h)
 		for range 10_000 {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			h.Bind(ctx, cancel)
-			cancel(nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			h.Context(ctx)
+			cancel()
 		}
 		if n := len(h.contexts); n > 200 {
 			t.Errorf("%d contexts are kept", n)

@@ -1,6 +1,9 @@
 package grant
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // An owning is a context that owns names. It looks at the clocks when it is asked whether it has ended.
 type owning struct {
@@ -16,11 +19,25 @@ type ownerKey struct{}
 // Owning returns a copy of parent that owns the names of handles, and ends when the first of them ends, with its cause.
 // together: they are the names that were locked as one, sorted.
 func Owning(parent context.Context, handles []*Handle, together bool) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
+	c := newOwning(parent, handles, together)
 	for _, h := range handles {
-		h.Bind(ctx, cancel)
+		h.bind(c, c)
 	}
+	return c
+}
+
+func newOwning(parent context.Context, handles []*Handle, together bool) *owning {
+	ctx, cancel := context.WithCancelCause(parent)
 	return &owning{Context: ctx, handles: handles, together: together, cancel: cancel}
+}
+
+// Context returns a copy of parent that owns the name of h and ends with it. Calls with one parent return one context,
+// so that a long hold does not collect contexts which nothing ends before it.
+func (h *Handle) Context(parent context.Context) context.Context {
+	if !reflect.TypeOf(parent).Comparable() {
+		return Owning(parent, []*Handle{h}, false)
+	}
+	return h.bind(parent, newOwning(parent, []*Handle{h}, false))
 }
 
 // Value implements context.Context.
@@ -69,6 +86,18 @@ func Owner(ctx context.Context, k *Keeper, name string) *Handle {
 		}
 	}
 	return nil
+}
+
+// Owns reports whether ctx owns a name that is held by k.
+func Owns(ctx context.Context, k *Keeper) bool {
+	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
+		for _, h := range c.handles {
+			if h.g.k == k && h.Err() == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // OutOfOrder reports whether a call with ctx must not wait for name: ctx does not own it, and owns, among names that
