@@ -45,7 +45,7 @@ var protections = map[string]protection{
 	"H122 a shutdown is no failure": {"lead.go", "case ctx.Err() != nil:", "case false:", ".", "LeadAtShutdown"},
 	"H102 one parent has one context": {"internal/grant/owner.go", "return h.bind(parent, newOwning(parent, []*Handle{h}, false))",
 		"return Owning(parent, []*Handle{h}, false)",
-		".", "VirtualContextsOfALongHoldAreNotKept"},
+		"./internal/grant", "ContextsAreNotKept"},
 	"H117 Drain waits for what is held": {"locker.go", "for len(l.grants.All()) > 0 || l.calls.Load() > 1 {", "for false {",
 		".", "VirtualDrainWaitsForDo"},
 	"H117 Drain lets no new call in": {"locker.go", "if l.drains.Load() && !grant.Owns(ctx, l.grants) {", "if false {",

@@ -63,28 +63,3 @@ func TestVirtualDrainEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
-
-// H102: contexts that are made again and again on a long hold are not kept.
-func TestVirtualContextsOfALongHoldAreNotKept(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		k := w.take(w.locker(), "a")
-		parent, cancel := context.WithCancel(w.Context())
-		defer cancel()
-		before := heapNow()
-		for range 200_000 {
-			k.Context(parent)
-			request, done := context.WithCancel(parent)
-			k.Context(request)
-			done()
-		}
-		if grown := heapNow() - before; grown > 2<<20 {
-			w.Errorf("200 000 contexts have left %d bytes", grown)
-		}
-		ctx := k.Context(parent)
-		w.unlock(k)
-		<-ctx.Done()
-		if ctx := k.Context(parent); ctx.Err() == nil {
-			w.Error("a context of a lock that has ended is alive")
-		}
-	})
-}

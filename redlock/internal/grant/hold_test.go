@@ -372,8 +372,8 @@ func TestAFailedReentryIsUndone(t *testing.T) {
 	})
 }
 
-// A lock that is held for days and gives each request a context does not grow.
-func TestContextsThatHaveEndedAreForgotten(t *testing.T) {
+// H102: a lock that is held for days and gives each request a context does not grow.
+func TestContextsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
 		h := b.lock(terms())
@@ -382,6 +382,9 @@ func TestContextsThatHaveEndedAreForgotten(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			h.Context(ctx)
 			cancel()
+			if h.Context(t.Context()) != lasting {
+				t.Fatal("one parent has two contexts")
+			}
 		}
 		if n := len(h.contexts); n > 200 {
 			t.Errorf("%d contexts are kept", n)
