@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -15,10 +16,16 @@ import (
 func lua(name, text string, args ...any) *scripts.Call {
 	sum := sha1.Sum([]byte(text))
 	sha := hex.EncodeToString(sum[:])
-	return &scripts.Call{
-		Script: &scripts.Script{Name: name, SHA: sha, Text: text},
-		Args:   append([]any{sha, "0"}, args...),
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = fmt.Sprint(a)
 	}
+	return scripts.NewCall(&scripts.Script{Name: name, SHA: sha, Text: text}, nil, words...)
+}
+
+// stampedLua makes a call of a script whose first argument is the stamp.
+func stampedLua(name, text string, args ...string) *scripts.Call {
+	return scripts.NewStampedCall(lua(name, text).Script, nil, args...)
 }
 
 const testPrefix = scripts.Prefix("pooltest")

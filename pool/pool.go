@@ -100,7 +100,7 @@ func (p *Pool) Clock() *clock.Clock { return p.master(0).cfg.clock }
 // Timeout is the age at which an outstanding request of master i makes the master count as down.
 func (p *Pool) Timeout(i int) time.Duration { return p.master(i).cfg.timeout }
 
-// Stamp is what differs from master to master: the text put into Call.Args[Call.Stamp], valid on one session only.
+// Stamp is what differs from master to master: the stamp of its admission record, valid on one session only.
 // Session 0 means any.
 type Stamp struct {
 	Session uint64

@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
 	"github.com/redlock-go/redlock/pool/internal/pipe"
 	"github.com/redlock-go/redlock/pool/internal/wire"
@@ -79,7 +80,11 @@ func (s *session) beat() {
 	asked := s.m.cfg.clock.Now()
 	if s.m.cfg.failover != nil {
 		for _, q := range s.stop.questions(s.m.cfg.tag) {
-			s.pipe.Queue(pipe.Command("heartbeat", q.Command[0].(string), q.Command[1:]...), func(reply any, ended error) {
+			words := make([]string, len(q.Command))
+			for i, w := range q.Command {
+				words[i] = fmt.Sprint(w)
+			}
+			s.pipe.Queue(scripts.Command("heartbeat", words...), func(reply any, ended error) {
 				if ended != nil {
 					return
 				}
@@ -89,7 +94,7 @@ func (s *session) beat() {
 			})
 		}
 	}
-	s.pipe.Queue(pipe.Command("heartbeat", "INFO"), func(reply any, ended error) {
+	s.pipe.Queue(scripts.Command("heartbeat", "INFO"), func(reply any, ended error) {
 		if ended != nil {
 			return
 		}

@@ -56,9 +56,10 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 		now := w.masters.Master(0).Time().UnixMicro()
 		keys := defaultPrefix.Keys("x")
 		call := scripts.NewEncoder(defaultPrefix, 0).Acquire(&keys, "stranger:1:", time.Second, now, now, nil)
-		call.Args[6] = int64(20_000_000_000_000) // ms, more than a Duration holds
+		command, args := call.Args("", false)
+		args[6] = int64(20_000_000_000_000) // ms, more than a Duration holds
 		for i := range 3 {
-			if reply, err := w.do(i, call); reply != int64(1) || err != nil {
+			if reply, err := w.raw(i, command, args...); reply != int64(1) || err != nil {
 				t.Fatal(reply, err)
 			}
 		}
@@ -102,7 +103,8 @@ func TestAForgedHintReleasesNothing(t *testing.T) {
 // do has a master execute one call, on a connection of its own.
 func (w *world) do(i int, call *scripts.Call) (any, error) {
 	w.Helper()
-	return w.raw(i, "EVALSHA", call.Args...)
+	command, args := call.Args("", false)
+	return w.raw(i, command, args...)
 }
 
 func (w *world) raw(i int, command string, args ...any) (any, error) {

@@ -151,7 +151,7 @@ var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `
 // step is one call.
 func (s *scanning) step(ctx context.Context, i int, cursor, pattern string) (next string, keys []string, err error) {
 	came := make(stepReply, 1)
-	call := &scripts.Call{Script: scan, Args: []any{scan.SHA, "0", cursor, pattern, strconv.Itoa(scanStep)}}
+	call := scripts.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))
 	if err := s.masters.Send(i, call, pool.Stamp{}, came); err != nil {
 		return "", nil, err
 	}

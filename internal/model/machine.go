@@ -179,18 +179,8 @@ func (x *machine) once(s *state, c *column, ballot uint8, op uint32, call func()
 
 // eval runs a call as an in-memory master does.
 func eval(m *reference.State, now int64, mark uint8, q *scripts.Call, stamp string) any {
-	args := make([]string, len(q.Args))
-	for i, a := range q.Args {
-		args[i] = fmt.Sprint(a)
-	}
-	if q.Stamp > 0 {
-		args[q.Stamp] = stamp
-	}
-	n, err := strconv.Atoi(args[1])
-	if err != nil {
-		panic(err)
-	}
-	return m.Eval(now, identity(mark), q.Script, args[2:2+n], args[2+n:])
+	keys, args := q.Arguments(stamp)
+	return m.Eval(now, identity(mark), q.Script, keys, args)
 }
 
 // pass is time passing on one master: what has expired is gone.

@@ -72,7 +72,7 @@ var rooms = []room{
 		"clock", redigo,
 	}},
 	{"pool/internal/sentinel", []string{"pool/internal/wire", "pool/internal/fault", redigo}},
-	{"pool/internal/feed", []string{"pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", redigo}},
+	{"pool/internal/feed", []string{"pool/internal/pipe", "pool/internal/wire", "pool/internal/fault", "internal/scripts", redigo}},
 	{"pool/internal/pipe", []string{"pool/internal/wire", "pool/internal/fault", "internal/scripts", redigo}},
 	{"pool/internal/wire", []string{"pool/internal/fault", "internal/jitter", redigo}},
 	{"pool/internal/fault", []string{redigo}},

@@ -188,7 +188,9 @@ func TestWindowEdge(t *testing.T) {
 		if text == call.Script.Text {
 			t.Fatal("the script does not read the time")
 		}
-		reply := c.must("EVAL", append([]any{text}, call.Args[1:]...)...)
+		_, args := call.Args("", true)
+		args[0] = text
+		reply := c.must("EVAL", args...)
 		if list, ok := reply.([]any); ok {
 			return list[0]
 		}

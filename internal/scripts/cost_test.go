@@ -98,10 +98,8 @@ func (c *client) cost(call func(i int) *scripts.Call, from, to int, record strin
 	c.must("CONFIG", "RESETSTAT")
 	for i := from; i < to; i++ {
 		one := call(i)
-		if one.Stamp != 0 {
-			one.Args[one.Stamp] = record
-		}
-		if err := c.Send("EVALSHA", one.Args...); err != nil {
+		command, args := one.Args(record, false)
+		if err := c.Send(command, args...); err != nil {
 			c.t.Fatal(err)
 		}
 	}

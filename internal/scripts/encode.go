@@ -6,7 +6,10 @@ import (
 )
 
 // An Encoder encodes the calls of one prefix and epoch. It is safe for concurrent use.
-type Encoder struct{ admission, epoch any }
+type Encoder struct {
+	admission string
+	epoch     int64
+}
 
 // NewEncoder makes an Encoder of a prefix, for a program whose configuration has this epoch.
 func NewEncoder(p Prefix, epoch int64) *Encoder {
@@ -17,45 +20,46 @@ func NewEncoder(p Prefix, epoch int64) *Encoder {
 // asked for.
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// digits is a ballot in the sixteen digits that the scripts compare as text.
-func digits(ballot int64) string {
-	var room [20]byte
-	b := strconv.AppendInt(room[:0], max(ballot, 0), 10)
-	if len(b) >= timeDigits {
-		return string(b)
-	}
-	return "0000000000000000"[len(b):] + string(b)
-}
-
 // LeaseText is the value of a lease in the hash of its lock.
 func LeaseText(depth int, token, ballot int64) string {
-	return strconv.Itoa(depth) + " " + digits(token) + " " + digits(ballot)
+	b := append(strconv.AppendInt(nil, int64(depth), 10), ' ')
+	return string(appendDigits(append(appendDigits(b, token), ' '), ballot))
 }
 
-// acquire encodes what all modes have in common, and then what one mode adds.
-func (e *Encoder) acquire(k *Keys, grant string, ttl time.Duration, first, last int64, more ...any) *Call {
+// acquire encodes what all modes have in common.
+func (e *Encoder) acquire(k *Keys, grant string, ttl time.Duration, first, last int64) *Call {
 	script := Acquire
 	if k.role != Plain {
 		script = SharedAcquire
 	}
-	c := &Call{Script: script, Stamp: 4}
-	from := digits(first)
-	to := from
-	if last != first {
-		to = digits(last)
-	}
-	c.Args = append(c.room[:0], script.SHA, "2", k.lock, e.admission, "", grant, Millis(ttl), from, to)
-	c.Args = append(c.Args, more...)
+	c := e.onLock(script, k)
+	c.text(grant)
+	c.number(Millis(ttl))
+	c.ballot(first)
+	c.ballot(last)
+	return c
+}
+
+// onLock begins a call with the keys of the lock and of the admission record, and the stamp.
+func (e *Encoder) onLock(s *Script, k *Keys) *Call {
+	c := newCall(s)
+	c.text("2")
+	c.text(k.lock)
+	c.text(e.admission)
+	c.stamp()
 	return c
 }
 
 // Acquire encodes an acquire with the ballots first to last. A refused caller with a ticket is in the queue afterwards;
 // t is nil for one without.
 func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
-	if t == nil {
-		return e.acquire(k, grant, ttl, first, last)
+	c := e.acquire(k, grant, ttl, first, last)
+	if t != nil {
+		c.text("acquire")
+		c.text(t.waiter)
+		c.number(t.rank)
 	}
-	return e.acquire(k, grant, ttl, first, last, "acquire", t.waiter, t.rank)
+	return c
 }
 
 // Repair encodes giving a grant back to a master that lost it: a fresh ballot, and the token that the grant was won
@@ -64,14 +68,16 @@ func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last 
 func (e *Encoder) Repair(
 	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth int,
 ) *Call {
-	more := []any{"repair"}
+	c := e.acquire(k, grant, ttl, ballot, ballot)
+	c.text("repair")
 	if k.role == Plain { // a share has no token and no depth there
-		more = append(more, digits(token), depth)
+		c.ballot(token)
+		c.number(int64(depth))
 	}
 	if previous != "" {
-		more = append(more, previous)
+		c.text(previous)
 	}
-	return e.acquire(k, grant, ttl, ballot, ballot, more...)
+	return c
 }
 
 // Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a
@@ -81,19 +87,26 @@ func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, fir
 	if k.role != Plain {
 		mode = "downgrade"
 	}
-	return e.acquire(k, grant, ttl, first, last, mode, previous)
+	c := e.acquire(k, grant, ttl, first, last)
+	c.text(mode)
+	c.text(previous)
+	return c
 }
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
 func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *Call {
+	script := Extend
 	if k.role != Plain {
-		return &Call{Script: SharedExtend, Stamp: 4, Args: []any{
-			sharedExtendSHA, "2", k.lock, e.admission, "", grant, Millis(ttl), e.epoch,
-		}}
+		script = SharedExtend
 	}
-	return &Call{Script: Extend, Stamp: 4, Args: []any{
-		extendSHA, "2", k.lock, e.admission, "", grant, Millis(ttl), depth, e.epoch,
-	}}
+	c := e.onLock(script, k)
+	c.text(grant)
+	c.number(Millis(ttl))
+	if k.role == Plain {
+		c.number(int64(depth))
+	}
+	c.number(e.epoch)
+	return c
 }
 
 // An Ending says what a release ends.
@@ -116,39 +129,54 @@ type Ending struct {
 
 // Release encodes the end of grants, of a wait, or of both.
 func (e *Encoder) Release(k *Keys, end Ending) *Call {
-	c := &Call{Script: Release}
+	script := Release
 	if k.role != Plain {
-		c.Script = SharedRelease
+		script = SharedRelease
 	}
-	c.Args = append(c.room[:0], c.Script.SHA, "1", k.lock)
+	c := newCall(script)
+	c.text("1")
+	c.text(k.lock)
 	if len(end.Grants) > 0 {
-		c.Args = append(c.Args, end.Grants[0])
+		c.text(end.Grants[0])
 	} else {
-		c.Args = append(c.Args, "")
+		c.text("")
 	}
 	if end.Ballot == 0 && end.Keep == 0 && end.Waiter == nil && len(end.Grants) < 2 {
 		return c
 	}
-	var waiter, rank, asked, ballot any = "", "", "0", "0"
 	if end.Ballot > 0 {
-		ballot = digits(end.Ballot)
+		c.ballot(end.Ballot)
+	} else {
+		c.text("0")
 	}
-	if end.Waiter != nil {
-		waiter = end.Waiter.waiter
-		if end.Back {
-			rank, asked = end.Waiter.rank, end.AskBallot
-		}
+	c.number(Millis(end.Keep))
+	switch w := end.Waiter; {
+	case w == nil:
+		c.text("")
+		c.text("")
+		c.text("0")
+	case end.Back:
+		c.text(w.waiter)
+		c.number(w.rank)
+		c.number(end.AskBallot)
+	default:
+		c.text(w.waiter)
+		c.text("")
+		c.text("0")
 	}
-	c.Args = append(c.Args, ballot, Millis(end.Keep), waiter, rank, asked)
 	for _, id := range end.Grants[min(1, len(end.Grants)):] {
-		c.Args = append(c.Args, id)
+		c.text(id)
 	}
 	return c
 }
 
 // Inspect encodes the question who holds a name, and who waits for it.
 func (e *Encoder) Inspect(k *Keys) *Call {
-	return &Call{Script: Inspect, Args: []any{inspectSHA, "2", k.lock, e.admission}}
+	c := newCall(Inspect)
+	c.text("2")
+	c.text(k.lock)
+	c.text(e.admission)
+	return c
 }
 
 // An AdmitStep is what an admit script does.
@@ -193,8 +221,12 @@ func (e *Encoder) Admit(r AdmitRequest) *Call {
 	if r.Record.Stamp == "" && r.Step != AdmitRead {
 		r.Record.Stamp = NewStamp()
 	}
-	return &Call{Script: Admit, Args: []any{
-		admitSHA, "1", e.admission, string(r.Step), r.Identity, r.Seen, r.Median, r.Tolerance.Microseconds(),
-		r.Record.String(),
-	}}
+	c := newCall(Admit)
+	for _, word := range []string{"1", e.admission, string(r.Step), r.Identity, r.Seen} {
+		c.text(word)
+	}
+	c.number(r.Median)
+	c.number(r.Tolerance.Microseconds())
+	c.text(r.Record.String())
+	return c
 }

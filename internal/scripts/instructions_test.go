@@ -2,7 +2,6 @@ package scripts_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -65,10 +64,12 @@ func instructions(t *testing.T, pairs int) int {
 		k, id := prefix.Keys(fmt.Sprintf("orders:%07d", i)), scripts.GrantID(me, uint64(i), "host/12345")
 		ballot := time.Now().UnixMicro()
 		acquire := enc.Acquire(&k, id, 10*time.Second, ballot, ballot+31, nil)
-		acquire.Args[acquire.Stamp] = record
 		release := enc.Release(&k, scripts.Ending{Grants: []string{id}})
-		if err := errors.Join(conn.Send("EVALSHA", acquire.Args...), conn.Send("EVALSHA", release.Args...)); err != nil {
-			t.Fatal(err)
+		for _, call := range []*scripts.Call{acquire, release} {
+			command, args := call.Args(record, false)
+			if err := conn.Send(command, args...); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := conn.Flush(); err != nil {

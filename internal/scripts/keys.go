@@ -69,7 +69,7 @@ func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
 
 // Keys are the key of one name in one role, for use in many calls. The scripts make the other keys of the name from it.
 type Keys struct {
-	lock any
+	lock string
 	role Role
 }
 
@@ -83,7 +83,7 @@ func (p Prefix) KeysOf(name string, role Role) Keys { return Keys{lock: p.Lock(n
 func (k *Keys) Role() Role { return k.role }
 
 // Lock is the key of the lock itself.
-func (k Keys) Lock() string { return k.lock.(string) }
+func (k Keys) Lock() string { return k.lock }
 
 // Lock is the key of the lock of name.
 func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" }

@@ -108,11 +108,8 @@ func (c *client) now() int64 {
 
 // run sends a call with the record that a connection would stamp it with; "" leaves the guard off.
 func (c *client) run(call *scripts.Call, stamp string) (any, error) {
-	args := append([]any(nil), call.Args...)
-	if call.Stamp != 0 {
-		args[call.Stamp] = stamp
-	}
-	return c.Do("EVALSHA", args...)
+	command, args := call.Args(stamp, false)
+	return c.Do(command, args...)
 }
 
 func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {

@@ -70,16 +70,3 @@ var (
 
 // All lists the scripts, for loading them on a new connection.
 var All = []*Script{Acquire, Extend, Release, Inspect, Admit, SharedAcquire, SharedExtend, SharedRelease}
-
-// A Call is one script with its arguments, to be sent to any number of masters. Nobody writes to it once it is sent.
-type Call struct {
-	Script *Script
-	// Args follow the word EVALSHA: the SHA-1, the number of keys, the keys, the arguments. They are strings, ints and
-	// int64s.
-	Args []any
-	// Stamp is the index in Args of the stamp of the admission record that the connection expects, which is put in when
-	// the call is written; 0 if there is none.
-	Stamp int
-
-	room [15]any // for most Args
-}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,56 +174,53 @@ func TestIDsTellOwnerAndLabel(t *testing.T) {
 	}
 }
 
-// The arguments of each call, written out in the order that the headers of the scripts say.
+// The words of each call, in the order that the headers of the scripts say. S is the stamp.
 func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	e, k := scripts.NewEncoder("p", 7), scripts.Prefix("p").Keys("n")
 	ticket := scripts.NewTicket(scripts.Plain, "me", 9, "l", 77, 3)
-	const lock, admission = "p:{n}", "p:admission"
-	b41, b42 := "0000000000000041", "0000000000000042"
-	const waiter = "0000000000000077:me:9:l"
-	ask := func(args ...any) []any {
-		return append([]any{scripts.Acquire.SHA, "2", lock, admission, ""}, args...)
-	}
-	end := func(args ...any) []any {
-		return append([]any{scripts.Release.SHA, "1", lock}, args...)
-	}
+	const waiter, b41, b42 = "0000000000000077:me:9:l", "0000000000000041", "0000000000000042"
+	acquire, extend := scripts.Acquire.SHA+" 2 p:{n} p:admission S ", scripts.Extend.SHA+" 2 p:{n} p:admission S "
+	release := scripts.Release.SHA + " 1 p:{n} "
 	for _, c := range []struct {
-		what  string
-		call  *scripts.Call
-		stamp int
-		want  []any
+		what string
+		call *scripts.Call
+		want string
 	}{
-		{"acquire", e.Acquire(&k, "me:1:l", time.Second+1, 42, 42, nil), 4, ask("me:1:l", int64(1001), b42,
-			b42)},
-		{"acquire with a ticket", e.Acquire(&k, "me:1:l", time.Second, 41, 42, ticket), 4,
-			ask("me:1:l", int64(1000), b41, b42, "acquire", waiter, int64(-3))},
-		{"repair", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2), 4,
-			ask("me:1:l", int64(1000), b42, b42, "repair", "0000000000000007", 2)},
-		{"import", e.Import(&k, "me:2:l", "me:1:l", time.Second, 41, 42), 4,
-			ask("me:2:l", int64(1000), b41, b42, "import", "me:1:l")},
-		{"repair of an import", e.Repair(&k, "me:2:l", "me:1:l", time.Second, 42, 7, 2), 4,
-			ask("me:2:l", int64(1000), b42, b42, "repair", "0000000000000007", 2, "me:1:l")},
-		{"extend", e.Extend(&k, "me:1:l", time.Second, 3), 4,
-			[]any{scripts.Extend.SHA, "2", lock, admission, "", "me:1:l", int64(1000), 3, int64(7)}},
-		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), 0, end("me:1:l")},
-		{"kept", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Keep: time.Second + 1}), 0,
-			end("me:1:l", "0", int64(1001), "", "", "0")},
+		{"acquire", e.Acquire(&k, "me:1:l", time.Second+1, 42, 42, nil), acquire + "me:1:l 1001 " + b42 + " " + b42},
+		{"acquire with a ticket", e.Acquire(&k, "me:1:l", time.Second, 41, 42, ticket),
+			acquire + "me:1:l 1000 " + b41 + " " + b42 + " acquire " + waiter + " -3"},
+		{"repair", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2),
+			acquire + "me:1:l 1000 " + b42 + " " + b42 + " repair 0000000000000007 2"},
+		{"import", e.Import(&k, "me:2:l", "me:1:l", time.Second, 41, 42),
+			acquire + "me:2:l 1000 " + b41 + " " + b42 + " import me:1:l"},
+		{"repair of an import", e.Repair(&k, "me:2:l", "me:1:l", time.Second, 42, 7, 2),
+			acquire + "me:2:l 1000 " + b42 + " " + b42 + " repair 0000000000000007 2 me:1:l"},
+		{"extend", e.Extend(&k, "me:1:l", time.Second, 3), extend + "me:1:l 1000 3 7"},
+		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), release + "me:1:l"},
+		{"kept", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Keep: time.Second + 1}),
+			release + "me:1:l 0 1001   0"},
 		{"roll-back", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Ballot: 42, Waiter: ticket, Back: true,
-			AskBallot: 41}), 0,
-			end("me:1:l", b42, int64(0), waiter, int64(-3), int64(41))},
-		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), 0, end("", "0", int64(0), waiter, "", "0")},
-		{"owed release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l", "me:2:l"}, Ballot: 42}), 0,
-			end("me:1:l", b42, int64(0), "", "", "0", "me:2:l")},
-		{"inspect", e.Inspect(&k), 0, []any{scripts.Inspect.SHA, "2", lock, admission}},
+			AskBallot: 41}), release + "me:1:l " + b42 + " 0 " + waiter + " -3 41"},
+		{"leaving", e.Release(&k, scripts.Ending{Waiter: ticket}), release + " 0 0 " + waiter + "  0"},
+		{"pending release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l", "me:2:l"}, Ballot: 42}),
+			release + "me:1:l " + b42 + " 0   0 me:2:l"},
+		{"inspect", e.Inspect(&k), scripts.Inspect.SHA + " 2 p:{n} p:admission"},
 		{"admit", e.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart, Identity: "a/b/7", Seen: "s", Median: 5,
 			Tolerance: time.Second,
-			Record:    scripts.Record{Stamp: "0123456789abcdef", Masters: three, Longest: time.Second}}), 0,
-			[]any{scripts.Admit.SHA, "1", admission, "start", "a/b/7", "s", int64(5), int64(1e6),
-				stamped + "id= masters=a,b,c epoch=0 longest=1000 quarantine=0 state=quarantine since=0"}},
+			Record:    scripts.Record{Stamp: "0123456789abcdef", Masters: three, Longest: time.Second}}),
+			scripts.Admit.SHA + " 1 p:admission start a/b/7 s 5 1000000 " +
+				stamped + "id= masters=a,b,c epoch=0 longest=1000 quarantine=0 state=quarantine since=0"},
 	} {
-		if c.call.Stamp != c.stamp || !reflect.DeepEqual(c.call.Args, c.want) {
-			t.Errorf("%s, stamp at %d:\n got %v\nwant %v", c.what, c.call.Stamp, c.call.Args, c.want)
+		if got := strings.Join(c.call.Words("S", false), " "); got != "EVALSHA "+c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
 		}
+		text := c.call.Words("S", true)
+		if text[0] != "EVAL" || text[1] != c.call.Script.Text || strings.Join(text[2:], " ") != c.want[41:] {
+			t.Errorf("%s, by text: %q", c.what, text[2:])
+		}
+	}
+	if got := scripts.Command("ping", "PING", "a b").Words("", false); !slices.Equal(got, []string{"PING", "a b"}) {
+		t.Errorf("a command: %q", got)
 	}
 }
 

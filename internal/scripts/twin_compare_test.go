@@ -55,7 +55,8 @@ func (w *twin) count(call *scripts.Call, reply any) {
 	}
 	w.replies[name+" "+what]++
 	if call.Script == scripts.Admit {
-		w.replies[fmt.Sprint(name, " ", call.Args[3], " ", what)]++
+		_, argv := call.Arguments("")
+		w.replies[fmt.Sprint(name, " ", argv[0], " ", what)]++
 	}
 }
 

@@ -291,10 +291,7 @@ func (w *twin) record() scripts.Record {
 // both runs one call on both sides. On the server the call, the clock before and after it, and a look at every key are
 // one transaction.
 func (w *twin) both(call *scripts.Call, stamp string) {
-	args := append([]any(nil), call.Args...)
-	if call.Stamp != 0 {
-		args[call.Stamp] = stamp
-	}
+	_, args := call.Args(stamp, false)
 	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
 	keys := allKeys()
 	w.letExpire(keys)

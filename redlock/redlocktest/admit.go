@@ -73,7 +73,8 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 	enc := scripts.NewEncoder(defaultPrefix, 0)
 	step := func(r scripts.AdmitRequest) (scripts.Admission, error) {
 		call := enc.Admit(r)
-		reply, err := redis.DoContext(c, ctx, "EVAL", append([]any{call.Script.Text}, call.Args[1:]...)...)
+		command, args := call.Args("", true)
+		reply, err := redis.DoContext(c, ctx, command, args...)
 		if err != nil {
 			return scripts.Admission{}, err
 		}

@@ -106,21 +106,21 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
 	keys := prefix.Keys("a")
-	call := fleet.Inspect(&keys)
-	if _, err := c.Do("EVALSHA", call.Args...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
+	_, bySHA := fleet.Inspect(&keys).Args("", false)
+	_, byText := fleet.Inspect(&keys).Args("", true)
+	if _, err := c.Do("EVALSHA", bySHA...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		t.Errorf("an unknown script: %v", err)
 	}
-	args := append([]any{call.Script.Text}, call.Args[1:]...)
-	if _, err := c.Do("EVAL", args...); err != nil {
+	if _, err := c.Do("EVAL", byText...); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Do("EVALSHA", call.Args...); err != nil {
+	if _, err := c.Do("EVALSHA", bySHA...); err != nil {
 		t.Errorf("EVAL has not cached the script: %v", err)
 	}
 	if _, err := c.Do("SCRIPT", "FLUSH"); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Do("EVALSHA", call.Args...); err == nil {
+	if _, err := c.Do("EVALSHA", bySHA...); err == nil {
 		t.Error("SCRIPT FLUSH has left the script")
 	}
 }

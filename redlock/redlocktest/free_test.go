@@ -40,8 +40,8 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 		ticket := scripts.NewTicket(scripts.Plain, owner, 1, "", now+int64(i), 0)
 		tickets = append(tickets, ticket)
 		call := fleet.Acquire(&keys, owner+":1:", time.Second, now, now, ticket)
-		call.Args[call.Stamp] = record(one)
-		if _, err := c.Do("EVALSHA", call.Args...); err != nil {
+		command, args := call.Args(record(one), false)
+		if _, err := c.Do(command, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,8 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 	if _, on := m.Holder("a"); on != 0 {
 		t.Errorf("a freed name is held on %d", on)
 	}
-	reply, err := c.Do("EVALSHA", fleet.Inspect(&keys).Args...)
+	command, args := fleet.Inspect(&keys).Args("", false)
+	reply, err := c.Do(command, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -348,11 +348,7 @@ func (m *Master) free(name string) {
 	role, _ := scripts.ShareOf(id)
 	keys := m.set.prefix.KeysOf(name, role)
 	call := scripts.NewEncoder(m.set.prefix, 0).Release(&keys, scripts.Ending{Grants: []string{id}})
-	args := make([]string, 0, len(call.Args))
-	for _, a := range call.Args[1:] {
-		args = append(args, fmt.Sprint(a))
-	}
-	count, _ := strconv.Atoi(args[0])
+	scriptKeys, argv := call.Arguments("")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if v := m.state.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash && role == scripts.Plain {
@@ -360,7 +356,7 @@ func (m *Master) free(name string) {
 	}
 	env := m.server.env
 	env.Publish = m.publishLocked
-	m.state.Eval(m.clock.now(), env, call.Script, args[1:1+count], args[1+count:])
+	m.state.Eval(m.clock.now(), env, call.Script, scriptKeys, argv)
 }
 
 // publishLocked sends a message to the subscribers and returns how many they are.

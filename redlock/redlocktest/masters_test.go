@@ -61,8 +61,8 @@ func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote
 	ballot := m.Time().UnixMicro()
 	keys := prefix.Keys(name)
 	call := fleet.Acquire(&keys, id, 10*time.Second, ballot, ballot, nil)
-	call.Args[call.Stamp] = record(m)
-	reply, err := c.Do("EVALSHA", call.Args...)
+	command, args := call.Args(record(m), false)
+	reply, err := c.Do(command, args...)
 	if err != nil {
 		return scripts.Vote{}, err
 	}
@@ -116,8 +116,8 @@ func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
 	load(t, c)
 	keys := prefix.Keys("a")
 	call := fleet.Acquire(&keys, "me:1", time.Second, 1, 1, nil)
-	call.Args[call.Stamp] = "v1 something"
-	reply, err := c.Do("EVALSHA", call.Args...)
+	command, args := call.Args("v1 something", false)
+	reply, err := c.Do(command, args...)
 	v, derr := scripts.DecodeVote(reply)
 	if err != nil || derr != nil || v.Kind != scripts.Abstained || v.Record != "" {
 		t.Fatalf("a fresh master: %+v, %v, %v", v, err, derr)
@@ -225,7 +225,8 @@ func TestReplicaWritesNothing(t *testing.T) {
 		t.Error("a replica has written")
 	}
 	keys := prefix.Keys("a")
-	if _, err := c.Do("EVALSHA", fleet.Inspect(&keys).Args...); err != nil {
+	command, args := fleet.Inspect(&keys).Args("", false)
+	if _, err := c.Do(command, args...); err != nil {
 		t.Errorf("a replica reads: %v", err)
 	}
 	one.SetRole("master")

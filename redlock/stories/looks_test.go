@@ -165,11 +165,7 @@ func (s *step) crowd() {
 
 // eval runs a script on a master.
 func (s *step) eval(master int, c *scripts.Call) any {
-	args := []string{"EVAL", c.Script.Text}
-	for _, a := range c.Args[1:] {
-		args = append(args, fmt.Sprint(a))
-	}
-	return s.ask(master, args)
+	return s.ask(master, c.Words("", true))
 }
 
 // ask sends one command to a master on a connection of its own, and returns the answer.

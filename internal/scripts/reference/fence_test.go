@@ -24,12 +24,8 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var s reference.State
 		run := func(now int64, call *scripts.Call) any {
-			args := make([]string, len(call.Args))
-			for i, a := range call.Args {
-				args[i] = fmt.Sprint(a)
-			}
-			n := int(args[1][0] - '0')
-			return s.Eval(now, reference.Env{}, call.Script, args[2:2+n], args[2+n:])
+			keys, args := call.Arguments("")
+			return s.Eval(now, reference.Env{}, call.Script, keys, args)
 		}
 		now, top := now, int64(0)
 		for step := range 400 {
@@ -80,13 +76,9 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 		ballot := now + window
 		acquire := func(number uint64, at, ballot int64) any {
 			call := enc.Acquire(&k, scripts.ShareID("me", number, role, at, ""), time.Second, ballot, ballot, nil)
-			args := make([]string, len(call.Args))
-			for i, a := range call.Args {
-				args[i] = fmt.Sprint(a)
-			}
-			n := int(args[1][0] - '0')
+			keys, args := call.Arguments("")
 			var empty reference.State
-			return empty.Eval(at, reference.Env{}, call.Script, args[2:2+n], args[2+n:])
+			return empty.Eval(at, reference.Env{}, call.Script, keys, args)
 		}
 		if got := acquire(1, now, ballot); got != int64(scripts.Granted) {
 			t.Errorf("role %v: a ballot at the end of the window is answered by %v", role, got)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool/internal/fault"
-	"github.com/redlock-go/redlock/pool/internal/pipe"
 )
 
 // retryRefused is how long a channel is left alone that the master refuses; it is tried again on the next heartbeat.
@@ -51,7 +51,7 @@ func (f *feed) orderLocked(channel string) {
 		return
 	}
 	op := strings.ToLower(l.out)
-	f.pipe.Queue(pipe.Command(op, l.out, channel), func(reply any, _ error) {
+	f.pipe.Queue(scripts.Command(op, l.out, channel), func(reply any, _ error) {
 		if err := f.answered(l, reply); err != nil {
 			f.pipe.Kill(op, err)
 		}
@@ -110,7 +110,7 @@ func answers(reply any, command, arg string) bool {
 
 // beat sends a PING, whose answer has two forms, or is that the user may not. It has refused channels tried again.
 func (f *feed) beat() {
-	f.pipe.Queue(pipe.Command("ping", "PING"), func(reply any, _ error) {
+	f.pipe.Queue(scripts.Command("ping", "PING"), func(reply any, _ error) {
 		if _, refused := reply.(redis.Error); !refused && reply != "PONG" && !answers(reply, "PONG", "") {
 			f.pipe.Kill("ping", fmt.Errorf("the server has answered PING by %.40q", reply))
 		}

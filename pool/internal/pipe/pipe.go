@@ -52,11 +52,6 @@ type request struct {
 	eval    bool   // the text of the script is sent
 }
 
-// Command makes a call of a command that is no script, so it has no SHA. op is its name in errors.
-func Command(op, command string, args ...any) *scripts.Call {
-	return &scripts.Call{Script: &scripts.Script{Name: op}, Args: append([]any{command}, args...)}
-}
-
 // A Pipe is one connection in use.
 type Pipe struct {
 	conn        *wire.Conn

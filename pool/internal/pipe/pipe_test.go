@@ -52,10 +52,10 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 		p.Kill("close", fault.ErrClosed)
 		<-done
 		_ = server.Close()
-		if err := p.Send(&scripts.Call{Script: scripts.Inspect}, "", make(slot, 1)); err == nil {
+		if err := p.Send(scripts.NewCall(scripts.Inspect, nil), "", make(slot, 1)); err == nil {
 			t.Error("sent after the end")
 		}
-		if p.Queue(Command("x", "PING"), func(any, error) {}) {
+		if p.Queue(scripts.Command("x", "PING"), func(any, error) {}) {
 			t.Error("queued after the end")
 		}
 	})
@@ -63,7 +63,7 @@ func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
 
 // long is a call that is larger than what the connection collects, so it is a write of its own.
 func long() *scripts.Call {
-	return Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
+	return scripts.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
 }
 
 // A server may answer more than it was sent, and go away: what was not written by then has been answered, too.

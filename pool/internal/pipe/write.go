@@ -4,10 +4,9 @@ import "runtime"
 
 // writer is what the writer alone uses.
 type writer struct {
-	spare   []request
-	busy    bool  // the last batch had more than one call
-	scratch []any // arguments
-	stamp   any   // the text of the last stamp, boxed: it is the same for nearly all calls
+	spare  []request
+	busy   bool   // the last batch had more than one call
+	frames []byte // the commands of a batch
 }
 
 // write takes the whole queue, writes it, flushes once, and looks again.
@@ -55,41 +54,41 @@ func (p *Pipe) await() []request {
 	return batch
 }
 
-// writeBatch writes and flushes. begun is how many requests were begun, the failing one included.
+// flushAt bounds the commands that are collected before they are written, in bytes.
+const flushAt = 64 << 10
+
+// writeBatch writes. begun is how many requests were begun, the failing one included.
 func (p *Pipe) writeBatch(batch []request) (begun int, err error) {
+	if !p.conn.Raw() {
+		return p.sendBatch(batch)
+	}
+	frames := p.out.frames[:0]
 	for begun < len(batch) {
 		r := &batch[begun]
 		begun++
-		command, args := "EVALSHA", p.arguments(r)
-		switch {
-		case r.call.Script.SHA == "": // see Command
-			command, args = args[0].(string), args[1:]
-		case r.eval:
-			command = "EVAL"
+		frames = r.call.Append(frames, r.text, r.eval)
+		if len(frames) >= flushAt || begun == len(batch) {
+			if err = p.conn.Write(frames); err != nil {
+				break
+			}
+			frames = frames[:0]
 		}
+	}
+	if cap(frames) <= 2*flushAt { // a script's text may be long, and is rare
+		p.out.frames = frames[:0]
+	}
+	return begun, err
+}
+
+// sendBatch writes to a connection that a *redis.Pool has made, and which encodes commands itself.
+func (p *Pipe) sendBatch(batch []request) (begun int, err error) {
+	for begun < len(batch) {
+		r := &batch[begun]
+		begun++
+		command, args := r.call.Args(r.text, r.eval)
 		if err := p.conn.Send(command, args...); err != nil {
 			return begun, err
 		}
 	}
 	return begun, p.conn.Flush()
-}
-
-// arguments returns what follows the command's name. The slice is valid until the next call; it is either the call's
-// own, which nobody changes, or a copy in scratch.
-func (p *Pipe) arguments(r *request) []any {
-	c, w := r.call, &p.out
-	if c.Stamp == 0 && !r.eval {
-		return c.Args
-	}
-	w.scratch = append(w.scratch[:0], c.Args...)
-	if c.Stamp > 0 {
-		if w.stamp != r.text {
-			w.stamp = r.text
-		}
-		w.scratch[c.Stamp] = w.stamp
-	}
-	if r.eval {
-		w.scratch[0] = c.Script.Text
-	}
-	return w.scratch
 }

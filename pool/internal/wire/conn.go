@@ -53,6 +53,15 @@ func (c *Conn) Flush() error {
 	return c.buf.out.Flush()
 }
 
+// Raw reports whether Write may be used: not over a connection that a *redis.Pool made.
+func (c *Conn) Raw() bool { return c.buf != nil }
+
+// Write writes encoded commands at once. What Send has collected must be flushed before.
+func (c *Conn) Write(commands []byte) error {
+	_, err := c.buf.Conn.Write(commands)
+	return err
+}
+
 // Receive waits for the next reply, for as long as it takes. An error reply is a value of the type redis.Error; any
 // error means that the connection is of no more use.
 func (c *Conn) Receive() (value any, err error) {

@@ -146,11 +146,8 @@ func (p *program) step(i int, req scripts.AdmitRequest) {
 	}
 	p.sent++
 	s, call := p.w.servers[i], scripts.NewEncoder("p", p.Config.Epoch).Admit(req)
-	args := make([]string, 0, 6)
-	for _, a := range call.Args[3:] {
-		args = append(args, fmt.Sprint(a))
-	}
-	list, ok := s.state.Eval(p.w.us+s.offset, s.env, scripts.Admit, []string{call.Args[2].(string)}, args).([]any)
+	keys, args := call.Arguments("")
+	list, ok := s.state.Eval(p.w.us+s.offset, s.env, scripts.Admit, keys, args).([]any)
 	if !ok {
 		p.w.t.Fatalf("step %s is answered by an error", req.Step)
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,11 +12,8 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
 	words := func(c *scripts.Call) (list []string) {
-		var all []string
-		for _, a := range c.Args {
-			all = append(all, fmt.Sprint(a))
-		}
-		return all[2+number(all[1]):]
+		_, argv := c.Arguments("")
+		return argv
 	}
 	for mode, c := range map[string]*scripts.Call{
 		"acquire": enc.Acquire(&keys, "the grant", time.Second, 4711, 4711, ticket),

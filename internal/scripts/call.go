@@ -1,0 +1,148 @@
+package scripts
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// A Call is one script with its arguments, or another command, encoded once for any number of masters. It is not
+// changed once it is made.
+type Call struct {
+	Script *Script
+	body   []byte // what follows the SHA-1 of the script, as bulk strings, without the stamp
+	words  int    // how many they are
+	split  int    // where in body the stamp is put in; 0 for none
+	room   [320]byte
+}
+
+func newCall(s *Script) *Call {
+	c := &Call{Script: s}
+	c.body = c.room[:0]
+	return c
+}
+
+// Command makes a call of a command that is no script. op is its name in errors.
+func Command(op string, words ...string) *Call {
+	c := newCall(&Script{Name: op})
+	for _, w := range words {
+		c.text(w)
+	}
+	return c
+}
+
+func (c *Call) text(s string) {
+	c.words++
+	c.body = appendBulk(c.body, s)
+}
+
+func (c *Call) number(n int64) {
+	var room [20]byte
+	c.words++
+	c.body = appendBulk(c.body, strconv.AppendInt(room[:0], n, 10))
+}
+
+// ballot appends a ballot in the sixteen digits that the scripts compare as text.
+func (c *Call) ballot(n int64) {
+	var room [20]byte
+	c.words++
+	c.body = appendBulk(c.body, appendDigits(room[:0], n))
+}
+
+// stamp is where the stamp of the admission record goes that the connection expects.
+func (c *Call) stamp() { c.split = len(c.body) }
+
+func appendBulk[T string | []byte](b []byte, s T) []byte {
+	b = strconv.AppendInt(append(b, '$'), int64(len(s)), 10)
+	b = append(append(b, '\r', '\n'), s...)
+	return append(b, '\r', '\n')
+}
+
+// appendDigits appends n in sixteen digits at least.
+func appendDigits(b []byte, n int64) []byte {
+	var room [20]byte
+	d := strconv.AppendInt(room[:0], max(n, 0), 10)
+	for range timeDigits - len(d) {
+		b = append(b, '0')
+	}
+	return append(b, d...)
+}
+
+// Append appends the command for one master to b: with the stamp of its admission record, and with the text of the
+// script in the place of its SHA-1 if asText is set.
+func (c *Call) Append(b []byte, stamp string, asText bool) []byte {
+	n := c.words
+	if c.split > 0 {
+		n++
+	}
+	if c.Script.SHA == "" {
+		return append(appendCount(b, n), c.body...)
+	}
+	b = appendCount(b, n+2)
+	if asText {
+		b = appendBulk(append(b, "$4\r\nEVAL\r\n"...), c.Script.Text)
+	} else {
+		b = append(append(append(b, "$7\r\nEVALSHA\r\n$40\r\n"...), c.Script.SHA...), "\r\n"...)
+	}
+	if c.split == 0 {
+		return append(b, c.body...)
+	}
+	return append(appendBulk(append(b, c.body[:c.split]...), stamp), c.body[c.split:]...)
+}
+
+func appendCount(b []byte, n int) []byte {
+	return append(strconv.AppendInt(append(b, '*'), int64(n), 10), '\r', '\n')
+}
+
+// Words returns the command for one master as words, for a connection that encodes commands itself.
+func (c *Call) Words(stamp string, asText bool) (words []string) {
+	rest := c.Append(nil, stamp, asText)
+	_, rest, _ = bytes.Cut(rest, []byte("\r\n"))
+	for len(rest) > 0 {
+		var size []byte
+		size, rest, _ = bytes.Cut(rest[1:], []byte("\r\n"))
+		n, _ := strconv.Atoi(string(size)) // this package has written it
+		words, rest = append(words, string(rest[:n])), rest[n+2:]
+	}
+	return words
+}
+
+// Args returns the command for one master as redigo takes it.
+func (c *Call) Args(stamp string, asText bool) (command string, args []any) {
+	words := c.Words(stamp, asText)
+	for _, w := range words[1:] {
+		args = append(args, w)
+	}
+	return words[0], args
+}
+
+// Arguments returns the KEYS and ARGV of the script for one master.
+func (c *Call) Arguments(stamp string) (keys, argv []string) {
+	words := c.Words(stamp, false)
+	n, _ := strconv.Atoi(words[2])
+	return words[3 : 3+n], words[3+n:]
+}
+
+// NewCall makes a call of a script that is none of this package's.
+func NewCall(s *Script, keys []string, argv ...string) *Call {
+	return newCallOf(s, keys, argv, false)
+}
+
+// NewStampedCall makes a call of a script that gets the stamp as its first argument.
+func NewStampedCall(s *Script, keys []string, argv ...string) *Call {
+	return newCallOf(s, keys, argv, true)
+}
+
+func newCallOf(s *Script, keys, argv []string, stamped bool) *Call {
+	c := newCall(s)
+	c.number(int64(len(keys)))
+	for _, key := range keys {
+		c.text(key)
+	}
+	if stamped {
+		c.stamp()
+	}
+	for _, word := range argv {
+		c.text(word)
+	}
+	return c
+}
