@@ -107,6 +107,8 @@ type facts struct {
 	text    map[string]string // INFO; nil where it was not answered
 	write   redis.Error       // the answer to a write, where it was refused
 	lacking []scripts.Right   // the rights that the user lacks
+	grants  []string          // the rules of ACL SETUSER that grant them, and take nothing away
+	renamed []string          // the commands that the server does not know
 	durable bool              // named as such
 	wrong   []string          // settings of persistence, where somebody relies on it
 	denied  string            // why they cannot be read
@@ -176,13 +178,21 @@ func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question
 	for _, right := range scripts.Rights {
 		command, args := right.Probe(prefix)
 		ask("rights", func(_ any, refused redis.Error) {
-			missing := strings.HasPrefix(strings.ToLower(string(refused)), "err unknown command")
-			if missing {
+			text := strings.ToLower(string(refused))
+			switch {
+			case strings.HasPrefix(text, "err unknown command"):
+				f.renamed = append(f.renamed, right.Rule)
 				right.Rule += " (renamed or unknown)"
+			case fault.Code(refused) != "NOPERM":
+				return
+			case strings.Contains(text, "key"):
+				f.grants = append(f.grants, "~"+opts.Prefix+":*")
+			case strings.Contains(text, "channel"):
+				f.grants = append(f.grants, "&"+opts.Prefix+":*")
+			default:
+				f.grants = append(f.grants, "+"+right.Rule)
 			}
-			if missing || fault.Code(refused) == "NOPERM" {
-				f.lacking = append(f.lacking, right)
-			}
+			f.lacking = append(f.lacking, right)
 		}, command, args...)
 	}
 	return list

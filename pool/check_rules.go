@@ -174,7 +174,16 @@ func (f *facts) rights(p scripts.Prefix) {
 			costs = append(costs, r.Lacking)
 		}
 	}
-	do := fmt.Sprintf("grant what locks need: ACL SETUSER %s %s", f.user, p.Rule())
+	var dos []string
+	if len(f.grants) > 0 {
+		slices.Sort(f.grants)
+		dos = append(dos, fmt.Sprintf("grant what is missing: ACL SETUSER %s %s", f.user,
+			strings.Join(slices.Compact(f.grants), " ")))
+	}
+	if len(f.renamed) > 0 {
+		dos = append(dos, "remove rename-command of "+strings.Join(f.renamed, ", ")+" from the server's configuration")
+	}
+	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
 		f.find(Failure, "rights",
 			fmt.Sprintf("the user %q may not, on keys %s:*: %s", f.user, p, strings.Join(needed, ", ")),
