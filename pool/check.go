@@ -103,15 +103,16 @@ type facts struct {
 	cfg        *config
 	failed     *Error // what ended the questions; nil where all were answered
 
-	info    Info
-	text    map[string]string // INFO; nil where it was not answered
-	write   redis.Error       // the answer to a write, where it was refused
-	lacking []scripts.Right   // the rights that the user lacks
-	grants  []string          // the rules of ACL SETUSER that grant them, and take nothing away
-	renamed []string          // the commands that the server does not know
-	durable bool              // named as such
-	wrong   []string          // settings of persistence, where somebody relies on it
-	denied  string            // why they cannot be read
+	info           Info
+	text           map[string]string // INFO; nil where it was not answered
+	write          redis.Error       // the answer to a write, where it was refused
+	lacking        []scripts.Right   // the rights that the user lacks
+	grants         []string          // the rules of ACL SETUSER that grant them, and take nothing away
+	noEval, noLoad bool              // the scripts cannot be sent, cannot be loaded
+	renamed        []string          // the commands that the server does not know
+	durable        bool              // named as such
+	wrong          []string          // settings of persistence, where somebody relies on it
+	denied         string            // why they cannot be read
 
 	stop    stopping          // where others may replace it
 	answers []sentinel.Answer // of its sentinels
@@ -180,7 +181,7 @@ func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question
 		ask("rights", func(_ any, refused redis.Error) {
 			text := strings.ToLower(string(refused))
 			switch {
-			case strings.HasPrefix(text, "err unknown command"):
+			case unknownCommand(refused):
 				f.renamed = append(f.renamed, right.Rule)
 				right.Rule += " (renamed or unknown)"
 			case fault.Code(refused) != "NOPERM":
@@ -192,6 +193,7 @@ func (f *facts) questions(cfg *config, opts *CheckOptions) (list []wire.Question
 			default:
 				f.grants = append(f.grants, "+"+right.Rule)
 			}
+			f.noEval, f.noLoad = f.noEval || command == "EVAL", f.noLoad || command == "SCRIPT"
 			f.lacking = append(f.lacking, right)
 		}, command, args...)
 	}

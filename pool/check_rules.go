@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -39,22 +40,46 @@ func (f *facts) judge(opts *CheckOptions) {
 	f.persistence()
 }
 
-// connection says what may be wrong where a master did not answer what it was asked.
+// connection says what may be wrong if a master did not answer what it was asked.
 func (f *facts) connection() {
-	about, do := "connection", "start it, or mend the network, its address or its TLS; while a majority of the others "+
-		"votes, locks go on"
-	switch cause, op := f.failed.Err, f.failed.Op; {
-	case errors.Is(cause, ErrRefused):
-		about, do = "rights", "grant it: ACL SETUSER "+f.user+" +info"
-	case op == "auth" || op == "select":
-		about, do = "rights", "give the user and password that this master knows, and in the database that is asked for "+
-			"the right to it"
-	case fault.IsCode(cause, "NOAUTH"):
-		about, do = "rights", "name the password in the URL, or by WithCredentials"
-	case errors.Is(cause, ErrTimeout):
-		do = "look whether it hangs (SLOWLOG, swapping, a long script), or give it more time by WithDialTimeout"
-	}
+	about, do := advice(f.failed.Op, f.failed.Err, f.user)
 	f.find(Failure, about, strings.TrimPrefix(f.failed.Error(), "pool: "+f.name+": "), noVote, do)
+}
+
+// advice returns what a failed step of a connection is about, and what to do. Each cause has its own sentence.
+func advice(op string, err error, user string) (about, do string) {
+	text := err.Error()
+	has := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case has("runs no scripts"):
+		return "rights", "grant SCRIPT LOAD or EVAL, or remove their rename-command from the server's configuration"
+	case errors.Is(err, ErrRefused):
+		return "rights", "grant it: ACL SETUSER " + user + " +info"
+	case fault.IsCode(err, "NOAUTH"):
+		return "rights", "name the password in the URL, or by WithCredentials"
+	case has("max number of clients"):
+		return "connection", "raise maxclients, or close connections that are not needed (CLIENT LIST)"
+	case fault.IsCode(err, "DENIED"):
+		return "connection", "it is in protected mode: set a password (requirepass), or bind it to an address that only clients reach"
+	case fault.IsCode(err, "BUSY"):
+		return "connection", "a script runs there: wait for it, or end it by SCRIPT KILL"
+	case has("unknown command") && has("INFO"):
+		return "connection", "name the master itself: this seems to be a proxy, which answers no INFO"
+	case has("first record does not look like a TLS handshake"), has("TLS:") && errors.Is(err, ErrTimeout):
+		return "connection", "name the port for TLS, or use redis:// instead of rediss://"
+	case has("certificate"):
+		return "connection", "name the authority that has signed the certificate (WithTLSConfig), or the name that it is for"
+	case has("too many colons"):
+		return "connection", "write an IPv6 address in brackets: redis://[::1]:6379"
+	case op == "auth" || op == "select":
+		return "rights", "give the user and password that this master knows, and in the database that is asked for the " +
+			"right to it"
+	case op == "info" && errors.Is(err, io.EOF), has("connection reset"):
+		return "connection", "if the port is one for TLS, use rediss://; else read the server's log"
+	case errors.Is(err, ErrTimeout):
+		return "connection", "look whether it hangs (SLOWLOG, swapping, a long script), or give it more time by WithDialTimeout"
+	}
+	return "connection", "start it, or fix the network, its address or its TLS; while a majority of the others votes, locks go on"
 }
 
 // state looks at what the server is and does.
@@ -165,6 +190,12 @@ func (f *facts) writes() {
 func (f *facts) rights(p scripts.Prefix) {
 	var needed, useful, costs []string
 	for _, r := range f.lacking {
+		if r.Probed("EVAL") && scripts.Runs(!f.noLoad, false) {
+			r.Lacking = "after SCRIPT FLUSH it has no vote until the connection is made again"
+		}
+		if r.Probed("SCRIPT") && !scripts.Runs(false, !f.noEval) {
+			r.Lacking = ""
+		}
 		if r.Lacking == "" {
 			needed = append(needed, r.Rule)
 			continue

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,8 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool/internal/fault"
 )
 
 // A wrong is a server that is set up wrongly in one way, and what Check must say of it.
@@ -24,6 +28,7 @@ type wrong struct {
 	args     []string // of the server
 	do       func(t *testing.T, s *server)
 	opts     []Option
+	tls      bool // the URL is of TLS
 	check    CheckOptions
 	durable  bool // it is named as such
 	about    string
@@ -121,6 +126,19 @@ func wrongs() []wrong {
 			about: "rights", severity: Failure, what: "mine:*", advice: "~mine:*"},
 		{name: "a command renamed", args: []string{"--rename-command", "EVALSHA", ""}, about: "rights", severity: Failure,
 			what: "evalsha (renamed", advice: "remove rename-command of evalsha"},
+		{name: "EVAL renamed", args: []string{"--rename-command", "EVAL", ""}, about: "rights", severity: Warning,
+			what: "eval (renamed", advice: "remove rename-command of eval"},
+		{name: "SCRIPT renamed", args: []string{"--rename-command", "SCRIPT", ""}, about: "rights", severity: Warning,
+			what: "script|load (renamed", advice: "remove rename-command of script|load"},
+		{name: "EVAL and SCRIPT renamed", args: []string{"--rename-command", "EVAL", "", "--rename-command", "SCRIPT", ""},
+			about: "rights", severity: Failure, what: "eval (renamed", advice: "remove rename-command of eval, script|load"},
+		{name: "no more clients", do: takeTheLastConnection, about: "connection", severity: Failure,
+			what: "max number of clients", advice: "raise maxclients"},
+		{name: "TLS to a plain port", tls: true, opts: []Option{WithDialTimeout(300 * time.Millisecond),
+			WithTLSConfig(&tls.Config{InsecureSkipVerify: true})}, about: "connection", severity: Failure, what: "TLS", advice: "redis:// instead of rediss://"},
+		{name: "a proxy without INFO", args: []string{"--rename-command", "INFO", ""}, about: "connection",
+			severity: Failure, what: "unknown command", advice: "name the master itself"},
+		{name: "a busy script", do: runForever, about: "connection", severity: Failure, what: "BUSY", advice: "SCRIPT KILL"},
 		{name: "durable, no file", durable: true, about: "persistence", severity: Failure, what: "appendonly is no",
 			advice: "appendfsync always"},
 		{name: "durable, each second", args: []string{"--appendonly", "yes"}, durable: true, about: "persistence",
@@ -143,6 +161,43 @@ func wrongs() []wrong {
 	}
 }
 
+func takeTheLastConnection(t *testing.T, s *server) {
+	c, err := redis.Dial("unix", s.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Do("CONFIG", "SET", "maxclients", "1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runForever runs a script until the server ends.
+func runForever(t *testing.T, s *server) {
+	s.do("CONFIG", "SET", "busy-reply-threshold", "1")
+	c, err := redis.Dial("unix", s.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := errors.Join(c.Send("EVAL", "while true do end", "0"), c.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if !poll(func() bool { _, err := pingOnce(s); return fault.IsCode(err, "BUSY") }) {
+		t.Fatal("the server is not busy")
+	}
+}
+
+// pingOnce sends a PING on a connection of its own.
+func pingOnce(s *server) (any, error) {
+	c, err := redis.Dial("unix", s.socket())
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Do("PING")
+}
+
 // Each way to set a real server up wrongly is found, with what to do; the others are not touched by it.
 func TestCheckFindsWhatIsSetUpWrongly(t *testing.T) {
 	good := []*server{startServer(t), startServer(t)}
@@ -152,7 +207,11 @@ func TestCheckFindsWhatIsSetUpWrongly(t *testing.T) {
 			if w.do != nil {
 				w.do(t, bad)
 			}
-			masters := []Master{URL(good[0].url()), URL(bad.url(), w.opts...), URL(good[1].url())}
+			url := bad.url()
+			if w.tls {
+				url = "rediss" + strings.TrimPrefix(url, "redis")
+			}
+			masters := []Master{URL(good[0].url()), URL(url, w.opts...), URL(good[1].url())}
 			p, err := New(masters, WithDialTimeout(patience), WithTimeout(patience))
 			if err != nil {
 				t.Fatal(err)
@@ -374,4 +433,29 @@ func anys(words []string) (list []any) {
 		list = append(list, w)
 	}
 	return list
+}
+
+// H112: a server without SCRIPT LOAD gets the text of the scripts, one without EVAL has them loaded, and one without
+// both is refused.
+func TestScriptsAreLoadedOrSent(t *testing.T) {
+	for name, args := range map[string][]string{
+		"SCRIPT": {"--rename-command", "SCRIPT", ""}, "EVAL": {"--rename-command", "EVAL", ""},
+		"both": {"--rename-command", "SCRIPT", "", "--rename-command", "EVAL", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, []string{startServer(t, args...).url()})
+			if name == "both" {
+				if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "it runs no scripts") {
+					t.Error(err)
+				}
+				return
+			}
+			waitUp(t, p)
+			for range 2 {
+				if _, err := call(t, p, 0, encoder.Inspect(keysOf("x")), Stamp{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -54,13 +55,23 @@ func (s *session) questions() []wire.Question {
 		list = append(list, wire.Question{
 			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
 				refusal, refused := reply.(redis.Error)
-				if s.byText = s.byText || refused; refused && fault.Code(refusal) != "NOPERM" {
+				if s.byText = s.byText || refused; refused && !unavailable(refusal) {
 					return refusal
 				}
 				return nil
 			},
 		})
 	}
+	list = append(list, wire.Question{
+		Op: "eval", Command: []any{"EVAL", "return 1", "0"}, TakeFunc: func(reply any) error {
+			refusal, refused := reply.(redis.Error)
+			if refused && unavailable(refusal) && !scripts.Runs(!s.byText, false) {
+				return fault.New(fmt.Sprintf("refused: it runs no scripts, since SCRIPT LOAD and EVAL are both denied or renamed "+
+					"(%v)", refusal), fault.ErrRefused, refusal)
+			}
+			return nil
+		},
+	})
 	return append(list, wire.Question{
 		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any) error {
 			pair, _ := redis.StringMap(reply, nil)
@@ -70,6 +81,15 @@ func (s *session) questions() []wire.Question {
 			return nil
 		},
 	})
+}
+
+// unavailable reports whether a command was refused because the user may not run it, or the server does not know it.
+func unavailable(refusal redis.Error) bool {
+	return fault.Code(refusal) == "NOPERM" || unknownCommand(refusal)
+}
+
+func unknownCommand(refusal redis.Error) bool {
+	return strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
 }
 
 // readInfo reads the reply of INFO, and returns its fields as well.

@@ -57,6 +57,13 @@ var Rights = []Right{
 	{Rule: "ping", Lacking: deaf, probe: []string{"PING"}},
 }
 
+// Probed reports whether the right is tried by this command.
+func (r Right) Probed(command string) bool { return r.probe[0] == command }
+
+// Runs reports whether a server runs the scripts: they are loaded by SCRIPT LOAD, or their text is sent by EVAL. Every
+// user also needs EVALSHA.
+func Runs(scriptLoad, eval bool) bool { return scriptLoad || eval }
+
 // Probe returns the command that tries the right on the keys and channels of p. It changes nothing. An error with the
 // code NOPERM, or of an unknown command, is the only no. The rights of a connection for messages are tried last.
 func (r Right) Probe(p Prefix) (command string, args []any) {
