@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -36,7 +37,7 @@ type Finding struct {
 	Master   string // as [Pool.Addr] names it
 	Severity Severity
 	// About is what it is about, a word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
-	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels".
+	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels", "databases".
 	About string
 	// What is so, what it Endangers, and what to Do about it: a sentence each.
 	What, Endangers, Do string
@@ -108,6 +109,7 @@ type facts struct {
 	write          redis.Error       // the answer to a write, where it was refused
 	lacking        []scripts.Right   // the rights that the user lacks
 	grants         []string          // the rules of ACL SETUSER that grant them, and take nothing away
+	databases      []int             // others with an admission record of the prefix
 	noEval, noLoad bool              // the scripts cannot be sent, cannot be loaded
 	renamed        []string          // the commands that the server does not know
 	durable        bool              // named as such
@@ -130,10 +132,36 @@ func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
 	})
 	if err != nil {
 		f.failed = &Error{Addr: m.Name, Op: op, Err: err}
-	} else {
-		c.Close()
+		return f
 	}
+	defer c.Close()
+	f.otherDatabases(c, opts)
 	return f
+}
+
+// otherDatabases looks for admission records of the prefix in the other databases that the user may read.
+func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
+	var list []wire.Question
+	key, selected := scripts.Prefix(opts.Prefix).Admission(), false
+	for field := range f.text {
+		n, err := strconv.Atoi(strings.TrimPrefix(field, "db"))
+		if err != nil || !strings.HasPrefix(field, "db") || n == f.cfg.Database {
+			continue
+		}
+		list = append(list, wire.Question{Op: "select", Command: []any{"SELECT", n}, TakeFunc: func(reply any) error {
+			selected = reply == "OK"
+			return nil
+		}}, wire.Question{Op: "getrange", Command: []any{"GETRANGE", key, "0", "0"}, TakeFunc: func(reply any) error {
+			if text, ok := reply.([]byte); ok && len(text) > 0 && selected {
+				f.databases = append(f.databases, n)
+			}
+			return nil
+		}})
+	}
+	if _, err := c.Ask(list); err != nil {
+		f.databases = nil // the rest was answered
+	}
+	slices.Sort(f.databases)
 }
 
 // durableSettings make a server remember every write that it has answered.

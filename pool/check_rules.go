@@ -38,6 +38,11 @@ func (f *facts) judge(opts *CheckOptions) {
 	f.writes()
 	f.rights(scripts.Prefix(opts.Prefix))
 	f.persistence()
+	if len(f.databases) > 0 {
+		f.find(Warning, "databases", fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix,
+			f.databases), "clients of different databases do not exclude each other: both get a lock of the same name",
+			"give all clients the same database in their URLs")
+	}
 }
 
 // connection says what may be wrong if a master did not answer what it was asked.

@@ -139,6 +139,8 @@ func wrongs() []wrong {
 		{name: "a proxy without INFO", args: []string{"--rename-command", "INFO", ""}, about: "connection",
 			severity: Failure, what: "unknown command", advice: "name the master itself"},
 		{name: "a busy script", do: runForever, about: "connection", severity: Failure, what: "BUSY", advice: "SCRIPT KILL"},
+		{name: "two databases", do: recordElsewhere, about: "databases", severity: Warning, what: "[3]",
+			advice: "the same database"},
 		{name: "durable, no file", durable: true, about: "persistence", severity: Failure, what: "appendonly is no",
 			advice: "appendfsync always"},
 		{name: "durable, each second", args: []string{"--appendonly", "yes"}, durable: true, about: "persistence",
@@ -158,6 +160,18 @@ func wrongs() []wrong {
 		{name: "hung", do: func(_ *testing.T, s *server) { s.signal(stopSignal) },
 			opts:  []Option{WithDialTimeout(300 * time.Millisecond)},
 			about: "connection", severity: Failure, what: "timed out", advice: "hangs"},
+	}
+}
+
+// recordElsewhere writes an admission record in another database (H116).
+func recordElsewhere(t *testing.T, s *server) {
+	c, err := redis.Dial("unix", s.socket(), redis.DialDatabase(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Do("SET", "redlock:admission", "v3 0123456789abcdef state=admitted"); err != nil {
+		t.Fatal(err)
 	}
 }
 
