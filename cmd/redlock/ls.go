@@ -36,6 +36,7 @@ const (
 func (a *app) lsCommand() *cobra.Command {
 	var all bool
 	var most int
+	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "list the names that are held",
@@ -65,7 +66,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), a.fleet.timeout)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			defer shut(ctx)
 			l.Ready(ctx)
@@ -81,7 +82,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().DurationVar(&a.fleet.timeout, "timeout", time.Minute, "bound on the whole command")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "bound on the whole command")
 	cmd.Flags().BoolVar(&all, "all", false, "names that no quorum has, too")
 	cmd.Flags().IntVar(&most, "most", 100_000, "names of one master at the most")
 	return cmd

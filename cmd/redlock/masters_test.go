@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
@@ -220,4 +221,21 @@ func TestShellsAreToldWhatComesNext(t *testing.T) {
 	call(t, exitDone, "quarantine\tput one master into quarantine", "__complete", "q")
 	call(t, exitDone, "--finish\tlet the next masters act alone", "__complete", "set", "--fi")
 	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
+}
+
+// H110: each flag has the default that its help says: no two commands bind one variable.
+func TestFlagsHaveTheirDefaults(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.String() != f.DefValue {
+				t.Errorf("%s --%s is %s, and its help says %s", cmd.CommandPath(), f.Name, f.Value, f.DefValue)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	check(a.root())
 }
