@@ -57,16 +57,16 @@
 //	   |     |
 //	   |   pipe: until when the lock is valid
 //	   |     |
-//	   |   watchman       leads the group; ignores signals; kills the group when the time is over or the pipe ends
+//	   |   supervisor     leads the group; ignores signals; kills the group when the time is over or the pipe ends
 //	   |
-//	   command            in the group of the watchman, with its children
+//	   command            in the group of the supervisor, with its children
 //
 // So the group is killed, KILL to all of it, in each of these cases:
 //
-//	the lock ends or is lost              by run, and at the end of the validity by the watchman too
-//	run is stopped (kill -STOP, Ctrl-Z)   by the watchman, when the validity ends
-//	run is killed (kill -9), or crashes   by the watchman, at once
-//	run and watchman are killed           on Linux the kernel kills the command, not its children; elsewhere nobody does
+//	the lock ends or is lost              by run, and at the end of the validity by the supervisor too
+//	run is stopped (kill -STOP, Ctrl-Z)   by the supervisor, when the validity ends
+//	run is killed (kill -9), or crashes   by the supervisor, at once
+//	run and supervisor are killed         on Linux the kernel kills the command, not its children; elsewhere nobody does
 //	the machine is suspended or frozen    by both, at most a twentieth of a second after it goes on
 //
 // A process that has left the group (setsid, a daemon, a container that the command has a server start) is not

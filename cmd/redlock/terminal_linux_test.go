@@ -157,7 +157,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 		}
 	}
 	if !stopped {
-		t.Fatal("the watchman was not found")
+		t.Fatal("the supervisor was not found")
 	}
 	p.signal(syscall.SIGKILL)
 	end.closes()

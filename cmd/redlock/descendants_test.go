@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// wrappers run a command in a process group, or a session, of its own.
+var wrappers = map[string][]string{
+	"none":           nil,
+	"timeout":        {"timeout", "600"},
+	"setsid":         {"setsid", "-w"},
+	"shell, timeout": {"sh", "-c", `timeout 600 "$@"; true`, "sh"},
+	"job control":    {"bash", "--norc", "-c", `set -m; "$@" & wait`, "bash"},
+}
+
+var pidLine = regexp.MustCompile(`pid (\d+)`)
+
+// H107: TERM, and the loss of the lock, reach the command also if it has left the process group of redlock.
+func TestRunEndsCommandsInOtherGroups(t *testing.T) {
+	f := newVotingFleet(t)
+	for wrapper, words := range wrappers {
+		for _, end := range []string{"TERM", "loss"} {
+			t.Run(wrapper+", "+end, func(t *testing.T) {
+				name := fmt.Sprint(wrapper, end)
+				args := append([]string{"--ttl", "3s", name, "--"}, words...)
+				p := f.start("run", append(args, "sh", "-c", `echo "pid $$"; exec sleep 600`)...)
+				p.hear("pid ")
+				pid, err := strconv.Atoi(pidLine.FindStringSubmatch(p.said())[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+				if end == "TERM" {
+					err = p.cmd.Process.Signal(syscall.SIGTERM)
+				} else {
+					for i := range f.urls {
+						f.do(i, "DEL", "redlock:{"+name+"}")
+					}
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !eventuallyTrue(func() bool { return !running(pid) }) {
+					t.Errorf("the command still runs\n%s", p.said())
+				}
+			})
+		}
+	}
+}
+
+// H108: a reader of the log that has gone away ends neither redlock nor the command, and a lost lock ends the command.
+func TestRunWithoutReaderOfItsLog(t *testing.T) {
+	f := newVotingFleet(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := filepath.Join(t.TempDir(), "pid")
+	cmd := f.ask("run", "--ttl", "3s", "a", "--", "sh", "-c", `echo "pid $$" >"$0"; exec sleep 600`, pids)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	_ = w.Close()
+	var pid int
+	if !eventuallyTrue(func() bool {
+		text, _ := os.ReadFile(pids)
+		found := pidLine.FindSubmatch(text)
+		if found != nil {
+			pid, _ = strconv.Atoi(string(found[1]))
+		}
+		return found != nil
+	}) {
+		t.Fatal("the command does not start")
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	_ = r.Close()
+	f.do(0, "DEL", "redlock:{a}") // a master without it is repaired; nothing is lost
+	f.do(0, "CLIENT", "KILL", "TYPE", "normal")
+	time.Sleep(2 * time.Second) // two renewals, and the log line of a connection that was cut
+	if !running(cmd.Process.Pid) || !running(pid) {
+		t.Fatal("redlock or its command has ended with the reader of its log")
+	}
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:{a}")
+	}
+	if !eventuallyTrue(func() bool { return !running(pid) }) {
+		t.Error("the lock is lost, and the command still runs")
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() < 0 {
+		t.Errorf("redlock has ended with %v", err)
+	}
+}
+
+// running reports whether a process exists and is no zombie.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// eventuallyTrue polls until ok holds, for at most a minute.
+func eventuallyTrue(ok func() bool) bool {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
