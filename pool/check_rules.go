@@ -56,8 +56,6 @@ func advice(op string, err error, user string) (about, do string) {
 	text := err.Error()
 	has := func(part string) bool { return strings.Contains(text, part) }
 	switch {
-	case has("runs no scripts"):
-		return "rights", "grant SCRIPT LOAD or EVAL, or remove their rename-command from the server's configuration"
 	case errors.Is(err, ErrRefused):
 		return "rights", "grant it: ACL SETUSER " + user + " +info"
 	case fault.IsCode(err, "NOAUTH"):

@@ -62,16 +62,6 @@ func (s *session) questions() []wire.Question {
 			},
 		})
 	}
-	list = append(list, wire.Question{
-		Op: "eval", Command: []any{"EVAL", "return 1", "0"}, TakeFunc: func(reply any) error {
-			refusal, refused := reply.(redis.Error)
-			if refused && unavailable(refusal) && !scripts.Runs(!s.byText, false) {
-				return fault.New(fmt.Sprintf("refused: it runs no scripts, since SCRIPT LOAD and EVAL are both denied or renamed "+
-					"(%v)", refusal), fault.ErrRefused, refusal)
-			}
-			return nil
-		},
-	})
 	return append(list, wire.Question{
 		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any) error {
 			pair, _ := redis.StringMap(reply, nil)
