@@ -237,6 +237,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		if err := <-waited; err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // the events of both unlocks are reported
 		seen := 0
 		for _, s := range f.spans.GetSpans() {
 			text := fmt.Sprint(s.Attributes)
