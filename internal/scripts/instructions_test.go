@@ -46,13 +46,14 @@ var collected = regexp.MustCompile(`Collected : ([0-9]+)`)
 func instructions(t *testing.T, pairs int) int {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
-	cmd := exec.CommandContext(t.Context(), "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+	cmd := exec.Command("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
 		"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--logfile", "")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = cmd.Process.Kill() }()
 	conn := dialWhenUp(t, socket)
 	defer conn.Close()
 	c := &client{t: t, Conn: conn}
