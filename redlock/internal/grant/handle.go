@@ -149,7 +149,11 @@ const leastPrune = 32
 // bind makes c end when h ends, or at once if it has, and returns it; or the context that is bound for key already.
 func (h *Handle) bind(key context.Context, c *owning) *owning {
 	h.g.mu.Lock()
-	known, err := h.contexts[key], h.ended
+	var known *owning
+	err := h.ended
+	if err == nil { // afterwards the contexts belong to endContexts
+		known = h.contexts[key]
+	}
 	if known == nil && err == nil {
 		if len(h.contexts) >= h.prune {
 			maps.DeleteFunc(h.contexts, func(_ context.Context, c *owning) bool { return c.Context.Err() != nil })
