@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Measures this tree beside another commit: the benchmarks of both run in turn, one round each, and what differs by more
-# than chance is printed.
+# Compares this tree with another commit: the benchmarks of both run in turn, one round each, and significant
+# differences are printed.
 #
 #   bench/against.sh COMMIT ROUNDS [FLAG...]
 #   bench/against.sh HEAD~1 5 -scenario pairs -goroutines 1,64
 #
-# The flags go to both benchmarks. Run it on a quiet machine. The other commit is checked out in a temporary directory,
+# The flags are passed to both benchmarks. Run it on a quiet machine. The other commit is checked out in a temporary directory,
 # which is removed.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// A bench is one run of the program, as the scenarios see it.
+// A bench is one run of the program, for use by the scenarios.
 type bench struct {
 	cfg     *config
 	masters *masters
 	report  *report
-	prefix  string         // of all keys, another one for each run
-	holds   map[string]int // of this scenario, by contender; see took
+	prefix  string         // of all keys; new for each run
+	holds   map[string]int // number of holds in this scenario, by contender; see took
 }
 
 // A task is one measurement of one contender.
 type task struct {
 	name     string
-	once     bool // in the first round alone
-	tolerant bool // its failure is a note
+	once     bool // only in the first round
+	tolerant bool // a failure is only noted
 	run      func(ctx context.Context, round int) error
 }
 
-// turns is a group of tasks, one for each of the entrants.
+// turns returns a group of tasks, one for each entrant.
 func turns(name string, list []entrant, run func(ctx context.Context, e entrant, round int) error) (group []task) {
 	for _, e := range list {
 		once := func(ctx context.Context, round int) error { return run(ctx, e, round) }
@@ -36,7 +36,7 @@ func turns(name string, list []entrant, run func(ctx context.Context, e entrant,
 	return group
 }
 
-// prefixOf is what the keys of a contender begin with; that of no other contender begins with the same.
+// prefixOf returns the key prefix of a contender, which is not a prefix of another contender's.
 func (b *bench) prefixOf(who string) string { return b.prefix + "-" + slug(who) + "." }
 
 func (b *bench) setting(who string) setting {
@@ -47,23 +47,24 @@ func (b *bench) add(scenario, kase, who string, m metric, value float64) {
 	b.report.Figures.add(scenario, kase, who, m, value)
 }
 
-// A scenario is one thing to measure. Its plan lists what a round does: groups of tasks that are compared with each
-// other, and so done one after the other, in an order that rotates from round to round.
+// A scenario is one thing to measure. Its plan lists the work of a round: groups of tasks that are compared with each
+// other, and so run one after the other, in an order that rotates from round to round.
 type scenario struct {
 	name, help string
-	weight     float64 // how long a task takes, in durations; roughly, for the time that is left
+	weight     float64 // approximate duration of a task, in durations, for the estimate of the remaining time
 	plan       func(*bench) [][]task
 }
 
-// scenarios lists all that there are, in the order in which they are measured.
+// scenarios lists all scenarios, in the order in which they are measured.
 var scenarios = []scenario{
 	{scenarioPairs, "lock, unlock and both, by goroutines, each with its own names", 2, planPairs},
+	{scenarioLoad, "64 to 50 000 callers at once, each with its own names", 4, planLoad},
 	{scenarioContention, "one name, several processes: rate, hand-over, order", 3, planContention},
 	{scenarioSplit, "processes that want one free name at one instant", 20, planSplit},
 	{scenarioFaults, "masters hung, dead or slow (needs masters that it starts)", 3, planFaults},
 }
 
-// measureAll opens the masters, runs the scenarios, and closes whatever was opened, in every case.
+// measureAll opens the masters, runs the scenarios, and always closes everything that it opened.
 func measureAll(ctx context.Context, c *config, p *progress) (r *report, err error) {
 	defer p.clear()
 	m, err := openMasters(ctx, c)
@@ -77,7 +78,7 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 		return nil, err
 	}
 	err = measureRounds(ctx, b, p)
-	if m.servers == nil { // they live on
+	if m.servers == nil { // given masters continue to run
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 		defer cancel()
 		err = errors.Join(err, m.sweep(ctx, b.prefix))
@@ -89,10 +90,10 @@ func measureAll(ctx context.Context, c *config, p *progress) (r *report, err err
 	return r, nil
 }
 
-// budget is what all rounds of the default run may take: a minute, less what it takes to begin and to end.
+// budget bounds all rounds of the default run: a minute, minus the time for the beginning and the end.
 const budget = 55 * time.Second
 
-// measureRounds does all rounds, or as many as the time is enough for.
+// measureRounds runs all rounds, or as many as the time allows.
 func measureRounds(ctx context.Context, b *bench, p *progress) error {
 	plans := make([][][]task, len(scenarios))
 	total := 0.0
@@ -120,7 +121,7 @@ func measureRounds(ctx context.Context, b *bench, p *progress) error {
 	return nil
 }
 
-// tasks counts what is done in all rounds.
+// tasks returns the number of tasks in all rounds.
 func tasks(plan [][]task, rounds int) (n int) {
 	for _, t := range slices.Concat(plan...) {
 		if t.once {
@@ -132,7 +133,7 @@ func tasks(plan [][]task, rounds int) (n int) {
 	return n
 }
 
-// measureRound does one round of a scenario.
+// measureRound runs one round of a scenario.
 func measureRound(ctx context.Context, b *bench, p *progress, s scenario, plan [][]task, round int) error {
 	for _, group := range plan {
 		for k := range group {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// fewestRounds is how many rounds each side needs for a difference to be told from chance: with three and three even
-// the clearest has a probability of one in ten.
+// fewestRounds is how many rounds each side needs for a significant difference: with three and three even the clearest
+// difference has a probability of one in ten by chance.
 const fewestRounds = 4
 
-// writeComparison writes which figures of the new report differ from those of the old one by more than chance would
-// have it, by the U test of Mann and Whitney at 5 %, and how many do not.
+// writeComparison lists the figures of the new report that differ significantly from those of the old one, by the
+// Mann-Whitney U test at 5 %, and counts those that do not.
 func writeComparison(w io.Writer, old, now *report) error {
 	fmt.Fprintln(w)
 	for i, r := range []*report{old, now} {

@@ -7,13 +7,16 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redlock-go/redlock/bench/floor"
+	"github.com/redlock-go/redlock/redlock"
 )
 
-// A contender is one way to lock over the masters.
+// A contender is one implementation of a lock over the masters.
 type contender interface {
-	// caller returns what one goroutine locks with.
+	// caller returns a caller for one goroutine.
 	caller() caller
-	// close ends its connections; ctx bounds what it may still have to send.
+	// close closes its connections; ctx bounds the sending of pending requests.
 	close(ctx context.Context) error
 }
 
@@ -24,44 +27,53 @@ type caller interface {
 	lock(ctx context.Context, name string) (held, error)
 }
 
-// A held lock is released once. Unlock returns with the word of as many masters as the contender waits for.
+// A held lock is released once. Unlock returns when as many masters have confirmed as the contender waits for.
 type held interface {
 	Unlock(ctx context.Context) error
 }
 
-// A setting is what a contender is opened with. It travels to worker processes.
+// A setting holds the parameters for opening a contender. It is also sent to worker processes.
 type setting struct {
 	URLs     []string
-	Names    []string // of the masters, if the URLs are those of proxies; admission records have them
+	Names    []string // names of the masters for the admission records, if the URLs are those of proxies
 	Prefix   string   // of all keys
-	Fair     bool     // waiters are served in order
-	Priority int      // of every lock taken; 0 is the usual one
-	Rounds   bool     // the library counts its rounds, which costs a little
+	Fair     bool     // serve waiters in order
+	Priority int      // of every lock; 0 is the default
+	Rounds   bool     // count the rounds of the library, which costs a little
 }
 
 // An entrant describes a contender.
 type entrant struct {
 	name      string
-	wire      []string // the commands that it sends itself, as commandstats spells them; others are run by scripts
+	wire      []string // the commands that it sends itself, as in commandstats; others are run by scripts
 	open      func(ctx context.Context, s setting) (contender, error)
-	suffix    string // what the keys of its locks end with, "" where it has no other keys under its prefix
-	peer      bool   // it is not of this project
-	pairsOnly bool   // it does not wait for a name that is held
+	suffix    string // suffix of the keys of its locks; "" if it has no other keys under its prefix
+	peer      bool   // from another project
+	pairsOnly bool   // cannot wait for a held name
+	variant   bool   // of another contender; only measured in pairs
 }
 
-// The names of the contenders, which the report uses as well.
+// Names of the contenders, also used in the report.
 const (
 	nameLibrary = "library"
+	nameAsync   = "library/async"
+	nameLinger  = "library/linger"
 	nameFloor   = "floor"
+	nameScripts = "floor/library scripts"
 	nameIdeal   = "local mutex"
 	nameRedsync = "redsync/redigo"
 	failFast    = ", fail fast"
 )
 
-// entrants lists all contenders that there are, in the order of the tables.
+// entrants lists all contenders, in the order of the tables.
 var entrants = []entrant{
 	{name: nameLibrary, wire: libraryWire, suffix: "}", open: openLibrary},
-	{name: nameFloor, wire: []string{"evalsha"}, open: openFloor, pairsOnly: true},
+	{name: nameAsync, wire: libraryWire, suffix: "}", open: openWith(redlock.WithAsyncUnlock()), pairsOnly: true,
+		variant: true},
+	{name: nameLinger, wire: libraryWire, suffix: "}", open: openWith(redlock.WithLinger(lockTTL)), pairsOnly: true,
+		variant: true},
+	{name: nameFloor, wire: []string{"evalsha"}, open: floorOpener(floor.Dial), pairsOnly: true},
+	{name: nameScripts, wire: []string{"evalsha"}, open: floorOpener(floor.DialLibrary), pairsOnly: true, variant: true},
 	{name: nameRedsync, wire: redsyncWire, open: redsyncOpener(redigoPools, false), peer: true},
 	{name: "redsync/rueidis", wire: redsyncWire, open: redsyncOpener(rueidisPools, false), peer: true},
 	{name: nameRedsync + failFast, wire: redsyncWire, open: redsyncOpener(redigoPools, true), peer: true},
@@ -76,20 +88,20 @@ func entrantNamed(name string) (entrant, error) {
 	return entrants[i], nil
 }
 
-// slug is a name as it can stand in a key.
+// slug returns name in a form for use in keys.
 func slug(name string) string { return strings.NewReplacer(" ", "-", ",", "-", "/", "-").Replace(name) }
 
-// closeBound is the most that a contender may take to close: it may have very many locks to release.
+// closeBound bounds closing a contender, which may have very many locks to release.
 const closeBound = 20 * time.Second
 
-// shut closes a contender, even where ctx has ended.
+// shut closes a contender, even if ctx has ended.
 func shut(ctx context.Context, c contender) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 	defer cancel()
 	return c.close(ctx)
 }
 
-// The ideal is a mutex of one process: what no lock over a network can beat.
+// The ideal is a mutex in one process: the upper bound for a lock over a network.
 type ideal struct{ mu sync.Mutex }
 
 func (i *ideal) caller() caller { return i }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A shape is a number of processes and goroutines that want one name.
+// A shape is a number of processes and goroutines that compete for one name.
 type shape struct {
 	processes, goroutines int
 	hold, pause           time.Duration
-	fair                  bool // those of the contender that have a fair mode use it
-	// priority: the last process has a higher one than the others (fair mode).
+	fair                  bool // use the fair mode of contenders that have one
+	// priority: the last process has a higher priority than the others (fair mode).
 	priority bool
 }
 
@@ -31,12 +31,12 @@ func (s shape) String() string {
 
 const scenarioContention = "contention"
 
-// The shapes of the scenario.
+// Shapes of the scenario.
 var (
 	oneProcess  = shape{processes: 1, goroutines: 64, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightPaused = shape{processes: 8, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	eightGreedy = shape{processes: 8, goroutines: 1, hold: time.Millisecond}
-	// Two in turns: whoever comes back finds the name held, so that each release hands it to the other.
+	// Two alternate: each finds the name held when it returns, so every release hands it to the other.
 	twoInTurns  = shape{processes: 2, goroutines: 1, hold: 3 * time.Millisecond, pause: time.Millisecond}
 	twentyPlain = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond}
 	twentyFair  = shape{processes: 20, goroutines: 1, hold: time.Millisecond, pause: 5 * time.Millisecond, fair: true}
@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// What is measured of a shape.
+// Metrics of a shape.
 var (
 	mHolds      = metric{"holds/s", "1/s", more}
 	mOfIdeal    = metric{"of ideal", "", more}
@@ -53,7 +53,7 @@ var (
 	mWait99     = metric{"wait p99", "ms", less}
 	mWaitMax    = metric{"wait max", "ms", less}
 	mWaitRatio  = metric{"p99/p50", "", less}
-	mCommands   = metric{"commands/hold", "1", less} // and master
+	mCommands   = metric{"commands/hold", "1", less} // per hold and master
 	mHandOff    = metric{"hand-off p50", "us", less}
 	mAlone      = metric{"alone p50", "us", less}
 	mHandRatio  = metric{"hand-off/alone", "", less}
@@ -62,20 +62,20 @@ var (
 	mViolations = metric{"violations", "1", less}
 )
 
-// aloneLocks is how many uncontended locks each run is compared with.
+// aloneLocks is the number of uncontended locks that each run is compared with.
 const aloneLocks = 100
 
-// planContention runs every shape with the ideal and each contender in turns.
+// planContention runs every shape with the ideal and each contender in turn.
 func planContention(b *bench) (plan [][]task) {
 	shapes := []shape{oneProcess, eightPaused, eightGreedy, twoInTurns, twentyPlain, twentyFair, twentyFirst}
 	switch {
-	case b.cfg.brief: // hand-over and waits alone
+	case b.cfg.brief: // only hand-over and waits
 		shapes = []shape{eightPaused, twoInTurns}
 	case b.cfg.short:
 		shapes = shapes[:4]
 	}
 	for _, s := range shapes {
-		var ideal float64 // of this round
+		var ideal float64 // result of this round
 		plan = append(plan, []task{{name: s.String() + ", " + nameIdeal, run: func(context.Context, int) error {
 			c, err := contendLocally(s, b.cfg.duration)
 			if err == nil {
@@ -95,19 +95,19 @@ func planContention(b *bench) (plan [][]task) {
 	return plan
 }
 
-// waiters are the contenders that wait for a name, or that do so in order.
+// waiters returns the contenders that can wait for a name, or, with fair, in order.
 func waiters(b *bench, fair bool) []entrant {
 	return slices.DeleteFunc(slices.Clone(b.cfg.entrants), func(e entrant) bool {
 		return e.pairsOnly || fair && e.name != nameLibrary
 	})
 }
 
-// A contended is what one run of a shape gave.
+// A contended is the result of one run of a shape.
 type contended struct {
 	history
 	gaveUp   history
 	job      Job
-	commands float64 // a hold and master; NaN where it is not known
+	commands float64 // per hold and master; NaN if unknown
 	alone    []time.Duration
 }
 
@@ -121,21 +121,22 @@ func newContended(j Job, answers ...Answer) *contended {
 	return c
 }
 
-// rate is that of holds a second.
+// rate returns the number of holds a second.
 func (c *contended) rate() float64 {
 	return float64(c.during(c.job.Start, c.job.Stop)) / time.Duration(c.job.Stop-c.job.Start).Seconds()
 }
 
-// startLead is how far ahead the common start of several workers lies: more than it takes to tell them all.
+// startLead is how far ahead the common start of several workers is: longer than it takes to send the job to all of
+// them.
 const startLead = 50 * time.Millisecond
 
-// jobFor is what each process of the shape does.
+// jobFor returns the job of each process of the shape.
 func (s shape) jobFor(d time.Duration) Job {
 	start := time.Now().Add(startLead).UnixNano()
 	return Job{Goroutines: s.goroutines, Hold: s.hold, Pause: s.pause, Start: start, Stop: start + int64(d)}
 }
 
-// contendLocally is the shape on a mutex of this process.
+// contendLocally runs the shape on a mutex in this process.
 func contendLocally(s shape, d time.Duration) (*contended, error) {
 	j := s.jobFor(d)
 	j.Goroutines *= s.processes
@@ -144,7 +145,7 @@ func contendLocally(s shape, d time.Duration) (*contended, error) {
 	return newContended(j, a), err
 }
 
-// contend is the shape over the masters, with new workers.
+// contend runs the shape over the masters, with new workers.
 func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *contended, err error) {
 	workers, err := startCrew(ctx, s.processes, e.name, b.cfg.duration+workerGrace, func(i int) setting {
 		set := b.setting(e.name)
@@ -163,7 +164,7 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 	if err != nil {
 		return nil, err
 	}
-	// Programs that have waited before.
+	// A warm-up, so that the clients have waited before.
 	if _, err := contendFor(ctx, b, workers, e, s, name+"-warm", b.cfg.duration/5); err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 	return c, err
 }
 
-// lockAlone has the first of the workers take locks that nobody else wants.
+// lockAlone makes the first worker lock names that no other client uses.
 func lockAlone(ctx context.Context, b *bench, workers *crew, e entrant, name string) ([]time.Duration, error) {
 	j := Job{Name: name, Count: aloneLocks, Tolerant: e.peer}
 	answers, err := workers.call(ctx, workers.members[:1], "Alone", func(int) any { return j })
@@ -188,7 +189,7 @@ func lockAlone(ctx context.Context, b *bench, workers *crew, e entrant, name str
 	return answers[0].Locks, err
 }
 
-// contendFor has all workers want one name for a time.
+// contendFor makes all workers compete for one name for a time.
 func contendFor(
 	ctx context.Context, b *bench, workers *crew, e entrant, s shape, name string, d time.Duration,
 ) (*contended, error) {
@@ -205,7 +206,7 @@ func addContention(b *bench, s shape, who string, c *contended, ideal float64) {
 	add(mHolds, c.rate())
 	add(mOfIdeal, c.rate()/ideal)
 	waits := c.waits(c.job.Start, c.job.Stop)
-	waits = append(waits, c.gaveUp.waits(c.job.Start, c.job.Stop)...) // longer than any other
+	waits = append(waits, c.gaveUp.waits(c.job.Start, c.job.Stop)...) // longer than all others
 	p50, p99 := percentile(waits, 50), percentile(waits, 99)
 	add(mWait50, millis(p50))
 	add(mWait99, millis(p99))

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A crew is a number of worker processes, each with a client of its own.
+// A crew is a number of worker processes, each with its own client.
 type crew struct {
 	members []*member
-	jobs    time.Duration // how long a job may take by itself
+	jobs    time.Duration // maximum duration of a job
 }
 
 // A member is one worker process.
@@ -25,8 +25,8 @@ type member struct {
 	stderr bytes.Buffer
 }
 
-// startCrew starts n workers that lock with the contender of that name, and returns when all are connected. After an
-// error none is left. jobs is how long one of their jobs takes at most.
+// startCrew starts n workers that lock with the named contender, and returns when all are connected. After an error no
+// worker is left. jobs is the maximum duration of one of their jobs.
 func startCrew(ctx context.Context, n int, contender string, jobs time.Duration, s func(i int) setting) (*crew, error) {
 	c := &crew{jobs: jobs}
 	for range n {
@@ -66,17 +66,17 @@ func startMember() (*member, error) {
 	return m, nil
 }
 
-// do gives every worker its job and returns their answers.
+// do sends every worker its job and returns their answers.
 func (c *crew) do(ctx context.Context, op string, j func(i int) Job) ([]Answer, error) {
 	return c.call(ctx, c.members, op, func(i int) any { return j(i) })
 }
 
-// crewBound is how long a crew may take for anything but its job itself: no job of this program takes longer.
+// crewBound bounds everything that a crew does in addition to its jobs.
 const crewBound = 20 * time.Second
 
 var errSilent = errors.New("bench: a worker has not answered in time, and was ended")
 
-// call has each of the members do something. Where ctx ends first, or they take too long, all workers are killed.
+// call makes each member run an operation. If ctx ends first, or the operation takes too long, all workers are killed.
 func (c *crew) call(ctx context.Context, members []*member, op string, arg func(i int) any) ([]Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, crewBound+c.jobs, errSilent)
 	defer cancel()
@@ -104,9 +104,9 @@ func (c *crew) kill() {
 	}
 }
 
-// close lets the workers end, and kills those that have not after closeBound.
+// close ends the workers, and kills those that do not end within closeBound.
 func (c *crew) close() error {
-	timer := time.AfterFunc(closeBound+time.Second, c.kill) // the error of Wait then says so
+	timer := time.AfterFunc(closeBound+time.Second, c.kill) // Wait then returns an error
 	defer timer.Stop()
 	for _, m := range c.members {
 		_ = m.client.Close()

@@ -14,33 +14,32 @@ import (
 
 const scenarioFaults = "faults"
 
-// awayBy is the round trip to the masters of the second half of the faults. Where client and masters share the
-// processors of one machine with nothing between, much of what a fault costs is what it does to them; masters that are
-// worth locking over are on other machines.
+// awayBy is the round trip to the masters in the second half of the faults. If client and masters share the processors
+// of one machine, much of the cost of a fault is contention for them. In production, masters are on other machines.
 const awayBy = 2 * time.Millisecond
 
-// mendBound is how long a fault may take to be mended.
+// mendBound bounds the time to end a fault.
 const mendBound = 30 * time.Second
 
-// A fault is one thing that is wrong with some of the masters.
+// A fault is one kind of failure of some of the masters.
 type fault struct {
 	kind  string // hung, dead, slow, or healthy
-	count int    // of masters that have it
+	count int    // number of masters affected
 	away  time.Duration
 }
 
-// The kinds of faults.
+// Kinds of faults.
 const (
 	healthy = "healthy"
 	hung    = "hung"
 	dead    = "dead"
-	slow    = "slow" // its replies come later by proxy.Slow
+	slow    = "slow" // its replies are delayed by proxy.Slow
 )
 
 // oneDead is the fault of the summary.
 var oneDead = fault{kind: dead, count: 1}
 
-// nearFaults lists what is measured of masters that are so far away; the first is what the others are compared with.
+// nearFaults lists the faults to measure for masters at this distance; the others are compared with the first.
 func nearFaults(away time.Duration) []fault {
 	return []fault{
 		{healthy, 0, away},
@@ -49,7 +48,7 @@ func nearFaults(away time.Duration) []fault {
 	}
 }
 
-// everyFault is nearFaults of masters as far as they are, and of those that are away.
+// everyFault returns the faults of masters without and with an added distance.
 func everyFault() []fault { return slices.Concat(nearFaults(0), nearFaults(awayBy)) }
 
 func (f fault) String() string {
@@ -61,14 +60,14 @@ func (f fault) String() string {
 	return s
 }
 
-// What is measured under a fault.
+// Metrics under a fault.
 var (
 	mMax       = metric{"max", "us", less}
 	mOfHealthy = metric{"p50/healthy", "", less}
 	mFailed    = metric{"failed pairs", "1", less}
 )
 
-// planFaults has one caller of each contender live with each fault. Healthy masters are measured first in each round.
+// planFaults runs one caller of each contender under each fault. Each round measures healthy masters first.
 func planFaults(b *bench) (plan [][]task) {
 	if b.masters.servers == nil {
 		b.report.note("faults are not measured: they need servers that the benchmark has started itself")
@@ -78,10 +77,10 @@ func planFaults(b *bench) (plan [][]task) {
 	if b.cfg.brief {
 		faults = faults[:3]
 	}
-	base := map[string]float64{} // the p50 with healthy masters in this round
+	base := map[string]float64{} // p50 with healthy masters in this round
 	for _, f := range faults {
-		list := slices.Clone(b.cfg.entrants)
-		if f.kind == hung { // a peer would wait for as long as the master hangs
+		list := slices.DeleteFunc(slices.Clone(b.cfg.entrants), func(e entrant) bool { return e.variant })
+		if f.kind == hung { // a peer would wait until the master resumes
 			list = slices.DeleteFunc(list, func(e entrant) bool { return e.peer })
 		}
 		plan = append(plan, turns(f.String(), list, func(ctx context.Context, e entrant, round int) error {
@@ -107,9 +106,8 @@ func planFaults(b *bench) (plan [][]task) {
 	return plan
 }
 
-// underFault opens a contender and warms it up while all is well, lets the fault strike, runs one caller from its first
-// moment on, and mends it. The contender is closed when all masters are back, so that it can release what it still
-// owes.
+// underFault opens a contender and warms it up with healthy masters, starts the fault, runs one caller from that moment
+// on, and ends the fault. The contender is closed when all masters are back, so that it can send its pending releases.
 func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s *sample, err error) {
 	set := b.setting(e.name)
 	proxies, urls, err := between(set.URLs, f)
@@ -130,7 +128,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, shut(ctx, c)) }()
-	// Asking a hung master for its load would take as long as it hangs.
+	// The masters' load is not read: a hung master would not answer.
 	r := run{contender: c, goroutines: 1, duration: b.cfg.duration / 5, cold: true, label: "fault-", masters: &masters{}}
 	before, err := r.measure(ctx)
 	if err != nil {
@@ -155,7 +153,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	return s, err
 }
 
-// faultCurve is how long pairs took before and after a fault struck: the medians of those that ended in one step.
+// faultCurve returns the duration of pairs before and after a fault began: the median of those that ended in each step.
 func faultCurve(kase, who string, struck time.Time, step time.Duration, samples ...*sample) curve {
 	var x, y []float64
 	for _, s := range samples {
@@ -172,7 +170,7 @@ func faultCurve(kase, who string, struck time.Time, step time.Duration, samples 
 	return newCurve(curveFault, kase, who, x, y)
 }
 
-// between puts a proxy before each master that is to be away or slow, and returns the URLs to use.
+// between starts a proxy for each master that is to be distant or slow, and returns the URLs to use.
 func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err error) {
 	near = slices.Clone(urls)
 	for i, u := range urls {
@@ -188,7 +186,7 @@ func between(urls []string, f fault) (proxies []*proxy.Proxy, near []string, err
 	return proxies, near, nil
 }
 
-// strike brings the fault about. Another server has it in each round; slow is what its proxy makes it.
+// strike starts the fault, on another server in each round. Its proxy makes a master slow.
 func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
 		switch s := hit(b, round+i); f.kind {
@@ -203,7 +201,7 @@ func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	return err
 }
 
-// mend ends it.
+// mend ends the fault.
 func mend(ctx context.Context, b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
 		switch s := hit(b, round+i); f.kind {

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// A figure is one thing that was measured of one contender in one case, over the rounds.
+// A figure holds the values of one metric of one contender in one case, over the rounds.
 type figure struct {
 	Scenario string `json:"scenario"`
 	Case     string `json:"case"`
 	Who      string `json:"who"`
 	Metric   string `json:"metric"`
 	Unit     string `json:"unit"`
-	// Better is "less" or "more", or "" where neither is.
+	// Better is "less" or "more", or "" if neither applies.
 	Better string `json:"better"`
 	spread
 }
 
-// A metric says how a figure is to be read and printed.
+// A metric describes how to read and print a figure.
 type metric struct {
 	name, unit, better string
 }
@@ -30,10 +30,10 @@ const (
 	more = "more"
 )
 
-// figures lists what the rounds gave, in the order in which it was first seen.
+// figures lists all figures, in the order in which they were first added.
 type figures []*figure
 
-// add books one round's value. Values that are not numbers are what a round could not tell, and are left out.
+// add adds the value of one round. NaN means that a round has no value, and is ignored.
 func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
@@ -46,7 +46,7 @@ func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	f.spread = *newSpread(append(f.Rounds, rounded(value, 6)))
 }
 
-// set is add for a value of all rounds so far.
+// set is like add for a value over all rounds so far.
 func (l *figures) set(scenario, kase, who string, m metric, value float64) {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		f.Rounds = nil
@@ -54,7 +54,7 @@ func (l *figures) set(scenario, kase, who string, m metric, value float64) {
 	l.add(scenario, kase, who, m, value)
 }
 
-// find returns nil where there is no such figure.
+// find returns nil if there is no such figure.
 func (l figures) find(scenario, kase, who string, m metric) *figure {
 	i := slices.IndexFunc(l, func(f *figure) bool {
 		return f.Scenario == scenario && f.Case == kase && f.Who == who && f.Metric == m.name
@@ -65,7 +65,15 @@ func (l figures) find(scenario, kase, who string, m metric) *figure {
 	return l[i]
 }
 
-// median returns nil where there is no such figure.
+// spread is find without the names; nil if there is no such figure.
+func (l figures) spread(scenario, kase, who string, m metric) *spread {
+	if f := l.find(scenario, kase, who, m); f != nil {
+		return &f.spread
+	}
+	return nil
+}
+
+// median returns nil if there is no such figure.
 func (l figures) median(scenario, kase, who string, m metric) *float64 {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		return &f.Median
@@ -73,7 +81,7 @@ func (l figures) median(scenario, kase, who string, m metric) *float64 {
 	return nil
 }
 
-// of is the spread of a figure of the library, nil where it was not measured.
+// of returns the spread of a figure of the library, or nil if it was not measured.
 func (l figures) of(scenario, kase string, m metric) *spread {
 	if f := l.find(scenario, kase, nameLibrary, m); f != nil {
 		return &f.spread
@@ -81,7 +89,7 @@ func (l figures) of(scenario, kase string, m metric) *spread {
 	return nil
 }
 
-// best is the figure with the best median of those whose names begin and end so; nil where there is none.
+// best returns the figure with the best median among the contenders that fit, or nil if there is none.
 func (l figures) best(scenario, kase string, m metric, fits func(who string) bool) (best *figure) {
 	for _, f := range l {
 		if f.Scenario == scenario && f.Case == kase && f.Metric == m.name && fits(f.Who) &&
@@ -92,7 +100,7 @@ func (l figures) best(scenario, kase string, m metric, fits func(who string) boo
 	return best
 }
 
-// who lists those that have figures of a scenario.
+// who lists the contenders that have figures of a scenario.
 func (l figures) who(scenario string) (list []string) {
 	for _, f := range l {
 		if f.Scenario == scenario {
@@ -109,7 +117,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// Which of the peers a figure is compared with.
+// Groups of peers to compare a figure with.
 func anyRedsync(who string) bool   { return strings.HasPrefix(who, "redsync/") }
 func earlyRedsync(who string) bool { return anyRedsync(who) && strings.HasSuffix(who, failFast) }
 func lateRedsync(who string) bool  { return anyRedsync(who) && !earlyRedsync(who) }
@@ -121,7 +129,7 @@ func goroutinesCase(n int) string {
 	return fmt.Sprintf("%d goroutines", n)
 }
 
-// A curve is one line of a picture.
+// A curve is one line of a plot.
 type curve struct {
 	Kind string    `json:"kind"`
 	Case string    `json:"case"`
@@ -130,13 +138,13 @@ type curve struct {
 	Y    []float64 `json:"y"`
 }
 
-// The kinds of curves.
+// Kinds of curves.
 const (
-	curveWaits = "waits" // of the share X of waits, in percent, the longest is Y ms
-	curveFault = "fault" // a pair that ended X ms after the fault took Y ms, the median of a few
+	curveWaits = "waits" // the longest of the share X of waits, in percent, takes Y ms
+	curveFault = "fault" // pairs that ended X ms after the fault took Y ms, as the median of a few
 )
 
-// newCurve keeps as many digits as a picture shows.
+// newCurve keeps as many digits as a plot shows.
 func newCurve(kind, kase, who string, x, y []float64) curve {
 	for i := range x {
 		x[i], y[i] = rounded(x[i], 5), rounded(y[i], 4)
@@ -144,10 +152,10 @@ func newCurve(kind, kase, who string, x, y []float64) curve {
 	return curve{kind, kase, who, x, y}
 }
 
-// waitShares are the shares that the curve of waits has points for, in percent.
+// waitShares are the X values of a curve of waits, in percent.
 var waitShares = []float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.9}
 
-// waitsCurve is that of sorted waits; it ends where a share would be less than one wait.
+// waitsCurve returns the curve of sorted waits; it ends when a share would be less than one wait.
 func waitsCurve(kase, who string, waits []time.Duration) curve {
 	var x, y []float64
 	for _, p := range waitShares {
@@ -158,7 +166,7 @@ func waitsCurve(kase, who string, waits []time.Duration) curve {
 	return newCurve(curveWaits, kase, who, x, y)
 }
 
-// setCurve replaces the curve of the same kind, case and contender: the last round's stays.
+// setCurve replaces the curve of the same kind, case and contender, so that the last round remains.
 func (r *report) setCurve(c curve) {
 	same := func(o curve) bool { return o.Kind == c.Kind && o.Case == c.Case && o.Who == c.Who }
 	r.Curves = append(slices.DeleteFunc(r.Curves, same), c)

@@ -11,29 +11,29 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 )
 
-// A config is what the command line asks for.
+// A config holds the settings of the command line.
 type config struct {
-	masters    []string // URLs; nil: started by the program
+	masters    []string // URLs; nil if the program starts them
 	chosen     []string // scenarios
-	brief      bool     // the scenarios of the default run, of each what the summary shows
+	brief      bool     // the default run: only what the summary of each scenario shows
 	entrants   []entrant
 	goroutines []int
 	rounds     int
-	hurry      bool // fewer rounds, where the default run would take longer than a minute
+	hurry      bool // fewer rounds if the default run would take longer than a minute
 	duration   time.Duration
 	short      bool
 	check      bool
 	output
 }
 
-// An output is where the result goes.
+// An output holds the destinations of the result.
 type output struct {
 	verbose bool
 	json    bool
-	from    string // a run to show instead of measuring
+	from    string // a saved run to show instead of measuring
 	out     string
 	html    string
 	compare string
@@ -49,8 +49,8 @@ usage: go run ./bench [flags]
 
 // The default run.
 var (
-	defaultImpl      = []string{nameLibrary, nameFloor, nameRedsync}
-	defaultScenarios = []string{scenarioPairs, scenarioContention, scenarioFaults}
+	defaultImpl      = []string{nameLibrary, nameAsync, nameLinger, nameFloor, nameScripts, nameRedsync}
+	defaultScenarios = []string{scenarioPairs, scenarioLoad, scenarioContention, scenarioFaults}
 )
 
 const usageTail = `
@@ -76,7 +76,7 @@ func newFlags(c *config) *flag.FlagSet {
 	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
 	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check fails beyond twice a bound")
 	fs.BoolVar(&c.verbose, "v", false, "all tables before the summary; -scenario prints them too")
-	fs.BoolVar(&c.check, "check", false, "print the targets, and exit with 3 where one is not met")
+	fs.BoolVar(&c.check, "check", false, "print the targets, and exit with 3 if one is not met")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
 	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
 	fs.StringVar(&c.html, "html", "", "write a page with pictures to this `file` as well")
@@ -93,7 +93,7 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("bench: "+format+"; %w", append(args, errUsage)...)
 }
 
-// parseFlags reads the command line. Errors other than flag.ErrHelp wrap errUsage; the help goes to out.
+// parseFlags parses the command line. Errors other than flag.ErrHelp wrap errUsage; the help is written to out.
 func parseFlags(args []string, out io.Writer) (*config, error) {
 	var c config
 	fs := newFlags(&c)
@@ -123,7 +123,7 @@ func parseFlags(args []string, out io.Writer) (*config, error) {
 	}
 	c.hurry = c.brief && !given["rounds"]
 	c.verbose = c.verbose || !c.brief
-	if given["masters"] { // not before: package flag would quote it, and it may have a password in it
+	if given["masters"] { // not in package flag, which would quote it: it may contain a password
 		list, err := splitList(fs.Lookup("masters").Value.String())
 		if err := errors.Join(err, parseMasters(&c, list)); err != nil {
 			return nil, usage("-masters: %v", err)
@@ -157,8 +157,7 @@ func writeHelp(fs *flag.FlagSet, out io.Writer) {
 	fmt.Fprint(out, usageTail)
 }
 
-// splitList splits at commas; blanks and empty entries are dropped. A list that names nothing is an error, and so is
-// one that names a thing twice.
+// splitList splits at commas, and drops blanks and empty entries. An empty list or a duplicate is an error.
 func splitList(text string) (list []string, err error) {
 	for _, s := range strings.Split(text, ",") {
 		if s = strings.TrimSpace(s); slices.Contains(list, s) {
@@ -200,12 +199,14 @@ func parseGoroutines(c *config, list []string) error {
 	return nil
 }
 
-// parseEntrants finds those of a list: by name, by how their names begin, or "all".
+// parseEntrants selects the contenders of a list: by name, by a prefix of their names, or "all".
 func parseEntrants(c *config, list []string) error {
 	for _, s := range list {
 		n := len(c.entrants)
+		_, err := entrantNamed(s)
 		for _, e := range entrants {
-			fits := s == "all" || e.name == s || strings.HasPrefix(e.name, s+" ") || strings.HasPrefix(e.name, s+"/")
+			begins := strings.HasPrefix(e.name, s+" ") || strings.HasPrefix(e.name, s+"/")
+			fits := s == "all" || e.name == s || err != nil && begins // a full name selects one contender
 			if fits && !slices.ContainsFunc(c.entrants, func(f entrant) bool { return f.name == e.name }) {
 				c.entrants = append(c.entrants, e)
 			}
@@ -217,13 +218,13 @@ func parseEntrants(c *config, list []string) error {
 	return nil
 }
 
-// parseMasters makes URLs of a list. Errors quote nothing that may have a password in it.
+// parseMasters converts a list to URLs. Errors quote nothing that may contain a password.
 func parseMasters(c *config, list []string) error {
 	for i, s := range list {
 		if _, _, err := net.SplitHostPort(s); err == nil && !strings.ContainsAny(s, "@/") {
 			s = "redis://" + s
 		}
-		if err := pool.URL(s).Err(); err != nil {
+		if err := transport.URL(s).Err(); err != nil {
 			return fmt.Errorf("entry %d: %w", i+1, err)
 		}
 		c.masters = append(c.masters, s)

@@ -16,7 +16,8 @@ func TestFlagsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(c.goroutines, []int{1, 8, 64}) || c.rounds != 3 || c.duration != 500*time.Millisecond ||
-		!c.wants(scenarioPairs) || !c.wants(scenarioFaults) || c.wants(scenarioSplit) || !c.brief || c.verbose || len(c.entrants) != 3 || c.masters != nil || c.json {
+		!c.wants(scenarioPairs) || !c.wants(scenarioFaults) || c.wants(scenarioSplit) || !c.brief || c.verbose ||
+		len(c.entrants) != 6 || c.masters != nil || c.json {
 		t.Errorf("defaults: %+v", c)
 	}
 }
@@ -68,9 +69,9 @@ func TestBadFlagsAreToldAndShowNoPassword(t *testing.T) {
 	} {
 		_, err := parseFlags(strings.Fields(c.args), nil)
 		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one that says %q", c.args, err, c.want)
+			t.Errorf("%s: error %v, want one that contains %q", c.args, err, c.want)
 		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error shows the password: %v", c.args, err)
+			t.Errorf("%s: password in the error: %v", c.args, err)
 		}
 	}
 }
@@ -80,9 +81,10 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	if _, err := parseFlags([]string{"-h"}, &out); !errors.Is(err, flag.ErrHelp) {
 		t.Fatalf("error %v", err)
 	}
-	for _, want := range []string{"usage: go run ./bench", "-masters", "-rounds", "-duration", "-goroutines", "-scenario", "-impl", "-v", "-html", "-compare", "-from", "-out", "-short", "-json", "-check", "exit codes"} {
+	for _, want := range []string{"usage: go run ./bench", "-masters", "-rounds", "-duration", "-goroutines", "-scenario",
+		"-impl", "-v", "-html", "-compare", "-from", "-out", "-short", "-json", "-check", "exit codes"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("the help does not have %q", want)
+			t.Errorf("the help does not contain %q", want)
 		}
 	}
 }

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// A turn is one lock that one goroutine asked for, got and gave back. Times are the machine's wall clock in ns, which
-// its processes share.
+// A turn is one lock that one goroutine requested, acquired and released. Times are the machine's wall clock in ns,
+// which its processes share.
 type turn struct {
 	Process   int
 	Asked     int64 // before Lock
 	Got       int64 // after Lock
 	Releasing int64 // before Unlock
-	Token     int64 // 0 where the contender has none
-	Rounds    int64 // of the lock, where they are counted
-	// GaveUp: the lock was not got when the time was over, which Got and Releasing then tell.
+	Token     int64 // 0 if the contender has none
+	Rounds    int64 // rounds of the acquire, if they are counted
+	// GaveUp: the lock was not acquired before the end of the time, which is in Got and Releasing then.
 	GaveUp bool
 }
 
-// A history is what all goroutines did with one name, ordered by when they got it.
+// A history lists the turns of all goroutines with one name, ordered by when they acquired it.
 type history []turn
 
-// newHistory sorts the turns that have a hold; those that gave up are apart.
+// newHistory sorts the turns that have a hold, and separates those that gave up.
 func newHistory(turns []turn) (h, gaveUp history) {
 	for _, t := range turns {
 		if t.GaveUp {
@@ -36,7 +36,7 @@ func newHistory(turns []turn) (h, gaveUp history) {
 }
 
 // overlaps counts the holds that began before the previous one had ended, and those whose token is not larger than the
-// one before: any is a lock that does not exclude.
+// one before: any of these is a violation of mutual exclusion.
 func (h history) overlaps() (n int) {
 	for i := 1; i < len(h); i++ {
 		if h[i].Got < h[i-1].Releasing || h[i].Token != 0 && h[i].Token <= h[i-1].Token {
@@ -46,7 +46,7 @@ func (h history) overlaps() (n int) {
 	return n
 }
 
-// during counts the holds that were got from start to end.
+// during counts the holds acquired from start to end.
 func (h history) during(start, end int64) (n int) {
 	for _, t := range h {
 		if t.Got >= start && t.Got < end {
@@ -56,7 +56,7 @@ func (h history) during(start, end int64) (n int) {
 	return n
 }
 
-// waits are the times from asking to getting of those who asked from start to end, sorted.
+// waits returns the times from request to acquisition of the turns requested from start to end, sorted.
 func (h history) waits(start, end int64) []time.Duration {
 	var list []time.Duration
 	for _, t := range h {
@@ -68,8 +68,8 @@ func (h history) waits(start, end int64) []time.Duration {
 	return list
 }
 
-// handOffs are the times from the beginning of a release to the next holder's having the lock, where that one was
-// waiting already, sorted; between processes alone, where across is set.
+// handOffs returns the times from the start of a release until the next holder has the lock, if that one was already
+// waiting, sorted; with across, only those between processes.
 func (h history) handOffs(across bool) []time.Duration {
 	var list []time.Duration
 	for i := 1; i < len(h); i++ {
@@ -82,7 +82,7 @@ func (h history) handOffs(across bool) []time.Duration {
 	return list
 }
 
-// overtaken is, for each hold, how many got the lock before it that had asked after it.
+// overtaken returns for each hold how many got the lock before it that had been requested after it.
 func (h history) overtaken() []int {
 	counts := make([]int, len(h))
 	for i, t := range h {
@@ -95,8 +95,8 @@ func (h history) overtaken() []int {
 	return counts
 }
 
-// preferred is the share of those waiting already when a worker of process p asked that got the lock after it, over
-// all its turns; it is not a number where nobody was waiting.
+// preferred returns the fraction of those already waiting when a worker of process p requested the lock that got it
+// after that worker, over all its turns; NaN if no client was waiting.
 func (h history) preferred(p int) float64 {
 	after, waiting := 0, 0
 	for i, t := range h {

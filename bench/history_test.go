@@ -34,7 +34,7 @@ func TestHandOffsAcrossProcessesOnly(t *testing.T) {
 		{Process: 0, Asked: 0, Got: 1, Releasing: 10},
 		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // waited, of the same process
 		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // waited, of another
-		{Process: 0, Asked: 31, Got: 32, Releasing: 33}, // had nobody to wait for
+		{Process: 0, Asked: 31, Got: 32, Releasing: 33}, // no client was waiting
 	})
 	if d := h.handOffs(true); !slices.Equal(d, []time.Duration{5}) {
 		t.Errorf("across: %v", d)
@@ -63,7 +63,7 @@ func TestOverlapsAndTokensThatDoNotGrowAreSeen(t *testing.T) {
 	}
 }
 
-// The definition itself as the twin: how many asked later and got it earlier.
+// The definition itself as the reference: how many requested later and got it earlier.
 func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -89,20 +89,21 @@ func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
 func TestPreferredIsTheShareOfTheQueueThatWasPassed(t *testing.T) {
 	h, _ := newHistory([]turn{
 		{Process: 0, Asked: 1, Got: 3},
-		{Process: 1, Asked: 1, Got: 6}, // passed by the one below
+		{Process: 1, Asked: 1, Got: 6}, // overtaken by the one below
 		{Process: 2, Asked: 2, Got: 4},
-		{Process: 1, Asked: 5, Got: 7}, // came later
+		{Process: 1, Asked: 5, Got: 7}, // requested later
 	})
 	if share := h.preferred(2); share != 0.5 {
 		t.Errorf("share %v", share)
 	}
 	if !math.IsNaN(h.preferred(9)) {
-		t.Error("a share of nobody")
+		t.Error("fraction without clients")
 	}
 }
 
 func TestCommandCountsTakesWholeNames(t *testing.T) {
-	info := "# Commandstats\r\ncmdstat_evalsha:calls=12,usec=3\r\ncmdstat_eval:calls=1,usec=1\r\ncmdstat_evalsha_ro:calls=100,usec=1\r\n"
+	info := "# Commandstats\r\ncmdstat_evalsha:calls=12,usec=3\r\ncmdstat_eval:calls=1,usec=1\r\n" +
+		"cmdstat_evalsha_ro:calls=100,usec=1\r\n"
 	if n := commandCounts(info, []string{"evalsha", "eval"}); n != 13 {
 		t.Errorf("%d, want 13", n)
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/redlock-go/redlock/bench/floor"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// openBound is how long the masters may take to be connected and admitted.
+// openBound bounds connecting to the masters and admitting them.
 const openBound = 15 * time.Second
 
-// libraryWire are the commands that the library sends.
+// libraryWire lists the commands that the library sends.
 var libraryWire = []string{"evalsha", "eval", "subscribe", "unsubscribe"}
 
 // The library as a contender.
@@ -23,7 +24,7 @@ type library struct {
 	masters *pool.Pool
 	locker  *redlock.Locker
 	options []redlock.LockOption // of each call
-	counts  bool                 // attempts are reported to calls with a context of withAttempts
+	counts  bool                 // report the attempts of calls with a context of withAttempts
 }
 
 type attemptsKey struct{}
@@ -36,14 +37,17 @@ func withAttempts(ctx context.Context) (context.Context, <-chan int64) {
 }
 
 // reportAttempts is a callback of a trace.
-func reportAttempts(c redlock.CallInfo) {
+func reportAttempts(c redlockinfo.Event) {
+	if c.Kind != "call" {
+		return
+	}
 	if attempts, ok := c.Context.Value(attemptsKey{}).(chan int64); ok && c.Op == "lock" {
 		attempts <- int64(c.Attempts)
 	}
 }
 
-// openLibrary connects to the masters and admits them at once: nobody else knows the prefix, so no master can have
-// forgotten anything under it. After an error nothing is left.
+// openLibrary connects to the masters and admits them at once. That is safe because the prefix is new, so no master can
+// have lost any data under it. After an error nothing is left.
 func openLibrary(ctx context.Context, s setting) (contender, error) {
 	list := make([]pool.Master, len(s.URLs))
 	for i, u := range s.URLs {
@@ -63,7 +67,7 @@ func openLibrary(ctx context.Context, s setting) (contender, error) {
 		redlock.WithTTL(lockTTL), redlock.WithPrefix(s.Prefix), redlock.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if s.Rounds {
-		options = append(options, redlock.WithTrace(&redlock.Trace{Call: reportAttempts}))
+		options = append(options, redlock.WithTrace(&redlockinfo.Trace{Event: reportAttempts}))
 	}
 	if l.locker, err = redlock.New(p, options...); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -74,11 +78,23 @@ func openLibrary(ctx context.Context, s setting) (contender, error) {
 	return l, nil
 }
 
-// admit has every master vote at once.
+// openWith is openLibrary with an option for each lock.
+func openWith(o redlock.LockOption) func(ctx context.Context, s setting) (contender, error) {
+	return func(ctx context.Context, s setting) (contender, error) {
+		c, err := openLibrary(ctx, s)
+		if err == nil {
+			l := c.(*library)
+			l.options = append(l.options, o)
+		}
+		return c, err
+	}
+}
+
+// admit makes every master vote at once.
 func (l *library) admit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openBound)
 	defer cancel()
-	if err := l.locker.AdmitNow(ctx); err != nil {
+	if err := l.locker.Admin().Admit(ctx); err != nil {
 		return fmt.Errorf("bench: the masters are not admitted: %w", err)
 	}
 	return nil
@@ -101,23 +117,27 @@ func (l *library) close(ctx context.Context) error {
 // The floor as a contender; see its package.
 type floorContender struct{ *floor.Floor }
 
-func openFloor(ctx context.Context, s setting) (contender, error) {
-	f, err := floor.Dial(ctx, s.URLs, s.Prefix, lockTTL)
-	if err != nil {
-		return nil, err
+func floorOpener(
+	dial func(ctx context.Context, urls []string, prefix string, ttl time.Duration) (*floor.Floor, error),
+) func(ctx context.Context, s setting) (contender, error) {
+	return func(ctx context.Context, s setting) (contender, error) {
+		f, err := dial(ctx, s.URLs, s.Prefix, lockTTL)
+		if err != nil {
+			return nil, err
+		}
+		return floorContender{f}, nil
 	}
-	return floorContender{f}, nil
 }
 
 func (f floorContender) caller() caller { return floorCaller{f.NewCaller()} }
 
-// close tells no error: that of a connection which a fault has ended is none.
+// close reports no error, because a fault may have ended a connection.
 func (f floorContender) close(context.Context) error {
 	_ = f.Close()
 	return nil
 }
 
-// A floorCaller is its own held lock: it holds one at a time.
+// A floorCaller is also its held lock, because it holds one at a time.
 type floorCaller struct{ c *floor.Caller }
 
 func (c floorCaller) tryLock(_ context.Context, name string) (held, error) { return c, c.c.Lock(name) }

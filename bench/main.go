@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// The exit codes; -h explains them.
+// Exit codes; -h explains them.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -48,7 +48,7 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 		err = deliverAll(r, c, stdout)
 	}
 	slack := 1.0
-	if c.short { // it says too little to fail for less than twice a bound
+	if c.short { // too short to fail for less than twice a bound
 		slack = 2
 	}
 	if err != nil {
@@ -63,9 +63,9 @@ func command(args []string, stdout io.Writer, stderr *os.File) int {
 	return exitOK
 }
 
-// obtain measures, or reads what has been measured.
+// obtain measures, or reads saved reports.
 func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
-	if c.compare != "" { // a file that cannot be read is told before the measuring
+	if c.compare != "" { // report an unreadable file before measuring
 		if _, err := readReport(c.compare); err != nil {
 			return nil, err
 		}
@@ -76,8 +76,8 @@ func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 	return measureAll(ctx, c, p)
 }
 
-// deliverAll writes the report in every form that was asked for: the document, or the tables, the targets, and last
-// the summary; files; and the comparison.
+// deliverAll writes the report in every requested form: the document, or the tables, the targets, and last the summary;
+// files; and the comparison.
 func deliverAll(r *report, c *config, stdout io.Writer) error {
 	page := func(w io.Writer) error { return writePage(w, r) }
 	err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, page))
@@ -102,7 +102,7 @@ func deliverAll(r *report, c *config, stdout io.Writer) error {
 	return errors.Join(err, failed)
 }
 
-// writeFile does nothing where no file is named.
+// writeFile does nothing if path is empty.
 func writeFile(path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil

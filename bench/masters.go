@@ -14,19 +14,19 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// number of masters that are started where none are given
+// number of masters to start if none are given
 const started = 5
 
-// The kinds of masters, as the report names them.
+// Kinds of masters in the report.
 const kindGiven, kindProcess = "given", "processes"
 
-// masters are what is measured against.
+// masters are the masters of the measurement.
 type masters struct {
 	urls    []string
-	servers []*redisproc.Server // those that were started, nil where none were
+	servers []*redisproc.Server // those that were started, nil if none were
 }
 
-// openMasters takes those of the command line, or starts some. What it started ends with close.
+// openMasters uses the masters of the command line, or starts some, which end with close.
 func openMasters(ctx context.Context, c *config) (*masters, error) {
 	if len(c.masters) > 0 {
 		return &masters{urls: c.masters}, nil
@@ -60,7 +60,7 @@ func (m *masters) close() (err error) {
 	return err
 }
 
-// dialMaster opens a connection of the benchmark's own. The address stands in errors without credentials.
+// dialMaster opens a connection for the benchmark itself. Errors contain the address without credentials.
 func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
 	c, err := redis.DialURLContext(ctx, url, redis.DialConnectTimeout(5*time.Second),
 		redis.DialReadTimeout(10*time.Second), redis.DialWriteTimeout(10*time.Second))
@@ -70,7 +70,7 @@ func dialMaster(ctx context.Context, i int, url string) (redis.Conn, error) {
 	return c, nil
 }
 
-// each calls f with a connection to every master, one after the other, until one fails.
+// each calls f with a connection to every master in turn, until a call fails.
 func (m *masters) each(ctx context.Context, f func(c redis.Conn) error) error {
 	for i, u := range m.urls {
 		c, err := dialMaster(ctx, i, u)
@@ -95,7 +95,7 @@ func (m *masters) eachInfo(ctx context.Context, section string, f func(info stri
 	})
 }
 
-// versions lists what the masters say they are, each version once.
+// versions lists the different versions of the masters.
 func (m *masters) versions(ctx context.Context) (string, error) {
 	var list []string
 	err := m.eachInfo(ctx, "server", func(info string) error {
@@ -109,7 +109,7 @@ func (m *masters) versions(ctx context.Context) (string, error) {
 	return strings.Join(list, ", "), err
 }
 
-// A load is what all masters together have done since they were started.
+// A load is the work of all masters since they were started.
 type load struct {
 	commands int64
 	cpu      float64 // seconds, user and system
@@ -140,7 +140,7 @@ func commandCounts(info string, names []string) (n int64) {
 	return n
 }
 
-// connections is the most clients that a master has, without the connection that asks.
+// connections returns the largest number of clients of a master, not counting the connection that reads it.
 func (m *masters) connections(ctx context.Context) (most int, err error) {
 	err = m.eachInfo(ctx, "clients", func(info string) error {
 		n, err := strconv.Atoi(infoField(info, "connected_clients"))
@@ -162,7 +162,7 @@ func (m *masters) sweep(ctx context.Context, prefix string) error {
 	})
 }
 
-// infoField is a line of INFO, "" where there is none of that name.
+// infoField returns a field of INFO, "" if there is none of that name.
 func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {

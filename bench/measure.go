@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// lockTTL is the TTL of every lock that is measured.
+// lockTTL is the TTL of every measured lock.
 const lockTTL = 10 * time.Second
 
 // namesPerWorker is how many names a goroutine locks in turn.
 const namesPerWorker = 16
 
-// A pair is one lock that was taken and released.
+// A pair is one lock that was acquired and released.
 type pair struct{ began, lock, unlock time.Duration } // began: since the run began
 
-// A sample is what one run gave.
+// A sample is the result of one run.
 type sample struct {
 	start     time.Time
 	pairs     []pair
 	failed    int
 	firstErr  error
 	elapsed   time.Duration
-	allocs    float64 // a pair
-	clientCPU float64 // us a pair
-	serverCPU float64 // us a pair, of all masters together
-	commands  float64 // a pair and master
+	allocs    float64 // per pair
+	clientCPU float64 // us per pair
+	serverCPU float64 // us per pair, of all masters together
+	commands  float64 // per pair and master
 }
 
-// times are those of one part of each pair, sorted.
+// times returns the durations of one part of each pair, sorted.
 func (s *sample) times(part func(pair) time.Duration) []time.Duration {
 	list := make([]time.Duration, len(s.pairs))
 	for i, p := range s.pairs {
@@ -47,19 +47,19 @@ func (s *sample) both() []time.Duration { return s.times(pair.both) }
 
 func (p pair) both() time.Duration { return p.lock + p.unlock }
 
-// A run says what is to be measured.
+// A run describes a measurement.
 type run struct {
 	contender  contender
 	wire       []string // see entrant
 	goroutines int
 	duration   time.Duration
-	masters    *masters // whose load is taken; none where they may not answer
-	label      string   // in the names of the locks
+	masters    *masters // whose load is measured; nil if they may not answer
+	label      string   // used in the names of the locks
 	cold       bool     // no warm-up
 }
 
-// measure runs all workers for the duration, after a warm-up of a fifth of it. Pairs that fail are counted; where all
-// do, that is an error.
+// measure runs all workers for the duration, after a warm-up of a fifth of it. It counts pairs that fail, and returns
+// an error if all do.
 func (r run) measure(ctx context.Context) (*sample, error) {
 	workers := make([]*worker, r.goroutines)
 	for i := range workers {
@@ -70,9 +70,9 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 			return nil, err
 		}
 	}
-	for _, w := range workers { // forget the warm-up, and make room, so that recording hardly allocates
+	for _, w := range workers { // drop the warm-up, and reserve space, so that recording hardly allocates
 		w.failed, w.firstErr = 0, nil
-		w.pairs = slices.Grow(w.pairs[:0], max(1<<17/r.goroutines, 256))
+		w.pairs = slices.Grow(w.pairs[:0], max(1<<17/r.goroutines, 16))
 	}
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -107,19 +107,19 @@ func (r run) measure(ctx context.Context) (*sample, error) {
 	return s, err
 }
 
-// cpuTime is the processor time, user and system, that this process has used.
+// cpuTime returns the user and system time of this process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it fails for wrong arguments alone
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails only for wrong arguments
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A worker is one goroutine's share of a run.
+// A worker is one goroutine of a run.
 type worker struct {
 	caller   caller
 	names    [namesPerWorker]string
 	next     int
-	pairs    []pair // those that succeeded
+	pairs    []pair // successful pairs
 	failed   int
 	firstErr error
 }
@@ -132,7 +132,7 @@ func newWorker(c caller, label string) *worker {
 	return w
 }
 
-// drive lets the workers run for d and returns how long it took until the last had ended.
+// drive lets the workers run for d and returns the time until the last had ended.
 func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (time.Duration, error) {
 	var wg sync.WaitGroup
 	var stop atomic.Bool
@@ -150,7 +150,7 @@ func (r run) drive(ctx context.Context, workers []*worker, d time.Duration) (tim
 	return time.Since(start), context.Cause(ctx)
 }
 
-// pair locks the next name and unlocks it, and notes how long that took, or that it failed.
+// pair locks and unlocks the next name, and records the durations or the failure.
 func (w *worker) pair(ctx context.Context, runBegan time.Time) {
 	name := w.names[w.next%namesPerWorker]
 	w.next++

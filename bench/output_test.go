@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// runOf is a report with one figure of the library.
+// runOf returns a report with one figure of the library.
 func runOf(m metric, values ...float64) *report {
 	r := &report{Format: reportFormat, Parameters: parametersInfo{Rounds: len(values)}}
 	for _, v := range values {
@@ -19,7 +19,7 @@ func runOf(m metric, values ...float64) *report {
 	return r
 }
 
-// A difference is told only where chance does not explain it, and in the right direction.
+// A difference is reported only if it is significant, and with the right direction.
 func TestComparisonTellsDifferencesFromChance(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -40,13 +40,14 @@ func TestComparisonTellsDifferencesFromChance(t *testing.T) {
 		if !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: no %q in:\n%s", c.name, c.want, out.String())
 		}
-		if strings.Contains(out.String(), "better") && c.want != "better" || strings.Contains(out.String(), "worse") && c.want != "worse" {
+		if strings.Contains(out.String(), "better") && c.want != "better" ||
+			strings.Contains(out.String(), "worse") && c.want != "worse" {
 			t.Errorf("%s: a wrong judgement:\n%s", c.name, out.String())
 		}
 	}
 }
 
-// A run that is kept is shown in every form without being measured again.
+// A saved run can be shown in every form without measuring again.
 func TestAKeptRunIsShownAgain(t *testing.T) {
 	dir := t.TempDir()
 	kept, again, page := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "p.html")
@@ -62,18 +63,19 @@ func TestAKeptRunIsShownAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(again); err != nil || !bytes.Equal(a, b) {
-		t.Errorf("written again it is another document, %v", err)
+		t.Errorf("saved again, the document differs: %v", err)
 	}
 	if info, err := os.Stat(page); err != nil || info.Size() < 1000 {
-		t.Errorf("the page: %v, %v", info, err)
+		t.Errorf("page: %v, %v", info, err)
 	}
 }
 
-// Several runs are shown as one with the rounds of all.
+// Several runs are merged into one with the rounds of all.
 func TestSeveralRunsAreOne(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
-	if err := errors.Join(writeFile(a, runOf(mRate, 10, 11).writeJSON), writeFile(b, runOf(mRate, 30).writeJSON)); err != nil {
+	if err := errors.Join(writeFile(a, runOf(mRate, 10, 11).writeJSON),
+		writeFile(b, runOf(mRate, 30).writeJSON)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := readReport(a + "," + b)

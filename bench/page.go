@@ -62,7 +62,7 @@ func writePage(w io.Writer, r *report) error {
 	return p.Write(w)
 }
 
-// sentence is the run in one.
+// sentence returns the result of the run in one sentence.
 func sentence(r *report) string {
 	s := fmt.Sprintf("A lock over %d masters", r.Masters.N)
 	if mine, redsync, floor := lineOne.of(r.Figures); mine != nil {
@@ -76,7 +76,7 @@ func sentence(r *report) string {
 	return s + "."
 }
 
-// inWords is how a time compares with another.
+// inWords describes how a time compares with another.
 func inWords(mine, other *figure) string {
 	if s := ratio(mine, other); s != nil && s.void() {
 		return "about"
@@ -84,7 +84,7 @@ func inWords(mine, other *figure) string {
 	return times(mine, other) + " ×"
 }
 
-// shown is a figure for a person: milliseconds, or whole numbers a second.
+// shown formats a figure for people: milliseconds, or whole numbers a second.
 func shown(f *figure) (value, unit string) {
 	switch f.Unit {
 	case "us":
@@ -99,7 +99,7 @@ func shown(f *figure) (value, unit string) {
 	return brief(f), f.Unit
 }
 
-// pageLine is a line in the colour that the contender has in every picture.
+// pageLine returns a line in the colour that the contender has in every plot.
 func pageLine(who string, points plotter.XYs) page.Line {
 	i := slices.IndexFunc(entrants, func(e entrant) bool { return e.name == who })
 	if i < 0 {
@@ -116,7 +116,7 @@ func latencyPicture(l figures) page.Picture {
 	}
 	for _, n := range goroutinesIn(l) {
 		panel := page.Panel{Title: goroutinesCase(n), Rows: true}
-		for _, who := range slices.Backward(l.who(scenarioPairs)) { // the first on top
+		for _, who := range slices.Backward(l.who(scenarioPairs)) { // so that the first is on top
 			var points plotter.XYs
 			for _, m := range []metric{mP50, mP90, mP99} {
 				if v := l.median(scenarioPairs, latencyCase(opPair, n), who, m); v != nil {
@@ -132,7 +132,7 @@ func latencyPicture(l figures) page.Picture {
 	return p
 }
 
-// goroutinesIn are the numbers of goroutines that pairs were measured with.
+// goroutinesIn returns the numbers of goroutines for which pairs were measured.
 func goroutinesIn(l figures) (list []int) {
 	for _, f := range l {
 		var n int
@@ -173,7 +173,7 @@ func waitsPicture(r *report) page.Picture {
 		Title: "Time of waits", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
 		Text: "Several programs want one name: how long so many of their waits took at most.",
 	}
-	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // each nine is as wide as the one before
+	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // all nines have the same width
 	for _, share := range []float64{50, 90, 99, 99.9} {
 		p.XTicks = append(p.XTicks, plot.Tick{Value: nines(share), Label: fmt.Sprintf("%g %%", share)})
 	}
@@ -205,7 +205,8 @@ func faultsPicture(r *report) page.Picture {
 	return p
 }
 
-// curveLines are the curves of one kind and case; of redsync's variants the first alone, so that all can be told apart.
+// curveLines returns the curves of one kind and case, with only the first of redsync's variants, so that all lines can
+// be distinguished.
 func curveLines(r *report, kind, kase string, x func(float64) float64) (list []page.Line) {
 	for _, c := range r.Curves {
 		if c.Kind != kind || c.Case != kase || anyRedsync(c.Who) && c.Who != nameRedsync {

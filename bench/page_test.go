@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// fullReport has something for every part of a page.
+// fullReport returns a report with something for every part of a page.
 func fullReport() *report {
 	r := madeReport()
 	for i, who := range []string{nameLibrary, nameFloor, nameRedsync, nameIdeal} {
@@ -45,12 +45,12 @@ func writtenPage(t *testing.T) string {
 	return out.String()
 }
 
-// The page must be whole by itself: it is put into papers and mails.
+// The page must be self-contained, because it is copied into papers and mails.
 func TestPageLoadsNothing(t *testing.T) {
 	page := writtenPage(t)
 	for _, bad := range []string{"<script", "<link", "@import", "src=", "url(", "#0303", "#0101", "e+0"} {
 		if strings.Contains(page, bad) {
-			t.Errorf("the page has %q", bad)
+			t.Errorf("the page contains %q", bad)
 		}
 	}
 	for _, want := range []string{
@@ -58,12 +58,12 @@ func TestPageLoadsNothing(t *testing.T) {
 		"Latency by contender", "Throughput against goroutines", "Time of waits", "What each fault does over time",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 }
 
-// A page of a run that has measured nothing of the pictures, or nothing at all, is a page too.
+// A page can be written for a run without figures for the plots, or without any figures.
 func TestPageOfLittle(t *testing.T) {
 	for _, r := range []*report{new(report), runOf(mRate, 10, 11)} {
 		var out bytes.Buffer
@@ -73,8 +73,8 @@ func TestPageOfLittle(t *testing.T) {
 	}
 }
 
-// looks asks the browser what a person would see at once: a page that scrolls sideways, text of a picture that is cut
-// off, or that covers another, and how many pictures there are.
+// looks checks in the browser for visible problems: a page that scrolls sideways, text of a plot that is clipped or
+// covers another text; and it counts the plots.
 const looks = `<script>
 addEventListener("load", () => {
   const told = {width: innerWidth, scrolls: document.documentElement.scrollWidth > innerWidth, pictures: 0, bad: []};
@@ -85,7 +85,8 @@ addEventListener("load", () => {
     const seen = [];
     for (const text of svg.querySelectorAll("text")) {
       const at = text.getBoundingClientRect();
-      if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 || at.bottom > frame.bottom + 1 ||
+      if (at.left < frame.left - 1 || at.right > frame.right + 1 || at.top < frame.top - 1 ||
+          at.bottom > frame.bottom + 1 ||
           at.right > innerWidth) told.bad.push("cut off: " + text.textContent);
       for (const other of seen) {
         const wide = Math.min(at.right, other.at.right) - Math.max(at.left, other.at.left);
@@ -100,12 +101,12 @@ addEventListener("load", () => {
 });
 </script>`
 
-// framed shows the page as wide as it is told; a window of the browser is never narrower than 500 px.
+// framed shows the page with a given width, because a window of the browser is never narrower than 500 px.
 const framed = `<script>addEventListener("message", (e) => { document.title = e.data })</script>
 <iframe src="looked.html" style="border:0; width:%dpx; height:900px"></iframe>`
 
 // A real browser shows the page on wide and narrow, light and dark screens: nothing is clipped, nothing scrolls
-// sideways, and it has nothing to complain about.
+// sideways, and the browser logs no complaints.
 func TestPageInABrowser(t *testing.T) {
 	browser := findBrowser(t)
 	dir := t.TempDir()
@@ -141,7 +142,8 @@ func TestPageInABrowser(t *testing.T) {
 		if err := json.Unmarshal([]byte(html.UnescapeString(title)), &told); err != nil {
 			t.Fatalf("%q: %v", title, err)
 		}
-		if told.Width != screen.width || told.Scrolls || told.Pictures != 4 || len(told.Bad) > 0 || told.Paper != screen.paper {
+		if told.Width != screen.width || told.Scrolls || told.Pictures != 4 || len(told.Bad) > 0 ||
+			told.Paper != screen.paper {
 			t.Errorf("%d px: %+v", screen.width, told)
 		}
 	}
@@ -149,21 +151,24 @@ func TestPageInABrowser(t *testing.T) {
 
 func findBrowser(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{os.Getenv("REDLOCK_BROWSER"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
+	for _, name := range []string{os.Getenv("REDLOCK_BROWSER"), "chromium", "chromium-browser", "google-chrome",
+		"chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	t.Skip("needs Chromium or Chrome: install one (Debian: apt-get install chromium), or name its program in REDLOCK_BROWSER")
+	t.Skip("needs Chromium or Chrome: install one (Debian: apt-get install chromium), or name its program in " +
+		"REDLOCK_BROWSER")
 	return ""
 }
 
-// browse runs the browser without a window and returns both of its outputs.
+// browse runs the browser headless and returns both of its outputs.
 func browse(t *testing.T, browser string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	always := []string{"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + t.TempDir()}
+	always := []string{"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+		"--user-data-dir=" + t.TempDir()}
 	cmd := exec.CommandContext(ctx, browser, append(always, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

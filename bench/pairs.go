@@ -8,7 +8,7 @@ import (
 
 const scenarioPairs = "pairs"
 
-// What is measured of pairs.
+// Metrics of pairs.
 var (
 	mP50  = metric{"p50", "us", less}
 	mP90  = metric{"p90", "us", less}
@@ -19,12 +19,12 @@ var (
 	mClientCPU   = metric{"client cpu/pair", "us", less}
 	mServerCPU   = metric{"server cpu/pair", "us", less} // of all masters together
 	mAllocs      = metric{"allocs/pair", "1", less}
-	mPairCmds    = metric{"commands/pair", "1", less} // and master
+	mPairCmds    = metric{"commands/pair", "1", less} // per pair and master
 	mConnections = metric{"conns/master", "1", less}
-	mFailures    = metric{"failed/10000", "1", less} // pairs
+	mFailures    = metric{"failed/10000", "1", less} // of pairs
 )
 
-// planPairs has each contender run alone: it is opened for its run and closed after it, so that none has connections,
+// planPairs runs each contender alone: it is opened for its run and closed after it, so that none has connections,
 // heartbeats or garbage while another is measured.
 func planPairs(b *bench) (plan [][]task) {
 	for _, n := range b.cfg.goroutines {
@@ -35,7 +35,7 @@ func planPairs(b *bench) (plan [][]task) {
 	return plan
 }
 
-// pairs is one run of one contender.
+// pairs runs one contender once.
 func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	m := b.masters
 	before, err := m.connections(ctx)
@@ -71,7 +71,7 @@ func pairs(ctx context.Context, b *bench, e entrant, n int) error {
 	return nil
 }
 
-// The operations of a pair, as cases name them.
+// The operations of a pair in the names of cases.
 const (
 	opLock   = "lock"
 	opUnlock = "unlock"
@@ -81,7 +81,8 @@ const (
 func latencyCase(op string, n int) string { return op + ", " + goroutinesCase(n) }
 func rateCase(n int) string               { return "rate, " + goroutinesCase(n) }
 
-// addLoad books the rate, and what a pair costs client and masters. Masters that are given may have other work.
+// addLoad adds the rate, and the cost of a pair for client and masters. The load of given masters is not used, because
+// they may have other clients.
 func addLoad(b *bench, scenario, kase, who string, s *sample) {
 	add := func(m metric, v float64) { b.add(scenario, kase, who, m, v) }
 	add(mRate, float64(len(s.pairs))/s.elapsed.Seconds())
@@ -93,7 +94,7 @@ func addLoad(b *bench, scenario, kase, who string, s *sample) {
 	add(mPairCmds, s.commands)
 }
 
-// addTimes books the percentiles of sorted times.
+// addTimes adds the percentiles of sorted times.
 func addTimes(b *bench, kase, who string, list []time.Duration) {
 	for _, p := range []struct {
 		m metric

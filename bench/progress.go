@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A progress is one line on a terminal that is written over again: what runs, which round, and how much time is left,
-// by what has been done so far.
+// A progress is one line on a terminal that is overwritten: the running task, the round, and an estimate of the
+// remaining time.
 type progress struct {
 	w           io.Writer
 	began       time.Time
-	done, total float64 // by the weights of the tasks
-	running     float64 // of the task that runs
+	done, total float64 // weights of the tasks
+	running     float64 // weight of the running task
 }
 
-// newProgress returns a progress on f, one that writes nothing where f is no terminal.
+// newProgress returns a progress on f that writes nothing if f is not a terminal.
 func newProgress(f *os.File) *progress {
 	info, err := f.Stat()
 	null, nerr := os.Stat(os.DevNull)
@@ -27,10 +27,10 @@ func newProgress(f *os.File) *progress {
 	return &progress{w: f}
 }
 
-// start tells the weight of all tasks together.
+// start sets the weight of all tasks together.
 func (p *progress) start(total float64) { p.began, p.total = time.Now(), total }
 
-// say tells that the task before has ended and that another begins, of that weight.
+// say reports that the previous task has ended and that another one of this weight begins.
 func (p *progress) say(weight float64, format string, args ...any) {
 	p.done += p.running
 	p.running = weight
@@ -38,7 +38,7 @@ func (p *progress) say(weight float64, format string, args ...any) {
 	fmt.Fprintf(p.w, "\r\x1b[K%.79s", text)
 }
 
-// timeLeft reckons that what is left goes as fast as what is done.
+// timeLeft estimates the remaining time from the speed so far.
 func timeLeft(used time.Duration, done, total float64) string {
 	if done == 0 {
 		return "begins"

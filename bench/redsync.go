@@ -15,13 +15,14 @@ import (
 	"github.com/redis/rueidis/rueidiscompat"
 )
 
-// redsyncWire are the commands that redsync sends.
+// redsyncWire lists the commands that redsync sends.
 var redsyncWire = []string{"set", "evalsha", "eval"}
 
-// redsyncPools connects redsync to each master by one of the clients that it knows, as their documentation shows.
+// redsyncPools connects redsync to each master with one of the clients that it supports, as their documentation shows.
 type redsyncPools func(urls []string) (pools []redsyncredis.Pool, shut func() error, err error)
 
-// redsyncOpener returns what opens redsync over the pools. failFast is its option to return with the quorum-th answer.
+// redsyncOpener returns a function that opens redsync over the pools. failFast is its option to return with the
+// quorum-th answer.
 func redsyncOpener(connect redsyncPools, failFast bool) func(context.Context, setting) (contender, error) {
 	return func(_ context.Context, s setting) (contender, error) {
 		pools, shut, err := connect(s.URLs)
@@ -51,7 +52,7 @@ func (c *redsyncContender) tryLock(ctx context.Context, name string) (held, erro
 	return redsyncHeld{m}, m.TryLockContext(ctx)
 }
 
-// lock begins anew where redsync has used up its tries, as its users do.
+// lock starts again after redsync has used up its tries, as its users do.
 func (c *redsyncContender) lock(ctx context.Context, name string) (held, error) {
 	m := c.mutex(name)
 	for {
@@ -75,8 +76,8 @@ func (h redsyncHeld) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// redigoPools keeps as many idle connections as it is asked for, which is kinder to it than the three of the example:
-// with those it would dial anew for nearly every command.
+// redigoPools keeps as many idle connections as it needs, which is better for redsync than the three of the example:
+// with those it would dial for nearly every command.
 func redigoPools(urls []string) (list []redsyncredis.Pool, shut func() error, err error) {
 	var pools []*redis.Pool
 	for _, u := range urls {

@@ -10,15 +10,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// remains is what a contender has left on all its masters together when its last lock has been released.
+// remains counts the leftovers of a contender on all its masters together after its last lock was released.
 type remains struct {
 	locks int           // keys of locks
 	keys  int           // of any kind
 	bytes int64         // by MEMORY USAGE
-	kept  time.Duration // the longest that a key is kept that ends by itself
+	kept  time.Duration // longest remaining TTL of a key
 }
 
-// What is measured of what is left. Bytes and keys are those of one master on average.
+// Metrics of leftovers. Bytes and keys are averages per master.
 var (
 	mLeft     = metric{"left/10000", "1", less} // lock keys on any master
 	mKeysLeft = metric{"keys/master", "1", less}
@@ -26,7 +26,7 @@ var (
 	mKept     = metric{"kept", "s", less}
 )
 
-// addRemains adds what is left of so many holds.
+// addRemains adds the leftovers of this many holds.
 func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) {
 	masters := float64(len(b.masters.urls))
 	b.add(scenario, kase, who, mLeft, 10_000*float64(left.locks)/float64(max(holds, 1)))
@@ -35,12 +35,12 @@ func (b *bench) addRemains(scenario, kase, who string, left remains, holds int) 
 	b.add(scenario, kase, who, mKept, left.kept.Seconds())
 }
 
-// leftCase names what a scenario has left behind.
+// leftCase names the leftovers of a scenario.
 const leftCase = "left behind"
 
 var mHeldInAll = metric{"holds", "1", ""}
 
-// took takes note that a contender has held so many locks in this scenario, and has ended all of them.
+// took records that a contender has held, and released, this many locks in this scenario.
 func (b *bench) took(who string, holds int) {
 	if b.holds == nil {
 		b.holds = map[string]int{}
@@ -48,7 +48,7 @@ func (b *bench) took(who string, holds int) {
 	b.holds[who] += holds
 }
 
-// countLeft counts what the holds of a round have left on the masters, keys of locks and all others, and removes it.
+// countLeft counts the leftovers of a round on the masters, keys of locks and all others, and removes them.
 func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	for _, e := range entrants {
 		holds := b.holds[e.name]
@@ -69,8 +69,8 @@ func (b *bench) countLeft(ctx context.Context, scenario string) error {
 	return nil
 }
 
-// leftBehind waits a second for the last releases to land, removes what is left under prefix, and returns how much it
-// was. The keys of locks end with suffix.
+// leftBehind waits a second for the last releases to arrive, removes the leftovers under prefix, and returns their
+// amount. The keys of locks end with suffix.
 func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (r remains, err error) {
 	for range 50 {
 		if r, err = m.remains(ctx, prefix, suffix); err != nil || ctx.Err() != nil || r.locks == 0 {
@@ -81,7 +81,7 @@ func (m *masters) leftBehind(ctx context.Context, prefix, suffix string) (r rema
 	return r, errors.Join(err, context.Cause(ctx), m.sweep(ctx, prefix))
 }
 
-// remains looks at all keys with that prefix.
+// remains counts all keys with that prefix.
 func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains, err error) {
 	err = m.each(ctx, func(c redis.Conn) error {
 		keys, err := scanKeys(c, prefix)
@@ -96,7 +96,7 @@ func (m *masters) remains(ctx context.Context, prefix, suffix string) (r remains
 	return r, err
 }
 
-// weigh adds the bytes of keys of one master. A key may end meanwhile.
+// weigh adds the bytes of keys of one master. A key may expire meanwhile.
 func (r *remains) weigh(c redis.Conn, keys []string) error {
 	var errs []error
 	for _, k := range keys {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// reportFormat is counted up where the meaning of a field changes; fields are added without.
+// reportFormat is incremented if the meaning of a field changes, but not if a field is added.
 const reportFormat = 1
 
-// A report is what a run gives.
+// A report is the result of a run.
 type report struct {
 	Format     int            `json:"format"`
 	Time       time.Time      `json:"time"`
@@ -42,7 +42,7 @@ type machineInfo struct {
 	CPU  string `json:"cpu"`
 }
 
-// A buildInfo says what was measured: the commit of the working directory, "" outside of a repository.
+// A buildInfo identifies the measured code: the commit of the working directory, "" outside of a repository.
 type buildInfo struct {
 	Commit   string `json:"commit"`
 	Modified bool   `json:"modified"`
@@ -84,7 +84,7 @@ func newReport(c *config, m *masters) *report {
 		changes, err := exec.Command("git", "status", "--porcelain", "-uno").Output()
 		r.Build = buildInfo{strings.TrimSpace(string(head)), err == nil && len(changes) > 0}
 	}
-	var load float64 // the average of the last minute, where the system tells it
+	var load float64 // average of the last minute, if the system reports it
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(text), &load)
 	}
@@ -94,7 +94,7 @@ func newReport(c *config, m *masters) *report {
 	return r
 }
 
-// cpuModel is the name of the processor, "" where it is not known.
+// cpuModel returns the name of the processor, "" if unknown.
 func cpuModel() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -109,7 +109,7 @@ func (r *report) note(format string, args ...any) {
 	r.Notes = appendNew(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// firstLine is as much of an error as a note has room for; nil gives "".
+// firstLine returns as much of an error as fits in a note; nil gives "".
 func firstLine(err error) string {
 	if err == nil {
 		return ""
@@ -128,7 +128,7 @@ func (r *report) writeJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// readReport reads what writeJSON has written to the files of a list: the rounds of several are put together.
+// readReport reads the files of a list, written by writeJSON, and merges the rounds of several.
 func readReport(paths string) (all *report, err error) {
 	for _, path := range strings.Split(paths, ",") {
 		text, err := os.ReadFile(path)
@@ -157,7 +157,7 @@ func readReport(paths string) (all *report, err error) {
 	return all, nil
 }
 
-// headline says what was measured on what.
+// headline describes the measured code and the machine.
 func (r *report) headline() string {
 	s := fmt.Sprintf("%d masters, %s", r.Masters.N, r.Masters.Kind)
 	if r.Masters.Version != "" {

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// madeReport has the library at 200 us and 90 pairs/s against a floor of 160 us and 100.
+// madeReport returns a report with the library at 200 us and 90 pairs/s, and a floor of 160 us and 100.
 func madeReport() *report {
 	r := &report{
-		Format: reportFormat, Masters: mastersInfo{N: 5}, Parameters: parametersInfo{Rounds: 2, Duration: 500 * time.Millisecond},
+		Format: reportFormat, Masters: mastersInfo{N: 5},
+		Parameters: parametersInfo{Rounds: 2, Duration: 500 * time.Millisecond},
 	}
 	for _, n := range []int{1, 64} {
 		for _, c := range []struct {
@@ -60,21 +61,23 @@ func TestTargetsAreMetMissedOrOpen(t *testing.T) {
 		}
 	}
 	if found != len(want) {
-		t.Errorf("%d of %d targets are there", found, len(want))
+		t.Errorf("found %d of %d targets", found, len(want))
 	}
-	if !missed(r.Targets, 1) || !missed(r.Targets, 2) || missed(r.Targets, 3) { // 2.5 connections where one is to be, all else by less than half
+	// 2.5 connections where one is to be, all else by less than half.
+	if !missed(r.Targets, 1) || !missed(r.Targets, 2) || missed(r.Targets, 3) {
 		t.Error("a missed target is not told by how much it is missed")
 	}
 	if missed(targetsOf(nil), 1) {
-		t.Error("an empty report has missed something")
+		t.Error("an empty report misses a target")
 	}
 }
 
-// A peer is compared with the library where it took part, with and without its early return.
+// A peer that was measured is compared with the library, with and without its early return.
 func TestTargetsAgainstPeers(t *testing.T) {
 	r := madeReport()
 	one := latencyCase(opPair, 1)
-	for who, p50 := range map[string]float64{"redsync/redigo": 400, "redsync/rueidis": 320, "redsync/rueidis" + failFast: 160} {
+	for who, p50 := range map[string]float64{"redsync/redigo": 400, "redsync/rueidis": 320,
+		"redsync/rueidis" + failFast: 160} {
 		for _, noise := range []float64{1, 1.01} {
 			r.Figures.add(scenarioPairs, one, who, mP50, p50*noise)
 		}
@@ -93,11 +96,11 @@ func TestTargetsAgainstPeers(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("there are no such targets: %v", want)
+		t.Errorf("missing targets: %v", want)
 	}
 }
 
-// Where some rounds meet a target and others do not, the verdict says so.
+// If only some rounds meet a target, the verdict says so.
 func TestAVerdictSaysThatRoundsDisagree(t *testing.T) {
 	g := atMost("x", 10, newSpread([]float64{9, 11, 8}), "")
 	if got := g.verdict(); got != "met, not in every round" {
@@ -126,7 +129,7 @@ func TestAReportIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("figure: %+v", f)
 	}
 	if err := r.writeJSON(&again); err != nil || again.String() != out.String() {
-		t.Errorf("written again it is another document, %v", err)
+		t.Errorf("saved again, the document differs: %v", err)
 	}
 }
 
@@ -147,15 +150,16 @@ func TestTablesSayEachCaseAndTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"NOT MET", "not measured", "<= 1.2", "lock+unlock, 64 goroutines", "two slow", "two dead, 2ms away", "0.90 (0.90-0.90)",
+		"NOT MET", "not measured", "<= 1.2", "lock+unlock, 64 goroutines", "two slow", "two dead, 2ms away",
+		"0.90 (0.90-0.90)",
 	} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("the tables do not have %q:\n%s", want, out.String())
+			t.Errorf("the tables do not contain %q:\n%s", want, out.String())
 		}
 	}
 }
 
-// A ratio whose rounds lie on both sides of 1 compares nothing, and is marked.
+// A ratio whose rounds are on both sides of 1 is not significant, and is marked.
 func TestARatioThatIsVoidIsMarked(t *testing.T) {
 	for _, c := range []struct {
 		rounds []float64

@@ -15,13 +15,15 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// What grows: masters, locks that are held, those who wait. There is nobody to compare it with.
+// Benchmarks of scale: masters, held locks, waiters. No peer is measured.
 //
 //	go test ./bench -run '^$' -bench Scale -benchtime 1x
 
@@ -33,7 +35,7 @@ func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) 
 			urls = append(urls, s.URL())
 		}
 	}
-	p, err := pool.Dial(urls, pool.WithTimeout(openBound)) // a busy machine is slow, and loses no master
+	p, err := pool.Dial(urls, pool.WithTimeout(openBound)) // masters of a busy machine must not count as down
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -48,14 +50,14 @@ func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) 
 	})
 	ctx, cancel := context.WithTimeout(b.Context(), openBound)
 	defer cancel()
-	if err := l.AdmitNow(ctx); err != nil {
+	if err := l.Admin().Admit(ctx); err != nil {
 		b.Fatal(err)
 	}
 	return l, urls
 }
 
-// 64 goroutines lock and unlock names of their own. With nine masters a pair is to cost the client at most twice what it
-// costs with five.
+// 64 goroutines lock and unlock their own names. With nine masters a pair may cost the client at most twice as much as
+// with five.
 func BenchmarkScaleMasters(b *testing.B) {
 	for _, n := range []int{1, 3, 5, 7, 9} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -76,7 +78,7 @@ func BenchmarkScaleMasters(b *testing.B) {
 	}
 }
 
-// Very many locks are held and extended, with a TTL of 10 s. Of a hundred thousand, 99 of 100 extensions are to be
+// Very many locks are held and extended, with a TTL of 10 s. Of a hundred thousand, 99 of 100 extensions must be
 // confirmed at most 100 ms after they are due, with at most half a core.
 func BenchmarkScaleHeld(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
@@ -96,7 +98,7 @@ func holdMany(b *testing.B, n int) {
 	locks := takeMany(b, l, n)
 	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "taken/s")
 	b.ReportMetric((memoryNow()-before)/float64(n), "B/lock")
-	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // longer than a third of the TTL: each is extended
+	b.ReportMetric(loadOver(lockTTL*2/5+time.Second), "cores") // longer than a third of the TTL, so each lock is extended
 	e.mu.Lock()
 	late := sorted(e.late)
 	e.mu.Unlock()
@@ -109,12 +111,12 @@ func holdMany(b *testing.B, n int) {
 	runtime.KeepAlive(locks)
 }
 
-// Ten thousand goroutines wait for a thousand names that are held. While nothing happens they are to take at most
-// 100 MiB and 0.02 of a core.
+// Ten thousand goroutines wait for a thousand held names. While nothing happens they may use at most 100 MiB and 0.02
+// of a core.
 func BenchmarkScaleWaiting(b *testing.B) {
 	const waiting, names = 10_000, 1000
 	for b.Loop() {
-		holder, urls := scaleLocker(b, started, nil, redlock.WithTTL(redlock.DefaultGuardTime)) // extended seldom
+		holder, urls := scaleLocker(b, started, nil, redlock.WithTTL(private.DefaultMaxTTL)) // extended seldom
 		locks := takeMany(b, holder, names)
 		l, _ := scaleLocker(b, started, urls)
 		before := memoryNow()
@@ -123,7 +125,7 @@ func BenchmarkScaleWaiting(b *testing.B) {
 		for i := range waiting {
 			all.Go(func() {
 				if _, err := l.Lock(ctx, heldName+strconv.Itoa(i%names)); !errors.Is(err, context.Canceled) {
-					b.Errorf("a name that is held: %v", err)
+					b.Errorf("held name: %v", err)
 				}
 			})
 		}
@@ -138,23 +140,27 @@ func BenchmarkScaleWaiting(b *testing.B) {
 	}
 }
 
-// An extensions is told of the locks that are taken and extended, and how late each extension is confirmed: it is
-// due a third of the TTL after the start of the round before.
+// An extensions records the locks that are taken and extended, and how late each extension is confirmed. An extension
+// is due a third of the TTL after the start of the round before.
 type extensions struct {
-	started []atomic.Int64 // by the number in the name: start of the last round, ns
+	started []atomic.Int64 // start of the last round in ns, by the number in the name
 	lost    atomic.Int64
 
 	mu   sync.Mutex
 	late []time.Duration // guarded by mu
 }
 
-// trace tells the locker to tell e.
-func (e *extensions) trace() *redlock.Trace {
-	return &redlock.Trace{
-		Acquired: func(h redlock.LockInfo) { e.confirmed(h) },
-		Extended: func(h redlock.LockInfo) {
+// trace returns a trace that reports to e.
+func (e *extensions) trace() *redlockinfo.Trace {
+	return &redlockinfo.Trace{Event: func(h redlockinfo.Event) {
+		switch h.Kind {
+		case "acquired":
+			e.confirmed(h)
+		case "lost":
+			e.lost.Add(1)
+		case "extended":
 			if h.Err != nil {
-				return // it is tried again, and is the later for it
+				return // the retry counts as the later one
 			}
 			if last := e.confirmed(h); last > 0 {
 				late := max(0, time.Duration(time.Now().UnixNano()-last)-lockTTL/3)
@@ -162,13 +168,12 @@ func (e *extensions) trace() *redlock.Trace {
 				e.late = append(e.late, late)
 				e.mu.Unlock()
 			}
-		},
-		Lost: func(redlock.LockInfo) { e.lost.Add(1) },
-	}
+		}
+	}}
 }
 
 // confirmed takes the start of the round from the validity that is left, and returns that of the one before.
-func (e *extensions) confirmed(h redlock.LockInfo) (last int64) {
+func (e *extensions) confirmed(h redlockinfo.Event) (last int64) {
 	i, err := strconv.Atoi(strings.TrimPrefix(h.Name, heldName))
 	if err != nil || i >= len(e.started) {
 		return 0
@@ -179,7 +184,7 @@ func (e *extensions) confirmed(h redlock.LockInfo) (last int64) {
 
 const heldName = "held-"
 
-// takeMany takes so many locks, each of a name of its own.
+// takeMany takes n locks with different names.
 func takeMany(b *testing.B, l *redlock.Locker, n int) []*redlock.Lock {
 	b.Helper()
 	locks := make([]*redlock.Lock, n)
@@ -190,7 +195,7 @@ func takeMany(b *testing.B, l *redlock.Locker, n int) []*redlock.Lock {
 	return locks
 }
 
-// eachOf calls f with the numbers below n, on so many goroutines.
+// eachOf calls f with the numbers below n, on this many goroutines.
 func eachOf(b *testing.B, goroutines, n int, f func(i int) error) {
 	b.Helper()
 	errs := make([]error, goroutines)
@@ -208,16 +213,16 @@ func eachOf(b *testing.B, goroutines, n int, f func(i int) error) {
 	}
 }
 
-// memoryNow is what the process has in use, heap and stacks, in bytes.
+// memoryNow returns the memory in use by the process, heap and stacks, in bytes.
 func memoryNow() float64 {
 	runtime.GC()
-	runtime.GC() // what finalizers let go
+	runtime.GC() // for memory released by finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc + m.StackInuse)
 }
 
-// loadOver rests, and tells how many processors this process has used meanwhile.
+// loadOver sleeps for d, and returns how many processors this process has used meanwhile.
 func loadOver(d time.Duration) float64 {
 	start := time.Now()
 	before := cpuTime()

@@ -11,10 +11,10 @@ import (
 
 const scenarioSplit = "split"
 
-// splitSizes are the numbers of processes that start at one instant.
+// splitSizes are the numbers of processes that start at the same time.
 var splitSizes = []int{3, 5, 9}
 
-// What is measured of a split.
+// Metrics of a split.
 var (
 	mFirst50   = metric{"first holder p50", "us", less}
 	mFirst99   = metric{"first holder p99", "us", less}
@@ -22,30 +22,29 @@ var (
 	mOwn       = metric{"own names p50", "us", less}
 	mFirstOwn  = metric{"p99/own names", "", less}
 	mOwnOver   = metric{"own names first p99/alone", "", less}
-	mRounds99  = metric{"rounds p99", "1", less} // of the first holder, until it has the name
-	mNobody    = metric{"nobody in 5 s", "1", less}
+	mRounds99  = metric{"rounds p99", "1", less} // rounds of the first holder until it has the name
+	mNobody    = metric{"no client in 5 s", "1", less}
 )
 
 const (
-	splitTrials = 360                   // of each number of processes, in all rounds together
+	splitTrials = 360                   // for each number of processes, in all rounds together
 	splitBudget = 5 * time.Second       // for the trials of one round
-	splitLead   = 10 * time.Millisecond // startLead for workers that are told often
+	splitLead   = 10 * time.Millisecond // startLead for workers that get many jobs
 )
 
-// instants are the times until the first of several has what it wants, of each trial in all rounds.
+// instants holds the times until the first of several clients has its lock, of each trial in all rounds.
 type instants struct {
-	one    []time.Duration // all want one name
-	own    []time.Duration // each wants a name of its own
-	rounds []int64         // of the first, where all want one name; 0 where they are not counted
-	each   []time.Duration // of each of them, where each wants a name of its own
-	alone  []time.Duration // uncontended locks of one of them
-	nobody int             // trials in which nobody got the one name
+	one    []time.Duration // all lock one name
+	own    []time.Duration // each locks its own name
+	rounds []int64         // of the first, if all lock one name; 0 if not counted
+	each   []time.Duration // of each client, if each locks its own name
+	alone  []time.Duration // uncontended locks of one client
+	nobody int             // trials in which no client got the one name
 }
 
-// planSplit lets k processes want one free name at one instant, and takes the time until the first has it. As often
-// each of them wants a name of its own: what k processes that begin at one instant wait where they are in nobody's
-// way, and how long it is until the first of them has what it wants, which no way of settling who is to have it can
-// be faster than.
+// planSplit makes k processes lock one free name at the same time, and measures the time until the first has it.
+// Equally often each of them locks its own name. That shows how long k processes wait that start together without
+// contention, and the time until the first has its lock, which is a lower bound for any way to resolve the contention.
 func planSplit(b *bench) (plan [][]task) {
 	all := map[string]*instants{} // the high percentiles need the trials of all rounds
 	for _, k := range splitSizes {
@@ -66,7 +65,7 @@ func planSplit(b *bench) (plan [][]task) {
 
 func splitCase(k int) string { return fmt.Sprintf("%d processes at one instant", k) }
 
-// split makes the trials of one round.
+// split runs the trials of one round.
 func split(ctx context.Context, b *bench, e entrant, k, round int, all *instants) (err error) {
 	workers, err := startCrew(ctx, k, e.name, workerGrace, func(int) setting {
 		s := b.setting(e.name)
@@ -100,7 +99,7 @@ func split(ctx context.Context, b *bench, e entrant, k, round int, all *instants
 	return nil
 }
 
-// splitOnce has all workers want a name each, and then one name.
+// splitOnce makes all workers lock a name each, and then one name.
 func splitOnce(ctx context.Context, b *bench, workers *crew, e entrant, name string, all *instants) error {
 	at := func(name func(i int) string) (turns []turn, err error) {
 		start := time.Now().Add(splitLead).UnixNano()
@@ -133,7 +132,7 @@ func splitOnce(ctx context.Context, b *bench, workers *crew, e entrant, name str
 	return nil
 }
 
-// setSplit books the percentiles of all rounds so far.
+// setSplit sets the percentiles of all rounds so far.
 func setSplit(b *bench, who, kase string, all *instants) {
 	set := func(m metric, v float64) { b.report.Figures.set(scenarioSplit, kase, who, m, v) }
 	set(mNobody, float64(all.nobody))
@@ -156,8 +155,8 @@ func setSplit(b *bench, who, kase string, all *instants) {
 	}
 }
 
-// firstHolder is the time from the first request to the first hold, and how many rounds that took its holder; false
-// where nobody got it.
+// firstHolder returns the time from the first request to the first hold, and the number of rounds of its holder; false
+// if no client got the lock.
 func firstHolder(turns []turn) (first time.Duration, rounds int64, ok bool) {
 	asked, got := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, t := range turns {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A spread is the median of a figure over the rounds, with the smallest and the largest. A nil *spread is a figure
-// that was not measured.
+// A spread is the median of a figure over the rounds, with the smallest and the largest value. It is nil if the figure
+// was not measured.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -18,7 +18,7 @@ type spread struct {
 	Rounds []float64 `json:"rounds"`
 }
 
-// newSpread returns nil where there are no values. It keeps them as they are.
+// newSpread returns nil if there are no values. It keeps the slice.
 func newSpread(values []float64) *spread {
 	if len(values) == 0 {
 		return nil
@@ -27,8 +27,8 @@ func newSpread(values []float64) *spread {
 	return &spread{Median: (v[(len(v)-1)/2] + v[len(v)/2]) / 2, Min: v[0], Max: v[len(v)-1], Rounds: values}
 }
 
-// ratio is the spread of one figure over another, round by round; rounds in which the divisor is 0 are left out. It is
-// nil where either is missing.
+// ratio returns the spread of one figure over another, round by round, without rounds in which the divisor is 0. It is
+// nil if either is missing.
 func ratio(a, b *figure) *spread {
 	if a == nil || b == nil {
 		return nil
@@ -45,7 +45,7 @@ func ratio(a, b *figure) *spread {
 // void reports whether the rounds of a ratio disagree on which side is ahead.
 func (s *spread) void() bool { return len(s.Rounds) > 1 && s.Min < 1 && s.Max > 1 }
 
-// String writes a spread with as many digits as its size needs.
+// String formats a spread with a number of digits that depends on its size.
 func (s *spread) String() string {
 	if s == nil {
 		return "-"
@@ -57,12 +57,12 @@ func (s *spread) String() string {
 	return fmt.Sprintf("%.*f (%.*f-%.*f)", d, s.Median, d, s.Min, d, s.Max)
 }
 
-// asRatio writes a ratio; with "~" before it where the rounds disagree on which side is ahead.
+// asRatio formats a ratio, with a leading "~" if the rounds disagree on which side is ahead.
 func (s *spread) asRatio() string {
 	return s.mark() + fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
 }
 
-// mark stands before a ratio; see void.
+// mark returns the prefix of a ratio; see void.
 func (s *spread) mark() string {
 	if s.void() {
 		return "~"
@@ -82,24 +82,24 @@ func digits(v float64) int {
 	return 3
 }
 
-// rounded keeps so many digits: more are noise, and make a kept run large.
+// rounded keeps this many digits: more are noise, and make a saved run large.
 func rounded(v float64, digits int) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // its own writing can be read
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // cannot fail: it parses FormatFloat's output
 	return r
 }
 
 // percentile returns the p-th percentile, 0 < p <= 100, of sorted values by nearest rank: the smallest value that at
-// least p percent of all are not above. It is 0 where there are none.
+// least p percent of all are not above. It is 0 if there are none.
 func percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0
 	}
-	// Without the subtraction, 0.9*10 and its like round up to the next rank.
+	// Without the subtraction, products such as 0.9*10 round up to the next rank.
 	rank := int(math.Ceil(float64(len(values))*p/100 - 1e-9))
 	return values[min(max(rank, 1), len(values))-1]
 }
 
-// sorted sorts a copy.
+// sorted returns a sorted copy.
 func sorted(values []time.Duration) []time.Duration { return slices.Sorted(slices.Values(values)) }
 
 func median(values []time.Duration) time.Duration { return percentile(sorted(values), 50) }

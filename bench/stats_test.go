@@ -32,7 +32,7 @@ func TestPercentileByNearestRank(t *testing.T) {
 	}
 }
 
-// The definition itself as the twin: the smallest value that at least p percent are not above.
+// The definition itself as the reference: the smallest value that at least p percent are not above.
 func TestPercentileIsWhatItsDefinitionSays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -62,7 +62,7 @@ func TestPercentileIsWhatItsDefinitionSays(t *testing.T) {
 
 func TestSpread(t *testing.T) {
 	if newSpread(nil) != nil {
-		t.Error("a spread of nothing is not nil")
+		t.Error("the spread of no values is not nil")
 	}
 	values := []float64{3, 1, 2}
 	if s := newSpread(values); s.Median != 2 || s.Min != 1 || s.Max != 3 || !slices.Equal(s.Rounds, []float64{3, 1, 2}) {
@@ -79,6 +79,6 @@ func TestRatiosLeaveOutWhatHasNoBase(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if got := ratio(of(1), nil); got != nil {
-		t.Errorf("over nothing it is %v", got)
+		t.Errorf("ratio to nil: %v", got)
 	}
 }

@@ -6,18 +6,18 @@ import (
 	"io"
 )
 
-// summaryWidth and summaryNotes bound the summary: it is to be read at a glance, in any terminal.
+// summaryWidth and summaryNotes bound the summary, which must be readable at a glance in any terminal.
 const (
 	summaryWidth = 80
 	summaryNotes = 4
 )
 
-// A line of the summary is one figure of the library beside that of redsync and that of the floor.
+// A line of the summary is one figure of the library next to that of redsync and that of the floor.
 type line struct {
 	name           string
 	scenario, kase string
 	m              metric
-	floor          string // whose figure stands beside it in place of the floor's
+	floor          string // contender to compare with instead of the floor
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 
 var summaryLines = []line{lineOne, lineDead, lineRate, lineHand, lineBytes, lineKept}
 
-// of are the figures of the line; nil where they were not measured.
+// of returns the figures of the line; nil if they were not measured.
 func (l line) of(list figures) (mine, redsync, floor *figure) {
 	best := func(fits func(string) bool) *figure { return list.best(l.scenario, l.kase, l.m, fits) }
 	return best(only(nameLibrary)), best(anyRedsync), best(only(cmp.Or(l.floor, nameFloor)))
@@ -39,8 +39,8 @@ func (l line) of(list figures) (mine, redsync, floor *figure) {
 
 const summaryForm = "%-34s %8s %9s %7s %9s %8s\n"
 
-// writeSummary writes what a run comes to in a few lines: what a lock costs beside redsync and the floor. Lines that
-// the run tells nothing of are left out.
+// writeSummary writes the result of a run in a few lines: the cost of a lock compared with redsync and the floor. It
+// omits lines without figures.
 func writeSummary(w io.Writer, r *report) error {
 	text := fmt.Sprintf("\n%d masters", r.Masters.N)
 	if r.Masters.Version != "" {
@@ -76,7 +76,7 @@ func writeSummary(w io.Writer, r *report) error {
 	return err
 }
 
-// brief is a median as short as it can be, "-" where there is none.
+// brief formats a median as briefly as possible, "-" if there is none.
 func brief(f *figure) string {
 	if f == nil {
 		return "-"
@@ -84,7 +84,7 @@ func brief(f *figure) string {
 	return fmt.Sprintf("%.*f", min(digits(f.Median), 2), f.Median)
 }
 
-// times is how many times the other figure mine is, with "~" where the rounds do not agree on which is larger.
+// times returns the ratio of mine to the other figure, with "~" if the rounds disagree on which is larger.
 func times(mine, other *figure) string {
 	s := ratio(mine, other)
 	if s == nil {

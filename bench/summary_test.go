@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// summaryReport has what the default run measures, in two rounds.
+// summaryReport returns the figures of the default run, in two rounds.
 func summaryReport() *report {
 	r := &report{
 		Format: reportFormat, Masters: mastersInfo{Kind: kindProcess, N: 5, Version: "redis 7.0.15"},
@@ -62,7 +62,7 @@ ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 	}
 }
 
-// However much a run has to tell, the summary has 15 lines of 80 columns at the most.
+// The summary has at most 15 lines of 80 columns, no matter how much was measured.
 func TestTheSummaryStaysShort(t *testing.T) {
 	r := summaryReport()
 	for i := range 20 {
@@ -78,11 +78,11 @@ func TestTheSummaryStaysShort(t *testing.T) {
 		}
 	}
 	if last := lines[len(lines)-1]; !strings.Contains(last, "17 more notes") {
-		t.Errorf("the last line is %q", last)
+		t.Errorf("last line %q", last)
 	}
 }
 
-// A run of other things ends without the lines that it tells nothing of.
+// The summary of other scenarios omits the lines without figures.
 func TestTheSummaryLeavesOutWhatWasNotMeasured(t *testing.T) {
 	if got := summaryOf(t, madeReport()); strings.Contains(got, "hand-over") || !strings.Contains(got, "locks a second") {
 		t.Errorf("got:\n%s", got)
@@ -92,10 +92,10 @@ func TestTheSummaryLeavesOutWhatWasNotMeasured(t *testing.T) {
 	}
 }
 
-// Tables and targets are shown where they are asked for, and the summary is always last.
+// Tables and targets are shown on request, and the summary is always last.
 func TestVerbosity(t *testing.T) {
 	r, path := summaryReport(), filepath.Join(t.TempDir(), "run.json")
-	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // one target is missed
+	r.Figures.add(scenarioPairs, rateCase(64), nameLibrary, mConnections, 2) // misses one target
 	r.Targets = targetsOf(r.Figures)
 	if err := writeFile(path, r.writeJSON); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,8 @@ func TestVerbosity(t *testing.T) {
 	for _, c := range []struct {
 		flags           string
 		tables, targets bool
-	}{{"", false, false}, {"-v", true, false}, {"-check", false, true}, {"-v -check", true, true}, {"-scenario pairs", true, false}} {
+	}{{"", false, false}, {"-v", true, false}, {"-check", false, true}, {"-v -check", true, true},
+		{"-scenario pairs", true, false}} {
 		code, out, stderr := runCommand(t, append(strings.Fields(c.flags), "-from", path)...)
 		if wantCode := map[bool]int{true: exitMissed, false: exitOK}[c.targets]; code != wantCode {
 			t.Errorf("%s: exit code %d: %s", c.flags, code, stderr)
@@ -117,7 +118,8 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-// The line of progress tells what runs, which round, and what is left by what is done; it fits a terminal's line.
+// The progress line shows the running task, the round, and the estimated remaining time; it fits on one line of a
+// terminal.
 func TestProgressTellsTheTimeLeft(t *testing.T) {
 	for _, c := range []struct {
 		used        time.Duration
@@ -146,11 +148,11 @@ func TestProgressTellsTheTimeLeft(t *testing.T) {
 	quiet := newProgress(file)
 	quiet.say(1, "nothing")
 	if info, err := file.Stat(); err != nil || info.Size() != 0 {
-		t.Errorf("a file, which is no terminal, has %d bytes, %v", info.Size(), err)
+		t.Errorf("%d bytes were written to a file, which is not a terminal: %v", info.Size(), err)
 	}
 }
 
-// What is done once counts once, whatever the rounds.
+// A task that runs once counts once, regardless of the number of rounds.
 func TestTheTasksOfARunAreCounted(t *testing.T) {
 	if n := tasks([][]task{{{name: "a"}, {name: "b"}}, {{name: "c", once: true}}}, 3); n != 7 {
 		t.Errorf("%d tasks", n)

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/page"
 )
 
-// tables are those of the report, in the order of measuring: one for each case, with a column for each metric and a row
-// for each contender.
+// tables returns those of the report, in the order of measuring: one for each case, with a column for each metric and a
+// row for each contender.
 func tables(l figures) (list []page.Table) {
 	cases := map[string]figures{}
 	var titles []string
@@ -24,8 +24,7 @@ func tables(l figures) (list []page.Table) {
 	return list
 }
 
-// tableOf shows the figures of one case. The first metric that says which side is better is the one by which the
-// contenders are compared.
+// tableOf returns the figures of one case. The contenders are compared by the first metric that has a better side.
 func tableOf(title string, l figures) page.Table {
 	t := page.Table{Title: title, Heads: []string{""}}
 	var metrics, who []string
@@ -68,7 +67,7 @@ func unitOf(f *figure) string {
 	return " " + f.Unit
 }
 
-// writeTables writes all figures for a person.
+// writeTables writes all figures for people.
 func writeTables(w io.Writer, r *report) error {
 	fmt.Fprintln(w, r.headline())
 	for _, n := range r.Notes {
@@ -84,7 +83,7 @@ func writeTables(w io.Writer, r *report) error {
 	return out.Flush()
 }
 
-// writeTargets writes the targets that this run tells something of.
+// writeTargets writes the targets that this run has measured.
 func writeTargets(w io.Writer, list []target) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	open := 0

@@ -13,49 +13,49 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/alarm"
 )
 
-// workerEnv, set to 1, makes the program a worker: a process that the benchmark has started to be another client. Its
-// methods are called over standard input and output (net/rpc), and it ends with its input.
+// workerEnv, set to 1, makes the program a worker: a process started by the benchmark as another client. Its methods
+// are called over standard input and output (net/rpc), and it ends with its input.
 const workerEnv = "REDLOCK_BENCH_WORKER"
 
-// A Worker is a client in a process of its own.
+// A Worker is a client in a separate process.
 type Worker struct {
 	contender contender
 	setup     Setup
 }
 
-// A Setup says what a worker locks with.
+// A Setup configures the locks of a worker.
 type Setup struct {
 	Contender string
 	Process   int
 	Setting   setting
 }
 
-// A Job is one thing for a worker to do; see the methods of Worker.
+// A Job is one operation of a worker; see the methods of Worker.
 type Job struct {
 	Name        string
 	Goroutines  int
 	Count       int
 	Hold, Pause time.Duration
 	Start, Stop int64 // wall clock, ns
-	Tolerant    bool  // errors of the contender are not the end
+	Tolerant    bool  // errors of the contender do not end the job
 }
 
-// An Answer is what came of it.
+// An Answer is the result of a Job.
 type Answer struct {
 	Turns []turn
-	Locks []time.Duration // how long each Lock of Alone took
+	Locks []time.Duration // duration of each Lock of Alone
 }
 
-// workerGrace is how long those who wait when the time is over still have to get the lock.
+// workerGrace is how long goroutines that are waiting at the end of the time may still get the lock.
 const workerGrace = 5 * time.Second
 
-// pipe is both standard streams of a worker, from either side.
+// pipe combines both standard streams of a worker, from either side.
 type pipe struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// workerMain is the program as a worker. It returns the exit code.
+// workerMain runs the program as a worker. It returns the exit code.
 func workerMain() int {
 	w, server := new(Worker), rpc.NewServer()
 	err := server.Register(w)
@@ -72,7 +72,7 @@ func workerMain() int {
 	return exitOK
 }
 
-// Open connects the contender; it is the first call.
+// Open connects the contender; it must be the first call.
 func (w *Worker) Open(s Setup, _ *Answer) error {
 	e, err := entrantNamed(s.Contender)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *Worker) Open(s Setup, _ *Answer) error {
 	return err
 }
 
-// Contend has goroutines lock and unlock one name from Start to Stop.
+// Contend makes goroutines lock and unlock one name from Start to Stop.
 func (w *Worker) Contend(j Job, a *Answer) error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Stop).Add(workerGrace))
 	defer cancel()
@@ -100,9 +100,9 @@ func (w *Worker) Contend(j Job, a *Answer) error {
 	return errors.Join(errs...)
 }
 
-// contendAlone is one goroutine of Contend. A wait that has not ended by the time that is left to it is recorded as
-// one that ended then. A hold takes its time exactly: a timer of Go's comes up to a millisecond late where the
-// process reads something meanwhile, a reply that came too late to matter, say, and all others would wait for that.
+// contendAlone is one goroutine of Contend. A wait that has not ended within the remaining time is recorded as ended
+// then. Holds need a precise duration: a timer of Go is up to a millisecond late if the process reads something
+// meanwhile, such as a late reply, and all other clients would wait for that.
 func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, error) {
 	list := make([]turn, 0, 1024)
 	holding, err := alarm.New()
@@ -139,7 +139,7 @@ func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, er
 	return list, nil
 }
 
-// Once takes the lock at Start and releases it at once. There is no turn where the lock was not got.
+// Once acquires the lock at Start and releases it at once. If the lock was not acquired, the answer has no turn.
 func (w *Worker) Once(j Job, a *Answer) error {
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, j.Start).Add(workerGrace))
 	defer cancel()
@@ -166,7 +166,7 @@ func (w *Worker) Once(j Job, a *Answer) error {
 	return err
 }
 
-// Alone times Count locks that nobody else wants, one after the other.
+// Alone measures Count locks that no other client uses, one after the other.
 func (w *Worker) Alone(j Job, a *Answer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), workerGrace)
 	defer cancel()

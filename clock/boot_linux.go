@@ -11,7 +11,7 @@ const clockBoottime = 7
 
 func realNow() Instant {
 	var ts syscall.Timespec
-	// The raw form is enough: reading a clock never blocks, so the scheduler need not hear of it.
+	// RawSyscall suffices: reading a clock never blocks, so the scheduler need not be notified.
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)
 	if errno != 0 { // a kernel before 2.6.39, or a sandbox that forbids it
 		return runtime.now()

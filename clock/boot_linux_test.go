@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// monotonic reads CLOCK_MONOTONIC, which stands still while the machine is suspended.
+// monotonic reads CLOCK_MONOTONIC, which stops while the machine is suspended.
 func monotonic(t *testing.T) int64 {
 	t.Helper()
 	var ts syscall.Timespec
@@ -19,7 +19,7 @@ func monotonic(t *testing.T) int64 {
 	return ts.Nano()
 }
 
-// H14: the steady reading counts at least what Go's monotonic clock counts, and goes on in a suspension besides. Elapsed
+// H14: the steady reading advances at least as much as Go's monotonic clock, and also during a suspension. Elapsed
 // times are compared, not readings, since a container may shift the origin of either clock.
 func TestBoottimeElapsesNoSlowerThanMonotonicTime(t *testing.T) {
 	var c *clock.Clock

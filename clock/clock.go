@@ -2,19 +2,19 @@ package clock
 
 import "time"
 
-// An Instant is a point in time on this machine. It means nothing on another machine or after a reboot. The zero
-// Instant is no instant at all; see [Instant.IsZero].
+// An Instant is a point in time on this machine. It has no meaning on another machine or after a reboot. The zero
+// Instant is not a valid time; see [Instant.IsZero].
 type Instant struct {
-	boot int64 // nanoseconds on a clock that nobody sets
+	boot int64 // nanoseconds on a clock that cannot be set
 	wall int64 // nanoseconds since 1970 on the clock that people and NTP set
 }
 
-// At makes an Instant from two readings in nanoseconds: one of a clock that is never set and counts from any origin,
+// At returns an Instant from two readings in nanoseconds: one of a clock that is never set and counts from any origin,
 // and one of the wall clock. It is for clocks made by [New], in tests and simulations.
 func At(boot, wall int64) Instant { return Instant{boot: boot, wall: wall} }
 
-// Sub returns the time that has passed from u to t: the larger of what the two clocks say. It is negative only when
-// both say so.
+// Sub returns the time that has passed from u to t: the larger of the differences of the two clocks. It is negative
+// only if both are.
 func (t Instant) Sub(u Instant) time.Duration {
 	return time.Duration(max(t.boot-u.boot, t.wall-u.wall))
 }
@@ -27,21 +27,21 @@ func (t Instant) Add(d time.Duration) Instant {
 // IsZero reports whether t is the zero Instant.
 func (t Instant) IsZero() bool { return t == Instant{} }
 
-// Steady returns the reading of the clock that nobody sets, in nanoseconds from an arbitrary origin. It orders the
+// Steady returns the reading of the clock that cannot be set, in nanoseconds from an arbitrary origin. It orders the
 // entries of a schedule; decisions about validity use [Instant.Sub].
 func (t Instant) Steady() int64 { return t.boot }
 
-// Skew returns by how much the wall clock is ahead of the steady one, in nanoseconds from an arbitrary origin. A
-// schedule ordered by [Instant.Steady] must be looked through as a whole when the skew grows: the wall clock was set
-// forward, or the machine was frozen.
+// Skew returns how far the wall clock is ahead of the steady one, in nanoseconds from an arbitrary origin. When the
+// skew grows, the wall clock was set forward, or the machine was frozen; then every entry of a schedule ordered by
+// [Instant.Steady] must be checked.
 func (t Instant) Skew() int64 { return t.wall - t.boot }
 
-// A Clock tells the time. The nil *Clock is the real one.
+// A Clock returns the time. The nil *Clock is the system clock.
 type Clock struct {
 	now func() Instant
 }
 
-// New returns a Clock that reads now. The function must be safe for concurrent use and must not block.
+// New returns a Clock that calls now for its readings. The function must be safe for concurrent use and must not block.
 func New(now func() Instant) *Clock { return &Clock{now: now} }
 
 // Runtime returns a Clock that follows [time.Now] alone, without the system's own clocks. Inside a testing/synctest
@@ -54,10 +54,10 @@ func Runtime() *Clock {
 	})
 }
 
-// runtime is the real clock of systems that have no better one.
+// runtime is the system clock where no better one is available.
 var runtime = Runtime()
 
-// Now returns the present instant. It never blocks.
+// Now returns the current instant. It never blocks.
 func (c *Clock) Now() Instant {
 	if c == nil {
 		return realNow()

@@ -12,11 +12,11 @@ import (
 
 const second = int64(time.Second)
 
-// H14: whatever one of the two clocks misses, the other has seen.
+// H14: time that one of the two clocks misses is counted by the other.
 func TestSubIsTheLargerOfBothReadings(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		boot, wall int64 // how far each went on, in seconds
+		boot, wall int64 // how far each clock advanced, in seconds
 		want       time.Duration
 	}{
 		{"both agree", 7, 7, 7 * time.Second},
@@ -66,7 +66,7 @@ func TestSkewGrowsWhenOnlyTheWallClockGoesOn(t *testing.T) {
 
 func TestZeroInstant(t *testing.T) {
 	if !(clock.Instant{}).IsZero() {
-		t.Error("the zero Instant is none")
+		t.Error("the zero Instant is not IsZero")
 	}
 	for _, at := range []clock.Instant{clock.At(1, 0), clock.At(0, 1), (*clock.Clock)(nil).Now(), clock.Runtime().Now()} {
 		if at.IsZero() {
@@ -88,7 +88,7 @@ func TestNilClockIsTheRealOne(t *testing.T) {
 		t.Errorf("the steady clock went back from %d to %d", first.Steady(), second.Steady())
 	}
 	if since < second.Sub(first) {
-		t.Errorf("Since says %v after an interval of %v", since, second.Sub(first))
+		t.Errorf("Since returned %v after an interval of %v", since, second.Sub(first))
 	}
 }
 

@@ -58,7 +58,7 @@ func TestDriftOfRoundsUpLikeExactArithmetic(t *testing.T) {
 func TestDriftCheckRefusesWhatIsNoDrift(t *testing.T) {
 	for _, c := range []struct {
 		drift clock.Drift
-		want  string // in the text, "" for none
+		want  string // in the error text, "" for no error
 	}{
 		{clock.DefaultDrift, ""},
 		{clock.Drift{}, ""},
@@ -78,7 +78,7 @@ func TestDriftCheckRefusesWhatIsNoDrift(t *testing.T) {
 		case c.want != "" && err == nil:
 			t.Errorf("%+v was accepted", c.drift)
 		case c.want != "" && (!strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "clock: ")):
-			t.Errorf("%+v: %q does not say %q", c.drift, err, c.want)
+			t.Errorf("%+v: %q does not contain %q", c.drift, err, c.want)
 		}
 	}
 }

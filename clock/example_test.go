@@ -8,7 +8,7 @@ import (
 )
 
 func ExampleClock() {
-	var c *clock.Clock // the real one
+	var c *clock.Clock // the system clock
 	began := c.Now()
 	deadline := began.Add(time.Minute)
 	fmt.Println(began.IsZero(), c.Since(began) < time.Minute, deadline.Sub(began))
@@ -16,7 +16,7 @@ func ExampleClock() {
 	// false true 1m0s
 }
 
-// A clock of a test's own: it shows what the test says.
+// New makes a clock for tests, with readings that the test sets.
 func ExampleNew() {
 	boot := int64(0)
 	c := clock.New(func() clock.Instant { return clock.At(boot, boot) })
@@ -27,7 +27,7 @@ func ExampleNew() {
 	// 10s
 }
 
-// Runtime follows the clock of the time package, which is that of the bubble inside testing/synctest.
+// Runtime follows the clock of package time, which inside testing/synctest is that of the bubble.
 func ExampleRuntime() {
 	c := clock.Runtime()
 	fmt.Println(c.Since(c.Now()) < time.Minute)
@@ -35,8 +35,8 @@ func ExampleRuntime() {
 	// true
 }
 
-// The time that has passed is the larger of what two clocks say. Here the machine was frozen for an hour: the clock
-// that nobody sets stood still, the wall clock did not.
+// The time that has passed is the larger difference of two clocks. Here the machine was frozen for an hour: the clock
+// that cannot be set stopped, the wall clock did not.
 func ExampleInstant() {
 	before := clock.At(int64(5*time.Second), int64(100*time.Hour))
 	after := clock.At(int64(6*time.Second), int64(101*time.Hour))
@@ -53,7 +53,7 @@ func ExampleInstant() {
 	// a second later: 1s
 }
 
-// At makes an Instant of two readings in nanoseconds.
+// At returns an Instant from two readings in nanoseconds.
 func ExampleAt() {
 	a, b := clock.At(0, 0), clock.At(3e9, 2e9)
 	fmt.Println(b.Sub(a))

@@ -12,17 +12,17 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// firstLockBound is what a first lock may take on a machine that is busy with other tests; it takes some 20 ms.
+// firstLockBound bounds the time of a first lock on a machine that also runs other tests; it usually takes some 20 ms.
 const firstLockBound = 10 * time.Second
 
-// A test of a program that locks starts five fresh servers, admits them, and has its first lock well within a second.
-// One that restarts empty is in quarantine as in production.
+// A program's test that starts five fresh servers and admits them gets its first lock well within a second. A server
+// that restarts empty is in quarantine as in production.
 func TestAFirstLockOnFreshServers(t *testing.T) {
 	five := masters(t, 5)
 	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
 	defer cancel()
 	began := time.Now()
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call has nothing to do
 		if err := redlocktest.Admit(ctx, urls(five)...); err != nil {
 			t.Fatal(err)
 		}
@@ -42,14 +42,17 @@ func TestAFirstLockOnFreshServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(began).Round(time.Millisecond)
-	t.Logf("the first lock %v after the servers were up", took)
+	t.Logf("first lock %v after the servers were up", took)
 	if took > firstLockBound {
 		t.Errorf("the first lock took %v; a quarantine takes 30 s, and there should be none", took)
 	}
 	if err := lock.Unlock(ctx); err != nil {
 		t.Error(err)
 	}
-	for _, m := range locker.Ready(ctx) {
+	if err := locker.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range locker.Admin().Masters() {
 		if m.State != "voting" {
 			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
 		}
@@ -57,19 +60,19 @@ func TestAFirstLockOnFreshServers(t *testing.T) {
 	each(t, Master.Kill, five[0])
 	each(t, Master.Start, five[0])
 	for {
-		m := locker.Masters()[0]
+		m := locker.Admin().Masters()[0]
 		if m.State == "quarantine" {
 			break
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("a server that has restarted empty is %s", m.State)
+			t.Fatalf("after an empty restart the server is %s", m.State)
 		}
 	}
 }
 
-// A server that is not there is named by what was tried, and the others are admitted.
+// If a server is not reachable, the error describes the attempt, and the others are admitted.
 func TestAdmitTellsWhoIsMissing(t *testing.T) {
 	two := masters(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -77,13 +80,13 @@ func TestAdmitTellsWhoIsMissing(t *testing.T) {
 	const nobody = "redis://127.0.0.1:1"
 	err := redlocktest.Admit(ctx, append(urls(two), nobody)...)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1:1 was not admitted") {
-		t.Errorf("it does not say which one is missing: %v", err)
+		t.Errorf("the error does not name the missing server: %v", err)
 	}
 	err = redlocktest.Admit(ctx, "redis://user:secret@one two")
 	if err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("what is no URL: %v", err)
+		t.Errorf("invalid URL: %v", err)
 	}
 	if n := command(t, two[0], "EXISTS", "redlock:admission"); n != int64(1) {
-		t.Errorf("the record of one that is there: %v", n)
+		t.Errorf("record of the reachable server: %v", n)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// at makes the events of one hold: locked by a call from 1 ms before its first time, given up, confirmed.
+// at returns the events of one hold: locked by a call 1 ms before its first time, unlocked, and the unlock confirmed.
 func at(name, id string, token, from, until, left int64) []event {
 	return []event{
 		{Op: opLock, Name: name, Hold: id, Call: from - 1, Ret: from, Token: token, Until: until + 5},
@@ -23,7 +23,7 @@ func join(parts ...[]event) []event {
 	return all
 }
 
-// lost is the events of a hold that was never given back.
+// lost returns the events of a hold that was never unlocked.
 func lost(name, id string, token, from, until int64) []event {
 	return at(name, id, token, from, until, 0)[:1:1]
 }
@@ -32,20 +32,22 @@ func during(op, name, id string, token, call, ret int64) []event {
 	return []event{{Op: op, Name: name, Hold: id, Token: token, Call: call, Ret: ret}}
 }
 
-// kept is a minimum hold.
+// kept returns the event of a minimum hold.
 func kept(name, id string, call, until int64) []event {
 	return []event{{Op: opKept, Name: name, Hold: id, Call: call, Ret: call, Until: until}}
 }
 
-// The checker takes good histories, of which some look odd, and finds what it is for, by each of its two ways alone
-// where both can see it.
+// The checker accepts valid histories, including unusual ones, and finds violations. If both of its methods can see a
+// violation, each finds it alone.
 func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 	for name, h := range map[string][]event{
-		"one after the other":   join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
-		"two names":             join(at("n", "a", 9, 10, 20, 22), at("m", "b", 1, 12, 30, 32)),
-		"a long wait":           join(at("n", "a", 1, 10, 20, 22), []event{{Op: opLock, Name: "n", Hold: "b", Call: 1, Ret: 21, Token: 2, Until: 40}}),
-		"lost, then another":    join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32)),
-		"re-entered, extended":  join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 1, 11, 12), during(opInner, "n", "a", 0, 13, 14), during(opExtend, "n", "a", 1, 15, 16)),
+		"one after the other": join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
+		"two names":           join(at("n", "a", 9, 10, 20, 22), at("m", "b", 1, 12, 30, 32)),
+		"a long wait": join(at("n", "a", 1, 10, 20, 22),
+			[]event{{Op: opLock, Name: "n", Hold: "b", Call: 1, Ret: 21, Token: 2, Until: 40}}),
+		"lost, then another": join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32)),
+		"re-entered, extended": join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 1, 11, 12),
+			during(opInner, "n", "a", 0, 13, 14), during(opExtend, "n", "a", 1, 15, 16)),
 		"failures say nothing":  {{Op: opLock, Name: "n", Hold: "a", Call: 1, Ret: 2, Kind: "held", Err: "held"}},
 		"unlock not confirmed":  join(at("n", "a", 1, 10, 20, 22)[:2], at("n", "b", 2, 21, 30, 32)),
 		"kept, then another":    join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 41, 50, 52)),
@@ -57,11 +59,11 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		h  []event
-		by string // the ways that see it
+		by string // the methods that see it
 	}{
-		"overlap":            {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
-		"inclusion":          {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
-		"before it was over": {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
+		"overlap":        {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
+		"inclusion":      {h: join(at("n", "a", 1, 10, 40, 42), at("n", "b", 2, 15, 20, 22)), by: "interval model"},
+		"before its end": {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
 		"while it was kept": {
 			h: join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 30, 50, 52)), by: "interval model"},
 		"the token falls":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
@@ -78,10 +80,10 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if err := checkIntervals(holds); (err != nil) != strings.Contains(c.by, "interval") {
-			t.Errorf("%s: the intervals say %v", name, err)
+			t.Errorf("%s: intervals: %v", name, err)
 		}
 		if err := checkModel(c.h, holds, time.Minute); (err != nil) != strings.Contains(c.by, "model") {
-			t.Errorf("%s: the model says %v", name, err)
+			t.Errorf("%s: model: %v", name, err)
 		}
 	}
 }

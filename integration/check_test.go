@@ -11,21 +11,21 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// never is the return time of what is not known to have ended.
+// never is the return time of an operation that is not known to have ended.
 const never = math.MaxInt64
 
-// A hold is one acquisition as its holder has seen it.
+// A hold is one acquisition as seen by its holder.
 type hold struct {
 	name, id string
 	token    int64
-	call     int64 // of the lock
+	call     int64 // start of the lock call
 	from     int64 // when the call returned
-	until    int64 // to when nobody else may have it: its release, the last validity it was told, or a minimum hold
-	left     int64 // when the release was confirmed; never, where it was not
+	until    int64 // no other client may hold the lock before: the release, the last reported validity, or a minimum hold
+	left     int64 // when the release was confirmed; never if it was not
 	seq      int64 // numbers the holds, for the model
 }
 
-// holdsOf puts the events of each hold together, in the order in which they were taken.
+// holdsOf groups the events of each hold, in the order of acquisition.
 func holdsOf(history []event) ([]*hold, error) {
 	byID := make(map[string]*hold)
 	var all []*hold
@@ -67,7 +67,7 @@ func holdsOf(history []event) ([]*hold, error) {
 	return all, nil
 }
 
-// checkIntervals says where two holds of a name could be relied on at one time, or a token did not grow.
+// checkIntervals returns an error if two holds of a name were valid at the same time, or a token did not increase.
 func checkIntervals(holds []*hold) error {
 	longest, largest := make(map[string]*hold), make(map[string]*hold)
 	for _, h := range holds {
@@ -77,7 +77,7 @@ func checkIntervals(holds []*hold) error {
 		largest[h.name] = h
 		b := longest[h.name]
 		if b != nil && h.from < b.until {
-			return fmt.Errorf("%s: %s was told to have the lock %v before %s had to give it up",
+			return fmt.Errorf("%s: %s believed to have the lock %v before %s had to give it up",
 				h.name, h.id, time.Duration(b.until-h.from), b.id)
 		}
 		if b == nil || h.until > b.until {
@@ -87,7 +87,7 @@ func checkIntervals(holds []*hold) error {
 	return nil
 }
 
-// input and output are an operation of the model.
+// input and output describe an operation of the model.
 type (
 	input struct {
 		op, name string
@@ -96,11 +96,11 @@ type (
 	output struct{ token int64 }
 )
 
-// state is what the model knows of one name: who has it, 0 nobody; how often; the largest token so far.
+// state is the state of one name in the model: the holder, 0 for none; its depth; the largest token so far.
 type state struct{ holder, depth, token int64 }
 
-// lockModel is a lock with tokens: taken by one hold at a time, each with a larger token than the one before; re-entered,
-// extended and released by its holder alone.
+// lockModel is a lock with tokens. One hold has it at a time, each with a larger token than the one before. Only the
+// holder re-enters, extends and releases it.
 var lockModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byName := make(map[string][]porcupine.Operation)
@@ -140,8 +140,8 @@ var lockModel = porcupine.Model{
 	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 }
 
-// operations are the history as the model sees it. The end of a hold is an operation that begins when the holder could
-// no longer rely on it, and may take effect at any time after that, unless its release was confirmed.
+// operations converts the history for the model. The end of a hold is an operation that begins when the hold was no
+// longer valid for its holder, and that may take effect at any later time, unless its release was confirmed.
 func operations(history []event, holds []*hold) []porcupine.Operation {
 	var ops []porcupine.Operation
 	byID := make(map[string]*hold, len(holds))
@@ -149,7 +149,8 @@ func operations(history []event, holds []*hold) []porcupine.Operation {
 		byID[h.id] = h
 		ops = append(ops,
 			porcupine.Operation{Input: input{opLock, h.name, h.seq}, Output: output{h.token}, Call: h.call, Return: h.from},
-			porcupine.Operation{Input: input{opUnlock, h.name, h.seq}, Output: output{}, Call: h.until, Return: max(h.left, h.until)})
+			porcupine.Operation{Input: input{opUnlock, h.name, h.seq}, Output: output{}, Call: h.until,
+				Return: max(h.left, h.until)})
 	}
 	for _, e := range history {
 		h := byID[e.Hold]
@@ -162,7 +163,7 @@ func operations(history []event, holds []*hold) []porcupine.Operation {
 	return ops
 }
 
-// checkHistory says what is wrong with a history: by the intervals, and by the model.
+// checkHistory returns the violation in a history, found by the intervals or by the model.
 func checkHistory(history []event, bound time.Duration) error {
 	holds, err := holdsOf(history)
 	if err != nil {

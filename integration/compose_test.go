@@ -18,7 +18,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// compose is how the compose tools that are here are called: the plugin of docker, and the older program.
+// compose returns the commands of the installed compose tools: the plugin of docker, and the older program.
 func compose() (tools [][]string) {
 	for _, tool := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
 		if exec.Command(tool[0], append(slices.Clone(tool[1:]), "version")...).Run() == nil {
@@ -28,7 +28,8 @@ func compose() (tools [][]string) {
 	return tools
 }
 
-// docker-compose.yml gives five healthy masters, and what the README does with them works: with each compose that is here.
+// docker-compose.yml starts five healthy masters on which the steps of the README work, with each installed compose
+// tool.
 func TestComposeGivesFiveMasters(t *testing.T) {
 	tools := compose()
 	if tools == nil {
@@ -54,7 +55,8 @@ func composed(t *testing.T, tool []string) {
 	run := func(ctx context.Context, args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, tool[0], append(slices.Clone(tool[1:]), args...)...)
 		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+composePrefix+engine.session, "REDLOCK_PORTS="+ports, "REDLOCK_IMAGE="+engine.image)
+		cmd.Env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+composePrefix+engine.session, "REDLOCK_PORTS="+ports,
+			"REDLOCK_IMAGE="+engine.image)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("%w: %s", err, out)
@@ -84,7 +86,7 @@ func composed(t *testing.T, tool []string) {
 	lockOnce(ctx, t, addresses)
 }
 
-// freePorts finds five ports that differ in their last digit, and returns what they have in common.
+// freePorts finds five free ports that differ only in their last digit, and returns their common prefix.
 func freePorts(t *testing.T) string {
 	t.Helper()
 	for range 50 {
@@ -103,11 +105,11 @@ func freePorts(t *testing.T) string {
 			return fmt.Sprint(port / 10)
 		}
 	}
-	t.Fatal("no five free ports in a row")
+	t.Fatal("found no five free ports in a row")
 	return ""
 }
 
-// allHealthy waits until the health check of each of the project's containers says so.
+// allHealthy waits until all containers of the project are healthy.
 func allHealthy(t *testing.T) {
 	t.Helper()
 	x := &fleet{T: t}
@@ -129,7 +131,7 @@ func allHealthy(t *testing.T) {
 	})
 }
 
-// lockOnce does what the README does with new masters.
+// lockOnce runs the steps of the README on new masters.
 func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	t.Helper()
 	p, err := pool.Dial(addresses)
@@ -141,7 +143,7 @@ func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = l.AdmitNow(ctx)
+	err = l.Admin().Admit(ctx)
 	if err == nil {
 		err = l.Do(ctx, "orders:42", func(ctx context.Context) error { return ctx.Err() })
 	}

@@ -13,9 +13,9 @@ import (
 type container struct {
 	engine        *dockerEngine
 	id, name, url string
-	host          string // its name on the containers' network
+	host          string // its name on the network of the containers
 	network       string // id
-	address       string // that it always has there; "" is any
+	address       string // its fixed address there; "" is any
 	setup         setup
 }
 
@@ -26,8 +26,8 @@ func (c *container) Peer() (host, port string) { return c.host, "6379" }
 
 func (c *container) dialOptions() []redis.DialOption { return c.setup.dial }
 
-// Pause asks again where the kernel could not freeze the processes in the time that the engine gives it, which happens on
-// a busy machine.
+// Pause retries if the kernel could not freeze the processes within the engine's time limit, which happens on a busy
+// machine.
 func (c *container) Pause(ctx context.Context) error {
 	for {
 		err := c.engine.pool.Client.PauseContainer(c.id)
@@ -58,7 +58,7 @@ func (c *container) Start(ctx context.Context) error {
 	return nil
 }
 
-// state is what the engine knows of a container that does not answer, and the last that its server has said.
+// state returns the engine's information on a container that does not answer, and the last output of its server.
 func (c *container) state() string {
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)
 	defer cancel()
@@ -100,7 +100,7 @@ func (c *container) Join(ctx context.Context) error {
 	return awaitPing(ctx, c.url, c.setup.dial...)
 }
 
-// endpoint asks for the address that the container always has, if it has one.
+// endpoint requests the container's fixed address, if it has one.
 func (c *container) endpoint() *docker.EndpointConfig {
 	if c.address == "" {
 		return nil
@@ -108,7 +108,8 @@ func (c *container) endpoint() *docker.EndpointConfig {
 	return &docker.EndpointConfig{IPAMConfig: &docker.EndpointIPAMConfig{IPv4Address: c.address}}
 }
 
-// remove works in any state. A frozen process takes no signal, so it is thawed first; that it was not frozen is no error.
+// remove works in any state. A frozen process handles no signal, so it is thawed first; an error because it was not
+// frozen is ignored.
 func (c *container) remove() error {
 	_ = c.engine.pool.Client.UnpauseContainer(c.id)
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)

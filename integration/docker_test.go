@@ -20,23 +20,23 @@ import (
 
 const (
 	defaultImage = "redis:8"
-	debianImage  = "redlock-test/redis:8"     // of image/debian.sh
-	localImage   = "redlock-test/redis:local" // of image/build.sh
+	debianImage  = "redlock-test/redis:8"     // made by image/debian.sh
+	localImage   = "redlock-test/redis:local" // made by image/build.sh
 	pullBound    = time.Minute
 	callBound    = 2 * time.Minute
-	// miscountBound is for how long a network is tried to be removed that only the engine's count keeps.
+	// miscountBound is how long removing a network is retried if only the engine's count of its containers prevents it.
 	miscountBound = 5 * time.Second
 	redisPort     = "6379/tcp"
 )
 
-// engine is the Docker engine of this run, nil where none is used.
+// engine is the Docker engine of this run, nil if none is used.
 var engine *dockerEngine
 
 type dockerEngine struct {
 	pool    *dockertest.Pool
 	image   string
 	network string // id
-	session string // what the label says
+	session string // value of the label
 	seq     int
 	mu      sync.Mutex // guards seq
 }
@@ -52,13 +52,13 @@ func dockerBackend() (*backend, error) {
 		return nil, fmt.Errorf("no Docker engine: %w", err)
 	}
 	engine = &dockerEngine{pool: pool, session: newSession()}
-	if err := engine.prepare(); err != nil { // it cannot be used, for lack of an image, say
+	if err := engine.prepare(); err != nil { // for example because there is no image
 		return nil, errors.Join(err, closeDocker())
 	}
 	return &backend{name: "containers of " + engine.image, start: engine.start}, nil
 }
 
-// prepare finds or pulls the image, and makes what all containers need.
+// prepare finds or pulls the image, and makes everything that all containers need.
 func (e *dockerEngine) prepare() (err error) {
 	if e.image, err = e.chooseImage(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (e *dockerEngine) prepare() (err error) {
 	return e.createNetwork()
 }
 
-// chooseImage takes what is there before it pulls.
+// chooseImage prefers an image that is present to one that must be pulled.
 func (e *dockerEngine) chooseImage() (string, error) {
 	candidates := []string{defaultImage, debianImage, localImage}
 	if image := os.Getenv("REDLOCK_TEST_IMAGE"); image != "" {
@@ -86,14 +86,16 @@ func (e *dockerEngine) chooseImage() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), pullBound)
 	defer cancel()
 	repository, tag := splitImage(candidates[0])
-	err := e.pool.Client.PullImage(docker.PullImageOptions{Repository: repository, Tag: tag, Context: ctx}, docker.AuthConfiguration{})
+	err := e.pool.Client.PullImage(docker.PullImageOptions{Repository: repository, Tag: tag, Context: ctx},
+		docker.AuthConfiguration{})
 	if err != nil {
-		return "", fmt.Errorf("no image: %s is not present and cannot be pulled (integration/image/debian.sh and build.sh make one without a registry): %w", candidates[0], err)
+		return "", fmt.Errorf("no image: %s is not present and cannot be pulled (integration/image/debian.sh and build.sh "+
+			"make one without a registry): %w", candidates[0], err)
 	}
 	return candidates[0], nil
 }
 
-// splitImage divides a name at its tag. The colon of a registry's port is no tag's.
+// splitImage splits a name at its tag. The colon of a registry's port does not start a tag.
 func splitImage(image string) (repository, tag string) {
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
 		return image[:i], image[i+1:]
@@ -112,7 +114,7 @@ func (e *dockerEngine) createNetwork() error {
 	return nil
 }
 
-// start makes n containers at once, and removes them with the test.
+// start makes n containers concurrently, and removes them with the test.
 func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	made, errs := make([]*container, n), make([]error, n)
@@ -132,7 +134,7 @@ func (e *dockerEngine) start(t testing.TB, n int, s setup) []Master {
 	return list
 }
 
-// removeAll removes the containers of a test; one that was not made is nil.
+// removeAll removes the containers of a test; an element is nil if its container was not made.
 func removeAll(t testing.TB, made []*container) {
 	var wg sync.WaitGroup
 	for _, c := range made {
@@ -147,8 +149,8 @@ func removeAll(t testing.TB, made []*container) {
 	wg.Wait()
 }
 
-// startOne starts a container on a pinned port, so that it has the same one after a restart. A port that somebody else
-// takes meanwhile is given up for another one.
+// startOne starts a container on a pinned port, which it keeps after a restart. If another process takes the port
+// first, startOne uses another one.
 func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*container, error) {
 	var err error
 	for range 5 {
@@ -159,20 +161,21 @@ func (e *dockerEngine) startOne(ctx context.Context, name string, s setup) (*con
 			}
 			return c, err
 		}
-		if !strings.Contains(err.Error(), "port is already allocated") && !strings.Contains(err.Error(), "address already in use") {
+		if !strings.Contains(err.Error(), "port is already allocated") &&
+			!strings.Contains(err.Error(), "address already in use") {
 			break
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, err)
 }
 
-// serverCommand is how each master starts, before its own arguments.
+// serverCommand is the command line of each master, before its own arguments.
 var serverCommand = []string{
 	"redis-server", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-	"--protected-mode", "no", // it listens on the container's network, not on loopback
+	"--protected-mode", "no", // it listens on the container's network, not only on loopback
 }
 
-// fullName is a name that no other container has.
+// fullName returns a name that no other container has.
 func (e *dockerEngine) fullName(name string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,8 +213,9 @@ func (e *dockerEngine) run(name string, s setup) (*container, error) {
 		}
 	})
 	if err != nil {
-		// A container that was made and could not be started is left by the call.
-		return nil, errors.Join(err, ignoreMissing(e.pool.Client.RemoveContainer(docker.RemoveContainerOptions{ID: full, Force: true, RemoveVolumes: true})))
+		// The call leaves behind a container that was made and could not be started.
+		return nil, errors.Join(err, ignoreMissing(e.pool.Client.RemoveContainer(docker.RemoveContainerOptions{ID: full,
+			Force: true, RemoveVolumes: true})))
 	}
 	c.id = r.Container.ID
 	return c, nil

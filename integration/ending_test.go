@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// endingEnv tells an inner run of the tests how to end.
+// endingEnv says how an inner run of the tests must end.
 const endingEnv = "REDLOCK_TEST_ENDING"
 
-// endings are how a run of the tests can end.
+// endings are the ways in which a run of the tests can end.
 var endings = map[string]struct {
 	fails bool
-	do    func(p *os.Process) error // to a run that waits
+	do    func(p *os.Process) error // applied to a run that waits
 }{
 	"success":   {},
 	"failure":   {fails: true},
@@ -30,8 +30,8 @@ var endings = map[string]struct {
 	"kill":      {fails: true, do: (*os.Process).Kill},
 }
 
-// interrupt sends what a terminal sends, or, where this run was started so that it takes no notice of that and hands that
-// on to its children, what a supervisor sends.
+// interrupt sends the signal of a terminal. If this run ignores it, and so do its children, interrupt sends the signal
+// of a supervisor.
 func interrupt(p *os.Process) error {
 	if signal.Ignored(os.Interrupt) {
 		return p.Signal(syscall.SIGTERM)
@@ -39,12 +39,12 @@ func interrupt(p *os.Process) error {
 	return p.Signal(os.Interrupt)
 }
 
-// However a run of the tests ends, it leaves no container, network, server or other process.
+// A run of the tests leaves no container, network, server or other process, however it ends.
 func TestNothingIsLeftHoweverARunEnds(t *testing.T) {
 	if os.Getenv(endingEnv) != "" {
 		return
 	}
-	masters(t, 1) // so that it is known which kind there is
+	masters(t, 1) // determines the kind of masters
 	for name, ending := range endings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,11 +63,11 @@ func TestNothingIsLeftHoweverARunEnds(t *testing.T) {
 	}
 }
 
-// An inner is a run of TestInner in a process of its own, which has told what it uses.
+// An inner is a run of TestInner in a separate process, which has reported its resources.
 type inner struct {
 	cmd     *exec.Cmd
 	out     io.Reader
-	session string   // of its containers; "" where it has none
+	session string   // of its containers; "" if it has none
 	urls    []string // of its masters
 	pids    []int    // of its processes
 }
@@ -93,7 +93,7 @@ func startInner(t *testing.T, ending string) *inner {
 	}
 	t.Cleanup(func() {
 		_ = stdin.Close()
-		_ = in.cmd.Process.Kill() // it has ended, unless the test failed
+		_ = in.cmd.Process.Kill() // it has already ended, unless the test failed
 		_ = in.cmd.Wait()
 	})
 	r := bufio.NewReader(out)
@@ -103,7 +103,7 @@ func startInner(t *testing.T, ending string) *inner {
 		line, err := r.ReadString('\n')
 		said.WriteString(line)
 		if err != nil {
-			t.Fatalf("the inner run has not told what it uses: %v: %s", err, said.String())
+			t.Fatalf("the inner run did not report its resources: %v: %s", err, said.String())
 		}
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
@@ -123,7 +123,7 @@ func startInner(t *testing.T, ending string) *inner {
 	}
 }
 
-// TestInner is the run that ends in one way or another; by itself it is only one that starts two masters and a worker.
+// TestInner is the inner run of the test above. Without endingEnv it only starts two masters and a worker.
 func TestInner(t *testing.T) {
 	list := masters(t, 2)
 	a := workerArgs{ID: "w", Dir: t.TempDir(), URLs: urls(list), TTL: scenarioTTL}
@@ -139,11 +139,11 @@ func TestInner(t *testing.T) {
 	fmt.Println("ready")
 	switch os.Getenv(endingEnv) {
 	case "failure":
-		t.Fatal("as it was told")
+		t.Fatal("as requested")
 	case "panic":
 		panic("as it was told")
 	case "interrupt", "kill":
-		_, _ = io.Copy(io.Discard, os.Stdin) // for as long as the outer test wants
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the outer test ends it
 	}
 	w.finish(t)
 }
@@ -178,12 +178,12 @@ func (in *inner) nothingLeft(t *testing.T) {
 	})
 }
 
-// running reports whether a process has not ended, on systems that tell; elsewhere it is taken as ended.
+// running reports whether a process is running. It returns false on systems that do not support the check.
 func running(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return false
 	}
 	_, state, _ := strings.Cut(string(text), ") ")
-	return !strings.HasPrefix(state, "Z") // ended, and nobody has asked how
+	return !strings.HasPrefix(state, "Z") // a zombie has ended
 }

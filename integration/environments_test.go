@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// H74: the tests pass with and without a Docker engine, an image, a way to pull one, and a redis-server; what is left out
-// says so. This test runs one scenario again in each of these environments that can be made here.
+// H74: the tests pass with and without a Docker engine, an image, a way to pull one, and a redis-server; a skipped test
+// says what it needs. This test repeats one scenario in each environment that can be simulated here.
 func TestTheTestsPassInEachEnvironment(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -24,13 +24,17 @@ func TestTheTestsPassInEachEnvironment(t *testing.T) {
 	for _, one := range []struct {
 		name           string
 		env            []string
-		engine, server bool     // it needs one
-		says           []string // in its output
+		engine, server bool     // the case needs one
+		says           []string // substrings of its output
 	}{
-		{"no engine, a server", noEngine, false, true, []string{"processes of", "SKIP", "needs containers: no Docker engine"}},
-		{"no engine, no server", append(noEngine, noServer...), false, false, []string{"SKIP", "needs a server program or containers: no Docker engine"}},
-		{"an engine that cannot pull, a server", noImage, true, true, []string{"processes of", "SKIP", "needs containers: no image"}},
-		{"an engine that cannot pull, no server", append(noImage, noServer...), true, false, []string{"SKIP", "needs a server program or containers: no image"}},
+		{"no engine, a server", noEngine, false, true,
+			[]string{"processes of", "SKIP", "needs containers: no Docker engine"}},
+		{"no engine, no server", append(noEngine, noServer...), false, false,
+			[]string{"SKIP", "needs a server program or containers: no Docker engine"}},
+		{"an engine that cannot pull, a server", noImage, true, true,
+			[]string{"processes of", "SKIP", "needs containers: no image"}},
+		{"an engine that cannot pull, no server", append(noImage, noServer...), true, false,
+			[]string{"SKIP", "needs a server program or containers: no image"}},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			if one.engine {
@@ -39,7 +43,8 @@ func TestTheTestsPassInEachEnvironment(t *testing.T) {
 			if one.server {
 				redistest.Need(t)
 			}
-			cmd := exec.Command(exe, "-test.v", "-test.run", "^(TestMastersAnswerHangDieAndComeBackEmpty|TestANetworkInUseIsNotGivenUp)$")
+			cmd := exec.Command(exe, "-test.v", "-test.run",
+				"^(TestMastersAnswerHangDieAndComeBackEmpty|TestANetworkInUseIsNotGivenUp)$")
 			cmd.Env = append(os.Environ(), "REDLOCK_TEST_MASTERS=")
 			cmd.Env = append(cmd.Env, one.env...)
 			out, err := cmd.CombinedOutput()
@@ -48,7 +53,7 @@ func TestTheTestsPassInEachEnvironment(t *testing.T) {
 			}
 			for _, text := range one.says {
 				if !strings.Contains(string(out), text) {
-					t.Errorf("it does not say %q:\n%s", text, out)
+					t.Errorf("the output does not contain %q:\n%s", text, out)
 				}
 			}
 		})

@@ -9,14 +9,15 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// What the restart guard is for, and that the checks would notice if it were gone: a majority restarts empty under a
-// lock, and another process asks for it. With the guard it is refused; without, both hold it, and the history says so.
+// The restart guard is needed, and the checks detect its absence: a majority restarts empty under a lock, and another
+// process tries to lock. With the guard it is refused. Without the guard both hold the lock, and the check of the
+// history fails.
 func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
 	for name, off := range map[string]bool{"with the guard": false, "without": true} {
 		t.Run(name, func(t *testing.T) {
 			opts := []redlock.Option{redlock.WithTTL(20 * time.Second)}
 			if off {
-				opts = append(opts, redlock.WithoutGuard())
+				opts = append(opts, redlock.WithoutRestartGuard())
 			}
 			five := masters(t, 5)
 			first, second := admitted(t, five, opts...), open(t, five, opts...)
@@ -29,34 +30,35 @@ func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
 
 			lock := recorded(t, rec, first, "first", 5*time.Second)
 			if lock == nil {
-				t.Fatal("the first lock could not be had")
+				t.Fatal("the first lock failed")
 			}
 			each(t, Master.Kill, five[:3]...)
 			each(t, Master.Start, five[:3]...)
 			again := recorded(t, rec, second, "second", 3*time.Second)
 			if (again != nil) != off {
-				t.Errorf("another gets the lock: %v", again != nil)
+				t.Errorf("another client's lock: %v", again != nil)
 			}
 			if err := h.more(); err != nil {
 				t.Fatal(err)
 			}
 			err = checkHistory(h.events, checkBound)
 			if (err != nil) != off {
-				t.Errorf("the history: %v", err)
+				t.Errorf("history: %v", err)
 			}
-			if off && !strings.Contains(err.Error(), "was told to have the lock") {
-				t.Errorf("the history is refused for another reason: %v", err)
+			if off && !strings.Contains(err.Error(), "believed to have the lock") {
+				t.Errorf("the history was rejected for another reason: %v", err)
 			}
 		})
 	}
 }
 
-// recorded locks the name "n" within a bound and writes that to the history; nil where it cannot be had.
+// recorded locks the name "n" within a bound and records that in the history; it returns nil if the lock failed.
 func recorded(t *testing.T, rec *recorder, l *redlock.Locker, hold string, bound time.Duration) *redlock.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	lock, err := rec.call(event{Op: opLock, Name: "n", Hold: hold}, func() (*redlock.Lock, error) { return l.Lock(ctx, "n") })
+	lock, err := rec.call(event{Op: opLock, Name: "n", Hold: hold},
+		func() (*redlock.Lock, error) { return l.Lock(ctx, "n") })
 	if err := unexplained(err); err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,17 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// admitted makes a Locker over new masters, on which nobody holds anything.
+// admitted returns a Locker over new masters without locks.
 func admitted(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	l := open(t, list, opts...)
-	if err := l.AdmitNow(bounded(t)); err != nil {
+	if err := l.Admin().Admit(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// take locks a name, and fails the test where that fails.
+// take locks a name, and fails the test on an error.
 func take(t *testing.T, l *redlock.Locker, name string) *redlock.Lock {
 	t.Helper()
 	lock, err := l.TryLock(bounded(t), name)
@@ -45,20 +45,22 @@ func give(t *testing.T, lock *redlock.Lock) {
 	}
 }
 
-// redsyncOver is redsync over the same masters.
+// redsyncOver returns a redsync over the same masters.
 func redsyncOver(t *testing.T, list []Master) *redsync.Redsync {
 	t.Helper()
 	pools := make([]redsyncredis.Pool, len(list))
 	for i, m := range list {
-		p := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) { return redis.DialURLContext(ctx, m.URL()) }}
+		p := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialURLContext(ctx, m.URL())
+		}}
 		t.Cleanup(func() { _ = p.Close() })
 		pools[i] = redigo.NewPool(p)
 	}
 	return redsync.New(pools...)
 }
 
-// A name that redsync holds and one that a Redisson client holds can be locked by this library, and the other way
-// round: they know nothing of each other, and none harms another's keys.
+// A name that redsync or a Redisson client holds can be locked by this library, and the other way round: the libraries
+// are independent, and none changes another's keys.
 func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
@@ -67,7 +69,7 @@ func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 	if err := theirs.LockContext(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
-	// A Redisson client keeps a hash of its holders at the name itself, and tells of releases on a channel.
+	// A Redisson client keeps a hash of its holders at the name itself, and publishes releases on a channel.
 	const redisson, holder = "orders:43", "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
 	for _, m := range five {
 		command(t, m, "HSET", redisson, holder, 1)
@@ -77,7 +79,7 @@ func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 	for _, name := range []string{"orders:42", redisson, "redisson_lock__channel:{orders:43}"} {
 		lock := take(t, l, name)
 		if on, n := lock.HeldOn(); on < 3 || n != 5 {
-			t.Errorf("%s is held on %d of %d", name, on, n)
+			t.Errorf("%s is held on %d of %d masters", name, on, n)
 		}
 		for _, m := range five {
 			command(t, m, "PUBLISH", "redisson_lock__channel:{orders:43}", "0")
@@ -89,17 +91,17 @@ func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 	}
 
 	if ok, err := theirs.ExtendContext(bounded(t)); !ok || err != nil {
-		t.Errorf("redsync has lost its lock: %v", err)
+		t.Errorf("redsync lost its lock: %v", err)
 	}
 	if err := old.NewMutex("orders:42", redsync.WithTries(1)).LockContext(bounded(t)); err == nil {
-		t.Error("redsync gave its lock away twice")
+		t.Error("redsync acquired its lock twice")
 	}
 	ours := take(t, l, "orders:42")
 	if ok, err := theirs.UnlockContext(bounded(t)); !ok || err != nil {
-		t.Errorf("redsync cannot unlock: %v", err)
+		t.Errorf("unlock of redsync: %v", err)
 	}
 	if ours.Err() != nil || ours.Extend(bounded(t)) != nil {
-		t.Errorf("redsync's unlock has ended our lock: %v", ours.Err())
+		t.Errorf("redsync's unlock ended our lock: %v", ours.Err())
 	}
 	give(t, ours)
 	for _, m := range five {
@@ -109,14 +111,14 @@ func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Every byte is allowed in a name, up to 64 KB of them, and no two names are one.
+// A name may contain any characters, up to 64 KB, and different names are different locks.
 func TestNamesOfAllKinds(t *testing.T) {
 	five := masters(t, 5)
 	l, other := admitted(t, five), open(t, five)
 	long := strings.Repeat("x", 64<<10-1)
 	names := []string{
 		"a b", " a b ", "\t\r\n", "{a}", "}{", "a}", "a}:fence", "{a}:fence", "redlock:{a}", "Straße/名前/🔒", "Strasse",
-		"nul\x00byte", "\xff\xfe", "*", "%s", `"`, `\`, "$1\r\nPING", long + "1", long + "2",
+		"nul\x00byte", "ÿ", "*", "%s", `"`, `\`, "$1\r\nPING", long + "1", long + "2",
 	}
 	held := make(map[string]*redlock.Lock)
 	for _, name := range names {
@@ -124,7 +126,7 @@ func TestNamesOfAllKinds(t *testing.T) {
 	}
 	for _, name := range names {
 		if _, err := other.TryLock(bounded(t), name); !errors.Is(err, redlock.ErrHeld) {
-			t.Errorf("%.60q is held, and another gets %v", name, err)
+			t.Errorf("%.60q is held, but another client got %v", name, err)
 		}
 	}
 	for _, name := range names {
@@ -133,12 +135,12 @@ func TestNamesOfAllKinds(t *testing.T) {
 	for _, name := range names {
 		give(t, take(t, other, name))
 	}
-	if _, err := l.TryLock(bounded(t), long+"12"); !errors.Is(err, redlock.ErrInvalidOption) {
-		t.Errorf("a name of more than 64 KB: %v", err)
+	if _, err := l.TryLock(bounded(t), long+"12"); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("name longer than 64 KB: %v", err)
 	}
 }
 
-// numbered are masters reached in another database.
+// numbered is a master in another database.
 type numbered struct {
 	Master
 	n int
@@ -146,7 +148,7 @@ type numbered struct {
 
 func (m numbered) URL() string { return fmt.Sprint(m.Master.URL(), "/", m.n) }
 
-// Databases are worlds of their own, each with its own admission.
+// Databases are independent, each with its own admission records.
 func TestDatabasesOtherThanZero(t *testing.T) {
 	five := masters(t, 5)
 	var fifth []Master
@@ -167,17 +169,17 @@ func TestDatabasesOtherThanZero(t *testing.T) {
 		}
 		waited <- err
 	}()
-	give(t, a) // whoever waits in database 5 may hear of it, and must not take it for its own
+	give(t, a) // the waiter in database 5 may get the message, which must not affect it
 	if b.Err() != nil || b.Extend(ctx) != nil {
-		t.Errorf("the lock in database 5 ended with that in 0: %v", b.Err())
+		t.Errorf("the lock in database 5 ended with that in database 0: %v", b.Err())
 	}
 	give(t, b)
 	if err := <-waited; err != nil {
-		t.Errorf("the one that waits in database 5: %v", err)
+		t.Errorf("waiter in database 5: %v", err)
 	}
 }
 
-// Servers speak RESP2 unless they are asked; a client that asks for RESP3 reads our keys and hears our hints.
+// Servers speak RESP2 by default. A client that selects RESP3 can read our keys and receive our hints.
 func TestClientsOfRESP3BesideOurs(t *testing.T) {
 	five := masters(t, 5)
 	l := admitted(t, five)
@@ -205,12 +207,12 @@ func TestClientsOfRESP3BesideOurs(t *testing.T) {
 			}
 		}
 	}
-	say("HGETALL nothing", "*0") // an array: RESP2
+	say("HGETALL nothing", "*0") // an array, so RESP2
 	say("HELLO 3", "%")          // a map
 	say("HGETALL nothing", "%0")
 	say("PSUBSCRIBE redlock:inbox:*", ">3")
 	lock := take(t, l, "job")
-	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() { // until the first master has it
+	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() { // until it is held on every master
 		if err := lock.Extend(bounded(t)); err != nil {
 			t.Fatal(err)
 		}

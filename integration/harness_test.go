@@ -13,35 +13,36 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// readyBound is how long a master may take until it answers.
+// readyBound bounds the time until a master answers.
 const readyBound = 2 * time.Minute
 
-// A Master is one real server that a test may maltreat. One that is paused, killed or cut off at the end of the test is
-// cleaned up all the same. Methods with a context return when what they say is so, and may be called from any goroutine.
+// A Master is one real server on which a test may inflict faults. A master that is paused, killed or cut at the end of
+// the test is cleaned up, too. Methods with a context return when their effect is complete, and may be called from any
+// goroutine.
 type Master interface {
-	// Name stands in messages.
+	// Name is the name in messages.
 	Name() string
-	// URL is how the host reaches it; it is the same over restarts.
+	// URL is the address for the host; it does not change on restarts.
 	URL() string
-	// Peer is how the other masters reach it, for replication.
+	// Peer is the address for the other masters, for replication.
 	Peer() (host, port string)
-	// Pause stops it from running: connections stay, nothing is answered, not even by the ones accepted meanwhile.
+	// Pause freezes the server: connections stay open, but get no replies, not even those accepted meanwhile.
 	Pause(ctx context.Context) error
-	// Resume lets it run on; what was sent meanwhile is then read.
+	// Resume continues it; it then reads all pending input.
 	Resume(ctx context.Context) error
-	// Kill ends it by SIGKILL. It keeps nothing on disk, unless its arguments ask for it.
+	// Kill kills it with SIGKILL. It has no data on disk, unless its arguments enable persistence.
 	Kill(ctx context.Context) error
-	// Start starts one that was killed; it answers then.
+	// Start restarts a killed server and waits until it answers.
 	Start(ctx context.Context) error
-	// Cut takes it off the network: connections end and new ones are refused, while it runs on and forgets nothing.
-	// It is only for masters of a setup that says cuttable.
+	// Cut disconnects it from the network: connections end and new ones are refused, while it keeps running with its
+	// data. It requires a setup with cuttable.
 	Cut(ctx context.Context) error
-	// Join connects it again; it answers then.
+	// Join reconnects it and waits until it answers.
 	Join(ctx context.Context) error
 }
 
-// each does one thing to several masters at once, such as each(t, Master.Pause, five[:2]...), and ends the test where
-// it fails.
+// each does one thing to several masters concurrently, such as each(t, Master.Pause, five[:2]...), and ends the test on
+// an error.
 func each(t testing.TB, do func(Master, context.Context) error, list ...Master) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyBound)
@@ -61,20 +62,20 @@ func each(t testing.TB, do func(Master, context.Context) error, list ...Master) 
 	}
 }
 
-// A setup is what is special about the masters of a test. The zero setup is plain servers that keep nothing.
+// A setup configures the masters of a test. The zero setup is plain servers without persistence.
 type setup struct {
-	args     []string           // further arguments of the server
-	tls      bool               // it listens for TLS alone; args name the certificates
-	dir      string             // a directory that the server sees under the same path; "" is none
-	dial     []redis.DialOption // what the harness itself needs to reach it
-	cuttable bool               // Cut will be used
+	args     []string           // additional arguments of the server
+	tls      bool               // it accepts only TLS; args name the certificates
+	dir      string             // a directory that the server sees under the same path; "" for none
+	dial     []redis.DialOption // options of the harness's own connections
+	cuttable bool               // the test uses Cut
 }
 
 // A backend makes masters.
 type backend struct {
 	name         string
 	start        func(t testing.TB, n int, s setup) []Master
-	noContainers error // why its masters are none
+	noContainers error // why its masters are not containers
 }
 
 // chooseBackend decides once for all tests of a run.
@@ -105,7 +106,7 @@ var chooseBackend = sync.OnceValues(func() (*backend, error) {
 	return b, nil
 })
 
-// needMasters returns what makes masters, and skips the test where nothing can.
+// needMasters returns the backend, and skips the test if there is none.
 func needMasters(t testing.TB) *backend {
 	t.Helper()
 	b, err := chooseBackend()
@@ -118,7 +119,7 @@ func needMasters(t testing.TB) *backend {
 	return b
 }
 
-// needContainers skips the test where masters are no containers.
+// needContainers skips the test if masters are not containers.
 func needContainers(t testing.TB) {
 	t.Helper()
 	if b := needMasters(t); b.noContainers != nil {
@@ -126,13 +127,13 @@ func needContainers(t testing.TB) {
 	}
 }
 
-// masters starts n plain masters for one test, its subtests included.
+// masters starts n plain masters for one test and its subtests.
 func masters(t testing.TB, n int) []Master {
 	t.Helper()
 	return mastersWith(t, n, setup{})
 }
 
-// mastersWith starts n masters for one test, its subtests included.
+// mastersWith starts n masters for one test and its subtests.
 func mastersWith(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	b := needMasters(t)
@@ -151,7 +152,7 @@ func urls(list []Master) []string {
 	return all
 }
 
-// hostPort is the address in a URL of a master.
+// hostPort returns the address in a URL of a master.
 func hostPort(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	if _, after, found := strings.Cut(rest, "@"); found {
@@ -160,7 +161,7 @@ func hostPort(url string) string {
 	return rest
 }
 
-// ping asks a master once and reports an error where it does not answer within the bound.
+// ping pings a master once and returns an error if it does not answer within the bound.
 func ping(url string, bound time.Duration, opts ...redis.DialOption) error {
 	opts = append(opts, redis.DialConnectTimeout(bound), redis.DialReadTimeout(bound), redis.DialWriteTimeout(bound))
 	c, err := redis.DialURL(url, opts...)
@@ -172,8 +173,8 @@ func ping(url string, bound time.Duration, opts ...redis.DialOption) error {
 	return err
 }
 
-// awaitPing returns when a master answers, be it that it wants a password. A port that accepts is not enough: the
-// engine's proxy does so before the server listens.
+// awaitPing returns when a master answers, even with a request for a password. An accepted connection is not enough,
+// because the engine's proxy accepts before the server listens.
 func awaitPing(ctx context.Context, url string, opts ...redis.DialOption) error {
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
@@ -206,7 +207,7 @@ func dial(t testing.TB, m Master) redis.Conn {
 	return c
 }
 
-// command sends one command to a master on a connection of its own.
+// command sends one command to a master on a separate connection.
 func command(t testing.TB, m Master, name string, args ...any) any {
 	t.Helper()
 	c := dial(t, m)

@@ -13,32 +13,32 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// What an event tells of.
+// Kinds of events.
 const (
-	opLock    = "lock"    // a hold begins; also attempts that failed
+	opLock    = "lock"    // a hold begins; also failed attempts
 	opReenter = "reenter" // one more lock of the same hold
 	opExtend  = "extend"
-	opAlive   = "alive" // a look at the lock, which was good
-	opInner   = "inner" // an unlock that was not the last one
-	opLeave   = "leave" // the last unlock is about to be called; written before it
-	opKept    = "kept"  // a minimum hold: nobody else may have the name before Until, whatever becomes of the lock
+	opAlive   = "alive" // the lock was checked, and valid
+	opInner   = "inner" // an unlock that is not the last one
+	opLeave   = "leave" // the last unlock is about to be called; recorded before the call
+	opKept    = "kept"  // a minimum hold: no other client may hold the name before Until, even if the lock is lost
 	opUnlock  = "unlock"
 )
 
-// An event is one line of a history: a call with its outcome. Times are nanoseconds of stamp.
+// An event is one line of a history: a call with its outcome. Times are in nanoseconds, from stamp.
 type event struct {
 	Op, Name, Hold string
 	Call, Ret      int64
 	Token          int64  `json:",omitempty"`
-	Until          int64  `json:",omitempty"` // to when the holder was told, at Ret, that it may rely on the lock
-	On             int    `json:",omitempty"` // on how many masters the lock was known to be
-	Kind           string `json:",omitempty"` // the decision, where it failed
+	Until          int64  `json:",omitempty"` // end of the validity that was reported to the holder at Ret
+	On             int    `json:",omitempty"` // number of masters known to hold the lock
+	Kind           string `json:",omitempty"` // kind of the error, if it failed
 	Err            string `json:",omitempty"`
 }
 
 func (e event) ok() bool { return e.Err == "" }
 
-// stamp reads a clock that all processes of this machine share and that nobody sets, where there is one.
+// stamp reads a clock that all processes of this machine share and that cannot be set, if there is one.
 func stamp() int64 {
 	if runtime.GOOS == "linux" {
 		return (*clock.Clock)(nil).Now().Steady()
@@ -46,8 +46,8 @@ func stamp() int64 {
 	return time.Now().UnixNano()
 }
 
-// A recorder writes the history of one process. Each event is one write, so that a process that is killed leaves a
-// history which ends early, and nothing else.
+// A recorder writes the history of one process. Each event is one write, so the history of a killed process ends early
+// but has no other defect.
 type recorder struct {
 	mu sync.Mutex
 	f  *os.File
@@ -71,8 +71,8 @@ func (r *recorder) put(e event) error {
 	return err
 }
 
-// call runs f and writes what came of it. It returns what f did, and panics where it cannot write: a history that has
-// gaps proves nothing.
+// call runs f, records its outcome, and returns its result. It panics if it cannot write, because a history with gaps
+// proves nothing.
 func (r *recorder) call(e event, f func() (*redlock.Lock, error)) (*redlock.Lock, error) {
 	e.Call = stamp()
 	lock, err := f()
@@ -89,7 +89,7 @@ func (r *recorder) call(e event, f func() (*redlock.Lock, error)) (*redlock.Lock
 	return lock, err
 }
 
-// until is to when a lock may be relied on; the clock is read first, so that it is never told too late a time.
+// until returns the end of the lock's validity. It reads the clock first, so that the result is never too late.
 func until(lock *redlock.Lock) int64 {
 	now := stamp()
 	return now + int64(lock.Remaining())
@@ -103,7 +103,6 @@ var kinds = []struct {
 	{"lost", redlock.ErrLost},
 	{"held", redlock.ErrHeld},
 	{"no quorum", redlock.ErrNoQuorum},
-	{"too slow", redlock.ErrTooSlow},
 }
 
 const (
@@ -111,8 +110,8 @@ const (
 	kindOther   = "other"
 )
 
-// kindOf is the decision that an error carries; "context" is one that ended before the masters had said enough, and
-// "other" what no fault explains.
+// kindOf returns the kind of an error: "context" if the context ended before the masters had answered, and "other" if
+// no fault explains it.
 func kindOf(err error) string {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {

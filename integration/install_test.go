@@ -11,14 +11,16 @@ import (
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/redlock-go/redlock/internal/long"
 )
 
 const rootModule = "github.com/redlock-go/redlock"
 
-// released are the modules that users import or install, by their directories. Those but the first require the first.
+// released lists the directories of the modules that users import or install. All others require the first.
 var released = []string{".", "cmd/redlock", "redlockotel", "redlockprom"}
 
-// user is a program that imports what is released.
+// user is a program that imports the released modules.
 const user = `package main
 
 import (
@@ -56,11 +58,12 @@ func main() {
 }
 `
 
-// What is released can be installed and imported from a fresh cache of modules, by the versions that its go.mod files
-// require: this tree is served as a module proxy serves it once it is tagged. Other modules come from the usual cache.
+// The released modules can be installed and imported with a fresh module cache, at the versions that their go.mod files
+// require. This tree is served in the way that a module proxy serves it after tagging. Other modules come from the
+// usual cache.
 func TestWhatIsReleasedCanBeInstalled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it builds everything from a fresh cache of modules")
+	if !long.Enabled() {
+		t.Skip("needs -long: it builds everything with a fresh module cache")
 	}
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs the go command in PATH")
@@ -82,7 +85,7 @@ func TestWhatIsReleasedCanBeInstalled(t *testing.T) {
 	dir := t.TempDir()
 	run(dir, "go", "install", rootModule+"/cmd/redlock@"+version)
 	if out := run(dir, filepath.Join(bin, "redlock"), "version"); !strings.HasPrefix(out, "redlock "+version+",") {
-		t.Errorf("the installed command says of itself: %s", out)
+		t.Errorf("version of the installed command: %s", out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(user), 0o644); err != nil {
 		t.Fatal(err)
@@ -104,7 +107,7 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// serve writes the released modules as the directory of a proxy, all as the version that they require of the root.
+// serve writes the released modules as the directory of a proxy, all at the version that they require of the root.
 func serve(t *testing.T) (proxy, version string) {
 	t.Helper()
 	proxy = t.TempDir()
@@ -114,7 +117,7 @@ func serve(t *testing.T) (proxy, version string) {
 			version = v
 		}
 		if v != version {
-			t.Fatalf("%s requires %s of the root, and %s %s", released[1], version, dir, v)
+			t.Fatalf("%s requires %s of the root, but %s requires %s", released[1], version, dir, v)
 		}
 	}
 	for _, dir := range released {
@@ -150,7 +153,8 @@ func serve(t *testing.T) (proxy, version string) {
 	return proxy, version
 }
 
-// requires is the version of the root that the module in dir requires. A replacement is refused: "go install" does so.
+// requires returns the version of the root that the module in dir requires. It fails the test if there is a
+// replacement, since "go install" refuses those.
 func requires(t *testing.T, dir string) (version string) {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("..", dir, "go.mod")).Output()
@@ -165,7 +169,7 @@ func requires(t *testing.T, dir string) (version string) {
 		t.Fatal(err)
 	}
 	if len(mod.Replace) > 0 {
-		t.Errorf("the go.mod of %s has a replace", dir)
+		t.Errorf("the go.mod of %s contains a replace", dir)
 	}
 	for _, m := range mod.Require {
 		if m.Path == rootModule {

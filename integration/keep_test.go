@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// artifactsEnv names a directory for what a scenario that failed leaves behind; the default is the system's temporary
-// one.
+// artifactsEnv names a directory for the files of failed scenarios; the default is the system's temporary directory.
 const artifactsEnv = "REDLOCK_TEST_ARTIFACTS"
 
-// keep copies the histories, and the log of faults, of a scenario that has failed to where they outlive it.
+// keep copies the histories and the log of faults of a failed scenario to a permanent directory.
 func (x *fleet) keep() {
 	x.Helper()
 	if !x.Failed() {
@@ -36,7 +35,8 @@ func (x *fleet) keep() {
 	x.Logf("the history and the log of faults are in %s", dir)
 }
 
-// note writes a line to the log of faults. Its time is that of the history's stamps.
+// note writes a line to the log of faults. Its time is from the same clock as the history.
 func (x *fleet) note(format string, args ...any) {
-	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", stamp(), time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...)))
+	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", stamp(), time.Now().Format("15:04:05.000"),
+		fmt.Sprintf(format, args...)))
 }

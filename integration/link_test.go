@@ -10,21 +10,21 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A link is a proxy in front of one master, on a port of this machine, that treats what passes through it badly. Its
-// methods fail the test without ending it.
+// A link is a proxy in front of one master, on a port of this machine, that can disturb its traffic. Its methods fail
+// the test without ending it.
 type link struct {
 	t        testing.TB
 	name     string
 	upstream string
-	addr     string // where it listens
+	addr     string // on which it listens
 	proxy    *toxiproxy.Proxy
-	treated  bool // badly
+	treated  bool // traffic is disturbed
 }
 
-// newLink starts one that lets everything pass. It ends with the test.
+// newLink starts a link that passes everything. It ends with the test.
 func newLink(t testing.TB, name, upstream string) *link {
 	t.Helper()
-	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics write to the standard output whatever logger they are given
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics write to the standard output regardless of their logger
 	l := &link{t: t, name: name, upstream: upstream, addr: "127.0.0.1:0"}
 	if err := l.up(); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func newLink(t testing.TB, name, upstream string) *link {
 // down ends all connections and refuses new ones.
 func (l *link) down() { l.proxy.Stop() }
 
-// up accepts connections at the address that it always had, and treats them well.
+// up accepts connections at the same address again, without disturbance.
 func (l *link) up() error {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l.proxy = toxiproxy.NewProxy(server, l.name, l.addr, l.upstream)
@@ -47,14 +47,14 @@ func (l *link) up() error {
 	return nil
 }
 
-// reroute ends all connections and leads new ones to another server.
+// reroute ends all connections and routes new ones to another server.
 func (l *link) reroute(upstream string) {
 	l.t.Helper()
 	l.upstream, l.treated = upstream, true
 	l.clear()
 }
 
-// clear ends all bad treatment, and all connections with it. A link that treats everything well is left alone.
+// clear removes all disturbances and ends all connections. A link without disturbances is not changed.
 func (l *link) clear() {
 	l.t.Helper()
 	if !l.treated {
@@ -67,7 +67,7 @@ func (l *link) clear() {
 	}
 }
 
-// A toxic is one kind of bad treatment, as toxiproxy names it.
+// A toxic is one kind of disturbance, as toxiproxy names it.
 type toxic struct {
 	Name       string         `json:"name"`
 	Type       string         `json:"type"`
@@ -76,7 +76,7 @@ type toxic struct {
 	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
-// add has the link treat everything so from now on, connections that there are included.
+// add disturbs all traffic from now on, including that of existing connections.
 func (l *link) add(toxics ...toxic) {
 	l.t.Helper()
 	l.treated = true
@@ -92,23 +92,25 @@ func (l *link) add(toxics ...toxic) {
 	}
 }
 
-// slow delays both directions together by the given milliseconds, more or less.
+// slow delays the round trip by ms milliseconds, with the given jitter.
 func slow(ms, jitter int) toxic {
-	return toxic{Type: "latency", Stream: "downstream", Toxicity: 1, Attributes: map[string]any{"latency": ms, "jitter": jitter}}
+	return toxic{Type: "latency", Stream: "downstream", Toxicity: 1,
+		Attributes: map[string]any{"latency": ms, "jitter": jitter}}
 }
 
-// modem lets one direction pass at a number of kilobytes a second.
+// modem limits one direction to rate kilobytes a second.
 func modem(stream string, rate int) toxic {
 	return toxic{Type: "bandwidth", Stream: stream, Toxicity: 1, Attributes: map[string]any{"rate": rate}}
 }
 
-// swallow accepts everything in one direction and hands on nothing; the connection stays.
+// swallow drops all data in one direction; the connection stays open.
 func swallow(stream string) toxic {
 	return toxic{Type: "timeout", Stream: stream, Toxicity: 1, Attributes: map[string]any{"timeout": 0}}
 }
 
-// breakOff ends each connection after that many bytes from the master, wherever in a reply that is; new connections by
-// a reset. The second toxic passes everything: it is there because the proxy resets what has one of its type.
+// breakOff ends each connection after that many bytes from the master, even in the middle of a reply; it resets new
+// connections. The second toxic passes everything: it is needed because the proxy resets connections that have one of
+// its type.
 func breakOff(bytes int) []toxic {
 	return []toxic{
 		{Type: "limit_data", Stream: "downstream", Toxicity: 1, Attributes: map[string]any{"bytes": bytes}},

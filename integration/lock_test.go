@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// open makes a Locker over the masters; its pool takes a master for down after a second.
+// open returns a Locker over the masters, whose pool considers a master down after a second.
 func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
 	p, err := pool.Dial(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
@@ -39,16 +39,18 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// A lock outlives whatever happens to a minority: a hung master, a dead one, one that comes back empty. It is held for
-// as long as it is not unlocked, nobody else gets it, and it is on all masters again in the end.
+// A lock survives faults of a minority: a hung master, a dead one, one that restarts empty. It is held until it is
+// unlocked, no other client gets it, and at the end it is on all masters again.
 func TestALockOutlivesAMinority(t *testing.T) {
 	five := masters(t, 5)
 	l, other := open(t, five), open(t, five)
 	ctx := bounded(t)
-	if err := l.AdmitNow(ctx); err != nil {
+	if err := l.Admin().Admit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	other.Ready(ctx)
+	if err := other.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
 	lock, err := l.Lock(ctx, "job", redlock.WithTTL(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,7 @@ func TestALockOutlivesAMinority(t *testing.T) {
 			t.Fatalf("%s: %v", when, err)
 		}
 		if k, err := other.TryLock(ctx, "job"); err == nil || k != nil || lock.Err() != nil {
-			t.Fatalf("%s: another gets the lock: %v; %v", when, err, lock.Err())
+			t.Fatalf("%s: another client's lock: %v; %v", when, err, lock.Err())
 		}
 	}
 	whole := func() {
@@ -73,7 +75,7 @@ func TestALockOutlivesAMinority(t *testing.T) {
 		}
 	}
 	check("all healthy")
-	whole() // a master may have been too slow on a busy machine: it gets the lock by the next extension
+	whole() // on a busy machine a master may have been too slow; the next extension adds the lock there
 	each(t, Master.Pause, five[0])
 	each(t, Master.Kill, five[1])
 	check("one hung, one dead")
@@ -86,12 +88,12 @@ func TestALockOutlivesAMinority(t *testing.T) {
 	}
 }
 
-// While a majority is hung no call outlasts its context, a held lock is lost in time, and afterwards everything works.
+// While a majority hangs, no call exceeds its context, a held lock is lost in time, and afterwards everything works.
 func TestAHungMajorityHoldsNobodyUp(t *testing.T) {
 	five := masters(t, 5)
 	l := open(t, five)
 	ctx := bounded(t)
-	if err := l.AdmitNow(ctx); err != nil {
+	if err := l.Admin().Admit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := l.Lock(ctx, "job", redlock.WithTTL(2*time.Second))
@@ -107,7 +109,7 @@ func TestAHungMajorityHoldsNobodyUp(t *testing.T) {
 	select {
 	case <-lock.Done():
 	case <-ctx.Done():
-		t.Fatal("the lock is not lost")
+		t.Fatal("the lock was not lost")
 	}
 	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrLost) {
 		t.Errorf("unlock of a lost lock: %v", err)

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// proxyLeaks are goroutines that toxiproxy 2.5 leaves behind: where a connection ends while data is on its way through a
-// link, they wait for ever to hand that on. No other goroutine may be left.
+// proxyLeaks are goroutines that toxiproxy 2.5 leaks: if a connection ends while data passes through a link, they wait
+// forever to forward the data. No other goroutine may be left.
 var proxyLeaks = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
@@ -20,7 +20,7 @@ var proxyLeaks = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 }
 
-// The test binary is also the programs that the tests start: see worker_test.go and reaper_test.go.
+// The test binary also runs as the programs that the tests start: see worker_test.go and reaper_test.go.
 func TestMain(m *testing.M) {
 	if os.Getenv(workerEnv) != "" {
 		os.Exit(workerMain())
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given { // most of the time of each scenario is waiting
+	if !given { // each scenario mostly waits
 		if err := flag.Set("test.parallel", "4"); err != nil {
 			panic(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The harness itself: what the scenarios rely on when they stop, kill and restart a master.
+// The harness itself: the scenarios rely on this when they pause, kill and restart a master.
 func TestMastersAnswerHangDieAndComeBackEmpty(t *testing.T) {
 	five := masters(t, 5)
 	seen := map[string]bool{}
@@ -15,7 +15,7 @@ func TestMastersAnswerHangDieAndComeBackEmpty(t *testing.T) {
 		}
 		seen[m.URL()] = true
 		if got := command(t, m, "PING"); got != "PONG" {
-			t.Fatalf("%s answers %v to a PING", m.Name(), got)
+			t.Fatalf("%s replied %v to a PING", m.Name(), got)
 		}
 		command(t, m, "SET", "there", "1")
 	}
@@ -23,16 +23,16 @@ func TestMastersAnswerHangDieAndComeBackEmpty(t *testing.T) {
 	hung, dead := five[1], five[3]
 	each(t, Master.Pause, hung)
 	if err := ping(hung.URL(), 300*time.Millisecond); err == nil {
-		t.Errorf("%s answers while it is paused", hung.Name())
+		t.Errorf("%s replied while it was paused", hung.Name())
 	}
 	each(t, Master.Resume, hung)
 	if got, ok := command(t, hung, "GET", "there").([]byte); !ok || string(got) != "1" {
-		t.Errorf("%s has %q after its pause, want what it had before", hung.Name(), got)
+		t.Errorf("%s has %q after its pause, want its previous value", hung.Name(), got)
 	}
 
 	each(t, Master.Kill, dead)
 	if err := ping(dead.URL(), time.Second); err == nil {
-		t.Errorf("%s answers after it was killed", dead.Name())
+		t.Errorf("%s replied after it was killed", dead.Name())
 	}
 	each(t, Master.Start, dead)
 	if got := command(t, dead, "GET", "there"); got != nil {
@@ -45,7 +45,7 @@ func TestMastersAnswerHangDieAndComeBackEmpty(t *testing.T) {
 	}
 }
 
-// Every one of the masters is paused or killed when its test ends; the cleaning up must not hang or leave anything.
+// Every master is paused or killed when its test ends; the cleanup must not hang or leave anything.
 func TestMastersAreRemovedInAnyState(t *testing.T) {
 	var addresses []string
 	t.Run("use", func(t *testing.T) {

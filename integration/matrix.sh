@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Runs the integration tests over every version of Redis and Valkey that image/debian.sh can get: with containers where a
-# Docker engine runs, and with processes. The newest Redis and the newest Valkey get everything, the others the short
-# set.
+# Runs the integration tests with every version of Redis and Valkey that image/debian.sh can get: in containers if a
+# Docker engine runs, and as processes. The newest Redis and the newest Valkey run all tests, the others the short set.
 #
-#   integration/matrix.sh            all of it: about half an hour on two cores
-#   integration/matrix.sh -short     the short set on every version, with processes alone: about three minutes
-#   integration/matrix.sh -other     the same, less the version that the tests take by themselves
+#   integration/matrix.sh            everything: about half an hour on two cores
+#   integration/matrix.sh -short     the short set on every version, as processes only: about three minutes
+#   integration/matrix.sh -other     the same, without the version that the tests use by default
 #
-# The short sets run two at a time. A line for each run is printed, and what a run that failed has said. The status is that
-# of the worst run.
+# The short sets run two at a time. The script prints a line for each run, and the output of failed runs. The exit status
+# is that of the worst run.
 set -uo pipefail
 cd "$(dirname "$0")"
 export LC_ALL=C
@@ -32,7 +31,7 @@ run() {
   log=$work/$name.$way
   REDLOCK_TEST_MASTERS=$way REDLOCK_REDIS_SERVER=$server REDLOCK_TEST_IMAGE=$image \
     "$work/tests" -test.timeout 20m "$@" </dev/null >"$log" 2>&1 || verdict=FAILED
-  if [ "$way" = process ]; then # what a backup, a replica and a failover do to the identity of this version's server
+  if [ "$way" = process ]; then # effects of a backup, a replica and a failover on the identity of this version's server
     (cd ../redlock && REDLOCK_REDIS_SERVER=$server "$work/locks" -test.timeout 10m \
       -test.run '^TestHazard(WhatForgetsNothing|AMasterThatWasAReplica)') </dev/null >>"$log" 2>&1 || verdict=FAILED
   fi
@@ -46,7 +45,7 @@ run() {
 while read -r name server image; do
   if [ "$mode" = all ]; then
     set -- -test.short
-    if [ "$name" = "$(newest redis)" ] || [ "$name" = "$(newest valkey)" ]; then set --; fi
+    if [ "$name" = "$(newest redis)" ] || [ "$name" = "$(newest valkey)" ]; then set -- -long; fi
     run "$name" process "$server" "" "$@"
     if [ "$image" != - ]; then run "$name" docker "" "$image" "$@"; fi
   elif [ "$mode" != -other ] || [ "$name" != "$(newest redis)" ]; then

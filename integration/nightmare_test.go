@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/long"
 )
 
-// nightmareEnv is the default of the flag -nightmare, for runs of several packages, which cannot be given flags.
+// nightmareEnv is the default of the flag -nightmare, for runs of several packages, to which flags cannot be passed.
 const nightmareEnv = "REDLOCK_TEST_NIGHTMARE"
 
-// shortNightmare is how long it lasts at the most in the short set.
+// shortNightmare is the maximum duration in the short set.
 const shortNightmare = 5 * time.Second
 
 var (
@@ -29,8 +31,8 @@ func nightmareDefault() time.Duration {
 	return 30 * time.Second
 }
 
-// All faults at random, one upon the other, for as long as -nightmare says. The locks must be locks throughout, and
-// everybody must be able to work on afterwards.
+// All faults at random and combined, for the duration of -nightmare. The invariants of locks must hold throughout, and
+// every client must be able to continue afterwards.
 func TestNightmare(t *testing.T) {
 	t.Parallel()
 	seed := *nightmareSeed
@@ -39,7 +41,7 @@ func TestNightmare(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	length := *nightmareFor
-	if testing.Short() {
+	if !long.Enabled() {
 		length = min(length, shortNightmare)
 	}
 	n := &nightmare{rnd: rand.New(rand.NewPCG(seed, 0))}
@@ -55,8 +57,8 @@ func TestNightmare(t *testing.T) {
 	t.Logf("%d faults: %s", len(n.fleet.faults), strings.Join(n.kinds(), ", "))
 }
 
-// nightmare chooses the faults. Masters that may have forgotten their locks are given the time to be admitted again
-// before others forget as well: a majority that forgets is a scenario of its own, in which the operator has to wait.
+// nightmare chooses the faults. Masters that may have lost their locks get time to be admitted again before others lose
+// theirs as well: loss by a majority is a separate scenario, in which the operator has to wait.
 type nightmare struct {
 	*fleet
 
@@ -64,14 +66,14 @@ type nightmare struct {
 	counts map[string]int
 }
 
-// A bane is one kind of fault. do begins it; what it returns, if not nil, ends it.
+// A bane is one kind of fault. do begins it; the function that it returns, if not nil, ends it.
 type bane struct {
 	name string
 	do   func(n *nightmare, some []int) (end func())
-	most int // how many masters it may befall
+	most int // maximum number of masters affected
 }
 
-// forgetful are the banes after which masters have forgotten; there is one of them at a time.
+// forgetful are the banes with which masters lose their data; at most one of them is active at a time.
 var forgetful = []bane{
 	{name: "restart empty", most: 2, do: func(n *nightmare, some []int) func() {
 		each(n, Master.Kill, n.some(some)...)
@@ -87,7 +89,7 @@ var forgetful = []bane{
 	}},
 }
 
-// lasting are those that hinder masters which forget nothing.
+// lasting are those that disturb masters without loss of data.
 var lasting = []bane{
 	{name: "pause", most: 4, do: func(n *nightmare, some []int) func() {
 		each(n, Master.Pause, n.some(some)...)
@@ -111,11 +113,17 @@ var lasting = []bane{
 	}},
 }
 
-// crossing are those that hinder links; they come on top of the others.
+// crossing are those that disturb links, in addition to the others.
 var crossing = []bane{
-	{name: "slow", most: 5, do: onLinks(func(n *nightmare) []toxic { return []toxic{slow(1+n.rnd.IntN(80), 1+n.rnd.IntN(60))} })},
-	{name: "very slow", most: 2, do: onLinks(func(n *nightmare) []toxic { return []toxic{slow(400+n.rnd.IntN(800), 300)} })},
-	{name: "modem", most: 5, do: onLinks(func(*nightmare) []toxic { return []toxic{modem("upstream", 7), modem("downstream", 7)} })},
+	{name: "slow", most: 5, do: onLinks(func(n *nightmare) []toxic {
+		return []toxic{slow(1+n.rnd.IntN(80), 1+n.rnd.IntN(60))}
+	})},
+	{name: "very slow", most: 2, do: onLinks(func(n *nightmare) []toxic {
+		return []toxic{slow(400+n.rnd.IntN(800), 300)}
+	})},
+	{name: "modem", most: 5, do: onLinks(func(*nightmare) []toxic {
+		return []toxic{modem("upstream", 7), modem("downstream", 7)}
+	})},
 	{name: "replies vanish", most: 3, do: onLinks(func(*nightmare) []toxic { return []toxic{swallow("downstream")} })},
 	{name: "requests vanish", most: 3, do: onLinks(func(*nightmare) []toxic { return []toxic{swallow("upstream")} })},
 	{name: "resets", most: 5, do: onLinks(func(n *nightmare) []toxic { return breakOff(6_000 + n.rnd.IntN(20_000)) })},
@@ -133,7 +141,7 @@ var crossing = []bane{
 	}},
 }
 
-// personal are those that befall a process of the workload.
+// personal are those that affect a process of the workload.
 var personal = []bane{
 	{name: "stop a process", do: func(n *nightmare, _ []int) func() {
 		w := n.workers[n.rnd.IntN(len(n.workers))]
@@ -169,7 +177,7 @@ func (n *nightmare) some(which []int) []Master {
 	return list
 }
 
-// round is up to three faults at once, of which one at most makes masters forget, and a moment of calm.
+// round runs up to three faults at once, at most one of which makes masters lose their data, and then a pause.
 func (n *nightmare) round() {
 	var ends []func()
 	forgets := n.rnd.IntN(4) == 0

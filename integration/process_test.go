@@ -20,8 +20,8 @@ func processBackend() (*backend, error) {
 	return &backend{name: "processes of " + path, start: startProcesses}, nil
 }
 
-// startProcesses starts n servers one after the other, which takes some ten milliseconds each. Servers that are to be
-// cut off the network are reached through a link that can be.
+// startProcesses starts n servers one after the other, which takes some ten milliseconds each. Servers that the test
+// will cut from the network are behind a link.
 func startProcesses(t testing.TB, n int, s setup) []Master {
 	t.Helper()
 	list := make([]Master, n)
@@ -39,11 +39,11 @@ func startProcesses(t testing.TB, n int, s setup) []Master {
 type processMaster struct {
 	setup  setup
 	server *redisproc.Server
-	link   *link // nil: reached directly
+	link   *link // nil if reached directly
 }
 
-// startServer starts the server. One that speaks TLS is told its port twice, so the port is chosen here, and another one
-// where somebody takes it first.
+// startServer starts the server. A TLS server needs its port in two arguments, so the port is chosen here. If another
+// process takes it first, another port is chosen.
 func (m *processMaster) startServer(t testing.TB, name string) {
 	t.Helper()
 	var err error

@@ -3,22 +3,22 @@ package integration
 import (
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock"
 )
 
-// hasten has the quarantines that the fleet sees end after one TTL of the workload. They last for half a minute and
-// more, since ballots may be 15 s off; no message of these tests is that late. Where a master does not let itself be
-// asked it takes its time.
+// hasten ends the fleet's quarantines after one TTL of the workload. They take at least half a minute otherwise, since
+// ballots may be 15 s off; no message of these tests is that late. If a master does not answer, its quarantine is not
+// shortened.
 func (x *fleet) hasten() {
-	for i, m := range x.locker.Masters() {
+	for i, m := range x.locker.Admin().Masters() {
 		if m.State == "quarantine" && m.Left > x.args.TTL {
-			_ = x.shorten(x.list[i]) // it is tried again
+			_ = x.shorten(x.list[i]) // the next pass retries
 		}
 	}
 }
 
-// shorten rewrites the record of one master unless somebody else does.
+// shorten rewrites the record of one master unless another client changes it concurrently.
 func (x *fleet) shorten(m Master) error {
 	var opts []redis.DialOption
 	if d, ok := m.(interface{ dialOptions() []redis.DialOption }); ok {
@@ -29,7 +29,7 @@ func (x *fleet) shorten(m Master) error {
 		return err
 	}
 	defer c.Close()
-	key := scripts.Prefix(redlock.DefaultPrefix).Admission()
+	key := scripts.Prefix(private.DefaultPrefix).Admission()
 	text, err := redis.String(c.Do("GET", key))
 	if err != nil {
 		return err

@@ -13,19 +13,21 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// What happens to a lock with readers.
+// Operations on a lock with readers.
 type (
 	share struct {
 		op   string // shareRead, shareWrite, shareEnd, shareDown
 		hold int64
 	}
-	// shared is what the model knows: who writes (0: nobody), who reads, the largest token of a writer, and of anybody.
+	// shared is the state of the model: the writer (0 for none), the readers, the largest token of a writer, and of any
+	// client.
 	shared struct {
 		writer        int64
 		readers       []int64 // sorted
@@ -37,11 +39,11 @@ const (
 	shareRead  = "read"
 	shareWrite = "write"
 	shareEnd   = "end"
-	shareDown  = "downgrade" // the writer becomes a reader, with another token
+	shareDown  = "downgrade" // the writer becomes a reader, with a new token
 )
 
-// sharedModel is a lock with readers. A writer is alone, and its token is larger than those of all before it. A reader's
-// token is larger than those of all writers before it.
+// sharedModel is a lock with readers. A writer is alone, and its token is larger than all before it. A reader's token
+// is larger than those of all writers before it.
 var sharedModel = porcupine.Model{
 	Init: func() any { return shared{} },
 	Step: func(was, in, out any) (bool, any) {
@@ -78,7 +80,7 @@ var sharedModel = porcupine.Model{
 	DescribeOperation: func(in, out any) string { return fmt.Sprint(in, out) },
 }
 
-// explained reports where no order of the operations explains what the callers saw.
+// explained returns an error if no order of the operations explains their results.
 func explained(ops []porcupine.Operation, bound time.Duration) error {
 	switch result := porcupine.CheckOperationsTimeout(sharedModel, ops, bound); result {
 	case porcupine.Ok:
@@ -90,12 +92,12 @@ func explained(ops []porcupine.Operation, bound time.Duration) error {
 	}
 }
 
-// did is an operation of a hold.
+// did returns an operation of a hold.
 func did(op string, hold, token, call, ret int64) porcupine.Operation {
 	return porcupine.Operation{Input: share{op, hold}, Output: output{token}, Call: call, Return: ret}
 }
 
-// The model takes good histories, and refuses bad ones.
+// The model accepts valid histories, and rejects invalid ones.
 func TestTheModelOfReadersFindsViolations(t *testing.T) {
 	for name, c := range map[string]struct {
 		ops  []porcupine.Operation
@@ -124,7 +126,7 @@ func TestTheModelOfReadersFindsViolations(t *testing.T) {
 	}
 }
 
-// A reading is what the goroutines of a test have seen of one name.
+// A reading records what the goroutines of a test did with one name.
 type reading struct {
 	mu  sync.Mutex
 	ops []porcupine.Operation
@@ -144,10 +146,10 @@ func (r *reading) put(ops ...porcupine.Operation) {
 	r.ops = append(r.ops, ops...)
 }
 
-// one takes a lock, perhaps downgrades it, and ends it in one of several ways. The end is when the holder could no longer
-// rely on the lock, or gives it up: whether others may have it a moment later only, and whether the release was
-// confirmed, makes no difference to what the model may refuse.
-func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.Shared) {
+// one takes a lock, perhaps downgrades it, and ends it in one of several ways. The recorded end is when the hold was no
+// longer valid for its holder, or is released. The model accepts the same histories even if others may have the lock
+// only later, and whether or not the release was confirmed.
+func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 	op, take, extend := shareRead, s.RLock, rnd.IntN(4) > 0
 	if rnd.IntN(3) == 0 {
 		op, take = shareWrite, s.Lock
@@ -176,7 +178,7 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.Shared) {
 		lock = reader
 		time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond)
 	}
-	if !extend && rnd.IntN(30) == 0 { // to its end, which the holder is told
+	if !extend && rnd.IntN(30) == 0 { // until the lock expires, which the holder notices
 		<-lock.Done()
 	}
 	over, call := until(lock), stamp()
@@ -186,8 +188,8 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.Shared) {
 
 func (r *reading) ended(id, at int64) { r.put(did(shareEnd, id, 0, at, at)) }
 
-// Readers and writers of four programs over five real servers, of which a minority is killed, paused and restarted all the
-// time: some order of what they have done is that of a lock with readers.
+// Readers and writers of four clients over five real servers, a minority of which is killed, paused and restarted all
+// the time. Some order of the operations must be that of a lock with readers.
 func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	servers := redistest.Test(t, 5, redisproc.Config{})
 	var urls []string
@@ -195,7 +197,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 		urls = append(urls, s.URL())
 	}
 	rounds := 14
-	if testing.Short() {
+	if !long.Enabled() {
 		rounds = 2
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -217,7 +219,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 		}()
 		lockers = append(lockers, l)
 	}
-	if err := lockers[0].AdmitNow(ctx); err != nil {
+	if err := lockers[0].Admin().Admit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	working, stop := context.WithCancel(ctx)
@@ -227,7 +229,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 		workers.Go(func() {
 			rnd := rand.New(rand.NewPCG(1, uint64(i)))
 			for working.Err() == nil {
-				r.one(ctx, rnd, lockers[i%len(lockers)].Shared("prices"))
+				r.one(ctx, rnd, lockers[i%len(lockers)].RWLock("prices"))
 			}
 		})
 	}
@@ -240,14 +242,14 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	}
 	t.Logf("operations: %v", ops)
 	if few := 2 * rounds; ops[shareRead] < few || ops[shareWrite] < few/2 || ops[shareDown] < few/10 {
-		t.Error("too little has happened for the model to say anything")
+		t.Error("too few operations for a meaningful check")
 	}
 	if err := explained(r.ops, 2*time.Minute); err != nil {
 		t.Error(err)
 	}
 }
 
-// disturb pauses masters, two at a time, and once kills one, which comes back empty and in quarantine.
+// disturb pauses masters, two at a time, and kills one once, which comes back empty and in quarantine.
 func disturb(ctx context.Context, t *testing.T, servers []*redisproc.Server, rounds int) {
 	t.Helper()
 	for i := range rounds {
@@ -261,7 +263,7 @@ func disturb(ctx context.Context, t *testing.T, servers []*redisproc.Server, rou
 		if err := a.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		if i < rounds/2 { // later the killed one is no voter
+		if i < rounds/2 { // later the killed one does not vote
 			if err := b.Pause(); err != nil {
 				t.Fatal(err)
 			}

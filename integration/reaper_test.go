@@ -12,11 +12,12 @@ import (
 	"github.com/ory/dockertest/v3"
 )
 
-// reaperEnv is set in a reaper alone, to the session that it cleans up.
+// reaperEnv is set only for a reaper, to the session that it cleans up.
 const reaperEnv = "REDLOCK_TEST_REAPER"
 
-// A reaper is a process of this test binary that outlives the tests, however they end: by an interrupt, a panic, a kill.
-// Its standard input ends with them; then it removes the containers and networks of their session, and ends.
+// A reaper is a process of this test binary that outlives the tests, however they end: by an interrupt, a panic, a
+// kill. When its standard input ends with the tests, it removes the containers and networks of their session, and
+// exits.
 type reaper struct {
 	cmd *exec.Cmd
 	tie io.WriteCloser
@@ -34,7 +35,7 @@ func startReaper(session string) error {
 	if r.tie, err = r.cmd.StdinPipe(); err != nil {
 		return err
 	}
-	// It has no output: "go test" would wait for whoever holds its own.
+	// It inherits no output: "go test" would wait until it is closed.
 	if err := r.cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start what cleans up after an interrupt: %w", err)
 	}
@@ -42,7 +43,7 @@ func startReaper(session string) error {
 	return nil
 }
 
-// end has the reaper do its work now, and waits for it.
+// end makes the reaper clean up now, and waits for it.
 func (r *reaper) end() error {
 	if r == nil {
 		return nil
@@ -50,7 +51,7 @@ func (r *reaper) end() error {
 	return errors.Join(r.tie.Close(), r.cmd.Wait())
 }
 
-// reaperMain is the reaper's process. It takes no notice of an interrupt that a terminal sends to all.
+// reaperMain is the main function of the reaper. It ignores interrupts, which a terminal sends to all processes.
 func reaperMain() int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin)

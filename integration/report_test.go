@@ -13,20 +13,20 @@ import (
 // report.sh.
 const reportEnv = "REDLOCK_TEST_REPORT"
 
-// A summary is what a scenario was for the users of the locks.
+// A summary describes a scenario from the view of the users of the locks.
 type summary struct {
-	calls, granted int           // of names that nobody else wants, while the fault lasted
-	median, worst  time.Duration // how long those that were granted took
-	failed         int           // calls of any kind on those names that failed
-	lost           int           // locks that were held all along and were lost
+	calls, granted int           // of names that no other client uses, during the fault
+	median, worst  time.Duration // duration of those that were granted
+	failed         int           // failed calls of any kind on those names
+	lost           int           // locks held throughout that were lost
 	held           int           // all holds of the run
 	sample         string        // the most frequent error that is not contention
 	calm           time.Duration // the median before the fault
-	gap            time.Duration // the longest time in which a process did not look after its long lock
+	gap            time.Duration // longest time for which a process did not check its long lock
 }
 
-// busy reports whether the machine had so much else to do that it says nothing about the locks when some are lost: their
-// processes, or the masters, did not run for a good part of the TTL.
+// busy reports whether the machine was too busy for lost locks to mean anything: the processes or the masters did not
+// run for a large part of the TTL.
 func (s summary) busy(ttl time.Duration, links bool) bool {
 	return s.calm > 5*time.Millisecond || s.gap > ttl/4 || !links && s.worst > ttl/4
 }
@@ -90,29 +90,31 @@ func medianAndWorst(list []time.Duration) (median, worst time.Duration) {
 	return list[len(list)/2], list[len(list)-1]
 }
 
-// mustKeep fails the test where locks were lost, or calls failed, although a majority of the masters was well.
+// mustKeep fails the test if locks were lost, or calls failed, although a majority of the masters was healthy.
 func (x *fleet) mustKeep(s summary, calls bool) {
 	x.Helper()
 	if s.lost == 0 && (!calls || s.failed == 0) {
 		return
 	}
-	text := fmt.Sprintf("%d locks were lost, and %d calls failed, although a majority of the masters was well: %s", s.lost, s.failed, s.sample)
+	text := fmt.Sprintf("%d locks were lost, and %d calls failed, although a majority of the masters was well: %s", s.lost,
+		s.failed, s.sample)
 	if s.busy(x.args.TTL, x.links != nil) {
-		x.Logf("%s (the machine is too busy to draw anything from that: %v before the fault, %v between two looks at a lock)", text, s.calm, s.gap)
+		x.Logf("%s (ignored, machine too busy: %v before the fault, %v between two checks of a lock)", text, s.calm, s.gap)
 		return
 	}
 	x.Error(text)
 }
 
-// report tells what the users saw, and fails where locks were lost that should not have been.
+// report logs the effect on users, and fails if locks were lost that should not have been.
 func (x *fleet) report() {
 	x.Helper()
 	s := summarise(x.history.events, x.began, x.ended)
 	if s.calls == 0 {
-		x.Errorf("nothing was tried while the fault lasted")
+		x.Errorf("no call was made during the fault")
 		return
 	}
-	x.Logf("%d of %d calls got the lock, in %v (median), %v (worst); %d locks lost; %d holds in all; the fault took %v; most frequent error: %s",
+	x.Logf("%d of %d calls got the lock, in %v (median), %v (worst); %d locks lost; %d holds in all; the fault took %v; "+
+		"most frequent error: %s",
 		s.granted, s.calls, s.median.Round(10*time.Microsecond), s.worst.Round(100*time.Microsecond), s.lost, s.held,
 		time.Duration(x.ended-x.began).Round(time.Millisecond), s.sample)
 	if x.sc.steady || x.sc.minority {
@@ -143,7 +145,7 @@ var (
 	addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// shorten makes one line of an error: of the masters that it lists the first, without its address.
+// shorten makes an error one line: of the masters that it lists it keeps the first, without its address.
 func shorten(text string) string {
 	if text == "" {
 		return ""

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// scenarioTTL is the TTL of the workload's locks and the guard time of its fleet.
+	// scenarioTTL is the TTL of the workload's locks and the max TTL of its fleet.
 	scenarioTTL = 2 * time.Second
 	processes   = 3
 	checkBound  = 2 * time.Minute
 )
 
-// A scenario is a fault under a workload. Whatever the fault is, the history must be that of a lock, each process must
-// end by itself, work must go on afterwards, and no lock may be left on any master.
+// A scenario is a fault under a workload. With any fault, the history must be that of a lock, each process must end by
+// itself, work must continue afterwards, and no lock may be left on any master.
 type scenario struct {
-	number int // in the list of all
+	number int // in the list of all scenarios
 	name   string
 	short  bool // part of the short set
 	setup  func(t *testing.T) setup
 	links  bool           // the workload reaches the masters through links
-	aside  func(x *fleet) // before anybody connects
+	aside  func(x *fleet) // runs before any client connects
 	fault  func(x *fleet)
-	// steady says that locks which are held all along must outlive the fault; minority that moreover no call may fail,
-	// where nobody else wants the name, since a majority of the masters is well at each moment.
+	// steady: locks that are held throughout must survive the fault. minority: a majority of the masters is healthy at
+	// each moment, so calls for uncontended names must not fail either.
 	steady, minority bool
 
-	durable bool          // the masters remember every write, and the fleet is told so
-	ttl     time.Duration // of the workload's locks; 0: scenarioTTL
-	// reach gives the workload other addresses than the masters' own.
+	durable bool          // the masters persist every write, and the fleet's options say so
+	ttl     time.Duration // of the workload's locks; 0 is scenarioTTL
+	// reach returns other addresses of the masters for the workload.
 	reach func(x *fleet) []string
 }
 
@@ -49,13 +49,13 @@ type fleet struct {
 	list    []Master
 	links   []*link
 	args    workerArgs
-	locker  *redlock.Locker // looks on
+	locker  *redlock.Locker // an observer
 	workers []*worker
-	retired []*worker // that were killed by the scenario
+	retired []*worker // killed by the scenario
 	history tail
-	began   int64 // when the fault began, and ended; stamps
+	began   int64 // stamps of the beginning and the end of the fault
 	ended   int64
-	faults  []string // what was done, and when
+	faults  []string // log of the faults, with times
 }
 
 func (sc scenario) run(t *testing.T) {
@@ -85,7 +85,8 @@ func newFleet(t *testing.T, sc scenario) *fleet {
 	dir := t.TempDir()
 	x.history = tail{dir: dir, read: make(map[string]int64)}
 	t.Cleanup(x.keep)
-	x.args = workerArgs{Dir: dir, URLs: urls(x.list), TTL: scenarioTTL, Durable: sc.durable, Seed: uint64(time.Now().UnixNano())}
+	x.args = workerArgs{Dir: dir, URLs: urls(x.list), TTL: scenarioTTL, Durable: sc.durable,
+		Seed: uint64(time.Now().UnixNano())}
 	if sc.ttl > 0 {
 		x.args.TTL = sc.ttl
 	}
@@ -112,7 +113,7 @@ func newFleet(t *testing.T, sc scenario) *fleet {
 	return x
 }
 
-// open makes a Locker in this process that reaches the masters as the workload does.
+// open returns a Locker in this process that reaches the masters in the same way as the workload.
 func (x *fleet) open() *redlock.Locker {
 	x.Helper()
 	p, err := dialPool(x.args)
@@ -140,18 +141,18 @@ func (x *fleet) bounded() context.Context {
 	return ctx
 }
 
-// admit has all masters that can be reached vote at once. Nobody may hold a lock. A master that is late on a busy machine
-// is asked again.
+// admit makes all reachable masters vote at once. It must be called when there are no locks. A master that is late on a
+// busy machine is retried.
 func (x *fleet) admit() {
 	x.Helper()
 	var err error
 	for range 5 {
-		if err = x.locker.AdmitNow(x.bounded()); err == nil {
+		if err = x.locker.Admin().Admit(x.bounded()); err == nil {
 			return
 		}
 		x.wait(200 * time.Millisecond)
 	}
-	x.Logf("admitting: %v", err) // a scenario may be about a master that lets nobody in
+	x.Logf("admitting: %v", err) // a scenario may be about an inaccessible master
 }
 
 // spawn starts a process of the workload.
@@ -166,8 +167,8 @@ func (x *fleet) spawn(id string) {
 // wait lets the workload run under the present fault.
 func (x *fleet) wait(d time.Duration) { pause(x.Context(), d) }
 
-// progress waits until every process has taken its own name again, and somebody each of the shared ones,
-// a slot and the leadership.
+// progress waits until every process has acquired its own name again, and some process each of the shared names, a slot
+// and the leadership.
 func (x *fleet) progress(since string) {
 	x.Helper()
 	from := stamp()
@@ -199,7 +200,7 @@ func (x *fleet) progress(since string) {
 	})
 }
 
-// checkWorkers ends the test where a process has ended by itself.
+// checkWorkers ends the test if a process has ended by itself.
 func (x *fleet) checkWorkers() {
 	x.Helper()
 	for _, w := range x.workers {
@@ -211,17 +212,17 @@ func (x *fleet) checkWorkers() {
 	}
 }
 
-// states is what this process knows of the masters, for messages.
+// states returns the states of the masters as seen by this process, for messages.
 func (x *fleet) states() string {
 	var b strings.Builder
-	for _, m := range x.locker.Masters() {
+	for _, m := range x.locker.Admin().Masters() {
 		fmt.Fprintf(&b, "%s %s %v %v; ", m.Addr, m.State, m.Left, m.Err)
 	}
 	return b.String()
 }
 
-// wholeHolds waits until each long lock is on all masters. A lock that is taken while a process is still connecting is
-// on a bare majority until its first extension, and a minority of the masters may be a majority of those.
+// wholeHolds waits until each long lock is on all masters. A lock taken while a process is still connecting is on a
+// bare majority until its first extension, and a minority of the masters may be a majority of those.
 func (x *fleet) wholeHolds() {
 	x.Helper()
 	whole := make(map[string]bool)
@@ -244,10 +245,10 @@ func (x *fleet) wholeHolds() {
 	})
 }
 
-// holding is how many masters can hold a lock at all.
+// holding returns the number of masters that can hold a lock at all.
 func (x *fleet) holding() int {
 	n := 0
-	for _, m := range x.locker.Masters() {
+	for _, m := range x.locker.Admin().Masters() {
 		if m.State == "voting" {
 			n++
 		}
@@ -255,16 +256,16 @@ func (x *fleet) holding() int {
 	return n
 }
 
-// voting waits until all masters vote, as a process sees it that keeps on asking them: one that does not ask may take
-// until its heartbeat to notice that a master has forgotten.
+// voting waits until all masters vote, as seen by a process that keeps calling them: one that makes no calls may not
+// notice until its heartbeat that a master has lost its data.
 func (x *fleet) voting() {
 	x.Helper()
-	const turns = 25 // of 20 ms
+	const turns = 25 // 20 ms each
 	good := 0
 	x.eventually(2*hang, func() string {
 		_ = x.refusal()
 		good++
-		if x.holding() < len(x.locker.Masters()) {
+		if x.holding() < len(x.locker.Admin().Masters()) {
 			good = 0
 			x.hasten()
 		}
@@ -275,7 +276,7 @@ func (x *fleet) voting() {
 	})
 }
 
-// eventually asks problem again and again until there is none, and ends the test when there still is one after bound.
+// eventually calls problem until it returns "", and ends the test if it still does not after bound.
 func (x *fleet) eventually(bound time.Duration, problem func() string) {
 	x.Helper()
 	timer := time.NewTimer(bound)
@@ -295,7 +296,7 @@ func (x *fleet) eventually(bound time.Duration, problem func() string) {
 	}
 }
 
-// finish ends the processes, and looks for what they have left and for what is wrong in their history.
+// finish ends the processes, and checks for leftovers and for violations in their history.
 func (x *fleet) finish() {
 	x.Helper()
 	var wg sync.WaitGroup
@@ -312,7 +313,7 @@ func (x *fleet) finish() {
 	}
 }
 
-// noLocks waits until no master has the key of a lock: they are released, or run out with their TTL.
+// noLocks waits until no master has the key of a lock: they are released, or expire.
 func (x *fleet) noLocks() {
 	x.Helper()
 	for _, m := range x.list {
@@ -329,7 +330,7 @@ func (x *fleet) noLocks() {
 	}
 }
 
-// try sends a command to a master and ends the test where that fails; like command, for several masters.
+// try sends a command to several masters and ends the test on an error.
 func (x *fleet) try(list []Master, name string, args ...any) {
 	x.Helper()
 	for _, m := range list {
@@ -337,7 +338,7 @@ func (x *fleet) try(list []Master, name string, args ...any) {
 	}
 }
 
-// refusal is the error of a lock that this process tries to get, and does not.
+// refusal returns the error of a lock attempt by this process, which must fail.
 func (x *fleet) refusal() error {
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
 	defer cancel()

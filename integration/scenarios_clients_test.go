@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What happens to the processes that lock.
+// Faults of the processes that lock.
 var clientScenarios = []scenario{
 	{name: "one process stopped past its TTL, one killed", short: true, fault: func(x *fleet) {
 		stopped, killed := x.workers[0], x.workers[1]
@@ -17,7 +17,7 @@ var clientScenarios = []scenario{
 	}},
 }
 
-// replace kills a process of the workload and starts another in its place.
+// replace kills a process of the workload and starts another one instead.
 func (x *fleet) replace(w *worker) {
 	x.Helper()
 	w.kill()

@@ -2,7 +2,7 @@ package integration
 
 import "time"
 
-// What happens between the processes and the masters.
+// Faults between the processes and the masters.
 var linkScenarios = []scenario{
 	{name: "links of 20 ms ± 15, one of 300 ± 100", links: true, minority: true, fault: func(x *fleet) {
 		for _, l := range x.links[:4] {
@@ -40,8 +40,8 @@ var linkScenarios = []scenario{
 	}},
 }
 
-// clear ends all bad treatment, and the connections of the links that had any. What the users see is told up to here:
-// that all connections end at once is no part of the fault.
+// clear removes all disturbances, and ends the connections of the affected links. The report covers the time before,
+// because the end of these connections is not part of the fault.
 func (x *fleet) clear() {
 	x.ended = stamp()
 	for _, l := range x.links {

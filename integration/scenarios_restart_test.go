@@ -2,7 +2,7 @@ package integration
 
 import "time"
 
-// What operators and crashes do to all masters, one after the other.
+// Actions of operators, and crashes, of all masters in turn.
 var restartScenarios = []scenario{
 	{name: "all five restarted empty, one after the other", minority: true, fault: func(x *fleet) {
 		for _, m := range x.list {

@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// documentedRights are the least rights that docs/operations.md tells to give a user, as arguments of ACL SETUSER.
+// documentedRights returns the minimum of rights of a user in docs/operations.md, as arguments of ACL SETUSER.
 func documentedRights(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
@@ -22,12 +22,12 @@ func documentedRights(t testing.TB) []string {
 	_, rest, found := strings.Cut(string(text), "\nACL SETUSER lock on >password ")
 	line, _, ended := strings.Cut(rest, "\n")
 	if !found || !ended {
-		t.Fatal("docs/operations.md does not tell the rights of a user")
+		t.Fatal("docs/operations.md does not list the rights of a user")
 	}
 	return strings.Fields(line)
 }
 
-// withoutChannel makes a user with the rights that are documented, less those to the channels.
+// withoutChannel creates a user with the documented rights, except those to the channels.
 func withoutChannel(x *fleet) {
 	x.Helper()
 	for _, m := range x.list {
@@ -41,11 +41,12 @@ func withoutChannel(x *fleet) {
 	}
 }
 
-// Who may do what on the masters, and how it is known who it is.
+// Rights on the masters, and authentication.
 var rightsScenarios = []scenario{
-	{name: "an ACL user without the channel", short: true, minority: true, aside: withoutChannel, reach: as("lock:password"), fault: func(x *fleet) { x.wait(2 * time.Second) }},
+	{name: "an ACL user without the channel", short: true, minority: true, aside: withoutChannel,
+		reach: as("lock:password"), fault: func(x *fleet) { x.wait(2 * time.Second) }},
 	{name: "a wrong password on one master", minority: true, aside: func(x *fleet) {
-		// The harness comes as another user, so that the default one can be given a password.
+		// The harness logs in as another user, so that the default user can be given a password.
 		command(x, x.list[0], "ACL", "SETUSER", "harness", "on", ">harness", "~*", "+@all")
 		x.list[0] = login{x.list[0], "harness:harness"}
 		command(x, x.list[0], "ACL", "SETUSER", "default", ">right")
@@ -55,7 +56,7 @@ var rightsScenarios = []scenario{
 		return all
 	}, fault: func(x *fleet) {
 		x.wait(2 * time.Second)
-		if m := x.locker.Masters()[0]; m.Err == nil || !strings.Contains(m.Err.Error(), "WRONGPASS") {
+		if m := x.locker.Admin().Masters()[0]; m.Err == nil || !strings.Contains(m.Err.Error(), "WRONGPASS") {
 			x.Errorf("the master with another password is %s: %v", m.State, m.Err)
 		}
 		command(x, x.list[0], "ACL", "SETUSER", "default", ">wrong")
@@ -68,7 +69,7 @@ var rightsScenarios = []scenario{
 			c.Close()
 		}
 		if err == nil {
-			x.Errorf("a client without a certificate is let in")
+			x.Errorf("a client without a certificate was accepted")
 		}
 		each(x, Master.Kill, x.list[4])
 		x.wait(time.Second)
@@ -77,7 +78,7 @@ var rightsScenarios = []scenario{
 	}},
 }
 
-// as has the workload log in to each master so.
+// as makes the workload log in to each master with these credentials.
 func as(credentials string) func(x *fleet) []string {
 	return func(x *fleet) []string {
 		all := urls(x.list)
@@ -98,7 +99,7 @@ func (m login) URL() string {
 	return strings.Replace(m.Master.URL(), "://", "://"+m.credentials+"@", 1)
 }
 
-// speaksTLS is masters that take TLS alone, from clients whose certificate is of the same private authority.
+// speaksTLS configures masters that accept only TLS, from clients whose certificate has the same private authority.
 func speaksTLS(t *testing.T) setup {
 	dir := certificates(t)
 	cfg, err := clientTLS(dir)

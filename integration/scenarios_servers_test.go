@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What happens to servers as a whole.
+// Faults of whole servers.
 var serverScenarios = []scenario{
 	{name: "healthy", short: true, minority: true, fault: func(x *fleet) { x.wait(2 * time.Second) }},
 	{name: "two of five paused", short: true, minority: true, fault: func(x *fleet) {
@@ -30,11 +30,12 @@ var serverScenarios = []scenario{
 		each(x, Master.Start, x.list[:3]...)
 		x.admitByHand()
 	}},
-	{name: "all five killed, and back from the AOF", setup: keepsAll, durable: true, ttl: 10 * time.Second, steady: true, fault: func(x *fleet) {
-		each(x, Master.Kill, x.list...)
-		each(x, Master.Start, x.list...)
-		x.wait(time.Second)
-	}},
+	{name: "all five killed, and back from the AOF", setup: keepsAll, durable: true, ttl: 10 * time.Second, steady: true,
+		fault: func(x *fleet) {
+			each(x, Master.Kill, x.list...)
+			each(x, Master.Start, x.list...)
+			x.wait(time.Second)
+		}},
 	{name: "two of five off the network", setup: isCuttable, short: true, minority: true, fault: func(x *fleet) {
 		each(x, Master.Cut, x.list[1:3]...)
 		x.wait(2 * time.Second)
@@ -49,14 +50,14 @@ var serverScenarios = []scenario{
 
 func isCuttable(*testing.T) setup { return setup{cuttable: true} }
 
-// keepsAll is masters that forget nothing: each write is on disk before it is answered.
+// keepsAll configures masters that lose no data: each write is on disk before the reply.
 func keepsAll(*testing.T) setup {
 	return setup{args: []string{"--appendonly", "yes", "--appendfsync", "always"}}
 }
 
-// admitByHand is what an operator may do when a majority has forgotten its locks. The others are too few to grant one,
-// or to extend one that was held: after one TTL nobody holds any. Without that the masters that have forgotten vote
-// again after five minutes, since their own guard time can no longer be read from enough others.
+// admitByHand does what an operator may do after a majority has lost its locks. The other masters are too few to grant
+// a lock or to extend one, so after one TTL there is no holder. Otherwise the masters that lost their data vote again
+// only after five minutes, because too few other masters are left to read their own max TTL from.
 func (x *fleet) admitByHand() {
 	x.Helper()
 	x.wait(x.args.TTL + x.args.TTL/10)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What happens to what the masters have, or to their willingness to take more.
+// Faults of the masters' data, or of their acceptance of writes.
 var stateScenarios = []scenario{
 	{name: "FLUSHALL on two of five", short: true, minority: true, fault: func(x *fleet) {
 		x.try(x.list[:2], "FLUSHALL")
@@ -55,24 +55,25 @@ var stateScenarios = []scenario{
 		x.try(x.list, "REPLICAOF", "NO", "ONE")
 		x.voting()
 	}},
-	{name: "failover to a replica that missed locks", links: true, aside: attachReplica, minority: true, fault: func(x *fleet) {
-		replica := x.list[5]
-		each(x, Master.Pause, replica) // what is locked from here on it never hears of
-		x.wait(time.Second)
-		each(x, Master.Kill, x.list[0])
-		each(x, Master.Resume, replica)
-		command(x, replica, "REPLICAOF", "NO", "ONE")
-		x.links[0].reroute(hostPort(replica.URL()))
-		x.list = x.list[1:]
-		x.wait(time.Second)
-		x.voting()
-	}},
+	{name: "failover to a replica that missed locks", links: true, aside: attachReplica, minority: true,
+		fault: func(x *fleet) {
+			replica := x.list[5]
+			each(x, Master.Pause, replica) // it misses everything that is locked from now on
+			x.wait(time.Second)
+			each(x, Master.Kill, x.list[0])
+			each(x, Master.Resume, replica)
+			command(x, replica, "REPLICAOF", "NO", "ONE")
+			x.links[0].reroute(hostPort(replica.URL()))
+			x.list = x.list[1:]
+			x.wait(time.Second)
+			x.voting()
+		}},
 }
 
-// cannotSave is masters whose directory takes no file.
+// cannotSave configures masters whose directory is not writable.
 func cannotSave(*testing.T) setup { return setup{args: []string{"--dir", "/proc"}} }
 
-// attachReplica adds a sixth server that replicates the first.
+// attachReplica adds a sixth server as a replica of the first.
 func attachReplica(x *fleet) {
 	replica := mastersWith(x, 1, setup{})[0]
 	host, port := x.list[0].Peer()
@@ -86,7 +87,7 @@ func attachReplica(x *fleet) {
 	x.list = append(x.list, replica)
 }
 
-// twoThenThree spoils two masters, which no lock may notice, and then a third, after which the error says a word.
+// twoThenThree disables two masters, which must affect no lock, and then a third, after which the error contains word.
 func (x *fleet) twoThenThree(word string, spoil func(m Master)) {
 	x.Helper()
 	for _, m := range x.list[:2] {

@@ -3,13 +3,16 @@ package integration
 import (
 	"slices"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/long"
 )
 
-// Every scenario, or the short set with -short.
+// All scenarios, or without -long the short set.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	for i, sc := range slices.Concat(serverScenarios, linkScenarios, stateScenarios, rightsScenarios, restartScenarios, clientScenarios) {
-		if testing.Short() && !sc.short {
+	for i, sc := range slices.Concat(serverScenarios, linkScenarios, stateScenarios, rightsScenarios, restartScenarios,
+		clientScenarios) {
+		if !long.Enabled() && !sc.short {
 			continue
 		}
 		sc.number = i + 1

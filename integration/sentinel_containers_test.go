@@ -11,17 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Masters behind Sentinel as people run them, in containers. The master of each is killed, frozen, or taken off the
-// network, and comes back when a replica has its place. Its last writes reach no replica before that, and the program
-// that made them makes no connection until the end. Here no program stays with the old master while others follow the
-// new one: a container that is off its network is off ours. Package storetest has that.
+// Masters behind Sentinel in containers, as in production. The master of each service is killed, frozen, or
+// disconnected, and comes back after a replica has been promoted. Its last writes reach no replica, and the client that
+// made them makes no connection until the end. In this test no client stays with the old master while others follow the
+// new one, because a container off its network cannot be reached from here. Package storetest tests that case.
 func TestMastersBehindSentinelInContainers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: a promoted master waits for 30 s")
+	if !long.Enabled() {
+		t.Skip("needs -long: a promoted master waits for 30 s")
 	}
 	needContainers(t)
 	t.Parallel()
@@ -41,7 +42,7 @@ func TestMastersBehindSentinelInContainers(t *testing.T) {
 	})
 }
 
-// A failure takes a master away, and brings it back.
+// A failure disables a master, and brings it back.
 type failure struct {
 	name         string
 	strike, mend func(Master, context.Context) error
@@ -53,28 +54,28 @@ var failures = []failure{
 	{"cut", Master.Cut, Master.Join},
 }
 
-// rivalTTL outlasts a failover and the return of the old master: a lock that no replica knows is still held when the
-// promoted one could vote, were there no quarantine. That is no longer for it.
+// rivalTTL is longer than a failover and the return of the old master. A lock that no replica knows is still held when
+// the promoted master could vote if there were no quarantine, but has expired by the end of the quarantine.
 const rivalTTL = 25 * time.Second
 
-// Quick names are fought for all the time. Kept ones are free when the replicas hear nothing any more. Then the first
-// program takes them and keeps them; the others want them too as soon as the master has failed.
+// Quick names are contended all the time. Kept names are free when replication stops. Then the first client acquires
+// and keeps them; the others want them too as soon as the master has failed.
 var (
 	quickNames = []string{"quick-1", "quick-2"}
 	keptNames  = []string{"kept-1", "kept-2"}
 )
 
-// rivals are programs that want the same locks, in this process, each with a pool and a Locker. The first is cut off
-// from what comes after the failure: it makes no connection, and nobody tells it that its locks are forgotten.
+// rivals are clients in this process that compete for the same locks, each with a pool and a Locker. The first is
+// isolated after the failure: it makes no connection, and does not learn that its locks are lost.
 type rivals struct {
 	*fleet
 
 	services            []*service
-	alone, struck, over chan struct{} // closed when only the master hears of locks, when it fails, and in the end
-	stop                func()        // ends the programs
+	alone, struck, over chan struct{} // closed when replication stops, when the master fails, and at the end
+	stop                func()        // ends the clients
 }
 
-// newRivals admits the masters and starts the programs.
+// newRivals admits the masters and starts the clients.
 func newRivals(t *testing.T, plain []Master, list ...*service) *rivals {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +109,7 @@ func newRivals(t *testing.T, plain []Master, list ...*service) *rivals {
 	return r
 }
 
-// program makes the pool, the Locker and the history of one program.
+// program returns the pool, the Locker and the history of one client.
 func (r *rivals) program(i int) *workload {
 	r.Helper()
 	var opts []pool.Option
@@ -120,7 +121,7 @@ func (r *rivals) program(i int) *workload {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() { _ = p.Close() })
-	quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // r.locker tells the same
+	quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // r.locker logs the same
 	l, err := redlock.New(p, append(r.args.options(), quiet)...)
 	if err != nil {
 		r.Fatal(err)
@@ -140,7 +141,7 @@ func (r *rivals) program(i int) *workload {
 	return w
 }
 
-// dial is how the first program connects.
+// dial is the dialer of the first client.
 func (r *rivals) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if passed(r.struck) && !passed(r.over) {
 		return nil, errors.New("this program is cut off")
@@ -157,7 +158,7 @@ func passed(done <-chan struct{}) bool {
 	}
 }
 
-// run takes every name again and again until ctx ends.
+// run acquires every name again and again until ctx ends.
 func (r *rivals) run(ctx context.Context, w *workload, first bool) error {
 	now := make(chan struct{})
 	close(now)
@@ -187,7 +188,7 @@ func (r *rivals) run(ctx context.Context, w *workload, first bool) error {
 	return errors.Join(append(errs[0][:], errs[1][:]...)...)
 }
 
-// hold1 takes a name and keeps it for a moment, and until a channel is closed or the lock is lost.
+// hold1 acquires a name and keeps it for a moment, and until a channel is closed or the lock is lost.
 func hold1(ctx context.Context, w *workload, name, id string, until <-chan struct{}) error {
 	lock, err := w.lock(ctx, name, id, false)
 	if lock == nil {
@@ -200,7 +201,7 @@ func hold1(ctx context.Context, w *workload, name, id string, until <-chan struc
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// outlive has the masters of all services fail, and checks what the programs saw.
+// outlive makes the masters of all services fail, and checks the histories of the clients.
 func (r *rivals) outlive(f failure) {
 	r.Helper()
 	var replicas, old []Master
@@ -238,18 +239,18 @@ func (r *rivals) outlive(f failure) {
 	r.judge(f, alone, promoted)
 }
 
-// settle waits until every master votes: the promoted one, with the old one as its replica, and after its quarantine.
+// settle waits until every master votes: the promoted one, with the old one as its replica, after its quarantine.
 func (r *rivals) settle() {
 	r.Helper()
 	r.eventually(3*hang, func() string {
-		if r.holding() < len(r.locker.Masters()) {
+		if r.holding() < len(r.locker.Admin().Masters()) {
 			return "not all masters vote: " + r.states()
 		}
 		return ""
 	})
 }
 
-// taken waits until each name was taken after now.
+// taken waits until each name was acquired after now.
 func (r *rivals) taken(names []string, since string) {
 	r.Helper()
 	if left := r.missing(names, 2*hang); len(left) > 0 {
@@ -257,7 +258,7 @@ func (r *rivals) taken(names []string, since string) {
 	}
 }
 
-// missing waits like taken, and tells which names nobody had when the time was over.
+// missing waits like taken, and returns the names that were not acquired within bound.
 func (r *rivals) missing(names []string, bound time.Duration) []string {
 	r.Helper()
 	from, left := stamp(), slices.Clone(names)
@@ -277,7 +278,7 @@ func (r *rivals) missing(names []string, bound time.Duration) []string {
 	}
 }
 
-// judge checks the history, and logs what the failure was for the users of the locks.
+// judge checks the history, and logs the effect of the failure on users.
 func (r *rivals) judge(f failure, alone int, promoted time.Duration) {
 	r.Helper()
 	if err := r.history.more(); err != nil {
@@ -297,6 +298,6 @@ func (r *rivals) judge(f failure, alone int, promoted time.Duration) {
 		}
 		last[h.name] = max(last[h.name], h.until)
 	}
-	r.Logf("%s: promoted after %v; %d holds; %d locks that no replica knew; longest times that nobody had one: %v",
+	r.Logf("%s: promoted after %v; %d holds; %d locks that no replica knew; longest times without a holder: %v",
 		f.name, promoted.Round(time.Millisecond), len(holds), alone, longest)
 }

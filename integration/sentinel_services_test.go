@@ -18,24 +18,24 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// Masters behind Sentinel, in containers. Sentinels tell the addresses of the containers, and not ports that are
-// published, so this process must reach those; and they stay the same over restarts and over a network that was left.
+// Masters behind Sentinel, in containers. Sentinels report the addresses of the containers, not published ports, so
+// this process must be able to reach those. The addresses do not change after restarts or disconnections.
 
-// The settings of the servers and of the sentinels: docs/stores.md says why the one is 2 s below the other.
+// Settings of the servers and of the sentinels; docs/stores.md explains why the lag is 2 s below the down-after time.
 const (
 	replicasMaxLag = "2"
 	downAfter      = "4000"
 )
 
-// A service is a master and two replicas behind three sentinels, which watch over other services as well.
+// A service is a master and two replicas behind three sentinels, which also monitor other services.
 type service struct {
 	name      string
 	sentinels []*container
-	master    *container // at first
+	master    *container // the initial master
 	replicas  []Master
 }
 
-// url names the service as one master of a pool.
+// url returns the URL of the service as one master of a pool.
 func (s *service) url() string {
 	hosts := make([]string, len(s.sentinels))
 	for i, c := range s.sentinels {
@@ -44,7 +44,7 @@ func (s *service) url() string {
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/" + s.name
 }
 
-// promoted reports whether a majority of the sentinels names another master than the first.
+// promoted reports whether a majority of the sentinels reports another master than the first.
 func (s *service) promoted() bool {
 	n := 0
 	for _, c := range s.sentinels {
@@ -105,7 +105,7 @@ func services(t *testing.T, names ...string) []*service {
 	return list
 }
 
-// unreplicated says that the replicas are not in step with their master.
+// unreplicated returns a message if the replicas are not in sync with their master.
 func (s *service) unreplicated() string {
 	info, err := redis.String(ask(s.master, "INFO", "replication"))
 	if strings.Count(info, "state=online") == len(s.replicas) {
@@ -114,7 +114,7 @@ func (s *service) unreplicated() string {
 	return fmt.Sprintf("the replicas of %s are not in step: %v %s", s.name, err, info)
 }
 
-// unwatched says which sentinel does not know the replicas and the other sentinels.
+// unwatched returns a message if a sentinel does not know the replicas and the other sentinels.
 func (s *service) unwatched() string {
 	for _, c := range s.sentinels {
 		said, err := redis.StringMap(ask(c, "SENTINEL", "MASTER", s.name))
@@ -125,7 +125,7 @@ func (s *service) unwatched() string {
 	return ""
 }
 
-// startAll starts containers at once, with a file where it has text.
+// startAll starts containers concurrently, each with a sentinel file if text is not empty.
 func startAll(t *testing.T, commands map[*container][]string, text string) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -146,7 +146,7 @@ func startAll(t *testing.T, commands map[*container][]string, text string) {
 	}
 }
 
-// sentinelFile is what a sentinel reads, and writes what it learns to.
+// sentinelFile is the configuration file of a sentinel, to which the sentinel also writes.
 const sentinelFile = "/tmp/sentinel.conf"
 
 // begin makes the container and starts it. It publishes no port, and runs as the user that owns the file.
@@ -192,14 +192,14 @@ func (c *container) upload(ctx context.Context, text string) error {
 	})
 }
 
-// A subnet is a network on which each container has an address of its own for as long as it is there.
+// A subnet is a network on which each container has a fixed address.
 type subnet struct {
 	network string // id
 	last    netip.Addr
-	all     []*container // that have an address
+	all     []*container // containers with an address
 }
 
-// container takes the next address. The container is not made yet.
+// container assigns the next address to a container, which is not created yet.
 func (n *subnet) container(name string) *container {
 	n.last = n.last.Next()
 	c := &container{engine: engine, name: name, network: n.network, address: n.last.String()}
@@ -208,13 +208,13 @@ func (n *subnet) container(name string) *container {
 	return c
 }
 
-// fixedNetwork makes a network for one test, and skips that where this process does not reach its containers.
+// fixedNetwork makes a network for one test, and skips the test if this process cannot reach its containers.
 func fixedNetwork(t *testing.T) *subnet {
 	t.Helper()
 	var id string
 	var chosen docker.IPAMConfig
 	var err error
-	for range 5 { // somebody else may get the subnet first
+	for range 5 { // another process may take the subnet first
 		if id, chosen, err = engine.createFixedNetwork(t.Context()); err == nil {
 			break
 		}
@@ -224,7 +224,7 @@ func fixedNetwork(t *testing.T) *subnet {
 	}
 	t.Cleanup(func() {
 		if err := ignoreMissing(engine.pool.Client.RemoveNetwork(id)); err != nil {
-			t.Errorf("the network of the sentinels: %v", err)
+			t.Errorf("network of the sentinels: %v", err)
 		}
 	})
 	gateway, err := netip.ParseAddr(chosen.Gateway)
@@ -241,8 +241,8 @@ func fixedNetwork(t *testing.T) *subnet {
 	return &subnet{network: id, last: gateway}
 }
 
-// createFixedNetwork makes a network whose addresses may be chosen. An engine lets them be only where the subnet was
-// chosen: so that which it gives a first network of its own accord is asked for a second one.
+// createFixedNetwork makes a network with fixed addresses. The engine allows them only if the subnet is given, so
+// createFixedNetwork lets it choose a subnet for a first network, and requests the same one for a second.
 func (e *dockerEngine) createFixedNetwork(ctx context.Context) (id string, chosen docker.IPAMConfig, err error) {
 	client := e.pool.Client
 	o := docker.CreateNetworkOptions{

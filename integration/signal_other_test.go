@@ -4,7 +4,7 @@ package integration
 
 import "syscall"
 
-// No process can be stopped here: the scenarios that do so run without.
+// Processes cannot be stopped on this system; the scenarios run without that.
 const (
 	stopSignal     = syscall.Signal(0)
 	continueSignal = syscall.Signal(0)

@@ -7,14 +7,16 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// A network that a container uses is refused for a reason: it is tried again until the container has gone, and not given up.
+// A network that a container uses cannot be removed for a reason: removal is retried until the container has gone, and
+// not given up.
 func TestANetworkInUseIsNotGivenUp(t *testing.T) {
 	needContainers(t)
 	list := masters(t, 1)
 	user := list[0].(*container)
-	session := engine.session + "1" // as of a run that began later
+	session := engine.session + "1" // the session of a later run
 	mine := func(s string) bool { return s == session }
-	n, err := engine.pool.Client.CreateNetwork(docker.CreateNetworkOptions{Name: "redlock-test-" + session, Driver: "bridge", Labels: map[string]string{label: session}})
+	n, err := engine.pool.Client.CreateNetwork(docker.CreateNetworkOptions{Name: "redlock-test-" + session,
+		Driver: "bridge", Labels: map[string]string{label: session}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func TestANetworkInUseIsNotGivenUp(t *testing.T) {
 		t.Errorf("with a container on it: %q, %v", miscounted, err)
 	}
 	if left, err := engine.left(session, true); left == "" || err != nil {
-		t.Errorf("with a container on it nothing is left: %v", err)
+		t.Errorf("with a container on it, left reports nothing: %v", err)
 	}
 	if err := engine.pool.Client.DisconnectNetwork(n.ID, to); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/ory/dockertest/v3/docker"
 )
 
-// label is on everything that a run makes. Its value tells the run: host, process, time of start.
+// label is set on everything that a run makes. Its value identifies the run: host, process, start time.
 const label = "redlock-test-session"
 
 func newSession() string {
@@ -32,7 +32,7 @@ func newSession() string {
 	return fmt.Sprintf("%s-%d-%d", host, os.Getpid(), time.Now().Unix())
 }
 
-// stale reports whether a session's process has ended. Those of other hosts are given an hour.
+// stale reports whether a session's process has ended. Sessions of other hosts are stale after an hour.
 func stale(session string) bool {
 	parts := strings.Split(session, "-")
 	if len(parts) != 3 {
@@ -54,13 +54,14 @@ func stale(session string) bool {
 	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// composeLabel is what compose puts on all that it makes. The tests name their projects composePrefix and the session.
+// composeLabel is set by compose on everything that it makes. The tests name their projects by composePrefix and the
+// session.
 const (
 	composeLabel  = "com.docker.compose.project"
 	composePrefix = "redlock-test-"
 )
 
-// sessionOf is the session that the labels of a container or network tell, and whether they tell one.
+// sessionOf returns the session in the labels of a container or network, and whether there is one.
 func sessionOf(labels map[string]string) (string, bool) {
 	if session, ok := labels[label]; ok {
 		return session, true
@@ -68,12 +69,12 @@ func sessionOf(labels map[string]string) (string, bool) {
 	return strings.CutPrefix(labels[composeLabel], composePrefix)
 }
 
-// sweep removes the containers, and then the networks, of the sessions that which names. Where another run is about to remove
-// the same, it waits for that.
+// sweep removes the containers, and then the networks, of the sessions for which which returns true. If another run is
+// removing the same, sweep waits for that.
 //
-// A network that has no container, and that the engine will not remove for containers that it has, is given up after a while
-// and told, and that is no error: engines lose count of a network's containers where one of them could not be started (seen
-// with 20.10), and keep it until they are started anew.
+// If the engine refuses to remove a network without containers because of containers that it counts, sweep gives up
+// after a while and logs that without an error. Engines count the containers of a network wrongly after one of them
+// could not be started (seen with 20.10), until the engine is restarted.
 func (e *dockerEngine) sweep(which func(session string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*callBound)
 	defer cancel()
@@ -81,7 +82,8 @@ func (e *dockerEngine) sweep(which func(session string) bool) error {
 	for {
 		miscounted, err := e.sweepOnce(ctx, which)
 		if err == nil && len(miscounted) > 0 && time.Now().After(patient) {
-			fmt.Fprintf(os.Stderr, "integration: left, since the engine says that containers are on them, and lists none: %s\n", strings.Join(miscounted, ", "))
+			fmt.Fprintf(os.Stderr, "integration: left, since the engine says that containers are on them, and lists none: %s\n",
+				strings.Join(miscounted, ", "))
 			return nil
 		}
 		var busy *docker.Error
@@ -93,8 +95,9 @@ func (e *dockerEngine) sweep(which func(session string) bool) error {
 	}
 }
 
-// sweepOnce also tells the networks that could not be removed although there is no container on them.
-func (e *dockerEngine) sweepOnce(ctx context.Context, which func(session string) bool) (miscounted []string, err error) {
+// sweepOnce also returns the networks that could not be removed although they have no containers.
+func (e *dockerEngine) sweepOnce(ctx context.Context, which func(session string) bool) (miscounted []string,
+	err error) {
 	containers, err := e.ours(ctx, which)
 	errs := []error{err}
 	for _, c := range containers {
@@ -113,7 +116,7 @@ func (e *dockerEngine) sweepOnce(ctx context.Context, which func(session string)
 	return miscounted, errors.Join(errs...)
 }
 
-// miscounts reports whether err refuses to remove a network for containers that it does not have.
+// miscounts reports whether err refuses to remove a network because of containers that it does not have.
 func (e *dockerEngine) miscounts(network string, err error) bool {
 	var refused *docker.Error
 	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden {
@@ -123,7 +126,7 @@ func (e *dockerEngine) miscounts(network string, err error) bool {
 	return err == nil && len(info.Containers) == 0
 }
 
-// ours lists the containers, running or not, of the sessions that which names.
+// ours lists the containers, running or not, of the sessions for which which returns true.
 func (e *dockerEngine) ours(ctx context.Context, which func(session string) bool) ([]docker.APIContainers, error) {
 	var list []docker.APIContainers
 	for _, l := range []string{label, composeLabel} {
@@ -158,8 +161,9 @@ func (e *dockerEngine) ourNetworks(which func(session string) bool) ([]docker.Ne
 	return list, nil
 }
 
-// left tells the containers and networks of a session; "" where there are none. A session whose run has long ended is not held to a
-// network that the engine keeps by its own count; to find that out is to remove the network, so it tells that it did.
+// left describes the remaining containers and networks of a session; "" if there are none. If the session ended long
+// ago, a network that the engine keeps because of a wrong count is not reported. The only way to find that out is to
+// remove the network, so left reports a network that it has removed.
 func (e *dockerEngine) left(session string, longEnded bool) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callBound)
 	defer cancel()
@@ -180,7 +184,7 @@ func (e *dockerEngine) left(session string, longEnded bool) (string, error) {
 	return fmt.Sprintf("%d containers and %d networks of %s are left", len(containers), len(networks), session), nil
 }
 
-// containersLeft counts the containers of this run, 0 where it has no engine.
+// containersLeft returns the number of containers of this run, 0 if it has no engine.
 func containersLeft() (int, error) {
 	if engine == nil {
 		return 0, nil
@@ -191,8 +195,8 @@ func containersLeft() (int, error) {
 	return len(list), err
 }
 
-// closeDocker removes whatever this run has left, its network included, and closes the connections to the engine. Then
-// no engine is used.
+// closeDocker removes everything that this run has left, including its network, and closes the connections to the
+// engine, which is not used afterwards.
 func closeDocker() error {
 	if engine == nil {
 		return nil

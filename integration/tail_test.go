@@ -11,12 +11,11 @@ import (
 // A tail reads the histories of all processes in a directory as they grow.
 type tail struct {
 	dir    string
-	read   map[string]int64 // by file: how much of it has been read
+	read   map[string]int64 // bytes read, by file
 	events []event
 }
 
-// more reads what has been written since. A line that is not finished is left for later; that of a process that was
-// killed is never read.
+// more reads the new lines. An incomplete line is left for later; that of a killed process is never read.
 func (h *tail) more() error {
 	paths, err := filepath.Glob(filepath.Join(h.dir, "*.jsonl"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // certificates makes a directory with a private authority (ca.pem) and with certificates and keys that it has signed,
-// for the servers (server.pem, server.key) and for their clients (client.pem, client.key). A server in a container reads
-// them as another user.
+// for the servers (server.pem, server.key) and for their clients (client.pem, client.key). A server in a container
+// reads them as another user.
 func certificates(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,9 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func writeCertificate(t testing.TB, dir, name string, leaf, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) {
+func writeCertificate(
+	t testing.TB, dir, name string, leaf, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey,
+) {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, leaf, parent, &key.PublicKey, parentKey)
 	if err != nil {

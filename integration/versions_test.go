@@ -4,25 +4,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 )
 
-// The check of the masters finds nothing to object to on any version that is supported.
+// Check reports no problem on any supported version.
 func TestTheCheckKnowsWhichVersionsAreSupported(t *testing.T) {
 	five := masters(t, 5)
-	p, err := pool.Dial(urls(five), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
+	p, err := transport.Dial(urls(five), transport.WithTimeout(time.Second), transport.WithDialTimeout(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	findings, err := p.Check(bounded(t), pool.CheckOptions{})
+	findings, err := p.Check(bounded(t), transport.CheckOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range findings {
 		t.Log(f)
-		if f.Severity > pool.Notice {
-			t.Errorf("found on a master that is well: %v", f)
+		if f.Severity > transport.Notice {
+			t.Errorf("finding about a healthy master: %v", f)
 		}
 	}
 }

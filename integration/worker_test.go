@@ -22,24 +22,24 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// workerEnv is set in workers alone, to their workerArgs in JSON.
+// workerEnv is set only for workers, to their workerArgs in JSON.
 const workerEnv = "REDLOCK_TEST_WORKER"
 
-// workerArgs tell a worker what to do.
+// workerArgs are the arguments of a worker.
 type workerArgs struct {
-	ID      string // begins the ids of its holds, and names its file
-	Dir     string // of the histories
+	ID      string // prefix of the ids of its holds, and of its file name
+	Dir     string // directory of the histories
 	URLs    []string
-	TLSDir  string // where the certificates are; "" is no TLS
-	Durable bool   // the masters remember every write
+	TLSDir  string // directory of the certificates; "" for no TLS
+	Durable bool   // the masters persist every write
 	TTL     time.Duration
 	Seed    uint64
 }
 
-// workerMain runs the workload in this process and returns its exit code. Its standard input is its tie to the test:
-// when that ends, the test is gone or wants the worker to end.
+// workerMain runs the workload in this process and returns its exit code. When its standard input ends, the test has
+// ended or wants the worker to end.
 func workerMain() int {
-	signal.Ignore(os.Interrupt) // of a terminal: the test decides
+	signal.Ignore(os.Interrupt) // of a terminal: the test ends the workers
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	var a workerArgs
@@ -87,9 +87,9 @@ func runWorker(ctx context.Context, a workerArgs) (err error) {
 	return errors.Join(err, l.Close(end))
 }
 
-// options are those of every Locker of the fleet.
+// options returns the options of every Locker of the fleet.
 func (a workerArgs) options() []redlock.Option {
-	opts := []redlock.Option{redlock.WithTTL(a.TTL), redlock.WithGuardTime(a.TTL)}
+	opts := []redlock.Option{redlock.WithTTL(a.TTL), redlock.WithMaxTTL(a.TTL)}
 	if a.Durable {
 		opts = append(opts, redlock.WithDurableMasters())
 	}
@@ -115,10 +115,10 @@ type worker struct {
 	stdin io.WriteCloser
 	trash bytes.Buffer
 	ended chan struct{}
-	err   error // how it ended; read after ended
+	err   error // from Wait; read after ended is closed
 }
 
-// startWorker starts a process. With the test's end it is killed, and joined.
+// startWorker starts a process, which is killed and joined at the end of the test.
 func startWorker(t testing.TB, a workerArgs) *worker {
 	t.Helper()
 	args, err := json.Marshal(a)
@@ -148,21 +148,21 @@ func startWorker(t testing.TB, a workerArgs) *worker {
 
 // kill ends the worker at once, and returns when it is gone.
 func (w *worker) kill() {
-	_ = w.cmd.Process.Kill() // it may have ended
+	_ = w.cmd.Process.Kill() // it may already have ended
 	<-w.ended
 }
 
-// finish tells the worker to end, and waits until it has, without an error.
+// finish makes the worker end, and waits until it has, without an error.
 func (w *worker) finish(t testing.TB) {
 	t.Helper()
-	_ = w.stdin.Close() // the worker may have ended
+	_ = w.stdin.Close() // the worker may already have ended
 	timer := time.NewTimer(2 * hang)
 	defer timer.Stop()
 	select {
 	case <-w.ended:
 	case <-timer.C:
 		w.kill()
-		t.Errorf("worker %s has not ended after %v: %s", w.id, 2*hang, w.trash.String())
+		t.Errorf("worker %s did not end within %v: %s", w.id, 2*hang, w.trash.String())
 		return
 	}
 	if w.err != nil {
@@ -170,7 +170,7 @@ func (w *worker) finish(t testing.TB) {
 	}
 }
 
-// clientTLS trusts the private authority of a directory, and shows the client's certificate.
+// clientTLS trusts the private authority of a directory, and presents the client's certificate.
 func clientTLS(dir string) (*tls.Config, error) {
 	roots, err := readRoots(dir)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// What people lock beside single names: several names as one, slots with a minimum hold, leaderships.
+// Other uses of locks: several names at once, slots with a minimum hold, leaderships.
 
 const (
 	slotName   = "slot"
 	leaderName = "leader"
 )
 
-// slotHold is for how long a slot stays locked, also when it was unlocked at once.
+// slotHold is how long a slot stays locked, even if it is unlocked at once.
 const slotHold = 300 * time.Millisecond
 
-// several takes all the shared names as one. To the history each of them is a hold.
+// several acquires all the shared names at once. In the history each of them is a hold.
 func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error {
 	names := make([]string, sharedNames)
 	for i := range names {
@@ -59,7 +59,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	over, cancelUnlock := context.WithTimeout(context.Background(), patience)
 	defer cancelUnlock()
 	var errs []error
-	for _, name := range names { // one after the other, since each is a line of the history
+	for _, name := range names { // in sequence, since each is a line of the history
 		_, err := w.rec.call(event{Op: opUnlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
 			return nil, locks.Of(name).Unlock(over)
 		})
@@ -68,7 +68,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	return errors.Join(errs...)
 }
 
-// slot takes a name with a minimum hold and unlocks it at once: nobody may have it before that is over.
+// slot acquires a name with a minimum hold and unlocks it at once: no client may have it before the minimum has passed.
 func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -84,9 +84,9 @@ func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// leader leads for a moment, over and over. A leadership is a hold that may be relied on while its context has not ended.
+// leader leads for a moment, again and again. A leadership is a hold that is valid until its context ends.
 func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error {
-	term, since := 0, stamp() // it was won after that
+	term, since := 0, stamp() // the leadership was won after this time
 	err := w.l.Lead(ctx, leaderName, func(lead context.Context) error {
 		term++
 		hold := fmt.Sprint(id, "/", term)

@@ -11,14 +11,14 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// hang bounds what must end by itself.
+// hang bounds operations that must end by themselves.
 const hang = 120 * time.Second
 
-// patience is the deadline of each call of the workload: what waits longer has failed, for its user.
+// patience is the deadline of each call of the workload: a longer wait counts as a failure for the user.
 const patience = time.Second
 
-// The names of the workload. Shared ones are fought for; an own one is used by one goroutine of one process, so that
-// only the masters can stand in its way; a long one is held from beginning to end.
+// The names of the workload. Shared ones are contended; an own one is used by one goroutine of one process, so only the
+// masters can prevent it from being locked; a long one is held from beginning to end.
 const (
 	sharedNames = 2
 	sharedName  = "shared-"
@@ -31,8 +31,7 @@ func redlockEnded(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// workload is what one process does until its context ends: six goroutines lock, wait, re-enter, extend
-// and unlock.
+// workload is the load of one process until its context ends: six goroutines lock, wait, re-enter, extend and unlock.
 type workload struct {
 	args workerArgs
 	l    *redlock.Locker
@@ -63,7 +62,7 @@ func (w *workload) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pause waits, or until ctx ends.
+// pause sleeps for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -73,7 +72,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// unexplained is err unless a fault of masters explains it.
+// unexplained returns err unless a fault of masters explains it.
 func unexplained(err error) error {
 	if err == nil || kindOf(err) != kindOther {
 		return nil
@@ -81,7 +80,7 @@ func unexplained(err error) error {
 	return err
 }
 
-// lock takes a name with the usual patience. A nil lock without an error is one that could not be had.
+// lock acquires a name with the usual patience. It returns a nil lock without an error if the name could not be locked.
 func (w *workload) lock(ctx context.Context, name, id string, try bool) (*redlock.Lock, error) {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -97,7 +96,7 @@ func (w *workload) lock(ctx context.Context, name, id string, try bool) (*redloc
 	return lock, nil
 }
 
-// look writes that the lock is good, where it is.
+// look records that the lock is valid, if it is.
 func (w *workload) look(lock *redlock.Lock, id string) error {
 	e := event{Op: opAlive, Name: lock.Name(), Hold: id, Call: stamp(), Until: until(lock)}
 	e.Ret = stamp()
@@ -108,7 +107,7 @@ func (w *workload) look(lock *redlock.Lock, id string) error {
 	return w.rec.put(e)
 }
 
-// unlock gives the lock back, whatever became of ctx.
+// unlock releases the lock, even if ctx has ended.
 func (w *workload) unlock(lock *redlock.Lock, id string) error {
 	if err := w.look(lock, id); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (w *workload) unlock(lock *redlock.Lock, id string) error {
 	return unexplained(err)
 }
 
-// long holds a name of its own for as long as it can.
+// long holds its own name for as long as it can.
 func (w *workload) long(ctx context.Context, _ *rand.Rand, id string) error {
 	lock, err := w.lock(ctx, longName+w.args.ID, id, false)
 	if lock == nil {
@@ -143,7 +142,7 @@ func (w *workload) long(ctx context.Context, _ *rand.Rand, id string) error {
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// own takes a name that nobody else wants, for a moment.
+// own acquires a name that no other client uses, for a moment.
 func (w *workload) own(ctx context.Context, _ *rand.Rand, id string) error {
 	lock, err := w.lock(ctx, ownName+w.args.ID, id, false)
 	if lock == nil {
@@ -152,7 +151,7 @@ func (w *workload) own(ctx context.Context, _ *rand.Rand, id string) error {
 	return w.unlock(lock, id)
 }
 
-// shared takes a name that others want as well, and does with it what a program may do.
+// shared acquires a contended name, and uses the lock in a random way.
 func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error {
 	if rnd.IntN(8) == 0 {
 		return w.several(ctx, rnd, id)
@@ -170,7 +169,7 @@ func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error 
 	}
 	hold := time.Duration(rnd.IntN(4)) * time.Millisecond
 	if rnd.IntN(100) == 0 {
-		hold = scenarioTTL + scenarioTTL/4 // now and then a hold lives by being extended
+		hold = scenarioTTL + scenarioTTL/4 // sometimes hold longer than the TTL, by extensions
 	}
 	mine, cancel := context.WithTimeout(lock.Context(ctx), hold)
 	<-mine.Done()
@@ -178,7 +177,7 @@ func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error 
 	return errors.Join(err, w.unlock(lock, id))
 }
 
-// reenter locks the name once more and gives that back.
+// reenter locks the name once more and releases that.
 func (w *workload) reenter(ctx context.Context, outer *redlock.Lock, id string) error {
 	bound, cancel := context.WithTimeout(outer.Context(ctx), patience)
 	defer cancel()

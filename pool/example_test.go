@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A pool over five masters, for redlock.New.
+// A pool of five masters, for redlock.New.
 func Example() {
 	masters, err := pool.Dial([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
@@ -28,7 +29,7 @@ func Example() {
 	defer masters.Close()
 }
 
-// Dial does not block and needs no living master. What cannot be right is an error at once.
+// Dial does not block and does not need a master that is up. Invalid URLs are reported at once.
 func ExampleDial() {
 	_, err := pool.Dial([]string{"redis://10.0.0.1", "10.0.0.2:6379"})
 	fmt.Println(errors.Is(err, pool.ErrInvalid))
@@ -36,7 +37,7 @@ func ExampleDial() {
 	// true
 }
 
-// New is for masters that are not all reached in the same way.
+// New accepts masters that are reached in different ways.
 func ExampleNew() {
 	far := pool.URL("rediss://far.example.com", pool.WithTimeout(2*time.Second))
 	masters, err := pool.New([]pool.Master{
@@ -54,29 +55,27 @@ func ExampleURL() {
 		"redis://10.0.0.1",
 		"rediss://lock:secret@locks.example.com:6380/2",
 		"unix:///run/redis/locks.sock?db=1",
-		"locks.example.com",
 	} {
-		m := pool.URL(text)
-		fmt.Println(m.Name, m.Err() == nil)
+		fmt.Println(pool.URL(text).Name)
 	}
 	// Output:
-	// 10.0.0.1:6379 true
-	// locks.example.com:6380 true
-	// /run/redis/locks.sock true
-	// locks.example.com false
+	// 10.0.0.1:6379
+	// locks.example.com:6380
+	// /run/redis/locks.sock
 }
 
-// Err tells what is wrong before anything is dialled. It never has the password.
+// New reports problems before anything is dialled. Neither the name nor the error contains the password.
 func ExampleMaster() {
 	m := pool.URL("redis://lock:secret@10.0.0.1:99999")
+	_, err := pool.New([]pool.Master{m})
 	fmt.Println(m.Name)
-	fmt.Println(m.Err())
+	fmt.Println(err)
 	// Output:
 	// redis://xxxxx@10.0.0.1:99999
 	// pool: master "redis://xxxxx@10.0.0.1:99999": the port is not in 1..65535
 }
 
-// A program that has redigo pools keeps them. Each master gets one connection more.
+// A program with existing redigo pools can keep them. Each master gets one additional connection.
 func ExampleFromRedisPool() {
 	to := func(addr string) *redis.Pool {
 		return &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
@@ -96,19 +95,18 @@ func ExampleFromRedisPool() {
 	defer masters.Close()
 }
 
-// All options are checked at once, and nothing is dialled where one cannot be right.
+// All options are checked at once. If one is invalid, nothing is dialled.
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
 	masters, err := pool.Dial([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
-		pool.WithTimeout(300*time.Millisecond),              // an answer may take so long; then the master is down
-		pool.WithDialTimeout(time.Second),                   // a connection may take so long, with its handshake
-		pool.WithHeartbeat(3*time.Second),                   // so often an idle master is asked who it is
-		pool.WithRedial(20*time.Millisecond, 2*time.Second), // between two attempts to connect
-		pool.WithQueueLimit(10_000),                         // calls that wait for one master
-		pool.WithCredentials("lock", "secret"),              // those in a URL win
-		pool.WithDatabase(2),                                // so does one in a URL
-		pool.WithClock(nil),                                 // the real one; a test may give clock.Runtime()
-		pool.WithDialer(dialer.DialContext),                 // a proxy, or masters in memory
+		pool.WithTimeout(300*time.Millisecond),              // maximum silence of a master before it counts as down
+		pool.WithDialTimeout(time.Second),                   // limit for making a connection, with its handshake
+		pool.WithHeartbeat(3*time.Second),                   // interval of checks of an idle master
+		pool.WithRedial(20*time.Millisecond, 2*time.Second), // pause between attempts to connect
+		pool.WithQueueLimit(10_000),                         // limit of waiting calls per master
+		pool.WithCredentials("lock", "secret"),              // credentials in a URL take precedence
+		pool.WithDatabase(2),                                // a database in a URL takes precedence
+		pool.WithDialer(dialer.DialContext),                 // through a proxy, or to masters in memory
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -117,7 +115,23 @@ func ExampleOption() {
 	defer masters.Close()
 }
 
-// Where an answer takes longer, the master counts as down until it is connected anew.
+// A secret manager rewrites the file when it rotates the password of the ACL user "lock". Each connection logs in with
+// the content of the file at that time.
+func ExampleWithCredentialsProvider() {
+	fromFile := func(context.Context) (user, password string, err error) {
+		text, err := os.ReadFile("/run/secrets/redis-lock")
+		return "lock", strings.TrimSpace(string(text)), err
+	}
+	masters, err := pool.Dial([]string{"rediss://10.0.0.1", "rediss://10.0.0.2", "rediss://10.0.0.3"},
+		pool.WithCredentialsProvider(fromFile))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer masters.Close()
+}
+
+// If a reply takes longer than 200 ms, the master counts as down until it is connected again.
 func ExampleWithTimeout() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -127,12 +141,12 @@ func ExampleWithTimeout() {
 		return
 	}
 	defer p.Close()
-	fmt.Println(p.Timeout(0))
+	fmt.Println(p.N(), "masters")
 	// Output:
-	// 200ms
+	// 3 masters
 }
 
-// A private certificate authority, and a certificate of the client's own.
+// A private certificate authority, and a client certificate.
 func ExampleWithTLSConfig() {
 	config := &tls.Config{
 		RootCAs:      nil, // x509.NewCertPool(), with the authority's certificate
@@ -147,7 +161,7 @@ func ExampleWithTLSConfig() {
 	defer masters.Close()
 }
 
-// A user of the masters' access control lists. Which rights it needs is in docs/operations.md.
+// An ACL user of the masters. docs/operations.md lists the rights that it needs.
 func ExampleWithCredentials() {
 	masters, err := pool.Dial([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithCredentials("lock", os.Getenv("LOCK_PASSWORD")))
@@ -158,7 +172,7 @@ func ExampleWithCredentials() {
 	defer masters.Close()
 }
 
-// A dialer reaches masters through a proxy, or in memory.
+// A dialer that reaches masters through a proxy, or in memory.
 func ExampleWithDialer() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -176,37 +190,7 @@ func ExampleWithDialer() {
 	// 3 masters
 }
 
-// In a testing/synctest bubble the instants of the pool follow the bubble's clock.
-func ExampleWithClock() {
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	p, err := masters.Pool(pool.WithClock(clock.Runtime()))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer p.Close()
-	fmt.Println(p.N(), "masters")
-	// Output:
-	// 3 masters
-}
-
-// A Locker goes by the clock of its pool.
-func ExamplePool_Clock() {
-	masters := redlocktest.New(1)
-	defer masters.Close()
-	p, err := masters.Pool()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer p.Close()
-	fmt.Println(p.Clock().Now().IsZero())
-	// Output:
-	// false
-}
-
-// For caches of work that may be done twice: masters that evict keys may vote.
+// For caches of work that may be done twice, masters that evict keys may vote.
 func ExampleAllowEviction() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
@@ -217,10 +201,53 @@ func ExampleAllowEviction() {
 		return
 	}
 	defer p.Close()
-	up := make(chan error, 8) // Watch calls the function before it returns if the master is connected by then
-	stop := p.Watch(func(e pool.Event) { up <- e.Err })
-	fmt.Println(<-up)
-	stop()
+	locker, err := redlock.New(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(context.Background())
+	_, err = locker.TryLock(context.Background(), "orders:42")
+	fmt.Println(err)
 	// Output:
 	// <nil>
+}
+
+// Masters have numbers, from 0, and names without credentials.
+func ExamplePool() {
+	masters := redlocktest.New(3)
+	defer masters.Close()
+	p, err := masters.Pool() // it calls Dial
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	for i := range p.N() {
+		fmt.Println(i, p.Addr(i))
+	}
+	// Output:
+	// 0 master-1:6379
+	// 1 master-2:6379
+	// 2 master-3:6379
+}
+
+func ExampleFinding() {
+	f := pool.Finding{
+		Master: "10.0.0.1:6379", Severity: pool.Failure, About: "eviction",
+		What: "it may evict locks", Endangers: "its locks", Do: "noeviction",
+	}
+	fmt.Println(f)
+	// Output:
+	// 10.0.0.1:6379: failure: eviction: it may evict locks. It endangers: its locks. What to do: noeviction.
+}
+
+func ExampleSeverity() {
+	for _, s := range []pool.Severity{pool.Notice, pool.Warning, pool.Failure} {
+		fmt.Println(s)
+	}
+	// Output:
+	// notice
+	// warning
+	// failure
 }

@@ -57,7 +57,7 @@ func TestOneNameThatFailsDelaysNoOther(t *testing.T) {
 		synctest.Wait()
 		for i := range m.N() {
 			m.Master(i).Evict("x")
-			m.Master(i).Set("redlock:{x}", "somebody's data")
+			m.Master(i).Set("redlock:{x}", "a client's data")
 		}
 		m.Master(4).Hang()
 		passes(time.Minute)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -103,7 +103,7 @@ func TestContextEndsWithItsParentAndLeavesTheLock(t *testing.T) {
 	<-other.Done()
 }
 
-// H29: ownership is what the context says, by Locker and name; nothing else gives it.
+// H29: only the context determines ownership, by Locker and name.
 func TestOwnerIsFoundByLockerAndName(t *testing.T) {
 	l, another := nearLocker(t), nearLocker(t)
 	a, b, foreign := mustLock(t, l, "a"), mustLock(t, l, "b"), mustLock(t, another, "a")
@@ -136,19 +136,19 @@ func TestOwnerIsFoundByLockerAndName(t *testing.T) {
 		{"without cancel", context.WithoutCancel(deep), l, "b", b},
 		{"the innermost of two of a name", a2.Context(all), l, "a", a2},
 	} {
-		var want *grant.Handle
+		var want *lease.Hold
 		if c.want != nil {
 			want = &c.want.handle
 		}
-		if got := grant.Owner(c.ctx, c.l.grants, c.name); got != want {
+		if got := lease.Owner(c.ctx, c.l.shards[0].grants, c.name); got != want {
 			t.Errorf("%s: %p, want %p", c.what, got, want)
 		}
 	}
 	for _, k := range []*Lock{a2, a, b, foreign} {
 		mustUnlock(t, k)
 	}
-	if got := grant.Owner(onlyA, l.grants, "a"); got != &a.handle {
-		t.Error("a lock that has ended is no longer told from none: locking would take it anew")
+	if got := lease.Owner(onlyA, l.shards[0].grants, "a"); got != &a.handle {
+		t.Error("a context of a lock that has ended owns nothing: Lock would acquire the name again")
 	}
 	if _, err := l.Lock(context.WithoutCancel(onlyA), "a"); !errors.Is(err, ErrReleased) {
 		t.Errorf("a re-entry of a lock that is released: %v", err)
@@ -172,7 +172,7 @@ func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {
 	}
 }
 
-// The token of a context is that of the innermost lock that owns it.
+// TokenOf returns the token of the innermost lock that owns the context.
 func TestTokenOfAContext(t *testing.T) {
 	l := nearLocker(t)
 	if got := TokenOf(t.Context()); got != 0 {

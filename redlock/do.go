@@ -4,24 +4,26 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+
+	"github.com/redlock-go/redlock/internal/transport"
 )
 
-// during runs f while k is held, and releases k. It returns the error of f, joined with the loss of k if it ended before
-// f returned.
+// during runs f while k is held, and releases k. It returns the error of f, joined with the loss of k if it ended
+// before f returned.
 func (k *Lock) during(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	defer func() { err = errors.Join(ofFunction(err), k.finish(ctx)) }()
 	return f(k.Context(ctx))
 }
 
-// finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time is no failure
-// of what was done under the lock: the pool delivers it in the background, and the log reports it.
+// finish releases k and returns nil, or why k had ended before. A release that no quorum confirmed in time does not
+// count as an error: the pool delivers it in the background, and finish logs it.
 func (k *Lock) finish(ctx context.Context) error {
 	err := k.Unlock(ctx)
 	var e *LockError
 	switch cause := k.Err(); {
 	case !errors.Is(cause, ErrReleased):
-		return &LockError{Op: "do", Name: k.Name(), Decision: cause}
-	case errors.As(err, &e) && errors.Is(e.Decision, ErrLost): // the masters had lost it
+		return &LockError{Op: "do", Name: k.Name(), decided: cause}
+	case errors.As(err, &e) && errors.Is(e.decided, ErrLost): // the masters had lost it
 		e.Op = "do"
 		return e
 	case err != nil:
@@ -31,7 +33,7 @@ func (k *Lock) finish(ctx context.Context) error {
 	return nil
 }
 
-// ofFunction is the error of the function of a Do as Do returns it.
+// ofFunction returns the error of the function of a Do in the form in which Do returns it.
 func ofFunction(err error) error {
 	var e *LockError
 	if errors.As(err, &e) || isOwn(err) {
@@ -40,8 +42,8 @@ func ofFunction(err error) error {
 	return err
 }
 
-// A functionError is an error of the function of a Do that has errors of this package in it. They are about other locks,
-// and errors.Is and errors.As do not find them: else they would be taken for those of the lock of the Do.
+// A functionError is an error of the function of a Do that wraps errors of this package. Those are about other locks,
+// so errors.Is and errors.As do not find them: otherwise they would be mistaken for errors of the lock of the Do.
 type functionError struct{ err error }
 
 // Error implements error.
@@ -53,7 +55,7 @@ func (e *functionError) Is(target error) bool { return !isOwn(target) && errors.
 // As finds an error that is not of this package.
 func (e *functionError) As(target any) bool {
 	switch target.(type) {
-	case **LockError, **MasterError:
+	case **LockError, **transport.Error:
 		return false
 	}
 	return errors.As(e.err, target)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The package documentation names for each rule a file and a test. Both are there.
+// The package documentation names a file and a test for each rule. Both must exist.
 func TestTheDocumentedRulesNameWhatExists(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {

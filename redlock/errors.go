@@ -10,87 +10,92 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
-	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// What a call decided. Compare with [errors.Is]: calls return a [*LockError] that wraps one of these. Their identities
-// are part of the API.
+// The outcomes of a call, for use with [errors.Is]: calls return a [*LockError] that wraps one of these.
 var (
-	// ErrHeld: another lease has a majority of the masters, or a waiter is first in the queues of a majority.
+	// ErrHeld means that another lease has a majority of the masters, or that a waiter is first in the queues of a
+	// majority.
 	ErrHeld = round.ErrHeld
-	// ErrNoQuorum: no lease has a majority. So many masters failed, were unreachable or may not vote yet that none was
-	// possible, or the votes are split between clients that called at one instant, as the text then says.
+	// ErrNoQuorum means that no lease has a majority: too many masters failed, were unreachable or may not vote, or the
+	// votes are split between clients that called at the same instant.
 	ErrNoQuorum = round.ErrNoQuorum
-	// ErrOverloaded: so many calls of this Locker were under way that nothing was sent. It wraps ErrNoQuorum. See
-	// [Locker.TryLock].
-	ErrOverloaded = round.ErrOverloaded
-	// ErrTooSlow: a quorum granted the lock, but so late that less than the minimum validity was left.
-	ErrTooSlow = round.ErrTooSlow
-	// ErrLost: the lock ended before it was released: its validity ran out, or so many masters have lost it that the
-	// others are no quorum. The text says which.
-	ErrLost = grant.ErrLost
-	// ErrMaxHold: the lock ended because it was held as long as [WithMaxHold] allows. It is a way of losing the lock:
-	// errors.Is(err, ErrLost) is true as well.
-	ErrMaxHold = grant.ErrMaxHold
-	// ErrReleased: the lock was released before.
-	ErrReleased = grant.ErrReleased
-	// ErrExported: the lock was exported to another process by [Lock.Export].
-	ErrExported = grant.ErrExported
-	// ErrReentry: the context already owns the name, and re-entry is turned off.
-	ErrReentry = errors.New("redlock: already held by this context, and re-entry is off")
-	// ErrClosed: the Locker is closed.
-	ErrClosed = grant.ErrClosed
-	// ErrInvalidOption: an option, a name or a handle is out of its range. Nothing was sent.
-	ErrInvalidOption = errors.New("redlock: invalid option")
-	// ErrTooFar: a ballot would need 2^53 or more, beyond which the masters' numbers are not exact.
-	ErrTooFar = ballot.ErrTooFar
-	// ErrQuarantine: a master may not vote yet because it may have forgotten locks. See the package documentation.
-	ErrQuarantine = admission.ErrQuarantine
-	// ErrOldMasters: the fleet goes by a later configuration than this program. See [Locker.ChangeMasters].
-	ErrOldMasters = admission.ErrOldMasters
-	// ErrIncomplete: a change of the masters is not so far that the new ones may act alone.
-	ErrIncomplete = admission.ErrIncomplete
-	// ErrMasterList is returned if the admission records name other masters than this Locker has. It acquires no lock by
-	// the votes of such masters. The text shows both lists, and what to do: see docs/masters.md.
-	ErrMasterList = admission.ErrMasterList
-	// ErrGroup: the admission records are of programs that spread the names over other groups. This one takes no lock on
-	// these masters until that is mended; see [WithGroup].
-	ErrGroup = admission.ErrGroup
-	// ErrGuardTime: the TTL is above the longest that a quorum of the masters allows. A call that finds out ends at once.
-	ErrGuardTime = round.ErrGuardTime
+	// ErrLost means that the lock ended before it was released: its validity has expired, or too many masters have lost
+	// it.
+	ErrLost = lease.ErrLost
 )
 
-// A MasterError is why one master gave no vote: its address, what was tried, the cause, and whether the call may have
-// had an effect there all the same. It never contains credentials.
-type MasterError = pool.Error
+// More specific outcomes. A LockError that wraps one of the first five wraps ErrNoQuorum as well.
+var (
+	// ErrOverloaded means that too many calls of this Locker were under way, and nothing was sent. See [Locker.TryLock].
+	ErrOverloaded = round.ErrOverloaded
+	// ErrTTLTooLong means that the TTL is above the max TTL that a quorum of the masters has. The call ends at once.
+	ErrTTLTooLong = round.ErrGuardTime
+	// ErrTokensExhausted means that a token would be 2^53 or more, where the masters' numbers are not exact.
+	ErrTokensExhausted = ballot.ErrTooFar
+	// ErrMasterList means that the admission records name other masters than those of this Locker, which acquires nothing
+	// with the votes of such masters. The text shows both lists and a remedy: see docs/masters.md.
+	ErrMasterList = admission.ErrMasterList
+	// ErrShardLayout means that the admission records have another number of shards, or belong to another shard: see
+	// [NewSharded].
+	ErrShardLayout = admission.ErrGroup
+	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
+	ErrMaxHold = lease.ErrMaxHold
+	// ErrReleased means that the lock was released.
+	ErrReleased = lease.ErrReleased
+	// ErrExported means that the lock was exported by [Lock.Export].
+	ErrExported = lease.ErrExported
+	// ErrClosed means that the Locker is closed.
+	ErrClosed = lease.ErrClosed
+	// ErrInvalid means that the call is wrong, and nothing was sent: an option, a name or a handle is out of range, or
+	// waiting could deadlock.
+	ErrInvalid = errors.New("redlock: invalid option")
+)
 
-// A LockError is how a call failed. Use [errors.Is] and [errors.As] on it: it wraps the decision, the error of the
-// context where one ended the call, and a [*MasterError] for each master that failed.
+// Reasons that are not exported, since callers need not distinguish them. The texts explain them.
+var (
+	errTooSlow    = round.ErrTooSlow // a quorum granted the lock, but too late to leave enough validity
+	errQuarantine = admission.ErrQuarantine
+	errOldMasters = admission.ErrOldMasters
+	errIncomplete = admission.ErrIncomplete
+	errLockKind   = round.ErrKind // the keys of the name hold the other kind of lock, or foreign data
+)
+
+// A misuse is an ErrInvalid with its own text.
+type misuse string
+
+// Error implements error.
+func (m misuse) Error() string { return string(m) }
+
+// Unwrap returns ErrInvalid.
+func (m misuse) Unwrap() error { return ErrInvalid }
+
+// A LockError describes why a call failed. Use [errors.Is] and [errors.As] on it: it wraps the outcome, such as
+// [ErrHeld], the error of the context if one ended the call, and an error for each master that failed, which may match
+// [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]. The text names the masters.
 type LockError struct {
-	Op   string // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
-	Name string // of the lock; the key prefix in a call about the masters
-	// Decision is or wraps one of the sentinels, or is nil where the context ended the call before the masters had
-	// said enough.
-	Decision error
-	Cause    error // the error of the context that ended the call, nil where none did
-	// Granted of N masters said yes in the last round, and Quorum were needed. Missing do not have the grant. Open had not
-	// answered when that was decided, or were not asked.
-	Granted, Quorum, N, Missing, Open int
+	Op     string        // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
+	Name   string        // of the lock; the key prefix in a call about the masters
+	Holder string        // the label of the client whose lease has a majority; "" if no lease has one
+	Left   time.Duration // when that lease expires unless it is extended; 0 if the masters do not say
 
-	// Left is when the name may be free, as far as the refusals tell: what is left of the TTL. A holder that lives extends
-	// it, or unlocks earlier. 0 where they do not tell.
-	Left    time.Duration
-	Holder  string            // label of the client whose lease has a majority; "" if none has
-	Since   time.Time         // since when, by the masters' clocks
-	Here    bool              // this Locker itself holds the name, by a lock whose context the call was not given
-	Masters *multierror.Error // those that failed in the last round, each a [*MasterError]; nil where none did
+	decided error // is or wraps one of the sentinels; nil if the context ended the call first
+	cause   error // the error of the context that ended the call, nil if none did
+	// granted of n masters granted in the last round, and quorum were needed. missing masters do not have the lease. open
+	// masters had not answered when the round was decided, or got no message.
+	granted, quorum, n, missing, open int
+
+	since   time.Time         // start of the current hold by the masters' clocks; zero if unknown
+	here    bool              // this Locker itself holds the name, by a lock whose context was not passed to the call
+	masters *multierror.Error // those that failed in the last round, each a transport.Error; nil if none did
 }
 
-// failed makes the error of a call from how its last round failed.
+// failed returns the error of a call from the failure of its last round.
 func failed(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -99,93 +104,95 @@ func failed(op, name string, err error) error {
 	var done *LockError
 	switch {
 	case ok && !errors.Is(f.Decision, ErrClosed) && !errors.Is(f.Cause, ErrClosed):
-		// The usual case, first: under load many calls fail.
+		// The common case comes first: under load many calls fail.
 	case errors.Is(err, ErrClosed):
 		return ErrClosed
-	case errors.Is(err, ErrInvalidOption), errors.As(err, &done):
+	case errors.Is(err, ErrInvalid), errors.As(err, &done):
 		return err
 	case !ok: // no round decided it
-		return &LockError{Op: op, Name: name, Decision: err}
+		return &LockError{Op: op, Name: name, decided: err}
 	}
 	e := &LockError{
-		Op: op, Name: name, Decision: f.Decision, Cause: f.Cause,
-		Granted: f.Granted, Quorum: f.Quorum, N: f.N, Missing: f.Missing, Open: f.Open, Left: max(0, f.Left),
+		Op: op, Name: name, decided: f.Decision, cause: f.Cause,
+		granted: f.Granted, quorum: f.Quorum, n: f.N, missing: f.Missing, open: f.Open, Left: max(0, f.Left),
 	}
 	if len(f.Masters) > 0 {
-		e.Masters = &multierror.Error{Errors: f.Masters}
+		e.masters = &multierror.Error{Errors: f.Masters}
 	}
 	if f.Holder != "" {
 		_, e.Holder = scripts.GrantLabel(f.Holder)
-		if f.Token > 0 {
-			e.Since = time.UnixMicro(f.Token)
-		}
+		e.since = heldSince(f.Holder, f.Token)
 	}
 	return e
 }
 
-// Error says what was tried, what came of it, and on which masters.
+// Error returns the attempted call, the outcome, and the masters that failed.
 func (e *LockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "redlock: %s %.80q: ", e.Op, e.Name)
 	switch {
-	case e.Decision != nil && e.Cause != nil:
-		fmt.Fprintf(&b, "%s (%s)", plain(e.Cause), e.decision())
-	case e.Decision != nil:
+	case e.decided != nil && e.cause != nil:
+		fmt.Fprintf(&b, "%s (%s)", plain(e.cause), e.decision())
+	case e.decided != nil:
 		b.WriteString(e.decision())
-	case e.Cause != nil:
-		b.WriteString(plain(e.Cause))
+	case e.cause != nil:
+		b.WriteString(plain(e.cause))
 	}
-	if e.N > 0 {
-		fmt.Fprintf(&b, "; %d of %d masters said yes, %d are needed", e.Granted, e.N, e.Quorum)
-		if e.Missing > 0 {
-			fmt.Fprintf(&b, ", and %d did not have it", e.Missing)
+	if e.n > 0 {
+		fmt.Fprintf(&b, "; %d of %d masters said yes, %d are needed", e.granted, e.n, e.quorum)
+		if e.missing > 0 {
+			fmt.Fprintf(&b, ", and %d did not have it", e.missing)
 		}
-		if e.Open > 0 && e.Cause == nil && errors.Is(e.Decision, ErrNoQuorum) {
-			fmt.Fprintf(&b, " (%d not waited for)", e.Open)
+		if e.open > 0 && e.cause == nil && errors.Is(e.decided, ErrNoQuorum) {
+			fmt.Fprintf(&b, " (%d not waited for)", e.open)
 		}
 	}
 	if e.Holder != "" {
-		fmt.Fprintf(&b, "; held by %q since %s", e.Holder, e.Since.Format(time.TimeOnly))
+		fmt.Fprintf(&b, "; held by %q", e.Holder)
+		if !e.since.IsZero() {
+			b.WriteString(e.since.Format(" since " + time.TimeOnly))
+		}
 	}
-	if e.Here {
+	if e.here {
 		b.WriteString(", a lock of this Locker: to lock it again inside of that one, pass the context of that lock " +
 			"(Lock.Context)")
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; it may be free in %v", e.Left.Round(time.Millisecond))
 	}
-	if e.Masters != nil {
-		for _, text := range joined(e.Masters.Errors) {
+	if e.masters != nil {
+		for _, text := range joined(e.masters.Errors) {
 			b.WriteString("; ")
 			b.WriteString(text)
 		}
 	}
-	if errors.Is(e.Decision, ErrNoQuorum) && !errors.Is(e.Decision, round.ErrUndecided) && errors.Is(e, ErrQuarantine) {
+	if errors.Is(e.decided, ErrNoQuorum) && !errors.Is(e.decided, round.ErrUndecided) && errors.Is(e, errQuarantine) {
 		b.WriteString("; " + mayAdmit)
 	}
 	return b.String()
 }
 
-// mayAdmit is said only where no quorum votes. Elsewhere the fleet works, and somebody may well hold a lock.
-const mayAdmit = "if nobody can hold a lock on these masters, redlock admit (AdmitNow) ends the quarantine"
+// mayAdmit is added only if no quorum votes. Otherwise the deployment works, and a client may well hold a lock.
+const mayAdmit = "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
 
-// decision is the text of the decision. A lock of this very Locker is not "another" to those who read it.
+// decision returns the text of the decision. For a lock of this Locker itself it does not say "another".
 func (e *LockError) decision() string {
-	if e.Here && errors.Is(e.Decision, ErrHeld) {
+	if e.here && errors.Is(e.decided, ErrHeld) {
 		return "held already"
 	}
-	return plain(e.Decision)
+	return plain(e.decided)
 }
 
-// joined is what errors of masters say. What several masters share is said once, with the names of all of them.
+// joined returns the texts of the errors of masters. A text that several masters share appears once, with all their
+// names.
 func joined(errs []error) (texts []string) {
-	names := map[string][]string{} // by what is said
+	names := map[string][]string{} // by text
 	for _, err := range errs {
 		said, name := strings.TrimPrefix(err.Error(), "pool: "), ""
-		var e *MasterError
+		var e *transport.Error
 		if errors.As(err, &e) && strings.HasPrefix(said, e.Addr+": ") {
 			name = e.Addr
-			// Some causes name the address once more.
+			// Some causes repeat the address.
 			said = strings.ReplaceAll(said[len(name)+2:], " "+name+": ", " ")
 		}
 		said = strings.ReplaceAll(" "+said, " redlock: ", " ")[1:]
@@ -202,7 +209,7 @@ func joined(errs []error) (texts []string) {
 	return texts
 }
 
-// plain is the text of a sentinel without the package's name, for use inside a longer sentence.
+// plain returns the text of a sentinel without the package name, for use within a longer text.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redlock: "), "pool: ")
 }
@@ -210,24 +217,34 @@ func plain(err error) string {
 // Unwrap returns the decision, the context's error and the masters' errors.
 func (e *LockError) Unwrap() []error {
 	var all []error
-	for _, err := range []error{e.Decision, e.Cause} {
+	for _, err := range []error{e.decided, e.cause} {
 		if err != nil {
 			all = append(all, err)
 		}
 	}
-	if e.Masters != nil {
-		all = append(all, e.Masters.Errors...)
+	for _, more := range []error{errTooSlow, ErrTTLTooLong, ErrTokensExhausted} {
+		if errors.Is(e.decided, more) {
+			all = append(all, ErrNoQuorum)
+		}
+	}
+	if e.masters != nil {
+		all = append(all, e.masters.Errors...)
 	}
 	return all
 }
 
-// Outcome is err in one word, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
-// "no_quorum", "too_slow", "lost", "max_hold", "released", "exported", "reentry", "order", "closed", "invalid",
-// "guard_time", "kind", "overloaded" and "upgrade" for the errors of this package that have these names; "timeout" and
-// "canceled" where a context ended and the masters had not said enough by then; and "other".
+// Outcome returns one word for err, for the labels of metrics and the attributes of spans: "ok" for nil; "held",
+// "no_quorum", "lost", "overloaded", "ttl_too_long", "tokens_exhausted", "max_hold", "released", "exported", "closed"
+// and "invalid" for the errors of this package with these names; "too_slow" if a quorum granted the lock too late,
+// "lock_kind" if the name is used as another kind of lock; "timeout" and "canceled" if a context ended before the
+// masters had decided; and "other".
 func Outcome(err error) string {
 	if err == nil {
 		return "ok"
+	}
+	var e *LockError
+	if errors.As(err, &e) && e.decided != nil {
+		err = e.decided
 	}
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {
@@ -237,22 +254,22 @@ func Outcome(err error) string {
 	return "other"
 }
 
-// outcomes are the words for errors. The first one that fits holds: an error wraps those of single masters, too.
+// outcomes lists the words for errors. The first match applies, since an error also wraps those of single masters.
 var outcomes = []struct {
 	err  error
 	word string
 }{
 	{ErrMaxHold, "max_hold"}, {ErrLost, "lost"}, {ErrReleased, "released"}, {ErrExported, "exported"},
-	{ErrClosed, "closed"}, {ErrReentry, "reentry"}, {ErrOrder, "order"}, {ErrInvalidOption, "invalid"},
-	{ErrKind, "kind"}, {ErrUpgrade, "upgrade"},
-	{ErrHeld, "held"}, {ErrTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
-	{ErrGuardTime, "guard_time"},
+	{ErrClosed, "closed"}, {ErrInvalid, "invalid"},
+	{errLockKind, "lock_kind"},
+	{ErrHeld, "held"}, {errTooSlow, "too_slow"}, {ErrOverloaded, "overloaded"}, {ErrNoQuorum, "no_quorum"},
+	{ErrTTLTooLong, "ttl_too_long"}, {ErrTokensExhausted, "tokens_exhausted"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// contextError is why ctx ended: its error, joined with its cause where that says more.
+// contextError returns why ctx ended: its error, joined with its cause if the two differ.
 func contextError(ctx context.Context) error { return round.ContextError(ctx) }

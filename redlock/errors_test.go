@@ -11,18 +11,20 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 var sentinels = map[string]error{
 	"ErrHeld": ErrHeld, "ErrNoQuorum": ErrNoQuorum, "ErrTooSlow": ErrTooSlow, "ErrLost": ErrLost, "ErrMaxHold": ErrMaxHold,
-	"ErrReleased": ErrReleased, "ErrExported": ErrExported, "ErrReentry": ErrReentry, "ErrClosed": ErrClosed,
-	"ErrInvalidOption": ErrInvalidOption, "ErrTooFar": ErrTooFar, "ErrQuarantine": ErrQuarantine,
-	"ErrGuardTime": ErrGuardTime, "ErrOldMasters": ErrOldMasters, "ErrIncomplete": ErrIncomplete, "ErrMasterList": ErrMasterList,
+	"ErrReleased": ErrReleased, "ErrExported": ErrExported, "ErrClosed": ErrClosed,
+	"ErrInvalid": ErrInvalid, "ErrTokensExhausted": ErrTokensExhausted, "ErrQuarantine": ErrQuarantine,
+	"ErrTTLTooLong": ErrTTLTooLong, "ErrOldMasters": ErrOldMasters, "ErrIncomplete": ErrIncomplete,
+	"ErrMasterList": ErrMasterList,
 }
 
-// H38: no sentinel is another, save that a maximum hold is a way of losing a lock.
+// H38: no sentinel wraps another, except that ErrMaxHold wraps ErrLost.
 func TestSentinelsAreTheirOwn(t *testing.T) {
 	texts := map[string]string{}
 	for name, err := range sentinels {
@@ -30,7 +32,7 @@ func TestSentinelsAreTheirOwn(t *testing.T) {
 			t.Errorf("%s: %q", name, err)
 		}
 		if other, ok := texts[err.Error()]; ok {
-			t.Errorf("%s and %s have one text", name, other)
+			t.Errorf("%s and %s have the same text", name, other)
 		}
 		texts[err.Error()] = name
 		for other, target := range sentinels {
@@ -44,19 +46,20 @@ func TestSentinelsAreTheirOwn(t *testing.T) {
 
 func sampleMasterErrors() []error {
 	return []error{
-		&pool.Error{Addr: "10.0.0.1:6379", Op: "acquire", Err: pool.ErrTimeout, Unknown: true},
-		&pool.Error{Addr: "10.0.0.2:6379", Op: "acquire", Err: fmt.Errorf("%w: read failed", io.ErrUnexpectedEOF)},
-		&pool.Error{Addr: "10.0.0.3:6379", Op: "acquire", Err: fmt.Errorf("%w until 10:00:00 UTC", ErrQuarantine)},
+		&transport.Error{Addr: "10.0.0.1:6379", Op: "acquire", Err: pool.ErrTimeout, Unknown: true},
+		&transport.Error{Addr: "10.0.0.2:6379", Op: "acquire", Err: fmt.Errorf("%w: read failed", io.ErrUnexpectedEOF)},
+		&transport.Error{Addr: "10.0.0.3:6379", Op: "acquire", Err: fmt.Errorf("%w until 10:00:00 UTC", ErrQuarantine)},
 	}
 }
 
-// H05, H32, H34, H56: one error answers each question: what was decided, why the wait ended, what each master said.
+// H05, H32, H34, H56: one error contains the decision, why the wait ended, and the reply of each master.
 func TestLockErrorIsAllItWraps(t *testing.T) {
 	errs := sampleMasterErrors()
 	for name, decision := range sentinels {
 		both := fmt.Errorf("%w: %w", context.Canceled, io.ErrNoProgress)
 		for _, cause := range []error{nil, context.Canceled, context.DeadlineExceeded, both} {
-			var err error = &LockError{Op: "lock", Name: "n", Decision: decision, Cause: cause, Masters: &multierror.Error{Errors: errs}}
+			var err error = &LockError{Op: "lock", Name: "n", decided: decision, cause: cause,
+				masters: &multierror.Error{Errors: errs}}
 			err = fmt.Errorf("a caller's words: %w", err)
 			wanted := append([]error{decision, io.ErrUnexpectedEOF, pool.ErrTimeout, ErrQuarantine}, errs...)
 			if cause != nil {
@@ -64,11 +67,11 @@ func TestLockErrorIsAllItWraps(t *testing.T) {
 			}
 			for _, target := range wanted {
 				if !errors.Is(err, target) {
-					t.Errorf("%s, %v: it is not %v", name, cause, target)
+					t.Errorf("%s, %v: the error does not wrap %v", name, cause, target)
 				}
 			}
 			if got := errors.Is(err, context.Canceled); got != errors.Is(cause, context.Canceled) {
-				t.Errorf("%s, %v: cancelled is %v", name, cause, got)
+				t.Errorf("%s, %v: canceled is %v", name, cause, got)
 			}
 			if got := errors.Is(err, context.DeadlineExceeded); got != errors.Is(cause, context.DeadlineExceeded) {
 				t.Errorf("%s, %v: deadline exceeded is %v", name, cause, got)
@@ -80,24 +83,24 @@ func TestLockErrorIsAllItWraps(t *testing.T) {
 func TestLockErrorGivesItsPartsToAs(t *testing.T) {
 	errs := sampleMasterErrors()
 	var err error = &LockError{
-		Op: "lock", Name: "n", Decision: ErrNoQuorum, Granted: 2, Quorum: 3, N: 5, Masters: &multierror.Error{Errors: errs},
+		Op: "lock", Name: "n", decided: ErrNoQuorum, granted: 2, quorum: 3, n: 5, masters: &multierror.Error{Errors: errs},
 	}
 	var whole *LockError
-	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.Granted != 2 {
+	if !errors.As(fmt.Errorf("more: %w", err), &whole) || whole.granted != 2 {
 		t.Errorf("no LockError in %v", err)
 	}
-	var one *MasterError
+	var one *transport.Error
 	if !errors.As(err, &one) || one.Addr != "10.0.0.1:6379" || !one.Unknown {
-		t.Errorf("the first MasterError is %+v", one)
+		t.Errorf("the first transport.Error is %+v", one)
 	}
-	if n := len(whole.Masters.Errors); n != 3 {
+	if n := len(whole.masters.Errors); n != 3 {
 		t.Errorf("%d masters are listed", n)
 	}
 	if got := (&LockError{}).Unwrap(); got != nil {
-		t.Errorf("an empty one wraps %v", got)
+		t.Errorf("an empty LockError wraps %v", got)
 	}
-	if errors.As(failed("lock", "n", &round.Failure{Decision: ErrHeld}), &whole); whole.Masters != nil {
-		t.Error("no failure makes a list")
+	if errors.As(failed("lock", "n", &round.Failure{Decision: ErrHeld}), &whole); whole.masters != nil {
+		t.Error("a list of masters without a failure")
 	}
 }
 
@@ -106,31 +109,43 @@ func TestLockErrorText(t *testing.T) {
 		err  *LockError
 		want string
 	}{
-		{&LockError{Op: "unlock", Name: "a", Decision: ErrReleased}, `redlock: unlock "a": the lock is released`},
-		{&LockError{Op: "lock", Name: "a", Cause: context.Canceled}, `redlock: lock "a": context canceled`},
+		{&LockError{Op: "unlock", Name: "a", decided: ErrReleased}, `redlock: unlock "a": the lock is released`},
+		{&LockError{Op: "lock", Name: "a", cause: context.Canceled}, `redlock: lock "a": context canceled`},
 		{
-			&LockError{Op: "lock", Name: "a", Cause: ErrClosed, Decision: ErrHeld},
+			&LockError{Op: "lock", Name: "a", cause: ErrClosed, decided: ErrHeld},
 			`redlock: lock "a": the locker is closed (held by another)`,
 		},
-		{&LockError{Op: "lock", Name: "a", Cause: ErrClosed}, `redlock: lock "a": the locker is closed`},
+		{&LockError{Op: "lock", Name: "a", cause: ErrClosed}, `redlock: lock "a": the locker is closed`},
 		{
 			&LockError{
-				Op: "lock", Name: "a", Decision: ErrHeld, Granted: 1, Quorum: 3, N: 5, Left: 7*time.Second + 400*time.Microsecond,
+				Op: "lock", Name: "a", decided: ErrHeld, granted: 1, quorum: 3, n: 5, Left: 7*time.Second + 400*time.Microsecond,
 			},
 			`redlock: lock "a": held by another; 1 of 5 masters said yes, 3 are needed; it may be free in 7s`,
 		},
+		// H115: the start of the hold is in the text only if it is known.
 		{
-			&LockError{Op: "extend", Name: "a", Decision: ErrNoQuorum, Granted: 2, Missing: 1, Quorum: 3, N: 5},
+			&LockError{
+				Op: "lock", Name: "a", decided: ErrHeld, quorum: 3, n: 5, Holder: "host/3",
+				since: time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC),
+			},
+			`redlock: lock "a": held by another; 0 of 5 masters said yes, 3 are needed; held by "host/3" since 10:20:30`,
+		},
+		{
+			&LockError{Op: "lock", Name: "a", decided: ErrHeld, quorum: 3, n: 5, Holder: "host/3"},
+			`redlock: lock "a": held by another; 0 of 5 masters said yes, 3 are needed; held by "host/3"`,
+		},
+		{
+			&LockError{Op: "extend", Name: "a", decided: ErrNoQuorum, granted: 2, missing: 1, quorum: 3, n: 5},
 			`redlock: extend "a": no quorum of masters; 2 of 5 masters said yes, 3 are needed, and 1 did not have it`,
 		},
 		{
-			&LockError{Op: "unlock", Name: "a", Decision: ErrNoQuorum, Open: 2, Quorum: 3, N: 5},
+			&LockError{Op: "unlock", Name: "a", decided: ErrNoQuorum, open: 2, quorum: 3, n: 5},
 			`redlock: unlock "a": no quorum of masters; 0 of 5 masters said yes, 3 are needed (2 not waited for)`,
 		},
 		{
 			&LockError{
-				Op: "lock", Name: "a", Decision: ErrNoQuorum, Cause: context.DeadlineExceeded, Quorum: 2, N: 3,
-				Masters: &multierror.Error{Errors: sampleMasterErrors()},
+				Op: "lock", Name: "a", decided: ErrNoQuorum, cause: context.DeadlineExceeded, quorum: 2, n: 3,
+				masters: &multierror.Error{Errors: sampleMasterErrors()},
 			},
 			`redlock: lock "a": context deadline exceeded (no quorum of masters); 0 of 3 masters said yes, 2 are needed; ` +
 				`10.0.0.1:6379: acquire: timed out (outcome unknown); 10.0.0.2:6379: acquire: unexpected EOF: read failed; ` +
@@ -143,43 +158,45 @@ func TestLockErrorText(t *testing.T) {
 	}
 }
 
-// What the coordinator says becomes one error: never one inside another, and Close is told as it is.
+// failed returns a single LockError, never one inside another, and leaves ErrClosed as it is.
 func TestFailuresBecomeOneError(t *testing.T) {
 	failure := &round.Failure{
-		Decision: ErrHeld, Cause: context.Canceled, Granted: 1, Missing: 1, Quorum: 3, N: 5, Left: -1, Holder: "uuid:7:host/3",
-		Token: 1_700_000_000_000_000, Masters: sampleMasterErrors(),
+		Decision: ErrHeld, Cause: context.Canceled, Granted: 1, Missing: 1, Quorum: 3, N: 5, Left: -1,
+		Holder: "uuid:7:host/3", Token: 1_700_000_000_000_000, Masters: sampleMasterErrors(),
 	}
 	err := failed("lock", "n", failure)
 	var e *LockError
-	if !errors.As(err, &e) || e.Op != "lock" || e.Holder != "host/3" || e.Since.Unix() != 1_700_000_000 || e.Left != 0 ||
-		e.Granted != 1 || e.Missing != 1 || len(e.Masters.Errors) != 3 || !errors.Is(err, context.Canceled) {
+	if !errors.As(err, &e) || e.Op != "lock" || e.Holder != "host/3" || e.since.Unix() != 1_700_000_000 || e.Left != 0 ||
+		e.granted != 1 || e.missing != 1 || len(e.masters.Errors) != 3 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v", err)
 	}
 	if again := failed("other", "m", err); !errors.Is(again, err) {
 		t.Errorf("an error in an error: %v", again)
 	}
-	for _, closed := range []error{ErrClosed, &round.Failure{Decision: ErrClosed}, &round.Failure{Decision: ErrHeld, Cause: ErrClosed}} {
+	for _, closed := range []error{ErrClosed, &round.Failure{Decision: ErrClosed},
+		&round.Failure{Decision: ErrHeld, Cause: ErrClosed}} {
 		if got := failed("lock", "n", closed); !errors.Is(got, ErrClosed) {
 			t.Errorf("%v became %v", closed, got)
 		}
 	}
-	if got := failed("lock", "n", invalid("x")); !errors.Is(got, ErrInvalidOption) || errors.As(got, &e) {
+	if got := failed("lock", "n", invalid("x")); !errors.Is(got, ErrInvalid) || errors.As(got, &e) {
 		t.Errorf("an option became %v", got)
 	}
-	if got := failed("lock", "n", ErrTooFar); !errors.Is(got, ErrTooFar) || !errors.As(got, &e) || failed("lock", "n", nil) != nil {
+	if got := failed("lock", "n", ErrTokensExhausted); !errors.Is(got, ErrTokensExhausted) || !errors.As(got, &e) ||
+		failed("lock", "n", nil) != nil {
 		t.Errorf("a ballot became %v", got)
 	}
 }
 
-// A name can have 64 KiB of any bytes; a line of a log cannot.
+// A name can have 64 KiB of any bytes, which is too much for a log line.
 func TestLockErrorTextIsOneBoundedLine(t *testing.T) {
-	err := &LockError{Op: "lock", Name: strings.Repeat("a\n\x00", 20_000), Decision: ErrHeld}
+	err := &LockError{Op: "lock", Name: strings.Repeat("a\n\x00", 20_000), decided: ErrHeld}
 	if text := err.Error(); len(text) > 500 || strings.ContainsAny(text, "\n\x00") {
 		t.Errorf("%d bytes: %.200q", len(text), text)
 	}
 }
 
-// H32: why a context ended is in the error together with how.
+// H32: the error contains the cause of the context together with its error.
 func TestContextErrorHasTheCause(t *testing.T) {
 	if err := contextError(context.Background()); err != nil {
 		t.Errorf("a live context: %v", err)
@@ -187,7 +204,7 @@ func TestContextErrorHasTheCause(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := contextError(cancelled); !errors.Is(err, context.Canceled) || err.Error() != context.Canceled.Error() {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	caused, cancelCause := context.WithCancelCause(context.Background())
 	cancelCause(ErrMaxHold)

@@ -10,39 +10,33 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
-	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// events reports what happens to the log and the Trace, through one queue. It implements grant.Events.
+// events sends log records and trace events through one queue. It implements lease.Events.
 type events struct {
 	*dispatch.Queue
-	trace       *Trace
+	trace       *redlockinfo.Trace
 	clock       *clock.Clock
 	addr        func(master int) string
 	unconfirmed atomic.Uint64 // releases
 }
 
-// join is one Trace that calls all of these, one after the other.
-func join(traces []*Trace) *Trace {
-	all := &Trace{}
+// join returns a Trace that calls all of the traces, one after the other.
+func join(traces []*redlockinfo.Trace) *redlockinfo.Trace {
+	all := &redlockinfo.Trace{}
 	for _, t := range traces {
 		if t == nil {
 			continue
 		}
-		all = &Trace{
-			Do: bothDo(all.Do, t.Do), Call: both(all.Call, t.Call),
-			Attempt: both(all.Attempt, t.Attempt), Vote: both(all.Vote, t.Vote),
-			Acquired: both(all.Acquired, t.Acquired), Released: both(all.Released, t.Released),
-			Lost: both(all.Lost, t.Lost), Extended: both(all.Extended, t.Extended),
-			Repaired: both(all.Repaired, t.Repaired), Changed: both(all.Changed, t.Changed),
-			Master: both(all.Master, t.Master), Warning: both(all.Warning, t.Warning),
-		}
+		all = &redlockinfo.Trace{Do: bothDo(all.Do, t.Do), Event: both(all.Event, t.Event)}
 	}
 	return all
 }
 
-// both calls f and then g, also if f panics; either may be nil.
+// both returns a function that calls f and then g, even if f panics; either may be nil.
 func both[T any](f, g func(T)) func(T) {
 	if f == nil {
 		return g
@@ -56,7 +50,7 @@ func both[T any](f, g func(T)) func(T) {
 	}
 }
 
-// bothDo is both for Trace.Do: g gets the context of f.
+// bothDo is like both, for Trace.Do: g gets the context that f returned.
 func bothDo(f, g func(context.Context, string) context.Context) func(context.Context, string) context.Context {
 	if f == nil {
 		return g
@@ -67,45 +61,48 @@ func bothDo(f, g func(context.Context, string) context.Context) func(context.Con
 	return func(ctx context.Context, name string) context.Context { return g(f(ctx, name), name) }
 }
 
-// post queues f(v), unless f is nil.
-func post[T any](e *events, f func(T), v T) {
-	if f != nil {
+// post queues an event, unless the trace has no callback.
+func (e *events) post(v redlockinfo.Event) {
+	if f := e.trace.Event; f != nil {
 		e.Post(func() { f(v) })
 	}
 }
 
-// errUnfinished is the error of a call that did not return: it has panicked, or its goroutine has ended.
+// errUnfinished is the error of a call that did not return, because it panicked or its goroutine ended.
 var errUnfinished = errors.New("redlock: the call has not returned")
 
-// A tracedCall is a call that is reported when it ends.
+// A tracedCall is reported when the call ends.
 type tracedCall struct {
-	CallInfo
-	course grant.Course
+	redlockinfo.Event
+	course *lease.AcquireStats // allocated separately, since the lock keeps it
 }
 
-// call runs f and reports it as one call. f fills in what it knows.
+// call runs f and reports it as one call. f sets the fields that it knows.
 func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) error) error {
 	err := errUnfinished
-	c := &tracedCall{CallInfo: CallInfo{Context: ctx, Op: op, Name: name, Start: time.Now()}}
+	c := &tracedCall{
+		Event:  redlockinfo.Event{Kind: kindCall, Time: time.Now(), Context: ctx, Op: op, Name: name},
+		course: &lease.AcquireStats{},
+	}
 	defer func() {
-		c.Elapsed, c.Err = time.Since(c.Start), err
+		c.Elapsed, c.Err = time.Since(c.Time), err
 		c.Attempts, c.Place = c.course.Rounds, c.course.Place
 		c.Granted, c.Quorum, c.N = c.course.Granted, c.course.Quorum, c.course.N
 		if failed := (*LockError)(nil); c.Attempts == 0 && errors.As(err, &failed) {
-			c.Granted, c.Quorum, c.N = failed.Granted, failed.Quorum, failed.N
+			c.Granted, c.Quorum, c.N = failed.granted, failed.quorum, failed.n
 		}
-		post(e, e.trace.Call, c.CallInfo)
+		e.post(c.Event)
 	}()
 	err = f(c)
 	return err
 }
 
-// acquiring is call for one that acquires a lock.
+// acquiring is like call, for a call that acquires a lock.
 func (e *events) acquiring(
-	ctx context.Context, op, name string, f func(*grant.Course) (*Lock, error),
+	ctx context.Context, op, name string, f func(*lease.AcquireStats) (*Lock, error),
 ) (k *Lock, err error) {
 	err = e.call(ctx, op, name, func(c *tracedCall) (err error) {
-		if k, err = f(&c.course); err == nil {
+		if k, err = f(c.course); err == nil {
 			c.Token = k.Token()
 		}
 		return err
@@ -113,7 +110,7 @@ func (e *events) acquiring(
 	return k, err
 }
 
-// within returns the context with which a Do goes on.
+// within returns the context for the rest of a Do.
 func (e *events) within(ctx context.Context, name string) context.Context {
 	if e.trace.Do == nil {
 		return ctx
@@ -126,87 +123,93 @@ func (e *events) within(ctx context.Context, name string) context.Context {
 	return next
 }
 
-// vote is round.Sender.OnVote.
-func (e *events) vote(r *round.Round, i int, v *round.Vote, decides bool) {
-	post(e, e.trace.Vote, VoteInfo{
-		At: r.At(v), Op: r.Op, Master: e.addr(i), Kind: v.Kind.String(), Elapsed: v.After, Decides: decides, Err: v.Err,
+// master reports the state of a master.
+func (e *events) master(m *redlockinfo.Master) {
+	e.post(redlockinfo.Event{
+		Kind: kindMaster, Time: time.Now(), Master: m.Addr, State: m.State, Left: m.Left, Err: m.Err,
 	})
 }
 
-// lock reports a lock to f, unless f is nil.
-func (e *events) lock(f func(LockInfo), h *grant.Handle, err error) {
-	if f != nil {
-		e.describe(f, h.Grant(), h.Info(), err)
-	}
-}
-
-// grant reports what concerns all locks of a grant to f, unless f is nil.
-func (e *events) grant(f func(LockInfo), g *grant.Grant, err error) {
-	if f != nil {
-		e.describe(f, g, g.Info(), err)
-	}
-}
-
-func (e *events) describe(f func(LockInfo), g *grant.Grant, i grant.Info, err error) {
-	if errors.Is(err, ErrExported) {
-		i.Kept = 0 // it goes on elsewhere
-	}
-	post(e, f, LockInfo{
-		At: time.Now(), Name: g.Name, ID: g.ID, Token: i.Token, Depth: i.Depth, Left: i.Left, Held: i.Held, Kept: i.Kept,
-		Err: err,
+// vote implements round.Sender.OnVote.
+func (e *events) vote(r *round.Round, i int, v *round.Vote, _ bool) {
+	e.post(redlockinfo.Event{
+		Kind: kindVote, Time: r.At(v), Op: r.Op, Master: e.addr(i), State: v.Outcome.String(), Elapsed: v.After, Err: v.Err,
 	})
 }
 
-// Asked implements grant.Events.
-func (e *events) Asked(g *grant.Grant, r *round.Round, ballot int64, err error) {
-	if e.trace.Attempt != nil {
+// lock posts an event about one lock.
+func (e *events) lock(kind string, h *lease.Hold, err error) {
+	if e.trace.Event != nil {
+		e.describe(kind, h.Lease(), h.Info(), err)
+	}
+}
+
+// grant posts an event about all holds of a lease.
+func (e *events) grant(kind string, g *lease.Lease, err error) {
+	if e.trace.Event != nil {
+		e.describe(kind, g, g.Info(), err)
+	}
+}
+
+func (e *events) describe(kind string, g *lease.Lease, i lease.Info, err error) {
+	if i.Kept > 0 && !errors.Is(err, ErrExported) { // an exported lock goes on elsewhere
+		i.Left = i.Kept
+	}
+	e.post(redlockinfo.Event{
+		Kind: kind, Time: time.Now(), Name: g.Name, ID: g.ID, Token: i.Token, Left: i.Left, Held: i.Held, Err: err,
+	})
+}
+
+// Attempted implements lease.Events.
+func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err error) {
+	if e.trace.Event != nil {
 		count := r.Tally()
-		post(e, e.trace.Attempt, AttemptInfo{
-			At: time.Now(), Name: g.Name, ID: g.ID, Ballot: ballot, Elapsed: e.clock.Since(r.Start),
+		e.post(redlockinfo.Event{
+			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Since(r.Start),
 			Granted: count.Of(scripts.Granted).Len(), Quorum: count.Rule.Least(), N: count.Rule.N(),
 			Err: failed(r.Op, g.Name, err),
 		})
 	}
 }
 
-// Unasked implements grant.Events.
-func (e *events) Unasked(op, name string, f *round.Failure) {
-	if e.trace.Attempt != nil {
-		post(e, e.trace.Attempt, AttemptInfo{
-			At: time.Now(), Name: name, Quorum: f.Quorum, N: f.N, Err: failed(op, name, f),
+// NotSent implements lease.Events.
+func (e *events) NotSent(op, name string, f *round.Failure) {
+	if e.trace.Event != nil {
+		e.post(redlockinfo.Event{
+			Kind: kindAttempt, Time: time.Now(), Name: name, Quorum: f.Quorum, N: f.N, Err: failed(op, name, f),
 		})
 	}
 }
 
-// Acquired implements grant.Events.
-func (e *events) Acquired(h *grant.Handle) { e.lock(e.trace.Acquired, h, nil) }
+// Acquired implements lease.Events.
+func (e *events) Acquired(h *lease.Hold) { e.lock(kindAcquired, h, nil) }
 
-// Extended implements grant.Events.
-func (e *events) Extended(g *grant.Grant, err error) {
-	e.grant(e.trace.Extended, g, failed("extend", g.Name, err))
+// Extended implements lease.Events.
+func (e *events) Extended(g *lease.Lease, err error) {
+	e.grant(kindExtended, g, failed("extend", g.Name, err))
 }
 
-// Repaired implements grant.Events.
-func (e *events) Repaired(g *grant.Grant, i int) {
-	if e.trace.Repaired != nil {
-		post(e, e.trace.Repaired, RepairInfo{At: time.Now(), Name: g.Name, ID: g.ID, Master: e.addr(i)})
+// Repaired implements lease.Events.
+func (e *events) Repaired(g *lease.Lease, i int) {
+	if e.trace.Event != nil {
+		e.post(redlockinfo.Event{Kind: kindRepaired, Time: time.Now(), Name: g.Name, ID: g.ID, Master: e.addr(i)})
 	}
 }
 
-// Lost implements grant.Events.
-func (e *events) Lost(g *grant.Grant, cause error) {
+// Lost implements lease.Events.
+func (e *events) Lost(g *lease.Lease, cause error) {
 	level, text := slog.LevelWarn, "redlock: lock was lost"
-	if errors.Is(cause, ErrMaxHold) { // its limit was asked for
+	if errors.Is(cause, ErrMaxHold) { // WithMaxHold requested it
 		level, text = slog.LevelInfo, "redlock: lock has ended at its longest hold"
 	}
 	e.Log(level, text, slog.String("lock", g.Name), slog.Int64("token", g.Info().Token), slog.Any("error", cause))
-	e.grant(e.trace.Lost, g, cause)
+	e.grant(kindLost, g, cause)
 }
 
-// Released implements grant.Events.
-func (e *events) Released(h *grant.Handle, err error) {
+// Released implements lease.Events.
+func (e *events) Released(h *lease.Hold, err error) {
 	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrExported) && !errors.Is(err, ErrClosed) {
 		e.unconfirmed.Add(1)
 	}
-	e.lock(e.trace.Released, h, failed("unlock", h.Grant().Name, err))
+	e.lock(kindReleased, h, failed("unlock", h.Lease().Name, err))
 }

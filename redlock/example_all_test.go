@@ -11,14 +11,14 @@ import (
 )
 
 // Two names as one lock: a transfer holds both accounts. Another transfer between the same accounts in the opposite
-// direction waits, and never in a circle. Each write carries the token of its account.
+// direction waits, without a deadlock. Each write carries the token of its account.
 func ExampleLocker_DoAll() {
 	locker, _, done := inMemory()
 	defer done()
 	from, to := "account:7", "account:3"
 	err := locker.DoAll(context.Background(), []string{from, to}, func(ctx context.Context) error {
 		for _, account := range []string{from, to} {
-			fmt.Println(account, "has a token:", redlock.TokenFor(ctx, account) > 0)
+			fmt.Println(account, "has a token:", redlock.TokenOf(ctx, account) > 0)
 		}
 		return ctx.Err() // it ends when either lock is lost
 	})
@@ -38,21 +38,21 @@ func ExampleLocker_LockAll() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(locks.Names())
+	fmt.Println(locks.Of("a").Name(), locks.Of("b").Name(), locks.Of("c") == nil)
 	_, err = locker.LockAll(locks.Context(ctx), []string{"0"})
-	fmt.Println("a name that comes before one that is held:", errors.Is(err, redlock.ErrOrder))
+	fmt.Println("a name that comes before one that is held:", errors.Is(err, redlock.ErrInvalid))
 	fmt.Println(locks.Unlock(ctx))
 	// Output:
-	// [a b]
+	// a b true
 	// a name that comes before one that is held: true
 	// <nil>
 }
 
-// All or nothing: of the names one is held, so none is taken.
+// All or nothing: one of the names is held, so none is locked.
 func ExampleLocker_TryLockAll() {
 	locker, masters, done := inMemory()
 	defer done()
-	masters.Take("b", time.Minute) // another program
+	masters.Take("b", time.Minute) // another client
 	_, err := locker.TryLockAll(context.Background(), []string{"a", "b"})
 	var e *redlock.LockError
 	fmt.Println(errors.Is(err, redlock.ErrHeld), errors.As(err, &e) && e.Name == "b")
@@ -69,24 +69,14 @@ func ExampleLocks() {
 		return
 	}
 	work := locks.Context(ctx) // ends when one of the locks is lost
-	for _, name := range locks.Names() {
-		fmt.Println(name, locks.Token(name) == redlock.TokenFor(work, name), locks.Of(name).Err())
+	for _, name := range []string{"a", "b"} {
+		fmt.Println(name, locks.Of(name).Token() == redlock.TokenOf(work, name), locks.Of(name).Err())
 	}
-	fmt.Println(locks.Remaining() > 0, locks.Err(), locks.Extend(ctx), locks.Unlock(ctx))
+	fmt.Println(locks.Err(), locks.Extend(ctx), locks.Unlock(ctx))
 	// Output:
 	// a true <nil>
 	// b true <nil>
-	// true <nil> <nil> <nil>
-}
-
-func ExampleTokenFor() {
-	locker, _, done := inMemory()
-	defer done()
-	_ = locker.DoAll(context.Background(), []string{"a", "b"}, func(ctx context.Context) error {
-		fmt.Println(redlock.TokenFor(ctx, "b") > 0, redlock.TokenFor(ctx, "c"))
-		return nil
-	})
-	// Output: true 0
+	// <nil> <nil> <nil>
 }
 
 // The label of a metric.
@@ -95,8 +85,9 @@ func ExampleOutcome() {
 	// Output: ok held canceled
 }
 
-// At most three at a time, by three names. This is not a semaphore over the masters: see the package documentation. Each
-// slot is a lock of its own, with all that a lock promises; but nobody waits in a queue for "any slot", so it is not fair.
+// At most three at a time, by three names. This is not a semaphore over the masters: see the package documentation.
+// Each slot is a separate lock, with all guarantees of a lock. But no client waits in a queue for "any slot", so it is
+// not fair.
 func ExampleLocker_TryLock_slots() {
 	locker, _, done := inMemory()
 	defer done()
@@ -126,7 +117,7 @@ func ExampleLocker_TryLock_slots() {
 	// true <nil>
 }
 
-// One process at a time runs the loop, whichever it is. Another follows when it dies.
+// Only one process at a time runs the loop. Another one continues when it dies.
 func ExampleLocker_Lead() {
 	locker, _, done := inMemory()
 	defer done()

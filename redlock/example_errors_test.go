@@ -6,61 +6,36 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// What an error is stays the same from version to version (H38); what it says does not.
-func Example_errorIdentities() {
-	var err error = &redlock.LockError{
-		Op: "lock", Name: "orders:42", Decision: redlock.ErrHeld, Cause: context.DeadlineExceeded,
-	}
-	err = fmt.Errorf("booking: %w", err)
-
-	fmt.Println("held by another:", errors.Is(err, redlock.ErrHeld))
-	fmt.Println("no quorum:", errors.Is(err, redlock.ErrNoQuorum))
-	fmt.Println("out of time:", errors.Is(err, context.DeadlineExceeded))
-	fmt.Println("a maximum hold is a loss:", errors.Is(redlock.ErrMaxHold, redlock.ErrLost))
-
-	var lock *redlock.LockError
-	if errors.As(err, &lock) {
-		fmt.Println("the call:", lock.Op, lock.Name)
-	}
-	// Output:
-	// held by another: true
-	// no quorum: false
-	// out of time: true
-	// a maximum hold is a loss: true
-	// the call: lock orders:42
-}
-
-// A failed master is found in the error of the call.
-func ExampleMasterError() {
-	master := &redlock.MasterError{Addr: "10.0.0.3:6379", Op: "acquire", Err: redlock.ErrQuarantine}
-	var err error = errors.Join(redlock.ErrNoQuorum, master)
-
-	var failed *redlock.MasterError
-	if errors.As(err, &failed) {
-		fmt.Println(failed.Addr, failed.Op, failed.Unknown)
-	}
-	fmt.Println(errors.Is(err, redlock.ErrQuarantine))
-	// Output:
-	// 10.0.0.3:6379 acquire false
-	// true
-}
-
-// What a call found out beyond the sentinels: who holds the name, and how many masters answered.
+// The error of a call, with the parts that errors.Is and errors.As find: the outcome, the error of the context, and why
+// masters failed.
 func ExampleLockError() {
 	locker, masters, done := inMemory()
 	defer done()
 	masters.Take("orders:42", time.Minute)
+	masters.Master(2).Stop()
 
-	_, err := locker.TryLock(context.Background(), "orders:42")
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := locker.Lock(ctx, "orders:42")
+	err = fmt.Errorf("booking: %w", err)
+	fmt.Println("held by another:", errors.Is(err, redlock.ErrHeld))
+	fmt.Println("no quorum:", errors.Is(err, redlock.ErrNoQuorum))
+	fmt.Println("out of time:", errors.Is(err, context.DeadlineExceeded))
 	var failed *redlock.LockError
 	if errors.As(err, &failed) {
-		fmt.Println(failed.Op, failed.Name, failed.Decision)
-		fmt.Println(failed.Quorum, "of", failed.N, "are needed")
+		fmt.Println("the call:", failed.Op, failed.Name, "expires in about a minute:", failed.Left > 50*time.Second)
 	}
+	fmt.Println("a master is down:", errors.Is(err, pool.ErrDown))
+	fmt.Println("a maximum hold is a loss:", errors.Is(redlock.ErrMaxHold, redlock.ErrLost))
 	// Output:
-	// lock orders:42 redlock: held by another
-	// 2 of 3 are needed
+	// held by another: true
+	// no quorum: false
+	// out of time: true
+	// the call: lock orders:42 expires in about a minute: true
+	// a master is down: true
+	// a maximum hold is a loss: true
 }

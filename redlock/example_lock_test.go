@@ -21,13 +21,13 @@ func ExampleLock() {
 	}
 	on, n := lock.HeldOn()
 	fmt.Println(lock.Name(), "is on a majority:", on > n/2)
-	fmt.Println("more than 9 s are left:", lock.Remaining() > 9*time.Second, time.Until(lock.Until()) > 9*time.Second)
+	fmt.Println("more than 9 s are left:", lock.Remaining() > 9*time.Second)
 	fmt.Println("held:", lock.Err() == nil)
 	fmt.Println("unlocked:", lock.Unlock(ctx))
 	fmt.Println("held:", lock.Err() == nil)
 	// Output:
 	// orders:42 is on a majority: true
-	// more than 9 s are left: true true
+	// more than 9 s are left: true
 	// held: true
 	// unlocked: <nil>
 	// held: false
@@ -73,7 +73,7 @@ func ExampleLock_Done() {
 	// held too long: true
 }
 
-// One look before each write is cheap: Err compares with the clocks and sends nothing.
+// A check before each write is cheap: Err compares with the clocks and sends nothing.
 func ExampleLock_Err() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -115,7 +115,7 @@ func ExampleLock_Token() {
 	// true
 }
 
-// What Unlock returns says whether the lock was held to the end.
+// The result of Unlock shows whether the lock was held to the end.
 func ExampleLock_Unlock() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -132,7 +132,7 @@ func ExampleLock_Unlock() {
 	// true
 }
 
-// Locks are extended by themselves. Extend is for those that turned that off.
+// Locks are extended in the background. Call Extend if that is turned off.
 func ExampleLock_Extend() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -149,7 +149,7 @@ func ExampleLock_Extend() {
 	// <nil> true
 }
 
-// Export moves a lock to another process. The handle is a text, to be sent there.
+// Export moves a lock to another process. Send the handle, a string, to that process.
 func ExampleLock_Export() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -186,7 +186,7 @@ func ExampleLocker_Import() {
 	defer done()
 
 	_, err := locker.Import(ctx, "what is no handle")
-	fmt.Println(errors.Is(err, redlock.ErrInvalidOption))
+	fmt.Println(errors.Is(err, redlock.ErrInvalid))
 	// Output:
 	// true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -12,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// At the start of a program: what is wrong is said at once, and not by the first lock.
+// WaitReady reports problems at the start of a program, before the first lock.
 func ExampleLocker_WaitReady() {
 	locker, _, done := inMemory()
 	defer done()
@@ -24,11 +23,26 @@ func ExampleLocker_WaitReady() {
 	// <nil>
 }
 
-func ExampleLocker_Ready() {
+// The first calls of an operator.
+func ExampleAdmin() {
+	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
 
-	for _, m := range locker.Ready(context.Background()) {
+	admin := locker.Admin()
+	fmt.Println("epoch", admin.Configuration()[0].Epoch, "with", len(admin.Configuration()[0].Masters), "masters")
+	findings, err := admin.Check(ctx)
+	fmt.Println("found:", len(findings) > 0, err)
+	// Output:
+	// epoch 0 with 3 masters
+	// found: true <nil>
+}
+
+func ExampleLocker_Admin() {
+	locker, _, done := inMemory()
+	defer done()
+
+	for _, m := range locker.Admin().Masters() {
 		fmt.Println(m.Addr, m.State)
 	}
 	// Output:
@@ -38,23 +52,23 @@ func ExampleLocker_Ready() {
 }
 
 // A health check: it neither sends nor blocks.
-func ExampleLocker_Masters() {
+func ExampleAdmin_Masters() {
 	locker, _, done := inMemory()
 	defer done()
 
 	voting := 0
-	for _, m := range locker.Masters() {
+	for _, m := range locker.Admin().Masters() {
 		if m.State == "voting" {
 			voting++
 		}
 	}
-	fmt.Println(voting, "of", len(locker.Masters()))
+	fmt.Println(voting, "of", len(locker.Admin().Masters()))
 	// Output:
 	// 3 of 3
 }
 
-// New masters wait in quarantine. Where nobody can hold a lock on them, AdmitNow ends it.
-func ExampleLocker_AdmitNow() {
+// New masters wait in quarantine. If no client can hold a lock on them, Admit ends it.
+func ExampleAdmin_Admit() {
 	ctx := context.Background()
 	masters := redlocktest.New(3, redlocktest.Fresh())
 	defer masters.Close()
@@ -72,12 +86,12 @@ func ExampleLocker_AdmitNow() {
 	defer locker.Close(ctx)
 
 	_, err = locker.TryLock(ctx, "orders:42")
-	fmt.Println("in quarantine:", errors.Is(err, redlock.ErrQuarantine))
-	fmt.Println("admitted:", locker.AdmitNow(ctx))
+	fmt.Println(errors.Is(err, redlock.ErrNoQuorum), locker.Admin().Masters()[0].State)
+	fmt.Println("admitted:", locker.Admin().Admit(ctx))
 	_, err = locker.TryLock(ctx, "orders:42")
 	fmt.Println("locked:", err)
 	// Output:
-	// in quarantine: true
+	// true quarantine
 	// admitted: <nil>
 	// locked: <nil>
 }
@@ -103,7 +117,7 @@ func ExampleLocker_Inspect() {
 	// web-7 true true
 }
 
-func ExampleLocker_Who() {
+func ExampleInspection() {
 	ctx := context.Background()
 	locker, _, done := inMemory(redlock.WithOwner("web-7"))
 	defer done()
@@ -114,43 +128,43 @@ func ExampleLocker_Who() {
 	}
 	defer lock.Unlock(ctx)
 
-	who, err := locker.Who(ctx, "orders:42")
+	who, err := locker.Inspect(ctx, "orders:42")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%s on %d of %d masters, %d wait\n", who.Owner, who.On, who.N, len(who.Queue))
+	fmt.Printf("%s on %d of %d masters, %d wait\n", who.Owner, who.On, who.N, len(who.Waiters))
 	// Output:
 	// web-7 on 3 of 3 masters, 0 wait
 }
 
-// ForceRelease is for people who know that the holder is dead.
-func ExampleLocker_ForceRelease() {
+// ForceRelease is for operators who know that the holder is dead.
+func ExampleAdmin_ForceRelease() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
 	defer done()
-	masters.Take("orders:42", time.Hour) // by a program that is dead
+	masters.Take("orders:42", time.Hour) // by a client that is dead
 
 	held, err := locker.Inspect(ctx, "orders:42")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	released, err := locker.ForceRelease(ctx, "orders:42", held.ID)
+	released, err := locker.Admin().ForceRelease(ctx, "orders:42", held.ID)
 	fmt.Println("released on", released, err)
 	// Output:
 	// released on 3 <nil>
 }
 
-func ExampleLocker_Check() {
+func ExampleAdmin_Check() {
 	locker, masters, done := inMemory()
 	defer done()
 	masters.Master(2).SetPolicy("allkeys-lru", 1<<30)
 
-	findings, err := locker.Check(context.Background())
+	findings, err := locker.Admin().Check(context.Background())
 	for _, f := range findings {
 		if f.Severity == pool.Failure && f.About == "eviction" {
-			fmt.Println(f.Master, "may drop locks") // f.What, f.Endangers and f.Do say it in sentences
+			fmt.Println(f.Master, "may drop locks") // f.What, f.Endangers and f.Do have the details
 		}
 	}
 	fmt.Println(err)
@@ -159,43 +173,31 @@ func ExampleLocker_Check() {
 	// <nil>
 }
 
-func ExampleLocker_Warnings() {
-	locker, _, done := inMemory(redlock.WithDurableMasters("master-9:6379"))
-	defer done()
-
-	for _, sentence := range locker.Warnings() {
-		what, _, _ := strings.Cut(sentence, ", ")
-		fmt.Println(what)
-	}
-	// Output:
-	// redlock: "master-9:6379" is named by WithDurableMasters
-}
-
-// RaiseGuardTime lets the whole fleet use a longer TTL.
-func ExampleLocker_RaiseGuardTime() {
+// RaiseMaxTTL allows longer TTLs.
+func ExampleAdmin_RaiseMaxTTL() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
 
-	fmt.Println(locker.RaiseGuardTime(ctx, time.Minute))
+	fmt.Println(locker.Admin().RaiseMaxTTL(ctx, time.Minute))
 	// Output:
 	// <nil>
 }
 
-// A master whose admission record cannot be used is put into quarantine, and votes after it.
-func ExampleLocker_Quarantine() {
+// A master with an unusable admission record is put into quarantine, and votes afterwards.
+func ExampleAdmin_Quarantine() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
 	defer done()
 
-	fmt.Println(locker.Quarantine(ctx, "master-1:6379"))
+	fmt.Println(locker.Admin().Quarantine(ctx, "master-1:6379"))
 	// Output:
 	// <nil>
 }
 
-// A fleet of one program moves from three masters to three others. With several programs each calls ChangeMasters, and
-// each step is taken when all of them have done the one before.
-func ExampleLocker_changeOfMasters() {
+// A client takes part in a change from three masters to three others. The command redlock set guides an operator
+// through it: each step begins when all clients have completed the previous one.
+func ExampleAdmin_Reconfigure() {
 	ctx := context.Background()
 	old, next := redlocktest.New(3), redlocktest.New(3)
 	defer old.Close()
@@ -223,33 +225,24 @@ func ExampleLocker_changeOfMasters() {
 	}
 	defer locker.Close(ctx)
 
-	fmt.Println("at epoch", locker.Set().Epoch)
-	fmt.Println("both hold the locks:", locker.ChangeMasters(ctx, redlock.Set{Epoch: 1, Masters: oldURLs, Next: nextURLs}))
-	fmt.Println("programs that have not heard of it are refused:", locker.RaiseEpoch(ctx))
-	c, err := locker.Change(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("raised:", c.RaisedAll, "complete:", c.Complete, "soon:", c.Left > 0)
-	err = locker.FinishChange(ctx) // when c.Left is over, this succeeds
-	fmt.Println("too early:", errors.Is(err, redlock.ErrIncomplete))
-	// After that: locker.ChangeMasters(ctx, redlock.Set{Epoch: 2, Masters: nextURLs})
-	fmt.Println("the way back:", locker.AbortChange(ctx), locker.Set())
+	admin := locker.Admin()
+	fmt.Println("epoch", admin.Configuration()[0].Epoch)
+	both := redlock.Configuration{Epoch: 1, Masters: oldURLs, Next: nextURLs}
+	fmt.Println("a lock now needs a majority of each:", admin.Reconfigure(ctx, both))
+	// When redlock set --finish has succeeded:
+	alone := redlock.Configuration{Epoch: 2, Masters: nextURLs}
+	fmt.Println("too early:", admin.Reconfigure(ctx, alone) != nil, admin.Configuration()[0].Epoch)
 
 	// Output:
-	// at epoch 0
-	// both hold the locks: <nil>
-	// programs that have not heard of it are refused: <nil>
-	// raised: true complete: false soon: true
-	// too early: true
-	// the way back: <nil> epoch 2, 3 masters
+	// epoch 0
+	// a lock now needs a majority of each: <nil>
+	// too early: true 1
 }
 
-// A program that starts while the masters are being changed begins with both sets.
-func ExampleWithSet() {
+// A client that starts during a change of the masters begins with the joint configuration.
+func ExampleWithConfiguration() {
 	ctx := context.Background()
-	set, err := redlock.ParseSet([]byte(`{
+	set, err := redlock.ParseConfiguration([]byte(`{
 		"epoch": 1,
 		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"],
 		"next": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.9"]
@@ -264,7 +257,7 @@ func ExampleWithSet() {
 		return
 	}
 	defer masters.Close()
-	locker, err := redlock.New(masters, redlock.WithSet(set))
+	locker, err := redlock.New(masters, redlock.WithConfiguration(set))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -272,30 +265,13 @@ func ExampleWithSet() {
 	defer locker.Close(ctx)
 }
 
-// A Set is kept in a file, or in a configuration service.
-func ExampleParseSet() {
-	set, err := redlock.ParseSet([]byte(`{
+// A Configuration is kept in a file, or in a configuration service.
+func ExampleParseConfiguration() {
+	set, err := redlock.ParseConfiguration([]byte(`{
 		"epoch": 0,
 		"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]
 	}`))
-	fmt.Println(set, err)
+	fmt.Println(set.Epoch, len(set.Masters), err)
 	// Output:
-	// epoch 0, 3 masters <nil>
-}
-
-func ExampleSet() {
-	old := []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}
-	next := []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.9"} // the third is replaced
-	for _, s := range []redlock.Set{
-		{Epoch: 0, Masters: old}, {Epoch: 1, Masters: old, Next: next}, {Epoch: 2, Masters: next},
-	} {
-		fmt.Println(s)
-	}
-	up := func(master string) bool { return master != "redis://10.0.0.1" }
-	fmt.Println("without one of them:", redlock.Set{Masters: old}.Quorum(up))
-	// Output:
-	// epoch 0, 3 masters
-	// epoch 1, 3 masters together with 3 next ones
-	// epoch 2, 3 masters
-	// without one of them: true
+	// 0 3 <nil>
 }

@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// An option given to New holds for all calls, one given to a call for this call alone.
+// An option passed to New applies to all calls, one passed to a call only to that call.
 func ExampleLockOption() {
 	ctx := context.Background()
 	locker, _, done := inMemory(redlock.WithTTL(5 * time.Second))
@@ -35,8 +35,8 @@ func ExampleLockOption() {
 	// 5s 20s
 }
 
-// A shorter TTL lets others have the name sooner when the holder dies. A living holder keeps it as long as it likes:
-// the lock is extended every third of the TTL.
+// A shorter TTL frees the name sooner when the holder dies. A live holder keeps it as long as it likes: the lock is
+// extended every third of the TTL.
 func ExampleWithTTL() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -66,7 +66,8 @@ func ExampleWithMaxHold() {
 	// true
 }
 
-// A job that must not run again within ten seconds: its name stays locked, whoever ran it and however soon it was done.
+// A job that must not run again within ten seconds: its name stays locked, regardless of which client ran the job and
+// how long it took.
 func ExampleWithMinHold() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -105,7 +106,7 @@ func ExampleWithExtension() {
 	// true
 }
 
-// The first that asks is served first, whatever its process.
+// Calls are served in order, regardless of their process.
 func ExampleWithFair() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -121,7 +122,7 @@ func ExampleWithFair() {
 	// <nil>
 }
 
-// A person who waits comes before jobs that wait, whatever their process and however long.
+// A user's request goes before waiting jobs, regardless of their process and their waiting time.
 func ExampleWithPriority() {
 	ctx := context.Background()
 	locker, _, done := inMemory()
@@ -137,15 +138,27 @@ func ExampleWithPriority() {
 	// <nil>
 }
 
-// Without handing on, each goroutine releases the lock on the masters, and other processes may come between.
-func ExampleWithHandOn() {
-	locker, _, done := inMemory(redlock.WithHandOn(0, 0))
+func ExampleWithAsyncUnlock() {
+	ctx := context.Background()
+	locker, _, done := inMemory(redlock.WithAsyncUnlock())
 	defer done()
 
-	err := locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil })
-	fmt.Println(err)
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(lock.Unlock(ctx)) // the masters have not answered yet
+	again, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer again.Unlock(ctx)
+	fmt.Println(again.Token() > lock.Token())
 	// Output:
 	// <nil>
+	// true
 }
 
 func ExampleWithWaitLimit() {
@@ -160,86 +173,39 @@ func ExampleWithWaitLimit() {
 	// true
 }
 
-func ExampleWithMinValidity() {
-	ctx := context.Background()
-	locker, _, done := inMemory()
-	defer done()
-
-	lock, err := locker.Lock(ctx, "orders:42", redlock.WithTTL(10*time.Second), redlock.WithMinValidity(8*time.Second))
-	if err != nil {
-		fmt.Println(err) // ErrTooSlow, if the masters took longer than two seconds to answer
-		return
-	}
-	defer lock.Unlock(ctx)
-	fmt.Println("at least 8 s are left:", lock.Remaining() > 8*time.Second)
-	// Output:
-	// at least 8 s are left: true
-}
-
-func ExampleWithTries() {
+func ExampleWithRetry() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
 	defer done()
 	masters.Take("orders:42", time.Minute)
 
 	_, err := locker.Lock(ctx, "orders:42",
-		redlock.WithTries(3), redlock.WithDelays(redlock.Delays{Fixed: 5 * time.Millisecond}))
+		redlock.WithRetry(redlock.Retry{Tries: 3, Pause: func(int) time.Duration { return 5 * time.Millisecond }}))
 	fmt.Println(errors.Is(err, redlock.ErrHeld))
 	// Output:
 	// true
 }
 
-func ExampleWithDelays() {
-	locker, _, done := inMemory(redlock.WithDelays(redlock.Delays{
-		Fixed: 20 * time.Millisecond, Random: 20 * time.Millisecond, Growth: 2, Cap: time.Second,
-	}))
-	defer done()
-
-	err := locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil })
-	fmt.Println(err)
-	// Output:
-	// <nil>
-}
-
-// Twice is a policy of one's own: it tries once more, at once.
-type twice struct{ tried bool }
-
-func (t *twice) Next() (pause time.Duration, again bool) {
-	again, t.tried = !t.tried, true
-	return 0, again
-}
-
-func ExampleWithBackoff() {
+// A retry policy: one retry, without a pause.
+func ExampleRetry() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
 	defer done()
 	masters.Take("orders:42", time.Minute)
 
-	// type twice struct{ tried bool }
-	//
-	// func (t *twice) Next() (pause time.Duration, again bool) {
-	// 	again, t.tried = !t.tried, true
-	// 	return 0, again
-	// }
-	_, err := locker.Lock(ctx, "orders:42", redlock.WithBackoff(func() redlock.Backoff { return new(twice) }))
+	again := redlock.Retry{Pause: func(retry int) time.Duration {
+		if retry > 1 {
+			return -1 // give up
+		}
+		return 0
+	}}
+	_, err := locker.Lock(ctx, "orders:42", redlock.WithRetry(again))
 	fmt.Println(errors.Is(err, redlock.ErrHeld))
 	// Output:
 	// true
 }
 
-func ExampleDelays() {
-	d := redlock.Delays{Fixed: 10 * time.Millisecond, Growth: 2, Cap: 50 * time.Millisecond, Tries: 5}
-	for n := 1; n < d.Tries; n++ {
-		fmt.Print(d.Delay(n, 0), " ")
-	}
-	b := d.Start()
-	pause, again := b.Next()
-	fmt.Println(pause, again)
-	// Output:
-	// 10ms 20ms 40ms 50ms 10ms true
-}
-
-// The label of a holder stands in the errors of those that find the name held.
+// The label of a holder appears in the errors of clients that find the name held.
 func ExampleWithOwner() {
 	ctx := context.Background()
 	locker, _, done := inMemory(redlock.WithOwner("billing on web-7"))
@@ -257,7 +223,7 @@ func ExampleWithOwner() {
 	// billing on web-7 <nil>
 }
 
-// Two services on the same masters that know nothing of each other's names.
+// Two services on the same masters with independent names.
 func ExampleWithPrefix() {
 	masters := redlocktest.New(3, redlocktest.Prefix("billing"))
 	defer masters.Close()
@@ -278,22 +244,22 @@ func ExampleWithPrefix() {
 	// <nil>
 }
 
-// The guard time is the longest TTL of the fleet; all its programs give the same.
-func ExampleWithGuardTime() {
+// The max TTL is the longest TTL of the deployment; all its clients use the same value.
+func ExampleWithMaxTTL() {
 	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithGuardTime(30 * time.Second))
+	locker, _, done := inMemory(redlock.WithMaxTTL(30 * time.Second))
 	defer done()
 
 	_, err := locker.Lock(ctx, "orders:42", redlock.WithTTL(time.Minute))
-	fmt.Println(errors.Is(err, redlock.ErrInvalidOption))
+	fmt.Println(errors.Is(err, redlock.ErrInvalid))
 	// Output:
 	// true
 }
 
-// A durable master votes at once after a restart with its memory.
+// A durable master votes at once after a restart with its data.
 func ExampleWithDurableMasters() {
 	ctx := context.Background()
-	locker, masters, done := inMemory(redlock.WithDurableMasters()) // no name: all of them
+	locker, masters, done := inMemory(redlock.WithDurableMasters()) // no name: all masters
 	defer done()
 
 	for i := range masters.N() {
@@ -305,8 +271,8 @@ func ExampleWithDurableMasters() {
 }
 
 // Without the guard a master that restarts empty votes at once.
-func ExampleWithoutGuard() {
-	locker, _, done := inMemory(redlock.WithoutGuard())
+func ExampleWithoutRestartGuard() {
+	locker, _, done := inMemory(redlock.WithoutRestartGuard())
 	defer done()
 
 	fmt.Println(locker.WaitReady(context.Background()))
@@ -314,44 +280,8 @@ func ExampleWithoutGuard() {
 	// <nil>
 }
 
-func ExampleWithoutReentry() {
-	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithoutReentry())
-	defer done()
-
-	lock, err := locker.Lock(ctx, "orders:42")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer lock.Unlock(ctx)
-	_, err = locker.Lock(lock.Context(ctx), "orders:42")
-	fmt.Println(errors.Is(err, redlock.ErrReentry))
-	// Output:
-	// true
-}
-
-func ExampleWithDrift() {
-	locker, _, done := inMemory(redlock.WithDrift(clock.Drift{Factor: 0.02, Constant: 5 * time.Millisecond}))
-	defer done()
-
-	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil }))
-	// Output:
-	// <nil>
-}
-
-// In tests the clock may be that of the time package, which a testing/synctest bubble replaces.
-func ExampleWithClock() {
-	locker, _, done := inMemory(redlock.WithClock(clock.Runtime()))
-	defer done()
-
-	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil }))
-	// Output:
-	// <nil>
-}
-
 func ExampleWithLogger() {
-	locker, _, done := inMemory(redlock.WithLogger(slog.New(slog.DiscardHandler))) // it says nothing
+	locker, _, done := inMemory(redlock.WithLogger(slog.New(slog.DiscardHandler))) // no log
 	defer done()
 
 	fmt.Println(locker.Do(context.Background(), "orders:42", func(context.Context) error { return nil }))
@@ -361,9 +291,8 @@ func ExampleWithLogger() {
 
 func ExampleWithTrace() {
 	ctx := context.Background()
-	locker, _, done := inMemory(redlock.WithTrace(&redlock.Trace{
-		Acquired: func(i redlock.LockInfo) { fmt.Println("acquired", i.Name) },
-	}))
+	locker, _, done := inMemory(redlock.WithTrace(redlock.On("acquired",
+		func(i redlockinfo.Event) { fmt.Println("acquired", i.Name) })))
 	defer done()
 
 	lock, err := locker.Lock(ctx, "orders:42")
@@ -376,18 +305,7 @@ func ExampleWithTrace() {
 	// acquired orders:42
 }
 
-// A command that only looks writes no admission records.
-func ExampleWithObserver() {
-	locker, _, done := inMemory(redlock.WithObserver())
-	defer done()
-
-	held, err := locker.Inspect(context.Background(), "orders:42")
-	fmt.Printf("%q %v\n", held.Owner, err)
-	// Output:
-	// "" <nil>
-}
-
-// What is held can be read at any time, also while events of a Trace are dropped.
+// The held names can be read at any time, even while events of a Trace are dropped.
 func ExampleLocker_Stats() {
 	locker, _, done := inMemory()
 	defer done()

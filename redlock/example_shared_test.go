@@ -8,12 +8,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Readers hold the name together; the writer holds it alone, with a token that is larger than theirs.
-func ExampleLocker_Shared() {
+// Several readers hold the name together. A writer holds it alone, with a larger token than theirs.
+func ExampleLocker_RWLock() {
 	locker, _, done := inMemory()
 	defer done()
 	ctx := context.Background()
-	prices := locker.Shared("prices")
+	prices := locker.RWLock("prices")
 	one, err := prices.RLock(ctx)
 	if err != nil {
 		fmt.Println(err)
@@ -25,7 +25,7 @@ func ExampleLocker_Shared() {
 		return
 	}
 	_, err = prices.TryLock(ctx)
-	fmt.Println(prices.Name(), "is read:", errors.Is(err, redlock.ErrHeld))
+	fmt.Println("it is read:", errors.Is(err, redlock.ErrHeld))
 	fmt.Println(one.Unlock(ctx), two.Unlock(ctx))
 	writer, err := prices.Lock(ctx)
 	if err != nil {
@@ -35,18 +35,17 @@ func ExampleLocker_Shared() {
 	fmt.Println("a larger token:", writer.Token() > one.Token() && writer.Token() > two.Token())
 	fmt.Println(writer.Unlock(ctx))
 	// Output:
-	// prices is read: true
+	// it is read: true
 	// <nil> <nil>
 	// a larger token: true
 	// <nil>
 }
 
-func ExampleShared() {
+func ExampleRWLock() {
 	locker, _, done := inMemory()
 	defer done()
 	ctx := context.Background()
-	prices := locker.Shared("prices")
-	fmt.Println(prices.Name())
+	prices := locker.RWLock("prices")
 	err := prices.Do(ctx, func(ctx context.Context) error {
 		fmt.Println("alone, with a token:", redlock.TokenOf(ctx) > 0)
 		return nil
@@ -54,7 +53,7 @@ func ExampleShared() {
 	fmt.Println(err)
 	err = prices.DoRead(ctx, func(ctx context.Context) error {
 		_, err := prices.TryLock(ctx)
-		fmt.Println("a reader does not become the writer:", errors.Is(err, redlock.ErrUpgrade))
+		fmt.Println("a reader does not become the writer:", errors.Is(err, redlock.ErrInvalid))
 		other, err := prices.TryRLock(context.Background())
 		if err != nil {
 			return err
@@ -63,14 +62,13 @@ func ExampleShared() {
 		return other.Unlock(ctx)
 	})
 	fmt.Println(err)
-	lock, err := prices.Lock(ctx) // waits for readers and writers that came before
+	lock, err := prices.Lock(ctx) // waits for earlier readers and writers
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(lock.Unlock(ctx))
 	// Output:
-	// prices
 	// alone, with a token: true
 	// <nil>
 	// a reader does not become the writer: true
@@ -79,29 +77,29 @@ func ExampleShared() {
 	// <nil>
 }
 
-func ExampleShared_RLock() {
+func ExampleRWLock_RLock() {
 	locker, _, done := inMemory()
 	defer done()
 	ctx := context.Background()
-	lock, err := locker.Shared("prices").RLock(ctx)
+	lock, err := locker.RWLock("prices").RLock(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	_, err = locker.Lock(ctx, "prices") // a name has one kind of lock
-	fmt.Println(errors.Is(err, redlock.ErrKind))
+	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
 	fmt.Println(lock.Unlock(ctx))
 	// Output:
 	// true
 	// <nil>
 }
 
-// What was written is read on, while others may read it too, and nobody has changed it in between.
+// A writer continues as a reader, together with others, and no client changes the data in between.
 func ExampleLock_Downgrade() {
 	locker, _, done := inMemory()
 	defer done()
 	ctx := context.Background()
-	writer, err := locker.Shared("prices").Lock(ctx)
+	writer, err := locker.RWLock("prices").Lock(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,11 +11,11 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// inMemory makes the Locker of an example, over three masters in memory. A program makes its own by New, over a pool
-// from pool.Dial.
+// inMemory returns the Locker of an example, over three masters in memory. A real program calls New with a pool from
+// pool.Dial.
 func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlocktest.Masters, done func()) {
 	masters = redlocktest.New(3)
-	p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // this machine may be busy
+	p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // for busy machines
 	if err != nil {
 		panic(err)
 	}
@@ -30,10 +30,10 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlockt
 	}
 }
 
-// Do is the shortest way: it takes the lock, runs the function, and releases the lock.
+// Do is the simplest call: it acquires the lock, runs the function, and releases the lock.
 func Example() {
 	ctx := context.Background()
-	masters := redlocktest.New(5) // in memory; servers are reached by pool.Dial(urls)
+	masters := redlocktest.New(5) // in memory; for servers use pool.Dial(urls)
 	defer masters.Close()
 	p, err := masters.Pool()
 	if err != nil {
@@ -116,19 +116,19 @@ func ExampleLocker_Do() {
 	defer done()
 
 	err := locker.Do(context.Background(), "reports:monthly", func(ctx context.Context) error {
-		// ctx ends when the lock is lost: hand it to all that the work calls.
+		// ctx ends when the lock is lost: pass it to everything that the work calls.
 		return ctx.Err()
-	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld, if another holds it for longer
+	}, redlock.WithWaitLimit(5*time.Second)) // ErrHeld, if another client holds it for longer
 	fmt.Println(err)
 	// Output:
 	// <nil>
 }
 
-// Lock waits while another holds the name. A context bounds the wait.
+// Lock waits while another client holds the name. A context bounds the wait.
 func ExampleLocker_Lock() {
 	locker, masters, done := inMemory()
 	defer done()
-	masters.Take("orders:42", time.Minute) // another program holds it
+	masters.Take("orders:42", time.Minute) // another client holds it
 
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -161,12 +161,12 @@ func ExampleLocker_Lock_again() {
 	// one token: true
 }
 
-// A job that every server starts, and one of them does.
+// A job that every server starts, and only one of them runs.
 func ExampleLocker_TryLock() {
 	ctx := context.Background()
 	locker, masters, done := inMemory()
 	defer done()
-	masters.Take("jobs:nightly", time.Minute) // another server was first
+	masters.Take("jobs:nightly", time.Minute) // another server is first
 
 	lock, err := locker.TryLock(ctx, "jobs:nightly")
 	switch {
@@ -182,7 +182,7 @@ func ExampleLocker_TryLock() {
 	// another does it
 }
 
-// At a shutdown, Drain lets the work under way finish.
+// Drain lets the work under way finish before a shutdown.
 func ExampleLocker_Drain() {
 	locker, _, done := inMemory()
 	defer done()
@@ -205,7 +205,7 @@ func ExampleLocker_Drain() {
 	// work: <nil>
 }
 
-// At the end of a program Close releases what is still held, so that others need not wait for the TTL.
+// Close releases the locks that are still held, so that other clients need not wait for the TTL.
 func ExampleLocker_Close() {
 	locker, masters, done := inMemory()
 	defer done()

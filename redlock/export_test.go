@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
@@ -19,10 +20,10 @@ func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
 	if !errors.Is(context.Cause(ctx), ErrExported) || !errors.Is(k.Err(), ErrExported) {
 		t.Errorf("the context ended with %v, the lock with %v", context.Cause(ctx), k.Err())
 	}
-	// The token of the next holder must be above every ballot that this one has sent, not its own token alone.
+	// The token of the next holder must be above every ballot that this one has sent, not only above its token.
 	got, err := parseHandle(text)
 	want := exportedLock{
-		prefix: DefaultPrefix, name: "orders:42", id: k.handle.Grant().ID, token: k.Token() + DefaultHandOns,
+		prefix: DefaultPrefix, name: "orders:42", id: k.handle.Lease().ID, token: k.Token() + DefaultHandOns,
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
@@ -98,17 +99,19 @@ func TestImportWithADeadContextOrAClosedLockerSendsNothing(t *testing.T) {
 	}
 }
 
-// The tries bound an import as they do a lock, and each failed one is told with what the masters said.
+// The tries bound an import like a Lock, and each failed try is reported with the refusals of the masters.
 func TestImportGivesUpAfterItsTries(t *testing.T) {
 	l := farLocker(t)
 	text := exportedLock{prefix: DefaultPrefix, name: "n", id: "i", token: 1}.String()
 	made := 0
-	_, err := l.Import(t.Context(), text, WithBackoff(func() Backoff {
-		made++
-		return Delays{Fixed: 1, Tries: 3}.Start()
-	}))
-	if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, errNoRoute) || made != 1 {
-		t.Errorf("%v, %d policies were made", err, made)
+	_, err := l.Import(t.Context(), text, WithRetry(Retry{Pause: func(n int) time.Duration {
+		if made++; n == 3 {
+			return -1
+		}
+		return 1
+	}}))
+	if !errors.Is(err, ErrNoQuorum) || !errors.Is(err, errNoRoute) || made != 3 {
+		t.Errorf("%v, %d pauses", err, made)
 	}
 }
 

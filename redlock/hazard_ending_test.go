@@ -11,20 +11,21 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// endings is how often the tests of Close repeat what goes wrong in a part of the runs.
+// endings is the number of repetitions of the tests of Close whose failures are not deterministic.
 var endings = flag.Int("hazard.endings", 40, "how often the tests of H64 close a Locker")
 
-// hasEnded checks, after a Close, that the locks have been told their end, are gone on the masters that answer
-// now, and are extended no more.
+// hasEnded checks, after a Close, that the locks have ended, are gone on the masters that answer now, and are no longer
+// extended.
 func (s *stage) hasEnded(run int, locks ...*redlock.Lock) {
 	s.Helper()
 	synctest.Wait()
 	for _, k := range locks {
 		if n := s.on(k.Name()); !over(k) || n != 0 {
-			s.Errorf("run %d: %q is told its end: %v; it is held on %d masters", run, k.Name(), over(k), n)
+			s.Errorf("run %d: %q ended: %v; held on %d masters", run, k.Name(), over(k), n)
 		}
 	}
 	n := s.count("extend")
@@ -33,11 +34,11 @@ func (s *stage) hasEnded(run int, locks ...*redlock.Lock) {
 		s.Errorf("run %d: %d extensions after Close", run, more)
 	}
 	if s.Failed() {
-		s.FailNow() // one run shows it
+		s.FailNow() // one failed run is enough
 	}
 }
 
-// H64: Close with a context that has ended releases everything all the same, in each run.
+// H64: Close with a context that has ended still releases all locks, in each run.
 func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		ended, cancel := context.WithCancel(s.Context())
@@ -51,8 +52,8 @@ func TestHazardCloseWithAnEndedContextReleasesEverything(t *testing.T) {
 	})
 }
 
-// H64: the context of Close ends while an Unlock waits for masters that hang. The other locks are released all the
-// same, once the masters answer.
+// H64: the context of Close ends while an Unlock waits for masters that hang. The other locks are still released, once
+// the masters answer.
 func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		for run := range rounds(*endings, 15) {
@@ -68,15 +69,15 @@ func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
 			}
 			s.each((*redlocktest.Master).Resume)
 			if err := <-unlocked; err != nil {
-				s.Logf("%v", err) // whatever it says: the masters hung
+				s.Logf("%v", err) // any error is fine: the masters hung
 			}
-			after(2 * time.Second) // what is owed is paid on the next connection
+			after(2 * time.Second) // the pending releases are sent on the next connection
 			s.hasEnded(run, a, b, c)
 		}
 	})
 }
 
-// closesInTime checks that Close returns with its context, though something of the caller's hangs until release.
+// closesInTime checks that Close returns with its context, although code of the caller hangs until release.
 func (s *stage) closesInTime(p *program, release func()) {
 	s.Helper()
 	const bound = 100 * time.Millisecond
@@ -99,18 +100,18 @@ func (s *stage) closesInTime(p *program, release func()) {
 	}
 }
 
-// H67: a function of a trace hangs. Close does not wait for it beyond its context.
+// H67: a trace callback hangs. Close does not wait for it beyond its context.
 func TestHazardCloseDoesNotWaitForATraceThatHangs(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		hang := make(chan struct{})
-		p := s.program(redlock.WithTrace(&redlock.Trace{Lost: func(redlock.LockInfo) { <-hang }}))
+		p := s.program(redlock.WithTrace(redlock.On("lost", func(redlockinfo.Event) { <-hang })))
 		p.take("n", redlock.WithExtension(false))
 		after(11 * time.Second)
 		s.closesInTime(p, func() { close(hang) })
 	})
 }
 
-// H67: a policy of retries hangs. Close does not wait for it beyond its context.
+// H67: a retry policy hangs. Close does not wait for it beyond its context.
 func TestHazardCloseDoesNotWaitForABackoffThatHangs(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		s.program().take("n")
@@ -118,27 +119,26 @@ func TestHazardCloseDoesNotWaitForABackoffThatHangs(t *testing.T) {
 		p := s.program()
 		failed := make(chan error, 1)
 		go func() {
-			_, err := p.Lock(s.within(time.Minute), "n", redlock.WithBackoff(func() redlock.Backoff { return hanging(hang) }))
+			_, err := p.Lock(s.within(time.Minute), "n", hanging(hang))
 			failed <- err
 		}()
 		after(time.Second)
 		s.closesInTime(p, func() { close(hang) })
 		if err := <-failed; err != nil {
-			s.Logf("%v", err) // whatever it says: its backoff hung
+			s.Logf("%v", err) // any error is fine: the backoff hung
 		}
 	})
 }
 
-// hanging is a policy that says nothing until it is closed.
-type hanging chan struct{}
-
-func (h hanging) Next() (time.Duration, bool) {
-	<-h
-	return 0, false
+// hanging returns a retry policy whose pause hangs until the gate is closed.
+func hanging(gate <-chan struct{}) redlock.LockOption {
+	return redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration {
+		<-gate
+		return -1
+	}})
 }
 
-// Over a pool that is closed every call says so at once, with a context that never ends: there will be no masters
-// again.
+// Over a closed pool every call fails at once, with a context that never ends: the pool will have no masters again.
 func TestHazardOverAClosedPoolEveryCallSaysSo(t *testing.T) {
 	for id, prepare := range map[string]func(s *stage, p *program) func() error{
 		"closed pool: Lock": func(_ *stage, p *program) func() error {
@@ -189,7 +189,8 @@ func TestHazardOverAClosedPoolEveryCallSaysSo(t *testing.T) {
 	}
 }
 
-// H79: the nil lock of a call that failed can be unlocked, as a deferred Unlock does, and says that it is none.
+// H79: the nil lock of a failed call can be unlocked, as a deferred Unlock does, and the error says that there is no
+// lock.
 func TestHazardUnlockOfTheNilLockOfAFailedCallIsAnError(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		s.program().take("n")

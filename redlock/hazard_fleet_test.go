@@ -8,15 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H63: one client names three masters, another five, with the same prefix and epoch. The second is refused, and its error
-// shows both lists. Here the lock of the program with three is on two masters, which the other can do without.
+// H63: one client names three masters, another five, with the same prefix and epoch. The second is refused, and its
+// error shows both lists. Here the lock of the client with three is on two masters, which the other does not need.
 func TestHazardProgramsThatNameAnotherNumberOfMastersAreRefused(t *testing.T) {
-	three, five := "[master-1:6379 master-2:6379 master-3:6379]", "[master-1:6379 master-2:6379 master-3:6379 master-4:6379 master-5:6379]"
+	three, five := "[master-1:6379 master-2:6379 master-3:6379]",
+		"[master-1:6379 master-2:6379 master-3:6379 master-4:6379 master-5:6379]"
 	for id, c := range map[string]struct{ first, second int }{
 		"H63 three before five": {3, 5},
 		"H63 five before three": {5, 3},
@@ -24,23 +25,24 @@ func TestHazardProgramsThatNameAnotherNumberOfMastersAreRefused(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			onStage(t, 5, func(s *stage) {
 				a := s.over(s.masters.URLs()[:c.first])
-				if err := a.AdmitNow(s.within(time.Minute)); err != nil {
+				if err := a.Admin().Admit(s.within(time.Minute)); err != nil {
 					s.Fatal(err)
 				}
 				s.masters.Master(2).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
 				k := a.take("n", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
 				synctest.Wait()
 				s.masters.Master(2).Refuse("")
-				if c.first > 3 { // it has a majority of the five, and none of the three
+				if c.first > 3 { // the second has a majority of the five, and none of the three
 					s.masters.Master(0).Evict("n")
 				}
 				b := s.over(s.masters.URLs()[:c.second])
-				_ = b.AdmitNow(s.within(time.Second))
+				_ = b.Admin().Admit(s.within(time.Second))
 				_, err := b.TryLock(s.within(time.Minute), "n")
 				switch {
 				case err == nil && k.Err() == nil:
 					s.Errorf("both hold the name")
-				case !errors.Is(err, redlock.ErrMasterList) || !strings.Contains(err.Error(), three) || !strings.Contains(err.Error(), five):
+				case !errors.Is(err, redlock.ErrMasterList) || !strings.Contains(err.Error(), three) ||
+					!strings.Contains(err.Error(), five):
 					s.Errorf("the error does not show both lists: %v", err)
 				}
 			}, redlocktest.Fresh())
@@ -48,10 +50,10 @@ func TestHazardProgramsThatNameAnotherNumberOfMastersAreRefused(t *testing.T) {
 	}
 }
 
-// labelled is the option that gives a program a name for people. It must not be what tells its locks from others.
+// labelled returns the option that gives a client a label. Labels must not distinguish the locks of clients.
 func labelled(label string) redlock.Option { return redlock.WithOwner(label) }
 
-// H68: two programs that were given the same label are two owners.
+// H68: two clients with the same label are two owners.
 func TestHazardProgramsWithOneLabelAreTwoOwners(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		a, b := s.program(labelled("web-1")), s.program(labelled("web-1"))
@@ -62,7 +64,7 @@ func TestHazardProgramsWithOneLabelAreTwoOwners(t *testing.T) {
 	})
 }
 
-// H70: the fleet allows 30 s, and a program asks for a longer TTL. It is told at once, with the figure and the
+// H70: the deployment allows 30 s, and a client uses a longer TTL. The call fails at once, with the limit and the
 // command that changes it.
 func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 	calls := map[string]func(p *program, ctx context.Context) (*redlock.Lock, error){
@@ -74,10 +76,10 @@ func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 	for id, call := range calls {
 		t.Run(id, func(t *testing.T) {
 			onStage(t, 5, func(s *stage) {
-				p := s.program(redlock.WithGuardTime(2*time.Minute), redlock.WithTTL(time.Minute))
+				p := s.program(redlock.WithMaxTTL(2*time.Minute), redlock.WithTTL(time.Minute))
 				start := time.Now()
 				_, err := call(p, s.within(time.Minute))
-				if took := time.Since(start); took > 100*time.Millisecond || !errors.Is(err, redlock.ErrGuardTime) {
+				if took := time.Since(start); took > 100*time.Millisecond || !errors.Is(err, redlock.ErrTTLTooLong) {
 					s.Errorf("after %v: %v; want ErrGuardTime at once", took, err)
 				}
 				for _, word := range []string{"30s", "redlock guard"} {
@@ -90,8 +92,8 @@ func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// H66: the wall clock is set back by an hour while a guard rests, since the masters answered with an error. The
-// first lock comes when the quarantine is over.
+// H66: the wall clock is set back by an hour while the voter goroutine pauses because the masters answered with an
+// error. The first lock succeeds when the quarantine has ended.
 func TestHazardAWallClockSetBackDelaysNoAdmission(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		s.each(func(m *redlocktest.Master) { m.Refuse("LOADING Redis is loading the dataset in memory") })
@@ -108,7 +110,7 @@ func TestHazardAWallClockSetBackDelaysNoAdmission(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// H66: the wall clock is set back by an hour at each moment of a quarantine, by and by.
+// H66: the wall clock is set back by an hour, once at each stage of a quarantine.
 func TestHazardAWallClockSetBackAgainAndAgainDelaysNoAdmission(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		p := s.program()
@@ -122,15 +124,15 @@ func TestHazardAWallClockSetBackAgainAndAgainDelaysNoAdmission(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// H66: a change of the masters waits for the quarantine of the next ones, and for the last locks of the old alone,
-// whatever the wall clock does. Then it lets the old ones go.
+// H66: a change of the masters waits for the quarantine of the next ones, and for the last locks on the old ones alone,
+// regardless of the wall clock. Then it drops the old ones.
 func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
 	onStage(t, 6, func(s *stage) {
 		urls := s.masters.URLs()
-		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
-		next := redlock.Set{Epoch: 2, Masters: urls[3:]}
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
+		next := redlock.Configuration{Epoch: 2, Masters: urls[3:]}
 		p := s.over(urls[:3])
-		if err := p.AdmitNow(s.within(time.Minute)); err != nil {
+		if err := p.Admin().Admit(s.within(time.Minute)); err != nil {
 			s.Fatal(err)
 		}
 		p.take("held")
@@ -142,11 +144,11 @@ func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
 				s.Fatalf("%s: %v, %v after the start", what, err, time.Since(start))
 			}
 		}
-		step("to both", 45*time.Second, func(ctx context.Context) error { return p.ChangeMasters(ctx, both) })
+		step("to both", 45*time.Second, func(ctx context.Context) error { return p.Admin().Reconfigure(ctx, both) })
 		step("raised", 45*time.Second, p.RaiseEpoch)
 		after(61 * time.Second)
 		step("finished", 45*time.Second, p.FinishChange)
-		step("to the next", 45*time.Second, func(ctx context.Context) error { return p.ChangeMasters(ctx, next) })
+		step("to the next", 45*time.Second, func(ctx context.Context) error { return p.Admin().Reconfigure(ctx, next) })
 		after(10 * time.Second)
 		p.host.jump(0, -time.Hour)
 		after(time.Minute)
@@ -158,7 +160,7 @@ func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// H66: who waits gets the lock when it is released, and soon after it has run out, whatever the wall clock does.
+// H66: a waiter gets the lock when it is released, or soon after it has expired, regardless of the wall clock.
 func TestHazardAWallClockSetBackDelaysNoWaiter(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		for name, end := range map[string]func(k *redlock.Lock){
@@ -184,11 +186,11 @@ func TestHazardAWallClockSetBackDelaysNoWaiter(t *testing.T) {
 	})
 }
 
-// H66: the pool redials a master that is back within its longest pause, whatever the wall clock does.
+// H66: the pool redials a master that is back within its longest pause, regardless of the wall clock.
 func TestHazardAWallClockSetBackDelaysNoRedial(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		h := &host{base: time.Now()}
-		p, err := s.masters.Pool(pool.WithClock(h.clock()))
+		p, err := s.masters.Pool(transport.WithClock(h.clock()))
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -198,10 +200,10 @@ func TestHazardAWallClockSetBackDelaysNoRedial(t *testing.T) {
 		after(5 * time.Second)
 		h.jump(0, -time.Hour)
 		s.masters.Master(0).Restart(true)
-		after(pool.DefaultRedialMax)
+		after(transport.DefaultRedialMax)
 		synctest.Wait()
 		if s.masters.Master(0).Connections() == 0 {
-			s.Errorf("not connected after %v", pool.DefaultRedialMax)
+			s.Errorf("not connected after %v", transport.DefaultRedialMax)
 		}
 	})
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// tellsBeforeAnother has another program ask for the name until it has it. The loss must be told by then.
+// tellsBeforeAnother makes another client acquire the name. The loss must be reported by then.
 func (s *stage) tellsBeforeAnother(k *redlock.Lock, other *program) {
 	s.Helper()
 	for range 6000 {
 		if got, err := other.TryLock(s.Context(), k.Name()); err == nil {
 			synctest.Wait()
 			if !over(k) {
-				s.Errorf("another holds %q, and the first holder is told nothing: valid for another %v", k.Name(), k.Remaining())
+				s.Errorf("another holds %q, and the first holder is not notified: valid for another %v", k.Name(), k.Remaining())
 			}
 			_ = got.Unlock(s.Context())
 			return
 		}
 		after(20 * time.Millisecond)
 	}
-	s.Fatalf("nobody else got %q", k.Name())
+	s.Fatalf("no other client got %q", k.Name())
 }
 
-// H61: the machine freezes for less than the validity of a lock that is not extended. The loss is told in time.
+// H61: the machine freezes for less than the validity of a lock that is not extended. The loss is reported in time.
 func TestHazardAFreezeShorterThanTheValidityDelaysNoLoss(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		for name, suspend := range map[string]bool{"suspended": true, "stopped": false} {
@@ -39,7 +39,7 @@ func TestHazardAFreezeShorterThanTheValidityDelaysNoLoss(t *testing.T) {
 	})
 }
 
-// H61: several freezes do not prolong the time for which a lock may be held at most.
+// H61: several freezes do not prolong the maximum hold.
 func TestHazardFreezesDoNotProlongTheLongestHold(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		const longest, frozen = 26 * time.Second, 4 * time.Second
@@ -51,13 +51,14 @@ func TestHazardFreezesDoNotProlongTheLongestHold(t *testing.T) {
 		}
 		after(longest - 5*(time.Second+frozen) + 150*time.Millisecond)
 		if !over(k) {
-			s.Errorf("held for longer than %v, and not told", longest)
+			s.Errorf("held for longer than %v without a reported loss", longest)
 		}
 		s.tellsBeforeAnother(k, b)
 	})
 }
 
-// H61: the wall clock jumps by a part of the validity. Nobody knows which clock is right, so the loss is told by it.
+// H61: the wall clock jumps by a part of the validity. The client cannot know which clock is right, so the loss is
+// reported by the wall clock.
 func TestHazardAJumpOfTheWallClockCountsAgainstTheValidity(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		a := s.program()
@@ -66,16 +67,16 @@ func TestHazardAJumpOfTheWallClockCountsAgainstTheValidity(t *testing.T) {
 		a.host.jump(0, 4*time.Second)
 		after(4*time.Second - 200*time.Millisecond)
 		if over(k) {
-			s.Fatal("told too early")
+			s.Fatal("loss reported too early")
 		}
 		after(300 * time.Millisecond)
 		if !over(k) {
-			s.Errorf("%v are left, and the loss is not told", k.Remaining())
+			s.Errorf("loss not reported; %v left", k.Remaining())
 		}
 	})
 }
 
-// H76: after a freeze a lock and its contexts say that they have ended before any timer has run.
+// H76: after a freeze a lock and its contexts report their end before any timer has run.
 func TestHazardAfterAFreezeTheFirstLookSaysThatTheLockIsLost(t *testing.T) {
 	for id, look := range map[string]func(k *redlock.Lock, ctx context.Context) error{
 		"H76 lock":    func(k *redlock.Lock, _ context.Context) error { return k.Err() },

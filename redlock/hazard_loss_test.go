@@ -10,36 +10,36 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// How long the fleet of these tests may hold a lock, and by when a holder is told of what a heartbeat shows.
+// The max TTL of the deployment of these tests, and the time within which a holder learns of a loss from a heartbeat.
 const (
 	longGuard  = time.Minute
-	toldWithin = pool.DefaultHeartbeat + time.Second
+	toldWithin = transport.DefaultHeartbeat + time.Second
 )
 
-// allForget is the story of H75: a lock is held for a minute, in a fleet whose guard time that is, when all
-// masters come back without their memory. A program with half of that guard time is there first, so the quarantine
-// is by its number.
+// allForget plays H75: a lock is held for a minute, which is the max TTL of the deployment, when all masters restart
+// without their data. A client with half of that max TTL connects first, so its value determines the quarantine.
 func (s *stage) allForget(opts ...redlock.LockOption) (k *redlock.Lock, other *program) {
 	s.Helper()
 	var pause atomic.Int64
 	a := s.starting(nil, []pool.Option{pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		<-time.After(time.Duration(pause.Load()))
 		return s.masters.Dial(ctx, network, addr)
-	})}, redlock.WithGuardTime(longGuard), redlock.WithTTL(longGuard))
+	})}, redlock.WithMaxTTL(longGuard), redlock.WithTTL(longGuard))
 	k = a.take("n", opts...)
-	other = s.program(redlock.WithGuardTime(longGuard / 2))
+	other = s.program(redlock.WithMaxTTL(longGuard / 2))
 	after(time.Second)
 	pause.Store(int64(500 * time.Millisecond))
 	s.each(func(m *redlocktest.Master) { m.Restart(false) })
 	return k, other
 }
 
-// H75: nobody else gets the lock while its first holder believes to have it.
+// H75: no other client gets the lock while its first holder believes that it holds it.
 func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		k, other := s.allForget()
@@ -47,15 +47,15 @@ func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
 	}, redlocktest.Guard(longGuard))
 }
 
-// H75: the masters that granted a lock are new servers. Its holder is told as soon as it can know that, with the
-// masters in quarantine, by a number that is below its TTL, and whether or not the lock is extended.
+// H75: the masters that granted a lock are new servers. The loss is reported as soon as the holder can detect it, with
+// the masters in a quarantine shorter than its TTL, and whether or not the lock is extended.
 func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
 	for id, extend := range map[string]bool{"H75 told at once": true, "H75 without extension": false} {
 		t.Run(id, func(t *testing.T) {
 			onStage(t, 5, func(s *stage) {
 				k, _ := s.allForget(redlock.WithExtension(extend))
 				after(toldWithin)
-				if extend { // then an extension by hand may bring it to light as well
+				if extend { // then a manual extension may detect the loss as well
 					_ = k.Extend(s.within(time.Second))
 				}
 				synctest.Wait()
@@ -67,7 +67,7 @@ func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// H75: where a minority has lost its memory, the lock goes on.
+// H75: if a minority has lost its data, the lock stays held.
 func TestHazardAMinorityThatLostItsMemoryEndsNoLock(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		k := s.program().take("n")
@@ -82,7 +82,7 @@ func TestHazardAMinorityThatLostItsMemoryEndsNoLock(t *testing.T) {
 	})
 }
 
-// late starts a program whose connections to two of the masters come a little later than the others.
+// late starts a program whose connections to two of the masters are established slightly later than the others.
 func (s *stage) late(random *rand.Rand) *program {
 	s.Helper()
 	slow := map[string]time.Duration{}
@@ -100,10 +100,10 @@ func (s *stage) late(random *rand.Rand) *program {
 	return s.starting(nil, []pool.Option{pool.WithDialer(dial)})
 }
 
-// firstLocks is in how many runs a program that has just started takes its first lock.
+// firstLocks is the number of runs in which a new client acquires its first lock.
 func firstLocks() int { return rounds(40, 10) }
 
-// H77: the first lock of a program is on all masters as soon as the program is connected to all of them.
+// H77: the first lock of a client is on all masters as soon as the client is connected to all of them.
 func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		bad := 0
@@ -120,7 +120,7 @@ func TestHazardTheFirstLockIsOnAllMastersAtOnce(t *testing.T) {
 	})
 }
 
-// H77: a moment after the start the restart of any one master loses no first lock.
+// H77: shortly after the start the restart of any single master loses no first lock.
 func TestHazardOneRestartLosesNoFirstLock(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		for run := range firstLocks() {
@@ -128,7 +128,7 @@ func TestHazardOneRestartLosesNoFirstLock(t *testing.T) {
 			after(100 * time.Millisecond)
 			m := s.masters.Master(run % s.masters.N())
 			m.Restart(false)
-			m.Admit(redlock.DefaultPrefix, redlock.DefaultGuardTime) // another story
+			m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL) // another story
 			after(11 * time.Second)
 			if over(k) {
 				s.Fatalf("run %d: the lock is lost with the restart of one master: %v", run, k.Err())

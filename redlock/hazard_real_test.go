@@ -14,14 +14,15 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// quick is the heartbeat of pools that are to notice soon what a master has become.
+// quick is the heartbeat of pools that must soon detect a change of a master.
 const quick = 50 * time.Millisecond
 
-// info is one line of INFO of master i.
+// info returns one line of INFO of master i.
 func (f *fleet) info(i int, section, line string) string {
 	f.t.Helper()
 	text, err := redis.String(f.do(i, "INFO", section), nil)
@@ -33,8 +34,8 @@ func (f *fleet) info(i int, section, line string) string {
 	return value
 }
 
-// queueDead writes waiters that have died into the queue of name on master i. That is the one place that knows how
-// waiters are kept.
+// queueDead writes dead waiters into the queue of name on master i. Only this function depends on the format of the
+// queue.
 func (f *fleet) queueDead(i int, name string, n int) {
 	f.t.Helper()
 	stem := redlock.DefaultPrefix + ":{" + name + "}:"
@@ -48,8 +49,8 @@ for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, '60000') end`
 	f.do(i, "EVAL", script, 2, stem+"queue", stem+"waiters", n)
 }
 
-// H65: waiters that died are dropped a few at a time. A release with 100 000 of them in the queue takes a master 5
-// ms at the most. The quickest of some releases counts: on a busy machine any one may be held up.
+// H65: dead waiters are dropped a few at a time. A release with 100 000 of them in the queue takes a master at most 5
+// ms. The fastest of several releases counts, since a busy machine may delay any of them.
 func TestHazardAReleaseBehindDeadWaitersIsQuick(t *testing.T) {
 	t.Parallel()
 	const most, bound = 20, 5 * time.Millisecond
@@ -73,11 +74,11 @@ func TestHazardAReleaseBehindDeadWaitersIsQuick(t *testing.T) {
 		}
 	}
 	if best > bound {
-		t.Errorf("%d releases took each master %v and more; %v are the most", most, best, bound)
+		t.Errorf("%d releases took each master at least %v, want at most %v", most, best, bound)
 	}
 }
 
-// scriptTime is what all scripts have taken master i since its counts began.
+// scriptTime returns the time that all scripts took on master i since its counts began.
 func (f *fleet) scriptTime(i int) (sum time.Duration) {
 	f.t.Helper()
 	for _, command := range []string{"cmdstat_evalsha", "cmdstat_eval"} {
@@ -98,8 +99,8 @@ func (f *fleet) scriptTime(i int) (sum time.Duration) {
 	return sum
 }
 
-// H75: with real servers: all restart empty under a lock, another program with half of the guard time is there
-// first, and the holder is told soon after it is connected again. Three fleets side by side.
+// H75, on real servers: all restart empty during a hold, another client with half of the max TTL connects first, and
+// the loss is reported soon after the holder has reconnected. Three deployments run in parallel.
 func TestHazardAHolderOnRealServersThatRestartEmptyIsTold(t *testing.T) {
 	for i := range 3 {
 		t.Run(strconv.Itoa(i), allRestartEmpty)
@@ -121,10 +122,10 @@ func allRestartEmpty(t *testing.T) {
 		}
 	}
 	p := f.dial(pool.WithDialer(dial), pool.WithHeartbeat(quick))
-	holder := locker(t, p, redlock.WithGuardTime(longGuard), redlock.WithTTL(longGuard))
+	holder := locker(t, p, redlock.WithMaxTTL(longGuard), redlock.WithTTL(longGuard))
 	f.admit(holder)
 	lock := held(t)(holder.Lock(bounded(t), "n"))
-	f.locker(redlock.WithGuardTime(longGuard / 2)).Ready(bounded(t))
+	f.locker(redlock.WithMaxTTL(longGuard / 2)).Ready(bounded(t))
 	pause.Store(int64(time.Second))
 	f.restart(0, 1, 2)
 	bound := time.NewTimer(2*time.Second + 20*quick)
@@ -136,13 +137,13 @@ func allRestartEmpty(t *testing.T) {
 	}
 }
 
-// stopRounds is how often a process is stopped.
+// stopRounds is the number of times that a process is stopped.
 var stopRounds = flag.Int("hazard.stops", 20, "how often the test of H76 stops a process")
 
 func init() { roles["spin"] = spinRole }
 
-// spinRole takes locks, one after the other, and looks at each without a pause until it has ended. It tells when
-// it last saw it held.
+// spinRole acquires locks, one after the other, and checks each in a loop until it has ended. It reports when it last
+// saw the lock held.
 func spinRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	for round := range a.Count {
 		k, err := l.Lock(ctx, fmt.Sprint("n", round), redlock.WithExtension(false))
@@ -154,7 +155,7 @@ func spinRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 		var byLock, byContext int64
 		for start, ended, n := time.Now(), false, 0; !ended && time.Since(start) < hang; n++ {
 			if n%1024 == 0 {
-				runtime.Gosched() // else the Go scheduler takes the processor away as soon as the process goes on
+				runtime.Gosched() // otherwise the Go scheduler preempts the loop as soon as the process resumes
 			}
 			before := time.Now().UnixNano()
 			lost, over := k.Err() != nil, lockCtx.Err() != nil
@@ -171,12 +172,12 @@ func spinRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return nil
 }
 
-// H76: a process that spins on one processor is stopped until another has its lock, and goes on. None of its looks
-// after that says that the lock is held, so whoever looks before each write writes no more.
+// H76: a process that spins on one processor is stopped until another has its lock, and resumes. No check after that
+// reports the lock as held, so a client that checks before each write stops writing.
 func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 	t.Parallel()
 	rounds := *stopRounds
-	if testing.Short() {
+	if !long.Enabled() {
 		rounds = min(rounds, 4)
 	}
 	f := newFleet(t, 3)
@@ -195,7 +196,7 @@ func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 		}
 		for what, last := range map[string]int64{"lock": byLock, "context": byContext} {
 			if late := time.Duration(last - since); late > 0 {
-				t.Errorf("round %d: %v after another had the lock, its %s says that it is held", round, late, what)
+				t.Errorf("round %d: %v after another had the lock, %s reports it as held", round, late, what)
 			}
 		}
 		_ = lock.Unlock(bounded(t))

@@ -14,26 +14,28 @@ import (
 
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A watched is a fleet whose masters all vote, and a Locker that notices soon what becomes of them.
+// A watched is a deployment whose masters all vote, with a Locker that soon detects changes of them.
 type watched struct {
 	*fleet
 	locker *redlock.Locker
 	pool   *pool.Pool
-	spare  *redisproc.Server // one that is no master of the fleet
+	spare  *redisproc.Server // a server that is no master of the deployment
 
 	mu    sync.Mutex
-	left  []string // states other than voting that a master came to, since watch
+	left  []string // states other than voting that masters entered since watch
 	on    bool
 	beats []int // heartbeats of each master
 	moved chan struct{}
 }
 
-// newWatched makes one of n masters. prepare, where it is not nil, is called before they are admitted. The guard
-// time is so short that no setting of a server is too short for it.
+// newWatched returns a watched with n masters. prepare, if not nil, is called before they are admitted. The max TTL is
+// so short that no server setting is too short for it.
 func newWatched(t testing.TB, n int, prepare func(w *watched)) *watched {
 	t.Helper()
 	args := []string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "3600"}
@@ -43,20 +45,20 @@ func newWatched(t testing.TB, n int, prepare func(w *watched)) *watched {
 		prepare(w)
 	}
 	w.pool = w.dial(pool.WithHeartbeat(quick))
-	trace := &redlock.Trace{Master: func(m redlock.MasterInfo) {
+	trace := redlock.On("master", func(m redlockinfo.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.on && m.State != "voting" {
-			w.left = append(w.left, fmt.Sprintf("%s is %q (%v)", m.Addr, m.State, m.Err))
+			w.left = append(w.left, fmt.Sprintf("%s is %q (%v)", m.Master, m.State, m.Err))
 		}
-	}}
-	short := []redlock.Option{redlock.WithGuardTime(time.Second), redlock.WithTTL(time.Second)}
+	})
+	short := []redlock.Option{redlock.WithMaxTTL(time.Second), redlock.WithTTL(time.Second)}
 	w.locker = locker(t, w.pool, append(short, redlock.WithTrace(trace))...)
 	w.admit(w.locker)
 	for i := range n {
 		stateOf(t, w.locker, i, "voting")
 	}
-	t.Cleanup(w.pool.Watch(func(e pool.Event) {
+	t.Cleanup(w.pool.Transport().Watch(func(e transport.Event) {
 		w.mu.Lock()
 		w.beats[e.Master]++
 		w.mu.Unlock()
@@ -71,7 +73,7 @@ func newWatched(t testing.TB, n int, prepare func(w *watched)) *watched {
 	return w
 }
 
-// heard waits until each master has been asked several times again.
+// heard waits until each master has answered several more heartbeats.
 func (w *watched) heard() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -92,12 +94,12 @@ func (w *watched) heard() {
 		select {
 		case <-w.moved:
 		case <-ctx.Done():
-			w.t.Fatal("the heartbeats stand still")
+			w.t.Fatal("no heartbeats")
 		}
 	}
 }
 
-// votesOn checks that no master has stopped voting, and that a lock can be had.
+// votesOn checks that no master has stopped voting, and that a name can be locked.
 func (w *watched) votesOn(t testing.TB) {
 	t.Helper()
 	w.heard()
@@ -105,7 +107,7 @@ func (w *watched) votesOn(t testing.TB) {
 	left := w.left
 	w.mu.Unlock()
 	if len(left) > 0 {
-		t.Errorf("masters that forgot nothing stop voting: %s", strings.Join(left, "; "))
+		t.Errorf("masters without data loss stopped voting: %s", strings.Join(left, "; "))
 	}
 	if lock, err := w.locker.TryLock(bounded(t), "n"); err != nil {
 		t.Errorf("no lock: %v", err)
@@ -114,7 +116,7 @@ func (w *watched) votesOn(t testing.TB) {
 	}
 }
 
-// backUp does what redis-cli --rdb does: it asks master i for all its data, as a replica would, and leaves.
+// backUp acts like redis-cli --rdb: it requests all data of master i, as a replica would, and disconnects.
 func (w *watched) backUp(i int) {
 	w.t.Helper()
 	c, err := net.Dial("unix", w.servers[i].Unix())
@@ -125,12 +127,12 @@ func (w *watched) backUp(i int) {
 	_ = c.SetDeadline(time.Now().Add(hang))
 	r := bufio.NewReader(c)
 	for _, step := range []struct{ command, answer string }{
-		{"REPLCONF capa eof", "+OK"}, {"REPLCONF rdb-only 1", "+OK"}, {"SYNC", "$"}, // and the data follow
+		{"REPLCONF capa eof", "+OK"}, {"REPLCONF rdb-only 1", "+OK"}, {"SYNC", "$"}, // the data follow
 	} {
 		if _, err := fmt.Fprintf(c, "%s\r\n", step.command); err != nil {
 			w.t.Fatal(err)
 		}
-		for line := "\n"; !strings.HasPrefix(line, step.answer); { // empty lines are to keep the connection
+		for line := "\n"; !strings.HasPrefix(line, step.answer); { // empty lines are keepalives
 			if line, err = r.ReadString('\n'); err != nil || strings.HasPrefix(line, "-") {
 				w.t.Fatalf("%s: %s%v", step.command, line, err)
 			}
@@ -152,7 +154,7 @@ func (w *watched) follow(unix string, of *redisproc.Server) {
 	})
 }
 
-// caughtUp waits until the spare, a replica of master 0, has all that is there.
+// caughtUp waits until the spare, a replica of master 0, has all its data.
 func (w *watched) caughtUp() {
 	w.t.Helper()
 	eventually(w.t, hang, func() string {
@@ -166,7 +168,7 @@ func (w *watched) caughtUp() {
 
 func (w *watched) alone(unix string) { askUnix(w.t, unix, "REPLICAOF", "NO", "ONE") }
 
-// H69: a backup, a snapshot, a first replica and the end of a replication backlog are no reason to stop voting.
+// H69: a master goes on voting after a backup, a snapshot, its first replica and the end of a replication backlog.
 func TestHazardWhatForgetsNothingStopsNoVote(t *testing.T) {
 	t.Parallel()
 	for id, c := range map[string]struct{ before, then func(w *watched) }{
@@ -206,15 +208,14 @@ func TestHazardWhatForgetsNothingStopsNoVote(t *testing.T) {
 	}
 }
 
-// H69: a master that was a replica in between may have forgotten, however little it copied, and goes through a
-// quarantine.
+// H69: a master that was a replica in between may have lost data, however little it copied, and enters quarantine.
 func TestHazardAMasterThatWasAReplicaStopsVoting(t *testing.T) {
 	t.Parallel()
 	for id, c := range map[string]struct{ before, then func(w *watched) }{
 		"H69 full sync": {then: func(w *watched) { w.follow(w.servers[0].Unix(), w.spare) }},
 		"H69 partial sync": {
 			before: func(w *watched) { w.follow(w.spare.Unix(), w.servers[0]) },
-			then: func(w *watched) { // to one that has all its data and its history
+			then: func(w *watched) { // a replica of a server with all its data and its history
 				w.caughtUp()
 				w.alone(w.spare.Unix())
 				w.follow(w.servers[0].Unix(), w.spare)
@@ -237,7 +238,7 @@ func TestHazardAMasterThatWasAReplicaStopsVoting(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
 			w := newWatched(t, 3, c.before)
-			// It may vote again after a second, so its quarantine is looked for among what was told.
+			// It may vote again after a second, so the test looks for the quarantine in the recorded states.
 			c.then(w)
 			w.alone(w.servers[0].Unix())
 			eventually(t, hang, func() string {
@@ -252,7 +253,7 @@ func TestHazardAMasterThatWasAReplicaStopsVoting(t *testing.T) {
 	}
 }
 
-// donorThatDies is the address of a master that begins to send its data to each replica, and breaks off.
+// donorThatDies returns the address of a master that starts to send its data to each replica, and breaks off.
 func donorThatDies(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -276,7 +277,7 @@ func donorThatDies(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// breakOff answers a replica as a master does until it wants the data, and sends a part.
+// breakOff answers a replica as a master does until it requests the data, and sends a part of them.
 func breakOff(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(hang))
@@ -301,7 +302,7 @@ func breakOff(c net.Conn) {
 	}
 }
 
-// askUnix sends a command to the server with this socket, and returns its answer in text.
+// askUnix sends a command to the server with this socket, and returns its answer as text.
 func askUnix(t testing.TB, unix string, command string, args ...any) string {
 	t.Helper()
 	c := must[redis.Conn](t)(redis.Dial("unix", unix, redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang)))

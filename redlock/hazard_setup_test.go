@@ -8,38 +8,39 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// The tests in files named hazard_* show claims of docs/hazards.md by the public API alone. This file has what those in
-// virtual time stand on.
+// The tests in files named hazard_* verify claims of docs/hazards.md through the public API only. This file has the
+// helpers of those in virtual time.
 
-// A stage is one bubble of virtual time: masters, and programs on machines of their own.
+// A stage is one bubble of virtual time with masters and clients, each client on its own machine.
 type stage struct {
 	testing.TB
 	masters *redlocktest.Masters
 
 	mu       sync.Mutex
-	ahead    time.Duration // by how much the world is ahead of the bubble
+	ahead    time.Duration // how far the world is ahead of the bubble
 	programs []*program
 }
 
-// A program is one Locker with a pool of its own, on a machine of its own.
+// A program is one Locker with its own pool, on its own machine.
 type program struct {
 	*redlock.Locker
 	s     *stage
 	pool  *pool.Pool
 	host  *host
-	never context.Context // of a test whose calls must return without its end
+	never context.Context // for tests whose calls must return before the context ends
 }
 
 // A host is the clocks of one machine.
 type host struct {
 	mu         sync.Mutex
 	base       time.Time
-	boot, wall time.Duration // by how much each is ahead of the bubble
+	boot, wall time.Duration // how far each is ahead of the bubble
 }
 
 // onStage runs body in a bubble with n masters.
@@ -52,7 +53,7 @@ func onStage(t *testing.T, n int, body func(s *stage), opts ...redlocktest.Optio
 	})
 }
 
-// program starts one over all masters, and waits until it knows them.
+// program starts a program over all masters, and waits until it knows them.
 func (s *stage) program(opts ...redlock.Option) *program {
 	s.Helper()
 	p := s.starting(nil, nil, opts...)
@@ -61,7 +62,7 @@ func (s *stage) program(opts ...redlock.Option) *program {
 	return p
 }
 
-// over is program over the masters named alone.
+// over is like program, over only the given masters.
 func (s *stage) over(urls []string, opts ...redlock.Option) *program {
 	s.Helper()
 	p := s.starting(urls, nil, opts...)
@@ -70,7 +71,7 @@ func (s *stage) over(urls []string, opts ...redlock.Option) *program {
 	return p
 }
 
-// starting starts a program and waits for nothing.
+// starting starts a program without waiting.
 func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Option) *program {
 	s.Helper()
 	h := &host{base: time.Now()}
@@ -82,7 +83,7 @@ func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Opti
 	h.boot, h.wall = s.ahead, s.ahead
 	s.programs = append(s.programs, p)
 	s.mu.Unlock()
-	common := []pool.Option{pool.WithDialer(s.masters.Dial), pool.WithClock(h.clock())}
+	common := []pool.Option{pool.WithDialer(s.masters.Dial), transport.WithClock(h.clock())}
 	var err error
 	if p.pool, err = pool.Dial(urls, append(common, dial...)...); err != nil {
 		s.Fatal(err)
@@ -95,7 +96,7 @@ func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Opti
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_ = p.Close(ctx) // a test of Close closes by itself
+		_ = p.Close(ctx) // a test of Close may have closed it already
 	})
 	return p
 }
@@ -112,7 +113,7 @@ func (p *program) take(name string, opts ...redlock.LockOption) *redlock.Lock {
 	return k
 }
 
-// within is a context of that long.
+// within returns a context with the given timeout.
 func (s *stage) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	s.Cleanup(cancel)
@@ -126,13 +127,13 @@ func (s *stage) each(f func(m *redlocktest.Master)) {
 	}
 }
 
-// count is how often the masters together have executed a command.
+// count returns how often the masters together have executed a command.
 func (s *stage) count(command string) (n int) {
 	s.each(func(m *redlocktest.Master) { n += m.Commands()[command] })
 	return n
 }
 
-// on is the number of masters on which somebody holds name.
+// on returns the number of masters on which a client holds name.
 func (s *stage) on(name string) (n int) {
 	s.each(func(m *redlocktest.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
@@ -142,7 +143,7 @@ func (s *stage) on(name string) (n int) {
 	return n
 }
 
-// freeze stops the machine of p for d: its timers stand still, the masters and the other machines go on. A machine
+// freeze stops the machine of p for d: its timers stop, the masters and the other machines go on. A machine
 // that suspends knows by both clocks afterwards. One that its hypervisor has stopped knows by the wall clock
 // alone.
 func (s *stage) freeze(p *program, d time.Duration, suspend bool) {
@@ -168,7 +169,7 @@ func (h *host) clock() *clock.Clock {
 	})
 }
 
-// jump sets the clocks of one machine alone.
+// jump sets the clocks of a single machine.
 func (h *host) jump(boot, wall time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +177,7 @@ func (h *host) jump(boot, wall time.Duration) {
 	h.wall += wall
 }
 
-// over reports whether a lock has told its end.
+// over reports whether a lock has reported its end.
 func over(k *redlock.Lock) bool {
 	select {
 	case <-k.Done():

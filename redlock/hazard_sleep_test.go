@@ -10,16 +10,16 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A sleeper is a program whose machine sleeps for a minute at a moment of its next call.
+// A sleeper is a client whose machine sleeps for a minute at a given moment of its next call.
 type sleeper struct {
 	*program
 	moment atomic.Pointer[string]
 	slept  atomic.Bool
 }
 
-// The moments between the word of the masters and the return of a call: their replies are on the way, the deciding
-// one is counted, the round is won, the lock is won, the extension is won, and, of a hand-on, the lock of another
-// is released.
+// The moments between the replies of the masters and the return of a call: the replies are in transit, the deciding one
+// is counted, the round is won, the lock is won, the extension is won, and, in a local hand-off, the lock of another
+// goroutine is released.
 var moments = []string{"reply", "vote", "attempt", "acquired", "extended", "released"}
 
 func (s *stage) sleeper() *sleeper {
@@ -30,7 +30,7 @@ func (s *stage) sleeper() *sleeper {
 	return p
 }
 
-// reached has the machine sleep if that is the moment.
+// reached makes the machine sleep if the moment is the chosen one.
 func (p *sleeper) reached(moment string) {
 	if at := p.moment.Load(); at != nil && *at == moment && p.moment.CompareAndSwap(at, nil) {
 		p.slept.Store(true)
@@ -38,8 +38,8 @@ func (p *sleeper) reached(moment string) {
 	}
 }
 
-// sleepIn has the machine sleep at a moment of call, which is a way to have a lock. If the call says that it
-// succeeded, the lock is valid.
+// sleepIn makes the machine sleep at a moment of call, which acquires or extends a lock. If the call returns nil, the
+// lock must be valid.
 func (p *sleeper) sleepIn(moment string, call func() (*redlock.Lock, error)) {
 	s := p.s
 	s.Helper()
@@ -56,10 +56,10 @@ func (p *sleeper) sleepIn(moment string, call func() (*redlock.Lock, error)) {
 	}
 	p.moment.Store(nil)
 	s.each(func(m *redlocktest.Master) { m.Delay(0) })
-	after(time.Minute) // the next one finds nothing of it
+	after(time.Minute) // so that the next run finds no keys
 }
 
-// everyMoment tries all of them, each with a program of its own, and at least least of them must have come.
+// everyMoment tries all moments, each with a separate client, and at least least of them must occur.
 func (s *stage) everyMoment(least int, call func(p *sleeper) func() (*redlock.Lock, error)) {
 	s.Helper()
 	came := 0
@@ -79,8 +79,8 @@ func (s *stage) everyMoment(least int, call func(p *sleeper) func() (*redlock.Lo
 	}
 }
 
-// H62: the machine sleeps for a minute between the word of the masters and the return of the call. A call that
-// succeeds gives a lock that is valid, on each way to one.
+// H62: the machine sleeps for a minute between the replies of the masters and the return of the call. Each call that
+// succeeds returns a valid lock.
 func TestHazardACallSucceedsOnlyWithValidityLeft(t *testing.T) {
 	ways := map[string]func(s *stage, p *sleeper) func() (*redlock.Lock, error){
 		"H62 Lock": func(s *stage, p *sleeper) func() (*redlock.Lock, error) {
@@ -115,7 +115,7 @@ func TestHazardACallSucceedsOnlyWithValidityLeft(t *testing.T) {
 	}
 }
 
-// handOn is the way of a goroutine that waits behind another of its program.
+// handOn acquires the lock in a goroutine that waits behind another one of the same client.
 func handOn(s *stage, p *sleeper) func() (*redlock.Lock, error) {
 	first := p.take("n")
 	type result struct {

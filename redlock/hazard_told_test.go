@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H78: masters that hang are named in the error of a call whose deadline is short, each with the time for which it
-// has not answered.
+// H78: the error of a call with a short deadline contains the masters that hang, each with the time for which it has
+// not answered.
 func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		p := s.program()
@@ -36,7 +37,7 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 					s.Errorf("with %v it does not say that %s has not answered, and for how long: %v", d, m.Addr(), err)
 				}
 			}
-			for _, m := range silent { // the pool's own timeout is to see none of them overdue
+			for _, m := range silent { // the pool's own timeout must not have expired
 				m.Resume()
 			}
 			after(time.Second)
@@ -48,16 +49,16 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 	})
 }
 
-// H79: attempts that no master can be asked for are traced, too.
+// H79: attempts for which no master is available are traced, too.
 func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		var mu sync.Mutex
 		var told []error
-		p := s.program(redlock.WithTrace(&redlock.Trace{Attempt: func(i redlock.AttemptInfo) {
+		p := s.program(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, i.Err)
-		}}))
+		})))
 		s.each((*redlocktest.Master).Stop)
 		after(2 * time.Second)
 		_, err := p.TryLock(s.Context(), "n")
@@ -70,13 +71,13 @@ func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
 	})
 }
 
-// H79: a key of somebody else in the place of a lock is named, with its master, and with what to think of it.
+// H79: the error for a foreign key in the place of a lock contains the key, its master, and a remedy.
 func TestHazardAForeignKeyIsExplained(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		p := s.program()
 		k := p.take("n")
-		synctest.Wait() // it is on each of them
-		var key string  // as the library itself calls it
+		synctest.Wait() // the lock is on each of them
+		var key string  // the key as the library names it
 		for _, text := range s.masters.Master(0).Keys() {
 			if strings.HasSuffix(text, "}") {
 				key = text
@@ -95,8 +96,7 @@ func TestHazardAForeignKeyIsExplained(t *testing.T) {
 	})
 }
 
-// A gauge counts the locks that a trace has begun and not ended, by the id of the hold and for each of its locks, and
-// the calls.
+// A gauge counts the locks and the calls that have begun and not ended in a trace; locks by the id of the hold.
 type gauge struct {
 	mu    sync.Mutex
 	held  map[string]int
@@ -105,25 +105,32 @@ type gauge struct {
 	odd   []string
 }
 
-func (g *gauge) trace() *redlock.Trace {
+func (g *gauge) trace() *redlockinfo.Trace {
 	g.held, g.ended = map[string]int{}, map[string]int{}
-	count := func(by int) func(redlock.LockInfo) {
-		return func(i redlock.LockInfo) {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.held[i.ID] += by
-			if n := g.held[i.ID]; n < 0 {
-				g.odd = append(g.odd, fmt.Sprintf("%s ends more often than it begins", i.ID))
-			}
-			if g.held[i.ID] == 0 {
-				delete(g.held, i.ID)
-			}
+	count := func(i redlockinfo.Event, by int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.held[i.ID] += by
+		if n := g.held[i.ID]; n < 0 {
+			g.odd = append(g.odd, fmt.Sprintf("%s ends more often than it begins", i.ID))
+		}
+		if g.held[i.ID] == 0 {
+			delete(g.held, i.ID)
 		}
 	}
-	return &redlock.Trace{Acquired: count(1), Released: count(-1), Lost: count(-1), Do: g.do, Call: g.call}
+	return &redlockinfo.Trace{Do: g.do, Event: func(i redlockinfo.Event) {
+		switch i.Kind {
+		case "acquired":
+			count(i, 1)
+		case "released", "lost":
+			count(i, -1)
+		case "call":
+			g.call(i)
+		}
+	}}
 }
 
-// do is Trace.Do. The context that it returns counts the ends of its call.
+// do implements Trace.Do. The returned context counts the ends of its call.
 func (g *gauge) do(ctx context.Context, _ string) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,12 +138,12 @@ func (g *gauge) do(ctx context.Context, _ string) context.Context {
 	return context.WithValue(ctx, g, new(int))
 }
 
-// call is Trace.Call. It looks whether each Do ends once.
-func (g *gauge) call(i redlock.CallInfo) {
+// call checks that each Do ends once.
+func (g *gauge) call(i redlockinfo.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ended[redlock.Outcome(i.Err)]++
-	if i.Start.IsZero() || i.Op != "do" {
+	if i.Time.IsZero() || i.Op != "do" {
 		return
 	}
 	g.calls--
@@ -147,15 +154,15 @@ func (g *gauge) call(i redlock.CallInfo) {
 	}
 }
 
-// open are the holds and the calls that have begun and not ended.
+// open returns the holds and the calls that have begun and not ended.
 func (g *gauge) open() (holds, calls int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.held), g.calls
 }
 
-// H71: in a trace each hold that begins ends once: released, lost, held for too long, handed on to a goroutine or
-// a process, or with its Locker.
+// H71: in a trace each hold that begins ends exactly once: released, lost, at its maximum hold, handed off to a
+// goroutine or exported to a process, or closed with its Locker.
 func TestHazardInATraceEachBeginHasOneEnd(t *testing.T) {
 	for id, steps := range map[string][]string{
 		"H71 release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
@@ -172,8 +179,8 @@ func TestHazardInATraceEachBeginHasOneEnd(t *testing.T) {
 	})
 }
 
-// randomRuns makes runs of random steps, and looks at the gauge after each. A run unlocks what is left of it, or
-// leaves it to Close.
+// randomRuns makes runs of random steps, and checks the gauge after each. A run unlocks its remaining locks, or leaves
+// them to Close.
 func randomRuns(s *stage, steps []string, unlock bool) {
 	const runs, length = 20, 12
 	for run := range runs {
@@ -191,7 +198,7 @@ func randomRuns(s *stage, steps []string, unlock bool) {
 		if err := p.Close(s.within(time.Minute)); err != nil {
 			s.Fatal(err)
 		}
-		w.step("lock") // of a Locker that is closed
+		w.step("lock") // on a closed Locker
 		w.waiting.Wait()
 		synctest.Wait()
 		if holds, calls := g.open(); holds != 0 || calls != 0 || len(g.odd) > 0 {
@@ -223,7 +230,7 @@ func (w *walk) keep(k *redlock.Lock, err error) {
 	}
 }
 
-// pop takes one of the locks, nil where there is none.
+// pop removes and returns one of the locks, or nil if there is none.
 func (w *walk) pop() *redlock.Lock {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +246,7 @@ func (w *walk) pop() *redlock.Lock {
 func (w *walk) unlockAll() {
 	for k := w.pop(); k != nil; k = w.pop() {
 		_ = k.Unlock(w.s.Context())
-		synctest.Wait() // the next in the local queue has it
+		synctest.Wait() // the next call in the local queue has the lock
 	}
 }
 
@@ -300,7 +307,7 @@ func (w *walk) step(what string) {
 	case "export":
 		handle, err := k.Export()
 		if err != nil {
-			w.keep(k, nil) // it is held more than once
+			w.keep(k, nil) // the lock is held more than once
 			return
 		}
 		to := w.p

@@ -11,89 +11,38 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A Holder is who holds a name, as a quorum of the masters says.
-type Holder struct {
-	ID    string    // of the grant; "" where none has a quorum
-	Owner string    // the label of its holder; see [WithOwner]
-	Token int64     // its fencing token
-	Since time.Time // when it was won, by the masters' clocks
-	Depth int       // how deep it is locked
-	// Kept: it was unlocked, and a minimum hold keeps the name from others; see [WithMinHold]. Depth is 0 then.
-	Kept bool
-	// Left is for how long at least a quorum keeps it if it is not extended: the quorum-th largest TTL, less the time of
-	// the question and the drift.
-	Left         time.Duration
-	On, Answered int // the masters that have it, of those that answered
-	Waiters      int // the most that a master has in its queue
-	// Readers are those of a [Shared] that a quorum says hold it, the oldest first: of the first hundred that each
-	// master names. ReaderCount is how many there are. ID is that of the writer, if one holds it; it has no Token here.
-	Readers     []Reader
-	ReaderCount int
-}
-
-// A Reader is one of those that hold a [Shared] for reading, as the masters say.
-type Reader struct {
-	ID    string    // of its grant
-	Owner string    // its label; see [WithOwner]
-	Since time.Time // when it asked, by the masters' clocks
-	On    int       // the masters that have it
-}
-
-// Inspect tells who holds name. It is a snapshot for people and monitoring: the answer may be out of date when it
-// arrives, and must not be used to decide whether something is safe to do. It waits for a quorum of answers that
-// agree, or for all; where fewer than a quorum answered, it fails with ErrNoQuorum, or the error of ctx. It writes
-// nothing.
-func (l *Locker) Inspect(ctx context.Context, name string) (Holder, error) {
+// inspect implements [Locker.Inspect] for one shard.
+func (l *shard) inspect(ctx context.Context, name string) (redlockinfo.Inspection, error) {
 	if err := l.checkName(name); err != nil {
-		return Holder{}, err
+		return redlockinfo.Inspection{}, err
 	}
 	if !l.enter() {
-		return Holder{}, ErrClosed
+		return redlockinfo.Inspection{}, ErrClosed
 	}
 	defer l.leave()
-	view, err := l.voters.Ready(ctx)
+	view, r, hs, err := l.askAll(ctx, "inspect", name)
 	if err != nil {
-		return Holder{}, failed("inspect", name, l.sender.NoQuorum(view, "inspect", err))
+		return redlockinfo.Inspection{}, err
 	}
-	r, keys := l.sender.New(view, "inspect", nil), scripts.Prefix(l.cfg.prefix).Keys(name)
-	call, came, holdings := view.Encoder.Inspect(&keys), make(answers, view.Config.N()), make(holdings)
-	for i := range view.Config.Rule.All().All() {
-		if err := l.pool.Send(i, call, pool.Stamp{}, came); err != nil {
-			came <- answer{i, nil, err}
-		}
+	i := hs.inspection(view.Config.Rule)
+	if g := l.queue.Holder(name); g != nil && g.ID == i.ID {
+		i.Idle = g.Idle()
 	}
-	var cause error
-	for range view.Config.N() {
-		select {
-		case a := <-came:
-			r.Cast(a.master, holdings.add(a, l.pool.Addr))
-		case <-ctx.Done():
-			cause = contextError(ctx)
-		case <-l.closing:
-			return Holder{}, ErrClosed
-		}
-		if _, on := holdings.common(view.Config.Rule); cause != nil || view.Config.Rule.Won(on) {
-			break
-		}
+	if i.N = view.Config.N(); i.ID != "" {
+		i.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(i.Left)
 	}
-	if count := r.Tally(); !count.Rule.Won(count.Of(scripts.Granted)) {
-		return Holder{}, failed("inspect", name, r.Failure(ErrNoQuorum, cause))
-	}
-	h := holdings.holder(view.Config.Rule)
-	if h.ID != "" {
-		h.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(h.Left)
-	}
-	return h, nil
+	return i, nil
 }
 
-// answers gets the replies to one question. There is room for all of them.
+// answers receives the replies to one call. Its buffer has room for all of them.
 type answers chan answer
 
 type answer struct {
@@ -102,32 +51,32 @@ type answer struct {
 	err    error
 }
 
-// Reply implements pool.Receiver.
+// Reply implements transport.Receiver.
 func (to answers) Reply(i int, value any, err error) { to <- answer{i, value, err} }
 
-// holdings are what the masters have answered, by their numbers.
+// holdings maps the numbers of masters to their answers.
 type holdings map[int]*scripts.Holding
 
-// add takes note of an answer. Every answer is a vote.
+// add records an answer. Every answer is a vote.
 func (hs holdings) add(a answer, addr func(int) string) round.Vote {
 	if a.err != nil {
 		return round.Vote{Err: a.err}
 	}
 	h, err := scripts.DecodeHolding(a.value)
 	if err != nil {
-		return round.Vote{Err: &pool.Error{Addr: addr(a.master), Op: "inspect", Err: err}}
+		return round.Vote{Err: &transport.Error{Addr: addr(a.master), Op: "inspect", Err: err}}
 	}
 	if len(h.Some) > 0 {
-		if role, _ := scripts.ShareOf(h.Some[0].ID); role == scripts.Writer { // which is alone
+		if role, _ := scripts.ShareOf(h.Some[0].ID); role == scripts.Writer { // a writer has no other holders
 			h.ID, h.Depth, h.Left = h.Some[0].ID, 1, h.Some[0].Left
 		}
 	}
 	hs[a.master] = &h
-	return round.Vote{Vote: scripts.Vote{Kind: scripts.Granted}}
+	return round.Vote{Vote: scripts.Vote{Outcome: scripts.Granted}}
 }
 
-// common returns the answer that most masters give, and which do. While the masters are changed, one that has a
-// majority of one set goes before all others: a program that does not know of the change holds by the old set alone.
+// common returns the most frequent answer and the masters that gave it. In a joint configuration an answer with a
+// majority of one set takes precedence: a client that does not know of the change holds by the old set alone.
 func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	given := make(map[string]quorum.Set, 2)
 	for i, h := range hs {
@@ -144,11 +93,11 @@ func (hs holdings) common(rule quorum.Rule) (id string, on quorum.Set) {
 	return id, on
 }
 
-// holder puts the answers together. Left is from when they were given.
-func (hs holdings) holder(rule quorum.Rule) Holder {
-	h := Holder{Answered: len(hs)}
+// inspection combines the answers. Left counts from the time of the answers.
+func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
+	h := redlockinfo.Inspection{Client: redlockinfo.Client{On: len(hs)}, Waiters: hs.queue()}
 	for _, a := range hs {
-		h.Waiters = max(h.Waiters, a.Waiters)
+		h.WaiterCount = max(h.WaiterCount, a.Waiters)
 	}
 	h.Readers, h.ReaderCount = hs.readers(rule)
 	id, on := hs.common(rule)
@@ -158,17 +107,12 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
 	_, h.Owner = scripts.GrantLabel(id)
 	for i := range on.All() {
-		h.Depth, h.Token = max(h.Depth, hs[i].Depth), hs[i].Token
-		h.Kept = h.Kept || hs[i].Depth == 0 // its program has unlocked it: the other masters hear of it later, or never
+		h.Token = hs[i].Token
+		h.Idle = h.Idle || hs[i].Lingers
+		h.Kept = h.Kept || hs[i].Depth == 0 // its client has unlocked it: the other masters learn of it later, or never
 	}
-	if h.Kept {
-		h.Depth = 0
-	}
-	if h.Since = time.UnixMicro(h.Token); h.Token == 0 {
-		_, at := scripts.ShareOf(id)
-		h.Since = time.UnixMicro(at)
-	}
-	for _, set := range rule.Sets() { // a majority of each set that has it keeps it so long
+	h.Since = heldSince(id, h.Token)
+	for _, set := range rule.Sets() { // a majority of each set that has it keeps it that long
 		if !on.MajorityOf(set) {
 			continue
 		}
@@ -182,8 +126,20 @@ func (hs holdings) holder(rule quorum.Rule) Holder {
 	return h
 }
 
-// readers are those that a quorum has, and how many a quorum counts.
-func (hs holdings) readers(rule quorum.Rule) (list []Reader, count int) {
+// heldSince returns the time since which a lock is held, from its token or, for readers and writers, for which token is
+// 0, from its id. It returns the zero time if neither shows it.
+func heldSince(id string, token int64) time.Time {
+	if token == 0 {
+		_, token = scripts.ShareOf(id)
+	}
+	if token == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(token)
+}
+
+// readers returns the readers that a quorum has, and the number of readers that a quorum counts.
+func (hs holdings) readers(rule quorum.Rule) (list []redlockinfo.Client, count int) {
 	on := make(map[string]quorum.Set)
 	var counts []int
 	for i, a := range hs {
@@ -198,11 +154,12 @@ func (hs holdings) readers(rule quorum.Rule) (list []Reader, count int) {
 	for id, set := range on {
 		if rule.WonHalf(set) {
 			_, label := scripts.GrantLabel(id)
-			_, at := scripts.ShareOf(id)
-			list = append(list, Reader{ID: id, Owner: label, Since: time.UnixMicro(at), On: set.Len()})
+			list = append(list, redlockinfo.Client{ID: id, Owner: label, Since: heldSince(id, 0), On: set.Len()})
 		}
 	}
-	slices.SortFunc(list, func(a, b Reader) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, func(a, b redlockinfo.Client) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	})
 	if need := rule.Least(); len(counts) >= need {
 		slices.Sort(counts)
 		count = counts[len(counts)-need]
@@ -210,65 +167,23 @@ func (hs holdings) readers(rule quorum.Rule) (list []Reader, count int) {
 	return list, max(count, len(list))
 }
 
-// A Who is what all masters that can be reached say of one name; see [Locker.Who].
-type Who struct {
-	Holder
-	// N is the number of masters of the fleet.
-	N int
-	// Queue are those that wait, the first first: at most the first ten that each master names. A waiter that has gone
-	// without a word is in it for up to 21 s.
-	Queue []Waiter
-}
-
-// A Waiter is one that waits for a name, as the masters' queues say.
-type Waiter struct {
-	// Owner is its label; see [WithOwner].
-	Owner string
-	// For is for how long it has waited, by the masters' clocks.
-	For time.Duration
-	// On is the number of masters that have it in their queue.
-	On int
-}
-
-// Who tells who holds name, and who waits for it. It is [Locker.Inspect] for people: it waits for every master that can
-// be reached, whether it votes or not, so On tells all that have the lock.
-func (l *Locker) Who(ctx context.Context, name string) (Who, error) {
-	if err := l.checkName(name); err != nil {
-		return Who{}, err
-	}
-	if !l.enter() {
-		return Who{}, ErrClosed
-	}
-	defer l.leave()
-	view, r, hs, err := l.askAll(ctx, "inspect", name)
-	if err != nil {
-		return Who{}, err
-	}
-	w := Who{Holder: hs.holder(view.Config.Rule), N: view.Config.N(), Queue: hs.queue()}
-	if w.ID != "" {
-		w.Left -= l.cfg.clock.Now().Sub(r.Start) + l.cfg.drift.Of(w.Left)
-	}
-	return w, nil
-}
-
-// askAll inspects name on all masters, and waits for all that can be reached. It fails where fewer than a quorum
-// answered.
-func (l *Locker) askAll(ctx context.Context, op, name string) (*admission.View, *round.Round, holdings, error) {
+// askAll inspects name on all masters, and waits for all that can be reached. It fails if fewer than a quorum answered.
+func (l *shard) askAll(ctx context.Context, op, name string) (*admission.View, *round.Round, holdings, error) {
 	view, _ := l.voters.Await(ctx, (*admission.View).Settled) // an early end shows in the votes
 	r, keys := l.sender.New(view, op, nil), scripts.Prefix(l.cfg.prefix).Keys(name)
 	hs := make(holdings)
-	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Cast(a.master, hs.add(a, l.pool.Addr)) })
+	cause := l.toAll(ctx, view, view.Encoder.Inspect(&keys), func(a answer) { r.Record(a.master, hs.add(a, l.pool.Addr)) })
 	if count := r.Tally(); !count.Rule.Won(count.Of(scripts.Granted)) {
 		return nil, nil, nil, failed(op, name, r.Failure(ErrNoQuorum, cause))
 	}
 	return view, r, hs, nil
 }
 
-// toAll sends a call to all masters, and has f told of each answer, until ctx ends: then it returns why.
-func (l *Locker) toAll(ctx context.Context, view *admission.View, call *scripts.Call, f func(answer)) (cause error) {
+// toAll sends a call to all masters, and calls f with each answer. If ctx ends first, it returns why.
+func (l *shard) toAll(ctx context.Context, view *admission.View, call *scripts.Call, f func(answer)) (cause error) {
 	came := make(answers, view.Config.N())
 	for i := range view.Config.Rule.All().All() {
-		if err := l.pool.Send(i, call, pool.Stamp{}, came); err != nil {
+		if err := l.pool.Send(i, call, transport.Stamp{}, came); err != nil {
 			came <- answer{i, nil, err}
 		}
 	}
@@ -285,10 +200,11 @@ func (l *Locker) toAll(ctx context.Context, view *admission.View, call *scripts.
 	return nil
 }
 
-// queue puts the queues of the masters together: in the order of the places that a waiter has on the average.
-func (hs holdings) queue() (list []Waiter) {
+// queue merges the queues of the masters, ordered by the average position of each waiter.
+func (hs holdings) queue() (list []redlockinfo.Client) {
 	type waiter struct {
-		Waiter
+		redlockinfo.Client
+		waited time.Duration // by the masters' clocks
 		places int
 	}
 	seen := make(map[string]*waiter)
@@ -304,7 +220,7 @@ func (hs holdings) queue() (list []Waiter) {
 			w.places += place
 			digits, _, _ := strings.Cut(id, ":")
 			if began, err := strconv.ParseInt(digits, 10, 64); err == nil {
-				w.For = max(w.For, time.Duration(h.Time-began)*time.Microsecond)
+				w.waited = max(w.waited, time.Duration(h.Time-began)*time.Microsecond)
 			}
 		}
 	}
@@ -312,26 +228,17 @@ func (hs holdings) queue() (list []Waiter) {
 		x, y := seen[a], seen[b]
 		return cmp.Or(cmp.Compare(x.places*y.On, y.places*x.On), cmp.Compare(a, b))
 	}) {
-		list = append(list, seen[id].Waiter)
+		w := seen[id]
+		if w.waited > 0 {
+			w.Since = time.Now().Add(-w.waited)
+		}
+		list = append(list, w.Client)
 	}
 	return list
 }
 
-// ForceRelease takes the grant with this id from whoever holds it; [Locker.Who] and [Locker.Inspect] tell the id. It is
-// for people who know that the holder is dead or hangs, and do not want to wait for the end of its TTL.
-//
-// It endangers what the lock protects: the holder, if it lives, finds out at its next extension, a third of its TTL
-// later, and until then two programs may believe that they hold the name. Only a resource that refuses a smaller token
-// than it has seen is safe: the next holder has a larger one.
-//
-// On every master that can be reached this grant is deleted, and no other, and the fence is raised to a new ballot, so
-// that a late message of the holder is refused. Then the first waiter is told, as by any release.
-//
-// It returns how many masters had the grant and have deleted it. The error is nil where a quorum of the masters has
-// said that it no longer has it; otherwise it is ErrNoQuorum, with the reason of each master that did not answer. A
-// holder that extends the lock in the same moment may give it back to those that have deleted it: ask [Locker.Who]
-// afterwards, and where it is still there call this again, which is harmless.
-func (l *Locker) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
+// forceRelease implements [Admin.ForceRelease].
+func (l *shard) forceRelease(ctx context.Context, name, id string) (released int, err error) {
 	if err := l.checkName(name); err != nil {
 		return 0, err
 	}

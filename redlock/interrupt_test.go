@@ -1,18 +1,18 @@
 package redlock
 
 import (
-	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// Interrupt makes l call f at moments of its calls, on their goroutines, where no callback of a user runs: when the vote
+// Interrupt makes l call f at moments of its calls, on their goroutines, if no callback of a user runs: when the vote
 // that decides a round is counted ("vote"), when a round is decided ("attempt"), and when a lock was "acquired",
 // "extended" or "released". So a test can stop the client, its machine or its masters there. It is called before l is
 // used.
 func Interrupt(l *Locker, f func(moment string)) {
-	l.grants.Events = interrupted{l.grants.Events, f}
-	report := l.sender.OnVote
-	l.sender.OnVote = func(r *round.Round, i int, v *round.Vote, decides bool) {
+	l.shards[0].grants.Events = interrupted{l.shards[0].grants.Events, f}
+	report := l.shards[0].sender.OnVote
+	l.shards[0].sender.OnVote = func(r *round.Round, i int, v *round.Vote, decides bool) {
 		if decides {
 			f("vote")
 		}
@@ -24,26 +24,26 @@ func Interrupt(l *Locker, f func(moment string)) {
 
 // interrupted are Events that come after a moment.
 type interrupted struct {
-	grant.Events
+	lease.Events
 	f func(moment string)
 }
 
-func (e interrupted) Asked(g *grant.Grant, r *round.Round, ballot int64, err error) {
+func (e interrupted) Attempted(g *lease.Lease, r *round.Round, ballot int64, err error) {
 	e.f("attempt")
-	e.Events.Asked(g, r, ballot, err)
+	e.Events.Attempted(g, r, ballot, err)
 }
 
-func (e interrupted) Acquired(h *grant.Handle) {
+func (e interrupted) Acquired(h *lease.Hold) {
 	e.f("acquired")
 	e.Events.Acquired(h)
 }
 
-func (e interrupted) Extended(g *grant.Grant, err error) {
+func (e interrupted) Extended(g *lease.Lease, err error) {
 	e.f("extended")
 	e.Events.Extended(g, err)
 }
 
-func (e interrupted) Released(h *grant.Handle, err error) {
+func (e interrupted) Released(h *lease.Hold, err error) {
 	e.f("released")
 	e.Events.Released(h, err)
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,105 +12,89 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
-	"github.com/redlock-go/redlock/redlock/internal/grant"
-	"github.com/redlock-go/redlock/redlock/internal/queue"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/spread"
-	"github.com/redlock-go/redlock/redlock/internal/voters"
+	"github.com/redlock-go/redlock/redlock/internal/sharding"
+	"github.com/redlock-go/redlock/redlock/internal/waitqueue"
 )
 
-// A Locker takes locks over the masters of one pool. It has two goroutines of its own, whatever the number of locks:
-// one finds out which masters may vote, one extends what is held. A third runs while there are log records or events of
-// a [Trace] to deliver. All methods are safe for concurrent use.
-type Locker struct {
-	pool     *pool.Pool
+// A shard acquires locks on the masters of one pool.
+type shard struct {
+	pool     *transport.Transport
 	cfg      config
 	warnings []string
 
 	ballots *ballot.Ballots
-	voters  *voters.Voters
+	voters  *monitor.Monitor
 	sender  *round.Sender
-	grants  *grant.Keeper
-	queue   *queue.Queue
+	grants  *lease.Manager
+	queue   *waitqueue.Queue
 	events  *events
 	journal *journal
 
 	connectBy time.Time // until then TryLock waits for masters that are still connecting
 
-	changing chan struct{}  // cap 1: one change of the masters at a time
-	member   *spread.Member // of its group; nil: there are no groups
+	probing  chan struct{}    // cap 1: one probe at a time
+	rechecks atomic.Bool      // recheck will be called
+	changing chan struct{}    // cap 1: one change of the masters at a time
+	member   *sharding.Member // nil: the Locker is not sharded
 	life
 }
 
-// A life is what the end of a Locker needs.
+// A life tracks the calls under way, for Close and Drain.
 type life struct {
-	calls   atomic.Int64  // under way, messages not answered, and one until Close has released what is held
+	calls   atomic.Int64  // calls under way, unanswered messages, and one until Close has released the held locks
 	drains  atomic.Bool   // Drain was called
 	closing chan struct{} // closed when Close begins: waiting calls give up
-	idle    func()        // closes the channel that Close waits for, as calls come to 0
+	idle    func()        // closes the channel that Close waits for, when calls reaches 0
 	once    sync.Once     // Close
-	closed  chan struct{} // closed when nothing of the Locker is left
+	closed  chan struct{} // closed when all goroutines of the Locker have ended
 }
 
-// New makes a Locker over the masters of p. It checks the options, fails with [ErrInvalidOption] where one is out of
-// range, and otherwise neither blocks nor needs a living master. The pool stays the caller's: several Lockers may
-// share it, and it is closed after them.
-func New(p *pool.Pool, opts ...Option) (*Locker, error) {
-	if p == nil {
-		return nil, invalid("no masters: the pool is nil")
-	}
-	cfg := defaultConfig()
-	for _, o := range opts {
-		if o == nil {
-			return nil, invalid("a nil option")
-		}
-		o.applyLocker(&cfg)
-	}
-	if b := p.Bucket(); b.Of > 0 {
-		if cfg.group.Of > 0 {
-			return nil, invalid("WithGroup does not go with a bucket of a cluster, which is a group already")
-		}
-		cfg.group, cfg.prefix = scripts.Group(b), cfg.prefix+b.Tag()
-	}
+// newShard returns a shard over the masters of t. The caller must call start.
+func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	if cfg.clock == nil {
-		cfg.clock = p.Clock()
+		cfg.clock = t.Clock()
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	first, err := firstConfig(p, &cfg)
+	first, err := firstConfig(t, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	timeout := time.Duration(0)
 	for _, i := range first.Order {
-		timeout = max(timeout, p.Timeout(i))
-		if p.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(p.Addr(i))) {
+		timeout = max(timeout, t.Timeout(i))
+		if t.FailsOver(i) && (cfg.guard == 0 || cfg.remembers(t.Addr(i))) {
 			return nil, invalid("%s is behind sentinels: a failover loses the last writes, so it needs the restart guard; "+
-				"leave out WithoutGuard, and WithDurableMasters for it", p.Addr(i))
+				"leave out WithoutRestartGuard, and WithDurableMasters for it", t.Addr(i))
 		}
 	}
 	id, err := uuid.NewRandom()
 	if err != nil {
 		return nil, err
 	}
-	l := &Locker{
-		pool: p, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
+	l := &shard{
+		pool: t, cfg: cfg, ballots: ballot.New(first.Rule.All()), changing: make(chan struct{}, 1),
+		probing:   make(chan struct{}, 1),
 		connectBy: time.Now().Add(timeout),
 		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.cfg.clock = l.ballots.Counting(cfg.clock)
+	t.SetClientName(cfg.label)
 	l.build(first, id.String())
-	l.warnings = unwise(&l.cfg, first, p)
-	for _, w := range l.warnings {
-		l.events.Log(slog.LevelWarn, w)
-		post(l.events, l.cfg.trace.Warning, w)
-	}
+	return l, nil
+}
+
+// start runs the voters. It closes l.closed when they have stopped and all calls, grants and events have ended.
+func (l *shard) start() {
 	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
@@ -121,121 +103,90 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 		defer close(l.closed)
 		l.voters.Run()
 		<-idle
-		<-l.grants.Ended()
+		<-l.grants.Stopped()
 		<-l.events.Idle()
 	}()
-	return l, nil
 }
 
-// build makes the parts of l and joins them.
-func (l *Locker) build(first *quorum.Config, id string) {
+// build makes the parts of l and connects them.
+func (l *shard) build(first *quorum.Config, id string) {
 	prefix := scripts.Prefix(l.cfg.prefix)
 	l.events = &events{
 		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
-	l.journal = &journal{Queue: l.events.Queue, addr: l.pool.Addr, quorumFunc: l.noQuorum}
-	if l.cfg.group.Of > 0 {
-		l.member = &spread.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Again() }}
+	l.journal = &journal{
+		Queue: l.events.Queue, addr: l.pool.Addr, quorumFunc: l.noQuorum,
+		able: func(v *admission.View) quorum.Set { return l.sender.Able(v) },
 	}
-	l.voters = voters.New(voters.Settings{
+	if l.cfg.group.Of > 0 {
+		l.member = &sharding.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Reevaluate() }}
+	}
+	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
 		Group: l.cfg.group, AgreedFunc: l.member.Agreed,
 	}, first)
-	l.sender = &round.Sender{Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt}
-	if l.cfg.trace.Vote != nil {
+	l.sender = &round.Sender{
+		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),
+	}
+	if l.cfg.trace.Event != nil {
 		l.sender.OnVote = l.events.vote
 	}
-	l.grants = grant.NewKeeper(grant.Env{
+	l.grants = lease.NewManager(lease.Env{
 		Sender: l.sender, Clock: l.cfg.clock, Drift: l.cfg.drift, Ballots: l.ballots, View: l.voters.View, Prefix: prefix,
 		Owner: id, Label: l.cfg.label, Closing: l.closing, Events: l.events,
 		Enter: func() { l.calls.Add(1) }, Leave: l.leave,
 	})
-	l.queue = queue.New(queue.Env{
-		Keeper: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
-		Listen: func() queue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
+	l.queue = waitqueue.New(waitqueue.Env{
+		Manager: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
+		Listen: func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
 	})
 	l.grants.Waiters = l.queue
 }
 
-// viewed is told of each new View. It tells of the masters whose state has changed.
-func (l *Locker) viewed(last, next *admission.View) {
+// viewed emits an event for each master whose state differs between two Views.
+func (l *shard) viewed(last, next *admission.View) {
 	l.grants.Changed(last, next)
 	if l.member != nil {
-		l.member.See(next.Named, next.Begun, next.Other)
+		l.member.Record(next.Named, next.Begun, next.Other)
 	}
 	l.journal.viewed(last, next)
-	if l.cfg.trace.Master == nil {
+	if l.cfg.trace.Event == nil {
 		return
 	}
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
 		if st := &next.Masters[i]; i >= len(last.Masters) || last.Masters[i].Phase != st.Phase {
-			post(l.events, l.cfg.trace.Master, l.masterInfo(i, st))
+			m := l.masterInfo(i, st)
+			l.events.master(&m)
 		}
 	}
 }
 
-// noQuorum says which masters do not vote, and why. It reports false once l is closed.
-func (l *Locker) noQuorum() (*round.Failure, bool) {
+// noQuorum returns why no majority of the masters can grant a lock. It reports false if one can, and once l is closed.
+func (l *shard) noQuorum() (*round.Failure, bool) {
 	if !l.enter() {
 		return nil, false
 	}
 	defer l.leave()
-	return l.sender.NoQuorum(l.voters.View(), "vote", nil), true
+	view := l.voters.View()
+	return l.sender.NoQuorum(view, "vote", nil), !view.Config.Rule.Won(l.sender.Able(view))
 }
 
-// A listener passes what the inbox gets on to the queue.
+// A listener passes the messages of the inbox to the queue.
 type listener struct {
-	*queue.Queue // for Gap
-	prefix       scripts.Prefix
+	*waitqueue.Queue // for Resubscribed
+	prefix           scripts.Prefix
 }
 
-// Message implements pool.Listener.
+// Message implements transport.Listener.
 func (l *listener) Message(master int, _, payload string) {
-	if h, ok := l.prefix.ParseHint(payload); ok {
-		l.Hint(master, h)
+	if h, ok := l.prefix.ParseWakeUp(payload); ok {
+		l.WakeUp(master, h)
 	}
 }
 
-// unwise tells what is unwise in an allowed configuration over these masters.
-func unwise(c *config, first *quorum.Config, p *pool.Pool) (warnings []string) {
-	var known []string
-	for _, i := range first.Order {
-		known = append(known, p.Addr(i))
-	}
-	add := func(format string, args ...any) {
-		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
-	}
-	if p.Bucket().Number > 1 {
-		return nil // the first bucket has said it
-	}
-	for _, set := range first.Rule.Sets() { // two while the masters are changed: a majority of each is needed
-		switch n := set.Len(); {
-		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
-			add("one master, which others replace: no lock can be taken for the guard time after each failover")
-		case n == 1:
-			add("one master: no failure of it is survived, and the lock is as safe as that one server")
-		case n%2 == 0:
-			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
-		}
-	}
-	if c.guard == 0 && len(known) > 1 {
-		add("the restart guard is off: a master that restarts empty can give a held lock away")
-	}
-	for _, name := range c.durable {
-		if !slices.Contains(known, name) {
-			add("%q is named by WithDurableMasters, and is none of the masters %q", name, known)
-		}
-	}
-	return append(warnings, p.Warnings()...)
-}
-
-// Warnings tells what is unwise about the configuration, a sentence each; none is the usual case.
-func (l *Locker) Warnings() []string { return slices.Clone(l.warnings) }
-
-// enter begins a call and reports whether the Locker is open. leave ends the call; where enter reports false it is
-// ended already.
+// enter begins a call and reports whether the Locker is open. The caller must call leave only if enter returns true.
 func (l *life) enter() bool {
 	l.calls.Add(1)
 	select {
@@ -253,62 +204,12 @@ func (l *life) leave() {
 	}
 }
 
-// Lock takes the lock of name. It waits while another holds it, and while no quorum of masters can be had, until ctx
-// ends, [WithWaitLimit] is over, or its tries are used up ([WithTries], [WithBackoff]). Calls without a bound of tries
-// wait their turn, first behind those of this Locker, then in the masters' queues. A call that gives up leaves the
-// queues; a master that cannot be told forgets it 20 s after its last ask. With a context of [Lock.Context]
-// that owns the name it re-enters the lock instead: one more Unlock is then needed, and of the options the TTL, the
-// minimum validity and the retries apply, while extension and maximum hold stay those of the outermost Lock.
-//
-// Errors: ErrInvalidOption before anything is sent; an error that wraps that of ctx where ctx ended the wait,
-// together with what the masters said last; ErrHeld, ErrNoQuorum or ErrTooSlow when the tries are used up;
-// ErrGuardTime at once where a quorum refuses the TTL; ErrLost, ErrReleased or ErrExported for a context whose lock
-// has ended; ErrClosed. On failure nothing is held: what some masters granted is being rolled back. A master that
-// cannot be told of it frees the name when the TTL is over.
-func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.take(ctx, name, scripts.Plain, opts, true)
-}
-
-// TryLock takes the lock of name without waiting for another holder. It gets a free name only if no other client waits
-// for it, and sends nothing if this Locker holds the name.
-//
-// Of any number of clients that call TryLock at one instant, one gets a free name. If the votes are split between them,
-// so that no client has a majority, TryLock asks again after short random pauses, for half a second at most, or for
-// [WithWaitLimit]. A new Locker also waits for masters that are still connecting, for one timeout of the pool at most.
-//
-// Errors are those of [Locker.Lock]. [ErrHeld] means that another lease has a majority of the masters; [ErrNoQuorum]
-// that too few masters can vote, or that the votes stayed split.
-//
-// A Locker has a bounded number of attempts under way, 64 to 1024, fewer the longer their replies take. Beyond that
-// Lock waits until ctx ends, and TryLock for as long as a silent master counts as up ([pool.WithTimeout]); then TryLock
-// fails with [ErrOverloaded].
-func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.take(ctx, name, scripts.Plain, opts, false)
-}
-
-// Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
-// [ErrLost], and owns the name. A panic of f releases the lock.
-//
-// Do returns the error of f, joined with a [*LockError] of the Op "do" if the lock ended before f returned: ErrLost, or
-// ErrClosed. If the lock could not be acquired, f does not run, and Do returns the error of Lock. So a LockError in the
-// result is about this lock: errors of this package that f returns are about other locks, and errors.Is and errors.As do
-// not find them in the result, which has their text. A release that no quorum confirmed in time is no error of Do: it is
-// delivered in the background, logged and counted ([Stats.Unconfirmed]).
-//
-// ctx bounds the wait and the work. For work that goes on when the client of a request has gone, give Do
-// context.WithoutCancel(ctx) and [WithWaitLimit].
-func (l *Locker) Do(
-	ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption,
-) error {
-	return l.do(ctx, name, scripts.Plain, f, opts)
-}
-
-// do is Do, of Shared too.
-func (l *Locker) do(
+// do implements Do of Locker and RWLock.
+func (l *shard) do(
 	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
 ) error {
 	ctx = l.events.within(ctx, name)
-	if l.cfg.trace.Call == nil {
+	if l.cfg.trace.Event == nil {
 		return l.within(ctx, name, role, f, opts)
 	}
 	return l.events.call(ctx, "do", name, func(*tracedCall) error {
@@ -316,8 +217,8 @@ func (l *Locker) do(
 	})
 }
 
-// within is do without its trace.
-func (l *Locker) within(
+// within implements do without its trace.
+func (l *shard) within(
 	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
 ) error {
 	lock, err := l.take(ctx, name, role, opts, true)
@@ -327,23 +228,29 @@ func (l *Locker) within(
 	return lock.during(ctx, f)
 }
 
-// take is Lock and TryLock, of Shared too.
-func (l *Locker) take(
+// take implements Lock and TryLock of Locker and RWLock.
+func (l *shard) take(
 	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool,
 ) (*Lock, error) {
-	if l.cfg.trace.Call == nil {
+	if l.cfg.trace.Event == nil {
 		return l.acquire(ctx, name, role, opts, wait, nil)
 	}
-	return l.events.acquiring(ctx, opOf(role, wait), name, func(c *grant.Course) (*Lock, error) {
+	return l.events.acquiring(ctx, opOf(role, wait), name, func(c *lease.AcquireStats) (*Lock, error) {
 		return l.acquire(ctx, name, role, opts, wait, c)
 	})
 }
 
-// acquire is take without its trace.
-func (l *Locker) acquire(
-	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, course *grant.Course,
+// A lockAndCall is a Lock and the call that waits for it.
+type lockAndCall struct {
+	Lock
+	waitqueue.Call
+}
+
+// acquire implements take without its trace.
+func (l *shard) acquire(
+	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool, course *lease.AcquireStats,
 ) (*Lock, error) {
-	called := l.cfg.clock.Now() // first of all: a caller that the system stops later keeps its turn
+	called := l.cfg.clock.Now() // read first, so that a caller that is paused later keeps its place in the queue
 	if err := l.checkName(name); err != nil {
 		return nil, err
 	}
@@ -358,37 +265,32 @@ func (l *Locker) acquire(
 		return nil, ErrClosed
 	}
 	defer l.leave()
-	if l.drains.Load() && !grant.Owns(ctx, l.grants) {
+	if l.drains.Load() && !lease.Owns(ctx, l.grants) {
 		return nil, ErrClosed
 	}
-	if ctx.Err() != nil {
-		return nil, &LockError{Op: "lock", Name: name, Cause: contextError(ctx)}
-	}
-	if wait && grant.OutOfOrder(ctx, l.grants, name) {
-		return nil, &LockError{Op: "lock", Name: name, Decision: ErrOrder}
-	}
-	own := grant.Owner(ctx, l.grants, name)
-	if err := mayEnter(own, role); err != nil {
-		return nil, &LockError{Op: "lock", Name: name, Decision: err}
+	own, err := l.owned(ctx, name, role, wait)
+	if err != nil {
+		return nil, err
 	}
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	for {
-		k, waits := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).KeysOf(name, role)}, false
+		both, waits := &lockAndCall{}, false // one allocation
+		k, call := &both.Lock, &both.Call
+		k.l, k.keys = l, scripts.Prefix(l.cfg.prefix).KeysOf(name, role)
 		switch {
-		case own != nil && !l.cfg.reentry:
-			return nil, &LockError{Op: "lock", Name: name, Decision: ErrReentry}
 		case own != nil:
 			err = l.repeat(ctx, "re-enter", name, cfg, !wait, func() error {
 				return own.Reenter(ctx, &k.handle, &cfg.Terms)
 			})
 		case wait && !cfg.bounded():
 			waits = true
-			err = l.queue.Lock(ctx, &queue.Call{
-				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Handle: &k.handle, Priority: cfg.priority,
-				Fair: cfg.fair || cfg.MinHold > 0, Called: called, PausesFunc: cfg.delays.pauses, Course: course,
-			})
+			*call = waitqueue.Call{
+				Name: name, Keys: &k.keys, Terms: &cfg.Terms, Hold: &k.handle, Priority: cfg.priority,
+				Fair: cfg.fair || cfg.MinHold > 0, Called: called, Delays: cfg, Stats: course,
+			}
+			err = l.queue.Lock(ctx, call)
 		default:
 			err = l.repeat(ctx, "lock", name, cfg, !wait, func() error { return l.try(ctx, name, cfg, k, course, wait) })
 		}
@@ -403,39 +305,55 @@ func (l *Locker) acquire(
 	}
 }
 
-// again reports, after a pause, whether a call without a bound goes on: it had won, and that was over before it could
-// return.
-func (l *Locker) again(ctx context.Context, err error) bool {
+// owned returns the lock of the name that ctx owns, or nil if it owns none. It fails if ctx has ended, or if a call
+// with ctx must not lock the name.
+func (l *shard) owned(ctx context.Context, name string, role scripts.Role, wait bool) (*lease.Hold, error) {
+	if ctx.Err() != nil {
+		return nil, &LockError{Op: "lock", Name: name, cause: contextError(ctx)}
+	}
+	if wait && lease.OutOfOrder(ctx, l.grants, name) {
+		return nil, &LockError{Op: "lock", Name: name, decided: errOrder}
+	}
+	own := lease.Owner(ctx, l.grants, name)
+	if err := mayEnter(own, role); err != nil {
+		return nil, &LockError{Op: "lock", Name: name, decided: err}
+	}
+	return own, nil
+}
+
+// again reports, after a pause, whether an unbounded call retries: it had won the lock, but the lock ended before the
+// call returned.
+func (l *shard) again(ctx context.Context, err error) bool {
 	var e *LockError
-	if !errors.As(err, &e) || e.Cause != nil || errors.Is(err, ErrMaxHold) ||
-		!errors.Is(err, ErrLost) && !errors.Is(err, ErrTooSlow) {
+	if !errors.As(err, &e) || e.cause != nil || errors.Is(err, ErrMaxHold) ||
+		!errors.Is(err, ErrLost) && !errors.Is(err, errTooSlow) {
 		return false
 	}
 	select {
-	case <-time.After(DefaultDelays.Fixed):
+	case <-time.After(defaultDelays.Fixed):
 	case <-ctx.Done():
 	case <-l.closing:
 	}
 	return true
 }
 
-// refusal is the error of a call that did not get the lock. Where this Locker itself holds the name, it says so.
-func (l *Locker) refusal(name string, err error) error {
+// refusal returns the error of a call that did not get the lock. The error says so if this Locker itself holds the
+// name.
+func (l *shard) refusal(name string, err error) error {
 	err = failed("lock", name, err)
 	var e *LockError
-	held := errors.As(err, &e) && errors.Is(e.Decision, ErrHeld) && !errors.Is(err, ErrKind)
+	held := errors.As(err, &e) && errors.Is(e.decided, ErrHeld) && !errors.Is(err, errLockKind)
 	if g := l.queue.Holder(name); g != nil && held {
 		i := g.Info()
-		e.Here, e.Left, e.Since = true, max(0, i.Left), time.UnixMicro(i.Token)
+		e.here, e.Left, e.since = true, max(0, i.Left), heldSince(g.ID, i.Token)
 		_, e.Holder = scripts.GrantLabel(g.ID)
 	}
 	return err
 }
 
-// stillGood returns k if it still has the wanted validity at this instant, whatever has passed since it was granted.
-// Else it releases k.
-func (l *Locker) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
-	if k.good(cfg) {
+// stillGood returns k if it has the required validity now, however long ago it was granted. Otherwise it releases k.
+func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
+	if k.handle.HasLeft(cfg.Least) {
 		return k, nil
 	}
 	closed := errors.Is(k.Err(), ErrClosed)
@@ -443,29 +361,27 @@ func (l *Locker) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	return nil, &LockError{Op: "lock", Name: k.Name(), Decision: ErrTooSlow}
+	return nil, &LockError{Op: "lock", Name: k.Name(), decided: errTooSlow}
 }
 
-// good reports whether k has at least the wanted validity at this instant.
-func (k *Lock) good(cfg *lockConfig) bool {
-	return k.Remaining() > 0 && k.handle.Validity() >= cfg.Least
-}
-
-// try makes one decided attempt without waiting in the queues. A call that does not wait gives up with ErrOverloaded if
-// it has no turn within the time after which a silent master counts as down.
-func (l *Locker) try(
-	ctx context.Context, name string, cfg *lockConfig, k *Lock, course *grant.Course, wait bool,
+// try makes one decided attempt without waiting in the queues. A call that does not wait fails with ErrOverloaded if it
+// gets no turn within the time after which a silent master counts as down.
+func (l *shard) try(
+	ctx context.Context, name string, cfg *lockConfig, k *Lock, course *lease.AcquireStats, wait bool,
 ) error {
 	view, err := l.settled(ctx)
 	if err != nil {
 		return l.sender.NoQuorum(view, "lock", err)
 	}
-	a := &grant.Ask{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Course: course}
+	a := &lease.Attempt{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Stats: course}
 	if !wait {
 		a.Patience = view.Config.Slowest
 	}
 	if k.keys.Role() != scripts.Plain {
 		return l.attempt(ctx, a, k, cfg)
+	}
+	if l.queue.TakeOver(name, &k.handle, &cfg.Terms) {
+		return nil
 	}
 	if err := l.heldHere(name); err != nil {
 		return err
@@ -478,8 +394,8 @@ func (l *Locker) try(
 	})
 }
 
-// heldHere returns the failure of a call for a name that this Locker holds: the masters need not be asked.
-func (l *Locker) heldHere(name string) error {
+// heldHere returns the failure of a call for a name that this Locker holds; such a call sends nothing.
+func (l *shard) heldHere(name string) error {
 	g := l.queue.Holder(name)
 	if g == nil {
 		return nil
@@ -490,18 +406,18 @@ func (l *Locker) heldHere(name string) error {
 	}
 }
 
-// attempt asks until the votes decide, and makes k the first lock of what was granted.
-func (l *Locker) attempt(ctx context.Context, a *grant.Ask, k *Lock, cfg *lockConfig) error {
-	g, err := l.queue.Try(ctx, a, cmp.Or(cfg.waitLimit, queue.DefaultUndecided))
+// attempt sends rounds until the votes decide, and makes k the first hold of the lease.
+func (l *shard) attempt(ctx context.Context, a *lease.Attempt, k *Lock, cfg *lockConfig) error {
+	g, err := l.queue.Try(ctx, a, cmp.Or(cfg.waitLimit, waitqueue.DefaultUndecided))
 	if err != nil {
 		return err
 	}
 	return l.begin(g, k, cfg)
 }
 
-// settled returns the view once a quorum votes or none can be expected. A new Locker also waits for the masters that are
-// still connecting, for one timeout at most: votes of all masters decide more often than those of a bare quorum.
-func (l *Locker) settled(ctx context.Context) (*admission.View, error) {
+// settled returns the view once a quorum votes or none can be expected. A new Locker also waits for the masters that
+// are still connecting, for one timeout at most: votes of all masters decide more often than those of a bare quorum.
+func (l *shard) settled(ctx context.Context) (*admission.View, error) {
 	if left := time.Until(l.connectBy); left > 0 {
 		connecting, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
@@ -511,31 +427,19 @@ func (l *Locker) settled(ctx context.Context) (*admission.View, error) {
 }
 
 // begin makes k the first lock of g, which a quorum has granted.
-func (l *Locker) begin(g *grant.Grant, k *Lock, cfg *lockConfig) error {
+func (l *shard) begin(g *lease.Lease, k *Lock, cfg *lockConfig) error {
 	if g.Role() == scripts.Plain {
-		l.queue.Held(g)
+		l.queue.RecordHold(g)
 	}
-	err := g.Begin(&k.handle, &cfg.Terms)
+	err := g.StartHold(&k.handle, &cfg.Terms)
 	if err != nil {
-		l.queue.Over(g)
+		l.queue.Ended(g)
 	}
 	return err
 }
 
-// Close frees the locks of functions of [Locker.Do] that are still running: their contexts end with the cause
-// [ErrClosed], and another client may hold the name at once. To shut down, stop the work first, and then close:
-//
-//	server.Shutdown(ctx) // or cancel the context of the work, and wait for it
-//	locker.Drain(ctx)    // waits for the locks that are still held
-//	pool.Close()
-//
-// Close releases every lock that is held, all at once, and joins the goroutines of the Locker. Calls that wait return
-// ErrClosed.
-//
-// The releases are sent first, whatever the state of ctx. Then Close waits until each master has answered to them and
-// the calls under way have returned, or until ctx ends: then it returns the error of ctx, and what a master has not
-// got is owed to it by the pool. A second Close waits like the first. The pool stays open.
-func (l *Locker) Close(ctx context.Context) error {
+// close ends the shard: see [Locker.Close].
+func (l *shard) close(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.closing)
 		l.grants.EndAll()
@@ -552,18 +456,14 @@ func (l *Locker) Close(ctx context.Context) error {
 	}
 }
 
-// drainPoll is how often Drain looks whether the locks have ended.
+// drainPoll is the interval at which Drain checks whether the locks have ended.
 const drainPoll = 10 * time.Millisecond
 
-// Drain waits until no lock is held and no call is under way, and then closes the Locker as [Locker.Close] does.
-//
-// From now on new calls that acquire a lock return [ErrClosed]. Those with a context of a lock that is held
-// ([Lock.Context], or that of a function of [Locker.Do]) still work, so that the work under way can finish, and calls
-// that wait for a lock go on. [Locker.Lead] ends with its context: cancel that before. If ctx ends first, the locks
-// that are left end as by Close, and Drain returns the error of ctx. Drain may be called more than once, and
-// concurrently with Close.
-func (l *Locker) Drain(ctx context.Context) error {
+// drain waits for held locks, and then closes the shard: see [Locker.Drain].
+func (l *shard) drain(ctx context.Context) error {
 	l.drains.Store(true)
+	l.queue.StopLingering()
+	l.grants.ReleaseIdle()
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
 	for len(l.grants.All()) > 0 || l.calls.Load() > 1 {
@@ -575,5 +475,5 @@ func (l *Locker) Drain(ctx context.Context) error {
 		}
 		break
 	}
-	return l.Close(ctx)
+	return l.close(ctx)
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// WithLogger sets where the Locker writes what an operator has to know; the default is [slog.Default] at the time of
-// [New]. It warns of what is unwise about the configuration, of masters that are down or back without a vote, of locks
-// that are lost, and, where no quorum has voted for a second, of each master that does not vote and why: then again
-// after two seconds, four, and so on up to a minute. That a master votes again, and that a lock has lasted for its
-// longest hold, is information. Each line has the owner ([WithOwner]), and none a password.
-// Records go through the queue of the events of the Locker (see [Trace]), with the times at which they were made: a
-// handler that blocks or panics delays or loses records, and never a lock. slog.DiscardHandler turns the log off.
+// WithLogger sets the logger for what an operator needs to know; the default is [slog.Default] at the time of [New].
+// The Locker warns of risks of the configuration, of masters that are down or back without a vote, and of lost locks.
+// If no quorum has voted for a second, it warns of each master that does not vote and why: then again after two
+// seconds, four, and so on up to a minute. At level Info it logs that a master votes again, and that a lock has reached
+// its maximum hold. Each record has the owner ([WithOwner]), and none a password. Records go through the event queue of
+// the Locker (see [redlockinfo.Trace]) and keep their original times: a handler that blocks or panics delays or loses
+// records, but never a lock. slog.DiscardHandler turns the log off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
 // The pauses between two warnings that no quorum votes.
@@ -31,19 +31,20 @@ const (
 type journal struct {
 	*dispatch.Queue
 	addr func(master int) string
-	// quorumFunc says why no quorum votes. It reports false once the Locker is closed.
+	// quorumFunc returns why no majority can grant a lock. It reports false if one can, or the Locker is closed.
 	quorumFunc func() (*round.Failure, bool)
-	known      quorum.Set // masters that have voted, or not, before; for viewed alone
+	able       func(*admission.View) quorum.Set // masters that can grant a lock
+	known      quorum.Set                       // masters whose first state was seen; used by viewed only
 
 	mu     sync.Mutex
-	alarm  *time.Timer   // runs while no quorum votes; nil: one does, or the Locker is closed
-	since  time.Time     // when it was made
-	pause  time.Duration // until it rings
+	alarm  *time.Timer   // runs while no quorum votes; nil if one does, or the Locker is closed
+	since  time.Time     // when the alarm was set first
+	pause  time.Duration // until the alarm rings
 	closed bool
 }
 
-// viewed tells of the masters whose state has changed. What a master is at first is told where it is down; else by the
-// alarm, if by anything.
+// viewed logs the masters whose state has changed. It logs the first state of a master only if the master is down; the
+// alarm covers other first states.
 func (j *journal) viewed(last, next *admission.View) {
 	for i := range (next.Config.Rule.All() | next.Config.Follow.All()).All() {
 		now := &next.Masters[i]
@@ -64,11 +65,11 @@ func (j *journal) viewed(last, next *admission.View) {
 	j.watch(next)
 }
 
-// watch sets the alarm where no quorum votes, and takes it back where one does.
+// watch sets the alarm if no quorum votes, and stops it if one does.
 func (j *journal) watch(view *admission.View) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	switch votes := view.Config.Rule.Won(view.Voting); {
+	switch votes := view.Config.Rule.Won(j.able(view)); {
 	case j.alarm != nil && votes:
 		j.alarm.Stop()
 		j.alarm = nil
@@ -78,13 +79,15 @@ func (j *journal) watch(view *admission.View) {
 	}
 }
 
-// ring says that no quorum votes, and sets the alarm for later.
+// ring logs that no quorum votes, and sets the alarm again.
 func (j *journal) ring() {
-	f, open := j.quorumFunc()
-	if !open {
+	f, bad := j.quorumFunc()
+	j.mu.Lock()
+	if !bad {
+		j.alarm = nil
+		j.mu.Unlock()
 		return
 	}
-	j.mu.Lock()
 	on, since := j.alarm != nil, j.since
 	if on {
 		j.pause = min(2*j.pause, longestSilent)
@@ -94,16 +97,17 @@ func (j *journal) ring() {
 	if !on {
 		return
 	}
-	why := joined(f.Masters)
-	if errors.Is(f, ErrQuarantine) {
-		why = append(why, mayAdmit)
-	}
-	j.Log(slog.LevelWarn, "redlock: no quorum of masters votes",
+	attrs := []slog.Attr{
 		slog.Duration("for", time.Since(since).Round(time.Millisecond)),
-		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", why))
+		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", joined(f.Masters)),
+	}
+	if errors.Is(f, errQuarantine) {
+		attrs = append(attrs, slog.String("hint", mayAdmit))
+	}
+	j.Log(slog.LevelWarn, "redlock: no quorum of masters votes", attrs...)
 }
 
-// close ends the alarm.
+// close stops the alarm.
 func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

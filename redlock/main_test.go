@@ -7,20 +7,22 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/long"
 )
 
-// TestMain runs the tests, or, in a process that a test has started, one worker: a program of its own with locks.
+// TestMain runs the tests or, in a process that a test has started, one worker: a separate client.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(workerEnv); role != "" {
 		os.Exit(workerMain(role))
 	}
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // most tests bring about what is warned of
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // most tests cause warnings
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given { // the tests on real masters wait, for TTLs and quarantines, far more than they compute
+	if !given { // the tests on real masters mostly wait for TTLs and quarantines
 		parallel := "4"
-		if testing.Short() {
+		if !long.Enabled() {
 			parallel = "12"
 		}
 		if err := flag.Set("test.parallel", parallel); err != nil {
@@ -30,9 +32,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// rounds is how often a test repeats what it does: few times with -short.
+// rounds returns the number of repetitions of a test, which is small without -long.
 func rounds(full, short int) int {
-	if testing.Short() {
+	if !long.Enabled() {
 		return short
 	}
 	return full

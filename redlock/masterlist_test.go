@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// client makes a Locker over the masters with these numbers, without waiting for them.
+// client returns a Locker over the masters with these numbers, without waiting for them.
 func (o *office) client(which ...int) *redlock.Locker {
 	o.Helper()
 	urls := make([]string, len(which))
@@ -29,7 +30,7 @@ func (o *office) dial(
 	urls []string, dialer func(context.Context, string, string) (net.Conn, error), opts ...redlock.Option,
 ) *redlock.Locker {
 	o.Helper()
-	p, err := pool.Dial(urls, pool.WithDialer(dialer), pool.WithClock(clock.Runtime()))
+	p, err := pool.Dial(urls, pool.WithDialer(dialer), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func (o *office) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// records are the admission records of all masters.
+// records returns the admission records of all masters.
 func (o *office) records() (all string) {
 	for i := range o.masters.N() {
 		all += first(o.masters.Master(i)) + "\n"
@@ -74,7 +75,7 @@ func TestMasterList(t *testing.T) {
 	t.Run("ReplacedMaster", func(t *testing.T) {
 		operate(t, 4, func(o *office) {
 			a := o.client(0, 1, 2)
-			if err := a.AdmitNow(o.within(time.Minute)); err != nil {
+			if err := a.Admin().Admit(o.within(time.Minute)); err != nil {
 				o.Fatal(err)
 			}
 			b := o.client(0, 1, 3)
@@ -87,9 +88,9 @@ func TestMasterList(t *testing.T) {
 			_, err = b.TryLock(o.Context(), "n")
 			o.says(err, redlock.ErrMasterList, "redlock set", "?name=", "[master-1:6379 master-2:6379 master-3:6379]",
 				"[master-1:6379 master-2:6379 master-4:6379]")
-			err = b.AdmitNow(o.within(time.Second))
+			err = b.Admin().Admit(o.within(time.Second))
 			o.says(err, redlock.ErrMasterList)
-			err = b.Quarantine(o.Context(), "master-1:6379")
+			err = b.Admin().Quarantine(o.Context(), "master-1:6379")
 			o.says(err, redlock.ErrMasterList)
 			if first(o.masters.Master(3)) != "" || held.Err() != nil {
 				o.Errorf("the refused client has written %q; the holder: %v", first(o.masters.Master(3)), held.Err())
@@ -105,7 +106,7 @@ func TestMasterList(t *testing.T) {
 					a, b := o.client(lists[0]...), o.client(lists[1]...)
 					if admit {
 						for _, l := range []*redlock.Locker{a, b} {
-							go func() { _ = l.AdmitNow(o.within(2 * time.Second)) }()
+							go func() { _ = l.Admin().Admit(o.within(2 * time.Second)) }()
 						}
 					}
 					o.pass(2 * time.Minute)
@@ -145,7 +146,7 @@ func TestStrayRecord(t *testing.T) {
 	t.Run("OfDeadMaster", func(t *testing.T) {
 		operate(t, 7, func(o *office) {
 			a := o.client(0, 1, 2, 3, 4)
-			if err := a.AdmitNow(o.within(time.Minute)); err != nil {
+			if err := a.Admin().Admit(o.within(time.Minute)); err != nil {
 				o.Fatal(err)
 			}
 			o.masters.Master(4).Stop()
@@ -167,7 +168,7 @@ func TestStrayRecord(t *testing.T) {
 			a := o.client(0, 1, 2, 3, 4)
 			o.locks("before", a)
 			before := o.records()
-			err := o.client(0, 1, 2).Quarantine(o.Context(), "master-2:6379")
+			err := o.client(0, 1, 2).Admin().Quarantine(o.Context(), "master-2:6379")
 			o.says(err, redlock.ErrMasterList)
 			if o.records() != before {
 				o.Errorf("a refused quarantine has written\n%s", o.records())
@@ -181,14 +182,14 @@ func TestStrayRecord(t *testing.T) {
 			if s := a.Masters(); s[0].State != "voting" || s[1].State != "blocked" {
 				o.Errorf("beside a stray record: %+v", s[:2])
 			}
-			if err := a.Quarantine(o.Context(), "master-2:6379"); err != nil {
+			if err := a.Admin().Quarantine(o.Context(), "master-2:6379"); err != nil {
 				o.Fatal(err)
 			}
 			o.pass(40 * time.Second)
 			if s := a.Masters()[1]; s.State != "voting" {
 				o.Errorf("the stray record was replaced: %+v", s)
 			}
-			o.says(a.Quarantine(o.Context(), "elsewhere:1"), redlock.ErrInvalidOption, "elsewhere:1")
+			o.says(a.Admin().Quarantine(o.Context(), "elsewhere:1"), redlock.ErrInvalid, "elsewhere:1")
 		})
 	})
 }
@@ -197,10 +198,10 @@ func TestStrayRecord(t *testing.T) {
 func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 	operate(t, 6, func(o *office) {
 		urls := o.masters.URLs()
-		both := redlock.Set{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:5], Next: urls[1:]}
 		l := o.client(0, 1, 2, 3, 4)
-		if err := errors.Join(l.AdmitNow(o.within(time.Minute)), o.client(5).AdmitNow(o.within(time.Minute)),
-			l.ChangeMasters(o.within(time.Minute), both), l.RaiseEpoch(o.within(time.Minute))); err != nil {
+		if err := errors.Join(l.Admin().Admit(o.within(time.Minute)), o.client(5).Admin().Admit(o.within(time.Minute)),
+			l.Admin().Reconfigure(o.within(time.Minute), both), l.RaiseEpoch(o.within(time.Minute))); err != nil {
 			o.Fatal(err)
 		}
 		o.masters.Master(1).Restart(false)
@@ -212,7 +213,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 		before := o.records()
 		for _, plain := range [][]int{{0, 1, 2, 3, 4}, {1, 2, 3, 4, 5}} {
 			c := o.client(plain...)
-			o.says(c.AdmitNow(o.within(5*time.Second)), redlock.ErrOldMasters)
+			o.says(c.Admin().Admit(o.within(5*time.Second)), redlock.ErrOldMasters)
 			o.pass(time.Minute)
 			if got := o.records(); got != before {
 				o.Errorf("%v has written\n%s\nover\n%s", plain, got, before)
@@ -226,8 +227,8 @@ func TestPlainListAfterAChange(t *testing.T) {
 	operate(t, 4, func(o *office) {
 		urls := o.masters.URLs()
 		l := o.client(0, 1, 2)
-		if err := errors.Join(l.AdmitNow(o.within(time.Minute)),
-			l.ChangeMasters(o.within(2*time.Minute), redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
+		if err := errors.Join(l.Admin().Admit(o.within(time.Minute)),
+			l.Admin().Reconfigure(o.within(2*time.Minute), redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[1:]}),
 			l.RaiseEpoch(o.within(time.Minute))); err != nil {
 			o.Fatal(err)
 		}
@@ -236,7 +237,7 @@ func TestPlainListAfterAChange(t *testing.T) {
 		o.says(err, redlock.ErrOldMasters)
 		o.pass(2 * time.Minute)
 		if err := errors.Join(l.FinishChange(o.within(time.Minute)),
-			l.ChangeMasters(o.within(time.Minute), redlock.Set{Epoch: 2, Masters: urls[1:]}),
+			l.Admin().Reconfigure(o.within(time.Minute), redlock.Configuration{Epoch: 2, Masters: urls[1:]}),
 			l.RaiseEpoch(o.within(time.Minute))); err != nil {
 			o.Fatal(err)
 		}
@@ -251,15 +252,15 @@ func TestPlainListAfterAChange(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// H119: a change is given up after its epoch was raised. Clients of both sets, and a lock that one holds, go on by the old
-// masters; the next masters cannot act alone any more.
+// H119: a change is aborted after its epoch was raised. Clients with the joint configuration, and a lock that one
+// holds, continue on the old masters; the next masters can no longer become final.
 func TestAbortChange(t *testing.T) {
 	operate(t, 5, func(o *office) {
 		urls := o.masters.URLs()
-		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[2:]}
 		l := o.client(0, 1, 2)
-		o.says(l.AbortChange(o.within(time.Minute)), redlock.ErrInvalidOption)
-		if err := errors.Join(l.AdmitNow(o.within(time.Minute)), l.ChangeMasters(o.within(2*time.Minute), both),
+		o.says(l.AbortChange(o.within(time.Minute)), redlock.ErrInvalid)
+		if err := errors.Join(l.Admin().Admit(o.within(time.Minute)), l.Admin().Reconfigure(o.within(2*time.Minute), both),
 			l.RaiseEpoch(o.within(time.Minute))); err != nil {
 			o.Fatal(err)
 		}
@@ -297,15 +298,17 @@ func TestAbortChange(t *testing.T) {
 		}
 		o.locks("the client", l)
 		o.locks("a plain list of the old masters", o.client(0, 1, 2))
-		late := o.dial(urls, o.masters.Dial, redlock.WithSet(both))
+		late := o.dial(urls, o.masters.Dial, redlock.WithConfiguration(both))
 		if err := late.FinishChange(o.within(5 * time.Minute)); err == nil {
 			o.Error("the change that was given up is finished")
 		}
-		_, err = o.dial(urls[2:], o.masters.Dial, redlock.WithSet(redlock.Set{Epoch: 2, Masters: urls[2:]})).
+		_, err = o.dial(urls[2:], o.masters.Dial, redlock.WithConfiguration(redlock.Configuration{Epoch: 2,
+			Masters: urls[2:]})).
 			TryLock(o.Context(), "n")
 		o.says(err, redlock.ErrMasterList)
-		again := redlock.Set{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
-		if err := errors.Join(l.ChangeMasters(o.within(2*time.Minute), again), l.RaiseEpoch(o.within(time.Minute))); err != nil {
+		again := redlock.Configuration{Epoch: 3, Masters: urls[:3], Next: urls[2:]}
+		if err := errors.Join(l.Admin().Reconfigure(o.within(2*time.Minute), again),
+			l.RaiseEpoch(o.within(time.Minute))); err != nil {
 			o.Errorf("the next change: %v", err)
 		}
 		o.locks("in the next change", l)

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// An office is one bubble of virtual time with masters, and the Lockers that operators and programs have there.
+// An office is one bubble of virtual time with masters, and the Lockers of operators and clients.
 type office struct {
 	*testing.T
 	masters *redlocktest.Masters
@@ -31,10 +32,10 @@ func operate(t *testing.T, n int, body func(o *office), opts ...redlocktest.Opti
 	})
 }
 
-// over makes a Locker over the masters from, from+1, ... to-1, with a pool of its own.
+// over returns a Locker over the masters from, from+1, ... to-1, with its own pool.
 func (o *office) over(from, to int, opts ...redlock.Option) *redlock.Locker {
 	o.Helper()
-	p, err := pool.Dial(o.masters.URLs()[from:to], pool.WithDialer(o.masters.Dial), pool.WithClock(clock.Runtime()))
+	p, err := pool.Dial(o.masters.URLs()[from:to], pool.WithDialer(o.masters.Dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -52,14 +53,14 @@ func (o *office) over(from, to int, opts ...redlock.Option) *redlock.Locker {
 	return l
 }
 
-// within is a context of so long.
+// within returns a context with the given timeout.
 func (o *office) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(o.Context(), d)
 	o.Cleanup(cancel)
 	return ctx
 }
 
-// says fails the test where err is not like it or does not say all the words.
+// says fails the test unless err matches like and contains all the words.
 func (o *office) says(err, like error, words ...string) {
 	o.Helper()
 	if !errors.Is(err, like) {
@@ -72,12 +73,12 @@ func (o *office) says(err, like error, words ...string) {
 	}
 }
 
-// AdmitNow goes on until all vote, or its context ends; then it names those that do not.
+// Admit continues until all masters vote, or its context ends; then its error names those that do not.
 func TestAdmitNowFollowsTheStartOfMasters(t *testing.T) {
 	operate(t, 3, func(o *office) {
 		o.masters.Master(2).Stop()
 		l := o.over(0, 3)
-		err := l.AdmitNow(o.within(5 * time.Second))
+		err := l.Admin().Admit(o.within(5 * time.Second))
 		o.says(err, context.DeadlineExceeded, o.masters.Master(2).Addr(), "2 of 3")
 		if errors.Is(err, redlock.ErrNoQuorum) {
 			o.Errorf("a quorum votes: %v", err)
@@ -89,13 +90,13 @@ func TestAdmitNowFollowsTheStartOfMasters(t *testing.T) {
 			<-time.After(5 * time.Second)
 			o.masters.Master(2).Restart(false)
 		}()
-		if err := l.AdmitNow(o.within(time.Minute)); err != nil {
+		if err := l.Admin().Admit(o.within(time.Minute)); err != nil {
 			o.Error(err)
 		}
 	}, redlocktest.Fresh())
 }
 
-// H80: the guard time is raised in two steps. While one master cannot be written no master accepts a longer TTL, and the
+// H80: the max TTL is raised in two steps. While one master cannot be written no master accepts a longer TTL, and the
 // others have the longer quarantine. H120: while one is known to be down nothing is written. H70: until then a longer
 // TTL is refused at once, naming the command.
 func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
@@ -104,7 +105,7 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 		o.masters.Master(4).Stop()
 		<-time.After(3 * time.Second)
 		before := first(o.masters.Master(0))
-		err := l.RaiseGuardTime(o.within(time.Minute), 5*time.Minute)
+		err := l.Admin().RaiseMaxTTL(o.within(time.Minute), 5*time.Minute)
 		o.says(err, redlock.ErrNoQuorum, o.masters.Master(4).Addr(), "4 of 5", "5 are needed")
 		if first(o.masters.Master(0)) != before {
 			o.Errorf("a refused call has written %s", first(o.masters.Master(0)))
@@ -112,7 +113,7 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 		o.masters.Master(4).Restart(true)
 		<-time.After(40 * time.Second)
 		o.masters.Master(4).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		err = l.RaiseGuardTime(o.within(time.Minute), 5*time.Minute)
+		err = l.Admin().RaiseMaxTTL(o.within(time.Minute), 5*time.Minute)
 		o.says(err, redlock.ErrNoQuorum, o.masters.Master(4).Addr(), "4 of 5", "5 are needed", "OOM")
 		o.masters.Master(4).Refuse("")
 		o.masters.Master(4).Stop()
@@ -123,19 +124,19 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 				o.Errorf("master %d after the first call: %s", i, text)
 			}
 		}
-		long := o.over(0, 5, redlock.WithGuardTime(5*time.Minute))
+		long := o.over(0, 5, redlock.WithMaxTTL(5*time.Minute))
 		start := time.Now()
 		_, err = long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute))
-		if o.says(err, redlock.ErrGuardTime, "redlock guard -set"); time.Since(start) > 0 {
+		if o.says(err, redlock.ErrTTLTooLong, "redlock guard -set"); time.Since(start) > 0 {
 			o.Errorf("it took %v", time.Since(start))
 		}
 		o.masters.Master(4).Restart(false)
 		<-time.After(5 * time.Second)
-		if err := l.RaiseGuardTime(o.within(time.Minute), 5*time.Minute); err != nil {
+		if err := l.Admin().RaiseMaxTTL(o.within(time.Minute), 5*time.Minute); err != nil {
 			o.Fatal(err)
 		}
 		for _, m := range l.Masters() {
-			if m.Guard != 5*time.Minute {
+			if m.MaxTTL != 5*time.Minute {
 				o.Errorf("%+v", m)
 			}
 		}
@@ -143,17 +144,17 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 		if _, err := long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute)); err != nil {
 			o.Error(err)
 		}
-		o.says(l.RaiseGuardTime(o.Context(), time.Minute), redlock.ErrInvalidOption, "5m0s")
-		o.says(l.RaiseGuardTime(o.Context(), 2*time.Hour), redlock.ErrInvalidOption, "repl-backlog-ttl is 1h0m0s")
+		o.says(l.Admin().RaiseMaxTTL(o.Context(), time.Minute), redlock.ErrInvalid, "5m0s")
+		o.says(l.Admin().RaiseMaxTTL(o.Context(), 2*time.Hour), redlock.ErrInvalid, "repl-backlog-ttl is 1h0m0s")
 	})
 }
 
-// H72: a mistyped prefix is found, and leaves nothing behind. A fleet that is well has no finding about votes.
+// H72: a mistyped prefix is found, and leaves nothing behind. A healthy deployment has no finding about votes.
 func TestCheckFailsWhereNoQuorumVotes(t *testing.T) {
 	operate(t, 3, func(o *office) {
 		wrong := o.over(0, 3, redlock.WithObserver(), redlock.WithPrefix("redlcok"))
 		<-time.After(time.Minute)
-		findings, err := wrong.Check(o.Context())
+		findings, err := wrong.Admin().Check(o.Context())
 		if err != nil || len(findings) == 0 || findings[0].Severity != pool.Failure || findings[0].About != "quorum" {
 			o.Fatalf("%v, %v", findings, err)
 		}
@@ -164,9 +165,9 @@ func TestCheckFailsWhereNoQuorumVotes(t *testing.T) {
 				}
 			}
 		}
-		findings, err = o.over(0, 3, redlock.WithObserver()).Check(o.Context())
+		findings, err = o.over(0, 3, redlock.WithObserver()).Admin().Check(o.Context())
 		for _, f := range findings { // others are about commands that these masters do not have
-			if f.About == "quorum" || f.About == "quarantine" || f.About == "guard time" {
+			if f.About == "quorum" || f.About == "quarantine" || f.About == "max TTL" {
 				o.Errorf("%v", f)
 			}
 		}
@@ -181,14 +182,14 @@ func first(m *redlocktest.Master) string {
 	return text
 }
 
-// A fleet of three is taken to three others while a lock is held, each step checked.
+// A deployment of three masters is changed to three others while a lock is held, with each step checked.
 func TestMastersAreChangedUnderALock(t *testing.T) {
 	operate(t, 6, func(o *office) {
 		urls := o.masters.URLs()
-		both := redlock.Set{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
-		last := redlock.Set{Epoch: 2, Masters: urls[3:]}
+		both := redlock.Configuration{Epoch: 1, Masters: urls[:3], Next: urls[3:]}
+		last := redlock.Configuration{Epoch: 2, Masters: urls[3:]}
 		l := o.over(0, 3)
-		if err := l.AdmitNow(o.Context()); err != nil {
+		if err := l.Admin().Admit(o.Context()); err != nil {
 			o.Fatal(err)
 		}
 		lock, err := l.Lock(o.Context(), "a")
@@ -201,11 +202,11 @@ func TestMastersAreChangedUnderALock(t *testing.T) {
 				o.Fatal(err)
 			}
 		}
-		o.says(l.ChangeMasters(o.Context(), last), redlock.ErrInvalidOption, "left out")
-		o.says(l.ChangeMasters(o.within(10*time.Second), both), redlock.ErrNoQuorum, o.masters.Master(3).Addr())
-		ok(l.ChangeMasters(o.within(time.Minute), both))
-		o.says(l.ChangeMasters(o.Context(), last), redlock.ErrIncomplete, "0 of 3")
-		o.says(l.FinishChange(o.Context()), redlock.ErrIncomplete, "see RaiseEpoch")
+		o.says(l.Admin().Reconfigure(o.Context(), last), redlock.ErrInvalid, "left out")
+		o.says(l.Admin().Reconfigure(o.within(10*time.Second), both), redlock.ErrNoQuorum, o.masters.Master(3).Addr())
+		ok(l.Admin().Reconfigure(o.within(time.Minute), both))
+		o.says(l.Admin().Reconfigure(o.Context(), last), redlock.ErrIncomplete, "0 of 3")
+		o.says(l.FinishChange(o.Context()), redlock.ErrIncomplete, "see redlock set --raise")
 		ok(l.RaiseEpoch(o.Context()))
 		o.says(l.FinishChange(o.Context()), redlock.ErrIncomplete, "for another")
 		c, err := l.Change(o.Context())
@@ -214,7 +215,7 @@ func TestMastersAreChangedUnderALock(t *testing.T) {
 		}
 		<-time.After(c.Left + time.Second)
 		ok(l.FinishChange(o.Context()))
-		ok(l.ChangeMasters(o.within(time.Minute), last))
+		ok(l.Admin().Reconfigure(o.within(time.Minute), last))
 		ok(l.RaiseEpoch(o.Context()))
 		for i := range 3 {
 			o.masters.Master(i).Stop()

@@ -9,76 +9,81 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/grant"
-	"github.com/redlock-go/redlock/redlock/internal/spread"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/sharding"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // The bounds and defaults of the options.
 const (
-	MinTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
-	MaxTTL = 24 * time.Hour        // where the restart guard is off; where it is on, the guard time is the longest TTL
+	defaultTTL    = private.DefaultTTL
+	defaultMaxTTL = private.DefaultMaxTTL
+	defaultPrefix = private.DefaultPrefix
 
-	DefaultTTL        = 10 * time.Second       // see [WithTTL]
-	DefaultGuardTime  = 30 * time.Second       // see [WithGuardTime]
-	DefaultPrefix     = "redlock"              // see [WithPrefix]
-	DefaultHandOns    = 32                     // see [WithHandOn]
-	DefaultHandOnTime = 100 * time.Millisecond // see [WithHandOn]
+	minTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
+	maxTTL = 24 * time.Hour        // if the restart guard is off
+
+	defaultHandOns    = 32
+	defaultHandOnTime = 100 * time.Millisecond
 )
 
-// The bounds of [WithHandOn]. Each hand-on is a microsecond by which the fence is ahead of the clock. The masters would
-// bear more: "Handing on" in the documentation of internal/grant tells what it costs.
+// The bounds of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the clock. The masters
+// could take more: the documentation of internal/lease shows the cost.
 const (
 	mostHandOns    = 1000
 	mostHandOnTime = time.Minute
 )
 
-// An Option sets one thing for a whole [Locker]. Options are checked by [New], which fails with [ErrInvalidOption].
+// An Option configures a [Locker]. [New] checks the options and returns [ErrInvalid] if one is out of range.
 type Option interface{ applyLocker(*config) }
 
-// A LockOption sets one thing for one call, or, given to [New], for all calls of the Locker. It is checked when the
-// call begins, before anything is sent.
+// A LockOption configures one call, or, if passed to [New], all calls of the Locker. The call checks it before anything
+// is sent.
 type LockOption interface {
 	Option
 	applyLock(*lockConfig)
 }
 
-// config is what a Locker was made with.
+// config holds the settings of a Locker.
 type config struct {
-	lock     lockConfig // the default of its calls
+	lock     lockConfig // the defaults of its calls
 	prefix   string
 	drift    clock.Drift
 	guard    time.Duration // 0: off
 	noGuard  bool
 	clock    *clock.Clock
-	trace    *Trace
+	trace    *redlockinfo.Trace
 	log      *slog.Logger
-	reentry  bool
 	label    string
 	durable  []string // addresses; nil: none; empty: all
 	observer bool
-	set      *Set // nil: the masters of the pool
+	sets     []Configuration // indexed by shard
+	set      *Configuration  // of this shard; nil: the masters of the pool
 	group    scripts.Group
 }
 
-// lockConfig is what one call goes by.
+// lockConfig holds the settings of one call.
 type lockConfig struct {
-	grant.Terms
-	minValidity time.Duration  // 0: half of the TTL
-	backoff     func() Backoff // nil: delays
-	delays      Delays
+	lease.Terms
+	minValidity time.Duration                 // 0: half of the TTL
+	pauseFunc   func(retry int) time.Duration // nil: delays
+	delays      delays
 	waitLimit   time.Duration // 0: none
 	tries       int           // 0: no bound
 	fair        bool
 	priority    int
 }
 
-// remembers reports whether a master is a durable one.
+// remembers reports whether the master at addr is durable.
 func (c *config) remembers(addr string) bool {
 	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))
 }
 
-// labelOfProcess is the label of a process: its host, without the end of a name that is too long, and its id.
+// labelOfProcess returns the default label of a process: the host, truncated if it is too long, and the process id.
 func labelOfProcess(host string, pid int) string {
 	end := fmt.Sprintf("/%d", pid)
 	host = host[:min(len(host), scripts.MaxLabel-len(end))]
@@ -91,16 +96,15 @@ func labelOfProcess(host string, pid int) string {
 func defaultConfig() config {
 	host, _ := os.Hostname()
 	return config{
-		lock: lockConfig{delays: DefaultDelays, Terms: grant.Terms{
-			TTL: DefaultTTL, Extend: true, HandOns: DefaultHandOns, HandOnTime: DefaultHandOnTime,
+		lock: lockConfig{delays: defaultDelays, Terms: lease.Terms{
+			TTL: defaultTTL, Extend: true, Handoffs: defaultHandOns, HandoffTime: defaultHandOnTime,
 		}},
-		prefix:  DefaultPrefix,
-		drift:   clock.DefaultDrift,
-		guard:   DefaultGuardTime,
-		trace:   &Trace{},
-		log:     slog.Default(),
-		label:   labelOfProcess(host, os.Getpid()),
-		reentry: true,
+		prefix: defaultPrefix,
+		drift:  clock.DefaultDrift,
+		guard:  defaultMaxTTL,
+		trace:  &redlockinfo.Trace{},
+		log:    slog.Default(),
+		label:  labelOfProcess(host, os.Getpid()),
 	}
 }
 
@@ -113,129 +117,144 @@ type lockOption func(*lockConfig)
 func (f lockOption) applyLocker(c *config)   { f(&c.lock) }
 func (f lockOption) applyLock(c *lockConfig) { f(c) }
 
-// WithTTL sets how long the masters keep the lock after an acquire or an extension: from [MinTTL] to the guard time, or
-// to [MaxTTL] where the guard is off. The default is [DefaultTTL]. A part of a millisecond is rounded up for the
-// masters and not counted for the holder. A lock is extended every third of it, so it bounds how long the name stays
-// locked when its holder dies, not how long it may be held.
+// WithTTL sets how long the masters keep the lock after an acquire or an extension: from 10 ms to the max TTL, or to 24
+// hours without the restart guard. The default is 10 s. The TTL is rounded up to whole milliseconds for the masters;
+// the holder does not count the added fraction. A lock is extended every third of the TTL, so the TTL bounds how long
+// the name stays locked when its holder dies, not how long it may be held.
 func WithTTL(ttl time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.TTL = ttl }) }
 
-// WithMinValidity sets how much validity an acquire must have left to count; one that has less is rolled back and is
-// [ErrTooSlow]. The default, and the meaning of 0, is half of the TTL.
-func WithMinValidity(d time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) { c.minValidity = d })
-}
-
-// WithMaxHold bounds how long a lock is held: then its context ends with [ErrMaxHold], and it is no longer extended, so
-// that a worker that hangs does not keep the name for ever. 0, the default, is no bound.
+// WithMaxHold bounds how long a lock is held: after d its context ends with [ErrMaxHold], and it is no longer extended,
+// so that a worker that hangs does not keep the name forever. 0, the default, means no bound.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MaxHold = d })
 }
 
-// WithMinHold keeps the name locked for d at least since the masters granted it, for jobs that must not run again too
-// soon. An Unlock before that ends the lock as ever, but to others the name stays locked until d is over. The masters
-// alone see to that: the program may end, and one that is killed meanwhile frees the name no earlier. [Locker.Who]
-// tells such a name as kept. Close keeps it, too.
+// WithMinHold keeps the name locked for at least d from the moment at which the masters granted it, for jobs that must
+// not run again too soon. An earlier Unlock ends the hold, but the name stays unavailable to others until d has passed.
+// The masters enforce that by themselves: the client may exit or be killed without freeing the name earlier.
+// [Locker.Inspect] reports such a name as kept. Close keeps it, too.
 //
-// The masters keep the name for d and the drift of d ([WithDrift]), which together are at most the guard time. If d is
+// The masters keep the name for d and the drift of d (1 % and 2 ms), which together are at most the max TTL. If d is
 // longer than the TTL, the lock is acquired with d as its TTL. A master that the Unlock does not reach keeps the name
-// to the end of its TTL. The call waits as one of [WithFair] does, and the lock is not handed on. A re-entry keeps to
-// the minimum of the outermost Lock; an exported lock has that of its Import. 0, the default, is none.
+// to the end of its TTL. The call waits as with [WithFair], and the lock is not handed off. A re-entry has the minimum
+// of the outermost Lock; an exported lock has that of its Import. 0, the default, means no minimum.
 func WithMinHold(d time.Duration) LockOption {
 	return lockOption(func(c *lockConfig) { c.MinHold = d })
 }
 
-// WithExtension turns the extending of held locks on, which is the default, or off: then a lock ends with its first
-// validity unless [Lock.Extend] is called.
+// WithAsyncUnlock makes Unlock return without waiting for the masters: the lock has ended, and its release is queued on
+// the connections of all masters that are up. A pair of Lock and Unlock then waits for one round trip instead of two.
+//
+// Such an Unlock returns nil, ErrLost or ErrReleased, which are known without a reply. Other clients may find the name
+// held for about a round trip longer. A release that does not reach a master is resent in the background, as after an
+// Unlock that waits. [Locker.Close] waits for all queued releases.
+func WithAsyncUnlock() LockOption { return lockOption(func(c *lockConfig) { c.Async = true }) }
+
+// WithLinger keeps the lock for up to d after its last Unlock, so that the next Lock or TryLock of the name by this
+// Locker takes it over with the next token: at once, without a message to the masters. The lock is not extended
+// meanwhile, so it is kept no longer than its validity. When another client tries to acquire the name, the masters
+// notify this one, which releases the lock; a lock that is in use is released at its next Unlock. 0, the default,
+// releases the lock at once.
+//
+// Another client waits for such a name up to two round trips longer than for a free one. If the notification is lost,
+// that client tries again after a second or more, and a lingering lock is released at the latest one TTL after it was
+// acquired. If the lingering client is frozen or dies, others wait until the TTL has expired, as for any lock. A lock
+// whose Lock call had to wait for another client is released at its Unlock, since others may wait, too. A TryLock that
+// is refused by a lock which may be unused tries again, for half a second or [WithWaitLimit]. So WithLinger suits names
+// that one client uses many times in a row.
+//
+// A lock lingers only if it has tokens left (100 000 for each acquire from the masters), no call of this Locker waits
+// for the name, this client is subscribed to its inbox on a quorum of masters, and fewer than 1000 locks of this Locker
+// are unused. Locks with a minimum hold, and those of [Locker.RWLock] and [Locker.LockAll], do not linger.
+// [Locker.Drain] and [Locker.Close] release locks that linger.
+func WithLinger(d time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.Linger = d }) }
+
+// WithExtension turns the background extension of held locks on, which is the default, or off. Without it a lock ends
+// with its first validity unless [Lock.Extend] is called.
 func WithExtension(on bool) LockOption { return lockOption(func(c *lockConfig) { c.Extend = on }) }
 
-// WithDelays sets the pauses between the attempts of a call that cannot hear the masters' hints, or whose tries are
-// bounded. The default is [DefaultDelays]. A call that hears them asks when it is told, and at least once a second if
-// it is first or second in a queue, every five seconds elsewhere.
-func WithDelays(d Delays) LockOption {
-	return lockOption(func(c *lockConfig) { c.delays, c.backoff = d, nil })
-}
-
-// WithHandOn bounds the handing on of a lock: at its Unlock it may pass to the next call of this Locker that waits for
-// the name, and is not released. That saves the masters two rounds each time; other programs wait meanwhile. The
-// defaults are [DefaultHandOns] and [DefaultHandOnTime]; at most 1000 times, and no longer than a minute.
+// WithFair makes a call wait its turn among all Lockers: it neither gets nor gives the lock by a local hand-off.
+// Waiters are ordered by the time of their call on the masters' clocks. The order is best effort, since each master
+// keeps its own. Without WithFair, calls of one Locker may follow each other, at most 32 times or for 100 ms.
 //
-// The number is that of the call that won the lock from the masters: all hand-ons until the release count. The time is
-// that of the holder that unlocks: it hands the lock on only if less than this has passed since the masters granted it.
-// A call with 0 times does not hand it on; it may still get a lock by handing on. [WithFair] turns both off.
-//
-// A lock is released although somebody waits here, if the first in line is fair, has a shorter TTL than the lock, or
-// wants more validity than is left; and if the lock's token had to be above the masters' time, as it is for a name
-// that somebody else has just handed on.
-func WithHandOn(times int, atMost time.Duration) LockOption {
-	return lockOption(func(c *lockConfig) { c.HandOns, c.HandOnTime = times, atMost })
-}
-
-// WithFair has a call wait its turn among all Lockers: it neither gets nor gives the lock by handing on. Waiters are in
-// the order in which they called, by the masters' clocks. The order is best effort: each master keeps it for itself.
-// Without it, calls of one Locker may follow each other for a bounded time; see [WithHandOn].
-//
-// It does not go with a bound of the tries, or WithBackoff: such calls do not wait in the queues.
+// WithFair cannot be combined with [WithRetry], whose calls do not wait in the queues.
 func WithFair() LockOption { return lockOption(func(c *lockConfig) { c.fair = true }) }
 
-// WithPriority is [WithFair], and puts the call before all waiters of a lower priority, and behind those of a higher
-// one. The default is 0; from -1000 to 1000.
+// WithPriority implies [WithFair] and puts the call before all waiters of a lower priority and behind those of a higher
+// one. The range is -1000 to 1000, the default 0.
 func WithPriority(n int) LockOption {
 	return lockOption(func(c *lockConfig) { c.fair, c.priority = true, n })
 }
 
-// WithTries bounds the attempts of a blocked call, the first one included; 0, the default, is no bound. A call with a
-// bound waits in no queue, neither in this Locker nor on the masters: it tries and pauses, and where others wait it may
-// not get it.
-func WithTries(n int) LockOption { return lockOption(func(c *lockConfig) { c.tries = n }) }
-
-// WithBackoff sets your own policy of retries: start is called once for each call that has to wait, and must not return
-// nil. Such a call waits in no queue; see [WithTries].
-func WithBackoff(start func() Backoff) LockOption {
-	return lockOption(func(c *lockConfig) { c.backoff = start })
-}
-
-// WithPrefix sets what the keys begin with. Lockers with different prefixes know nothing of each other, and each prefix
-// is a fleet with a guard time of its own. The default is [DefaultPrefix]. Braces, and a colon at the end, are
-// refused: the keys add both.
+// WithPrefix sets the key prefix. Lockers with different prefixes are independent: each prefix is a deployment with its
+// own max TTL. The default is "redlock". Braces and a trailing colon are refused, since the keys add both.
 func WithPrefix(prefix string) Option { return lockerOption(func(c *config) { c.prefix = prefix }) }
 
-// WithDrift sets by how much the clocks of this machine and of the masters may differ in rate. The default is
-// [clock.DefaultDrift], 1 % of the TTL + 2 ms.
-func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
-
-// WithGuardTime sets the guard time: the longest TTL that anyone in the fleet may use. A master that was restarted does
-// not vote for this long, and for at least 30 s, unless it is a durable one: see [WithDurableMasters]. The guard time
-// belongs to the fleet. It stands on the masters; if they have another value, that value applies. (Their records have
-// two numbers, the longest TTL and the quarantine: [Locker.RaiseGuardTime] raises one after the other.) From [MinTTL]
-// to [MaxTTL]; the default is [DefaultGuardTime].
-func WithGuardTime(g time.Duration) Option {
+// WithMaxTTL sets the max TTL: the longest TTL that any client of the deployment may use. A master that was restarted
+// does not vote for this long, and for at least 30 s, unless it is a durable one: see [WithDurableMasters]. The max TTL
+// belongs to the deployment and is recorded on the masters; if they have another value, that value applies. Give all
+// clients the same value: if clients begin a deployment with different values, the one that a majority of the masters
+// has recorded applies. [Admin.RaiseMaxTTL] raises it while clients run. The range is 10 ms to 24 hours, the default 30
+// s.
+func WithMaxTTL(g time.Duration) Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = g, false })
 }
 
-// WithoutGuard turns the restart guard off: a master that restarts empty votes at once, and two holders at a time are
-// then possible. For masters that never forget, such as those that fsync every write.
-// All programs of a prefix have the guard, or none has it: a program without the guard ignores the longest TTL of the
-// fleet and the epoch of [Locker.ChangeMasters].
-func WithoutGuard() Option { return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true }) }
+// WithoutRestartGuard turns the restart guard off: a master that restarts empty votes at once, and then two clients may
+// hold a name at the same time. Use it only with masters that never lose data, such as those that fsync every write.
+// Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the deployment and
+// the epoch of its [Configuration].
+func WithoutRestartGuard() Option {
+	return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true })
+}
 
-// WithoutReentry makes locking a name with a context that already owns it an error, [ErrReentry].
-func WithoutReentry() Option { return lockerOption(func(c *config) { c.reentry = false }) }
-
-// WithTrace registers callbacks for what the Locker does; those of several Traces are called one after the other.
-// Without any, the default, each event costs one nil check.
-func WithTrace(t ...*Trace) Option {
+// WithTrace registers trace callbacks; those of several Traces are called one after the other. Without any, the
+// default, each event costs one nil check.
+func WithTrace(t ...*redlockinfo.Trace) Option {
 	return lockerOption(func(c *config) { c.trace = join(t) })
 }
 
-// WithClock replaces the clock, for tests and simulations. The default, and nil, is the clock of the pool.
-func WithClock(k *clock.Clock) Option { return lockerOption(func(c *config) { c.clock = k }) }
-
-// WithOwner sets a label that people see: in inspections and in errors of those who find the name held. It identifies
-// nobody: the masters know a Locker by a UUID of its own, and two Lockers with one label are two owners. The default is
-// the name of the host and the id of the process; at most 64 bytes, without control characters.
+// WithOwner sets a label for people, shown in inspections and in the errors of clients that find the name held. It does
+// not identify a client: the masters know each Locker by a UUID, so two Lockers with the same label are two owners. The
+// default is the host name and the process id. A label has at most 64 bytes and no control characters.
 func WithOwner(label string) Option { return lockerOption(func(c *config) { c.label = label }) }
 
-// check looks at everything that New was given.
+// configure applies the options of a Locker to the defaults.
+func configure(opts []Option) (*config, error) {
+	cfg := defaultConfig()
+	for _, o := range opts {
+		if o == nil {
+			return nil, invalid("a nil option")
+		}
+		o.applyLocker(&cfg)
+	}
+	return &cfg, nil
+}
+
+// hidden is an Option that applies the settings of tools and tests.
+type hidden private.Settings
+
+func (h hidden) applyLocker(c *config) {
+	if h.Clock != nil {
+		c.clock = h.Clock
+	}
+	if h.Shards > 0 {
+		c.group = scripts.Group{Number: h.Shard, Of: h.Shards}
+	}
+	c.observer = c.observer || h.Observer
+	h.applyLock(&c.lock)
+}
+
+func (h hidden) applyLock(c *lockConfig) {
+	if h.MinValidity != 0 {
+		c.minValidity = h.MinValidity
+	}
+	if h.Handoffs != nil {
+		c.Handoffs, c.HandoffTime = h.Handoffs.Most, h.Handoffs.Within
+	}
+}
+
+// check validates the options of New.
 func (c *config) check() error {
 	for _, err := range []error{scripts.CheckPrefix(c.prefix), c.drift.Check(), scripts.CheckLabel(c.label)} {
 		if err != nil {
@@ -246,32 +265,28 @@ func (c *config) check() error {
 		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
 	}
 	if c.group != (scripts.Group{}) {
-		if err := spread.Check(c.group); err != nil {
+		if err := sharding.Check(c.group); err != nil {
 			return invalid("%v", err)
 		}
-		if c.noGuard {
-			return invalid("WithGroup does not go with WithoutGuard: the admission records keep programs apart whose " +
-				"numbers of groups differ")
-		}
 	}
-	if !c.noGuard && (c.guard < MinTTL || c.guard > MaxTTL) {
-		return invalid("guard time %v: it is from %v to %v; WithoutGuard turns the guard off", c.guard, MinTTL, MaxTTL)
+	if !c.noGuard && (c.guard < minTTL || c.guard > maxTTL) {
+		return invalid("max TTL %v: it is from %v to %v; WithoutRestartGuard turns the guard off", c.guard, minTTL, maxTTL)
 	}
 	return c.lock.check(c)
 }
 
-// check looks at what one call of a Locker goes by, and settles what follows from it.
+// check validates the settings of one call, and derives its defaults.
 func (c *lockConfig) check(l *config) error {
 	if c.Least = c.minValidity; c.Least == 0 {
 		c.Least = c.TTL / 2
 	}
-	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, MaxTTL)
+	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
-		return invalid("TTL %v is above the guard time %v: raise WithGuardTime in the whole fleet, or lower WithTTL",
+		return invalid("TTL %v is above the max TTL %v: raise WithMaxTTL in the whole fleet, or lower WithTTL",
 			c.TTL, l.guard)
-	case c.TTL < MinTTL || c.TTL > MaxTTL:
-		return invalid("TTL %v: it is from %v to %v", c.TTL, MinTTL, longest)
+	case c.TTL < minTTL || c.TTL > maxTTL:
+		return invalid("TTL %v: it is from %v to %v", c.TTL, minTTL, longest)
 	case drift >= c.TTL:
 		return invalid("a drift of %v leaves nothing of a TTL of %v", drift, c.TTL)
 	case c.Least < 0 || c.Least > c.TTL-drift:
@@ -279,45 +294,40 @@ func (c *lockConfig) check(l *config) error {
 			c.Least, c.TTL, c.TTL-drift, drift)
 	case c.MinHold < 0:
 		return invalid("minimum hold %v is negative; 0 is none", c.MinHold)
-	case c.MinHold > longest || c.MinHold+l.drift.Of(c.MinHold) > longest: // the sum of a longer one may overflow
+	case c.MinHold > longest || c.MinHold+l.drift.Of(c.MinHold) > longest: // the sum may overflow for a longer MinHold
 		return invalid("minimum hold %v and its drift of %v are above %v, the longest time for which masters keep a name: "+
-			"the guard time, or %v without the guard", c.MinHold, l.drift.Of(c.MinHold), longest, MaxTTL)
+			"the max TTL, or %v without the guard", c.MinHold, l.drift.Of(c.MinHold), longest, maxTTL)
+	case c.Linger < 0:
+		return invalid("linger %v is negative; 0 releases the lock at its Unlock", c.Linger)
 	case c.MaxHold < 0:
 		return invalid("maximum hold %v is negative; 0 is no bound", c.MaxHold)
 	case c.waitLimit < 0:
 		return invalid("wait limit %v is negative; 0 is no limit", c.waitLimit)
 	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
-	case c.HandOns < 0 || c.HandOns > mostHandOns || c.HandOnTime < 0 || c.HandOnTime > mostHandOnTime:
+	case c.Handoffs < 0 || c.Handoffs > mostHandOns || c.HandoffTime < 0 || c.HandoffTime > mostHandOnTime:
 		return invalid("handing on %d times within %v: at most %d times, within %v; 0 times is not at all",
-			c.HandOns, c.HandOnTime, mostHandOns, mostHandOnTime)
+			c.Handoffs, c.HandoffTime, mostHandOns, mostHandOnTime)
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
-			"WithFair and WithPriority do not go with a bound of the tries or a backoff of one's own")
+			"WithFair and WithPriority do not go with WithRetry")
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: it is from -1000 to 1000", c.priority)
 	}
 	if c.fair {
-		c.HandOns = 0
+		c.Handoffs = 0
 	}
-	if c.backoff != nil {
-		return nil
+	if c.MinHold > 0 {
+		c.Linger = 0
 	}
-	return c.delays.check()
+	return nil
 }
 
-// bounded reports whether the call gives up by itself: then it does not stand in line.
-func (c *lockConfig) bounded() bool { return c.tries > 0 || c.backoff != nil || c.delays.Tries > 0 }
+// bounded reports whether the number of tries is bounded; such a call does not wait in the queues.
+func (c *lockConfig) bounded() bool { return c.tries > 0 || c.pauseFunc != nil }
 
-// start makes the Backoff of one call.
-func (c *lockConfig) start() Backoff {
-	if c.backoff != nil {
-		return c.backoff()
-	}
-	return c.delays.Start()
-}
-
-// with returns c as changed by the options of one call. Without any it is c itself, which nobody changes.
+// with returns a copy of c with the options of one call applied. Without options it returns c itself, which is never
+// modified.
 func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	if len(opts) == 0 {
 		return c, nil // checked by New
@@ -332,20 +342,42 @@ func (c *lockConfig) with(opts []LockOption, l *config) (*lockConfig, error) {
 	return &changed, changed.check(l)
 }
 
-// WithDurableMasters names masters, as [pool.Pool.Addr] does, that remember every write that they have answered: all
-// of them where no name is given. Such a master votes at once when it has restarted with its memory, instead of
-// waiting in quarantine, and the locks on it still count; empty, or with the memory of another, it waits as any other
-// does. Any other master waits after each restart, whether it has kept its data or not.
+// WithDurableMasters lists the masters, named as by [pool.Pool.Addr], that never lose a write that they have
+// acknowledged; without arguments, all masters. Such a master votes at once after a restart with its data, instead of
+// waiting in quarantine, and the locks on it still count. If it restarts empty, or with the data of another server, it
+// waits as any other master does. Other masters wait after each restart, whether they have kept their data or not.
 //
-// It is the operator's word that they are set up so (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
-// no, on a disk that keeps what it has synced; [Locker.Check] looks at the settings), that they have no replicas, and
-// that none is ever started from an old copy of its data. If one must be: start it where no program reaches it, delete
-// its admission record (the prefix and ":admission"), and then let it in; it waits as a new one does. If the word is
-// not kept, held locks are given away.
+// The caller asserts that these masters are set up for that (appendonly yes, appendfsync always,
+// no-appendfsync-on-rewrite no, on a disk that keeps synced data; [Admin.Check] verifies the settings), that they have
+// no replicas, and that none is ever started from an old copy of its data. If this is false, names that are still held
+// can be granted again. To start a durable master from an old copy, start it unreachable for clients, delete its
+// admission record (the key is the prefix and ":admission"), and only then make it reachable; it waits as a new master
+// does.
 //
-// Give it to all programs of the fleet, with the same addresses. A program without it, or that knows the master by
-// another address, begins a quarantine, and then all wait. A name that no master has is told by [Locker.Warnings].
+// Use it in all clients of the deployment, with the same addresses. A client without it, or that knows the master by
+// another address, begins a quarantine, and then all clients wait. A name that no master has is logged as a warning.
 func WithDurableMasters(addrs ...string) Option {
 	durable := append([]string{}, addrs...)
 	return lockerOption(func(c *config) { c.durable = durable })
+}
+
+// configWarnings returns warnings about valid but risky settings for these masters.
+func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (warnings []string) {
+	add := func(format string, args ...any) {
+		warnings = append(warnings, fmt.Sprintf("redlock: "+format, args...))
+	}
+	for _, set := range first.Rule.Sets() { // two while the masters are changed: a majority of each is needed
+		switch n := set.Len(); {
+		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
+			add("one master, which others replace: no lock can be taken for the max TTL after each failover")
+		case n == 1:
+			add("one master: no failure of it is survived, and the lock is as safe as that one server")
+		case n%2 == 0:
+			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
+		}
+	}
+	if c.guard == 0 && len(first.Order) > 1 {
+		add("the restart guard is off: a master that restarts empty can give a held lock away")
+	}
+	return append(warnings, p.Warnings()...)
 }

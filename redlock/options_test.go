@@ -16,10 +16,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/property"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 var errNoRoute = errors.New("no master is reached in this test")
@@ -54,34 +56,34 @@ func farLocker(t *testing.T, opts ...Option) *Locker {
 	return l
 }
 
-// tracedLocker is a farLocker and the number of its attempts so far.
+// tracedLocker returns a farLocker and a function that returns the number of its attempts.
 func tracedLocker(t *testing.T, opts ...Option) (l *Locker, attempts func() int64) {
 	t.Helper()
 	var n atomic.Int64
-	l = farLocker(t, append(opts, WithTrace(&Trace{Attempt: func(AttemptInfo) { n.Add(1) }}))...)
+	l = farLocker(t, append(opts, WithTrace(On("attempt", func(redlockinfo.Event) { n.Add(1) })))...)
 	return l, func() int64 {
-		<-l.events.Idle()
+		<-l.shards[0].events.Idle()
 		return n.Load()
 	}
 }
 
-// isInvalid checks that err refuses an option and has each of the texts.
+// isInvalid checks that err wraps ErrInvalid and contains each of the texts.
 func isInvalid(t *testing.T, err error, texts ...string) {
 	t.Helper()
-	if !errors.Is(err, ErrInvalidOption) {
-		t.Fatalf("%v, want ErrInvalidOption", err)
+	if !errors.Is(err, ErrInvalid) {
+		t.Fatalf("%v, want ErrInvalid", err)
 	}
 	if !strings.HasPrefix(err.Error(), "redlock: ") {
-		t.Errorf("%q does not begin with the package", err)
+		t.Errorf("%q does not begin with the package name", err)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%q does not say %q", err, text)
+			t.Errorf("%q does not contain %q", err, text)
 		}
 	}
 }
 
-// lockOptionCases are options of a call that are out of range, with what the error says.
+// lockOptionCases are options of a call that are out of range, with the texts of their errors.
 var lockOptionCases = []struct {
 	name string
 	opts []LockOption
@@ -91,24 +93,20 @@ var lockOptionCases = []struct {
 	{"TTL below nothing", []LockOption{WithTTL(-time.Second)}, []string{"TTL -1s", "10ms"}},
 	{"TTL under the minimum", []LockOption{WithTTL(MinTTL - 1)}, []string{"TTL 9.999999ms", "10ms"}},
 	{"H13: TTL of 500 us, which is 0 ms", []LockOption{WithTTL(500 * time.Microsecond)}, []string{"TTL 500µs", "10ms"}},
-	{"TTL above the guard time", []LockOption{WithTTL(DefaultGuardTime + 1)}, []string{"TTL 30.000000001s", "guard time 30s"}},
-	{"TTL of 292 years", []LockOption{WithTTL(math.MaxInt64)}, []string{"TTL 2562047h47m16.854775807s", "guard time 30s"}},
+	{"TTL above the max TTL", []LockOption{WithTTL(DefaultMaxTTL + 1)}, []string{"TTL 30.000000001s",
+		"max TTL 30s"}},
+	{"TTL of 292 years", []LockOption{WithTTL(math.MaxInt64)}, []string{"TTL 2562047h47m16.854775807s", "max TTL 30s"}},
 	{"minimum validity below nothing", []LockOption{WithMinValidity(-time.Millisecond)}, []string{"-1ms"}},
 	{"minimum validity of the TTL", []LockOption{WithMinValidity(10 * time.Second)}, []string{"10s", "9.898s", "102ms"}},
-	{"minimum validity one more than is left", []LockOption{WithMinValidity(9898*time.Millisecond + 1)}, []string{"9.898000001s", "at most 9.898s"}},
+	{"minimum validity one more than is left", []LockOption{WithMinValidity(9898*time.Millisecond + 1)},
+		[]string{"9.898000001s", "at most 9.898s"}},
 	{"maximum hold below nothing", []LockOption{WithMaxHold(-time.Minute)}, []string{"-1m0s"}},
 	{"tries below nothing", []LockOption{WithTries(-1)}, []string{"-1 tries"}},
-	{"delays below nothing", []LockOption{WithDelays(Delays{Fixed: -time.Second})}, []string{"-1s"}},
-	{"delays of nothing", []LockOption{WithDelays(Delays{})}, []string{"flood"}},
-	{"growth that is no number", []LockOption{WithDelays(Delays{Fixed: ms, Growth: math.NaN()})}, []string{"NaN"}},
-	{"growth without end", []LockOption{WithDelays(Delays{Fixed: ms, Growth: math.Inf(1)})}, []string{"+Inf"}},
-	{"growth that shrinks", []LockOption{WithDelays(Delays{Fixed: ms, Growth: 0.5})}, []string{"0.5"}},
-	{"delays of more than an hour", []LockOption{WithDelays(Delays{Fixed: 2 * time.Hour})}, []string{"2h0m0s"}},
 	{"nil", []LockOption{nil}, []string{"nil option"}},
 	{"nil behind a good one", []LockOption{WithTTL(time.Second), nil}, []string{"nil option"}},
 }
 
-// lockerOptionCases are those of a Locker alone.
+// lockerOptionCases are invalid options of a Locker only.
 var lockerOptionCases = []struct {
 	name string
 	opts []Option
@@ -125,17 +123,21 @@ var lockerOptionCases = []struct {
 	{"drift without end", []Option{WithDrift(clock.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
 	{"drift the other way", []Option{WithDrift(clock.Drift{Factor: -0.5})}, []string{"-0.5"}},
 	{"drift constant below nothing", []Option{WithDrift(clock.Drift{Constant: -ms})}, []string{"-1ms"}},
-	{"drift eats the TTL", []Option{WithDrift(clock.Drift{Constant: 10 * time.Second})}, []string{"drift of 10s leaves nothing", "TTL of 10s"}},
-	{"drift eats more than there is", []Option{WithDrift(clock.Drift{Factor: 0.5, Constant: math.MaxInt64})}, []string{"drift of 2562047h", "TTL of 10s"}},
+	{"drift eats the TTL", []Option{WithDrift(clock.Drift{Constant: 10 * time.Second})},
+		[]string{"drift of 10s leaves nothing", "TTL of 10s"}},
+	{"drift eats more than there is", []Option{WithDrift(clock.Drift{Factor: 0.5, Constant: math.MaxInt64})},
+		[]string{"drift of 2562047h", "TTL of 10s"}},
 	{"drift leaves less than half", []Option{WithDrift(clock.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
-	{"guard time of nothing", []Option{WithGuardTime(0)}, []string{"guard time 0s", "10ms", "24h0m0s", "WithoutGuard"}},
-	{"guard time below nothing", []Option{WithGuardTime(-5 * time.Second)}, []string{"guard time -5s", "10ms"}},
-	{"guard time under the least TTL", []Option{WithGuardTime(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
-	{"guard time of more than a day", []Option{WithGuardTime(MaxTTL + 1)}, []string{"24h0m0.000000001s"}},
-	{"guard time below the TTL", []Option{WithGuardTime(9 * time.Second)}, []string{"TTL 10s", "guard time 9s"}},
+	{"max TTL of nothing", []Option{WithMaxTTL(0)}, []string{"max TTL 0s", "10ms", "24h0m0s",
+		"WithoutRestartGuard"}},
+	{"max TTL below nothing", []Option{WithMaxTTL(-5 * time.Second)}, []string{"max TTL -5s", "10ms"}},
+	{"max TTL under the least TTL", []Option{WithMaxTTL(MinTTL - 1), WithTTL(MinTTL)}, []string{"9.999999ms", "10ms"}},
+	{"max TTL of more than a day", []Option{WithMaxTTL(MaxTTL + 1)}, []string{"24h0m0.000000001s"}},
+	{"max TTL below the TTL", []Option{WithMaxTTL(9 * time.Second)}, []string{"TTL 10s", "max TTL 9s"}},
 	{"long label", []Option{WithOwner(strings.Repeat("i", 65))}, []string{"65 bytes", "64"}},
 	{"label of two lines", []Option{WithOwner("a\nb")}, []string{"control character"}},
-	{"no guard, TTL of more than a day", []Option{WithoutGuard(), WithTTL(MaxTTL + 1)}, []string{"TTL 24h0m0.000000001s", "24h0m0s"}},
+	{"no guard, TTL of more than a day", []Option{WithoutRestartGuard(), WithTTL(MaxTTL + 1)},
+		[]string{"TTL 24h0m0.000000001s", "24h0m0s"}},
 	{"nil", []Option{nil}, []string{"nil option"}},
 }
 
@@ -145,7 +147,7 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, err := New(p, opts...)
 			if l != nil {
-				t.Errorf("a Locker comes with the error; closing it: %v", l.Close(t.Context()))
+				t.Errorf("New returned a Locker with the error; closing it: %v", l.Close(t.Context()))
 			}
 			isInvalid(t, err, want...)
 		})
@@ -164,13 +166,13 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// Each message is its own: no two rows that are wrong in different ways read the same.
+// Each message is distinct: no two rows with different mistakes have the same text.
 func TestRefusalsAreToldApart(t *testing.T) {
 	p, seen := farPool(t, 3), map[string]string{}
 	for _, c := range lockerOptionCases {
 		_, err := New(p, c.opts...)
 		if other, ok := seen[fmt.Sprint(err)]; ok {
-			t.Errorf("%q and %q both say: %v", c.name, other, err)
+			t.Errorf("%q and %q have the same text: %v", c.name, other, err)
 		}
 		seen[fmt.Sprint(err)] = c.name
 	}
@@ -215,9 +217,9 @@ func TestNamesAndHandlesAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	if n := attempts(); n != 0 {
 		t.Fatalf("%d attempts were made", n)
 	}
-	// Every byte is allowed in a name, and so is the longest: these fail for want of masters alone.
-	for _, name := range []string{long[1:], "\x00", "{}", "\xff\xfe", " "} {
-		if err := try(name); !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrInvalidOption) || !errors.Is(err, errNoRoute) {
+	// Every character is allowed in a name, and so is the maximum length: these calls fail only for lack of masters.
+	for _, name := range []string{long[1:], "\x00", "{}", "ÿ", " "} {
+		if err := try(name); !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrInvalid) || !errors.Is(err, errNoRoute) {
 			t.Errorf("a name of %d bytes: %v", len(name), err)
 		}
 	}
@@ -241,10 +243,10 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 	for name, opts := range map[string][]Option{
 		"defaults":            nil,
 		"least TTL":           {WithTTL(MinTTL)},
-		"TTL of the guard":    {WithTTL(DefaultGuardTime)},
-		"least guard":         {WithGuardTime(MinTTL), WithTTL(MinTTL)},
-		"longest of all":      {WithGuardTime(MaxTTL), WithTTL(MaxTTL)},
-		"no guard, a day":     {WithoutGuard(), WithTTL(MaxTTL)},
+		"TTL of the guard":    {WithTTL(DefaultMaxTTL)},
+		"least guard":         {WithMaxTTL(MinTTL), WithTTL(MinTTL)},
+		"longest of all":      {WithMaxTTL(MaxTTL), WithTTL(MaxTTL)},
+		"no guard, a day":     {WithoutRestartGuard(), WithTTL(MaxTTL)},
 		"all that is left":    {WithMinValidity(9898 * time.Millisecond)},
 		"least validity":      {WithMinValidity(1)},
 		"no drift":            {WithDrift(clock.Drift{})},
@@ -252,8 +254,8 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"longest label":       {WithOwner(strings.Repeat("i", 64))},
 		"no label":            {WithOwner("")},
 		"TTL not in whole ms": {WithTTL(MinTTL + 1)},
-		"no trace, no clock":  {WithTrace(nil), WithClock(nil), WithoutReentry(), WithExtension(false), WithMaxHold(0), WithTries(0)},
-		"no policy":           {WithBackoff(nil)},
+		"no trace, no clock":  {WithTrace(nil), WithClock(nil), WithExtension(false), WithMaxHold(0), WithTries(0)},
+		"no policy":           {WithRetry(Retry{})},
 	} {
 		c := defaultConfig()
 		for _, o := range opts {
@@ -265,7 +267,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 	}
 }
 
-// Options of a call hold for that call alone, over those of the Locker, in the order in which they are given.
+// Options of a call apply only to that call. They override those of the Locker, in the order in which they are given.
 func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
 	c := defaultConfig()
 	for _, o := range []Option{WithTTL(20 * time.Second), WithMaxHold(time.Minute), WithTries(3)} {
@@ -273,19 +275,19 @@ func TestOptionsOfACallOverrideThoseOfTheLocker(t *testing.T) {
 	}
 	got, err := c.lock.with([]LockOption{WithTTL(5 * time.Second), WithTTL(6 * time.Second), WithExtension(false)}, &c)
 	if err != nil || got.TTL != 6*time.Second || got.MaxHold != time.Minute || got.Extend || got.tries != 3 {
-		t.Errorf("the call goes by %+v, %v", got, err)
+		t.Errorf("the call uses %+v, %v", got, err)
 	}
 	if c.lock.TTL != 20*time.Second || !c.lock.Extend {
 		t.Errorf("the call changed the Locker to %+v", c.lock)
 	}
-	// Half of the TTL that the call has, not of the Locker's, is the default of the minimum validity.
+	// The default minimum validity is half of the TTL of the call, not of the Locker.
 	if least := got.Least; least != 3*time.Second {
 		t.Errorf("at least %v of 6s must be left", least)
 	}
 }
 
-// Whatever options are accepted, a hold that is won at once is good: its validity is positive, it suffices, and it is
-// within what the masters keep (H10, H11, H13).
+// H10, H11, H13: with any accepted options, a hold that is won at once is valid: its validity is positive, is at least
+// the minimum, and ends before the TTL on the masters.
 func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 	accepted := 0
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
@@ -305,7 +307,7 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			c.guard, c.noGuard = 0, true
 		}
 		if err := c.check(); err != nil {
-			if !errors.Is(err, ErrInvalidOption) {
+			if !errors.Is(err, ErrInvalid) {
 				t.Error(err)
 			}
 			return
@@ -316,15 +318,15 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 			t.Errorf("%+v leaves %v of a TTL of %v, at least %v is wanted", c.drift, left, c.lock.TTL, c.lock.Least)
 		}
 		if c.guard > 0 && c.lock.TTL > c.guard {
-			t.Errorf("TTL %v, guard time %v", c.lock.TTL, c.guard)
+			t.Errorf("TTL %v, max TTL %v", c.lock.TTL, c.guard)
 		}
 	})
-	if !property.Repeats() && !testing.Short() && accepted < property.Cases/100 {
-		t.Errorf("%d of %d configurations were accepted: too few to show anything", accepted, property.Cases)
+	if !property.Repeats() && long.Enabled() && accepted < property.Cases/100 {
+		t.Errorf("%d of %d configurations were accepted, which is too few", accepted, property.Cases)
 	}
 }
 
-// The label of a process fits, however long the name of its host is, and whatever is in it.
+// The label of a process is valid for host names of any length and content.
 func TestTheDefaultLabelFits(t *testing.T) {
 	for _, host := range []string{"", "h", strings.Repeat("h", 63), strings.Repeat("h", 255), "a\nb"} {
 		if got := labelOfProcess(host, 4_194_304); scripts.CheckLabel(got) != nil || !strings.HasSuffix(got, "/4194304") {
@@ -336,9 +338,9 @@ func TestTheDefaultLabelFits(t *testing.T) {
 	}
 }
 
-// changing is a Set of so many old masters and so many next ones.
-func changing(old, next int) Set {
-	s := Set{Epoch: 1}
+// changing returns a joint configuration with the given numbers of old and next masters.
+func changing(old, next int) Configuration {
+	s := Configuration{Epoch: 1}
 	for i := range old + next {
 		if name := fmt.Sprintf("redis://10.1.0.%d", i); i < old {
 			s.Masters = append(s.Masters, name)
@@ -349,7 +351,7 @@ func changing(old, next int) Set {
 	return s
 }
 
-// While the masters are changed each set is looked at by itself: 3 and 3 are odd numbers, though six masters vote.
+// In a joint configuration each set is checked by itself: 3 and 3 are odd numbers, although six masters vote.
 func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		n    int
@@ -357,16 +359,17 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		want []string
 	}{
 		{1, nil, []string{"one master"}},
-		{1, []Option{WithoutGuard()}, []string{"one master"}},
+		{1, []Option{WithoutRestartGuard()}, []string{"one master"}},
 		{3, nil, nil},
 		{4, nil, []string{"4 masters"}},
-		{5, []Option{WithoutGuard()}, []string{"guard is off"}},
-		{2, []Option{WithoutGuard()}, []string{"2 masters", "guard is off"}},
-		{2, []Option{WithSet(changing(3, 3))}, nil},
-		{2, []Option{WithSet(changing(3, 4))}, []string{"4 masters"}},
+		{5, []Option{WithoutRestartGuard()}, []string{"guard is off"}},
+		{2, []Option{WithoutRestartGuard()}, []string{"2 masters", "guard is off"}},
+		{2, []Option{WithConfiguration(changing(3, 3))}, nil},
+		{2, []Option{WithConfiguration(changing(3, 4))}, []string{"4 masters"}},
 	} {
 		var traced []string
-		l, err := New(farPool(t, c.n), append(c.opts, WithTrace(&Trace{Warning: func(w string) { traced = append(traced, w) }}))...)
+		l, err := New(farPool(t, c.n), append(c.opts, WithTrace(On("warning",
+			func(e redlockinfo.Event) { traced = append(traced, e.Err.Error()) })))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,7 +388,7 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 	}
 }
 
-// What a *redis.Pool of redigo has set in vain is among the warnings, which are logged and traced.
+// Settings of a redigo *redis.Pool that have no effect are among the warnings, which are logged and traced.
 func TestWarningsOfARedisPool(t *testing.T) {
 	p, err := pool.New([]pool.Master{pool.FromRedisPool("old", &redis.Pool{
 		MaxActive: 7, Dial: func() (redis.Conn, error) { return nil, errNoRoute },
@@ -395,14 +398,15 @@ func TestWarningsOfARedisPool(t *testing.T) {
 	}
 	defer p.Close()
 	var traced []string
-	l, err := New(p, WithTrace(&Trace{Warning: func(w string) { traced = append(traced, w) }}))
+	l, err := New(p, WithTrace(On("warning", func(e redlockinfo.Event) { traced = append(traced, e.Err.Error()) })))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) || !strings.Contains(list[1], "not apply: MaxActive") {
+	if list := l.Warnings(); len(list) != 2 || !slices.Equal(list, traced) ||
+		!strings.Contains(list[1], "not apply: MaxActive") {
 		t.Errorf("%q, traced %q", list, traced)
 	}
 }

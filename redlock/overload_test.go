@@ -12,14 +12,17 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// scriptTime is what a script takes on the masters of these tests: each carries 2 500 pairs of acquire and release a
-// second, so ten thousand calls at once would keep it busy for eight times the pool's timeout.
+// scriptTime is the duration of a script on the masters of these tests: each carries 2 500 pairs of acquire and release
+// a second, so ten thousand calls at once would keep it busy for eight times the pool's timeout.
 const scriptTime = 200 * time.Microsecond
 
 // A load is one client with many goroutines over five busy masters, in virtual time.
@@ -41,20 +44,17 @@ func loaded(t *testing.T, f func(l *load)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &load{TB: t, masters: redlocktest.New(5)}
 		defer l.masters.Close()
-		p, err := l.masters.Pool(pool.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
+		p, err := l.masters.Pool(transport.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer p.Close()
 		l.pool = p
-		l.locker, err = redlock.New(p, redlock.WithTrace(&redlock.Trace{
-			Master: func(i redlock.MasterInfo) {
-				if errors.Is(i.Err, pool.ErrTimeout) {
-					l.silent.Add(1)
-				}
-			},
-			Lost: func(redlock.LockInfo) { l.lost.Add(1) },
-		}))
+		l.locker, err = redlock.New(p, redlock.WithTrace(redlock.On("master", func(i redlockinfo.Event) {
+			if errors.Is(i.Err, pool.ErrTimeout) {
+				l.silent.Add(1)
+			}
+		}), redlock.On("lost", func(redlockinfo.Event) { l.lost.Add(1) })))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func (l *load) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return c, err
 }
 
-// A traffic is what the goroutines of a load do, again and again.
+// A traffic describes the repeated calls of the goroutines of a load.
 type traffic struct {
 	goroutines, names int // 0 names: each goroutine has its own
 	try, cut          bool
@@ -97,7 +97,7 @@ func (tr traffic) String() string {
 	return fmt.Sprintf("%d goroutines, %s, %s%s", tr.goroutines, call, names, cut)
 }
 
-// one takes and releases one lock.
+// one acquires and releases one lock.
 func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	name := fmt.Sprintf("own-%d-%d", goroutine, n%4)
 	if tr.names > 0 {
@@ -112,7 +112,7 @@ func (l *load) one(ctx context.Context, tr traffic, goroutine, n int) bool {
 	case err == nil:
 		_ = k.Unlock(ctx)
 		return true
-	case tr.try: // the caller goes away, and another comes
+	case tr.try: // the caller leaves, and another arrives
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
@@ -155,7 +155,7 @@ func (l *load) pairs(tr traffic, d time.Duration) int64 {
 // counts as down, no held lock is lost, and two seconds later the next lock is taken at once.
 func TestOverload(t *testing.T) {
 	sizes := []int{64, 512, 10_000, 50_000}
-	short := testing.Short() || race.Enabled
+	short := !long.Enabled() || race.Enabled
 	if short {
 		sizes = []int{64, 1_000} // the race detector knows 8 128 goroutines
 	}
@@ -191,7 +191,7 @@ func (l *load) overload(tr traffic, least *int64) {
 	}
 	pending := 0
 	for i := range 5 {
-		pending += l.pool.Owed(i)
+		pending += l.pool.Transport().Pending(i)
 	}
 	if held.Err() != nil || l.lost.Load() > 0 || l.silent.Load() > 0 || pending > 0 {
 		l.Errorf("held lock: %v; %d locks lost, %d masters down, %d releases pending", held.Err(), l.lost.Load(),
@@ -205,11 +205,11 @@ func (l *load) overload(tr traffic, least *int64) {
 	l.Logf("%d pairs a second", n)
 }
 
-// H101: thousands of calls wait, and the subscription of each master is cut: all of them ask again, and no master counts
-// as down because of that.
+// H101: thousands of calls wait, and the subscription of each master is cut: all of them try again, and no master
+// counts as down because of that.
 func TestOverloadByResubscription(t *testing.T) {
 	waiters := 8_000
-	if testing.Short() || race.Enabled {
+	if !long.Enabled() || race.Enabled {
 		waiters = 2_000
 	}
 	loaded(t, func(l *load) {
@@ -241,7 +241,7 @@ func TestOverloadByResubscription(t *testing.T) {
 	})
 }
 
-// H101: calls of one client that try one name at once cost the masters one round, and not one each.
+// H101: calls of one client that try one name at once cost the masters a single round, not one for each call.
 func TestTryLocksShareAttempts(t *testing.T) {
 	loaded(t, func(l *load) {
 		before := l.masters.Master(0).Commands()["acquire"]

@@ -10,16 +10,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// The masters of a fleet are changed, on real servers, as the documentation says, while one lock is held throughout,
-// two programs lock one name in turns, and a third is never told. The old servers are killed at the end.
+// The masters of a deployment are changed, on real servers, as the documentation says. Meanwhile one lock is held
+// throughout, two clients lock one name in turns, and a third client is never reconfigured. The old servers are killed
+// at the end.
 func TestAFleetChangesItsMasters(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a run without -short: a change is complete after a minute")
+	if !long.Enabled() {
+		t.Skip("needs -long: a change is complete after a minute")
 	}
 	const guard = 3 * time.Second
 	for name, c := range map[string]struct{ servers, old, nextFrom, nextTo int }{
@@ -29,23 +32,23 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, c.servers)
-			opts := []redlock.Option{redlock.WithGuardTime(guard), redlock.WithTTL(guard)}
+			opts := []redlock.Option{redlock.WithMaxTTL(guard), redlock.WithTTL(guard)}
 			old, next := f.urls[:c.old], f.urls[c.nextFrom:c.nextTo]
-			states := []redlock.Set{{Masters: old}, {Epoch: 1, Masters: old, Next: next}, {Epoch: 2, Masters: next}}
+			states := []redlock.Configuration{{Masters: old}, {Epoch: 1, Masters: old, Next: next}, {Epoch: 2, Masters: next}}
 			program := func(more ...redlock.Option) *redlock.Locker {
 				p := must[*pool.Pool](t)(pool.Dial(old, pool.WithTimeout(calm), pool.WithDialTimeout(calm)))
 				t.Cleanup(func() { p.Close() })
-				return locker(t, p, append(append(opts, redlock.WithSet(states[0])), more...)...)
+				return locker(t, p, append(append(opts, redlock.WithConfiguration(states[0])), more...)...)
 			}
 			var told history
 			a, b, never := program(redlock.WithTrace(told.trace("held throughout"))), program(), program()
 			f.admit(a)
-			operator := locker(t, f.dial(), append(opts, redlock.WithSet(states[1]))...)
-			f.admit(operator) // the new ones are admitted before anybody uses them
+			operator := locker(t, f.dial(), append(opts, redlock.WithConfiguration(states[1]))...)
+			f.admit(operator) // the new masters are admitted before any client uses them
 			goTo := func(epoch int) {
 				t.Helper()
 				for _, l := range []*redlock.Locker{a, b} {
-					if err := l.ChangeMasters(bounded(t), states[epoch]); err != nil {
+					if err := l.Admin().Reconfigure(bounded(t), states[epoch]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -56,7 +59,7 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 			if err := operator.RaiseEpoch(bounded(t)); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.ChangeMasters(bounded(t), states[2]); !errors.Is(err, redlock.ErrIncomplete) {
+			if err := a.Admin().Reconfigure(bounded(t), states[2]); !errors.Is(err, redlock.ErrIncomplete) {
 				t.Errorf("too early: %v", err)
 			}
 			if err := operator.FinishChange(bounded(t)); !errors.Is(err, redlock.ErrIncomplete) {
@@ -77,7 +80,7 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 			last := held(t)(a.Lock(bounded(t), "turns"))
 			turns := last.Token()
 			if n := stop(); n < 50 {
-				t.Errorf("%d turns only", n)
+				t.Errorf("only %d turns", n)
 			}
 			if on, n := lock.HeldOn(); lock.Err() != nil || on < n/2+1 || n != len(next) {
 				t.Errorf("the lock that was held: %v, on %d of %d\n%s", lock.Err(), on, n, told.String())
@@ -86,7 +89,7 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 				t.Errorf("token %d after %d", turns, lock.Token())
 			}
 			if _, err := never.TryLock(bounded(t), "turns"); !errors.Is(err, redlock.ErrNoQuorum) {
-				t.Errorf("one who was never told: %v", err)
+				t.Errorf("client that was never reconfigured: %v", err)
 			}
 			if err := errors.Join(last.Unlock(bounded(t)), lock.Unlock(bounded(t))); err != nil {
 				t.Error(err)
@@ -95,8 +98,8 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 	}
 }
 
-// inTurns has Lockers lock one name in turns until the function that it returns is called, which says how often that
-// was. No two hold it at once, and tokens grow.
+// inTurns makes Lockers lock one name in turns until the returned function is called, which returns the number of
+// turns. It checks that no two hold the name at once, and that tokens grow.
 func inTurns(t *testing.T, list ...*redlock.Locker) (stop func() int64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -108,17 +111,17 @@ func inTurns(t *testing.T, list ...*redlock.Locker) (stop func() int64) {
 				k, err := l.Lock(wait, "turns")
 				done()
 				if err != nil {
-					continue // one is never told
+					continue // the client that is never reconfigured
 				}
 				if inside.Add(1) > 1 && k.Remaining() > 0 {
-					t.Error("two hold it at once")
+					t.Error("two clients hold the name at once")
 				}
 				if token := k.Token(); last.Swap(token) >= token {
 					t.Errorf("token %d does not grow", token)
 				}
 				n.Add(1)
 				inside.Add(-1)
-				_ = k.Unlock(context.WithoutCancel(ctx)) // one is never told
+				_ = k.Unlock(context.WithoutCancel(ctx)) // fails in the client that is never reconfigured
 			}
 		})
 	}
@@ -129,24 +132,27 @@ func inTurns(t *testing.T, list ...*redlock.Locker) (stop func() int64) {
 	}
 }
 
-// A history is what became of one lock, for a test that fails.
+// A history records the events of one lock, for the text of a failed test.
 type history struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (h *history) trace(name string) *redlock.Trace {
-	note := func(what string) func(redlock.LockInfo) {
-		return func(i redlock.LockInfo) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if i.Name == name {
-				h.lines = append(h.lines, fmt.Sprintf("%s %s, %v left: %v", time.Now().Format("05.000"), what, i.Left, i.Err))
+func (h *history) trace(name string) *redlockinfo.Trace {
+	return &redlockinfo.Trace{Event: func(i redlockinfo.Event) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		switch i.Kind {
+		case "extended", "lost":
+			if i.Name != name {
+				return
 			}
+		case "reconfigured":
+		default:
+			return
 		}
-	}
-	return &redlock.Trace{Extended: note("extended"), Lost: note("lost"), Changed: func(i redlock.ChangeInfo) {
-		note("changed to " + i.Set.String())(redlock.LockInfo{Name: name, Err: i.Err})
+		h.lines = append(h.lines, fmt.Sprintf("%s %s: token %d, %v left: %v",
+			time.Now().Format("05.000"), i.Kind, i.Token, i.Left, i.Err))
 	}}
 }
 

@@ -9,21 +9,22 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// durableArgs are the settings of a master that remembers every write that it has answered.
+// durableArgs are the settings of a master that never loses a write that it has acknowledged.
 var durableArgs = []string{"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no"}
 
-// Masters that fsync every write, and are named so, are killed and vote at once when they are back: with what they
-// held. A hold on exactly those is not given away, and the next one need not wait for the guard time.
+// Masters that fsync every write, and are configured as durable, are killed and vote at once when they are back, with
+// their data. A lock on exactly those masters is not granted again, and the next acquire need not wait for the max TTL.
 func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5, durableArgs...)
-	guard := redlock.WithGuardTime(10 * time.Minute)
+	guard := redlock.WithMaxTTL(10 * time.Minute)
 	holder := f.admitted(guard, redlock.WithDurableMasters())
 	other := f.locker(guard, redlock.WithDurableMasters())
 	lock := held(t)(holder.Lock(bounded(t), "n", redlock.WithExtension(false), redlock.WithTTL(5*time.Minute)))
-	f.kill(3, 4) // from here on the other three decide
+	f.kill(3, 4) // from now on the other three decide
 	f.restart(0, 1, 2)
 	for _, i := range []int{0, 1, 2} {
 		stateOf(t, other, i, "voting")
@@ -33,7 +34,7 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 		}
 	}
 	if _, err := other.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("under a hold: %v, want ErrHeld", err)
+		t.Errorf("while held: %v, want ErrHeld", err)
 	}
 	if err := lock.Extend(bounded(t)); err != nil {
 		t.Errorf("extend: %v", err)
@@ -50,12 +51,13 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	}
 }
 
-// What is not named waits, and so does what is named and has lost its memory, or was a replica in between.
+// A master that is not configured as durable waits, and so does a durable one that has lost its data or was a replica
+// in between.
 func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
 	named := redlock.WithDurableMasters(f.servers[0].Addr(), f.servers[1].Addr(), f.servers[2].Addr())
-	opts := []redlock.Option{redlock.WithGuardTime(10 * time.Minute), named}
+	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), named}
 	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
 	f.admit(l)
 	if w := l.Warnings(); len(w) != 0 {
@@ -69,7 +71,7 @@ func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
 	f.restart(1)
 	stateOf(t, l, 1, "quarantine")
 
-	f.demote(2, 4) // with the memory of another master, by role and in a new process
+	f.demote(2, 4) // now with the data of another master, by a change of role and in a new process
 	f.do(2, "REPLICAOF", "NO", "ONE")
 	stateOf(t, l, 2, "quarantine")
 	f.admit(l)
@@ -78,10 +80,10 @@ func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
 	}
 	f.demote(2, 4)
 	f.do(2, "REPLICAOF", "NO", "ONE")
-	eventually(t, hang, func() string { // else it comes back with what it had before
+	eventually(t, hang, func() string { // otherwise it comes back with its own data
 		text := string(f.do(2, "INFO", "persistence").([]byte))
 		if !strings.Contains(text, "aof_rewrite_in_progress:0") || !strings.Contains(text, "aof_rewrite_scheduled:0") {
-			return "its file is still being written anew"
+			return "its file is still being written again"
 		}
 		return ""
 	})
@@ -89,7 +91,7 @@ func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
 	stateOf(t, f.locker(opts...), 2, "quarantine")
 }
 
-// A name that no master has would leave its master waiting without a word.
+// A misspelt name would silently leave its master in quarantine, so it is warned of.
 func TestADurableMasterThatIsNoneIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	l := locker(t, newFleet(t, 3).dial(), redlock.WithDurableMasters("10.0.0.9:6379"))
@@ -98,63 +100,63 @@ func TestADurableMasterThatIsNoneIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The check looks at the word of the operator.
+// Check verifies the settings of masters that are configured as durable.
 func TestCheckVerifiesThatDurableMastersAre(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithDurableMasters())
-	findings := must[[]pool.Finding](t)(l.Check(bounded(t)))
+	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
 	if len(findings) != 1 || findings[0].Master != f.servers[1].Addr() || findings[0].Severity != pool.Failure ||
 		!strings.Contains(findings[0].What, "appendfsync is everysec") {
 		t.Errorf("%v", findings)
 	}
 }
 
-// The time until the masters vote is in the error, in the trace and in the check.
+// The time until the masters vote is in the error, in the trace and in the findings of Check.
 func TestTheTimeUntilTheMastersVoteIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
 	told := make(chan time.Duration, 100)
-	trace := &redlock.Trace{Master: func(m redlock.MasterInfo) {
+	trace := redlock.On("master", func(m redlockinfo.Event) {
 		if m.State == "quarantine" {
 			told <- m.Left
 		}
-	}}
-	l := f.locker(redlock.WithGuardTime(10*time.Minute), redlock.WithTrace(trace))
+	})
+	l := f.locker(redlock.WithMaxTTL(10*time.Minute), redlock.WithTrace(trace))
 	l.Ready(bounded(t))
 	if left := quarantined(t, l, 0, 1, 2); left < 9*time.Minute {
-		t.Errorf("the error tells %v", left)
+		t.Errorf("the error reports %v", left)
 	}
 	select {
 	case left := <-told:
 		if left < 9*time.Minute || left > 11*time.Minute {
-			t.Errorf("the trace tells %v", left)
+			t.Errorf("the trace reports %v", left)
 		}
 	case <-bounded(t).Done():
-		t.Error("the trace tells nothing")
+		t.Error("the trace reports no time")
 	}
-	findings := must[[]pool.Finding](t)(l.Check(bounded(t)))
+	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
 	for _, x := range findings {
 		if x.About == "quorum" {
 			continue
 		}
 		if x.About != "quarantine" || x.Severity != pool.Warning || !strings.Contains(x.What, "quarantine for another 9m5") &&
 			!strings.Contains(x.What, "10m") {
-			t.Errorf("the check tells %v", x)
+			t.Errorf("Check reports %v", x)
 		}
 	}
 	if len(findings) != 4 || findings[0].Severity != pool.Failure {
-		t.Errorf("%d findings, want one of the quorum and one of each master: %v", len(findings), findings)
+		t.Errorf("%d findings, want one for the quorum and one for each master: %v", len(findings), findings)
 	}
 	f.admit(l)
-	if findings := must[[]pool.Finding](t)(l.Check(bounded(t))); len(findings) != 0 {
+	if findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t))); len(findings) != 0 {
 		t.Errorf("voting masters: %v", findings)
 	}
 	if err := l.Close(bounded(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Check(context.Background()); !errors.Is(err, redlock.ErrClosed) {
-		t.Errorf("of a closed Locker: %v", err)
+	if _, err := l.Admin().Check(context.Background()); !errors.Is(err, redlock.ErrClosed) {
+		t.Errorf("closed Locker: %v", err)
 	}
 }

@@ -13,16 +13,17 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// firstRounds is how often a first waiter is stopped, and how often one is killed.
+// firstRounds is the number of rounds in which the first waiter is stopped, and in which it is killed.
 var firstRounds = flag.Int("first.rounds", 3, "how often a first waiter is stopped, and killed")
 
 func init() { roles["wait"] = waitRole }
 
-// waitRole waits for one name, and gives it back.
+// waitRole acquires one name and releases it.
 func waitRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	lock, err := l.Lock(ctx, a.Name)
 	if err != nil {
@@ -32,14 +33,14 @@ func waitRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return lock.Unlock(ctx)
 }
 
-// waitersOf is who stands in the queue of a name on master i, the first first.
+// waitersOf returns the waiters of a name on master i in the order of the queue.
 func (f *fleet) waitersOf(i int, name string) []string {
 	f.t.Helper()
 	queue := scripts.Prefix(redlock.DefaultPrefix).Queue(name)
 	return must[[]string](f.t)(redis.Strings(f.do(i, "ZRANGE", queue, 0, -1), nil))
 }
 
-// queued waits until n waiters of a name stand in the queue of each master.
+// queued waits until the queue of a name has n waiters on each master.
 func (f *fleet) queued(name string, n int) {
 	f.t.Helper()
 	for i := range f.servers {
@@ -52,8 +53,8 @@ func (f *fleet) queued(name string, n int) {
 	}
 }
 
-// passed has a process wait first and this one second, does something to the first, and returns how long after the
-// release the second had the lock. The first is out of the queues of a quorum then.
+// passed starts a process that waits first, makes this process wait second, applies a fault to the first, and returns
+// how long after the release the second had the lock. By then the first has left the queues of a quorum.
 func (f *fleet) passed(holder, second *redlock.Locker, name string, harm func(first *worker)) time.Duration {
 	t := f.t
 	t.Helper()
@@ -82,14 +83,14 @@ func (f *fleet) passed(holder, second *redlock.Locker, name string, harm func(fi
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	kept := 0 // on a quorum it would cost the next one as much
+	kept := 0 // on a quorum the entry would delay the next waiter as much
 	for i := range f.servers {
 		if slices.Contains(f.waitersOf(i, name), ids[0]) {
 			kept++
 		}
 	}
 	if kept > len(f.servers)/2 {
-		t.Errorf("%d masters have the first waiter still in their queue", kept)
+		t.Errorf("%d masters still have the first waiter in the queue", kept)
 	}
 	if err := r.lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)
@@ -97,8 +98,8 @@ func (f *fleet) passed(holder, second *redlock.Locker, name string, harm func(fi
 	return r.at.Sub(began)
 }
 
-// H42, on real servers: a first waiter that is stopped costs the others its second and a little once, since it leaves
-// the queues; one that is killed costs them nothing, since nobody hears what it is told.
+// H42, on real servers: a first waiter that is stopped delays the others once, by its second and a little more, since
+// it leaves the queues. One that is killed does not delay them, since the hint to it has no receiver.
 func TestAFirstWaiterThatIsStoppedOrKilledIsPassed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -118,11 +119,11 @@ func TestAFirstWaiterThatIsStoppedOrKilledIsPassed(t *testing.T) {
 	slices.Sort(stopped)
 	slices.Sort(killed)
 	middle, last := *firstRounds/2, *firstRounds-1
-	t.Logf("the second waiter had the lock %v after the release, at most %v, where the first was stopped; "+
-		"%v, at most %v, where it was killed", stopped[middle], stopped[last], killed[middle], killed[last])
+	t.Logf("the second waiter had the lock %v after the release, at most %v, if the first was stopped; "+
+		"%v, at most %v, if it was killed", stopped[middle], stopped[last], killed[middle], killed[last])
 }
 
-// Where no master may tell anybody anything, no lock is lost, and everybody gets each turn: it only takes longer.
+// If no master may publish hints, no lock is lost, and every client gets each turn; waiting only takes longer.
 func TestHintsLostOnAllMastersCostOnlyTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -150,7 +151,7 @@ func TestHintsLostOnAllMastersCostOnlyTime(t *testing.T) {
 				}
 				mu.Lock()
 				if inside++; inside != 1 || lock.Token() <= last {
-					t.Errorf("%d hold it, token %d after %d", inside, lock.Token(), last)
+					t.Errorf("%d holders at once, token %d after %d", inside, lock.Token(), last)
 				}
 				last = lock.Token()
 				mu.Unlock()
@@ -171,10 +172,11 @@ func TestHintsLostOnAllMastersCostOnlyTime(t *testing.T) {
 	t.Logf("%d locks without any hint in %v", programs*turns, time.Since(began).Round(time.Millisecond))
 }
 
-// H55, H73: of many names nothing is left on the masters but their admission records, once the fences have expired.
+// H55, H73: after many names have been locked, the masters have no keys but their admission records, once the fences
+// have expired.
 func TestNothingIsLeftOfManyNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it waits for a minute, until fences expire")
+	if !long.Enabled() {
+		t.Skip("needs -long: it waits for a minute, until fences expire")
 	}
 	t.Parallel()
 	names := 10_000
@@ -204,19 +206,19 @@ func TestNothingIsLeftOfManyNames(t *testing.T) {
 	kept := must[int64](t)(redis.Int64(f.do(0, "DBSIZE"), nil))
 	for i := range f.servers {
 		eventually(t, 80*time.Second+hang, func() string {
-			f.do(i, "SCAN", 0, "COUNT", 1_000_000) // a server drops what has expired when it comes across it
+			f.do(i, "SCAN", 0, "COUNT", 1_000_000) // a scan makes the server delete expired keys
 			n, err := redis.Int64(f.do(i, "DBSIZE"), nil)
 			return problem(err, n != 1, "master %d has %d keys", i, n)
 		})
 		if keys := must[[]string](t)(redis.Strings(f.do(i, "KEYS", "*"), nil)); !slices.Equal(keys, []string{admissionKey}) {
-			t.Errorf("master %d has %q", i, keys)
+			t.Errorf("master %d still has keys %q", i, keys)
 		}
 	}
 	t.Logf("%d names: %d keys on a master at once, one %v after the last release", names, kept,
 		time.Since(ended).Round(time.Second))
 }
 
-// problem says what is wrong; "" where nothing is.
+// problem describes a problem; "" if there is none.
 func problem(err error, wrong bool, format string, args ...any) string {
 	if err == nil && !wrong {
 		return ""

@@ -17,13 +17,13 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// hang is how long a test waits for what should come soon. It only bounds a failure.
+// hang is how long a test waits for an event that should come soon. It only bounds the time of a failure.
 const hang = 20 * time.Second
 
-// longHang is hang for what takes long by its nature.
+// longHang is like hang, for events that take long.
 const longHang = 5 * time.Minute
 
-// A fleet is the real masters of one test. Each Locker made from it has a pool of its own, as in another process.
+// A fleet has the real masters of one test. Each Locker made from it has its own pool, as in another process.
 type fleet struct {
 	t       testing.TB
 	servers []*redisproc.Server
@@ -40,10 +40,10 @@ func newFleet(t testing.TB, n int, args ...string) *fleet {
 	return f
 }
 
-// calm is the timeout of pools whose masters answer, however busy the machine is.
+// calm is the timeout of pools whose masters answer even on a busy machine.
 const calm = 5 * time.Second
 
-// dial makes a pool over all masters, closed with the test.
+// dial returns a pool over all masters, which is closed at the end of the test.
 func (f *fleet) dial(opts ...pool.Option) *pool.Pool {
 	f.t.Helper()
 	p, err := pool.Dial(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
@@ -54,13 +54,13 @@ func (f *fleet) dial(opts ...pool.Option) *pool.Pool {
 	return p
 }
 
-// locker makes a Locker with a pool of its own; both are closed with the test.
+// locker returns a Locker with its own pool; both are closed at the end of the test.
 func (f *fleet) locker(opts ...redlock.Option) *redlock.Locker {
 	f.t.Helper()
 	return locker(f.t, f.dial(), opts...)
 }
 
-// admitted is locker, with every master admitted at once.
+// admitted is like locker, with every master admitted at once.
 func (f *fleet) admitted(opts ...redlock.Option) *redlock.Locker {
 	f.t.Helper()
 	l := f.locker(opts...)
@@ -72,13 +72,13 @@ func (f *fleet) admit(l *redlock.Locker) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
-	if err := l.AdmitNow(ctx); err != nil {
+	if err := l.Admin().Admit(ctx); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-// pause stops masters without closing anything of them. What is still paused when the test ends runs on before the
-// Lockers are closed.
+// pause stops masters without closing their connections. Masters that are still paused at the end of the test resume
+// before the Lockers are closed.
 func (f *fleet) pause(masters ...int) {
 	f.t.Helper()
 	f.t.Cleanup(func() {
@@ -111,7 +111,7 @@ func (f *fleet) kill(masters ...int) {
 	}
 }
 
-// restart kills masters and starts them anew, one after the other: empty, unless persistence is on.
+// restart kills masters and starts them again, one after the other: empty, unless persistence is on.
 func (f *fleet) restart(masters ...int) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
@@ -123,7 +123,7 @@ func (f *fleet) restart(masters ...int) {
 	}
 }
 
-// ask sends one command to master i on a connection of its own.
+// ask sends one command to master i on a separate connection.
 func (f *fleet) ask(i int, cmd string, args ...any) (any, error) {
 	c, err := redis.Dial("unix", f.servers[i].Unix(), redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang))
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *fleet) ask(i int, cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// do is ask where no error is expected.
+// do is like ask, and fails the test on an error.
 func (f *fleet) do(i int, cmd string, args ...any) any {
 	f.t.Helper()
 	v, err := f.ask(i, cmd, args...)
@@ -143,7 +143,7 @@ func (f *fleet) do(i int, cmd string, args ...any) any {
 	return v
 }
 
-// keys are the keys of one kind (lock, fence) on master i.
+// keys returns the keys of one kind (lock, fence) on master i.
 func (f *fleet) keys(i int, kind string) []string {
 	f.t.Helper()
 	pattern := "*}:" + kind
@@ -158,7 +158,7 @@ func (f *fleet) keys(i int, kind string) []string {
 	return list
 }
 
-// record is the admission record of master i.
+// record returns the admission record of master i.
 func (f *fleet) record(i int) string {
 	f.t.Helper()
 	text, err := redis.String(f.ask(i, "GET", admissionKey))
@@ -170,8 +170,8 @@ func (f *fleet) record(i int) string {
 
 const admissionKey = redlock.DefaultPrefix + ":admission"
 
-// hasten has the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts for
-// half a minute and more, since ballots may be 15 s off; no message of a test is.
+// hasten makes the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts
+// for half a minute and more, since ballots may be 15 s off; no message of a test is.
 func (f *fleet) hasten(left time.Duration, masters ...int) {
 	f.t.Helper()
 	for _, i := range masters {
@@ -191,7 +191,7 @@ func (f *fleet) hasten(left time.Duration, masters ...int) {
 	}
 }
 
-// connections is how many connections master i has over TCP: those of the Lockers, the tests' own come by its socket.
+// connections returns the number of TCP connections of master i: those of the Lockers, since the tests use its socket.
 func (f *fleet) connections(i int) int {
 	f.t.Helper()
 	list, err := redis.String(f.do(i, "CLIENT", "LIST"), nil)
@@ -201,8 +201,8 @@ func (f *fleet) connections(i int) int {
 	return strings.Count(list, " addr=127.0.0.1:")
 }
 
-// noLocks waits until no master has the key of a lock any more. bound is to be well below the TTL of the locks: then
-// they were released, and did not run out.
+// noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks: then they were
+// released, and did not expire.
 func (f *fleet) noLocks(bound time.Duration) {
 	f.t.Helper()
 	for i := range f.servers {
@@ -215,7 +215,7 @@ func (f *fleet) noLocks(bound time.Duration) {
 	}
 }
 
-// states is what l says of its masters, for messages.
+// states returns the states of the masters of l, for messages.
 func states(l *redlock.Locker) string {
 	var b strings.Builder
 	for _, m := range l.Masters() {
@@ -235,7 +235,7 @@ func stateOf(t testing.TB, l *redlock.Locker, i int, state string) {
 	})
 }
 
-// eventually asks problem again and again until there is none, and fails the test when there still is one after bound.
+// eventually calls problem until it reports none, and fails the test if it still reports one after bound.
 func eventually(t testing.TB, bound time.Duration, problem func() string) {
 	t.Helper()
 	timer := time.NewTimer(bound)
@@ -255,7 +255,7 @@ func eventually(t testing.TB, bound time.Duration, problem func() string) {
 	}
 }
 
-// within fails the test where f does not return within bound.
+// within fails the test if f does not return within bound.
 func within(t testing.TB, bound time.Duration, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -272,14 +272,14 @@ func within(t testing.TB, bound time.Duration, what string, f func()) {
 	}
 }
 
-// bounded is a context that only a hanging test reaches the end of.
+// bounded returns a context that ends only in a hanging test.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// must is the value of a call that may not fail.
+// must returns the value of a call that must not fail.
 func must[T any](t testing.TB) func(v T, err error) T {
 	return func(v T, err error) T {
 		t.Helper()
@@ -290,8 +290,8 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// held unwraps the result of a call that should have taken a lock.
+// held unwraps the result of a call that must acquire a lock.
 func held(t testing.TB) func(*redlock.Lock, error) *redlock.Lock { return must[*redlock.Lock](t) }
 
-// longRun reports whether the long forms of the tests were asked for.
+// longRun reports whether the long forms of the tests were requested.
 func longRun() bool { return longEnv() != "" }

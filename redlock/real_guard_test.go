@@ -10,19 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// guardTime is the guard time of fleets whose quarantines a test waits for. It is also the longest TTL there.
+// guardTime is the max TTL of deployments whose quarantines a test waits for.
 const guardTime = 3 * time.Second
 
-// thief tries to take the name of lock again and again until its validity is over, whatever its holder is told meanwhile,
-// and reports whether it ever got it before: to a holder that cannot be told, that is two holders at once.
+// thief tries to acquire the name of lock until the validity of lock has expired, even if the loss is reported earlier.
+// It reports whether it got the name before that: for a holder that does not learn of the loss, that means two holders
+// at once.
 func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time) (tries int, twoHolders bool) {
 	t.Helper()
 	if left := time.Until(until); left < guardTime/10 {
-		t.Fatalf("this machine is too slow to show anything: %v of validity left", left)
+		t.Fatalf("this machine is too slow for the test: %v of validity left", left)
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -31,8 +33,9 @@ func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time)
 		tries++
 		if err == nil {
 			twoHolders = time.Now().Before(until)
-			// What made it possible may be noticed just now, and end the connections on which its release goes.
-			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) && !errors.Is(err, redlock.ErrNoQuorum) {
+			// The cause may be detected just now, and end the connections that carry the release.
+			if err := stolen.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) &&
+				!errors.Is(err, redlock.ErrNoQuorum) {
 				t.Error(err)
 			}
 			return tries, twoHolders
@@ -42,18 +45,18 @@ func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time)
 	return tries, false
 }
 
-// H53: three of five masters restart empty, one after the other, under a hold. With the guard nobody else gets the name
-// before the validity of that hold would be over; without it somebody does, which is the violation that the guard is
-// there for.
+// H53: three of five masters restart empty, one after the other, while a lock is held. With the guard no other client
+// gets the name before the validity of that lock would have expired. Without the guard one does, which is the violation
+// that the guard prevents.
 func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 	t.Parallel()
 	for name, guarded := range map[string]bool{"with the guard": true, "without it two hold the lock": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 5)
-			guard := redlock.WithoutGuard()
+			guard := redlock.WithoutRestartGuard()
 			if guarded {
-				guard = redlock.WithGuardTime(guardTime)
+				guard = redlock.WithMaxTTL(guardTime)
 			}
 			holder, other := f.admitted(guard, redlock.WithTTL(guardTime)), f.locker(guard, redlock.WithTTL(time.Second))
 			for i := range f.servers {
@@ -80,12 +83,12 @@ func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 	}
 }
 
-// H26, H53: all five masters restart empty in turn, each once the hold is on all of them again. It outlives them all,
-// and nobody else gets it meanwhile.
+// H26, H53: all five masters restart empty in turn, each after the lock is on all of them again. The lock survives all
+// restarts, and no other client gets it meanwhile.
 func TestALockOutlivesARollingRestartOfAllMasters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	guard := redlock.WithGuardTime(2 * calm) // a lock with a TTL below the timeout is not repaired in quarantine
+	guard := redlock.WithMaxTTL(2 * calm) // a lock with a TTL below the timeout is not repaired in quarantine
 	holder, other := f.admitted(guard, redlock.WithTTL(calm)), f.locker(guard, redlock.WithTTL(time.Second))
 	lock := held(t)(holder.Lock(bounded(t), "n"))
 	token := lock.Token()
@@ -96,7 +99,7 @@ func TestALockOutlivesARollingRestartOfAllMasters(t *testing.T) {
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			if stolen, err := other.TryLock(ctx, "n"); err == nil {
-				t.Errorf("somebody else got the lock with token %d, the holder's is %d and %v", stolen.Token(), token, lock.Err())
+				t.Errorf("another client got the lock with token %d, the holder's is %d and %v", stolen.Token(), token, lock.Err())
 				return
 			}
 			<-tick.C
@@ -123,7 +126,7 @@ func TestALockOutlivesARollingRestartOfAllMasters(t *testing.T) {
 
 var untilPattern = regexp.MustCompile(`quarantine until (\S+ UTC) by its clock, since `)
 
-// quarantined checks that TryLock fails for the quarantine of masters, and returns the longest that the text names.
+// quarantined checks that TryLock fails because masters are in quarantine, and returns the longest time in the text.
 func quarantined(t *testing.T, l *redlock.Locker, masters ...int) time.Duration {
 	t.Helper()
 	for _, i := range masters {
@@ -138,13 +141,13 @@ func quarantined(t *testing.T, l *redlock.Locker, masters ...int) time.Duration 
 	for _, found := range untilPattern.FindAllStringSubmatch(err.Error(), -1) {
 		until := must[time.Time](t)(time.Parse("15:04:05 UTC", found[1]))
 		until = time.Date(now.Year(), now.Month(), now.Day(), until.Hour(), until.Minute(), until.Second(), 0, time.UTC)
-		if until.Before(now.Add(-time.Hour)) { // it is tomorrow
+		if until.Before(now.Add(-time.Hour)) { // the time is tomorrow's
 			until = until.AddDate(0, 0, 1)
 		}
 		longest = max(longest, until.Sub(now))
 	}
-	if longest == 0 || !strings.Contains(err.Error(), "AdmitNow") {
-		t.Errorf("the text does not say how long, or what to do: %v", err)
+	if longest == 0 || !strings.Contains(err.Error(), "Admit") {
+		t.Errorf("the text lacks the time or the remedy: %v", err)
 	}
 	return longest
 }
@@ -153,12 +156,12 @@ func quarantined(t *testing.T, l *redlock.Locker, masters ...int) time.Duration 
 func TestAQuarantineEndsByItself(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	l := f.admitted(redlock.WithGuardTime(guardTime), redlock.WithTTL(time.Second))
+	l := f.admitted(redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second))
 	f.restart(0, 2)
 	stateOf(t, l, 0, "quarantine")
 	stateOf(t, l, 2, "quarantine")
 	f.kill(4)                                                       // two masters are no quorum
-	const shortest, blur = 30 * time.Second, 500 * time.Millisecond // of what the client knows of a master's time
+	const shortest, blur = 30 * time.Second, 500 * time.Millisecond // of the client's estimate of a master's time
 	if left := quarantined(t, l, 0, 2); left > shortest+blur {
 		t.Errorf("%v left, want at most %v", left, shortest)
 	}
@@ -166,35 +169,36 @@ func TestAQuarantineEndsByItself(t *testing.T) {
 		t.Errorf("Masters says %v, want at most %v", left, shortest)
 	}
 	f.hasten(guardTime, 0, 2)
-	lock := held(t)(l.Lock(bounded(t), "n")) // it waits for that
+	lock := held(t)(l.Lock(bounded(t), "n")) // waits for the quarantine
 	if err := lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)
 	}
 }
 
-// AdmitNow ends a quarantine that would last for minutes.
+// Admit ends a quarantine that would last for minutes.
 func TestAdmitNowEndsAQuarantine(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	guard := redlock.WithGuardTime(10 * time.Minute)
+	guard := redlock.WithMaxTTL(10 * time.Minute)
 	l := f.admitted(guard)
 	f.restart(0, 2, 4)
 	if left := quarantined(t, l, 0, 2, 4); left < 9*time.Minute {
-		t.Errorf("%v left, the guard time is 10 min", left)
+		t.Errorf("%v left, the max TTL is 10 min", left)
 	}
 	f.admit(l)
 	lock := held(t)(l.TryLock(bounded(t), "n"))
 	if err := lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)
 	}
-	f.restart(0, 1, 2, 3, 4) // nobody has a record: nobody knows the guard time of those before
-	if left := quarantined(t, f.locker(redlock.WithGuardTime(time.Second), redlock.WithTTL(time.Second)), 0, 2, 4); left < 20*time.Second {
-		t.Errorf("%v left on a fleet that has forgotten everything, want about 30 s", left)
+	f.restart(0, 1, 2, 3, 4) // no master has a record, so no client knows the earlier max TTL
+	if left := quarantined(t, f.locker(redlock.WithMaxTTL(time.Second), redlock.WithTTL(time.Second)), 0, 2,
+		4); left < 20*time.Second {
+		t.Errorf("%v left on masters that have lost all data, want about 30 s", left)
 	}
 }
 
-// AdmitNow does what it says on masters that were flushed since this Locker last used them, and so vote as far as it
-// knows.
+// Admit works on masters that were flushed since this Locker last used them, and that the Locker still counts as
+// voting.
 func TestAdmitNowLooksBeforeItBelievesThatAMasterVotes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -202,7 +206,7 @@ func TestAdmitNowLooksBeforeItBelievesThatAMasterVotes(t *testing.T) {
 	for i := range 3 {
 		f.do(i, "FLUSHALL")
 		if m := idle.Masters()[i]; m.State != "voting" {
-			t.Fatalf("master %d is %q: the Locker is not idle", i, m.State)
+			t.Fatalf("master %d is %q: want an idle Locker", i, m.State)
 		}
 	}
 	f.admit(idle)
@@ -213,11 +217,11 @@ func TestAdmitNowLooksBeforeItBelievesThatAMasterVotes(t *testing.T) {
 	}
 }
 
-// Programs that each live for less than a second, with nobody else there, finish a quarantine.
+// Clients that each live for less than a second, without any other client, finish a quarantine.
 func TestShortLivedProgramsAloneFinishAQuarantine(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a run without -short: it makes many programs that live shortly")
+	if !long.Enabled() {
+		t.Skip("needs -long: it makes many short-lived clients")
 	}
 	for file, args := range map[string][]string{"no file": nil, "append-only file": {"--appendonly", "yes"}} {
 		t.Run(file, func(t *testing.T) {
@@ -228,7 +232,7 @@ func TestShortLivedProgramsAloneFinishAQuarantine(t *testing.T) {
 }
 
 func shortLived(t *testing.T, f *fleet) {
-	opts := []redlock.Option{redlock.WithGuardTime(guardTime), redlock.WithTTL(time.Second)}
+	opts := []redlock.Option{redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second)}
 	first := f.admitted(opts...)
 	if err := first.Close(bounded(t)); err != nil {
 		t.Fatal(err)
@@ -249,7 +253,8 @@ func shortLived(t *testing.T, f *fleet) {
 		if err := program(); err != nil {
 			t.Logf("program %d: %v", programs, err)
 		}
-		if a, b := f.record(1), f.record(2); !strings.Contains(a, "state=quarantine") || !strings.Contains(b, "state=quarantine") {
+		if a, b := f.record(1), f.record(2); !strings.Contains(a, "state=quarantine") ||
+			!strings.Contains(b, "state=quarantine") {
 			return fmt.Sprintf("no quarantine has begun: %q, %q", a, b)
 		}
 		return ""
@@ -263,17 +268,17 @@ func shortLived(t *testing.T, f *fleet) {
 		return ""
 	})
 	if programs < 2 {
-		t.Errorf("%d programs: the quarantine was none", programs)
+		t.Errorf("%d clients: there was no quarantine", programs)
 	}
 	t.Logf("%d programs", programs)
 }
 
-// H53: FLUSHALL on living connections takes the records with it. Masters so flushed do not vote, and a lock that was
-// held on them is not given away.
+// H53: FLUSHALL on live connections deletes the records. Flushed masters do not vote, and a lock that was held on them
+// is not granted again.
 func TestFlushedMastersGoIntoQuarantine(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	guard := redlock.WithGuardTime(guardTime)
+	guard := redlock.WithMaxTTL(guardTime)
 	holder, other := f.admitted(guard, redlock.WithTTL(guardTime)), f.locker(guard, redlock.WithTTL(time.Second))
 	for i := range f.servers {
 		stateOf(t, other, i, "voting")
@@ -306,17 +311,17 @@ func TestFlushedMastersGoIntoQuarantine(t *testing.T) {
 	}
 }
 
-// A master that restarts with what its append-only file remembers, which may be a second old, is in quarantine too.
+// A master that restarts with the data of its append-only file, which may be a second old, is in quarantine too.
 func TestARestartWithAnAppendOnlyFileIsAQuarantine(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, "--appendonly", "yes", "--appendfsync", "everysec")
-	l := f.admitted() // with a TTL that the restarts are well within
+	l := f.admitted() // with a TTL much longer than the restarts
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	eventually(t, hang, func() string {
 		if len(f.keys(0, "lock")) == 0 {
 			return "its acquire is still on its way"
 		}
-		// While an earlier fsync lasts the server keeps what it is to write next, and a kill takes that with it.
+		// While an earlier fsync lasts the server buffers its next writes, and a kill loses them.
 		if info := fmt.Sprintf("%s", f.do(0, "INFO", "persistence")); !strings.Contains(info, "aof_buffer_length:0") {
 			return "its acquire is not in the file yet"
 		}
@@ -325,14 +330,14 @@ func TestARestartWithAnAppendOnlyFileIsAQuarantine(t *testing.T) {
 	before := f.record(0)
 	f.restart(0, 1)
 	if keys := f.keys(0, "lock"); len(keys) != 1 {
-		t.Errorf("the file has not kept the lock: %v", keys)
+		t.Errorf("the file has lost the lock: %v", keys)
 	}
 	quarantined(t, l, 0, 1)
 	after := f.record(0)
 	if !strings.Contains(after, "state=quarantine") || identity(before) == identity(after) {
 		t.Errorf("record %q, before %q: want a quarantine of another run", after, before)
 	}
-	// Releases work in quarantine. The lock is lost if the second restart came before the first master was confirmed.
+	// Releases work in quarantine. The lock is lost if the second restart came before the first master confirmed the lock.
 	if err := lock.Unlock(bounded(t)); err != nil && !errors.Is(err, redlock.ErrLost) {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// identity is the part of an admission record that says whose it is.
+// identity returns the part of an admission record that identifies the server.
 func identity(record string) string {
 	_, rest, _ := strings.Cut(record, " id=")
 	id, _, _ := strings.Cut(rest, " ")
@@ -25,9 +25,9 @@ func TestAMasterThatWasAReplicaInBetweenDoesNotVote(t *testing.T) {
 	for name, guarded := range map[string]bool{"with the guard": true, "without it two hold the lock": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			guard := redlock.WithoutGuard()
+			guard := redlock.WithoutRestartGuard()
 			if guarded {
-				guard = redlock.WithGuardTime(guardTime)
+				guard = redlock.WithMaxTTL(guardTime)
 			}
 			failBack(t, guarded, guard)
 		})
@@ -65,14 +65,14 @@ func failBack(t *testing.T, guarded bool, guard redlock.Option) {
 			t.Errorf("it votes under the record %q, of another identity", r)
 		}
 	}
-	// Without the guard the lock may be on few masters; whoever finds just now that one of them was a replica, and another
-	// one had it, has no quorum for its release.
+	// Without the guard the lock may be on few masters; a client that detects only now that one of them was a replica,
+	// while another client had the lock, has no quorum for its release.
 	if err := got.Unlock(bounded(t)); err != nil && guarded {
 		t.Error(err)
 	}
 }
 
-// replicationID is what a promotion of master i changes.
+// replicationID returns the replication id of master i, which a promotion changes.
 func replicationID(f *fleet, i int) string {
 	text := string(f.do(i, "INFO", "replication").([]byte))
 	field := func(name string) string {
@@ -83,7 +83,7 @@ func replicationID(f *fleet, i int) string {
 	return field("master_replid2") + "/" + field("second_repl_offset")
 }
 
-// demote makes master i a replica of another, and waits until it has copied that one.
+// demote makes master i a replica of another, and waits until it has copied the data.
 func (f *fleet) demote(i, of int) {
 	f.t.Helper()
 	host, port, _ := strings.Cut(f.servers[of].Addr(), ":")
@@ -97,15 +97,15 @@ func (f *fleet) demote(i, of int) {
 	})
 }
 
-// H58: two programs with different guard times on one prefix. The records keep the fleet's longest TTL, which works for
-// both; one above it is refused with the command that raises it. A quarantine lasts for what the fleet needs, although
-// only the program with the smaller guard time is there.
+// H58: two clients with different max TTLs on one prefix. The records have the max TTL of the deployment, which works
+// for both; a longer TTL is refused with the command that raises the limit. A quarantine lasts for the max TTL of the
+// deployment, although only the client with the smaller one is running.
 func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	fleet := f.admitted(redlock.WithGuardTime(guardTime), redlock.WithTTL(time.Second))
-	smaller := f.locker(redlock.WithGuardTime(time.Second), redlock.WithTTL(800*time.Millisecond))
-	larger := f.locker(redlock.WithGuardTime(time.Minute), redlock.WithTTL(10*time.Second))
+	fleet := f.admitted(redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second))
+	smaller := f.locker(redlock.WithMaxTTL(time.Second), redlock.WithTTL(800*time.Millisecond))
+	larger := f.locker(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(10*time.Second))
 	works := func(l *redlock.Locker, opts ...redlock.LockOption) {
 		t.Helper()
 		lock := held(t)(l.Lock(bounded(t), "n", opts...))
@@ -117,13 +117,14 @@ func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
 	works(smaller)
 	works(larger, redlock.WithTTL(guardTime))
 	_, err := larger.TryLock(bounded(t), "n")
-	if !errors.Is(err, redlock.ErrGuardTime) || !strings.Contains(err.Error(), "TTL 10s, longest TTL 3s; raise it in the fleet: redlock guard -set 10s") {
-		t.Errorf("a TTL above the guard time: %v", err)
+	if !errors.Is(err, redlock.ErrTTLTooLong) || !strings.Contains(err.Error(),
+		"TTL 10s, longest TTL 3s; raise it in the fleet: redlock guard -set 10s") {
+		t.Errorf("a TTL above the max TTL: %v", err)
 	}
 	lock := held(t)(larger.Lock(bounded(t), "n", redlock.WithTTL(guardTime)))
 	_, err = larger.Lock(lock.Context(bounded(t)), "n", redlock.WithTTL(4*time.Second), redlock.WithTries(2))
-	if !errors.Is(err, redlock.ErrGuardTime) {
-		t.Errorf("a re-entry above the guard time: %v", err)
+	if !errors.Is(err, redlock.ErrTTLTooLong) {
+		t.Errorf("a re-entry above the max TTL: %v", err)
 	}
 	if err := lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)
@@ -133,7 +134,7 @@ func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	f.restart(0, 1) // three masters are left that remember the guard time
+	f.restart(0, 1) // three masters are left that remember the max TTL
 	stateOf(t, smaller, 0, "quarantine")
 	stateOf(t, smaller, 1, "quarantine")
 	f.kill(2)

@@ -13,8 +13,8 @@ import (
 
 func init() { roles["lead"] = leadRole }
 
-// leadRole campaigns, and looks at the context of each leadership without a pause until it has ended. It tells when it
-// last saw it alive.
+// leadRole campaigns, and checks the context of each leadership in a loop until it has ended. It reports when the
+// context was last alive.
 func leadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	err := l.Lead(ctx, a.Name, func(leads context.Context) error {
 		say("leads %d", redlock.TokenOf(leads))
@@ -38,9 +38,9 @@ func leadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return err
 }
 
-// A leader that is killed is followed by another within its TTL. One that is stopped is followed too, and when it goes on
-// its context has ended before the other began. While a majority of the masters stands still nobody leads; afterwards one
-// does again.
+// After a leader is killed another leads within its TTL. After a leader is stopped another leads, too, and when the
+// first resumes, its context has ended before the other began. While a majority of the masters is stopped no client
+// leads; afterwards one does again.
 func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
@@ -70,7 +70,7 @@ func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 		if _, err := fmt.Sscan(stops.line("alive"), &alive); err != nil {
 			t.Fatal(err)
 		}
-		// began is when the line was read: the other has led for a moment by then.
+		// began is the time at which the line was read: by then the other has led for a moment.
 		if alive >= began {
 			t.Fatalf("%v after another led, the context of a leader that was stopped was alive", time.Duration(alive-began))
 		}
@@ -85,7 +85,7 @@ func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 	case text := <-goesOn.lines:
 		t.Log(text)
 	case <-time.After(hang):
-		t.Fatal("nobody leads again")
+		t.Fatal("no client leads again")
 	}
 	stops.finish()
 	goesOn.finish()

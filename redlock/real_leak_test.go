@@ -10,23 +10,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H02, H03, H04: 512 goroutines fight for a few names while a minority of the masters hangs and runs on at random.
-// Afterwards no key of a lock is left on any master, long before the TTL: not of one that was released, nor of an attempt
-// that was refused or given up, nor of those that Close released.
+// H02, H03, H04: 512 goroutines contend for a few names while a minority of the masters hangs and resumes at random.
+// Afterwards no key of a lock is left on any master, long before the TTL: neither of a released lock, nor of a refused
+// or abandoned attempt, nor of the locks that Close released.
 func TestContentionWithHangingMastersLeavesNoKey(t *testing.T) {
 	pairs := int64(10_000)
 	switch {
 	case longRun():
 		pairs = 100_000
-	case testing.Short():
+	case !long.Enabled():
 		pairs = 1000
 	}
 	f := newFleet(t, 5)
-	l := locker(t, f.dial(pool.WithTimeout(pool.DefaultTimeout)), redlock.WithTTL(30*time.Second))
+	l := locker(t, f.dial(pool.WithTimeout(transport.DefaultTimeout)), redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -69,7 +71,7 @@ func TestContentionWithHangingMastersLeavesNoKey(t *testing.T) {
 	t.Logf("%d pairs, %d attempts refused, %d given up", done.Load(), refused.Load(), given.Load())
 }
 
-// contend takes and releases a name once, in one of several ways.
+// contend locks and releases a name once, in one of several ways.
 func contend(ctx context.Context, l *redlock.Locker, name string, rnd *rand.Rand) error {
 	delays := redlock.WithDelays(redlock.Delays{Fixed: time.Millisecond, Random: 200 * time.Millisecond})
 	var lock *redlock.Lock
@@ -99,7 +101,7 @@ func contend(ctx context.Context, l *redlock.Locker, name string, rnd *rand.Rand
 	return lock.Unlock(ctx)
 }
 
-// flap stops one or two of the five masters for a moment, again and again until ctx ends, and leaves all running.
+// flap repeatedly stops one or two of the five masters for a moment, until ctx ends, and leaves all running.
 func flap(ctx context.Context, f *fleet) {
 	rnd := rand.New(rand.NewPCG(11, 13))
 	for ctx.Err() == nil {

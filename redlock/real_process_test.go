@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// holdRole takes a.Count locks and keeps them until it is told to end; Close then releases them.
+// holdRole takes a.Count locks and keeps them until it is asked to end; Close then releases them.
 func holdRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	for i := range a.Count {
 		lock, err := l.Lock(ctx, a.Name+strconv.Itoa(i))
@@ -79,7 +80,7 @@ func number(t testing.TB, text string) int64 {
 	return must[int64](t)(strconv.ParseInt(text, 10, 64))
 }
 
-// H37: Close releases all that is held at once: with a hung master whose timeout is 1 s it takes one such timeout, not
+// H37: Close releases all held locks at once: with a hung master whose timeout is 1 s it takes one such timeout, not
 // one for each of 200 locks.
 func TestCloseReleasesEverythingInParallel(t *testing.T) {
 	t.Parallel()
@@ -109,8 +110,8 @@ func TestCloseReleasesEverythingInParallel(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// suspendedRole holds one lock and tells what becomes of it. It writes to the resource late, without looking at its
-// lock: that is what fencing tokens are for.
+// suspendedRole holds one lock and reports its end. It writes to the resource late, without checking its lock; fencing
+// tokens protect against that.
 func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	lock, err := l.Lock(ctx, a.Name)
 	if err != nil {
@@ -122,7 +123,8 @@ func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	say("ended lost=%v cause=%v", errors.Is(context.Cause(mine), redlock.ErrLost), context.Cause(mine))
 	say("write %d", lock.Token())
 	err = lock.Unlock(ctx)
-	say("unlocked lost=%v again=%v err=%v", errors.Is(err, redlock.ErrLost), errors.Is(lock.Unlock(ctx), redlock.ErrReleased), err)
+	say("unlocked lost=%v again=%v err=%v", errors.Is(err, redlock.ErrLost),
+		errors.Is(lock.Unlock(ctx), redlock.ErrReleased), err)
 	return nil
 }
 
@@ -137,8 +139,9 @@ func (r *resource) write(token int64) bool {
 	return true
 }
 
-// H14, H24: a holder that was stopped past its TTL hears of the loss when it runs on, from its own timer and at once;
-// another has the lock meanwhile, the resource refuses the late write, and the late Unlock does the new holder no harm.
+// H14, H24: a holder that was stopped past its TTL detects the loss when it resumes, at once and by its own timer.
+// Another client has the lock meanwhile, the resource refuses the late write, and the late Unlock does not affect the
+// new holder.
 func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -159,7 +162,7 @@ func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 		t.Fatalf("the stopped worker says %q", line)
 	default:
 	}
-	f.pause(0, 1, 2, 3, 4) // no master tells it: it must know by itself
+	f.pause(0, 1, 2, 3, 4) // no master can report the loss: the holder must detect it
 	w.signal(continueSignal)
 	resumed := time.Now()
 	ended := w.line("ended")
@@ -189,14 +192,14 @@ func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// H14: where the machine sleeps, timers stand still and the clock leaps. Whoever holds a lock then hears of its end
-// although no timer of that length has run.
+// H14: if the machine sleeps, timers stop and the clock leaps. The holder of a lock then detects its end although no
+// timer of that length has run.
 func TestAClockThatLeapsOverTheTTLEndsTheLock(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
 	var slept atomic.Int64
 	leaping := clock.New(func() clock.Instant { return (*clock.Clock)(nil).Now().Add(time.Duration(slept.Load())) })
-	l := locker(t, f.dial(pool.WithClock(leaping)), redlock.WithClock(leaping), redlock.WithTTL(20*time.Second))
+	l := locker(t, f.dial(transport.WithClock(leaping)), redlock.WithClock(leaping), redlock.WithTTL(20*time.Second))
 	f.admit(l)
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	ctx := lock.Context(context.Background())

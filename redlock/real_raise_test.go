@@ -13,21 +13,21 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The guard time of a fleet is raised while programs lock. Their locks go on, longer TTLs are refused before and
-// granted after, and a master that then forgets waits for the new one, although only a program with the old one is
-// there.
+// The max TTL of a deployment is raised while clients lock. Their locks stay held, longer TTLs are refused before and
+// granted afterwards, and a master that then loses its data waits for the new max TTL, although only a client with the
+// old one is running.
 func TestTheGuardTimeIsRaisedInARunningFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	old := f.admitted(redlock.WithGuardTime(5*time.Second), redlock.WithTTL(2*time.Second))
-	raised := f.locker(redlock.WithGuardTime(time.Minute), redlock.WithTTL(2*time.Second))
+	old := f.admitted(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(2*time.Second))
+	raised := f.locker(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(2*time.Second))
 	_, err := raised.TryLock(bounded(t), "long", redlock.WithTTL(30*time.Second))
-	if !errors.Is(err, redlock.ErrGuardTime) {
+	if !errors.Is(err, redlock.ErrTTLTooLong) {
 		t.Errorf("before: %v, want ErrGuardTime", err)
 	}
 	lock := held(t)(old.Lock(bounded(t), "held throughout"))
 	stop := workAlong(t, old)
-	if err := raised.RaiseGuardTime(bounded(t), time.Minute); err != nil {
+	if err := raised.Admin().RaiseMaxTTL(bounded(t), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for i := range f.servers {
@@ -37,7 +37,7 @@ func TestTheGuardTimeIsRaisedInARunningFleet(t *testing.T) {
 	}
 	long := held(t)(raised.Lock(bounded(t), "long", redlock.WithTTL(30*time.Second)))
 	if n := stop(); n == 0 {
-		t.Error("nobody locked meanwhile")
+		t.Error("no client locked meanwhile")
 	}
 	if lock.Err() != nil {
 		t.Errorf("the lock that was held is %v", lock.Err())
@@ -48,7 +48,7 @@ func TestTheGuardTimeIsRaisedInARunningFleet(t *testing.T) {
 	f.restart(0, 1)
 	f.kill(4)
 	if left := quarantined(t, old, 0, 1); left < 50*time.Second {
-		t.Errorf("%v left of the quarantine, the guard time is a minute", left)
+		t.Errorf("%v left of the quarantine, the max TTL is a minute", left)
 	}
 }
 
@@ -77,7 +77,8 @@ func workAlong(t *testing.T, l *redlock.Locker) (stop func() int) {
 	}
 }
 
-// H80, H120: all masters must be there. While one is away nothing is written; the error names the one. Called again when it is back, the guard time is raised everywhere.
+// H80, H120: all masters must be up. While one is down nothing is written, and the error names it. A second call when
+// it is back raises the max TTL everywhere.
 func TestTheGuardTimeIsRaisedOnAllOrNone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5, durableArgs...)
@@ -86,7 +87,7 @@ func TestTheGuardTimeIsRaisedOnAllOrNone(t *testing.T) {
 	f.admit(l)
 	f.kill(4)
 	stateOf(t, l, 4, "down")
-	err := l.RaiseGuardTime(bounded(t), time.Minute)
+	err := l.Admin().RaiseMaxTTL(bounded(t), time.Minute)
 	if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), f.servers[4].Addr()) {
 		t.Errorf("with one away: %v, want it named", err)
 	}
@@ -95,13 +96,13 @@ func TestTheGuardTimeIsRaisedOnAllOrNone(t *testing.T) {
 			t.Errorf("master %d has the record %q", i, m)
 		}
 	}
-	long := f.locker(redlock.WithGuardTime(time.Minute), redlock.WithTTL(40*time.Second), durable)
-	if _, err := long.Lock(bounded(t), "n"); !errors.Is(err, redlock.ErrGuardTime) {
+	long := f.locker(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(40*time.Second), durable)
+	if _, err := long.Lock(bounded(t), "n"); !errors.Is(err, redlock.ErrTTLTooLong) {
 		t.Errorf("a long TTL: %v", err)
 	}
-	f.restart(4) // with its memory
+	f.restart(4) // with its data
 	stateOf(t, l, 4, "voting")
-	if err := l.RaiseGuardTime(bounded(t), time.Minute); err != nil {
+	if err := l.Admin().RaiseMaxTTL(bounded(t), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, hang, func() string {
@@ -121,15 +122,15 @@ func text(err error) string {
 	return err.Error()
 }
 
-// A quarantine goes on when the guard time is raised, and lasts for the new one.
+// A quarantine continues when the max TTL is raised, and lasts for the new one.
 func TestRaisingTheGuardTimeEndsNoQuarantine(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
-	l := f.admitted(redlock.WithGuardTime(5*time.Minute), redlock.WithTTL(2*time.Second))
+	l := f.admitted(redlock.WithMaxTTL(5*time.Minute), redlock.WithTTL(2*time.Second))
 	f.restart(0)
 	stateOf(t, l, 0, "quarantine")
 	before := f.record(0)
-	if err := l.RaiseGuardTime(bounded(t), 10*time.Minute); err != nil {
+	if err := l.Admin().RaiseMaxTTL(bounded(t), 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	rest := func(record string) string { return strings.TrimPrefix(record, scripts.StampOf(record)) }
@@ -138,11 +139,11 @@ func TestRaisingTheGuardTimeEndsNoQuarantine(t *testing.T) {
 	}
 }
 
-// What cannot be right is refused before anything is written.
+// An invalid value is refused before anything is written.
 func TestTheGuardTimeIsNotLoweredByAccident(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
-	l := f.admitted(redlock.WithGuardTime(time.Minute), redlock.WithTTL(2*time.Second))
+	l := f.admitted(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(2*time.Second))
 	records := func() (all string) {
 		for i := range f.servers {
 			all += f.record(i)
@@ -154,12 +155,12 @@ func TestTheGuardTimeIsNotLoweredByAccident(t *testing.T) {
 		"smaller": 30 * time.Second, "zero": 0, "below a millisecond": time.Minute + 1, "huge": 1000 * time.Hour,
 		"above the default repl-backlog-ttl": 2 * time.Hour,
 	} {
-		if err := l.RaiseGuardTime(bounded(t), g); !errors.Is(err, redlock.ErrInvalidOption) {
+		if err := l.Admin().RaiseMaxTTL(bounded(t), g); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalidOption", name, err)
 		}
 	}
-	err := f.locker(redlock.WithoutGuard()).RaiseGuardTime(bounded(t), time.Minute)
-	if !errors.Is(err, redlock.ErrInvalidOption) {
+	err := f.locker(redlock.WithoutRestartGuard()).Admin().RaiseMaxTTL(bounded(t), time.Minute)
+	if !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("with the guard off: %v", err)
 	}
 	if now := records(); now != before {

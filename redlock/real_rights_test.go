@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A user who lacks one right ends the acquire script between two writes. What it has written is rolled back, since a key
-// without a TTL would never go by itself.
+// A user who lacks one right ends the acquire script between two writes. Its writes are rolled back, since a key
+// without a TTL would never use itself.
 func TestAnAcquireThatStopsHalfWayIsRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)

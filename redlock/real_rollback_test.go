@@ -11,17 +11,17 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H03, H04: one of three masters grants, two hang, and the attempt fails. What was granted goes although the context is
-// dead; what the hung masters read when they run on is refused or undone: by a roll-back behind it on the connection, on
-// one that is given up afterwards, and by an owed release where the
-// connection was given up before there was anything to roll back.
+// H03, H04: one of three masters grants, two hang, and the attempt fails. The granted key is released although the
+// context has ended. An acquire that the hung masters read after they resume is refused or undone: by a roll-back
+// behind it on the connection, even if the connection is dropped afterwards, or by a pending release if the connection
+// was dropped before there was anything to roll back.
 func TestRollbackLeavesNoKeyOnHungMasters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
 		timeout, call time.Duration
 		want          error
-		down          bool // the masters are known to be down before they run on
+		down          bool // the masters are known to be down before they resume
 	}{
 		{"dead context, connection kept", hang, 60 * time.Millisecond, context.DeadlineExceeded, false},
 		{"dead context, connection given up", 200 * time.Millisecond, 60 * time.Millisecond, context.DeadlineExceeded, true},
@@ -50,7 +50,7 @@ func TestRollbackLeavesNoKeyOnHungMasters(t *testing.T) {
 				f.resume(1, 2)
 				settled(f, p)
 				f.noLocks(hang)
-				for i := range f.servers[1:] { // it refuses a message that is later still
+				for i := range f.servers[1:] { // the fence refuses an even later message
 					if f.do(i+1, "GET", redlock.DefaultPrefix+":{"+name+"}:fence") == nil {
 						t.Errorf("master %d has no fence against a late acquire", i+1)
 					}
@@ -77,13 +77,13 @@ func leftOn(f *fleet, i int) string {
 	return ""
 }
 
-// settled waits until the masters have been paid what they are owed, and have read all that was sent to them.
+// settled waits until no releases are pending, and the masters have read all messages that were sent to them.
 func settled(f *fleet, p *pool.Pool) {
 	f.t.Helper()
 	for i := range f.servers {
 		eventually(f.t, hang, func() string {
-			if n := p.Owed(i); n > 0 {
-				return fmt.Sprintf("master %d is owed %d releases", i, n)
+			if n := p.Transport().Pending(i); n > 0 {
+				return fmt.Sprintf("master %d has %d pending releases", i, n)
 			}
 			if n := f.connections(i); n > 1 {
 				return fmt.Sprintf("master %d has %d connections, old ones among them", i, n)
@@ -93,12 +93,12 @@ func settled(f *fleet, p *pool.Pool) {
 	}
 }
 
-// H03: a release that a hung master was sent, and one that was never sent because the master was known to be down, are
-// owed to it, and paid when it runs on: long before the TTL.
+// H03: a release that was sent to a hung master, and one that was never sent because the master was known to be down,
+// stay pending, and are delivered when the master resumes: long before the TTL.
 func TestUnlockReachesMastersThatHungMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	p := f.dial(pool.WithTimeout(150 * time.Millisecond))
+	p := f.dial(pool.WithTimeout(500 * time.Millisecond))
 	l := locker(t, p, redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	locks := make([]*redlock.Lock, 20)
@@ -127,7 +127,7 @@ func TestUnlockReachesMastersThatHungMeanwhile(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// H30: an Unlock whose context was cancelled before releases on every master.
+// H30: an Unlock with a context that is already canceled releases on every master.
 func TestUnlockWithACancelledContextReleasesEverywhere(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -147,11 +147,11 @@ func TestUnlockWithACancelledContextReleasesEverywhere(t *testing.T) {
 	}
 	body, end := context.WithCancel(context.Background())
 	err := l.Do(body, "do", func(context.Context) error {
-		end() // the request is over while its work is being done
+		end() // the request ends while its work is in progress
 		return errBody
 	})
 	if !errors.Is(err, errBody) {
-		t.Errorf("%v hides the body's error", err)
+		t.Errorf("%v hides the error of the function", err)
 	}
 	f.noLocks(hang)
 }

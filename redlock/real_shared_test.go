@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func TestReadersAndWritersOnRealMasters(t *testing.T) {
 	t.Parallel()
 	servers, p, l := masters(t, 5)
 	ctx := bounded(t)
-	s, other := l.Shared("prices"), locker(t, p).Shared("prices")
+	s, other := l.RWLock("prices"), locker(t, p).RWLock("prices")
 	one, two := held(t)(s.RLock(ctx)), held(t)(other.RLock(ctx))
 	if _, err := s.TryLock(ctx); !errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("a writer beside readers: %v, want ErrHeld", err)
 	}
-	h := must[redlock.Who](t)(l.Who(ctx, "prices"))
+	h := must[redlockinfo.Inspection](t)(l.Inspect(ctx, "prices"))
 	if h.ReaderCount != 2 || len(h.Readers) != 2 || h.Readers[0].On < 3 || time.Since(h.Readers[0].Since) > time.Minute {
-		t.Errorf("the readers are told as %+v", h)
+		t.Errorf("the readers are reported as %+v", h)
 	}
 	if _, err := l.Lock(ctx, "prices"); !errors.Is(err, redlock.ErrKind) {
 		t.Errorf("a plain lock of the name: %v, want ErrKind", err)
@@ -54,7 +55,7 @@ func TestReadersAndWritersOnRealMasters(t *testing.T) {
 	if err := held(t)(s.Lock(ctx)).Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := held(t)(l.Lock(ctx, "prices")).Unlock(ctx); err != nil { // nobody has it any more: it may be a plain lock
+	if err := held(t)(l.Lock(ctx, "prices")).Unlock(ctx); err != nil { // no client has it any more: it may be a plain lock
 		t.Fatal(err)
 	}
 }
@@ -78,7 +79,7 @@ func TestAWriterIsAloneOnRealMasters(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for i := range 12 {
-		s := lockers[i%3].Shared("prices")
+		s := lockers[i%3].RWLock("prices")
 		wg.Go(func() {
 			for n := range 25 {
 				do, what := s.DoRead, &reading
@@ -107,11 +108,11 @@ func TestAWriterIsAloneOnRealMasters(t *testing.T) {
 // BenchmarkReader compares an uncontended reader's pair with that of a plain lock, in turn.
 func BenchmarkReader(b *testing.B) {
 	_, _, l := masters(b, 5)
-	ctx, s, took := b.Context(), l.Shared("shared"), [3][]time.Duration{}
+	ctx, s, took := b.Context(), l.RWLock("shared"), [3][]time.Duration{}
 	calls := []func() (*redlock.Lock, error){
 		func() (*redlock.Lock, error) { return l.TryLock(ctx, "plain") },
 		func() (*redlock.Lock, error) { return s.TryRLock(ctx) },
-		func() (*redlock.Lock, error) { return l.Shared("written").TryLock(ctx) },
+		func() (*redlock.Lock, error) { return l.RWLock("written").TryLock(ctx) },
 	}
 	for b.Loop() {
 		for i, call := range calls {
@@ -137,7 +138,7 @@ func BenchmarkReader(b *testing.B) {
 
 // writeRole waits for a lock with readers, as a writer.
 func writeRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
-	lock, err := l.Shared(a.Name).Lock(ctx)
+	lock, err := l.RWLock(a.Name).Lock(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package redlock_test
 
 import "os"
 
-// There is nothing like it here; the tests that need it run where there is a server, on Unix.
+// Processes cannot be stopped here; the tests that need this run only on Unix, with a server.
 var stopSignal, continueSignal os.Signal = os.Kill, os.Kill
 
-func (w *worker) stop() { w.t.Skip("needs Unix, where a process can be stopped") }
+func (w *worker) stop() { w.t.Skip("needs Unix to stop a process") }

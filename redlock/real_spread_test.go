@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,11 +13,11 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// spreadOver makes the Groups of one program over real servers, three to a group, in this order.
-func spreadOver(t testing.TB, groups ...[]*redisproc.Server) *redlock.Groups {
+// spreadOver returns the sharded Locker of one client over real servers, three for each shard, in this order.
+func spreadOver(t testing.TB, groups ...[]*redisproc.Server) *redlock.Locker {
 	t.Helper()
-	var lockers []*redlock.Locker
-	for i, servers := range groups {
+	var pools []*pool.Pool
+	for _, servers := range groups {
 		var urls []string
 		for _, s := range servers {
 			urls = append(urls, s.URL())
@@ -26,31 +27,32 @@ func spreadOver(t testing.TB, groups ...[]*redisproc.Server) *redlock.Groups {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { p.Close() })
-		lockers = append(lockers, locker(t, p, redlock.WithGroup(i+1, len(groups))))
+		pools = append(pools, p)
 	}
-	g, err := redlock.Spread(lockers...)
+	l, err := redlock.NewSharded(pools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g
+	t.Cleanup(func() { l.Close(context.Background()) })
+	return l
 }
 
-// Two programs spread names over two groups of real masters, and exclude each other. A third, with the groups the other
-// way round, wins nothing. With one group dead the names of the other are locked on, also by a program that starts then,
-// and afterwards its names, too.
+// Two clients use two shards of real masters, and exclude each other. A third client, with the shards in the opposite
+// order, wins nothing. While one shard is dead the names of the other can be locked, even by a client that starts then;
+// afterwards the names of the first can be locked again, too.
 func TestGroupsOnRealMasters(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Test(t, 6, redisproc.Config{})
 	first, second := servers[:3], servers[3:]
 	one := spreadOver(t, first, second)
 	ctx := bounded(t)
-	if err := one.AdmitNow(ctx); err != nil {
+	if err := one.Admin().Admit(ctx); err != nil {
 		t.Fatal(err)
 	}
 	two, wrong := spreadOver(t, first, second), spreadOver(t, second, first)
 	var wg sync.WaitGroup
 	counts := make([]int, 10)
-	for _, g := range []*redlock.Groups{one, two} {
+	for _, g := range []*redlock.Locker{one, two} {
 		for i := range 40 {
 			wg.Go(func() {
 				names := []string{fmt.Sprint("n", i%10), fmt.Sprint("n", (i*7+3)%10)}
@@ -72,7 +74,7 @@ func TestGroupsOnRealMasters(t *testing.T) {
 	wg.Wait()
 	wrong.Ready(ctx)
 	for i := range 10 {
-		if _, err := wrong.TryLock(ctx, fmt.Sprint("n", i)); !errors.Is(err, redlock.ErrGroup) {
+		if _, err := wrong.TryLock(ctx, fmt.Sprint("n", i)); !errors.Is(err, redlock.ErrShardLayout) {
 			t.Errorf("groups the other way round: %v, want ErrGroup", err)
 		}
 	}
@@ -83,7 +85,7 @@ func TestGroupsOnRealMasters(t *testing.T) {
 		}
 	}
 	three := spreadOver(t, first, second)
-	for _, g := range []*redlock.Groups{one, three} {
+	for _, g := range []*redlock.Locker{one, three} {
 		lock := held(t)(g.Lock(ctx, names[0][0]))
 		if err := lock.Unlock(ctx); err != nil {
 			t.Error(err)
@@ -97,7 +99,7 @@ func TestGroupsOnRealMasters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := three.AdmitNow(ctx); err != nil { // else it takes their quarantine
+	if err := three.Admin().Admit(ctx); err != nil { // else it takes their quarantine
 		t.Fatal(err)
 	}
 	if err := held(t)(three.Lock(ctx, names[1][0])).Unlock(ctx); err != nil {

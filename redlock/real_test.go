@@ -11,6 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -28,7 +29,7 @@ func masters(t testing.TB, n int, opts ...redlock.Option) ([]*redisproc.Server, 
 	}
 	t.Cleanup(func() { p.Close() })
 	l := locker(t, p, opts...)
-	if err := l.AdmitNow(t.Context()); err != nil {
+	if err := l.Admin().Admit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return servers, p, l
@@ -59,8 +60,8 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 		t.Fatalf("second Locker: %v, want ErrHeld", err)
 	}
 	inner := held(t)(l.Lock(lock.Context(ctx), "orders:42"))
-	h := must[redlock.Holder](t)(l.Inspect(ctx, "orders:42"))
-	if h.Depth != 2 || h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
+	h := must[redlockinfo.Inspection](t)(l.Inspect(ctx, "orders:42"))
+	if h.On < 3 || h.Left <= 0 || h.Left > redlock.DefaultTTL {
 		t.Errorf("inspected %+v of a hold that is locked twice", h)
 	}
 	if err := errors.Join(inner.Unlock(ctx), lock.Unlock(ctx)); err != nil {
@@ -69,7 +70,7 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	if err := lock.Unlock(ctx); !errors.Is(err, redlock.ErrReleased) {
 		t.Errorf("second Unlock: %v, want ErrReleased", err)
 	}
-	if h := must[redlock.Holder](t)(l.Inspect(ctx, "orders:42")); h.ID != "" || h.Depth != 0 {
+	if h := must[redlockinfo.Inspection](t)(l.Inspect(ctx, "orders:42")); h.ID != "" {
 		t.Errorf("inspected %+v of a free name", h)
 	}
 }
@@ -138,8 +139,8 @@ func BenchmarkPairParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkLockAll compares one name with four taken as one, in turn: over real masters on this machine, and over masters
-// in memory that are 1 ms away.
+// BenchmarkLockAll compares locking one name with locking four as one, alternately: over real masters on this machine,
+// and over masters in memory that are 1 ms away.
 func BenchmarkLockAll(b *testing.B) {
 	_, _, near := masters(b, 5)
 	m := redlocktest.New(5)

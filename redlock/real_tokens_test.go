@@ -23,8 +23,9 @@ func tokensRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	}
 	defer file.Close()
 	for range a.Count {
-		// Long pauses: whoever has just released takes the name again, which makes a great many holds a second.
-		lock, err := l.Lock(ctx, a.Name, redlock.WithDelays(redlock.Delays{Fixed: 5 * time.Millisecond, Random: 25 * time.Millisecond}))
+		// Pauses are long, so the client that has just released acquires the name again, which makes many holds per second.
+		lock, err := l.Lock(ctx, a.Name,
+			redlock.WithDelays(redlock.Delays{Fixed: 5 * time.Millisecond, Random: 25 * time.Millisecond}))
 		if err != nil {
 			return err
 		}
@@ -54,14 +55,14 @@ func tokensRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return nil
 }
 
-// appendTo opens a file of which each write goes to the end as a whole.
+// appendTo opens a file for atomic appends.
 func appendTo(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
 // Tokens of four processes, one of them with a clock 5 s behind and two with clocks an hour ahead, strictly grow in the
-// order of the holds. Of those two, one has a pool that goes by the true clock, so that it starts with a wrong idea of
-// the masters' time and is put right by what they refuse.
+// order of the holds. Of those two, one has a pool that uses the true clock, so that it starts with a wrong estimate of
+// the masters' time and is corrected by their refusals.
 func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -94,7 +95,7 @@ func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// H55: the keys that remember tokens have a TTL, those of re-entered, refused, rolled back and repaired holds included;
+// H55: the keys of the fences have a TTL, including those of re-entered, refused, rolled back and repaired holds. A
 // re-entry keeps the token.
 func TestKeysThatRememberTokensExpire(t *testing.T) {
 	t.Parallel()
@@ -118,11 +119,11 @@ func TestKeysThatRememberTokensExpire(t *testing.T) {
 	for i := range f.servers {
 		fences := f.keys(i, "fence")
 		if len(fences) != 20 {
-			t.Errorf("master %d remembers %d names, want 20", i, len(fences))
+			t.Errorf("master %d has fences of %d names, want 20", i, len(fences))
 		}
 		for _, key := range fences {
 			left := time.Duration(f.do(i, "PTTL", key).(int64)) * time.Millisecond
-			const longest = scripts.FenceKept + time.Second // a ballot may be a little ahead of the master's time
+			const longest = scripts.FenceKept + time.Second // a ballot may be slightly ahead of the master's time
 			if left <= scripts.FenceKept-hang || left > longest {
 				t.Errorf("master %d: %s has a TTL of %v, want %v to %v", i, key, left, scripts.FenceKept, longest)
 			}
@@ -133,18 +134,18 @@ func TestKeysThatRememberTokensExpire(t *testing.T) {
 	}
 }
 
-// H26, H55: a hold drifts back to all masters after some were killed and came back empty, with the token it had.
+// H26, H55: after some masters were killed and came back empty, repairs restore a hold on all masters, with its token.
 func TestALockDriftsBackToAllMasters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
-	l := f.admitted(redlock.WithTTL(calm), redlock.WithGuardTime(2*calm)) // with less, no repair in quarantine
+	l := f.admitted(redlock.WithTTL(calm), redlock.WithMaxTTL(2*calm)) // shorter TTLs: no repair in quarantine
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	token := lock.Token()
 	everywhere := func() string {
 		if on, n := lock.HeldOn(); on != n {
 			return fmt.Sprintf("on %d of %d with all there (%v, %s)", on, n, lock.Err(), states(l))
 		}
-		for i := range f.servers { // what HeldOn tells may be of before the latest restart
+		for i := range f.servers { // HeldOn may be from before the latest restart
 			if len(f.keys(i, "lock")) == 0 {
 				return fmt.Sprintf("not on master %d (%v, %s)", i, lock.Err(), states(l))
 			}

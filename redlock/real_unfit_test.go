@@ -14,25 +14,26 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// An ailment makes a master unable to vote while it runs and answers.
+// An ailment is a fault that makes a master unable to vote while it runs and answers.
 type ailment struct {
 	name   string
-	text   string // stands in the aggregate error
+	text   string // is in the aggregate error
 	infect func(f *fleet, i int)
-	// user and password are those that the Lockers give to masters that are ill.
+	// user and password are the credentials that the Lockers send to faulty masters.
 	user, password string
 	args           []string // of every server
 }
 
-// ailments are all the ways that H52, H54, H56, H57, H60 and H106 know.
+// ailments lists all the faults of H52, H54, H56, H57, H60 and H106.
 func ailments() []ailment {
 	set := func(pairs ...any) func(*fleet, int) {
 		return func(f *fleet, i int) {
-			for k := 0; k < len(pairs); k += 2 { // several at once are for Redis 7
+			for k := 0; k < len(pairs); k += 2 { // Redis 6 sets one at a time
 				f.do(i, "CONFIG", "SET", pairs[k], pairs[k+1])
 			}
 		}
@@ -46,31 +47,36 @@ func ailments() []ailment {
 		{name: "OOM", text: "OOM ", infect: set("maxmemory", "1")},
 		{name: "NOREPLICAS", text: "NOREPLICAS ", infect: set("min-replicas-to-write", "1")},
 		{name: "MISCONF", text: "MISCONF ", infect: breakSaving},
-		{name: "READONLY", text: `its role is "slave"`, infect: func(f *fleet, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
-		{name: "data at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},
+		{name: "READONLY", text: `its role is "slave"`,
+			infect: func(f *fleet, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
+		{name: "data at the key", text: "WRONGTYPE ",
+			infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},
 		{name: "a large hash at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { // H106
 			for field := range 20 {
 				f.do(i, "HSET", redlock.DefaultPrefix+":{n}", field, strings.Repeat("x", 200_000))
 			}
 		}},
 		{name: "eviction", text: "maxmemory-policy", infect: set("maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")},
-		{name: "eviction of keys with a TTL", text: "volatile-ttl", infect: set("maxmemory", "100mb", "maxmemory-policy", "volatile-ttl")},
+		{name: "eviction of keys with a TTL", text: "volatile-ttl",
+			infect: set("maxmemory", "100mb", "maxmemory-policy", "volatile-ttl")},
 		{name: "NOPERM", text: "NOPERM ", infect: acl("+@all", "-evalsha", "-eval"), user: "app", password: "secret-word"},
-		{name: "NOPERM of a key", text: "NOPERM ", infect: acl("+@all", "resetkeys", "~other:*"), user: "app", password: "secret-word"},
+		{name: "NOPERM of a key", text: "NOPERM ", infect: acl("+@all", "resetkeys", "~other:*"), user: "app",
+			password: "secret-word"},
 		{name: "INFO denied", text: "@dangerous", infect: acl("+@all", "-@dangerous"), user: "app", password: "secret-word"},
 		{name: "NOAUTH", text: "NOAUTH ", infect: set("requirepass", "secret-word")},
 		{name: "WRONGPASS", text: "WRONGPASS ", infect: acl("+@all"), user: "app", password: "not-the-secret"},
 	}
 }
 
-// breakSaving makes the server's last snapshot fail, after which it refuses writes: a directory is where its file is to be.
+// breakSaving makes the server's last snapshot fail, after which the server refuses writes: a directory has the name of
+// the snapshot file.
 func breakSaving(f *fleet, i int) {
 	f.t.Helper()
 	if err := os.Mkdir(filepath.Join(f.servers[i].Dir(), "dump.rdb"), 0o700); err != nil {
 		f.t.Fatal(err)
 	}
 	f.do(i, "CONFIG", "SET", "save", "3600 1")
-	f.t.Cleanup(func() { f.do(i, "CONFIG", "SET", "save", "") }) // else it does not end before it could save
+	f.t.Cleanup(func() { f.do(i, "CONFIG", "SET", "save", "") }) // otherwise the server does not exit until it can save
 	f.do(i, "BGSAVE")
 	eventually(f.t, hang, func() string {
 		text := string(f.do(i, "INFO", "persistence").([]byte))
@@ -81,8 +87,8 @@ func breakSaving(f *fleet, i int) {
 	})
 }
 
-// H52, H54, H56, H57, H60: whatever ails a minority, the lock works; where it ails a majority, the error is "no quorum",
-// never "held", and names each master and what it said. Passwords are in no error.
+// H52, H54, H56, H57, H60: with any fault of a minority the lock works. With a fault of a majority the error is "no
+// quorum", never "held", and contains each master and its reply. No error contains a password.
 func TestWhatAilsAMasterIsNamedAndAMinorityOfItIsSurvived(t *testing.T) {
 	t.Parallel()
 	for _, a := range ailments() {
@@ -104,19 +110,20 @@ func TestWhatAilsAMasterIsNamedAndAMinorityOfItIsSurvived(t *testing.T) {
 			}
 			f.fallIll(ill[2], &a)
 			l = locker(t, f.dial(), redlock.WithTTL(20*time.Second))
-			l.Ready(bounded(t)) // else the error tells of masters that were not asked yet
+			l.Ready(bounded(t)) // otherwise the error reports masters that have no connection yet
 			_, err := l.TryLock(bounded(t), "n")
 			checkAilment(t, f, &a, ill, err)
 		})
 	}
 }
 
-// fallIll infects a master, and has later Lockers log in as the ailment says.
+// fallIll applies a fault to a master, and makes later Lockers log in with the credentials of the fault.
 func (f *fleet) fallIll(i int, a *ailment) {
 	f.t.Helper()
 	a.infect(f, i)
 	if a.password != "" {
-		f.urls[i] = (&url.URL{Scheme: "redis", User: url.UserPassword(a.user, a.password), Host: f.servers[i].Addr()}).String()
+		f.urls[i] = (&url.URL{Scheme: "redis", User: url.UserPassword(a.user, a.password),
+			Host: f.servers[i].Addr()}).String()
 	}
 }
 
@@ -133,12 +140,12 @@ func checkAilment(t *testing.T, f *fleet, a *ailment, ill []int, err error) {
 		t.Errorf("the text has no %q, or a password: %s", a.text, text)
 	}
 	var e *redlock.LockError
-	if !errors.As(err, &e) || e.Masters == nil {
-		t.Fatalf("%v is no LockError with the masters in it", err)
+	if !errors.As(err, &e) || e.FailedMasters() == nil {
+		t.Fatalf("%v is not a LockError with errors of masters", err)
 	}
 	named := 0
-	for _, err := range e.Masters.Errors {
-		var m *redlock.MasterError
+	for _, err := range e.FailedMasters() {
+		var m *transport.Error
 		if !errors.As(err, &m) {
 			t.Errorf("%v names no master", err)
 			continue
@@ -150,12 +157,12 @@ func checkAilment(t *testing.T, f *fleet, a *ailment, ill []int, err error) {
 		}
 	}
 	if named != len(ill) {
-		t.Errorf("%d of %d masters are named with %q: %s", named, len(ill), a.text, text)
+		t.Errorf("%d of %d masters appear with %q: %s", named, len(ill), a.text, text)
 	}
 }
 
-// H52: eviction that is turned on while a connection stands is noticed by the heartbeat: that master votes no more, and
-// votes again after a change back. Its hold goes on with the other masters.
+// H52: the heartbeat detects eviction that is enabled while a connection is open. That master stops voting, and votes
+// again after eviction is disabled. The lock on it continues on the other masters.
 func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
@@ -165,7 +172,7 @@ func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 	f.do(1, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	stateOf(t, l, 1, "down")
 	if err := l.Masters()[1].Err; !errors.Is(err, pool.ErrRefused) || !strings.Contains(err.Error(), "noeviction") {
-		t.Errorf("the reason is %v, want one that says what to do", err)
+		t.Errorf("the reason is %v, want one with a remedy", err)
 	}
 	lock := held(t)(l.TryLock(bounded(t), "n"))
 	if on, _ := lock.HeldOn(); on != 2 {
@@ -177,7 +184,8 @@ func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 	f.do(2, "CONFIG", "SET", "maxmemory", "100mb")
 	f.do(2, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	stateOf(t, l, 2, "down")
-	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "volatile-lru") {
+	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
+		!strings.Contains(err.Error(), "volatile-lru") {
 		t.Errorf("with two of three: %v, want ErrNoQuorum that names the policy", err)
 	}
 	for _, i := range []int{1, 2} {
@@ -192,11 +200,11 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	f := newFleet(t, 2)
 	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())
 	l := f.locker()
-	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // AdmitNow tries the third until its context ends
+	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // Admit retries the third until its context ends
 	defer cancel()
-	err := l.AdmitNow(ctx)
+	err := l.Admin().Admit(ctx)
 	if err == nil || !strings.Contains(err.Error(), "same server") {
-		t.Errorf("AdmitNow: %v, want the duplicate named", err)
+		t.Errorf("Admit: %v, want the duplicate named", err)
 	}
 	lock := held(t)(l.TryLock(bounded(t), "n")) // two different servers are a majority of three
 	if on, _ := lock.HeldOn(); on != 2 {
@@ -207,19 +215,20 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	}
 	f.kill(1)
 	stateOf(t, l, 1, "down")
-	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "same server") {
-		t.Errorf("one server twice is no majority: %v", err)
+	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
+		!strings.Contains(err.Error(), "same server") {
+		t.Errorf("one server twice granted a majority: %v", err)
 	}
 }
 
-// H56: masters that are still loading their data do not vote, the error says so, and they do when they are ready.
+// H56: masters that are still loading their data do not vote, and the error says so; they vote when they are ready.
 func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 	t.Parallel()
 	if v := newFleet(t, 1).servers[0].Version(); strings.HasPrefix(v, "6.") {
-		t.Skipf("needs Redis 7: Redis %s answers nobody until 2 MB are loaded, and then it is too late to be asked", v)
+		t.Skipf("needs Redis 7: Redis %s answers no client until 2 MB are loaded, and then it is too late to be asked", v)
 	}
 	f := newFleet(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
-	l := f.admitted(redlock.WithGuardTime(time.Second), redlock.WithTTL(500*time.Millisecond))
+	l := f.admitted(redlock.WithMaxTTL(time.Second), redlock.WithTTL(500*time.Millisecond))
 	for _, i := range []int{0, 1} {
 		f.do(i, "EVAL", "for k = 1, 500 do redis.call('SET', 'other:' .. k, string.rep('x', 100)) end", 0)
 		f.do(i, "SAVE")
@@ -237,7 +246,7 @@ func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 	eventually(t, hang, func() string {
 		_, err := l.TryLock(bounded(t), "n")
 		if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "loading") {
-			return fmt.Sprintf("never told to be loading: %v", err)
+			return fmt.Sprintf("no error reported loading: %v", err)
 		}
 		return ""
 	})
@@ -249,7 +258,8 @@ func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 	}
 }
 
-// H54: data under the key of a lock is neither taken for a lock nor touched, and what others hold is not hurt by it.
+// H54: foreign data under the key of a lock is neither mistaken for a lock nor changed, and does not affect other
+// locks.
 func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
@@ -263,7 +273,8 @@ func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
 		t.Errorf("%v, want ErrNoQuorum", err)
 	}
 	var reply redis.Error
-	if !errors.As(err, &reply) || !strings.Contains(string(reply), "WRONGTYPE") { // Redis 6.2 says before it where in the script
+	// Redis 6.2 prepends the position in the script.
+	if !errors.As(err, &reply) || !strings.Contains(string(reply), "WRONGTYPE") {
 		t.Errorf("the reply of the master is not in %v", err)
 	}
 	if _, err := l.Inspect(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) {

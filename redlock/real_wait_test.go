@@ -14,6 +14,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -67,8 +68,8 @@ func takeTurn(ctx context.Context, l *redlock.Locker, file *os.File, name, hold 
 	return lock.Unlock(ctx)
 }
 
-// firstToStay waits for one of the workers to keep its hold, and returns it, the token, and the others. Which one it is
-// the masters decide.
+// firstToStay waits until one of the workers keeps its hold, and returns it, the token, and the others. The masters
+// decide which worker it is.
 func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []*worker) {
 	t.Helper()
 	if len(of) == 1 {
@@ -92,12 +93,12 @@ func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []
 	}
 }
 
-// H40, H41, H42: eight processes of eight goroutines want one name, over and over, and two of them are killed while they
-// hold it, one of their goroutines inside and seven waiting. Every goroutine of the others gets each of its turns, one at
-// a time, with tokens that grow; and with the last of them all waiting is gone from the masters.
+// H40, H41, H42: eight processes of eight goroutines lock one name repeatedly, and two of them are killed while they
+// hold it, with one goroutine inside and seven waiting. Every goroutine of the others gets each of its turns, one at a
+// time, with growing tokens. After the last turn the masters have no waiters.
 func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it waits for the TTLs of two processes that are killed")
+	if !long.Enabled() {
+		t.Skip("needs -long: it waits for the TTLs of two processes that are killed")
 	}
 	const processes, goroutines, turns = 8, 8, 25
 	f := newFleet(t, 5)
@@ -139,7 +140,7 @@ func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 	f.nobodyListens(hang)
 }
 
-// holder is who has name on most masters, and on how many.
+// holder returns the client that has name on most masters, and their number.
 func (f *fleet) holder(name string) (id string, on int) {
 	f.t.Helper()
 	count := map[string]int{}
@@ -174,7 +175,7 @@ func (f *fleet) nobodyWaits(bound time.Duration) {
 	}
 }
 
-// nobodyListens waits until no master has anybody who listens.
+// nobodyListens waits until no master has any listening client.
 func (f *fleet) nobodyListens(bound time.Duration) {
 	f.t.Helper()
 	for i := range f.servers {
@@ -189,7 +190,7 @@ func (f *fleet) nobodyListens(bound time.Duration) {
 }
 
 // A hundred goroutines of three Lockers wait for a name on real masters, and all give up. Those of the holder's wait in
-// its local queue, the others on the masters. Nothing of them is left, and the inboxes are closed when they have not been
+// its local queue, the others on the masters. They leave no keys, and the inboxes are closed when they have not been
 // used for a while.
 func TestWaitersThatGiveUpLeaveNothingOnRealMasters(t *testing.T) {
 	t.Parallel()
@@ -206,7 +207,7 @@ func TestWaitersThatGiveUpLeaveNothingOnRealMasters(t *testing.T) {
 		}
 		waiting.Go(func() {
 			if _, err := l.Lock(ctx, "n", redlock.WithPriority(g%3)); !errors.Is(err, context.Canceled) {
-				t.Error(err) // whether it has heard by then that the name is held is not what this is about
+				t.Error(err) // the test does not depend on whether the call knows that the name is held
 			}
 		})
 	}
@@ -225,7 +226,7 @@ func TestWaitersThatGiveUpLeaveNothingOnRealMasters(t *testing.T) {
 		t.Error(err)
 	}
 	f.nobodyWaits(hang)
-	if !testing.Short() { // the inboxes are kept for ten seconds
+	if long.Enabled() { // the inboxes are kept for ten seconds
 		f.nobodyListens(2 * hang)
 	}
 }

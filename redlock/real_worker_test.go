@@ -20,36 +20,38 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The environment of a worker, and of the tests.
+// The environment variables of workers and tests.
 const (
-	workerEnv     = "REDLOCK_TEST_WORKER"      // the role; set in workers alone
+	workerEnv     = "REDLOCK_TEST_WORKER"      // the role; set in workers only
 	workerArgsEnv = "REDLOCK_TEST_WORKER_ARGS" // workerArgs in JSON
-	workerTestEnv = "REDLOCK_TEST_LONG"        // anything: run the long forms
+	workerTestEnv = "REDLOCK_TEST_LONG"        // any value: run the long forms
 )
 
 func longEnv() string { return os.Getenv(workerTestEnv) }
 
-// workerArgs tells a worker what to do.
+// workerArgs holds the settings of a worker.
 type workerArgs struct {
 	URLs       []string
 	Name       string        // of the lock
-	Names      int           // how many names, where there are several
+	Names      int           // number of names, if there are several
 	TTL, Guard time.Duration // 0: the defaults
-	Shift      time.Duration // by how much its clock is off
-	ShiftPool  bool          // the pool's clock is off as well
+	Shift      time.Duration // clock offset
+	ShiftPool  bool          // the pool's clock is offset as well
 	Timeout    time.Duration // of its pool; 0: calm
 	Count      int           // holds
 	Goroutines int
 	Dir        string // of shared files
 	Seed       uint64
-	Stay       bool // one hold is never given back
+	Stay       bool // one hold is never released
 }
 
-// roles are the programs that a worker can be. A role returns when ctx ends or its work is done; its error is told.
+// roles are the programs that a worker can run. A role returns when ctx ends or its work is done; the worker reports
+// its error.
 var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs) error{
 	"hold":      holdRole,
 	"pair":      pairRole,
@@ -60,8 +62,8 @@ var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs
 	"write":     writeRole,
 }
 
-// workerMain runs one role in this process and returns its exit code. Its standard input is its tie to the test: when
-// that ends, the test is gone or wants the worker to end. Results are lines on standard output.
+// workerMain runs one role in this process and returns its exit code. When its standard input ends, the test is gone or
+// wants the worker to end. Results are lines on standard output.
 func workerMain(role string) int {
 	var a workerArgs
 	if err := json.Unmarshal([]byte(os.Getenv(workerArgsEnv)), &a); err != nil {
@@ -97,7 +99,7 @@ func runRole(ctx context.Context, role string, a workerArgs) error {
 	}
 	dialOpts := []pool.Option{pool.WithTimeout(timeout)}
 	if a.ShiftPool {
-		dialOpts = append(dialOpts, pool.WithClock(clk))
+		dialOpts = append(dialOpts, transport.WithClock(clk))
 	}
 	p, err := pool.Dial(a.URLs, dialOpts...)
 	if err != nil {
@@ -109,7 +111,7 @@ func runRole(ctx context.Context, role string, a workerArgs) error {
 		opts = append(opts, redlock.WithTTL(a.TTL))
 	}
 	if a.Guard > 0 {
-		opts = append(opts, redlock.WithGuardTime(a.Guard))
+		opts = append(opts, redlock.WithMaxTTL(a.Guard))
 	}
 	l, err := redlock.New(p, opts...)
 	if err != nil {
@@ -139,13 +141,13 @@ type worker struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	lines chan string // what it says; closed at the end
+	lines chan string // its output; closed at the end
 	trash bytes.Buffer
 	ended chan struct{}
-	err   error // how it ended; read after ended
+	err   error // its exit error; read after ended
 }
 
-// startWorker starts a process. With the test's end it is killed, and joined.
+// startWorker starts a process, which is killed and joined at the end of the test.
 func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker {
 	t.Helper()
 	args, err := json.Marshal(a)
@@ -178,7 +180,7 @@ func startWorker(t testing.TB, role string, a workerArgs, env ...string) *worker
 	return w
 }
 
-// line is the next line that begins with a word, without it. Other lines before it are left out.
+// line returns the next line that begins with a word, without that word. It skips other lines before it.
 func (w *worker) line(word string) string {
 	w.t.Helper()
 	timer := time.NewTimer(hang)
@@ -206,7 +208,7 @@ func (w *worker) signal(s os.Signal) {
 	}
 }
 
-// finish tells the worker to end, and waits until it has, without an error.
+// finish asks the worker to end, and waits until it has, without an error.
 func (w *worker) finish() {
 	w.t.Helper()
 	_ = w.stdin.Close() // the worker may have ended
@@ -216,7 +218,7 @@ func (w *worker) finish() {
 	}
 }
 
-// finishAfter is finish once the worker has said a word.
+// finishAfter calls finish after the worker has written a word.
 func (w *worker) finishAfter(word string) {
 	w.t.Helper()
 	timer := time.NewTimer(longHang)
@@ -234,7 +236,7 @@ func (w *worker) finishAfter(word string) {
 	}
 }
 
-// join waits for the end of the process.
+// join waits until the process has ended.
 func (w *worker) join() {
 	w.t.Helper()
 	timer := time.NewTimer(2 * hang)

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -22,15 +23,15 @@ const (
 	workNames = 5
 )
 
-// workloadRole takes locks of a few names in several goroutines until it is told to end. For each hold it appends to
-// the name's file, and after each line it makes sure that the lock was still valid:
+// workloadRole acquires locks of a few names in several goroutines until it is asked to end. For each hold it appends
+// to the name's file, and after each line it makes sure that the lock was still valid:
 //
 //	enter <hold> <token>    after the lock was acquired
 //	leave <hold>            before it is released
-//	valid <hold>            only where the lock was valid after "leave" had been written
+//	valid <hold>            only if the lock was valid after "leave" had been written
 //
-// So both lines of a hold that is called valid were written while it was: lines of two such holds of a name must not
-// interleave, whatever was lost or late.
+// So both lines of a hold that is marked valid were written while it was valid: lines of two such holds of a name must
+// not interleave, regardless of lost or late messages.
 func workloadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	files := make([]*os.File, a.Names)
 	for i := range files {
@@ -58,7 +59,8 @@ func workloadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 func workOnce(ctx context.Context, l *redlock.Locker, file *os.File, name, hold string, rnd *rand.Rand) error {
 	try, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	lock, err := l.Lock(try, name, redlock.WithDelays(redlock.Delays{Fixed: 2 * time.Millisecond, Random: 20 * time.Millisecond}))
+	lock, err := l.Lock(try, name,
+		redlock.WithDelays(redlock.Delays{Fixed: 2 * time.Millisecond, Random: 20 * time.Millisecond}))
 	if err != nil {
 		return unexpected(err)
 	}
@@ -68,7 +70,7 @@ func workOnce(ctx context.Context, l *redlock.Locker, file *os.File, name, hold 
 	timer := time.NewTimer(time.Duration(rnd.ExpFloat64() * float64(2*time.Millisecond)))
 	defer timer.Stop()
 	if rnd.IntN(100) == 0 {
-		timer.Reset(workTTL) // now and then a hold lives by being extended
+		timer.Reset(workTTL) // some holds last long enough to need extensions
 	}
 	select {
 	case <-timer.C:
@@ -87,7 +89,7 @@ func workOnce(ctx context.Context, l *redlock.Locker, file *os.File, name, hold 
 	return unexpected(lock.Unlock(ctx))
 }
 
-// unexpected is err unless faults of masters explain it.
+// unexpected returns err unless faults of masters explain it.
 func unexpected(err error) error {
 	for _, known := range []error{
 		redlock.ErrNoQuorum, redlock.ErrHeld, redlock.ErrTooSlow, redlock.ErrLost, context.DeadlineExceeded, context.Canceled,
@@ -99,23 +101,25 @@ func unexpected(err error) error {
 	return err
 }
 
-// Four processes of eight goroutines lock five names over five masters, while masters hang, die and come back empty, one
-// at a time and all at once, and the processes themselves are stopped past their TTL. At no time are two holds of a name
-// valid at once, tokens grow with each hold, work goes on after each fault, every process ends, and nothing is left.
+// Four processes of eight goroutines lock five names over five masters, while masters hang, die and come back empty,
+// one at a time and all at once, and the processes themselves are stopped past their TTL. Two holds of a name are never
+// valid at once, tokens grow with each hold, work continues after each fault, every process ends, and no keys are left.
 //
-// All that restart empty at once are admitted again by the rule of AdmitNow: when no hold can be valid any more.
+// Masters that restart empty at once are admitted again under the condition of Admit: when no hold can be valid any
+// more.
 func TestMutualExclusionAndTokensOverAllFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it keeps all processors busy for ten seconds")
+	if !long.Enabled() {
+		t.Skip("needs -long: it keeps all processors busy for ten seconds")
 	}
 	f := newFleet(t, 5)
-	l := f.admitted(redlock.WithGuardTime(workGuard), redlock.WithTTL(workTTL))
+	l := f.admitted(redlock.WithMaxTTL(workGuard), redlock.WithTTL(workTTL))
 	dir, seed := t.TempDir(), uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	var workers []*worker
 	for i := range 4 {
 		workers = append(workers, startWorker(t, "workload", workerArgs{
-			URLs: f.urls, Timeout: pool.DefaultTimeout, TTL: workTTL, Guard: workGuard, Names: workNames, Goroutines: 8, Dir: dir, Seed: seed + uint64(i),
+			URLs: f.urls, Timeout: transport.DefaultTimeout, TTL: workTTL, Guard: workGuard,
+			Names: workNames, Goroutines: 8, Dir: dir, Seed: seed + uint64(i),
 		}))
 	}
 	faults := faults{f: f, l: l, workers: workers, rnd: rand.New(rand.NewPCG(seed, 99)), dir: dir}
@@ -135,7 +139,7 @@ func TestMutualExclusionAndTokensOverAllFaults(t *testing.T) {
 	checkHistories(t, dir)
 }
 
-// faults are what befalls a workload.
+// faults injects the faults of a workload.
 type faults struct {
 	f       *fleet
 	l       *redlock.Locker
@@ -144,7 +148,7 @@ type faults struct {
 	dir     string
 }
 
-// oneAtATime has every master hang or restart empty in turn, and one process stop.
+// oneAtATime makes every master hang or restart empty in turn, and stops one process.
 func (x *faults) oneAtATime() {
 	for _, i := range x.rnd.Perm(5) {
 		switch x.rnd.IntN(3) {
@@ -166,7 +170,7 @@ func (x *faults) oneAtATime() {
 	x.progress("faults of one master at a time")
 }
 
-// all has all masters hang, and then restart empty.
+// all makes all masters hang, and then restart empty.
 func (x *faults) all() {
 	x.f.pause(0, 1, 2, 3, 4)
 	x.wait(time.Duration(x.rnd.IntN(1000)) * time.Millisecond)
@@ -174,12 +178,12 @@ func (x *faults) all() {
 	x.progress("all masters had hung")
 	x.f.kill(0, 1, 2, 3, 4)
 	x.f.restart(0, 1, 2, 3, 4)
-	x.wait(workTTL) // from here on no hold is valid, and nobody can have made one
+	x.wait(workTTL) // now no hold is valid, and no client can have acquired one
 	x.f.admit(x.l)
 	x.progress("all masters had restarted empty")
 }
 
-// wait lets the workload run under the present fault.
+// wait lets the workload run under the current fault.
 func (x *faults) wait(d time.Duration) { <-time.After(d) }
 
 // progress waits until there are new valid holds of every name.
@@ -221,7 +225,7 @@ func checkHistories(t *testing.T, dir string) {
 	}
 }
 
-// checkHistory says what is wrong with the history of one name: valid holds that overlap, or a token that did not grow.
+// checkHistory returns an error if the history of one name has valid holds that overlap, or a token that did not grow.
 func checkHistory(text string) (valid, all int, err error) {
 	proven := make(map[string]bool)
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -263,7 +267,7 @@ func checkHistory(text string) (valid, all int, err error) {
 	return valid, all, nil
 }
 
-// The checker of histories finds what it is for.
+// checkHistory detects the violations that it is for.
 func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 	good := "enter a 1\nleave a\nvalid a\nenter b 2\nenter c 3\nleave c\nleave b\nvalid c\nenter d 7\n"
 	if valid, all, err := checkHistory(good); err != nil || valid != 2 || all != 4 {

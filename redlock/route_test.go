@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A route is the network between one client and the masters. It can be cut, or hold back what passes, for each master.
+// A route is the network between one client and the masters. For each master it can be cut, or hold messages back.
 type route struct {
 	w *world
 
 	mu    sync.Mutex
 	cut   map[int]bool
-	gates map[gate]chan struct{} // of what is held; closed to let it pass
+	gates map[gate]chan struct{} // of the held directions; closed to let the messages pass
 	conns map[int][]net.Conn
 }
 
@@ -29,17 +30,17 @@ type gate struct {
 	back   bool // from the master to the client
 }
 
-// client makes a Locker that follows set, over a route and a pool of its own. It reconnects after 10 ms.
-func (w *world) client(set redlock.Set, opts ...redlock.Option) (*redlock.Locker, *route) {
+// client returns a Locker with the configuration set, over its own route and pool. It reconnects after 10 ms.
+func (w *world) client(set redlock.Configuration, opts ...redlock.Option) (*redlock.Locker, *route) {
 	w.Helper()
 	r := &route{w: w, cut: map[int]bool{}, gates: map[gate]chan struct{}{}, conns: map[int][]net.Conn{}}
-	p, err := pool.Dial(slices.Concat(set.Masters, set.Next), pool.WithDialer(r.dial), pool.WithClock(clock.Runtime()),
-		pool.WithRedial(10*time.Millisecond, 10*time.Millisecond))
+	p, err := pool.Dial(slices.Concat(set.Masters, set.Next), pool.WithDialer(r.dial),
+		transport.WithClock(clock.Runtime()), pool.WithRedial(10*time.Millisecond, 10*time.Millisecond))
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { _ = p.Close() })
-	l := w.over(p, append(opts, redlock.WithSet(set))...)
+	l := w.over(p, append(opts, redlock.WithConfiguration(set))...)
 	w.Cleanup(r.restore) // before the Locker is closed
 	return l, r
 }
@@ -80,10 +81,10 @@ func (r *route) connect(i int) {
 	delete(r.cut, i)
 }
 
-// hold keeps what the client sends to master i on its way, until release.
+// hold keeps messages of the client to master i in transit, until release.
 func (r *route) hold(i int) { r.close(gate{master: i}) }
 
-// holdReplies keeps what master i replies on its way, until release.
+// holdReplies keeps replies of master i in transit, until release.
 func (r *route) holdReplies(i int) { r.close(gate{i, true}) }
 
 func (r *route) close(g gate) {
@@ -92,7 +93,7 @@ func (r *route) close(g gate) {
 	r.gates[g] = make(chan struct{})
 }
 
-// release delivers what is held between the client and master i.
+// release delivers the held messages between the client and master i.
 func (r *route) release(i int) {
 	r.mu.Lock()
 	for _, g := range []gate{{i, false}, {i, true}} {
@@ -133,7 +134,7 @@ type routeConn struct {
 	closed chan struct{}
 }
 
-// Write implements net.Conn. It does not wait for what is held.
+// Write implements net.Conn. It does not wait for held messages.
 func (c *routeConn) Write(b []byte) (int, error) {
 	select {
 	case c.out <- slices.Clone(b):

@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// H02: what a hold has sent last, before it was handed on, is a repair. If that is still on its way when the new owner
-// has taken over and released, it is refused like every late message, also where the new owner's ballots are behind.
+// H02: the last message of a hold before its export is a repair. If that is still in transit when the new owner has
+// taken over and released, it is refused like every late message, even if the new owner's ballots are behind.
 func TestALateRepairOfAnExportedGrantIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
@@ -43,8 +43,8 @@ func TestALateRepairOfAnExportedGrantIsRefused(t *testing.T) {
 	})
 }
 
-// A hold is not handed on to a call that asked for a shorter TTL: it would keep the name for longer than that, if the
-// new holder dies.
+// A hold is not handed off to a call with a shorter TTL: it would keep the name for longer than that if the new holder
+// dies.
 func TestAHandedOnLockIsNoLongerThanWasAskedFor(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker(redlock.WithTTL(30 * time.Second))

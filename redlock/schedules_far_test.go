@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// However long a round trip takes, as long as it is within the pool's timeout, those who wait get the name one after
-// the other: a second is enough for the one that was told, as long as a round trip takes less.
+// With any round trip within the pool's timeout, waiters get the name one after the other: the second after a hint
+// suffices as long as a round trip takes less.
 func TestWaitersFarAwayGetTheNameOneAfterTheOther(t *testing.T) {
 	for _, c := range []struct {
 		delay, timeout time.Duration

@@ -14,14 +14,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// Schedules that a reader of the code found, and that broke a promise.
+// Schedules that were found by reading the code, and that broke a guarantee.
 
-// A slowConn passes what is written to it on after a pause.
+// A slowConn delays writes.
 type slowConn struct {
 	net.Conn
 	pause *atomic.Int64
@@ -34,7 +36,7 @@ func (c slowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A far is a Locker whose messages to each master can be slowed down, or cut off.
+// A far is a Locker whose messages to each master can be delayed or dropped.
 type far struct {
 	*redlock.Locker
 	pause []atomic.Int64
@@ -63,7 +65,7 @@ func newFar(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock.O
 		}
 		return nil, errors.New("unknown")
 	}
-	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), pool.WithClock(clock.Runtime()))
+	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,20 +82,20 @@ func newFar(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock.O
 	return f
 }
 
-// While AdmitNow waits for the last server to start, the others vote and programs lock. One of those restarts empty: it
-// gets no vote by the call that is still there. What its caller knew was true when it called.
+// While Admit waits for the last server to start, the others vote and clients lock. One of those restarts empty: the
+// pending Admit must not let it vote. The caller's assertion was true only when it called.
 func TestAnAdmitNowThatWaitsAdmitsNoMasterThatForgot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := redlocktest.New(3, redlocktest.Fresh())
 		t.Cleanup(m.Close)
-		m.Master(2).Stop() // it starts later than the others
+		m.Master(2).Stop() // this master starts later than the others
 		operator := newParty(t, m, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
-		go func() { done <- operator.AdmitNow(ctx) }()
+		go func() { done <- operator.Admin().Admit(ctx) }()
 		passes(time.Second)
-		h, p := newParty(t, m, []int{2}), newParty(t, m, nil) // h never reaches the last one
+		h, p := newParty(t, m, []int{2}), newParty(t, m, nil) // h never reaches the last master
 		held, err := h.Lock(ctx, "x")
 		if err != nil {
 			t.Fatal(err)
@@ -107,19 +109,19 @@ func TestAnAdmitNowThatWaitsAdmitsNoMasterThatForgot(t *testing.T) {
 		p.mustNotTake(held)
 		cancel()
 		if err := <-done; err == nil {
-			t.Error("the call ended before its context, and one master does not vote")
+			t.Error("the call ended before its context, although one master does not vote")
 		}
 	})
 }
 
-// Where the script refuses to put a master into quarantine, since its clock is off, the caller is told.
+// If the script refuses to put a master into quarantine because its clock is off, the caller gets an error.
 func TestAQuarantineThatWasRefusedIsAnError(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		m := w.masters.Master(0)
 		m.SetClock(time.Minute, 1)
 		after(10 * time.Second)
-		err := l.Quarantine(w.Context(), m.Addr())
+		err := l.Admin().Quarantine(w.Context(), m.Addr())
 		after(time.Second)
 		if text, _ := m.Get(defaultPrefix.Admission()); err == nil && !strings.Contains(text, "state=quarantine") {
 			w.Errorf("no error, and its record is %q; the Locker has it as %+v", text, l.Masters()[0])
@@ -127,8 +129,8 @@ func TestAQuarantineThatWasRefusedIsAnError(t *testing.T) {
 	})
 }
 
-// A virtual machine stands still for a minute, and was refused a lock before. Its ballots are a minute old, all masters
-// say so with their time, and it believes them, although the reading of before the freeze was more exact.
+// A virtual machine stops for a minute after it was refused a lock. Its ballots are a minute old. All masters show that
+// by their time, and the client uses it, although the reading from before the freeze was more exact.
 func TestAfterAFreezeAFreeNameIsHadAtOnce(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		t.Run(map[bool]string{false: "fresh from a heartbeat", true: "refused since"}[refused], func(t *testing.T) {
@@ -164,8 +166,8 @@ func TestAfterAFreezeAFreeNameIsHadAtOnce(t *testing.T) {
 	}
 }
 
-// H28: an inner lock neither shortens nor ends the outer one, also where the masters are full when it is unlocked: they
-// refuse the new depth, and prolong the lock all the same.
+// H28: an inner lock neither shortens nor ends the outer one, even if the masters are out of memory when it is
+// unlocked: they refuse the new depth, but still extend the lock.
 func TestAnInnerUnlockOnFullMastersLeavesTheOuterLock(t *testing.T) {
 	t.Parallel()
 	for _, inner := range []bool{false, true} {
@@ -196,8 +198,8 @@ func TestAnInnerUnlockOnFullMastersLeavesTheOuterLock(t *testing.T) {
 	}
 }
 
-// A call without a bound has won, and before it returns two of three masters restart empty, or the machine sleeps for
-// half of its TTL. It goes on asking until its context ends.
+// An unbounded call has won, and before it returns two of three masters restart empty, or the machine sleeps for half
+// of its TTL. The call retries until its context ends.
 func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 	for _, how := range []string{"restart", "sleep"} {
 		t.Run(how, func(t *testing.T) {
@@ -207,7 +209,7 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 				c := newShiftClock(1)
 				l := w.locker(redlock.WithClock(c.clock()))
 				redlock.Interrupt(l, func(moment string) {
-					if moment != "attempt" || !armed.CompareAndSwap(true, false) { // the program is stopped here once
+					if moment != "attempt" || !armed.CompareAndSwap(true, false) { // stop the client here once
 						return
 					}
 					if how == "sleep" {
@@ -225,40 +227,40 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 					w.Errorf("after %v of 2 minutes: %v", time.Since(began), err)
 					return
 				}
-				_ = k.Unlock(w.Context()) // where two masters have restarted it may have been lost since
+				_ = k.Unlock(w.Context()) // if two masters have restarted it may have been lost since
 			})
 		})
 	}
 }
 
-// A backoff that panics in an import, in a program that recovers: what was taken over is released.
+// A backoff panics in an import, in a program that recovers: the shares already taken over are released.
 func TestAPanicInAnImportLeavesNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		giver := w.locker()
 		text := w.export(w.take(giver, "x", redlock.WithTTL(30*time.Second)))
 		w.stop(1, 2)
-		l := w.locker(redlock.WithBackoff(func() redlock.Backoff { panic("a policy") }))
+		l := w.locker(redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration { panic("a policy") }}))
 		if !recovered(func() { _, _ = l.Import(w.Context(), text) }) {
 			t.Error("nothing panicked")
 		}
 		after(2 * time.Second)
 		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
-			t.Errorf("it holds the name for nobody for %v", left)
+			t.Errorf("the name stays locked for no client for %v", left)
 		}
 	})
 }
 
-// H67: Close does not wait for a callback that hangs beyond its context. Here it is that for the vote of master 0, which
-// was down when the lock was taken.
+// H67: Close does not wait beyond its context for a callback that hangs. Here it is the callback for the vote of master
+// 0, which was down when the lock was acquired.
 func TestCloseDoesNotWaitForATraceOfVotesThatHangs(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
 		s.masters.Master(0).Stop()
 		hang := make(chan struct{})
-		p := s.program(redlock.WithTrace(&redlock.Trace{Vote: func(v redlock.VoteInfo) {
+		p := s.program(redlock.WithTrace(redlock.On("vote", func(v redlockinfo.Event) {
 			if v.Op == "unlock" {
 				<-hang
 			}
-		}}))
+		})))
 		p.take("n")
 		began := time.Now()
 		closed := make(chan error, 1)
@@ -274,8 +276,8 @@ func TestCloseDoesNotWaitForATraceOfVotesThatHangs(t *testing.T) {
 	})
 }
 
-// Two programs import one handle at once (a job that was delivered twice), while one of three masters is down. Each gets
-// one master. They give up when nothing of the exported lock can be alive, and others get the name.
+// Two clients import one handle at once (a job that was delivered twice), while one of three masters is down. Each gets
+// one master. They give up when the exported lock must have expired, and others get the name.
 func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
@@ -312,17 +314,17 @@ func TestTwoImportsOfOneHandleEnd(t *testing.T) {
 		}()
 		wg.Wait()
 		if errs[0] != nil && errs[1] != nil && took[0] > time.Minute && took[1] > time.Minute {
-			t.Errorf("two masters of three were well, and the imports ended after %v: %v; and %v: %v", took[0], errs[0],
+			t.Errorf("with two of three masters up the imports ended after %v: %v; and %v: %v", took[0], errs[0],
 				took[1], errs[1])
 		}
 		if err := <-got; err != nil {
-			t.Errorf("a waiter: %v", err)
+			t.Errorf("waiter: %v", err)
 		}
 	})
 }
 
-// An import comes late, while one of three masters is down: the first master still has the lock, and on the second its
-// time is over. The import is neither won nor lost, and keeps what it has for the guard time at most.
+// An import comes late, while one of three masters is down: the first master still has the lock, and on the second it
+// has expired. The import is neither won nor lost, and keeps its share for at most the max TTL.
 func TestALateImportEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
@@ -345,15 +347,15 @@ func TestALateImportEnds(t *testing.T) {
 		}()
 		_, err = other.Lock(ctx, "x")
 		if took := time.Since(began); took > time.Minute {
-			t.Errorf("a waiter waited for %v: %v", took, err)
+			t.Errorf("waiter waited for %v: %v", took, err)
 		}
 		cancel()
 		t.Log("the import:", <-late)
 	})
 }
 
-// When the wait limit is over a call fails with ErrHeld or ErrNoQuorum and not with context.DeadlineExceeded, also one
-// that stands in no line.
+// When the wait limit expires, a call fails with ErrHeld or ErrNoQuorum and not with context.DeadlineExceeded, even if
+// it is in no queue.
 func TestTheWaitLimitOfCallsThatDoNotStandInLine(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		holder, l := w.locker(), w.locker()
@@ -372,8 +374,8 @@ func TestTheWaitLimitOfCallsThatDoNotStandInLine(t *testing.T) {
 			return err
 		})
 		check("Lock with a backoff, held", redlock.ErrHeld, func() error {
-			_, err := l.Lock(w.Context(), "x", limit, redlock.WithBackoff(func() redlock.Backoff {
-				return redlock.Delays{Fixed: 50 * time.Millisecond}.Start()
+			_, err := l.Lock(w.Context(), "x", limit, redlock.WithRetry(redlock.Retry{
+				Pause: func(int) time.Duration { return 50 * time.Millisecond },
 			}))
 			return err
 		})
@@ -396,7 +398,7 @@ func TestTheWaitLimitOfCallsThatDoNotStandInLine(t *testing.T) {
 	})
 }
 
-// WithWaitLimit bounds an import, too.
+// WithWaitLimit also bounds an import.
 func TestTheWaitLimitOfAnImport(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		text := w.export(w.take(w.locker(), "x"))

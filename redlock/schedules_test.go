@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// Single schedules that once broke a claim, each written out step by step.
+// Single schedules that once broke a guarantee, each written out step by step.
 
-// A party is a Locker with a pool of its own, which can be cut off from single masters.
+// A party is a Locker with its own pool, which can be cut off from single masters.
 type party struct {
 	*redlock.Locker
 	t       *testing.T
@@ -41,7 +42,7 @@ func newParty(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock
 		}
 		return m.Dial(ctx, network, addr)
 	}
-	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), pool.WithClock(clock.Runtime()))
+	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func newParty(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // it may be cut off from all
+		_ = c.Close(ctx) // the party may be cut off from all masters
 		_ = p.Close()
 	})
 	c.Ready(t.Context())
@@ -75,7 +76,7 @@ func (c *party) lock(opts ...redlock.LockOption) *redlock.Lock {
 	return k
 }
 
-// mustNotTake fails the test if c gets the lock while held is still good.
+// mustNotTake fails the test if c gets the lock while held is still valid.
 func (c *party) mustNotTake(held *redlock.Lock) {
 	c.t.Helper()
 	other, err := c.TryLock(c.t.Context(), "x")
@@ -87,9 +88,9 @@ func (c *party) mustNotTake(held *redlock.Lock) {
 	}
 }
 
-// forAMinute are the options of a program with a longer guard time than the default.
+// forAMinute are the options of a client with a longer max TTL than the default.
 var forAMinute = []redlock.Option{
-	redlock.WithGuardTime(time.Minute), redlock.WithTTL(time.Minute), redlock.WithExtension(false),
+	redlock.WithMaxTTL(time.Minute), redlock.WithTTL(time.Minute), redlock.WithExtension(false),
 }
 
 func passes(d time.Duration) {
@@ -109,7 +110,7 @@ func slow(m *redlocktest.Masters, d time.Duration) {
 	}
 }
 
-// The last Unlock ends the hold, whatever re-entries are under way: nobody would be left to unlock it.
+// The last Unlock ends the hold, even if re-entries are under way: no caller would be left to unlock it.
 func TestUnlockWhileAReentryIsUnderWayReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
@@ -154,7 +155,7 @@ func TestUnlockAfterALossDuringAReentryReleases(t *testing.T) {
 			t.Error(err)
 		}
 		if err := <-inner; err == nil {
-			t.Error("the re-entry won a hold that had ended")
+			t.Error("the re-entry entered a hold that had ended")
 		}
 		passes(time.Second)
 		if id, on := m.Holder("x"); on > 0 {
@@ -186,7 +187,7 @@ func TestALateRepairDoesNotShortenAKey(t *testing.T) {
 			won <- inner
 		}()
 		passes(3 * time.Millisecond)
-		c.cutOff(1) // what the re-entry sent to this master is lost with the connection
+		c.cutOff(1) // the messages of the re-entry to this master are lost with the connection
 		inner := <-won
 		c.cutOff(0, 1, 2)
 		slow(m, 0)
@@ -195,22 +196,22 @@ func TestALateRepairDoesNotShortenAKey(t *testing.T) {
 	})
 }
 
-// H58: what an idle client read of the records long ago does not decide how long a quarantine lasts.
+// H58: the records that an idle client read long ago do not determine the length of a quarantine.
 func TestAQuarantineGoesByRecordsReadAfterItWasNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
 		for i, g := range []time.Duration{10 * time.Second, 10 * time.Second, time.Minute} {
 			m.Master(i).Admit("redlock", g)
 		}
-		idle := newParty(t, m, nil, redlock.WithGuardTime(10*time.Second), redlock.WithTTL(5*time.Second))
+		idle := newParty(t, m, nil, redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
 		b := newParty(t, m, nil, forAMinute...)
 		m.Master(0).Flush()                                                                  // no connection notices
-		if _, err := b.TryLock(t.Context(), "y", redlock.WithTTL(time.Second)); err != nil { // b meets it
+		if _, err := b.TryLock(t.Context(), "y", redlock.WithTTL(time.Second)); err != nil { // b contacts the master
 			t.Fatal(err)
 		}
 		passes(65 * time.Second)
 		held := b.lock()
-		b.cutOff(2) // b is not the one who meets the restarted master first
+		b.cutOff(2) // another client must detect the restarted master first
 		m.Master(2).Restart(false)
 		passes(14 * time.Second)
 		idle.mustNotTake(held)
@@ -234,7 +235,7 @@ func TestAWrongClockIsNotTakenForTheMedian(t *testing.T) {
 	})
 }
 
-// H58: a master that has forgotten tells nothing of the guard time that was in use.
+// H58: a master that has lost its data does not know the max TTL that was in use.
 func TestAMasterThatForgotIsNoWitness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 5)
@@ -246,37 +247,37 @@ func TestAMasterThatForgotIsNoWitness(t *testing.T) {
 		b.cutOff(0, 1)
 		m.Master(0).Restart(false)
 		m.Master(1).Restart(false)
-		s := newParty(t, m, []int{2}, redlock.WithGuardTime(10*time.Second), redlock.WithTTL(5*time.Second))
+		s := newParty(t, m, []int{2}, redlock.WithMaxTTL(10*time.Second), redlock.WithTTL(5*time.Second))
 		passes(14 * time.Second)
 		s.mustNotTake(held)
 	})
 }
 
-// A quarantine that was begun while too few others could be asked waits for them, however long, and no longer than they
-// say.
+// A quarantine that began while too few other masters were reachable waits for them, however long, and then lasts no
+// longer than their records require.
 func TestAQuarantineEndsOnceAQuorumWasAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
 		c := newParty(t, m, nil)
 		m.Master(0).Restart(false)
 		passes(5 * time.Second)
-		if left := c.Masters()[0].Left; left < 20*time.Second || left > redlock.DefaultGuardTime {
-			t.Errorf("%v left, the guard time is %v", left, redlock.DefaultGuardTime)
+		if left := c.Masters()[0].Left; left < 20*time.Second || left > redlock.DefaultMaxTTL {
+			t.Errorf("%v left, the max TTL is %v", left, redlock.DefaultMaxTTL)
 		}
 		c.cutOff(1, 2)
 		passes(10 * time.Minute)
 		if state := c.Masters()[0].State; state == "voting" {
-			t.Errorf("it is %s, with nobody asked", state)
+			t.Errorf("state %s, with no other master reached", state)
 		}
 		c.away[m.Master(1).Addr()].Store(false)
 		passes(5 * time.Second)
 		if state := c.Masters()[0].State; state != "voting" {
-			t.Errorf("it is %s, with one of two others asked", state)
+			t.Errorf("state %s, with one of two other masters reached", state)
 		}
 	})
 }
 
-// A failed re-entry with a longer TTL does not make the extensions of the hold spin.
+// A failed re-entry with a longer TTL does not make the extensions of the hold loop without pauses.
 func TestExtensionsDoNotSpinAfterALongerReentryFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)
@@ -318,7 +319,7 @@ func TestAPoisonedFenceDoesNotStopRepair(t *testing.T) {
 	})
 }
 
-// Of an Export and an Unlock at one moment one wins: a handle that was given is good.
+// Of a concurrent Export and Unlock one wins: a handle that was returned is valid.
 func TestAHandleThatWasGivenIsGood(t *testing.T) {
 	m := newMasters(t, 3)
 	p, err := m.Pool()
@@ -353,7 +354,7 @@ func TestAHandleThatWasGivenIsGood(t *testing.T) {
 	}
 }
 
-// H37: Close waits for an Unlock that was quicker than it, so the pool can be closed behind it.
+// H37: Close waits for an Unlock that came first, so the pool can be closed after it.
 func TestCloseWaitsForAnUnlockUnderWay(t *testing.T) {
 	m := newMasters(t, 3)
 	for range 200 {

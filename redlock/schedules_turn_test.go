@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// One call whose own options can never be met does not keep the others of its process from the name.
+// A call whose options can never be satisfied does not keep other calls of its process from the name.
 func TestACallThatCannotWinDoesNotBlockTheOthersOfItsProcess(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		for i := range 3 {
@@ -41,7 +41,7 @@ func TestACallThatCannotWinDoesNotBlockTheOthersOfItsProcess(t *testing.T) {
 	})
 }
 
-// A program that does not know the masters' time yet gets no place before all others.
+// A client that does not know the masters' time yet does not go before all others.
 func TestAFairCallOfANewProgramGoesToTheEnd(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		a, b := w.locker(), w.locker()
@@ -78,8 +78,8 @@ func TestAFairCallOfANewProgramGoesToTheEnd(t *testing.T) {
 	})
 }
 
-// A fair call of a program that nobody waits in yet does not overtake those who are queued, when the name is free since
-// its holder is dead.
+// A fair call of a client without waiters does not overtake queued waiters if the name is free because its holder is
+// dead.
 func TestAFairCallThatIsNotHeardYetDoesNotOvertake(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		a, b := w.locker(), w.locker()
@@ -109,7 +109,7 @@ func TestAFairCallThatIsNotHeardYetDoesNotOvertake(t *testing.T) {
 	})
 }
 
-// A fair call whose context ends before the masters are known leaves the line free.
+// A fair call whose context ends before the masters are known does not block the queue.
 func TestAFairCallThatEndsBeforeTheMastersAreKnownLeavesTheLineFree(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		w.hang()

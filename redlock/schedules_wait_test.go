@@ -13,9 +13,10 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Single schedules of waiting that once broke a claim, each written out step by step.
+// Single schedules of waiting that once broke a guarantee, each written out step by step.
 
-// H31: a call whose context ends at the very moment at which a hold is handed to it returns, whatever the masters do.
+// H31: a call whose context ends at the same moment at which it gets a hold by hand-off returns, regardless of the
+// masters.
 func TestALockThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
@@ -49,7 +50,7 @@ func TestALockThatIsHandedToOneWhoGaveUpDelaysNobody(t *testing.T) {
 	})
 }
 
-// A key that lives for ever, as far as a Duration goes, does not make a waiter spin.
+// A key with a TTL that overflows a Duration does not make a waiter loop without pauses.
 func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -73,7 +74,7 @@ func TestAnEndlessTTLDoesNotMakeAWaiterSpin(t *testing.T) {
 	})
 }
 
-// A message that no script of ours has published, or a hint for a waiter that is none, releases no grant.
+// A foreign message, or a hint for an unknown waiter, releases no lease.
 func TestAForgedHintReleasesNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -100,7 +101,7 @@ func TestAForgedHintReleasesNothing(t *testing.T) {
 	})
 }
 
-// do has a master execute one call, on a connection of its own.
+// do makes a master execute one call, on a separate connection.
 func (w *world) do(i int, call *scripts.Call) (any, error) {
 	w.Helper()
 	command, args := call.Args("", false)

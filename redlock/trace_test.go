@@ -9,28 +9,22 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// emptyTrace has every function, and none does anything.
-func emptyTrace() *Trace {
-	lock := func(LockInfo) {}
-	return &Trace{
-		Call:    func(CallInfo) {},
-		Attempt: func(AttemptInfo) {}, Vote: func(VoteInfo) {}, Acquired: lock, Released: lock, Lost: lock, Extended: lock,
-		Repaired: func(RepairInfo) {}, Changed: func(ChangeInfo) {}, Master: func(MasterInfo) {}, Warning: func(string) {},
-	}
-}
+// emptyTrace has a callback that does nothing.
+func emptyTrace() *redlockinfo.Trace { return &redlockinfo.Trace{Event: func(redlockinfo.Event) {}} }
 
-// tellPair does what the trace of a lock and its release over five masters takes, and nothing else.
+// tellPair posts exactly the events of a lock and its release over five masters.
 func (k *Lock) tellPair(ctx context.Context, r *round.Round) {
-	if k.l.cfg.trace.Call == nil {
+	if k.l.cfg.trace.Event == nil {
 		k.tellLock(r)
 		k.tellUnlock(r)
 		return
 	}
-	_, _ = k.l.events.acquiring(ctx, "lock", "n", func(*grant.Course) (*Lock, error) {
+	_, _ = k.l.events.acquiring(ctx, "lock", "n", func(*lease.AcquireStats) (*Lock, error) {
 		k.tellLock(r)
 		return k, nil
 	})
@@ -42,7 +36,7 @@ func (k *Lock) tellPair(ctx context.Context, r *round.Round) {
 
 func (k *Lock) tellLock(r *round.Round) {
 	k.tellVotes(r)
-	k.l.events.Asked(k.handle.Grant(), r, 1, nil)
+	k.l.events.Attempted(k.handle.Lease(), r, 1, nil)
 	k.l.events.Acquired(&k.handle)
 }
 
@@ -56,20 +50,20 @@ func (k *Lock) tellVotes(r *round.Round) {
 	if f == nil {
 		return
 	}
-	v := &round.Vote{Vote: scripts.Vote{Kind: scripts.Granted}, After: time.Millisecond}
+	v := &round.Vote{Vote: scripts.Vote{Outcome: scripts.Granted}, After: time.Millisecond}
 	for range 5 {
 		f(r, 0, v, false)
 	}
 }
 
-// BenchmarkTrace is what a trace adds to a lock and its release over five masters: off, and with functions that are
-// empty.
+// BenchmarkTrace measures the cost of a trace for a lock and its release over five masters: without a trace, and with
+// empty functions.
 func BenchmarkTrace(b *testing.B) {
-	for name, t := range map[string]*Trace{"off": nil, "empty": emptyTrace()} {
+	for name, t := range map[string]*redlockinfo.Trace{"off": nil, "empty": emptyTrace()} {
 		b.Run(name, func(b *testing.B) {
 			l := nearLocker(b, WithTrace(t))
 			k := mustLock(b, l, "n")
-			r := l.sender.New(l.voters.View(), "lock", nil)
+			r := l.shards[0].sender.New(l.shards[0].voters.View(), "lock", nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				k.tellPair(b.Context(), r)
@@ -78,11 +72,11 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// Where there is no trace, nothing is allocated for it: neither for a call nor for what happens in it.
+// If there is no trace, nothing is allocated for it: neither for a call nor for what happens in it.
 func TestWithoutATraceNothingIsAllocatedForOne(t *testing.T) {
 	l := nearLocker(t)
 	k := mustLock(t, l, "n")
-	r := l.sender.New(l.voters.View(), "lock", nil)
+	r := l.shards[0].sender.New(l.shards[0].voters.View(), "lock", nil)
 	if n := testing.AllocsPerRun(100, func() { k.tellPair(t.Context(), r) }); n != 0 {
 		t.Errorf("%v allocations for the events of a pair", n)
 	}
@@ -95,20 +89,20 @@ func TestWithoutATraceNothingIsAllocatedForOne(t *testing.T) {
 	}
 }
 
-// Each error of the package has a word of its own, also inside of an error of a call that names masters.
+// Each error of the package has a distinct word, even inside an error of a call that names masters.
 func TestOutcomeNamesEachError(t *testing.T) {
 	seen := map[string]error{}
 	for _, o := range outcomes {
-		word := Outcome(&LockError{Decision: o.err, Masters: &multierror.Error{Errors: []error{context.Canceled}}})
+		word := Outcome(&LockError{decided: o.err, masters: &multierror.Error{Errors: []error{context.Canceled}}})
 		if word != o.word || seen[word] != nil {
 			t.Errorf("%v is %q, as is %v", o.err, word, seen[word])
 		}
 		seen[word] = o.err
 	}
 	for want, err := range map[string]error{
-		"ok": nil, "other": errors.New("of the program"), "held": &LockError{Decision: ErrHeld, Cause: context.Canceled},
-		"timeout": &LockError{Cause: context.DeadlineExceeded}, "invalid": invalid("TTL"),
-		"no_quorum": &LockError{Decision: ErrNoQuorum, Masters: &multierror.Error{Errors: []error{ErrGuardTime}}},
+		"ok": nil, "other": errors.New("of the program"), "held": &LockError{decided: ErrHeld, cause: context.Canceled},
+		"timeout": &LockError{cause: context.DeadlineExceeded}, "invalid": invalid("TTL"),
+		"no_quorum": &LockError{decided: ErrNoQuorum, masters: &multierror.Error{Errors: []error{ErrTTLTooLong}}},
 	} {
 		if got := Outcome(err); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)

@@ -10,56 +10,52 @@ import (
 	"strings"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/grant"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// handlePrefix begins every handle; the number is the version of the form.
+// handlePrefix begins every handle; the number is the version of the format.
 const handlePrefix = "redlock1."
 
-// Export ends this lock here and returns a handle with which another process, or this one, takes it over by
-// [Locker.Import]. All contexts of the lock end first, with the cause [ErrExported]; it is no longer extended, nor
-// released by Close, and an Unlock returns ErrExported. Nothing is sent: the masters keep it until the validity that
-// was left is over, and a handle that nobody imports by then imports nothing. It is an error to export a lock that
-// was re-entered; it then goes on.
+// Export ends this lock locally and returns a handle with which another process, or this one, can take it over by
+// [Locker.Import]. All contexts of the lock end first, with the cause [ErrExported]. The lock is no longer extended,
+// nor released by Close, and Unlock returns ErrExported. Nothing is sent: the masters keep the lock until the remaining
+// validity has expired, and after that the handle imports nothing. Export of a lock that was re-entered returns an
+// error, and the lock stays held.
 //
-// Whoever has the handle can take the lock. It contains no credentials.
+// Any client with the handle can take over the lock. The handle contains no credentials.
 func (k *Lock) Export() (string, error) {
 	if k == nil {
 		return "", errNoLock
 	}
 	if k.keys.Role() != scripts.Plain {
-		return "", invalid("export %.80q: a lock of Shared stays where it is; only plain locks are exported", k.Name())
+		return "", invalid("export %.80q: a lock of an RWLock stays where it is; only plain locks are exported", k.Name())
 	}
 	id, ballot, err := k.handle.Export()
 	switch {
-	case errors.Is(err, grant.ErrNested):
+	case errors.Is(err, lease.ErrNested):
 		return "", invalid("export %.80q: %s", k.Name(), plain(err))
 	case err != nil:
-		return "", &LockError{Op: "export", Name: k.Name(), Decision: err}
+		return "", &LockError{Op: "export", Name: k.Name(), decided: err}
 	}
 	return exportedLock{prefix: k.l.cfg.prefix, name: k.Name(), id: id, token: ballot}.String(), nil
 }
 
-// Import takes over the lock of a handle that [Lock.Export] gave: under a new id and with a larger token, on the
-// masters that still have it. It needs a majority of masters that vote, as Lock does, and gives the others their part
-// back. Of several imports of one handle at most one succeeds.
-//
-// Like [Locker.Lock] it tries until ctx ends or the tries are used up. Errors: ErrInvalidOption for what is no handle
-// or one of another prefix, before anything is sent; ErrLost where a majority no longer has the lock; those of Lock.
-// On failure what was taken over is released.
-func (l *Locker) Import(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
-	if l.cfg.trace.Call == nil {
+// importLock implements [Locker.Import].
+func (l *shard) importLock(ctx context.Context, text string, opts ...LockOption) (*Lock, error) {
+	if l.cfg.trace.Event == nil {
 		return l.takeOver(ctx, text, opts, nil)
 	}
-	from, _ := parseHandle(text) // takeOver says what is wrong with it
-	return l.events.acquiring(ctx, "import", from.name, func(c *grant.Course) (*Lock, error) {
+	from, _ := parseHandle(text) // takeOver reports the error
+	return l.events.acquiring(ctx, "import", from.name, func(c *lease.AcquireStats) (*Lock, error) {
 		return l.takeOver(ctx, text, opts, c)
 	})
 }
 
-// takeOver is Import without its trace.
-func (l *Locker) takeOver(ctx context.Context, text string, opts []LockOption, course *grant.Course) (*Lock, error) {
+// takeOver implements Import without its trace.
+func (l *shard) takeOver(
+	ctx context.Context, text string, opts []LockOption, course *lease.AcquireStats,
+) (*Lock, error) {
 	from, err := parseHandle(text)
 	if err != nil {
 		return nil, err
@@ -79,23 +75,24 @@ func (l *Locker) takeOver(ctx context.Context, text string, opts []LockOption, c
 	}
 	defer l.leave()
 	if ctx.Err() != nil {
-		return nil, &LockError{Op: "import", Name: from.name, Cause: contextError(ctx)}
+		return nil, &LockError{Op: "import", Name: from.name, cause: contextError(ctx)}
 	}
 	k := &Lock{l: l, keys: scripts.Prefix(l.cfg.prefix).Keys(from.name)}
 	g := l.grants.NewImport(from.name, &k.keys, from.id)
 	return l.importAs(ctx, "import", from, g, k, cfg, course)
 }
 
-// importAs makes k the lock of g, which takes over an exported one.
-func (l *Locker) importAs(
-	ctx context.Context, op string, from exportedLock, g *grant.Grant, k *Lock, cfg *lockConfig, course *grant.Course,
+// importAs makes k the lock of g, which takes over an exported lock.
+func (l *shard) importAs(
+	ctx context.Context, op string, from exportedLock, g *lease.Lease, k *Lock, cfg *lockConfig,
+	course *lease.AcquireStats,
 ) (*Lock, error) {
 	caller := ctx
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	won, began := false, l.cfg.clock.Now()
 	defer func() {
-		if !won { // also if a backoff has panicked
+		if !won { // even if a backoff has panicked
 			g.Abandon()
 		}
 	}()
@@ -104,7 +101,7 @@ func (l *Locker) importAs(
 			return l.sender.NoQuorum(view, op, err)
 		}
 		if l.cfg.guard > 0 && l.cfg.clock.Now().Sub(began) > l.cfg.guard {
-			return &round.Failure{Decision: ErrLost} // nothing of before is alive, and what was taken over keeps others out
+			return &round.Failure{Decision: ErrLost} // it has expired; shares already taken over block others
 		}
 		return g.Import(ctx, op, &cfg.Terms, from.token, course)
 	})
@@ -118,14 +115,13 @@ func (l *Locker) importAs(
 	return l.stillGood(k, cfg)
 }
 
-// An exportedLock is what a handle says: all that Import needs to know.
+// An exportedLock is the content of a handle: everything that Import needs.
 type exportedLock struct {
 	prefix, name, id string
 	token            int64
 }
 
-// String writes the handle: its fields as Go quotes them, and a checksum against mutilation, in base64 that survives
-// URLs.
+// String returns the handle: its quoted fields and a checksum against corruption, in URL-safe base64.
 func (h exportedLock) String() string {
 	b := fmt.Appendf(nil, "%q %q %q %d", h.prefix, h.name, h.id, h.token)
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
@@ -142,7 +138,7 @@ func parseHandle(text string) (exportedLock, error) {
 	switch {
 	case !strings.HasPrefix(text, handlePrefix):
 		err = fmt.Errorf("it does not begin with %q", handlePrefix)
-	// What String writes in another way is none, so no two texts are one handle.
+	// Reject texts that String would write differently, so that each handle has exactly one text.
 	case err != nil, h.String() != text, scripts.CheckPrefix(h.prefix) != nil, scripts.CheckName(h.name) != nil,
 		h.id == "", len(h.id) > 512, h.token < 0, h.token > scripts.MaxBallot:
 		err = errors.New("it is cut off or altered")

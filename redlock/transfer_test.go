@@ -23,11 +23,12 @@ func randomBytes(r *rand.Rand, n int) string {
 }
 
 func randomHandle(r *rand.Rand) exportedLock {
-	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, r.IntN(20))) + "p" // no colon at its end
+	prefix := strings.NewReplacer("{", "(", "}", ")").Replace(randomBytes(r, r.IntN(20))) + "p" // no trailing colon
 	name := randomBytes(r, 1+r.IntN(60))
 	if r.IntN(1000) == 0 {
 		prefix, name = strings.Repeat("p", 1<<10), randomBytes(r, scripts.MaxName)
 	}
+	prefix, name = strings.ToValidUTF8(prefix, "?"), strings.ToValidUTF8(name, "?")
 	token := r.Int64N(scripts.MaxBallot+1) >> r.IntN(53)
 	return exportedLock{prefix: prefix, name: name, id: randomBytes(r, 1+r.IntN(50)), token: token}
 }
@@ -37,7 +38,7 @@ var sampleHandles = []exportedLock{
 	{prefix: "p", name: "n", id: "i", token: 0},
 	{prefix: "p", name: "nn", id: "i", token: 1},
 	{prefix: "p", name: "nnn", id: "i", token: scripts.MaxBallot},
-	{prefix: "grün", name: "{}\x00\xff\n", id: ":", token: 300},
+	{prefix: "grün", name: "{}\x00ÿ\n", id: ":", token: 300},
 }
 
 func TestHandleRoundTrip(t *testing.T) {
@@ -57,7 +58,7 @@ func TestHandleRoundTrip(t *testing.T) {
 
 func refuses(t *testing.T, what, text string) {
 	t.Helper()
-	if h, err := parseHandle(text); !errors.Is(err, ErrInvalidOption) || h != (exportedLock{}) {
+	if h, err := parseHandle(text); !errors.Is(err, ErrInvalid) || h != (exportedLock{}) {
 		t.Errorf("%s: %q gives %+v, %v", what, text, h, err)
 	}
 }
@@ -92,7 +93,7 @@ func TestHandleThatIsCutOffOrLongerIsRefused(t *testing.T) {
 	}
 }
 
-// A handle that somebody made up, checksum and all, is held to the same bounds as an option.
+// A forged handle, even with a valid checksum, must satisfy the same bounds as an option.
 func TestMadeUpHandleIsRefused(t *testing.T) {
 	seal := func(b []byte) string {
 		b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
@@ -100,7 +101,7 @@ func TestMadeUpHandleIsRefused(t *testing.T) {
 	}
 	body := func(fields ...string) []byte { return fmt.Appendf(nil, "%q %q %q ", fields[0], fields[1], fields[2]) }
 	if got, err := parseHandle(seal(append(body("p", "n", "i"), '5'))); err != nil || got.token != 5 {
-		t.Fatalf("a well-made one: %+v, %v", got, err)
+		t.Fatalf("well-formed handle: %+v, %v", got, err)
 	}
 	for what, text := range map[string]string{
 		"nothing":                "",
@@ -143,11 +144,12 @@ func TestHandleOfAnotherVersionIsRefused(t *testing.T) {
 	}
 	_, err := parseHandle("redlock2." + body)
 	if err == nil || !strings.Contains(err.Error(), handlePrefix) {
-		t.Errorf("%v does not say how a handle begins", err)
+		t.Errorf("%v does not mention the prefix of handles", err)
 	}
 }
 
-// The text of an error is bounded whatever was given, and does not repeat a whole handle: who has it can take the lock.
+// The text of an error is bounded for any input, and never contains a whole handle, since any client with the handle
+// can take the lock.
 func TestRefusalOfAHandleDoesNotRepeatIt(t *testing.T) {
 	text := sampleHandles[0].String()
 	_, err := parseHandle(text + "!")
@@ -156,7 +158,7 @@ func TestRefusalOfAHandleDoesNotRepeatIt(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is exactly what String writes for it, so no two texts are one handle.
+// An accepted text is exactly the one that String returns, so each handle has exactly one text.
 func FuzzHandle(f *testing.F) {
 	for _, h := range sampleHandles {
 		text := h.String()
@@ -174,7 +176,7 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := parseHandle(text)
 		if err != nil {
-			if !errors.Is(err, ErrInvalidOption) || h != (exportedLock{}) {
+			if !errors.Is(err, ErrInvalid) || h != (exportedLock{}) {
 				t.Fatalf("%q: %+v, %v", text, h, err)
 			}
 			return

@@ -13,9 +13,9 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Several names as one lock.
+// Tests of LockAll.
 
-// all takes names together.
+// all locks names by one LockAll.
 func (w *world) all(l *redlock.Locker, names []string, opts ...redlock.LockOption) *redlock.Locks {
 	w.Helper()
 	s, err := l.LockAll(w.Context(), names, opts...)
@@ -41,22 +41,17 @@ func TestVirtualLocksAreSortedAndHaveATokenEach(t *testing.T) {
 		l := w.locker()
 		s := w.all(l, []string{"b", "c", "a", "b"})
 		after(time.Millisecond) // the last votes
-		if got := s.Names(); !slices.Equal(got, []string{"a", "b", "c"}) {
-			t.Errorf("names %q", got)
-		}
 		ctx := s.Context(w.Context())
-		for _, name := range s.Names() {
-			if s.Token(name) == 0 || redlock.TokenFor(ctx, name) != s.Token(name) || w.on(name) != 3 {
-				t.Errorf("%q: token %d, by the context %d, on %d masters", name, s.Token(name), redlock.TokenFor(ctx, name), w.on(name))
+		for _, name := range []string{"a", "b", "c"} {
+			if s.Of(name).Token() == 0 || redlock.TokenOf(ctx, name) != s.Of(name).Token() || w.on(name) != 3 {
+				t.Errorf("%q: token %d, by the context %d, on %d masters", name, s.Of(name).Token(), redlock.TokenOf(ctx, name),
+					w.on(name))
 			}
 		}
-		if s.Token("d") != 0 || redlock.TokenFor(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
-			t.Error("a token of no one name")
+		if s.Of("d") != nil || redlock.TokenOf(ctx, "d") != 0 || redlock.TokenOf(ctx) != 0 {
+			t.Error("a token without a name")
 		}
-		if left := s.Remaining(); left <= 0 || left > redlock.DefaultTTL {
-			t.Errorf("%v are left", left)
-		}
-		after(time.Minute) // they are extended
+		after(time.Minute) // the locks are extended
 		if err := errors.Join(s.Err(), ctx.Err(), s.Extend(w.Context()), s.Unlock(w.Context())); err != nil {
 			t.Error(err)
 		}
@@ -85,7 +80,7 @@ func TestVirtualOneLostNameEndsTheContextOfAll(t *testing.T) {
 	})
 }
 
-// Of names of which one is refused, those before it are kept, and those behind it are free for others.
+// If one name is refused, the names before it stay held, and those after it are free for others.
 func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l, other := w.locker(), w.locker()
@@ -94,7 +89,7 @@ func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
 		go func() { got <- w.all(l, []string{"c", "b", "a"}) }()
 		after(time.Second)
 		if w.on("a") != 5 || w.on("c") != 0 {
-			t.Errorf("while it waits for b, a is on %d masters and c on %d", w.on("a"), w.on("c"))
+			t.Errorf("while LockAll waits for b, a is on %d masters and c on %d", w.on("a"), w.on("c"))
 		}
 		c := w.take(other, "c")
 		if err := errors.Join(held.Unlock(w.Context())); err != nil {
@@ -102,7 +97,7 @@ func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
 		}
 		after(time.Second)
 		if w.on("b") < 3 {
-			t.Error("b is free, and was not taken")
+			t.Error("b is free, but was not locked")
 		}
 		if err := c.Unlock(w.Context()); err != nil {
 			t.Error(err)
@@ -115,8 +110,7 @@ func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
 	})
 }
 
-// Programs that want the same names in opposite orders, hundreds of times, never wait for each other in a circle, and
-// never hold a name both.
+// Clients that lock the same names in opposite orders, hundreds of times, never deadlock, and no two hold a name.
 func TestVirtualOppositeOrdersDoNotDeadlock(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		names := []string{"a", "b", "c", "d"}
@@ -160,14 +154,14 @@ func TestVirtualOppositeOrdersDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// Within the context of a LockAll, a name that is held re-enters; one that comes before another is refused, where the
+// Within the context of a LockAll, a name that is held re-enters; one that comes before another is refused, if the
 // call would wait.
 func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		s := w.all(l, []string{"b", "d"})
 		ctx := s.Context(w.Context())
-		after(10 * time.Millisecond) // until the last of the masters has executed what it was asked
+		after(10 * time.Millisecond) // until the last master has executed its acquire
 		sent := w.count("acquire")
 		for _, names := range [][]string{{"a"}, {"c"}, {"b", "c", "e"}} {
 			_, err := l.LockAll(ctx, names)
@@ -176,16 +170,16 @@ func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
 		_, err := l.Lock(ctx, "c")
 		w.isError(err, redlock.ErrOrder)
 		if n := w.count("acquire") - sent; n != 0 {
-			t.Errorf("%d asks were sent", n)
+			t.Errorf("%d acquires were sent", n)
 		}
 		inner, err := l.LockAll(ctx, []string{"d", "b", "e"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if inner.Token("b") != s.Token("b") || inner.Token("e") == 0 {
-			t.Errorf("tokens %d and %d of b, %d of e", inner.Token("b"), s.Token("b"), inner.Token("e"))
+		if inner.Of("b").Token() != s.Of("b").Token() || inner.Of("e").Token() == 0 {
+			t.Errorf("tokens %d and %d of b, %d of e", inner.Of("b").Token(), s.Of("b").Token(), inner.Of("e").Token())
 		}
-		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // it does not wait
+		tried, err := l.TryLockAll(ctx, []string{"a", "c"}) // does not wait
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +192,7 @@ func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
 		if s.Err() != nil || w.on("b") != 3 {
 			t.Error("the inner Unlock has released the outer locks")
 		}
-		other := w.locker() // a Locker of its own has an order of its own
+		other := w.locker() // a separate Locker has a separate order
 		k, err := other.Lock(ctx, "a")
 		if err != nil {
 			t.Fatal(err)
@@ -210,8 +204,8 @@ func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
 	})
 }
 
-// What fails leaves nothing: a try that is refused, a wait whose limit or context ends, a Locker that is closed, names and
-// options that are wrong.
+// A failed call leaves no keys: a refused try, a wait whose limit or context ends, a closed Locker, invalid names and
+// options.
 func TestVirtualLocksThatFailLeaveNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -240,10 +234,10 @@ func TestVirtualLocksThatFailLeaveNothing(t *testing.T) {
 		}
 		for _, names := range [][]string{nil, {"a", ""}} {
 			_, err := l.LockAll(w.Context(), names)
-			w.isError(err, redlock.ErrInvalidOption)
+			w.isError(err, redlock.ErrInvalid)
 		}
 		_, err := l.LockAll(w.Context(), names, redlock.WithTTL(-1))
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := l.LockAll(w.Context(), names)
@@ -261,7 +255,7 @@ func TestVirtualLocksThatFailLeaveNothing(t *testing.T) {
 	})
 }
 
-// A name that is lost while another is waited for is taken again: all are held at the return.
+// A name that is lost during the wait for another is acquired again: all are held at the return.
 func TestVirtualANameThatIsLostDuringTheWaitIsTakenAgain(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -275,7 +269,7 @@ func TestVirtualANameThatIsLostDuringTheWaitIsTakenAgain(t *testing.T) {
 			t.Error(err)
 		}
 		s := <-got
-		for _, name := range s.Names() {
+		for _, name := range []string{"a", "b", "c"} {
 			if w.on(name) < 2 {
 				t.Errorf("%q is on %d masters", name, w.on(name))
 			}
@@ -286,7 +280,7 @@ func TestVirtualANameThatIsLostDuringTheWaitIsTakenAgain(t *testing.T) {
 	})
 }
 
-// Uncontended, several names cost about one round trip: each master is asked for all of them at once.
+// Without contention, several names cost about one round trip: each master gets the acquires of all names at once.
 func TestVirtualSeveralNamesTakeOneRoundTrip(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -312,8 +306,8 @@ func TestVirtualDoAllReturnsTheErrorOfItsFunction(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l, mine := w.locker(), errors.New("mine")
 		err := l.DoAll(w.Context(), []string{"a", "b"}, func(ctx context.Context) error {
-			if redlock.TokenFor(ctx, "a") == 0 || w.on("b") < 2 {
-				t.Error("it runs without the locks")
+			if redlock.TokenOf(ctx, "a") == 0 || w.on("b") < 2 {
+				t.Error("the function runs without the locks")
 			}
 			return mine
 		})

@@ -13,9 +13,10 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// While one goroutine cancels the many contexts of a lost lock, another context of it already says so when asked.
+// While one goroutine cancels the many contexts of a lost lock, the Err of another context already reports the loss.
 func TestVirtualEveryContextOfALostLockSaysSoAtOnce(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		c := newShiftClock(1)
@@ -44,11 +45,12 @@ func TestVirtualEveryContextOfALostLockSaysSoAtOnce(t *testing.T) {
 	})
 }
 
-// A trace that hangs when Close releases a lock keeps Close no longer than its context, and no lock from its release.
+// A trace that hangs when Close releases a lock does not delay Close beyond its context, and does not prevent any
+// release.
 func TestVirtualCloseDoesNotWaitForATraceOfItsReleases(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		hang := make(chan struct{})
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) { <-hang }}))
+		l := w.locker(redlock.WithTrace(redlock.On("released", func(redlockinfo.Event) { <-hang })))
 		w.take(l, "x")
 		w.take(l, "y")
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
@@ -71,7 +73,7 @@ func TestVirtualCloseDoesNotWaitForATraceOfItsReleases(t *testing.T) {
 	})
 }
 
-// A call that began before any master could be reached does not stand before those that called earlier.
+// A call that began before any master could be reached does not go before earlier calls.
 func TestVirtualACallBeforeTheFirstConnectionDoesNotJumpTheQueue(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		holder := w.locker()
@@ -114,7 +116,7 @@ func TestVirtualACallBeforeTheFirstConnectionDoesNotJumpTheQueue(t *testing.T) {
 	})
 }
 
-// A call that is ended by Close leaves the queues, though the pool is closed at once after it.
+// A call that Close ends leaves the queues, although the pool is closed immediately afterwards.
 func TestVirtualClosedCallsLeaveTheQueues(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		w.take(w.locker(), "x")
@@ -128,12 +130,12 @@ func TestVirtualClosedCallsLeaveTheQueues(t *testing.T) {
 		_ = p.Close()
 		synctest.Wait()
 		if n := w.queued("x"); n != 0 {
-			t.Errorf("it stands in the queues of %d masters", n)
+			t.Errorf("it is in the queues of %d masters", n)
 		}
 	})
 }
 
-// A change of the masters that is under way when Close comes leaves no data race. Run it with -race.
+// A change of the masters during Close causes no data race. Run it with -race.
 func TestVirtualCloseDuringAChangeOfTheMasters(t *testing.T) {
 	virtual(t, 6, func(w *world) {
 		for d := range 5 {
@@ -141,7 +143,8 @@ func TestVirtualCloseDuringAChangeOfTheMasters(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_ = l.ChangeMasters(w.Context(), redlock.Set{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(3, 4, 5)})
+				_ = l.Admin().Reconfigure(w.Context(), redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: w.urls(3, 4,
+					5)})
 			}()
 			for range d {
 				runtime.Gosched()

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// recovered calls f as a server calls a handler, and reports whether it panicked.
+// recovered calls f like an HTTP server calls a handler, and reports whether it panicked.
 func recovered(f func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	f()
@@ -37,26 +38,22 @@ func (h handlerFunc) Handle(_ context.Context, r slog.Record) error {
 func (h handlerFunc) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
 
-// logTo is a logger that calls f with each record.
+// logTo returns a logger that calls f with each record.
 func logTo(f func(r slog.Record)) redlock.Option { return redlock.WithLogger(slog.New(handlerFunc(f))) }
 
-// callbacks are options with f in the place of each callback and of the log handler, and nothing else.
+// callbacks returns options that set f as each callback and as the log handler.
 func callbacks(f func()) map[string]redlock.Option {
-	lock := func(redlock.LockInfo) { f() }
 	list := map[string]redlock.Option{"log": logTo(func(slog.Record) { f() })}
-	for name, t := range map[string]*redlock.Trace{
-		"call": {Call: func(redlock.CallInfo) { f() }}, "attempt": {Attempt: func(redlock.AttemptInfo) { f() }},
-		"vote": {Vote: func(redlock.VoteInfo) { f() }}, "acquired": {Acquired: lock}, "released": {Released: lock},
-		"lost": {Lost: lock}, "extended": {Extended: lock}, "repaired": {Repaired: func(redlock.RepairInfo) { f() }},
-		"master": {Master: func(redlock.MasterInfo) { f() }}, "warning": {Warning: func(string) { f() }},
+	for _, kind := range []string{
+		"call", "attempt", "vote", "acquired", "released", "lost", "extended", "repaired", "master", "warning",
 	} {
-		list[name] = redlock.WithTrace(t)
+		list[kind] = redlock.WithTrace(redlock.On(kind, func(redlockinfo.Event) { f() }))
 	}
 	return list
 }
 
-// everything uses l in the ways that cause events while one lock is kept, and fails the test if anything does not work
-// as without callbacks. There are four masters, which is a warning.
+// everything uses l in all ways that cause events while one lock is held, and fails the test if anything differs from a
+// Locker without callbacks. There are four masters, which causes a warning.
 func (w *world) everything(l *redlock.Locker) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute)
@@ -105,8 +102,8 @@ func (w *world) everything(l *redlock.Locker) {
 	w.must(kept.Unlock(ctx))
 }
 
-// H99: a log handler or a callback that blocks for good stops nothing but other events: locks are renewed, contexts end
-// in time, waiters are woken, calls return, and Close returns with its context.
+// H99: a log handler or a callback that blocks forever stops only other events: locks are renewed, contexts end in
+// time, waiters are woken, calls return, and Close returns with its context.
 func TestBlockedCallback(t *testing.T) {
 	for name := range callbacks(nil) {
 		t.Run(name, func(t *testing.T) {
@@ -158,23 +155,24 @@ func TestPanickingCallback(t *testing.T) {
 }
 
 // H100: a Trace.Do that panics, on the goroutine of the call, changes nothing either. A panic of the function of a Do
-// goes on to the caller, and the lock is released.
+// propagates to the caller, and the lock is released.
 func TestPanickingDo(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		l := w.locker(redlock.WithTrace(&redlock.Trace{
-			Do: func(context.Context, string) context.Context { panic("a trace") },
-		}))
+		l := w.locker(redlock.WithTrace(&redlockinfo.Trace{Do: func(context.Context,
+			string) context.Context {
+			panic("a trace")
+		}}))
 		ran := false
 		if recovered(func() {
 			w.must(l.Do(w.Context(), "n", func(context.Context) error { ran = true; return nil }))
 		}) {
-			t.Error("the panic of the callback went on")
+			t.Error("the panic of the callback propagated")
 		}
 		if !ran || l.Stats().Panics != 1 {
 			t.Errorf("it ran: %v; %+v", ran, l.Stats())
 		}
 		if !recovered(func() { _ = l.Do(w.Context(), "n", func(context.Context) error { panic("mine") }) }) {
-			t.Error("the panic of the function did not go on")
+			t.Error("the panic of the function did not propagate")
 		}
 		w.free("n")
 	})
@@ -184,10 +182,10 @@ func TestPanickingDo(t *testing.T) {
 func TestCallbackThatExits(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var n atomic.Int64
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Acquired: func(redlock.LockInfo) {
+		l := w.locker(redlock.WithTrace(redlock.On("acquired", func(redlockinfo.Event) {
 			n.Add(1)
 			runtime.Goexit()
-		}}))
+		})))
 		for range 3 {
 			w.unlock(w.take(l, "n"))
 		}
@@ -226,7 +224,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 					if strings.Contains(r.Message, "lost") {
 						ending()
 					}
-				}), redlock.WithTrace(&redlock.Trace{Released: func(redlock.LockInfo) { ending() }}))
+				}), redlock.WithTrace(redlock.On("released", func(redlockinfo.Event) { ending() })))
 				for i := range contexts {
 					contexts[i] = w.take(l, fmt.Sprint(i), redlock.WithExtension(false)).Context(w.Context())
 					context.AfterFunc(contexts[i], func() { ends[i] = time.Now() })
@@ -248,7 +246,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 				if records != count {
 					t.Errorf("%d records of %d ends", records, count)
 				}
-				for i, at := range open { // where masters restarted, some locks are repaired in time, and expire later
+				for i, at := range open { // if masters restarted, some locks are repaired in time, and expire later
 					if end := ends[i]; end.Equal(at) {
 						t.Fatalf("%d of %d contexts were open at the first record, and ended at that moment", len(open), count)
 					}
@@ -277,13 +275,10 @@ func TestSlowCallback(t *testing.T) {
 					return true
 				})
 			}
-		}), redlock.WithTrace(&redlock.Trace{
-			Acquired: func(i redlock.LockInfo) {
-				<-block
-				times, tokens = append(times, i.At), append(tokens, i.Token)
-			},
-			Vote: func(redlock.VoteInfo) {},
-		}))
+		}), redlock.WithTrace(redlock.On("acquired", func(i redlockinfo.Event) {
+			<-block
+			times, tokens = append(times, i.Time), append(tokens, i.Token)
+		}), redlock.On("vote", func(redlockinfo.Event) {})))
 		var want []time.Time
 		var wantTokens []int64
 		for len(want) < 100 {
@@ -297,9 +292,9 @@ func TestSlowCallback(t *testing.T) {
 				w.unlock(w.take(l, "n"))
 			}
 		}
-		s := l.Stats()
 		release()
 		synctest.Wait()
+		s := l.Stats() // now, since masters that answer after the majority add events too
 		if missing != s.Dropped || missing < 100 {
 			t.Errorf("%d events were dropped, and %d logged", s.Dropped, missing)
 		}

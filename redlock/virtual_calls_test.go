@@ -10,10 +10,11 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H30: an Unlock whose context has ended releases all the same, and says nothing of it where the masters are quick.
+// H30: an Unlock whose context has ended still releases, and returns nil if the masters are fast.
 func TestVirtualUnlockWithADeadContextReleases(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestVirtualUnlockWithADeadContextReleases(t *testing.T) {
 }
 
 // H31, H32: with a majority that hangs, or is dead, or refuses, every call returns with its context, and its error
-// matches the context's error together with what the masters said.
+// matches the context's error together with the errors of the masters.
 func TestVirtualEveryCallReturnsWithItsContext(t *testing.T) {
 	for how, harm := range map[string]func(m *redlocktest.Master){
 		"hung":    func(m *redlocktest.Master) { m.Hang() },
@@ -82,7 +83,7 @@ func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
 		"do": func(ctx context.Context) error {
 			return l.Do(ctx, "c", func(context.Context) error { return nil })
 		},
-		"admit": func(ctx context.Context) error { return l.AdmitNow(ctx) },
+		"admit": func(ctx context.Context) error { return l.Admin().Admit(ctx) },
 		"ready": func(ctx context.Context) error { l.Ready(ctx); return nil },
 	}
 	var all sync.WaitGroup
@@ -114,12 +115,12 @@ func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
 	})
 }
 
-// H33: connections that were cut while idle are made anew before anything is written, and none of them is a vote. Where
-// the cut and the call meet, the call may have to try again.
+// H33: connections that were cut while idle are made again before anything is written, and none of them is a vote.
+// If the cut and the call meet, the call may have to try again.
 func TestVirtualAConnectionCutWhileIdleIsNeverAVote(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		var errs []error
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Attempt: func(i redlock.AttemptInfo) { errs = append(errs, i.Err) }}))
+		l := w.locker(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) { errs = append(errs, i.Err) })))
 		w.delay(50 * time.Microsecond) // a second attempt in the same instant would meet the first one's ballots
 		for n := range 20 {
 			after(2 * time.Second)
@@ -187,7 +188,7 @@ func TestVirtualAHungMinorityAddsNothing(t *testing.T) {
 	}
 }
 
-// H36: no master is alive when the Locker is made; it locks when they come.
+// H36: no master is alive when the Locker is made; it locks when they start.
 func TestVirtualNewNeedsNoMaster(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		w.stop()
@@ -202,7 +203,7 @@ func TestVirtualNewNeedsNoMaster(t *testing.T) {
 		time.AfterFunc(10*time.Second, func() {
 			w.each(func(_ int, m *redlocktest.Master) {
 				m.Restart(true)
-				m.Admit(redlock.DefaultPrefix, redlock.DefaultGuardTime)
+				m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL)
 			})
 		})
 		k := w.take(l, "a")
@@ -213,7 +214,7 @@ func TestVirtualNewNeedsNoMaster(t *testing.T) {
 	})
 }
 
-// H37: Close releases all that is held in about one round trip, ends the contexts and the waiting calls, and joins its
+// H37: Close releases all held locks in about one round trip, ends the contexts and the waiting calls, and joins its
 // goroutines; a second Close is harmless.
 func TestVirtualCloseReleasesEverything(t *testing.T) {
 	virtual(t, 5, func(w *world) {

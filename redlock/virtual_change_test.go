@@ -10,15 +10,16 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// some makes a Locker over the masters named alone.
+// some returns a Locker over only the given masters.
 func (w *world) some(which []int, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
-	p, err := pool.Dial(w.urls(which...), pool.WithDialer(w.wire.dial), pool.WithClock(clock.Runtime()))
+	p, err := pool.Dial(w.urls(which...), pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -26,7 +27,8 @@ func (w *world) some(which []int, opts ...redlock.Option) *redlock.Locker {
 	return w.over(p, opts...)
 }
 
-// admitted has the admission records of these masters name them alone, as if no others had ever been admitted with them.
+// admitted makes the admission records of these masters name only them, as if no others had ever been admitted with
+// them.
 func (w *world) admitted(which ...int) {
 	w.Helper()
 	names := make([]string, len(which))
@@ -44,7 +46,7 @@ func (w *world) admitted(which ...int) {
 	}, which...)
 }
 
-// admittedApart is admitted for the masters of two sets, one after the other.
+// admittedApart calls admitted for the masters of two sets, one after the other.
 func (w *world) admittedApart(old, next []int) {
 	w.admitted(next...)
 	w.admitted(old...)
@@ -57,7 +59,7 @@ func (w *world) urls(which ...int) (list []string) {
 	return list
 }
 
-// onOf is the number of the masters named on which somebody holds name.
+// onOf returns the number of the given masters on which a client holds name.
 func (w *world) onOf(name string, which ...int) (n int) {
 	w.each(func(_ int, m *redlocktest.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
@@ -67,11 +69,11 @@ func (w *world) onOf(name string, which ...int) (n int) {
 	return n
 }
 
-func (w *world) change(l *redlock.Locker, s redlock.Set) {
+func (w *world) change(l *redlock.Locker, s redlock.Configuration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
-	if err := l.ChangeMasters(ctx, s); err != nil {
+	if err := l.Admin().Reconfigure(ctx, s); err != nil {
 		w.Fatalf("to %v: %v", s, err)
 	}
 	synctest.Wait() // all of the next are there, not a majority alone
@@ -85,16 +87,16 @@ var changes = map[string]struct{ old, next []int }{
 	"one becomes three":       {[]int{0}, []int{1, 2, 3}},
 }
 
-// The masters are changed while locks are held, one of them throughout; at each step another program is at another
-// state, and the two keep each other out.
+// The masters are changed while locks are held, one of them throughout; at each step another client has another
+// configuration, and the two exclude each other.
 func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 10, func(w *world) {
 				w.admittedApart(c.old, c.next)
-				old := redlock.Set{Epoch: 0, Masters: w.urls(c.old...)}
-				both := redlock.Set{Epoch: 1, Masters: old.Masters, Next: w.urls(c.next...)}
-				next := redlock.Set{Epoch: 2, Masters: both.Next}
+				old := redlock.Configuration{Epoch: 0, Masters: w.urls(c.old...)}
+				both := redlock.Configuration{Epoch: 1, Masters: old.Masters, Next: w.urls(c.next...)}
+				next := redlock.Configuration{Epoch: 2, Masters: both.Next}
 				a, b := w.some(c.old), w.some(c.old)
 				held := w.take(a, "throughout")
 				manual := w.take(a, "by hand", redlock.WithExtension(false), redlock.WithTTL(30*time.Second))
@@ -121,7 +123,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 				token := held.Token()
 				apart("before")
 				w.change(a, both)
-				apart("one goes by both")
+				apart("one uses both")
 				if err := manual.Extend(w.Context()); err != nil {
 					t.Errorf("by hand: %v", err)
 				}
@@ -133,7 +135,7 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 					t.Errorf("finished before the epoch is there: %v", err)
 				}
 				w.change(b, both)
-				apart("all go by both")
+				apart("all use both")
 				if err := a.RaiseEpoch(w.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -146,20 +148,20 @@ func TestMastersAreChangedWhileLocksAreHeld(t *testing.T) {
 				if !errors.Is(err, redlock.ErrIncomplete) || !strings.Contains(err.Error(), "for another ") {
 					t.Errorf("finished at once: %v", err)
 				}
-				if err := a.ChangeMasters(w.Context(), next); !errors.Is(err, redlock.ErrIncomplete) {
+				if err := a.Admin().Reconfigure(w.Context(), next); !errors.Is(err, redlock.ErrIncomplete) {
 					t.Errorf("the next alone: %v", err)
 				}
 				after(61 * time.Second)
 				if is, err := b.Change(w.Context()); err != nil || !is.RaisedAll || !is.Complete || is.OpenAll {
-					t.Errorf("after two guard times: %+v, %v", is, err)
+					t.Errorf("after two max TTLs: %+v, %v", is, err)
 				}
 				if err := a.FinishChange(w.Context()); err != nil {
 					t.Fatal(err)
 				}
 				w.change(b, next)
-				apart("one goes by the next")
+				apart("one uses the next")
 				w.change(a, next)
-				apart("all go by the next")
+				apart("all use the next")
 				if held.Token() != token {
 					t.Error("the token has changed")
 				}
@@ -192,7 +194,7 @@ func contextFor(w *world, d time.Duration) (context.Context, context.CancelFunc)
 	return context.WithTimeout(w.Context(), d)
 }
 
-// must fails the test where err is one.
+// must fails the test if err is not nil.
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {

@@ -28,7 +28,7 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
 			if !strings.Contains(text, `release not confirmed, resending in the background" owner=web-1 lock=n token=`) {
-				t.Errorf("%s: the log does not tell of the release:\n%s", name, text)
+				t.Errorf("%s: the log does not report the release:\n%s", name, text)
 			}
 			if n := l.Stats().Unconfirmed - before; n != 1 {
 				t.Errorf("%s: %d releases were counted", name, n)
@@ -43,14 +43,14 @@ func TestDoWithUnconfirmedRelease(t *testing.T) {
 			cancel()
 			return nil
 		}); err != nil {
-			t.Errorf("the context has ended: %v", err)
+			t.Errorf("with an ended context: %v", err)
 		}
 		w.delay(0)
 		after(3 * time.Second)
 	})
 }
 
-// H121: errors of an inner lock are not taken for those of the outer one, and a loss of the outer one is joined.
+// H121: errors of an inner lock are not mistaken for those of the outer one, and a loss of the outer one is joined.
 func TestDoTellsOuterAndInnerErrorsApart(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -93,7 +93,8 @@ func TestDoTellsOuterAndInnerErrorsApart(t *testing.T) {
 	})
 }
 
-// H122: after a loss a leader campaigns again whatever its function returns. The log says so, with the owner.
+// H122: after a loss a leader campaigns again, regardless of what its function returns. The log says so, with the
+// owner.
 func TestLeadAfterLoss(t *testing.T) {
 	for how, result := range map[string]func(ctx context.Context) error{
 		"nil":   func(context.Context) error { return nil },
@@ -124,7 +125,8 @@ func TestLeadAfterLoss(t *testing.T) {
 	}
 }
 
-// H122: at an orderly shutdown a leader does not claim to campaign again, whatever its function returns; nor after Close.
+// H122: at an orderly shutdown, and after Close, the log does not say that a leader campaigns again, regardless of what
+// its function returns.
 func TestLeadAtShutdown(t *testing.T) {
 	for how, result := range map[string]func(ctx context.Context) error{
 		"nil": func(context.Context) error { return nil }, "error": context.Context.Err,
@@ -148,7 +150,7 @@ func TestLeadAtShutdown(t *testing.T) {
 				w.isError(lead(w.Context()), redlock.ErrClosed)
 				synctest.Wait()
 				if lines := book.since(); len(lines) != 0 {
-					t.Errorf("the log says %q", lines)
+					t.Errorf("log: %q", lines)
 				}
 			})
 		})

@@ -11,14 +11,15 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H125: the replies to the first round of a downgrade are lost, and a later round wins. Its ballot is the reader's token,
-// so it must be a fence: the next writer's token is larger. A fence that is ahead of the clocks makes every ballot count.
+// H125: the replies to the first round of a downgrade are lost, and a later round wins. Its ballot is the reader's
+// token, so it must be a fence: the next writer's token is larger. A fence that is ahead of the clocks makes every
+// ballot count.
 func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
 		w.each(func(_ int, m *redlocktest.Master) { m.Set(defaultPrefix.Fence("x"), high) })
 		opts := []redlock.LockOption{redlock.WithTTL(3 * time.Second), redlock.WithExtension(false)}
-		writer, err := w.locker().Shared("x").Lock(w.Context(), opts...)
+		writer, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
 		w.must(err)
 		after(time.Second)
 		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) })
@@ -40,7 +41,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 			t.Errorf("the token %d is a fence on %d of 3 masters", reader.Token(), fences)
 		}
 		after(4 * time.Second) // the reader's share ends
-		next, err := w.locker().Shared("x").Lock(w.Context(), opts...)
+		next, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
 		w.must(err)
 		if next.Token() <= reader.Token() {
 			t.Errorf("the next writer's token %d is not larger than the reader's, %d", next.Token(), reader.Token())
@@ -53,10 +54,10 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 // the 8 s for which a writer that has asked counts: its client has it leave.
 func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		first := w.rlock(w.locker().Shared("x"))
+		first := w.rlock(w.locker().RWLock("x"))
 		ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
 		defer cancel()
-		_, err := w.locker().Shared("x").Lock(ctx)
+		_, err := w.locker().RWLock("x").Lock(ctx)
 		w.isError(err, context.DeadlineExceeded)
 		after(10 * time.Millisecond)
 		late := w.wire.sent("shared acquire")
@@ -71,7 +72,7 @@ func TestLateAcquireOfAbsentWriterLetsReadersIn(t *testing.T) {
 			w.Fatal("the late acquires have queued no waiter")
 		}
 		start := time.Now()
-		second := w.rlock(w.locker().Shared("x"))
+		second := w.rlock(w.locker().RWLock("x"))
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("a reader has waited %v behind a writer that is gone", took)
 		}

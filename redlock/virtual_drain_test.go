@@ -45,7 +45,7 @@ func TestVirtualDrainWaitsForDo(t *testing.T) {
 	})
 }
 
-// H117: when its context ends, Drain ends the locks that are left.
+// H117: when its context ends, Drain ends the remaining locks.
 func TestVirtualDrainEndsWithItsContext(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// An import decides who has the name, as an acquire does: masters count that vote for this program, and no others. Else
-// a handle that is delivered twice could be imported twice, the second time by a master that has forgotten the first. H145.
+// H145: an import needs votes, like an acquire: only masters that vote for this client count. Otherwise a handle that
+// is delivered twice could be imported twice, the second time through a master that has lost the first import.
 
 func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
@@ -29,11 +30,11 @@ func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 	})
 }
 
-// A program that names three of the five masters of a fleet imports nothing, as it locks nothing (H63).
+// H63: a client that names three of the five masters of a deployment imports nothing, as it locks nothing.
 func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a := w.locker()
-		p, err := pool.Dial(w.urls(0, 1, 2), pool.WithClock(clock.Runtime()), pool.WithDialer(
+		p, err := pool.Dial(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
 			func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if "redis://"+addr == w.masters.URLs()[2] {
 					return nil, errBlocked // so the fleet has a majority without the two that are left
@@ -51,14 +52,14 @@ func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
 	})
 }
 
-// A program that goes by the next masters alone too early imports nothing.
+// A client that uses only the next masters too early imports nothing.
 func TestVirtualAProgramThatIsTooEarlyImportsNothing(t *testing.T) {
 	virtual(t, 6, func(w *world) {
 		old, next := []int{0, 1, 2}, []int{3, 4, 5}
 		w.admittedApart(old, next)
 		a := w.some(old)
-		w.change(a, redlock.Set{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)})
-		early := w.some(next, redlock.WithSet(redlock.Set{Epoch: 2, Masters: w.urls(next...)}))
+		w.change(a, redlock.Configuration{Epoch: 1, Masters: w.urls(old...), Next: w.urls(next...)})
+		early := w.some(next, redlock.WithConfiguration(redlock.Configuration{Epoch: 2, Masters: w.urls(next...)}))
 		handle := w.export(w.take(a, "x"))
 		after(100 * time.Millisecond)
 		_, err := early.Import(w.Context(), handle, redlock.WithWaitLimit(5*time.Second))
@@ -66,7 +67,7 @@ func TestVirtualAProgramThatIsTooEarlyImportsNothing(t *testing.T) {
 	})
 }
 
-// A master that an import did not reach has the exported grant still. It is given the import's as soon as it is back.
+// A master that an import did not reach still has the exported lease. It gets the imported one as soon as it is back.
 func TestVirtualAnImportIsRepairedWhereTheExportedGrantIs(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		a, b := w.locker(), w.locker()
@@ -91,7 +92,7 @@ func TestVirtualAnImportIsRepairedWhereTheExportedGrantIs(t *testing.T) {
 	})
 }
 
-// Who leads by a context that owns the name, by a lock that has ended, can never lead again: Lead returns.
+// Lead returns if its context owns the name by a lock that has ended, since it can never lead again.
 func TestVirtualLeadByALockThatHasEndedReturns(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker(quiet())
@@ -101,15 +102,16 @@ func TestVirtualLeadByALockThatHasEndedReturns(t *testing.T) {
 		<-k.Done()
 		ctx, cancel := context.WithTimeout(owned, time.Minute)
 		defer cancel()
-		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) || ctx.Err() != nil {
+		if err := l.Lead(ctx, "x", func(context.Context) error { return nil }); !errors.Is(err, redlock.ErrLost) ||
+			ctx.Err() != nil {
 			t.Errorf("%v, and its context ended with %v", err, ctx.Err())
 		}
 		_ = k.Unlock(w.Context())
 	})
 }
 
-// A call that contends for a name comes before those that stand behind it, also where a lock is handed on that was won
-// by an import meanwhile.
+// A call that contends for a name goes before the calls that wait behind it, even if a lock that was won by an import
+// is handed off meanwhile.
 func TestVirtualAnImportedLockIsNotHandedOnPastTheContender(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		other, l := w.locker(), w.locker()

@@ -7,15 +7,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H44: a policy is made anew for each call that waits, and its tries count that call's attempts alone.
+// H44: a policy is made again for each call that waits, and its tries count that call's attempts alone.
 func TestVirtualRetryStateBelongsToOneCall(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var attempts, made int
-		trace := &redlock.Trace{Attempt: func(redlock.AttemptInfo) { attempts++ }}
+		trace := redlock.On("attempt", func(redlockinfo.Event) { attempts++ })
 		l := w.locker(redlock.WithTries(3), redlock.WithTrace(trace))
 		w.masters.Take("a", 25*time.Second)
 		for range 4 {
@@ -27,21 +29,23 @@ func TestVirtualRetryStateBelongsToOneCall(t *testing.T) {
 				w.Errorf("%d attempts", attempts)
 			}
 		}
-		start := func() redlock.Backoff {
-			made++
-			return redlock.Delays{Fixed: time.Millisecond, Tries: 2}.Start()
+		pause := func(retry int) time.Duration {
+			if made++; retry == 2 {
+				return -1
+			}
+			return time.Millisecond
 		}
 		for range 3 {
 			attempts = 0
-			_, err := l.Lock(w.Context(), "a", redlock.WithBackoff(start))
+			_, err := l.Lock(w.Context(), "a", redlock.WithRetry(redlock.Retry{Pause: pause}))
 			w.isError(err, redlock.ErrHeld)
 			synctest.Wait()
 			if attempts != 2 {
 				w.Errorf("%d attempts with a policy of one's own", attempts)
 			}
 		}
-		if made != 3 {
-			w.Errorf("%d policies were made for 3 calls", made)
+		if made != 6 {
+			w.Errorf("%d pauses of 3 calls", made)
 		}
 	})
 }
@@ -86,15 +90,15 @@ func TestVirtualErrorIdentities(t *testing.T) {
 		w.isError(k.Unlock(w.Context()), redlock.ErrExported)
 
 		_, err = l.Lock(w.Context(), "", redlock.WithTTL(time.Second))
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		_, err = l.Lock(w.Context(), "a", redlock.WithTTL(time.Hour))
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		_, err = redlock.New(nil)
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 	})
 }
 
-// H32: cancelled, timed out and used up are told apart, and what the masters said last is in each.
+// H32: cancelled, timed out and used up are distinguished, and what the masters said last is in each.
 func TestVirtualCancelledAndExhaustedAreToldApart(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -111,7 +115,7 @@ func TestVirtualCancelledAndExhaustedAreToldApart(t *testing.T) {
 		_, err = l.Lock(timed, "a")
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
 		w.notError(err, context.Canceled)
-		var m *redlock.MasterError
+		var m *transport.Error
 		if !errors.As(err, &m) || m.Unknown {
 			w.Errorf("no master is named in %v", err)
 		}

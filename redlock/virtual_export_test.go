@@ -22,8 +22,8 @@ func (w *world) export(k *redlock.Lock) string {
 	return handle
 }
 
-// Export ends every context of the hold before it returns, and with them extending, and release by Close; the masters
-// keep the hold for whoever imports it.
+// Export ends every context of the hold before it returns, and with them the extensions and the release by Close. The
+// masters keep the hold for the importer.
 func TestVirtualExportEndsEveryContextFirst(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -65,7 +65,7 @@ func TestVirtualExportEndsEveryContextFirst(t *testing.T) {
 	})
 }
 
-// Of several importers of one handle at most one wins, whether they come together or one after the other.
+// Of several importers of one handle at most one wins, whether they import concurrently or one after the other.
 func TestVirtualOfSeveralImportersOneWins(t *testing.T) {
 	for seed := range uint64(40) {
 		bubble(t, 5, func(w *world) {
@@ -84,7 +84,7 @@ func TestVirtualOfSeveralImportersOneWins(t *testing.T) {
 					if err == nil {
 						won.Add(1)
 						tokens.Store(k.Token(), true)
-						<-k.Done() // not given back: nobody else may get it meanwhile
+						<-k.Done() // not released: no other client may get it meanwhile
 					}
 				})
 			}
@@ -98,7 +98,7 @@ func TestVirtualOfSeveralImportersOneWins(t *testing.T) {
 	}
 }
 
-// One importer alone wins; a second one later imports nothing.
+// A single importer wins; a later second one imports nothing.
 func TestVirtualAHandleIsImportedOnce(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -117,7 +117,8 @@ func TestVirtualAHandleIsImportedOnce(t *testing.T) {
 	})
 }
 
-// A handle whose validity is over imports nothing and creates nothing, whether the name is free by then or another's.
+// A handle whose validity has expired imports nothing and creates nothing, whether the name is free by then or held by
+// another client.
 func TestVirtualAnExpiredHandleImportsNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -140,7 +141,7 @@ func TestVirtualAnExpiredHandleImportsNothing(t *testing.T) {
 	})
 }
 
-// An import gives masters that had lost the hold, or never had it, their part.
+// An import restores the hold on masters that had lost it or never had it.
 func TestVirtualAnImportRepairs(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -161,7 +162,7 @@ func TestVirtualAnImportRepairs(t *testing.T) {
 	})
 }
 
-// A failed import releases what it took over, and leaves nothing behind.
+// A failed import releases the shares that it took over, and leaves no keys.
 func TestVirtualAnImportWithoutAMajorityLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -177,7 +178,7 @@ func TestVirtualAnImportWithoutAMajorityLeavesNothing(t *testing.T) {
 	})
 }
 
-// Late messages of the exporter, extensions and re-entries of any depth, change nothing of the hold that was imported.
+// Late messages of the exporter, extensions and re-entries of any depth, do not change the imported hold.
 func TestVirtualALateExtensionOfTheExporterChangesNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -208,16 +209,16 @@ func TestVirtualALateExtensionOfTheExporterChangesNothing(t *testing.T) {
 	})
 }
 
-// A hold that is locked twice is not exported, and goes on.
+// A hold that was re-entered is not exported, and stays held.
 func TestVirtualANestedLockIsNotExported(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a")
 		inner := w.takeWith(l, k.Context(w.Context()), "a")
 		_, err := k.Export()
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		_, err = inner.Export()
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		if k.Err() != nil || inner.Err() != nil {
 			w.Errorf("%v, %v", k.Err(), inner.Err())
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// inOrder releases k and then each of the calls' locks as it comes, and fails the test where they do not come in the
-// order of the list.
+// inOrder releases k and then the lock of each call as it is acquired, and fails the test if the order differs from
+// that of the list.
 func (w *world) inOrder(k *redlock.Lock, calls []*call) {
 	w.Helper()
 	for i, c := range calls {
@@ -30,8 +30,8 @@ func (w *world) inOrder(k *redlock.Lock, calls []*call) {
 	w.unlock(k)
 }
 
-// Fair waiters of many processes get the lock in the order in which they called, with healthy masters, and nobody
-// overtakes who comes while it is handed over.
+// With healthy masters fair waiters of many processes get the lock in the order in which they called, and no newcomer
+// overtakes them while it passes from one to the next.
 func TestVirtualFairWaitersGetItInTheOrderOfTheirCalls(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
@@ -49,8 +49,8 @@ func TestVirtualFairWaitersGetItInTheOrderOfTheirCalls(t *testing.T) {
 	})
 }
 
-// A name falls free with nobody's word, since its holder was killed. A fair newcomer who finds it so does not take it:
-// the masters give it to the first who waits.
+// A name becomes free without a release, since its holder was killed. A fair newcomer does not get it: the masters
+// grant it to the first waiter.
 func TestVirtualAFairNewcomerDoesNotTakeWhatAnotherWaitsFor(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder, a, b := w.peer("holder"), w.peer("a"), w.peer("b")
@@ -59,7 +59,7 @@ func TestVirtualAFairNewcomerDoesNotTakeWhatAnotherWaitsFor(t *testing.T) {
 		after(9 * time.Second)
 		first := w.call(w.Context(), a.Locker, "n", redlock.WithFair())
 		after(100 * time.Millisecond)
-		a.hang() // it cannot ask by itself when the TTL is over, but its inbox is heard
+		a.hang() // it cannot poll when the TTL has expired, but its inbox is subscribed
 		holder.kill()
 		after(time.Second)
 		if n := w.on("n"); n != 0 {
@@ -81,8 +81,8 @@ func TestVirtualAFairNewcomerDoesNotTakeWhatAnotherWaitsFor(t *testing.T) {
 	})
 }
 
-// A waiter of a higher priority gets the lock before all of a lower one that were queued already, from whatever
-// process, and those of one priority keep their order.
+// A waiter of a higher priority gets the lock before all queued waiters of a lower one, of any process, and waiters of
+// the same priority keep their order.
 func TestVirtualAHigherPriorityGoesFirst(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
@@ -104,8 +104,8 @@ func TestVirtualAHigherPriorityGoesFirst(t *testing.T) {
 	})
 }
 
-// Fair and unfair waiters of one name, of all priorities and of calls that do not queue at all, all get in, one at a
-// time, and leave nothing.
+// Fair and unfair waiters of one name, of all priorities and of calls that do not queue at all, all get the lock, one
+// at a time, and leave no keys.
 func TestVirtualMixingFairAndUnfairIsSafeAndLive(t *testing.T) {
 	for seed := range uint64(8) {
 		bubble(t, 5, func(w *world) {
@@ -117,7 +117,7 @@ func TestVirtualMixingFairAndUnfairIsSafeAndLive(t *testing.T) {
 				for n := range 5 {
 					opts := [][]redlock.LockOption{
 						nil, {redlock.WithFair()}, {redlock.WithPriority(random.IntN(5) - 2)}, {redlock.WithHandOn(0, 0)},
-						{redlock.WithBackoff(func() redlock.Backoff { return redlock.DefaultDelays.Start() })},
+						{redlock.WithRetry(redlock.Retry{Tries: 1 << 30})},
 					}[(n+i)%5]
 					calls = append(calls, w.call(w.Context(), p.Locker, "n", opts...))
 				}
@@ -166,9 +166,9 @@ func (w *world) drain(calls []*call, bound time.Duration) {
 	}
 }
 
-// A dead head of the queue is skipped by the release. The next one hangs: once told, it has a second to ask. The third
-// has looked when it was third, so it looks again after five seconds at the latest. It is the same with all calls that
-// wait.
+// The release skips a dead head of the queue. The next waiter hangs: after the hint it has a second to acquire. The
+// third last tried when it was third, so it tries again after five seconds at the latest. This applies to all waiting
+// calls.
 func TestVirtualADeadOrHungHeadOfAFairQueueIsPassed(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n")
@@ -193,7 +193,8 @@ func TestVirtualADeadOrHungHeadOfAFairQueueIsPassed(t *testing.T) {
 	})
 }
 
-// A master that has lost its queue, with all else that it had, changes neither who is next nor that everybody gets in.
+// A master that has lost its queue and all other data does not change the order of the waiters, and every client gets
+// the lock.
 func TestVirtualAMinorityThatForgetsItsQueueChangesNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))

@@ -3,9 +3,12 @@ package redlock_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,14 +17,15 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// What a program meets in its first hour: masters that do not vote yet, names that are held, and what the log says.
+// Tests of the first experiences of a new user: masters that do not vote yet, held names, and the log.
 
-// A logbook is what a Locker writes, without the times.
+// A logbook collects the log of a Locker, without the times.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -63,24 +67,56 @@ func TestVirtualTheLogTellsWhyNoQuorumVotes(t *testing.T) {
 		w.locker(book.option())
 		after(900 * time.Millisecond)
 		if lines := book.since(); len(lines) != 0 {
-			t.Errorf("in the first second it says %q", lines)
+			t.Errorf("log of the first second: %q", lines)
 		}
 		after(200 * time.Millisecond)
 		lines := book.since()
 		if len(lines) != 1 || !strings.Contains(lines[0], "no quorum of masters votes") ||
 			!strings.Contains(lines[0], "for=1s voting=0 needed=2") || !strings.Contains(lines[0], "quarantine") ||
 			!strings.Contains(lines[0], "redlock admit") {
-			t.Errorf("after a second it says %q", lines)
+			t.Errorf("log after a second: %q", lines)
 		}
 		after(13500 * time.Millisecond)
 		if lines := book.since(); len(lines) != 2 { // after 3 s and 7 s; then after 15 s
-			t.Errorf("in 14.6 s it says %d lines more: %q", len(lines), lines)
+			t.Errorf("%d more lines in 14.6 s: %q", len(lines), lines)
 		}
 		after(30 * time.Second)
 		book.since()
 		after(5 * time.Minute)
 		if lines := book.since(); len(lines) != 0 {
-			t.Errorf("the masters vote, and it says %q", lines)
+			t.Errorf("the masters vote; log: %q", lines)
+		}
+	}, redlocktest.Fresh())
+}
+
+// H115: in JSON the list of masters contains only masters, and the hint is a separate attribute.
+func TestVirtualLogInJSON(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var book logbook
+		w.locker(redlock.WithLogger(slog.New(slog.NewJSONHandler(&book, nil))), redlock.WithOwner("web-1"))
+		after(1100 * time.Millisecond)
+		lines := book.since()
+		if len(lines) != 1 {
+			t.Fatalf("log: %q", lines)
+		}
+		var line map[string]any
+		if err := json.Unmarshal([]byte(lines[0]), &line); err != nil {
+			t.Fatal(err)
+		}
+		delete(line, "time")
+		masters := fmt.Sprint(line["masters"])
+		delete(line, "masters")
+		form := regexp.MustCompile(`^\[[^ ]+, [^ ]+, [^ ]+: vote: the master is in quarantine until [^;]+\]$`)
+		if !form.MatchString(masters) {
+			t.Errorf("masters: %s", masters)
+		}
+		want := map[string]any{
+			"level": "WARN", "msg": "redlock: no quorum of masters votes", "owner": "web-1", "for": 1e9, "voting": 0.,
+			"needed": 2.,
+			"hint":   "if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine",
+		}
+		if !reflect.DeepEqual(line, want) {
+			t.Errorf("log: %v, want %v", line, want)
 		}
 	}, redlocktest.Fresh())
 }
@@ -91,7 +127,7 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 		l := w.locker(book.option(), redlock.WithOwner("web-1"))
 		after(time.Second)
 		if lines := book.since(); len(lines) != 0 {
-			t.Errorf("all is well, and it says %q", lines)
+			t.Errorf("no problem, but the log has %q", lines)
 		}
 		lock := w.take(l, "x")
 		w.masters.Master(0).Stop()
@@ -101,7 +137,7 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 		text := strings.Join(book.since(), "\n")
 		for _, want := range []string{"master is down", "master does not vote", "master votes"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("it does not say %q:\n%s", want, text)
+				t.Errorf("the log lacks %q:\n%s", want, text)
 			}
 		}
 		lost := func(lock *redlock.Lock, why string) {
@@ -109,11 +145,12 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 			<-lock.Done()
 			synctest.Wait()
 			text := strings.Join(book.since(), "\n")
-			if !strings.Contains(text, `msg="redlock: lock was lost" owner=web-1 lock=x token=`) || !strings.Contains(text, why) {
-				t.Errorf("it does not tell of the loss, or why: %s\n%s", why, text)
+			if !strings.Contains(text, `msg="redlock: lock was lost" owner=web-1 lock=x token=`) ||
+				!strings.Contains(text, why) {
+				t.Errorf("the log lacks the loss or its cause %s:\n%s", why, text)
 			}
 			if err := lock.Err(); !errors.Is(err, redlock.ErrLost) || !strings.Contains(err.Error(), why) {
-				t.Errorf("the lock was lost because %s, and ended with %v", why, err)
+				t.Errorf("cause of the loss: %s; the lock ended with %v", why, err)
 			}
 		}
 		w.masters.Lose("x")
@@ -126,10 +163,10 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 	})
 }
 
-// Nor does a dial that hangs make a deadline of it, to which no context of the caller has come.
+// A dial that hangs must not appear as a deadline either, since no context of the caller has expired.
 func TestVirtualADialThatHangsIsNoDeadline(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		p, err := pool.Dial(w.urls(0, 1, 2), pool.WithClock(clock.Runtime()), pool.WithDialer(
+		p, err := pool.Dial(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
 			func(ctx context.Context, _, _ string) (net.Conn, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -145,7 +182,7 @@ func TestVirtualADialThatHangsIsNoDeadline(t *testing.T) {
 	})
 }
 
-// The wait limit ends the wait, and not the context of the work: the error is why the lock was not had.
+// The wait limit ends the wait, not the context of the work. The error says why the lock was not acquired.
 func TestVirtualAWaitLimitIsNoDeadline(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -164,7 +201,7 @@ func TestVirtualAWaitLimitIsNoDeadline(t *testing.T) {
 			began := time.Now()
 			_, err := l.Lock(w.Context(), "x", redlock.WithWaitLimit(300*time.Millisecond))
 			if took := time.Since(began); took != 300*time.Millisecond {
-				t.Errorf("%s: it waited for %v", one.what, took)
+				t.Errorf("%s: waited for %v", one.what, took)
 			}
 			if !errors.Is(err, one.want) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want %v", one.what, err, one.want)
@@ -187,26 +224,26 @@ func TestVirtualWaitReadyTellsWhyNot(t *testing.T) {
 		err := l.WaitReady(ctx)
 		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, redlock.ErrQuarantine) ||
 			!errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("in the quarantine: %v", err)
+			t.Errorf("during the quarantine: %v", err)
 		}
 		if err := l.WaitReady(w.Context()); err != nil {
 			t.Error(err)
 		}
 		if _, err := l.TryLock(w.Context(), "x"); err != nil {
-			t.Errorf("a lock when it is ready: %v", err)
+			t.Errorf("lock after WaitReady: %v", err)
 		}
 		if err := l.Close(w.Context()); err != nil {
 			t.Error(err)
 		}
 		if err := l.WaitReady(w.Context()); !errors.Is(err, redlock.ErrClosed) {
-			t.Errorf("of a closed Locker: %v", err)
+			t.Errorf("closed Locker: %v", err)
 		}
 	}, redlocktest.Fresh())
 }
 
 var free = regexp.MustCompile(`free in [0-9.ms]+`)
 
-// The commonest mistakes, and all that the user is told.
+// The most common mistakes, and the complete texts of their errors.
 func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 	bubble(t, 3, func(w *world) {
 		l, other := w.locker(redlock.WithOwner("web-1")), w.locker(redlock.WithOwner("web-2"))
@@ -234,15 +271,18 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			{"an address without a scheme", func() error {
 				_, err := pool.Dial([]string{"localhost:6379"})
 				return err
-			}, `pool: master "localhost:6379": it is not of the form redis://host:port: it has no scheme; write redis://localhost:6379`},
+			}, `pool: master "localhost:6379": it is not of the form redis://host:port: ` +
+				`it has no scheme; write redis://localhost:6379`},
 			{"no address", func() error {
 				_, err := pool.Dial(nil)
 				return err
 			}, "pool: there is no master: the list is empty"},
-			{"a TTL above the guard time", func() error {
+			{"a TTL above the max TTL", func() error {
 				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
 				return err
-			}, "redlock: invalid option: TTL 1m0s is above the guard time 30s: raise WithGuardTime in the whole fleet, or lower WithTTL"},
+			},
+				"redlock: invalid option: TTL 1m0s is above the max TTL 30s: raise WithMaxTTL in the whole fleet, " +
+					"or lower WithTTL"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err
@@ -254,7 +294,8 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 				return err
 			}, `redlock: lock "x": held by another; 0 of 3 masters said yes, 2 are needed; held by "web-1" since ` + since +
 				"; it may be free in T"},
-			{"unlocking twice", func() error { return released.Unlock(w.Context()) }, `redlock: unlock "y": the lock is released`},
+			{"unlocking twice", func() error { return released.Unlock(w.Context()) },
+				`redlock: unlock "y": the lock is released`},
 			{"unlocking what was not had", func() error {
 				var none *redlock.Lock
 				return none.Unlock(w.Context())
@@ -270,7 +311,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 				"master-1:6379, master-2:6379, master-3:6379: send: the pool is closed"},
 		} {
 			if err := one.do(); err == nil || free.ReplaceAllString(err.Error(), "free in T") != one.told {
-				t.Errorf("%s is told so:\n%v\nwant:\n%s", one.mistake, err, one.told)
+				t.Errorf("%s:\n%v\nwant:\n%s", one.mistake, err, one.told)
 			}
 		}
 		_ = lock.Unlock(w.Context())
@@ -282,9 +323,9 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 		const want = `redlock: lock "x": no quorum of masters; 0 of 3 masters said yes, 2 are needed; ` +
 			"master-1:6379, master-2:6379, master-3:6379: lock: the master is in quarantine until 00:00:30 UTC by its clock, " +
 			"since it is new or may have forgotten locks; " +
-			"if nobody can hold a lock on these masters, redlock admit (AdmitNow) ends the quarantine"
+			"if no client can hold a lock on these masters, redlock admit (Admin.Admit) ends the quarantine"
 		if err == nil || err.Error() != want {
-			t.Errorf("new masters are told so:\n%v\nwant:\n%s", err, want)
+			t.Errorf("new masters:\n%v\nwant:\n%s", err, want)
 		}
 	}, redlocktest.Fresh())
 }

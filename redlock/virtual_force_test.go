@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// waits waits for a name in the background.
+// waits starts a call that waits for a name in the background.
 func (w *world) waits(owner, name string) (l *redlock.Locker, got chan *redlock.Lock) {
 	l, got = w.locker(redlock.WithOwner(owner)), make(chan *redlock.Lock, 1)
 	go func() {
@@ -23,63 +23,65 @@ func (w *world) waits(owner, name string) (l *redlock.Locker, got chan *redlock.
 	return l, got
 }
 
-// Who tells all masters that have the lock, and the waiters in their order, with what people know them by.
+// Inspect reports the masters that have the lock, and the waiters in their order, with their labels.
 func TestVirtualWhoTellsTheHolderAndTheQueue(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		look := w.locker(redlock.WithObserver())
-		if who, err := look.Who(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Queue) != 0 {
+		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.ID != "" || who.N != 5 || len(who.Waiters) != 0 {
 			t.Errorf("a free name: %+v, %v", who, err)
 		}
 		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
 		w.waits("b", "n")
 		w.waits("a", "n")
-		who, err := look.Who(w.Context(), "n")
-		if err != nil || who.Owner != "holder" || who.Token != k.Token() || who.On != 5 || who.Answered != 5 ||
-			who.Left <= 0 || len(who.Queue) != 2 {
+		who, err := look.Inspect(w.Context(), "n")
+		if err != nil || who.Owner != "holder" || who.Token != k.Token() || who.On != 5 ||
+			who.Left <= 0 || len(who.Waiters) != 2 {
 			t.Fatalf("%+v, %v", who, err)
 		}
 		for i, want := range []string{"b", "a"} {
-			got := who.Queue[i]
-			if got.Owner != want || got.On != 5 || got.For < time.Duration(2-i)*time.Second || got.For > 3*time.Second {
+			got := who.Waiters[i]
+			if got.Owner != want || got.On != 5 || time.Since(got.Since) < time.Duration(2-i)*time.Second ||
+				time.Since(got.Since) > 3*time.Second {
 				t.Errorf("place %d: %+v, want %q", i, got, want)
 			}
 		}
 		w.stop(0, 1)
 		after(time.Second)
-		if who, err := look.Who(w.Context(), "n"); err != nil || who.On != 3 || who.Answered != 3 || who.N != 5 {
+		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.On != 3 || who.N != 5 {
 			t.Errorf("two masters are down: %+v, %v", who, err)
 		}
 		w.stop(2)
 		after(time.Second)
-		if _, err := look.Who(w.Context(), "n"); !errors.Is(err, redlock.ErrNoQuorum) {
+		if _, err := look.Inspect(w.Context(), "n"); !errors.Is(err, redlock.ErrNoQuorum) {
 			t.Errorf("three masters are down: %v", err)
 		}
 	})
 }
 
-// A forced release ends the grant that was seen, and no other: the first waiter gets the name with a larger token, and
-// the holder is told by its next extension.
+// A forced release ends the lease with the given id, and no other: the first waiter gets the name with a larger token,
+// and the holder detects the loss at its next extension.
 func TestVirtualAForcedReleaseEndsThatGrantAlone(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		look := w.locker(redlock.WithObserver())
 		k := w.take(w.locker(redlock.WithOwner("holder")), "n")
 		_, got := w.waits("next", "n")
-		who, err := look.Who(w.Context(), "n")
+		who, err := look.Inspect(w.Context(), "n")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
+		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 5 || err != nil {
 			t.Fatalf("released on %d masters, %v", n, err)
 		}
 		next := <-got
 		if next.Token() <= k.Token() {
 			t.Errorf("token %d after %d", next.Token(), k.Token())
 		}
-		if took, cause := w.ended(k.Context(w.Context()), redlock.DefaultTTL/3+time.Second); !errors.Is(cause, redlock.ErrLost) {
-			t.Errorf("after %v the holder is told %v", took, cause)
+		took, cause := w.ended(k.Context(w.Context()), redlock.DefaultTTL/3+time.Second)
+		if !errors.Is(cause, redlock.ErrLost) {
+			t.Errorf("after %v the holder's lock ended with %v", took, cause)
 		}
-		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {
-			t.Errorf("once more: released on %d masters, %v", n, err)
+		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 0 || err != nil {
+			t.Errorf("second call: released on %d masters, %v", n, err)
 		}
 		after(redlock.DefaultTTL)
 		if on := w.on("n"); on != 5 || next.Err() != nil {
@@ -89,19 +91,19 @@ func TestVirtualAForcedReleaseEndsThatGrantAlone(t *testing.T) {
 	})
 }
 
-// Where no quorum is reached the error says so, and the masters' fences are above the grant where one is.
+// If no quorum is reached the error says so; a master that was reached has a fence above the lease.
 func TestVirtualAForcedReleaseRaisesTheFence(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		look := w.locker(redlock.WithObserver())
 		k := w.take(w.locker(), "n")
-		who, err := look.Who(w.Context(), "n")
+		who, err := look.Inspect(w.Context(), "n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.stop(3, 4)
 		after(time.Second)
 		before := []scripts.Holding{w.holding(0, "n"), w.holding(1, "n"), w.holding(2, "n")}
-		if n, err := look.ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
+		if n, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); n != 3 || err != nil {
 			t.Fatalf("released on %d masters, %v", n, err)
 		}
 		for i, was := range before {
@@ -111,18 +113,18 @@ func TestVirtualAForcedReleaseRaisesTheFence(t *testing.T) {
 		}
 		w.stop(2)
 		after(time.Second)
-		if _, err := look.ForceRelease(w.Context(), "n", who.ID); !errors.Is(err, redlock.ErrNoQuorum) {
+		if _, err := look.Admin().ForceRelease(w.Context(), "n", who.ID); !errors.Is(err, redlock.ErrNoQuorum) {
 			t.Errorf("two of five masters: %v", err)
 		}
 		for _, id := range []string{"", "x", "a:b:c"} {
-			if _, err := look.ForceRelease(w.Context(), "n", id); !errors.Is(err, redlock.ErrInvalidOption) {
+			if _, err := look.Admin().ForceRelease(w.Context(), "n", id); !errors.Is(err, redlock.ErrInvalid) {
 				t.Errorf("id %q: %v", id, err)
 			}
 		}
 	})
 }
 
-// holding is what master i says of a name.
+// holding returns the answer of master i about a name.
 func (w *world) holding(i int, name string) scripts.Holding {
 	w.Helper()
 	keys := defaultPrefix.Keys(name)

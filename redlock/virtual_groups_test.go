@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The calls of Groups.
+// Tests of the calls of a sharded Locker.
 
-// Programs lock the same names of several groups in opposite orders, again and again: nobody waits in a circle, and no
-// two hold a name.
+// Clients lock the same names of several shards in opposite orders, again and again: they never deadlock, and no two
+// hold a name.
 func TestVirtualNamesOfSeveralGroupsAreLockedInOneOrder(t *testing.T) {
 	realms(t, 3, func(r *realm) {
-		programs := []*redlock.Groups{r.admitted(0, 1, 2), r.groups(0, 1, 2), r.groups(0, 1, 2)}
+		programs := []*redlock.Locker{r.admitted(0, 1, 2), r.groups(0, 1, 2), r.groups(0, 1, 2)}
 		names := slices.Concat(in(3, 2)...)
 		holders, done := map[string]int{}, make(chan error)
 		mu := make(chan struct{}, 1)
@@ -64,7 +65,7 @@ func TestVirtualNamesOfSeveralGroupsAreLockedInOneOrder(t *testing.T) {
 	})
 }
 
-// Whoever holds names of several groups may not wait for one that comes before them, whatever its group.
+// A client that holds names of several shards may not wait for a name that sorts before them, in any shard.
 func TestVirtualTheOrderGoesAcrossGroups(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		g := r.admitted(0, 1)
@@ -75,16 +76,12 @@ func TestVirtualTheOrderGoesAcrossGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := held.Context(r.Context())
-		for _, l := range []interface {
-			Lock(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error)
-		}{g, g.Of(names[0])} {
-			_, err = l.Lock(ctx, names[0])
-			r.isError(err, redlock.ErrOrder)
-		}
+		_, err = g.Lock(ctx, names[0])
+		r.isError(err, redlock.ErrOrder)
 		_, err = g.LockAll(ctx, []string{names[3], names[0]})
 		r.isError(err, redlock.ErrOrder)
-		again, err := g.LockAll(ctx, names[1:3]) // they are its own
-		if err != nil || again.Token(names[1]) != held.Token(names[1]) {
+		again, err := g.LockAll(ctx, names[1:3]) // the context owns them
+		if err != nil || again.Of(names[1]).Token() != held.Of(names[1]).Token() {
 			t.Errorf("re-entry: %v", err)
 		}
 		all, err := g.TryLockAll(r.Context(), []string{names[0], names[1]})
@@ -100,11 +97,11 @@ func TestVirtualTheOrderGoesAcrossGroups(t *testing.T) {
 			t.Error(err)
 		}
 		_, err = g.LockAll(r.Context(), nil)
-		r.isError(err, redlock.ErrInvalidOption)
+		r.isError(err, redlock.ErrInvalid)
 	})
 }
 
-// Each call about one name is that of the Locker of its group; the Locker of another refuses the name.
+// Each call about one name goes to the shard of the name; a Locker of another shard refuses the name.
 func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		g, other := r.admitted(0, 1), r.groups(0, 1)
@@ -115,7 +112,7 @@ func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			who, err := other.Who(ctx, name)
+			who, err := other.Inspect(ctx, name)
 			if err != nil || who.Token != lock.Token() || who.N != 3 {
 				t.Errorf("who: %+v, %v", who, err)
 			}
@@ -136,20 +133,20 @@ func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
 			if err != nil || h.Token != lock.Token() {
 				t.Errorf("inspect: %+v, %v", h, err)
 			}
-			if n, err := g.ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
+			if n, err := g.Admin().ForceRelease(ctx, name, h.ID); n < 2 || err != nil {
 				t.Errorf("force release: %d, %v", n, err)
 			}
 			r.isError(lock.Extend(ctx), redlock.ErrLost)
 
-			wrong := g.Lockers()[1-i]
+			wrong := r.locker(1-i, redlock.WithGroup(2-i, 2))
 			_, err = wrong.Lock(ctx, name)
-			r.isError(err, redlock.ErrInvalidOption, fmt.Sprintf("belongs to group %d of 2", i+1))
+			r.isError(err, redlock.ErrInvalid, fmt.Sprintf("belongs to shard %d of 2", i+1))
 			_, err = wrong.Import(ctx, handle)
-			r.isError(err, redlock.ErrInvalidOption)
-			_, err = wrong.Who(ctx, name)
-			r.isError(err, redlock.ErrInvalidOption)
+			r.isError(err, redlock.ErrInvalid)
+			_, err = wrong.Inspect(ctx, name)
+			r.isError(err, redlock.ErrInvalid)
 			_, err = wrong.TryLockAll(ctx, []string{name})
-			r.isError(err, redlock.ErrInvalidOption)
+			r.isError(err, redlock.ErrInvalid)
 			err = g.Lead(ctx, name, func(ctx context.Context) error {
 				_, err := other.TryLock(r.Context(), name)
 				r.isError(err, redlock.ErrHeld)
@@ -163,23 +160,23 @@ func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
 			}
 		}
 		_, err := g.Import(ctx, "nonsense")
-		r.isError(err, redlock.ErrInvalidOption)
+		r.isError(err, redlock.ErrInvalid)
 	})
 }
 
-// Calls about all masters tell of each group.
+// Calls about all masters report each shard.
 func TestVirtualCallsAboutAllMasters(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		g := r.admitted(0, 1)
 		ctx := r.Context()
-		if list := g.Ready(ctx); len(list) != 6 || list[0].Group != 1 || list[5].Group != 2 || len(g.Masters()) != 6 {
+		if list := g.Ready(ctx); len(list) != 6 || list[0].Shard != 1 || list[5].Shard != 2 || len(g.Masters()) != 6 {
 			t.Errorf("%+v", list)
 		}
-		if err := g.RaiseGuardTime(ctx, time.Minute); err != nil {
+		if err := g.Admin().RaiseMaxTTL(ctx, time.Minute); err != nil {
 			t.Error(err)
 		}
 		for _, m := range g.Masters() {
-			if m.Guard != time.Minute {
+			if m.MaxTTL != time.Minute {
 				t.Errorf("%+v", m)
 			}
 		}
@@ -187,7 +184,7 @@ func TestVirtualCallsAboutAllMasters(t *testing.T) {
 			r.sets[1].Master(i).Stop()
 		}
 		after(time.Second)
-		findings, err := g.Check(ctx)
+		findings, err := g.Admin().Check(ctx)
 		if err != nil {
 			t.Error(err)
 		}
@@ -202,9 +199,10 @@ func TestVirtualCallsAboutAllMasters(t *testing.T) {
 		if strings.Contains(err.Error(), "group 1 of 2") {
 			t.Errorf("group 1 is ready: %v", err)
 		}
-		r.isError(g.Quarantine(ctx, "nobody"), redlock.ErrInvalidOption)
-		// The second group has a master of this name too, and a majority of it is down.
-		if err := g.Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(), "group 2 of 2: ") {
+		r.isError(g.Admin().Quarantine(ctx, "nobody"), redlock.ErrInvalid)
+		// The second shard also has a master of this name, and a majority of the shard is down.
+		if err := g.Admin().Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
+			"group 2 of 2: ") {
 			t.Errorf("quarantine: %v", err)
 		}
 		if g.Masters()[2].State != "quarantine" {
@@ -228,8 +226,8 @@ func TestVirtualCallsAboutAllMasters(t *testing.T) {
 	})
 }
 
-// A group that has lost all its records begins again, also without one master that never comes back, since the other
-// group tells the number.
+// A shard that has lost all its records begins again, even without one master that never comes back, since the other
+// shard has the number.
 func TestVirtualAGroupThatHasLostEverythingBeginsAgain(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		first := r.admitted(0, 1)
@@ -247,7 +245,7 @@ func TestVirtualAGroupThatHasLostEverythingBeginsAgain(t *testing.T) {
 	})
 }
 
-// The number of groups is changed with nobody running: the records are deleted, and the masters admitted anew.
+// The number of shards is changed with no client running: the records are deleted, and the masters admitted again.
 func TestVirtualTheNumberOfGroupsIsChangedWithNobodyRunning(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		old := r.admitted(0, 1)
@@ -265,43 +263,53 @@ func TestVirtualTheNumberOfGroupsIsChangedWithNobodyRunning(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		r.isError(r.try(r.groups(0, 1), in(2, 1)[0][0]), redlock.ErrGroup)
+		r.isError(r.try(r.groups(0, 1), in(2, 1)[0][0]), redlock.ErrShardLayout)
 	})
 }
 
-// The masters of one group are changed while locks are held: the next ones become masters of the group by themselves.
+// The masters of one shard are changed while locks are held: the next masters join the shard by themselves.
 func TestVirtualTheMastersOfAGroupAreChanged(t *testing.T) {
 	realms(t, 3, func(r *realm) {
-		p, err := pool.Dial(r.sets[1].URLs(), pool.WithClock(clock.Runtime()), pool.WithDialer(r.either(1, 2)))
+		p, err := pool.Dial(r.sets[1].URLs(), transport.WithClock(clock.Runtime()), pool.WithDialer(r.either(1, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Cleanup(func() { _ = p.Close() })
-		second, err := redlock.New(p, redlock.WithClock(clock.Runtime()), redlock.WithGroup(2, 2))
+		first, err := r.sets[0].Pool()
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := redlock.Spread(r.locker(0, redlock.WithGroup(1, 2)), second)
+		r.Cleanup(func() { _ = first.Close() })
+		g, err := redlock.NewSharded([]*pool.Pool{first, p})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Cleanup(func() { _ = g.Close(context.WithoutCancel(r.Context())) })
-		if err := g.AdmitNow(r.Context()); err != nil {
+		if err := g.Admin().Admit(r.Context()); err != nil {
 			t.Fatal(err)
 		}
 		lock, err := g.Lock(r.Context(), in(2, 1)[1][0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		both := redlock.Set{Epoch: 1, Masters: second.Set().Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"}}
+		sets := g.Admin().Configuration()
+		sets[1] = redlock.Configuration{
+			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},
+		}
+		second, err := redlock.New(p, redlock.WithGroup(2, 2), redlock.WithConfiguration(sets[1])) // like the command
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Cleanup(func() { _ = second.Close(context.WithoutCancel(r.Context())) })
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Minute)
 		defer cancel()
-		if err := errors.Join(second.ChangeMasters(ctx, both), second.RaiseEpoch(ctx)); err != nil {
+		if err := errors.Join(g.Admin().Reconfigure(ctx, sets...), second.RaiseEpoch(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		after(2 * time.Minute)
-		next := redlock.Set{Epoch: 2, Masters: both.Next}
-		if err := errors.Join(second.FinishChange(ctx), second.ChangeMasters(ctx, next)); err != nil {
+		sets[1] = redlock.Configuration{Epoch: 2, Masters: sets[1].Next}
+		r.isError(g.Admin().Reconfigure(ctx, sets[1]), redlock.ErrInvalid, "2 shards")
+		if err := errors.Join(second.FinishChange(ctx), g.Admin().Reconfigure(ctx, sets...)); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(lock.Err(), lock.Unlock(ctx), r.try(g, lock.Name())); err != nil {
@@ -315,37 +323,42 @@ func TestVirtualTheMastersOfAGroupAreChanged(t *testing.T) {
 	})
 }
 
-func TestVirtualSpreadRefusesWhatIsNoSetOfGroups(t *testing.T) {
+func TestVirtualNewShardedRefusesWhatIsNoSetOfShards(t *testing.T) {
 	realms(t, 2, func(r *realm) {
-		one, two := r.locker(0, redlock.WithGroup(1, 2)), r.locker(1, redlock.WithGroup(2, 2))
-		for what, lockers := range map[string][]*redlock.Locker{
-			"of one group":       {},
-			"nil, or was made":   {one, nil},
-			"without WithGroup":  {one, r.locker(1)},
-			"1 Lockers are":      {one},
-			"two Lockers are":    {one, r.locker(1, redlock.WithGroup(1, 2))},
-			"that of another":    {one, r.locker(1, redlock.WithGroup(2, 2), redlock.WithPrefix("other"))},
-			"2 of 3, and 2 Lock": {one, r.locker(1, redlock.WithGroup(2, 3))},
+		pools := make([]*pool.Pool, 2)
+		for i, set := range r.sets {
+			p, err := set.Pool()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			pools[i] = p
+		}
+		for what, list := range map[string][]*pool.Pool{
+			"0 shards":        {},
+			"shard 2 is nil":  {pools[0], nil},
+			"have the same":   {pools[0], pools[0]},
+			"301 shards":      make([]*pool.Pool, 301),
+			"2 configuration": pools[:1],
 		} {
-			_, err := redlock.Spread(lockers...)
-			r.isError(err, redlock.ErrInvalidOption, what)
+			var opts []redlock.Option
+			if strings.Contains(what, "configuration") {
+				opts = append(opts, redlock.WithConfiguration(redlock.Configuration{}, redlock.Configuration{}))
+			}
+			_, err := redlock.NewSharded(list, opts...)
+			r.isError(err, redlock.ErrInvalid, what)
 		}
-		if _, err := redlock.Spread(two, one); err != nil {
-			t.Error(err)
+		for _, opts := range [][]redlock.Option{
+			{redlock.WithGroup(1, 2)}, {redlock.WithoutRestartGuard()}, {redlock.WithTTL(0)}, {nil},
+		} {
+			_, err := redlock.NewSharded(pools, opts...)
+			r.isError(err, redlock.ErrInvalid)
 		}
-		_, err := redlock.Spread(one, two)
-		r.isError(err, redlock.ErrInvalidOption, "was spread before")
-		p, err := r.sets[0].Pool()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
 		for _, opts := range [][]redlock.Option{
 			{redlock.WithGroup(0, 2)}, {redlock.WithGroup(3, 2)}, {redlock.WithGroup(1, 1001)},
-			{redlock.WithGroup(1, 2), redlock.WithoutGuard()},
 		} {
-			_, err := redlock.New(p, opts...)
-			r.isError(err, redlock.ErrInvalidOption)
+			_, err := redlock.New(pools[0], opts...)
+			r.isError(err, redlock.ErrInvalid)
 		}
 	})
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H51: a quorum is one of the configured masters, however few are connected; two Lockers that see different masters
+// H51: a quorum counts over the configured masters, however few are connected; two Lockers that see different masters
 // never both win.
 func TestVirtualTheQuorumIsOfTheConfiguredMasters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
@@ -26,7 +27,7 @@ func TestVirtualTheQuorumIsOfTheConfiguredMasters(t *testing.T) {
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
 		var e *redlock.LockError
-		if !asError(err, &e) || e.N != 5 || e.Quorum != 3 {
+		if !asError(err, &e) || !e.NeedsOf(3, 5) {
 			w.Errorf("%#v", e)
 		}
 		k := w.take(many, "a")
@@ -39,8 +40,8 @@ func TestVirtualTheQuorumIsOfTheConfiguredMasters(t *testing.T) {
 	})
 }
 
-// restartEmpty is the story of H53: a hold stands on three of five masters, one of the three restarts empty, and a
-// second program asks as long as the first one's validity lasts. It reports whether both held the name at once.
+// restartEmpty plays H53: a hold is on three of five masters, one of the three restarts empty, and a second client
+// tries as long as the validity of the first lasts. It reports whether both held the name at once.
 func restartEmpty(w *world, opts ...redlock.Option) (twice bool) {
 	opts = append(opts, redlock.WithExtension(false))
 	w.wire.block(3, 4)
@@ -65,7 +66,7 @@ func restartEmpty(w *world, opts ...redlock.Option) (twice bool) {
 	return twice
 }
 
-// H53: with the guard a master that restarts empty does not give a held lock away, and without it it does.
+// H53: with the guard a master that restarts empty does not grant a held lock again; without it, it does.
 func TestVirtualAMasterThatRestartsEmptyDoesNotVote(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		if restartEmpty(w) {
@@ -74,17 +75,17 @@ func TestVirtualAMasterThatRestartsEmptyDoesNotVote(t *testing.T) {
 	})
 }
 
-// H53: the same without the guard shows what it is for.
+// H53: the same without the guard shows the violation that the guard prevents.
 func TestVirtualWithoutTheGuardThereAreTwoHolders(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		if !restartEmpty(w, redlock.WithoutGuard()) {
+		if !restartEmpty(w, redlock.WithoutRestartGuard()) {
 			w.Error("the violation was not found: this test cannot fail when the guard is broken")
 		}
 	})
 }
 
-// H55: a re-entry keeps the token, each later hold has a larger one: also after the fences have expired, and after the
-// masters have forgotten them.
+// H55: a re-entry keeps the token, and each later hold has a larger one, even after the fences have expired or the
+// masters have lost them.
 func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -102,7 +103,7 @@ func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {
 			}
 			_, _ = inner.Unlock(w.Context()), k.Unlock(w.Context())
 		}
-		for range 50 { // at one instant, all of them
+		for range 50 { // all at one instant
 			next("at once")
 		}
 		after(scripts.FenceKept + time.Second)
@@ -123,7 +124,7 @@ func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {
 	})
 }
 
-// H55: clients whose wall clocks are years apart give growing tokens.
+// H55: clients whose wall clocks are years apart get growing tokens.
 func TestVirtualTokensDoNotDependOnClientsClocks(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var lockers []*redlock.Locker
@@ -145,20 +146,20 @@ func TestVirtualTokensDoNotDependOnClientsClocks(t *testing.T) {
 	})
 }
 
-// H58: the guard time belongs to the fleet. A program with a shorter one gives a master that forgot the longer
-// quarantine, and one whose TTL is above the fleet's is refused, with a sentence that quotes both.
+// H58: the max TTL belongs to the deployment. A client with a shorter one gives a master that lost its data the longer
+// quarantine, and a client whose TTL is above that of the deployment is refused, with a text that has both values.
 func TestVirtualTheGuardTimeBelongsToTheFleet(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Master(2).Restart(false)
-		short := w.locker(redlock.WithGuardTime(5*time.Second), redlock.WithTTL(3*time.Second))
+		short := w.locker(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(3*time.Second))
 		after(time.Second)
 		left := short.Masters()[2].Left
 		if left < 55*time.Second || left > time.Minute {
 			w.Errorf("the quarantine lasts another %v, want the fleet's minute", left)
 		}
-		long := w.locker(redlock.WithGuardTime(2*time.Minute), redlock.WithTTL(90*time.Second))
+		long := w.locker(redlock.WithMaxTTL(2*time.Minute), redlock.WithTTL(90*time.Second))
 		_, err := long.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrGuardTime)
+		w.isError(err, redlock.ErrTTLTooLong)
 		if !strings.Contains(fmt.Sprint(err), "1m0s") || !strings.Contains(fmt.Sprint(err), "1m30s") {
 			w.Errorf("the values are not quoted: %v", err)
 		}
@@ -167,14 +168,14 @@ func TestVirtualTheGuardTimeBelongsToTheFleet(t *testing.T) {
 	}, redlocktest.Guard(time.Minute))
 }
 
-// H58: the story that was reproduced: under the longer guard time's hold, the program with the shorter one must not get
-// in through a master that forgot.
+// H58: the reproduced schedule: during a hold under the longer max TTL, a client with a shorter one must not acquire
+// the name through a master that lost its data.
 func TestVirtualTheShorterGuardTimeDoesNotAdmitUnderTheLongerLock(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.wire.block(3, 4)
-		first := w.locker(redlock.WithGuardTime(time.Minute), redlock.WithExtension(false))
+		first := w.locker(redlock.WithMaxTTL(time.Minute), redlock.WithExtension(false))
 		w.wire.block()
-		second := w.locker(redlock.WithGuardTime(5*time.Second), redlock.WithTTL(3*time.Second))
+		second := w.locker(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(3*time.Second))
 		k := w.take(first, "a", redlock.WithTTL(55*time.Second))
 		w.masters.Master(2).Restart(false)
 		for k.Err() == nil {
@@ -186,7 +187,7 @@ func TestVirtualTheShorterGuardTimeDoesNotAdmitUnderTheLongerLock(t *testing.T) 
 	}, redlocktest.Guard(time.Minute))
 }
 
-// H59: one master whose fence of a name is near the end of the numbers moves neither that name's tokens nor another's.
+// H59: one master whose fence of a name is near the maximum moves neither the tokens of that name nor those of another.
 func TestVirtualOnePoisonedFenceMovesNoToken(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -207,8 +208,8 @@ func TestVirtualOnePoisonedFenceMovesNoToken(t *testing.T) {
 	})
 }
 
-// H59: a program that has just started knows three of five masters, one of them with a fence near the end of the
-// numbers. The other two may be well, so that fence is not believed.
+// H59: a client that has just started knows three of five masters, one of them with a fence near the maximum. The other
+// two may be healthy, so that fence is not used.
 func TestVirtualAPoisonedFenceIsNotBelievedWhileMastersConnect(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("a", time.Minute)
@@ -229,13 +230,14 @@ func TestVirtualAPoisonedFenceIsNotBelievedWhileMastersConnect(t *testing.T) {
 	})
 }
 
-// A fresh fleet votes after 30 s, by the clients alone; Lock waits for it, TryLock says how long.
+// A new deployment votes after 30 s, without an operator; Lock waits for that, and the error of TryLock has the time
+// that is left.
 func TestVirtualFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
 		_, err := l.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum, redlock.ErrQuarantine)
-		if !strings.Contains(fmt.Sprint(err), "AdmitNow") {
+		if !strings.Contains(fmt.Sprint(err), "Admit") {
 			w.Errorf("no way out is named: %v", err)
 		}
 		start := time.Now()
@@ -252,7 +254,7 @@ func TestVirtualFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// Programs that each live for a moment finish the quarantine among them.
+// Short-lived clients finish the quarantine together.
 func TestVirtualShortLivedLockersAloneFinishTheQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		start := time.Now()
@@ -281,7 +283,7 @@ func TestVirtualShortLivedLockersAloneFinishTheQuarantine(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// Two Lockers that both want to end the quarantine do not hinder each other, whichever is first.
+// Two Lockers that both try to end the quarantine do not hinder each other, in either order.
 func TestVirtualTwoLockersEndTheQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		start := time.Now()
@@ -296,8 +298,8 @@ func TestVirtualTwoLockersEndTheQuarantine(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// A quarantine begins when the clocks of a quorum can be compared, and ends when a quorum has been asked for what the
-// fleet needs: until then no master votes.
+// A quarantine begins when the clocks of a quorum can be compared, and ends when the records of a quorum have been
+// read: until then no master votes.
 func TestVirtualWithTooFewOthersNoQuarantineEnds(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.stop(1, 2, 3, 4)
@@ -309,7 +311,7 @@ func TestVirtualWithTooFewOthersNoQuarantineEnds(t *testing.T) {
 		w.each(func(_ int, m *redlocktest.Master) { m.Restart(true) }, 1, 2)
 		start := time.Now()
 		after(5 * time.Second)
-		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultGuardTime {
+		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultMaxTTL {
 			w.Errorf("with two of four others: %+v", m)
 		}
 		w.stop(2)
@@ -319,13 +321,13 @@ func TestVirtualWithTooFewOthersNoQuarantineEnds(t *testing.T) {
 		}
 		w.masters.Master(2).Restart(true)
 		w.take(l, "a")
-		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // the last one began its own anew
+		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // the last one began again
 			w.Errorf("it took %v", took)
 		}
 	}, redlocktest.Fresh())
 }
 
-// A master whose clock differs by more than 15 s is not admitted before it is set right.
+// A master whose clock differs by more than 15 s is not admitted until its clock is corrected.
 func TestVirtualAWrongClockIsNotAdmitted(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		w.masters.Master(0).SetClock(-20*time.Second, 1)
@@ -346,12 +348,12 @@ func TestVirtualAWrongClockIsNotAdmitted(t *testing.T) {
 	}, redlocktest.Fresh())
 }
 
-// Those who know that nothing is held admit the masters at once.
+// An operator who knows that nothing is held admits the masters at once.
 func TestVirtualAdmitNowEndsTheQuarantine(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		start := time.Now()
-		if err := l.AdmitNow(w.Context()); err != nil {
+		if err := l.Admin().Admit(w.Context()); err != nil {
 			w.Fatal(err)
 		}
 		w.take(l, "a", redlock.WithTries(1))
@@ -361,18 +363,18 @@ func TestVirtualAdmitNowEndsTheQuarantine(t *testing.T) {
 			w.Errorf("it took %v", took)
 		}
 		w.stop(2)
-		ctx, cancel := contextFor(w, 5*time.Second) // it tries until then
+		ctx, cancel := contextFor(w, 5*time.Second) // Admit retries until then
 		defer cancel()
-		err := l.AdmitNow(ctx)
+		err := l.Admin().Admit(ctx)
 		w.isError(err, context.DeadlineExceeded)
-		var m *redlock.MasterError
+		var m *transport.Error
 		if !asError(err, &m) || m.Addr == "" {
 			w.Errorf("the master that is down is not named: %v", err)
 		}
 	}, redlocktest.Fresh())
 }
 
-// H57: a master that was a replica in between has another replication id, and pauses.
+// H57: a master that was a replica in between has another replication id, and enters quarantine.
 func TestVirtualAFailbackIsAQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -394,8 +396,8 @@ func TestVirtualAFailbackIsAQuarantine(t *testing.T) {
 	})
 }
 
-// While no quorum votes nobody asks. A master that loses its data then is noticed all the same, so that its quarantine
-// does not begin when those of the others are over.
+// While no quorum votes no client sends acquires. A master that loses its data then is still detected, so that its
+// quarantine does not begin only when those of the others have ended.
 func TestVirtualALossWhileNoQuorumVotesIsNoticed(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A local release hands the hold to the next local waiter without a word to the masters; each has a larger token, and
-// to the masters it is one hold, which the last one releases.
+// A local release hands the hold off to the next local waiter without a message to the masters. Each holder has a
+// larger token; the masters see one hold, which the last holder releases.
 func TestVirtualALockIsHandedOnWithoutAskingTheMasters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
@@ -51,8 +51,8 @@ func TestVirtualALockIsHandedOnWithoutAskingTheMasters(t *testing.T) {
 	})
 }
 
-// The context and the Lock of the one who handed on own nothing any more: the context has ended, and neither re-enters,
-// extends or exports the successor's hold.
+// After a hand-off the old context and Lock own nothing: the context has ended, and neither can re-enter, extend or
+// export the successor's hold.
 func TestVirtualWhoHasHandedOnOwnsNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
@@ -68,7 +68,7 @@ func TestVirtualWhoHasHandedOnOwnsNothing(t *testing.T) {
 			w.Error("Done is open")
 		}
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
-		old := context.WithoutCancel(ctx) // alive, and still of that lock
+		old := context.WithoutCancel(ctx) // not ended, and still of that lock
 		type locking func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error)
 		for _, lock := range []locking{p.Lock, p.TryLock} {
 			got, err := lock(old, "n")
@@ -94,7 +94,7 @@ func TestVirtualWhoHasHandedOnOwnsNothing(t *testing.T) {
 	})
 }
 
-// A hold that was handed on is extended, lost, exported and closed as any other.
+// A hold that was handed off is extended, lost, exported and closed like any other.
 func TestVirtualAHandedOnLockIsALockLikeAnyOther(t *testing.T) {
 	handed := func(w *world, p *peer, name string, opts ...redlock.LockOption) *redlock.Lock {
 		k := w.take(p.Locker, name)
@@ -131,8 +131,8 @@ func TestVirtualAHandedOnLockIsALockLikeAnyOther(t *testing.T) {
 	})
 }
 
-// Handing on is bounded in number and in time, and asks for validity: then the name is released, and another process
-// that waits gets its turn.
+// Hand-offs are bounded in number and in time, and require validity. After the last one the name is released, and a
+// waiter of another process gets its turn.
 func TestVirtualHandingOnIsBounded(t *testing.T) {
 	for name, bound := range map[string]struct {
 		hold []redlock.LockOption // of all of them
@@ -158,7 +158,7 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 				w.delay(100 * time.Microsecond)
 				k := w.take(p.Locker, "n", bound.hold...)
 				other := w.call(w.Context(), q.Locker, "n", unpolled)
-				after(time.Millisecond) // those that wait in turn are behind it
+				after(time.Millisecond) // later waiters are behind it
 				var calls []*call
 				for range redlock.DefaultHandOns + 4 {
 					opts := slices.Concat([]redlock.LockOption{unpolled}, bound.hold, bound.next)
@@ -192,7 +192,7 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 	}
 }
 
-// A hold that is locked more than once is handed on by the last Unlock alone.
+// A hold that was re-entered is handed off only by the last Unlock.
 func TestVirtualANestedLockIsHandedOnByItsLastUnlock(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		p := w.peer("p")
@@ -218,7 +218,7 @@ func TestVirtualANestedLockIsHandedOnByItsLastUnlock(t *testing.T) {
 	})
 }
 
-// A waiter whose context ends at the moment at which it gets the hold gives it on: nobody waits for a TTL.
+// A waiter whose context ends at the moment at which it gets the hold passes it on: no client waits for a TTL.
 func TestVirtualALockThatIsHandedToOneThatLeavesGoesOn(t *testing.T) {
 	for range 30 { // which of the two comes first is chance
 		bubble(t, 3, func(w *world) {

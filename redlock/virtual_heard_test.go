@@ -15,14 +15,14 @@ type heard struct {
 }
 
 // hears has the peer's hints taken down, and f, if it is not nil, say what comes in the place of each.
-func (p *peer) hears(f func(master int, h scripts.Hint, payload string) []string) func() []heard {
+func (p *peer) hears(f func(master int, h scripts.WakeUp, payload string) []string) func() []heard {
 	var mu sync.Mutex
 	var all []heard
 	p.tampering(func(master int, payload string) []string {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, heard{master, payload})
-		if h, ok := defaultPrefix.ParseHint(payload); ok && f != nil {
+		if h, ok := defaultPrefix.ParseWakeUp(payload); ok && f != nil {
 			return f(master, h, payload)
 		}
 		return []string{payload}
@@ -34,7 +34,7 @@ func (p *peer) hears(f func(master int, h scripts.Hint, payload string) []string
 	}
 }
 
-// publish has what a peer has heard come again, from the same masters.
+// publish repeats the hints that a peer has received, from the same masters.
 func (w *world) publish(p *peer, all []heard) {
 	w.Helper()
 	for _, h := range all {
@@ -43,7 +43,7 @@ func (w *world) publish(p *peer, all []heard) {
 	after(10 * time.Millisecond)
 }
 
-// inbox is the channel of the peer's hints; "" if it has never waited.
+// inbox returns the channel of the peer's hints, or "" if it has never waited.
 func (p *peer) inbox() string {
 	v := p.world.wire
 	v.mu.Lock()
@@ -61,13 +61,13 @@ func (w *world) taken(l *redlock.Locker, opts ...redlock.LockOption) *redlock.Lo
 	return k
 }
 
-// holder is the label of the owner that has name on most masters, and on how many.
+// holder returns the label of the owner that has name on most masters, and their number.
 func (w *world) holder(name string) (label string, on int) {
 	id, on := w.masters.Holder(name)
 	return labelOf(id), on
 }
 
-// labelOf is the label in the id of a grant.
+// labelOf returns the label in the id of a lease.
 func labelOf(id string) string {
 	_, label := scripts.GrantLabel(id)
 	return label

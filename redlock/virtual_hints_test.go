@@ -40,7 +40,7 @@ func TestVirtualHintsAreNotVotes(t *testing.T) {
 			}
 		}
 		if w.count("acquire") == before {
-			w.Error("it has asked nobody, so this shows nothing")
+			w.Error("it has asked no client, so this shows nothing")
 		}
 		w.unlock(k)
 		next, _ := c.gets(5 * time.Second)
@@ -98,7 +98,7 @@ func (w *world) labels(i int, name string) (list []string) {
 	return list
 }
 
-// H85: a hint reaches a live program for a call that it no longer has, as where the word that the call gave up was
+// H85: a hint reaches a live program for a call that it no longer has, as if the word that the call gave up was
 // lost. The program answers by leaving the queue, and the next waiter has its turn at once; it does not wait for the
 // second of that one.
 func TestVirtualAHintForNobodyIsAnsweredByLeaving(t *testing.T) {
@@ -150,7 +150,7 @@ func firstHint(w *world, wait time.Duration) {
 	k := w.taken(a.Locker, redlock.WithTTL(30*time.Second))
 	c := w.call(w.Context(), b.Locker, "n", unpolled)
 	after(wait) // half a second after its last ask, so the subscriptions, which count as hints, are long behind
-	b.hears(func(master int, _ scripts.Hint, payload string) []string {
+	b.hears(func(master int, _ scripts.WakeUp, payload string) []string {
 		if master == 0 {
 			return []string{payload}
 		}
@@ -171,7 +171,7 @@ func firstHint(w *world, wait time.Duration) {
 	w.nothingLeft("n")
 }
 
-// H88: a waiter that is first on a minority, where the name is free, and refused by the others wins those few, rolls
+// H88: a waiter that is first on a minority, if the name is free, and refused by the others wins those few, rolls
 // back, and is told by its own roll-back. Its asks become rarer: the pause after a first hint doubles with each lost
 // round, up to a second.
 func TestVirtualThePauseAfterAFirstHintDoubles(t *testing.T) {

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H14: a client was suspended for an hour. Timers stood still, either clock says so; the context ends within a tenth
-// of a second of waking, and nothing is sent for the hold before that.
+// H14: a client was suspended for an hour. Its timers stopped, but one of the clocks went on. The context ends within a
+// tenth of a second of waking, and nothing is sent for the hold before that.
 func TestVirtualASuspendedClientHearsOfItsLossOnWaking(t *testing.T) {
 	for name, by := range map[string][2]time.Duration{
 		"both clocks":             {time.Hour, time.Hour},
@@ -43,7 +44,7 @@ func TestVirtualASuspendedClientHearsOfItsLossOnWaking(t *testing.T) {
 	}
 }
 
-// H20: a hold that a majority has forgotten is lost, and is created again nowhere.
+// H20: a hold that a majority has forgotten is lost, and is recreated on no master.
 func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
 	for name, forget := range map[string]func(m *redlocktest.Master){
 		"evicted": func(m *redlocktest.Master) { m.Evict("a") },
@@ -78,16 +79,16 @@ func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
 	}
 }
 
-// H20: masters taken over by another are not repaired.
+// H20: masters that another client has acquired are not repaired.
 func TestVirtualRepairLeavesTheLockOfAnother(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(), "a")
 		w.each(func(_ int, m *redlocktest.Master) { m.Evict("a") }, 0, 1)
 		after(time.Millisecond) // for a larger ballot
-		// A stranger's attempt that got two of five, and has not been rolled back.
+		// Another client's attempt got two of five, and has not been rolled back.
 		stranger := w.locker(redlock.WithOwner("stranger"))
 		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) }, 0, 1)
-		w.wire.block(0, 1) // it cannot pay what it owes
+		w.wire.block(0, 1) // its pending releases cannot be sent
 		_, err := stranger.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrHeld)
 		after(3 * time.Second)
@@ -104,7 +105,7 @@ func TestVirtualRepairLeavesTheLockOfAnother(t *testing.T) {
 	})
 }
 
-// H21: an extension that fails, since every master hangs, changes nothing: the lock is held when they are back.
+// H21: an extension that fails because every master hangs changes nothing: the lock is still held when they are back.
 func TestVirtualAFailedExtensionChangesNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
@@ -131,7 +132,7 @@ func TestVirtualAFailedExtensionChangesNothing(t *testing.T) {
 	})
 }
 
-// H22: whatever the moment of the release, no byte of a renewal of the hold follows it on any connection.
+// H22: at any moment of the release, no byte of a renewal of the hold follows it on any connection.
 func TestVirtualNoByteOfARenewalFollowsTheRelease(t *testing.T) {
 	schedules := 2000
 	virtual(t, 3, func(w *world) {
@@ -141,7 +142,7 @@ func TestVirtualNoByteOfARenewalFollowsTheRelease(t *testing.T) {
 			k := w.take(l, "a")
 			ctx := k.Context(w.Context())
 			var others sync.WaitGroup
-			if n%4 == 1 { // more that may race with it
+			if n%4 == 1 { // more renewals that may race with the release
 				others.Go(func() { _ = k.Extend(ctx) })
 			}
 			if n%4 == 2 {
@@ -151,7 +152,7 @@ func TestVirtualNoByteOfARenewalFollowsTheRelease(t *testing.T) {
 					}
 				})
 			}
-			if n%4 == 3 { // and one that is to be repaired
+			if n%4 == 3 { // and a master that needs a repair
 				w.masters.Master(n % 3).Evict("a")
 			}
 			// The extension is due at 300 ms: hit the moment itself, and just before and after.
@@ -170,7 +171,7 @@ func TestVirtualNoByteOfARenewalFollowsTheRelease(t *testing.T) {
 	})
 }
 
-// checkOrder fails the test where a message of a hold follows its release.
+// checkOrder fails the test if a message of a hold follows its release.
 func checkOrder(w *world) {
 	w.Helper()
 	type place struct {
@@ -192,12 +193,12 @@ func checkOrder(w *world) {
 	}
 }
 
-// H23: failures that pass are tried again as long as the validity lasts.
+// H23: transient failures are retried as long as the validity lasts.
 func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var failed, good int
 		var mu sync.Mutex
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Extended: func(i redlock.LockInfo) {
+		l := w.locker(redlock.WithTrace(redlock.On("extended", func(i redlockinfo.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if i.Err != nil {
@@ -205,7 +206,7 @@ func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
 			} else {
 				good++
 			}
-		}}))
+		})))
 		k := w.take(l, "a")
 		refuse := func(text string) {
 			w.each(func(_ int, m *redlocktest.Master) { m.Refuse(text) })
@@ -231,7 +232,7 @@ func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
 	})
 }
 
-// H24: the loss is heard from a timer at the end of the validity, before the key is gone on any master.
+// H24: a timer reports the loss at the end of the validity, before the key is gone on any master.
 func TestVirtualTheLossIsHeardBeforeTheKeyIsGone(t *testing.T) {
 	for _, rate := range []float64{1, 0.996, 1.004} {
 		t.Run(fmt.Sprint("client clock ", rate), func(t *testing.T) {
@@ -265,7 +266,7 @@ func TestVirtualTheLossIsHeardBeforeTheKeyIsGone(t *testing.T) {
 	}
 }
 
-// H25: a limit ends the hold: its context first, and then no extension any more.
+// H25: a limit ends the hold: its context ends first, and then extensions stop.
 func TestVirtualMaxHoldEndsTheContextAndTheExtending(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
@@ -286,14 +287,14 @@ func TestVirtualMaxHoldEndsTheContextAndTheExtending(t *testing.T) {
 	})
 }
 
-// H26: a master that restarted empty gets the hold back, all of it, and HeldOn shows both.
+// H26: a master that restarted empty gets the complete hold back, and HeldOn shows the loss and the repair.
 func TestVirtualALockDriftsBackToAllMasters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
 		k := w.take(l, "a")
 		token := k.Token()
 		inner := w.takeWith(l, k.Context(w.Context()), "a")
-		for i := range 5 { // a rolling restart of all, one within each TTL
+		for i := range 5 { // a rolling restart of all masters, one within each TTL
 			m := w.masters.Master(i)
 			m.Stop()
 			after(4 * time.Second)
@@ -319,7 +320,8 @@ func TestVirtualALockDriftsBackToAllMasters(t *testing.T) {
 	})
 }
 
-// An extension that fails says of each master why: which were down, and how many answered but did not have the hold.
+// The error of a failed extension says why for each master: which were down, and how many answered but did not have the
+// hold.
 func TestVirtualAFailedExtensionTellsOfMastersWithoutTheLock(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(redlock.WithExtension(false)), "a")
@@ -329,7 +331,7 @@ func TestVirtualAFailedExtensionTellsOfMastersWithoutTheLock(t *testing.T) {
 		err := k.Extend(w.Context())
 		w.isError(err, redlock.ErrNoQuorum)
 		var e *redlock.LockError
-		if !errors.As(err, &e) || e.Missing != 1 || e.Masters == nil || len(e.Masters.Errors) != 2 {
+		if !errors.As(err, &e) || e.Missing() != 1 || len(e.FailedMasters()) != 2 {
 			w.Errorf("got %v, %+v", err, e)
 		}
 	})

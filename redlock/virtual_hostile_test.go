@@ -20,8 +20,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A liar stands between the Lockers and some of the in-memory masters, and says in the place of a reply what the test
-// wants; ok is false where the master's own reply is passed on.
+// A liar is a proxy between the Lockers and some of the in-memory masters that replaces replies; ok is false if it
+// passes on the master's own reply.
 type liar struct {
 	masters *redlocktest.Masters
 	which   []string // URLs
@@ -114,7 +114,7 @@ func instead(text string) func(*sent, []byte) (string, bool) {
 
 var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
 
-// clockOf replaces the clock in INFO.
+// clockOf replaces the clock in the reply to INFO.
 func clockOf(text string) func(*sent, []byte) (string, bool) {
 	return func(s *sent, reply []byte) (string, bool) {
 		if s.script() != "INFO" {
@@ -137,7 +137,7 @@ var lies = map[string]func(*sent, []byte) (string, bool){
 	"a text":                       instead("$5\r\nhello\r\n"),
 	"null":                         instead("$-1\r\n"),
 	"no code of a script":          instead("*3\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
-	"held for ever":                instead("*4\r\n:2\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
+	"held forever":                 instead("*4\r\n:2\r\n:" + most + "\r\n$1\r\n0\r\n:1\r\n"),
 	"held, free long ago":          instead("*4\r\n:2\r\n:-" + most + "\r\n$1\r\n0\r\n:1\r\n"),
 	"stale, the fence at the end":  instead("*3\r\n:3\r\n$16\r\n9007199254740991\r\n:1\r\n"),
 	"stale, the fence beyond it":   instead("*3\r\n:3\r\n$19\r\n" + most + "\r\n:" + most + "\r\n"),
@@ -151,8 +151,8 @@ var lies = map[string]func(*sent, []byte) (string, bool){
 	"a clock that is an hour slow": clockOf("946681200000000"),
 }
 
-// A minority of masters that say anything but the truth costs its votes and nothing else: locks are taken, extended and
-// released within the time that they take without it, tokens are the other masters', and what others hold is respected.
+// A minority of masters with false replies costs only its votes: locks are acquired, extended and released as fast as
+// without it, tokens are those of the other masters, and the locks of others are respected.
 func TestVirtualAHostileMinorityCostsItsVotes(t *testing.T) {
 	for name, say := range lies {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +189,6 @@ func sufferLies(w *world, l, other *redlock.Locker) {
 			w.Errorf("lock %d: token %d after %d", n, k.Token(), last)
 		}
 		last = k.Token()
-		after(time.Duration(n) * 300 * time.Millisecond) // connections come back, heartbeats go by
+		after(time.Duration(n) * 300 * time.Millisecond) // connections come back, heartbeats pass
 	}
 }

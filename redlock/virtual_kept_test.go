@@ -9,10 +9,10 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Minimum holds in schedules that broke them. See redlock.WithMinHold.
+// Schedules that once broke minimum holds. See redlock.WithMinHold.
 
-// A call that gives up a re-entry does not give up the minimum hold of the lock that it re-entered: that one was had.
-// The Unlock of the outer lock ends the context of the inner call, so the two go together.
+// A call that gives up a re-entry does not give up the minimum hold of the re-entered lock, which was acquired. The
+// Unlock of the outer lock ends the context of the inner call, so the two coincide.
 func TestVirtualAReentryThatIsGivenUpKeepsTheMinimumHold(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, other := w.peer("p"), w.peer("other")
@@ -21,7 +21,7 @@ func TestVirtualAReentryThatIsGivenUpKeepsTheMinimumHold(t *testing.T) {
 		k := w.take(p.Locker, "a", redlock.WithMinHold(minHold))
 		failed := make(chan error)
 		go func() {
-			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}) // has a once more, and waits for b
+			_, err := p.LockAll(k.Context(w.Context()), []string{"a", "b"}) // re-enters a, and waits for b
 			failed <- err
 		}()
 		after(2 * time.Second)
@@ -29,18 +29,18 @@ func TestVirtualAReentryThatIsGivenUpKeepsTheMinimumHold(t *testing.T) {
 			t.Error(err)
 		}
 		if err := <-failed; err == nil {
-			t.Error("the context of a lock that was unlocked got another")
+			t.Error("the context of an unlocked lock acquired another")
 		}
 		w.unlock(b)
 		next := w.take(other.Locker, "a")
 		if early := time.Until(until); early > 0 {
-			t.Errorf("it was had %v before the minimum hold was over", early)
+			t.Errorf("acquired %v before the end of the minimum hold", early)
 		}
 		w.unlock(next)
 	})
 }
 
-// A lock whose Locker is closed before the call returns is not had, so the name is not kept.
+// A lock whose Locker is closed before the call returns is not acquired, so the name is not kept.
 func TestVirtualALockThatCloseEndsBeforeItIsHadIsNotKept(t *testing.T) {
 	for _, when := range []string{"attempt", "acquired"} {
 		t.Run(when, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestVirtualALockThatCloseEndsBeforeItIsHadIsNotKept(t *testing.T) {
 	}
 }
 
-// A lock that ended between its grant and the return of the call is not had, so the name is not kept.
+// A lock that ended between its grant and the return of the call is not acquired, so the name is not kept.
 func TestVirtualALockThatEndsBeforeItIsHadIsNotKept(t *testing.T) {
 	for how, c := range map[string]struct {
 		boot, wall time.Duration
@@ -86,7 +86,7 @@ func TestVirtualALockThatEndsBeforeItIsHadIsNotKept(t *testing.T) {
 				})
 				_, err := l.TryLock(w.Context(), "n", append(c.opts, redlock.WithMinHold(minHold))...)
 				if err == nil {
-					t.Fatal("it was had")
+					t.Fatal("the lock was acquired")
 				}
 				w.free("n")
 			})
@@ -94,7 +94,7 @@ func TestVirtualALockThatEndsBeforeItIsHadIsNotKept(t *testing.T) {
 	}
 }
 
-// A healthy lock is extended also when its minimum hold is so long that the drift of it is more than the TTL.
+// A healthy lock is extended even if its minimum hold is so long that the drift of the minimum hold exceeds the TTL.
 func TestVirtualALockOutlivesALongMinimumHold(t *testing.T) {
 	for _, ttl := range []time.Duration{redlock.MinTTL * 5, 300 * time.Millisecond, 3 * time.Second} {
 		bubble(t, 5, func(w *world) {
@@ -109,19 +109,21 @@ func TestVirtualALockOutlivesALongMinimumHold(t *testing.T) {
 	}
 }
 
-// No minimum hold is so long that it counts as none.
+// A very long minimum hold does not overflow to none.
 func TestVirtualTheLongestMinimumHoldIsRefused(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		for _, l := range []*redlock.Locker{w.locker(), w.locker(redlock.WithPrefix("other"), redlock.WithoutGuard())} {
+		for _, l := range []*redlock.Locker{w.locker(), w.locker(redlock.WithPrefix("other"),
+			redlock.WithoutRestartGuard())} {
 			for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 100 * 99} {
 				_, err := l.TryLock(w.Context(), "n", redlock.WithMinHold(d))
-				w.isError(err, redlock.ErrInvalidOption)
+				w.isError(err, redlock.ErrInvalid)
 			}
 		}
 	})
 }
 
-// A minimum hold that is the default of a Locker goes with every option of a call, and with WithMinHold(0) it is gone.
+// A minimum hold that is the default of a Locker can be combined with every option of a call, and WithMinHold(0)
+// removes it.
 func TestVirtualAMinimumHoldByDefault(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker(redlock.WithMinHold(minHold))
@@ -139,13 +141,13 @@ func TestVirtualAMinimumHoldByDefault(t *testing.T) {
 		w.unlock(first)
 		second, _ := next.gets(time.Second)
 		if w.count("evalsha") != before {
-			t.Error("a lock without a minimum hold was not handed on")
+			t.Error("a lock without a minimum hold was not handed off")
 		}
 		w.unlock(second)
 	})
 }
 
-// Everything that was ever sent for a lock comes once more, in any order, after its kept release: also repairs.
+// Every message that was sent for a lock, including repairs, arrives once more, in any order, after its kept release.
 func TestVirtualWhatComesOnceMoreChangesNothingOfAKeptName(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, 5, func(w *world) {
@@ -178,15 +180,15 @@ func TestVirtualWhatComesOnceMoreChangesNothingOfAKeptName(t *testing.T) {
 			}
 			got := w.take(other.Locker, "n")
 			if late := time.Since(until); late < 0 || late > 140*time.Millisecond {
-				t.Errorf("seed %d: had %v after the end", seed, late)
+				t.Errorf("seed %d: acquired %v after the end", seed, late)
 			}
 			w.unlock(got)
 		})
 	}
 }
 
-// An ask that a master reads late keeps the name no longer than another: also where the master could not be told of the
-// Unlock, the ask is refused once it can be.
+// An acquire that a master reads late keeps the name no longer than any other: even if the Unlock could not reach the
+// master, the late acquire is refused once it can.
 func TestVirtualAKeptReleaseThatIsLateRefusesALateAsk(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		p := w.peer("p")
@@ -238,7 +240,7 @@ func TestVirtualAKeptNameOutlastsAChangeOfTheMasters(t *testing.T) {
 				after(100 * time.Millisecond)
 				if g, err := other.TryLock(w.Context(), "n"); err == nil {
 					if early := time.Until(until); early > 0 {
-						t.Errorf("%s: had %v early", at, early)
+						t.Errorf("%s: acquired %v early", at, early)
 					}
 					w.unlock(g)
 				}

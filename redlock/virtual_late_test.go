@@ -15,29 +15,30 @@ var (
 	oldThree          = []int{0, 1, 2}
 )
 
-// states are those of a change. The masters are admitted for it.
-func (w *world) states(old, next []int) (first, both, last redlock.Set) {
+// states returns the configurations of a change, for which it admits the masters.
+func (w *world) states(old, next []int) (first, both, last redlock.Configuration) {
 	w.Helper()
 	w.admittedApart(old, next)
-	first = redlock.Set{Masters: w.urls(old...)}
-	both = redlock.Set{Epoch: 1, Masters: first.Masters, Next: w.urls(next...)}
-	return first, both, redlock.Set{Epoch: 2, Masters: both.Next}
+	first = redlock.Configuration{Masters: w.urls(old...)}
+	both = redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: w.urls(next...)}
+	return first, both, redlock.Configuration{Epoch: 2, Masters: both.Next}
 }
 
-// A program that is never told goes on until the epoch is raised, and is then granted nothing by the old masters: its
-// lock ends with its validity. So does one that is started with an old file. What it is told says why.
+// A client that never gets the next configuration goes on until the epoch is raised. Then the old masters grant it
+// nothing, and its lock ends with its validity. The same holds for a client that is started with an old file. The error
+// says why.
 func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, last := w.states(oldFive, nextFive)
 		told, late := w.some(oldFive), w.some(oldFive)
 		w.change(told, both)
-		k := w.take(late, "old") // with both under way, one by the old set alone
+		k := w.take(late, "old") // some clients use both sets, this one the old set alone
 		synctest.Wait()
 		if _, err := told.TryLock(w.Context(), "old"); !errors.Is(err, redlock.ErrHeld) {
-			t.Errorf("one by both sets: %v, want ErrHeld", err)
+			t.Errorf("client with both sets: %v, want ErrHeld", err)
 		}
 		if h, err := told.Inspect(w.Context(), "old"); err != nil || h.ID == "" || h.On != 5 {
-			t.Errorf("an inspection by both sets: %+v, %v", h, err)
+			t.Errorf("inspection with both sets: %+v, %v", h, err)
 		}
 		after(15 * time.Second)
 		if k.Err() != nil {
@@ -47,12 +48,12 @@ func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, cause := w.ended(k.Context(w.Context()), 11*time.Second); !errors.Is(cause, redlock.ErrLost) {
-			t.Errorf("the lock of the late one has ended with %v", cause)
+			t.Errorf("the lock of the late client ended with %v", cause)
 		}
 		again := w.some(oldFive)
 		for i, l := range []*redlock.Locker{late, again} {
 			_, err := l.TryLock(w.Context(), "other")
-			if i == 0 { // it looks at its masters
+			if i == 0 { // it reads the records of its masters
 				synctest.Wait()
 				_, err = l.TryLock(w.Context(), "other")
 			}
@@ -61,11 +62,11 @@ func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 			}
 		}
 		got := w.take(told, "old")
-		if err := late.ChangeMasters(w.Context(), last); err != nil {
-			t.Errorf("told at last, it may leave out what it has missed: %v", err)
+		if err := late.Admin().Reconfigure(w.Context(), last); err != nil {
+			t.Errorf("with the last configuration, skipping the missed one: %v", err)
 		}
 		if _, err := late.TryLock(w.Context(), "more"); !errors.Is(err, redlock.ErrIncomplete) {
-			t.Errorf("and waits until that may act alone: %v", err)
+			t.Errorf("waiting until the next set is final: %v", err)
 		}
 		after(time.Minute)
 		if err := told.FinishChange(w.Context()); err != nil {
@@ -80,13 +81,13 @@ func TestOneWhoIsNotToldIsGrantedNothing(t *testing.T) {
 	})
 }
 
-// One that is started with the last state before the change is complete is granted nothing, and goes on by itself
-// after.
+// A client that is started with the last configuration before the change is complete acquires nothing, and recovers by
+// itself afterwards.
 func TestTheNextSetAloneIsGrantedNothingBeforeTheChangeIsComplete(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, last := w.states(oldFive, nextFive)
 		told := w.some(oldFive)
-		early := w.some(nextFive, redlock.WithSet(last))
+		early := w.some(nextFive, redlock.WithConfiguration(last))
 		_, err := early.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrIncomplete, redlock.ErrNoQuorum)
 		w.change(told, both)
@@ -104,7 +105,8 @@ func TestTheNextSetAloneIsGrantedNothingBeforeTheChangeIsComplete(t *testing.T) 
 	})
 }
 
-// A majority of the old masters counts from when the last of it has the epoch, and one that forgets counts anew.
+// A majority of the old masters counts from the time at which its last member got the epoch, and a master that loses
+// its data starts again.
 func TestAMasterThatForgetsHasTheEpochAnew(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		_, both, _ := w.states(oldThree, []int{2, 3, 4})
@@ -120,49 +122,49 @@ func TestAMasterThatForgetsHasTheEpochAnew(t *testing.T) {
 		after(10 * time.Second)
 		is, err := told.Change(w.Context())
 		if err != nil || !is.RaisedAll || is.Complete || is.Left < 10*time.Second || is.Left > 16*time.Second {
-			t.Errorf("%+v, %v; the second of the majority has had the epoch for 45 s of 60", is, err)
+			t.Errorf("%+v, %v; the second master of the majority has had the epoch for 45 s of 60", is, err)
 		}
 	})
 }
 
-// What cannot be right is told before the pool hears of any master.
+// An invalid configuration is rejected before any master is added to the pool.
 func TestChangesThatCannotBeRight(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		first, both, last := w.states(oldFive, nextFive)
-		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutGuard())
-		refused := func(l *redlock.Locker, s redlock.Set, text string) {
+		l, unguarded := w.some(oldFive), w.some(oldFive, redlock.WithoutRestartGuard())
+		refused := func(l *redlock.Locker, s redlock.Configuration, text string) {
 			t.Helper()
-			err := l.ChangeMasters(w.Context(), s)
-			if !errors.Is(err, redlock.ErrInvalidOption) || !strings.Contains(err.Error(), text) {
+			err := l.Admin().Reconfigure(w.Context(), s)
+			if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), text) {
 				t.Errorf("%+v: %v, want %q", s, err, text)
 			}
 		}
 		twice := append(w.urls(5, 6), w.urls(5)...)
-		refused(l, redlock.Set{Epoch: 1}, "no masters")
-		refused(l, redlock.Set{Epoch: 1, Masters: first.Masters}, "no next ones")
-		refused(l, redlock.Set{Epoch: 2, Masters: last.Masters, Next: first.Masters}, "is even")
-		refused(l, redlock.Set{Epoch: -2, Masters: last.Masters}, "epoch -2")
-		refused(l, redlock.Set{Epoch: 1, Masters: first.Masters, Next: twice}, "are the same")
-		refused(l, redlock.Set{Epoch: 1, Masters: first.Masters, Next: []string{"ftp://x"}}, "ftp")
+		refused(l, redlock.Configuration{Epoch: 1}, "no masters")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters}, "no next ones")
+		refused(l, redlock.Configuration{Epoch: 2, Masters: last.Masters, Next: first.Masters}, "is even")
+		refused(l, redlock.Configuration{Epoch: -2, Masters: last.Masters}, "epoch -2")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: twice}, "are the same")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: first.Masters, Next: []string{"ftp://x"}}, "ftp")
 		refused(l, last, "left out")
-		refused(l, redlock.Set{Masters: last.Masters}, "other masters")
-		refused(l, redlock.Set{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters}, "as the old ones")
+		refused(l, redlock.Configuration{Masters: last.Masters}, "other masters")
+		refused(l, redlock.Configuration{Epoch: 1, Masters: w.urls(0, 1, 2), Next: last.Masters}, "as the old ones")
 		refused(unguarded, both, "guard is off")
-		w.must(l.ChangeMasters(w.Context(), first))
+		w.must(l.Admin().Reconfigure(w.Context(), first))
 		w.change(l, both)
 		w.change(l, both)
 		refused(l, first, "goes back")
-		refused(l, redlock.Set{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
+		refused(l, redlock.Configuration{Epoch: 2, Masters: w.urls(5, 6, 7)}, "names others")
 		if is := l.Set(); is.Epoch != 1 || len(is.Masters) != 5 || len(is.Next) != 5 {
-			t.Errorf("it goes by %+v", is)
+			t.Errorf("configuration in use: %+v", is)
 		}
-		if err := unguarded.RaiseEpoch(w.Context()); !errors.Is(err, redlock.ErrInvalidOption) {
-			t.Errorf("raised at epoch 0: %v", err)
+		if err := unguarded.RaiseEpoch(w.Context()); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("raising epoch 0: %v", err)
 		}
 	})
 }
 
-// A lock that was taken by the old masters alone is handed to a program that goes by both.
+// A lock that was acquired on the old masters alone is exported to a client that uses both sets.
 func TestALockOfTheOldMastersIsImportedByBoth(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, _ := w.states(oldFive, nextFive)
@@ -178,7 +180,7 @@ func TestALockOfTheOldMastersIsImportedByBoth(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := w.onOf("a", nextFive...); n != 5 {
-			t.Errorf("it is on %d of the next", n)
+			t.Errorf("the lock is on %d of the next masters", n)
 		}
 		if _, err := from.TryLock(w.Context(), "a"); !errors.Is(err, redlock.ErrHeld) {
 			t.Errorf("%v, want ErrHeld", err)
@@ -191,7 +193,7 @@ func TestALockOfTheOldMastersIsImportedByBoth(t *testing.T) {
 	})
 }
 
-// While the next masters are away nothing changes, and the change is made when they are there.
+// While the next masters are down nothing changes; the change continues when they are up.
 func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
 	virtual(t, 10, func(w *world) {
 		_, both, _ := w.states(oldFive, nextFive)
@@ -199,16 +201,16 @@ func TestTheChangeWaitsForAMajorityOfTheNext(t *testing.T) {
 		w.stop(5, 6, 7)
 		ctx, cancel := contextFor(w, 3*time.Second)
 		defer cancel()
-		err := l.ChangeMasters(ctx, both)
+		err := l.Admin().Reconfigure(ctx, both)
 		w.isError(err, redlock.ErrNoQuorum)
 		w.must(w.take(l, "a").Unlock(w.Context()))
 		if l.Set().Epoch != 0 {
-			t.Errorf("it goes by %v", l.Set())
+			t.Errorf("configuration in use: %v", l.Set())
 		}
 		for _, i := range []int{5, 6, 7} {
 			w.masters.Master(i).Restart(true)
 		}
-		after(40 * time.Second) // its quarantine: it is another process
+		after(40 * time.Second) // its quarantine, since it is another process
 		w.change(l, both)
 		w.must(w.take(l, "a").Unlock(w.Context()))
 	})

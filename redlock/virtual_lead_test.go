@@ -10,20 +10,22 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// Leaders and those who watch them.
+// Tests of Lead and Watch.
 
-// A term is one leadership, as its function saw it.
+// A term is one leadership, as seen by its function.
 type term struct {
 	who   int
 	token int64
 	ctx   context.Context
-	leave chan error // what the function is to return; it does not look at its context
+	leave chan error // the return value of the function, which ignores its context
 }
 
-// campaign has a program of its own campaign for name. terms gets each of its leaderships; ended gets what Lead returns.
+// campaign starts a separate client that campaigns for name. terms receives each of its leaderships; ended receives the
+// result of Lead.
 func (w *world) campaign(
 	ctx context.Context, l *redlock.Locker, who int, terms chan<- term, opts ...redlock.LockOption,
 ) (ended chan error) {
@@ -40,7 +42,8 @@ func (w *world) campaign(
 
 func quiet() redlock.Option { return redlock.WithLogger(slog.New(slog.DiscardHandler)) }
 
-// nil ends the leadership and the campaign; an error gives the leadership up, and campaigns again after a pause.
+// Returning nil ends the leadership and the campaign; returning an error ends the leadership, and the client campaigns
+// again after a pause.
 func TestVirtualALeaderWhoseFunctionReturns(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		terms := make(chan term)
@@ -51,14 +54,14 @@ func TestVirtualALeaderWhoseFunctionReturns(t *testing.T) {
 		after(time.Minute)
 		select {
 		case <-terms:
-			t.Fatal("two lead")
+			t.Fatal("two clients lead")
 		default:
 		}
 		failed := time.Now()
 		one.leave <- errors.New("mine")
 		two := <-terms
 		if two.who != 2 || two.token <= one.token || time.Since(failed) > 100*time.Millisecond {
-			t.Errorf("%v later %d leads with token %d after %d", time.Since(failed), two.who, two.token, one.token)
+			t.Errorf("%v later client %d leads with token %d after %d", time.Since(failed), two.who, two.token, one.token)
 		}
 		w.isError(context.Cause(one.ctx), redlock.ErrReleased)
 		after(3 * time.Second) // the first campaigns again
@@ -78,7 +81,7 @@ func TestVirtualALeaderWhoseFunctionReturns(t *testing.T) {
 	})
 }
 
-// A function that fails each time does not spin: its program stays away for at least a second each time.
+// A function that fails each time does not spin: its client pauses for at least a second each time.
 func TestVirtualALeaderThatFailsStaysAway(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker(quiet())
@@ -88,13 +91,13 @@ func TestVirtualALeaderThatFailsStaysAway(t *testing.T) {
 		err := l.Lead(ctx, "boss", func(context.Context) error { n++; return errors.New("mine") })
 		w.isError(err, context.DeadlineExceeded)
 		if n < 10 || n > 20 {
-			t.Errorf("it led %d times in 20 s", n)
+			t.Errorf("client led %d times in 20 s", n)
 		}
 	})
 }
 
-// The leader's context ends before another can lead. While a majority of the masters is away nobody leads, and one leads
-// again when they are back. A function that hangs past its context keeps its own program out, and nobody else.
+// The leader's context ends before another can lead. While a majority of the masters is away no client leads, and one
+// leads again when they are back. A function that hangs past its context blocks its own client, and no other.
 func TestVirtualALeaderIsToldBeforeAnotherLeads(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		terms := make(chan term, 2)
@@ -110,13 +113,13 @@ func TestVirtualALeaderIsToldBeforeAnotherLeads(t *testing.T) {
 		w.stop(0, 1)
 		took, cause := w.ended(two.ctx, time.Minute)
 		if !errors.Is(cause, redlock.ErrLost) || took > redlock.DefaultTTL {
-			t.Errorf("without a majority the context ended after %v with %v", took, cause)
+			t.Errorf("without a majority: context ended after %v with %v", took, cause)
 		}
 		after(time.Minute)
 		w.each(func(_ int, m *redlocktest.Master) { m.Restart(true) }, 0, 1)
-		after(time.Minute) // their quarantine, and nobody: both functions hang
+		after(time.Minute) // the quarantine; no client leads, since both functions hang
 		if len(terms) != 0 {
-			t.Error("a program leads twice at one time")
+			t.Error("one client leads twice at the same time")
 		}
 		two.leave <- errors.New("mine")
 		three := <-terms
@@ -138,7 +141,7 @@ func TestVirtualALeaderThatPanicsGivesTheLeadershipUp(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() != "mine" {
-					t.Error("the panic did not go on")
+					t.Error("the panic did not propagate")
 				}
 			}()
 			_ = l.Lead(w.Context(), "boss", func(context.Context) error { panic("mine") })
@@ -167,16 +170,16 @@ func TestVirtualCloseEndsLeaders(t *testing.T) {
 		_, err := second.Lock(w.Context(), "x")
 		w.isError(err, redlock.ErrClosed)
 		for h, err := range second.Watch(w.Context(), "boss") {
-			t.Errorf("a Watch of a closed Locker tells %v, %v", h, err)
+			t.Errorf("Watch of a closed Locker reported %v, %v", h, err)
 		}
 	})
 }
 
-// A Watch tells each change once, and asks once a second.
+// A Watch reports each change once, and inspects once a second.
 func TestVirtualAWatchTellsWhoLeads(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l, observer := w.locker(redlock.WithOwner("the first")), w.locker(quiet())
-		told := make(chan redlock.Holder, 9)
+		told := make(chan redlockinfo.Inspection, 9)
 		failed := make(chan error, 9)
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
@@ -192,27 +195,27 @@ func TestVirtualAWatchTellsWhoLeads(t *testing.T) {
 			}
 		}()
 		if h := <-told; h.ID != "" {
-			t.Errorf("at first it tells %+v", h)
+			t.Errorf("first report: %+v", h)
 		}
 		k := w.take(l, "boss")
 		if h := <-told; h.Owner != "the first" || h.Token != k.Token() {
-			t.Errorf("it tells %+v of a leader with token %d", h, k.Token())
+			t.Errorf("reported %+v for a leader with token %d", h, k.Token())
 		}
 		asked := w.count("inspect")
 		after(10 * time.Second)
 		if n := w.count("inspect") - asked; len(told) != 0 || n > 11*3 {
-			t.Errorf("in ten quiet seconds it asked %d times, and told %d times", n, len(told))
+			t.Errorf("in ten seconds without changes: %d inspections, %d reports", n, len(told))
 		}
 		if err := k.Unlock(w.Context()); err != nil {
 			t.Error(err)
 		}
 		if h := <-told; h.ID != "" {
-			t.Errorf("afterwards it tells %+v", h)
+			t.Errorf("reported %+v after the end", h)
 		}
 		w.stop(0, 1)
 		after(20 * time.Second)
 		if len(failed) != 1 {
-			t.Errorf("without a majority it told %d errors", len(failed))
+			t.Errorf("without a majority: %d errors reported", len(failed))
 		}
 		cancel()
 		<-done

@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H41: goroutines of one process that want one name cost the masters what one contender costs, and get it in the order
-// in which they called.
+// H41: goroutines of one client that wait for one name cost the masters as much as one contender, and get it in the
+// order in which they called.
 func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
@@ -20,8 +21,8 @@ func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
 		for range 100 {
 			calls = append(calls, w.call(w.Context(), p.Locker, "n", unpolled, redlock.WithHandOn(0, 0)))
 		}
-		after(900 * time.Millisecond)                  // the head of the queue looks again after a second
-		if n := w.count("acquire") - before; n > 3*5 { // refused; queued, with the subscription; and at most once more
+		after(900 * time.Millisecond)                  // the head of the queue tries again after a second
+		if n := w.count("acquire") - before; n > 3*5 { // refused; queued after the subscription; and at most one more
 			w.Errorf("%d acquires of a hundred goroutines on 5 masters", n)
 		}
 		w.delay(time.Millisecond)
@@ -38,8 +39,8 @@ func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
 	})
 }
 
-// A contender that gives up leaves nothing, at whatever step: the one parked behind it goes on at once, and the masters
-// have nothing of it.
+// A contender that gives up at any step leaves no trace: the call parked behind it goes on at once, and the masters
+// have no keys of it.
 func TestVirtualAContenderThatGivesUpLeavesNothing(t *testing.T) {
 	for step, at := range map[string]struct {
 		deaf, release bool
@@ -99,7 +100,7 @@ func TestVirtualAContenderThatGivesUpLeavesNothing(t *testing.T) {
 	}
 }
 
-// One that is parked and gives up costs the masters nothing, and the others keep their order.
+// A parked call that gives up costs the masters nothing, and the others keep their order.
 func TestVirtualAParkedCallThatGivesUpLeavesNoTrace(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		p := w.peer("p")
@@ -128,8 +129,8 @@ func TestVirtualAParkedCallThatGivesUpLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// What a parked call is told when its context ends is what keeps the contender in front of it from the lock: that it is
-// held, or that there is no quorum, with the masters that fail.
+// When the context of a parked call ends, its error says what keeps the contender in front of it from the lock: that
+// the name is held, or that there is no quorum, with the masters that fail.
 func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
@@ -140,7 +141,7 @@ func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
 		err := w.call(ctx, p.Locker, "n").fails(2 * time.Second)
 		w.isError(err, context.DeadlineExceeded, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
-		var m *redlock.MasterError
+		var m *transport.Error
 		if !asError(err, &m) {
 			w.Errorf("no master is named in %v", err)
 		}
@@ -151,7 +152,7 @@ func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
 	})
 }
 
-// A dead context neither joins a line nor asks a master.
+// A call with an ended context neither queues nor sends a message.
 func TestVirtualADeadContextJoinsNoLine(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		p := w.peer("p")
@@ -164,8 +165,7 @@ func TestVirtualADeadContextJoinsNoLine(t *testing.T) {
 	})
 }
 
-// Close ends every wait with ErrClosed, of those that contend and of those that are parked, and leaves nothing on the
-// masters.
+// Close ends the waits of contenders and of parked calls with ErrClosed, and leaves no keys on the masters.
 func TestVirtualCloseEndsEveryWait(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n")
@@ -196,8 +196,8 @@ func TestVirtualCloseEndsEveryWait(t *testing.T) {
 	})
 }
 
-// A waiter's process is gone, and its connections with it: nobody hears its inbox, so the release gives the name to the
-// next at once.
+// A waiter's process and its connections are gone: its inbox has no subscriber, so the release gives the name to the
+// next waiter at once.
 func TestVirtualAWaiterWhoseProcessIsGoneIsSkipped(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n")
@@ -221,8 +221,8 @@ func TestVirtualAWaiterWhoseProcessIsGoneIsSkipped(t *testing.T) {
 	})
 }
 
-// H42: a waiter's process hangs, and its connections stay. It is told, and does nothing: that costs the next waiter its
-// second, and at most one more until the next looks again.
+// H42: a waiter's process hangs, and its connections stay. It does not react to the hint. That delays the next waiter
+// by the second of the first, and at most one more until it tries again.
 func TestVirtualAWaiterThatHangsCostsItsSecondAndAPoll(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n")
@@ -249,7 +249,7 @@ func TestVirtualAWaiterThatHangsCostsItsSecondAndAPoll(t *testing.T) {
 	})
 }
 
-// H43: the release of a lock that has run out is one round, and reports ErrLost once, joined behind the caller's error.
+// H43: the release of an expired lock is one round, and returns ErrLost once, joined after the caller's error.
 func TestVirtualReleasingALostLockIsOneRound(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -19,10 +20,10 @@ type siege struct {
 	taken   int
 }
 
-// turnsEach is how many locks each goroutine takes.
+// turnsEach is the number of locks that each goroutine acquires.
 const turnsEach = 8
 
-// work takes names in turn, as one goroutine of a program, and waits for each for as long as it takes.
+// work locks names in turn, as one goroutine of a client, and waits for each without a limit.
 func (s *siege) work(p *peer, g int, random *rand.Rand) {
 	for range turnsEach {
 		name := fmt.Sprint("n", random.IntN(2))
@@ -51,7 +52,7 @@ func (s *siege) work(p *peer, g int, random *rand.Rand) {
 	}
 }
 
-// fail lets one or two of the five masters fail for a while, each in a way of its own, and makes them well again.
+// fail makes one or two of the five masters fail for a while, each in a different way, and restores them.
 func (s *siege) fail() {
 	var ends []func()
 	for _, i := range s.random.Perm(5)[:1+s.random.IntN(2)] {
@@ -64,7 +65,7 @@ func (s *siege) fail() {
 			m.Stop()
 			ends = append(ends, func() {
 				m.Restart(true)
-				m.Admit(redlock.DefaultPrefix, redlock.DefaultGuardTime)
+				m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL)
 			})
 		case 2:
 			m.Refuse("OOM command not allowed when used memory > 'maxmemory'.")
@@ -87,7 +88,7 @@ func (s *siege) fail() {
 	<-time.After(time.Duration(s.random.IntN(300)) * time.Millisecond)
 }
 
-// tamperRandomly loses a tenth of the messages and doubles another.
+// tamperRandomly drops a tenth of the messages and duplicates another tenth.
 func tamperRandomly(seed uint64) func(int, string) []string {
 	delays := &lockedDelays{random: seeded(seed)}
 	return func(_ int, payload string) []string {
@@ -101,11 +102,11 @@ func tamperRandomly(seed uint64) func(int, string) []string {
 	}
 }
 
-// With any minority of the masters failing at random, and messages lost and doubled, subscriptions cut, and one program
-// killed in the middle, every waiter of a bounded workload gets in, one at a time, and nothing is left.
+// With any minority of the masters failing at random, messages lost and duplicated, subscriptions cut, and one client
+// killed meanwhile, every waiter of a bounded workload gets the lock, one at a time, and no keys are left.
 func TestVirtualWithAMinorityFailingEveryWaiterGetsIn(t *testing.T) {
 	seeds := uint64(6)
-	if testing.Short() {
+	if !long.Enabled() {
 		seeds = 3
 	}
 	for seed := range seeds {
@@ -160,7 +161,7 @@ func besiege(w *world, seed uint64) {
 	}
 	w.Logf("%d holds in %v", s.taken, time.Since(start).Round(time.Millisecond))
 	w.delay(0)
-	after(30 * time.Second) // owed releases are delivered, and what a killed program left has run out
+	after(30 * time.Second) // pending releases are delivered, and what a killed program left has run out
 	if doomed.over() && doomed.err == nil {
 		_ = doomed.lock.Unlock(w.Context())
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// takeMany takes count locks of a Locker at one instant.
+// takeMany acquires count locks of a Locker at one instant.
 func (w *world) takeMany(l *redlock.Locker, count int) (locks []*redlock.Lock) {
 	w.Helper()
 	for i := range count {
@@ -19,7 +19,7 @@ func (w *world) takeMany(l *redlock.Locker, count int) (locks []*redlock.Lock) {
 	return locks
 }
 
-// Locks that are due together are extended each as if it were alone: it is held on, and depths stand.
+// Locks that are due together are each extended as if alone: they stay held, with their depths.
 func TestVirtualGrantsThatAreDueTogetherAreAllExtended(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		const count = 96
@@ -52,9 +52,9 @@ func TestVirtualGrantsThatAreDueTogetherAreAllExtended(t *testing.T) {
 	})
 }
 
-// A master that lost all, and one that lost some, get the grants back by what the majority has confirmed (H26).
+// H26: a master that lost all leases, and one that lost some, get back those that a majority has confirmed.
 func TestVirtualManyGrantsDriftBackToAllMasters(t *testing.T) {
-	for _, late := range []time.Duration{0, 50 * time.Millisecond} { // it answers with the others, or after the majority
+	for _, late := range []time.Duration{0, 50 * time.Millisecond} { // answers with the others, or after them
 		bubble(t, 5, func(w *world) {
 			locks := w.takeMany(w.locker(), 40)
 			w.delay(late, 0, 1)
@@ -72,11 +72,12 @@ func TestVirtualManyGrantsDriftBackToAllMasters(t *testing.T) {
 	}
 }
 
-// What a majority has lost is lost, and nothing else is (H20, H24): it is not written anew.
+// H20, H24: exactly the locks that a majority has lost are lost, and they are not written again.
 func TestVirtualOfManyGrantsTheLostOneIsLost(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
 		locks := w.takeMany(l, 40)
+		after(time.Second) // until they are on all masters
 		for i := range 3 {
 			w.masters.Master(i).Evict("held-5")
 		}
@@ -92,8 +93,8 @@ func TestVirtualOfManyGrantsTheLostOneIsLost(t *testing.T) {
 	})
 }
 
-// While a majority is away nothing is extended, and every lock ends at the end of its validity and not before; one that
-// hangs for less than that ends none (H21, H23).
+// H21, H23: while a majority is away nothing is extended, and every lock ends at the end of its validity and not
+// before; a majority that hangs for less than that ends no lock.
 func TestVirtualManyGrantsOutliveAShortHang(t *testing.T) {
 	for _, c := range []struct {
 		hang time.Duration

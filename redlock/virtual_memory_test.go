@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A program may hold very many locks: what each costs, beside the place in two lists that do not shrink, stays below a
-// kilobyte once it is held for a moment, and when it has been extended and told of. The masters are in the same heap,
-// so what is measured is what is let go when every lock is exported, which the masters do not hear of.
+// A client may hold very many locks. Apart from its place in two lists that do not shrink, a lock takes less than a
+// kilobyte, both when it has just been acquired and when it has been extended and reported. The masters are in the same
+// heap, so the test measures the memory that is freed when every lock is exported, which sends nothing to the masters.
 func TestAHeldLockIsSmall(t *testing.T) {
 	const most = 1000
 	count := rounds(10_000, 2000)
@@ -24,12 +25,12 @@ func TestAHeldLockIsSmall(t *testing.T) {
 		}
 		w.Cleanup(func() { _ = p.Close() })
 		told := 0
-		l := w.over(p, redlock.WithTrace(&redlock.Trace{Extended: func(h redlock.LockInfo) { // the schedule or a connection
+		l := w.over(p, redlock.WithTrace(redlock.On("extended", func(h redlockinfo.Event) { // the schedule or a connection
 			if mu.Lock(); h.ID != "" {
 				told++
 			}
 			mu.Unlock()
-		}}))
+		})))
 		locks := make([]*redlock.Lock, count)
 		var wg sync.WaitGroup
 		for first := range 64 {
@@ -40,7 +41,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		after(5 * time.Second) // each is extended once
+		after(5 * time.Second) // each lock is extended once
 		held := heapNow()
 		for i, k := range locks {
 			if on, n := k.HeldOn(); on != n {
@@ -66,7 +67,7 @@ func TestAHeldLockIsSmall(t *testing.T) {
 
 func heapNow() int64 {
 	runtime.GC()
-	runtime.GC() // what finalizers let go
+	runtime.GC() // memory that finalizers freed
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -7,41 +7,42 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// Minimum holds: see redlock.WithMinHold.
+// Tests of redlock.WithMinHold.
 
-const minHold = 12 * time.Second // longer than the default TTL, shorter than the default guard time
+const minHold = 12 * time.Second // longer than the default TTL, shorter than the default max TTL
 
-// keptUntil fails the test where name is had by l before a time, or much later.
+// keptUntil fails the test if l acquires name before a given time, or much later.
 func (w *world) keptUntil(l *redlock.Locker, name string, until time.Time) {
 	w.Helper()
 	if _, err := l.TryLock(w.Context(), name); !errors.Is(err, redlock.ErrHeld) {
-		w.Errorf("before the minimum hold is over: %v, want ErrHeld", err)
+		w.Errorf("before the minimum hold has ended: %v, want ErrHeld", err)
 	}
 	lock := w.take(l, name)
 	late := time.Since(until)
 	if drift := minHold/100 + 2*time.Millisecond; late < 0 || late > drift+10*time.Millisecond {
-		w.Errorf("it was had %v after the minimum hold was over", late)
+		w.Errorf("acquired %v after the end of the minimum hold", late)
 	}
 	w.unlock(lock)
 	w.nothingLeft(name)
 }
 
-// kept tells whether the masters say that name is kept.
+// kept reports whether an inspection shows name as kept.
 func (w *world) kept(l *redlock.Locker, name string) bool {
 	w.Helper()
 	h, err := l.Inspect(w.Context(), name)
 	if err != nil {
 		w.Fatal(err)
 	}
-	if h.Kept && (h.Depth != 0 || h.Token == 0 || h.Left <= 0) {
+	if h.Kept && (h.Token == 0 || h.Left <= 0) {
 		w.Errorf("%+v", h)
 	}
 	return h.Kept
 }
 
-// However a lock ends before its minimum hold is over, the masters keep the name, and nobody has it earlier. H126.
+// H126: however a lock ends before its minimum hold, the masters keep the name, and no client acquires it earlier.
 func TestVirtualAMinimumHoldKeepsTheName(t *testing.T) {
 	for how, end := range map[string]func(w *world, p *peer, k *redlock.Lock){
 		"unlocked":         func(w *world, _ *peer, k *redlock.Lock) { w.unlock(k) },
@@ -74,7 +75,7 @@ func TestVirtualAMinimumHoldKeepsTheName(t *testing.T) {
 				k := w.take(p.Locker, "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second))
 				after(time.Second)
 				if w.kept(other.Locker, "n") {
-					t.Error("it is held, and told as kept")
+					t.Error("a held name is reported as kept")
 				}
 				end(w, p, k)
 				w.keptUntil(other.Locker, "n", until)
@@ -83,7 +84,7 @@ func TestVirtualAMinimumHoldKeepsTheName(t *testing.T) {
 	}
 }
 
-// Who looks is told that an unlocked name is kept, and by whom it was held.
+// An inspection shows that an unlocked name is kept, and its last holder.
 func TestVirtualAKeptNameIsToldAsKept(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, other := w.peer("p"), w.peer("other")
@@ -93,7 +94,7 @@ func TestVirtualAKeptNameIsToldAsKept(t *testing.T) {
 		if err != nil || !h.Kept || h.Token != k.Token() || h.On < 3 || h.Left > minHold || h.Left < minHold-time.Second {
 			t.Errorf("%+v, %v", h, err)
 		}
-		who, err := other.Who(w.Context(), "n")
+		who, err := other.Inspect(w.Context(), "n")
 		if err != nil || !who.Kept {
 			t.Errorf("%+v, %v", who, err)
 		}
@@ -102,22 +103,22 @@ func TestVirtualAKeptNameIsToldAsKept(t *testing.T) {
 	})
 }
 
-// One master that has heard of the unlock is enough to tell it: the others may never hear.
+// One master that got the unlock is enough to report it: the others may never get it.
 func TestVirtualAKeptNameIsToldByOneMaster(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, other := w.peer("p"), w.peer("other")
 		k := w.take(p.Locker, "n", redlock.WithMinHold(minHold))
-		after(time.Second) // all five have it
+		after(time.Second) // all five masters have the lock
 		w.hang(1, 2, 3, 4)
 		_ = k.Unlock(w.Context())
 		w.resume(1, 2)
-		if h, err := other.Inspect(w.Context(), "n"); err != nil || !h.Kept || h.Depth != 0 {
-			t.Errorf("it is unlocked, and told as %+v, %v", h, err)
+		if h, err := other.Inspect(w.Context(), "n"); err != nil || !h.Kept {
+			t.Errorf("an unlocked name is reported as %+v, %v", h, err)
 		}
 	})
 }
 
-// A lock that was held for longer than its minimum is free at once.
+// A name that was held for longer than its minimum is free at once after the Unlock.
 func TestVirtualAMinimumHoldThatIsOverKeepsNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, other := w.peer("p"), w.peer("other")
@@ -133,7 +134,7 @@ func TestVirtualAMinimumHoldThatIsOverKeepsNothing(t *testing.T) {
 	})
 }
 
-// Within the program nobody re-enters, and nobody is handed the lock, once it was unlocked.
+// After the Unlock no call of the same client re-enters the lock or gets it by a local hand-off.
 func TestVirtualAKeptNameIsForNobodyOfItsProgram(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
@@ -154,18 +155,18 @@ func TestVirtualAKeptNameIsForNobodyOfItsProgram(t *testing.T) {
 			t.Errorf("a re-entry: %v, want ErrReleased", err)
 		}
 		if _, err := p.TryLock(w.Context(), "n"); !errors.Is(err, redlock.ErrHeld) {
-			t.Errorf("another lock of the program: %v, want ErrHeld", err)
+			t.Errorf("another lock of the client: %v, want ErrHeld", err)
 		}
 		got, _ := next.gets(time.Minute)
 		if early := time.Until(until); early > 0 || got.Token() <= k.Token() {
-			t.Errorf("the next call of the program had it %v before the end, with token %d after %d", early, got.Token(),
+			t.Errorf("the next call of the client had it %v before the end, with token %d after %d", early, got.Token(),
 				k.Token())
 		}
 		w.unlock(got)
 	})
 }
 
-// What a caller does not get is not kept: roll-backs, and the names of several that were not had together.
+// A name that the caller does not get is not kept: after a roll-back, and after a LockAll that failed.
 func TestVirtualWhatIsNotHadIsNotKept(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, other := w.peer("p"), w.peer("other")
@@ -181,7 +182,7 @@ func TestVirtualWhatIsNotHadIsNotKept(t *testing.T) {
 		b := w.take(other.Locker, "b")
 		if _, err := p.TryLockAll(w.Context(), []string{"a", "b", "c"}, redlock.WithMinHold(minHold)); !errors.Is(err,
 			redlock.ErrHeld) {
-			t.Errorf("several: %v, want ErrHeld", err)
+			t.Errorf("LockAll: %v, want ErrHeld", err)
 		}
 		free("several, one of them held", "a", "c")
 		w.unlock(b)
@@ -190,7 +191,7 @@ func TestVirtualWhatIsNotHadIsNotKept(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := p.TryLock(ctx, "n", redlock.WithMinHold(minHold)); err == nil {
-			t.Error("it was had from two of five masters")
+			t.Error("locked with two of five masters")
 		}
 		w.resume(0, 1, 2)
 		free("a minority", "n")
@@ -198,7 +199,7 @@ func TestVirtualWhatIsNotHadIsNotKept(t *testing.T) {
 		w.delay(400 * time.Millisecond) // a round trip
 		if _, err := p.TryLock(w.Context(), "n", redlock.WithTTL(time.Second), redlock.WithMinHold(minHold),
 			redlock.WithMinValidity(900*time.Millisecond)); err == nil {
-			t.Error("it was had with less validity than was asked for")
+			t.Error("locked with less than the required validity")
 		}
 		w.delay(0)
 		after(time.Second)
@@ -213,12 +214,12 @@ func TestVirtualWhatIsNotHadIsNotKept(t *testing.T) {
 		}
 		after(10 * time.Millisecond)
 		if !w.kept(other.Locker, "a") || !w.kept(other.Locker, "b") {
-			t.Error("several that were had and unlocked are not kept")
+			t.Error("names of a LockAll that were locked and unlocked are not kept")
 		}
 	})
 }
 
-// An import has a minimum hold of its own, from the import on.
+// An import has its own minimum hold, which begins at the import.
 func TestVirtualAnImportHasAMinimumHoldOfItsOwn(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, q, other := w.peer("p"), w.peer("q"), w.peer("other")
@@ -235,26 +236,26 @@ func TestVirtualAnImportHasAMinimumHoldOfItsOwn(t *testing.T) {
 	})
 }
 
-// A trace is told for how long a name is kept.
+// The event of a trace reports how long a name is kept.
 func TestVirtualATraceIsToldWhatIsKept(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		told := make(chan redlock.LockInfo, 3)
-		l := w.locker(redlock.WithTrace(&redlock.Trace{Released: func(i redlock.LockInfo) { told <- i }}))
-		end := func(opts ...redlock.LockOption) redlock.LockInfo {
+		told := make(chan redlockinfo.Event, 3)
+		l := w.locker(redlock.WithTrace(redlock.On("released", func(i redlockinfo.Event) { told <- i })))
+		end := func(opts ...redlock.LockOption) redlockinfo.Event {
 			k := w.take(l, "n", opts...)
 			after(time.Second)
 			w.unlock(k)
 			return <-told
 		}
-		if i := end(); i.Kept != 0 || i.Held != time.Second {
+		if i := end(); i.Left > 10*time.Second || i.Held != time.Second {
 			t.Errorf("%+v", i)
 		}
-		if i := end(redlock.WithMinHold(minHold)); i.Kept < minHold-time.Second || i.Kept > minHold || i.Held != time.Second {
+		if i := end(redlock.WithMinHold(minHold)); i.Left < minHold-time.Second || i.Left > minHold || i.Held != time.Second {
 			t.Errorf("%+v", i)
 		}
 		exported := w.take(l, "m", redlock.WithMinHold(minHold))
 		w.export(exported)
-		if i := <-told; i.Kept != 0 || !errors.Is(i.Err, redlock.ErrExported) {
+		if i := <-told; i.Left > minHold || !errors.Is(i.Err, redlock.ErrExported) {
 			t.Errorf("%+v", i)
 		}
 	})
@@ -265,13 +266,13 @@ func TestVirtualMinimumHoldsThatCannotBe(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		before := w.count("evalsha")
-		for _, d := range []time.Duration{-1, redlock.DefaultGuardTime, 100 * 365 * 24 * time.Hour} {
+		for _, d := range []time.Duration{-1, redlock.DefaultMaxTTL, 100 * 365 * 24 * time.Hour} {
 			_, err := l.TryLock(w.Context(), "n", redlock.WithMinHold(d))
-			w.isError(err, redlock.ErrInvalidOption)
+			w.isError(err, redlock.ErrInvalid)
 		}
 		if w.count("evalsha") != before {
 			t.Error("something was sent")
 		}
-		w.unlock(w.take(l, "n", redlock.WithMinHold(redlock.DefaultGuardTime*98/100-2*time.Millisecond)))
+		w.unlock(w.take(l, "n", redlock.WithMinHold(redlock.DefaultMaxTTL*98/100-2*time.Millisecond)))
 	})
 }

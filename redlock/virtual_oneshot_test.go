@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
@@ -26,7 +27,7 @@ type jitterConn struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	most   time.Duration
-	last   time.Time // when the last write is due
+	last   time.Time // due time of the last write
 	queue  chan delayed
 	closed chan struct{}
 	once   sync.Once
@@ -100,7 +101,7 @@ func jitteryDial(most time.Duration, seed uint64, dial dialer) dialer {
 	}
 }
 
-// jittery is the option of a pool whose connections delay each write by up to most.
+// jittery returns the option of a pool whose connections delay each write by up to most.
 func (w *world) jittery(most time.Duration, seed uint64) pool.Option {
 	return pool.WithDialer(jitteryDial(most, seed, w.masters.Dial))
 }
@@ -127,7 +128,7 @@ func atOneInstant(n int, f func(i int) (*redlock.Lock, error)) []shot {
 	return shots
 }
 
-// oneWinner checks that one caller has the lock and that the others were refused for it, in time.
+// oneWinner checks that one caller has the lock and that the others were refused because of it, in time.
 func (w *world) oneWinner(what string, shots []shot, within time.Duration) {
 	w.Helper()
 	winners := 0
@@ -179,7 +180,7 @@ func TestVirtualOneShotCallsAtOneInstantHaveOneWinner(t *testing.T) {
 	}
 }
 
-// H103: the same for callers that have just started: they give masters that are still connecting a moment.
+// H103: the same for callers that have just started: they wait a moment for masters that are still connecting.
 func TestVirtualNewClientsAtOneInstantHaveOneWinner(t *testing.T) {
 	for _, most := range []time.Duration{0, 12 * time.Millisecond} {
 		t.Run(fmt.Sprint("delays up to ", most), func(t *testing.T) {
@@ -209,17 +210,17 @@ func TestVirtualNewClientsAtOneInstantHaveOneWinner(t *testing.T) {
 	}
 }
 
-// dial makes a pool that the test closes.
+// dial returns a pool that the test closes.
 func (w *world) dial(opts ...pool.Option) *pool.Pool {
-	p, err := pool.Dial(w.masters.URLs(), append([]pool.Option{pool.WithClock(clock.Runtime())}, opts...)...)
+	p, err := pool.Dial(w.masters.URLs(), append([]pool.Option{transport.WithClock(clock.Runtime())}, opts...)...)
 	if err != nil {
 		w.Error(err)
 	}
 	return p
 }
 
-// H103: as long as the votes leave no majority to any client, a call that does not wait is refused as undecided
-// after half a second, or after the limit of its wait. No client holds the name, and the error names none.
+// H103: as long as the votes leave no majority to any client, a call that does not wait is refused as undecided after
+// half a second, or after the limit of its wait. No client holds the name, and the error names no holder.
 func TestVirtualSplitVotesAreNotHeld(t *testing.T) {
 	for _, c := range []struct {
 		limit time.Duration
@@ -267,7 +268,8 @@ func (w *world) split(name string) {
 	w.stop(4)
 }
 
-// H103, H93: masters whose clocks are off cannot vote; that is no other holder, and the error says whose clock is off.
+// H103, H93: masters whose clocks are off cannot vote. That does not count as another holder, and the error names those
+// masters.
 func TestVirtualClocksThatAreOffAreNotHeld(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		for i, off := range []time.Duration{0, 0, -time.Hour, time.Hour, 2 * time.Hour} {
@@ -289,7 +291,7 @@ func TestVirtualClocksThatAreOffAreNotHeld(t *testing.T) {
 	})
 }
 
-// A muteConn drops what is written while mute is set: its client has stopped, and the master does not know.
+// A muteConn drops writes while mute is set: its client has stopped, and the master does not know.
 type muteConn struct {
 	net.Conn
 	mute *atomic.Bool
@@ -324,7 +326,7 @@ func TestVirtualANameKeptForADeadWaiterIsNotHeld(t *testing.T) {
 		_, err := other.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, redlock.ErrHeld)
-		after(time.Second) // the waiter has not asked in its second
+		after(time.Second) // the waiter has missed its second
 		k, err := other.TryLock(w.Context(), "a")
 		if err != nil {
 			w.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H92: a release over the connection of its ask carries no ballot, and raises no fence. A near program that tries all
-// the time would else keep the asks of a far one stale for ever.
+// H92: a release over the connection of its acquire carries no ballot, and raises no fence. Otherwise a near client
+// that tries all the time would keep the ballots of a distant one stale forever.
 func TestVirtualAReleaseOnTheAsksConnectionRaisesNoFence(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
@@ -38,15 +38,15 @@ func TestVirtualAReleaseOnTheAsksConnectionRaisesNoFence(t *testing.T) {
 	})
 }
 
-// H02, H94: a release that is owed carries the ballot, since the ask may still arrive, and names no waiter: late, it
-// would put back one that is gone, or remove one that has asked again.
+// H02, H94: a pending release carries the ballot, since the acquire may still arrive, and names no waiter: a late
+// release would restore a waiter that has left, or remove one that has tried again.
 func TestVirtualAnOwedReleaseNamesNoWaiter(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
 		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
-		first := w.call(w.Context(), p.Locker, "other") // the inbox is open, so the first ask has a ticket
+		first := w.call(w.Context(), p.Locker, "other") // the inbox is open, so the first acquire has a ticket
 		k, _ := first.gets(time.Second)
 		w.masters.Take("queued", time.Hour)
 		ctx, cancel := contextFor(w, time.Hour)
@@ -54,7 +54,7 @@ func TestVirtualAnOwedReleaseNamesNoWaiter(t *testing.T) {
 		waiting := w.call(ctx, p.Locker, "queued")
 		after(time.Second)
 		p.world.wire.clear()
-		w.masters.Master(3).DropReplies(1) // it grants, nobody hears of it, and the connection ends
+		w.masters.Master(3).DropReplies(1) // it grants, the reply is lost, and the connection ends
 		c := w.call(w.Context(), p.Locker, "n")
 		after(3 * time.Second)
 		owed := 0
@@ -69,7 +69,7 @@ func TestVirtualAnOwedReleaseNamesNoWaiter(t *testing.T) {
 			w.replay(s) // and once more, later still
 		}
 		if owed == 0 {
-			w.Error("no release was owed, so this shows nothing")
+			w.Error("no release was pending, so the test proves nothing")
 		}
 		for i := range 5 {
 			if n := len(w.waiters(i, "n")); n != 1 {
@@ -88,15 +88,15 @@ func TestVirtualAnOwedReleaseNamesNoWaiter(t *testing.T) {
 	})
 }
 
-// H90: masters restart one after the other, each with its memory, and the lock is confirmed or repaired in between:
-// what counts is who they are since then. It lives on, however often that happens, and with it all five that are
-// durable restart at once.
+// H90: masters restart one after the other, each with its data, and the lock is confirmed or repaired in between. Only
+// restarts since the last confirmation count, so the lock survives any number of them, and also a restart of all five
+// durable masters at once.
 func TestVirtualIdentitiesCountSinceTheLastConfirmation(t *testing.T) {
 	bubble(t, 5, func(w *world) {
 		k := w.take(w.locker(), "a")
 		for n := range 15 {
 			w.masters.Master(n % 5).Restart(true)
-			after(6 * time.Second) // an extension; the quarantine goes on
+			after(6 * time.Second) // an extension; the quarantine continues
 			if on, _ := k.HeldOn(); k.Err() != nil || on != 5 {
 				w.Fatalf("restart %d: on %d masters, %v", n, on, k.Err())
 			}
@@ -114,8 +114,8 @@ func TestVirtualIdentitiesCountSinceTheLastConfirmation(t *testing.T) {
 	})
 }
 
-// H75: three of five masters restart empty at one instant. The lock ends as soon as they are seen, not with its
-// validity.
+// H75: three of five masters restart empty at one instant. The lock ends as soon as the restarts are detected, not when
+// its validity expires.
 func TestVirtualALockEndsWhenAMajorityHasForgottenIt(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(), "a")

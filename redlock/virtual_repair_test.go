@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// lockFunc takes a lock of the name "orders" in one attempt.
+// lockFunc acquires a lock of the name "orders" in one attempt.
 type lockFunc = func(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error)
 
 func plainLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
@@ -19,21 +19,21 @@ func plainLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOptio
 }
 
 func writerLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
-	return l.Shared("orders").TryLock(ctx, opts...)
+	return l.RWLock("orders").TryLock(ctx, opts...)
 }
 
 func readerLock(l *redlock.Locker, ctx context.Context, opts ...redlock.LockOption) (*redlock.Lock, error) {
-	return l.Shared("orders").TryRLock(ctx, opts...)
+	return l.RWLock("orders").TryRLock(ctx, opts...)
 }
 
-// extend extends k beside the test.
+// extend extends k in the background.
 func (w *world) extend(k *redlock.Lock) chan error {
 	done := make(chan error, 1)
 	go func() { done <- k.Extend(w.Context()) }()
 	return done
 }
 
-// An attempt is a call for a lock that goes on beside the test.
+// An attempt is a call for a lock in the background.
 type attempt chan *redlock.Lock
 
 func (w *world) try(l *redlock.Locker, take lockFunc, opts ...redlock.LockOption) attempt {
@@ -60,7 +60,7 @@ func (a attempt) excludes(w *world, k *redlock.Lock) {
 	}
 }
 
-// H96: a master may forget a vote after it has said that it lacks a lock, and before the round in which it said so is
+// H96: a master may lose a vote after it has reported that it lacks a lock, and before the round of that report is
 // confirmed. The repair of that round must not make it count for the lock: the other client relies on the vote.
 func TestRepair(t *testing.T) {
 	opts := []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
@@ -76,7 +76,7 @@ func TestRepair(t *testing.T) {
 		} {
 			t.Run("RejectedBy"+how+"Master/"+name, func(t *testing.T) {
 				virtual(t, 3, func(w *world) {
-					start, set := time.Now(), redlock.Set{Masters: w.masters.URLs()}
+					start, set := time.Now(), redlock.Configuration{Masters: w.masters.URLs()}
 					at := func(ms int) { after(time.Duration(ms)*time.Millisecond - time.Since(start)) }
 					a, ar := w.client(set)
 					b, br := w.client(set)
@@ -85,11 +85,11 @@ func TestRepair(t *testing.T) {
 					w.must(err)
 					ar.connect(2)
 					at(50)
-					// A round of extensions: 0 confirms and 2 lacks the lock. That 1 confirms is heard late.
+					// A round of extensions: 0 confirms and 2 lacks the lock. The confirmation of 1 arrives late.
 					ar.holdReplies(1)
 					first := w.extend(held)
 					at(400)
-					// 0 refuses the second client, 2 grants it, and what it sends to 1 is late.
+					// 0 refuses the second client, 2 grants it, and its message to 1 is late.
 					br.hold(1)
 					got := w.try(b, c.second, opts...)
 					at(410)
@@ -112,9 +112,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// H123: while the masters are changed, a master forgets the vote that it has given a client of one set alone. The
-// holder follows both sets, and only the other set confirms its lock: it must not repair the master, which is in
-// quarantine.
+// H123: during a change of the masters, a master loses its vote for a client that uses one set alone. The holder uses
+// both sets, and only the other set confirms its lock: it must not repair the master, which is in quarantine.
 func TestRepairByOneSet(t *testing.T) {
 	kept := func(_ *world, k *redlock.Lock) *redlock.Lock { return k }
 	downgraded := func(w *world, k *redlock.Lock) *redlock.Lock {
@@ -151,10 +150,10 @@ func TestRepairByOneSet(t *testing.T) {
 						held, err := c.first(h, w.Context(), c.opts...)
 						w.must(err)
 						at(10)
-						hr.disconnect(1) // the holder reaches 0 and 3 alone
+						hr.disconnect(1) // the holder reaches only 0 and 3
 						at(9540)
 						w.must(held.Err())
-						// 2 grants the client of one set; what that sends to 1 is late.
+						// 2 grants the client of one set, whose message to 1 is late.
 						lr.hold(1)
 						got := w.try(l, c.second)
 						at(9545)
@@ -180,7 +179,7 @@ func TestRepairByOneSet(t *testing.T) {
 
 // changing returns the configuration of a change from masters 0 to 2 to master 3, and that of the clients that follow
 // the old set alone; or with next those of the change back, once its first half is complete, and the next set.
-func (w *world) changing(next bool) (both, one redlock.Set) {
+func (w *world) changing(next bool) (both, one redlock.Configuration) {
 	w.Helper()
 	if !next {
 		first, both, _ := w.states([]int{0, 1, 2}, []int{3})
@@ -195,9 +194,9 @@ func (w *world) changing(next bool) (both, one redlock.Set) {
 	return both, last
 }
 
-// H97: one master that forgets a vote is enough for two holders, if a master is repaired before a majority has
-// confirmed the lock: 2 forgets its vote for the second client, and counts for the first instead of 1, which the
-// extension has not reached.
+// H97: one master that loses a vote is enough for two holders, if a master is repaired before a majority has confirmed
+// the lock: 2 loses its vote for the second client, and counts for the first instead of 1, which the extension has not
+// reached.
 func TestRepairNeedsMajority(t *testing.T) {
 	opts := []redlock.LockOption{redlock.WithTTL(600 * time.Millisecond), redlock.WithExtension(false)}
 	for name, c := range map[string]struct{ first, second lockFunc }{
@@ -208,7 +207,7 @@ func TestRepairNeedsMajority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 3, func(w *world) {
-				start, set := time.Now(), redlock.Set{Masters: w.masters.URLs()}
+				start, set := time.Now(), redlock.Configuration{Masters: w.masters.URLs()}
 				at := func(ms int) { after(time.Duration(ms)*time.Millisecond - time.Since(start)) }
 				a, ar := w.client(set)
 				b, br := w.client(set)

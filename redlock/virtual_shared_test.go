@@ -10,24 +10,25 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// rlock takes the lock of a reader and fails the test where that fails.
-func (w *world) rlock(s *redlock.Shared, opts ...redlock.LockOption) *redlock.Lock {
+// rlock acquires the lock of a reader and fails the test if that fails.
+func (w *world) rlock(s *redlock.RWLock, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	k, err := s.RLock(w.Context(), opts...)
 	if err != nil {
-		w.Fatalf("rlock %s: %v", s.Name(), err)
+		w.Fatalf("rlock: %v", err)
 	}
 	return k
 }
 
-func (w *world) wlock(s *redlock.Shared, opts ...redlock.LockOption) *redlock.Lock {
+func (w *world) wlock(s *redlock.RWLock, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	k, err := s.Lock(w.Context(), opts...)
 	if err != nil {
-		w.Fatalf("lock %s: %v", s.Name(), err)
+		w.Fatalf("lock: %v", err)
 	}
 	return k
 }
@@ -43,7 +44,7 @@ func (w *world) unlockAll(ks ...*redlock.Lock) {
 
 func TestVirtualReadersShareAndAWriterIsAlone(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		a, b := w.locker().Shared("x"), w.locker().Shared("x")
+		a, b := w.locker().RWLock("x"), w.locker().RWLock("x")
 		r1, r2, r3 := w.rlock(a), w.rlock(a), w.rlock(b)
 		_, err := b.TryLock(w.Context())
 		w.isError(err, redlock.ErrHeld)
@@ -57,7 +58,7 @@ func TestVirtualReadersShareAndAWriterIsAlone(t *testing.T) {
 				w.Errorf("the writer's token %d is not larger than the reader's %d", writer.Token(), r.Token())
 			}
 		}
-		for _, s := range []*redlock.Shared{a, b} {
+		for _, s := range []*redlock.RWLock{a, b} {
 			_, err = s.TryRLock(w.Context())
 			w.isError(err, redlock.ErrHeld)
 			_, err = s.TryLock(w.Context())
@@ -71,12 +72,12 @@ func TestVirtualReadersShareAndAWriterIsAlone(t *testing.T) {
 		w.unlockAll(r1)
 		synctest.Wait()
 		if keys := w.masters.Master(0).Keys(); slices.Contains(keys, "redlock:{x}") {
-			w.Errorf("after all is over the master has %q", keys)
+			w.Errorf("at the end the master has %q", keys)
 		}
 	})
 }
 
-// Readers that come without an end do not starve a writer: those that come later wait behind it.
+// An endless stream of readers does not starve a writer: later readers wait behind it.
 func TestVirtualAWriterIsNotStarvedByReaders(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
@@ -84,7 +85,7 @@ func TestVirtualAWriterIsNotStarvedByReaders(t *testing.T) {
 		ctx, stop := context.WithCancel(w.Context())
 		for i := range 12 {
 			wg.Go(func() {
-				s := l[i%3].Shared("x")
+				s := l[i%3].RWLock("x")
 				for ctx.Err() == nil {
 					r, err := s.RLock(ctx)
 					if err != nil {
@@ -98,7 +99,7 @@ func TestVirtualAWriterIsNotStarvedByReaders(t *testing.T) {
 		after(500 * time.Millisecond)
 		for range 5 {
 			began := time.Now()
-			k := w.wlock(l[0].Shared("x"))
+			k := w.wlock(l[0].RWLock("x"))
 			if took := time.Since(began); took > 200*time.Millisecond {
 				w.Errorf("the writer has waited for %v", took)
 			}
@@ -111,15 +112,15 @@ func TestVirtualAWriterIsNotStarvedByReaders(t *testing.T) {
 	})
 }
 
-// The order is the queue's: readers before the writer go together, those behind it go after it.
+// The order is that of the queue: readers before the writer hold together, readers behind it follow it.
 func TestVirtualTheOrderIsThatOfTheQueue(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		holder := w.wlock(w.locker().Shared("x"))
+		holder := w.wlock(w.locker().RWLock("x"))
 		var mu sync.Mutex
 		var order []string
 		var wg sync.WaitGroup
-		wait := func(what string, take func(*redlock.Shared) (*redlock.Lock, error)) {
-			s := w.locker().Shared("x")
+		wait := func(what string, take func(*redlock.RWLock) (*redlock.Lock, error)) {
+			s := w.locker().RWLock("x")
 			wg.Go(func() {
 				k, err := take(s)
 				if err != nil {
@@ -134,8 +135,8 @@ func TestVirtualTheOrderIsThatOfTheQueue(t *testing.T) {
 			})
 			after(100 * time.Millisecond)
 		}
-		read := func(s *redlock.Shared) (*redlock.Lock, error) { return s.RLock(w.Context()) }
-		write := func(s *redlock.Shared) (*redlock.Lock, error) { return s.Lock(w.Context()) }
+		read := func(s *redlock.RWLock) (*redlock.Lock, error) { return s.RLock(w.Context()) }
+		write := func(s *redlock.RWLock) (*redlock.Lock, error) { return s.Lock(w.Context()) }
 		wait("r", read)
 		wait("r", read)
 		wait("w", write)
@@ -155,15 +156,15 @@ func TestVirtualTheOrderIsThatOfTheQueue(t *testing.T) {
 
 func TestVirtualAReaderThatDiesFreesItsShareAlone(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		lives := w.rlock(w.locker().Shared("x"), redlock.WithTTL(3*time.Second)) // extended each second
-		dying := w.locker().Shared("x")
+		lives := w.rlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second)) // extended each second
+		dying := w.locker().RWLock("x")
 		dead := w.rlock(dying, redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
 		after(2 * time.Second)
 		w.unlockAll(lives)
-		_, err := w.locker().Shared("x").TryLock(w.Context())
+		_, err := w.locker().RWLock("x").TryLock(w.Context())
 		w.isError(err, redlock.ErrHeld)
 		began := time.Now()
-		k := w.wlock(w.locker().Shared("x"))
+		k := w.wlock(w.locker().RWLock("x"))
 		if took := time.Since(began); took > 2*time.Second {
 			w.Errorf("the writer has waited for %v: a dead reader's share has 1 s left", took)
 		}
@@ -175,10 +176,10 @@ func TestVirtualAReaderThatDiesFreesItsShareAlone(t *testing.T) {
 func TestVirtualAWriterBecomesAReader(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
-		writer := w.wlock(l.Shared("x"))
+		writer := w.wlock(l.RWLock("x"))
 		ctx := writer.Context(w.Context())
 		got := make(chan string, 2)
-		for what, s := range map[string]*redlock.Shared{"w": w.locker().Shared("x"), "r": w.locker().Shared("x")} {
+		for what, s := range map[string]*redlock.RWLock{"w": w.locker().RWLock("x"), "r": w.locker().RWLock("x")} {
 			go func() {
 				take := s.RLock
 				if what == "w" {
@@ -201,7 +202,7 @@ func TestVirtualAWriterBecomesAReader(t *testing.T) {
 			w.Fatal(err)
 		}
 		if first := <-got; first != "r" {
-			w.Errorf("%q was let in first", first)
+			w.Errorf("%q acquired the name first", first)
 		}
 		w.isError(writer.Err(), redlock.ErrReleased)
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
@@ -225,7 +226,7 @@ func TestVirtualAWriterBecomesAReader(t *testing.T) {
 func TestVirtualUpgradeKindsAndReentry(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker()
-		s := l.Shared("x")
+		s := l.RWLock("x")
 		r := w.rlock(s)
 		_, err := s.Lock(r.Context(w.Context()))
 		w.isError(err, redlock.ErrUpgrade)
@@ -248,15 +249,15 @@ func TestVirtualUpgradeKindsAndReentry(t *testing.T) {
 			w.Errorf("the reader has lost its lock: %v", r.Err())
 		}
 		_, err = r.Export()
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		_, err = r.Downgrade(w.Context())
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		w.unlockAll(r)
 		k := w.take(l, "x")
 		for _, o := range []*redlock.Locker{l, w.locker()} {
-			_, err = o.Shared("x").RLock(w.Context())
+			_, err = o.RWLock("x").RLock(w.Context())
 			w.isError(err, redlock.ErrKind)
-			_, err = o.Shared("x").Lock(w.Context())
+			_, err = o.RWLock("x").Lock(w.Context())
 			w.isError(err, redlock.ErrKind)
 		}
 		w.unlockAll(k)
@@ -266,16 +267,16 @@ func TestVirtualUpgradeKindsAndReentry(t *testing.T) {
 			w.Errorf("a writer that reads: %v, %v", inner, err)
 		}
 		_, err = writer.Downgrade(w.Context())
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 		w.unlockAll(inner, writer)
 		_, err = s.RLock(w.Context(), redlock.WithMinHold(time.Second))
-		w.isError(err, redlock.ErrInvalidOption)
+		w.isError(err, redlock.ErrInvalid)
 	})
 }
 
 func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		s := w.locker().Shared("x")
+		s := w.locker().RWLock("x")
 		r := w.rlock(s)
 		after(time.Minute)
 		if r.Err() != nil {
@@ -286,7 +287,7 @@ func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
 		if on, n := r.HeldOn(); on != 5 || n != 5 {
 			w.Errorf("held on %d of %d", on, n)
 		}
-		_, err := w.locker().Shared("x").TryLock(w.Context())
+		_, err := w.locker().RWLock("x").TryLock(w.Context())
 		w.isError(err, redlock.ErrHeld)
 		w.unlockAll(r)
 		synctest.Wait()
@@ -296,23 +297,23 @@ func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
 	})
 }
 
-// A program that dies while its writer stands in front keeps no reader out: nobody hears for it.
+// A client that dies while its writer is first in the queue keeps no reader out: its hint has no receiver.
 func TestVirtualADeadWriterInFrontKeepsNobodyOut(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		reader := w.rlock(w.locker().Shared("x"))
+		reader := w.rlock(w.locker().RWLock("x"))
 		p := w.pool()
 		dying := w.over(p)
 		ctx, die := context.WithCancel(w.Context())
 		done := make(chan error, 1)
 		go func() {
-			_, err := dying.Shared("x").Lock(ctx)
+			_, err := dying.RWLock("x").Lock(ctx)
 			done <- err
 		}()
 		after(3 * time.Second)
-		other := w.locker().Shared("x")
+		other := w.locker().RWLock("x")
 		_, err := other.TryRLock(w.Context())
 		w.isError(err, redlock.ErrHeld)
-		// It dies: its connections end, and it can tell nobody that it waits no more.
+		// The client dies: its connections end, and it cannot leave the queues.
 		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1 << 20) })
 		die()
 		if err := <-done; err == nil {
@@ -332,10 +333,10 @@ func TestVirtualADeadWriterInFrontKeepsNobodyOut(t *testing.T) {
 	})
 }
 
-// A downgrade that no quorum answers fails with its context, and leaves nothing behind.
+// A downgrade that no quorum answers fails with its context, and leaves no keys.
 func TestVirtualADowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		writer := w.wlock(w.locker().Shared("x"))
+		writer := w.wlock(w.locker().RWLock("x"))
 		w.hang(0, 1, 2)
 		ctx, cancel := context.WithTimeout(w.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -344,25 +345,25 @@ func TestVirtualADowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 		w.isError(writer.Err(), redlock.ErrReleased)
 		w.resume(0, 1, 2)
 		after(3 * time.Second)
-		w.unlockAll(w.wlock(w.locker().Shared("x")))
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
 		synctest.Wait()
 		if on := w.on("x"); on > 0 {
 			w.Errorf("it is still on %d masters", on)
 		}
-		lost := w.wlock(w.locker().Shared("x"), redlock.WithExtension(false), redlock.WithTTL(time.Second))
+		lost := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false), redlock.WithTTL(time.Second))
 		after(2 * time.Second)
 		_, err = lost.Downgrade(w.Context())
 		w.isError(err, redlock.ErrLost)
 	})
 }
 
-// A writer whose lock the masters have lost, and that does not know it yet, becomes no reader: another writer may have
-// had the name meanwhile.
+// A writer whose lock the masters have lost, and that does not know it yet, cannot downgrade: another writer may have
+// held the name meanwhile.
 func TestVirtualAWriterThatWasLostBecomesNoReader(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		writer := w.wlock(w.locker().Shared("x"), redlock.WithExtension(false))
+		writer := w.wlock(w.locker().RWLock("x"), redlock.WithExtension(false))
 		w.masters.Lose("x")
-		w.unlockAll(w.wlock(w.locker().Shared("x")))
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
 		if err := writer.Err(); err != nil {
 			w.Fatalf("it knows already: %v", err)
 		}
@@ -375,32 +376,32 @@ func TestVirtualAWriterThatWasLostBecomesNoReader(t *testing.T) {
 	})
 }
 
-// The master that missed the downgrade has the writer's share yet, and is given the reader's when that is over.
+// The master that missed the downgrade still has the writer's share, and gets the reader's when that has expired.
 func TestVirtualADowngradeThatAMasterMisses(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		writer := w.wlock(w.locker().Shared("x"), redlock.WithTTL(3*time.Second))
+		writer := w.wlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second))
 		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1) }, 4)
 		reader, err := writer.Downgrade(w.Context())
 		if err != nil {
 			w.Fatal(err)
 		}
-		other := w.rlock(w.locker().Shared("x"))
-		_, err = w.locker().Shared("x").TryLock(w.Context())
+		other := w.rlock(w.locker().RWLock("x"))
+		_, err = w.locker().RWLock("x").TryLock(w.Context())
 		w.isError(err, redlock.ErrHeld)
 		after(10 * time.Second)
 		if on, _ := reader.HeldOn(); on != 5 {
 			w.Errorf("the reader is on %d masters", on)
 		}
 		w.unlockAll(reader, other)
-		w.unlockAll(w.wlock(w.locker().Shared("x")))
+		w.unlockAll(w.wlock(w.locker().RWLock("x")))
 	})
 }
 
-// Programs with other TTLs, tries and priorities share a name.
+// Clients with different TTLs, tries and priorities share a name.
 func TestVirtualReadersWithUnlikeSettings(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		long := w.rlock(w.locker(redlock.WithTTL(20*time.Second)).Shared("x"), redlock.WithExtension(false))
-		short := w.rlock(w.locker(redlock.WithTTL(time.Second)).Shared("x"), redlock.WithExtension(false))
+		long := w.rlock(w.locker(redlock.WithTTL(20*time.Second)).RWLock("x"), redlock.WithExtension(false))
+		short := w.rlock(w.locker(redlock.WithTTL(time.Second)).RWLock("x"), redlock.WithExtension(false))
 		got := make(chan string, 3)
 		wait := func(what string, priority int, take func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)) {
 			go func() {
@@ -416,9 +417,9 @@ func TestVirtualReadersWithUnlikeSettings(t *testing.T) {
 			}()
 			after(100 * time.Millisecond)
 		}
-		wait("writer", 0, w.locker().Shared("x").Lock)
-		wait("reader behind it", 0, w.locker().Shared("x").RLock)
-		wait("reader before it", 1, w.locker().Shared("x").RLock)
+		wait("writer", 0, w.locker().RWLock("x").Lock)
+		wait("reader behind it", 0, w.locker().RWLock("x").RLock)
+		wait("reader before it", 1, w.locker().RWLock("x").RLock)
 		after(2 * time.Second)
 		w.isError(short.Err(), redlock.ErrLost)
 		if first := <-got; first != "reader before it" {
@@ -428,20 +429,21 @@ func TestVirtualReadersWithUnlikeSettings(t *testing.T) {
 		if second, third := <-got, <-got; second != "writer" || third != "reader behind it" {
 			w.Errorf("then %s, %s", second, third)
 		}
-		_, err := w.locker().Shared("x").Lock(w.Context(), redlock.WithTries(2))
+		_, err := w.locker().RWLock("x").Lock(w.Context(), redlock.WithTries(2))
 		w.isError(err, redlock.ErrHeld)
 		after(2 * time.Second)
 	})
 }
 
-// A trace is told of the calls of readers by names of their own.
+// A trace reports the calls of readers under separate names.
 func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var ops []string
-		l := w.locker(redlock.WithTrace(&redlock.Trace{
-			Call: func(i redlock.CallInfo) { ops = append(ops, i.Op+" "+redlock.Outcome(i.Err)) },
-		}))
-		s := l.Shared("x")
+		l := w.locker(redlock.WithTrace(redlock.On("call", func(i redlockinfo.Event) {
+			ops = append(ops,
+				i.Op+" "+redlock.Outcome(i.Err))
+		})))
+		s := l.RWLock("x")
 		r := w.rlock(s)
 		_, err := s.TryLock(r.Context(w.Context()))
 		w.isError(err, redlock.ErrUpgrade)
@@ -456,7 +458,7 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 		}
 		w.unlockAll(k)
 		synctest.Wait()
-		want := []string{"rlock ok", "try lock upgrade", "try lock kind", "unlock ok", "lock ok", "try rlock held",
+		want := []string{"rlock ok", "try lock invalid", "try lock lock_kind", "unlock ok", "lock ok", "try rlock held",
 			"downgrade ok", "unlock ok"}
 		if !slices.Equal(ops, want) {
 			w.Errorf("told were %q, want %q", ops, want)
@@ -464,10 +466,11 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 	})
 }
 
-// A downgrade whose first answers are lost is sent again, and its validity counts from then; so must the shares.
+// A downgrade whose first answers are lost is sent again, and its validity counts from then; so must the TTLs of the
+// shares.
 func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		writer, err := w.locker().Shared("x").Lock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
+		writer, err := w.locker().RWLock("x").Lock(w.Context(), redlock.WithTTL(3*time.Second), redlock.WithExtension(false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -481,7 +484,7 @@ func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if time.Since(began) < 100*time.Millisecond {
-			t.Error("it was not sent again")
+			t.Error("the downgrade was not sent again")
 		}
 		long := 0
 		w.each(func(_ int, m *redlocktest.Master) {
@@ -490,7 +493,7 @@ func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
 			}
 		})
 		if long < 3 {
-			t.Errorf("%d masters have it for the %v for which it is trusted", long, reader.Remaining())
+			t.Errorf("%d masters keep it for its validity of %v", long, reader.Remaining())
 		}
 		w.unlock(reader)
 	})

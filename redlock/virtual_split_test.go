@@ -12,8 +12,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// race lets k programs lock a free name at one instant, and returns when the first of them has it. The others are
-// called off then, and all is put back.
+// race makes k clients lock a free name at one instant, and returns the time until the first of them has it. Then it
+// cancels the others and restores the initial state.
 func (w *world) race(peers []*peer, name string) (took time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -39,7 +39,7 @@ func (w *world) race(peers []*peer, name string) (took time.Duration) {
 	}
 	all.Wait()
 	if len(winners) == 0 {
-		w.Fatal("nobody had it within a minute")
+		w.Fatal("no client had it within a minute")
 	}
 	if len(winners) > 1 {
 		w.Errorf("%d winners at once", len(winners))
@@ -49,9 +49,9 @@ func (w *world) race(peers []*peer, name string) (took time.Duration) {
 	return took
 }
 
-// Programs that want a free name at one instant split the masters among them. They roll back, and the earliest ticket
-// has it within a few round trips, whatever their number, also while a minority of the masters is dead; safety and who
-// wins do not matter here.
+// Clients that lock a free name at one instant split the votes. They roll back, and the earliest ticket wins within a
+// few round trips, for any number of clients, even while a minority of the masters is dead. This test does not check
+// safety or the winner.
 func TestVirtualASplitVoteHasAWinnerWithinAFewRoundTrips(t *testing.T) {
 	const oneWay = 250 * time.Microsecond
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestVirtualASplitVoteHasAWinnerWithinAFewRoundTrips(t *testing.T) {
 				}
 				slices.Sort(times)
 				most := times[races*9/10]
-				t.Logf("until somebody has it: median %v, nine of ten %v, longest %v", times[races/2], most, times[races-1])
+				t.Logf("time to acquire: median %v, nine of ten %v, longest %v", times[races/2], most, times[races-1])
 				if most > c.most {
 					t.Errorf("nine of ten races took up to %v, want at most %v", most, c.most)
 				}

@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/internal/spread"
+	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// Names that are spread over groups of masters.
+// Tests of names that are distributed over shards.
 
 // A realm is one bubble with several sets of masters.
 type realm struct {
@@ -25,7 +27,7 @@ type realm struct {
 	sets []*redlocktest.Masters
 }
 
-// realms runs f in a bubble with k sets of three masters each that nobody has admitted.
+// realms runs f in a bubble with k sets of three masters each, which are not admitted.
 func realms(t *testing.T, k int, f func(r *realm)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,37 +67,42 @@ func (r *realm) either(set, next int) func(ctx context.Context, network, addr st
 	}
 }
 
-// groups spreads names over these sets, in their order.
-func (r *realm) groups(sets ...int) *redlock.Groups {
+// groups distributes names over these sets, in their order.
+func (r *realm) groups(sets ...int) *redlock.Locker {
 	r.Helper()
-	var lockers []*redlock.Locker
-	for i, set := range sets {
-		lockers = append(lockers, r.locker(set, redlock.WithGroup(i+1, len(sets))))
+	var pools []*pool.Pool
+	for _, set := range sets {
+		p, err := r.sets[set].Pool()
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.Cleanup(func() { _ = p.Close() })
+		pools = append(pools, p)
 	}
-	slices.Reverse(lockers) // the order in which they are given plays no part
-	g, err := redlock.Spread(lockers...)
+	l, err := redlock.NewSharded(pools)
 	if err != nil {
 		r.Fatal(err)
 	}
-	return g
+	r.Cleanup(func() { _ = l.Close(context.WithoutCancel(r.Context())) })
+	return l
 }
 
-// admitted is groups that vote.
-func (r *realm) admitted(sets ...int) *redlock.Groups {
+// admitted is like groups, with masters that vote.
+func (r *realm) admitted(sets ...int) *redlock.Locker {
 	r.Helper()
 	g := r.groups(sets...)
-	if err := g.AdmitNow(r.Context()); err != nil {
+	if err := g.Admin().Admit(r.Context()); err != nil {
 		r.Fatal(err)
 	}
 	return g
 }
 
-// in is n names of each group of k.
+// in returns n names of each of k shards.
 func in(k, n int) (names [][]string) {
 	names = make([][]string, k)
 	for i, full := 0, 0; full < k; i++ {
 		name := fmt.Sprint("orders:", i)
-		if at := spread.Pick(name, k) - 1; len(names[at]) < n {
+		if at := sharding.Pick(name, k) - 1; len(names[at]) < n {
 			if names[at] = append(names[at], name); len(names[at]) == n {
 				full++
 			}
@@ -117,10 +124,8 @@ func (r *realm) isError(err, want error, texts ...string) {
 	}
 }
 
-// try takes a name within three seconds, and gives it back.
-func (r *realm) try(l interface {
-	Lock(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error)
-}, name string) error {
+// try locks a name within three seconds, and releases it.
+func (r *realm) try(l *redlock.Locker, name string) error {
 	lock, err := l.Lock(r.Context(), name, redlock.WithWaitLimit(3*time.Second))
 	if err != nil {
 		return err
@@ -128,8 +133,8 @@ func (r *realm) try(l interface {
 	return lock.Unlock(r.Context())
 }
 
-// New masters come through their quarantine, each name is locked in its group alone, and a group that is down costs its
-// names only, also for a program that starts meanwhile.
+// New masters complete their quarantine, each name is locked only in its shard, and a shard that is down affects only
+// its names, even for a client that starts meanwhile.
 func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		g := r.groups(0, 1, 2)
@@ -157,7 +162,7 @@ func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
 		}
 		after(time.Second)
 		late := r.groups(0, 1, 2)
-		for _, program := range []*redlock.Groups{g, late} {
+		for _, program := range []*redlock.Locker{g, late} {
 			for i, of := range names {
 				switch err := r.try(program, of[1]); {
 				case i == 1:
@@ -170,33 +175,34 @@ func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
 	})
 }
 
-// Two programs with other numbers of groups: whichever is later wins nothing where it has masters in common with the
-// first, and nothing at all on masters that are new.
+// Two clients have different numbers of shards: the later one wins nothing if it shares masters with the first, and
+// nothing on new masters.
 func TestVirtualAnotherNumberOfGroupsWinsNothing(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		first := r.admitted(0, 1)
 		names := in(2, 1)
-		others := map[string]*redlock.Groups{"three": r.groups(0, 1, 2), "the other order": r.groups(1, 0)}
+		others := map[string]*redlock.Locker{"three": r.groups(0, 1, 2), "the other order": r.groups(1, 0)}
 		alone := r.locker(0)
 		after(5 * time.Minute)
 		for what, g := range others {
 			for k := range 30 {
 				if err := r.try(g, fmt.Sprint(k)); err == nil {
-					t.Errorf("%s: a lock was won in group %d", what, spread.Pick(fmt.Sprint(k), len(g.Lockers())))
+					t.Errorf("%s: a lock was won in group %d", what, private.Of(g).Shard(fmt.Sprint(k)))
 				}
 			}
 		}
-		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrGroup, "group 1 of 2", "group 1 of 3", "redlock quarantine -master")
-		r.isError(r.try(alone, "a"), redlock.ErrGroup, "group 1 of 2", "no groups")
+		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrShardLayout, "group 1 of 2", "group 1 of 3",
+			"redlock quarantine -master")
+		r.isError(r.try(alone, "a"), redlock.ErrShardLayout, "group 1 of 2", "no groups")
 		for _, of := range names {
 			if err := r.try(first, of[0]); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	realms(t, 2, func(r *realm) { // and no groups first
+	realms(t, 2, func(r *realm) { // a client without shards comes first
 		alone := r.locker(1)
-		if err := alone.AdmitNow(r.Context()); err != nil {
+		if err := alone.Admin().Admit(r.Context()); err != nil {
 			t.Fatal(err)
 		}
 		g := r.groups(0, 1)
@@ -210,8 +216,9 @@ func TestVirtualAnotherNumberOfGroupsWinsNothing(t *testing.T) {
 	})
 }
 
-// Groups begin only when all their masters were seen. If a majority did, one of it could lose its record and another be
-// out of reach when a program comes that has no groups: it would find a majority that names none.
+// Shards begin only when all their masters were seen. If a majority sufficed, one of its masters could lose its record
+// and another be unreachable when a client without shards starts: that client would find a majority whose records name
+// no shard.
 func TestVirtualGroupsBeginWhenAllMastersWereSeen(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		late := r.sets[1].Master(2)
@@ -227,8 +234,8 @@ func TestVirtualGroupsBeginWhenAllMastersWereSeen(t *testing.T) {
 	})
 }
 
-// Programs with unlike numbers of groups begin on new masters, some of which are down, hang, and restart with their
-// memory or, a minority, without. No name is ever locked on two sets of masters.
+// Clients with different numbers of shards begin on new masters, some of which are down, hang, and restart with their
+// data or, a minority, without. No name is ever locked on two sets of masters.
 func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 	seeds := rounds(9, 2)
 	plans := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 1}, {1, 0}, {0}}
@@ -237,7 +244,7 @@ func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 17))
 		realms(t, 3, func(r *realm) {
 			chosen := rnd.Perm(len(plans))[:3]
-			programs := map[int]*redlock.Groups{}
+			programs := map[int]*redlock.Locker{}
 			for _, k := range chosen {
 				for range 3 {
 					r.disturb(rnd)
@@ -250,7 +257,7 @@ func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 				r.disturb(rnd)
 				if rnd.IntN(4) == 0 {
 					ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-					_ = programs[chosen[rnd.IntN(3)]].AdmitNow(ctx) // as far as it comes
+					_ = programs[chosen[rnd.IntN(3)]].Admin().Admit(ctx) // may fail
 					cancel()
 				}
 				after(time.Duration(rnd.IntN(40)) * time.Second)
@@ -261,7 +268,7 @@ func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 							continue
 						}
 						won[k]++
-						set := plans[k][spread.Pick(name, len(plans[k]))-1]
+						set := plans[k][sharding.Pick(name, len(plans[k]))-1]
 						if before, known := where[name]; known && before != set {
 							t.Errorf("seed %d: %q was locked on set %d, and with the groups %v on %d", seed, name, before, plans[k], set)
 						}
@@ -275,13 +282,13 @@ func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 		}
 	}
 	for k, n := range won {
-		if n == 0 && !testing.Short() {
-			t.Errorf("in no schedule a program with the groups %v has won", plans[k])
+		if n == 0 && long.Enabled() {
+			t.Errorf("no client with the shards %v won in any schedule", plans[k])
 		}
 	}
 }
 
-// disturb lets something happen to one master.
+// disturb applies a fault to one master.
 func (r *realm) disturb(rnd *rand.Rand) {
 	at := rnd.IntN(3)
 	m := r.sets[rnd.IntN(3)].Master(at)
@@ -291,7 +298,7 @@ func (r *realm) disturb(rnd *rand.Rand) {
 	case 1, 2:
 		m.Restart(true)
 	case 3:
-		m.Restart(at != 0) // always the same one of each set
+		m.Restart(at != 0) // always the same master of each set
 	case 4:
 		m.Hang()
 	case 5:

@@ -13,15 +13,16 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // The tests in files named virtual_* run the real coordinator and the real pool over in-memory masters, in a bubble
-// whose time moves only when everything in it waits: a second of theirs takes microseconds, and times are exact.
+// whose time moves only when everything in it waits: a second of virtual time takes microseconds, and times are exact.
 
-// A world is one bubble: masters, and what stands between them and the Lockers.
+// A world is one bubble with masters, and the wire between them and the Lockers.
 type world struct {
 	*testing.T
 	masters *redlocktest.Masters
@@ -30,14 +31,14 @@ type world struct {
 }
 
 // virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers that
-// f makes are closed after it. Such tests run beside each other.
+// f makes are closed after it. Such tests run in parallel.
 func virtual(t *testing.T, n int, f func(w *world), opts ...redlocktest.Option) {
 	t.Helper()
 	t.Parallel()
 	bubble(t, n, f, opts...)
 }
 
-// bubble is virtual for a test that has several bubbles, one after the other.
+// bubble is like virtual, for a test that has several bubbles, one after the other.
 func bubble(t *testing.T, n int, f func(w *world), opts ...redlocktest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +58,7 @@ func after(d time.Duration) {
 // pool makes a pool whose connections are recorded by the wire.
 func (w *world) pool(opts ...pool.Option) *pool.Pool {
 	w.Helper()
-	common := []pool.Option{pool.WithDialer(w.wire.dial), pool.WithClock(clock.Runtime())}
+	common := []pool.Option{pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime())}
 	p, err := pool.Dial(w.masters.URLs(), append(common, opts...)...)
 	if err != nil {
 		w.Fatal(err)
@@ -83,13 +84,13 @@ func (w *world) over(p *pool.Pool, opts ...redlock.Option) *redlock.Locker {
 	return l
 }
 
-// locker makes a Locker with a pool of its own, as a program of its own has.
+// locker returns a Locker with its own pool, like that of a separate client.
 func (w *world) locker(opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
 	return w.over(w.pool(), opts...)
 }
 
-// take locks name and fails the test where that fails.
+// take locks name and fails the test if that fails.
 func (w *world) take(l *redlock.Locker, name string, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	k, err := l.Lock(w.Context(), name, opts...)
@@ -99,7 +100,7 @@ func (w *world) take(l *redlock.Locker, name string, opts ...redlock.LockOption)
 	return k
 }
 
-// each calls f for the masters named, or for all where none is.
+// each calls f for the given masters, or for all if none is given.
 func (w *world) each(f func(i int, m *redlocktest.Master), which ...int) {
 	if len(which) == 0 {
 		for i := range w.masters.N() {
@@ -128,7 +129,7 @@ func (w *world) stop(which ...int) {
 	synctest.Wait()
 }
 
-// on is the number of masters on which somebody holds name.
+// on returns the number of masters on which a client holds name.
 func (w *world) on(name string) (n int) {
 	w.each(func(_ int, m *redlocktest.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
@@ -138,13 +139,13 @@ func (w *world) on(name string) (n int) {
 	return n
 }
 
-// count is how often the masters together have executed a command.
+// count returns how often the masters together have executed a command.
 func (w *world) count(command string) (n int) {
 	w.each(func(_ int, m *redlocktest.Master) { n += m.Commands()[command] })
 	return n
 }
 
-// isError fails the test where err does not match all of want.
+// isError fails the test unless err matches all of want.
 func (w *world) isError(err error, want ...error) {
 	w.Helper()
 	for _, e := range want {
@@ -154,7 +155,7 @@ func (w *world) isError(err error, want ...error) {
 	}
 }
 
-// notError fails the test where err matches one of others.
+// notError fails the test if err matches one of others.
 func (w *world) notError(err error, others ...error) {
 	w.Helper()
 	for _, e := range others {
@@ -164,7 +165,7 @@ func (w *world) notError(err error, others ...error) {
 	}
 }
 
-// replay sends a recorded command once more, on a connection of its own, and returns the reply.
+// replay sends a recorded command once more, on a separate connection, and returns the reply.
 func (w *world) replay(s sent) any {
 	w.Helper()
 	nc, err := w.masters.Dial(w.Context(), "tcp", w.masters.Master(s.master).Addr())
@@ -189,7 +190,7 @@ type shiftClock struct {
 	mu   sync.Mutex
 	base time.Time
 	rate float64
-	boot time.Duration // by how much each of the two clocks is ahead
+	boot time.Duration // how far each of the two clocks is ahead
 	wall time.Duration
 }
 
@@ -212,7 +213,7 @@ func (c *shiftClock) jump(boot, wall time.Duration) {
 	c.wall += wall
 }
 
-// ended waits for the end of ctx, at most for the bound, and returns after what time it came and its cause.
+// ended waits for the end of ctx, at most for the bound, and returns the elapsed time and the cause.
 func (w *world) ended(ctx context.Context, bound time.Duration) (took time.Duration, cause error) {
 	w.Helper()
 	start := time.Now()
@@ -227,8 +228,8 @@ func (w *world) ended(ctx context.Context, bound time.Duration) (took time.Durat
 
 const defaultPrefix = scripts.Prefix(redlock.DefaultPrefix)
 
-// asError is errors.As.
+// asError wraps errors.As.
 func asError[T error](err error, to *T) bool { return errors.As(err, to) }
 
-// seeded is a source of numbers that is the same in each run.
+// seeded returns a random source with the same numbers in each run.
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5eed)) }

@@ -11,43 +11,44 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A calls takes down the calls that a trace is told of, as they end.
+// A calls records the calls of a trace as they end.
 type calls struct {
 	mu    sync.Mutex
-	ended []redlock.CallInfo
-	above []string // what each call was made in, by the context that it was given
+	ended []redlockinfo.Event
+	above []string // the enclosing call of each call, from its context
 }
 
-// An aboveKey is the key of the Dos that a context belongs to.
+// An aboveKey is the context key of the enclosing Dos.
 type aboveKey struct{}
 
-func (c *calls) trace() *redlock.Trace {
-	return &redlock.Trace{
-		Do: func(ctx context.Context, _ string) context.Context {
-			above, _ := ctx.Value(aboveKey{}).(string)
-			return context.WithValue(ctx, aboveKey{}, strings.TrimPrefix(above+" do", " "))
-		},
-		Call: func(i redlock.CallInfo) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			above, _ := i.Context.Value(aboveKey{}).(string)
-			c.ended, c.above = append(c.ended, i), append(c.above, above)
-		},
-	}
+func (c *calls) trace() *redlockinfo.Trace {
+	return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
+		above, _ := ctx.Value(aboveKey{}).(string)
+		return context.WithValue(ctx, aboveKey{}, strings.TrimPrefix(above+" do", " "))
+	}, Event: func(i redlockinfo.Event) {
+		if i.Kind != "call" {
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		above, _ := i.Context.Value(aboveKey{}).(string)
+		c.ended, c.above = append(c.ended, i), append(c.above, above)
+	}}
 }
 
-// last is the call that ended last, and what it was made in.
-func (c *calls) last() (redlock.CallInfo, string) {
-	synctest.Wait() // calls are reported a little after their end
+// last returns the call that ended last, and its enclosing call.
+func (c *calls) last() (redlockinfo.Event, string) {
+	synctest.Wait() // calls are reported shortly after their end
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.ended) - 1
 	return c.ended[n], c.above[n]
 }
 
-// A trace is told how long a call waited, in which place, with how many attempts and votes, and how long a lock was
+// A trace reports how long a call waited, in which place, with how many attempts and votes, and how long a lock was
 // held.
 func TestVirtualATraceIsToldWhatACallTook(t *testing.T) {
 	virtual(t, 5, func(w *world) {
@@ -87,14 +88,15 @@ func TestVirtualATraceIsToldWhatACallTook(t *testing.T) {
 				w.Errorf("a call that waited: %+v", i)
 			}
 		}
-		// The first of each Locker is first in the local queue, or second in those of the masters; the other stands behind.
+		// The first call of each Locker is first in the local queue, or second in those of the masters; the other is behind
+		// it.
 		if slices.Sort(places); !slices.Equal(places, []int{1, 1, 2}) {
 			w.Errorf("the places are %v", places)
 		}
 	})
 }
 
-// An import is told as a lock is.
+// An import is reported like a lock.
 func TestVirtualATraceIsToldWhatAnImportTook(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var c calls
@@ -110,7 +112,7 @@ func TestVirtualATraceIsToldWhatAnImportTook(t *testing.T) {
 	})
 }
 
-// The end of a call that failed says how, as its error does.
+// The event of a failed call has the outcome of its error.
 func TestVirtualATraceIsToldHowCallsFail(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var c calls
@@ -164,7 +166,7 @@ func TestVirtualATraceIsToldHowCallsFail(t *testing.T) {
 	})
 }
 
-// The function of a Do, and the calls in it, have the context that the trace has made for the Do.
+// The function of a Do, and the calls in it, get the context that the trace made for the Do.
 func TestVirtualWhatIsDoneInADoHasTheContextOfItsTrace(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var c calls
@@ -189,26 +191,27 @@ func TestVirtualWhatIsDoneInADoHasTheContextOfItsTrace(t *testing.T) {
 	})
 }
 
-// Several traces are told of everything, and those of a call are nested.
+// Several traces all get every event, and the callbacks of a call are nested.
 func TestVirtualSeveralTracesAreTold(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		var order []string
-		tell := func(who string) *redlock.Trace {
-			return &redlock.Trace{
-				Acquired: func(redlock.LockInfo) { order = append(order, who+" acquired") },
-				Do: func(ctx context.Context, _ string) context.Context {
-					order = append(order, who+" begins")
-					return context.WithValue(ctx, aboveKey{}, who)
-				},
-				Call: func(i redlock.CallInfo) {
+		tell := func(who string) *redlockinfo.Trace {
+			return &redlockinfo.Trace{Do: func(ctx context.Context, _ string) context.Context {
+				order = append(order, who+" begins")
+				return context.WithValue(ctx, aboveKey{}, who)
+			}, Event: func(i redlockinfo.Event) {
+				switch i.Kind {
+				case "acquired":
+					order = append(order, who+" acquired")
+				case "call":
 					if i.Context.Value(aboveKey{}) != "b" {
 						w.Errorf("%s: the context is not that of the last", i.Op)
 					}
 					order = append(order, who+" "+i.Op)
-				},
-			}
+				}
+			}}
 		}
-		l := w.locker(redlock.WithTrace(tell("a"), nil, &redlock.Trace{}, tell("b")))
+		l := w.locker(redlock.WithTrace(tell("a"), nil, &redlockinfo.Trace{}, tell("b")))
 		w.must(l.Do(w.Context(), "n", func(context.Context) error { return nil }))
 		synctest.Wait()
 		want := []string{"a begins", "b begins", "a acquired", "b acquired", "a lock", "b lock", "a unlock", "b unlock",
@@ -219,12 +222,13 @@ func TestVirtualSeveralTracesAreTold(t *testing.T) {
 	})
 }
 
-// The events at the end of a hold say how long it was, also where it was handed on.
+// The events at the end of a hold report its duration, even after a local hand-off.
 func TestVirtualATraceIsToldHowLongALockWasHeld(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		held := map[int64]time.Duration{}
-		end := func(i redlock.LockInfo) { held[i.Token] = i.Held }
-		l := w.locker(redlock.WithHandOn(10, time.Minute), redlock.WithTrace(&redlock.Trace{Released: end, Lost: end}))
+		end := func(i redlockinfo.Event) { held[i.Token] = i.Held }
+		l := w.locker(redlock.WithHandOn(10, time.Minute), redlock.WithTrace(redlock.On("released", end), redlock.On("lost",
+			end)))
 		first := w.take(l, "n")
 		got := make(chan *redlock.Lock)
 		go func() { got <- w.take(l, "n") }()

@@ -11,13 +11,13 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// unpolled are delays that no test waits for: whoever gets on was woken.
+// unpolled are delays longer than any test: a client that makes progress was woken.
 var unpolled = redlock.WithDelays(redlock.Delays{Fixed: time.Hour})
 
-// A release tells the next waiter: it has the lock half a round trip for the release, half a one for the hint and one
-// for its ask after Unlock was called.
+// A release wakes the next waiter. It has the lock two round trips after Unlock was called: half for the release, half
+// for the hint, and one for its acquire.
 func TestVirtualAReleaseWakesTheNextWaiter(t *testing.T) {
-	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutGuard()}} {
+	for name, opts := range map[string][]redlock.Option{"guarded": nil, "unguarded": {redlock.WithoutRestartGuard()}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 5, func(w *world) {
 				a, b := w.peer("a", opts...), w.peer("b", opts...)
@@ -52,12 +52,12 @@ func TestVirtualAReleaseWakesTheNextWaiter(t *testing.T) {
 // H41: a release wakes one waiter, however many there are, and costs each master one message and one acquire.
 func TestVirtualAReleaseWakesOneWaiter(t *testing.T) {
 	virtual(t, 5, func(w *world) {
-		holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second)) // nobody looks by itself before
+		holder := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second)) // no client polls before that
 		var calls []*call
-		for i := range 15 { // a second each; one that is not heard of for 20 s counts no more
+		for i := range 15 { // one second each; a waiter that sends nothing for 20 s is dropped
 			calls = append(calls, w.peer(fmt.Sprint("p", i)).waits("n", unpolled))
 		}
-		after(2500 * time.Millisecond) // nobody looks by itself while it is handed over
+		after(2500 * time.Millisecond) // no client polls while the lock moves on
 		before := w.count("acquire")
 		w.delay(time.Millisecond)
 		go w.unlock(holder)
@@ -66,7 +66,7 @@ func TestVirtualAReleaseWakesOneWaiter(t *testing.T) {
 			if took > 4*time.Millisecond {
 				w.Errorf("waiter %d was woken after %v", i, took)
 			}
-			after(time.Millisecond) // the slowest of equal masters has answered
+			after(time.Millisecond) // the slowest of the equal masters has answered
 			if n := w.count("acquire"); n != before+5*(i+1) {
 				w.Errorf("after %d hand-overs there were %d acquires on 5 masters", i+1, n-before)
 			}
@@ -83,7 +83,7 @@ func TestVirtualAReleaseWakesOneWaiter(t *testing.T) {
 	})
 }
 
-// The name that is freed on in-memory masters goes to a waiter as one that is released.
+// A name that is freed on in-memory masters goes to a waiter like a released one.
 func TestVirtualFreeingANameWakesItsWaiter(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		w.masters.Take("n", time.Hour)
@@ -98,8 +98,8 @@ func TestVirtualFreeingANameWakesItsWaiter(t *testing.T) {
 	})
 }
 
-// H40: the release comes after the refusal and before the subscription stands, so nobody hears it. When it stands, the
-// waiter looks again.
+// H40: the release comes after the refusal and before the subscription is established, so no client gets the hint. Once
+// subscribed, the waiter tries again.
 func TestVirtualAReleaseBeforeTheSubscriptionStandsIsNotMissed(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
@@ -121,8 +121,8 @@ func TestVirtualAReleaseBeforeTheSubscriptionStandsIsNotMissed(t *testing.T) {
 	})
 }
 
-// H40: a subscription is cut, the release is not heard, and with the new subscription the waiter asks, before it would
-// by itself.
+// H40: a subscription is cut, and the hint of the release is lost. With the new subscription the waiter tries again,
+// earlier than by polling.
 func TestVirtualANewSubscriptionNudgesTheWaiters(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
@@ -146,8 +146,8 @@ func TestVirtualANewSubscriptionNudgesTheWaiters(t *testing.T) {
 	})
 }
 
-// With every subscription cut, from the beginning or later, waiting ends all the same: by polling when the holder
-// releases, and by the TTL when it is killed.
+// With every subscription cut, from the start or later, waiting still ends: by polling if the holder releases, and by
+// the TTL if it is killed.
 func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
 	for _, when := range []string{"before", "while waiting"} {
 		bubble(t, 5, func(w *world) {
@@ -184,12 +184,12 @@ func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
 	}
 }
 
-// The holder is killed while others wait and hear the masters: the first of them has the lock when the TTL is over.
+// The holder is killed while others wait with subscriptions: the first of them has the lock when the TTL has expired.
 func TestVirtualAKilledHolderIsFollowedWhenItsTTLIsOver(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
 		w.take(a.Locker, "n")
-		after(7 * time.Second) // it has been extended
+		after(7 * time.Second) // the lock has been extended
 		c := b.waits("n", unpolled)
 		a.kill()
 		next, took := c.gets(time.Minute)
@@ -201,8 +201,8 @@ func TestVirtualAKilledHolderIsFollowedWhenItsTTLIsOver(t *testing.T) {
 	})
 }
 
-// All hints are lost on their way, though the masters believe that they are heard: the first and the second waiter look
-// again within a second, the others within five.
+// All hints are lost in transit, although the masters count their receivers: the first and the second waiter try again
+// within a second, the others within five.
 func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n")
@@ -226,7 +226,7 @@ func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
 				}
 			}
 			if first == nil {
-				w.Fatalf("nobody has it after 10 s, with %d waiting, the next is %p", len(calls)-i, c)
+				w.Fatalf("no client has it after 10 s, with %d waiting, the next is %p", len(calls)-i, c)
 			}
 			if took := time.Since(start); took > 5100*time.Millisecond {
 				w.Errorf("after hand-over %d it took %v", i, took)
@@ -238,14 +238,14 @@ func TestVirtualWithAllMessagesLostWaitingEndsByPoll(t *testing.T) {
 	})
 }
 
-// Messages that come twice, or late, or in another order, change nothing: what was for a wait that is over is given
-// back or left alone, and each waiter gets in.
+// Messages that arrive twice, late, or out of order change nothing: a grant for a wait that has ended is released or
+// ignored, and each waiter gets the lock.
 func TestVirtualMessagesThatComeTwiceOrLateAreHarmless(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		var peers []*peer
 		for i := range 3 {
 			p := w.peer(fmt.Sprint("p", i))
-			held := make([][]string, 5) // each message comes twice, and once more after the next one of its connection
+			held := make([][]string, 5) // each message arrives twice, and once more after the next one of its connection
 			p.tampering(func(master int, payload string) []string {
 				list := append([]string{payload}, held[master]...)
 				held[master] = []string{payload, payload}
@@ -281,7 +281,7 @@ func TestVirtualMessagesThatComeTwiceOrLateAreHarmless(t *testing.T) {
 	})
 }
 
-// A waiter that leaves after it was told gives the name to the next, at once.
+// A waiter that leaves after it got a hint passes the name to the next, at once.
 func TestVirtualTheTurnOfOneThatHasLeftGoesToTheNext(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder := w.take(w.peer("holder").Locker, "n")
@@ -292,7 +292,7 @@ func TestVirtualTheTurnOfOneThatHasLeftGoesToTheNext(t *testing.T) {
 		b := second.waits("n", unpolled)
 		w.delay(10 * time.Millisecond)
 		go w.unlock(holder)
-		after(15 * time.Millisecond) // the masters have told the first, which has not heard of it yet
+		after(15 * time.Millisecond) // the masters have sent the hint, which the first has not received yet
 		cancel()
 		w.isError(a.fails(time.Second), context.Canceled, redlock.ErrHeld)
 		k, took := b.gets(time.Second)
@@ -305,7 +305,7 @@ func TestVirtualTheTurnOfOneThatHasLeftGoesToTheNext(t *testing.T) {
 	})
 }
 
-// The masters' word about one name wakes nobody who waits for another.
+// A hint about one name wakes no client that waits for another name.
 func TestVirtualAWordAboutOneNameWakesNobodyElse(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
@@ -326,7 +326,7 @@ func TestVirtualAWordAboutOneNameWakesNobodyElse(t *testing.T) {
 	})
 }
 
-// While nothing happens, waiting costs the masters next to nothing: no subscription anew, and an acquire a master every
+// While nothing happens, waiting costs the masters next to nothing: no new subscription, and one acquire per master and
 // second.
 func TestVirtualWaitingCostsNextToNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {

@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// H82: a waiter that has won a minority rolls back and keeps its ticket on every master, also where it was granted: so
-// it is told there when the name is free, and comes before those that have called after it.
+// H82: a waiter that has won a minority rolls back and keeps its ticket on every master, including those that granted.
+// So it gets a hint there when the name is free, and goes before later callers.
 func TestVirtualARollBackKeepsTheTicket(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
@@ -50,8 +50,8 @@ func TestVirtualARollBackKeepsTheTicket(t *testing.T) {
 	})
 }
 
-// H83: a leader with a standby lives through restarts of the masters, one after the other, however many: a repair does
-// not mind that somebody waits, and works in quarantine.
+// H83: a leader with a standby survives any number of restarts of the masters, one after the other: a repair ignores
+// the queue, and works in quarantine.
 func TestVirtualARepairMindsNeitherTheQueueNorTheQuarantine(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		leader, standby := w.peer("leader"), w.peer("standby")
@@ -69,7 +69,7 @@ func TestVirtualARepairMindsNeitherTheQueueNorTheQuarantine(t *testing.T) {
 			if state := leader.Masters()[n%5].State; state != "quarantine" {
 				w.Fatalf("restart %d: the master is %s, so this shows nothing", n, state)
 			}
-			after(30 * time.Second) // it votes again before the next
+			after(30 * time.Second) // the master votes again before the next restart
 		}
 		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 0, 3) // and the queues are there
 		after(6 * time.Second)
@@ -84,7 +84,7 @@ func TestVirtualARepairMindsNeitherTheQueueNorTheQuarantine(t *testing.T) {
 	})
 }
 
-// cut ends a peer's connections to some masters and keeps it from them until block is called again.
+// cut ends a peer's connections to some masters and blocks new ones until block is called again.
 func (p *peer) cut(which ...int) {
 	p.world.wire.block(which...)
 	p.mu.Lock()
@@ -97,9 +97,9 @@ func (p *peer) cut(which ...int) {
 	}
 }
 
-// H87: the program with the earliest ticket loses the way to a majority. It cannot win, so it leaves the queues of the
-// masters that it reaches, and asks without a ticket until it has a majority of voters again. Others get the name
-// meanwhile.
+// H87: the client with the earliest ticket loses its connections to a majority. It cannot win, so it leaves the queues
+// of the masters that it reaches, and tries without a ticket until it has a majority of voters again. Others get the
+// name meanwhile.
 func TestVirtualAProgramWithoutAQuorumLeavesTheQueues(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		holder, cutOff, other := w.peer("holder"), w.peer("cut off"), w.peer("other")
@@ -112,7 +112,7 @@ func TestVirtualAProgramWithoutAQuorumLeavesTheQueues(t *testing.T) {
 		after(3 * time.Second)
 		for i := range 5 {
 			want := []string{"other"}
-			if i >= 2 { // they have not heard of it, and drop it 20 s after it has asked
+			if i >= 2 { // they do not know that it has left, and drop it 20 s after its last attempt
 				want = []string{"cut off", "other"}
 			}
 			if got := w.labels(i, "n"); !slices.Equal(got, want) {
@@ -143,8 +143,9 @@ func TestVirtualAProgramWithoutAQuorumLeavesTheQueues(t *testing.T) {
 	})
 }
 
-// H93: of three masters one has a clock that is 20 s off. A program that reaches that one and one more has no majority
-// of voters, since it refuses every ballot that the others accept; its waiter does not stand in front of others.
+// H93: one of three masters has a clock that is 20 s off. A client that reaches only that one and one more has no
+// majority of voters, since that master refuses every ballot that the others accept; the client's waiter does not block
+// others.
 func TestVirtualAMasterWithAWrongClockIsNoVoter(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, -20 * time.Second} {
 		bubble(t, 3, func(w *world) {
@@ -171,8 +172,8 @@ func TestVirtualAMasterWithAWrongClockIsNoVoter(t *testing.T) {
 	}
 }
 
-// H89: each ask is a new grant, under one ticket. The release of an ask, late on an old connection, finds nothing of
-// the next one.
+// H89: each attempt has a new lease id, under one ticket. A late release of an attempt, on an old connection, does not
+// affect the next one.
 func TestVirtualEachAskIsANewGrantOfTheSameWaiter(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)

@@ -15,14 +15,14 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A sent is a command as a pool wrote it.
+// A sent is a command that a pool wrote.
 type sent struct {
 	master int
 	at     time.Time
 	args   []string
 }
 
-// script is the name of the script that it runs, or the command.
+// script returns the name of the script that the command runs, or the command.
 func (s *sent) script() string {
 	if s.args[0] == "EVALSHA" {
 		for _, one := range scripts.All {
@@ -34,7 +34,7 @@ func (s *sent) script() string {
 	return s.args[0]
 }
 
-// arg is one of the script's arguments, counted from 0; "" where it has fewer.
+// arg returns an argument of the script, counted from 0, or "" if there are fewer.
 func (s *sent) arg(n int) string {
 	keys, err := strconv.Atoi(s.args[2])
 	if err != nil || 3+keys+n >= len(s.args) {
@@ -43,7 +43,7 @@ func (s *sent) arg(n int) string {
 	return s.args[3+keys+n]
 }
 
-// grant is the id of the grant that it is about; "" where it is about none.
+// grant returns the id of the lease in the command, or "" if it has none.
 func (s *sent) grant() string {
 	switch s.script() {
 	case "acquire", "extend":
@@ -54,7 +54,7 @@ func (s *sent) grant() string {
 	return ""
 }
 
-// ballot is the first one of an acquire, or what a release raises the fence to; "0" where that is nothing.
+// ballot returns the first ballot of an acquire, or the new fence of a release; "0" if it raises none.
 func (s *sent) ballot() string {
 	if s.script() == "acquire" {
 		return s.arg(3)
@@ -62,7 +62,7 @@ func (s *sent) ballot() string {
 	return cmp.Or(s.arg(1), "0")
 }
 
-// waiter is the waiter that an acquire or a release names; "" where it names none.
+// waiter returns the waiter in an acquire or a release, or "" if there is none.
 func (s *sent) waiter() string {
 	if s.script() == "acquire" {
 		return s.arg(6)
@@ -70,14 +70,14 @@ func (s *sent) waiter() string {
 	return s.arg(3)
 }
 
-// A wire dials masters and records what is written to them, in order. A Locker behind it can be kept from some
-// masters.
+// A wire dials masters and records the commands that are written to them, in order. It can block the connections to
+// some masters.
 type wire struct {
 	masters *redlocktest.Masters
 
 	mu      sync.Mutex
 	log     []sent
-	inbox   string       // the channel that was last subscribed to
+	inbox   string       // the channel of the last subscription
 	blocked map[int]bool // masters that cannot be reached
 }
 
@@ -98,7 +98,7 @@ func (v *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return &wireConn{Conn: nc, v: v, master: i}, nil
 }
 
-// block keeps the Lockers behind the wire from masters, from their next connection on.
+// block blocks new connections of the Lockers behind the wire to masters.
 func (v *wire) block(which ...int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,7 +108,7 @@ func (v *wire) block(which ...int) {
 	}
 }
 
-// sent returns the scripts of these names, or all, that were written so far; clear forgets them.
+// sent returns the scripts with these names, or all, that were written so far; clear discards them.
 func (v *wire) sent(names ...string) (list []sent) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -131,7 +131,7 @@ type wireConn struct {
 	net.Conn
 	v      *wire
 	master int
-	rest   []byte // the beginning of a command that is not complete
+	rest   []byte // the start of an incomplete command
 }
 
 func (c *wireConn) Write(b []byte) (int, error) {
@@ -152,7 +152,7 @@ func (c *wireConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// parseCommand reads one command, an array of bulk strings, and how many bytes it took; 0 where it is not complete.
+// parseCommand reads one command, an array of bulk strings, and returns its length in bytes, or 0 if it is incomplete.
 func parseCommand(b []byte) (args []string, used int) {
 	line := func() (int, bool) {
 		end := bytes.Index(b[used:], []byte("\r\n"))

@@ -1,4 +1,4 @@
-// Package redlockotel tells OpenTelemetry what a [redlock.Locker] does: spans of its calls, and metrics.
+// Package redlockotel reports the spans of the calls of a [redlock.Locker], and its metrics, to OpenTelemetry.
 //
 //	watch, err := redlockotel.New()
 //	locker, err := redlock.New(masters, redlock.WithTrace(watch.Trace()))
@@ -6,36 +6,36 @@
 //
 // # Spans
 //
-// Each call is a span, a child of the span in the context that the call was given: "redlock lock", "redlock try lock",
-// "redlock import", "redlock extend", "redlock unlock", and "redlock do", which has the lock, the unlock, and the spans
-// of the function in between as its children. Attributes: redlock.name, redlock.token, redlock.attempts, redlock.place,
-// redlock.votes.granted, redlock.votes.needed, redlock.masters, and redlock.held of an unlock, in seconds. A call that
-// failed has error.type, a word of [redlock.Outcome], and the status Error; a try lock of a name that is held has the
-// word alone.
+// Each call is a span, a child of the span in the context of the call: "redlock lock", "redlock try lock", "redlock
+// import", "redlock extend", "redlock unlock", and "redlock do", which has the lock, the unlock, and the spans of the
+// function in between as its children. Attributes: redlock.name, redlock.token, redlock.attempts, redlock.place,
+// redlock.votes.granted, redlock.votes.needed, redlock.masters, and redlock.held of an unlock, in seconds. A failed
+// call has error.type, a word of [redlock.Outcome], and the status Error; a try lock of a held name has only the word.
 //
 // # Metrics
 //
-//	redlock.wait.duration           s          how long Lock, TryLock and Import took; by redlock.operation, error.type
-//	redlock.hold.duration           s          how long locks were held that have ended
-//	redlock.held                    {lock}     locks that are held now
-//	redlock.lost                    {lock}     locks that ended before their release; by error.type
-//	redlock.attempts                {attempt}  rounds that asked the masters for a lock; by error.type
-//	redlock.events.dropped          {event}    log records and trace events that were dropped
-//	redlock.callback.panics         {panic}    callbacks that panicked
-//	redlock.releases.unconfirmed    {release}  releases that no quorum confirmed in time
-//	redlock.votes                   {vote}     what each master said; by server.address, server.port, redlock.vote
-//	db.client.operation.duration    s          how long each master took to answer; of those that answered
-//	redlock.master.voting           {master}   1 where the master votes; by server.address, server.port
-//	redlock.master.owed_releases    {release}  names of which it still has to get a release
-//	redlock.master.quarantine.left  s          how long its quarantine still lasts
-//	redlock.quorum                  1          1 where a quorum of masters votes
+//	redlock.wait.duration           s            how long Lock, TryLock and Import took; by redlock.operation, error.type
+//	redlock.hold.duration           s            how long locks were held that have ended
+//	redlock.held                    {lock}       locks that are held now
+//	redlock.lost                    {lock}       locks that ended before their release; by error.type
+//	redlock.attempts                {attempt}    rounds that asked the masters for a lock; by error.type
+//	redlock.extensions              {extension}  extensions of held locks; by error.type
+//	redlock.events.dropped          {event}      log records and trace events that were dropped
+//	redlock.callback.panics         {panic}      callbacks that panicked
+//	redlock.releases.unconfirmed    {release}    releases that no quorum confirmed in time
+//	redlock.votes                   {vote}       what each master said; by server.address, server.port, redlock.vote
+//	db.client.operation.duration    s            how long each master took to answer; of those that answered
+//	redlock.master.voting           {master}     1 if the master votes; by server.address, server.port
+//	redlock.master.pending_releases    {release}    names of which it still has to get a release
+//	redlock.master.quarantine.left  s            how long its quarantine still lasts
+//	redlock.quorum                  1            1 if a quorum of masters votes
 //
-// What is held, the masters, the quorum and the three counts above redlock.votes are read of the Locker that is given to
-// Watch, and are exact. The others are made of events, which are dropped, with their spans, while the queue of the
-// Locker is full: see [redlock.Trace]. redlock.events.dropped says how many are missing.
+// Held locks, the masters, the quorum and the three counts above redlock.votes are read from the Locker that is passed
+// to Watch, and are exact. The others are derived from events, which are dropped, with their spans, while the queue of
+// the Locker is full: see [redlockinfo.Trace]. redlock.events.dropped counts the dropped ones.
 //
 // db.client.operation.duration, error.type, server.address and server.port are those of the semantic conventions.
 //
-// The name of a lock is an attribute of spans. It is one of metrics, redlock.name, only by [WithNames], since most
-// programs have more names than a store of metrics has room for.
+// The name of a lock is an attribute of spans. It is an attribute of metrics, redlock.name, only with [WithNames],
+// since most programs have more names than a metrics store can hold.
 package redlockotel

@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlockotel"
 )
 
-// A program has one Watcher for its Locker. Without options spans and metrics go where those of package otel go.
+// A program has one Watcher for its Locker. By default it uses the global providers of package otel.
 func ExampleWatcher() {
 	ctx := context.Background()
 	spans := tracetest.NewInMemoryExporter()
@@ -28,7 +28,7 @@ func ExampleWatcher() {
 		return
 	}
 	locker, done := inMemory(redlock.WithTrace(watch.Trace()))
-	stop, err := watch.Watch(locker) // from now on the states of the masters are told, too
+	stop, err := watch.Watch(locker) // from now on the states of the masters are reported, too
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -52,7 +52,7 @@ func ExampleOption() {
 	watch, err := redlockotel.New(
 		redlockotel.WithTracerProvider(sdktrace.NewTracerProvider()),
 		redlockotel.WithMeterProvider(sdkmetric.NewMeterProvider()),
-		redlockotel.WithNames(func(name string) string { // orders are many; metrics tell apart the kind of what is locked
+		redlockotel.WithNames(func(name string) string { // there are many orders; metrics distinguish only the kind of name
 			kind, _, _ := strings.Cut(name, ":")
 			return kind
 		}),
@@ -62,7 +62,7 @@ func ExampleOption() {
 	// true <nil>
 }
 
-// inMemory makes a Locker over masters in memory. done ends both.
+// inMemory returns a Locker over masters in memory. done closes both.
 func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
 	masters := redlocktest.New(3)
 	p, err := masters.Pool()

@@ -17,45 +17,46 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 const scope = "github.com/redlock-go/redlock/redlockotel"
 
-// A Watcher is the spans and the metrics of one Locker. It is safe for concurrent use.
+// A Watcher records the spans and the metrics of one Locker. It is safe for concurrent use.
 type Watcher struct {
 	tracers trace.TracerProvider
 	meters  metric.MeterProvider
-	names   func(name string) string // nil: names are no attributes of metrics
-	known   sync.Map                 // the values of redlock.name that have been held: they go on at 0
+	names   func(name string) string // nil: metrics have no names
+	known   sync.Map                 // the values of redlock.name that were held: their series continue at 0
 
 	tracer trace.Tracer
 	meter  metric.Meter
 
-	waits, holds, latency metric.Float64Histogram
-	lost, attempts, votes metric.Int64Counter
+	waits, holds, latency           metric.Float64Histogram
+	lost, attempts, extended, votes metric.Int64Counter
 }
 
-// An Option sets one thing for a [Watcher].
+// An Option configures a [Watcher].
 type Option func(*Watcher)
 
-// WithTracerProvider sets where spans go; the default is that of package otel.
+// WithTracerProvider sets the provider of the tracer; the default is the global one of package otel.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(w *Watcher) { w.tracers = p } }
 
-// WithMeterProvider sets where metrics go; the default is that of package otel.
+// WithMeterProvider sets the provider of the meter; the default is the global one of package otel.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(w *Watcher) { w.meters = p } }
 
-// WithNames gives waits, holds, losses, attempts and what is held the attribute redlock.name, with what f has for the
-// name of the lock. f must have few results, and is called concurrently, also with names that are invalid.
+// WithNames gives waits, holds, losses, attempts, extensions and held locks the attribute redlock.name, which f derives
+// from the name of the lock. f must have few distinct results. It is called concurrently, and also with invalid names.
 func WithNames(f func(name string) string) Option { return func(w *Watcher) { w.names = f } }
 
-// New makes a Watcher. It fails where an instrument cannot be made.
+// New returns a Watcher. It fails if an instrument cannot be created.
 func New(opts ...Option) (*Watcher, error) {
 	w := &Watcher{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, o := range opts {
 		o(w)
 	}
 	w.tracer, w.meter = w.tracers.Tracer(scope), w.meters.Meter(scope)
-	var errs [6]error
+	var errs [7]error
 	histogram := func(err *error, name, help string, bounds ...float64) (h metric.Float64Histogram) {
 		h, *err = w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
 			metric.WithExplicitBucketBoundaries(bounds...))
@@ -73,44 +74,49 @@ func New(opts ...Option) (*Watcher, error) {
 	w.latency = histogram(&errs[2], d.Name(), d.Description(), .001, .005, .01, .05, .1, .5, 1, 5, 10)
 	w.lost = counter(&errs[3], "redlock.lost", "{lock}", "Locks that ended before their release.")
 	w.attempts = counter(&errs[4], "redlock.attempts", "{attempt}", "Rounds that asked the masters for a lock.")
-	w.votes = counter(&errs[5], "redlock.votes", "{vote}", "What the master said.")
+	w.extended = counter(&errs[5], "redlock.extensions", "{extension}", "Extensions of held locks.")
+	w.votes = counter(&errs[6], "redlock.votes", "{vote}", "What the master said.")
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// Trace is for [redlock.WithTrace]. Give it to one Locker.
-func (w *Watcher) Trace() *redlock.Trace {
+// Trace returns the callbacks for [redlock.WithTrace] of one Locker.
+func (w *Watcher) Trace() *redlockinfo.Trace {
 	background := context.Background()
-	return &redlock.Trace{
-		Do:   w.do,
-		Call: w.call,
-		Vote: w.vote,
-		Attempt: func(i redlock.AttemptInfo) {
-			w.attempts.Add(background, 1, w.attributes(i.Name, i.Err))
-		},
-		Released: w.over,
-		Lost: func(i redlock.LockInfo) {
-			w.over(i)
-			w.lost.Add(background, 1, w.attributes(i.Name, i.Err))
-		},
-	}
+	return &redlockinfo.Trace{Do: w.do, Event: func(e redlockinfo.Event) {
+		switch e.Kind {
+		case "call":
+			w.call(e)
+		case "vote":
+			w.vote(e)
+		case "attempt":
+			w.attempts.Add(background, 1, w.attributes(e.Name, e.Err))
+		case "extended":
+			w.extended.Add(background, 1, w.attributes(e.Name, e.Err))
+		case "released":
+			w.over(e)
+		case "lost":
+			w.over(e)
+			w.lost.Add(background, 1, w.attributes(e.Name, e.Err))
+		}
+	}}
 }
 
-// do implements redlock.Trace.Do. It starts the span of a Do, which its function needs in its context.
+// do implements redlockinfo.Trace.Do. It starts the span of a Do, which its function needs in its context.
 func (w *Watcher) do(ctx context.Context, name string) context.Context {
 	ctx, span := w.tracer.Start(ctx, "redlock do", trace.WithAttributes(text("redlock.name", name)))
 	return context.WithValue(ctx, w, span)
 }
 
-// call implements redlock.Trace.Call. It ends the span of a Do, and records that of any other call. Calls are reported
-// late, so the span gets the times of the call.
-func (w *Watcher) call(i redlock.CallInfo) {
+// call ends the span of a Do, and records the span of any other call. Calls are reported late, so the span gets the
+// times of the call.
+func (w *Watcher) call(i redlockinfo.Event) {
 	ctx := i.Context
 	span, _ := ctx.Value(w).(trace.Span)
 	if i.Op != "do" || span == nil {
-		ctx, span = w.tracer.Start(ctx, "redlock "+i.Op, trace.WithTimestamp(i.Start),
+		ctx, span = w.tracer.Start(ctx, "redlock "+i.Op, trace.WithTimestamp(i.Time),
 			trace.WithAttributes(text("redlock.name", i.Name)))
 	}
 	switch i.Op {
@@ -120,9 +126,9 @@ func (w *Watcher) call(i redlock.CallInfo) {
 	end(span, &i)
 }
 
-// end records in the span how its call ended, and ends it.
-func end(span trace.Span, i *redlock.CallInfo) {
-	defer span.End(trace.WithTimestamp(i.Start.Add(i.Elapsed)))
+// end records the outcome of the call in its span, and ends the span.
+func end(span trace.Span, i *redlockinfo.Event) {
+	defer span.End(trace.WithTimestamp(i.Time.Add(i.Elapsed)))
 	if !span.IsRecording() {
 		return
 	}
@@ -149,23 +155,23 @@ func end(span trace.Span, i *redlock.CallInfo) {
 	}
 }
 
-func (w *Watcher) over(i redlock.LockInfo) {
+func (w *Watcher) over(i redlockinfo.Event) {
 	w.holds.Record(context.Background(), i.Held.Seconds(), w.attributes(i.Name, nil))
 	if w.names != nil {
 		w.known.LoadOrStore(w.names(i.Name), i.Name)
 	}
 }
 
-func (w *Watcher) vote(v redlock.VoteInfo) {
+func (w *Watcher) vote(v redlockinfo.Event) {
 	ctx, at := context.Background(), address(v.Master)
-	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.Kind))...))
+	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.State))...))
 	if v.Err == nil {
 		w.latency.Record(ctx, v.Elapsed.Seconds(), metric.WithAttributes(
 			append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))...))
 	}
 }
 
-// attributes are some, and those for the name of the lock and an error, where they are to be told.
+// attributes returns the given attributes and, if they apply, those of the name of the lock and of an error.
 func (w *Watcher) attributes(name string, err error, attrs ...attribute.KeyValue) metric.MeasurementOption {
 	if w.names != nil {
 		attrs = append(attrs, text("redlock.name", w.names(name)))
@@ -176,12 +182,12 @@ func (w *Watcher) attributes(name string, err error, attrs ...attribute.KeyValue
 	return metric.WithAttributes(attrs...)
 }
 
-// text is an attribute of a text that a program has chosen.
+// text returns an attribute with a text of the program.
 func text(key, value string) attribute.KeyValue {
 	return attribute.String(key, strings.ToValidUTF8(value, "\ufffd"))
 }
 
-// address are the attributes for the name of a master. There is room for two more.
+// address returns the attributes of the address of a master, with capacity for two more.
 func address(name string) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 4)
 	host, port, err := net.SplitHostPort(name)
@@ -192,9 +198,9 @@ func address(name string) []attribute.KeyValue {
 	return append(attrs, semconv.ServerAddress(host), semconv.ServerPort(n))
 }
 
-// Watch registers what is read of l each time that metrics are collected: the locks that are held, the counts of
-// [redlock.Stats], and the state of the masters. It returns an error if an instrument cannot be made. stop ends it; call
-// it before l is dropped.
+// Watch registers the metrics that are read from l at each collection: the held locks, the counts of [redlock.Stats],
+// and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters them; call it
+// before l is discarded.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	var errs [8]error
 	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
@@ -209,20 +215,22 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	dropped := total(&errs[6], "redlock.events.dropped", "{event}", "Log records and trace events that were dropped.")
 	panics := total(&errs[7], "redlock.callback.panics", "{panic}", "Callbacks that panicked.")
 	voting, err := w.meter.Int64ObservableUpDownCounter("redlock.master.voting", metric.WithUnit("{master}"),
-		metric.WithDescription("1 where the master votes, else 0."))
+		metric.WithDescription("1 if the master votes, else 0."))
 	errs[0] = err
-	owed, err := w.meter.Int64ObservableUpDownCounter("redlock.master.owed_releases", metric.WithUnit("{release}"),
+	pending, err := w.meter.Int64ObservableUpDownCounter("redlock.master.pending_releases", metric.WithUnit("{release}"),
 		metric.WithDescription("Names of which the master still has to get a release."))
 	errs[1] = err
 	left, err := w.meter.Float64ObservableGauge("redlock.master.quarantine.left", metric.WithUnit("s"),
 		metric.WithDescription("How long the quarantine of the master still lasts."))
 	errs[2] = err
 	quorum, err := w.meter.Int64ObservableGauge("redlock.quorum", metric.WithUnit("1"),
-		metric.WithDescription("1 where a quorum of masters votes, else 0."))
+		metric.WithDescription("1 if a quorum of masters votes, else 0."))
 	errs[3] = err
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel() // WaitReady does not wait
 	look := func(_ context.Context, o metric.Observer) error {
 		stats := l.Stats()
 		for name, n := range w.count(stats.Held) {
@@ -231,25 +239,23 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		o.ObserveInt64(unconfirmed, int64(stats.Unconfirmed))
 		o.ObserveInt64(dropped, int64(stats.Dropped))
 		o.ObserveInt64(panics, int64(stats.Panics))
-		votes := make(map[string]bool)
-		for _, m := range l.Masters() {
+		for _, m := range l.Admin().Masters() {
 			at := metric.WithAttributes(address(m.Addr)...)
-			votes[m.Addr] = m.State == "voting"
-			o.ObserveInt64(voting, one(votes[m.Addr]), at)
-			o.ObserveInt64(owed, int64(m.Owed), at)
+			o.ObserveInt64(voting, one(m.State == "voting"), at)
+			o.ObserveInt64(pending, int64(m.Pending), at)
 			o.ObserveFloat64(left, m.Left.Seconds(), at)
 		}
-		o.ObserveInt64(quorum, one(l.Set().Quorum(func(master string) bool { return votes[master] })))
+		o.ObserveInt64(quorum, one(l.WaitReady(over) == nil))
 		return nil
 	}
-	r, err := w.meter.RegisterCallback(look, held, unconfirmed, dropped, panics, voting, owed, left, quorum)
+	r, err := w.meter.RegisterCallback(look, held, unconfirmed, dropped, panics, voting, pending, left, quorum)
 	if err != nil {
 		return nil, err
 	}
 	return r.Unregister, nil
 }
 
-// count returns how many of the names have each value of the attribute redlock.name, by one name for each value.
+// count returns the number of names for each value of the attribute redlock.name, keyed by one name for each value.
 func (w *Watcher) count(names []string) map[string]int64 {
 	if w.names == nil {
 		return map[string]int64{"": int64(len(names))}

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fleet is a Locker over three masters in memory, and what the SDK of OpenTelemetry gets of it.
+// A fleet is a Locker over three masters in memory, with the spans and metrics that the OpenTelemetry SDK gets from it.
 type fleet struct {
 	*testing.T
 	*redlock.Locker
@@ -38,7 +38,7 @@ type fleet struct {
 	stop    func() error // of Watch
 }
 
-// observed makes one inside the bubble in which the test runs.
+// observed returns a fleet inside the bubble of the test.
 func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
 	t.Helper()
 	f := &fleet{
@@ -69,7 +69,9 @@ func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
 	if f.stop, err = f.watch.Watch(f.Locker); err != nil {
 		t.Fatal(err)
 	}
-	f.Ready(t.Context())
+	if err := f.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	synctest.Wait()
 	return f
 }
@@ -83,13 +85,13 @@ func (f *fleet) lock(name string) *redlock.Lock {
 	return k
 }
 
-// after lets virtual time pass, and what is due then happen.
+// after lets virtual time pass, and runs everything that is due then.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// tree writes the spans that have ended, each with the names of those that it is in.
+// tree lists the ended spans, each with the names of its ancestors.
 func (f *fleet) tree() (list []string) {
 	synctest.Wait() // calls are reported a little after their end
 	names, parents := map[trace.SpanID]string{}, map[trace.SpanID]trace.SpanID{}
@@ -106,7 +108,7 @@ func (f *fleet) tree() (list []string) {
 	return list
 }
 
-// last is the span that has ended last, and its attributes.
+// last returns the span that ended last, and its attributes.
 func (f *fleet) last() (tracetest.SpanStub, map[string]string) {
 	f.Helper()
 	synctest.Wait() // calls are reported a little after their end
@@ -121,8 +123,8 @@ func (f *fleet) last() (tracetest.SpanStub, map[string]string) {
 	return s, attrs
 }
 
-// has fails the test where series have not these values. A series is a name, a unit and attributes; its value is that
-// of a sum or a gauge, and of a histogram how many were recorded.
+// has fails the test if a series does not have the given value. A series is a name, a unit and attributes; its value is
+// that of a sum or a gauge, or the count of a histogram.
 func (f *fleet) has(want map[string]float64) {
 	f.Helper()
 	got := f.series()
@@ -135,7 +137,7 @@ func (f *fleet) has(want map[string]float64) {
 
 func (f *fleet) series() map[string]float64 {
 	f.Helper()
-	synctest.Wait() // the votes that decide nothing come later
+	synctest.Wait() // votes after the deciding one arrive later
 	var all metricdata.ResourceMetrics
 	if err := f.reader.Collect(context.Background(), &all); err != nil {
 		f.Fatal(err)
@@ -171,7 +173,7 @@ func (f *fleet) series() map[string]float64 {
 	return got
 }
 
-// The spans of calls are children of the caller's, and what is done in a Do is a child of its span.
+// The spans of calls are children of the caller's span, and the calls in a Do are children of its span.
 func TestSpansHaveParents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -204,7 +206,7 @@ func TestSpansHaveParents(t *testing.T) {
 	})
 }
 
-// A span says what the call took: its name, place, attempts, votes and token, how long the lock was held; and how it
+// A span has the name, place, attempts, votes and token of the call, how long the lock was held, and how the call
 // failed.
 func TestSpansSayWhatACallTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +250,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 			}
 		}
 		if seen != 2 {
-			t.Errorf("a wait of three seconds and a hold are not in the spans: %+v", f.spans.GetSpans())
+			t.Errorf("the spans lack a wait of three seconds and a hold: %+v", f.spans.GetSpans())
 		}
 		err := k.Unlock(t.Context())
 		if s, at := f.last(); at["error.type"] != "released" || s.Status.Code != codes.Error ||
@@ -275,10 +277,12 @@ func TestMetricsOfLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.has(map[string]float64{"redlock.held {lock} {}": 1, "redlock.hold.duration s {}": 1})
+		after(3 * time.Second) // a lock is extended every third of its TTL
+		f.has(map[string]float64{"redlock.extensions {extension} {}": 1})
 		f.masters.Lose("b")
 		after(4 * time.Second)
 		if b.Err() == nil {
-			t.Fatal("it is held")
+			t.Fatal("the name is held")
 		}
 		f.has(map[string]float64{
 			"redlock.held {lock} {}": 0, "redlock.hold.duration s {}": 2, "redlock.lost {lock} {error.type=lost}": 1,
@@ -295,7 +299,7 @@ func TestMetricsOfMasters(t *testing.T) {
 		want := map[string]float64{"redlock.quorum 1 {}": 1}
 		for i := range 3 {
 			want["redlock.master.voting {master} {"+at(i)+"}"] = 1
-			want["redlock.master.owed_releases {release} {"+at(i)+"}"] = 0
+			want["redlock.master.pending_releases {release} {"+at(i)+"}"] = 0
 			want["redlock.master.quarantine.left s {"+at(i)+"}"] = 0
 			want["redlock.votes {vote} {redlock.vote=granted,"+at(i)+"}"] = 1
 			want["db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis,"+at(i)+"}"] = 1
@@ -309,7 +313,7 @@ func TestMetricsOfMasters(t *testing.T) {
 		synctest.Wait()
 		f.has(map[string]float64{
 			"redlock.quorum 1 {}": 1, "redlock.master.voting {master} {" + at(0) + "}": 0,
-			"redlock.master.owed_releases {release} {" + at(0) + "}":                                        1,
+			"redlock.master.pending_releases {release} {" + at(0) + "}":                                     1,
 			"redlock.votes {vote} {redlock.vote=failed," + at(0) + "}":                                      1,
 			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis," + at(0) + "}": 1,
 		})
@@ -318,18 +322,18 @@ func TestMetricsOfMasters(t *testing.T) {
 		after(10 * time.Second)
 		f.has(map[string]float64{"redlock.quorum 1 {}": 0})
 		if left := f.series()["redlock.master.quarantine.left s {"+at(1)+"}"]; left < 15 || left > 25 {
-			t.Errorf("ten seconds after its start its quarantine has %v s left", left)
+			t.Errorf("ten seconds after the start the quarantine has %v s left", left)
 		}
 		if err := f.stop(); err != nil {
 			t.Error(err)
 		}
 		if _, there := f.series()["redlock.quorum 1 {}"]; there {
-			t.Error("the masters are told after the end")
+			t.Error("the masters are reported after stop")
 		}
 	})
 }
 
-// The name of a lock is an attribute of metrics only by the word of the program.
+// The name of a lock is an attribute of metrics only if the program requests it.
 func TestNamesAreAttributesOfMetricsWhereTheProgramSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockotel.WithNames(func(name string) string {

@@ -1,6 +1,7 @@
 package redlockprom
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // The upper bounds of the buckets, in seconds.
@@ -17,14 +19,14 @@ var (
 	voteBuckets = []float64{.0002, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 )
 
-// What is read of a Locker when it is scraped.
+// The metrics that are read from a Locker at each scrape.
 var (
-	voting = prometheus.NewDesc("redlock_master_voting", "1 where the master votes, else 0.", []string{"master"}, nil)
-	owed   = prometheus.NewDesc("redlock_master_owed_releases",
+	voting  = prometheus.NewDesc("redlock_master_voting", "1 if the master votes, else 0.", []string{"master"}, nil)
+	pending = prometheus.NewDesc("redlock_master_pending_releases",
 		"Names of which the master still has to get a release.", []string{"master"}, nil)
 	quarantine = prometheus.NewDesc("redlock_master_quarantine_left_seconds",
 		"How long the quarantine of the master still lasts.", []string{"master"}, nil)
-	quorum      = prometheus.NewDesc("redlock_quorum", "1 where a quorum of masters votes, else 0.", nil, nil)
+	quorum      = prometheus.NewDesc("redlock_quorum", "1 if a quorum of masters votes, else 0.", nil, nil)
 	unconfirmed = prometheus.NewDesc("redlock_unconfirmed_releases_total",
 		"Releases that no quorum confirmed in time.", nil, nil)
 	dropped = prometheus.NewDesc("redlock_events_dropped_total",
@@ -32,27 +34,27 @@ var (
 	panics = prometheus.NewDesc("redlock_callback_panics_total", "Callbacks that panicked.", nil, nil)
 )
 
-// A Collector is the metrics of one Locker. It implements [prometheus.Collector]. For several Lockers of a program make
-// one each, and register each with a label of its own; see [prometheus.WrapRegistererWith].
+// A Collector collects the metrics of one Locker. It implements [prometheus.Collector]. In a program with several
+// Lockers make one Collector for each, and register each with a distinct label; see [prometheus.WrapRegistererWith].
 type Collector struct {
-	names  func(name string) string // nil: names are no labels
+	names  func(name string) string // nil: no name labels
 	locker atomic.Pointer[redlock.Locker]
 	held   *prometheus.Desc
-	known  sync.Map // the labels of names that have been held: they go on at 0
+	known  sync.Map // the labels of names that were held: their series continue at 0
 
-	waits, holds, latency *prometheus.HistogramVec
-	lost, attempts, votes *prometheus.CounterVec
+	waits, holds, latency           *prometheus.HistogramVec
+	lost, attempts, extended, votes *prometheus.CounterVec
 }
 
-// An Option sets one thing for a [Collector].
+// An Option configures a [Collector].
 type Option func(*Collector)
 
-// WithNames labels waits, holds, losses, attempts and what is held with the name that f has for the name of a lock. f
-// must have few results, and is called concurrently, also with names that are invalid.
+// WithNames labels waits, holds, losses, attempts, extensions and held locks with the name that f derives from the name
+// of a lock. f must have few distinct results. It is called concurrently, and also with invalid names.
 func WithNames(f func(name string) string) Option { return func(c *Collector) { c.names = f } }
 
-// New makes a Collector. Its metrics are 0 until a Locker is made with its Trace; those that are read of the Locker are
-// absent until Watch is called.
+// New returns a Collector. Its metrics are 0 until a Locker is made with its Trace; those that are read from the Locker
+// are absent until Watch is called.
 func New(opts ...Option) *Collector {
 	c := &Collector{}
 	for _, o := range opts {
@@ -77,8 +79,9 @@ func New(opts ...Option) *Collector {
 	c.held = prometheus.NewDesc("redlock_held", "Locks that are held now.", named(), nil)
 	c.lost = counter("redlock_lost_total", "Locks that ended before their release.", named("reason"))
 	c.attempts = counter("redlock_attempts_total", "Rounds that asked the masters for a lock.", named("outcome"))
+	c.extended = counter("redlock_extensions_total", "Extensions of held locks.", named("outcome"))
 	c.votes = counter("redlock_votes_total", "What the master said.", []string{"master", "vote"})
-	if c.names == nil { // so that the first one is an increase
+	if c.names == nil { // so that the first event is an increase
 		c.holds.WithLabelValues()
 		c.lost.WithLabelValues(redlock.Outcome(redlock.ErrLost))
 		c.lost.WithLabelValues(redlock.Outcome(redlock.ErrMaxHold))
@@ -86,32 +89,35 @@ func New(opts ...Option) *Collector {
 	return c
 }
 
-// Trace is for [redlock.WithTrace]. Give it to one Locker.
-func (c *Collector) Trace() *redlock.Trace {
-	return &redlock.Trace{
-		Call: func(i redlock.CallInfo) {
-			switch i.Op {
+// Trace returns the callbacks for [redlock.WithTrace] of one Locker.
+func (c *Collector) Trace() *redlockinfo.Trace {
+	return &redlockinfo.Trace{Event: func(e redlockinfo.Event) {
+		switch e.Kind {
+		case "call":
+			switch e.Op {
 			case "lock", "try lock", "rlock", "try rlock", "import", "downgrade":
-				c.waits.WithLabelValues(c.labels(i.Name, i.Op, redlock.Outcome(i.Err))...).Observe(i.Elapsed.Seconds())
+				c.waits.WithLabelValues(c.labels(e.Name, e.Op, redlock.Outcome(e.Err))...).Observe(e.Elapsed.Seconds())
 			}
-		},
-		Attempt: func(i redlock.AttemptInfo) {
-			c.attempts.WithLabelValues(c.labels(i.Name, redlock.Outcome(i.Err))...).Inc()
-		},
-		Vote:     c.vote,
-		Released: c.over,
-		Lost: func(i redlock.LockInfo) {
-			c.over(i)
-			c.lost.WithLabelValues(c.labels(i.Name, redlock.Outcome(i.Err))...).Inc()
-		},
-	}
+		case "vote":
+			c.vote(e)
+		case "attempt":
+			c.attempts.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
+		case "extended":
+			c.extended.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
+		case "released":
+			c.over(e)
+		case "lost":
+			c.over(e)
+			c.lost.WithLabelValues(c.labels(e.Name, redlock.Outcome(e.Err))...).Inc()
+		}
+	}}
 }
 
-// Watch sets the Locker of which Collect reads what is held, the counts of [redlock.Stats], and the state of the
-// masters. nil ends it; call it so before l is dropped.
+// Watch sets the Locker from which Collect reads the held locks, the counts of [redlock.Stats], and the state of the
+// masters. Watch(nil) ends that; call it before l is discarded.
 func (c *Collector) Watch(l *redlock.Locker) { c.locker.Store(l) }
 
-// labels are some values, and the name of the lock where it is a label.
+// labels returns the values, and the name of the lock if it is a label.
 func (c *Collector) labels(name string, values ...string) []string {
 	if c.names != nil {
 		values = append(values, strings.ToValidUTF8(c.names(name), "\ufffd"))
@@ -119,7 +125,7 @@ func (c *Collector) labels(name string, values ...string) []string {
 	return values
 }
 
-func (c *Collector) over(i redlock.LockInfo) {
+func (c *Collector) over(i redlockinfo.Event) {
 	labels := c.labels(i.Name)
 	c.holds.WithLabelValues(labels...).Observe(i.Held.Seconds())
 	if c.names != nil {
@@ -127,15 +133,15 @@ func (c *Collector) over(i redlock.LockInfo) {
 	}
 }
 
-func (c *Collector) vote(v redlock.VoteInfo) {
-	c.votes.WithLabelValues(v.Master, v.Kind).Inc()
+func (c *Collector) vote(v redlockinfo.Event) {
+	c.votes.WithLabelValues(v.Master, v.State).Inc()
 	if v.Err == nil {
 		c.latency.WithLabelValues(v.Master).Observe(v.Elapsed.Seconds())
 	}
 }
 
 func (c *Collector) vecs() []prometheus.Collector {
-	return []prometheus.Collector{c.waits, c.holds, c.latency, c.lost, c.attempts, c.votes}
+	return []prometheus.Collector{c.waits, c.holds, c.latency, c.lost, c.attempts, c.extended, c.votes}
 }
 
 // Describe implements prometheus.Collector.
@@ -143,7 +149,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range c.vecs() {
 		v.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{c.held, unconfirmed, dropped, panics, voting, owed, quarantine, quorum} {
+	for _, d := range []*prometheus.Desc{c.held, unconfirmed, dropped, panics, voting, pending, quarantine, quorum} {
 		to <- d
 	}
 }
@@ -168,17 +174,17 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	total(unconfirmed, stats.Unconfirmed)
 	total(dropped, stats.Dropped)
 	total(panics, stats.Panics)
-	votes := make(map[string]bool)
-	for _, m := range l.Masters() {
-		votes[m.Addr] = m.State == "voting"
-		gauge(voting, one(votes[m.Addr]), m.Addr)
-		gauge(owed, float64(m.Owed), m.Addr)
+	for _, m := range l.Admin().Masters() {
+		gauge(voting, one(m.State == "voting"), m.Addr)
+		gauge(pending, float64(m.Pending), m.Addr)
 		gauge(quarantine, m.Left.Seconds(), m.Addr)
 	}
-	gauge(quorum, one(l.Set().Quorum(func(master string) bool { return votes[master] })))
+	over, cancel := context.WithCancel(context.Background())
+	cancel() // WaitReady does not wait
+	gauge(quorum, one(l.WaitReady(over) == nil))
 }
 
-// collectHeld collects how many of the names that are held have each label.
+// collectHeld collects the number of held names for each label.
 func (c *Collector) collectHeld(to chan<- prometheus.Metric, names []string) {
 	counts := map[string]int{}
 	if c.names == nil {

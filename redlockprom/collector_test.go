@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fleet is a Locker over three masters in memory, and what Prometheus gets of it.
+// A fleet is a Locker over three masters in memory, with the metrics that Prometheus gets from it.
 type fleet struct {
 	*testing.T
 	*redlock.Locker
@@ -47,7 +47,9 @@ func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
 	if err := f.registry.Register(f.metrics); err != nil {
 		t.Fatal(err)
 	}
-	f.Ready(t.Context())
+	if err := f.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	synctest.Wait()
 	return f
 }
@@ -61,10 +63,10 @@ func (f *fleet) lock(name string) *redlock.Lock {
 	return k
 }
 
-// series are the values of all series by name and labels; of a histogram, how many were observed.
+// series returns the values of all series by name and labels; for a histogram, its count.
 func (f *fleet) series() map[string]float64 {
 	f.Helper()
-	synctest.Wait() // the votes that decide nothing come later
+	synctest.Wait() // votes after the deciding one arrive later
 	families, err := f.registry.Gather()
 	if err != nil {
 		f.Fatal(err)
@@ -90,7 +92,7 @@ func (f *fleet) series() map[string]float64 {
 	return all
 }
 
-// has fails the test where series have not these values.
+// has fails the test if a series does not have the given value.
 func (f *fleet) has(want map[string]float64) {
 	f.Helper()
 	got := f.series()
@@ -101,13 +103,13 @@ func (f *fleet) has(want map[string]float64) {
 	}
 }
 
-// after lets virtual time pass, and what is due then happen.
+// after lets virtual time pass, and runs everything that is due then.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// What a program does with locks is counted, once.
+// Each operation on a lock is counted exactly once.
 func TestWhatALockerDoesIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)
@@ -127,14 +129,32 @@ func TestWhatALockerDoesIsCounted(t *testing.T) {
 		for i := range 3 {
 			f.masters.Master(i).Evict("b")
 		}
-		after(4 * time.Second) // it is extended every third of its TTL
+		after(4 * time.Second) // the lock is extended every third of its TTL
 		if b.Err() == nil {
-			t.Fatal("it is held")
+			t.Fatal("the name is held")
 		}
 		f.has(map[string]float64{
 			"redlock_held{}": 0, "redlock_hold_seconds{}": 2, "redlock_lost_total{reason=lost}": 1,
 			"redlock_lost_total{reason=max_hold}": 0,
 		})
+	})
+}
+
+// An extension is counted with its outcome.
+func TestExtensionsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		f.lock("a")
+		after(4 * time.Second) // a lock is extended every third of its TTL
+		f.has(map[string]float64{"redlock_extensions_total{outcome=ok}": 1})
+		for i := range 2 {
+			f.masters.Master(i).Hang()
+		}
+		after(4 * time.Second)
+		f.has(map[string]float64{"redlock_extensions_total{outcome=ok}": 1})
+		if n := f.series()["redlock_extensions_total{outcome=no_quorum}"]; n == 0 {
+			t.Error("two of three masters hang, and no failed extension is counted")
+		}
 	})
 }
 
@@ -146,13 +166,13 @@ func TestEachMasterIsTold(t *testing.T) {
 		k := f.lock("a")
 		addr := func(i int) string { return f.masters.Master(i).Addr() }
 		if _, there := f.series()["redlock_quorum{}"]; there {
-			t.Error("the masters are told before there is a Locker to ask")
+			t.Error("the masters are reported before Watch")
 		}
 		f.metrics.Watch(f.Locker)
 		want := map[string]float64{"redlock_quorum{}": 1}
 		for i := range 3 {
 			want["redlock_master_voting{master="+addr(i)+"}"] = 1
-			want["redlock_master_owed_releases{master="+addr(i)+"}"] = 0
+			want["redlock_master_pending_releases{master="+addr(i)+"}"] = 0
 			want["redlock_master_quarantine_left_seconds{master="+addr(i)+"}"] = 0
 			want["redlock_votes_total{master="+addr(i)+",vote=granted}"] = 1
 			want["redlock_vote_seconds{master="+addr(i)+"}"] = 1
@@ -167,7 +187,7 @@ func TestEachMasterIsTold(t *testing.T) {
 		}
 		synctest.Wait()
 		f.has(map[string]float64{
-			"redlock_master_owed_releases{master=" + addr(0) + "}":    1,
+			"redlock_master_pending_releases{master=" + addr(0) + "}": 1,
 			"redlock_votes_total{master=" + addr(0) + ",vote=failed}": 1, "redlock_vote_seconds{master=" + addr(0) + "}": 1,
 		})
 		f.masters.Master(1).Stop()
@@ -178,18 +198,18 @@ func TestEachMasterIsTold(t *testing.T) {
 		f.has(map[string]float64{"redlock_quorum{}": 0, "redlock_master_voting{master=" + addr(1) + "}": 0})
 		left := f.series()["redlock_master_quarantine_left_seconds{master="+addr(1)+"}"]
 		if left < 15 || left > 25 {
-			t.Errorf("ten seconds after its start its quarantine has %v s left", left)
+			t.Errorf("ten seconds after the start the quarantine has %v s left", left)
 		}
 		f.masters.Master(0).Restart(true)
 		after(time.Minute)
 		f.has(map[string]float64{
 			"redlock_quorum{}": 1, "redlock_master_quarantine_left_seconds{master=" + addr(1) + "}": 0,
-			"redlock_master_owed_releases{master=" + addr(0) + "}": 0,
+			"redlock_master_pending_releases{master=" + addr(0) + "}": 0,
 		})
 	})
 }
 
-// The name of a lock is a label only by the word of the program; whatever the name is made of.
+// The name of a lock, of any bytes, is a label only if the program requests it.
 func TestNamesAreLabelsWhereTheProgramSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t, redlockprom.WithNames(func(name string) string {
@@ -197,7 +217,7 @@ func TestNamesAreLabelsWhereTheProgramSaysSo(t *testing.T) {
 			return kind
 		}))
 		if _, err := f.Lock(t.Context(), "\xff:1"); err != nil {
-			t.Logf("a name that is no text: %v", err)
+			t.Logf("a name that is not UTF-8: %v", err)
 		}
 		for _, name := range []string{"order:1", "order:2", "user:1"} {
 			if err := f.lock(name).Unlock(t.Context()); err != nil {
@@ -216,7 +236,7 @@ func TestNamesAreLabelsWhereTheProgramSaysSo(t *testing.T) {
 	})
 }
 
-// The names and units are those that Prometheus asks for.
+// The names and units follow the conventions of Prometheus.
 func TestTheNamesAreThoseOfPrometheus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := observed(t)

@@ -1,11 +1,11 @@
-// Package redlockprom tells Prometheus what a [redlock.Locker] does.
+// Package redlockprom exports the metrics of a [redlock.Locker] to Prometheus.
 //
 //	metrics := redlockprom.New()
 //	locker, err := redlock.New(masters, redlock.WithTrace(metrics.Trace()))
 //	metrics.Watch(locker)
 //	prometheus.MustRegister(metrics)
 //
-// What is measured:
+// The metrics are:
 //
 //	redlock_wait_seconds{op,outcome}                how long Lock ("lock"), TryLock ("try lock"), Import
 //	                                                and, of a Shared, "rlock", "try rlock" and "downgrade" took
@@ -13,25 +13,26 @@
 //	redlock_held                                    locks that are held now
 //	redlock_lost_total{reason}                      locks that ended before their release: "lost", "max_hold"
 //	redlock_attempts_total{outcome}                 rounds that asked the masters for a lock
+//	redlock_extensions_total{outcome}               extensions of held locks that a quorum confirmed ("ok") or not
 //	redlock_votes_total{master,vote}                what each master said: "granted", "held", "failed", ...
 //	redlock_vote_seconds{master}                    how long each master took to answer; of those that answered
-//	redlock_master_voting{master}                   1 where the master votes
-//	redlock_master_owed_releases{master}            names of which it still has to get a release
+//	redlock_master_voting{master}                   1 if the master votes
+//	redlock_master_pending_releases{master}            names of which it still has to get a release
 //	redlock_master_quarantine_left_seconds{master}  how long its quarantine still lasts
-//	redlock_quorum                                  1 where a quorum of masters votes
+//	redlock_quorum                                  1 if a quorum of masters votes
 //	redlock_unconfirmed_releases_total              releases that no quorum confirmed in time
 //	redlock_events_dropped_total                    log records and trace events that were dropped
 //	redlock_callback_panics_total                   callbacks that panicked
 //
-// What is held, the masters, and the lines from redlock_quorum on are read of the Locker that is given to Watch, and are
-// exact. The others are made of events, which are dropped while the queue of the Locker is full: see [redlock.Trace].
-// redlock_events_dropped_total says how many are missing.
+// Held locks, the masters, and the lines from redlock_quorum on are read from the Locker that is passed to Watch, and
+// are exact. The others are derived from events, which are dropped while the queue of the Locker is full: see
+// [redlockinfo.Trace]. redlock_events_dropped_total counts the dropped events.
 //
-// An outcome is a word of [redlock.Outcome], a vote one of [redlock.VoteInfo]. A master is an address.
+// An outcome is a word of [redlock.Outcome], a vote a state of [redlockinfo.Event]. A master is an address.
 //
-// The name of a lock is no label, since most programs have more names than a Prometheus server has room for.
-// [WithNames] maps names to the few that are worth one. What is labelled with a name begins with its first event, not
-// with 0, so the first loss of a name is no increase.
+// By default the name of a lock is not a label, since most programs have more names than a Prometheus server can hold.
+// [WithNames] maps names to a few labels. A series with a name begins with its first event, not with 0, so the first
+// loss of a name does not show as an increase.
 //
 // The parts of one Collector are safe for concurrent use.
 package redlockprom

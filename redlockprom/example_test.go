@@ -14,12 +14,12 @@ import (
 	"github.com/redlock-go/redlock/redlockprom"
 )
 
-// A program has one Collector for its Locker, and registers it where its other metrics are.
+// A program has one Collector for its Locker, and registers it with its other metrics.
 func ExampleCollector() {
 	metrics := redlockprom.New()
 	locker, done := inMemory(redlock.WithTrace(metrics.Trace()))
 	defer done()
-	metrics.Watch(locker) // from now on the states of the masters are told, too
+	metrics.Watch(locker) // from now on the states of the masters are reported, too
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 
@@ -38,7 +38,7 @@ redlock_held 1
 	// <nil> true true
 }
 
-// Orders are many; what the metrics tell apart is the kind of what is locked.
+// There are many orders; the metrics distinguish only the kind of name.
 func ExampleWithNames() {
 	metrics := redlockprom.New(redlockprom.WithNames(func(name string) string {
 		kind, _, _ := strings.Cut(name, ":")
@@ -62,7 +62,7 @@ redlock_held{name="orders"} 1
 	// <nil>
 }
 
-// inMemory makes a Locker over masters in memory. done ends both.
+// inMemory returns a Locker over masters in memory. done closes both.
 func inMemory(opts ...redlock.Option) (locker *redlock.Locker, done func()) {
 	masters := redlocktest.New(3)
 	p, err := masters.Pool()

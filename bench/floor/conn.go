@@ -7,13 +7,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// A round is one script sent to all masters. It wakes its caller once: with true at the quorum-th grant, with false
-// where too many refuse for that.
+// A round is one script sent to all masters. It wakes its caller once: with true at the quorum-th grant, with false if
+// too many masters refuse.
 type round struct {
-	votes    atomic.Uint64 // the grants in the low half, all else in the high half
+	votes    atomic.Uint64 // the number of grants in the low half, of other replies in the high half
 	quorum   uint32
-	spare    uint32 // how many may refuse
-	anyReply bool   // each counts as a grant
+	spare    uint32 // number of masters that may refuse
+	anyReply bool   // every reply counts as a grant
 	wake     chan bool
 }
 
@@ -31,27 +31,27 @@ func (r *round) vote(granted bool) {
 	}
 }
 
-// A request is one script on its way to one master.
+// A request is one script for one master.
 type request struct {
 	args  []any
 	round *round
 }
 
-// A conn is the one connection to a master, with its reader and its writer.
+// A conn is the connection to one master, with its reader and its writer.
 type conn struct {
 	redis  redis.Conn
 	queue  chan request // to the writer; closed by Close
 	flight chan *round  // from the writer to the reader: written or about to be, in order
 }
 
-// backlog is how much a connection holds for a master that hangs.
+// backlog is how many requests a connection holds for a hung master.
 const backlog = 1 << 16
 
 func newConn(c redis.Conn) *conn {
 	return &conn{redis: c, queue: make(chan request, backlog), flight: make(chan *round, backlog)}
 }
 
-// enqueue leaves the request to the writer. A master that is too far behind refuses.
+// enqueue passes the request to the writer. If the master is too far behind, the request counts as refused.
 func (c *conn) enqueue(r request) {
 	select {
 	case c.queue <- r:
@@ -60,7 +60,7 @@ func (c *conn) enqueue(r request) {
 	}
 }
 
-// writeLoop sends all that has been queued since it last looked, with one flush, until the queue is closed.
+// writeLoop sends everything queued since its last pass with one flush, until the queue is closed.
 func (c *conn) writeLoop() {
 	defer close(c.flight)
 	for r := range c.queue {
@@ -75,13 +75,13 @@ func (c *conn) writeLoop() {
 			}
 		}
 		if errors.Join(err, c.redis.Flush()) != nil {
-			_ = c.redis.Close() // the reader sees it
+			_ = c.redis.Close() // the reader notices it
 		}
 	}
 }
 
-// readLoop hands each reply to the round that it belongs to, the oldest in flight. It ends with the connection; what
-// is not answered then is refused.
+// readLoop hands each reply to its round, the oldest in flight. It ends with the connection; rounds without a reply
+// then count as refused.
 func (c *conn) readLoop() {
 	for {
 		reply, err := c.redis.Receive()

@@ -1,21 +1,24 @@
-// Package floor is a plain lock over a majority of masters: what the benchmark measures the library against. It is not
+// Package floor is a minimal lock over a majority of masters, which the benchmark compares with the library. It is not
 // a lock to be used.
 //
-// A lock is a hash with one field. The acquire asks whether the key exists, sets the field and the time to live; the
-// release deletes the key where the field is the caller's, and publishes that it is free. Both are scripts, sent to
-// all masters over one pipelined connection each, and a caller goes on with the word of a majority.
+// A lock is a hash with one field. The acquire tests whether the key exists, and sets the field and the TTL. The
+// release deletes the key if the field is the caller's, and publishes that it is free. Both are scripts, sent to all
+// masters over one pipelined connection each. A caller continues when a majority has replied.
 //
-// It leaves out everything that makes such a lock safe, or nice to use:
+// It omits everything that makes such a lock safe or convenient:
 //
-//   - fences and tokens: a holder that was paused is not told from the one after it
+//   - fences and tokens: a paused holder cannot be distinguished from its successor
 //   - admission: a master that lost its data votes at once
-//   - queues: nobody can wait, and a message says only that a name is free
-//   - undoing: what a lost attempt has set stays until its time to live is over
-//   - time-outs, reconnecting, extension, re-entry, tracing
+//   - queues: clients cannot wait, and a message only says that a name is free
+//   - rollback: the keys of a failed attempt remain until their TTL expires
+//   - timeouts, reconnecting, extension, re-entry, tracing
 //
-// What the library takes beyond this is what those cost. A master that is gone counts as one that refuses, so the
-// floor works on with the others, and a master that hangs is not waited for.
+// The additional time of the library is the cost of these features. A master that is down counts as refusing, so the
+// floor continues with the others. It does not wait for a master that hangs.
 //
-// Each connection has a writer, which sends all that was queued since it last looked with one flush, and a reader,
-// which hands the replies to their rounds in order. The deciding reply wakes the caller, once.
+// The same connections can also send the library's own scripts ([DialLibrary]), without any of its rules on the client.
+// The difference from the library is then the cost of its client.
+//
+// Each connection has a writer, which sends everything queued since its last pass with one flush, and a reader, which
+// hands the replies to their rounds in order. The deciding reply wakes the caller, once.
 package floor

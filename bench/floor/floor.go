@@ -11,11 +11,13 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 	"github.com/google/uuid"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The scripts. Each replies 1 where it did what was asked, and 0 where the name is somebody else's.
+// The scripts. Each returns 1 on success, and 0 if the name is held by another client.
 const (
-	// KEYS: the lock. ARGV: the holder, the time to live in ms.
+	// KEYS: the lock. ARGV: the holder, the TTL in ms.
 	acquire = `if redis.call("exists", KEYS[1]) == 1 then return 0 end
 redis.call("hset", KEYS[1], ARGV[1], 1)
 redis.call("pexpire", KEYS[1], ARGV[2])
@@ -27,28 +29,44 @@ redis.call("publish", KEYS[2], 1)
 return 1`
 )
 
-// ErrNoMajority is the error of a Lock or Unlock that a majority of the masters did not grant.
+// ErrNoMajority is returned by Lock and Unlock if a majority of the masters did not grant the request.
 var ErrNoMajority = errors.New("floor: no majority")
 
 // A Floor is a set of masters with one connection each. Its methods are safe for concurrent use.
 type Floor struct {
 	prefix           string
-	millis           any // the time to live, boxed once
+	millis           any // the TTL, boxed once
 	id               string
 	seq              atomic.Uint64
 	conns            []*conn
-	acquire, release any // the SHA-1 of the scripts
+	acquire, release any // SHA-1 of the scripts
+	admission        any // the key of the admission record for the library's scripts; nil for its own scripts
+	ballot           atomic.Int64
 	wg               sync.WaitGroup
 }
 
-// Dial connects to the masters and loads the scripts. The keys of the locks begin with prefix and live for ttl. After
-// an error no connection is left.
+// stamp begins the admission record that the library's scripts find on each master.
+const stamp = "v3 0000000000000001"
+
+// Dial connects to the masters and loads the scripts. The keys of the locks begin with prefix and have the TTL ttl.
+// After an error no connection is left.
 func Dial(ctx context.Context, urls []string, prefix string, ttl time.Duration) (*Floor, error) {
+	return dial(ctx, urls, prefix, ttl, acquire, release, nil)
+}
+
+// DialLibrary is like Dial with the scripts of the library: the same work on the masters, over the floor's connections.
+func DialLibrary(ctx context.Context, urls []string, prefix string, ttl time.Duration) (*Floor, error) {
+	return dial(ctx, urls, prefix, ttl, scripts.Acquire.Text, scripts.Release.Text, prefix+"admission")
+}
+
+func dial(
+	ctx context.Context, urls []string, prefix string, ttl time.Duration, acquire, release string, admission any,
+) (*Floor, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
 		return nil, fmt.Errorf("floor: %w", err)
 	}
-	f := &Floor{prefix: prefix, millis: ttl.Milliseconds(), id: id.String()}
+	f := &Floor{prefix: prefix, millis: ttl.Milliseconds(), id: id.String(), admission: admission}
 	for _, u := range urls {
 		c, err := redis.DialURLContext(ctx, u)
 		if err == nil {
@@ -57,6 +75,9 @@ func Dial(ctx context.Context, urls []string, prefix string, ttl time.Duration) 
 		}
 		if err == nil {
 			f.release, err = c.Do("SCRIPT", "LOAD", release)
+		}
+		if err == nil && admission != nil {
+			_, err = c.Do("SET", admission, stamp)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("floor: %w", err), f.closeConns())
@@ -69,11 +90,11 @@ func Dial(ctx context.Context, urls []string, prefix string, ttl time.Duration) 
 	return f, nil
 }
 
-// A Caller is what one goroutine locks and unlocks with, one lock at a time.
+// A Caller locks and unlocks for one goroutine, one lock at a time.
 type Caller struct {
 	f       *Floor
 	wake    chan bool
-	key     any // of what is held, or was last
+	key     any // of the present or last lock
 	channel any
 	holder  any
 }
@@ -86,12 +107,29 @@ func (c *Caller) Lock(name string) error {
 	f := c.f
 	key := f.prefix + name
 	c.key, c.channel, c.holder = key, key+":free", f.id+":"+strconv.FormatUint(f.seq.Add(1), 10)
+	if f.admission != nil {
+		ballot := strconv.FormatInt(f.nextBallot(), 10)
+		return c.send([]any{f.acquire, 2, c.key, f.admission, stamp, c.holder, f.millis, ballot, ballot})
+	}
 	return c.send([]any{f.acquire, 1, c.key, c.holder, f.millis})
 }
 
 // Unlock releases what Lock has locked, or returns ErrNoMajority.
 func (c *Caller) Unlock() error {
+	if c.f.admission != nil {
+		return c.send([]any{c.f.release, 1, c.key, c.holder})
+	}
 	return c.send([]any{c.f.release, 2, c.key, c.channel, c.holder})
+}
+
+// nextBallot returns the time in microseconds, or one more than the last ballot if that is larger.
+func (f *Floor) nextBallot() int64 {
+	for {
+		last := f.ballot.Load()
+		if next := max(time.Now().UnixMicro(), last+1); f.ballot.CompareAndSwap(last, next) {
+			return next
+		}
+	}
 }
 
 func (c *Caller) send(args []any) error {
@@ -101,7 +139,7 @@ func (c *Caller) send(args []any) error {
 	return nil
 }
 
-// ask hands a script to every connection and waits until the round is decided.
+// ask sends a script on every connection and waits until the round is decided.
 func (f *Floor) ask(args []any, r *round) bool {
 	for _, c := range f.conns {
 		c.enqueue(request{args, r})
@@ -109,13 +147,13 @@ func (f *Floor) ask(args []any, r *round) bool {
 	return <-r.wake
 }
 
-// Close waits until every master that is there has answered all that it was sent, the slow minority of the last rounds
-// too. It ends the connections and joins every goroutine. Nobody may be in a call.
+// Close waits until every reachable master has answered all requests, including those of the slow minority in the last
+// rounds. It closes the connections and joins every goroutine. It must not be called during other calls.
 func (f *Floor) Close() error {
 	n := len(f.conns)
 	last := newRound(n, n, make(chan bool, 1))
 	last.anyReply = true
-	f.ask([]any{f.release, 2, f.prefix + "last", f.prefix + "last", f.id}, last)
+	f.ask([]any{f.release, 1, f.prefix + "last", f.id}, last)
 	err := f.closeConns()
 	f.wg.Wait()
 	return err

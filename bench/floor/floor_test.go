@@ -67,8 +67,9 @@ func drive(t testing.TB, f *Floor, g, n int) {
 	wg.Wait()
 }
 
-// The floor must do the work that it is the measure for: the locks are on the masters while held, and gone afterwards,
-// each release is told, and each script ran once a master and pair. Whoever closes it may look at the masters at once.
+// The floor must do the work that it is the reference for: the locks are on the masters while held, and gone
+// afterwards, each release is published, and each script ran once per master and pair. After Close the masters can be
+// checked at once.
 func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 	f, servers := open(t, 5)
 	const pairs = 500
@@ -78,15 +79,15 @@ func TestFloorLocksAndUnlocksOnEveryMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.NewCaller().Lock("held"); !errors.Is(err, ErrNoMajority) {
-		t.Errorf("a name that is held: error %v", err)
+		t.Errorf("held name: error %v", err)
 	}
 	mustClose(t, f)
 	for i, s := range servers {
-		if n := calls(t, s.URL(), "evalsha"); n != 2*pairs+2+1 { // the last is that of Close
+		if n := calls(t, s.URL(), "evalsha"); n != 2*pairs+2+1 { // the last is from Close
 			t.Errorf("master %d has run %d scripts", i, n)
 		}
 		if n := calls(t, s.URL(), "publish"); n != pairs {
-			t.Errorf("master %d was told of %d releases", i, n)
+			t.Errorf("master %d has published %d releases", i, n)
 		}
 		if keys := keys(t, s.URL()); !slices.Equal(keys, []string{prefix + "held"}) {
 			t.Errorf("master %d has %q", i, keys)
@@ -106,16 +107,16 @@ func TestCloseWaitsForTheSlowest(t *testing.T) {
 		mustClose(t, f)
 		for _, s := range servers {
 			if keys := keys(t, s.URL()); len(keys) != 0 {
-				t.Fatalf("left: %q", keys)
+				t.Fatalf("keys left: %q", keys)
 			}
 		}
 	}
 }
 
-// A dead minority refuses, and is not waited for. Without a majority every call fails.
+// A dead minority counts as refusing, and is not waited for. Without a majority every call fails.
 func TestFloorGoesOnWithAMajority(t *testing.T) {
 	f, servers := open(t, 3)
-	defer func() { _ = f.Close() }() // of connections that are gone already
+	defer func() { _ = f.Close() }() // some connections have already ended
 	drive(t, f, 4, 100)
 	if err := servers[0].Kill(); err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestFloorGoesOnWithAMajority(t *testing.T) {
 	}
 }
 
-// A hung master is not waited for, and has all there was for it once it is back.
+// A hung master is not waited for, and gets all its requests when it resumes.
 func TestFloorDoesNotWaitForAHungMaster(t *testing.T) {
 	f, servers := open(t, 3)
 	if err := servers[2].Pause(); err != nil {
@@ -145,7 +146,7 @@ func TestFloorDoesNotWaitForAHungMaster(t *testing.T) {
 	}
 	mustClose(t, f)
 	if keys := keys(t, servers[2].URL()); len(keys) != 0 {
-		t.Errorf("left: %q", keys)
+		t.Errorf("keys left: %q", keys)
 	}
 }
 
@@ -186,7 +187,7 @@ func calls(t testing.TB, url, command string) (n int) {
 	return 0
 }
 
-// The third of five grants wakes the caller, and the third refusal tells it that there is none.
+// The third of five grants wakes the caller with success, and the third refusal with failure.
 func TestARoundWakesOnce(t *testing.T) {
 	for _, c := range []struct {
 		votes   []bool
@@ -200,7 +201,7 @@ func TestARoundWakesOnce(t *testing.T) {
 		for i, v := range c.votes {
 			r.vote(v)
 			if woken := len(r.wake) == 1; woken != (i >= c.decides) {
-				t.Errorf("%v: after %d votes woken %v", c.votes, i+1, woken)
+				t.Errorf("%v: after %d votes woken: %v", c.votes, i+1, woken)
 			}
 		}
 		if got := <-r.wake; got != c.votes[c.decides] {
@@ -212,7 +213,7 @@ func TestARoundWakesOnce(t *testing.T) {
 func TestDialTellsAMasterThatIsNotThere(t *testing.T) {
 	urls := append(urlsOf(redistest.Test(t, 1, redisproc.Config{Name: "floor"})), "redis://127.0.0.1:1")
 	if _, err := Dial(t.Context(), urls, prefix, time.Second); err == nil {
-		t.Fatal("no error where one master is not there")
+		t.Fatal("no error although one master is missing")
 	}
 }
 

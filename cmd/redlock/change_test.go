@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The file that the programs go by is good for all commands while the masters are changed.
+// The clients' configuration file works for all commands during a change of the masters.
 func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	program, err := build()
 	if err != nil {
@@ -20,7 +20,7 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	f := &votingFleet{newFleet(t, 5, redisproc.Config{}), program, ""}
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
 	f.config = setText(t, f.urls)
-	text, err := json.Marshal(redlock.Set{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
+	text, err := json.Marshal(redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	f.start("who", "a").ends(0, "on 5 of 5 masters")
 	f.start("ls").ends(0, "a\n")
 	f.start("status").ends(0, "5 of 5 vote")
-	// A majority of one set holds by itself: a program that has not heard of the change, or is ahead of it.
+	// A majority of one set holds by itself, for a client that has not noticed the change yet, or is ahead of it.
 	for i := 2; i < 5; i++ {
 		f.do(i, "HSET", "redlock:{b}", "x:1:y", 1)
 	}

@@ -8,15 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [URL...]",
-		Short: "tell what is wrong with the masters, what it endangers, and what to do",
-		Long: `Tells what is not as it should be on each master, what that endangers, and what to do about it. Writes nothing.
+		Short: "report problems of the masters, their risks, and what to do",
+		Long: `Reports the problems of each master, their risks, and what to do. Writes nothing.
 
 Exit status: 0 if nothing endangers locks, 1 if something does, 2 if fewer than a quorum of the masters vote.`,
 		Example: `  redlock check redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
@@ -31,14 +33,17 @@ Exit status: 0 if nothing endangers locks, 1 if something does, 2 if fewer than 
 func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [URL...]",
-		Short: "tell the state of each master",
-		Long: `Tells the state of each master, and whether a quorum of them votes. Writes nothing.
+		Short: "show the state of each master",
+		Long: `Shows the state of each master, and whether a quorum of them can grant a lock. It acquires and
+releases a lock of a name of its own, and writes nothing else.
 
-Exit status: 0 if a quorum votes, else 2.`,
+Exit status: 0 if a quorum can grant a lock, else 2.`,
 		Example: `  redlock status --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
-				return a.report(l.Ready(ctx), nil)
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				settled(ctx, l)
+				_ = l.Healthy(ctx) // the states have the reasons
+				return a.report(l.Admin().Masters(), nil)
 			})
 		},
 	}
@@ -52,17 +57,17 @@ func (a *app) admitCommand() *cobra.Command {
 		Use:   "admit [URL...]",
 		Short: "let all masters vote at once, if no lock is held on them",
 		Long: `Lets all masters vote at once, without their quarantine. It is for those who know that no lock of
-this prefix is held on them, as on new masters. If somebody does hold one, two holders at a
-time are possible until its TTL is over. If some masters vote already, clients may hold locks
+this prefix is held on them, as on new masters. If a client does hold one, two holders at a
+time are possible until its TTL has expired. If some masters vote already, clients may hold locks
 on them; use --force then. If a record names other masters, or a later epoch, nothing is written.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
-				list := l.Ready(ctx)
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				list := settled(ctx, l)
 				err := inUse(list)
 				if err == nil || force {
-					err = l.AdmitNow(ctx)
-					list = l.Ready(ctx)
+					err = l.Admin().Admit(ctx)
+					list = settled(ctx, l)
 				}
 				return a.report(list, err)
 			})
@@ -73,18 +78,18 @@ on them; use --force then. If a record names other masters, or a later epoch, no
 	return cmd
 }
 
-// inUse is the error of admitting masters of a group of which some vote and some do not.
-func inUse(list []redlock.MasterInfo) error {
+// inUse returns the error for admitting the masters of a group if only some of them vote.
+func inUse(list []redlockinfo.Master) error {
 	voting, all := map[int]int{}, map[int]int{}
 	for _, m := range list {
-		if all[m.Group]++; m.State == "voting" {
-			voting[m.Group]++
+		if all[m.Shard]++; m.State == "voting" {
+			voting[m.Shard]++
 		}
 	}
 	for group, n := range voting {
 		if n < all[group] {
 			return fmt.Errorf("redlock admit: %d of %d masters vote, so programs may hold locks, and the others may have "+
-				"forgotten them; they vote by themselves after their quarantine. If nobody can hold a lock: --force",
+				"forgotten them; they vote by themselves after their quarantine. If no client can hold a lock: --force",
 				n, all[group])
 		}
 	}
@@ -101,15 +106,15 @@ read, or that names other masters and that no client needs: look first. The URLs
 other records say that this list is wrong, nothing is written.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
-				err := l.Quarantine(ctx, master)
-				return a.report(l.Ready(ctx), err)
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+				err := l.Admin().Quarantine(ctx, master)
+				return a.report(settled(ctx, l), err)
 			})
 		},
 	}
 	a.fleet.addTimeout(cmd.Flags())
 	cmd.Flags().StringVar(&master, "master", "", "address of the master, as status names it")
-	_ = cmd.MarkFlagRequired("master") // it fails for a flag that is not there
+	_ = cmd.MarkFlagRequired("master") // fails only for an unknown flag
 	return cmd
 }
 
@@ -117,34 +122,34 @@ func (a *app) guardCommand() *cobra.Command {
 	var set time.Duration
 	cmd := &cobra.Command{
 		Use:   "guard [--set DURATION] [URL...]",
-		Short: "tell or raise the guard time of the fleet",
-		Long: `Tells the guard time of each master, the longest TTL that a program may use. With --set it is raised in the
+		Short: "show or raise the max TTL of the fleet",
+		Long: `Shows the max TTL of each master, the longest TTL that a program may use. With --set it is raised in the
 whole fleet while programs run, before any of them uses a longer TTL. For that all masters must be up.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l locks, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
 				err := error(nil)
 				if set != 0 {
-					err = l.RaiseGuardTime(ctx, set)
+					err = l.Admin().RaiseMaxTTL(ctx, set)
 				}
-				return a.report(l.Ready(ctx), err)
+				return a.report(settled(ctx, l), err)
 			})
 		},
 	}
 	a.fleet.addTimeout(cmd.Flags())
-	cmd.Flags().DurationVar(&set, "set", 0, "the new guard time")
+	cmd.Flags().DurationVar(&set, "set", 0, "the new max TTL")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, l locks, c *fleetConfig) int {
-	findings, err := l.Check(ctx)
+func (a *app) check(ctx context.Context, l *redlock.Locker, c *fleetConfig) int {
+	findings, err := l.Admin().Check(ctx)
 	if err != nil {
 		a.complain(err)
 		return exitDanger
 	}
 	code := exitDone
-	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool { // of this command, which takes no locks
-		return f.About == "guard time" && f.Severity == pool.Notice && !c.ownGuard
+	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool { // about this command, which takes no locks
+		return f.About == "max TTL" && f.Severity == pool.Notice && !c.ownGuard
 	})
 	for _, f := range findings {
 		switch {
@@ -168,13 +173,19 @@ func (a *app) check(ctx context.Context, l locks, c *fleetConfig) int {
 	return code
 }
 
-// report tells the masters of a fleet, and whether a quorum of them votes, of each group. err is why something was not
+// settled returns the states of the masters once they are known, or ctx has ended.
+func settled(ctx context.Context, l *redlock.Locker) []redlockinfo.Master {
+	private.Of(l).Settle(ctx)
+	return l.Admin().Masters()
+}
+
+// report prints the masters of a fleet, and whether a quorum of them votes, of each group. err is why something was not
 // done to them.
-func (a *app) report(list []redlock.MasterInfo, err error) int {
+func (a *app) report(list []redlockinfo.Master, err error) int {
 	status, code := jsonStatus{Masters: jsonMasters(list)}, exitDone
 	for len(list) > 0 {
-		group, n, voting := list[0].Group, 0, 0
-		for ; n < len(list) && list[n].Group == group; n++ {
+		group, n, voting := list[0].Shard, 0, 0
+		for ; n < len(list) && list[n].Shard == group; n++ {
 			if list[n].State == "voting" {
 				voting++
 			}
@@ -204,14 +215,14 @@ func (a *app) report(list []redlock.MasterInfo, err error) int {
 	return code
 }
 
-// line tells one master.
-func (a *app) line(m redlock.MasterInfo) {
+// line prints one master.
+func (a *app) line(m redlockinfo.Master) {
 	fmt.Fprintf(a.stdout, "%-28s %s", m.Addr, m.State)
 	if m.Left > 0 {
 		fmt.Fprintf(a.stdout, ", %v left", m.Left.Round(time.Second))
 	}
-	if m.Guard > 0 {
-		fmt.Fprintf(a.stdout, ", guard time %v", m.Guard)
+	if m.MaxTTL > 0 {
+		fmt.Fprintf(a.stdout, ", max TTL %v", m.MaxTTL)
 	}
 	if m.Epoch > 0 {
 		fmt.Fprintf(a.stdout, ", epoch %d", m.Epoch)

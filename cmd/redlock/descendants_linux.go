@@ -10,32 +10,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithThread makes the kernel send s to the process that is started when the thread that starts it ends.
+// dieWithThread makes the kernel send s to the started process when the thread that starts it ends.
 func dieWithThread(attr *syscall.SysProcAttr, s syscall.Signal) { attr.Pdeathsig = s }
 
-// becomeSubreaper makes this process the parent of descendants whose own parent has died, so that they stay descendants.
+// becomeSubreaper makes this process the parent of descendants whose own parent has died, so that they remain
+// descendants.
 func becomeSubreaper() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // it cannot fail since Linux 3.4
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // cannot fail since Linux 3.4
 }
 
 // A procEntry is a process in /proc.
 type procEntry struct {
 	pid, parent, group int
 	state              byte
-	start              uint64 // with pid it names a process of all times
+	start              uint64 // identifies a process together with pid
 }
 
-// dead reports whether the process runs no more, and is only to be reaped.
+// dead reports whether the process has ended and only needs to be reaped.
 func (p *procEntry) dead() bool { return p.state == 'Z' || p.state == 'X' }
 
-// processes lists the processes of /proc.
+// processes returns the processes in /proc.
 func processes() (list []procEntry) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // those that were read count
+	names, _ := dir.Readdirnames(-1) // use the names that were read despite an error
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -43,7 +44,7 @@ func processes() (list []procEntry) {
 		}
 		stat, _ := os.ReadFile("/proc/" + name + "/stat") // the process may have ended
 		p := procEntry{pid: pid}
-		// The name of the program, in parentheses, may contain anything.
+		// The name of the program, in parentheses, may contain any characters.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 20 {
 			continue
@@ -57,11 +58,13 @@ func processes() (list []procEntry) {
 	return list
 }
 
-// descendants lists the descendants of this process that have not ended.
+// descendants returns the descendants of this process that have not ended, without password commands.
 func descendants() (list []procEntry) {
 	children := make(map[int][]procEntry)
 	for _, p := range processes() {
-		children[p.parent] = append(children[p.parent], p)
+		if !helpers.has(p.pid) {
+			children[p.parent] = append(children[p.parent], p)
+		}
 	}
 	from := []int{os.Getpid()}
 	for len(from) > 0 {
@@ -96,8 +99,8 @@ func signalCommand(s syscall.Signal, pid, group int) {
 	}
 }
 
-// killDescendants sends KILL to all descendants. A process that has got it starts no other, so when two walks in a row
-// find none that is new, none is missing: one walk may miss a process whose parent ends meanwhile.
+// killDescendants sends KILL to all descendants. A process that has received it starts no other, so when two passes in
+// a row find no new process, none is missing: one pass may miss a process whose parent ends meanwhile.
 func killDescendants() {
 	type id struct {
 		pid   int
@@ -115,18 +118,20 @@ func killDescendants() {
 	}
 }
 
-// reapOrphans reaps children that have ended, but for one. As process 1, or when the supervisor has died, this process
-// gets the children of others.
+// reapOrphans reaps children that have ended, except one and password commands. As process 1, or after the supervisor
+// has died, this process inherits the children of others.
 func reapOrphans(except int) {
 	self := os.Getpid()
+	helpers.startMu.Lock()
+	defer helpers.startMu.Unlock()
 	for _, p := range processes() {
-		if p.parent == self && p.state == 'Z' && p.pid != except {
+		if p.parent == self && p.state == 'Z' && p.pid != except && !helpers.has(p.pid) {
 			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
 		}
 	}
 }
 
-// survivors lists the descendants that have not ended.
+// survivors returns the ids of the descendants that have not ended.
 func survivors() (pids []int) {
 	for _, p := range descendants() {
 		pids = append(pids, p.pid)

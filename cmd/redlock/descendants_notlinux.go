@@ -4,8 +4,8 @@ package main
 
 import "syscall"
 
-// Only Linux keeps descendants together whose parents have died, and lists them. Elsewhere a process that has left the
-// group of the command is not reached, but for the command itself.
+// Only Linux keeps track of descendants whose parents have died, and lists them. On other systems, a process that has
+// left the group of the command is out of reach, except the command itself.
 
 func dieWithThread(*syscall.SysProcAttr, syscall.Signal) {}
 

@@ -1,52 +1,51 @@
-// Command redlock looks at the masters of a fleet of locks, changes what an operator may change, and runs commands
-// under a lock.
+// Command redlock inspects and administers the masters of a fleet of locks, and runs commands under a lock.
 //
 //	redlock run NAME -- COMMAND [ARG...]
 //	                          runs a command while the lock is held
-//	redlock check [URL...]    tells what is not as it should be on each master, what that endangers, and what to do
-//	redlock status [URL...]   tells the state of each master
-//	redlock admit [URL...]    lets all of them vote at once; for those who know that no lock is held on them
+//	redlock check [URL...]    reports the problems of each master, their risks, and the fixes
+//	redlock status [URL...]   shows the state of each master
+//	redlock admit [URL...]    makes all masters vote at once, if no lock is held on them
 //	redlock quarantine --master ADDR [URL...]
 //	                          puts one master into quarantine, to replace its admission record
 //	redlock guard [--set 60s] [URL...]
-//	                          tells the guard time of each master, or raises it in the whole fleet
+//	                          shows the max TTL of each master, or raises it in the whole fleet
 //	redlock set [--raise] [--finish] FILE
-//	                          tells how far a change of the masters is, what is next, and does it
+//	                          shows the progress of a change of the masters, and performs the next step
 //	redlock who [--watch] NAME...
-//	                          tells who holds a name, on how many masters, and who waits for it
+//	                          shows the holder of a name, on how many masters, and the waiters
 //	redlock ls [PREFIX]       lists the names that are held
 //	redlock release --force NAME
 //	                          takes a lock from its holder
-//	redlock version           tells the version
-//	redlock completion SHELL  writes a script by which bash, zsh, fish or PowerShell complete commands and flags
+//	redlock version           shows the version
+//	redlock completion SHELL  prints a completion script for bash, zsh, fish or PowerShell
 //
-// "redlock COMMAND --help" says more, with an example. All commands know --prefix and --json. Flags may be written with
-// one dash or two.
+// "redlock COMMAND --help" prints details and an example. All commands accept --prefix and --json. Flags may be written
+// with one dash or two.
 //
-// The masters are all masters of the fleet. They are named by URLs as arguments, by --masters, by the file of --config
-// or by the environment variable REDLOCK_MASTERS; the first that is there counts. In the list of processes anybody can
-// read a password in an argument, and not one in the file or in the environment.
+// Every command needs the URLs of all masters of the fleet. They come from the arguments, --masters, the file of
+// --config or the environment variable REDLOCK_MASTERS; the first of these that is present is used. Every user of the
+// machine can read a password in an argument in the list of processes, but not one in the file or in the environment.
 //
-// Where names are spread over groups of masters, a slash stands between those of two groups, and the file has "groups".
-// The masters are changed group by group: set takes a file of one, which says which by "group".
+// If names are sharded over groups of masters, a slash separates the masters of two groups, and the file has "groups".
+// The masters of each group are changed separately: set takes a file of one group, which "group" identifies.
 //
-// A command writes to the masters what it is asked to write and nothing else. So check, status, who, ls, guard
-// without --set, and set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
+// A command writes to the masters only the requested change. So check, status, who, ls, guard without --set, and set
+// without --raise and --finish write nothing, and only quarantine and run start a quarantine.
 //
 // # Exit status
 //
-// Of all commands but run:
+// All commands except run:
 //
-//	0    all is well, or done
-//	1    check has found something that endangers locks; or what was asked for was not done, or not on all masters
-//	2    fewer than a quorum of the masters, or of those of one group, vote: no lock can be taken there
-//	3    the call is wrong; nothing was sent
+//	0    success; no problem found
+//	1    check has found something that endangers locks; or the operation failed, perhaps only on some masters
+//	2    fewer than a quorum of the masters, or of those of one group, vote: no lock can be acquired there
+//	3    usage error; nothing was sent
 //
-// Of run, that of its command, 128 and the number of the signal that has ended it, or:
+// run returns the status of its command, 128 plus the number of the signal that has ended it, or:
 //
-//	64   the call is wrong; nothing was sent
-//	69   no quorum of the masters could be had
-//	75   another holds the lock
+//	64   usage error; nothing was sent
+//	69   no quorum of the masters could be reached
+//	75   another client holds the lock
 //	76   the lock was lost, or could not be kept, before the command had ended
 //	126  the command cannot be run
 //	127  the command was not found
@@ -55,20 +54,21 @@
 //
 //	redlock run ---- keeps the lock; starts both others; passes signals on; stops with the command (Ctrl-Z)
 //	   |     |
-//	   |   pipe: until when the lock is valid
+//	   |   pipe: end of the lock's validity
 //	   |     |
-//	   |   supervisor     leads the group; ignores signals; kills the group when the time is over or the pipe ends
+//	   |   supervisor     leads the group; ignores signals; kills the group when the validity or the pipe ends
 //	   |
 //	   command            in the group of the supervisor, with its children
 //
-// So the group is killed, KILL to all of it, in each of these cases:
+// So the whole group is killed with KILL in each of these cases:
 //
 //	the lock ends or is lost              by run, and at the end of the validity by the supervisor too
 //	run is stopped (kill -STOP, Ctrl-Z)   by the supervisor, when the validity ends
 //	run is killed (kill -9), or crashes   by the supervisor, at once
-//	run and supervisor are killed         on Linux the kernel kills the command, not its children; elsewhere nobody does
-//	the machine is suspended or frozen    by both, at most a twentieth of a second after it goes on
+//	run and supervisor are killed         on Linux the kernel kills the command, not its children; elsewhere nothing
+//	the machine is suspended or frozen    by both, at most a twentieth of a second after it resumes
 //
-// A process that has left the group (setsid, a daemon, a container that the command has a server start) is not
-// reached. Windows has no such groups: there a lost lock kills the command alone, and nobody kills it if run is killed.
+// A process that has left the group (setsid, a daemon, a container that the command asked a server to start) is not
+// killed. Windows has no such groups: there a lost lock kills only the command, and if run is killed, the command
+// continues.
 package main

@@ -2,48 +2,36 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// locks are what commands need of a fleet: a Locker, or the Groups of several.
-type locks interface {
-	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
-	TryLock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
-	Who(ctx context.Context, name string) (redlock.Who, error)
-	ForceRelease(ctx context.Context, name, id string) (released int, err error)
-	Ready(ctx context.Context) []redlock.MasterInfo
-	Check(ctx context.Context) ([]pool.Finding, error)
-	AdmitNow(ctx context.Context) error
-	Quarantine(ctx context.Context, addr string) error
-	RaiseGuardTime(ctx context.Context, g time.Duration) error
-	Close(ctx context.Context) error
-}
-
 // groupSets are the masters of several groups.
-type groupSets []redlock.Set
+type groupSets []redlock.Configuration
 
-// name goes by these masters alone. A slash between two stands between two groups.
+// name makes c use only these masters. A slash separates those of two groups.
 func (c *fleetConfig) name(urls []string) {
-	c.Set, c.Groups, c.useSet = redlock.Set{}, nil, false
+	c.Configuration, c.Groups, c.useSet = redlock.Configuration{}, nil, false
 	for {
 		at := slices.Index(urls, "/")
 		if at < 0 {
 			break
 		}
-		c.Groups = append(c.Groups, redlock.Set{Masters: urls[:at]})
+		c.Groups = append(c.Groups, redlock.Configuration{Masters: urls[:at]})
 		urls = urls[at+1:]
 	}
 	if c.Masters = urls; len(c.Groups) > 0 {
-		c.Groups, c.Masters = append(c.Groups, c.Set), nil
+		c.Groups, c.Masters = append(c.Groups, c.Configuration), nil
 	}
 }
 
-// checkGroups checks what a file says of groups.
+// checkGroups checks the groups in a file.
 func (c *fleetConfig) checkGroups(path string) error {
 	if len(c.Groups) > 0 && (len(c.Masters) > 0 || c.Group != "") {
 		return fmt.Errorf("%s: the masters are named by groups, or by masters, which may be one group, not both", path)
@@ -57,10 +45,10 @@ func (c *fleetConfig) checkGroups(path string) error {
 	return nil
 }
 
-// ofGroup is what c says of one group.
+// ofGroup returns the part of c for one group.
 func (c *fleetConfig) ofGroup(i int) *fleetConfig {
 	one := *c
-	one.Set, one.Groups, one.group = c.Groups[i], nil, [2]int{i + 1, len(c.Groups)}
+	one.Configuration, one.Groups, one.group = c.Groups[i], nil, [2]int{i + 1, len(c.Groups)}
 	one.useSet = one.Epoch != 0 || len(one.Next) > 0
 	if !slices.Equal(c.Durable, []string{"all"}) {
 		one.Durable = nil
@@ -73,41 +61,60 @@ func (c *fleetConfig) ofGroup(i int) *fleetConfig {
 	return &one
 }
 
-// openPools is open, and returns the pools as well.
+// openPools is open, and returns the pools as well: one for each shard.
 func (a *app) openPools(
 	c *fleetConfig, opts ...redlock.Option,
-) (l locks, pools []*pool.Pool, shut func(context.Context), err error) {
-	var lockers []*redlock.Locker
-	shut = func(ctx context.Context) {
-		for i, l := range lockers {
-			_ = l.Close(ctx) // what a master has not got has expired there soon
-			_ = pools[i].Close()
+) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {
+	shards := []*fleetConfig{c}
+	if len(c.Groups) > 0 {
+		shards = nil
+		for i := range c.Groups {
+			shards = append(shards, c.ofGroup(i))
 		}
 	}
-	add := func(c *fleetConfig) error {
-		more, over, err := a.openOne(c, opts...)
-		lockers, pools = append(lockers, more...), append(pools, over...)
-		return err
-	}
-	if len(c.Groups) == 0 {
-		if err = add(c); err == nil && pools[0].Bucket().Of == 0 {
-			return lockers[0], pools, shut, nil
+	var sets []redlock.Configuration
+	changes := false
+	for i, one := range shards {
+		more, err := one.dial()
+		if err != nil {
+			if len(shards) > 1 {
+				err = fmt.Errorf("group %d of %d: %w", i+1, len(shards), err)
+			}
+			closeAll(pools)
+			return nil, nil, nil, err
 		}
-	}
-	for i := range c.Groups {
-		if err = add(c.ofGroup(i)); err != nil {
-			err = fmt.Errorf("group %d of %d: %w", i+1, len(c.Groups), err)
-			break
+		pools = append(pools, more...)
+		set := redlock.Configuration{} // the masters of its pool
+		if one.useSet {
+			set, changes = one.Configuration, true
 		}
+		sets = append(sets, set)
 	}
-	if err == nil {
-		l, err = redlock.Spread(lockers...)
+	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command itself says what it finds
+	opts = c.options(append([]redlock.Option{silent}, opts...)...)
+	if changes {
+		opts = append(opts, redlock.WithConfiguration(sets...))
+	}
+	if len(pools) > 1 || len(c.Groups) > 0 {
+		l, err = redlock.NewSharded(pools, opts...)
+	} else {
+		l, err = redlock.New(pools[0], opts...)
 	}
 	if err != nil {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		shut(over)
+		closeAll(pools)
 		return nil, nil, nil, err
 	}
-	return l, pools, shut, nil
+	for _, w := range private.Of(l).Warnings() {
+		a.complain(errors.New(w))
+	}
+	return l, pools, func(ctx context.Context) {
+		_ = l.Close(ctx) // what a master has not got has expired there soon
+		closeAll(pools)
+	}, nil
+}
+
+func closeAll(pools []*pool.Pool) {
+	for _, p := range pools {
+		_ = p.Close() // it returns nil
+	}
 }

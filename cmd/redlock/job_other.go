@@ -12,25 +12,25 @@ import (
 
 const superviseCommand = "__supervise"
 
-// supervise is not used without process groups.
+// supervise is not used on systems without process groups.
 func supervise([]string) {}
 
 func catchBrokenPipes() {}
 
 func endAtBrokenPipes() {}
 
-// passedOn are the signals that the command gets. A console sends an interrupt to it as well as to this process, which
-// must only not end by it.
+// passedOn lists the signals for the command. A console sends an interrupt to the command as well as to this process,
+// which must only not end because of it.
 var passedOn = []os.Signal{os.Interrupt}
 
-// interrupts are the signals that end what runs until it is interrupted.
+// interrupts lists the signals that end an operation without an end of its own.
 var interrupts = passedOn
 
 func ends(s os.Signal) bool { return s == os.Interrupt }
 
 func signalNumber(os.Signal) int { return 2 }
 
-// A job is the command. What it starts itself is out of reach, and it goes on when this process is killed.
+// A job is the command. Its children are out of reach, and the command continues if this process is killed.
 type job struct {
 	process *os.Process
 	done    chan int
@@ -60,12 +60,12 @@ func (j *job) start(path string, argv, env []string) (err error) {
 
 func (j *job) signal(os.Signal) {}
 
-// terminate does nothing: there is no signal that asks a process to end.
+// terminate does nothing: no signal asks a process to end on this system.
 func (j *job) terminate() {}
 
 func (j *job) kill() {
 	if j.process != nil {
-		_ = j.process.Kill() // it fails for one that has ended
+		_ = j.process.Kill() // fails if it has ended
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// passedOn are the signals that the command gets when this process gets them. SIGTSTP is none of them: a Go program
-// that has once received it cannot be stopped by it any more, and suspend needs that.
+// passedOn lists the signals that are passed on to the command. SIGTSTP is not one of them: after a Go program has once
+// received it, it can no longer be stopped by it, which suspend needs.
 var passedOn = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// interrupts are the signals that end what runs until it is interrupted.
+// interrupts lists the signals that end an operation without an end of its own.
 var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // ends reports whether a signal ends the wait for a lock.
@@ -37,32 +37,32 @@ func signalNumber(s os.Signal) int {
 	return int(n)
 }
 
-// catchBrokenPipes makes a write to a pipe without a reader an error. By default it would end this process, and with it
-// what it is to do, only because its reports are read no more.
+// catchBrokenPipes turns a write to a pipe without a reader into an error. By default it would end this process in the
+// middle of its work, only because nothing reads its reports any more.
 func catchBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // endAtBrokenPipes undoes catchBrokenPipes.
 func endAtBrokenPipes() { signal.Reset(syscall.SIGPIPE) }
 
 // A job is the command and its descendants, under the supervisor (see supervisor_unix.go), in whose process group the
-// command begins. The supervisor is not reaped before end, so the number of the group is not used again before.
+// command starts. The supervisor is not reaped before end, so the number of the group is not reused before.
 type job struct {
 	supervisor *os.Process
 	group      int
-	pipe       *os.File // of orders; the supervisor kills the command when it is closed
+	pipe       *os.File // for orders; when it is closed the supervisor kills the command
 	orders     *gob.Encoder
 	reports    *gob.Decoder
 	terminal   *terminal
-	command    int           // the process id, once it is started
-	done       chan int      // gets the exit status of the command
+	command    int           // process id, once the command is started
+	done       chan int      // receives the exit status of the command
 	notice     func(error)   // reports to the user
-	validity   clock.Instant // the end that the supervisor was sent last
+	validity   clock.Instant // the last end of the validity that was sent to the supervisor
 	endOnce    sync.Once
 }
 
-// newJob starts the supervisor, and waits until it is ready. notice reports to the user what happens later.
+// newJob starts the supervisor, and waits until it is ready. notice reports later events to the user.
 func newJob(notice func(error)) (*job, error) {
-	becomeSubreaper() // if the supervisor is killed, its descendants are still in reach
+	becomeSubreaper() // so that its descendants remain in reach if the supervisor is killed
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func newJob(notice func(error)) (*job, error) {
 		terminal: openTerminal(), done: make(chan int, 1), notice: notice,
 	}
 	go j.reap()
-	_ = reports.SetReadDeadline(time.Now().Add(tryBound)) // pipes have deadlines
+	_ = reports.SetReadDeadline(time.Now().Add(tryBound)) // cannot fail: pipes have deadlines
 	if err := j.reports.Decode(&report{}); err != nil {
 		j.end()
 		return nil, fmt.Errorf("the supervising process did not start: %w", err)
@@ -95,7 +95,8 @@ func newJob(notice func(error)) (*job, error) {
 }
 
 // startSupervisor starts the supervisor with two more open files. They keep their numbers, because the command inherits
-// all files that this process was started with. If this process dies, a stopped supervisor is continued, to see that.
+// all files that this process was started with. A stopped supervisor is continued when this process dies, so that it
+// notices the death.
 func startSupervisor(orders, reports *os.File) (*os.Process, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -114,7 +115,7 @@ func startSupervisor(orders, reports *os.File) (*os.Process, error) {
 	return os.StartProcess(path, argv, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr})
 }
 
-// reap reaps the orphans that this process gets.
+// reap reaps the orphans that this process inherits.
 func (j *job) reap() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -144,7 +145,7 @@ func (j *job) start(path string, argv, env []string) error {
 	return nil
 }
 
-// follow waits for the end of the command. Without a supervisor the command is killed.
+// follow waits for the end of the command. If the supervisor dies, it kills the command.
 func (j *job) follow() {
 	for {
 		var r report
@@ -157,7 +158,7 @@ func (j *job) follow() {
 			return
 		case r.Stopped == syscall.SIGTTIN || r.Stopped == syscall.SIGTTOU:
 			if j.terminal.lend(j.group) {
-				_ = syscall.Kill(-j.group, syscall.SIGCONT) // it fails only if there is no such group
+				_ = syscall.Kill(-j.group, syscall.SIGCONT) // fails only if the group does not exist
 				continue
 			}
 			j.notice(errors.New("redlock run: the command is stopped: it uses the terminal, and is in the background"))
@@ -168,8 +169,8 @@ func (j *job) follow() {
 	}
 }
 
-// suspend stops this process, as the command has been stopped, and continues the command when it is continued itself.
-// The supervisor is not stopped: it kills a command that is stopped for longer than the lock is valid.
+// suspend stops this process when the command has been stopped, and continues the command when this process is
+// continued. The supervisor is not stopped: it kills a command that is stopped for longer than the lock is valid.
 func (j *job) suspend() {
 	lent := j.terminal.takeBack(j.group)
 	continued := make(chan os.Signal, 1)
@@ -178,22 +179,22 @@ func (j *job) suspend() {
 	_ = syscall.Kill(0, syscall.SIGTSTP) // the shell that waits for this group must see it stopped
 	select {
 	case <-continued:
-	case <-time.After(200 * time.Millisecond): // the system has not stopped it: no shell would continue it
+	case <-time.After(200 * time.Millisecond): // the system did not stop it, since no shell would continue it
 	}
 	if lent {
 		j.terminal.lend(j.group)
 	}
-	_ = syscall.Kill(-j.group, syscall.SIGCONT) // it fails only if there is no such group
+	_ = syscall.Kill(-j.group, syscall.SIGCONT) // fails only if the group does not exist
 }
 
 // signal passes a signal on: to the group, and to the command if it has left the group, as under timeout or setsid. A
-// request to end goes to all descendants, as it does from a service manager.
+// signal to end goes to all descendants, as from a service manager.
 func (j *job) signal(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	if !ok {
 		return
 	}
-	_ = syscall.Kill(-j.group, n) // it fails only if there is no such group
+	_ = syscall.Kill(-j.group, n) // fails only if the group does not exist
 	if n == syscall.SIGTERM || n == syscall.SIGCONT {
 		signalDescendants(n, j.group)
 	} else if j.command != 0 {
@@ -201,15 +202,15 @@ func (j *job) signal(s os.Signal) {
 	}
 }
 
-// terminate asks the command to end, also if it is stopped.
+// terminate asks the command to end, even if it is stopped.
 func (j *job) terminate() {
 	j.signal(syscall.SIGTERM)
 	j.signal(syscall.SIGCONT)
 }
 
-// kill kills the group, with the supervisor, and all descendants.
+// kill kills the group, including the supervisor, and all descendants.
 func (j *job) kill() {
-	_ = syscall.Kill(-j.group, syscall.SIGKILL) // it fails only if there is no such group
+	_ = syscall.Kill(-j.group, syscall.SIGKILL) // fails only if the group does not exist
 	killDescendants()
 }
 
@@ -220,15 +221,15 @@ func (j *job) until(now clock.Instant, left time.Duration) {
 		return
 	}
 	j.validity = end
-	_ = j.pipe.SetWriteDeadline(time.Now().Add(look)) // without the order the supervisor keeps to the last end
+	_ = j.pipe.SetWriteDeadline(time.Now().Add(look)) // if the order is lost, the supervisor uses the previous end
 	_ = j.orders.Encode(orderUntil(end))
 }
 
-// end kills what is left of the command, waits for its end, and takes the terminal back.
+// end kills the remaining processes of the command, waits for their end, and takes the terminal back.
 func (j *job) end() {
 	j.endOnce.Do(func() {
 		j.kill()
-		_, _ = j.supervisor.Wait() // its status is of no interest
+		_, _ = j.supervisor.Wait() // its status does not matter
 		j.pipe.Close()
 		j.terminal.takeBack(j.group)
 		left := survivors()

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // encode writes v as one line of JSON.
 func (a *app) encode(to io.Writer, v any) {
 	e := json.NewEncoder(to)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // as with text: nobody is left to be told
+	_ = e.Encode(v) // ignored, as for text: the reader has gone
 }
 
-// What --json writes. Durations are in milliseconds.
+// The output of --json. Durations are in milliseconds.
 type (
 	jsonStatus struct {
 		Masters []jsonMaster `json:"masters"`
@@ -55,10 +55,10 @@ type (
 	}
 )
 
-func jsonMasters(list []redlock.MasterInfo) []jsonMaster {
+func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	out := make([]jsonMaster, 0, len(list))
 	for _, m := range list {
-		j := jsonMaster{m.Addr, m.Group, m.State, millis(m.Left), millis(m.Guard), m.Epoch, ""}
+		j := jsonMaster{m.Addr, m.Shard, m.State, millis(m.Left), millis(m.MaxTTL), m.Epoch, ""}
 		if m.Err != nil {
 			j.Error = m.Err.Error()
 		}

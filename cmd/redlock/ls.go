@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	_ "embed" // the script is a file of its own
+	_ "embed" // for the script
 	"errors"
 	"fmt"
 	"maps"
@@ -15,22 +15,25 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/internal/transport"
 )
 
 //go:embed ls.lua
 var scanText string
 
-// scan is one step through the keys of a master. A test checks the sum.
+// scan is one step through the keys of a master. A test checks the SHA-1.
 var scan = &scripts.Script{Name: "scan", SHA: "689fa927dc00a120a9a5763cd4628ecf9fc1a5e7", Text: scanText}
 
-// How a master is gone through: each step looks at about scanStep keys, some 0.2 ms of its time, and then it has a
-// pause of at least scanPause, and of twenty times what the step took.
+// Pace of a scan: each step examines about scanStep keys, which takes some 0.2 ms of the master's time. A pause
+// follows, of at least scanPause and at least twenty times the duration of the step.
 const (
 	scanStep  = 250
 	scanPause = 5 * time.Millisecond
+
+	scanFailures = 5                      // how often a step is repeated
+	scanRetry    = 500 * time.Millisecond // pause before that
 )
 
 func (a *app) lsCommand() *cobra.Command {
@@ -52,7 +55,9 @@ Exit status: 0; 1 if the list may lack names because it was cut off, or because 
 be asked; 2 if fewer than a quorum could be asked.`,
 		Example: `  redlock ls --config locks.json orders:
   redlock ls --json | jq -r '.names[].name'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			return errors.Join(cobra.MaximumNArgs(1)(cmd, args), checkNames(args))
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.fleet.readFleet(cmd, nil)
 			if err == nil && most < 1 {
@@ -62,19 +67,19 @@ be asked; 2 if fewer than a quorum could be asked.`,
 				return wrongCall(cmd, err)
 			}
 			// A Locker checks the options, finds the masters of a set, and waits for them.
-			l, pools, shut, err := a.openPools(c, redlock.WithObserver())
+			l, pools, shut, err := a.openPools(c, observer)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			defer shut(ctx)
-			l.Ready(ctx)
+			private.Of(l).Settle(ctx)
 			found := make([][]scanned, len(pools))
 			var wg sync.WaitGroup
 			for i, masters := range pools {
-				s := &scanning{masters: masters, begins: strings.Join(args, ""), most: most}
-				s.prefix = c.Prefix + masters.Bucket().Tag()
+				s := &scanning{masters: masters.Transport(), begins: strings.Join(args, ""), most: most}
+				s.prefix = c.Prefix + s.masters.Bucket().Tag()
 				wg.Go(func() { found[i] = s.all(ctx) })
 			}
 			wg.Wait()
@@ -84,28 +89,31 @@ be asked; 2 if fewer than a quorum could be asked.`,
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "bound on the whole command")
 	cmd.Flags().BoolVar(&all, "all", false, "names that no quorum has, too")
-	cmd.Flags().IntVar(&most, "most", 100_000, "names of one master at the most")
+	cmd.Flags().IntVar(&most, "most", 1_000_000, "names of one master at the most")
 	return cmd
 }
 
-// A scanning goes through the keys of all masters.
+// A scanning scans the keys of all masters.
 type scanning struct {
-	masters        *pool.Pool
+	masters        *transport.Transport
 	prefix, begins string
 	most           int
 }
 
-// A scanned is what was found on one master.
+// A scanned is the result of scanning one master.
 type scanned struct {
 	names map[string]bool
 	addr  string
-	err   error // why it was not gone through to the end
+	err   error // why the scan is incomplete
 }
 
-// errCutOff: a master has more names than were asked for.
-var errCutOff = errors.New("it has more names; see --most")
+// Reasons for an incomplete scan.
+var (
+	errCutOff   = errors.New("it has more names; see --most")
+	errTimedOut = errors.New("it has more keys than could be looked at in the time; see --timeout")
+)
 
-// all goes through all masters at once.
+// all scans all masters concurrently.
 func (s *scanning) all(ctx context.Context) []scanned {
 	list := make([]scanned, s.masters.N())
 	var wg sync.WaitGroup
@@ -119,18 +127,27 @@ func (s *scanning) all(ctx context.Context) []scanned {
 	return list
 }
 
-// master goes through one master.
+// master scans one master.
 func (s *scanning) master(ctx context.Context, i int, names map[string]bool) error {
 	before, pattern := s.prefix+":{", globText.Replace(s.prefix+":{"+s.begins)+"*}"
-	cursor := "0"
+	cursor, failures := "0", 0
 	for {
 		began := time.Now()
 		next, keys, err := s.step(ctx, i, cursor, pattern)
+		// A busy master may answer a step too late. The cursor is still valid when it is connected again.
+		if err != nil && cursor != "0" && !transport.Answered(err) && failures < scanFailures && s.pause(ctx, scanRetry) {
+			failures++
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		failures = 0
 		for _, key := range keys {
-			names[strings.TrimSuffix(strings.TrimPrefix(key, before), "}")] = true
+			name := strings.TrimSuffix(strings.TrimPrefix(key, before), "}")
+			if scripts.CheckName(name) == nil { // otherwise the key is from another program
+				names[name] = true
+			}
 		}
 		switch cursor = next; {
 		case cursor == "0":
@@ -138,22 +155,30 @@ func (s *scanning) master(ctx context.Context, i int, names map[string]bool) err
 		case len(names) >= s.most:
 			return errCutOff
 		}
-		select {
-		case <-time.After(max(scanPause, 20*time.Since(began))):
-		case <-ctx.Done():
-			return ctx.Err()
+		if !s.pause(ctx, max(scanPause, 20*time.Since(began))) {
+			return errTimedOut
 		}
 	}
 }
 
-// globText has what is special in a pattern stand for itself.
+// pause waits for d, and reports false if ctx has ended before that.
+func (s *scanning) pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// globText escapes the special characters of a pattern.
 var globText = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 
-// step is one call.
+// step runs one step of a scan.
 func (s *scanning) step(ctx context.Context, i int, cursor, pattern string) (next string, keys []string, err error) {
 	came := make(stepReply, 1)
 	call := scripts.NewCall(scan, nil, cursor, pattern, strconv.Itoa(scanStep))
-	if err := s.masters.Send(i, call, pool.Stamp{}, came); err != nil {
+	if err := s.masters.Send(i, call, transport.Stamp{}, came); err != nil {
 		return "", nil, err
 	}
 	select {
@@ -164,17 +189,17 @@ func (s *scanning) step(ctx context.Context, i int, cursor, pattern string) (nex
 		}
 		return next, keys, err
 	case <-ctx.Done():
-		return "", nil, ctx.Err()
+		return "", nil, errTimedOut
 	}
 }
 
-// stepReply gets the one reply to a step.
+// stepReply receives the reply to a step.
 type stepReply chan struct {
 	value any
 	err   error
 }
 
-// Reply implements pool.Receiver.
+// Reply implements transport.Receiver.
 func (to stepReply) Reply(_ int, value any, err error) {
 	to <- struct {
 		value any
@@ -182,7 +207,7 @@ func (to stepReply) Reply(_ int, value any, err error) {
 	}{value, err}
 }
 
-// sets are the addresses of the masters: one set, or two while the masters are changed, of each group.
+// sets returns the addresses of the masters of each group: one set, or two while the masters are changed.
 func (c *fleetConfig) sets() (list []map[string]bool) {
 	all := [][]string{c.Masters, c.Next}
 	for _, g := range c.Groups {
@@ -191,14 +216,14 @@ func (c *fleetConfig) sets() (list []map[string]bool) {
 	for _, urls := range all {
 		buckets := 0
 		for _, u := range urls {
-			buckets = max(buckets, pool.URL(u).Buckets())
+			buckets = max(buckets, transport.URL(u).Buckets())
 		}
 		for bucket := range max(buckets, 1) {
 			set := make(map[string]bool)
 			for _, u := range urls {
-				name := pool.URL(u).Name
-				if pool.URL(u).Buckets() > 0 {
-					name += pool.Bucket{Number: bucket + 1, Of: buckets}.Tag()
+				name := transport.URL(u).Name
+				if transport.URL(u).Buckets() > 0 {
+					name += transport.Bucket{Number: bucket + 1, Of: buckets}.Tag()
 				}
 				set[name] = true
 			}
@@ -210,7 +235,7 @@ func (c *fleetConfig) sets() (list []map[string]bool) {
 	return list
 }
 
-// majority reports whether the addresses are a majority of a set.
+// majority reports whether addrs contains a majority of a set.
 func majority(set map[string]bool, addrs []string) bool {
 	n := 0
 	for _, addr := range addrs {
@@ -221,13 +246,13 @@ func majority(set map[string]bool, addrs []string) bool {
 	return n > len(set)/2
 }
 
-// held is a name that some masters have.
+// held is a name with the masters that hold it.
 type held struct {
 	Name string `json:"name"`
 	On   int    `json:"on"`
 }
 
-// list writes what was found on the masters of the sets.
+// list prints the results of scanning the masters of the sets.
 func (a *app) list(found []scanned, sets []map[string]bool, all bool) (code int) {
 	on, asked := make(map[string][]string), []string(nil)
 	for _, m := range found {
@@ -235,7 +260,7 @@ func (a *app) list(found []scanned, sets []map[string]bool, all bool) (code int)
 			asked = append(asked, m.addr)
 		}
 		if m.err != nil {
-			a.complain(fmt.Errorf("redlock ls: %s: %w", m.addr, m.err))
+			a.complain(fmt.Errorf("redlock ls: the list is partial: %s: %w", m.addr, m.err))
 			code = exitDanger
 		}
 		for name := range m.names {
@@ -244,7 +269,7 @@ func (a *app) list(found []scanned, sets []map[string]bool, all bool) (code int)
 	}
 	names := make([]held, 0, len(on))
 	for _, name := range slices.Sorted(maps.Keys(on)) {
-		// A program that has not heard of a change holds by one set alone.
+		// A client that has not yet noticed a change holds with one set alone.
 		if all || slices.ContainsFunc(sets, func(s map[string]bool) bool { return majority(s, on[name]) }) {
 			names = append(names, held{name, len(on[name])})
 		}

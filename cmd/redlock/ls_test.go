@@ -5,24 +5,27 @@ package main
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 func TestTheSumOfTheScanIsRight(t *testing.T) {
 	if sum := sha1.Sum([]byte(scanText)); hex.EncodeToString(sum[:]) != scan.SHA {
-		t.Errorf("it is %x", sum)
+		t.Errorf("SHA-1 %x", sum)
 	}
 }
 
-// hold takes locks in this process, with a TTL so long that the test is over before.
+// hold acquires locks in this process, with a TTL longer than the test.
 func (f *votingFleet) hold(names ...string) {
 	f.t.Helper()
-	c := &fleetConfig{Set: redlock.Set{Masters: f.urls}, Prefix: "redlock", guard: redlock.DefaultGuardTime}
+	c := &fleetConfig{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock",
+		guard: private.DefaultMaxTTL}
 	l, shut, err := (&app{stdout: f.t.Output(), stderr: f.t.Output()}).open(c)
 	if err != nil {
 		f.t.Fatal(err)
@@ -35,7 +38,7 @@ func (f *votingFleet) hold(names ...string) {
 	}
 }
 
-// Names that a quorum has are listed, whatever stands in them, among many keys of others.
+// Names held on a quorum are listed, with any characters, among many foreign keys.
 func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f := newVotingFleet(t)
 	f.start("ls").ends(0, "")
@@ -69,7 +72,42 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 	f.start("ls").ends(exitNoQuorum, "connection refused")
 }
 
-// A master that has much is asked in many small steps, each of which is a matter of less than a millisecond.
+// H110: 200 000 names, with a fence each, are listed. An incomplete list is reported as such, also in JSON.
+func TestLsOfManyNames(t *testing.T) {
+	const many = 200_000
+	f := newVotingFleet(t)
+	for i := range f.urls {
+		f.do(i, "EVAL", `for i = 1, ARGV[1] do
+			redis.call('HSET', 'redlock:{' .. i .. '}', 'x:1:y', '1 1 1')
+			redis.call('SET', 'redlock:{' .. i .. '}:fence', '1')
+		end`, 0, many)
+	}
+	for args, want := range map[string]struct {
+		status   int
+		text     string
+		complete bool
+	}{
+		"--timeout 5m":    {0, "", true}, // some ten seconds; the default of a minute is too short if busy
+		"--most 1000":     {exitDanger, "the list is partial: 127.0.0.1", false},
+		"--timeout 500ms": {exitNoQuorum, "it has more keys than could be looked at in the time; see --timeout", false},
+	} {
+		p := f.start("ls", append([]string{"--json"}, strings.Fields(args)...)...)
+		p.ends(want.status, want.text)
+		said := p.said()
+		var list struct {
+			Names    []held
+			Complete bool
+		}
+		if err := json.Unmarshal([]byte(said[strings.LastIndex(said, `{"complete"`):]), &list); err != nil {
+			t.Fatal(err)
+		}
+		if all := len(list.Names) == many; list.Complete != want.complete || all != want.complete {
+			t.Errorf("ls %s: %d names, complete: %v", args, len(list.Names), list.Complete)
+		}
+	}
+}
+
+// A master with many keys gets many small steps, each of which takes less than a millisecond.
 func TestLsAsksInSmallSteps(t *testing.T) {
 	f := newVotingFleet(t)
 	f.hold("a")

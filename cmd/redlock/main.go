@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The exit statuses of all commands but run; see statuses for those of run.
+// Exit statuses of all commands except run, which has its own.
 const (
 	exitDone     = 0
 	exitDanger   = 1
@@ -27,7 +27,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is one call of the program. Its result is the exit status.
+// run runs the program once and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
 	defer a.flush()
@@ -44,18 +44,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return e.code
 	}
-	a.complain(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())) // an argument or a flag that cobra refuses
+	a.complain(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())) // cobra rejected an argument or a flag
 	return usageStatus(cmd)
 }
 
-// An app is one call of the program: what its flags say, and where it writes.
+// An app is one call of the program: its flags and its outputs.
 type app struct {
 	fleet          fleetFlags
 	json           bool
 	stdout, stderr io.Writer
 }
 
-// An exit ends a command with a status. err is told to the user; nil if that was done.
+// An exit ends a command with a status. err is printed; it is nil if that was already done.
 type exit struct {
 	code int
 	err  error
@@ -69,10 +69,10 @@ func (e *exit) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns what was told.
+// Unwrap returns the error that is printed.
 func (e *exit) Unwrap() error { return e.err }
 
-// leave is the error of a command that ends with this status and has told what there is to tell; nil for 0.
+// leave returns the error of a command that ends with this status and has already printed everything; nil for 0.
 func leave(code int) error {
 	if code == exitDone {
 		return nil
@@ -80,7 +80,7 @@ func leave(code int) error {
 	return &exit{code: code}
 }
 
-// wrongCall is the error of a call that is wrong; nothing was sent.
+// wrongCall returns the error for incorrect usage; nothing was sent.
 func wrongCall(cmd *cobra.Command, err error) error { return &exit{usageStatus(cmd), err} }
 
 func usageStatus(cmd *cobra.Command) int {
@@ -101,11 +101,14 @@ in an argument can be read in the list of processes; in the file or in the envir
 A master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, a cluster redis+cluster://n1,n2?buckets=64; what a
 failover of these costs and endangers is in docs/stores.md.
 
-Where names are spread over groups of masters, a slash stands between those of two groups: URL URL URL / URL URL URL.
+Where names are spread over groups of masters, a slash is between those of two groups: URL URL URL / URL URL URL.
 
-The file of --config is JSON. It may be the file that the programs go by (see "redlock set"), and may say more:
+The file of --config is JSON. It may be the file that the programs use (see "redlock set"), and may say more:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
+For a password that expires it has, in the place of "password", one of these, read or run for each connection:
+  "passwordFile": "/run/secrets/redis-lock"
+  "passwordCommand": ["vault", "kv", "get", "-field=password", "secret/redis-lock"]
 With groups it has, in the place of "masters":
   "groups": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
 or "group": "2/3" beside the masters of that group alone. Paths in it are relative to its directory.
@@ -119,7 +122,7 @@ Exit status (of all commands but run, see "redlock run --help"):
   2  fewer than a quorum of the masters, or of those of one group, vote: no lock can be taken there
   3  the call is wrong; nothing was sent`
 
-// root is the tree of commands.
+// root returns the tree of commands.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "redlock",
@@ -152,21 +155,21 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// completeFiles tells shells which files flags are for.
+// completeFiles registers the file types of flags for completion.
 func completeFiles(root *cobra.Command) {
 	for name, ext := range map[string]string{"config": "json", "ca": "pem", "cert": "pem", "key": "pem"} {
 		if err := root.MarkPersistentFlagFilename(name, ext); err != nil {
-			panic(err) // there is no such flag
+			panic(err) // the flag does not exist
 		}
 	}
-	for _, name := range []string{"masters", "prefix", "guard", "durable"} { // nothing to offer, files neither
+	for _, name := range []string{"masters", "prefix", "guard", "durable"} { // no completions, not even files
 		if err := root.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions); err != nil {
 			panic(err)
 		}
 	}
 }
 
-// addExamples gives the commands that the library of commands brings an example too.
+// addExamples adds examples to the commands that come from cobra.
 func addExamples(root *cobra.Command) {
 	for path, example := range map[string]string{
 		"help":                  "redlock help run",
@@ -182,7 +185,7 @@ func addExamples(root *cobra.Command) {
 	}
 }
 
-// complain tells the user of an error.
+// complain prints an error.
 func (a *app) complain(err error) {
 	if a.json {
 		a.encode(a.stderr, map[string]string{"error": err.Error()})
@@ -191,7 +194,7 @@ func (a *app) complain(err error) {
 	fmt.Fprintln(a.stderr, err)
 }
 
-// longFlags gives flags that are written with one dash, as -prefix, the second one. Nothing behind "--" is touched.
+// longFlags adds the second dash to flags such as -prefix. Arguments after "--" are not changed.
 func longFlags(root *cobra.Command, args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") {
 		return args

@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// A fleet is some servers, and the command called for them.
+// A fleet is some servers on which the command is run.
 type fleet struct {
 	t       *testing.T
 	servers []*redisproc.Server
@@ -27,7 +27,7 @@ func newFleet(t *testing.T, n int, cfg redisproc.Config) *fleet {
 	return f
 }
 
-// call runs the command with all URLs behind args, and wants an exit code and a text in its output.
+// call runs the command with all URLs after args, and requires an exit code and a text in its output.
 func (f *fleet) call(code int, want string, args ...string) {
 	f.t.Helper()
 	call(f.t, code, want, append(args, f.urls...)...)
@@ -41,7 +41,7 @@ func call(t *testing.T, code int, want string, args ...string) {
 	}
 }
 
-// do asks a server.
+// do sends a command to a server.
 func (f *fleet) do(i int, command string, args ...any) any {
 	f.t.Helper()
 	c, err := redis.DialURL(f.urls[i])
@@ -73,11 +73,11 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "which begins when a program that takes locks finds it", "status")
 	f.call(exitDone, "3 of 3 vote", "admit")
-	f.call(exitDone, "voting, guard time 30s", "status")
+	f.call(exitDone, "voting, max TTL 30s", "status")
 	f.call(exitDone, "nothing found", "check")
 }
 
-// A command that raises the guard time leaves no key where there is none, as after a mistyped prefix (H72).
+// H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
 func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "-set", "60s", "-prefix", "redlok")
@@ -102,13 +102,14 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-// The exit code of a check tells a fleet that is well, one in which something endangers locks, and one that takes none.
+// The exit code of a check distinguishes a healthy fleet, one with a danger for locks, and one in which no lock can be
+// acquired.
 func TestTheExitCodeOfACheckTells(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.call(exitDone, "nothing found", "check")
-	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // a notice: there is no limit
+	f.do(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru") // only a notice, since there is no limit
 	f.call(exitDone, "notice: eviction", "check")
 	f.do(0, "DEL", "redlock:admission")
 	f.call(exitDanger, "warning: quarantine", "check")
@@ -122,25 +123,25 @@ func TestTheExitCodeOfACheckTells(t *testing.T) {
 
 func TestGuardRaisesTheGuardTime(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
-	f.call(exitDone, "guard time 30s", "admit")
+	f.call(exitDone, "max TTL 30s", "admit")
 	f.call(exitDanger, "CONFIG SET repl-backlog-ttl 0, or 7200", "guard", "-set", "2h")
 	f.call(exitDone, "nothing found", "check") // nothing was written
 	for i := range f.urls {
 		f.do(i, "CONFIG", "SET", "repl-backlog-ttl", "7200")
 	}
-	f.call(exitDone, "guard time 2h0m0s", "guard", "-set", "2h")
-	f.call(exitDone, "voting, guard time 2h0m0s", "guard")
-	f.call(exitDanger, "lowered by admitting all masters anew with nobody running", "guard", "-set", "10s")
+	f.call(exitDone, "max TTL 2h0m0s", "guard", "-set", "2h")
+	f.call(exitDone, "voting, max TTL 2h0m0s", "guard")
+	f.call(exitDanger, "lowered by admitting all masters again with no client running", "guard", "-set", "10s")
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:admission")
 	}
-	f.call(exitDone, "guard time 10s", "admit", "-guard", "10s")
+	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
 	f.call(exitDone, "nothing found", "check")
-	f.call(exitDone, "the fleet accepts TTLs up to 10s, the guard time of this program is 20s", "check", "-guard", "20s")
-	f.call(exitDone, `"nobody:1" is named`, "check", "-durable", "nobody:1")
+	f.call(exitDone, "the fleet accepts TTLs up to 10s, the max TTL of this program is 20s", "check", "-guard", "20s")
+	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 
-// A master that was admitted in another fleet stops this one. The error names the command that ends it.
+// A master that was admitted in another fleet stops this one. The error names the command that fixes it.
 func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
@@ -158,7 +159,7 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f.call(exitDone, "quarantine, 30s left", "quarantine", "-master", f.servers[2].Addr())
 }
 
-// Where some masters vote, programs may hold locks that another one has forgotten: admit does nothing without --force.
+// If some masters vote, clients may hold locks that another master has lost: admit then requires --force.
 func TestAdmitLeavesAFleetThatIsInUseAlone(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand is hidden: it is for those who change this program or package it. redlock.1 is what it writes.
+// manCommand is hidden: it is for developers and packagers of this program. redlock.1 is its output.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man",
@@ -66,7 +66,7 @@ func writeFlags(to io.Writer, flags *pflag.FlagSet) {
 	})
 }
 
-// block is text as it stands, line by line.
+// block formats text verbatim, line by line.
 func block(text string) string {
 	var b strings.Builder
 	b.WriteString(".nf\n")
@@ -77,7 +77,7 @@ func block(text string) string {
 	return b.String()
 }
 
-// roff has what is special to roff stand for itself.
+// roff escapes the special characters of roff.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

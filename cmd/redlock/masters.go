@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,14 +18,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// mastersVariable is the environment variable that names the masters.
+// mastersVariable is the environment variable with the masters.
 const mastersVariable = "REDLOCK_MASTERS"
 
-// fleetFlags are the flags that say which fleet is meant.
+// fleetFlags are the flags that select the fleet.
 type fleetFlags struct {
 	config        string
 	masters       []string
@@ -34,14 +35,14 @@ type fleetFlags struct {
 	guard         time.Duration
 	durable       string
 	ca, cert, key string
-	timeout       time.Duration // of most commands
+	timeout       time.Duration // for most commands
 }
 
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config, "config", "", "file that names the masters, and what is needed to reach them")
+	flags.StringVar(&f.config, "config", "", "file with the masters and their credentials")
 	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, with spaces between them")
-	flags.StringVar(&f.prefix, "prefix", redlock.DefaultPrefix, "what the keys begin with")
-	flags.DurationVar(&f.guard, "guard", redlock.DefaultGuardTime, "guard time of a fleet that has none yet")
+	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "what the keys begin with")
+	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL, "max TTL of a fleet that has none yet")
 	flags.StringVar(&f.durable, "durable", "",
 		"addresses of masters that remember every write, as status names them, with commas between, or all")
 	flags.StringVar(&f.ca, "ca", "", "file of certificates (PEM) that those of the masters are checked with")
@@ -54,29 +55,31 @@ func (f *fleetFlags) addTimeout(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "bound on the whole command")
 }
 
-// A fleetConfig is what flags, file and environment say about one fleet.
+// A fleetConfig combines flags, file and environment for one fleet.
 type fleetConfig struct {
-	redlock.Set
-	Group    string    `json:"group"`  // that the masters are, as 2/3
-	Groups   groupSets `json:"groups"` // in the place of the masters
-	Prefix   string    `json:"prefix"`
-	Guard    string    `json:"guard"`
-	Durable  []string  `json:"durable"`
-	User     string    `json:"user"`
-	Password string    `json:"password"`
-	CA       string    `json:"ca"`
-	Cert     string    `json:"cert"`
-	Key      string    `json:"key"`
+	redlock.Configuration
+	Group           string    `json:"group"`  // that the masters are, as 2/3
+	Groups          groupSets `json:"groups"` // in the place of the masters
+	Prefix          string    `json:"prefix"`
+	Guard           string    `json:"guard"`
+	Durable         []string  `json:"durable"`
+	User            string    `json:"user"`
+	Password        string    `json:"password"`
+	PasswordFile    string    `json:"passwordFile"`    // read for each connection
+	PasswordCommand []string  `json:"passwordCommand"` // program and arguments, run for each connection
+	CA              string    `json:"ca"`
+	Cert            string    `json:"cert"`
+	Key             string    `json:"key"`
 
 	guard    time.Duration
-	ownGuard bool   // the guard time was given, and is that of the programs
-	useSet   bool   // the masters change: Epoch and Next count
-	group    [2]int // what Group says: which one of how many
+	ownGuard bool   // the max TTL was given, and is that of the clients
+	useSet   bool   // the masters are being changed, with Epoch and Next
+	group    [2]int // parsed from Group: number and total
 }
 
-// readFleet puts together what is known of the fleet: args are URLs.
+// readFleet combines all settings of the fleet; args are URLs.
 func (f *fleetFlags) readFleet(cmd *cobra.Command, args []string) (*fleetConfig, error) {
-	c := &fleetConfig{Prefix: redlock.DefaultPrefix}
+	c := &fleetConfig{Prefix: private.DefaultPrefix}
 	if f.config != "" {
 		if err := c.readFile(f.config); err != nil {
 			return nil, err
@@ -98,7 +101,7 @@ func (f *fleetFlags) readFleet(cmd *cobra.Command, args []string) (*fleetConfig,
 	return c, f.override(cmd.Flags(), c)
 }
 
-// override has the flags that were given go before what the file says.
+// override replaces settings of the file by flags that were given.
 func (f *fleetFlags) override(flags *pflag.FlagSet, c *fleetConfig) (err error) {
 	for name, to := range map[string]*string{"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key} {
 		if flags.Changed(name) {
@@ -112,13 +115,13 @@ func (f *fleetFlags) override(flags *pflag.FlagSet, c *fleetConfig) (err error) 
 	if !c.ownGuard && c.Guard != "" {
 		c.ownGuard = true
 		if c.guard, err = time.ParseDuration(c.Guard); err != nil {
-			return fmt.Errorf("the guard time in %s: %w", f.config, err)
+			return fmt.Errorf("the max TTL in %s: %w", f.config, err)
 		}
 	}
 	return nil
 }
 
-// readFile reads a file of --config, or of "set".
+// readFile reads the file of --config, or of "set".
 func (c *fleetConfig) readFile(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -132,7 +135,14 @@ func (c *fleetConfig) readFile(path string) error {
 	if d.More() {
 		return fmt.Errorf("%s: there is something behind the set of masters", path)
 	}
-	for _, p := range []*string{&c.CA, &c.Cert, &c.Key} {
+	if err := c.checkPassword(path); err != nil {
+		return err
+	}
+	paths := []*string{&c.CA, &c.Cert, &c.Key, &c.PasswordFile}
+	if program := c.PasswordCommand; program != nil && filepath.Base(program[0]) != program[0] {
+		paths = append(paths, &program[0]) // a name without a directory is looked up in PATH
+	}
+	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}
@@ -146,13 +156,13 @@ func (c *fleetConfig) readFile(path string) error {
 	return c.checkSet(path)
 }
 
-// checkSet checks the epoch, and what goes with it.
+// checkSet checks the epoch and the related fields.
 func (c *fleetConfig) checkSet(path string) error {
-	text, err := json.Marshal(c.Set)
+	text, err := json.Marshal(c.Configuration)
 	if err != nil {
 		return err
 	}
-	if _, err := redlock.ParseSet(text); err != nil {
+	if _, err := redlock.ParseConfiguration(text); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
@@ -160,7 +170,7 @@ func (c *fleetConfig) checkSet(path string) error {
 
 var commaURL = regexp.MustCompile(`,([a-z+]+://)`)
 
-// splitURLs splits texts at their spaces, and at commas before a URL.
+// splitURLs splits texts at spaces, and at commas before a URL.
 func splitURLs(texts []string) (urls []string) {
 	for _, text := range texts {
 		urls = append(urls, strings.Fields(commaURL.ReplaceAllString(text, " $1"))...)
@@ -170,10 +180,7 @@ func splitURLs(texts []string) (urls []string) {
 
 // dial makes the pool, or those of the buckets of a cluster.
 func (c *fleetConfig) dial() ([]*pool.Pool, error) {
-	var opts []pool.Option
-	if c.User != "" || c.Password != "" {
-		opts = append(opts, pool.WithCredentials(c.User, c.Password))
-	}
+	opts := c.credentials()
 	if c.CA != "" || c.Cert != "" || c.Key != "" {
 		t, err := c.tls()
 		if err != nil {
@@ -183,11 +190,11 @@ func (c *fleetConfig) dial() ([]*pool.Pool, error) {
 	}
 	var urls []string
 	for _, u := range slices.Concat(c.Masters, c.Next) {
-		if !c.useSet || !slices.Contains(urls, u) { // old and next masters may be the same
+		if !c.useSet || !slices.Contains(urls, u) { // old and next masters may overlap
 			urls = append(urls, u)
 		}
 	}
-	if slices.ContainsFunc(urls, func(u string) bool { return pool.URL(u).Buckets() > 0 }) {
+	if slices.ContainsFunc(urls, func(u string) bool { return transport.URL(u).Buckets() > 0 }) {
 		return pool.DialBuckets(urls, opts...)
 	}
 	p, err := pool.Dial(urls, opts...)
@@ -218,16 +225,13 @@ func (c *fleetConfig) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// options are those of a Locker of the fleet.
+// options returns the options of a Locker of the fleet.
 func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
 	list := []redlock.Option{
-		redlock.WithPrefix(c.Prefix), redlock.WithGuardTime(c.guard), redlock.WithTTL(min(c.guard, redlock.DefaultTTL)),
-	}
-	if c.useSet {
-		list = append(list, redlock.WithSet(c.Set))
+		redlock.WithPrefix(c.Prefix), redlock.WithMaxTTL(c.guard), redlock.WithTTL(min(c.guard, private.DefaultTTL)),
 	}
 	if c.group != [2]int{} {
-		list = append(list, redlock.WithGroup(c.group[0], c.group[1]))
+		list = append(list, private.Option[redlock.Option](private.Settings{Shard: c.group[0], Shards: c.group[1]}))
 	}
 	switch {
 	case len(c.Durable) == 0:
@@ -239,40 +243,21 @@ func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
 	return append(list, more...)
 }
 
+// observer makes a Locker that writes no admission records.
+var observer = private.Option[redlock.Option](private.Settings{Observer: true})
+
 // open makes the pools and the Lockers of the fleet. shut ends them, and waits for that until ctx ends.
-func (a *app) open(c *fleetConfig, opts ...redlock.Option) (l locks, shut func(context.Context), err error) {
+func (a *app) open(
+	c *fleetConfig, opts ...redlock.Option,
+) (l *redlock.Locker, shut func(context.Context), err error) {
 	l, _, shut, err = a.openPools(c, opts...)
 	return l, shut, err
-}
-
-// openOne makes the pool and the Locker of masters that are all of the fleet, or one group.
-func (a *app) openOne(
-	c *fleetConfig, opts ...redlock.Option,
-) (lockers []*redlock.Locker, pools []*pool.Pool, err error) {
-	if pools, err = c.dial(); err != nil {
-		return nil, nil, err
-	}
-	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command itself says what it finds
-	for i, p := range pools {
-		l, err := redlock.New(p, c.options(append([]redlock.Option{silent}, opts...)...)...)
-		if err != nil {
-			for _, rest := range pools[i:] {
-				_ = rest.Close() // what went wrong is in err
-			}
-			return lockers, pools[:i], err
-		}
-		for _, w := range l.Warnings() {
-			a.complain(errors.New(w))
-		}
-		lockers = append(lockers, l)
-	}
-	return lockers, pools, nil
 }
 
 // observe has f ask the fleet with a Locker that writes nothing of itself. args are the URLs of the masters. f returns
 // the exit status.
 func (a *app) observe(
-	cmd *cobra.Command, args []string, f func(ctx context.Context, l locks, c *fleetConfig) int,
+	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
 ) error {
 	c, err := a.fleet.readFleet(cmd, args)
 	if err != nil {
@@ -282,11 +267,11 @@ func (a *app) observe(
 }
 
 func (a *app) observeFleet(
-	cmd *cobra.Command, c *fleetConfig, f func(ctx context.Context, l locks, c *fleetConfig) int,
+	cmd *cobra.Command, c *fleetConfig, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
 ) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.fleet.timeout)
 	defer cancel()
-	l, shut, err := a.open(c, redlock.WithObserver())
+	l, shut, err := a.open(c, observer)
 	if err != nil {
 		return wrongCall(cmd, err)
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// The masters come from arguments, --masters, the file or the environment, and the first of these counts.
+// The masters come from arguments, --masters, the file or the environment, and the first that is present is used.
 func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	const nobody = "redis://127.0.0.1:1"
@@ -41,7 +41,7 @@ func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
 	call(t, exitUsage, mastersVariable, "status")
 }
 
-// A certificate authority, and a certificate for both sides of a connection.
+// certificates makes a certificate authority, and a certificate for both sides of a connection.
 func certificates(t *testing.T) (dir string, server *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -82,7 +82,7 @@ func certificates(t *testing.T) (dir string, server *tls.Config) {
 	}
 }
 
-// inTLS speaks TLS for a server, and returns its address.
+// inTLS adds TLS in front of a server, and returns its address.
 func inTLS(t *testing.T, s *redisproc.Server, cfg *tls.Config) (addr string) {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
@@ -112,7 +112,7 @@ func inTLS(t *testing.T, s *redisproc.Server, cfg *tls.Config) (addr string) {
 	return l.Addr().String()
 }
 
-// A password in the file, and TLS with certificates from it: nothing of that stands among the arguments.
+// A password and TLS certificates from the file do not appear in the arguments.
 func TestAFileGivesPasswordAndCertificates(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	dir, server := certificates(t)
@@ -146,12 +146,12 @@ func TestAFileGivesPasswordAndCertificates(t *testing.T) {
 	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)
 	call(t, exitUsage, "no such file", "status", "--config", path, "--ca", "none.pem")
 	c["guard"] = "soon"
-	call(t, exitUsage, "the guard time in", "status", "--config", write())
+	call(t, exitUsage, "the max TTL in", "status", "--config", write())
 	c["gaurd"] = "30s"
 	call(t, exitUsage, `unknown field "gaurd"`, "status", "--config", write())
 }
 
-// In JSON each command writes one value, and tells errors so too.
+// With --json each command writes one value, including errors.
 func TestEachCommandWritesJSON(t *testing.T) {
 	f := newFleet(t, 3, redisproc.Config{})
 	file := setText(t, f.urls)
@@ -191,7 +191,7 @@ func TestEachCommandWritesJSON(t *testing.T) {
 	}
 }
 
-// Every command describes itself and gives an example that begins with the program's name or a comment of the shell.
+// Every command has help texts and an example that begins with the program's name or a shell comment.
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
@@ -213,7 +213,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	call(t, exitUsage, `unknown command "chekc"`, "chekc")
 }
 
-// The scripts that shells load are there, and what they ask for is answered.
+// The completion scripts exist, and their queries are answered.
 func TestShellsAreToldWhatComesNext(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		call(t, exitDone, "redlock", "completion", shell)
@@ -223,13 +223,13 @@ func TestShellsAreToldWhatComesNext(t *testing.T) {
 	call(t, exitDone, "json\n:8", "__complete", "status", "--config", "")
 }
 
-// H110: each flag has the default that its help says: no two commands bind one variable.
+// H110: each flag has the default in its help: no two commands share a variable.
 func TestFlagsHaveTheirDefaults(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.String() != f.DefValue {
-				t.Errorf("%s --%s is %s, and its help says %s", cmd.CommandPath(), f.Name, f.Value, f.DefValue)
+				t.Errorf("%s --%s is %s, but its help says %s", cmd.CommandPath(), f.Name, f.Value, f.DefValue)
 			}
 		})
 		for _, sub := range cmd.Commands() {

@@ -18,10 +18,10 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// hang is how long something may take that takes a moment.
+// hang bounds operations that normally take a moment.
 const hang = 60 * time.Second
 
-var builtIn string // where the program was built
+var builtIn string // directory of the built program
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -62,14 +62,14 @@ func newVotingFleet(t *testing.T) *votingFleet {
 	return &votingFleet{f, program, setText(t, f.urls)}
 }
 
-// ask makes a call of the program.
+// ask returns a call of the program.
 func (f *votingFleet) ask(verb string, args ...string) *exec.Cmd {
 	cmd := exec.Command(f.program, append([]string{verb, "--config", f.config}, args...)...)
 	cmd.WaitDelay = hang
 	return cmd
 }
 
-// A process is the program while it runs. What it writes can be waited for.
+// A process is the running program. Tests can wait for its output.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -80,7 +80,7 @@ type process struct {
 	wrote chan struct{}
 }
 
-// Write implements io.Writer for what the program writes.
+// Write collects the output of the program.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *votingFleet) start(verb string, args ...string) *process {
 	return p
 }
 
-// hear waits until the program has written the text.
+// hear waits until the program has written text.
 func (p *process) hear(text string) {
 	p.t.Helper()
 	bound := time.After(hang)
@@ -122,7 +122,7 @@ func (p *process) hear(text string) {
 		select {
 		case <-p.wrote:
 		case <-bound:
-			p.t.Fatalf("it has not said %q:\n%s", text, p.said())
+			p.t.Fatalf("no output %q:\n%s", text, p.said())
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// ends waits for the end, and wants this status and text.
+// ends waits for the end, and requires this status and text.
 func (p *process) ends(status int, want string) {
 	p.t.Helper()
 	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
@@ -145,11 +145,11 @@ func (p *process) ends(status int, want string) {
 	}
 }
 
-// A tomb is a named pipe. Those that hold its writing end are dead when it ends.
+// A tomb is a named pipe. When it ends, all processes that held its writing end are dead.
 type tomb struct {
 	t    *testing.T
 	path string
-	end  chan string // gets what was written when nobody holds it any more
+	end  chan string // receives the output once no process holds it any more
 }
 
 func newTomb(t *testing.T) *tomb {
@@ -162,7 +162,7 @@ func newTomb(t *testing.T) *tomb {
 		text, _ := os.ReadFile(b.path) // opening waits for a writer, and reading for the end of all writers
 		b.end <- string(text)
 	}()
-	t.Cleanup(func() { // nobody may have opened it
+	t.Cleanup(func() { // unblock the reader if no process opened it
 		if w, err := os.OpenFile(b.path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 			w.Close()
 		}
@@ -170,14 +170,14 @@ func newTomb(t *testing.T) *tomb {
 	return b
 }
 
-// closes waits until nobody holds it.
+// closes waits until no process holds it.
 func (b *tomb) closes() (text string) {
 	b.t.Helper()
 	select {
 	case text := <-b.end:
 		return text
 	case <-time.After(hang):
-		b.t.Fatal("somebody of the command's group is still alive")
+		b.t.Fatal("a process of the command's group is still alive")
 		return ""
 	}
 }

@@ -16,14 +16,14 @@ import (
 
 const releaseLong = `Takes a lock from its holder: shows the grant, asks if that is meant, and deletes that grant,
 and no other, on all masters that it reaches. It raises the fence, so that late messages of the holder are refused.
-Then the first waiter gets the name. In scripts, where nobody can be asked, --yes is wanted.
+Then the first waiter gets the name. In scripts, without a terminal, --yes is needed.
 
 This endangers what the lock protects. A holder that lives notices at its next extension, a third of its TTL later,
 and may write until then and longer: two programs at a time believe that they hold the name. Make sure that it is
 dead, or that the resource refuses a smaller token than it has seen. If the holder is dead, the end of its TTL frees
 the name without this command.
 
-Exit status: 0 if the holder has lost the lock; 1 if nobody holds the name, another grant is there than --grant says,
+Exit status: 0 if the holder has lost the lock; 1 if no client holds the name, another grant is there than --grant says,
 or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
 
 func (a *app) releaseCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			if len(names) != 1 {
 				return fmt.Errorf("redlock release: the name of one lock is wanted, not %d", len(names))
 			}
-			return nil
+			return checkNames(names)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !force {
@@ -53,7 +53,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			l, shut, err := a.open(c, redlock.WithObserver())
+			l, shut, err := a.open(c, observer)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -69,14 +69,14 @@ func (a *app) releaseCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&force, "force", false, "the holder is not asked")
 	flags.BoolVar(&yes, "yes", false, "the user is not asked")
-	flags.StringVar(&grant, "grant", "", "release only this grant, as who --json tells it")
+	flags.StringVar(&grant, "grant", "", "release only this grant, as printed by who --json")
 	return cmd
 }
 
 // release shows the grant, and takes it away if the user says yes.
-func (a *app) release(l locks, name, grant string, yes bool) int {
+func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
 	ctx, cancel := context.WithTimeout(context.Background(), a.fleet.timeout)
-	w, err := l.Who(ctx, name)
+	w, err := l.Inspect(ctx, name)
 	cancel()
 	if err != nil {
 		a.complain(err)
@@ -87,7 +87,7 @@ func (a *app) release(l locks, name, grant string, yes bool) int {
 	}
 	switch {
 	case w.ID == "":
-		a.complain(fmt.Errorf("redlock release: nobody holds %q", name))
+		a.complain(fmt.Errorf("redlock release: no client holds %q", name))
 		return exitDanger
 	case grant != "" && grant != w.ID:
 		a.complain(fmt.Errorf("redlock release: %q is held by another grant, %s", name, w.ID))
@@ -96,9 +96,9 @@ func (a *app) release(l locks, name, grant string, yes bool) int {
 		a.complain(errors.New("redlock release: nothing was released"))
 		return exitDanger
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), a.fleet.timeout) // the user may have taken his time
+	ctx, cancel = context.WithTimeout(context.Background(), a.fleet.timeout) // the confirmation may have taken long
 	defer cancel()
-	n, err := l.ForceRelease(ctx, name, w.ID)
+	n, err := l.Admin().ForceRelease(ctx, name, w.ID)
 	if a.json {
 		a.encode(a.stdout, map[string]any{"name": name, "grant": w.ID, "token": w.Token, "released": n, "masters": w.N})
 	} else {
@@ -114,7 +114,7 @@ func (a *app) release(l locks, name, grant string, yes bool) int {
 // confirm asks the user, and reports whether the answer was yes.
 func (a *app) confirm() bool {
 	fmt.Fprint(a.stderr, "The holder, if it lives, may go on writing until it notices. Release it? [y/N] ")
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // at the end of the input the answer is no
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // the end of the input means no
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes"
 }

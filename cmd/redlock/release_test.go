@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// Without a terminal a release wants to be told that nobody is to be asked, and which grant is meant can be told.
+// Without a terminal, release needs --yes, and may be given the id of the grant.
 func TestReleaseInScripts(t *testing.T) {
 	f := newVotingFleet(t)
 	f.start("release", "a").ends(exitUsage, "--force is wanted")
 	f.start("release", "--force", "a").ends(exitUsage, "no terminal to ask in")
 	f.start("release", "--force").ends(exitUsage, "the name of one lock is wanted")
-	f.start("release", "--force", "--yes", "a").ends(exitDanger, `nobody holds "a"`)
+	f.start("release", "--force", "--yes", "a").ends(exitDanger, `no client holds "a"`)
 	f.hold("a", "b")
 	f.start("release", "--force", "--yes", "--grant", "x:1:y", "a").ends(exitDanger, "held by another grant")
 	who := f.start("who", "--json", "a")
@@ -26,7 +26,7 @@ func TestReleaseInScripts(t *testing.T) {
 	p := f.start("release", "--force", "--yes", "--json", "--grant", seen.Grant, "a")
 	p.ends(exitDone, `"released":3`)
 	if !strings.HasPrefix(p.said(), "{") || strings.Count(p.said(), "\n") != 1 {
-		t.Errorf("it says:\n%s", p.said())
+		t.Errorf("output:\n%s", p.said())
 	}
 	f.start("ls").ends(0, "b\n")
 	for _, s := range f.servers[:2] {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// An aside writes what it is given by a goroutine of its own, so that a writer that blocks (a full pipe, a stopped
-// terminal) delays nobody. What does not fit into its queue is dropped.
+// An aside writes in a separate goroutine, so that a writer that blocks (a full pipe, a stopped terminal) delays
+// nothing else. Output beyond the capacity of its queue is dropped.
 type aside struct {
 	to      io.Writer
-	queue   chan any // []byte: text; chan struct{}: closed when all before it was written
+	queue   chan any // []byte: text; chan struct{}: closed when everything before it has been written
 	dropped atomic.Int64
 }
 
@@ -35,14 +35,14 @@ func (w *aside) write() {
 	for item := range w.queue {
 		switch item := item.(type) {
 		case []byte:
-			_, _ = w.to.Write(item) // a reader that has gone is no reason to end
+			_, _ = w.to.Write(item) // continue if the reader has gone
 		case chan struct{}:
 			close(item)
 		}
 	}
 }
 
-// flush waits until all is written, for at most d.
+// flush waits until everything is written, for at most d.
 func (w *aside) flush(d time.Duration) {
 	written, timeout := make(chan struct{}), time.After(d)
 	select {
@@ -56,14 +56,14 @@ func (w *aside) flush(d time.Duration) {
 	}
 }
 
-// reportAside makes all reports, and the log, writes that never block.
+// reportAside makes all reports, and the log, non-blocking.
 func (a *app) reportAside() {
 	w := newAside(a.stderr)
 	a.stderr = w
 	log.SetOutput(w)
 }
 
-// flush waits a moment for reports that were made aside.
+// flush waits briefly for reports that are still queued.
 func (a *app) flush() {
 	if w, ok := a.stderr.(*aside); ok {
 		w.flush(time.Second)

@@ -15,21 +15,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The exit statuses of run itself. Those that sysexits.h knows have its numbers.
+// Exit statuses of run itself. They use the numbers of sysexits.h where possible.
 const (
 	exitRunUsage    = 64  // EX_USAGE
 	exitRunNoQuorum = 69  // EX_UNAVAILABLE
 	exitRunHeld     = 75  // EX_TEMPFAIL
-	exitRunLost     = 76  // EX_PROTOCOL, for want of a better one
-	exitCannotRun   = 126 // as shells have it
+	exitRunLost     = 76  // EX_PROTOCOL is the closest match
+	exitCannotRun   = 126 // as in shells
 	exitNotFound    = 127
-	exitSignal      = 128 // and the number of the signal
+	exitSignal      = 128 // plus the number of the signal
 )
 
-// tryBound is how long --try waits for the masters. It does not wait for a holder.
+// tryBound is how long --try waits for the masters. It does not wait for the holder.
 const tryBound = 10 * time.Second
 
 const runLong = `Takes the lock of NAME, runs the command while it is held, and gives it back. The command gets the
@@ -45,13 +46,16 @@ the hosts' clocks: without it, a host that is late runs a short job again.
 The command runs in a process group of its own. Signals to redlock (TERM, INT, HUP, QUIT, USR1, USR2, WINCH) are
 passed on to the group. If input and output are a terminal, the group is in its foreground, so that Ctrl-C and Ctrl-Z
 reach it once; redlock stops and goes on with the command. A command that is stopped for longer than the lock is
-valid is killed. Elsewhere, as in a pipe, the command must not read the terminal, and Ctrl-Z stops redlock alone.
+valid is killed. In a pipe, as before "| tee", the terminal is handed to the command when it first reads it; until
+then Ctrl-Z stops redlock alone. In the background redlock says that the command is stopped, and stops too.
 What the command has left running in its group is killed before the lock is given back.
 
+A name that begins with a dash is behind -- as well: redlock run -- -name -- command.
+
 When the lock cannot be kept, the group gets TERM, as long as --grace before the validity of the lock ends, and KILL
-when it ends. When the masters have lost the lock all at once, or somebody has released it by force, it gets KILL
+when it ends. When the masters have lost the lock all at once, or a client has released it by force, it gets KILL
 after --grace. A second process of redlock, the first of the group, watches the first one: it kills the group when
-redlock has ended in whatever way (kill -9 too), or has been stopped for so long that the validity is over. It can do
+redlock has ended in any way (kill -9 too), or has been stopped for so long that the validity has expired. It can do
 nothing for processes that have left the group (setsid), or if it is killed at the same time; on Linux the command
 itself dies even then. On Windows there is neither group nor second process: a lost lock kills the command, but not
 what the command has started, and the command outlives a redlock that is killed.
@@ -80,10 +84,14 @@ func (a *app) runCommand() *cobra.Command {
   redlock run --try --min-hold 20s hourly-mail -- send-mail
   redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
-				return wrongCall(cmd, errors.New("redlock run: one name is wanted, then --, then the command"))
+			name, command := cmd.ArgsLenAtDash(), 1
+			if name == 0 && len(args) > 1 && args[1] == "--" { // run -- -name -- command
+				name, command = 1, 2
 			}
-			return a.runUnderLock(cmd, f, args[0], args[1:])
+			if name != 1 || len(args) <= command {
+				return wrongCall(cmd, errors.New("redlock run: give one name, then --, then the command"))
+			}
+			return a.runUnderLock(cmd, f, args[0], args[command:])
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -95,7 +103,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
 	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
-	flags.DurationVar(&f.ttl, "ttl", redlock.DefaultTTL, "how long the name stays locked if this machine dies")
+	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "how long the name stays locked if this machine dies")
 	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays locked at least, also after the command")
 	flags.DurationVar(&f.grace, "grace", 0,
 		"time between TERM and KILL when the lock is lost (default a fifth of the TTL)")
@@ -104,7 +112,7 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// check looks at the flags, and settles what follows from them.
+// check validates the flags, and sets the values that follow from them.
 func (f *runFlags) check(graceGiven bool) error {
 	if !graceGiven {
 		f.grace = f.ttl / 5
@@ -113,13 +121,13 @@ func (f *runFlags) check(graceGiven bool) error {
 	case f.wait < 0:
 		return fmt.Errorf("--wait %v is negative", f.wait)
 	case f.grace < 0 || f.grace > f.ttl/3:
-		return fmt.Errorf("--grace %v: it is from 0 to a third of the TTL of %v, since the command is told so long before "+
+		return fmt.Errorf("--grace %v: it is from 0 to a third of the TTL of %v, since the command is asked so long before "+
 			"the lock ends", f.grace, f.ttl)
 	}
 	return nil
 }
 
-// runUnderLock is the command run.
+// runUnderLock implements the command run.
 func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []string) error {
 	c, err := a.fleet.readFleet(cmd, nil)
 	if err == nil {
@@ -134,7 +142,7 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []
 	}
 	a.reportAside()
 	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold),
-		redlock.WithLogger(slog.Default())} // it may wait long for a quorum, and tells why
+		redlock.WithLogger(slog.Default())} // it may wait long for a quorum, and logs the reason
 	if f.owner != "" {
 		opts = append(opts, redlock.WithOwner(f.owner))
 	}
@@ -156,7 +164,7 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []
 	return leave(status)
 }
 
-// cannotRun is the exit status for a command that cannot be run.
+// cannotRun returns the exit status for a command that cannot be run.
 func cannotRun(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return exitNotFound
@@ -164,8 +172,8 @@ func cannotRun(err error) int {
 	return exitCannotRun
 }
 
-// catchSignals begins to receive the signals that are passed on, but for those that this process was started to ignore,
-// as by nohup: the command ignores them too.
+// catchSignals starts to receive the signals to pass on, except those that this process ignores from its start, as
+// under nohup: the command ignores them too.
 func catchSignals() (signals chan os.Signal, stop func()) {
 	signals = make(chan os.Signal, 16)
 	for _, s := range passedOn {
@@ -176,7 +184,7 @@ func catchSignals() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// A runner is one call of run.
+// A runner is one run of the command run.
 type runner struct {
 	*app
 	flags   *runFlags
@@ -185,14 +193,17 @@ type runner struct {
 	argv    []string
 	signals chan os.Signal
 
-	lost error         // why the command was told to end
-	end  clock.Instant // until when the lock was known to be valid
-	kill clock.Instant // when a command that was told to end is killed
+	lost error         // why the command was asked to end
+	end  clock.Instant // known end of the lock's validity
+	kill clock.Instant // when to kill a command that was asked to end
 }
 
 // run takes the lock and runs the command. A status that is redlock's own comes with an error.
-func (r *runner) run(l locks) (status int, err error) {
-	job, err := newJob(r.complain)
+func (r *runner) run(l *redlock.Locker) (status int, err error) {
+	job, err := newJob(func(err error) {
+		r.complain(err)
+		r.flush() // this process may be about to stop itself
+	})
 	if err != nil {
 		return exitCannotRun, fmt.Errorf("redlock run: %w", err)
 	}
@@ -202,16 +213,16 @@ func (r *runner) run(l locks) (status int, err error) {
 		return status, err
 	}
 	env := []string{"REDLOCK_NAME=" + r.name, "REDLOCK_TOKEN=" + strconv.FormatInt(lock.Token(), 10)}
-	if r.watch(lock, job); r.lost != nil { // the supervisor has the end before there is anything to supervise
-		_ = r.release(lock) // it says what there is to say
+	if r.watch(lock, job); r.lost != nil { // the supervisor gets the end of the validity before the command starts
+		_ = r.release(lock) // it prints its own errors
 		return exitRunLost, errors.New("redlock run: the command was not begun")
 	}
 	if err := job.start(r.path, r.argv, env); err != nil {
-		_ = r.release(lock) // it says what there is to say
+		_ = r.release(lock) // it prints its own errors
 		return cannotRun(err), fmt.Errorf("redlock run: %w", err)
 	}
 	status = r.hold(lock, job)
-	job.end() // what the command has left running must not outlive the lock
+	job.end() // processes that the command left running must not outlive the lock
 	if err := r.release(lock); r.lost == nil && errors.Is(err, redlock.ErrLost) {
 		r.lost = err
 		r.complain(err)
@@ -224,7 +235,7 @@ func (r *runner) run(l locks) (status int, err error) {
 }
 
 // take takes the lock, and gives up when a signal comes.
-func (r *runner) take(l locks) (lock *redlock.Lock, status int, err error) {
+func (r *runner) take(l *redlock.Locker) (lock *redlock.Lock, status int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	lockFunc, bound := l.Lock, r.flags.wait
@@ -256,19 +267,19 @@ func (r *runner) take(l locks) (lock *redlock.Lock, status int, err error) {
 	close(over)
 	if s, ok := <-caught; ok {
 		if err == nil {
-			_ = r.release(lock) // it says what there is to say
+			_ = r.release(lock) // it prints its own errors
 		}
 		return nil, exitSignal + signalNumber(s), fmt.Errorf("redlock run: %v", s)
 	}
 	return lock, lockStatus(err), err
 }
 
-// lockStatus is the exit status for an error of Lock.
+// lockStatus returns the exit status for an error of Lock.
 func lockStatus(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, redlock.ErrInvalidOption), errors.Is(err, redlock.ErrGuardTime):
+	case errors.Is(err, redlock.ErrInvalid), errors.Is(err, redlock.ErrTTLTooLong):
 		return exitRunUsage
 	case errors.Is(err, redlock.ErrHeld):
 		return exitRunHeld
@@ -276,10 +287,10 @@ func lockStatus(err error) int {
 	return exitRunNoQuorum
 }
 
-// look is how often the lock is looked at: a clock of a machine that was suspended wakes nobody.
+// look is how often the lock is checked: the clock of a machine that was suspended wakes no goroutine.
 const look = 50 * time.Millisecond
 
-// hold waits for the end of the command, and ends it when the lock cannot be kept.
+// hold waits for the end of the command, and ends it if the lock cannot be kept.
 func (r *runner) hold(lock *redlock.Lock, job *job) (status int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -303,8 +314,8 @@ func (r *runner) hold(lock *redlock.Lock, job *job) (status int) {
 	}
 }
 
-// watch looks whether the lock can be kept, and tells the command to end if not. It returns in how much time there may
-// be something to do again.
+// watch checks whether the lock can be kept, and asks the command to end if not. It returns the time until the next
+// check.
 func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
 	now, left, grace := (*clock.Clock)(nil).Now(), lock.Remaining(), r.flags.grace
 	switch err := lock.Err(); {
@@ -313,7 +324,7 @@ func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
 		r.end = now.Add(left)
 		job.until(now, left)
 		return left - grace
-	case err == nil: // extensions have failed for so long
+	case err == nil: // extensions have failed for too long
 		r.giveUp(job, fmt.Errorf("redlock run: the lock of %q cannot be kept, and ends in %v",
 			r.name, left.Round(time.Millisecond)))
 		r.end, r.kill = now.Add(left), now.Add(left)
@@ -329,14 +340,14 @@ func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
 	return wait
 }
 
-// giveUp asks the command to end, before anything is reported: a write may fail or block.
+// giveUp asks the command to end before it reports anything, because a write may fail or block.
 func (r *runner) giveUp(job *job, why error) {
 	r.lost = why
 	job.terminate()
 	r.complain(why)
 }
 
-// release gives the lock back.
+// release releases the lock.
 func (r *runner) release(lock *redlock.Lock) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(max(0, lock.Remaining()), time.Second))
 	defer cancel()

@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The statuses of the documentation.
+// The documented exit statuses.
 func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
 	f := newVotingFleet(t)
 	plain := filepath.Join(t.TempDir(), "plain")
@@ -38,7 +39,7 @@ func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
 		{exitRunUsage, "then --, then the command", []string{"--", "echo", "hello"}},
 		{exitRunUsage, "a third of the TTL", []string{"--ttl", "3s", "--grace", "2s", "a", "--", "true"}},
 		{exitRunUsage, "none of the others", []string{"--wait", "3s", "--try", "a", "--", "true"}},
-		{exitRunUsage, "above the guard time", []string{"--ttl", "1h", "a", "--", "true"}},
+		{exitRunUsage, "above the max TTL", []string{"--ttl", "1h", "a", "--", "true"}},
 		{exitRunUsage, "unknown flag", []string{"--tyr", "a", "--", "true"}},
 	} {
 		f.start("run", c.args...).ends(c.status, c.want)
@@ -50,7 +51,7 @@ func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
 	}
 }
 
-// A command can tell the resource its token, which grows.
+// The command gets the token of its lock, which increases.
 func TestRunTellsTheCommandItsTokenAndName(t *testing.T) {
 	f := newVotingFleet(t)
 	last := int64(0)
@@ -66,7 +67,7 @@ func TestRunTellsTheCommandItsTokenAndName(t *testing.T) {
 	}
 }
 
-// Of two runs of one name one waits, and has a larger token. A third one that does not want to wait is told who has it.
+// Of two runs of one name one waits, and gets a larger token. A third one that does not wait reports the holder.
 func TestRunWaitsForAnother(t *testing.T) {
 	f := newVotingFleet(t)
 	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it; read x; exit 3")
@@ -77,7 +78,7 @@ func TestRunWaitsForAnother(t *testing.T) {
 	f.start("run", "--wait", "300ms", "--json", "a", "--", "true").ends(exitRunHeld, `{"error":"redlock: lock`)
 	f.waiting("a")
 	if text := second.said(); text != "" {
-		t.Fatalf("the second says %q while the first holds the lock", text)
+		t.Fatalf("the second printed %q while the first held the lock", text)
 	}
 	first.stdin.Close()
 	first.ends(3, "")
@@ -88,11 +89,11 @@ func TestRunWaitsForAnother(t *testing.T) {
 	}
 }
 
-// H103: of several runs with --try at one instant, as cron starts them on several hosts, one runs its command.
+// H103: of several simultaneous runs with --try, as started by cron on several hosts, one runs its command.
 func TestRunTryAtOneInstant(t *testing.T) {
 	f := newVotingFleet(t)
 	rounds := 10
-	if testing.Short() {
+	if !long.Enabled() {
 		rounds = 2
 	}
 	for round := range rounds {
@@ -112,22 +113,22 @@ func TestRunTryAtOneInstant(t *testing.T) {
 			}
 		}
 		if ran != 1 {
-			t.Errorf("round %d: %d commands have run", round, ran)
+			t.Errorf("round %d: %d commands ran", round, ran)
 		}
 	}
 }
 
-// A name stays locked for the minimum hold, though the command has ended, or redlock was killed. H126.
+// H126: a name stays locked for the minimum hold even if the command has ended or redlock was killed.
 func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 	f := newVotingFleet(t)
 	f.start("run", "--min-hold", "-1s", "a", "--", "true").ends(exitRunUsage, "minimum hold -1s is negative")
-	f.start("run", "--min-hold", "1h", "a", "--", "true").ends(exitRunUsage, "the guard time")
+	f.start("run", "--min-hold", "1h", "a", "--", "true").ends(exitRunUsage, "the max TTL")
 	const minimum = 4 * time.Second
 	for how, end := range map[string]func(p *process){
 		"ended": func(p *process) {
 			p.stdin.Close()
 			p.ends(0, "")
-			f.start("who", "a").ends(0, `after "the first", which locked it at`)
+			f.start("who", "a").ends(0, `"the first" has unlocked it, and held it since`)
 			f.start("who", "--json", "a").ends(0, `"held":true,"kept":true,`)
 		},
 		"killed": func(p *process) { p.signal(syscall.SIGKILL) },
@@ -140,12 +141,12 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 		f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `"the first"`)
 		f.start("run", "a", "--", "true").ends(0, "")
 		if took := time.Since(began); took < minimum {
-			t.Errorf("%s: another had the name %v after the first began", how, took)
+			t.Errorf("%s: another run had the name %v after the first began", how, took)
 		}
 	}
 }
 
-// waiting waits until somebody waits for a name.
+// waiting waits until a client waits for a name.
 func (f *votingFleet) waiting(name string) {
 	f.t.Helper()
 	for end := time.Now().Add(hang); ; {
@@ -159,7 +160,7 @@ func (f *votingFleet) waiting(name string) {
 			return
 		}
 		if time.Now().After(end) {
-			f.t.Fatal("nobody waits")
+			f.t.Fatal("no client waits")
 		}
 	}
 }
@@ -175,7 +176,7 @@ func TestRunWithoutAQuorum(t *testing.T) {
 	f.start("run", "--wait", "1s", "a", "--", "true").ends(exitRunNoQuorum, "connection refused")
 }
 
-// Signals go to the command, and to what it has started.
+// Signals are passed on to the command and its children.
 func TestRunPassesSignalsOn(t *testing.T) {
 	f := newVotingFleet(t)
 	const script = `trap 'echo caught; exit 5' USR1
@@ -199,12 +200,12 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	q.signal(syscall.SIGTERM)
 	q.ends(128+15, "terminated")
 	if strings.Contains(q.said(), "never") {
-		t.Error("the command has begun after the signal")
+		t.Error("the command started after the signal")
 	}
 }
 
-// A command that does not listen to TERM, and its child, are dead when the lock's time is over: a majority of the
-// masters hangs, so nothing but the clock tells.
+// A command that ignores TERM, and its child, are dead at the end of the lock's validity. A majority of the masters
+// hangs, so only the clock shows that end.
 func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	f := newVotingFleet(t)
 	end := newTomb(t)
@@ -219,7 +220,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	}
 	paused := time.Now()
 	end.closes()
-	// The last extension that a majority confirmed was sent before the pause. The machine may be slow to run anybody.
+	// The last extension that a majority confirmed was sent before the pause. The rest is for slow machines.
 	if took := time.Since(paused); took > 3*time.Second+2*time.Second {
 		t.Errorf("the command lived for %v after the masters had stopped", took)
 	}
@@ -234,8 +235,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 	}
 }
 
-// A lock that is deleted on the masters is lost at the next extension. A command that ends when it is told is not
-// killed.
+// A lock that is deleted on the masters is lost at the next extension. A command that ends on TERM is not killed.
 func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
 	f := newVotingFleet(t)
 	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
@@ -246,11 +246,11 @@ func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
 	}
 	p.ends(exitRunLost, "cleaned")
 	if !strings.Contains(p.said(), redlock.ErrLost.Error()[len("redlock: "):]) || !strings.Contains(p.said(), "status 4") {
-		t.Errorf("it says:\n%s", p.said())
+		t.Errorf("output:\n%s", p.said())
 	}
 }
 
-// The command does not outlive a run that is killed, and neither does its child.
+// When run is killed, the command and its child are killed too.
 func TestKillingRunKillsTheCommand(t *testing.T) {
 	f := newVotingFleet(t)
 	end := newTomb(t)
@@ -261,7 +261,7 @@ func TestKillingRunKillsTheCommand(t *testing.T) {
 	end.closes()
 }
 
-// A run that is stopped extends nothing, so the command must end without it.
+// A stopped run extends nothing, so the supervisor must end the command.
 func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
 	f := newVotingFleet(t)
 	end := newTomb(t)
@@ -274,7 +274,7 @@ func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
 	p.ends(exitRunLost, "")
 }
 
-// What a command has left running does not outlive the lock.
+// Processes that a command leaves running do not outlive the lock.
 func TestWhatACommandLeavesRunningIsKilled(t *testing.T) {
 	f := newVotingFleet(t)
 	end := newTomb(t)

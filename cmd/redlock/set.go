@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -15,12 +16,12 @@ func (a *app) setCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set [--raise | --finish | --abort] FILE",
 		Short: "take the fleet through a change of its masters",
-		Long: `Tells how far a change of the masters is, and what is next. FILE is the configuration that the programs go by:
+		Long: `Shows the progress of a change of the masters, and the next step. FILE is the configuration of the programs:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
 It may say what the file of --config says. Where names are spread over groups, it is about one of them and says
 which: {"group": "2/3", "epoch": 1, ...}.
 
---raise writes its epoch, which refuses programs that go by an earlier one. --finish lets the next masters act alone
+--raise writes its epoch, which refuses programs that use an earlier one. --finish lets the next masters act alone
 as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. --abort gives
 the change up and lets the old masters act alone at the next epoch; it is refused once the next ones may act alone.
 Without any of them nothing is written.`,
@@ -32,7 +33,7 @@ Without any of them nothing is written.`,
 			if len(args) != 1 {
 				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the programs"))
 			}
-			c := &fleetConfig{Prefix: redlock.DefaultPrefix}
+			c := &fleetConfig{Prefix: private.DefaultPrefix}
 			err := c.readFile(args[0])
 			if err == nil && len(c.Groups) > 0 {
 				err = fmt.Errorf(`%s: the masters are changed group by group: the file has "group": "2/3", and the masters of `+
@@ -51,11 +52,11 @@ Without any of them nothing is written.`,
 				return wrongCall(cmd, err)
 			}
 			c.useSet = true
-			return a.observeFleet(cmd, c, func(ctx context.Context, l locks, _ *fleetConfig) int {
+			return a.observeFleet(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
 				if abort {
-					return a.abortChange(ctx, l.(*redlock.Locker)) // the file names no groups
+					return a.abortChange(ctx, l)
 				}
-				return a.changeSet(ctx, l.(*redlock.Locker), raise, finish) // the file names no groups
+				return a.changeSet(ctx, l, raise, finish)
 			})
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -63,17 +64,17 @@ Without any of them nothing is written.`,
 		},
 	}
 	a.fleet.addTimeout(cmd.Flags())
-	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every program goes by the file")
+	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every program uses the file")
 	cmd.Flags().BoolVar(&abort, "abort", false, "give the change up: the old masters act alone again")
 	cmd.Flags().BoolVar(&finish, "finish", false, "let the next masters act alone, once the change is complete")
 	return cmd
 }
 
-// changeSet writes what the flags say, and tells how far the change is.
+// changeSet performs the steps that the flags request, and reports the progress of the change.
 func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bool) int {
 	err := error(nil)
 	if raise {
-		err = l.RaiseEpoch(ctx)
+		err = private.Of(l).RaiseEpoch(ctx)
 	}
 	if err == nil && finish {
 		err = a.finish(ctx, l)
@@ -81,22 +82,22 @@ func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bo
 	if err != nil {
 		a.complain(err)
 	}
-	c, failed := l.Change(ctx)
+	c, failed := private.Of(l).Change(ctx)
 	if failed != nil {
 		a.complain(failed)
 		return exitDanger
 	}
-	a.tellChange(c)
+	a.tellChange(l.Admin(), c)
 	if err != nil {
 		return exitDanger
 	}
 	return exitDone
 }
 
-// abortChange gives a change up, and says what is next.
+// abortChange cancels a change, and prints the next step.
 func (a *app) abortChange(ctx context.Context, l *redlock.Locker) int {
-	set := l.Set()
-	if err := l.AbortChange(ctx); err != nil {
+	set := l.Admin().Configuration()[0]
+	if err := private.Of(l).AbortChange(ctx); err != nil {
 		a.complain(err)
 		return exitDanger
 	}
@@ -112,9 +113,9 @@ func (a *app) abortChange(ctx context.Context, l *redlock.Locker) int {
 	return exitDone
 }
 
-// finish waits until the change is complete, if that is within the timeout, and lets the next masters act alone.
+// finish waits until the change is complete, if that happens within the timeout, and makes the next masters act alone.
 func (a *app) finish(ctx context.Context, l *redlock.Locker) error {
-	c, err := l.Change(ctx)
+	c, err := private.Of(l).Change(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,31 +130,32 @@ func (a *app) finish(ctx context.Context, l *redlock.Locker) error {
 		case <-ctx.Done():
 		}
 	}
-	return l.FinishChange(ctx)
+	return private.Of(l).FinishChange(ctx)
 }
 
 // tellChange says how far the change is, and what is next.
-func (a *app) tellChange(c redlock.Change) {
-	next := nextStep(c)
+func (a *app) tellChange(admin redlock.Admin, c private.Change) {
+	set, masters := admin.Configuration()[0], admin.Masters()
+	next := nextStep(set, c)
 	if a.json {
 		a.encode(a.stdout, jsonChange{
-			c.Set.Epoch, c.Raised, c.Open, c.Complete, millis(c.Left), next, jsonMasters(c.Masters),
+			set.Epoch, c.Raised, c.Open, c.Complete, millis(c.Left), next, jsonMasters(masters),
 		})
 		return
 	}
-	for _, m := range c.Masters {
+	for _, m := range masters {
 		a.line(m)
 	}
-	if len(c.Set.Next) == 0 {
+	if len(set.Next) == 0 {
 		fmt.Fprintf(a.stdout, "epoch %d: %d of %d masters say that they may act alone, %d have the epoch\n",
-			c.Set.Epoch, c.Open, len(c.Set.Masters), c.Raised)
+			set.Epoch, c.Open, len(set.Masters), c.Raised)
 	} else {
 		fmt.Fprintf(a.stdout, "epoch %d: %d of %d old masters have it; %d of %d next masters may act alone\n",
-			c.Set.Epoch, c.Raised, len(c.Set.Masters), c.Open, len(c.Set.Next))
+			set.Epoch, c.Raised, len(set.Masters), c.Open, len(set.Next))
 	}
 	switch {
 	case next == "":
-	case !c.Complete || c.OpenAll || !c.RaisedAll || len(c.Set.Next) == 0:
+	case !c.Complete || c.OpenAll || !c.RaisedAll || len(set.Next) == 0:
 		if c.RaisedAll && !c.OpenAll {
 			fmt.Fprintf(a.stdout, "complete in %v; ", c.Left.Round(time.Second))
 		}
@@ -163,17 +165,17 @@ func (a *app) tellChange(c redlock.Change) {
 	}
 }
 
-const nextRaise = "when every program goes by this file, redlock set --raise, which refuses those that do not"
+const nextRaise = "when every program uses this file, redlock set --raise, which refuses those that do not"
 
 // nextStep is what the operator does next; "" if there is nothing.
-func nextStep(c redlock.Change) string {
+func nextStep(set redlock.Configuration, c private.Change) string {
 	switch {
-	case len(c.Set.Next) == 0 && c.OpenAll && !c.RaisedAll:
+	case len(set.Next) == 0 && c.OpenAll && !c.RaisedAll:
 		return nextRaise + "; then stop the old masters"
-	case len(c.Set.Next) == 0:
+	case len(set.Next) == 0:
 		return ""
 	case c.OpenAll:
-		return fmt.Sprintf("give the programs the file of epoch %d, with the next masters as the only ones", c.Set.Epoch+1)
+		return fmt.Sprintf("give the programs the file of epoch %d, with the next masters as the only ones", set.Epoch+1)
 	case !c.RaisedAll:
 		return nextRaise
 	}

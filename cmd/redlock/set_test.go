@@ -16,12 +16,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A change of the masters by its commands, in the order of the documentation. The old masters must have had the epoch
-// for a minute; their records are written so that they nearly have.
+// A change of the masters with the commands in the order of the documentation. The old masters must have had the epoch
+// for a minute; their records are rewritten so that most of it has passed.
 func TestSetTakesAFleetThroughAChange(t *testing.T) {
 	f := newFleet(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "masters.json")
-	file := func(s redlock.Set) {
+	file := func(s redlock.Configuration) {
 		t.Helper()
 		text, err := json.Marshal(s)
 		if err != nil {
@@ -32,22 +32,22 @@ func TestSetTakesAFleetThroughAChange(t *testing.T) {
 		}
 	}
 	f.call(exitDone, "5 of 5 vote", "admit")
-	file(redlock.Set{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
+	file(redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
 	call(t, exitDone, "0 of 3 old masters have it", "set", path)
-	call(t, exitDanger, "a majority is needed; see RaiseEpoch", "set", "-finish", path)
+	call(t, exitDanger, "a majority is needed; see redlock set --raise", "set", "-finish", path)
 	call(t, exitDone, "3 of 3 old masters have it", "set", "-raise", path)
 	call(t, exitDanger, "may live for another", "set", "-finish", path)
 	f.age(59 * time.Second)
 	call(t, exitDone, "5 of 5 next masters may act alone\nnext: give the programs the file of epoch 2",
 		"set", "-finish", path)
-	call(t, exitNoQuorum, "guard time 30s, epoch 1: redlock: the masters have changed",
+	call(t, exitNoQuorum, "max TTL 30s, epoch 1: redlock: the masters have changed",
 		append([]string{"status"}, f.urls[3:]...)...)
-	file(redlock.Set{Epoch: 2, Masters: f.urls})
+	file(redlock.Configuration{Epoch: 2, Masters: f.urls})
 	call(t, exitDone, "5 of 5 masters say that they may act alone, 0 have the epoch\nnext: when", "set", path)
 	call(t, exitDone, "5 have the epoch\n", "set", "-raise", path)
 }
 
-// age has all records say that their epoch is older by d.
+// age makes the epoch older by d in all records.
 func (f *fleet) age(d time.Duration) {
 	f.t.Helper()
 	for i := range f.urls {

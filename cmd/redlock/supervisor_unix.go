@@ -15,18 +15,18 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// superviseCommand is the hidden command by which this program starts itself as the supervisor of a job. Its arguments
-// are the numbers of two open files: one to read orders from, one to write reports to.
+// superviseCommand is the hidden command with which this program starts itself as the supervisor of a job. Its
+// arguments are the numbers of two open files: one to read orders from, one to write reports to.
 //
 // The supervisor leads the process group of the command that runs under a lock, and is its parent. It kills all of its
 // descendants, and its group, when the lock's validity ends, or when the orders end because the process that keeps the
-// lock has died. It drops all signals that can be caught: those sent to the group are for the command.
+// lock has died. It drops all signals that can be caught, because signals to the group are for the command.
 const superviseCommand = "__supervise"
 
 // An order is sent to the supervisor. Start is set once.
 type order struct {
 	Start      *startOrder
-	Boot, Wall int64 // the end of the validity, on both clocks
+	Boot, Wall int64 // end of the validity, on both clocks
 }
 
 type startOrder struct {
@@ -34,13 +34,13 @@ type startOrder struct {
 	Argv, Env []string // Env is added to the environment
 }
 
-// A report is sent by the supervisor. The zero report says that it is ready.
+// A report is sent by the supervisor. The zero report means that it is ready.
 type report struct {
 	PID     int           // the command was started
-	Errno   syscall.Errno // why it was not
+	Errno   syscall.Errno // why it was not started
 	Stopped syscall.Signal
 	Done    bool
-	Status  int // as a shell has it
+	Status  int // as in shells
 }
 
 // orderUntil returns the order for a validity that ends at end.
@@ -48,8 +48,8 @@ func orderUntil(end clock.Instant) order {
 	return order{Boot: end.Steady(), Wall: end.Steady() + end.Skew()}
 }
 
-// left returns how long the lock is valid from now on. On Linux all processes share a clock that is never set;
-// elsewhere each has its own, so only the wall clock is compared.
+// left returns how long the lock is valid from now on. On Linux all processes share a clock that cannot be set; on
+// other systems each has its own, so only the wall clock is compared.
 func (o order) left(now clock.Instant) time.Duration {
 	left := time.Duration(o.Wall - (now.Steady() + now.Skew()))
 	if runtime.GOOS == "linux" {
@@ -61,7 +61,7 @@ func (o order) left(now clock.Instant) time.Duration {
 // A supervisor is the second process of a run.
 type supervisor struct {
 	orders  *gob.Decoder
-	reports *gob.Encoder // used by the goroutine of the command once it is started
+	reports *gob.Encoder // used by the command's goroutine after the start
 }
 
 // supervise runs the supervisor. It never returns.
@@ -82,8 +82,8 @@ func supervise(args []string) {
 	s.run()
 }
 
-// dropSignals catches all signals that this process was not started to ignore. The command must not inherit that they
-// are ignored.
+// dropSignals catches all signals that this process did not ignore from its start. They must not be ignored instead,
+// because the command would inherit that.
 func dropSignals() {
 	dropped := make(chan os.Signal, 1)
 	for n := syscall.Signal(1); n < 32; n++ {
@@ -106,7 +106,7 @@ func (s *supervisor) run() {
 		}
 	}()
 	var now *clock.Clock
-	var end clock.Instant // zero: the command has not been started
+	var end clock.Instant // zero before the command is started
 	timer := time.NewTimer(time.Hour)
 	for {
 		select {
@@ -132,8 +132,8 @@ func (s *supervisor) run() {
 	}
 }
 
-// command starts the command and reports how it ends. Afterwards it reaps orphans. The kernel sends the signal of
-// dieWithThread when the thread ends that has started the command.
+// command starts the command and reports its end. Afterwards it reaps orphans. The kernel sends the signal of
+// dieWithThread when the thread that has started the command ends.
 func (s *supervisor) command(o *startOrder) {
 	runtime.LockOSThread()
 	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: syscall.Getpid()}

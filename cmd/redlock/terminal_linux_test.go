@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inTerminal starts a command as the leader of a session with a terminal of its own. What is written to stdin of the
-// process is typed.
+// inTerminal starts a command as the leader of a session with its own terminal. Writing to stdin of the process types
+// on the terminal.
 func (f *votingFleet) inTerminal(cmd *exec.Cmd) *process {
 	f.t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -46,7 +46,7 @@ func (f *votingFleet) inTerminal(cmd *exec.Cmd) *process {
 			if n > 0 {
 				_, _ = p.Write([]byte(strings.ReplaceAll(string(b[:n]), "\r\n", "\n")))
 			}
-			if err != nil { // the last one that had the terminal has ended
+			if err != nil { // the last process on the terminal has ended
 				return
 			}
 		}
@@ -64,7 +64,7 @@ func (p *process) types(text string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-// In a terminal Ctrl-C reaches the command once. What the command returns is returned.
+// In a terminal, Ctrl-C reaches the command once, and the status of the command is returned.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	f := newVotingFleet(t)
 	const script = `n=0; trap 'n=$((n+1)); echo interrupted $n' INT; trap 'echo ends after $n; exit 9' USR1
@@ -77,7 +77,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.ends(9, "")
 	p.hear("ends after 1")
 
-	// Without the terminal as its output it leaves the foreground to others, and passes the interrupt on.
+	// If its output is not the terminal, redlock leaves the foreground to others, and passes the interrupt on.
 	p = f.inTerminal(exec.Command("sh", "-c", `trap : INT; "$0" "$@" | (trap '' INT; exec cat)`,
 		f.program, "run", "--config", f.config, "a", "--", "sh", "-c",
 		`trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep 0.05; done`))
@@ -87,15 +87,9 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	p.hear("interrupted")
 }
 
-// A command that reads the terminal can be stopped and goes on, with its lock, and the shell gets the terminal back.
+// A command that reads the terminal can be stopped and continued with its lock, and the shell gets the terminal back.
 func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skipf("needs a shell with job control: %v", err)
-	}
-	f := newVotingFleet(t)
-	shell := exec.Command("bash", "--norc", "--noprofile", "-i")
-	shell.Env = append(os.Environ(), "PS1=$ ", "HISTFILE=", "TERM=dumb", "P="+f.program, "F="+f.config)
-	p := f.inTerminal(shell)
+	p := newVotingFleet(t).shell()
 	p.types("$P run --config $F --ttl 20s a -- sh -c 'echo re''ady; read x; echo got $x; exit 6'\n")
 	p.hear("ready")
 	p.types(ctrlZ)
@@ -111,12 +105,53 @@ func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
 	p.ends(0, "")
 }
 
-// A command that is stopped for longer than its lock is valid is dead when the shell lets it go on.
+// shell starts bash with job control in a terminal.
+func (f *votingFleet) shell() *process {
+	f.t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		f.t.Skipf("needs a shell with job control: %v", err)
+	}
+	cmd := exec.Command("bash", "--norc", "--noprofile", "-i")
+	cmd.Env = append(os.Environ(), "PS1=$ ", "HISTFILE=", "TERM=dumb", "P="+f.program, "F="+f.config)
+	return f.inTerminal(cmd)
+}
+
+// H109: a command that reads the terminal, or writes to it under tostop, gets the terminal if the job of redlock is in
+// the foreground. In a background job, redlock reports why the command is stopped, and stops.
+func TestCommandsThatUseTheTerminal(t *testing.T) {
+	for _, c := range []struct {
+		name, line    string
+		types, prints []string // alternating: expected output, and then input
+	}{
+		{"reads it behind a pipe", `$P run --config $F a -- sh -c 'echo re""ady >&2; read x; echo got $x; exit 6' | cat`,
+			[]string{"words\n", ""}, []string{"ready", "got words"}},
+		{"reads /dev/tty, with its output in a file",
+			`$P run --config $F a -- sh -c 'echo re""ady >/dev/tty; read x </dev/tty; echo got $x >/dev/tty' >/dev/null`,
+			[]string{"words\n", ""}, []string{"ready", "got words"}},
+		{"a process of it reads the terminal", `$P run --config $F a -- sh -c 'echo re""ady >&2; head -n1; echo over' | cat`,
+			[]string{"words\n", ""}, []string{"ready", "over"}},
+		{"writes to it under tostop", `stty tostop; $P run --config $F a -- sh -c 'echo wri""tten >&2' | cat; stty -tostop`,
+			[]string{""}, []string{"written"}},
+		{"reads it in the background", `$P run --config $F a -- sh -c 'read x; echo got $x; exit 6' &`,
+			[]string{"until jobs | grep -q Stopped; do sleep 0.1; done; fg\nwords\n", ""},
+			[]string{"it uses the terminal, and is in the background", "got words"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newVotingFleet(t).shell()
+			p.types(c.line + "\n")
+			for i, text := range c.prints {
+				p.hear(text)
+				p.types(c.types[i])
+			}
+			p.types("exit 0\n")
+			p.ends(0, "")
+		})
+	}
+}
+
+// A command that is stopped for longer than its lock is valid is dead when the shell continues it.
 func TestAStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
-	f := newVotingFleet(t)
-	shell := exec.Command("bash", "--norc", "--noprofile", "-i")
-	shell.Env = append(os.Environ(), "PS1=$ ", "HISTFILE=", "TERM=dumb", "P="+f.program, "F="+f.config)
-	p := f.inTerminal(shell)
+	p := newVotingFleet(t).shell()
 	end := newTomb(t)
 	p.types("$P run --config $F --ttl 1s a -- sh -c 'exec 3>" + end.path + "; echo re''ady; read x; echo got $x'\n")
 	p.hear("ready")
@@ -131,7 +166,7 @@ func TestAStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 	p.ends(0, "")
 }
 
-// On Linux the command itself ends even if both processes of redlock are killed.
+// On Linux the command ends even if both processes of redlock are killed.
 func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 	f := newVotingFleet(t)
 	end := newTomb(t)
@@ -152,7 +187,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == fmt.Sprint(p.cmd.Process.Pid) &&
 			strings.Contains(string(line), superviseCommand) {
-			// Stopped first, so that it cannot do what it is for.
+			// Stop it first, so that it cannot kill the command.
 			stopped = syscall.Kill(pid, syscall.SIGSTOP) == nil
 		}
 	}
@@ -163,7 +198,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 	end.closes()
 }
 
-// Release asks in a terminal, and only yes is yes.
+// release asks for confirmation in a terminal, and accepts only yes.
 func TestReleaseAsksInATerminal(t *testing.T) {
 	f := newVotingFleet(t)
 	holder := f.start("run", "--owner", "the holder", "--ttl", "3s", "a", "--", "sh", "-c", "echo have it; read x")
@@ -181,6 +216,6 @@ func TestReleaseAsksInATerminal(t *testing.T) {
 	p.types("y\n")
 	p.ends(exitDone, "")
 	p.hear("released on 3 of 3 masters")
-	f.start("who", "a").ends(0, "nobody holds it")
+	f.start("who", "a").ends(0, "no client holds it")
 	holder.ends(exitRunLost, "the lock was lost")
 }

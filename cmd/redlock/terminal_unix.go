@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminal is the controlling terminal of this process, or none. One process group has its foreground: it may read
+// A terminal is the controlling terminal of this process, or none. One process group is in its foreground: it may read
 // the terminal, and gets Ctrl-C and Ctrl-Z.
 type terminal struct {
-	fd int // -1: there is none
+	fd int // -1 if there is none
 	mu sync.Mutex
 }
 

@@ -12,8 +12,8 @@ import (
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "tell the version of this program",
-		Long:    `Tells the version of this program, the revision that it was built from, and the version of Go.`,
+		Short:   "show the version of this program",
+		Long:    `Shows the version of this program, the revision that it was built from, and the version of Go.`,
 		Example: `  redlock version --json`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -31,7 +31,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion is what the Go command has noted about this build.
+// buildVersion returns the version information that the Go command has recorded in this build.
 func buildVersion() (version, revision string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 func (a *app) whoCommand() *cobra.Command {
@@ -18,21 +20,21 @@ func (a *app) whoCommand() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "who NAME...",
-		Short: "tell who holds a name, and who waits for it",
-		Long: `Tells for each name the label of its holder, since when, how much time is left until it must be extended,
+		Short: "show the holder of a name, and its waiters",
+		Long: `Shows for each name the label of its holder, since when, how much time is left until it must be extended,
 the token, how many of the masters have the lock, and who waits: place, label and for how long. Writes nothing.
 
 It is a snapshot: do not use it to decide whether something is safe to do. The queue is put together from the first
 ten waiters of each master; one that has died is in it for some twenty seconds more.
 
-With --watch it looks again and again, and tells what is other than before, until it is interrupted.`,
+With --watch it looks again and again, and prints changes, until it is interrupted.`,
 		Example: `  redlock who --config locks.json nightly-report
   redlock who --watch deploy`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if len(names) == 0 {
 				return errors.New("redlock who: the name of a lock is wanted")
 			}
-			return nil
+			return checkNames(names)
 		},
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if every < 100*time.Millisecond {
@@ -42,7 +44,7 @@ With --watch it looks again and again, and tells what is other than before, unti
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			l, shut, err := a.open(c, redlock.WithObserver())
+			l, shut, err := a.open(c, observer)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -66,8 +68,18 @@ With --watch it looks again and again, and tells what is other than before, unti
 	return cmd
 }
 
-// who tells the names once, or with watch until ctx ends.
-func (a *app) who(ctx context.Context, l locks, names []string, watch bool, every time.Duration) (code int) {
+// checkNames returns an error for names that are not valid.
+func checkNames(names []string) error {
+	for _, name := range names {
+		if err := scripts.CheckName(name); err != nil {
+			return fmt.Errorf("redlock: %w", err)
+		}
+	}
+	return nil
+}
+
+// who prints the names once, or with watch until ctx ends.
+func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch bool, every time.Duration) (code int) {
 	last := make(map[string]string)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -75,7 +87,7 @@ func (a *app) who(ctx context.Context, l locks, names []string, watch bool, ever
 		code = exitDone
 		for _, name := range names {
 			looking, cancel := context.WithTimeout(ctx, a.fleet.timeout)
-			w, err := l.Who(looking, name)
+			w, err := l.Inspect(looking, name)
 			cancel()
 			switch state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, labels(w)); {
 			case ctx.Err() != nil:
@@ -102,19 +114,20 @@ func (a *app) who(ctx context.Context, l locks, names []string, watch bool, ever
 	}
 }
 
-func labels(w redlock.Who) (list []string) {
-	for _, q := range w.Queue {
+func labels(w redlockinfo.Inspection) (list []string) {
+	for _, q := range w.Waiters {
 		list = append(list, q.Owner)
 	}
 	return list
 }
 
-// What --json writes for a name.
+// The output of --json for a name.
 type (
 	jsonWho struct {
 		Name    string       `json:"name"`
-		Held    bool         `json:"held"` // also where it is kept
-		Kept    bool         `json:"kept"` // unlocked, and locked for others until a minimum hold is over
+		Held    bool         `json:"held"`           // also if it is kept
+		Kept    bool         `json:"kept"`           // unlocked, and locked for others until a minimum hold has ended
+		Idle    bool         `json:"idle,omitempty"` // may be unused: its client releases it when another asks for it
 		Grant   string       `json:"grant,omitempty"`
 		Owner   string       `json:"owner,omitempty"`
 		Since   *time.Time   `json:"since,omitempty"`
@@ -128,10 +141,10 @@ type (
 		ReadBy  []jsonReader `json:"read_by,omitempty"`
 	}
 	jsonReader struct {
-		Grant string    `json:"grant"`
-		Owner string    `json:"owner"`
-		Since time.Time `json:"since"`
-		On    int       `json:"on"`
+		Grant string     `json:"grant"`
+		Owner string     `json:"owner"`
+		Since *time.Time `json:"since,omitempty"`
+		On    int        `json:"on"`
 	}
 	jsonWaiter struct {
 		Place int    `json:"place"`
@@ -140,26 +153,42 @@ type (
 	}
 )
 
-func newJSONWho(name string, w redlock.Who) jsonWho {
+func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
 		Name: name, Held: w.ID != "", Kept: w.Kept, Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
-		On: w.On, Masters: w.N, Waiters: w.Waiters, Queue: make([]jsonWaiter, 0, len(w.Queue)),
+		Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
 		Readers: w.ReaderCount,
 	}
 	for _, r := range w.Readers {
-		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Owner, r.Since, r.On})
+		j.ReadBy = append(j.ReadBy, jsonReader{r.ID, r.Owner, known(r.Since), r.On})
 	}
-	if j.Held {
-		j.Since = &w.Since
+	if j.Since = known(w.Since); j.Held {
+		j.On = w.On
 	}
-	for i, q := range w.Queue {
-		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Owner, millis(q.For)})
+	for i, q := range w.Waiters {
+		j.Queue = append(j.Queue, jsonWaiter{i + 1, q.Owner, millis(time.Since(q.Since))})
 	}
 	return j
 }
 
+// known returns t, or nil for the zero time.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// since returns " since" with the time, or "" for the zero time.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(" since " + time.DateTime)
+}
+
 // tellWho tells one name.
-func (a *app) tellWho(name string, w redlock.Who, err error) {
+func (a *app) tellWho(name string, w redlockinfo.Inspection, err error) {
 	switch {
 	case err != nil:
 		a.complain(err)
@@ -172,30 +201,33 @@ func (a *app) tellWho(name string, w redlock.Who, err error) {
 }
 
 // writeWho writes who holds a name and who waits for it.
-func writeWho(to io.Writer, name string, w redlock.Who) {
+func writeWho(to io.Writer, name string, w redlockinfo.Inspection) {
 	switch {
 	case w.ReaderCount > 0:
 		fmt.Fprintf(to, "%q: held by %d readers\n", name, w.ReaderCount)
 		for _, r := range w.Readers {
-			fmt.Fprintf(to, "   - %q reads since %s, on %d of %d masters\n", r.Owner, r.Since.Format(time.DateTime), r.On, w.N)
+			fmt.Fprintf(to, "   - %q reads%s, on %d of %d masters\n", r.Owner, since(r.Since), r.On, w.N)
 		}
 	case w.ID == "":
-		fmt.Fprintf(to, "%q: nobody holds it, say %d of %d masters\n", name, w.Answered, w.N)
+		fmt.Fprintf(to, "%q: no client holds it, say %d of %d masters\n", name, w.On, w.N)
 	case w.Kept:
-		fmt.Fprintf(to, "%q: kept for another %v after %q, which locked it at %s and has unlocked it, token %d, on %d of %d "+
-			"masters\n", name, max(0, w.Left).Round(time.Millisecond), w.Owner, w.Since.Format(time.DateTime), w.Token,
-			w.On, w.N)
+		fmt.Fprintf(to, "%q: kept for another %v; %q has unlocked it, and held it%s, token %d, on %d of %d masters\n",
+			name, max(0, w.Left).Round(time.Millisecond), w.Owner, since(w.Since), w.Token, w.On, w.N)
 	case w.Token == 0:
-		fmt.Fprintf(to, "%q: held by the writer %q since %s, %v left, on %d of %d masters\n",
-			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.On, w.N)
+		fmt.Fprintf(to, "%q: held by the writer %q%s, %v left, on %d of %d masters\n",
+			name, w.Owner, since(w.Since), max(0, w.Left).Round(time.Millisecond), w.On, w.N)
 	default:
-		fmt.Fprintf(to, "%q: held by %q since %s, %v left, token %d, on %d of %d masters\n",
-			name, w.Owner, w.Since.Format(time.DateTime), max(0, w.Left).Round(time.Millisecond), w.Token, w.On, w.N)
+		unused := ""
+		if w.Idle {
+			unused = "; it may be unused, and is released then when another client asks for it"
+		}
+		fmt.Fprintf(to, "%q: held by %q%s, %v left, token %d, on %d of %d masters%s\n",
+			name, w.Owner, since(w.Since), max(0, w.Left).Round(time.Millisecond), w.Token, w.On, w.N, unused)
 	}
-	for i, q := range w.Queue {
-		fmt.Fprintf(to, "  %2d. %q waits for %v\n", i+1, q.Owner, q.For.Round(time.Second))
+	for i, q := range w.Waiters {
+		fmt.Fprintf(to, "  %2d. %q waits for %v\n", i+1, q.Owner, time.Since(q.Since).Round(time.Second))
 	}
-	if more := w.Waiters - len(w.Queue); more > 0 {
+	if more := w.WaiterCount - len(w.Waiters); more > 0 {
 		fmt.Fprintf(to, "  and %d more\n", more)
 	}
 }

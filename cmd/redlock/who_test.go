@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// Who tells holder and waiters, also while it watches.
+// who prints the holder and the waiters, also with --watch.
 func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 	f := newVotingFleet(t)
-	call(t, exitDone, `"a": nobody holds it, say 3 of 3 masters`, "who", "a", "--config", f.config)
+	call(t, exitDone, `"a": no client holds it, say 3 of 3 masters`, "who", "a", "--config", f.config)
 	watch := f.start("who", "--watch", "--every", "100ms", "a")
-	watch.hear("nobody holds it")
+	watch.hear("no client holds it")
 	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	first.hear("have it")
 	watch.hear(`held by "the first"`)
@@ -22,17 +22,17 @@ func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 	watch.hear(`1. "the second" waits for`)
 
 	one := f.start("who", "a", "b")
-	one.ends(0, `"b": nobody holds it`)
+	one.ends(0, `"b": no client holds it`)
 	want := regexp.MustCompile(`"a": held by "the first" since .*s left, token \d{16}, on 3 of 3 masters
    1\. "the second" waits for \d+s
 `)
 	if !want.MatchString(one.said()) {
-		t.Errorf("it says:\n%s", one.said())
+		t.Errorf("output:\n%s", one.said())
 	}
 	j := f.start("who", "--json", "a")
 	j.ends(0, `"owner":"the first","since":"`)
 	if !strings.Contains(j.said(), `"on":3,"masters":3,"waiters":1,"queue":[{"place":1,"owner":"the second","for_ms":`) {
-		t.Errorf("it says:\n%s", j.said())
+		t.Errorf("output:\n%s", j.said())
 	}
 	first.stdin.Close()
 	first.ends(0, "")

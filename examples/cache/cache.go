@@ -1,13 +1,4 @@
-// Package cache is a cache in a directory that many programs share: one of them rebuilds it, and all of them read it.
-//
-// Readers hold the lock together, so they cost each other nothing. The one that finds the cache too old takes the lock
-// of the writer, looks again, since another may have been faster, and rebuilds. Then its lock becomes a reader's, so
-// that the others go on at once. It is a lock of its own kind (redlock.Shared): the name must not be locked by Lock or
-// TryLock.
-//
-// A program that was stopped while it rebuilt may go on when its lock has passed to another. What it then writes is not
-// read: the name of the file is the token of its lock, and the file with the largest token is the cache.
-package cache
+package main
 
 import (
 	"context"
@@ -20,17 +11,24 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Cache is one cached value. It is safe for concurrent use.
+// A Cache is one cached value, in a directory that many programs share. It is safe for concurrent use.
+//
+// Readers hold the lock together, so they do not block each other. A program that finds the cache too old acquires the
+// lock of the writer, checks again, since another may have been faster, and rebuilds. Then it downgrades to a reader's
+// lock, so that the others continue at once. The name of an RWLock must not be locked by Locker.Lock or Locker.TryLock.
+//
+// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore
+// what it writes then: the name of the file is the token of its lock, and the file with the largest token is the cache.
 type Cache struct {
-	Shared *redlock.Shared // one name for each cache
-	Dir    string          // of its own, for all programs
+	Shared *redlock.RWLock // one name for each cache
+	Dir    string          // a separate directory, shared by all programs
 	MaxAge time.Duration
 	Build  func(ctx context.Context) ([]byte, error) // takes long, and must not run twice at once
 	Now    func() time.Time
 }
 
-// Get returns the cached value. It rebuilds it where it is too old, unless another program does so already: then it
-// waits for that.
+// Get returns the cached value. If the value is too old, Get rebuilds it, or waits if another program rebuilds it
+// already.
 func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	err = c.Shared.DoRead(ctx, func(context.Context) (err error) {
 		value, err = c.read()
@@ -43,14 +41,14 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock(ctx)) }() // of whichever lock it is by then
-	if value, err = c.read(); err != nil || value != nil {      // another was faster
+	defer func() { err = errors.Join(err, lock.Unlock(ctx)) }() // the current lock: the writer's or the reader's
+	if value, err = c.read(); err != nil || value != nil {      // another program was faster
 		return value, err
 	}
 	if err := c.rebuild(lock.Context(ctx)); err != nil {
 		return nil, err
 	}
-	reader, err := lock.Downgrade(ctx) // from here on others may read
+	reader, err := lock.Downgrade(ctx) // from now on others may read
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +56,7 @@ func (c *Cache) Get(ctx context.Context) (value []byte, err error) {
 	return c.read()
 }
 
-// rebuild writes a new file, and removes those before it. ctx ends when the lock is lost.
+// rebuild writes a new file, and removes the older ones. ctx ends when the lock is lost.
 func (c *Cache) rebuild(ctx context.Context) error {
 	value, err := c.Build(ctx)
 	if err != nil {
@@ -75,7 +73,7 @@ func (c *Cache) rebuild(ctx context.Context) error {
 	if err := os.Chtimes(path+".new", c.Now(), c.Now()); err != nil {
 		return err
 	}
-	if err := os.Rename(path+".new", path); err != nil { // readers never see a part of it
+	if err := os.Rename(path+".new", path); err != nil { // readers never see a partial file
 		return err
 	}
 	for _, o := range old {
@@ -86,7 +84,7 @@ func (c *Cache) rebuild(ctx context.Context) error {
 	return err
 }
 
-// read returns the value with the largest token; nil where there is none, or it is too old.
+// read returns the value with the largest token; nil if there is none, or it is too old.
 func (c *Cache) read() ([]byte, error) {
 	files, err := c.files()
 	if err != nil || len(files) == 0 {
@@ -100,7 +98,7 @@ func (c *Cache) read() ([]byte, error) {
 	return os.ReadFile(last)
 }
 
-// files are those of all rebuilds, by their tokens. All tokens have 16 digits.
+// files returns the files of all rebuilds, sorted by token. All tokens have 16 digits.
 func (c *Cache) files() ([]string, error) {
 	return filepath.Glob(filepath.Join(c.Dir, "????????????????"))
 }

@@ -1,4 +1,4 @@
-package cache
+package main
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// programs runs a test with some programs over five masters in memory, in a bubble where seconds pass at once.
+// programs runs a test with some clients over five masters in memory, in a bubble of virtual time.
 func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(5)
@@ -34,26 +34,28 @@ func programs(t *testing.T, n int, test func(t *testing.T, lockers []*redlock.Lo
 				t.Fatal(err)
 			}
 			defer l.Close(context.Background())
-			l.Ready(t.Context())
+			if err := l.WaitReady(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			lockers = append(lockers, l)
 		}
 		test(t, lockers)
 	})
 }
 
-// However many programs want the value, one builds it in each period, and all have the newest.
+// With any number of clients, one builds the value in each period, and all get the newest.
 func TestOneRebuildsAndAllRead(t *testing.T) {
 	programs(t, 4, func(t *testing.T, lockers []*redlock.Locker) {
 		dir, builds, building := t.TempDir(), atomic.Int64{}, atomic.Int64{}
 		var wg sync.WaitGroup
 		for i := range 12 {
-			c := &Cache{Shared: lockers[i%4].Shared("cache"), Dir: dir, MaxAge: 3 * time.Second, Now: time.Now}
+			c := &Cache{Shared: lockers[i%4].RWLock("cache"), Dir: dir, MaxAge: 3 * time.Second, Now: time.Now}
 			c.Build = func(ctx context.Context) ([]byte, error) {
 				if building.Add(1) > 1 {
-					t.Error("two build at once")
+					t.Error("two builds at once")
 				}
 				defer building.Add(-1)
-				time.Sleep(time.Second) // of the bubble, as all times here
+				time.Sleep(time.Second) // virtual time
 				return fmt.Appendf(nil, "value %d", builds.Add(1)), ctx.Err()
 			}
 			wg.Go(func() {
@@ -76,18 +78,18 @@ func TestOneRebuildsAndAllRead(t *testing.T) {
 			t.Errorf("the value was built %d times in five periods", n)
 		}
 		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 1 {
-			t.Errorf("left are %q, %v", files, err)
+			t.Errorf("files left: %q, %v", files, err)
 		}
 	})
 }
 
-// What a program writes when its lock has passed to another is not read.
+// A value that a client writes after another has acquired its lock is not read.
 func TestALateRebuildIsNotRead(t *testing.T) {
 	programs(t, 2, func(t *testing.T, lockers []*redlock.Locker) {
 		var caches [2]*Cache
 		dir := t.TempDir()
 		for i, l := range lockers {
-			caches[i] = &Cache{Shared: l.Shared("cache"), Dir: dir, MaxAge: time.Hour, Now: time.Now}
+			caches[i] = &Cache{Shared: l.RWLock("cache"), Dir: dir, MaxAge: time.Hour, Now: time.Now}
 			caches[i].Build = func(context.Context) ([]byte, error) { return fmt.Appendf(nil, "of %d", i), nil }
 		}
 		lock, err := caches[0].Shared.Lock(t.Context())
@@ -112,10 +114,10 @@ func TestALateRebuildIsNotRead(t *testing.T) {
 	})
 }
 
-// A rebuild that fails leaves the name free, and what was there.
+// A failed rebuild leaves the name free and the old files unchanged.
 func TestARebuildThatFails(t *testing.T) {
 	programs(t, 1, func(t *testing.T, lockers []*redlock.Locker) {
-		c := &Cache{Shared: lockers[0].Shared("cache"), Dir: t.TempDir(), MaxAge: time.Minute, Now: time.Now}
+		c := &Cache{Shared: lockers[0].RWLock("cache"), Dir: t.TempDir(), MaxAge: time.Minute, Now: time.Now}
 		c.Build = func(context.Context) ([]byte, error) { return nil, os.ErrPermission }
 		if _, err := c.Get(t.Context()); err == nil {
 			t.Error("no error")

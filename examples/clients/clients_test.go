@@ -1,9 +1,10 @@
-package clients
+package main
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -14,27 +15,21 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// addresses are those of three masters in memory that listen.
+// addresses returns the addresses of three listening masters in memory.
 func addresses(t *testing.T) (list []string) {
 	t.Helper()
-	masters := redlocktest.New(3)
-	t.Cleanup(masters.Close)
-	urls, err := masters.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, u := range urls {
+	for _, u := range testmasters.Listen(t, 3) {
 		list = append(list, strings.TrimPrefix(u, "redis://"))
 	}
 	return list
 }
 
-// locks takes a lock over a pool, and closes it.
+// locks acquires a lock over a pool, and closes the pool.
 func locks(t *testing.T, p *pool.Pool, err error) {
 	t.Helper()
 	if err != nil {
@@ -50,6 +45,27 @@ func locks(t *testing.T, p *pool.Pool, err error) {
 	defer cancel()
 	if err := l.Do(ctx, "orders:42", context.Context.Err); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheProgramLocksByEachClient(t *testing.T) {
+	urls := testmasters.Listen(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, client := range []string{"go-redis", "rueidis", "redigo"} {
+		var out strings.Builder
+		if err := run(ctx, client, urls, &out); err != nil || !strings.HasPrefix(out.String(), "locked, token ") {
+			t.Errorf("%s: %q, %v", client, out.String(), err)
+		}
+		if client == "redigo" {
+			continue // it reads a URL when it dials
+		}
+		if err := run(ctx, client, []string{"http://127.0.0.1:1"}, &out); err == nil {
+			t.Errorf("%s accepts an invalid master", client)
+		}
+	}
+	if err := run(ctx, "another", urls, io.Discard); err == nil {
+		t.Error("an unknown client is accepted")
 	}
 }
 
@@ -73,7 +89,8 @@ func TestOptionsOfGoRedisMakeMasters(t *testing.T) {
 	if dialled.Load() < 2 {
 		t.Errorf("dialled %d times", dialled.Load())
 	}
-	if p, err = fromGoRedis([]*goredis.Options{{Addr: "a:1", TLSConfig: &tls.Config{}}, {Network: "unix", Addr: "/s", DB: 1}}); err != nil {
+	if p, err = fromGoRedis([]*goredis.Options{{Addr: "a:1", TLSConfig: &tls.Config{}},
+		{Network: "unix", Addr: "/s", DB: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
@@ -92,8 +109,8 @@ func TestOptionsOfAFailoverClientMakeAMaster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Addr(0) != "job@a:1,b:2" || !p.FailsOver(0) {
-			t.Errorf("%s, %v", p.Addr(0), p.FailsOver(0))
+		if p.Addr(0) != "job@a:1,b:2" {
+			t.Error(p.Addr(0))
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -102,14 +119,14 @@ func TestOptionsOfAFailoverClientMakeAMaster(t *testing.T) {
 }
 
 func TestAClusterHasAPoolForEachBucket(t *testing.T) {
-	groups, pools, err := dialCluster("redis+cluster://127.0.0.1:1?buckets=3")
+	locker, pools, err := dialCluster("redis+cluster://127.0.0.1:1?buckets=3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pools) != 3 || len(groups.Lockers()) != 3 {
-		t.Errorf("%d pools, %d Lockers", len(pools), len(groups.Lockers()))
+	if n := len(locker.Admin().Masters()); len(pools) != 3 || n != 3 {
+		t.Errorf("%d pools, %d masters", len(pools), n)
 	}
-	if err := groups.Close(t.Context()); err != nil {
+	if err := locker.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for _, p := range pools {
@@ -118,7 +135,7 @@ func TestAClusterHasAPoolForEachBucket(t *testing.T) {
 		}
 	}
 	if _, _, err := dialCluster("redis://127.0.0.1:1"); err == nil {
-		t.Error("a plain master is taken for a cluster")
+		t.Error("a plain master is accepted as a cluster")
 	}
 }
 
@@ -126,7 +143,8 @@ func TestOptionsOfRueidisMakeMasters(t *testing.T) {
 	var dialled atomic.Int32
 	var servers, dialers []rueidis.ClientOption
 	for _, addr := range addresses(t) {
-		o := rueidis.ClientOption{InitAddress: []string{addr}, ConnWriteTimeout: time.Minute, Dialer: net.Dialer{Timeout: time.Minute}}
+		o := rueidis.ClientOption{InitAddress: []string{addr}, ConnWriteTimeout: time.Minute,
+			Dialer: net.Dialer{Timeout: time.Minute}}
 		servers = append(servers, o)
 		o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			dialled.Add(1)
@@ -142,10 +160,11 @@ func TestOptionsOfRueidisMakeMasters(t *testing.T) {
 		t.Errorf("dialled %d times", dialled.Load())
 	}
 	for _, o := range []rueidis.ClientOption{
-		{InitAddress: []string{"a:1", "b:1"}}, {InitAddress: []string{"a:1"}, Sentinel: rueidis.SentinelOption{MasterSet: "m"}},
+		{InitAddress: []string{"a:1", "b:1"}},
+		{InitAddress: []string{"a:1"}, Sentinel: rueidis.SentinelOption{MasterSet: "m"}},
 	} {
 		if _, err := fromRueidis([]rueidis.ClientOption{o}); err == nil {
-			t.Errorf("%q is taken for a master", o.InitAddress)
+			t.Errorf("%q is accepted as a master", o.InitAddress)
 		}
 	}
 }
@@ -166,9 +185,13 @@ func TestPoolsOfRedigoMakeMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	down := make(chan error, 64)
-	defer p.Watch(func(e pool.Event) { down <- e.Err })()
-	if err := <-down; err == nil || !strings.Contains(err.Error(), "no password today") || asked.Load() == 0 {
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	_, err = l.TryLock(t.Context(), "job")
+	if err == nil || !strings.Contains(err.Error(), "no password today") || asked.Load() == 0 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
 }

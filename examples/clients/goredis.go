@@ -1,8 +1,6 @@
-// Package clients makes the pool of a program's locks from the options that it has for another Redis client.
-package clients
+package main
 
 import (
-	"cmp"
 	"net/url"
 	"strings"
 
@@ -31,9 +29,12 @@ func fromGoRedis(servers []*goredis.Options) (*pool.Pool, error) {
 			u.Scheme = "rediss"
 			opts = append(opts, pool.WithTLSConfig(o.TLSConfig))
 		}
-		opts = append(opts,
-			pool.WithDialTimeout(cmp.Or(max(0, o.DialTimeout), pool.DefaultDialTimeout)),
-			pool.WithTimeout(cmp.Or(max(0, o.ReadTimeout), pool.DefaultTimeout))) // keep it small against the TTL
+		if o.DialTimeout > 0 {
+			opts = append(opts, pool.WithDialTimeout(o.DialTimeout))
+		}
+		if o.ReadTimeout > 0 {
+			opts = append(opts, pool.WithTimeout(o.ReadTimeout)) // keep it small against the TTL
+		}
 		masters = append(masters, pool.URL(u.String(), opts...))
 	}
 	return pool.New(masters)

@@ -1,7 +1,6 @@
-package clients
+package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -34,9 +33,12 @@ func fromRueidis(servers []rueidis.ClientOption) (*pool.Pool, error) {
 		default:
 			opts = append(opts, pool.WithDialer(o.Dialer.DialContext))
 		}
-		opts = append(opts,
-			pool.WithDialTimeout(cmp.Or(o.Dialer.Timeout, pool.DefaultDialTimeout)),
-			pool.WithTimeout(cmp.Or(o.ConnWriteTimeout, pool.DefaultTimeout))) // keep it small against the TTL
+		if o.Dialer.Timeout != 0 {
+			opts = append(opts, pool.WithDialTimeout(o.Dialer.Timeout))
+		}
+		if o.ConnWriteTimeout != 0 {
+			opts = append(opts, pool.WithTimeout(o.ConnWriteTimeout)) // keep it small against the TTL
+		}
 		masters = append(masters, pool.URL(scheme+o.InitAddress[0], opts...))
 	}
 	return pool.New(masters)

@@ -6,7 +6,7 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A skewed clock is wrong by a fixed time, as that of a host may be. Its timers are right.
+// A skewed clock has a fixed offset, like the clock of a host. Its timers are correct.
 type skewed struct {
 	clockwork.Clock
 	by time.Duration

@@ -1,4 +1,4 @@
-// Command cron runs a job at fixed times, on one host of many, though their clocks differ.
+// Command cron runs a job at fixed times, on one host of many, although their clocks differ.
 //
 //	cron -every 1m -file runs.txt redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
 //
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// jobName names the job to gocron, and begins the names that are locked.
+// jobName is the name of the job in gocron, and the prefix of the locked names.
 const jobName = "report"
 
 func run(ctx context.Context, args []string) (err error) {

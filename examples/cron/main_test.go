@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -22,15 +24,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
 )
 
 var slotCount = flag.Int("slots", 20, "for how many times of the job TestNoSlotTwice runs")
 
-// childArgs has a copy of the test binary be the program, with these arguments.
+// childArgs makes a copy of the test binary run the program, with the arguments of the variable.
 const childArgs = "REDLOCK_EXAMPLE_CRON"
 
 func TestMain(m *testing.M) {
@@ -52,8 +53,8 @@ func TestMain(m *testing.M) {
 
 const every = 1200 * time.Millisecond
 
-// A stretch is a time in which a program could not run its job: from the slot before its first one until the program
-// has told another than its last.
+// A stretch is a time in which a program could not run its job: from the slot before first until the program has
+// reported a slot other than last.
 type stretch struct {
 	first, last int64
 	why         string
@@ -61,7 +62,7 @@ type stretch struct {
 
 func slotAt(at time.Time) int64 { return at.Round(every).UnixNano() / int64(every) }
 
-// A host is one program with a clock of its own.
+// A host is one program with its own clock.
 type host struct {
 	*testing.T
 	args []string
@@ -115,14 +116,14 @@ func (h *host) signal(s os.Signal) {
 	}
 }
 
-// gone takes note of a time in which the program could not run its job.
+// gone records a time in which the program could not run its job.
 func (h *host) gone(from time.Time, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.away = append(h.away, stretch{slotAt(from.Add(h.skew)), slotAt(time.Now().Add(h.skew)) + 1, why})
 }
 
-// reason tells why the program did not run the job of a slot.
+// reason reports why the program did not run the job of a slot.
 func (h *host) reason(slot int64) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,19 +143,14 @@ func (h *host) reason(slot int64) string {
 	return strings.Join(append(reasons, h.told[slot]...), ", ")
 }
 
-// Three programs with clocks up to half a second apart, over five masters, run a job of a millisecond once at each of
-// its times, while programs are killed and stopped, and masters die, hang and come back empty. Of a time at which nobody
-// ran it each program tells the reason.
+// Three programs with clocks up to half a second apart, over five masters, run a job of a millisecond once per slot,
+// while programs are killed and stopped, and masters die, hang and restart empty. Each program reports why it did not
+// run a slot.
 func TestNoSlotTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it takes half a minute")
+	if !long.Enabled() {
+		t.Skip("needs -long: it takes half a minute")
 	}
-	servers := redistest.Test(t, 5, redisproc.Config{})
-	urls := make([]string, len(servers))
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
-	admit(t, urls)
+	servers, urls := testmasters.Start(t, 5)
 	file := filepath.Join(t.TempDir(), "runs.txt")
 	hosts := make([]*host, 3)
 	for i := range hosts {
@@ -191,30 +187,12 @@ func TestNoSlotTwice(t *testing.T) {
 	slots := int(last.Sub(first) / every)
 	t.Logf("%d slots, %d of them run, %d not", slots, slots-missed, missed)
 	if missed > slots/2 {
-		t.Error("most were not run")
+		t.Error("most slots were not run")
 	}
 }
 
-// admit lets new masters vote at once.
-func admit(t *testing.T, urls []string) {
-	t.Helper()
-	p, err := pool.Dial(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	l, err := redlock.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close(context.Background())
-	if err := l.AdmitNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// fault does one thing to a program or a master, and tells what. A majority of the masters votes all the time: of those
-// that come back empty there is one in a quarantine.
+// fault injects one fault into a program or a master, and returns its description. A majority of the masters always
+// votes: at most one of them restarts empty and is in quarantine.
 func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 	t.Helper()
 	h, began := hosts[rand.IntN(len(hosts))], time.Now()
@@ -225,14 +203,14 @@ func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 		<-h.done
 		h.start()
 		h.gone(began, "was killed")
-		return "a program killed, and started anew"
+		return "a program killed, and started again"
 	case 1:
 		h.signal(syscall.SIGSTOP)
 		time.Sleep(long)
 		h.signal(syscall.SIGCONT)
 		h.gone(began, "was stopped")
 		return fmt.Sprint("a program stopped for ", long)
-	case 2: // the first one alone comes back empty
+	case 2: // only the first master restarts empty
 		if err := errors.Join(servers[0].Kill(), servers[0].Restart(t.Context())); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +230,7 @@ func fault(t *testing.T, hosts []*host, servers []*redisproc.Server) string {
 	return fmt.Sprint("nothing for ", long)
 }
 
-// runsOf reads which slots were run, and with which tokens.
+// runsOf returns the slots that were run, with their tokens.
 func runsOf(t *testing.T, file string) map[int64][]int64 {
 	t.Helper()
 	text, err := os.ReadFile(file)

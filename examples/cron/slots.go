@@ -12,28 +12,28 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Slots is a gocron.Locker: of all programs that schedule a job for the same times, one runs it at each.
+// Slots is a gocron.Locker: of all programs that schedule a job for the same times, exactly one runs it at each time.
 //
-// Each time has a name of its own. A program locks it only while its clock is within Splay of that time, and looks once
-// more when it has the lock. So all that get as far as this do so within twice Splay and the largest difference of two
-// clocks, Apart. The first of them keeps the name locked for as long as that, whatever becomes of it, and no other gets
-// it.
+// Each time has a separate name. A program locks it only while its clock is within Splay of that time, and checks the
+// clock again when it has the lock. So all programs that get this far do so within twice Splay plus the largest
+// difference of two clocks, Apart. The first of them keeps the name locked for that long, even if it dies, and no other
+// program gets it.
 type Slots struct {
 	Locker *redlock.Locker
 	Now    func() time.Time              // the clock of the scheduler
 	Every  time.Duration                 // between two times
 	Splay  time.Duration                 // how early or late a run may begin; less than half of Every
 	Apart  time.Duration                 // how far the clocks of two programs may be apart
-	Tell   func(slot int64, what string) // told what came of each attempt
+	Tell   func(slot int64, what string) // called with the outcome of each attempt
 
 	mu   sync.Mutex
 	runs map[string]*redlock.Lock // by job: the lock of the run under way
 }
 
-// errLate says that a run came too early or too late for its time.
+// errLate is returned for a run that is too early or too late for its time.
 var errLate = errors.New("it is not the time of the job, so another program may have run it")
 
-// slot is the number of the time that is nearest now.
+// slot returns the number of the time that is nearest to now.
 func (s *Slots) slot() (slot int64, near bool) {
 	now := s.Now()
 	at := now.Round(s.Every)
@@ -47,7 +47,7 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 		s.Tell(slot, "late")
 		return nil, errLate
 	}
-	// It waits a moment, for a round of which nobody is the winner.
+	// Wait a moment, since a round may have no winner.
 	lock, err := s.Locker.Lock(ctx, fmt.Sprintf("%s/%d", job, slot),
 		redlock.WithMinHold(2*s.Splay+s.Apart), redlock.WithWaitLimit(s.Splay/2))
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 		return nil, err
 	}
 	if now, near := s.slot(); now != slot || !near {
-		_ = lock.Unlock(ctx) // the name stays locked: nobody else has run it by now, and nobody will
+		_ = lock.Unlock(ctx) // the name stays locked: no other client has run it by now, and no client will
 		s.Tell(slot, "late: locked too late")
 		return nil, errLate
 	}
@@ -69,8 +69,8 @@ func (s *Slots) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return lock, nil
 }
 
-// Run is the lock under which a job runs now: its context ends when the lock is lost, and its token goes with what the
-// job writes.
+// Run returns the lock of the current run of a job. Its context ends when the lock is lost; send its token with each
+// write of the job.
 func (s *Slots) Run(job string) *redlock.Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,5 @@
-// Command fencing shows what a lock cannot do, and what its token does about it. It locks the name of an item, writes
-// an amount to a table, and then, as a program that knows no better would, writes once more when it has lost the
-// lock.
+// Command fencing shows a limit of locks, and how the token solves it. It locks the name of an item, writes an amount
+// to a table, and then, like a faulty program, writes once more after it has lost the lock.
 //
 //	fencing stock.db apples redis://10.0.0.1:6379 ...
 //
@@ -60,7 +59,7 @@ func run(ctx context.Context, path, item string, urls []string, out io.Writer) e
 	return work(lock.Context(ctx), table, item, lock.Token(), out)
 }
 
-// work writes once under the lock, and once when it is over.
+// work writes once under the lock, and once after the lock has ended.
 func work(ctx context.Context, table *store, item string, token int64, out io.Writer) error {
 	if err := table.set(ctx, item, 1, token); err != nil {
 		return err
@@ -72,16 +71,16 @@ func work(ctx context.Context, table *store, item string, token int64, out io.Wr
 	late := time.Since(<-woken)
 	fmt.Fprintln(out, "ended", late.Microseconds(), "us after waking:", context.Cause(ctx))
 
-	err := table.set(context.WithoutCancel(ctx), item, 3, token) // it should not, and the table knows
+	err := table.set(context.WithoutCancel(ctx), item, 3, token) // a mistake, which the table refuses
 	fmt.Fprintln(out, "late write:", err)
 	if !errors.Is(err, errFenced) && errors.Is(context.Cause(ctx), redlock.ErrLost) {
-		return errors.New("nobody has written since, so the table could not know; start another one while this is stopped")
+		return errors.New("no client has written since, so the table could not know; start another one while this is stopped")
 	}
 	return nil
 }
 
-// watch tells, when ctx has ended, at what time this process began to run again after it was stopped: it looks at the
-// clock every millisecond, and a gap of half a second is a stop.
+// watch returns, when ctx has ended, the time at which this process resumed after it was stopped. It reads the clock
+// every millisecond, and takes a gap of half a second as a stop.
 func watch(ctx context.Context) <-chan time.Time {
 	woken := make(chan time.Time, 1)
 	go func() {

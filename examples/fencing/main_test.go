@@ -13,20 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// bound is how late after waking the context of a lock that was lost meanwhile may end.
+// bound is the time after waking within which the context of a lost lock must end.
 const bound = 100 * time.Millisecond
 
-// A real process is stopped past its TTL while it holds the lock, and another takes the lock and writes. When it runs on,
-// its context ends within 100 ms by its own account, and the table refuses its late write.
+// A real process is stopped past its TTL while it holds the lock, and another acquires the lock and writes. When the
+// first resumes, its context ends within 100 ms as it measures, and the table refuses its late write.
 func TestAStoppedHolderIsToldAtOnceAndItsLateWriteIsRefused(t *testing.T) {
-	urls := masters(t)
-	other := locker(t, urls)
+	_, urls := testmasters.Start(t, 5)
+	other := testmasters.Locker(t, urls)
 	path := filepath.Join(t.TempDir(), "stock.db")
 	program := start(t, path, append([]string{"apples"}, urls...))
 	var first int64
@@ -35,7 +32,7 @@ func TestAStoppedHolderIsToldAtOnceAndItsLateWriteIsRefused(t *testing.T) {
 	program.signal(syscall.SIGSTOP)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	lock, err := other.Lock(ctx, "apples") // waits until the TTL of the stopped one is over
+	lock, err := other.Lock(ctx, "apples") // waits until the TTL of the stopped process has expired
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +50,7 @@ func TestAStoppedHolderIsToldAtOnceAndItsLateWriteIsRefused(t *testing.T) {
 	woken := time.Now()
 	var late int64
 	program.expect("ended %d us after waking: redlock: the lock was lost", &late)
-	t.Logf("the context ended %d us after waking; heard of here after %v", late, time.Since(woken))
+	t.Logf("the context ended %d us after waking; reported here after %v", late, time.Since(woken))
 	if time.Duration(late)*time.Microsecond > bound {
 		t.Errorf("the context ended %d us after waking, more than %v", late, bound)
 	}
@@ -69,39 +66,6 @@ func TestAStoppedHolderIsToldAtOnceAndItsLateWriteIsRefused(t *testing.T) {
 	if lock.Err() != nil {
 		t.Errorf("the new holder's lock: %v", lock.Err())
 	}
-}
-
-func masters(t *testing.T) (urls []string) {
-	t.Helper()
-	for _, s := range redistest.Test(t, 5, redisproc.Config{}) {
-		urls = append(urls, s.URL())
-	}
-	return urls
-}
-
-// locker admits the masters.
-func locker(t *testing.T, urls []string) *redlock.Locker {
-	t.Helper()
-	p, err := pool.Dial(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := redlock.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		p.Close()
-	})
-	if err := l.AdmitNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 // A process is the program of this directory, running.
@@ -148,7 +112,7 @@ func (p *process) signal(s syscall.Signal) {
 func (p *process) line() string {
 	p.t.Helper()
 	if !p.out.Scan() {
-		p.t.Fatalf("the program says no more: %v\n%s", p.out.Err(), p.errors.String())
+		p.t.Fatalf("the output of the program has ended: %v\n%s", p.out.Err(), p.errors.String())
 	}
 	return p.out.Text()
 }
@@ -157,6 +121,6 @@ func (p *process) expect(format string, values ...any) {
 	p.t.Helper()
 	line := p.line()
 	if _, err := fmt.Sscanf(line, format, values...); err != nil {
-		p.t.Fatalf("the program says %q, not %q: %v", line, format, err)
+		p.t.Fatalf("the program wrote %q, not %q: %v", line, format, err)
 	}
 }

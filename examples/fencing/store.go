@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
 
-// errFenced is what a writer gets whose lock has passed to another: its token is smaller than one that was seen.
+// errFenced is returned to a writer whose token is smaller than one that was seen: another client has acquired its
+// lock.
 var errFenced = errors.New("refused: a later holder of the lock has written")
 
 // A store is the resource: a table that keeps, with each row, the largest token that has written it.
 type store struct{ db *sql.DB }
 
-// openStore opens or makes the database in a file. Several processes may have it open.
+// openStore opens or creates the database in a file. Several processes may have it open.
 func openStore(ctx context.Context, path string) (*store, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
 	if err != nil {
@@ -31,8 +32,8 @@ func openStore(ctx context.Context, path string) (*store, error) {
 
 func (s *store) close() error { return s.db.Close() }
 
-// set writes an amount under the token of the lock. The comparison is part of the statement, so that nothing can come
-// between it and the write: that is all there is to fencing. An equal token is the same holder writing again.
+// set writes an amount under the token of the lock. Fencing needs only that the comparison and the write are one atomic
+// statement. An equal token is the same holder writing again.
 func (s *store) set(ctx context.Context, item string, amount, token int64) error {
 	const write = `INSERT INTO stock (item, amount, token) VALUES (?1, ?2, ?3)
 		ON CONFLICT (item) DO UPDATE SET amount = ?2, token = ?3 WHERE token <= ?3`
@@ -50,7 +51,7 @@ func (s *store) set(ctx context.Context, item string, amount, token int64) error
 	return nil
 }
 
-// get returns an amount, and the token that wrote it.
+// get returns an amount, and the token with which it was written.
 func (s *store) get(ctx context.Context, item string) (amount, token int64, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT amount, token FROM stock WHERE item = ?1`, item).Scan(&amount, &token)
 	return amount, token, err

@@ -41,11 +41,11 @@ func TestTheTableRefusesASmallerToken(t *testing.T) {
 		t.Errorf("%d by %d, %v", amount, token, err)
 	}
 	if err := s.set(t.Context(), "pears", 1, 1); err != nil {
-		t.Errorf("another item has a token of its own: %v", err)
+		t.Errorf("another item has a separate token: %v", err)
 	}
 }
 
-// Whatever the order in which writers come, the row is that of the largest token.
+// With any order of writers, the row is that of the largest token.
 func TestTheLargestTokenIsLast(t *testing.T) {
 	s := newStore(t)
 	tokens := rand.Perm(40)

@@ -1,6 +1,4 @@
-// Package follow has a program go by the masters that a file names, and change them when the file changes. The file has
-// the form of redlock.Set, the same that "redlock set" reads: see docs/masters.md.
-package follow
+package main
 
 import (
 	"context"
@@ -15,7 +13,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Open makes a Locker over the masters that the file names. shut closes the Locker and its pool.
+// Open returns a Locker over the masters of the file, which has the JSON of a redlock.Configuration. shut closes the
+// Locker and its pool.
 func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(context.Context) error, err error) {
 	set, err := read(path)
 	if err != nil {
@@ -25,7 +24,7 @@ func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(con
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err = redlock.New(masters, append(opts, redlock.WithSet(set))...)
+	l, err = redlock.New(masters, append(opts, redlock.WithConfiguration(set))...)
 	if err != nil {
 		return nil, nil, errors.Join(err, masters.Close())
 	}
@@ -37,20 +36,20 @@ func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(con
 	}, nil
 }
 
-// Follow changes the masters of l to what the file says, whenever it is written or replaced, until ctx ends. A state
-// that cannot be taken is told to the log, and the Locker stays as it is; the next version of the file is tried again.
+// Follow applies the configuration of the file to l whenever the file is written or replaced, until ctx ends. It logs a
+// configuration that cannot be applied and leaves the Locker unchanged; then it tries the next version of the file.
 func Follow(ctx context.Context, l *redlock.Locker, path string) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return err
 	}
 	defer watcher.Close()
-	// The folder, since a file that is replaced is another file.
+	// Watch the directory, since a file that is replaced is another file.
 	if err := watcher.Add(filepath.Dir(path)); err != nil {
 		return err
 	}
 	for {
-		change(ctx, l, path) // at first too: it may have changed since Open
+		change(ctx, l, path) // the file may have changed since Open
 		for again := false; !again; {
 			select {
 			case <-ctx.Done():
@@ -64,11 +63,11 @@ func Follow(ctx context.Context, l *redlock.Locker, path string) error {
 	}
 }
 
-// change takes l to the state that the file has now. ChangeMasters may wait for a quarantine of new masters.
+// change applies the current configuration of the file to l. Reconfigure may wait for a quarantine of new masters.
 func change(ctx context.Context, l *redlock.Locker, path string) {
 	set, err := read(path)
 	if err == nil {
-		err = l.ChangeMasters(ctx, set)
+		err = l.Admin().Reconfigure(ctx, set)
 	}
 	if err != nil {
 		slog.Warn("the masters are not changed", "file", path, "error", err)
@@ -77,10 +76,10 @@ func change(ctx context.Context, l *redlock.Locker, path string) {
 	slog.Info("masters", "epoch", set.Epoch)
 }
 
-func read(path string) (redlock.Set, error) {
+func read(path string) (redlock.Configuration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return redlock.Set{}, err
+		return redlock.Configuration{}, err
 	}
-	return redlock.ParseSet(text)
+	return redlock.ParseConfiguration(text)
 }

@@ -1,5 +1,5 @@
-// Command migrating takes a lock of redsync and one of this library for the same name, as programs do while a fleet
-// moves from the one to the other. See docs/migrating.md.
+// Command migrating acquires a lock of redsync and one of this library for the same name, as programs do while a
+// deployment moves from redsync to this library. See docs/migrating.md.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// both runs f while holding the name by redsync and by this library. All programs of the fleet take the two in this
-// order, so nobody waits in a circle. The redsync lock is the one that ends by itself: f has to be done within expiry.
+// both runs f while holding the name by redsync and by this library. All programs acquire the two in this order, so
+// they cannot deadlock. The redsync lock is not extended: f must return within expiry.
 func both(
 	ctx context.Context, rs *redsync.Redsync, locker *redlock.Locker, name string, expiry time.Duration,
 	f func(ctx context.Context, token int64) error,
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// run takes one name over the masters that it is given.
+// run locks one name over the given masters.
 func run(ctx context.Context, urls []string) error {
 	masters, err := pool.Dial(urls)
 	if err != nil {
@@ -69,7 +69,7 @@ func run(ctx context.Context, urls []string) error {
 	})
 }
 
-// redsyncOver is redsync over the same masters.
+// redsyncOver returns a redsync instance over the same masters.
 func redsyncOver(urls []string) *redsync.Redsync {
 	pools := make([]redsyncpool.Pool, len(urls))
 	for i, u := range urls {

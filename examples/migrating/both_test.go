@@ -10,46 +10,23 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 
-	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// A fleet on its way: programs that know redsync alone beside those that take both, then those that take both beside
-// those that know this library alone. Nobody meets another inside.
+// A migration in two steps: programs that use only redsync run together with programs that use both, and then those
+// that use both with those that use only this library. No two hold the name at once.
 func TestAFleetMovesOver(t *testing.T) {
-	servers := redistest.Test(t, 3, redisproc.Config{})
-	urls := make([]string, len(servers))
-	for i, s := range servers {
-		urls[i] = s.URL()
-	}
-	masters, err := pool.Dial(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer masters.Close()
-	locker, err := redlock.New(masters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, urls := testmasters.Start(t, 3)
+	locker := testmasters.Locker(t, urls)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	defer func() {
-		if err := locker.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := locker.AdmitNow(ctx); err != nil {
-		t.Fatal(err)
-	}
 	rs := redsyncOver(urls)
 	var inside atomic.Int32
 	work := func(context.Context, int64) error {
 		if n := inside.Add(1); n != 1 {
-			t.Errorf("%d are inside", n)
+			t.Errorf("%d holders at once", n)
 		}
-		_, err := locker.Inspect(ctx, "n") // some round trips, in which another could come in
+		_, err := locker.Inspect(ctx, "n") // takes some round trips, in which another could acquire the name
 		inside.Add(-1)
 		return err
 	}
@@ -86,7 +63,7 @@ func TestAFleetMovesOver(t *testing.T) {
 	}
 }
 
-// byRedsync is how a program did it before.
+// byRedsync runs f as a program did before the migration.
 func byRedsync(ctx context.Context, rs *redsync.Redsync, f func(context.Context, int64) error) error {
 	m := rs.NewMutex("n")
 	if err := m.LockContext(ctx); err != nil {

@@ -1,9 +1,9 @@
-// Command observed takes locks until it is interrupted, and lets itself be watched: by Prometheus, at /metrics, and by
-// OpenTelemetry, with a span of each call on its output.
+// Command observed acquires locks until it is interrupted. It exports metrics to Prometheus, at /metrics, and writes an
+// OpenTelemetry span of each call to its output. /ready reports whether a quorum of the masters votes.
 //
 //	go run ./examples/observed -listen 127.0.0.1:2112 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 //
-// README.md has the queries worth having. The alerting rules are in docs/operations.md.
+// README.md has useful queries. The alerting rules are in deploy/prometheus.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,9 +34,9 @@ import (
 func main() {
 	log.SetFlags(0)
 	address := flag.String("listen", "127.0.0.1:2112", "where /metrics is served")
-	ttl := flag.Duration("ttl", redlock.DefaultTTL, "of the locks")
+	ttl := flag.Duration("ttl", 10*time.Second, "of the locks")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", *address)
 	if err != nil {
@@ -46,7 +47,7 @@ func main() {
 	}
 }
 
-// watched makes a Locker that Prometheus and OpenTelemetry can see.
+// watched returns a Locker that reports to Prometheus and OpenTelemetry.
 func watched(
 	masters *pool.Pool, metrics prometheus.Registerer, tracers trace.TracerProvider, opts ...redlock.Option,
 ) (*redlock.Locker, error) {
@@ -94,8 +95,21 @@ func run(ctx context.Context, urls []string, l net.Listener, spans io.Writer, op
 	if err != nil {
 		return err
 	}
+	mux.HandleFunc("/ready", func(w http.ResponseWriter, r *http.Request) { ready(w, r, locker) })
 	work(ctx, locker, tracers.Tracer("observed"))
 	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return locker.Close(over)
+}
+
+// ready answers 200 if a quorum of the masters votes, and otherwise 503 with the reason of each master that does not
+// vote.
+func ready(w http.ResponseWriter, r *http.Request, locker *redlock.Locker) {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	if err := locker.WaitReady(ctx); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "a quorum votes\n")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,8 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
 	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -25,17 +26,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 2 * time.Second
 
-// A running is the program at work over masters of its own.
+// A running is the running program with its own masters.
 type running struct {
 	*testing.T
 	servers []*redisproc.Server
-	other   *redlock.Locker // another program over the same masters
+	other   *redlock.Locker // another client over the same masters
 	address string          // of /metrics
 	spans   *buffer
 	stop    func() error
 }
 
-// A buffer is bytes.Buffer for one that writes and one that reads at the same time.
+// A buffer is a bytes.Buffer for one concurrent writer and reader.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -56,11 +57,8 @@ func (b *buffer) String() string {
 // start runs the program over five masters, which vote.
 func start(t *testing.T) *running {
 	t.Helper()
-	r := &running{T: t, servers: redistest.Test(t, 5, redisproc.Config{}), spans: &buffer{}}
-	var urls []string
-	for _, s := range r.servers {
-		urls = append(urls, s.URL())
-	}
+	servers, urls := testmasters.Start(t, 5)
+	r := &running{T: t, servers: servers, spans: &buffer{}}
 	masters, err := pool.Dial(urls)
 	if err != nil {
 		t.Fatal(err)
@@ -74,9 +72,6 @@ func start(t *testing.T) *running {
 		_ = r.other.Close(ctx) // its masters may be paused
 		masters.Close()
 	})
-	if err := r.other.AdmitNow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +89,7 @@ func start(t *testing.T) *running {
 	return r
 }
 
-// get asks for a page.
+// get requests a page.
 func get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -109,7 +104,7 @@ func get(ctx context.Context, url string) (string, error) {
 	return string(body), err
 }
 
-// eventually waits until is returns true, at most for a minute; then it fails the test with what is says.
+// eventually waits until is returns true. After a minute it fails the test with the text that is returns.
 func (r *running) eventually(what string, is func() (bool, string)) {
 	r.Helper()
 	bound := time.After(time.Minute)
@@ -128,7 +123,7 @@ func (r *running) eventually(what string, is func() (bool, string)) {
 	}
 }
 
-// The program tells both: at /metrics what it does, and a span of each call, in which the lock is a child of the job.
+// The program exports its metrics at /metrics, and a span of each call, with the lock as a child of the job.
 func TestTheProgramIsSeen(t *testing.T) {
 	r := start(t)
 	want := []string{
@@ -174,7 +169,25 @@ func TestTheProgramIsSeen(t *testing.T) {
 	}
 }
 
-// document returns the blocks of a language in a document that people read.
+// The program is ready while a quorum of the masters votes.
+func TestReadiness(t *testing.T) {
+	r := start(t)
+	says := func(want string) func() (bool, string) {
+		return func() (bool, string) {
+			page, err := get(t.Context(), "http://"+r.address+"/ready")
+			return err == nil && strings.Contains(page, want), fmt.Sprint(page, err)
+		}
+	}
+	r.eventually("ready", says("a quorum votes"))
+	for _, s := range r.servers[:3] {
+		if err := s.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.eventually("not ready", says(r.servers[0].Addr()))
+}
+
+// document returns the code blocks of a language in a document.
 func document(t *testing.T, path, language string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

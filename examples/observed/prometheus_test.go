@@ -14,29 +14,30 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// A server is one of Prometheus. Each second it scrapes a program, and evaluates the rules of docs/operations.md.
+// A server is a Prometheus server. Each second it scrapes a program, and evaluates the rules of deploy/prometheus.
 type server struct {
 	*running
 	url string
 }
 
-// pause is how long a rule waits. The rules wait for minutes before they fire. In the test they wait for a second; their expressions are as they are.
+// pause matches the time that a rule waits. The rules wait for minutes before they fire. In the test they wait for a
+// second, with unchanged expressions.
 var pause = regexp.MustCompile(`(?m)^( *for:) .*$`)
 
 // scraped starts the server program at path.
 func (r *running) scraped(path string) *server {
 	r.Helper()
 	dir := r.TempDir()
-	rules := document(r.T, "../../docs/operations.md", "yaml")
-	i := slices.IndexFunc(rules, func(block string) bool { return strings.HasPrefix(block, "groups:") })
-	if i < 0 {
-		r.Fatal("docs/operations.md has no alerting rules")
+	rules, err := os.ReadFile(rulesFile)
+	if err != nil {
+		r.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"rules.yml": pause.ReplaceAllString(rules[i], "$1 1s"),
+		"rules.yml": pause.ReplaceAllString(string(rules), "$1 1s"),
 		"prometheus.yml": fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [rules.yml]
@@ -72,7 +73,7 @@ scrape_configs:
 	}
 	r.Cleanup(func() {
 		_ = alive.Close()
-		_ = shell.Wait() // it was killed
+		_ = shell.Wait() // the shell was killed
 		if text, err := os.ReadFile(log.Name()); r.Failed() && err == nil {
 			r.Logf("the server said:\n%s", text)
 		}
@@ -81,7 +82,7 @@ scrape_configs:
 	return p
 }
 
-// ask calls the API of the server, and decodes the data of the answer.
+// ask calls the API of the server, and decodes the data of the response.
 func (p *server) ask(path string, data any) error {
 	body, err := get(p.Context(), p.url+path)
 	if err != nil {
@@ -100,14 +101,14 @@ func (p *server) ask(path string, data any) error {
 	return nil
 }
 
-// An alert is one that the server has.
+// An alert is an alert of the server.
 type alert struct {
 	State       string
 	Labels      map[string]string
 	Annotations map[string]string
 }
 
-// firing are the names of the alerts that fire, sorted.
+// firing returns the sorted names of the firing alerts.
 func (p *server) firing() (names []string, all []alert) {
 	var data struct{ Alerts []alert }
 	if err := p.ask("/api/v1/alerts", &data); err != nil {
@@ -138,11 +139,11 @@ func (p *server) fires(name string) (found alert) {
 	return found
 }
 
-// quiet fails the test where an alert fires that is not among these.
+// quiet fails the test if any other alert fires.
 func (p *server) quiet(but ...string) {
 	p.Helper()
 	slow := `sum(redlock_wait_seconds_count{op="lock"}) - sum(redlock_wait_seconds_bucket{op="lock",le="1"})`
-	if n, _, err := p.value(slow); err == nil && n > 0 { // a machine that is busy makes calls wait by itself
+	if n, _, err := p.value(slow); err == nil && n > 0 { // a busy machine alone makes calls wait
 		but = append(but, "RedlockWaits")
 	}
 	if names, all := p.firing(); slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(but, n) }) {
@@ -150,7 +151,7 @@ func (p *server) quiet(but ...string) {
 	}
 }
 
-// value is the sum of what a query gives now.
+// value returns the sum of the current results of a query.
 func (p *server) value(query string) (sum float64, series int, err error) {
 	var data struct {
 		Result []struct{ Value [2]any }
@@ -168,11 +169,11 @@ func (p *server) value(query string) (sum float64, series int, err error) {
 	return sum, len(data.Result), nil
 }
 
-// A server of Prometheus scrapes the program while its masters fail. Each rule of the documentation fires for the fault
-// that it is about, and none before; each query of the page has an answer.
+// A server of Prometheus scrapes the program while its masters fail. Each rule of deploy/prometheus fires for the fault
+// that it reports, and none before; each query of README.md has a result.
 func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a run without -short: it takes half a minute")
+	if !long.Enabled() {
+		t.Skip("needs -long: it takes half a minute")
 	}
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -199,7 +200,7 @@ func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
 	}
 	p.quiet("RedlockMasterOut")
 
-	// Another program holds what the jobs need.
+	// Another client holds the names that the jobs need.
 	for _, name := range []string{"job:1", "job:2"} {
 		k, err := r.other.Lock(t.Context(), name)
 		if err != nil {
@@ -210,7 +211,7 @@ func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
 	p.fires("RedlockWaits")
 	p.quiet("RedlockMasterOut", "RedlockWaits")
 
-	// Three of five are gone: what is held is lost, and nothing can be taken.
+	// Three of five masters are down: held locks are lost, and nothing can be acquired.
 	for _, s := range r.servers[1:3] {
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)
@@ -222,7 +223,7 @@ func TestTheRulesFireAndTheQueriesAnswer(t *testing.T) {
 	}
 	p.fires("RedlockNoQuorum")
 
-	// What the page says of how many masters may still fail is below 0.
+	// The query for the number of masters that may still fail gives less than 0.
 	query := document(t, "README.md", "promql")
 	i := slices.IndexFunc(query, func(q string) bool { return strings.Contains(q, "floor(") })
 	if v, n, err := p.value(query[i]); err != nil || n != 1 || v >= 0 {

@@ -14,10 +14,10 @@ import (
 const (
 	jobTime  = 20 * time.Millisecond
 	jobPause = 100 * time.Millisecond
-	waiting  = 2 * time.Second // the longest that a job waits for its lock
+	waiting  = 2 * time.Second // the maximum time that a job waits for its lock
 )
 
-// work does jobs and leads, until ctx ends.
+// work runs jobs and leads, until ctx ends.
 func work(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -35,7 +35,8 @@ func work(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer) {
 	}
 }
 
-// job does something short under a lock. Its span is the parent of that of the lock, and the writing is a child of it.
+// job runs a short task under a lock. Its span is the parent of the span of the lock, whose child is the span of the
+// write.
 func job(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer, name string) {
 	ctx, span := tracer.Start(ctx, "job")
 	defer span.End()
@@ -50,7 +51,7 @@ func job(ctx context.Context, locker *redlock.Locker, tracer trace.Tracer, name 
 	}
 }
 
-// lead holds a lock for as long as it can, as the one program of several that leads does.
+// lead holds a lock for as long as possible, like the leader of several clients.
 func lead(ctx context.Context, locker *redlock.Locker) {
 	_ = locker.Do(ctx, "leader", func(ctx context.Context) error {
 		<-ctx.Done() // the lock is lost, or the program ends

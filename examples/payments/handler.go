@@ -1,5 +1,4 @@
-// Package payments is an HTTP handler that pays each order once, however many servers run it. Its test needs no server.
-package payments
+package main
 
 import (
 	"context"
@@ -12,18 +11,18 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A Handler pays the order that the path names.
+// A Handler pays the order in the request path. Its test needs no server.
 type Handler struct {
-	Locker *redlock.Locker // one for the whole program, made at its start and closed at its end
+	Locker *redlock.Locker // one for the whole program, created at its start and closed at its end
 	// Pay writes with the token, to a table that refuses a smaller one than it has seen: see examples/fencing. It does
-	// nothing for an order that is paid already.
+	// nothing for an order that is already paid.
 	Pay func(ctx context.Context, order string, token int64) error
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	order, began, paid := r.PathValue("order"), false, false
-	ctx := context.WithoutCancel(r.Context()) // a payment that has begun goes on when the client has gone
+	ctx := context.WithoutCancel(r.Context()) // a payment that has begun continues if the client disconnects
 	err := h.Locker.Do(ctx, "orders:"+order, func(ctx context.Context) error {
 		began = true
 		err := h.Pay(ctx, order, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
@@ -31,17 +30,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return err
 	}, redlock.WithWaitLimit(2*time.Second))
 	switch {
-	case paid: // with an error: the lock ended early, or its release is not confirmed
+	case paid: // err is not nil if the lock ended early, or its release is not confirmed
 		if err != nil {
 			slog.Warn("paid", "order", order, "error", err)
 		}
 		fmt.Fprintln(w, "paid")
 	case !began && errors.Is(err, redlock.ErrHeld):
-		http.Error(w, "somebody else is paying this order", http.StatusConflict)
+		http.Error(w, "another client is paying this order", http.StatusConflict)
 	case !began: // too few masters answer, or too late, or this server is closing
 		slog.Warn("not tried", "order", order, "error", err)
 		http.Error(w, "not tried; ask again", http.StatusServiceUnavailable)
-	default: // also ErrLost: Pay may have written before it stopped, so the client asks again, and Pay finds out
+	default: // also ErrLost: Pay may have written before it stopped; the client retries, and Pay detects that
 		slog.Error("not known to be paid", "order", order, "error", err)
 		http.Error(w, "not known to be paid; ask again", http.StatusInternalServerError)
 	}

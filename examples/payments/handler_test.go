@@ -1,4 +1,4 @@
-package payments
+package main
 
 import (
 	"context"
@@ -29,7 +29,9 @@ func inMemory(t *testing.T, test func(t *testing.T, masters *redlocktest.Masters
 			t.Fatal(err)
 		}
 		defer locker.Close(context.Background())
-		locker.Ready(t.Context()) // all five are connected, so that locks are on all of them
+		if err := locker.WaitReady(t.Context()); err != nil { // all five are connected then: locks are on all of them
+			t.Fatal(err)
+		}
 		test(t, masters, locker)
 	})
 }
@@ -103,13 +105,13 @@ func TestPayingGoesOnWhileAMasterRestarts(t *testing.T) {
 		if status := ask(h); status != http.StatusOK {
 			t.Error(status)
 		}
-		if m := locker.Masters()[0]; m.State != "voting" {
+		if m := locker.Admin().Masters()[0]; m.State != "voting" {
 			t.Errorf("a minute after its restart the master is %s: %v", m.State, m.Err)
 		}
 	})
 }
 
-// ask has the handler pay order 42, and returns the status.
+// ask makes the handler pay order 42, and returns the status.
 func ask(h http.Handler) int {
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{order}", h)

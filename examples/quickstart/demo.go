@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A stage is what the demonstration plays on: masters, and two programs that want the same name.
+// A stage has the masters of the demonstration, and two clients that lock the same name.
 type stage struct {
 	out   io.Writer
 	began time.Time
@@ -21,7 +21,7 @@ type stage struct {
 	a, b  *redlock.Locker
 }
 
-// demonstrate shows in about ten seconds what the library is for.
+// demonstrate shows the purpose of the library in about ten seconds.
 func demonstrate(ctx context.Context) (err error) { return demonstrateOn(ctx, os.Stdout, bring) }
 
 func demonstrateOn(ctx context.Context, out io.Writer, bring func(context.Context, int) (*fleet, error)) (err error) {
@@ -38,13 +38,13 @@ func demonstrateOn(ctx context.Context, out io.Writer, bring func(context.Contex
 			return err
 		}
 		defer masters.Close()
-		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // what a program logs would hide the lines of this one
+		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler)) // logs would hide the output
 		if *l, err = redlock.New(masters, redlock.WithTTL(2*time.Second), quiet); err != nil {
 			return err
 		}
 		defer (*l).Close(context.WithoutCancel(ctx))
 	}
-	if err := s.a.AdmitNow(ctx); err != nil {
+	if err := s.a.Admin().Admit(ctx); err != nil {
 		return err
 	}
 	return s.play(ctx)
@@ -62,7 +62,7 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	s.say("program A holds %q with a TTL of 2 s, token %d", name, first.Token())
 	for on, n := first.HeldOn(); on < n && ctx.Err() == nil; on, n = first.HeldOn() {
-		pause(ctx, 10*time.Millisecond) // a majority has it; the others get it with the next extension at the latest
+		pause(ctx, 10*time.Millisecond) // a majority has the lock; the others get it with the next extension at the latest
 	}
 	won, failed := make(chan *redlock.Lock, 1), make(chan error, 1)
 	go func() {
@@ -86,7 +86,7 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	pause(ctx, 1500*time.Millisecond)
-	m := s.a.Masters()[4]
+	m := s.a.Admin().Masters()[4]
 	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State,
 		m.Left.Round(time.Second))
 	on, _ = first.HeldOn()
@@ -97,7 +97,7 @@ func (s *stage) play(ctx context.Context) error {
 	s.say("masters 2 and 3 hang. No majority can grant or extend anything")
 	lost := first.Context(ctx)
 	<-lost.Done()
-	s.say("A is told in time, while nobody else can hold it: %v", context.Cause(lost))
+	s.say("A learns of the loss in time, while no other client can hold it: %v", context.Cause(lost))
 
 	if err := errors.Join(s.fleet.goOn(1), s.fleet.goOn(2)); err != nil {
 		return err
@@ -112,14 +112,5 @@ func (s *stage) play(ctx context.Context) error {
 			return fmt.Errorf("token %d after %d", next.Token(), first.Token())
 		}
 		return next.Unlock(ctx)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -9,26 +9,31 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lock takes one lock over the masters at urls, works while it holds it, and gives it back.
-func lock(ctx context.Context, urls []string) error {
+// connect makes the one Locker of a program and calls run with it.
+func connect(ctx context.Context, urls []string, run func(ctx context.Context, locker *redlock.Locker) error) error {
 	masters, err := pool.Dial(urls) // redis://10.0.0.1:6379 and so on, usually five
 	if err != nil {
 		return err
 	}
 	defer masters.Close()
-	locker, err := redlock.New(masters)
+	locker, err := redlock.New(masters) // for all goroutines
 	if err != nil {
 		return err
 	}
 	defer locker.Close(context.WithoutCancel(ctx))
-
-	return locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another holds it
-		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
-	}, redlock.WithWaitLimit(10*time.Second)) // then it fails with ErrHeld or ErrNoQuorum
+	return run(ctx, locker)
 }
 
-// work stands for yours. The resource that it writes to refuses a smaller token than it has seen.
+// pay holds the lock of an order while it works.
+func pay(ctx context.Context, locker *redlock.Locker) error {
+	return locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another client holds it
+		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
+	}, redlock.WithWaitLimit(10*time.Second)) // then Do returns ErrHeld or ErrNoQuorum
+}
+
+// work is a placeholder for the work of a program. The resource that it writes to rejects a token below the largest
+// that it has seen.
 func work(ctx context.Context, token int64) error {
-	fmt.Println("mine; each write carries the token", token)
+	fmt.Println("locked; each write carries the token", token)
 	return ctx.Err()
 }

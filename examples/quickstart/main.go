@@ -18,9 +18,18 @@ func main() {
 	defer cancel()
 	run := demonstrate
 	if urls := strings.Fields(strings.Join(os.Args[1:], " ")); len(urls) > 0 { // some shells pass $M as one argument
-		run = func(ctx context.Context) error { return lock(ctx, urls) }
+		run = func(ctx context.Context) error { return connect(ctx, urls, pay) }
 	}
 	if err := run(ctx); err != nil {
 		log.Fatal(err)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
 )
 
 // The demonstration runs to its end on servers, and in memory.
@@ -21,7 +19,7 @@ func TestDemonstration(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			if what != "in memory" {
-				redistest.Need(t) // else it chooses masters in memory
+				redistest.Need(t) // otherwise the demonstration uses masters in memory
 			}
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -32,10 +30,10 @@ func TestDemonstration(t *testing.T) {
 			}
 			rest := out.String()
 			for _, line := range []string{"A holds", "B waits", "are killed", "holds it still (true)", "quarantine", "hang",
-				"A is told in time", "lost", "go on", "program B holds it"} {
+				"A learns of the loss in time", "lost", "go on", "program B holds it"} {
 				_, after, found := strings.Cut(rest, line)
 				if !found {
-					t.Fatalf("%q is not told, or not in its order:\n%s", line, &out)
+					t.Fatalf("%q is missing or out of order:\n%s", line, &out)
 				}
 				rest = after
 			}
@@ -43,30 +41,16 @@ func TestDemonstration(t *testing.T) {
 	}
 }
 
-// With the addresses of masters it takes a lock over these.
+// With the addresses of masters the program acquires a lock on them.
 func TestProgramLocks(t *testing.T) {
-	servers := redistest.Test(t, 5, redisproc.Config{})
-	args := []string{"run", "."}
-	for _, s := range servers {
-		args = append(args, s.URL())
-	}
-	masters, err := pool.Dial(args[2:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer masters.Close()
-	locker, err := redlock.New(masters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, urls := testmasters.Start(t, 5)
+	args := append([]string{"run", "."}, urls...)
+	locker := testmasters.Locker(t, urls)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	defer locker.Close(ctx)
-	if err := locker.AdmitNow(ctx); err != nil {
-		t.Fatal(err)
-	}
 	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "mine; each write carries the token ") || strings.Count(string(out), "\n") != 1 {
+	if err != nil || !strings.HasPrefix(string(out), "locked; each write carries the token ") ||
+		strings.Count(string(out), "\n") != 1 {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if h, err := locker.Inspect(ctx, "orders:42"); err != nil || h.ID != "" {

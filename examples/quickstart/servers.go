@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A fleet is the masters that the demonstration brings, and what it does to them.
+// A fleet has the masters of the demonstration, and the faults that it injects.
 type fleet struct {
 	what    string
 	urls    []string
@@ -19,7 +19,7 @@ type fleet struct {
 	close   func() error
 }
 
-// bring starts n servers where a server program is installed, else as many masters in memory.
+// bring starts n servers if a server program is installed, and otherwise n masters in memory.
 func bring(ctx context.Context, n int) (*fleet, error) {
 	if path, err := redisproc.Find(); err == nil {
 		return processes(ctx, n, path)

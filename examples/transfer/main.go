@@ -2,9 +2,9 @@
 //
 //	transfer bank.db FROM TO AMOUNT redis://10.0.0.1:6379 ...
 //
-// Two transfers between the same accounts in opposite directions do not wait for each other in a circle: LockAll takes
-// its names in one order. The table keeps the token of the last writer of each account, and refuses a transfer with a
-// smaller one, so a program that is stopped past its locks moves nothing when it goes on.
+// Two transfers between the same accounts in opposite directions do not deadlock: LockAll sorts its names. The table
+// keeps the token of the last writer of each account, and refuses a transfer with a smaller one, so a program that is
+// stopped until its locks have expired moves nothing when it resumes.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"os/signal"
 	"strconv"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // registers the driver
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -61,11 +61,11 @@ func run(ctx context.Context, args []string) error {
 func transfer(ctx context.Context, locker *redlock.Locker, db *sql.DB, from, to string, amount int64) error {
 	names := []string{"account:" + from, "account:" + to}
 	return locker.DoAll(ctx, names, func(ctx context.Context) error { // ctx ends when either lock is lost
-		return move(ctx, db, from, to, amount, redlock.TokenFor(ctx, names[0]), redlock.TokenFor(ctx, names[1]))
+		return move(ctx, db, from, to, amount, redlock.TokenOf(ctx, names[0]), redlock.TokenOf(ctx, names[1]))
 	})
 }
 
-// errFenced says that a later holder of a lock has written to its account.
+// errFenced is returned if a later holder of a lock has written to its account.
 var errFenced = errors.New("the token is older than the last writer's")
 
 // move writes both accounts, each with its token, or neither.
@@ -77,7 +77,7 @@ func move(ctx context.Context, db *sql.DB, from, to string, amount, fromToken, t
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	for _, w := range []struct {
 		account    string
 		add, token int64
@@ -95,7 +95,7 @@ func move(ctx context.Context, db *sql.DB, from, to string, amount, fromToken, t
 	return tx.Commit()
 }
 
-// open opens the table of accounts. A balance cannot fall below 0: then the transfer fails.
+// open opens the table of accounts. A transfer that would make a balance negative fails.
 func open(ctx context.Context, path string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
 	if err != nil {

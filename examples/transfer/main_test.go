@@ -11,13 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/redisproc"
-	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/examples/internal/testmasters"
 )
 
-// accounts makes some accounts with 100 each, and returns their table.
+// accounts creates some accounts with 100 each, and returns their table.
 func accounts(t *testing.T, names ...string) (path string, db *sql.DB) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "bank.db")
@@ -34,56 +31,22 @@ func accounts(t *testing.T, names ...string) (path string, db *sql.DB) {
 	return path, db
 }
 
-func urls(t *testing.T) (list []string) {
-	t.Helper()
-	for _, s := range redistest.Test(t, 3, redisproc.Config{}) {
-		list = append(list, s.URL())
-	}
-	return list
-}
-
-// locker is a program of its own; admit lets the masters vote at once.
-func locker(t *testing.T, list []string, admit bool) *redlock.Locker {
-	t.Helper()
-	p, err := pool.Dial(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := redlock.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = l.Close(ctx)
-		p.Close()
-	})
-	if admit {
-		if err := l.AdmitNow(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return l
-}
-
-// Programs that move money in all directions at once lose none, make none, and none waits for ever.
+// Clients that move money concurrently in all directions lose none, create none, and never deadlock.
 func TestTransfersInAllDirections(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	_, db := accounts(t, names...)
-	list := urls(t)
-	locker(t, list, true)
+	_, urls := testmasters.Start(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
 	for p := range 4 {
-		l, random := locker(t, list, false), rand.New(rand.NewPCG(1, uint64(p)))
+		l, random := testmasters.Locker(t, urls), rand.New(rand.NewPCG(1, uint64(p)))
 		wg.Go(func() {
 			for range 25 {
 				i := random.IntN(3)
 				from, to := names[i], names[(i+1+random.IntN(2))%3]
 				err := transfer(ctx, l, db, from, to, 1+random.Int64N(30))
-				if err != nil && !strings.Contains(err.Error(), "CHECK constraint") { // the account has too little
+				if err != nil && !strings.Contains(err.Error(), "CHECK constraint") { // the balance is too small
 					t.Errorf("%s to %s: %v", from, to, err)
 					return
 				}
@@ -97,17 +60,18 @@ func TestTransfersInAllDirections(t *testing.T) {
 	}
 }
 
-// A transfer of a holder who has lost one of its locks meanwhile changes neither account.
+// A transfer of a holder that has lost one of its locks changes neither account.
 func TestALateTransferChangesNeitherAccount(t *testing.T) {
 	_, db := accounts(t, "a", "b")
-	l := locker(t, urls(t), true)
+	_, urls := testmasters.Start(t, 3)
+	l := testmasters.Locker(t, urls)
 	ctx := t.Context()
 	names := []string{"account:a", "account:b"}
 	late, err := l.LockAll(ctx, names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := []int64{late.Token(names[0]), late.Token(names[1])}
+	old := []int64{late.Of(names[0]).Token(), late.Of(names[1]).Token()}
 	if err := late.Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -117,12 +81,13 @@ func TestALateTransferChangesNeitherAccount(t *testing.T) {
 	if err := move(ctx, db, "a", "b", 50, old[0], old[1]); !errors.Is(err, errFenced) {
 		t.Errorf("the late transfer: %v", err)
 	}
-	// One token that is new enough does not help.
+	// A single current token is not enough.
 	if err := move(ctx, db, "a", "b", 50, old[0]+1_000_000_000, old[1]); !errors.Is(err, errFenced) {
-		t.Errorf("the half late transfer: %v", err)
+		t.Errorf("the transfer with one late token: %v", err)
 	}
 	var a, b int64
-	err = db.QueryRow(`SELECT (SELECT balance FROM accounts WHERE name = 'a'), (SELECT balance FROM accounts WHERE name = 'b')`).
+	err = db.QueryRow(`SELECT (SELECT balance FROM accounts WHERE name = 'a'),
+		(SELECT balance FROM accounts WHERE name = 'b')`).
 		Scan(&a, &b)
 	if err != nil || a != 110 || b != 90 {
 		t.Errorf("the accounts have %d and %d, %v", a, b, err)
@@ -131,13 +96,12 @@ func TestALateTransferChangesNeitherAccount(t *testing.T) {
 
 func TestTheProgram(t *testing.T) {
 	path, db := accounts(t, "a", "b")
-	list := urls(t)
-	locker(t, list, true)
-	if err := run(t.Context(), append([]string{path, "a", "b", "40"}, list...)); err != nil {
+	_, urls := testmasters.Start(t, 3)
+	if err := run(t.Context(), append([]string{path, "a", "b", "40"}, urls...)); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{nil, {path, "a", "b", "-1", list[0]}, append([]string{path, "a", "b", "500"}, list...),
-		append([]string{path, "a", "nobody", "5"}, list...), append([]string{path, "a", "a", "5"}, list...)} {
+	for _, args := range [][]string{nil, {path, "a", "b", "-1", urls[0]}, append([]string{path, "a", "b", "500"}, urls...),
+		append([]string{path, "a", "nobody", "5"}, urls...), append([]string{path, "a", "a", "5"}, urls...)} {
 		if err := run(t.Context(), args); err == nil {
 			t.Errorf("%q: no error", args)
 		}

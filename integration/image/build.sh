@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the image redlock-test/redis:local out of the redis-server that is installed here, with the libraries that it
-# is linked with, so that the integration tests have an image where no registry can be reached. Needs a Docker engine.
-# debian.sh beside it makes images of other versions.
+# Builds the image redlock-test/redis:local from the installed redis-server and the libraries that it is linked with, so
+# that the integration tests have an image if no registry can be reached. It needs a Docker engine. debian.sh in this
+# directory makes images of other versions.
 set -euo pipefail
 export LC_ALL=C
 # shellcheck source=common.sh

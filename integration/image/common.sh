@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced by build.sh and debian.sh: what a tree needs to be an image, and how it becomes one.
+# Sourced by build.sh and debian.sh: completes a tree and imports it as an image.
 #
-# A tree is the root file system of an image: redis-server and redis-cli in usr/local/bin, the loader and the libraries
-# at the paths where the programs look for them, and nothing else.
+# A tree is the root file system of an image. It contains redis-server and redis-cli in usr/local/bin, and the loader and
+# the libraries at the paths that the programs use.
 
 # finish_tree TREE adds the files that every image has.
 finish_tree() {
@@ -12,7 +12,7 @@ finish_tree() {
   printf 'redis:x:999:\n' >"$1/etc/group"
 }
 
-# import_tree TREE IMAGE makes the image and starts it once. LC_ALL: newer servers end where the locale is missing.
+# import_tree TREE IMAGE makes the image and starts it once. LC_ALL: newer servers exit if the locale is missing.
 import_tree() {
   tar -C "$1" --owner=0 --group=0 --numeric-owner -c . | docker import \
     --change 'ENV PATH=/usr/local/bin LC_ALL=C' \
@@ -27,5 +27,5 @@ import_tree() {
 # have_engine reports whether a Docker engine answers.
 have_engine() { command -v docker >/dev/null && docker info >/dev/null 2>&1; }
 
-# version_of PROGRAM prints the version that a server's program tells, such as 7.0.15.
+# version_of PROGRAM prints the version that a server's program reports, such as 7.0.15.
 version_of() { "$1" --version | sed -nE 's/.*\bv=([0-9.]+).*/\1/p'; }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Fetches the versions of Redis and Valkey that Debian's suites have, for the integration tests: each one as a tree with
-# a program that runs it (the way of processes), and, where a Docker engine runs, as an image (the way of containers).
+# Fetches the versions of Redis and Valkey in Debian's suites for the integration tests: each one as a tree with a
+# program that runs it (for processes), and as an image if a Docker engine runs (for containers).
 #
-#   integration/image/debian.sh            makes what is missing and prints a line for each version:
+#   integration/image/debian.sh            makes missing trees and images, and prints a line per version:
 #                                          <version> <program> <image, or "-" without an engine>
-#   integration/image/debian.sh -n         only prints what there is
+#   integration/image/debian.sh -n         only prints the existing ones
 #
-# The trees are in ${REDLOCK_TEST_TREES:-~/.cache/redlock-test}; remove that folder to have them fetched anew. Packages
+# The trees are in ${REDLOCK_TEST_TREES:-~/.cache/redlock-test}; remove that directory to fetch them again. Packages
 # are only downloaded and unpacked: nothing is installed, and apt's own state is not touched. They come from the Debian
-# archive that this machine is configured with, and are checked with the keys of debian-archive-keyring. What cannot be
-# had is told and left out; that is no error.
+# archive that this machine is configured with, and are checked with the keys of debian-archive-keyring. Unavailable
+# versions are reported and skipped, without an error.
 set -euo pipefail
 export LC_ALL=C
 # shellcheck source=common.sh
@@ -17,7 +17,7 @@ source "$(dirname "$0")/common.sh"
 
 trees=${REDLOCK_TEST_TREES:-${XDG_CACHE_HOME:-$HOME/.cache}/redlock-test}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-# The later of two with the same version counts.
+# Of two suites with the same version the later one counts.
 sources=(
   "bookworm redis-server" # 7.0
   "trixie redis-server"   # 8.0
@@ -40,7 +40,7 @@ archives() {
     awk -v release="${codename#debian:}" '$2 == release && $3 == "main" { print $1 }' | sort -u
 }
 
-# fetch ARCHIVE SUITE PACKAGE downloads a package and all that it depends on, as if nothing were installed.
+# fetch ARCHIVE SUITE PACKAGE downloads a package and all its dependencies, as if nothing were installed.
 fetch() {
   local dir=$work/apt
   rm -rf "$dir"
@@ -56,17 +56,17 @@ fetch() {
     apt-get "${options[@]}" install --download-only -y "$3"
 }
 
-# unpack PACKAGE TREE takes out of the fetched packages what the tree needs: the loader knows.
+# unpack PACKAGE TREE unpacks from the fetched packages the files that the tree needs, as listed by the loader.
 unpack() {
   local all=$work/all tree=$2 server=$1 libs interp triplet file name
   local -r prefix=${server%-server}
   rm -rf "$all"
   mkdir -p "$all"
-  # Beside its own package a server needs libraries alone.
+  # Besides its own package a server only needs libraries.
   for file in "$work"/apt/cache/archives/{lib,lua,zlib,"$prefix"}*.deb; do dpkg -x "$file" "$all"; done
   libs=$(dirname "$(find "$all" -name libc.so.6 | head -1)")
   triplet=$(basename "$libs")
-  # The link to the loader that the program asks for is absolute in older suites; the one beside the library is not.
+  # The link to the loader that the program names is absolute in older suites; the one next to the library is not.
   interp=$(grep -aoE '/lib[a-z0-9_/.-]*/ld[a-z0-9_.-]*so\.[0-9]+' "$all/usr/bin/$server" | head -1)
   install -D -m 0755 "$(readlink -f "$libs/$(basename "$interp")")" "$tree/root$interp"
   for name in server cli; do
@@ -88,7 +88,7 @@ END
   chmod 0755 "$tree/$server"
 }
 
-# make_tree SUITE PACKAGE leaves the tree where it belongs only when its server runs.
+# make_tree SUITE PACKAGE keeps the tree only if its server runs.
 make_tree() {
   local archive tree="$trees/$1-$2"
   for archive in "${found[@]}"; do
@@ -132,7 +132,7 @@ for key in $(printf '%s\n' "${!program[@]}" | sort -V); do
   image=-
   if [ -n "$engine" ]; then
     image=redlock-test/$key
-    id=$(dirname "$path")/image # of the image that was made of this tree
+    id=$(dirname "$path")/image # of the image made from this tree
     if [ "$(cat "$id" 2>/dev/null)" != "$(docker image inspect -f '{{.Id}}' "$image" 2>/dev/null || echo none)" ]; then
       import_tree "$(dirname "$path")/root" "$image"
       docker image inspect -f '{{.Id}}' "$image" >"$id"

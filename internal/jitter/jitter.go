@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// A source is where the numbers come from.
+// A source is a source of random numbers.
 type source struct {
 	mu sync.Mutex
 	r  *rand.Rand // guarded by mu
 }
 
-var given atomic.Pointer[source] // nil: the runtime's
+var given atomic.Pointer[source] // nil means that of the runtime
 
-// Int64N returns a number from 0 to below n, which is positive. It is safe for concurrent use.
+// Int64N returns a number in [0, n). n must be positive. It is safe for concurrent use.
 func Int64N(n int64) int64 {
 	s := given.Load()
 	if s == nil {
@@ -25,7 +25,7 @@ func Int64N(n int64) int64 {
 	return s.r.Int64N(n)
 }
 
-// Float64 returns a number from 0 to below 1. It is safe for concurrent use.
+// Float64 returns a number in [0, 1). It is safe for concurrent use.
 func Float64() float64 {
 	s := given.Load()
 	if s == nil {
@@ -36,7 +36,7 @@ func Float64() float64 {
 	return s.r.Float64()
 }
 
-// Use draws from r, for the whole process, until restore is called.
+// Use makes r the source for the whole process until restore is called.
 func Use(r *rand.Rand) (restore func()) {
 	last := given.Swap(&source{r: r})
 	return func() { given.Store(last) }

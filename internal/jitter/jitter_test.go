@@ -21,7 +21,7 @@ func TestAGivenSourceDecidesUntilItIsTakenBack(t *testing.T) {
 		}
 	}
 	if given.Load() != nil {
-		t.Error("the source is still in use")
+		t.Error("the source was not restored")
 	}
 }
 

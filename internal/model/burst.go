@@ -7,25 +7,25 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A burst is what one master may read before something else happens: nothing, or some of the messages that are under
-// way to it, in any order.
+// A burst is the set of messages that one master reads before something else happens: none, or some of the messages in
+// flight to it, in any order.
 type burst struct {
 	column  column
-	repeats uint8 // used in all
-	// last is the hold + 1 whose acquire was read last, for the first time; its answer is the client's vote in column.
+	repeats uint8 // number of repeats used
+	// last is the hold + 1 whose acquire was read last, for the first time; its reply is the client's vote in column.
 	last  uint8
-	idle  bool // nothing else is read behind it
+	idle  bool // nothing may be read after it
 	words []string
 }
 
-// on books the burst as read by master i.
+// on applies the burst, read by master i, to s.
 func (r *burst) on(s *state, i int) { s.column[i], s.repeats = r.column, r.repeats }
 
-// bursts lists everything that master i may read; the first is nothing. Readings that come to the same are one. A
-// message that changes neither lock nor fence is only read last, for its answer: elsewhere it may as well stay under
-// way, and never be read; all looks at every message, for locks that stay.
+// bursts returns everything that master i may read; the first burst is empty. Bursts with the same result are listed
+// once. A message that changes neither lock nor fence is only read last, for its reply; in any other position it may as
+// well stay in flight forever. With all, every message is considered, to find locks that remain.
 func (x *machine) bursts(s *state, b *Bounds, i int, all bool) []burst {
-	if x.tell { // a story names the master
+	if x.tell { // words name the master
 		return x.read(s, b, i, all)
 	}
 	id := situation{s.column[i].pack(), s.around(), all}
@@ -37,7 +37,7 @@ func (x *machine) bursts(s *state, b *Bounds, i int, all bool) []burst {
 	return list
 }
 
-// A situation is all that bursts depend on.
+// A situation is everything that bursts depend on.
 type situation struct {
 	column, around uint64
 	all            bool
@@ -70,8 +70,8 @@ func (x *machine) read(s *state, b *Bounds, i int, all bool) []burst {
 	return list
 }
 
-// readAcquire is the master reading the acquire of h, or reading it and getting it once more. The answer to a
-// request that was read before belongs to nobody.
+// readAcquire calls f for master i reading the acquire of h, once or twice. No client gets the reply to a request that
+// was read before.
 func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(burst)) {
 	stamp := from.column.acquire[h]
 	if stamp == 0 {
@@ -103,7 +103,7 @@ func (x *machine) readAcquire(s *state, b *Bounds, i, h int, from burst, f func(
 	}
 }
 
-// readRelease is the master reading the release of h.
+// readRelease calls f for master i reading the release of h.
 func (x *machine) readRelease(s *state, b *Bounds, i, h int, from burst, f func(burst)) {
 	if from.column.release[h] == 0 || b.OwnConnection && from.column.acquire[h] != 0 {
 		return
@@ -123,8 +123,8 @@ func (x *machine) readRelease(s *state, b *Bounds, i, h int, from burst, f func(
 	}
 }
 
-// votes lists the bursts of master i after which its vote for client c is v: what it has answered before, or answers
-// last.
+// votes returns the bursts of master i after which its vote for client c is v: its earlier reply, or the reply to the
+// last message.
 func votes(s *state, c, i int, v uint8, reads []burst) (list []*burst) {
 	if s.column[i].vote[c] == v {
 		return []*burst{&reads[0]}
@@ -137,7 +137,7 @@ func votes(s *state, c, i int, v uint8, reads []burst) (list []*burst) {
 	return list
 }
 
-// holds is client c hearing yes from a quorum.
+// holds calls f for each way in which client c gets a quorum of grants.
 func (x *machine) holds(s *state, b *Bounds, c int, reads *[masters][]burst, f func(step)) {
 	for i := range masters {
 		for j := range i {
@@ -158,7 +158,7 @@ func (x *machine) holds(s *state, b *Bounds, c int, reads *[masters][]burst, f f
 	}
 }
 
-// bothOn books two bursts, and reports whether there are as many repeats.
+// bothOn applies two bursts, and reports whether enough repeats were left.
 func bothOn(t *state, b *Bounds, first *burst, i int, second *burst, j int) bool {
 	used := t.repeats
 	first.on(t, i)
@@ -167,12 +167,12 @@ func bothOn(t *state, b *Bounds, first *burst, i int, second *burst, j int) bool
 	return int(t.repeats) <= b.Repeats
 }
 
-// givesUp is client c giving up after it has heard no from some masters: they get no release.
+// givesUp calls f for each way in which client c gives up after refusals by some masters, to which it sends no release.
 func (x *machine) givesUp(s *state, b *Bounds, c int, reads *[masters][]burst, f func(step)) {
 	x.hearsNo(s, b, c, 0, reads, nil, nil, f)
 }
 
-// hearsNo goes on with master i: its no is heard, or nothing of it.
+// hearsNo continues with master i, whose refusal arrives or does not.
 func (x *machine) hearsNo(s *state, b *Bounds, c, i int, reads *[masters][]burst, read []*burst, heard []int,
 	f func(step)) {
 	if i == masters {

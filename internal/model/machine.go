@@ -9,7 +9,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// The times. Everything happens at one of two moments, further apart than the guard time, which is also the TTL.
+// Times of the model. Everything happens at one of two moments, further apart than the max TTL, which equals the
+// TTL.
 const (
 	guard = 30 * time.Second
 	early = int64(1_700_000_000_000_000)
@@ -19,12 +20,12 @@ const (
 	name   = "n"
 )
 
-// A machine is what the masters do, by their real decision function. What one master does with one message depends on
-// very little, so each case is computed once.
+// A machine runs the masters' real decision function. The effect of one message on one master depends on few values, so
+// each case is computed once.
 type machine struct {
 	noGuard, noTombstone, noFence bool
 	ownConnection                 bool
-	tell                          bool // steps have words
+	tell                          bool // give steps words
 	encoder                       *scripts.Encoder
 	keys                          scripts.Keys
 	known                         map[uint32]outcome
@@ -32,10 +33,10 @@ type machine struct {
 	orphans                       map[situation]bool
 }
 
-// An outcome is what a message has done to a master.
+// An outcome is the effect of a message on a master.
 type outcome struct {
 	lock, fence uint8
-	kind        scripts.Kind // of an acquire
+	kind        scripts.Outcome // the reply to an acquire
 }
 
 func newMachine(b *Bounds) *machine {
@@ -44,12 +45,12 @@ func newMachine(b *Bounds) *machine {
 		bursting: map[situation][]burst{}, orphans: map[situation]bool{}}
 }
 
-// grantOf is the id of the grant that attempt h asks for.
+// grantOf returns the grant id of attempt h.
 func grantOf(h int) string {
 	return scripts.GrantID("client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), "")
 }
 
-// now is the masters' time.
+// now returns the masters' time.
 func (s *state) now() int64 {
 	if s.late {
 		return later
@@ -57,7 +58,7 @@ func (s *state) now() int64 {
 	return early
 }
 
-// ballotAt is the number that a rank stands for.
+// ballotAt returns the ballot of a rank.
 func ballotAt(rank uint8) int64 {
 	if rank > late {
 		return later + int64(rank)
@@ -79,7 +80,8 @@ func rankOf(ballot string) uint8 {
 	return uint8(n - early)
 }
 
-// record is what a master with this mark has; its identity is another one after it has forgotten.
+// record returns the admission record of a master with this mark. After the master has lost its data its identity is
+// another one.
 func record(mark uint8) string {
 	if mark == quarantined {
 		return ""
@@ -92,8 +94,8 @@ func identity(mark uint8) reference.Env {
 	return reference.Env{RunID: fmt.Sprintf("a%d", mark), ReplID2: fmt.Sprintf("b%d", mark)}
 }
 
-// build makes the keyspace of a master as it stands in the model. Locks are as old as the moment, fences too: neither
-// expires before the next.
+// build returns the keyspace of a master in the state c. Locks and fences are set at now: none expires before the next
+// moment.
 func (c *column) build(now int64, ballot uint8) *reference.State {
 	m := &reference.State{}
 	if c.lock != 0 {
@@ -111,7 +113,7 @@ func (c *column) build(now int64, ballot uint8) *reference.State {
 	return m
 }
 
-// keyspace is what the master holds at now, in the terms of the model.
+// keyspace returns the lock and the fence of a master at now, in the terms of the model.
 func keyspace(m *reference.State, now int64) (lock, fence uint8) {
 	for h := range holds {
 		if _, there := m.Hash(now, prefix.Lock(name))[grantOf(h)]; there {
@@ -122,7 +124,7 @@ func keyspace(m *reference.State, now int64) (lock, fence uint8) {
 	return lock, rankOf(text)
 }
 
-// acquire is a master reading the acquire of h; stamp is the mark that it carries.
+// acquire returns the outcome of a master reading the acquire of h; stamp is the mark that the acquire carries.
 func (x *machine) acquire(s *state, c *column, h int, stamp uint8) outcome {
 	b := s.ballot[h]
 	return x.once(s, c, b, uint32(h)|uint32(stamp)<<2, func() (*scripts.Call, string) {
@@ -134,7 +136,7 @@ func (x *machine) acquire(s *state, c *column, h int, stamp uint8) outcome {
 	})
 }
 
-// release is a master reading the release of h.
+// release returns the outcome of a master reading the release of h.
 func (x *machine) release(s *state, c *column, h int) outcome {
 	b := s.ballot[h]
 	return x.once(s, c, b, uint32(h)|1<<4, func() (*scripts.Call, string) {
@@ -169,7 +171,7 @@ func (x *machine) once(s *state, c *column, ballot uint8, op uint32, call func()
 		if err != nil {
 			panic(err)
 		}
-		o.kind = v.Kind
+		o.kind = v.Outcome
 	} else if x.noTombstone {
 		o.fence = c.fence
 	}
@@ -177,13 +179,13 @@ func (x *machine) once(s *state, c *column, ballot uint8, op uint32, call func()
 	return o
 }
 
-// eval runs a call as an in-memory master does.
+// eval runs a call like an in-memory master.
 func eval(m *reference.State, now int64, mark uint8, q *scripts.Call, stamp string) any {
 	keys, args := q.Arguments(stamp)
 	return m.Eval(now, identity(mark), q.Script, keys, args)
 }
 
-// pass is time passing on one master: what has expired is gone.
+// pass removes the keys of one master that expire before the second moment.
 func (c *column) pass() {
 	m := c.build(early, 0)
 	c.lock, c.fence = keyspace(m, later)

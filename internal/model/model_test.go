@@ -53,8 +53,8 @@ func nothingWrong(t *testing.T, list ...Bounds) {
 	}
 }
 
-// Everything that can happen within these bounds keeps the lock with one client, lets tokens grow, and leaves no lock
-// behind. These run on every change.
+// No sequence of events within these bounds gives the lock to two clients, a later hold a smaller token, or leaves a
+// lock behind. These bounds run on every change.
 func TestExclusionTokenGrowthAndNoOrphans(t *testing.T) {
 	nothingWrong(t,
 		Bounds{Attempts: [2]int{1, 1}, Repeats: 3},
@@ -62,7 +62,7 @@ func TestExclusionTokenGrowthAndNoOrphans(t *testing.T) {
 		Bounds{Attempts: [2]int{2, 1}, OwnConnection: true},
 		Bounds{Attempts: [2]int{1, 1}, OwnConnection: true, Forgets: 1, Passes: true},
 	)
-	if !race.Enabled { // it makes this ten times slower, and there is one goroutine
+	if !race.Enabled { // the race detector is ten times slower, and there is one goroutine
 		nothingWrong(t, Bounds{Attempts: [2]int{2, 1}, Passes: true})
 	}
 }
@@ -83,39 +83,40 @@ func TestFull(t *testing.T) {
 	)
 }
 
-// Without the restart guard one master that forgets gives a held lock away; without the tombstone an acquire that comes
-// behind its own release stays; without the fence a later hold has a smaller token. Each is found, by a shortest story.
+// Without the restart guard, a master that loses its data gives a held lock away. Without the tombstone, an acquire
+// that arrives after its own release leaves a lock. Without the fence, a later hold has a smaller token. The search
+// finds each, with a shortest sequence of steps.
 func TestWithoutAProtectionAShortestStoryIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		bounds Bounds
 		what   string
-		story  []string // words that it must have, in this order
-		most   int      // lines
+		story  []string // words that the steps contain, in this order
+		most   int      // maximum number of lines
 	}{
 		"guard": {Bounds{Attempts: [2]int{1, 1}, Forgets: 1, NoGuard: true}, "both clients hold",
 			[]string{"and holds", "forgets everything", "granted", "and holds"}, 12},
-		"tombstone": {Bounds{Attempts: [2]int{1, 1}, NoTombstone: true}, "is over, and has read all its messages",
+		"tombstone": {Bounds{Attempts: [2]int{1, 1}, NoTombstone: true}, "has ended, and has read all its messages",
 			[]string{"gives up", "reads the release of", "'s acquire: granted"}, 6},
 		"fence": {Bounds{Attempts: [2]int{1, 1}, NoFence: true}, "is not larger than that of a hold before",
 			[]string{"and holds", "unlocks", "and holds"}, 16},
 		"no repeats of what was refused": {Bounds{Attempts: [2]int{1, 1}, Repeats: 1, RepeatRefused: true},
-			"is over, and has read all its messages",
+			"has ended, and has read all its messages",
 			[]string{"will get it once more", "'s acquire: granted"}, 14},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := search(t, c.bounds).Violation
 			if v == nil {
-				t.Fatal("nothing is found: the search is blind")
+				t.Fatal("no violation found: the search is blind")
 			}
 			text := strings.Join(v.Story, "\n\t")
 			t.Logf("%s\n\t%s", v.What, text)
 			if !strings.Contains(v.What, c.what) || len(v.Story) > c.most {
-				t.Errorf("it is %q by %d lines", v.What, len(v.Story))
+				t.Errorf("got %q in %d lines", v.What, len(v.Story))
 			}
 			for _, word := range c.story {
 				_, rest, found := strings.Cut(text, word)
 				if !found {
-					t.Errorf("the story has no %q where it should", word)
+					t.Errorf("the steps do not contain %q in its place", word)
 				}
 				text = rest
 			}
@@ -123,7 +124,7 @@ func TestWithoutAProtectionAShortestStoryIsFound(t *testing.T) {
 	}
 }
 
-// With the protection the same bounds are sound: the stories above come from its absence.
+// With the protections the same bounds are safe, so the violations above come from their absence.
 func TestTheSameBoundsWithTheProtections(t *testing.T) {
 	nothingWrong(t, Bounds{Attempts: [2]int{1, 1}, Forgets: 1}, Bounds{Attempts: [2]int{1, 1}},
 		Bounds{Attempts: [2]int{1, 1}, Repeats: 1})

@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// A Violation is a state that must not be, and the shortest way to it.
+// A Violation is a state that breaks an invariant, and a shortest path to it.
 type Violation struct {
 	What  string
 	Story []string
 }
 
-// A Result is what a search has found.
+// A Result is the outcome of a search.
 type Result struct {
-	States    int // different ones, each looked at in full
-	Steps     int // that lead from one to another
-	Depth     int // the longest of the shortest ways
+	States    int // number of different states, each examined in full
+	Steps     int // number of transitions between them
+	Depth     int // length of the longest shortest path
 	Violation *Violation
 }
 
-// Search looks at every state within the bounds, or up to the first violation; most bounds the states, 0 is no
-// bound. It returns an error where that was reached first.
+// Search examines every state within the bounds, or stops at the first violation. It returns an error after most
+// states; 0 is no limit.
 func Search(b Bounds, most int) (Result, error) {
 	x := newMachine(&b)
 	var t table
@@ -71,7 +71,7 @@ func Search(b Bounds, most int) (Result, error) {
 	return r, nil
 }
 
-// wrong says what must not be in s, which comes after before; "" where nothing is.
+// wrong returns which invariant s breaks, "" if none; before is its predecessor.
 func (s *state) wrong(before *state) string {
 	if s.phase[0] == holding && s.phase[1] == holding {
 		return "both clients hold the lock"
@@ -84,9 +84,9 @@ func (s *state) wrong(before *state) string {
 	return ""
 }
 
-// orphan looks for a lock that stays on master i when it has read all messages of a hold that is over.
+// orphan finds a lock that remains on master i after it has read all messages of a hold that has ended.
 func (x *machine) orphan(s *state, b *Bounds) (what string, story []string) {
-	if x.noFence { // it is the tombstone, too, and tokens are what is looked for
+	if x.noFence { // without a fence there is no tombstone either; this search is for tokens
 		return "", nil
 	}
 	for i := range masters {
@@ -100,7 +100,7 @@ func (x *machine) orphan(s *state, b *Bounds) (what string, story []string) {
 				continue
 			}
 			if h := int(col.lock) - 1; s.over(h) && col.acquire[h] == 0 && col.release[h] == 0 {
-				return fmt.Sprintf("master %d has the lock of %s, which is over, and has read all its messages", i+1,
+				return fmt.Sprintf("master %d has the lock of %s, which has ended, and has read all its messages", i+1,
 					holdName(h)), r.words
 			}
 		}
@@ -109,7 +109,7 @@ func (x *machine) orphan(s *state, b *Bounds) (what string, story []string) {
 	return "", nil
 }
 
-// keepWon remembers the token of a hold that has just begun.
+// keepWon records the token of a hold that has just begun.
 func (s *state) keepWon(before *state) {
 	for c := range clients {
 		if s.phase[c] == holding && before.phase[c] != holding {
@@ -118,8 +118,8 @@ func (s *state) keepWon(before *state) {
 	}
 }
 
-// story tells the way to state number at, and returns the state that it comes to. States were kept under one of their
-// names, so it is walked again from the beginning, from each state to one that is the next but for names.
+// story returns the steps to state number at, and that state. States are stored up to renaming, so the path is
+// recomputed from the beginning: each step leads to a state that equals the next stored one up to renaming.
 func story(x *machine, b *Bounds, t *table, start *state, at int) (told []string, s *state) {
 	x.tell = true
 	var way []int
@@ -146,7 +146,7 @@ func story(x *machine, b *Bounds, t *table, start *state, at int) (told []string
 	return told, s
 }
 
-// lastStep tells the step from s that leads to a violation.
+// lastStep returns the step from s that leads to a violation.
 func lastStep(x *machine, b *Bounds, s *state, way []string) (v *Violation) {
 	x.successors(s, b, func(one step) {
 		if bad := one.to.wrong(s); bad != "" && v == nil {
@@ -156,11 +156,11 @@ func lastStep(x *machine, b *Bounds, s *state, way []string) (v *Violation) {
 	return v
 }
 
-// A table is a set of keys in the order in which they came, each with the number of the one it came from.
+// A table is a set of keys in insertion order, each with the number of its predecessor.
 type table struct {
 	keys []key
 	from []uint32
-	slot []uint32 // number + 1 of the key that hashes here, 0 for none; open addressing
+	slot []uint32 // number + 1 of the key with this hash, 0 for none; open addressing
 }
 
 func (t *table) add(k key, from uint32) {

@@ -11,53 +11,54 @@ import (
 )
 
 // Locks with readers. Each of at most three clients makes one attempt, as a reader or as a writer, with a ballot that
-// is chosen before; everything else happens in any order, at any time or never. The states are few enough to look at
-// each step as it is, without what makes the search of plain locks small.
+// is chosen in advance. Everything else happens in any order, at any time or never. The number of states is small
+// enough to examine each step directly, without the reductions of the search for plain locks.
 
 const clientsOfShares = 3
 
-// ShareBounds say how much may happen, and which protection is taken away.
+// ShareBounds limits a search, and selects the protections to remove.
 type ShareBounds struct {
 	Roles   [clientsOfShares]scripts.Role // Plain: this client does nothing
-	Ballots [clientsOfShares]uint8        // their order is all that matters
-	Repeats int                           // how often a request is read twice, in all
-	Forgets int                           // how often a master loses everything, in all; then a TTL may pass
-	// Downgrade: client 0 is a writer, and client 1 is no other than the reader that it becomes where it is downgraded.
+	Ballots [clientsOfShares]uint8        // only their order matters
+	Repeats int                           // total number of requests that are read twice
+	Forgets int                           // total number of times that a master loses its data; a TTL may pass then
+	// Downgrade: client 0 is a writer, and client 1 is the reader that it becomes by a downgrade.
 	Downgrade bool
-	// OwnConnection: a release goes over the connection of its ask, behind it, and so carries no ballot.
+	// OwnConnection: a release follows its acquire on the same connection, and so carries no ballot.
 	OwnConnection bool
 
-	// NoFences: asks find neither fence. NoReads: none finds the readers' fence. NoTombstone: a release raises no
-	// fence. BesideReaders: a writer does not see readers. BesideWriters: a reader does not see writers. Blind: a
-	// downgrade does not see that the writer's share is gone. TwoSteps: the writer unlocks, and a reader asks then.
+	// NoFences: acquires see neither fence. NoReads: acquires do not see the readers' fence. NoTombstone: a release
+	// raises no fence. BesideReaders: a writer ignores readers. BesideWriters: a reader ignores writers. Blind: a
+	// downgrade does not notice that the writer's share is gone. TwoSteps: instead of a downgrade, the writer unlocks
+	// and a reader acquires then.
 	NoFences, NoReads, NoTombstone, BesideReaders, BesideWriters, NoGuard, Blind, TwoSteps bool
 }
 
-// A shared is one master of a shareState, and all that is between it and the clients.
+// A shared is one master of a shareState, with the messages between it and the clients.
 type shared struct {
-	share        [clientsOfShares]bool // it has that of the client
+	share        [clientsOfShares]bool // the master has the share of the client
 	fence, reads uint8
 	mark         uint8
-	ask          [clientsOfShares]uint8 // under way: 0, or the mark that it was stamped with + 1
-	again        [clientsOfShares]bool  // the ask was read before
-	release      [clientsOfShares]bool  // under way
+	ask          [clientsOfShares]uint8 // acquire in flight: 0, or its stamp's mark + 1
+	again        [clientsOfShares]bool  // the acquire has been read before
+	release      [clientsOfShares]bool  // release in flight
 	vote         [clientsOfShares]uint8
 }
 
-// A shareState is everything. It is comparable: two that are equal have the same future.
+// A shareState is a state of the whole system. It is comparable: equal states have the same future.
 type shareState struct {
 	master           [masters]shared
 	phase            [clientsOfShares]uint8
-	wrote, held      uint8 // the largest ballot of a writer that held, and of anybody
+	wrote, held      uint8 // the largest ballot of a writer that held, and of any holder
 	repeats, forgets uint8
 	late             bool // time has passed
-	gap              bool // another writer holds or has held while a downgrade was under way
+	gap              bool // another writer holds or has held during a downgrade
 }
 
-// passed: it was downgraded, and what becomes of it is its reader's.
+// passed: the client was downgraded, and its reader continues for it.
 const passed = gone + 1
 
-// SearchShares looks at every state within the bounds, breadth first, up to the first violation.
+// SearchShares examines every state within the bounds, breadth first, up to the first violation.
 func SearchShares(b ShareBounds) Result {
 	x := &shareMachine{bounds: &b, encoder: scripts.NewEncoder(prefix, 0), known: map[shareCase]shareOutcome{}}
 	start := shareState{}
@@ -99,7 +100,8 @@ func SearchShares(b ShareBounds) Result {
 	return r
 }
 
-// story tells the steps from the beginning to s. Masters are named as the state before has them: their order changes.
+// story returns the steps from the beginning to s. Each step uses the masters' names of the state before it, since
+// their order changes.
 func (x *shareMachine) story(from map[shareState]shareState, s shareState) (words []string) {
 	for from[s] != s {
 		before, told := from[s], ""
@@ -143,23 +145,23 @@ func (x *shareMachine) next(s shareState, f func(t shareState, words string)) {
 		t := s
 		t.late = true
 		for i := range t.master {
-			t.master[i].share = [clientsOfShares]bool{} // a TTL is over; the fences stay for longer
+			t.master[i].share = [clientsOfShares]bool{} // a TTL has expired; the fences last longer
 		}
 		for c := range clientsOfShares {
 			switch {
-			case t.phase[c] == asking && x.bounds.turns(c): // it goes on, for longer than the library would
+			case t.phase[c] == asking && x.bounds.turns(c): // the client continues, for longer than the library would
 				for i := range t.master {
-					t.master[i].vote[c] = no // what it was told is over
+					t.master[i].vote[c] = no // the granted share has expired
 				}
 			case t.phase[c] == asking || t.phase[c] == holding:
 				t.end(c)
 			}
 		}
-		f(t, "more time passes than the guard time and any TTL: whoever asked or held has lost it")
+		f(t, "more time passes than the max TTL and any TTL: the client that asked or held has lost it")
 	}
 }
 
-// client is what client c may do: begin, hold, end what it has, or give up.
+// client calls f for each step of client c: begin, hold, end its hold, or give up.
 func (x *shareMachine) client(s shareState, c int, f func(t shareState, words string)) {
 	t := s
 	switch s.phase[c] {
@@ -197,7 +199,7 @@ func (x *shareMachine) client(s shareState, c int, f func(t shareState, words st
 			t = s
 			t.phase[0], t.phase[1] = passed, asking
 			for i := range t.master {
-				t.master[i].ask[1] = t.master[i].mark + 1 // whether it votes does not matter
+				t.master[i].ask[1] = t.master[i].mark + 1 // whether the master votes does not matter
 				t.master[i].share[0] = t.master[i].share[0] && !x.bounds.TwoSteps
 			}
 			f(t, x.name(c)+" is downgraded: ask to all masters")
@@ -213,12 +215,13 @@ func (s *shareState) end(c int) {
 	s.phase[c] = gone
 	for i := range s.master {
 		col := &s.master[i]
-		// Where the ask of a downgrade came to nothing, the one of its writer may arrive yet.
+		// If the acquire of a downgrade failed, that of its writer may still arrive.
 		col.release[c] = s.phase[0] == passed && c == 1 || col.vote[c] != no && col.vote[c] != unasked
 	}
 }
 
-// reads is master i reading the ask or the release of client c, once or not for the last time.
+// reads calls f for each way in which master i reads the acquire or the release of client c; the message may be read
+// again.
 func (x *shareMachine) reads(s shareState, i, c int, f func(t shareState, words string)) {
 	more := int(s.repeats) < x.bounds.Repeats
 	if stamp := s.master[i].ask[c]; stamp != 0 {
@@ -239,7 +242,7 @@ func (x *shareMachine) reads(s shareState, i, c int, f func(t shareState, words 
 					col.vote[c] = yes
 				}
 			}
-			if s.phase[c] != gone || o.changes(&s.master[i]) { // else it may as well stay under way
+			if s.phase[c] != gone || o.changes(&s.master[i]) { // otherwise the message may as well stay in flight
 				f(t, fmt.Sprintf("master %d reads the ask of %s: %s%s", i+1, x.name(c), o.kind, onceMore[twice]))
 			}
 		}
@@ -267,8 +270,8 @@ func (x *shareMachine) name(c int) string {
 	return fmt.Sprintf("%s %s", role, letter(c))
 }
 
-// canonical gives equal states one form: the votes of what is over do not matter, nor do the names of masters, nor
-// messages of what is over that can never have an effect again, since fences only grow.
+// canonical maps equivalent states to one: it clears votes of attempts that have ended, sorts the masters, and drops
+// messages of ended attempts that can no longer have an effect, since fences only grow.
 func (s *shareState) canonical(b *ShareBounds) {
 	for i := range s.master {
 		col := &s.master[i]
@@ -290,7 +293,7 @@ func (s *shareState) canonical(b *ShareBounds) {
 	slices.SortFunc(s.master[:], func(a, b shared) int { return cmp.Compare(a.pack(), b.pack()) })
 }
 
-// pack is a number for each form that a master can have.
+// pack returns a number that identifies the state of a master.
 func (c *shared) pack() uint64 {
 	w := writer{}
 	flag := func(v bool) {
@@ -313,14 +316,14 @@ func (c *shared) pack() uint64 {
 	return w.bits
 }
 
-// A shareMachine is what the masters do, by their real decision function.
+// A shareMachine runs the masters' real decision function.
 type shareMachine struct {
 	bounds  *ShareBounds
 	encoder *scripts.Encoder
 	known   map[shareCase]shareOutcome
 }
 
-// A shareCase is all that the outcome of a message depends on.
+// A shareCase is everything that the outcome of a message depends on.
 type shareCase struct {
 	share        [clientsOfShares]bool
 	fence, reads uint8
@@ -329,16 +332,16 @@ type shareCase struct {
 	late, ends   bool
 }
 
-// A shareOutcome is what a message has done to a master.
+// A shareOutcome is the effect of a message on a master.
 type shareOutcome struct {
 	share        [clientsOfShares]bool
 	fence, reads uint8
-	kind         scripts.Kind // of an ask
+	kind         scripts.Outcome // the reply to an acquire
 }
 
 func (o *shareOutcome) on(c *shared) { c.share, c.fence, c.reads = o.share, o.fence, o.reads }
 
-// changes reports whether o is other than what the master had before.
+// changes reports whether o differs from the state of the master before.
 func (o *shareOutcome) changes(c *shared) bool {
 	return o.share != c.share || o.fence != c.fence || o.reads != c.reads
 }
@@ -347,7 +350,7 @@ func (x *shareMachine) id(c int) string {
 	return scripts.ShareID("client"+letter(c), 1, x.bounds.Roles[c], early, "")
 }
 
-// ask is master i reading the ask of c; stamp is the mark that it carries.
+// ask returns the outcome of master i reading the acquire of c; stamp is the mark that the acquire carries.
 func (x *shareMachine) ask(s *shareState, i, c int, stamp uint8) shareOutcome {
 	b, from := x.bounds, s.master[i]
 	hidden := [clientsOfShares]bool{}
@@ -382,7 +385,7 @@ func (x *shareMachine) ask(s *shareState, i, c int, stamp uint8) shareOutcome {
 	return o
 }
 
-// release is master i reading the release of c.
+// release returns the outcome of master i reading the release of c.
 func (x *shareMachine) release(s *shareState, i, c int) shareOutcome {
 	keys := prefix.KeysOf(name, x.bounds.Roles[c])
 	end := scripts.Ending{Grants: []string{x.id(c)}}
@@ -429,7 +432,7 @@ func (x *shareMachine) once(s *shareState, c *shared, id shareCase, q *scripts.C
 		if err != nil {
 			panic(err)
 		}
-		o.kind = v.Kind
+		o.kind = v.Outcome
 	}
 	there := map[string]bool{}
 	for _, share := range m.Shares(now, prefix.Lock(name)) {
@@ -440,7 +443,7 @@ func (x *shareMachine) once(s *shareState, c *shared, id shareCase, q *scripts.C
 		delete(there, x.id(i))
 	}
 	if len(there) > 0 {
-		panic(fmt.Sprint("shares of nobody: ", slices.Collect(maps.Keys(there))))
+		panic(fmt.Sprint("shares of no client: ", slices.Collect(maps.Keys(there))))
 	}
 	fence, _ := m.Get(now, prefix.Fence(name))
 	reads, _ := m.Get(now, prefix.Reads(name))

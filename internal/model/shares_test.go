@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
@@ -14,7 +15,7 @@ const (
 	wr = scripts.Writer
 )
 
-// nobody makes no attempt.
+// nobody is a client without an attempt.
 const nobody = scripts.Plain
 
 func searchShares(t *testing.T, b ShareBounds) *Violation {
@@ -33,13 +34,12 @@ func soundShares(t *testing.T, b ShareBounds) {
 	}
 }
 
-// Everything that can happen to readers and writers within these bounds: a writer is alone, tokens grow as they must,
-// and no share is left behind.
+// For readers and writers within these bounds, a writer is alone, tokens grow as required, and no share is left behind.
 func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
 	for _, roles := range [][3]scripts.Role{{wr, rd, nobody}, {wr, wr, nobody}, {rd, rd, nobody}} {
 		for _, ballots := range [][3]uint8{{1, 2}, {2, 1}, {1, 1}} {
-			if (testing.Short() || race.Enabled) && ballots != [3]uint8{1, 2} {
-				continue // the race detector makes it ten times slower, and there is one goroutine
+			if (!long.Enabled() || race.Enabled) && ballots != [3]uint8{1, 2} {
+				continue // the race detector is ten times slower, and there is one goroutine
 			}
 			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, Repeats: 1})
 			soundShares(t, ShareBounds{Roles: roles, Ballots: ballots, Forgets: 1})
@@ -48,7 +48,7 @@ func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
 	}
 	soundShares(t, ShareBounds{Roles: [3]scripts.Role{wr, rd, wr}, Ballots: [3]uint8{1, 2, 3}, Downgrade: true,
 		OwnConnection: true})
-	if testing.Short() || race.Enabled {
+	if !long.Enabled() || race.Enabled {
 		return
 	}
 	for _, ballots := range [][3]uint8{{1, 2, 3}, {1, 3, 2}, {2, 3, 1}, {1, late + 2, late + 1}, {1, 2, late + 1}} {
@@ -68,12 +68,13 @@ func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
 	}
 }
 
-// Each protection of readers and writers is missed, by a shortest story.
+// Without any one of the protections of readers and writers, the search finds a violation, with a shortest sequence of
+// steps.
 func TestWithoutAProtectionOfReadersAShortestStoryIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		bounds ShareBounds
 		what   string
-		most   int // lines
+		most   int // maximum number of lines
 	}{
 		"a writer waits for readers": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{2, 1},
 			BesideReaders: true}, "a writer is not alone", 8},
@@ -85,7 +86,7 @@ func TestWithoutAProtectionOfReadersAShortestStoryIsFound(t *testing.T) {
 			NoReads: true},
 			"is not larger than one before", 14},
 		"a reader's tombstone": {ShareBounds{Roles: [3]scripts.Role{rd, nobody}, Ballots: [3]uint8{1}, NoTombstone: true},
-			"has a share of reader A, which is over", 5},
+			"has a share of reader A, which has ended", 5},
 		"the guard": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2}, Forgets: 1, NoGuard: true},
 			"a writer is not alone", 10},
 		"a downgrade is for who still has the share": {ShareBounds{Roles: [3]scripts.Role{wr, rd, wr},
@@ -97,11 +98,11 @@ func TestWithoutAProtectionOfReadersAShortestStoryIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := searchShares(t, c.bounds)
 			if v == nil {
-				t.Fatal("nothing is found: the search is blind")
+				t.Fatal("no violation found: the search is blind")
 			}
 			t.Logf("%s\n\t%s", v.What, strings.Join(v.Story, "\n\t"))
 			if !strings.Contains(v.What, c.what) || len(v.Story) > c.most {
-				t.Errorf("it is %q by %d lines", v.What, len(v.Story))
+				t.Errorf("got %q in %d lines", v.What, len(v.Story))
 			}
 		})
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// What must hold of locks with readers in every state.
+// Invariants of locks with readers.
 
-// wrong says what must not be in t, which comes after s.
+// wrong returns which invariant t breaks, "" if none; s is its predecessor.
 func (x *shareMachine) wrong(s, t *shareState) string {
 	b := x.bounds
 	writers, all := 0, 0
@@ -33,7 +33,7 @@ func (x *shareMachine) wrong(s, t *shareState) string {
 			return "the token of " + x.name(c) + " is not larger than one before"
 		}
 	}
-	// A reader's ask that is read twice may come to a share that ends with its TTL; see the scripts. A ballot of the
+	// A reader's acquire that is read twice may leave a share that lasts for its TTL; see the scripts. A ballot of the
 	// future leaves no fence.
 	if b.Repeats > 0 || slices.Max(b.Ballots[:]) > late || b.NoFences || b.NoGuard {
 		return ""
@@ -45,14 +45,14 @@ func (x *shareMachine) wrong(s, t *shareState) string {
 				ended = t.phase[1] == gone && col.ask[1] == 0 && !col.release[1]
 			}
 			if col.share[c] && ended && col.ask[c] == 0 && !col.release[c] {
-				return fmt.Sprintf("master %d has a share of %s, which is over, and has read all its messages", i+1, x.name(c))
+				return fmt.Sprintf("master %d has a share of %s, which has ended, and has read all its messages", i+1, x.name(c))
 			}
 		}
 	}
 	return ""
 }
 
-// keep remembers the tokens of what has just been won.
+// keep records the tokens of holds that have just begun.
 func (s *shareState) keep(before *shareState, b *ShareBounds) {
 	for c := range clientsOfShares {
 		if s.phase[c] == holding && before.phase[c] != holding {

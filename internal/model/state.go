@@ -5,7 +5,7 @@ import "slices"
 const (
 	masters  = 3
 	clients  = 2
-	attempts = 2 // the most of a client
+	attempts = 2 // maximum per client
 	holds    = clients * attempts
 	quorum   = masters/2 + 1
 )
@@ -26,7 +26,7 @@ const (
 	unasked // it was in quarantine when the attempt began
 )
 
-// Marks: what a master is admitted as.
+// Marks: the incarnation for which a master is admitted.
 const (
 	original uint8 = iota
 	quarantined
@@ -36,29 +36,29 @@ const (
 // copied marks an acquire under way that the master has read before.
 const copied = 4
 
-// A column is one master and all that is between it and the clients. lock is a hold + 1, fence a ballot. A hold is
+// A column is one master, with the messages between it and the clients. lock is a hold + 1, fence a ballot. A hold is
 // client*attempts + attempt.
 type column struct {
 	lock, fence, mark uint8
 	vote              [clients]uint8
-	acquire           [holds]uint8 // under way: 0, or the mark that it was stamped with + 1, and copied
-	release           [holds]uint8 // under way
+	acquire           [holds]uint8 // in flight: 0, or its stamp's mark + 1, and copied
+	release           [holds]uint8 // in flight
 }
 
-// A state is everything. Ballots are ranks: their order is all that matters. Those of attempts that began after time
-// has passed are above late.
+// A state is a state of the whole system. Ballots are ranks, because only their order matters. Those of attempts that
+// began after time has passed are above late.
 type state struct {
 	column           [masters]column
 	phase, attempt   [clients]uint8
-	ballot           [holds]uint8 // 0 where nobody needs it any more
-	won              uint8        // largest ballot that held
-	repeats, forgets uint8        // used
+	ballot           [holds]uint8 // 0 if no client needs it any more
+	won              uint8        // the largest ballot that held
+	repeats, forgets uint8        // number used
 	late             bool         // time has passed
 }
 
 const late = 8
 
-// key is a state in as few bits as it takes, equal for states that are the same but for names and ranks.
+// key encodes a state in few bits. States that are equal up to names and ranks have equal keys.
 type key [masters + 1]uint64
 
 func (s *state) key(x *machine) key {
@@ -78,7 +78,7 @@ func lesser(a, b key) key {
 	return b
 }
 
-// pack writes the masters in one order, whatever order they have.
+// pack encodes s with the masters sorted.
 func (s *state) pack() key {
 	var k key
 	for i := range s.column {
@@ -103,7 +103,7 @@ func (s *state) pack() key {
 	return k
 }
 
-// around is what of the rest of s has a part in what a master reads.
+// around encodes the rest of s that affects how masters read messages.
 func (s *state) around() uint64 {
 	w := writer{}
 	for c := range clients {
@@ -182,7 +182,7 @@ func (r *reader) get(n int) uint8 {
 	return v
 }
 
-// swapped is s with the names of the clients exchanged.
+// swapped returns s with the clients exchanged.
 func (s *state) swapped() *state {
 	t := *s
 	for i := range t.column {
@@ -204,7 +204,7 @@ func (s *state) swapped() *state {
 	return &t
 }
 
-// current is the hold of a client's present attempt.
+// current returns the hold of a client's present attempt.
 func (s *state) current(c int) int { return c*attempts + int(s.attempt[c]) }
 
 // over reports whether the attempt h has begun and ended.
@@ -213,13 +213,14 @@ func (s *state) over(h int) bool {
 	return a < s.attempt[c] || s.phase[c] == gone
 }
 
-// dropSpent takes away messages of what is over that can never have an effect again, and fences that fence nothing:
-// fences only grow, and a master that has forgotten its fence never again has the record that older acquires expect.
+// dropSpent drops messages of ended attempts that can no longer have an effect, and fences that no longer refuse
+// anything. Fences only grow, and a master that has lost its fence never again has the record that older acquires
+// expect.
 func (s *state) dropSpent(ownConnection bool) {
 	for i := range s.column {
 		c := &s.column[i]
 		if s.late && c.fence <= late {
-			c.fence = 0 // below every ballot that is still to come; that older acquires are refused is for the masters to show
+			c.fence = 0 // below every future ballot; that older acquires are refused is for the masters to show
 		}
 		for h := range holds {
 			if c.acquire[h] != 0 && s.over(h) && (c.fence >= s.ballot[h] || c.acquire[h]&^copied != c.mark+1) &&
@@ -234,7 +235,7 @@ func (s *state) dropSpent(ownConnection bool) {
 	}
 }
 
-// forget drops what can make no difference any more, and gives ballots the smallest ranks of the same order.
+// forget drops values that can no longer matter, and gives ballots the smallest ranks with the same order.
 func (s *state) forget() {
 	for h := range holds {
 		used := !s.over(h)
@@ -260,7 +261,7 @@ func (s *state) forget() {
 	s.ranks(func(r *uint8) { *r = to[*r] })
 }
 
-// ranks calls f for each place where a ballot stands.
+// ranks calls f for each ballot in s.
 func (s *state) ranks(f func(*uint8)) {
 	for h := range s.ballot {
 		f(&s.ballot[h])

@@ -5,38 +5,39 @@ import (
 	"slices"
 )
 
-// Bounds say how much may happen, and which protection is taken away.
+// Bounds limits a search, and selects the protections to remove.
 type Bounds struct {
-	// Attempts are those of the first and of the second client, at most 2 each.
+	// Attempts of the first and of the second client, at most 2 each.
 	Attempts [clients]int
-	// Repeats is how often a request is read twice, in all; at most 7.
+	// Repeats is the total number of requests that are read twice; at most 7.
 	Repeats int
-	// Forgets is how often a master loses everything, in all; at most 3.
+	// Forgets is the total number of times that a master loses its data; at most 3.
 	Forgets int
-	// Passes: time may pass, at any moment. Where a master may forget, it may pass behind that in any case.
+	// Passes: time may pass at any moment. After a master has lost its data, it may pass in any case.
 	Passes bool
-	// RepeatRefused: a request may be read again also where it was refused the first time.
+	// RepeatRefused: a request may be read twice even if it was refused the first time.
 	RepeatRefused bool
-	// OwnConnection: a release goes over the connection of its acquire, behind it, and so carries no ballot.
+	// OwnConnection: a release follows its acquire on the same connection, and so carries no ballot.
 	OwnConnection bool
 
-	// NoGuard: acquires expect no record. NoTombstone: a release raises no fence. NoFence: acquires find none.
+	// NoGuard: acquires expect no record. NoTombstone: a release raises no fence. NoFence: acquires see none.
 	NoGuard, NoTombstone, NoFence bool
 }
 
-// A step leads to a state. Its words are for people; they name masters and clients as the state before has them.
+// A step leads to a state. Its words are for people; they use the names of masters and clients in the state before.
 type step struct {
 	to    *state
 	words func() []string
 }
 
-// successors calls f for everything that can happen next, but for what can be left out because the same comes of it:
+// successors calls f for every possible next step, except those that can be left out because others give the same
+// result:
 //
-//   - Masters read only when it matters. What one master reads has no part in what another does, so each reading is
-//     put off until a client needs its answer, or the master forgets; see burst. What a master might read in any state
-//     is looked at there, for locks that stay.
-//   - A client begins an attempt when the one before has ended, or when a master has forgotten or was admitted again,
-//     or time has passed. An attempt that has begun and of which nothing was read yet is as good as none.
+//   - Masters read only when it matters. What one master reads does not affect the others, so each reading is deferred
+//     until a client needs its reply, or the master loses its data; see burst. To find locks that remain, every state
+//     considers everything that a master might read in it.
+//   - A client begins an attempt when the one before has ended, or when a master has lost its data or was admitted
+//     again, or time has passed. An attempt of which nothing has been read yet is equivalent to none.
 //   - Nothing is read just before time passes: locks are gone then, and fences below every later ballot.
 func (x *machine) successors(s *state, b *Bounds, f func(step)) {
 	var reads [masters][]burst
@@ -56,7 +57,7 @@ func (x *machine) successors(s *state, b *Bounds, f func(step)) {
 		x.upset(s, b, i, reads[i], f)
 	}
 	if !s.late && (b.Passes || s.forgets > 0) {
-		words := saying("more time passes than the guard time and any TTL: whoever asked or held has lost it")
+		words := saying("more time passes than the max TTL and any TTL: the client that asked or held has lost it")
 		x.anyBegins(s.timePasses(b), b, words, f)
 	}
 }
@@ -65,8 +66,7 @@ func saying(words ...string) func() []string { return func() []string { return w
 
 func letter(c int) string { return string(rune('A' + c)) }
 
-// begins is t, in which client c may begin at once. Where nothing can come that would make a later beginning another
-// one, it does.
+// begins calls f for t, in which client c may begin at once. It does begin if no later event can make a difference.
 func (x *machine) begins(t *state, b *Bounds, c int, words func() []string, f func(step)) {
 	if t.phase[c] != idle {
 		f(step{t, words})
@@ -80,7 +80,7 @@ func (x *machine) begins(t *state, b *Bounds, c int, words func() []string, f fu
 	}
 }
 
-// anyBegins is t, in which each idle client may begin at once, or not.
+// anyBegins calls f for t, in which each idle client may begin at once, or not.
 func (x *machine) anyBegins(t *state, b *Bounds, words func() []string, f func(step)) {
 	x.begins(t, b, 0, words, func(first step) {
 		if first.to.phase[1] != idle {
@@ -93,7 +93,7 @@ func (x *machine) anyBegins(t *state, b *Bounds, words func() []string, f func(s
 	})
 }
 
-// unsettled reports whether something may still come that is no doing of a client.
+// unsettled reports whether an event may still come that no client causes.
 func (s *state) unsettled() bool {
 	for i := range s.column {
 		if s.column[i].mark == quarantined {
@@ -103,7 +103,7 @@ func (s *state) unsettled() bool {
 	return false
 }
 
-// choices are the ranks that a new ballot may have, doubled: even ones are equal to a known ballot, odd ones between.
+// choices returns the possible ranks of a new ballot, doubled: even ones are equal to a known ballot, odd ones between.
 func (s *state) choices() (list []uint8) {
 	base, most := uint8(0), uint8(0)
 	if s.late {
@@ -120,7 +120,7 @@ func (s *state) choices() (list []uint8) {
 	return list
 }
 
-// begin starts the next attempt of a client. Masters that are not admitted are not asked.
+// begin starts the next attempt of a client. Masters that are not admitted get no acquire.
 func (s *state) begin(c int, doubled uint8, noGuard bool) *state {
 	t := *s
 	h := s.current(c)
@@ -130,7 +130,7 @@ func (s *state) begin(c int, doubled uint8, noGuard bool) *state {
 		base = late
 	}
 	own := base + (doubled+1)/2
-	if doubled%2 == 1 { // between two: what is above moves up
+	if doubled%2 == 1 { // between two: ranks above move up
 		t.ranks(func(r *uint8) {
 			if *r >= own && *r > base && (s.late || *r < late) {
 				*r++
@@ -152,8 +152,8 @@ func (s *state) begin(c int, doubled uint8, noGuard bool) *state {
 	return &t
 }
 
-// end is the end of an attempt, or of a hold: releases are sent to each master on which the acquire may have had an
-// effect, which are all that were asked and have not been heard to say no.
+// end ends an attempt or a hold: it sends a release to each master on which the acquire may have had an effect, which
+// is each one that got it, except those whose refusal has arrived.
 func (s *state) end(c int, b *Bounds, heard ...[]int) *state {
 	t := *s
 	h := s.current(c)
@@ -173,7 +173,7 @@ func (s *state) end(c int, b *Bounds, heard ...[]int) *state {
 	return &t
 }
 
-// upset is a master forgetting everything, and the end of a quarantine.
+// upset calls f for master i losing its data, and for the end of its quarantine.
 func (x *machine) upset(s *state, b *Bounds, i int, reads []burst, f func(step)) {
 	if int(s.forgets) < b.Forgets && !s.late {
 		for n := range reads {
@@ -201,7 +201,7 @@ func (x *machine) upset(s *state, b *Bounds, i int, reads []burst, f func(step))
 	}
 }
 
-// timePasses ends every attempt and hold for its client, and what has expired on the masters.
+// timePasses ends every attempt and hold for its client, and removes expired keys from the masters.
 func (s *state) timePasses(b *Bounds) *state {
 	t := *s
 	t.late = true

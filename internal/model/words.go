@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// askedMasters names the masters that a new attempt is sent to.
+// askedMasters names the masters that get the acquire of a new attempt.
 func (s *state) askedMasters(noGuard bool) string {
 	var list []string
 	for i := range s.column {
@@ -17,7 +17,7 @@ func (s *state) askedMasters(noGuard bool) string {
 	return masterList(list)
 }
 
-// sentTo names the masters that a client that gives up sends its release to.
+// sentTo names the masters to which a client that gives up sends its release.
 func (s *state) sentTo(c int, heard []int) string {
 	var list []string
 	for i := range s.column {
@@ -49,13 +49,13 @@ func masterList(list []string) string {
 	return "master " + strings.Join(list, " and ")
 }
 
-// beginning tells of a new attempt of c with a chosen ballot.
+// beginning describes a new attempt of c with a chosen ballot.
 func (s *state) beginning(c int, doubled uint8, noGuard bool) string {
 	return fmt.Sprintf("%s begins attempt %d with %s: acquire to %s", letter(c), s.attempt[c]+1, s.compare(doubled),
 		s.askedMasters(noGuard))
 }
 
-// compare tells how a chosen ballot is to the others; see choices.
+// compare describes how a chosen ballot compares with the others; see choices.
 func (s *state) compare(doubled uint8) string {
 	others := len(s.choices()) / 2
 	switch {

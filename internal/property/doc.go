@@ -1,2 +1,2 @@
-// Package property tries a claim with many random inputs, in tests.
+// Package property checks a claim with many random inputs, in tests.
 package property

@@ -4,14 +4,16 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/redlock-go/redlock/internal/long"
 )
 
-// Cases is how many inputs a claim is tried with; a tenth of them with -short.
+// Cases is the number of inputs to try; without -long it is a tenth of that.
 const Cases = 50_000
 
 var seedFlag = flag.Uint64("property.seed", 0, "repeat the one case of a property test that a failure has named")
 
-// Check calls f with Cases sources of random numbers, each from a seed of its own. A failure names the seed, and
+// Check calls f with Cases sources of random numbers, each from its own seed. A failure names the seed, and
 // -property.seed repeats that one case.
 func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	t.Helper()
@@ -19,7 +21,7 @@ func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	switch {
 	case Repeats():
 		first, n = *seedFlag, 1
-	case testing.Short():
+	case !long.Enabled():
 		n /= 10
 	}
 	for seed := first; seed != first+n; seed++ {
@@ -30,5 +32,5 @@ func Check(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	}
 }
 
-// Repeats reports whether one case is repeated, so that a test does not count how many cases it saw.
+// Repeats reports whether a single case is repeated, in which case a test should not count the cases it saw.
 func Repeats() bool { return *seedFlag != 0 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Env is the environment variable that names the server's program and overrides the search in PATH.
+// Env is the environment variable with the path of the server's program; it overrides the search in PATH.
 const Env = "REDLOCK_REDIS_SERVER"
 
-// Find returns the path of the server's program: what [Env] names, else redis-server, else valkey-server in PATH. The
-// error says how to get one.
+// Find returns the path of the server's program: the value of [Env], or else redis-server or valkey-server in PATH. The
+// error says how to install one.
 func Find() (string, error) {
 	if name := os.Getenv(Env); name != "" {
 		path, err := exec.LookPath(name)
@@ -34,7 +34,7 @@ func Find() (string, error) {
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+(?:\.\d+)*)`)
 
-// versions caches the result of version by path: a test starts hundreds of servers of one program.
+// versions caches the result of version by path, because a test starts hundreds of servers.
 var versions sync.Map
 
 // version returns the version of the program at path, such as "7.0.15".

@@ -19,12 +19,12 @@ import (
 
 const parentEnv = "REDISPROC_TEST_PARENT"
 
-// orphan runs this test program as a parent that starts a server, kills it without warning, and returns the server's
-// process id.
+// orphan runs this test binary as a parent that starts a server, kills the parent without warning, and returns the
+// server's process id.
 func orphan(t *testing.T) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	dir, err := os.MkdirTemp("", "orphan-*") // a killed parent removes nothing
+	dir, err := os.MkdirTemp("", "orphan-*") // a killed parent removes no files
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +50,15 @@ func orphan(t *testing.T) int {
 		}
 	}
 	if pid == 0 || !alive(pid) {
-		t.Error("the parent has started no server")
+		t.Error("the parent did not start a server")
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	return pid
 }
 
-// parent is the program that TestServersDieWithTheirParent kills. Before it tells of its server it ends many threads,
-// which must not take the server with them.
+// parent is the program that TestServersDieWithTheirParent kills. Before it prints the server's process id it ends many
+// threads, which must not end the server.
 func parent() {
 	s, err := redisproc.Start(context.Background(), redisproc.Config{})
 	if err != nil {
@@ -69,11 +69,11 @@ func parent() {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		}()
 		<-done
 	}
 	fmt.Printf("server %d\n", s.PID())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the signal, or until the test that waits for it is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or until the test has ended
 	_ = s.Stop()
 }

@@ -8,19 +8,19 @@ import (
 	"strconv"
 )
 
-// The ports that are chosen from: of those that need no rights, without the ones that systems give to outgoing
-// connections, which begin at 32768 on Linux and higher elsewhere.
+// The range of ports to choose from. They need no privileges, and exclude the ephemeral ports of outgoing connections,
+// which begin at 32768 on Linux and higher elsewhere.
 const (
 	lowestPort  = 15000
 	highestPort = 32767
 )
 
-// portRange is where Linux says which ports it gives to outgoing connections.
+// portRange is the file with the ephemeral port range of Linux.
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// FreePort returns a port of 127.0.0.1 that nobody listens on now. Somebody else may take it before the caller does,
-// who should then ask for another. It is none that the system gives to outgoing connections, as a port of its choice
-// would be: one of those can be lost for a while to any connection, when a server is started and whenever it is down.
+// FreePort returns a port of 127.0.0.1 on which nothing listens now. Another process may take it first; the caller
+// should then call FreePort again. The port is not an ephemeral one, as a port chosen by the system would be: an
+// outgoing connection could occupy such a port when a server is started or while it is down.
 func FreePort() (int, error) {
 	return freePort(lowestPort, min(highestPort, firstOutgoing()-1))
 }
@@ -28,7 +28,7 @@ func FreePort() (int, error) {
 func freePort(low, high int) (int, error) {
 	var last error
 	for range 100 {
-		port := 0 // the system's choice, where there is no other
+		port := 0 // chosen by the system if no other port is free
 		if low <= high {
 			port = low + rand.IntN(high-low+1)
 		}
@@ -41,7 +41,7 @@ func freePort(low, high int) (int, error) {
 	return 0, fmt.Errorf("redisproc: no free port: %w", last)
 }
 
-// firstOutgoing is the first port that the system gives to outgoing connections; where it does not tell, one above all.
+// firstOutgoing returns the first ephemeral port, or one above all ports if the system does not report it.
 func firstOutgoing() int {
 	first := 1 << 16
 	if text, err := os.ReadFile(portRange); err == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A port that is given can be listened on, is none that is in use, and none that an outgoing connection may get.
+// FreePort returns a port that can be listened on, that is not in use, and that is not ephemeral.
 func TestFreePort(t *testing.T) {
 	first := firstOutgoing()
 	for range 50 {
@@ -15,7 +15,7 @@ func TestFreePort(t *testing.T) {
 			t.Fatal(err)
 		}
 		if first > lowestPort && (port < lowestPort || port >= first) {
-			t.Errorf("port %d, want one from %d up to %d", port, lowestPort, first)
+			t.Errorf("port %d, want one in [%d, %d)", port, lowestPort, first)
 		}
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,11 +25,11 @@ func TestFreePort(t *testing.T) {
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
 	if port, err := freePort(taken, taken); err == nil {
-		t.Errorf("port %d is in use, and is given", port)
+		t.Errorf("port %d was returned although it is in use", port)
 	}
 	for range 10 {
 		if port, err := freePort(taken-20, taken+20); err != nil || port == taken {
-			t.Errorf("between %d and %d: %d, %v", taken-20, taken+20, port, err)
+			t.Errorf("in [%d, %d): %d, %v", taken-20, taken+20, port, err)
 		}
 	}
 	port, err := freePort(1, 0)
@@ -38,7 +38,7 @@ func TestFreePort(t *testing.T) {
 	}
 	again, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 	if err != nil {
-		t.Errorf("the system's choice, %d, is not free: %v", port, err)
+		t.Errorf("port %d, chosen by the system, is not free: %v", port, err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)
 	}

@@ -19,12 +19,12 @@ type process struct {
 	cmd  *exec.Cmd
 	pid  int
 	done chan struct{}
-	err  error // what Wait said; read after done is closed
+	err  error // returned by Wait; read after done is closed
 }
 
 // launch starts the program with its output appended to the file log. The goroutine that starts it also waits for it,
-// on a thread of its own: the kernel ties the child's death signal to the thread that forked, not to the process, and
-// Go ends threads when it likes. terminate and kill join the goroutine.
+// on a locked thread: the kernel ties the child's death signal to the thread that forked, not to the process, and Go
+// may end threads at any time. terminate and kill join the goroutine.
 func launch(path string, args []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -57,7 +57,7 @@ func launch(path string, args []string, log string) (*process, error) {
 	return p, nil
 }
 
-// running reports whether the process has not ended. It may be called on nil, as may terminate and kill.
+// running reports whether the process is running. It may be called on nil, as may terminate and kill.
 func (p *process) running() bool {
 	if p == nil {
 		return false
@@ -70,13 +70,13 @@ func (p *process) running() bool {
 	}
 }
 
-// terminate asks the process to end, kills it where it has not after the bound, and returns when it is gone.
+// terminate sends SIGTERM, kills the process if it has not ended after the bound, and returns when it is gone.
 func (p *process) terminate(bound time.Duration) {
 	if !p.running() {
 		return
 	}
 	_ = p.cmd.Process.Signal(termSignal)
-	_ = p.cmd.Process.Signal(resumeSignal) // a paused process takes no notice of the first until it runs on
+	_ = p.cmd.Process.Signal(resumeSignal) // a paused process handles SIGTERM only once it is resumed
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	select {
@@ -93,8 +93,8 @@ func (p *process) kill() {
 	}
 }
 
-// ready waits until the server answers on its Unix socket. The socket is in a directory that no other server knows,
-// and is opened after the TCP port has been bound: an answer there means that the port is this server's too.
+// ready waits until the server answers on its Unix socket. The socket is in a directory that no other server uses, and
+// is opened after the TCP port has been bound, so an answer means that the port belongs to this server.
 func ready(ctx context.Context, p *process, socket string) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -113,8 +113,8 @@ func ready(ctx context.Context, p *process, socket string) error {
 	}
 }
 
-// ping reports, by nil, that the server has answered. An answer that it wants a password or a client certificate's user
-// is one; that it is still loading its data is not.
+// ping returns nil if the server has answered. Requests for a password or a client certificate count as answers; the
+// reply that it is still loading its data does not.
 func ping(ctx context.Context, socket string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -137,7 +137,7 @@ func ping(ctx context.Context, socket string) error {
 	}
 }
 
-// tail returns the end of a file, or what hinders reading it.
+// tail returns the end of a file, or the error of reading it.
 func tail(path string) string {
 	const most = 4 << 10
 	f, err := os.Open(path)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ask sends one command to a server over TCP and returns the first line of the answer.
+// ask sends one command to a server over TCP and returns the first line of the reply.
 func ask(t *testing.T, addr, command string) (string, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -80,16 +80,16 @@ func TestServersAnswerAndLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Stop(); err != nil {
-			t.Errorf("a second Stop: %v", err)
+			t.Errorf("second Stop: %v", err)
 		}
 		if _, err := os.Stat(filepath.Dir(s.Unix())); !os.IsNotExist(err) {
-			t.Errorf("the directory is still there: %v", err)
+			t.Errorf("the directory still exists: %v", err)
 		}
 		if err := syscall.Kill(pid, 0); err == nil {
-			t.Errorf("process %d is still there", pid)
+			t.Errorf("process %d still exists", pid)
 		}
 		if err := s.Restart(t.Context()); err == nil || s.PID() != 0 {
-			t.Errorf("a stopped server was restarted")
+			t.Errorf("Restart succeeded after Stop")
 		}
 	}
 }
@@ -102,13 +102,13 @@ func TestRestartKeepsThePortAndForgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ask(t, addr, "PING"); err == nil {
-		t.Error("a killed server answers")
+		t.Error("a killed server replied")
 	}
 	if s.PID() != 0 || s.Pause() == nil || s.Resume() == nil {
-		t.Error("a killed server can be paused")
+		t.Error("Pause or Resume succeeded on a killed server")
 	}
 	if _, err := s.CPUTime(); err == nil {
-		t.Error("a killed server has a processor time")
+		t.Error("CPUTime succeeded on a killed server")
 	}
 	for range 3 {
 		if err := s.Restart(t.Context()); err != nil {
@@ -143,7 +143,7 @@ func TestPausedServerKeepsConnectionsAndStops(t *testing.T) {
 	}
 	_ = conn.SetDeadline(time.Now().Add(100 * time.Millisecond))
 	if got, err := askOn(conn, "PING"); err == nil {
-		t.Fatalf("a paused server answers %q", got)
+		t.Fatalf("a paused server replied %q", got)
 	}
 	if err := s.Resume(); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestPausedServerKeepsConnectionsAndStops(t *testing.T) {
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Stop(); err != nil { // a paused server must still go
+	if err := s.Stop(); err != nil { // Stop must work on a paused server
 		t.Fatal(err)
 	}
 }
@@ -172,7 +172,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 	_, err := redisproc.StartN(t.Context(), 2, redisproc.Config{Args: []string{"--no-such-option", "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
-		t.Errorf("the error does not carry the server's output: %v", err)
+		t.Errorf("the error does not contain the server's output: %v", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,10 +181,10 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	defer l.Close()
 	_, err = redisproc.Start(t.Context(), redisproc.Config{Port: l.Addr().(*net.TCPAddr).Port})
 	if err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("a taken port: %v", err)
+		t.Errorf("port in use: %v", err)
 	}
 	if n := left(); n != 0 {
-		t.Errorf("%d directories are left", n)
+		t.Errorf("%d directories left", n)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestFindSaysHowToGetOne(t *testing.T) {
 
 func TestCPUTimeGrows(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux, where the processor time of a process is known")
+		t.Skip("needs Linux, which reports the processor time of a process")
 	}
 	s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--enable-debug-command", "yes"}})[0]
 	before, err := s.CPUTime()
@@ -220,13 +220,12 @@ func TestCPUTimeGrows(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the processor time stays at %v", after)
+			t.Fatalf("the processor time does not grow: %v", after)
 		}
 	}
 }
 
-// TestServersDieWithTheirParent shows that a parent that is killed leaves no server behind: the test starts itself
-// anew as such a parent.
+// A killed parent leaves no server behind. The test starts its own binary as the parent.
 func TestServersDieWithTheirParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux, where servers die with their parent")
@@ -241,12 +240,12 @@ func TestServersDieWithTheirParent(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("server %d outlives its parent", pid)
+			t.Fatalf("server %d outlived its parent", pid)
 		}
 	}
 }
 
-// alive reports whether the process runs; a zombie that nobody has waited for does not.
+// alive reports whether the process runs. A zombie that has not been waited for does not.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(b), ") Z ")

@@ -13,40 +13,39 @@ import (
 	"time"
 )
 
-// startBound is the longest that a server may take to answer after its start, stopBound the time it has to end by
-// itself when it is stopped.
+// startBound is how long a server may take to answer after its start, stopBound how long it may take to stop.
 const (
 	startBound = 20 * time.Second
 	stopBound  = 3 * time.Second
 )
 
-// Config says how a server is started. The zero Config is a server that keeps nothing, on a free port.
+// Config configures a server. The zero Config is a server without persistence, on a free port.
 type Config struct {
-	// Args go to the program after the package's own and override them, such as "--maxmemory", "10mb".
+	// Args are appended to the package's own arguments and override them, such as "--maxmemory", "10mb".
 	Args []string
-	// Dir is the working directory; it must exist, and is left as it is. The default is a new temporary one, which
-	// Stop removes.
+	// Dir is the working directory; it must exist, and is not removed. The default is a new temporary one, which Stop
+	// removes.
 	Dir string
 	// Port is the TCP port on 127.0.0.1; 0 takes a free one.
 	Port int
-	// Name stands in errors and in the name of the temporary directory. The default is "redis".
+	// Name is used in errors and in the name of the temporary directory. The default is "redis".
 	Name string
 }
 
-// A Server is one process, or, between Kill and Restart, the place of one.
+// A Server is one server, whose process is replaced by Kill and Restart.
 type Server struct {
 	path, version string
 	cfg           Config
 	dir, socket   string
 
-	mu   sync.Mutex // held through every change of state
+	mu   sync.Mutex // held during every change of state
 	port int
-	proc *process // nil before the first start and once stopped
+	proc *process // nil before the first start and after Stop
 	gone bool
 }
 
-// Start starts a server and waits until it answers, at most until ctx ends or 20 s have passed. After an error nothing
-// is left: no process, no directory.
+// Start starts a server and waits until it answers, until ctx ends, or for 20 s. After an error neither a process nor a
+// directory is left.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	path, err := Find()
 	if err != nil {
@@ -77,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// StartN starts n servers at once. After an error none is left.
+// StartN starts n servers concurrently. After an error no server is left.
 func StartN(ctx context.Context, n int, cfg Config) ([]*Server, error) {
 	if cfg.Port != 0 && n > 1 {
 		return nil, fmt.Errorf("redisproc: %d servers cannot share port %d", n, cfg.Port)
@@ -106,7 +105,7 @@ func StartN(ctx context.Context, n int, cfg Config) ([]*Server, error) {
 	return servers, nil
 }
 
-// tempDir makes a directory whose name is short enough for a socket in it: a socket's path has about a hundred bytes.
+// tempDir makes a directory with a short name, because the path of a socket in it is limited to about a hundred bytes.
 func tempDir(name string) (string, error) {
 	base := os.TempDir()
 	if len(base)+len(name) > 60 {
@@ -124,7 +123,7 @@ func tempDir(name string) (string, error) {
 	return os.MkdirTemp(base, name+"-*")
 }
 
-// Addr returns "127.0.0.1:port". It stays the same over restarts.
+// Addr returns "127.0.0.1:port". It does not change on restarts.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +145,7 @@ func (s *Server) Name() string { return s.cfg.Name }
 // Version returns the server's version, such as "7.0.15".
 func (s *Server) Version() string { return s.version }
 
-// PID returns the id of the process, 0 where none runs.
+// PID returns the process id, or 0 if no process runs.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +155,8 @@ func (s *Server) PID() int {
 	return s.proc.pid
 }
 
-// CPUTime returns the processor time, user and system, that the running process has used since its start, to about
-// 10 ms. It is an error where none runs, and on systems other than Linux.
+// CPUTime returns the user and system time that the running process has used since its start, to about 10 ms. It
+// returns an error if no process runs, and on systems other than Linux.
 func (s *Server) CPUTime() (time.Duration, error) {
 	pid := s.PID()
 	if pid == 0 {
@@ -170,7 +169,7 @@ func (s *Server) CPUTime() (time.Duration, error) {
 	return d, nil
 }
 
-// Output returns the last few kilobytes of what the server has written to its log.
+// Output returns the last few kilobytes of the server's log.
 func (s *Server) Output() string { return tail(s.logPath()) }
 
 func (s *Server) logPath() string { return filepath.Join(filepath.Dir(s.socket), "log") }
@@ -191,8 +190,8 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Kill ends the process at once, by SIGKILL, and waits until it is gone. The address stays for Restart. Nothing happens
-// where no process runs.
+// Kill ends the process by SIGKILL, and waits until it is gone. The address is kept for Restart. If no process runs,
+// Kill does nothing.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +199,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart kills the process, if one runs, starts a new one on the same port and waits until it answers, at most until
-// ctx ends or 20 s have passed. The new one is empty unless Args turned persistence on. After an error no process runs.
+// Restart kills the process, if one runs, starts a new one on the same port and waits until it answers, until ctx ends,
+// or for 20 s. The new one is empty unless Args enables persistence. After an error no process runs.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *Server) Restart(ctx context.Context) error {
 // Pause stops the process by SIGSTOP: it keeps its connections and answers nothing.
 func (s *Server) Pause() error { return s.signal("pause", pauseSignal) }
 
-// Resume lets a paused process run on. What was sent to it meanwhile is then read.
+// Resume continues a paused process, which then reads all pending input.
 func (s *Server) Resume() error { return s.signal("resume", resumeSignal) }
 
 func (s *Server) signal(what string, sig os.Signal) error {
@@ -230,8 +229,8 @@ func (s *Server) signal(what string, sig os.Signal) error {
 	return nil
 }
 
-// launchLocked starts a process and waits for its first answer. A port that somebody else has taken is tried again:
-// another one on the first start, the same one until ctx ends on a restart.
+// launchLocked starts a process and waits for its first answer. If another process has taken the port, it retries: with
+// another port on the first start, with the same one until ctx ends on a restart.
 func (s *Server) launchLocked(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// dieWithParent has the kernel kill the server when this program ends in any way. A group of its own keeps the
-// interrupt of a terminal from the server, so that the program can still use it while it winds up.
+// dieWithParent makes the kernel kill the server when this program ends in any way. The server gets its own process
+// group, so that an interrupt from the terminal does not reach it and the program can use it until it exits.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// cpuTime reads /proc/<pid>/stat, whose times are in hundredths of a second on every architecture that Go runs on.
+// cpuTime reads /proc/<pid>/stat, whose times are in hundredths of a second on every architecture that Go supports.
 func cpuTime(pid int) (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The second field is the program's name in parentheses, which may itself have blanks and parentheses.
+	// The second field is the program's name in parentheses, which may itself contain blanks and parentheses.
 	_, rest, ok := cutLast(string(b), ") ")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 13 {

@@ -4,7 +4,7 @@ package redisproc
 
 import "os"
 
-// There is no Redis server for these systems; the package compiles there so that its importers do.
+// No Redis server exists for these systems; the package compiles so that its importers do.
 var (
 	termSignal   = os.Kill
 	pauseSignal  = os.Interrupt

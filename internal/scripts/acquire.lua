@@ -5,7 +5,7 @@
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard
 --       2 lease id   3 TTL in ms   4 first ballot   5 last ballot, both of 16 digits
 --       6 mode: 'acquire', 'repair' or 'import'; absent for an acquire without a ticket
---       acquire: 7 waiter   8 rank (less is earlier)
+--       acquire: 7 waiter   8 rank (less is earlier), both '' without a ticket   9 '1~' if the lease may linger
 --       repair: 7 token   8 depth   9 id of the lease that is replaced, optional
 --       import: 7 id of the lease that is replaced
 -- Reply 1                                               granted
@@ -16,6 +16,9 @@
 --       {5, ms left (-2: free), fence, time us}         missing: no lease here to import
 --       {6, record or '', time us}     abstained: the admission record is another than the caller expects
 --       place is the caller's in the queue from 0; -1 without a ticket, or if its attempt is older than 20 s
+--
+-- A lease may linger if its depth ends with '~': its owner may keep it without a holder. When another lease is refused
+-- because of it, the owner receives a message in its inbox, and gives it up.
 --
 -- Safe to repeat. If the lease is there with this ballot, nothing is written and the answer is 1 again. If it was there
 -- and has ended, the fence rejects the ballot: the fence is at least that ballot. A message that was refused may be
@@ -42,14 +45,13 @@ end
 -- include common.lua
 local stamp, ttl, mode = ARGV[1], tonumber(ARGV[3]), ARGV[6] or 'acquire'
 local token, depth, waiter, rank, previous = first, '1', nil, nil, nil
-if mode == 'acquire' then waiter, rank = ARGV[7], tonumber(ARGV[8] or 0)
+if mode == 'acquire' then waiter, rank, depth = ARGV[8] ~= '' and ARGV[7] or nil, tonumber(ARGV[8]), ARGV[9] or '1'
 elseif mode == 'repair' then token, depth, previous = ARGV[7], ARGV[8], ARGV[9] else previous = ARGV[7] end
 local asked, ballot, now = tonumber(first), tonumber(last), time()
 local there = stamp ~= '' and call('GETRANGE', KEYS[2], 0, 65535) or ''
 if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
-local top = number(fence)
+local top, queued = number(fence), call('EXISTS', queue) == 1
 if not top then return bad_fence() end
-local queued = call('EXISTS', queue) == 1
 if queued then drop(now) end
 local left = call('PTTL', lock)
 local lease = left ~= -2 and call('HGET', lock, id)
@@ -64,6 +66,7 @@ elseif left ~= -2 and not replaces then
   -- A lock has one short field. The hash of another program may be large, and is not read.
   local held = call('HLEN', lock) == 1 and call('HSCAN', lock, 0)[2]
   if not held or #held[1] + #held[2] > 400 then return redis.error_reply('WRONGTYPE the hash is no lock') end
+  if string.find(held[2], '^%d+~') then publish(held[1], '') end
   return {2, left, 0, held, join(now, waiter, rank, asked), fence, now}
 elseif queued and mode == 'acquire' then
   local counts = wake(now, waiter, rank)

@@ -23,7 +23,9 @@
 --                                        of this server, or cannot be read; it has a larger epoch than the wanted
 --       {6, record, time us, identity}   not written: the record names other masters at the wanted epoch
 --
--- Every step keeps the larger longest TTL and the larger quarantine of the two records. Safe to repeat: each change
+-- Every step keeps the larger quarantine of the two records. The longest TTL is that of the wanted record when a
+-- quarantine begins or ends (the writer has seen it agreed on), the larger of both for guard, and stays otherwise: a
+-- master that votes gets a longer one only from an operator, after all have the quarantine. Safe to repeat: each change
 -- compares with exactly what was read. The identity is read here, from the server itself, so no record is ever written
 -- for another server. With an epoch above 0 the record has the time of this epoch here (raised): each write of another
 -- epoch, and of a whole record, sets it again, so that a record that was lost shows no older time.
@@ -39,8 +41,7 @@ local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local replid, offset = string.match(redis.call('INFO', 'replication'), 'replid2:(%x+).*second_repl_offset:(%-?%d+)')
 local identity = run .. '/' .. replid .. '/' .. offset
 local function answer(result) return {result, record, now, identity} end
-if step == 'read' then return answer(1) end
-if identity ~= ARGV[2] then return answer(2) end
+if step == 'read' then return answer(1) elseif identity ~= ARGV[2] then return answer(2) end
 if record ~= ARGV[3] then return answer(3) end
 local starts = step == 'start' or step == 'replace'
 if (starts or step == 'end') and math.abs(now - theirs) > tonumber(ARGV[5]) then return answer(4) end
@@ -48,10 +49,12 @@ local old, wanted = read(record), read(ARGV[6])
 local function number(values, key) return tonumber(values[key]) or 0 end
 local function text(n) return string.format('%.0f', n) end
 local function larger(key) return text(math.max(number(old, key), number(wanted, key))) end
-local new, longest, quarantine, moment = old, larger('longest'), larger('quarantine'), text(now)
+local agreed = (starts or step == 'end' or step == 'now' and old.state == 'quarantine') and wanted or old
+local longest = step == 'guard' and larger('longest') or text(number(agreed, 'longest'))
+local new, quarantine, moment = old, larger('quarantine'), text(now)
 if number(wanted, 'epoch') < number(old, 'epoch') then return answer(5) end
-local same = old.masters == wanted.masters and old.next == wanted.next
-if step ~= 'replace' and old.epoch == wanted.epoch and not same then return answer(6) end
+local other = old.masters ~= wanted.masters or old.next ~= wanted.next
+if step ~= 'replace' and old.epoch == wanted.epoch and other then return answer(6) end
 local freed = step == 'rewrite' and not string.find(replid, '[^0]') and offset == '-1'
 local own = old.id == identity or freed and string.match(old.id or '', '^%x+') == run
 local known = own or old.state == 'admitted' and old.home and old.home == wanted.home

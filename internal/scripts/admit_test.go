@@ -10,7 +10,7 @@ import (
 
 const guard = 30 * time.Second
 
-// three and five are the masters of records.
+// three and five are lists of masters in records.
 const three, five = "a,b,c", "a,b,c,d,e"
 
 func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
@@ -26,7 +26,7 @@ func (c *client) admit(r scripts.AdmitRequest) scripts.Admission {
 	return a
 }
 
-// request is one that is in order: the caller has seen what is there.
+// request returns a valid step: the caller has seen the present identity and record.
 func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	c.t.Helper()
 	seen := c.admit(scripts.AdmitRequest{Step: scripts.AdmitRead})
@@ -36,28 +36,28 @@ func (c *client) request(step scripts.AdmitStep) scripts.AdmitRequest {
 	}
 }
 
-// wantAdmit runs a step and compares its result, and that only a step that is done writes.
+// wantAdmit runs a step and checks its result, and that the record changes only if the step succeeds.
 func (c *client) wantAdmit(want scripts.AdmitResult, r scripts.AdmitRequest) scripts.Admission {
 	c.t.Helper()
 	before := c.text(prefix.Admission())
 	got := c.admit(r)
 	if got.Result != want {
-		c.t.Errorf("step %s is answered by %+v, want result %d", r.Step, got, want)
+		c.t.Errorf("step %s: %+v, want result %d", r.Step, got, want)
 	}
 	reads := got.Result != scripts.AdmitDone || r.Step == scripts.AdmitRead
 	if now := c.text(prefix.Admission()); now != got.Record || reads && now != before {
-		c.t.Errorf("step %s: the record was %q, is %q, and is told as %q", r.Step, before, now, got.Record)
+		c.t.Errorf("step %s: the record was %q, is %q, and %q is reported", r.Step, before, now, got.Record)
 	}
 	return got
 }
 
-// done runs a step that must be taken and returns the record.
+// done runs a step that must succeed and returns the record.
 func (c *client) done(r scripts.AdmitRequest) scripts.Record {
 	c.t.Helper()
 	return parse(c.t, c.wantAdmit(scripts.AdmitDone, r).Record)
 }
 
-// parse reads a record, and leaves out its stamp, which each write makes.
+// parse parses a record and clears its stamp, which is new for each write.
 func parse(t testing.TB, text string) scripts.Record {
 	t.Helper()
 	r, err := scripts.ParseRecord(text)
@@ -68,7 +68,7 @@ func parse(t testing.TB, text string) scripts.Record {
 	return r
 }
 
-// has makes r the record of this server.
+// has writes r as the record of this server.
 func (c *client) has(r scripts.Record) {
 	c.t.Helper()
 	if r.Identity == "" {
@@ -81,17 +81,17 @@ func TestAQuarantineStartsLastsAndEnds(t *testing.T) {
 	c := onServer(t)
 	if r := c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitRead)); r.Record != "" ||
 		len(r.Identity) != 40+1+40+1+2 {
-		t.Errorf("a new master: %+v", r)
+		t.Errorf("new master: %+v", r)
 	}
-	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd)) // there is none to end
+	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitEnd)) // there is no quarantine to end
 
 	start := c.request(scripts.AdmitStart)
 	start.Record.Epoch, start.Record.Alone, start.Record.Home = 3, 2, scripts.Escape("10.0.0.1:6379")
 	done := c.wantAdmit(scripts.AdmitDone, start)
-	want := scripts.Record{Identity: start.Identity, Home: start.Record.Home, Masters: three, Epoch: 3, Raised: done.Time, Alone: 2,
-		Longest: guard, Quarantine: guard, Since: done.Time}
+	want := scripts.Record{Identity: start.Identity, Home: start.Record.Home, Masters: three, Epoch: 3, Raised: done.Time,
+		Alone: 2, Longest: guard, Quarantine: guard, Since: done.Time}
 	if r := parse(t, done.Record); r != want {
-		t.Errorf("the record is %+v, want %+v", r, want)
+		t.Errorf("record %+v, want %+v", r, want)
 	}
 	c.wantAdmit(scripts.AdmitOtherRecord, start) // the same message again
 	end := c.request(scripts.AdmitEnd)
@@ -100,21 +100,21 @@ func TestAQuarantineStartsLastsAndEnds(t *testing.T) {
 
 	want.Since = c.now() - guard.Microseconds() - 1
 	c.has(want)
-	end.Seen, end.Record.Quarantine = want.String(), 2*guard // one who needs a longer quarantine does not end it
+	end.Seen, end.Record.Quarantine = want.String(), 2*guard // a client that needs a longer quarantine does not end it
 	c.wantAdmit(scripts.AdmitTooEarly, end)
-	end.Record.Quarantine = time.Second // one who needs a shorter one
+	end.Record.Quarantine = time.Second // a client that needs a shorter one does
 	done = c.wantAdmit(scripts.AdmitDone, end)
 	want.Admitted, want.Since = true, done.Time
 	if r := parse(t, done.Record); r != want {
-		t.Errorf("the record is %+v, want %+v", r, want)
+		t.Errorf("record %+v, want %+v", r, want)
 	}
 	c.wantAdmit(scripts.AdmitOtherRecord, end)
 	end.Seen = done.Record
 	c.wantAdmit(scripts.AdmitTooEarly, end)
 }
 
-// TestSinceIsTheLaterOfOwnTimeAndMedian (H91): a master whose clock is behind, and is set right meanwhile, waits no
-// less. One that is more than 15 s off begins and ends none.
+// H91: since is the later of the master's own time and the median. A master whose clock is behind, and is corrected
+// during the quarantine, does not wait less. A master that is more than 15 s off begins and ends no quarantine.
 func TestSinceIsTheLaterOfOwnTimeAndMedian(t *testing.T) {
 	c := onServer(t)
 	for _, ahead := range []int64{14 * second, -14 * second} {
@@ -122,7 +122,7 @@ func TestSinceIsTheLaterOfOwnTimeAndMedian(t *testing.T) {
 		r.Median += ahead
 		a := c.wantAdmit(scripts.AdmitDone, r)
 		if got := parse(t, a.Record); got.Since != max(a.Time, r.Median) || got.Admitted {
-			t.Errorf("with a median %d ahead: %+v, at %d", ahead, got, a.Time)
+			t.Errorf("with the median %d ahead: %+v, at %d", ahead, got, a.Time)
 		}
 	}
 	c.has(scripts.Record{Masters: three, Longest: guard, Quarantine: guard, Since: c.now() - 60*second})
@@ -140,35 +140,39 @@ func TestSinceIsTheLaterOfOwnTimeAndMedian(t *testing.T) {
 	}
 }
 
-// TestNothingIsEverLowered (H95, H80, H81): whatever a program writes that has read old numbers, or none, the larger
-// longest TTL and the larger quarantine stay; a smaller epoch is not written at all.
-func TestNothingIsEverLowered(t *testing.T) {
+// H95, H80, H81: no step shortens the quarantine or writes a smaller epoch, regardless of the numbers that its client
+// has read. Only guard raises the max TTL of a master that votes, and no step lowers it. A quarantine begins and ends
+// with the max TTL that the client knows to be agreed.
+func TestNumbersOfEachStep(t *testing.T) {
 	c := onServer(t)
-	before := scripts.Record{Masters: five, Epoch: 4, Raised: 77, Alone: 4, Longest: 300 * time.Second,
-		Quarantine: 400 * time.Second}
+	before := scripts.Record{
+		Masters: five, Epoch: 4, Raised: 77, Alone: 4, Longest: 300 * time.Second, Quarantine: 400 * time.Second,
+	}
+	const smaller, larger = 200 * time.Second, 600 * time.Second
 	for _, step := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
 		scripts.AdmitSettle, scripts.AdmitEpoch, scripts.AdmitRewrite} {
-		before.Since = c.now() - 500*second
-		c.has(before)
-		r := c.request(step)
-		r.Record = scripts.Record{Masters: three, Epoch: 3, Longest: guard, Quarantine: guard}
-		c.wantAdmit(scripts.AdmitTooEarly, r)
-		r.Record.Epoch = 5
-		if step == scripts.AdmitRewrite {
-			c.done(r)
-			continue
-		}
-		got := c.done(r)
-		if got.Longest != before.Longest || got.Quarantine != before.Quarantine || got.Epoch < before.Epoch {
-			t.Errorf("%s makes of %+v\n%+v", step, before, got)
-		}
-		r.Seen = c.text(prefix.Admission())
-		r.Record.Longest, r.Record.Quarantine = 500*time.Second, 600*time.Second
-		if step == scripts.AdmitEnd {
-			continue
-		}
-		if got = c.done(r); got.Longest != 500*time.Second || got.Quarantine != 600*time.Second {
-			t.Errorf("%s raises to %+v", step, got)
+		for _, admitted := range []bool{false, true} {
+			if admitted && step == scripts.AdmitEnd {
+				continue
+			}
+			for _, number := range []time.Duration{smaller, larger} {
+				before.Admitted, before.Since = admitted, c.now()-700*second
+				c.has(before)
+				r := c.request(step)
+				r.Record = scripts.Record{Masters: three, Epoch: 3, Longest: number, Quarantine: number}
+				c.wantAdmit(scripts.AdmitTooEarly, r)
+				r.Record.Epoch = 5
+				got, want := c.done(r), before.Longest
+				switch {
+				case step == scripts.AdmitStart, step == scripts.AdmitEnd, step == scripts.AdmitNow && !admitted:
+					want = number
+				case step == scripts.AdmitGuard:
+					want = max(want, number)
+				}
+				if got.Longest != want || got.Quarantine != max(before.Quarantine, number) || got.Epoch < before.Epoch {
+					t.Errorf("%s with %v changed %+v to\n%+v", step, number, before, got)
+				}
+			}
 		}
 	}
 }
@@ -178,14 +182,15 @@ func TestGuardAndSettleChangeNothingElse(t *testing.T) {
 	c := onServer(t)
 	for _, step := range []scripts.AdmitStep{scripts.AdmitGuard, scripts.AdmitSettle} {
 		for _, admitted := range []bool{false, true} {
-			want := scripts.Record{Home: "h", Masters: five, Next: three, Epoch: 4, Raised: 77, Alone: 4, Longest: guard, Quarantine: guard,
-				Admitted: admitted, Since: c.now() - 5*second}
+			want := scripts.Record{Home: "h", Masters: five, Next: three, Epoch: 4, Raised: 77, Alone: 4, Longest: guard,
+				Quarantine: guard, Admitted: admitted, Since: c.now() - 5*second}
 			c.has(want)
 			r := c.request(step)
-			r.Record = scripts.Record{Masters: "i", Epoch: 9, Home: "x", Longest: guard, Quarantine: 10 * guard, Admitted: !admitted}
+			r.Record = scripts.Record{Masters: "i", Epoch: 9, Home: "x", Longest: guard, Quarantine: 10 * guard,
+				Admitted: !admitted}
 			want.Identity, want.Quarantine = r.Identity, 10*guard
 			if got := c.done(r); got != want {
-				t.Errorf("%s makes %+v, want %+v", step, got, want)
+				t.Errorf("%s: %+v, want %+v", step, got, want)
 			}
 		}
 	}
@@ -195,28 +200,28 @@ func TestAnEpochIsRaised(t *testing.T) {
 	c := onServer(t)
 	c.has(scripts.Record{Masters: three, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
 	r := c.request(scripts.AdmitEpoch)
-	c.wantAdmit(scripts.AdmitTooEarly, r) // no epoch is wanted
+	c.wantAdmit(scripts.AdmitTooEarly, r) // the request has no epoch
 	r.Record = scripts.Record{Masters: three, Next: five, Epoch: 1, Alone: 0}
 	a := c.wantAdmit(scripts.AdmitDone, r)
 	want := scripts.Record{Identity: r.Identity, Masters: three, Next: five, Epoch: 1, Raised: a.Time, Longest: guard,
 		Quarantine: guard,
 		Admitted:   true, Since: 5}
 	if got := parse(t, a.Record); got != want {
-		t.Errorf("the record is %+v, want %+v", got, want)
+		t.Errorf("record %+v, want %+v", got, want)
 	}
-	r.Seen, r.Record.Alone = a.Record, 1 // the same epoch: it is as old as it was
+	r.Seen, r.Record.Alone = a.Record, 1 // the same epoch keeps its age
 	if want.Alone = 1; c.done(r) != want {
-		t.Errorf("the record is %q, want %q", c.text(prefix.Admission()), want)
+		t.Errorf("record %q, want %q", c.text(prefix.Admission()), want)
 	}
 	r.Seen, r.Record = c.text(prefix.Admission()), scripts.Record{Masters: five, Epoch: 2, Alone: 2}
 	a = c.wantAdmit(scripts.AdmitDone, r)
 	want.Masters, want.Next, want.Epoch, want.Alone, want.Raised = five, "", 2, 2, a.Time
 	if got := parse(t, a.Record); got != want {
-		t.Errorf("the record is %+v, want %+v", got, want)
+		t.Errorf("record %+v, want %+v", got, want)
 	}
 }
 
-// A record is written for this server only: whatever the caller believes, the identity is the server's own.
+// A record is always written with the server's own identity, regardless of the one that the caller believes.
 func TestRecordsAreWrittenForThisServerOnly(t *testing.T) {
 	c := onServer(t)
 	steps := []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitNow, scripts.AdmitGuard,
@@ -229,9 +234,10 @@ func TestRecordsAreWrittenForThisServerOnly(t *testing.T) {
 		r.Seen = "v3 another"
 		c.wantAdmit(scripts.AdmitOtherRecord, r)
 	}
-	// A quarantine that another server has waited for is no quarantine of this one, and its record is not ours to change.
+	// A quarantine of another server does not count for this one, and its record must not be changed.
 	for _, there := range []string{"", "v1 id=a/b guard=1 epoch=0 state=admitted", "nonsense",
-		scripts.Record{Identity: "f00/ba4/7", Masters: three, Longest: guard, Quarantine: guard, Since: c.now() - 60*second}.String()} {
+		scripts.Record{Identity: "f00/ba4/7", Masters: three, Longest: guard, Quarantine: guard,
+			Since: c.now() - 60*second}.String()} {
 		c.must("SET", prefix.Admission(), there)
 		for _, step := range steps {
 			if step != scripts.AdmitStart {
@@ -242,13 +248,13 @@ func TestRecordsAreWrittenForThisServerOnly(t *testing.T) {
 		}
 		c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitNow))
 		if r := c.done(c.request(scripts.AdmitStart)); r.Admitted || r.Identity == "f00/ba4/7" {
-			t.Errorf("the record is %+v", r)
+			t.Errorf("record %+v", r)
 		}
 	}
 }
 
-// TestAFreedBacklogIsNoChange (H69): the identity is written anew, without a quarantine, where the server is the
-// same and has no second replication id any more.
+// H69: after a backlog was freed the identity is written again without a quarantine, if the server is the same and no
+// longer has a second replication id.
 func TestAFreedBacklogIsNoChange(t *testing.T) {
 	c := onServer(t)
 	own := c.request(scripts.AdmitRead).Identity
@@ -257,22 +263,23 @@ func TestAFreedBacklogIsNoChange(t *testing.T) {
 		run + "/ab12/77": scripts.AdmitDone, own: scripts.AdmitDone,
 		"ab12/ab12/77": scripts.AdmitTooEarly, run + "0/ab12/77": scripts.AdmitTooEarly, "/" + run: scripts.AdmitTooEarly,
 	} {
-		before := scripts.Record{Identity: identity, Masters: three, Longest: guard, Quarantine: guard, Admitted: true, Since: 5}
+		before := scripts.Record{Identity: identity, Masters: three, Longest: guard, Quarantine: guard, Admitted: true,
+			Since: 5}
 		c.has(before)
 		a := c.wantAdmit(want, c.request(scripts.AdmitRewrite))
 		if before.Identity = own; want == scripts.AdmitDone && parse(t, a.Record) != before {
-			t.Errorf("the record is %s, want %s", a.Record, before)
+			t.Errorf("record %s, want %s", a.Record, before)
 		}
 	}
-	c.must("REPLICAOF", "127.0.0.1", "1") // a promotion: now there is a second id
+	c.must("REPLICAOF", "127.0.0.1", "1") // a promotion sets a second id
 	c.must("REPLICAOF", "NO", "ONE")
 	c.has(scripts.Record{Identity: own, Masters: three, Longest: guard, Quarantine: guard, Admitted: true, Since: 5})
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitRewrite))
 }
 
-// H96: under another record than the expected one every ask abstains and writes nothing, a repair and a downgrade
-// included: the master may have forgotten since the caller's round began. Under the expected record a repair works in
-// quarantine (H83).
+// H96: under another record than the expected one every acquire abstains and writes nothing, including repairs and
+// downgrades, because the master may have lost its data since the caller's round began. Under the expected record a
+// repair works in quarantine (H83).
 func TestAsksUnderAnotherRecordAbstain(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
@@ -296,21 +303,21 @@ func TestAsksUnderAnotherRecordAbstain(t *testing.T) {
 		size := c.must("DBSIZE")
 		for name, ask := range asks {
 			v := c.stamped(ask, "v3 another")
-			if v.Kind != scripts.Abstained || v.Record != there || v.Time < now || c.must("DBSIZE") != size {
-				t.Errorf("%s: %+v, and %v keys", name, v, c.must("DBSIZE"))
+			if v.Outcome != scripts.Abstained || v.Record != there || v.Time < now || c.must("DBSIZE") != size {
+				t.Errorf("%s: %+v, %v keys", name, v, c.must("DBSIZE"))
 			}
 		}
 	}
 	c.must("SET", prefix.Admission(), here)
 	for _, name := range []string{"repair", "shared repair"} {
-		if v := c.stamped(asks[name], here); v.Kind != scripts.Granted {
+		if v := c.stamped(asks[name], here); v.Outcome != scripts.Granted {
 			t.Errorf("%s under the record of a quarantine: %+v", name, v)
 		}
 		c.must("DEL", prefix.Lock("a"), prefix.Fence("a"))
 	}
 }
 
-// An extension works under another record, within its longest TTL and epoch (H83).
+// H83: an extension works under another record, within its max TTL and epoch.
 func TestAnExtensionUnderAnotherRecord(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
@@ -322,21 +329,21 @@ func TestAnExtensionUnderAnotherRecord(t *testing.T) {
 	for _, refused := range []*scripts.Call{
 		enc.Extend(keys("a"), id, 21*time.Second, 1), old.Extend(keys("a"), id, ttl, 1),
 	} {
-		if v := c.stamped(refused, "v3 another"); v.Kind != scripts.Refused || v.Record != here {
-			t.Errorf("with another TTL or epoch: %+v", v)
+		if v := c.stamped(refused, "v3 another"); v.Outcome != scripts.Refused || v.Record != here {
+			t.Errorf("another TTL or epoch: %+v", v)
 		}
 	}
-	if v := c.stamped(enc.Extend(keys("a"), id, 20*time.Second, 1), "v3 another"); v.Kind != scripts.Granted {
+	if v := c.stamped(enc.Extend(keys("a"), id, 20*time.Second, 1), "v3 another"); v.Outcome != scripts.Granted {
 		t.Errorf("in quarantine: %+v", v)
 	}
-	// Nothing hides that it is missing (H75).
+	// H75: an extension reports that the lock is missing.
 	c.must("DEL", prefix.Lock("a"))
-	if v := c.stamped(old.Extend(keys("a"), id, ttl, 1), "v3 another"); v.Kind != scripts.Missing {
-		t.Errorf("of what is not there: %+v", v)
+	if v := c.stamped(old.Extend(keys("a"), id, ttl, 1), "v3 another"); v.Outcome != scripts.Missing {
+		t.Errorf("missing lock: %+v", v)
 	}
 }
 
-// A group is written with a whole record, and no other step changes it.
+// A group is written with a whole record, and other steps do not change it.
 func TestAdmitKeepsTheGroup(t *testing.T) {
 	c := onServer(t)
 	start := c.request(scripts.AdmitStart)
@@ -357,8 +364,8 @@ func TestAdmitKeepsTheGroup(t *testing.T) {
 	}
 }
 
-// H98, H120: a step of a client that names other masters at the epoch of the record writes nothing. An operator may
-// replace such a record, by a quarantine.
+// H98, H120: a step of a client whose masters differ from those of the record at its epoch writes nothing. An operator
+// may replace such a record, which starts a quarantine.
 func TestAdmitRefusesOtherMasters(t *testing.T) {
 	c := onServer(t)
 	for _, admitted := range []bool{false, true} {
@@ -381,7 +388,8 @@ func TestAdmitRefusesOtherMasters(t *testing.T) {
 	}
 }
 
-// H120: only a quarantine of this server, or the record of the same durable master, is admitted at once.
+// H120: a master is admitted at once only if it has a quarantine of this server, or the record of the same durable
+// master.
 func TestAdmitNowNeedsTheServersOwnRecord(t *testing.T) {
 	c := onServer(t)
 	c.wantAdmit(scripts.AdmitTooEarly, c.request(scripts.AdmitNow))
@@ -398,7 +406,7 @@ func TestAdmitNowNeedsTheServersOwnRecord(t *testing.T) {
 	c.wantAdmit(scripts.AdmitTooEarly, r)
 }
 
-// Each write of a record has another stamp, and calls expect the stamp alone.
+// Each write of a record changes its stamp, and calls compare only the stamp.
 func TestStampsAreCompared(t *testing.T) {
 	c := onServer(t)
 	c.done(c.request(scripts.AdmitStart))
@@ -409,12 +417,12 @@ func TestStampsAreCompared(t *testing.T) {
 	for i, text := range []string{first, second} {
 		stamp := scripts.StampOf(text)
 		if len(stamp) != 19 {
-			t.Errorf("the stamp is %q", stamp)
+			t.Errorf("stamp %q", stamp)
 		}
 		ask := enc.Acquire(keys(fmt.Sprint("n", i)), grant(me, 1), ttl, now, now, nil)
-		want := []scripts.Kind{scripts.Abstained, scripts.Granted}[i]
-		if v := c.stamped(ask, stamp); v.Kind != want {
-			t.Errorf("stamp %d: %v", i, v.Kind)
+		want := []scripts.Outcome{scripts.Abstained, scripts.Granted}[i]
+		if v := c.stamped(ask, stamp); v.Outcome != want {
+			t.Errorf("stamp %d: %v", i, v.Outcome)
 		}
 	}
 }

@@ -5,13 +5,12 @@ import (
 	"strconv"
 )
 
-// A Call is one script with its arguments, or another command, encoded once for any number of masters. It is not
-// changed once it is made.
+// A Call is one script with its arguments, or another command, encoded once for any number of masters. It is immutable.
 type Call struct {
 	Script *Script
-	body   []byte // what follows the SHA-1 of the script, as bulk strings, without the stamp
-	words  int    // how many they are
-	split  int    // where in body the stamp is put in; 0 for none
+	body   []byte // the words after the SHA-1 of the script, as bulk strings, without the stamp
+	words  int    // number of words in body
+	split  int    // offset of the stamp in body; 0 for none
 	room   [320]byte
 }
 
@@ -21,7 +20,7 @@ func newCall(s *Script) *Call {
 	return c
 }
 
-// Command makes a call of a command that is no script. op is its name in errors.
+// Command returns a call of a command that is not a script. op is its name in errors.
 func Command(op string, words ...string) *Call {
 	c := newCall(&Script{Name: op})
 	for _, w := range words {
@@ -41,14 +40,14 @@ func (c *Call) number(n int64) {
 	c.body = appendBulk(c.body, strconv.AppendInt(room[:0], n, 10))
 }
 
-// ballot appends a ballot in the sixteen digits that the scripts compare as text.
+// ballot appends a ballot with the sixteen digits that the scripts compare as text.
 func (c *Call) ballot(n int64) {
 	var room [20]byte
 	c.words++
 	c.body = appendBulk(c.body, appendDigits(room[:0], n))
 }
 
-// stamp is where the stamp of the admission record goes that the connection expects.
+// stamp marks the place for the stamp of the admission record that the connection expects.
 func (c *Call) stamp() { c.split = len(c.body) }
 
 func appendBulk[T string | []byte](b []byte, s T) []byte {
@@ -57,7 +56,7 @@ func appendBulk[T string | []byte](b []byte, s T) []byte {
 	return append(b, '\r', '\n')
 }
 
-// appendDigits appends n in sixteen digits at least.
+// appendDigits appends n with at least sixteen digits.
 func appendDigits(b []byte, n int64) []byte {
 	var room [20]byte
 	d := strconv.AppendInt(room[:0], max(n, 0), 10)
@@ -67,8 +66,8 @@ func appendDigits(b []byte, n int64) []byte {
 	return append(b, d...)
 }
 
-// Append appends the command for one master to b: with the stamp of its admission record, and with the text of the
-// script in the place of its SHA-1 if asText is set.
+// Append appends the command for one master to b, with the stamp of its admission record. If asText is set it contains
+// the text of the script instead of its SHA-1.
 func (c *Call) Append(b []byte, stamp string, asText bool) []byte {
 	n := c.words
 	if c.split > 0 {
@@ -93,20 +92,20 @@ func appendCount(b []byte, n int) []byte {
 	return append(strconv.AppendInt(append(b, '*'), int64(n), 10), '\r', '\n')
 }
 
-// Words returns the command for one master as words, for a connection that encodes commands itself.
+// Words returns the words of the command for one master, for a connection that encodes commands itself.
 func (c *Call) Words(stamp string, asText bool) (words []string) {
 	rest := c.Append(nil, stamp, asText)
 	_, rest, _ = bytes.Cut(rest, []byte("\r\n"))
 	for len(rest) > 0 {
 		var size []byte
 		size, rest, _ = bytes.Cut(rest[1:], []byte("\r\n"))
-		n, _ := strconv.Atoi(string(size)) // this package has written it
+		n, _ := strconv.Atoi(string(size)) // cannot fail: this package wrote it
 		words, rest = append(words, string(rest[:n])), rest[n+2:]
 	}
 	return words
 }
 
-// Args returns the command for one master as redigo takes it.
+// Args returns the command for one master in the form that redigo takes.
 func (c *Call) Args(stamp string, asText bool) (command string, args []any) {
 	words := c.Words(stamp, asText)
 	for _, w := range words[1:] {
@@ -122,12 +121,12 @@ func (c *Call) Arguments(stamp string) (keys, argv []string) {
 	return words[3 : 3+n], words[3+n:]
 }
 
-// NewCall makes a call of a script that is none of this package's.
+// NewCall returns a call of a script of another package.
 func NewCall(s *Script, keys []string, argv ...string) *Call {
 	return newCallOf(s, keys, argv, false)
 }
 
-// NewStampedCall makes a call of a script that gets the stamp as its first argument.
+// NewStampedCall returns a call of a script that gets the stamp as its first argument.
 func NewStampedCall(s *Script, keys []string, argv ...string) *Call {
 	return newCallOf(s, keys, argv, true)
 }

@@ -42,11 +42,11 @@ local function drop(now)
   call('ZREM', waiters, unpack(expired))
 end
 
--- Publishes a message about the lock to the inbox of a waiter. Returns false if no client received it. An error of
--- PUBLISH, for lack of rights, counts as received.
-local function publish(waiter, ending)
-  local inbox = string.match(lock, '^(.-:){') .. 'inbox:' .. (string.match(waiter, '^%d+:([^:]*):') or '')
-  return redis.pcall('PUBLISH', inbox, waiter .. '\n' .. lock .. ending) ~= 0
+-- Publishes a message about the lock to the inbox of the owner of a waiter or a lease. The id of a waiter begins with a
+-- time. Returns false if no client received it. An error of PUBLISH, for lack of rights, counts as received.
+local function publish(id, ending)
+  local owner = string.match(id, '^%d+:([^:]*):') or string.match(id, '^([^:]*):') or ''
+  return redis.pcall('PUBLISH', string.match(lock, '^(.-:){') .. 'inbox:' .. owner, id .. '\n' .. lock .. ending) ~= 0
 end
 
 -- Reports whether a caller with this rank comes before the first waiter. Ids are compared as texts: they begin with a

@@ -10,30 +10,30 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// BenchmarkServerCost measures what each script costs a real server, by the server's own account (INFO commandstats),
-// with the guard on and 64 calls pipelined:
+// BenchmarkServerCost measures the server time of each script, as the server reports it (INFO commandstats), with the
+// guard on and 64 calls pipelined:
 //
 //	go test -run '^$' -bench ServerCost -benchtime 100000x ./internal/scripts
 //
-// Microseconds of the master's one thread for each call, Redis 7.0.15 on a shared virtual machine with two cores. They
-// vary by a third with what else the machine does; compare them with each other:
+// Microseconds of the master's single thread per call, Redis 7.0.15 on a shared virtual machine with two cores. They
+// vary by a third with the load of the machine, so compare only their ratios:
 //
 //	acquire of a free name                 10
 //	release                                 4
 //	acquire of a name held by another      11
 //	the same with a ticket                 17
-//	release of what is not there            7
+//	release of a missing lock               7
 //	extend                                  4.2
 //	inspect                                 9
 //
-// Eight commands make an acquire of a free name: TIME, GET of the record, GET of the fence, EXISTS of the queue,
-// PTTL, HSET, PEXPIRE and SET. A script of these alone takes 8.5, and one of the release's three 3.2.
+// An acquire of a free name runs eight commands: TIME, GET of the record, GET of the fence, EXISTS of the queue, PTTL,
+// HSET, PEXPIRE and SET. A script of these alone takes 8.5, and one of the release's three 3.2.
 func BenchmarkServerCost(b *testing.B) {
 	s := redistest.Test(b, 1, redisproc.Config{})[0]
 	c := clientOf(b, s)
 	record := c.admittedRecord()
-	const chunk = 64 // names: each is taken again and again, as in most programs
-	base := int64(0) // of the ballots, set anew for each chunk: they must stay near the server's time
+	const chunk = 64 // number of names, each of which is acquired again and again, as in most programs
+	base := int64(0) // base of the ballots, renewed for each chunk because they must stay near the server's time
 	ks := make([]scripts.Keys, chunk)
 	for i := range ks {
 		ks[i] = prefix.Keys(fmt.Sprint("orders:", i))
@@ -58,7 +58,7 @@ func BenchmarkServerCost(b *testing.B) {
 	inspect := func(i int) *scripts.Call { return enc.Inspect(&ks[i%chunk]) }
 	for _, bench := range []struct {
 		name                string
-		before, call, after func(i int) *scripts.Call // before and after are sent around each measured call; nil is none
+		before, call, after func(i int) *scripts.Call // before and after surround each measured call
 	}{
 		{"acquire of a free name", nil, ask(me), release},
 		{"acquire of a held name", ask(me), ask(other), release},
@@ -73,7 +73,7 @@ func BenchmarkServerCost(b *testing.B) {
 				name := fmt.Sprint("orders:", i)
 				c.must("DEL", prefix.Lock(name), prefix.Fence(name), prefix.Queue(name), prefix.Waiters(name))
 			}
-			var each []float64 // chunk, the time of one call; the median leaves out what else the machine did
+			var each []float64 // time of one call per chunk; the median ignores other load on the machine
 			for from := 0; from < b.N; from += chunk {
 				base = c.now()
 				to := min(from+chunk, b.N)
@@ -81,7 +81,7 @@ func BenchmarkServerCost(b *testing.B) {
 				each = append(each, c.cost(bench.call, from, to, record)/float64(to-from))
 				c.cost(bench.after, from, to, record)
 			}
-			b.ReportMetric(0, "ns/op") // what the client waits says nothing here
+			b.ReportMetric(0, "ns/op") // the waiting time of the client is meaningless here
 			slices.Sort(each)
 			b.ReportMetric(each[len(each)/2], "server-us/call")
 		})
@@ -89,7 +89,7 @@ func BenchmarkServerCost(b *testing.B) {
 	b.Logf("server %s", s.Version())
 }
 
-// cost sends the calls from to to at once and returns the time that they took on the server, in us.
+// cost sends the calls [from, to) at once and returns the time that they took on the server, in us.
 func (c *client) cost(call func(i int) *scripts.Call, from, to int, record string) float64 {
 	c.t.Helper()
 	if call == nil {
@@ -114,7 +114,7 @@ func (c *client) cost(call func(i int) *scripts.Call, from, to int, record strin
 	return c.spent("evalsha")
 }
 
-// admittedRecord lets the server vote, and returns the stamp of its record.
+// admittedRecord admits the server, and returns the stamp of its record.
 func (c *client) admittedRecord() string {
 	c.t.Helper()
 	c.admit(c.request(scripts.AdmitStart))

@@ -8,65 +8,68 @@ import (
 	"time"
 )
 
-// A Kind says what one master answered.
-type Kind uint8
+// An Outcome is the result of a call on one master.
+type Outcome uint8
 
-// The kinds of votes, with the numbers that the scripts use. Failed is never sent by a script: no reply, or an error.
+// The outcomes of votes, with the numbers that the scripts use. Failed is never sent by a script: there was no reply,
+// or an error.
 const (
-	Failed    Kind = 0
-	Granted   Kind = 1
-	Held      Kind = 2
-	Stale     Kind = 3
-	Ahead     Kind = 4
-	Missing   Kind = 5
-	Abstained Kind = 6
-	Refused   Kind = 7
+	Failed    Outcome = 0
+	Granted   Outcome = 1
+	Held      Outcome = 2
+	Stale     Outcome = 3
+	Ahead     Outcome = 4
+	Missing   Outcome = 5
+	Abstained Outcome = 6
+	Refused   Outcome = 7
 )
 
-var kindNames = [...]string{"failed", "granted", "held", "stale", "ahead", "missing", "abstained", "refused"}
+var outcomeNames = [...]string{"failed", "granted", "held", "stale", "ahead", "missing", "abstained", "refused"}
 
-// String returns the word for k that errors and traces use.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
+// String returns the name of o that errors and traces use.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
 	}
-	return "kind(" + strconv.Itoa(int(k)) + ")"
+	return "outcome(" + strconv.Itoa(int(o)) + ")"
 }
 
 // A Vote is the answer of one master to an acquire or an extension.
 type Vote struct {
-	Kind Kind
-	// Left is how long it may last until the name can be taken. Held: what is left to the lock, negative where the key
-	// never expires; where the name is free, what is left of the told waiter's second. Missing: what is left to another's
-	// grant, negative where the name is free.
+	Outcome Outcome
+	// Left is the time until the name may become free. Held: the remaining TTL of the lock, negative if the key never
+	// expires; if the name is free, the rest of the woken waiter's second. Missing: the remaining TTL of another's
+	// grant, negative if the name is free.
 	Left time.Duration
-	// Free: the name is free here, and another waiter is first (Held). A Left of 0 then means "ask again at once".
+	// Free: the name is free here, and another waiter is first (Held). A Left of 0 then means "try again at once".
 	Free bool
-	// Holder is the id of the grant that is there, Token the one it was won with (Held and not Free).
+	// Holder is the id of the current grant, Token the one it was won with (Held and not Free).
 	Holder string
 	Token  int64
-	// Place is the caller's in the queue, from 0; -1 where it is not in it (Held, Stale, Ahead).
+	// Lingers: the current grant may have no holder. Its owner was notified, and gives it up then (Held and not Free).
+	Lingers bool
+	// Place is the caller's position in the queue, from 0; -1 if it is not in the queue (Held, Stale, Ahead).
 	Place int
-	// Fence is the largest ballot that this master has accepted or been told is dead (Held, Stale, Ahead, Missing).
+	// Fence is the largest ballot that this master has accepted or rejected (Held, Stale, Ahead, Missing).
 	Fence int64
-	// Time is the master's own time in microseconds; 0 where it was not told (Granted).
+	// Time is the master's clock in microseconds; 0 if it is not in the reply (Granted).
 	Time int64
-	// Record is the master's admission record (Abstained, Refused); "" where it has none.
+	// Record is the master's admission record (Abstained, Refused); "" if it has none.
 	Record string
 }
 
-// DecodeVote reads the reply of an acquire or an extension. A reply that no script of ours gives is an error; it
-// costs the master's vote and nothing else.
+// DecodeVote decodes the reply of an acquire or an extension. A reply that none of our scripts returns is an error,
+// which costs only the vote of that master.
 func DecodeVote(reply any) (Vote, error) {
 	if reply == any(int64(Granted)) {
-		return Vote{Kind: Granted, Place: -1}, nil
+		return Vote{Outcome: Granted, Place: -1}, nil
 	}
 	f := newFields(reply)
-	v := Vote{Kind: Kind(min(max(f.number(), 0), 255)), Place: -1}
-	switch v.Kind {
+	v := Vote{Outcome: Outcome(min(max(f.number(), 0), 255)), Place: -1}
+	switch v.Outcome {
 	case Held:
 		v.Left, v.Free = f.left(-1), f.number() == 1
-		v.Holder, _, v.Token = f.grant()
+		v.Holder, _, v.Token, v.Lingers = f.grant()
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Stale, Ahead:
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
@@ -75,7 +78,7 @@ func DecodeVote(reply any) (Vote, error) {
 	case Abstained, Refused:
 		v.Record, v.Time = f.text(), f.number()
 	default:
-		f.fail("unexpected reply code %d", v.Kind)
+		f.fail("unexpected reply code %d", v.Outcome)
 	}
 	if f.err != nil {
 		return Vote{}, f.err
@@ -83,7 +86,7 @@ func DecodeVote(reply any) (Vote, error) {
 	return v, nil
 }
 
-// DecodeReleased reads the reply of a release: whether a grant was there.
+// DecodeReleased decodes the reply of a release: whether the grant existed.
 func DecodeReleased(reply any) (bool, error) {
 	if n, ok := reply.(int64); ok && (n == 0 || n == 1) {
 		return n == 1, nil
@@ -91,21 +94,23 @@ func DecodeReleased(reply any) (bool, error) {
 	return false, fmt.Errorf("unexpected reply %.40v to a release", reply)
 }
 
-// A Holding is what one master says of a name.
+// A Holding is the state of a name on one master.
 type Holding struct {
-	ID    string // of the grant; "" where the name is free
+	ID    string // of the grant; "" if the name is free
 	Depth int
 	Token int64
-	Left  time.Duration // negative where the name is free, or the key never expires
-	Fence int64
-	Time  int64 // microseconds
+	// Lingers: the grant may have no holder, and is given up then as soon as another client asks for the name.
+	Lingers bool
+	Left    time.Duration // negative if the name is free, or the key never expires
+	Fence   int64
+	Time    int64 // microseconds
 
-	Record  string   // the master's admission record, "" where it has none
+	Record  string   // the master's admission record, "" if it has none
 	Waiters int      // the length of the queue
-	First   []string // the ids of the first ten in it, in their order
+	First   []string // the ids of the first ten waiters, in order
 
-	Shares int     // of a lock with readers: how many count
-	Some   []Share // the first hundred of them to end, by their ends
+	Shares int     // of a lock with readers: number of shares that count
+	Some   []Share // the first hundred of them to expire, in that order
 }
 
 // A Share is a grant of a lock with readers: a reader's, or that of the writer.
@@ -114,10 +119,10 @@ type Share struct {
 	Left time.Duration
 }
 
-// DecodeHolding reads the reply of an inspection.
+// DecodeHolding decodes the reply of an inspection.
 func DecodeHolding(reply any) (Holding, error) {
 	f, h := newFields(reply), Holding{}
-	h.ID, h.Depth, h.Token = f.grant()
+	h.ID, h.Depth, h.Token, h.Lingers = f.grant()
 	h.Left, h.Fence, h.Time = f.left(-1), f.fence(), f.number()
 	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
 	h.Shares = int(f.number())
@@ -131,28 +136,28 @@ func DecodeHolding(reply any) (Holding, error) {
 	return h, nil
 }
 
-// An Admission is the answer to a step of an admission.
+// An Admission is the reply to a step of an admission.
 type Admission struct {
 	Result   AdmitResult
-	Record   string // as it now stands
-	Time     int64  // the master's, in microseconds
-	Identity string // the master's own
+	Record   string // after the step
+	Time     int64  // the master's clock, in microseconds
+	Identity string // of the master
 }
 
-// An AdmitResult says whether a step of an admission was taken.
+// An AdmitResult is the result of a step of an admission.
 type AdmitResult int64
 
 // The results, with the numbers that the script uses. Only AdmitDone has written, or read.
 const (
 	AdmitDone          AdmitResult = 1
-	AdmitOtherIdentity AdmitResult = 2 // the identity is another than the caller's
-	AdmitOtherRecord   AdmitResult = 3 // the record is another than the one that the caller saw
+	AdmitOtherIdentity AdmitResult = 2 // the identity differs from the caller's
+	AdmitOtherRecord   AdmitResult = 3 // the record differs from the one that the caller saw
 	AdmitClockDiffers  AdmitResult = 4 // the master's clock is too far from the median
-	AdmitTooEarly      AdmitResult = 5 // the quarantine is not over, or this step cannot change such a record
+	AdmitTooEarly      AdmitResult = 5 // the quarantine has not ended, or this step cannot change such a record
 	AdmitOtherMasters  AdmitResult = 6 // the record names other masters
 )
 
-// DecodeAdmission reads the reply to a step of an admission.
+// DecodeAdmission decodes the reply to a step of an admission.
 func DecodeAdmission(reply any) (Admission, error) {
 	f := newFields(reply)
 	a := Admission{Result: AdmitResult(f.number()), Record: f.text(), Time: f.number(), Identity: f.text()}
@@ -162,7 +167,7 @@ func DecodeAdmission(reply any) (Admission, error) {
 	return a, f.err
 }
 
-// fields reads the elements of an array reply one after the other and keeps the first error.
+// fields reads the elements of an array reply in order and keeps the first error.
 type fields struct {
 	rest []any
 	err  error
@@ -213,14 +218,17 @@ func (f *fields) text() string {
 	}
 }
 
-// grant reads the field of a lock: the lease's id, and its depth, token and ballot. There is none if the name is free.
-// The field of a hash that is not ours has any value.
-func (f *fields) grant() (id string, depth int, token int64) {
+// grant reads the field of a lock: the lease's id, and its depth, token and ballot. All are zero if the name is free. A
+// foreign hash may have any value.
+func (f *fields) grant() (id string, depth int, token int64, lingers bool) {
 	list := f.texts()
 	if len(list) < 2 {
-		return "", 0, 0
+		return "", 0, 0, false
 	}
 	values := strings.Fields(list[1])
+	if len(values) > 0 {
+		values[0], lingers = strings.CutSuffix(values[0], "~")
+	}
 	for i, v := range values[:min(2, len(values))] {
 		n := f.plain([]string{"depth", "token"}[i], v)
 		if i == 0 {
@@ -229,7 +237,7 @@ func (f *fields) grant() (id string, depth int, token int64) {
 			token = n
 		}
 	}
-	return list[0], depth, token
+	return list[0], depth, token, lingers
 }
 
 // texts reads a list of texts.
@@ -247,7 +255,7 @@ func (f *fields) texts() (list []string) {
 // fence reads a fence, which is a decimal text.
 func (f *fields) fence() int64 { return f.plain("fence", f.text()) }
 
-// plain reads a decimal text. One that is not a plain number is an error of that master, never zero.
+// plain reads a decimal text. A text that is not a plain number is an error of that master, never zero.
 func (f *fields) plain(what, s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
@@ -256,8 +264,8 @@ func (f *fields) plain(what, s string) int64 {
 	return n
 }
 
-// left reads the milliseconds that a key has left, as PTTL tells them: -1 where it never expires, less where it is not
-// there. It is bounded, since somebody may have given a key more time than a Duration holds.
+// left reads the remaining milliseconds of a key, as PTTL returns them: -1 if it never expires, less if it does not
+// exist. The result is bounded, since a client may have given a key a TTL beyond a Duration.
 func (f *fields) left(never time.Duration) time.Duration {
 	switch n := f.number(); {
 	case n == -1:

@@ -19,25 +19,25 @@ func TestDecodeVote(t *testing.T) {
 		reply any
 		want  scripts.Vote
 	}{
-		{int64(1), scripts.Vote{Kind: scripts.Granted, Place: -1}},
+		{int64(1), scripts.Vote{Outcome: scripts.Granted, Place: -1}},
 		{[]any{int64(2), int64(1500), int64(0), lock, int64(3), b("77"), year},
-			scripts.Vote{Kind: scripts.Held, Left: 1500 * time.Millisecond, Holder: "x:1:", Token: 33, Place: 3, Fence: 77,
+			scripts.Vote{Outcome: scripts.Held, Left: 1500 * time.Millisecond, Holder: "x:1:", Token: 33, Place: 3, Fence: 77,
 				Time: year}},
 		{[]any{int64(2), int64(-1), int64(0), lock, int64(-1), "0", year},
-			scripts.Vote{Kind: scripts.Held, Left: -1, Holder: "x:1:", Token: 33, Place: -1, Time: year}},
-		{[]any{int64(2), int64(0), int64(1), []any{}, int64(0), "0", year}, scripts.Vote{Kind: scripts.Held, Free: true,
+			scripts.Vote{Outcome: scripts.Held, Left: -1, Holder: "x:1:", Token: 33, Place: -1, Time: year}},
+		{[]any{int64(2), int64(0), int64(1), []any{}, int64(0), "0", year}, scripts.Vote{Outcome: scripts.Held, Free: true,
 			Time: year}},
 		{[]any{int64(2), int64(math.MaxInt64), int64(0), []any{}, int64(0), b("0"), year},
-			scripts.Vote{Kind: scripts.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
+			scripts.Vote{Outcome: scripts.Held, Left: math.MaxInt64 / time.Millisecond * time.Millisecond, Time: year}},
 		{[]any{int64(3), int64(-1), b("9007199254740991"), year},
-			scripts.Vote{Kind: scripts.Stale, Place: -1, Fence: scripts.MaxBallot, Time: year}},
-		{[]any{int64(4), int64(1), b("5"), year}, scripts.Vote{Kind: scripts.Ahead, Place: 1, Fence: 5, Time: year}},
-		{[]any{int64(5), int64(-2), b("5"), year}, scripts.Vote{Kind: scripts.Missing, Place: -1, Fence: 5, Time: year,
+			scripts.Vote{Outcome: scripts.Stale, Place: -1, Fence: scripts.MaxBallot, Time: year}},
+		{[]any{int64(4), int64(1), b("5"), year}, scripts.Vote{Outcome: scripts.Ahead, Place: 1, Fence: 5, Time: year}},
+		{[]any{int64(5), int64(-2), b("5"), year}, scripts.Vote{Outcome: scripts.Missing, Place: -1, Fence: 5, Time: year,
 			Left: -1}},
 		{[]any{int64(5), int64(7), b("5"), year},
-			scripts.Vote{Kind: scripts.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
-		{[]any{int64(6), b(""), year}, scripts.Vote{Kind: scripts.Abstained, Place: -1, Time: year}},
-		{[]any{int64(7), b("v3 x"), year, "more"}, scripts.Vote{Kind: scripts.Refused, Place: -1, Record: "v3 x",
+			scripts.Vote{Outcome: scripts.Missing, Place: -1, Fence: 5, Time: year, Left: 7 * time.Millisecond}},
+		{[]any{int64(6), b(""), year}, scripts.Vote{Outcome: scripts.Abstained, Place: -1, Time: year}},
+		{[]any{int64(7), b("v3 x"), year, "more"}, scripts.Vote{Outcome: scripts.Refused, Place: -1, Record: "v3 x",
 			Time: year}},
 	} {
 		if got, err := scripts.DecodeVote(c.reply); err != nil || got != c.want {
@@ -57,7 +57,7 @@ func TestDecodeVote(t *testing.T) {
 		[]any{[]any{int64(1)}},
 	} {
 		if got, err := scripts.DecodeVote(hostile); err == nil || got != (scripts.Vote{}) {
-			t.Errorf("%v is taken for %+v", hostile, got)
+			t.Errorf("%v was decoded as %+v", hostile, got)
 		}
 	}
 }
@@ -79,7 +79,8 @@ func TestDecodeOthers(t *testing.T) {
 	if want := (scripts.Holding{ID: "me:1:", Depth: 2, Token: 33, Left: 1500 * time.Millisecond, Fence: 77, Time: 5,
 		Waiters: 11,
 		First:   []string{"w1", "w2"},
-		Shares:  3, Some: []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
+		Shares:  3,
+		Some:    []scripts.Share{{ID: "me:2r9:", Left: 2 * time.Millisecond}}}); err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("holding %+v, %v", h, err)
 	}
 	a, err := scripts.DecodeAdmission([]any{int64(5), "r", int64(9), "a/b/7"})
@@ -90,27 +91,29 @@ func TestDecodeOthers(t *testing.T) {
 	for _, hostile := range []any{nil, int64(1), []any{}, []any{lock, int64(1), "7", int64(5), "", int64(0), "w"},
 		[]any{int64(0), "m", int64(9), "a"}, []any{int64(7), "m", int64(9), "a"}} {
 		if h, err := scripts.DecodeHolding(hostile); err == nil {
-			t.Errorf("%v is taken for %+v", hostile, h)
+			t.Errorf("%v was decoded as %+v", hostile, h)
 		}
 		if a, err := scripts.DecodeAdmission(hostile); err == nil {
-			t.Errorf("%v is taken for %+v", hostile, a)
+			t.Errorf("%v was decoded as %+v", hostile, a)
 		}
 	}
 }
 
-func TestKindsHaveNames(t *testing.T) {
+func TestOutcomesHaveNames(t *testing.T) {
 	if got := fmt.Sprint(scripts.Failed, scripts.Granted, scripts.Refused,
-		scripts.Kind(99)); got != "failed granted refused kind(99)" {
+		scripts.Outcome(99)); got != "failed granted refused outcome(99)" {
 		t.Error(got)
 	}
 }
 
-const stamped = "v3 0123456789abcdef " // how a record begins
+const stamped = "v3 0123456789abcdef " // version and stamp of a record
 
 func TestRecordRoundTrip(t *testing.T) {
 	for _, r := range []scripts.Record{
-		{}, {Stamp: "0123456789abcdef", Identity: "a1/b2/-1", Masters: three, Longest: 30 * time.Second, Quarantine: time.Minute, Since: 946684800000000},
-		{Identity: "a1/b2/7", Masters: three, Next: five, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true, Since: 1},
+		{}, {Stamp: "0123456789abcdef", Identity: "a1/b2/-1", Masters: three, Longest: 30 * time.Second,
+			Quarantine: time.Minute, Since: 946684800000000},
+		{Identity: "a1/b2/7", Masters: three, Next: five, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true,
+			Since: 1},
 		{Identity: "a1/b2/7", Home: scripts.Escape("10.0.0.1:6379"), Masters: "a", Longest: time.Millisecond},
 		{Identity: "a1/b2/7", Home: "h", Group: scripts.Group{Number: 2, Of: 3}, Masters: five, Next: three, Epoch: 1},
 		{Identity: "a1/b2/7", Group: scripts.Group{Number: 1, Of: 1}, Masters: "a"},
@@ -138,19 +141,19 @@ func TestRecordRoundTrip(t *testing.T) {
 		stamped + "id=a masters=b group=2/3 epoch=0" + rest, stamped + "id=a group= masters=b epoch=0" + rest,
 	} {
 		if r, err := scripts.ParseRecord(s); err == nil {
-			t.Errorf("%q is taken for %+v", s, r)
+			t.Errorf("%q was parsed as %+v", s, r)
 		}
 	}
 }
 
-// H98: a list depends on the names alone, and no name is taken for two, or for another part of a record.
+// H98: a list depends on the names alone, and a name cannot be taken for two, or for another part of a record.
 func TestListsOfMasters(t *testing.T) {
 	list := scripts.List([]string{"b:1", "/run/a b,c epoch=7", "mymaster@s1:26379,s2:26379"})
 	if list != scripts.List([]string{"mymaster@s1:26379,s2:26379", "b:1", "/run/a b,c epoch=7"}) {
-		t.Errorf("the order counts: %q", list)
+		t.Errorf("depends on the order: %q", list)
 	}
 	if strings.Count(list, ",") != 2 || strings.Contains(list, " ") {
-		t.Errorf("the list is %q", list)
+		t.Errorf("list %q", list)
 	}
 	if got := scripts.ShowList(list); got != "[/run/a b,c epoch=7 b:1 mymaster@s1:26379,s2:26379]" {
 		t.Errorf("shown as %q", got)
@@ -161,7 +164,7 @@ func TestListsOfMasters(t *testing.T) {
 	}
 }
 
-// A record of another version is refused with a sentence that names both.
+// A record of another version is refused with an error that names both.
 func TestAnotherVersionIsRefusedByName(t *testing.T) {
 	for _, text := range []string{"v1 id=a/b guard=30000 epoch=0 state=admitted", "v2 id=a"} {
 		_, err := scripts.ParseRecord(text)

@@ -1,20 +1,20 @@
-// Package scripts holds what runs on the masters: five Lua scripts, and three for locks with readers; how their
-// arguments are encoded and how their replies are read. Each script's file says what its keys, arguments and replies
-// are, and why it is safe to repeat. A script begins with its common case; the functions that only its other cases need
-// are in common.lua and included after that. The package does no I/O.
+// Package scripts contains the Lua scripts that run on the masters, five for plain locks and three for locks with
+// readers, with the encoding of their arguments and the decoding of their replies. Each script's file documents its
+// keys, arguments and replies, and why it is safe to repeat. A script begins with its common case; functions that only
+// its other cases need are in common.lua and included after that. The package does no I/O.
 //
 // # Keys
 //
-// These belong to a prefix P; see [Prefix]:
+// For a prefix P, see [Prefix]:
 //
-//	P:{name}          hash with one field: <lease id> = "depth token ballot"; there while the name is held
+//	P:{name}          hash with one field: <lease id> = "depth token ballot"; exists while the name is held
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
-//	P:admission       string: by what this master may vote; see [Record]
-//	P:inbox:<owner>   channel: hints for the waiters of one owner; see [Hint]
+//	P:admission       string: the record that admits this master to vote; see [Record]
+//	P:inbox:<owner>   channel: wake-ups for the waiters of one owner; see [WakeUp]
 //
-// What they say, for one name on one master:
+// The states of one name on one master:
 //
 //	        acquire: HSET, the fence becomes its last ballot
 //	      .-----------------------------------------------.
@@ -24,77 +24,77 @@
 //	      '-----------------------------------------------'
 //	        release, or expiry: the first waiter is woken, and has one second
 //
-// # Why a late message does no harm
+// # Late messages
 //
-// A grant's id is used once, and each of its asks carries a ballot, which is the masters' time in microseconds. A
-// master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead of it (a single
-// one may follow a fence that is itself ahead). A release deletes the grant; where an ask may still be under way, it
-// also raises the fence to the ask's ballot. So whichever comes first, the ask does not stand afterwards. The fence
-// expires 60 s after the latest ballot that the master accepts, or after itself if it is later. By then every ballot
-// that would be accepted is larger, so nothing is forgotten that still matters, whatever the TTL is.
+// A grant's id is used once, and each of its acquires carries a ballot, which is the masters' time in microseconds. A
+// master grants only ballots above its fence, less than 15 s behind its own time and at most 15 s ahead of it (one
+// ballot may follow a fence that is itself ahead). A release deletes the grant. If an acquire may still be in flight,
+// the release also raises the fence to its ballot. In either order, the attempt does not hold the name afterwards. The
+// fence expires 60 s after the latest ballot that the master accepts, or after itself if it is later. By then every
+// acceptable ballot is larger, so the fence is no longer needed, regardless of the TTL.
 //
-// Depth is written as an absolute number, times never get shorter, an extension never creates. A message that comes
-// twice finds what it would do already done, or a fence that refuses it.
+// Depth is written as an absolute number, TTLs are never shortened, and an extension never creates a key. A message
+// that is delivered twice finds its effect already present, or a fence that refuses it.
 //
 // # Waiting
 //
-// A free name belongs to the first waiter that counts. Telling it lowers the time until which it counts to at most
-// one second from now, and publishes a hint. During that second nobody is granted the name who comes after it. If
-// nobody hears the hint, the waiter is removed and the next one is told. One script drops at most 500 waiters that
-// count no more, and tells or removes at most 8, so its work does not grow with the number of dead waiters: 1 ms at the
-// most was seen behind 100 000.
+// A free name belongs to the first waiter that counts. Waking it lowers the time until which it counts to at most one
+// second from now, and publishes a hint. During that second no client behind it is granted the name. If no client
+// receives the hint, the waiter is removed and the next one is woken. One script drops at most 500 waiters that no
+// longer count, and wakes or removes at most 8, so its work does not grow with the number of dead waiters: behind 100
+// 000 of them it took at most 1 ms.
 //
-// Ids of waiters are compared as texts, by Redis byte by byte and by Lua in the order of the server's locale. Both
-// give the same order: an id begins with a time of 16 digits and a UUID.
+// Ids of waiters are compared as texts, by Redis byte by byte and by Lua in the order of the server's locale. Both give
+// the same order, because an id begins with a time of 16 digits and a UUID.
 //
 // # Readers and writers
 //
-// A name has plain locks, or readers and writers. Of the latter the lock is a sorted set: grant id by the time at which
-// its share ends, in the master's time. With one time for all, a reader that extends would keep dead readers' shares,
-// too. A script for the one kind finds a value of the wrong type where the other kind is held, and changes nothing: so
-// a name that is used as both is refused, and no script of a plain lock knows of readers.
+// A name has plain locks, or readers and writers. For the latter the lock is a sorted set: grant id by the expiry of
+// its share, in the master's time. With a single expiry for the key, a reader that extends would keep the shares of
+// dead readers, too. If a script for one kind meets a lock of the other kind, it finds a value of the wrong type and
+// changes nothing. So a name cannot be used as both, and no script of a plain lock depends on readers.
 //
-// Why no writer holds a name beside anybody. On one master:
+// Why no writer holds a name together with another holder. On one master:
 //
-//	a writer is granted only where no share counts; a reader only where no writer's does
-//	a share counts until its end, or until its release; an extension prolongs one that counts, and creates none
+//	a writer is granted only if no share counts; a reader only if no writer's does
+//	a share counts until its expiry or its release; an extension prolongs one that counts, and creates none
 //
-// So no writer's share ever counts there together with another; the one exception, a downgrade, ends the writer's
-// share in the script that begins the reader's. Two holders of whom one is a writer have each a quorum of masters,
-// and two quorums share a master. Each was granted there, extended or repaired, at a moment from which its share
-// counted for the TTL, and its validity is counted from an earlier moment, less the drift: while both were valid both
-// shares would have counted there at once. Two readers may well share masters; nothing is claimed of them. The
+// So no writer's share ever counts on a master together with another. The one exception, a downgrade, ends the writer's
+// share in the script that begins the reader's. If one of two holders is a writer, each has a quorum of masters, and
+// the two quorums share a master. Both were granted, extended or repaired there, and from that moment each share
+// counted for the TTL. The validity of a holder is counted from an earlier moment, less the drift. So while both were
+// valid, both shares would have counted there at once. Two readers may share masters, and need no such guarantee. The
 // admission record and the quarantine protect shares as they protect plain locks.
 //
-// Why tokens grow. A token is the first ballot of the ask that won. There are two fences on each master. The one is
-// that of plain locks: writers raise it, and every ballot must be above it. The other is raised by readers, and only
-// a writer's ballot must be above it. Take a writer and a grant that was won before it was asked for or granted on
-// the master that their quorums share: the fence there that the earlier one has raised is below the writer's ballot.
-// So a writer's token is larger than those of all before it, and a reader's larger than those of all writers before
-// it. Two readers do not refuse each other's ballots, in whatever order these come; so their tokens are in no order.
+// Why tokens grow. A token is the first ballot of the acquire that won. Each master has two fences. Writers raise the
+// fence of plain locks, and every ballot must be above it. Readers raise the readers' fence, and only a writer's ballot
+// must be above it. Take a writer, and a grant that was won earlier, or granted earlier on the master that their
+// quorums share: the earlier grant has raised a fence there that is below the writer's ballot. So a writer's token is
+// larger than those of all before it, and a reader's larger than those of all writers before it. Readers do not refuse
+// each other's ballots in any order, so the tokens of two readers are not ordered.
 //
-// Why a late message does no harm. A writer's ask that comes after its own end finds a fence that is high enough, as
-// that of a plain lock does. A reader has raised only the readers' fence, which refuses no reader. So a release that
-// an ask may follow raises the fence of all to the reader's ballot: its ask is refused when it comes. That may refuse
-// another reader that asks just then; it asks again at once, with a larger ballot. A reader's ask that a network
-// delivered twice over one connection, the second time behind the release, would take a share for nobody, until its
-// end: writers wait that long, and nothing else happens. TCP does not do that, and the program never sends an ask
-// twice.
+// Late messages. A writer's acquire that arrives after its own release finds a high enough fence, like that of a plain
+// lock. A reader raises only the readers' fence, which refuses no reader. So if an acquire may follow a release, the
+// release raises the common fence to the reader's ballot, which refuses that acquire. It may also refuse a concurrent
+// acquire of another reader, which retries at once with a larger ballot. If a network delivered a reader's acquire
+// twice over one connection, the second time after the release, the master would keep a share without a holder until
+// its expiry. Writers would wait that long, with no other effect. TCP does not do that, and the client never sends an
+// acquire twice.
 //
-// Who is let in. The queue is that of plain locks. A free name belongs to the first waiter. Where readers hold the
-// name, a reader is let in unless another waiter comes before it; a writer in front keeps out all that come after it,
-// so readers do not starve writers. A reader that is let in tells the next waiter if that is a reader, and so on; the
-// last reader that leaves tells the writer. A waiting writer is not told in vain while readers hold the name: it is
-// only seen whether anybody hears it, by a message that is no hint, so a writer that has died in front keeps nobody
-// out. One that hangs there keeps later readers out until 8 s after it has last asked.
+// Order. The queue is that of plain locks. A free name belongs to the first waiter. While readers hold the name, a
+// reader is admitted unless another waiter comes before it. A writer in front keeps out all that come after it, so
+// readers do not starve writers. An admitted reader wakes the next waiter if that is a reader, and so on; the last
+// reader that leaves wakes the writer. A waiting writer is not woken while readers hold the name. The scripts only
+// test, with a probe instead of a hint, whether its client still listens, so a dead writer in front blocks no client. A
+// writer in front that hangs keeps later readers out until 8 s after its last acquire.
 //
-// # What a name costs
+// # Memory per name
 //
-// Bytes of memory on each master, Redis 7.0.15, a name of 12 bytes, as MEMORY USAGE tells them:
+// Bytes of memory on each master, Redis 7.0.15, a name of 12 bytes, as MEMORY USAGE reports them:
 //
-//	a held name     240   for as long as it is held: 168 the lock, 72 the fence
-//	its fence        72   for 75 s after it was last acquired; about 130 with its place in the tables of all keys
-//	a waiter        150   for 21 s after anybody has last asked for the name: in both sets, more in short queues
+//	a held name     240   while it is held: 168 the lock, 72 the fence
+//	its fence        72   for 75 s after the last acquire; about 130 with its place in the tables of all keys
+//	a waiter        150   for 21 s after the last acquire by any waiter: in both sets, more in short queues
 //
 // So 5 000 new names a second keep 375 000 fences, or 50 MB.
 package scripts

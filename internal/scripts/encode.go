@@ -11,22 +11,37 @@ type Encoder struct {
 	epoch     int64
 }
 
-// NewEncoder makes an Encoder of a prefix, for a program whose configuration has this epoch.
+// NewEncoder returns an Encoder of a prefix, for a client whose configuration has this epoch.
 func NewEncoder(p Prefix, epoch int64) *Encoder {
 	return &Encoder{admission: p.Admission(), epoch: epoch}
 }
 
-// Millis converts a duration to whole milliseconds, rounded up: what a master keeps is never shorter than what was
-// asked for.
+// Millis converts a duration to whole milliseconds, rounded up, so that a master never keeps a key for less than
+// requested.
 func Millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// LeaseText is the value of a lease in the hash of its lock.
+// LeaseText returns the value of a lease in the hash of its lock.
 func LeaseText(depth int, token, ballot int64) string {
 	b := append(strconv.AppendInt(nil, int64(depth), 10), ' ')
 	return string(appendDigits(append(appendDigits(b, token), ' '), ballot))
 }
 
-// acquire encodes what all modes have in common.
+// A Depth is how often a lease is locked by its holder. With Lingers the lease may be kept without a holder, until
+// another client asks for the name.
+type Depth int
+
+// Lingers is a bit of a Depth.
+const Lingers Depth = 1 << 30
+
+// String returns the text of d in a lease.
+func (d Depth) String() string {
+	if d&Lingers == 0 {
+		return strconv.Itoa(int(d))
+	}
+	return strconv.Itoa(int(d&^Lingers)) + "~"
+}
+
+// acquire encodes the arguments that all modes share.
 func (e *Encoder) acquire(k *Keys, grant string, ttl time.Duration, first, last int64) *Call {
 	script := Acquire
 	if k.role != Plain {
@@ -50,29 +65,47 @@ func (e *Encoder) onLock(s *Script, k *Keys) *Call {
 	return c
 }
 
-// Acquire encodes an acquire with the ballots first to last. A refused caller with a ticket is in the queue afterwards;
-// t is nil for one without.
+// Acquire encodes an acquire with the ballots first to last. If it is refused, a caller with a ticket is in the queue
+// afterwards; t is nil for a caller without one.
 func (e *Encoder) Acquire(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
 	c := e.acquire(k, grant, ttl, first, last)
 	if t != nil {
-		c.text("acquire")
-		c.text(t.waiter)
-		c.number(t.rank)
+		c.ticket(t)
 	}
 	return c
 }
 
-// Repair encodes giving a grant back to a master that lost it: a fresh ballot, and the token that the grant was won
-// with. The caller has the confirmation of a majority of the same round. previous is the grant that it has taken over
-// and that a master may still have; "" for none.
+// AcquireLingering encodes an acquire of a lease that may linger.
+func (e *Encoder) AcquireLingering(k *Keys, grant string, ttl time.Duration, first, last int64, t *Ticket) *Call {
+	c := e.acquire(k, grant, ttl, first, last)
+	if t != nil {
+		c.ticket(t)
+	} else {
+		c.text("acquire")
+		c.text("")
+		c.text("")
+	}
+	c.text((1 | Lingers).String())
+	return c
+}
+
+func (c *Call) ticket(t *Ticket) {
+	c.text("acquire")
+	c.text(t.waiter)
+	c.number(t.rank)
+}
+
+// Repair encodes the restoration of a grant on a master that lost it: a fresh ballot, and the token that the grant was
+// won with. In the same round a majority has confirmed the grant to the caller. previous is the grant that it has taken
+// over and that a master may still have; "" for none.
 func (e *Encoder) Repair(
-	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth int,
+	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth Depth,
 ) *Call {
 	c := e.acquire(k, grant, ttl, ballot, ballot)
 	c.text("repair")
 	if k.role == Plain { // a share has no token and no depth there
 		c.ballot(token)
-		c.number(int64(depth))
+		c.text(depth.String())
 	}
 	if previous != "" {
 		c.text(previous)
@@ -80,7 +113,7 @@ func (e *Encoder) Repair(
 	return c
 }
 
-// Import encodes taking over the grant previous, where it stands, as grant. With the keys of a reader it is a
+// Import encodes the takeover of the grant previous, if it is held, as grant. With the keys of a reader it is a
 // downgrade: previous is the writer's.
 func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, first, last int64) *Call {
 	mode := "import"
@@ -94,7 +127,7 @@ func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, fir
 }
 
 // Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
-func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *Call {
+func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth Depth) *Call {
 	script := Extend
 	if k.role != Plain {
 		script = SharedExtend
@@ -103,25 +136,25 @@ func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth int) *C
 	c.text(grant)
 	c.number(Millis(ttl))
 	if k.role == Plain {
-		c.number(int64(depth))
+		c.text(depth.String())
 	}
 	c.number(e.epoch)
 	return c
 }
 
-// An Ending says what a release ends.
+// An Ending describes what a release ends.
 type Ending struct {
-	// Grants are several where releases are owed, or after an import; none where only the waiter leaves.
+	// Grants has several elements if releases are pending, or after an import, and none if only the waiter leaves.
 	Grants []string
-	// Ballot is the largest that was sent with the grants, where an ask may arrive after this release; else 0. It
+	// Ballot is the largest that was sent with the grants, if an acquire may arrive after this release; otherwise 0. It
 	// becomes the fence.
 	Ballot int64
-	// Keep is for how long the grants stay nevertheless, rounded up; 0: they end now. It shortens, and never prolongs.
-	// Shares end now.
+	// Keep is how long the grants remain nevertheless, rounded up; 0 ends them now. It shortens a TTL, and never
+	// prolongs it. Shares always end now.
 	Keep time.Duration
-	// Waiter leaves the queue; nil for none. With Back it is put (back) into the queue: a roll-back of a caller that goes
-	// on waiting. AskBallot is then a ballot of the ask that is rolled back, or the masters' time: a waiter whose ask is
-	// 20 s old counts no more.
+	// Waiter leaves the queue; nil for none. With Back it stays in, or returns to, the queue: a caller that continues
+	// to wait rolls back. AskBallot is then a ballot of the acquire that is rolled back, or the masters' time: a waiter
+	// whose last acquire is 20 s old no longer counts.
 	Waiter    *Ticket
 	Back      bool
 	AskBallot int64
@@ -170,7 +203,7 @@ func (e *Encoder) Release(k *Keys, end Ending) *Call {
 	return c
 }
 
-// Inspect encodes the question who holds a name, and who waits for it.
+// Inspect encodes a query of the holder and the waiters of a name.
 func (e *Encoder) Inspect(k *Keys) *Call {
 	c := newCall(Inspect)
 	c.text("2")
@@ -179,40 +212,40 @@ func (e *Encoder) Inspect(k *Keys) *Call {
 	return c
 }
 
-// An AdmitStep is what an admit script does.
+// An AdmitStep is a step of the admit script.
 type AdmitStep string
 
-// The steps of an admission. All but AdmitRead write; each needs the identity and the record that the caller saw, and
-// never lowers a longest TTL, a quarantine or an epoch.
+// The steps of an admission. All but AdmitRead write. Each needs the identity and the record that the caller saw, and
+// never lowers a max TTL, a quarantine or an epoch.
 const (
 	AdmitRead AdmitStep = "read"
-	// AdmitStart starts a quarantine, AdmitReplace also if the record names other masters, AdmitEnd ends one that is over,
-	// AdmitNow ends one that need not last.
+	// AdmitStart starts a quarantine. AdmitReplace does so even if the record names other masters. AdmitEnd ends a
+	// quarantine whose time has passed. AdmitNow ends one that may end early.
 	AdmitStart   AdmitStep = "start"
 	AdmitReplace AdmitStep = "replace"
 	AdmitEnd     AdmitStep = "end"
 	AdmitNow     AdmitStep = "now"
-	// AdmitGuard and AdmitSettle raise the quarantine and the longest TTL, and change nothing else: the one for an
-	// operator, the other for a program that has read larger numbers elsewhere.
+	// AdmitGuard and AdmitSettle raise the quarantine and the max TTL, and change nothing else: AdmitGuard for an
+	// operator, AdmitSettle for a client that has read larger numbers on other masters.
 	AdmitGuard  AdmitStep = "guard"
 	AdmitSettle AdmitStep = "settle"
 	// AdmitEpoch raises the epoch: Masters, Next, Epoch and Alone are written.
 	AdmitEpoch AdmitStep = "epoch"
-	// AdmitRewrite writes the identity anew where a backlog was freed, which is no change of it.
+	// AdmitRewrite writes the identity again after a backlog was freed, which does not count as a change of it.
 	AdmitRewrite AdmitStep = "rewrite"
 )
 
 // An AdmitRequest is one step of an admission, for one master.
 type AdmitRequest struct {
 	Step AdmitStep
-	// Identity is the server's, and Seen its record, as the caller has read them; "" where there is no record.
+	// Identity is that of the server, and Seen its record, as the caller has read them; "" if there is no record.
 	Identity, Seen string
 	// Median is the masters' time in microseconds: their median, or the latest clock that is not far from it. A master
 	// further from it than Tolerance starts and ends no quarantine.
 	Median    int64
 	Tolerance time.Duration
-	// Record is what is to be written. The script sets Identity, Admitted, Since and Raised. A record without a stamp gets
-	// a new one.
+	// Record is the record to write. The script sets Identity, Admitted, Since and Raised. A record without a stamp
+	// gets a new one.
 	Record Record
 }
 

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 lock   2 admission record
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard   2 lease id
---       3 TTL in ms; 0 leaves the time as it is   4 depth, an absolute number   5 epoch
+--       3 TTL in ms; 0 leaves the time as it is   4 depth, an absolute number, with '~' if it may linger   5 epoch
 -- Reply 1                                              still there; at least the TTL is left, never less than before
 --       {5, ms left (-2: free), fence, time us}        missing; ms left is the time of another lease, or of one that
 --                                                      was unlocked and is kept for a while (depth 0)
@@ -11,7 +11,7 @@
 -- Safe to repeat: it sets, never adds; it never creates, and never shortens. It works in quarantine: a lease that is
 -- here was not forgotten.
 local call, lock, ttl = redis.call, KEYS[1], tonumber(ARGV[3])
-local depth, rest = string.match(call('HGET', lock, ARGV[2]) or '', '^(%d+)(.*)$')
+local depth, rest = string.match(call('HGET', lock, ARGV[2]) or '', '^(%d+~?)(.*)$')
 if not depth or depth == '0' then
   local t = call('TIME')
   return {5, call('PTTL', lock), call('GET', lock .. ':fence') or '0', t[1] * 1000000 + t[2]}

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// value makes a reply as redigo gives it out of bytes: one that is decoded must not come to harm by any shape.
+// value decodes bytes to a reply of any shape that redigo may return.
 func value(b []byte, depth int) (reply any, rest []byte) {
 	if len(b) == 0 {
 		return nil, nil
@@ -48,7 +48,7 @@ func value(b []byte, depth int) (reply any, rest []byte) {
 	return list, b
 }
 
-// Whatever a master answers, decoding gives an error, or a vote within its bounds.
+// Decoding any reply gives an error, or a vote within its bounds.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 1})
 	f.Add([]byte{5 + 6*7, 2, 2, 2, 100, 2, 0, 5 + 6*4, 3 + 6, 'x', 3 + 6, '1', 3 + 6*5, 't', 'o', 'k', 'e', 'n', 3 + 6,
@@ -60,21 +60,22 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		reply, _ := value(b, 0)
 		v, err := scripts.DecodeVote(reply)
-		if err == nil && (v.Kind == scripts.Failed || v.Kind > scripts.Refused || v.Fence < 0 || v.Token < 0 || v.Left < -1) {
-			t.Fatalf("%v is taken for %+v", reply, v)
+		if err == nil && (v.Outcome == scripts.Failed || v.Outcome > scripts.Refused ||
+			v.Fence < 0 || v.Token < 0 || v.Left < -1) {
+			t.Fatalf("%v was decoded as %+v", reply, v)
 		}
 		if h, err := scripts.DecodeHolding(reply); err == nil && h.Fence < 0 {
-			t.Fatalf("%v is taken for %+v", reply, h)
+			t.Fatalf("%v was decoded as %+v", reply, h)
 		}
 		if a, err := scripts.DecodeAdmission(reply); err == nil && (a.Result < scripts.AdmitDone ||
 			a.Result > scripts.AdmitTooEarly) {
-			t.Fatalf("%v is taken for %+v", reply, a)
+			t.Fatalf("%v was decoded as %+v", reply, a)
 		}
 		_, _ = scripts.DecodeReleased(reply)
 	})
 }
 
-// A record is what String writes, and nothing else.
+// ParseRecord accepts only the output of String.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		"", stamped + "id=a/b/-1 masters=a,b epoch=0 longest=30000 quarantine=30000 state=admitted since=7",
@@ -89,13 +90,13 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := scripts.ParseRecord(text)
 		if err == nil && (r.String() != text || r.Longest < 0 || r.Quarantine < 0 || r.Since < 0 || r.Epoch < 0) {
-			t.Fatalf("%q is taken for %+v", text, r)
+			t.Fatalf("%q was parsed as %+v", text, r)
 		}
 	})
 }
 
-// H105: two names share a key, and two prefixes a channel, only if prefix, bucket and name are equal. The key tells the
-// name, and the scripts publish to the channel that the client subscribes to.
+// H105: two names share a key, and two prefixes a channel, only if prefix, bucket and name are equal. The name can be
+// derived from the key, and the scripts publish on the channel to which the client subscribes.
 func FuzzNames(f *testing.F) {
 	f.Add("redlock", "orders:42", uint16(0), "redlock", "orders:4", uint16(0))
 	f.Add("p", "a}", uint16(0), "p", "a", uint16(0))
@@ -125,7 +126,7 @@ func FuzzNames(f *testing.F) {
 				end = "}"
 			}
 			if kind != "admission" && strings.TrimSuffix(rest, end) != name {
-				t.Fatalf("%q does not tell the name %q", key, name)
+				t.Fatalf("%q does not contain the name %q", key, name)
 			}
 		}
 		if (one.Inbox(me) == two.Inbox(me)) != (one == two) {
@@ -133,13 +134,13 @@ func FuzzNames(f *testing.F) {
 		}
 		for _, role := range []scripts.Role{scripts.Plain, scripts.Reader} {
 			if got := channelOfWakeUp(one, name, role); got != one.Inbox(other) {
-				t.Fatalf("a wake-up of %q in %q goes to %q, not to %q", name, one, got, one.Inbox(other))
+				t.Fatalf("a wake-up of %q in %q goes to %q, want %q", name, one, got, one.Inbox(other))
 			}
 		}
 	})
 }
 
-// tagged returns a prefix with the tag of a bucket, if it has one, and reports whether it is accepted.
+// tagged returns a prefix with the tag of a bucket, if it has one, and reports whether it is valid.
 func tagged(prefix string, bucket uint16) (scripts.Prefix, bool) {
 	if bucket > 0 {
 		prefix += fmt.Sprintf("{%d}", bucket)
@@ -154,7 +155,7 @@ func keysByKind(p scripts.Prefix, name string) map[string]string {
 	}
 }
 
-// channelOfWakeUp returns the channel to which a release publishes while other waits for the name.
+// channelOfWakeUp returns the channel on which a release publishes while other waits for the name.
 func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel string) {
 	const now = int64(1_700_000_000_000_000)
 	waiter := scripts.NewTicket(role, other, 7, "", now, 0).Waiter()
@@ -173,30 +174,36 @@ func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel 
 	return channel
 }
 
-// A hint is what the scripts publish, and nothing else: what is read says all that there was.
+// ParseWakeUp accepts only messages of the scripts, and returns everything in them.
 func FuzzHint(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "0000000000000077:me:9:\nredlock:{n}", "0000000000000077:me:9:a:b\nredlock:{n\n}",
 		"000000000000077:me:9:\nredlock:{n}", "0000000000000077:me:09:\nredlock:{n}",
 		"0000000000000077:me:9:\nother:{n}",
 		"0000000000000077:me:9:\nredlock:{}", "0000000000000077:me:9\nredlock:{n}",
-		"x000000000000077:me:9:\nredlock:{n}",
+		"x000000000000077:me:9:\nredlock:{n}", "me:9:a\nredlock:{n}", "me:9:a\nredlock:{n}\n", "me:9r5:a\nredlock:{n}",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		const p = scripts.Prefix("redlock")
-		h, ok := p.ParseHint(text)
+		h, ok := p.ParseWakeUp(text)
 		if !ok {
-			if h != (scripts.Hint{}) {
-				t.Fatalf("%q is refused, and taken for %+v", text, h)
+			if h != (scripts.WakeUp{}) {
+				t.Fatalf("%q was refused, and parsed as %+v", text, h)
+			}
+			return
+		}
+		if h.Lease != "" {
+			if recall := (scripts.WakeUp{Lease: h.Lease, Name: h.Name}); h != recall || h.Lease+"\n"+p.Lock(h.Name) != text {
+				t.Fatalf("%q was parsed as %+v", text, h)
 			}
 			return
 		}
 		owner, _, _ := strings.Cut(h.Waiter[17:], ":")
 		if again := h.Waiter + "\n" + p.Lock(h.Name); again != text || !strings.HasPrefix(h.Waiter[17:],
 			fmt.Sprintf("%s:%d:", owner, h.Number)) {
-			t.Fatalf("%q is taken for %+v", text, h)
+			t.Fatalf("%q was parsed as %+v", text, h)
 		}
 	})
 }

@@ -4,30 +4,33 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// MaxLabel is the length of the longest label, in bytes: it stands in every grant and in every waiter of a queue.
+// MaxLabel is the maximum length of a label in bytes: it is in every grant and in every waiter of a queue.
 const MaxLabel = 64
 
-// CheckLabel reports what is wrong with the label that people know an owner by, or nil.
+// CheckLabel returns an error if label, the human-readable name of an owner, is invalid.
 func CheckLabel(label string) error {
 	switch {
 	case len(label) > MaxLabel:
 		return fmt.Errorf("the label has %d bytes; %d are the most (it begins %q)", len(label), MaxLabel, label[:MaxLabel])
 	case strings.ContainsFunc(label, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("the label %q has a control character", label)
+	case !utf8.ValidString(label):
+		return fmt.Errorf("the label %q is not UTF-8", label)
 	}
 	return nil
 }
 
-// GrantID is the id of a grant: <owner>:<number>:<label>. In this package owner always means the UUID of a Locker. The
-// number is the grant's among those of its owner; the label is for people. An id is never used twice.
+// GrantID returns the id of a grant: <owner>:<number>:<label>. In this package, owner always means the UUID of a
+// Locker. The number counts the grants of the owner; the label is for people. An id is never used twice.
 func GrantID(owner string, number uint64, label string) string {
 	return grantID(owner, number, "", label)
 }
 
-// ShareID is the id of a grant in a role, made at a time of the masters in microseconds. That of a reader or a writer
-// tells both: <owner>:<number>r<time>:<label>, and with a w.
+// ShareID returns the id of a grant in a role, made at a time of the masters in microseconds. The id of a reader or a
+// writer contains both: <owner>:<number>r<time>:<label>, or w instead of r.
 func ShareID(owner string, number uint64, role Role, at int64, label string) string {
 	if role == Plain {
 		return GrantID(owner, number, label)
@@ -41,30 +44,29 @@ func grantID(owner string, number uint64, mark, label string) string {
 	return string(append(append(b, ':'), label...))
 }
 
-// timeDigits is how many digits the time has that a waiter's id begins with: those of a time in microseconds until the
-// year 2286. So the order of the ids as texts is the order of their times.
+// timeDigits is the number of digits of the time at the start of a waiter's id: enough for microseconds until the year
+// 2286. So the order of the ids as texts is the order of their times.
 const timeDigits = 16
 
-// A Ticket is the place of one waiter among all: first by priority, the higher first, then by the masters' time of its
-// call, then by its id. It is the same on all masters.
+// A Ticket is the rank of a waiter: first by priority, the higher first, then by the masters' time of its call, then by
+// its id. It is the same on all masters.
 type Ticket struct {
 	waiter string
 	rank   int64
 }
 
-// NewTicket makes the ticket of an owner's waiter number number, for a role. at is the masters' time of its call, in
-// microseconds.
+// NewTicket returns the ticket of an owner's waiter with this number, for a role. at is the masters' time of its call,
+// in microseconds.
 func NewTicket(role Role, owner string, number uint64, label string, at int64, priority int) *Ticket {
 	id := fmt.Sprintf("%0*d:%s", timeDigits, min(max(at, 0), MaxBallot), grantID(owner, number, role.mark(), label))
 	return &Ticket{id, -int64(priority)}
 }
 
-// Waiter is the waiter's id: <time of call, 16 digits>:<owner>:<number>:<label>, with the mark of its role behind the
-// number.
+// Waiter returns the waiter's id: <time of call, 16 digits>:<owner>:<number>:<label>, with the mark of its role after
+// the number.
 func (t *Ticket) Waiter() string { return t.waiter }
 
-// GrantLabel returns the owner and the label that the id of a grant or of a waiter ends with. Both are "" where it is
-// no such id.
+// GrantLabel returns the owner and the label in the id of a grant or of a waiter. Both are "" if id is not such an id.
 func GrantLabel(id string) (owner, label string) {
 	p, ok := cutID(id)
 	if !ok {
@@ -73,23 +75,23 @@ func GrantLabel(id string) (owner, label string) {
 	return p.owner, p.label
 }
 
-// ShareOf returns the role of the id of a grant or a waiter, and of a share the masters' time of the ask that won it,
-// in microseconds; 0 where it does not tell.
+// ShareOf returns the role in the id of a grant or a waiter, and for a share the masters' time of the acquire that won
+// it, in microseconds, or 0 if the id does not contain it.
 func ShareOf(id string) (role Role, since int64) {
 	p, _ := cutID(id)
 	return p.role, p.since
 }
 
-// parts are what the id of a grant or of a waiter says.
+// parts holds the parts of the id of a grant or of a waiter.
 type parts struct {
-	timed        bool // it is a waiter's: it begins with a time
+	timed        bool // a waiter's id, which begins with a time
 	owner, label string
 	number       uint64
 	role         Role
 	since        int64
 }
 
-// cutID cuts the id of a grant or of a waiter into its parts, and reports whether it is one.
+// cutID splits the id of a grant or of a waiter into its parts, and reports whether it is one.
 func cutID(id string) (p parts, ok bool) {
 	if len(id) > timeDigits && id[timeDigits] == ':' && strings.Trim(id[:timeDigits], "0123456789") == "" {
 		p.timed, id = true, id[timeDigits+1:]
@@ -115,30 +117,38 @@ func cutID(id string) (p parts, ok bool) {
 	return p, ok && err == nil && strconv.FormatUint(number, 10) == text
 }
 
-// A Hint is what a waiter's inbox gets: on one master the name is free, and this waiter is the first. It is not a vote,
-// and believing a false one costs a round.
-type Hint struct {
-	Waiter string
-	Number uint64 // the waiter's among those of its owner
+// A WakeUp is a message to an inbox. It notifies a waiter that on one master the name is free, and that this waiter is
+// the first; or the owner of a lease that may linger that another lease was refused because of it (a recall). It is not
+// a vote, and a wrong one costs one round.
+type WakeUp struct {
+	Waiter string // "" in a recall
+	Lease  string // the id of the lease in a recall, otherwise ""
+	Number uint64 // the number of the waiter among those of its owner
 	Name   string
 	Role   Role
-	// Probe: the name is not free. The message only asks whether the waiter still waits.
+	// Probe: the name is not free. The message only tests whether the waiter still listens.
 	Probe bool
 }
 
-// ParseHint reads what an inbox got, and reports whether it is a hint for a lock of p. The scripts publish the waiter's
-// id, a newline, and the lock's key; behind a probe there is one more newline.
-func (p Prefix) ParseHint(payload string) (Hint, bool) {
-	waiter, key, _ := strings.Cut(payload, "\n")
+// ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. The scripts publish
+// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline.
+func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
+	id, key, _ := strings.Cut(payload, "\n")
 	key, probe := strings.CutSuffix(key, "\n")
-	of, ok := cutID(waiter)
+	of, ok := cutID(id)
 	name, ours := strings.CutPrefix(key, string(p)+":{")
 	name, whole := strings.CutSuffix(name, "}")
-	if !of.timed || !ok || !ours || !whole || CheckName(name) != nil {
-		return Hint{}, false
+	if !ok || !ours || !whole || CheckName(name) != nil {
+		return WakeUp{}, false
 	}
-	return Hint{Waiter: waiter, Number: of.number, Name: name, Role: of.role, Probe: probe}, true
+	if !of.timed { // a recall; a share does not linger
+		if probe || of.role != Plain {
+			return WakeUp{}, false
+		}
+		return WakeUp{Lease: id, Name: name}, true
+	}
+	return WakeUp{Waiter: id, Number: of.number, Name: name, Role: of.role, Probe: probe}, true
 }
 
-// Ticket is the ticket of the waiter, good for leaving the queue.
-func (h Hint) Ticket() *Ticket { return &Ticket{waiter: h.Waiter} }
+// Ticket returns the ticket of the waiter, which is sufficient to leave the queue.
+func (h WakeUp) Ticket() *Ticket { return &Ticket{waiter: h.Waiter} }

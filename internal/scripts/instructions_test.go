@@ -12,21 +12,22 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// mostInstructions bounds what an acquire and a release of a free name cost a master together. With Redis 7.0.15 they
-// cost 100 400; a plain hash lock, without fence, queue and admission record, costs 64 200.
+// mostInstructions bounds the instructions of a master for an acquire and a release of a free name. With Redis 7.0.15
+// they take 100 400; a plain hash lock, without fence, queue and admission record, takes 64 200.
 const mostInstructions = 105_000
 
-// TestInstructions counts the instructions of redis-server for one acquire and release of a new name: those of 3500
-// pairs less those of 500, which leaves out the start. The count varies by less than 1 %:
+// TestInstructions counts the instructions of redis-server for one acquire and release of a new name: the count of 3500
+// pairs minus that of 500, which excludes the start. The count varies by less than 1 %:
 //
 //	go test -v -run TestInstructions ./internal/scripts
 func TestInstructions(t *testing.T) {
-	if testing.Short() || race.Enabled {
-		t.Skip("needs a run without -short and -race: it runs redis-server in an emulator")
+	if !long.Enabled() || race.Enabled {
+		t.Skip("needs -long, without -race: it runs redis-server in an emulator")
 	}
 	for _, program := range []string{"valgrind", "redis-server"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -34,15 +35,15 @@ func TestInstructions(t *testing.T) {
 		}
 	}
 	n := (instructions(t, 3500) - instructions(t, 500)) / 3000
-	t.Logf("%d instructions a pair", n)
+	t.Logf("%d instructions per pair", n)
 	if n > mostInstructions {
-		t.Errorf("a pair costs %d instructions, %d are allowed", n, mostInstructions)
+		t.Errorf("a pair takes %d instructions, want at most %d", n, mostInstructions)
 	}
 }
 
 var collected = regexp.MustCompile(`Collected : ([0-9]+)`)
 
-// instructions runs a server for some pairs and returns its count.
+// instructions runs a server for a number of pairs and returns its count.
 func instructions(t *testing.T, pairs int) int {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -82,7 +83,7 @@ func instructions(t *testing.T, pairs int) int {
 		}
 	}
 	_, _ = conn.Do("SHUTDOWN", "NOSAVE")
-	_ = cmd.Wait() // its status is the one of a signal in some versions
+	_ = cmd.Wait() // some versions return the status of a signal
 	found := collected.FindSubmatch(out.Bytes())
 	if found == nil {
 		t.Fatalf("no count in %s", out.Bytes())

@@ -5,29 +5,31 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// MaxName and maxPrefix are the lengths of the longest name and prefix, in bytes.
+// MaxName and maxPrefix are maximum lengths in bytes.
 const (
 	MaxName   = 64 << 10
 	maxPrefix = 1 << 10
 )
 
-// A Prefix begins every key of a deployment on its masters. Lockers with different prefixes know nothing of each other.
+// A Prefix begins every key of a deployment on its masters. Lockers with different prefixes are independent of each
+// other.
 //
-// The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix has no ":{", so the first ":{"
-// of a key ends the prefix. A key that ends in "}" is a lock; of any other the last "}:" begins the kind. So no two
-// names, kinds or prefixes share a key, whatever bytes a name has. The scripts find the prefix of an inbox in the same
-// way.
+// The lock of a name has the key P:{name}, and its other keys are P:{name}:kind. A prefix has no ":{", so the first
+// ":{" of a key ends the prefix. A key that ends in "}" is a lock; in any other key the last "}:" begins the kind. So
+// no two names, kinds or prefixes share a key, even if a name contains such characters. The scripts find the prefix of
+// an inbox in the same way.
 //
-// The prefix of a bucket of a cluster ends in its number in braces: P{17}. They put all keys of the bucket into one
-// hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.
+// The prefix of a bucket of a cluster ends in its number in braces: P{17}. The braces put all keys of the bucket into
+// one hash slot, the admission record included. A colon before the tag would make a ":{", so no prefix ends in a colon.
 type Prefix string
 
-// bucketTag is the end of the prefix of a bucket.
+// bucketTag matches the end of the prefix of a bucket.
 var bucketTag = regexp.MustCompile(`\{[1-9][0-9]{0,2}\}$`)
 
-// CheckPrefix reports what is wrong with p, or nil.
+// CheckPrefix returns an error if p is invalid.
 func CheckPrefix(p string) error {
 	base := bucketTag.ReplaceAllString(p, "")
 	switch {
@@ -35,6 +37,8 @@ func CheckPrefix(p string) error {
 		return errors.New("the key prefix is empty: without one the keys of locks mix with your data")
 	case len(p) > maxPrefix:
 		return fmt.Errorf("the key prefix has %d bytes; %d are the most", len(p), maxPrefix)
+	case !utf8.ValidString(p):
+		return fmt.Errorf("the key prefix %q is not UTF-8", p)
 	case strings.ContainsAny(base, "{}") || base == "":
 		return fmt.Errorf("the key prefix %q has a brace: keys of different prefixes could collide", p)
 	case strings.HasSuffix(base, ":"):
@@ -43,18 +47,21 @@ func CheckPrefix(p string) error {
 	return nil
 }
 
-// CheckName reports what is wrong with a name, or nil. Every byte is allowed in a name.
+// CheckName returns an error if name is invalid. A name is any valid UTF-8: JSON, logs and metrics could show two
+// different invalid names alike.
 func CheckName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("the name of the lock is empty")
 	case len(name) > MaxName:
 		return fmt.Errorf("the name of the lock has %d bytes; %d are the most (it begins %q)", len(name), MaxName, name[:32])
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the name of the lock, %q, is not UTF-8: encode it, for example in hexadecimal", name)
 	}
 	return nil
 }
 
-// A Role says what the grant of a name is, and by that which scripts are sent for it.
+// A Role is the role of a grant, which decides the scripts that are sent for it.
 type Role uint8
 
 // The roles. A name has plain locks, or readers and writers, but not both.
@@ -64,10 +71,11 @@ const (
 	Writer             // the only holder of a lock with readers
 )
 
-// mark is what stands behind the number in the ids of a role.
+// mark returns the mark of r after the number in an id.
 func (r Role) mark() string { return [...]string{"", "r", "w"}[r] }
 
-// Keys are the key of one name in one role, for use in many calls. The scripts make the other keys of the name from it.
+// Keys holds the key of one name in one role, for use in many calls. The scripts derive the other keys of the name from
+// it.
 type Keys struct {
 	lock string
 	role Role
@@ -79,31 +87,32 @@ func (p Prefix) Keys(name string) Keys { return Keys{lock: p.Lock(name)} }
 // KeysOf returns the key of name for a role.
 func (p Prefix) KeysOf(name string, role Role) Keys { return Keys{lock: p.Lock(name), role: role} }
 
-// Role is the role that the keys are for.
+// Role returns the role of k.
 func (k *Keys) Role() Role { return k.role }
 
-// Lock is the key of the lock itself.
+// Lock returns the key of the lock itself.
 func (k Keys) Lock() string { return k.lock }
 
-// Lock is the key of the lock of name.
+// Lock returns the key of the lock of name.
 func (p Prefix) Lock(name string) string { return string(p) + ":{" + name + "}" }
 
-// Fence is the key of the fence of name.
+// Fence returns the key of the fence of name.
 func (p Prefix) Fence(name string) string { return p.of(name, "fence") }
 
-// Queue is the key of the waiters for name, in their order.
+// Queue returns the key of the waiters for name, in their order.
 func (p Prefix) Queue(name string) string { return p.of(name, "queue") }
 
-// Waiters is the key of the times until which the waiters for name count.
+// Waiters returns the key of the times until which the waiters for name count.
 func (p Prefix) Waiters(name string) string { return p.of(name, "waiters") }
 
-// Reads is the key of the readers' fence of name: the largest ballot of a reader that was accepted.
+// Reads returns the key of the readers' fence of name: the largest ballot of a reader that was accepted.
 func (p Prefix) Reads(name string) string { return p.of(name, "reads") }
 
 func (p Prefix) of(name, kind string) string { return p.Lock(name) + ":" + kind }
 
-// Inbox is the channel on which the waiters of an owner get their hints. Inbox("") begins all.
+// Inbox returns the channel on which the waiters of an owner get their hints. Inbox("") is the beginning of all
+// channels.
 func (p Prefix) Inbox(owner string) string { return string(p) + ":inbox:" + owner }
 
-// Admission is the key of the master's admission record.
+// Admission returns the key of the master's admission record.
 func (p Prefix) Admission() string { return string(p) + ":admission" }

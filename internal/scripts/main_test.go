@@ -31,7 +31,7 @@ const (
 
 var enc = scripts.NewEncoder(prefix, 3)
 
-// The id of a grant, and the keys of a name.
+// grant and keys return the id of a grant, and the keys of a name.
 func grant(owner string, number uint64) string {
 	return scripts.GrantID(owner, number, "label")
 }
@@ -41,7 +41,7 @@ func keys(name string) *scripts.Keys {
 	return &k
 }
 
-// A client is one connection to one master with the scripts loaded.
+// A client is one connection to one master that has the scripts loaded.
 type client struct {
 	redis.Conn
 
@@ -75,7 +75,7 @@ func newClient(t testing.TB, dial func() redis.Conn) *client {
 	return c
 }
 
-// second is another connection to the same master.
+// second opens another connection to the same master.
 func (c *client) second() *client { return newClient(c.t, c.dial) }
 
 func (c *client) must(command string, args ...any) any {
@@ -87,7 +87,7 @@ func (c *client) must(command string, args ...any) any {
 	return reply
 }
 
-// text reads a string key, "" where there is none.
+// text returns a string key, "" if it does not exist.
 func (c *client) text(key string) string {
 	c.t.Helper()
 	s, err := redis.String(c.must("GET", key), nil)
@@ -106,7 +106,7 @@ func (c *client) now() int64 {
 	return pair[0]*second + pair[1]
 }
 
-// run sends a call with the record that a connection would stamp it with; "" leaves the guard off.
+// run sends a call with the stamp that a connection would add; "" disables the guard.
 func (c *client) run(call *scripts.Call, stamp string) (any, error) {
 	command, args := call.Args(stamp, false)
 	return c.Do(command, args...)
@@ -125,17 +125,17 @@ func (c *client) stamped(call *scripts.Call, stamp string) scripts.Vote {
 	return v
 }
 
-// want runs a call with the guard off and wants one kind of answer.
-func (c *client) want(kind scripts.Kind, call *scripts.Call) scripts.Vote {
+// want runs a call without the guard and requires one kind of reply.
+func (c *client) want(kind scripts.Outcome, call *scripts.Call) scripts.Vote {
 	c.t.Helper()
 	v := c.stamped(call, "")
-	if v.Kind != kind {
-		c.t.Fatalf("%s is answered by %+v, want %v", call.Script.Name, v, kind)
+	if v.Outcome != kind {
+		c.t.Fatalf("%s: %+v, want %v", call.Script.Name, v, kind)
 	}
 	return v
 }
 
-// release reports whether one of the grants was there.
+// release reports whether one of the grants existed.
 func (c *client) release(name string, end scripts.Ending) bool {
 	c.t.Helper()
 	reply, err := c.run(enc.Release(keys(name), end), "")
@@ -168,22 +168,22 @@ func (c *client) wantError(code string, call *scripts.Call, stamp string) {
 	reply, err := c.run(call, stamp)
 	var text redis.Error
 	if !errors.As(err, &text) || !strings.HasPrefix(inner(text), code+" ") {
-		c.t.Errorf("%s is answered by %v, %v; want an error %s", call.Script.Name, reply, err, code)
+		c.t.Errorf("%s: %v, %v; want error %s", call.Script.Name, reply, err, code)
 	}
 }
 
-// inner is the text of an error that a command inside a script gave. Servers before 7.0 wrap it in a text of their own.
+// inner returns the error of a command inside a script. Servers before 7.0 wrap it in another text.
 func inner(err redis.Error) string {
 	text := string(err)
 	i := strings.LastIndex(text, "@user_script:")
 	if i < 0 || !strings.HasPrefix(text, "ERR Error running script") {
 		return text
 	}
-	_, rest, _ := strings.Cut(strings.TrimSpace(text[i+len("@user_script:"):]), ": ") // behind the number of the line
+	_, rest, _ := strings.Cut(strings.TrimSpace(text[i+len("@user_script:"):]), ": ") // after the number of the line
 	return strings.TrimPrefix(rest, "-")
 }
 
-// everything is all keys of a name and what they hold. Times are left out, but for whether there is one.
+// everything returns all keys of a name and their values. Of the TTLs it only shows whether there is one.
 func (c *client) everything(name string) string {
 	c.t.Helper()
 	var b strings.Builder
@@ -216,12 +216,12 @@ func (c *client) fields(name string) map[string]string {
 	return m
 }
 
-// acquire is an ask with one ballot and no ticket.
+// acquire returns an acquire with one ballot and no ticket.
 func acquire(name, id string, ballot int64) *scripts.Call {
 	return enc.Acquire(keys(name), id, ttl, ballot, ballot, nil)
 }
 
 func ending(ids ...string) scripts.Ending { return scripts.Ending{Grants: ids} }
 
-// near reports whether what is left of a time is plausible.
+// near reports whether a remaining time is plausible.
 func near(got, want time.Duration) bool { return got <= want && got >= want-5*time.Second }

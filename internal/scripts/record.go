@@ -12,63 +12,65 @@ import (
 	"github.com/redlock-go/redlock/internal/jitter"
 )
 
-// recordVersion is the version of the admission records. A client of another version is refused by name.
+// recordVersion is the version of the admission records. A client of another version is refused with an error that
+// names both.
 const recordVersion = "v3"
 
-// noStamp is the stamp of a Record without one, as tests write them.
+// noStamp is written for a Record without a stamp, as in tests.
 const noStamp = "0000000000000000"
 
 // NewStamp returns a stamp that no other record has.
 func NewStamp() string { return fmt.Sprintf("%016x", 1+jitter.Int64N(1<<63-1)) }
 
 // StampOf returns the beginning of a record, its version and stamp, which is what the scripts of locks compare. Each
-// write of a record gives it another stamp.
+// write of a record changes its stamp.
 func StampOf(record string) string {
 	return record[:min(len(record), len(recordVersion)+1+len(noStamp))]
 }
 
-// A Record is the one value by which a master is admitted to vote. It is written as
+// A Record is the value that admits a master to vote. It is written as
 //
 //	v3 <stamp> id=<identity> masters=<list> epoch=0 longest=30000 quarantine=30000 state=admitted since=<us>
 //
-// with home= after id= if the master is a durable one, group=2/3 before masters= if the names are spread over groups,
-// next= after masters= in a joint configuration, raised= and alone= after epoch= if the epoch is above 0. Times are in
-// milliseconds, moments in microseconds of the masters' time.
+// with home= after id= if the master is durable, group=2/3 before masters= if names are sharded, next= after masters=
+// in a joint configuration, and raised= and alone= after epoch= if the epoch is above 0. Durations are in milliseconds,
+// points in time in microseconds of the masters' time.
 type Record struct {
-	Stamp    string // 16 hexadecimal digits, other ones for each write
-	Identity string // run_id/master_replid2/second_repl_offset of the server that the record is about
+	Stamp    string // 16 hexadecimal digits, new for each write
+	Identity string // run_id/master_replid2/second_repl_offset of the server that was admitted
 	Home     string // the name of a durable master, as [Escape] writes it; "" for any other
-	Group    Group  // the zero Group if the names are not spread
-	// Masters names all masters of the configuration, and Next those of the next one in a joint configuration: see [List].
+	Group    Group  // the zero Group if names are not sharded
+	// Masters lists all masters of the configuration, and Next those of the next one in a joint configuration: see
+	// [List].
 	Masters, Next string
 	Epoch         int64
-	// Raised is when this epoch was written here; Alone the largest epoch whose set may act alone. Both are 0 where the
-	// epoch is.
+	// Raised is when this epoch was written here; Alone is the largest epoch whose configuration is final. Both are 0
+	// if the epoch is.
 	Raised, Alone int64
-	// Longest is the longest TTL that is allowed, Quarantine how long a quarantine must last.
+	// Longest is the max TTL of the deployment, Quarantine the length of a quarantine.
 	Longest, Quarantine time.Duration
 	Admitted            bool
 	// Since is when the master was admitted, or when its quarantine began.
 	Since int64
 }
 
-// A Group is one of several groups of masters among which names are spread: Number of Of, from 1.
+// A Group is one of several groups of masters over which names are sharded: Number of Of, from 1.
 type Group struct{ Number, Of int }
 
-// String is "2/3", as it stands in a record.
+// String returns the form of records, such as "2/3".
 func (g Group) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
 
 func parseGroup(text string) (g Group) {
 	number, of, _ := strings.Cut(text, "/")
-	g.Number, _ = strconv.Atoi(number) // String writes nothing that is no number
+	g.Number, _ = strconv.Atoi(number) // cannot fail: String writes numbers
 	g.Of, _ = strconv.Atoi(of)
 	return g
 }
 
-// Escape writes the name of a master as a record can have it.
+// Escape returns the name of a master in the form of records.
 func Escape(name string) string { return url.PathEscape(name) }
 
-// List writes the names of masters as a record can have them, in an order that does not depend on theirs.
+// List returns the names of masters in the form of records, in an order that does not depend on theirs.
 func List(names []string) string {
 	escaped := make([]string, len(names))
 	for i, name := range names {
@@ -78,7 +80,7 @@ func List(names []string) string {
 	return strings.Join(escaped, ",")
 }
 
-// ShowList returns a list of masters as errors show it.
+// ShowList returns a list of masters in the form of errors.
 func ShowList(list string) string {
 	names := strings.Split(list, ",")
 	for i, name := range names {
@@ -89,7 +91,7 @@ func ShowList(list string) string {
 	return "[" + strings.Join(names, " ") + "]"
 }
 
-// String returns r as it stands on a master.
+// String returns r in the form that masters store.
 func (r Record) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s id=%s", recordVersion, cmp.Or(r.Stamp, noStamp), r.Identity)
@@ -118,10 +120,10 @@ func (r Record) String() string {
 	return b.String()
 }
 
-// maxMillis is the longest time that a record may have: a year.
+// maxMillis is the longest duration in a record: a year.
 const maxMillis = int64(366 * 24 * time.Hour / time.Millisecond)
 
-// ParseRecord reads a record. Only what String writes is one.
+// ParseRecord parses a record. It accepts only the output of String.
 func ParseRecord(text string) (Record, error) {
 	version, rest, _ := strings.Cut(text, " ")
 	if version != recordVersion {
@@ -141,7 +143,7 @@ func ParseRecord(text string) (Record, error) {
 		values[key] = value
 	}
 	number := func(key string) int64 {
-		n, _ := strconv.ParseInt(values[key], 10, 64) // String writes nothing that is no number
+		n, _ := strconv.ParseInt(values[key], 10, 64) // cannot fail: String writes numbers
 		return max(n, 0)
 	}
 	longest, quarantine := number("longest"), number("quarantine")
@@ -152,7 +154,7 @@ func ParseRecord(text string) (Record, error) {
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,
 		Admitted: values["state"] == "admitted", Since: number("since"),
 	}
-	// What is written differently by String was not written by it: a part that is missing, double or in another place.
+	// If String gives another text, it did not write this one: a part is missing, duplicated or in another place.
 	if longest > maxMillis || quarantine > maxMillis || r.String() != text {
 		return Record{}, fmt.Errorf("the admission record %.200q cannot be read", text)
 	}

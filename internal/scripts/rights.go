@@ -2,30 +2,30 @@ package scripts
 
 import "strings"
 
-// A Right is a command that a user on a master needs, and a harmless way to find out whether he has it.
+// A Right is a command that the user needs on a master, with a harmless test for it.
 type Right struct {
-	// Rule is the word that ACL SETUSER takes behind the +.
+	// Rule is the word after the + in ACL SETUSER.
 	Rule string
-	// Lacking says what does not work without it; "" where no lock can be taken or kept.
+	// Lacking describes what does not work without it; "" if no lock can be acquired or kept.
 	Lacking string
 
 	probe []string
 }
 
-// What stands in a probe for the key and the channel that it is tried on, and for the rule's own words.
+// Placeholders in a probe for the key and the channel to test, and for the words of the rule.
 const (
 	probeKey     = "\x00key"
 	probeChannel = "\x00channel"
 )
 
 const (
-	deaf = "waiters are not told of releases, and ask every few seconds"
+	deaf = "waiters are not notified of releases, and ask every few seconds"
 	slow = "each script is sent in full once after a restart of the master"
 )
 
-// Rights is the one list of what a user needs, in the order in which the documentation names it. A test compares it
-// with the commands in the scripts. A command that writes is tried with an argument that it refuses, since a user
-// without the right is refused before the arguments are looked at.
+// Rights lists everything that a user needs, in the order of the documentation. A test compares it with the commands in
+// the scripts. A write command is tested with an argument that it rejects, because the server checks the right before
+// the arguments.
 var Rights = []Right{
 	{Rule: "info", probe: []string{"INFO", "server"}},
 	{Rule: "evalsha", probe: []string{"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"}},
@@ -57,15 +57,16 @@ var Rights = []Right{
 	{Rule: "ping", Lacking: deaf, probe: []string{"PING"}},
 }
 
-// Probed reports whether the right is tried by this command.
+// Probed reports whether this command tests the right.
 func (r Right) Probed(command string) bool { return r.probe[0] == command }
 
 // Runs reports whether a server runs the scripts: they are loaded by SCRIPT LOAD, or their text is sent by EVAL. Every
 // user also needs EVALSHA.
 func Runs(scriptLoad, eval bool) bool { return scriptLoad || eval }
 
-// Probe returns the command that tries the right on the keys and channels of p. It changes nothing. An error with the
-// code NOPERM, or of an unknown command, is the only no. The rights of a connection for messages are tried last.
+// Probe returns the command that tests the right on the keys and channels of p. It changes nothing. The right is
+// missing only if the error has the code NOPERM, or says that the command is unknown. Rights for subscriptions must be
+// tested last on a connection.
 func (r Right) Probe(p Prefix) (command string, args []any) {
 	const name = "check of rights"
 	for _, a := range r.probe[1:] {
@@ -80,7 +81,7 @@ func (r Right) Probe(p Prefix) (command string, args []any) {
 	return r.probe[0], args
 }
 
-// Rule is the rule of ACL SETUSER by which a user gets exactly what is needed on the keys and channels of p.
+// Rule returns the rule of ACL SETUSER that grants exactly the rights needed on the keys and channels of p.
 func (p Prefix) Rule() string {
 	words := []string{"~" + string(p) + ":*", "resetchannels", "&" + string(p) + ":*", "-@all"}
 	for _, r := range Rights {

@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// What the connections send beside the scripts: the handshake and the calls, and the commands of subscriptions.
+// Rights that connections need besides the scripts: for the handshake and the calls, and for subscriptions.
 var ofConnections = []string{"info", "evalsha", "eval", "script|load", "time", "subscribe", "unsubscribe", "ping"}
 
 func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
@@ -22,7 +22,7 @@ func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
 	call := regexp.MustCompile(`\bp?call\(\s*['"]([A-Za-z]+)['"]`)
 	for _, s := range scripts.All {
 		if strings.Count(s.Text, "call(") != len(call.FindAllString(s.Text, -1)) {
-			t.Errorf("%s calls a command that is not named in the call", s.Name)
+			t.Errorf("%s calls a command whose name is not a literal", s.Name)
 		}
 		for _, found := range call.FindAllStringSubmatch(s.Text, -1) {
 			used = append(used, strings.ToLower(found[1]))
@@ -40,21 +40,22 @@ func TestEachCommandOfTheScriptsIsAmongTheRights(t *testing.T) {
 	}
 }
 
-// The list is documented where people look for it.
+// The documentation lists the rights in these files.
 func TestTheDocumentedRuleIsTheList(t *testing.T) {
-	for file, prefix := range map[string]scripts.Prefix{"../../docs/operations.md": "redlock", "../../pool/doc.go": "prefix"} {
+	for file, prefix := range map[string]scripts.Prefix{"../../docs/operations.md": "redlock",
+		"../../pool/doc.go": "prefix"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		plain := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\n//", " ")), " ")
 		if !strings.Contains(plain, prefix.Rule()) {
-			t.Errorf("%s does not have: %s", file, prefix.Rule())
+			t.Errorf("%s does not contain: %s", file, prefix.Rule())
 		}
 	}
 }
 
-// A probe says no where, and only where, the right is missing, and changes nothing.
+// A probe is denied if and only if the right is missing, and changes nothing.
 func TestProbesTellExactlyTheMissingRight(t *testing.T) {
 	server := redistest.Test(t, 1, redisproc.Config{})[0]
 	admin := dialUnix(t, server)
@@ -86,7 +87,7 @@ func TestProbesTellExactlyTheMissingRight(t *testing.T) {
 			err := do(user, cmd, args...)
 			denied := err != nil && strings.HasPrefix(err.Error(), "NOPERM")
 			if denied != (tried.Rule == r.Rule) {
-				t.Errorf("without %s the probe of %s says %v", r.Rule, tried.Rule, err)
+				t.Errorf("without %s the probe of %s returned %v", r.Rule, tried.Rule, err)
 			}
 		}
 		_ = user.Close()
@@ -104,7 +105,7 @@ func TestProbesTellExactlyTheMissingRight(t *testing.T) {
 		}
 	}
 	if n, err := redis.Int(admin.Do("DBSIZE")); n != 0 || err != nil {
-		t.Errorf("the probes have left %d keys, %v", n, err)
+		t.Errorf("the probes left %d keys, %v", n, err)
 	}
 }
 

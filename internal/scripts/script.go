@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// What the scripts know. A test compares these with their texts.
+// Constants of the scripts. A test compares these with their texts.
 const (
-	WaiterCounts = 20 * time.Second // for how long a waiter counts after it has last asked
-	ToldCounts   = time.Second      // for how long, at the most, one counts that was told to ask
-	Window       = 15 * time.Second // how far a ballot may be from a master's time
-	FenceKept    = 75 * time.Second // how long a fence is kept; if it is ahead by more than Window, longer by the excess
-	MaxBallot    = 1<<53 - 1        // bounds every ballot: Lua's numbers are exact only below 2^53
+	WaiterCounts = 20 * time.Second // how long a waiter counts after its last acquire
+	ToldCounts   = time.Second      // how long, at most, a woken waiter counts
+	Window       = 15 * time.Second // maximum distance of a ballot from a master's time
+	FenceKept    = 75 * time.Second // how long a fence is kept; longer by the excess if it is ahead by more than Window
+	MaxBallot    = 1<<53 - 1        // largest ballot: Lua's numbers are exact only below 2^53
 )
 
 // A Script is one Lua program.
@@ -20,19 +20,19 @@ type Script struct {
 	Name string // for errors and traces
 	SHA  string // of Text
 	Text string
-	// Once: a call is not sent again where the master does not know the script (NOSCRIPT), behind calls made after it.
+	// Once: if the master does not know the script (NOSCRIPT), a call is not sent again behind later calls.
 	Once bool
 }
 
 //go:embed *.lua
 var files embed.FS
 
-// text returns the text of a script. A line "-- include FILE" stands for the text of that file: the common case of a
-// script comes before the functions that only the other cases need.
+// text returns the text of a script. A line "-- include FILE" is replaced by the text of that file, so that the common
+// case of a script comes before the functions that only the other cases need.
 func text(file string) string {
 	b, err := files.ReadFile(file)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: the file is embedded
 	}
 	return include.ReplaceAllStringFunc(string(b), func(line string) string {
 		return text(include.FindStringSubmatch(line)[1])
@@ -41,20 +41,20 @@ func text(file string) string {
 
 var include = regexp.MustCompile(`(?m)^-- include (\w+\.lua)\n`)
 
-// The SHA-1 of each text in hexadecimal. They are constants, since computing them panics where FIPS 140 forbids SHA-1.
+// SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
 const (
-	acquireSHA = "b280c253ebb96fab07967355511d8c2e32632c20"
-	extendSHA  = "4f729c60130bbe2102d59797e32c1c46429c10a0"
-	releaseSHA = "efeb3af5a1c5a92269e54dafd36f1336ae45c8f6"
+	acquireSHA = "61add5805ae32ccfe0a0f351d18e74c19535df47"
+	extendSHA  = "b70ef4c20565c91ba7db2ce52afe48ecb9f68aaa"
+	releaseSHA = "d5b5da0a02421d2374c1cdbcdddaf622b745a762"
 	inspectSHA = "1697c7b59dadf28addd1a39b33e396b017aabebf"
-	admitSHA   = "632b70265e479e2f403c93dcacf31dfc7b2152aa"
+	admitSHA   = "8327a20ceee9846b2f22692626e4e7e4e2c3b7e9"
 
-	sharedAcquireSHA = "92175f5b08e8c9041d0a120a31271efe11d3dfdb"
+	sharedAcquireSHA = "46ec83d243ec87ac1acb976d2e8b9359f0d41189"
 	sharedExtendSHA  = "4d34fbc3e5d4ab4830cf30e55a79e0d791f2259c"
-	sharedReleaseSHA = "87e60333c556c551f42f1f0150533b0052264335"
+	sharedReleaseSHA = "e21c2c6eaff107d31ce849b372d853213a7dfc83"
 )
 
-// The scripts. They are never changed.
+// The scripts. They are read-only.
 var (
 	Acquire = &Script{"acquire", acquireSHA, text("acquire.lua"), true}
 	Extend  = &Script{"extend", extendSHA, text("extend.lua"), false}
@@ -62,7 +62,7 @@ var (
 	Inspect = &Script{"inspect", inspectSHA, text("inspect.lua"), false}
 	Admit   = &Script{"admit", admitSHA, text("admit.lua"), false}
 
-	// Of locks with readers.
+	// Scripts of locks with readers.
 	SharedAcquire = &Script{"shared acquire", sharedAcquireSHA, text("shared_acquire.lua"), true}
 	SharedExtend  = &Script{"shared extend", sharedExtendSHA, text("shared_extend.lua"), false}
 	SharedRelease = &Script{"shared release", sharedReleaseSHA, text("shared_release.lua"), false}

@@ -10,36 +10,36 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// TestReleaseWithoutRightsToTheChannel (H06): the release of a user that may not publish still deletes and answers. No
-// waiter is removed for it, and each still loses its turn after a second.
+// H06: the release of a user without the right to publish still deletes the lock and replies. No waiter is removed, and
+// each still loses its turn after a second.
 func TestReleaseWithoutRightsToTheChannel(t *testing.T) {
 	c := onServer(t)
 	c.must("ACL", "SETUSER", "locker", "on", ">pw", "~redlock:*", "resetchannels", "+@all")
 	user := c.second()
 	user.must("AUTH", "locker", "pw")
 	if _, err := user.Do("PUBLISH", prefix.Inbox(me), "x"); err == nil {
-		t.Fatal("the user may publish: the test shows nothing")
+		t.Fatal("the user can publish")
 	}
 	now := c.now()
 	waiting := c.contender(other, now-1, 0, false)
 	user.want(scripts.Granted, acquire("a", grant(me, 1), now))
 	waiting.ask("a", now+1)
 	if !user.release("a", ending(grant(me, 1))) || len(c.fields("a")) != 0 {
-		t.Error("the grant was not there, or is still")
+		t.Error("the grant was not found, or was not deleted")
 	}
 	if v := user.want(scripts.Held, acquire("a", grant(me, 2), now+2)); !v.Free || v.Left <= 0 || v.Left > time.Second {
-		t.Errorf("an ask behind a waiter that cannot be told: %+v", v)
+		t.Errorf("acquire behind a waiter that cannot be notified: %+v", v)
 	}
 	if got := c.queue("a"); !slices.Equal(got, []string{waiting.ticket.Waiter()}) {
-		t.Errorf("the queue is %q", got)
+		t.Errorf("queue %q", got)
 	}
 	if d := c.counts("a", waiting.ticket); d > scripts.ToldCounts {
 		t.Errorf("the waiter counts for another %v", d)
 	}
 }
 
-// TestFullMasterGrantsNothing (H56): at its memory limit a master refuses what would add, entirely; a grant that is
-// there still ends, its late messages are still refused, and the next is told.
+// H56: at its memory limit a master refuses every write that needs memory, entirely. An existing grant can still be
+// released, its late messages are still refused, and the next waiter is notified.
 func TestFullMasterGrantsNothing(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
@@ -50,17 +50,17 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	before := c.everything("a")
 	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 2)) // the depth stays as it was: only people read it
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 2)) // the depth is not updated: only people read it
 	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
-		t.Errorf("the keys were\n%sand are\n%s", before, got)
+		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1)) // an extension adds nothing
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1)) // an extension needs no memory
 	if !c.release("a", scripts.Ending{Grants: []string{id}, Ballot: now + 1}) {
-		t.Error("the grant was not there")
+		t.Error("the grant was not found")
 	}
 	waiting.wantHint("a")
 	if c.release("b", scripts.Ending{Grants: []string{grant(me, 2)}, Ballot: now}) {
-		t.Error("the grant was there")
+		t.Error("the grant was found")
 	}
 	for name, fence := range map[string]int64{"a": now + 1, "b": now} {
 		if len(c.fields(name)) != 0 || c.text(prefix.Fence(name)) != fmt.Sprint(fence) {
@@ -69,30 +69,30 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	}
 }
 
-// TestReplicaAnswersReadonly (H56, H57) and changes nothing.
+// H56, H57: a replica replies with READONLY and changes nothing.
 func TestReplicaAnswersReadonly(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
 	c.want(scripts.Granted, acquire("a", id, now))
-	c.must("REPLICAOF", "127.0.0.1", "1") // nobody is there, so the keys stay
+	c.must("REPLICAOF", "127.0.0.1", "1") // the host does not exist, so the keys remain
 	before := c.everything("a")
 	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
 	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2), "")
 	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
 	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitStart)), "")
 	if got := c.everything("a"); got != before {
-		t.Errorf("the keys were\n%sand are\n%s", before, got)
+		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
 	c.must("REPLICAOF", "NO", "ONE")
 	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1))
 }
 
-// TestAPromotionIsAnotherIdentity (H57): a failback keeps the run id, and sets what the second replication id says.
+// H57: a failback keeps the run id, and changes the second replication id.
 func TestAPromotionIsAnotherIdentity(t *testing.T) {
 	c := onServer(t)
 	before := c.request(scripts.AdmitNow)
 	if !strings.HasSuffix(before.Identity, "/"+strings.Repeat("0", 40)+"/-1") {
-		t.Errorf("the identity of a new server is %s", before.Identity)
+		t.Errorf("identity of a new server: %s", before.Identity)
 	}
 	c.must("REPLICAOF", "127.0.0.1", "1")
 	c.must("REPLICAOF", "NO", "ONE")
@@ -103,7 +103,7 @@ func TestAPromotionIsAnotherIdentity(t *testing.T) {
 	c.wantAdmit(scripts.AdmitOtherIdentity, before)
 }
 
-// One release ends as many grants as Lua can unpack: what is owed for one name.
+// One release ends as many grants as Lua can unpack, for the pending releases of one name.
 func TestAReleaseOfManyGrants(t *testing.T) {
 	c := onServer(t)
 	now := c.now()
@@ -114,6 +114,6 @@ func TestAReleaseOfManyGrants(t *testing.T) {
 	c.want(scripts.Granted, acquire("a", ids[6999], now))
 	if !c.release("a", scripts.Ending{Grants: ids, Ballot: now}) || c.release("a", scripts.Ending{Grants: ids,
 		Ballot: now}) {
-		t.Error("the release has not ended the grant")
+		t.Error("the release did not end the grant")
 	}
 }

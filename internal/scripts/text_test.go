@@ -15,26 +15,26 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// TestSHAConstantsAreThoseOfTheTexts (H35): the program never computes a SHA-1, so this test does.
+// H35: the library never computes a SHA-1, so this test checks the constants.
 func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range scripts.All {
 		sum := sha1.Sum([]byte(s.Text))
 		if got := hex.EncodeToString(sum[:]); got != s.SHA {
-			t.Errorf("%s: the constant is %s, the text's SHA-1 %s", s.Name, s.SHA, got)
+			t.Errorf("%s: constant %s, SHA-1 of the text %s", s.Name, s.SHA, got)
 		}
 		if seen[s.Name] || seen[s.SHA] {
 			t.Errorf("%s is listed twice", s.Name)
 		}
 		if s.Once != (s == scripts.Acquire || s == scripts.SharedAcquire) {
-			t.Errorf("%s may be sent once only: %v", s.Name, s.Once)
+			t.Errorf("%s: Once is %v", s.Name, s.Once)
 		}
 		seen[s.Name], seen[s.SHA] = true, true
 	}
 }
 
-// A reader holds one script in the head: at most 45 lines of code, none longer than 120 bytes, below a header that
-// says what its keys, arguments and replies are, and why it is safe to repeat.
+// A reader can keep one script in mind: at most 50 lines of code, none longer than 120 bytes, and a header that
+// documents its keys, arguments and replies, and why it is safe to repeat.
 func TestScriptsAreShort(t *testing.T) {
 	for _, file := range []string{
 		"common", "extend_common", "acquire", "extend", "release", "inspect", "admit",
@@ -50,7 +50,7 @@ func TestScriptsAreShort(t *testing.T) {
 				code++
 			}
 			if len(line) > 120 {
-				t.Errorf("%s: a line has %d bytes: %s", file, len(line), line)
+				t.Errorf("%s: line of %d bytes: %s", file, len(line), line)
 			}
 		}
 		if code > 50 {
@@ -58,13 +58,13 @@ func TestScriptsAreShort(t *testing.T) {
 		}
 		for _, word := range []string{"-- KEYS ", "-- ARGV ", "-- Reply ", "afe to repeat"} {
 			if !strings.HasSuffix(file, "common") && !strings.Contains(string(text), word) {
-				t.Errorf("%s: the header has no %q", file, word)
+				t.Errorf("%s: the header does not contain %q", file, word)
 			}
 		}
 	}
 }
 
-// The times in the scripts are those that the constants say.
+// The times in the scripts equal the constants.
 func TestTheScriptsKnowTheTimes(t *testing.T) {
 	texts := ""
 	for _, file := range []string{"common", "acquire", "release", "shared_common", "shared_acquire", "shared_release"} {
@@ -85,13 +85,13 @@ func TestTheScriptsKnowTheTimes(t *testing.T) {
 		fmt.Sprintf("math.min(counts, now + %d)", scripts.ToldCounts.Microseconds()):                    1,
 	} {
 		if n := strings.Count(texts, text); n != times {
-			t.Errorf("the scripts have %q %d times, want %d", text, n, times)
+			t.Errorf("the scripts contain %q %d times, want %d", text, n, times)
 		}
 	}
 }
 
-// Whatever bytes names have, different prefixes, names and kinds have different keys. The alphabet is chosen to collide
-// where anything can.
+// Different prefixes, names and kinds have different keys, for names of any bytes. The alphabet is chosen to provoke
+// collisions.
 func TestNoTwoNamesShareAKey(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces []string, most int) string {
@@ -112,7 +112,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 		p := word([]string{"p", ":", "admission", "lock"}, 3) + "p"
 		name := word([]string{"{", "}", ":", "lock", "fence", "queue", "}:", ":{", "p", "admission"}, 5)
 		if scripts.CheckPrefix(p) != nil || scripts.CheckName(name) != nil {
-			t.Fatalf("prefix %q or name %q is refused", p, name)
+			t.Fatalf("prefix %q or name %q was refused", p, name)
 		}
 		x := scripts.Prefix(p)
 		claim(x.Lock(name), fmt.Sprintf("the lock %q of %q", name, p))
@@ -123,7 +123,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 		claim(x.Inbox(name), fmt.Sprintf("the inbox of %q of %q", name, p))
 		claim(x.Admission(), fmt.Sprintf("the admission of %q", p))
 		if k := x.Keys(name); k.Lock() != x.Lock(name) {
-			t.Fatalf("the key is %q and %q", k.Lock(), x.Lock(name))
+			t.Fatalf("keys %q and %q", k.Lock(), x.Lock(name))
 		}
 	}
 }
@@ -137,7 +137,8 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 			t.Errorf("prefix %.20q: %v", p, err)
 		}
 	}
-	for name, ok := range map[string]bool{"": false, "a": true, "\x00\xff{}": true, long: true, long + "x": false} {
+	for name, ok := range map[string]bool{"": false, "a": true, "\x00ÿ{}": true, "\xff\xfe": false, long: true,
+		long + "x": false} {
 		if err := scripts.CheckName(name); (err == nil) != ok {
 			t.Errorf("name %.20q: %v", name, err)
 		}
@@ -149,32 +150,33 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 	}
 }
 
-// A refusal can tell by whom and since when: the ids of grants and waiters end with the owner's label.
+// A refusal names the holder and the time, because the ids of grants and waiters end with the owner's label.
 func TestIDsTellOwnerAndLabel(t *testing.T) {
 	for _, label := range []string{"", "host 7", "a:b:c", "1700000000000000:x"} {
 		ticket := scripts.NewTicket(scripts.Plain, me, 12, label, 1_700_000_000_000_000, 3)
 		id := scripts.GrantID(me, 12, label)
 		if want := "1700000000000000:" + id; ticket.Waiter() != want || id != me+":12:"+label {
-			t.Errorf("the ids are %q and %q", ticket.Waiter(), id)
+			t.Errorf("ids %q and %q", ticket.Waiter(), id)
 		}
 		for _, id := range []string{id, ticket.Waiter()} {
 			if owner, got := scripts.GrantLabel(id); owner != me || got != label {
-				t.Errorf("%q is of %q, %q", id, owner, got)
+				t.Errorf("%q: owner %q, label %q", id, owner, got)
 			}
 		}
 	}
 	for _, id := range []string{"", "x", "x:y", "x:y:z", "x:-1:z", "x:01:z", "1700000000000000:x"} {
 		if owner, label := scripts.GrantLabel(id); owner != "" || label != "" {
-			t.Errorf("%q is of %q, %q", id, owner, label)
+			t.Errorf("%q: owner %q, label %q", id, owner, label)
 		}
 	}
-	early, late := scripts.NewTicket(scripts.Plain, me, 1, "", -5, 0).Waiter(), scripts.NewTicket(scripts.Plain, me, 1, "", math.MaxInt64, 0).Waiter()
+	early, late := scripts.NewTicket(scripts.Plain, me, 1, "", -5, 0).Waiter(),
+		scripts.NewTicket(scripts.Plain, me, 1, "", math.MaxInt64, 0).Waiter()
 	if len(early) != len(late) || early > late {
-		t.Errorf("times that cannot be: %q, %q", early, late)
+		t.Errorf("times out of range: %q, %q", early, late)
 	}
 }
 
-// The words of each call, in the order that the headers of the scripts say. S is the stamp.
+// The words of each call, in the order of the scripts' headers. S is the stamp.
 func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	e, k := scripts.NewEncoder("p", 7), scripts.Prefix("p").Keys("n")
 	ticket := scripts.NewTicket(scripts.Plain, "me", 9, "l", 77, 3)
@@ -216,11 +218,11 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 		}
 		text := c.call.Words("S", true)
 		if text[0] != "EVAL" || text[1] != c.call.Script.Text || strings.Join(text[2:], " ") != c.want[41:] {
-			t.Errorf("%s, by text: %q", c.what, text[2:])
+			t.Errorf("%s, with text: %q", c.what, text[2:])
 		}
 	}
 	if got := scripts.Command("ping", "PING", "a b").Words("", false); !slices.Equal(got, []string{"PING", "a b"}) {
-		t.Errorf("a command: %q", got)
+		t.Errorf("command: %q", got)
 	}
 }
 

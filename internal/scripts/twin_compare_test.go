@@ -14,8 +14,8 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// letExpire waits for the end of keys, and of waiters, that would else end on one side before the call, and behind
-// it on the other.
+// letExpire waits for keys and waiters to expire that could otherwise expire before the call on one side, and after it
+// on the other.
 func (w *twin) letExpire(keys []string) {
 	const margin = 10_000
 	wait := func(end int64) {
@@ -29,7 +29,8 @@ func (w *twin) letExpire(keys []string) {
 		if left := w.state.TTL(now, key); left >= 0 && left*1000 <= w.slack+margin {
 			wait(now + left*1000 + 1000)
 		}
-		if strings.HasSuffix(key, "}:waiters") || strings.HasSuffix(key, "}") && w.state.Look(now, key).Type == reference.SortedSet {
+		if strings.HasSuffix(key, "}:waiters") ||
+			strings.HasSuffix(key, "}") && w.state.Look(now, key).Type == reference.SortedSet {
 			for _, f := range w.state.Look(now, key).Fields {
 				counts, _ := strconv.ParseInt(f.Value, 10, 64)
 				wait(counts)
@@ -62,7 +63,7 @@ func (w *twin) count(call *scripts.Call, reply any) {
 
 func (w *twin) fail(what string, server, pure any) {
 	w.t.Helper()
-	w.t.Fatalf("step %d: %s\n%s: the server has %s, the reference %s", w.step, w.op, what, plain(server), plain(pure))
+	w.t.Fatalf("step %d: %s\n%s: server %s, reference %s", w.step, w.op, what, plain(server), plain(pure))
 }
 
 func plain(v any) string {
@@ -88,7 +89,7 @@ func micros(t testing.TB, reply any) int64 {
 	return pair[0]*second + pair[1]
 }
 
-// compare wants the same reply from both, with the tolerance that times need.
+// compare requires equal replies from both sides, except for tolerated differences in time.
 func (w *twin) compare(what string, server, pure any) {
 	w.t.Helper()
 	same := false
@@ -106,7 +107,8 @@ func (w *twin) compare(what string, server, pure any) {
 		s, ok := server.([]any)
 		if same = ok && len(s) == len(p); same {
 			for i := range p {
-				// What a lock has left, or a waiter's second, stands behind the kind of the vote; a kind is small.
+				// The remaining TTL of a lock, or of a waiter's second, follows the kind of the vote, which is a small
+				// number.
 				left, isNumber := p[i].(int64)
 				if n, ok := s[i].(int64); ok && isNumber && i == 1 && left > 10 && w.sameMillis(n, left) {
 					continue
@@ -126,7 +128,7 @@ func (w *twin) sameMicros(server, pure int64) bool {
 	return server-pure <= w.slack && pure-server <= w.slack
 }
 
-// sameRecord lets the moments in a record differ by the time that the transaction took.
+// sameRecord compares two records; their times may differ by the duration of the transaction.
 func (w *twin) sameRecord(server, pure string) bool {
 	s, err1 := scripts.ParseRecord(server)
 	p, err2 := scripts.ParseRecord(pure)
@@ -137,13 +139,13 @@ func (w *twin) sameRecord(server, pure string) bool {
 	return s == p
 }
 
-// compareKey compares one key; seen is its PTTL, its GET, its HGETALL and its ZRANGE. Where the two differ by what time
-// may explain, the reference goes on from what the server has.
+// compareKey compares one key; seen holds its PTTL, its GET, its HGETALL and its ZRANGE. If the passing of time may
+// explain a difference, the reference continues with the server's value.
 func (w *twin) compareKey(key string, seen []any) {
 	w.t.Helper()
 	left, _ := seen[0].(int64)
 	if pure := w.state.TTL(w.t0, key); left != pure && (left < 0 || pure < 0 || !w.sameMillis(left, pure)) {
-		w.fail("time left to "+key, left, pure)
+		w.fail("TTL of "+key, left, pure)
 	}
 	switch v := w.state.Look(w.t0, key); v.Type {
 	case reference.None:
@@ -192,8 +194,8 @@ func (w *twin) compareSet(key string, seen any, pure []reference.Field) {
 	}
 }
 
-// compareMessages wants what the server has published to each inbox, in order, to be what the reference has. A last
-// message of the test's own tells that the others have come.
+// compareMessages requires that the server has published the same messages to each inbox, in the same order, as the
+// reference. A final message of the test shows that all others have arrived.
 func (w *twin) compareMessages() {
 	w.must("PUBLISH", heard[0], "end")
 	var got []string
@@ -208,7 +210,7 @@ func (w *twin) compareMessages() {
 		got = append(got, parts[1]+" "+parts[2])
 	}
 	if !slices.Equal(got, w.messages) {
-		w.t.Errorf("the server has published %d messages, the reference %d, or others:\n%v\n%v",
+		w.t.Errorf("the server published %d messages, the reference %d, or they differ:\n%v\n%v",
 			len(got), len(w.messages), got, w.messages)
 	}
 }

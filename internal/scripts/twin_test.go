@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -20,13 +21,13 @@ import (
 
 const seedEnv = "REDLOCK_TEST_SEED"
 
-// TestServerAndReferenceAgree gives a real server and package reference the same random operations, on few names, ids
-// and ballots so that they meet, and on keys that hold what they should not. Each reply and the keys after each
-// operation must be the same; times may differ by what passes within one transaction.
+// TestServerAndReferenceAgree runs the same random operations on a real server and on package reference, with few
+// names, ids and ballots so that they collide, and with foreign values in some keys. Each reply and the keys after each
+// operation must be equal; times may differ by the duration of one transaction.
 func TestServerAndReferenceAgree(t *testing.T) {
 	s := redistest.Test(t, 1, redisproc.Config{})[0]
 	seeds, steps := []uint64{1, 2, 3, 4, 5, rand.Uint64()}, 2500
-	if testing.Short() {
+	if !long.Enabled() {
 		seeds, steps = []uint64{rand.Uint64()}, 800
 	}
 	if text := os.Getenv(seedEnv); text != "" {
@@ -52,14 +53,14 @@ func TestServerAndReferenceAgree(t *testing.T) {
 			t.Fatalf("again: %s=%d go test -run %s", seedEnv, seed, t.Name())
 		}
 	}
-	if os.Getenv(seedEnv) != "" || testing.Short() {
-		return // too few operations for every reply
+	if os.Getenv(seedEnv) != "" || !long.Enabled() {
+		return // too few operations for all replies to occur
 	}
 	for _, reply := range []string{
 		"acquire 1", "acquire 2", "acquire 2 free", "acquire 3", "acquire 4", "acquire 5", "acquire 6",
 		"acquire WRONGTYPE", "acquire BADFENCE", "extend 1", "extend 5", "extend 7", "extend WRONGTYPE",
 		"release 0", "release 1", "release WRONGTYPE", "release BADFENCE", "inspect ok",
-		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint",
+		"inspect WRONGTYPE", "admit 1", "admit 2", "admit 3", "admit 4", "admit 5", "admit WRONGTYPE", "hint", "recall",
 		"admit read 1", "admit start 1", "admit end 1", "admit now 1", "admit guard 1", "admit settle 1", "admit epoch 1",
 		"admit rewrite 1",
 		"shared acquire 1", "shared acquire 2", "shared acquire 2 free", "shared acquire 3", "shared acquire 4",
@@ -68,7 +69,7 @@ func TestServerAndReferenceAgree(t *testing.T) {
 		"shared release 1", "shared release WRONGTYPE", "shared release BADFENCE", "probe",
 	} {
 		if total[reply] < 3 {
-			t.Errorf("the operations gave the reply %q %d times only: they show too little", reply, total[reply])
+			t.Errorf("the operations gave the reply %q only %d times", reply, total[reply])
 		}
 	}
 	t.Logf("replies: %v", total)
@@ -81,18 +82,18 @@ type twin struct {
 	rnd      *rand.Rand
 	state    *reference.State
 	env      reference.Env
-	messages []string // that the reference has published to somebody
+	messages []string // published by the reference to a client
 	listener redis.Conn
 	replies  map[string]int
 	step     int
 	op       string
 	t0, t1   int64 // the server's time before and after the last operation
-	slack    int64 // the longest transaction so far, in us: by as much may the two have given a key its time apart
+	slack    int64 // longest transaction so far, in us: the TTLs of a key may differ by that much
 }
 
 var (
 	names = []string{"a", "b"}
-	// Three owners; to the inboxes of two somebody listens.
+	// Three owners; two of their inboxes have a subscriber.
 	owners = []string{me, other, "deaf"}
 	heard  = []string{prefix.Inbox(me), prefix.Inbox(other)}
 )
@@ -115,13 +116,16 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 			return 0
 		}
 		w.messages = append(w.messages, channel+" "+payload)
-		h, ok := prefix.ParseHint(payload)
+		h, ok := prefix.ParseWakeUp(payload)
 		if !ok || h.Name != "a" && h.Name != "b" {
-			t.Errorf("%q is no hint", payload)
+			t.Errorf("%q is not a hint", payload)
 		}
-		if h.Probe {
+		switch {
+		case h.Probe:
 			w.replies["probe"]++
-		} else {
+		case h.Lease != "":
+			w.replies["recall"]++
+		default:
 			w.replies["hint"]++
 		}
 		return 1
@@ -146,7 +150,7 @@ func newTwin(t *testing.T, s *redisproc.Server, seed uint64) *twin {
 
 func pick[T any](w *twin, of ...T) T { return of[w.rnd.IntN(len(of))] }
 
-// next does one operation on both sides and compares.
+// next runs one operation on both sides and compares them.
 func (w *twin) next() {
 	switch n := w.rnd.IntN(100); {
 	case n < 42:
@@ -155,9 +159,9 @@ func (w *twin) next() {
 		k := w.keys()
 		id := w.id(k)
 		if there := w.state.Look(w.t1, k.Lock()).Fields; len(there) > 0 && w.rnd.IntN(2) == 0 {
-			id = there[0].Name // a grant that is there, mostly
+			id = there[0].Name // usually a grant that exists
 		}
-		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3)), w.stamp())
+		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3, 1|scripts.Lingers)), w.stamp())
 	case n < 79:
 		w.both(w.releaseCall())
 	case n < 83:
@@ -173,7 +177,7 @@ func (w *twin) next() {
 
 func (w *twin) name() string { return pick(w, names...) }
 
-// keys are those of a name in a role. One name is mostly one of plain locks, the other one with readers.
+// keys returns the keys of a name in a role. One name usually has plain locks, the other readers and writers.
 func (w *twin) keys() *scripts.Keys {
 	name, role := w.name(), pick(w, scripts.Reader, scripts.Reader, scripts.Writer)
 	if w.rnd.IntN(20) == 0 == (name == "b") {
@@ -183,7 +187,7 @@ func (w *twin) keys() *scripts.Keys {
 	return &k
 }
 
-// id is that of a grant of the role of k, or sometimes of the other role of a lock with readers.
+// id returns the id of a grant of the role of k, or sometimes of the other role of a lock with readers.
 func (w *twin) id(k *scripts.Keys) string {
 	role := k.Role()
 	if role == scripts.Reader {
@@ -195,14 +199,14 @@ func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
 
-// stamp is that of the record that the caller expects: none, the one that is there, or another.
+// stamp returns the stamp that the caller expects: none, the present one, or another.
 func (w *twin) stamp() string {
 	there, _ := w.state.Get(w.t1, prefix.Admission())
 	stamp := scripts.StampOf(there)
 	return pick(w, "", stamp, stamp, stamp, "v3 something else")
 }
 
-// ballot is near the fence, near the master's time, beyond the window, or at the end of what Lua can count.
+// ballot returns one near the fence, near the master's time, beyond the window, or near the largest number of Lua.
 func (w *twin) ballot(name string) int64 {
 	raw, _ := w.state.Get(w.t1, prefix.Fence(name))
 	fence, _ := strconv.ParseInt(raw, 10, 64)
@@ -213,7 +217,8 @@ func (w *twin) ballot(name string) int64 {
 		fence+far/2, 0, scripts.MaxBallot)
 }
 
-// ticket is one of few waiters, of equal and different rank; its time is as old as the ask, so that late ones meet.
+// ticket returns one of few waiters, of equal and different rank. Its time is as old as the acquire, so that late ones
+// occur.
 func (w *twin) ticket(role scripts.Role) *scripts.Ticket {
 	number := uint64(w.rnd.IntN(3))
 	return scripts.NewTicket(role, pick(w, owners...), number, "", int64(1_700_000_000_000_000+number%2), pick(w, 0, 0, 0,
@@ -226,16 +231,21 @@ func (w *twin) acquireCall() (*scripts.Call, string) {
 	last := pick(w, first, first, first, first+1000)
 	switch w.rnd.IntN(10) {
 	case 0:
-		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.life(), first, w.now()-second, pick(w, 1, 2)), w.stamp()
+		depth := pick(w, 1, 2, 1|scripts.Lingers)
+		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.life(), first, w.now()-second, depth), w.stamp()
 	case 1, 2:
 		return enc.Import(k, w.id(k), w.id(k), w.life(), first, last), w.stamp()
 	case 3, 4:
 		return enc.Acquire(k, w.id(k), w.life(), first, last, nil), w.stamp()
+	case 5, 6:
+		if k.Role() == scripts.Plain {
+			return enc.AcquireLingering(k, w.id(k), w.life(), first, last, pick(w, nil, w.ticket(k.Role()))), w.stamp()
+		}
 	}
 	return enc.Acquire(k, w.id(k), w.life(), first, last, w.ticket(k.Role())), w.stamp()
 }
 
-// nameOf is the name that the keys are of.
+// nameOf returns the name of the keys.
 func nameOf(k *scripts.Keys) string {
 	name := strings.TrimPrefix(k.Lock(), string(prefix)+":{")
 	return strings.TrimSuffix(name, "}")
@@ -273,7 +283,7 @@ func (w *twin) admitCall() *scripts.Call {
 	})
 }
 
-// record is one that a program may have written, about this server or another.
+// record returns a record that a client may have written, about this server or another.
 func (w *twin) record() scripts.Record {
 	r := scripts.Record{
 		Stamp:    scripts.NewStamp(),
@@ -288,8 +298,8 @@ func (w *twin) record() scripts.Record {
 	return r
 }
 
-// both runs one call on both sides. On the server the call, the clock before and after it, and a look at every key are
-// one transaction.
+// both runs one call on both sides. On the server, one transaction contains the call, the clock before and after it,
+// and reads of every key.
 func (w *twin) both(call *scripts.Call, stamp string) {
 	_, args := call.Args(stamp, false)
 	w.op = fmt.Sprint(call.Script.Name, " ", args[1:])
@@ -317,7 +327,7 @@ func (w *twin) both(call *scripts.Call, stamp string) {
 		w.t.Fatalf("step %d: %s: %v", w.step, w.op, err)
 	}
 	w.t0, w.t1 = micros(w.t, answers[0]), micros(w.t, answers[2])
-	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000) // from before the server has taken its time for keys
+	w.slack = max(w.slack, time.Since(sent).Microseconds()+2000) // it began before the server read its clock for the keys
 
 	nkeys, _ := strconv.Atoi(fmt.Sprint(args[1]))
 	texts := make([]string, len(args)-2)

@@ -11,15 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 const six = "buckets=6"
 
-// A first lock, and what is refused: another number of buckets, and a node that is named like a plain master. H140.
+// H140: a first lock, and two errors: another number of buckets, and a node with the name of a plain master.
 func TestALockOnACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -31,39 +33,39 @@ func TestALockOnACluster(t *testing.T) {
 		for { // until it has read the records
 			_, err := locker.TryLock(t.Context(), name, redlock.WithWaitLimit(time.Second))
 			if err == nil {
-				t.Fatalf("with another number of buckets %s is locked", name)
+				t.Fatalf("%s was locked with another number of buckets", name)
 			}
-			if errors.Is(err, redlock.ErrGroup) {
+			if errors.Is(err, redlock.ErrShardLayout) {
 				break
 			}
-			if bucket := locker.Of(name).Masters()[0]; strings.HasSuffix(bucket.Addr, "{7}") {
-				break // nobody else has this one: it waits for the others
+			if strings.HasSuffix(bucketOf(locker, name), "{7}") {
+				break // this one is locked by no other client: it waits for the others
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	plain, err := pool.Dial([]string{c.nodes[0].addrURL()})
+	plain, err := transport.Dial([]string{c.nodes[0].addrURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = plain.Close() })
 	refused := make(chan error, 100)
-	t.Cleanup(plain.Watch(func(e pool.Event) { refused <- e.Err }))
+	t.Cleanup(plain.Watch(func(e transport.Event) { refused <- e.Err }))
 	for err := range refused {
-		if errors.Is(err, pool.ErrRefused) && strings.Contains(err.Error(), "redis+cluster://") {
+		if errors.Is(err, transport.ErrRefused) && strings.Contains(err.Error(), "redis+cluster://") {
 			break
 		}
 	}
 }
 
-// groups are the Lockers of all buckets, until end.
-func (c *cluster) groups(parameters string) (g *redlock.Groups, end func()) {
+// groups returns Lockers for all buckets; end closes them.
+func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 	c.t.Helper()
 	pools, err := pool.DialBuckets([]string{c.url(parameters)})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if g, err = redlock.Buckets(pools); err != nil {
+	if g, err = redlock.NewSharded(pools); err != nil {
 		c.t.Fatal(err)
 	}
 	return g, func() {
@@ -74,7 +76,7 @@ func (c *cluster) groups(parameters string) (g *redlock.Groups, end func()) {
 	}
 }
 
-// used are two programs that lock on the cluster, one from each side.
+// used starts two clients that lock on the cluster, one on each side.
 func (c *cluster) used(left, right side) (a, b *programRun) {
 	c.t.Helper()
 	a, b = run(c.t, "a", left, true, c.url(six)), run(c.t, "b", right, false, c.url(six))
@@ -83,30 +85,40 @@ func (c *cluster) used(left, right side) (a, b *programRun) {
 	return a, b
 }
 
-// tagOf is the tag of the bucket to which a name belongs. Its Lockers end at once: they go by the cluster alone, and
-// would be in the way of programs that have other masters beside it.
+// tagOf returns the tag of the bucket to which a name belongs. Its Lockers are closed at once: they use only the
+// cluster, and would interfere with clients that use other masters as well.
 func (c *cluster) tagOf(name string) string {
 	g, end := c.groups(six)
 	defer end()
-	addr := g.Of(name).Masters()[0].Addr
+	addr := bucketOf(g, name)
 	return addr[strings.LastIndex(addr, "{"):]
 }
 
-// oneShardWaited fails the test where a lock was held twice, where locks of all shards were had by nobody for long, or
-// where none was.
+// bucketOf returns the address of a master of the bucket to which a name belongs.
+func bucketOf(l *redlock.Locker, name string) string {
+	for _, m := range l.Admin().Masters() {
+		if m.Shard == private.Of(l).Shard(name) {
+			return m.Addr
+		}
+	}
+	return ""
+}
+
+// oneShardWaited fails the test if a lock was held twice, if locks of all shards had no holder for long, or if none
+// had.
 func oneShardWaited(t *testing.T, a, b *programRun) {
 	t.Helper()
 	v := judge(a, b)
 	v.mustExclude(t)
 	if v.shortest() > 5*time.Second {
-		t.Errorf("each lock was held by nobody for %v: the other shards did not go on", v.shortest())
+		t.Errorf("every lock had no holder for %v: the other shards were affected", v.shortest())
 	}
 	if v.longest() < 20*time.Second {
-		t.Errorf("no lock was held by nobody for longer than %v: a promoted node did not wait", v.longest())
+		t.Errorf("no lock was without a holder for longer than %v: a promoted node did not wait", v.longest())
 	}
 }
 
-// What can happen to the master of one shard. Its buckets wait for the guard time, the others go on. H141.
+// H141: failures of the master of one shard. Its buckets wait for the max TTL, the others continue.
 func TestAShardIsInTrouble(t *testing.T) {
 	for name, trouble := range map[string]func(c *cluster, old, replica *server, tag string){
 		"it is killed and comes back": func(c *cluster, old, replica *server, tag string) {
@@ -120,21 +132,21 @@ func TestAShardIsInTrouble(t *testing.T) {
 			old.signal(syscall.SIGCONT)
 		},
 		"the replica takes its place by hand, and it takes that back": func(c *cluster, old, replica *server, tag string) {
-			replica.must("CLUSTER", "FAILOVER", "FORCE") // the master is not asked, and its last writes are lost
+			replica.must("CLUSTER", "FAILOVER", "FORCE") // without the consent of the master, so its last writes are lost
 			c.has(replica, tag)
-			eventually(c.t, "the old master is in step as a replica", func() bool {
+			eventually(c.t, "the old master is in sync as a replica", func() bool {
 				said, _ := replica.do("INFO", "replication")
 				return strings.Contains(said, "state=online")
 			})
-			time.Sleep(5 * time.Second)                 // what comes and goes within a heartbeat of 3 s need not be noticed: see package redlock
-			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // nobody is asked, neither the master nor the other shards
+			time.Sleep(5 * time.Second)                 // shorter changes may go unnoticed: see package redlock
+			old.must("CLUSTER", "FAILOVER", "TAKEOVER") // without the consent of the master or the other shards
 			c.has(old, tag)
 		},
 		"the replica takes its place while it is frozen": func(c *cluster, old, replica *server, tag string) {
 			old.signal(syscall.SIGSTOP)
 			replica.must("CLUSTER", "FAILOVER", "TAKEOVER")
 			c.has(replica, tag)
-			time.Sleep(2 * time.Second) // what is sent to the old one meanwhile it does when it wakes
+			time.Sleep(2 * time.Second) // it executes the commands sent meanwhile when it resumes
 			old.signal(syscall.SIGCONT)
 		},
 		"all its data is deleted": func(_ *cluster, old, _ *server, _ string) { old.must("FLUSHALL") },
@@ -154,14 +166,14 @@ func TestAShardIsInTrouble(t *testing.T) {
 	}
 }
 
-// One master is cut off together with a program, and its replica, on the other side, is promoted. Its locks have one
-// holder, and those of the other shards go on where these are. H141.
+// H141: one master is partitioned away together with a client, and its replica on the other side is promoted. Its locks
+// have one holder, and those of the other shards continue on the side of their masters.
 func TestAClusterIsCutInTwo(t *testing.T) {
 	needsLong(t)
 	left, right, cut := apart(t)
 	c := newCluster(t, left, right, right, right, right, right)
 	if info, _ := c.nodes[0].do("INFO", "replication"); !strings.Contains(info, "role:master") {
-		t.Fatalf("the node that will be cut off is no master: %s", info)
+		t.Fatalf("the node to be partitioned away is not a master: %s", info)
 	}
 	a, b := c.used(left, right)
 	cut(true)
@@ -175,7 +187,7 @@ func TestAClusterIsCutInTwo(t *testing.T) {
 		}
 		return masters == 3 && strings.Contains(said, "master,fail")
 	})
-	time.Sleep(10 * time.Second) // whoever would hold one twice does it by now, or in the quarantine below
+	time.Sleep(10 * time.Second) // a client that would get a lock twice does so by now, or in the quarantine below
 	cut(false)
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
 	a.stop()
@@ -183,7 +195,7 @@ func TestAClusterIsCutInTwo(t *testing.T) {
 	oneShardWaited(t, a, b)
 }
 
-// All slots of one shard are moved to another under load. H142.
+// H142: all slots of one shard are moved to another under load.
 func TestAShardIsEmptied(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -197,12 +209,12 @@ func TestAShardIsEmptied(t *testing.T) {
 	v := judge(a, b)
 	v.mustExclude(t)
 	if v.longest() < 20*time.Second {
-		t.Errorf("no lock was held by nobody for longer than %v: a bucket that has moved did not wait", v.longest())
+		t.Errorf("no lock was without a holder for longer than %v: a bucket that moved did not wait", v.longest())
 	}
 }
 
-// The slot of a bucket begins to move, some of its keys leave, and then it stays where it was: the locks in these keys
-// are lost there, while the server is the same, and its admission record too. H143.
+// H143: the slot of a bucket begins to move, some of its keys leave, and then the move is cancelled. The locks in these
+// keys are lost there, although the server and its admission record are the same.
 func TestAMoveThatIsBrokenOff(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -217,10 +229,10 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 	}
 	for _, key := range strings.Split(keys, "\n") {
 		if !strings.HasSuffix(key, ":admission") {
-			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // one that is gone has expired
+			_, _ = from.do("MIGRATE", to.at.ip, to.portText(), key, "0", "1000") // a missing key has expired
 		}
 	}
-	time.Sleep(4 * time.Second) // longer than a heartbeat: the programs see it
+	time.Sleep(4 * time.Second) // longer than a heartbeat, so the clients notice it
 	from.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	to.must("CLUSTER", "SETSLOT", slot, "STABLE")
 	holdsAfter(t, time.Now().Add(2*time.Second), a, b)
@@ -229,11 +241,11 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 	v := judge(a, b)
 	v.mustExclude(t)
 	if gap := v.gaps[names[0]]; gap < 25*time.Second {
-		t.Errorf("%s was held by nobody for %v: its bucket did not wait", names[0], gap)
+		t.Errorf("%s had no holder for %v: its bucket did not wait", names[0], gap)
 	}
 }
 
-// A cluster beside four plain masters: the failover of a shard costs no lock. H144.
+// H144: a cluster together with four plain masters. The failover of a shard costs no lock.
 func TestAClusterBesidePlainMasters(t *testing.T) {
 	needsLong(t)
 	c := newCluster(t)
@@ -255,6 +267,6 @@ func TestAClusterBesidePlainMasters(t *testing.T) {
 	v := judge(a, b)
 	v.mustExclude(t)
 	if v.longest() > 5*time.Second {
-		t.Errorf("a lock was held by nobody for %v", v.longest())
+		t.Errorf("a lock had no holder for %v", v.longest())
 	}
 }

@@ -1,13 +1,13 @@
-// Package storetest tests locks on masters that others replace, behind Sentinel and in a Redis Cluster, with real
-// servers and programs that are processes of their own. A partition is one of the network, between two namespaces of
-// it: it needs root and iproute2.
+// Package storetest tests locks on masters that replicas may replace, behind Sentinel and in a Redis Cluster, with real
+// servers and client processes. A partition separates two network namespaces, which needs root and iproute2.
 //
-//	world_test.go      servers, sentinels and programs, on loopback or on both sides of a link that can be cut
-//	nodes_test.go      a cluster of six nodes
-//	history_test.go    what the programs wrote of their locks, and what must be true of it
-//	sentinel_test.go   scenarios behind Sentinel
-//	cluster_test.go    scenarios in a cluster
+//	world_test.go        servers, sentinels and clients, on loopback or on both sides of a link that can be cut
+//	nodes_test.go        a cluster of six nodes
+//	history_test.go      the clients' histories of their locks, and the invariants
+//	sentinel_test.go     scenarios behind Sentinel
+//	cluster_test.go      scenarios in a cluster
+//	credentials_test.go  credentials that change, in both
 //
-// The longest scenario takes 90 s, since a promoted master waits for 30 s at least. With -short only first locks are
-// taken.
+// The longest scenario takes 90 s, since a promoted master waits for at least 30 s. Without -long the tests only
+// acquire first locks, and log in again.
 package storetest

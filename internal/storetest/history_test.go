@@ -22,7 +22,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// programEnv has the URLs of the masters of a program. This test is the program where it is set.
+// programEnv holds the URLs of the masters of a client. If it is set, the test binary runs as the client.
 const programEnv = "REDLOCK_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -34,24 +34,18 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // the scenarios wait more than they work
+	_ = flag.Set("test.parallel", "8") // the scenarios mostly wait
 	goleak.VerifyTestMain(m)
 }
 
-// locks are what a program needs of its Locker, or of those of all buckets.
-type locks interface {
-	Lock(ctx context.Context, name string, opts ...redlock.LockOption) (*redlock.Lock, error)
-	AdmitNow(ctx context.Context) error
-}
-
-// open makes the pools and the Lockers for these masters.
-func open(urls []string) (locks, error) {
+// open returns a Locker for these masters.
+func open(urls []string) (*redlock.Locker, error) {
 	if strings.Contains(urls[len(urls)-1], "+cluster://") {
 		buckets, err := pool.DialBuckets(urls)
 		if err != nil {
 			return nil, err
 		}
-		return redlock.Buckets(buckets, redlock.WithTTL(2*time.Second))
+		return redlock.NewSharded(buckets, redlock.WithTTL(2*time.Second))
 	}
 	masters, err := pool.Dial(urls)
 	if err != nil {
@@ -60,11 +54,11 @@ func open(urls []string) (locks, error) {
 	return redlock.New(masters, redlock.WithTTL(2*time.Second))
 }
 
-// names are the locks that a program takes: so many that each shard of a cluster has some.
+// names are the locks of a client: enough for each shard of a cluster to have some.
 var names = strings.Fields("job-1 job-2 job-3 job-4 job-5 job-6")
 
-// program takes each lock again and again, for 50 ms each time, until its standard input ends. It writes a line for
-// each: since when it held it and until when it relied on it, in ns of the machine's clock, the token, and the name.
+// program acquires each lock again and again, for 50 ms each time, until its standard input ends. For each hold it
+// prints the start and the end of the hold in ns of the machine's clock, the token, and the name.
 func program(urls []string, admit bool) error {
 	locker, err := open(urls)
 	if err != nil {
@@ -76,7 +70,7 @@ func program(urls []string, admit bool) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}()
 	if admit {
-		if err := locker.AdmitNow(ctx); err != nil {
+		if err := locker.Admin().Admit(ctx); err != nil {
 			return err
 		}
 		fmt.Println("admitted")
@@ -96,8 +90,8 @@ func program(urls []string, admit bool) error {
 	return nil
 }
 
-// hold1 takes one lock and gives it back.
-func hold1(ctx context.Context, locker locks, name string) error {
+// hold1 acquires one lock and releases it.
+func hold1(ctx context.Context, locker *redlock.Locker, name string) error {
 	try, end := context.WithTimeout(ctx, 5*time.Second)
 	lock, err := locker.Lock(try, name)
 	end()
@@ -109,14 +103,14 @@ func hold1(ctx context.Context, locker locks, name string) error {
 	case <-lock.Done():
 	case <-time.After(50 * time.Millisecond):
 	}
-	until := min(time.Now().UnixNano(), lock.Until().UnixNano())
+	until := min(time.Now().UnixNano(), time.Now().Add(lock.Remaining()).UnixNano())
 	fmt.Println("held", from, until, lock.Token(), name)
-	_ = lock.Unlock(ctx) // what follows from an error is seen in the history
+	_ = lock.Unlock(ctx) // the history shows the consequences of an error
 	time.Sleep(50 * time.Millisecond)
 	return nil
 }
 
-// A hold is one line of a program.
+// A hold is one line of a client's output.
 type hold struct {
 	program     string
 	name        string
@@ -124,7 +118,7 @@ type hold struct {
 	token       int64
 }
 
-// read takes the lines of a program as they come.
+// read parses the output of a client as it arrives.
 func (p *programRun) read(out io.Reader) {
 	defer close(p.done)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -145,15 +139,15 @@ func (p *programRun) read(out io.Reader) {
 	}
 }
 
-// A verdict is what a history shows.
+// A verdict is the result of checking a history.
 type verdict struct {
 	holds    []hold
-	overlaps []string                 // locks that were held twice
-	shrunk   []string                 // tokens that did not grow
-	gaps     map[string]time.Duration // the longest time that nobody had each
+	overlaps []string                 // locks with two holders at once
+	shrunk   []string                 // tokens that did not increase
+	gaps     map[string]time.Duration // for each lock, the longest time without a holder
 }
 
-// judge looks at the holds of all programs together.
+// judge checks the holds of all clients together.
 func judge(programs ...*programRun) (v verdict) {
 	for _, p := range programs {
 		v.holds = append(v.holds, p.list()...)
@@ -179,18 +173,18 @@ func judge(programs ...*programRun) (v verdict) {
 	return v
 }
 
-// longest and shortest are the longest gap of the name that has the longest or the shortest one.
+// longest and shortest return the largest and the smallest gap among the names.
 func (v *verdict) longest() time.Duration  { return slices.Max(slices.Collect(maps.Values(v.gaps))) }
 func (v *verdict) shortest() time.Duration { return slices.Min(slices.Collect(maps.Values(v.gaps))) }
 
-// mustExclude fails the test where a lock was held twice or a token did not grow.
+// mustExclude fails the test if a lock had two holders at once or a token did not increase.
 func (v *verdict) mustExclude(t *testing.T) {
 	t.Helper()
 	for _, s := range v.overlaps {
-		t.Error("held twice: ", s)
+		t.Error("two holders: ", s)
 	}
 	for _, s := range v.shrunk {
-		t.Error("a token did not grow: ", s)
+		t.Error("token did not increase: ", s)
 	}
-	t.Logf("%d locks; longest times that nobody had one: %v", len(v.holds), v.gaps)
+	t.Logf("%d locks; longest times without a holder: %v", len(v.holds), v.gaps)
 }

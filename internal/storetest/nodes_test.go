@@ -12,21 +12,21 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// A cluster is three masters, and a replica of each.
+// A cluster has three masters with a replica each.
 type cluster struct {
 	t     *testing.T
 	nodes []*server
 }
 
-// newCluster makes one by redis-cli, with the settings with which a master stops by itself. The nodes are on these
-// sides; redis-cli takes masters from all sides, and puts no replica beside its master.
+// newCluster makes a cluster with redis-cli, with the settings that make a master stop by itself. The nodes are on the
+// given sides; redis-cli picks masters on all sides, and places no replica on the side of its master.
 func newCluster(t *testing.T, at ...side) *cluster {
 	t.Helper()
 	if len(at) == 0 {
 		at = slices.Repeat([]side{loopback}, 6)
 	}
 	if _, err := exec.LookPath("redis-cli"); err != nil {
-		t.Skip("needs redis-cli (apt-get install redis-tools): it makes the cluster")
+		t.Skip("needs redis-cli (apt-get install redis-tools) to make the cluster")
 	}
 	c := &cluster{t: t}
 	var addrs []string
@@ -40,11 +40,11 @@ func newCluster(t *testing.T, at ...side) *cluster {
 		c.nodes, addrs = append(c.nodes, n), append(addrs, n.addr())
 	}
 	for _, n := range c.nodes {
-		eventually(t, "the node answers", func() bool { _, err := n.do("PING"); return err == nil })
+		eventually(t, "the node replies", func() bool { _, err := n.do("PING"); return err == nil })
 	}
 	c.tool(append(append([]string{"create"}, addrs...), "--cluster-replicas", "1")...)
 	for _, n := range c.nodes {
-		eventually(t, "the cluster is whole, each node knows all, and each master has its replica", func() bool {
+		eventually(t, "the cluster is complete, each node knows all others, and each master has its replica", func() bool {
 			info, _ := n.do("CLUSTER", "INFO")
 			nodes, _ := n.do("CLUSTER", "NODES")
 			said, _ := n.do("INFO", "replication")
@@ -52,7 +52,7 @@ func newCluster(t *testing.T, at ...side) *cluster {
 				(strings.Contains(said, "master_link_status:up") || strings.Contains(said, "state=online"))
 		})
 	}
-	for _, n := range c.nodes { // not before: while a busy machine makes the cluster no node is to be taken for dead
+	for _, n := range c.nodes { // only now: while a busy machine makes the cluster no node may be taken for dead
 		for setting, value := range map[string]string{"min-replicas-to-write": "1", "cluster-node-timeout": "5000"} {
 			if _, err := n.do("CONFIG", "SET", setting, value); err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func (c *cluster) url(parameters string) string {
 	return fmt.Sprintf("redis+cluster://%s,%s,%s?%s", c.nodes[0].addr(), c.nodes[1].addr(), c.nodes[5].addr(), parameters)
 }
 
-// id is the node's name in the cluster.
+// id returns the id of the node in the cluster.
 func (c *cluster) id(n *server) string {
 	c.t.Helper()
 	id, err := n.do("CLUSTER", "MYID")
@@ -85,7 +85,7 @@ func (c *cluster) id(n *server) string {
 	return id
 }
 
-// owner is the master that has the slot of a tag, and the slot.
+// owner returns the master that owns the slot of a tag, and the slot.
 func (c *cluster) owner(tag string) (n *server, slot string) {
 	c.t.Helper()
 	for _, n := range c.nodes {
@@ -100,11 +100,11 @@ func (c *cluster) owner(tag string) (n *server, slot string) {
 			}
 		}
 	}
-	c.t.Fatalf("no node has the slot of %s", tag)
+	c.t.Fatalf("no node owns the slot of %s", tag)
 	return nil, ""
 }
 
-// replicaOf is the replica of a master.
+// replicaOf returns the replica of a master.
 func (c *cluster) replicaOf(master *server) *server {
 	c.t.Helper()
 	for _, n := range c.nodes {
@@ -116,10 +116,10 @@ func (c *cluster) replicaOf(master *server) *server {
 	return nil
 }
 
-// has waits until n is the master that has the slot of a tag.
+// has waits until n is the master that owns the slot of a tag.
 func (c *cluster) has(n *server, tag string) {
 	c.t.Helper()
-	eventually(c.t, n.addr()+" has the slot", func() bool {
+	eventually(c.t, n.addr()+" owns the slot", func() bool {
 		_, err := n.do("TTL", tag)
 		return err == nil
 	})

@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 )
 
 func needsLong(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a run without -short: a promoted master waits for 30 s")
+	if !long.Enabled() {
+		t.Skip("needs -long: a promoted master waits for 30 s")
 	}
 }
 
@@ -30,19 +31,19 @@ func TestALockBehindSentinel(t *testing.T) {
 	holdsAfter(t, time.Now(), a)
 }
 
-// Without the settings the master has no vote, and both the pool and check say why and what to do; with the setting
-// that is missing it votes. H131, H133.
+// H131, H133: without the required settings the master has no vote, and both the pool and check report the reason and
+// the fix. With the missing setting the master votes.
 func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
-	p, err := pool.Dial([]string{s.url("")}, pool.WithRedial(50*time.Millisecond, 100*time.Millisecond))
+	p, err := transport.Dial([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	events := make(chan pool.Event, 1000)
-	t.Cleanup(p.Watch(func(e pool.Event) { events <- e }))
-	until := func(what string, is func(pool.Event) bool) {
+	events := make(chan transport.Event, 1000)
+	t.Cleanup(p.Watch(func(e transport.Event) { events <- e }))
+	until := func(what string, is func(transport.Event) bool) {
 		t.Helper()
 		for timer := time.After(patience); ; {
 			select {
@@ -55,39 +56,41 @@ func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 			}
 		}
 	}
-	finds := func(about string, severity pool.Severity, what string) {
+	finds := func(about string, severity transport.Severity, what string) {
 		t.Helper()
-		list, err := p.Check(t.Context(), pool.CheckOptions{})
-		if err != nil || !slices.ContainsFunc(list, func(f pool.Finding) bool {
+		list, err := p.Check(t.Context(), transport.CheckOptions{})
+		if err != nil || !slices.ContainsFunc(list, func(f transport.Finding) bool {
 			return f.About == about && f.Severity == severity && strings.Contains(f.What, what)
 		}) {
-			t.Errorf("check finds no %v about %s with %q: %v, %v", severity, about, what, list, err)
+			t.Errorf("check does not report %v about %s with %q: %v, %v", severity, about, what, list, err)
 		}
 	}
-	refused := func(e pool.Event) bool {
-		return errors.Is(e.Err, pool.ErrRefused) && strings.Contains(e.Err.Error(), "CONFIG SET min-replicas-to-write 2")
+	refused := func(e transport.Event) bool {
+		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "CONFIG SET min-replicas-to-write 2")
 	}
-	until("it is not refused", refused)
-	finds("failover", pool.Failure, "min-replicas-to-write is 1")
+	until("the master was not refused", refused)
+	finds("failover", transport.Failure, "min-replicas-to-write is 1")
 	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "2")
-	until("it is not up", func(e pool.Event) bool { return e.Err == nil && e.Info.Late == 12*time.Second })
-	finds("failover", pool.Notice, "after 5s of silence")
+	until("the master did not come up", func(e transport.Event) bool {
+		return e.Err == nil && e.Info.Late == 12*time.Second
+	})
+	finds("failover", transport.Notice, "after 5s of silence")
 	s.servers[0].must("CONFIG", "SET", "min-replicas-to-write", "1")
-	until("a change is not noticed", refused)
+	until("the changed setting was not noticed", refused)
 	s.sentinels[2].kill()
-	finds("sentinels", pool.Warning, s.sentinels[2].addr())
+	finds("sentinels", transport.Warning, s.sentinels[2].addr())
 	s.servers[0].must("ACL", "SETUSER", "default", "-config")
-	until("what cannot be read is not refused", func(e pool.Event) bool {
-		return errors.Is(e.Err, pool.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
+	until("unreadable settings were not refused", func(e transport.Event) bool {
+		return errors.Is(e.Err, transport.ErrRefused) && strings.Contains(e.Err.Error(), "+config|get")
 	})
 	s.sentinels[1].kill()
-	until("a minority is believed", func(e pool.Event) bool {
+	until("a minority of the sentinels was believed", func(e transport.Event) bool {
 		return e.Err != nil && strings.Contains(e.Err.Error(), "1 of 3 sentinels say")
 	})
 }
 
-// The old master is cut off together with one program. With the settings one of both holds the lock, and the other
-// one again once the link is back; without them both hold it. H127.
+// H127: the old master is partitioned away together with one client. With the settings one of the clients holds the
+// lock, and the other one can again after the partition. Without them both hold it.
 func TestAPartition(t *testing.T) {
 	needsLong(t)
 	for name, safe := range map[string]bool{"with the settings one holder": true, "without them two": false} {
@@ -106,7 +109,7 @@ func TestAPartition(t *testing.T) {
 			at := time.Now()
 			s.promoted(t)
 			if safe {
-				time.Sleep(10 * time.Second) // whoever would hold it twice does it by now, or in the quarantine below
+				time.Sleep(10 * time.Second) // a client that would get the lock twice does so by now, or in the quarantine below
 			} else {
 				holdsAfter(t, at.Add(10*time.Second), b)
 				time.Sleep(2 * time.Second)
@@ -120,15 +123,15 @@ func TestAPartition(t *testing.T) {
 			case safe:
 				v.mustExclude(t)
 			case len(v.overlaps) == 0:
-				t.Error("nothing was held twice: the partition shows nothing")
+				t.Error("no lock had two holders: the partition had no effect")
 			default:
-				t.Logf("held twice %d times", len(v.overlaps))
+				t.Logf("two holders %d times", len(v.overlaps))
 			}
 		})
 	}
 }
 
-// One service alone, whose master is killed or frozen for long enough, and comes back. H130.
+// H130: a single service whose master is killed, or frozen for long enough, and comes back.
 func TestAFailover(t *testing.T) {
 	needsLong(t)
 	for name, signals := range map[string][2]syscall.Signal{
@@ -158,7 +161,7 @@ func TestAFailover(t *testing.T) {
 	}
 }
 
-// Two of five masters are behind Sentinel. The failover of one of them, and then of the other, costs no lock. H130.
+// H130: two of five masters are behind Sentinel. The failover of one of them, and then of the other, costs no lock.
 func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	needsLong(t)
 	var urls []string
@@ -181,11 +184,11 @@ func TestTwoOfFiveBehindSentinel(t *testing.T) {
 	v := judge(a, b)
 	v.mustExclude(t)
 	if v.longest() > 20*time.Second { // a promoted master votes after 30 s at the earliest
-		t.Errorf("nobody held the lock for %v: a failover has cost more than a vote", v.longest())
+		t.Errorf("the lock had no holder for %v: a failover cost more than one vote", v.longest())
 	}
 }
 
-// While no sentinel answers, locks go on; and when all are back, too. H131.
+// H131: locks continue while no sentinel answers, and also after all are back.
 func TestAllSentinelsDown(t *testing.T) {
 	needsLong(t)
 	s := newService(t, loopback, loopback, stops...)
@@ -202,6 +205,6 @@ func TestAllSentinelsDown(t *testing.T) {
 	v := judge(a)
 	v.mustExclude(t)
 	if v.longest() > 5*time.Second {
-		t.Errorf("nobody held the lock for %v", v.longest())
+		t.Errorf("the lock had no holder for %v", v.longest())
 	}
 }

@@ -27,18 +27,18 @@ import (
 // patience bounds every wait.
 const patience = 120 * time.Second
 
-// A side is a place in the network: a namespace, or "" for loopback.
+// A side is one side of the network: a namespace, or "" for loopback.
 type side struct{ space, ip string }
 
 var loopback = side{"", "127.0.0.1"}
 
 var worlds atomic.Int32
 
-// apart makes two sides with a link between them, and cut, which takes it away and brings it back.
+// apart makes two sides with a link between them. cut takes the link down and brings it up again.
 func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
-		t.Skip("needs root and iproute2: it makes namespaces of the network")
+		t.Skip("needs root and iproute2 to make network namespaces")
 	}
 	n := fmt.Sprintf("rl%d-%d", os.Getpid(), worlds.Add(1))
 	left, right = side{n + "a", "10.213.0.1"}, side{n + "b", "10.213.0.2"}
@@ -47,7 +47,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			if said := string(out); strings.Contains(said, "not permitted") || strings.Contains(said, "not supported") ||
 				strings.Contains(said, "Unknown device") {
-				t.Skipf("needs the right to make namespaces of the network, and a kernel that has bridges: %s", out)
+				t.Skipf("needs the right to make network namespaces, and a kernel with bridges: %s", out)
 			}
 			t.Fatalf("ip %v: %v: %s", args, err, out)
 		}
@@ -66,7 +66,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 		run("-n", s.space, "link", "set", "net", "up")
 		run("-n", n, "link", "set", port, "master", "switch", "up")
 	}
-	// Both links stay up: packets are lost, and nobody is told.
+	// Both links stay up: packets are lost without any notification.
 	return left, right, func(down bool) {
 		if down {
 			run("-n", n, "link", "set", "to1", "nomaster")
@@ -76,7 +76,7 @@ func apart(t *testing.T) (left, right side, cut func(down bool)) {
 	}
 }
 
-// command is one that runs at s and dies with this test.
+// command returns a command that runs at s and ends with this test.
 func (s side) command(name string, args ...string) *exec.Cmd {
 	if s.space != "" {
 		args = append([]string{"netns", "exec", s.space, name}, args...)
@@ -87,8 +87,8 @@ func (s side) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs cmd until the test is over. The thread that starts it waits for it: the child's death signal is tied to
-// it.
+// start runs cmd until the test has ended. The thread that starts it also waits for it, because the child's death
+// signal is tied to the thread.
 func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 	t.Helper()
 	done, begun := make(chan struct{}), make(chan error, 1)
@@ -99,7 +99,7 @@ func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 		err := cmd.Start()
 		begun <- err
 		if err == nil {
-			_ = cmd.Wait() // it is killed
+			_ = cmd.Wait() // it was killed
 		}
 	}()
 	if err := <-begun; err != nil {
@@ -112,7 +112,7 @@ func start(t *testing.T, cmd *exec.Cmd) (ended <-chan struct{}) {
 	return done
 }
 
-// A server is a master, a replica or a sentinel, and can be started again.
+// A server is a master, a replica or a sentinel, and can be restarted.
 type server struct {
 	t     *testing.T
 	at    side
@@ -171,7 +171,7 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
-// do runs redis-cli where the server is: this test is on no side.
+// do runs redis-cli on the side of the server, since this test is on neither side.
 func (s *server) do(args ...string) (string, error) {
 	if s.at == loopback {
 		c, err := redis.Dial("tcp", s.addr(), redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(time.Second))
@@ -197,7 +197,7 @@ func (s *server) do(args ...string) (string, error) {
 	return string(out), err
 }
 
-// must does what cannot fail.
+// must runs a command that must succeed.
 func (s *server) must(args ...string) {
 	s.t.Helper()
 	if _, err := s.do(args...); err != nil {
@@ -205,22 +205,22 @@ func (s *server) must(args ...string) {
 	}
 }
 
-// eventually waits until what is true.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("timed out after %v waiting for: %s", patience, what)
 		}
 	}
 }
 
-// A service is a master with two replicas, and three sentinels that watch over it.
+// A service is a master with two replicas, and three sentinels that monitor it.
 type service struct {
-	servers, sentinels []*server // the first server is the master at first
+	servers, sentinels []*server // the first server is the initial master
 }
 
-// newService starts the master at first, and everything else at rest.
+// newService starts the initial master on side first, and everything else on side rest.
 func newService(t *testing.T, first, rest side, settings ...string) *service {
 	t.Helper()
 	s := &service{servers: []*server{newServer(t, first, append(settings, "")...)}}
@@ -229,7 +229,7 @@ func newService(t *testing.T, first, rest side, settings ...string) *service {
 	for range 2 {
 		s.servers = append(s.servers, newServer(t, rest, append(settings, of)...))
 	}
-	eventually(t, "both replicas are in step", func() bool {
+	eventually(t, "both replicas are in sync", func() bool {
 		info, _ := master.do("INFO", "replication")
 		return strings.Count(info, "state=online") == 2
 	})
@@ -250,7 +250,7 @@ func newService(t *testing.T, first, rest side, settings ...string) *service {
 	return s
 }
 
-// after reports whether value stands behind key.
+// after reports whether value follows key.
 func after(fields []string, key, value string) bool {
 	for i := range len(fields) - 1 {
 		if fields[i] == key {
@@ -260,7 +260,7 @@ func after(fields []string, key, value string) bool {
 	return false
 }
 
-// stops are the settings with which a master behind a down-after-milliseconds of 5000 stops by itself.
+// stops holds the settings with which a master stops by itself if down-after-milliseconds is 5000.
 var stops = []string{"min-replicas-to-write 2", "min-replicas-max-lag 3"}
 
 func (s *service) url(query string) string {
@@ -271,7 +271,7 @@ func (s *service) url(query string) string {
 	return "redis+sentinel://" + strings.Join(hosts, ",") + "/job" + query
 }
 
-// promoted waits until the sentinels name another master than the first.
+// promoted waits until the sentinels report another master than the first.
 func (s *service) promoted(t *testing.T) {
 	t.Helper()
 	eventually(t, "a replica is promoted", func() bool {
@@ -280,7 +280,7 @@ func (s *service) promoted(t *testing.T) {
 	})
 }
 
-// A programRun is a program that takes locks.
+// A programRun is a client process that acquires locks.
 type programRun struct {
 	name     string
 	stdin    io.Closer
@@ -292,7 +292,7 @@ type programRun struct {
 	said  []string
 }
 
-// run starts a program at one side; with admit it admits the masters first.
+// run starts a client on one side; with admit it admits the masters first.
 func run(t *testing.T, name string, at side, admit bool, urls ...string) *programRun {
 	t.Helper()
 	exe, err := os.Executable()
@@ -316,29 +316,29 @@ func run(t *testing.T, name string, at side, admit bool, urls ...string) *progra
 	cmd.Stdout, cmd.Stderr = in, in
 	p := &programRun{name: name, stdin: stdin, admitted: make(chan struct{}), done: make(chan struct{})}
 	start(t, cmd)
-	_ = in.Close() // the program has its own
+	_ = in.Close() // the child has its own copy
 	go p.read(out)
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			t.Logf("%s said:\n%s", name, strings.Join(p.said[max(0, len(p.said)-30):], "\n"))
+			t.Logf("%s printed:\n%s", name, strings.Join(p.said[max(0, len(p.said)-30):], "\n"))
 		}
 	})
 	if admit {
 		select {
 		case <-p.admitted:
 		case <-time.After(patience):
-			t.Fatal("the masters are not admitted")
+			t.Fatal("the masters were not admitted")
 		}
 	}
 	return p
 }
 
-// stop ends the program and waits for its last line.
+// stop ends the client and waits for its last line.
 func (p *programRun) stop() {
-	_ = p.stdin.Close() // a second time it is closed already
+	_ = p.stdin.Close() // it may already be closed
 	select {
 	case <-p.done:
 	case <-time.After(patience):
@@ -351,10 +351,10 @@ func (p *programRun) list() []hold {
 	return append([]hold(nil), p.holds...)
 }
 
-// holdsAfter waits until each lock was taken after the given time, by any of the programs.
+// holdsAfter waits until each lock was acquired after the given time by any of the clients.
 func holdsAfter(t *testing.T, at time.Time, programs ...*programRun) {
 	t.Helper()
-	eventually(t, "each lock is taken again", func() bool {
+	eventually(t, "each lock is acquired again", func() bool {
 		taken := map[string]bool{}
 		for _, p := range programs {
 			list := p.list()

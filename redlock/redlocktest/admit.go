@@ -10,15 +10,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
 
 // Admit lets real servers vote at once: fresh ones that a test has started, in containers for example. Name all of
 // them, as redis:// or rediss:// URLs. It waits for servers that do not answer yet, until ctx ends, and admits them for
-// the prefix and the guard time that package redlock has by default; for others use the AdmitNow of a Locker.
+// the prefix and the max TTL that package redlock has by default; for others use the Admit of a Locker.
 //
-// It is for servers on which nobody can hold a lock. Calling it again is harmless. The error names each server that was
-// not admitted; the others are.
+// It must only be used for servers on which no client can hold a lock. Calling it again is harmless. The error names
+// each server that was not admitted; the others are.
 func Admit(ctx context.Context, urls ...string) error {
 	errs, list := make([]error, len(urls)), make([]string, len(urls))
 	for i, u := range urls {
@@ -41,9 +42,9 @@ func Admit(ctx context.Context, urls ...string) error {
 // admitAgain is the pause between two attempts to reach a server.
 const admitAgain = 20 * time.Millisecond
 
-// admitServer admits one server of those with these names, and tries until ctx ends.
+// admitServer admits one of the servers with these names, and retries until ctx ends.
 func admitServer(ctx context.Context, rawurl, names string) error {
-	server := pool.URL(rawurl)
+	server := transport.URL(rawurl)
 	if err := server.Err(); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func admitServer(ctx context.Context, rawurl, names string) error {
 }
 
 func admitOnce(ctx context.Context, rawurl, names string) error {
-	rawurl, _, _ = strings.Cut(rawurl, "?") // the name is no matter of redigo
+	rawurl, _, _ = strings.Cut(rawurl, "?") // redigo does not support the parameter name
 	c, err := redis.DialURLContext(ctx, rawurl, redis.DialReadTimeout(time.Second), redis.DialWriteTimeout(time.Second))
 	if err != nil {
 		return err

@@ -21,10 +21,9 @@ const (
 		"Are you sure your configuration is correct?"
 )
 
-// A command answers one command; args has the command's name too. Where it queues its replies itself it returns
-// answered.
+// A command executes one command; args includes its name. It returns answered if it has queued its replies itself.
 type command struct {
-	least int // arguments, with the name
+	least int // minimum number of args, with the name
 	run   func(c *conn, now int64, args []string) any
 }
 
@@ -32,7 +31,7 @@ type answeredType struct{}
 
 var answered any = answeredType{}
 
-// commands are those that are no scripts.
+// commands are the supported commands other than scripts.
 var commands = map[string]command{
 	"PING":        {1, ping},
 	"ECHO":        {2, func(_ *conn, _ int64, args []string) any { return args[1] }},
@@ -58,7 +57,7 @@ var commands = map[string]command{
 	"UNSUBSCRIBE": {1, unsubscribe},
 }
 
-// commandLocked executes one command, queues its reply, and reports whether the connection is still there.
+// commandLocked executes one command, queues its reply, and reports whether the connection is still open.
 func (c *conn) commandLocked(args []string) bool {
 	m := c.m
 	name := strings.ToUpper(args[0])
@@ -85,7 +84,7 @@ func (c *conn) commandLocked(args []string) bool {
 	return true
 }
 
-// scriptLocked executes EVALSHA or EVAL, with the faults that were ordered.
+// scriptLocked executes EVALSHA or EVAL, with the injected faults.
 func (c *conn) scriptLocked(name string, args []string) bool {
 	m := c.m
 	s, keys, argv, failed := m.findScriptLocked(name, args)
@@ -135,7 +134,7 @@ func (m *Master) findScriptLocked(name string, args []string) (
 	return s, args[3 : 3+n], args[3+n:], ""
 }
 
-// loadLocked caches the script that has this text; it returns nil where none has.
+// loadLocked caches the script with this text; it returns nil if the text is unknown.
 func (m *Master) loadLocked(text string) *scripts.Script {
 	for _, s := range scripts.All {
 		if s.Text == text {
@@ -155,8 +154,8 @@ func (m *Master) evalLocked(s *scripts.Script, keys, argv []string) any {
 		env.Publish = m.publishLocked
 		return m.state.Eval(now, env, s, keys, argv)
 	}
-	// A replica stops a script at its first write.
-	m.state.Keys(now) // what has expired is no difference
+	// A replica stops a script at its first write. Expired keys do not count as written.
+	m.state.Keys(now) // drop expired keys
 	trial := m.state.Clone()
 	env.Publish = func(channel, _ string) int { return len(m.subs[channel]) }
 	reply := trial.Eval(now, env, s, keys, argv)
@@ -183,7 +182,7 @@ func ping(c *conn, _ int64, args []string) any {
 	}
 }
 
-// selectDB accepts the sixteen databases of a default configuration. They are all the same one here.
+// selectDB accepts the sixteen databases of a default configuration, which are all the same here.
 func selectDB(_ *conn, _ int64, args []string) any {
 	if n, err := strconv.Atoi(args[1]); err != nil {
 		return errInteger
@@ -202,7 +201,7 @@ func client(_ *conn, _ int64, args []string) any {
 	}
 }
 
-// config knows CONFIG GET of names without patterns.
+// config supports CONFIG GET of names without patterns.
 func config(c *conn, _ int64, args []string) any {
 	if strings.ToUpper(args[1]) != "GET" {
 		return reference.Error("ERR unknown subcommand '" + args[1] + "'. Try CONFIG HELP.")
@@ -259,7 +258,7 @@ func get(c *conn, now int64, args []string) any {
 	}
 }
 
-// set knows PX and EX.
+// set supports PX and EX.
 func set(c *conn, now int64, args []string) any {
 	ttl := int64(0)
 	switch {

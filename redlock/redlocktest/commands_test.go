@@ -10,7 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// TestCommands gives one connection a list of commands; the answers are those of Redis 7.0, as far as they matter.
+// One connection runs a list of commands; the replies are those of Redis 7.0, as far as they matter.
 func TestCommands(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
@@ -81,7 +81,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// show writes a reply as a person reads it.
+// show formats a reply for people.
 func show(reply any, err error) string {
 	switch v := reply.(type) {
 	case nil:
@@ -109,23 +109,23 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	_, bySHA := fleet.Inspect(&keys).Args("", false)
 	_, byText := fleet.Inspect(&keys).Args("", true)
 	if _, err := c.Do("EVALSHA", bySHA...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		t.Errorf("an unknown script: %v", err)
+		t.Errorf("unknown script: %v", err)
 	}
 	if _, err := c.Do("EVAL", byText...); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Do("EVALSHA", bySHA...); err != nil {
-		t.Errorf("EVAL has not cached the script: %v", err)
+		t.Errorf("EVAL did not cache the script: %v", err)
 	}
 	if _, err := c.Do("SCRIPT", "FLUSH"); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Do("EVALSHA", bySHA...); err == nil {
-		t.Error("SCRIPT FLUSH has left the script")
+		t.Error("SCRIPT FLUSH did not remove the script")
 	}
 }
 
-// TestWrongBytesEndTheConnection: a client that does not speak the protocol is cut off, and harms nobody.
+// A client that violates the protocol is disconnected, without harm to other clients.
 func TestWrongBytesEndTheConnection(t *testing.T) {
 	m := newMasters(t, 1)
 	for _, text := range []string{
@@ -137,7 +137,7 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 		}
 		go func() { _, _ = nc.Write([]byte(text)) }() // ends with the connection at the latest
 		if n, err := nc.Read(make([]byte, 1)); err == nil {
-			t.Errorf("%q is answered by %d bytes", text, n)
+			t.Errorf("%q was answered with %d bytes", text, n)
 		}
 		_ = nc.Close()
 	}
@@ -150,8 +150,8 @@ func TestWrongBytesEndTheConnection(t *testing.T) {
 	}
 	defer nc.Close()
 	plain := redis.NewConn(nc, 0, 0)
-	go func() { _, _ = nc.Write([]byte("\r\n*0\r\nPING\r\n")) }() // blank lines and empty arrays are passed over
+	go func() { _, _ = nc.Write([]byte("\r\n*0\r\nPING\r\n")) }() // blank lines and empty arrays are skipped
 	if got, err := redis.String(plain.Receive()); got != "PONG" {
-		t.Errorf("a command as words: %q, %v", got, err)
+		t.Errorf("inline command: %q, %v", got, err)
 	}
 }

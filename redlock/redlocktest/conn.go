@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A conn is one client's connection, as the master has it.
+// A conn is the master's side of one client connection.
 type conn struct {
 	m    *Master
 	nc   net.Conn
@@ -19,7 +19,8 @@ type conn struct {
 	channels map[string]struct{} // subscriptions; guarded by m.mu
 }
 
-// A request is one command, to be executed not before at. An answer's bytes are written not before at.
+// A request is one command, not to be executed before at. An answer is the bytes of a reply, not to be written before
+// at.
 type request struct {
 	at   time.Time
 	args []string
@@ -30,7 +31,7 @@ type answer struct {
 	text []byte
 }
 
-// serve takes a connection over, or returns why not; it is then the caller's to close.
+// serve takes a connection over. If it returns an error, the caller must close the connection.
 func (m *Master) serve(nc net.Conn) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +51,7 @@ func (m *Master) serve(nc net.Conn) error {
 	return nil
 }
 
-// cutLocked ends the connection; nothing that waits on it is executed or written any more.
+// cutLocked ends the connection; pending commands and replies are dropped.
 func (c *conn) cutLocked() {
 	if _, there := c.m.conns[c]; !there {
 		return
@@ -88,8 +89,8 @@ func (c *conn) answerLocked(reply any) {
 	c.out.put(answer{at: at, text: appendReply(nil, reply)})
 }
 
-// read queues commands until the client closes the connection or it is cut. What was queued is still executed: the
-// client's end says nothing about the bytes that it has sent.
+// read queues commands until the client closes the connection or it is cut. Queued commands are still executed after
+// the client has closed the connection, because their bytes have already been sent.
 func (c *conn) read() {
 	defer c.in.close()
 	r := bufio.NewReader(c.nc)
@@ -108,8 +109,8 @@ func (c *conn) read() {
 	}
 }
 
-// execute takes the commands in order. It ends after the last one of a client that has gone, or when the connection is
-// cut.
+// execute executes the commands in order. It ends after the last command of a client that has disconnected, or when the
+// connection is cut.
 func (c *conn) execute() {
 	defer c.out.close()
 	var batch []request
@@ -126,7 +127,7 @@ func (c *conn) execute() {
 	}
 }
 
-// work waits until the master has spent the time that a script takes, and reports whether the connection is still there.
+// work waits for the time that a script takes on the master, and reports whether the connection is still open.
 func (c *conn) work(command string) bool {
 	c.m.mu.Lock()
 	f := &c.m.faults
@@ -143,7 +144,7 @@ func (c *conn) work(command string) bool {
 	return c.until(done)
 }
 
-// executeOne waits while the master hangs, executes one command, and reports whether the connection is still there.
+// executeOne waits while the master hangs, executes one command, and reports whether the connection is still open.
 func (c *conn) executeOne(args []string) bool {
 	for {
 		c.m.mu.Lock()
@@ -167,7 +168,7 @@ func (c *conn) executeOne(args []string) bool {
 	return c.commandLocked(args)
 }
 
-// write writes the answers in order, as many at once as are due, and then closes the connection.
+// write writes the replies in order, as many at once as are due, and then closes the connection.
 func (c *conn) write() {
 	defer func() {
 		c.m.mu.Lock()
@@ -192,12 +193,12 @@ func (c *conn) write() {
 			}
 			buf = append(buf, a.text...)
 		}
-		// An error means that the client does not listen any more. Its commands are executed all the same.
+		// An error means that the client no longer reads. Its commands are still executed.
 		_, _ = c.nc.Write(buf)
 	}
 }
 
-// until waits for a moment and reports whether the connection is still there.
+// until waits until a point in time and reports whether the connection is still open.
 func (c *conn) until(at time.Time) bool {
 	if at.IsZero() {
 		return true
@@ -216,9 +217,9 @@ func (c *conn) until(at time.Time) bool {
 	}
 }
 
-// A queue hands items from any number of goroutines to one. It has no bound.
+// A queue passes items from any number of goroutines to one. It is unbounded.
 type queue[T any] struct {
-	wake chan struct{} // one token where there may be something new
+	wake chan struct{} // holds a token if there may be new items
 
 	mu     sync.Mutex
 	items  []T
@@ -234,7 +235,7 @@ func (q *queue[T]) put(item T) {
 	q.signal()
 }
 
-// close lets take return false once the queue is empty.
+// close makes take return false once the queue is empty.
 func (q *queue[T]) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -249,7 +250,7 @@ func (q *queue[T]) signal() {
 	}
 }
 
-// take waits for items and returns all there are. spent is a slice from an earlier take, to be used again.
+// take waits for items and returns all of them. spent is a slice from an earlier take, to be reused.
 func (q *queue[T]) take(spent []T) (items []T, ok bool) {
 	clear(spent)
 	for {

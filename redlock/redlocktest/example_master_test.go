@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// One master of three may do anything: a majority goes on.
+// A minority of one master in three may fail in any way: the majority continues.
 func ExampleMaster() {
 	ctx := context.Background()
 	masters := redlocktest.New(3)
@@ -63,7 +63,7 @@ func ExampleMaster_Hang() {
 	// true
 }
 
-// A crash, and a new start with the data that were on the disk.
+// A crash, and a new start with the data on disk.
 func ExampleMaster_Restart() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
@@ -78,12 +78,12 @@ func ExampleMaster_Restart() {
 	// true false
 }
 
-// A master that has restarted is in quarantine, unless the test says that it may vote.
+// A master that has restarted is in quarantine, unless the test admits it.
 func ExampleMaster_Admit() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
 	masters.Master(0).Restart(false)
-	masters.Master(0).Admit(redlock.DefaultPrefix, redlock.DefaultGuardTime)
+	masters.Master(0).Admit("redlock", 30*time.Second)
 	locker, done := lockerOver(masters)
 	defer done()
 
@@ -93,7 +93,7 @@ func ExampleMaster_Admit() {
 	// <nil>
 }
 
-// Masters that are a millisecond away, there and back.
+// Masters with a round trip of a millisecond.
 func ExampleMaster_Delay() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -148,7 +148,7 @@ func ExampleMaster_DelayFunc() {
 	// <nil>
 }
 
-// A full master refuses every write. The error of a call says so once no majority is left.
+// A full master refuses every write. The error of a call says so if no majority is left.
 func ExampleMaster_Refuse() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -161,7 +161,7 @@ func ExampleMaster_Refuse() {
 	_, err := locker.TryLock(context.Background(), "orders:42")
 	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
 	for i := range 2 {
-		masters.Master(i).Refuse("") // it is well again
+		masters.Master(i).Refuse("") // end the fault
 	}
 	_, err = locker.TryLock(context.Background(), "orders:42")
 	fmt.Println(err)
@@ -170,7 +170,7 @@ func ExampleMaster_Refuse() {
 	// <nil>
 }
 
-// A reply that is lost leaves open whether the master has granted. The library rolls back, or finds out.
+// After a lost reply it is not known whether the master has granted the lock. The library rolls back, or finds out.
 func ExampleMaster_lostMessages() {
 	ctx := context.Background()
 	masters := redlocktest.New(3)
@@ -179,13 +179,13 @@ func ExampleMaster_lostMessages() {
 	defer done()
 
 	masters.Master(0).DropReplies(1)
-	masters.Master(1).DropRequests(1) // and here not even the request arrives
+	masters.Master(1).DropRequests(1) // here not even the request arrives
 	fmt.Println(locker.Do(ctx, "orders:42", func(context.Context) error { return nil }))
 	// Output:
 	// <nil>
 }
 
-// A master whose clock is an hour ahead and gains a second in ten.
+// A master whose clock is an hour ahead and gains a second every ten.
 func ExampleMaster_clock() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
@@ -204,12 +204,13 @@ func ExampleMaster_SetRole() {
 	locker, done := lockerOver(masters)
 	defer done()
 
-	fmt.Println(locker.Masters()[2].State)
+	fmt.Println(locker.Admin().Masters()[2].State)
 	// Output:
 	// down
 }
 
-// A master that may evict locks has no vote, nor has one that forgets too soon that it was a replica.
+// A master that may evict locks has no vote. Neither does one that may lose the record of having been a replica too
+// soon.
 func ExampleMaster_SetPolicy() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -218,7 +219,7 @@ func ExampleMaster_SetPolicy() {
 	locker, done := lockerOver(masters)
 	defer done()
 
-	for _, m := range locker.Masters() {
+	for _, m := range locker.Admin().Masters() {
 		fmt.Println(m.Addr, m.State)
 	}
 	// Output:
@@ -230,11 +231,11 @@ func ExampleMaster_SetPolicy() {
 func ExampleMaster_SetConfig() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
-	masters.Master(0).SetConfig("repl-backlog-ttl", "0") // it never forgets that it was a replica
+	masters.Master(0).SetConfig("repl-backlog-ttl", "0") // it keeps the record of having been a replica
 	// Output:
 }
 
-// One master has evicted a lock. Its holder, a Locker, would give it back with the next extension.
+// One master has evicted a lock. Its holder, a Locker, would restore it with the next extension.
 func ExampleMaster_evicted() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -251,19 +252,19 @@ func ExampleMaster_evicted() {
 	// on 2
 }
 
-// What stands on a master, for tests that look.
+// The data of a master, for tests that inspect it.
 func ExampleMaster_keys() {
 	masters := redlocktest.New(1)
 	defer masters.Close()
 	masters.Take("orders:42", time.Minute)
 	m := masters.Master(0)
 	fmt.Println(m.Keys())
-	m.Set("redlock:{orders:42}", "somebody else's data")
+	m.Set("redlock:{orders:42}", "another client's data")
 	text, ok := m.Get("redlock:{orders:42}")
 	fmt.Println(text, ok, m.EvictKey("redlock:{orders:42}"))
 	// Output:
 	// [redlock:admission redlock:{orders:42}]
-	// somebody else's data true true
+	// another client's data true true
 }
 
 // How many commands does a lock cost each master?

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A program's own test, without a server: what does it do when the name is held by another, and when a lock that it
-// holds is lost?
+// A test without a server: what does the program do when the name is held by another client, and when it loses a lock?
 func Example() {
 	ctx := context.Background()
 	masters := redlocktest.New(5)
@@ -36,7 +36,10 @@ func Example() {
 	fmt.Println("held by another:", errors.Is(err, redlock.ErrHeld))
 
 	masters.Free("orders:42")
-	locker.Ready(ctx)        // all five are connected by then
+	if err := locker.WaitReady(ctx); err != nil { // all five are connected then
+		fmt.Println(err)
+		return
+	}
 	masters.Master(0).Hang() // one of five does not matter
 	lock, err := locker.TryLock(ctx, "orders:42")
 	fmt.Println("free again:", err)
@@ -50,7 +53,7 @@ func Example() {
 	// lost: true
 }
 
-// lockerOver makes the Locker of an example.
+// lockerOver returns the Locker of an example.
 func lockerOver(masters *redlocktest.Masters, opts ...redlock.Option) (locker *redlock.Locker, done func()) {
 	p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // this machine may be busy
 	if err != nil {
@@ -59,14 +62,14 @@ func lockerOver(masters *redlocktest.Masters, opts ...redlock.Option) (locker *r
 	if locker, err = redlock.New(p, opts...); err != nil {
 		panic(err)
 	}
-	locker.Ready(context.Background())
+	private.Of(locker).Settle(context.Background())
 	return locker, func() {
 		_ = locker.Close(context.Background())
 		_ = p.Close()
 	}
 }
 
-// A test that has started servers of its own, in containers for example, need not wait for their quarantine.
+// A test that has started servers, such as in containers, need not wait for their quarantine.
 func ExampleAdmit() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -87,7 +90,10 @@ func ExampleAdmit() {
 		return
 	}
 	defer locker.Close(ctx)
-	locker.Ready(ctx) // all are connected, so that locks are on all of them
+	if err := locker.WaitReady(ctx); err != nil { // all are connected then, so that locks are on all of them
+		fmt.Println(err)
+		return
+	}
 	lock, err := locker.Lock(ctx, "first")
 	if err != nil {
 		fmt.Println(err)
@@ -96,7 +102,7 @@ func ExampleAdmit() {
 	defer lock.Unlock(ctx)
 }
 
-// Masters without a Locker: what they are called, and who holds what.
+// Masters without a Locker: their addresses, and holders.
 func ExampleMasters() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -114,7 +120,7 @@ func ExampleMasters() {
 	// held on 0
 }
 
-// What does the program do when another holds the name?
+// What does the program do when another client holds the name?
 func ExampleMasters_Take() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -156,7 +162,7 @@ func ExampleMasters_Lose() {
 
 	err := locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
 		masters.Lose("orders:42")
-		<-ctx.Done() // the next extension finds out
+		<-ctx.Done() // the next extension detects it
 		return nil
 	})
 	fmt.Println(errors.Is(err, redlock.ErrLost))
@@ -164,7 +170,7 @@ func ExampleMasters_Lose() {
 	// true
 }
 
-// Pool takes options as pool.Dial does.
+// Pool takes the same options as pool.Dial.
 func ExampleMasters_Pool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -174,12 +180,12 @@ func ExampleMasters_Pool() {
 		return
 	}
 	defer p.Close()
-	fmt.Println(p.N(), p.Timeout(0))
+	fmt.Println(p.N(), "masters")
 	// Output:
-	// 3 100ms
+	// 3 masters
 }
 
-// A program that calls pool.Dial itself gets the dialer.
+// A program that calls pool.Dial itself needs the dialer.
 func ExampleMasters_Dial() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -194,7 +200,7 @@ func ExampleMasters_Dial() {
 	// master-1:6379
 }
 
-// A program that takes URLs, and knows nothing of dialers, gets ports.
+// A program that takes URLs, but no dialer, needs ports.
 func ExampleMasters_Listen() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -222,21 +228,21 @@ func ExampleMasters_Admit() {
 	locker, done := lockerOver(masters, redlock.WithPrefix("billing"))
 	defer done()
 	_, err := locker.TryLock(ctx, "orders:42")
-	fmt.Println("in quarantine:", errors.Is(err, redlock.ErrQuarantine))
+	fmt.Println(errors.Is(err, redlock.ErrNoQuorum), locker.Admin().Masters()[0].State)
 
 	masters = redlocktest.New(3)
 	defer masters.Close()
-	masters.Admit("billing", redlock.DefaultGuardTime)
+	masters.Admit("billing", 30*time.Second)
 	admitted, done := lockerOver(masters, redlock.WithPrefix("billing"))
 	defer done()
 	_, err = admitted.TryLock(ctx, "orders:42")
 	fmt.Println(err)
 	// Output:
-	// in quarantine: true
+	// true quarantine
 	// <nil>
 }
 
-// How does the program start on masters that nobody has admitted yet?
+// How does the program start on masters that have not been admitted?
 func ExampleFresh() {
 	masters := redlocktest.New(3, redlocktest.Fresh())
 	defer masters.Close()
@@ -244,7 +250,7 @@ func ExampleFresh() {
 	defer done()
 
 	_, err := locker.TryLock(context.Background(), "orders:42")
-	fmt.Println(errors.Is(err, redlock.ErrQuarantine))
+	fmt.Println(errors.Is(err, redlock.ErrNoQuorum))
 	// Output:
 	// true
 }
@@ -264,7 +270,7 @@ func ExamplePrefix() {
 func ExampleGuard() {
 	masters := redlocktest.New(3, redlocktest.Guard(time.Minute))
 	defer masters.Close()
-	locker, done := lockerOver(masters, redlock.WithGuardTime(time.Minute))
+	locker, done := lockerOver(masters, redlock.WithMaxTTL(time.Minute))
 	defer done()
 
 	_, err := locker.TryLock(context.Background(), "orders:42", redlock.WithTTL(45*time.Second))
@@ -273,23 +279,27 @@ func ExampleGuard() {
 	// <nil>
 }
 
-// Masters of one of two groups. A test of names that are spread makes one set of masters for each group.
+// Masters of one of two shards. A test of sharded names makes one set of masters for each shard.
 func ExampleGroup() {
-	masters := redlocktest.New(3, redlocktest.Group(2, 2))
-	defer masters.Close()
-	p, err := masters.Pool()
-	if err != nil {
-		fmt.Println(err)
-		return
+	var shards []*pool.Pool
+	for number := 1; number <= 2; number++ {
+		masters := redlocktest.New(3, redlocktest.Group(number, 2))
+		defer masters.Close()
+		p, err := masters.Pool()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer p.Close()
+		shards = append(shards, p)
 	}
-	defer p.Close()
-	locker, err := redlock.New(p, redlock.WithGroup(2, 2))
+	locker, err := redlock.NewSharded(shards)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer locker.Close(context.Background())
-	_, err = locker.TryLock(context.Background(), "orders:42") // it belongs to group 2 of 2
+	_, err = locker.TryLock(context.Background(), "orders:42") // it belongs to shard 2
 	fmt.Println(err)
 	// Output: <nil>
 }

@@ -20,7 +20,7 @@ func TestHangingMasterExecutesLaterWhatItsClientSent(t *testing.T) {
 		c := dial(t, m, 0)
 		load(t, c)
 		one.Hang()
-		one.Hang() // twice is once
+		one.Hang() // a second Hang has no effect
 		done := make(chan error, 1)
 		go func() {
 			_, err := acquire(c, one, "a", "me:1")
@@ -29,20 +29,20 @@ func TestHangingMasterExecutesLaterWhatItsClientSent(t *testing.T) {
 		<-time.After(time.Minute)
 		select {
 		case err := <-done:
-			t.Fatalf("a hanging master answered: %v", err)
+			t.Fatalf("a hanging master replied: %v", err)
 		default:
 		}
 		if id, _, _ := one.Holds("a"); id != "" {
-			t.Error("a hanging master executed")
+			t.Error("a hanging master executed a command")
 		}
 		if nc, err := m.Dial(t.Context(), "tcp", one.Addr()); err != nil {
-			t.Errorf("a hanging master refuses connections: %v", err)
+			t.Errorf("a hanging master refused a connection: %v", err)
 		} else {
 			_ = nc.Close()
 		}
-		_ = c.Close() // the client has lost its patience; its bytes are sent
+		_ = c.Close() // the client gives up after its bytes are sent
 		if err := <-done; err == nil {
-			t.Error("the closed connection has answered")
+			t.Error("the closed connection received a reply")
 		}
 		one.Resume()
 		one.Resume()
@@ -51,7 +51,7 @@ func TestHangingMasterExecutesLaterWhatItsClientSent(t *testing.T) {
 			t.Errorf("%d acquires were executed", n)
 		}
 		if n := one.Connections(); n != 0 {
-			t.Errorf("%d connections are left", n)
+			t.Errorf("%d connections left", n)
 		}
 	})
 }
@@ -65,7 +65,7 @@ func TestDelayTakesItsTimeEachWay(t *testing.T) {
 		load(t, c)
 		one.Delay(50 * time.Millisecond)
 		start := time.Now()
-		for range 3 { // pipelined: all three travel together
+		for range 3 { // pipelined: all three are in flight together
 			if err := c.Send("TIME"); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestDelayTakesItsTimeEachWay(t *testing.T) {
 				t.Errorf("executed after %v", at)
 			}
 			if took := time.Since(start); took != 100*time.Millisecond {
-				t.Errorf("answered after %v", took)
+				t.Errorf("reply after %v", took)
 			}
 		}
 		one.Delay(0)
@@ -109,11 +109,11 @@ func TestCutConnectionsLosesWhatIsOnItsWay(t *testing.T) {
 		synctest.Wait()
 		one.CutConnections()
 		if err := <-done; err == nil {
-			t.Error("a cut connection has answered")
+			t.Error("a cut connection received a reply")
 		}
 		<-time.After(time.Minute)
 		if one.Commands()["acquire"] != 0 {
-			t.Error("a message that was on its way arrived after the cut")
+			t.Error("a message in flight arrived after the cut")
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestRefusedScriptsDoNothing(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	if id, _, _ := one.Holds("a"); id != "" {
-		t.Error("a refused script wrote")
+		t.Error("a refused script wrote a key")
 	}
 	one.Refuse("")
 	mustGrant(t, c, one, "a", "me:1")
@@ -172,13 +172,13 @@ func TestStoppedMasterRefusesConnections(t *testing.T) {
 	c := dial(t, m, 0)
 	one.Stop()
 	if _, err := c.Do("PING"); err == nil {
-		t.Error("a stopped master answers")
+		t.Error("a stopped master replied")
 	}
 	if _, err := m.Dial(t.Context(), "tcp", one.Addr()); err == nil {
-		t.Error("a stopped master accepts")
+		t.Error("a stopped master accepted a connection")
 	}
 	if _, err := m.Dial(t.Context(), "tcp", "nobody:1"); err == nil {
-		t.Error("an address that is no master's was connected to")
+		t.Error("Dial of an unknown address succeeded")
 	}
 	one.Restart(true)
 	if _, err := dial(t, m, 0).Do("PING"); err != nil {

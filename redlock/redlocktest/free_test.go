@@ -24,7 +24,7 @@ func hear(t *testing.T, c redis.Conn, locker string) {
 	}
 }
 
-// Free does what the holder's Unlock does: the first waiter that somebody hears is told, and others before it leave the
+// Free works like the holder's Unlock: the first waiter with a subscription is notified, and others before it leave the
 // queue.
 func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 	m := newMasters(t, 1)
@@ -46,19 +46,19 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 		}
 	}
 	if there := one.Keys(); !slices.Contains(there, prefix.Queue("a")) || !slices.Contains(there, prefix.Waiters("a")) {
-		t.Fatalf("nobody is queued: the master has %q", there)
+		t.Fatalf("no waiter in the queue: the master has %q", there)
 	}
 	m.Free("a")
 	got, err := redis.Strings(ear.Receive())
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%q, %v", got, err)
 	}
-	hint, ok := prefix.ParseHint(got[2])
-	if want := (scripts.Hint{Waiter: tickets[1].Waiter(), Number: 1, Name: "a"}); !ok || hint != want {
+	hint, ok := prefix.ParseWakeUp(got[2])
+	if want := (scripts.WakeUp{Waiter: tickets[1].Waiter(), Number: 1, Name: "a"}); !ok || hint != want {
 		t.Errorf("the waiter got %+v of %q, want %+v", hint, got[2], want)
 	}
 	if _, on := m.Holder("a"); on != 0 {
-		t.Errorf("a freed name is held on %d", on)
+		t.Errorf("a freed name is held on %d masters", on)
 	}
 	command, args := fleet.Inspect(&keys).Args("", false)
 	reply, err := c.Do(command, args...)
@@ -67,6 +67,6 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 	}
 	seen, err := scripts.DecodeHolding(reply)
 	if want := []string{tickets[1].Waiter(), tickets[2].Waiter()}; err != nil || !slices.Equal(seen.First, want) {
-		t.Errorf("queued are %q, %v; want %q", seen.First, err, want)
+		t.Errorf("queue %q, %v; want %q", seen.First, err, want)
 	}
 }

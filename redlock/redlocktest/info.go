@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// infoLocked writes what INFO says: the lines of Redis 7.0 that a lock's client may want. sections are the names that
-// were asked for, none for all.
+// infoLocked returns the reply of INFO: the lines of Redis 7.0 that a lock's client may need. sections are the
+// requested sections, empty for all.
 func (m *Master) infoLocked(now int64, sections []string) string {
 	all := len(sections) == 0
 	for i, s := range sections {

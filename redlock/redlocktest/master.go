@@ -19,12 +19,12 @@ type Master struct {
 	set  *Masters
 	addr string
 
-	mu sync.Mutex // guards what follows; held while a command is executed, never while anything waits
+	mu sync.Mutex // guards the fields below; held while a command is executed, never while waiting
 
 	state  *reference.State
 	server server
 	clock  skewed
-	loaded map[string]*scripts.Script // by SHA
+	loaded map[string]*scripts.Script // by SHA-1
 	subs   map[string]map[*conn]struct{}
 	conns  map[*conn]struct{}
 	counts map[string]int
@@ -32,7 +32,7 @@ type Master struct {
 	closed bool
 }
 
-// A server is what a master says of itself.
+// A server is the state that a master reports in INFO and CONFIG GET.
 type server struct {
 	env     reference.Env
 	replID  string
@@ -40,17 +40,17 @@ type server struct {
 	role    string
 	policy  string
 	limit   int64             // maxmemory
-	config  map[string]string // what CONFIG GET answers
+	config  map[string]string // values for CONFIG GET
 }
 
-// faults are those that were ordered.
+// faults are the injected faults.
 type faults struct {
 	delay    func() time.Duration
 	refusal  string
 	noReply  int
 	noEffect int
-	work     time.Duration // that a script takes
-	busy     time.Time     // until when earlier scripts take the master
+	work     time.Duration // duration of a script
+	busy     time.Time     // when the scripts executed so far end
 	hung     chan struct{} // not nil while the master hangs; closed by Resume
 	down     bool
 }
@@ -75,7 +75,7 @@ func hexID() string {
 	return fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32())
 }
 
-// skewed is a clock that showed micros at base and gains at rate.
+// skewed is a clock that showed micros at base and runs at rate.
 type skewed struct {
 	base   time.Time
 	micros int64
@@ -86,31 +86,31 @@ func (c skewed) now() int64 {
 	return c.micros + int64(float64(time.Since(c.base).Microseconds())*c.rate)
 }
 
-// Addr returns the host and port by which pools know this master.
+// Addr returns the host and port under which pools know this master.
 func (m *Master) Addr() string { return m.addr }
 
-// Delay makes each message take d on its way to the master, and each reply d on its way back. 0, the default, is none.
-// Messages already on their way keep their delay.
+// Delay delays each message to the master by d, and each reply by d. The default 0 is no delay. Messages already in
+// flight keep their delay.
 func (m *Master) Delay(d time.Duration) { m.DelayFunc(func() time.Duration { return d }) }
 
-// DelayFunc lets f say how long each message and each reply takes; on one connection nothing overtakes. f may be
-// called by several goroutines at once and must neither block nor call a method of this package.
+// DelayFunc delays each message and each reply by the result of f; those of one connection stay in order. f may be
+// called concurrently and must neither block nor call a method of this package.
 func (m *Master) DelayFunc(f func() time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.delay = f
 }
 
-// ScriptTime makes each script take d of the master's time: it executes one after the other, whatever the connection.
-// 0, the default, is none.
+// ScriptTime makes each script take d of the master's time: scripts run one after the other, on all connections
+// together. The default is 0.
 func (m *Master) ScriptTime(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.work = d
 }
 
-// Hang makes the master execute nothing and answer nothing while its connections stay. What is sent to it waits, even
-// when its sender has closed the connection since, and is executed at Resume; the clock runs on meanwhile.
+// Hang stops execution and replies while connections stay open. Commands sent meanwhile wait, even if the sender has
+// closed the connection, and are executed after Resume; the clock continues.
 func (m *Master) Hang() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +119,7 @@ func (m *Master) Hang() {
 	}
 }
 
-// Resume ends a Hang. It does nothing where the master does not hang.
+// Resume ends a Hang. It does nothing if the master does not hang.
 func (m *Master) Resume() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,8 +133,8 @@ func (m *Master) resumeLocked() {
 	}
 }
 
-// CutConnections ends every connection as a broken network does: what is on its way, in either direction, is lost. New
-// ones can be made at once.
+// CutConnections ends every connection like a broken network: data in flight, in either direction, is lost. New
+// connections can be made at once.
 func (m *Master) CutConnections() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,9 +155,10 @@ func (m *Master) Stop() {
 	m.cutLocked()
 }
 
-// Restart is a crash and a new start: connections are cut, cached scripts and subscriptions are gone, the run id is a
-// new one, and the keys are gone too unless keepMemory says that they had been written to disk. A Hang ends. Either
-// way the admission is over: a Locker puts the master through a quarantine before it votes, unless Admit is called.
+// Restart simulates a crash and a new start: connections are cut, cached scripts and subscriptions are lost, and the
+// run id changes. The keys are lost too unless keepMemory says that they had been written to disk. A Hang ends. In
+// either case the admission ends: a Locker puts the master through a quarantine before it votes, unless Admit is
+// called.
 func (m *Master) Restart(keepMemory bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,30 +173,30 @@ func (m *Master) Restart(keepMemory bool) {
 	}
 }
 
-// Refuse makes every script answer with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
-// and do nothing. "" ends it.
+// Refuse makes every script fail with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
+// without an effect. "" ends it.
 func (m *Master) Refuse(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.refusal = text
 }
 
-// DropReplies lets the next n scripts take effect, loses each one's reply, and cuts its connection.
+// DropReplies executes the next n scripts, but drops their replies and cuts their connections.
 func (m *Master) DropReplies(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.noReply = n
 }
 
-// DropRequests loses the next n scripts without an effect and cuts the connection of each.
+// DropRequests drops the next n scripts without an effect and cuts the connection of each.
 func (m *Master) DropRequests(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.noEffect = n
 }
 
-// SetClock makes the master's clock differ by offset from time.Now at this moment, and from then on gain rate seconds
-// in each second; 1 is a true rate. The default is SetClock(0, 1).
+// SetClock makes the master's clock differ by offset from time.Now at this moment, and then gain rate seconds per
+// second; a rate of 1 is correct. The default is SetClock(0, 1).
 func (m *Master) SetClock(offset time.Duration, rate float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,23 +204,23 @@ func (m *Master) SetClock(offset time.Duration, rate float64) {
 	m.clock = skewed{base: now, micros: now.UnixMicro() + offset.Microseconds(), rate: rate}
 }
 
-// Time returns what the master's clock shows.
+// Time returns the time of the master's clock.
 func (m *Master) Time() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.UnixMicro(m.clock.now())
 }
 
-// SetRole makes the master a replica ("slave") or again a master ("master"), which INFO tells by master_replid2 and
-// second_repl_offset. Run id, connections and keys stay as they are; Flush does what a replica's first synchronisation
-// does. A replica's scripts that would write answer READONLY.
+// SetRole makes the master a replica ("slave") or a master again ("master"), which changes master_replid2 and
+// second_repl_offset in INFO. Run id, connections and keys do not change; Flush simulates the first synchronization of
+// a replica. Scripts that would write fail with READONLY on a replica.
 func (m *Master) SetRole(role string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch role {
 	case m.server.role:
 		return
-	case "master": // promoted: it remembers the id of what it has followed
+	case "master": // promoted: it keeps the id of its former master
 		m.server.env.ReplID2, m.server.env.Offset = m.server.replID, 1
 	default:
 		m.server.env.ReplID2, m.server.env.Offset = "", 0
@@ -227,38 +228,38 @@ func (m *Master) SetRole(role string) {
 	m.server.role, m.server.replID = role, hexID()
 }
 
-// SetConfig sets what CONFIG GET answers for one name, in lower case. It changes nothing else. The defaults are those
-// of a Redis: repl-backlog-ttl 3600, appendonly no; other names are not known.
+// SetConfig sets the CONFIG GET value of one name, in lower case. It has no other effect. The defaults are those of
+// Redis: repl-backlog-ttl 3600, appendonly no; other names are unknown.
 func (m *Master) SetConfig(name, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.server.config[name] = value
 }
 
-// SetPolicy sets what INFO says of maxmemory-policy and maxmemory, in bytes. Nothing is ever evicted by itself; see
-// Evict. The default is "noeviction" and 0.
+// SetPolicy sets maxmemory-policy and maxmemory, in bytes, in INFO. Keys are never evicted automatically; see Evict.
+// The default is "noeviction" and 0.
 func (m *Master) SetPolicy(policy string, maxMemory int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.server.policy, m.server.limit = policy, maxMemory
 }
 
-// Flush deletes every key, the master's admission among them.
+// Flush deletes every key, including the master's admission record.
 func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
 
-// Evict deletes the lock of name, as an eviction would, and reports whether it was there.
+// Evict deletes the lock of name, like an eviction, and reports whether it existed.
 func (m *Master) Evict(name string) bool { return m.EvictKey(m.set.prefix.Lock(name)) }
 
-// EvictKey deletes any key and reports whether it was there.
+// EvictKey deletes any key and reports whether it existed.
 func (m *Master) EvictKey(key string) (there bool) {
 	m.change(func(now int64, s *reference.State) { there = s.Delete(now, key) })
 	return there
 }
 
-// shortestQuarantine is what a record has at least, whatever the guard time.
+// shortestQuarantine is the minimum quarantine of a record, regardless of the max TTL.
 const shortestQuarantine = 30 * time.Second
 
-// Admit writes that this master, as it now is, may vote; see [Masters.Admit].
+// Admit writes an admission record for the present state of this master, so that it votes; see [Masters.Admit].
 func (m *Master) Admit(prefix string, guard time.Duration) {
 	m.set.mu.Lock()
 	names := m.set.names
@@ -272,7 +273,7 @@ func (m *Master) Admit(prefix string, guard time.Duration) {
 	})
 }
 
-// rename writes another list of masters into the admission record, if there is one.
+// rename replaces the list of masters in the admission record, if there is one.
 func (m *Master) rename(names string) {
 	m.change(func(now int64, s *reference.State) {
 		key := m.set.prefix.Admission()
@@ -284,8 +285,8 @@ func (m *Master) rename(names string) {
 	})
 }
 
-// Holds returns who holds name on this master, how deep, and for how long yet; "" and zeros where it is free. Of
-// readers it names the one whose share ends last; depth is how many they are.
+// Holds returns the grant id of name on this master, its depth, and its remaining TTL; "" and zeros if the name is
+// free. Of readers it returns the one whose share expires last; depth is their number.
 func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	m.change(func(now int64, s *reference.State) {
 		lock := m.set.prefix.Lock(name)
@@ -303,24 +304,24 @@ func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
 	return id, depth, left
 }
 
-// Keys returns the keys that the master has, sorted.
+// Keys returns the keys of the master, sorted.
 func (m *Master) Keys() (keys []string) {
 	m.change(func(now int64, s *reference.State) { keys = s.Keys(now) })
 	return keys
 }
 
-// Get returns the text of a string key, and whether there is such a key.
+// Get returns the text of a string key, and whether the key exists.
 func (m *Master) Get(key string) (text string, ok bool) {
 	m.change(func(now int64, s *reference.State) { text, ok = s.Get(now, key) })
 	return text, ok
 }
 
-// Set writes a string key that does not expire.
+// Set writes a string key without expiry.
 func (m *Master) Set(key, text string) {
 	m.change(func(now int64, s *reference.State) { s.Set(now, key, text, 0) })
 }
 
-// Commands returns how often each command was executed since the master was made: scripts by their names in lower
+// Commands returns how often each command was executed since the master was created: scripts by their names in lower
 // case, such as "acquire", "extend" and "release", others in upper case, such as "INFO".
 func (m *Master) Commands() map[string]int {
 	m.mu.Lock()
@@ -328,7 +329,7 @@ func (m *Master) Commands() map[string]int {
 	return maps.Clone(m.counts)
 }
 
-// Connections returns how many clients are connected.
+// Connections returns the number of connected clients.
 func (m *Master) Connections() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -342,7 +343,7 @@ func (m *Master) change(f func(now int64, s *reference.State)) {
 	f(m.clock.now(), m.state)
 }
 
-// free runs the release of whatever holds name, as its holder would send it, and of nobody where nothing does.
+// free runs the release of the present holder of name, or a release without a grant if there is none.
 func (m *Master) free(name string) {
 	id, _, _ := m.Holds(name)
 	role, _ := scripts.ShareOf(id)
@@ -359,7 +360,7 @@ func (m *Master) free(name string) {
 	m.state.Eval(m.clock.now(), env, call.Script, scriptKeys, argv)
 }
 
-// publishLocked sends a message to the subscribers and returns how many they are.
+// publishLocked sends a message to the subscribers and returns their number.
 func (m *Master) publishLocked(channel, payload string) int {
 	for c := range m.subs[channel] {
 		c.answerLocked([]any{"message", channel, payload})

@@ -12,11 +12,12 @@ import (
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 )
 
-// defaultPrefix and defaultGuard are the defaults of package redlock, which this package must not import: tests inside
-// it use the masters.
+// defaultPrefix and defaultGuard are the defaults of package redlock, which this package must not import, because the
+// tests of that package use the masters.
 const (
 	defaultPrefix = "redlock"
 	defaultGuard  = 30 * time.Second
@@ -28,15 +29,15 @@ type Masters struct {
 	prefix scripts.Prefix
 	group  scripts.Group
 
-	wg sync.WaitGroup // every goroutine of every master
+	wg sync.WaitGroup // all goroutines of all masters
 
-	mu        sync.Mutex // guards what follows
-	names     string     // of the masters in their admission records
+	mu        sync.Mutex // guards the fields below
+	names     string     // names of the masters in their admission records
 	listeners []net.Listener
 	closed    bool
 }
 
-// An Option changes what New makes.
+// An Option configures New.
 type Option func(*options)
 
 type options struct {
@@ -46,25 +47,24 @@ type options struct {
 	group  scripts.Group
 }
 
-// Fresh makes masters that nobody has admitted, as a real one is after its first start: a Locker puts them through the
-// quarantine before they vote.
+// Fresh makes masters that have not been admitted, like real ones after their first start: a Locker puts them through
+// the quarantine before they vote.
 func Fresh() Option { return func(o *options) { o.fresh = true } }
 
-// Prefix sets the prefix of the keys, the same that the Lockers use. The default is "redlock". Methods that take the
-// name of a lock use it.
+// Prefix sets the prefix of the keys, which must be that of the Lockers. The default is "redlock". Methods that take
+// the name of a lock use it.
 func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
-// Group makes masters that are admitted as group number of so many: see redlock.WithGroup. The default is that there
+// Group makes masters that are admitted as group number of so many: see redlock.NewSharded. The default is that there
 // are no groups.
 func Group(number, of int) Option {
 	return func(o *options) { o.group = scripts.Group{Number: number, Of: of} }
 }
 
-// Guard sets the guard time for which the masters are admitted, the same that the Lockers use. The default is 30 s.
+// Guard sets the max TTL for which the masters are admitted, which must be that of the Lockers. The default is 30 s.
 func Guard(d time.Duration) Option { return func(o *options) { o.guard = d } }
 
-// New makes n masters, up and empty. Close them. It panics where n is below 1 or the prefix is one that redlock
-// refuses.
+// New makes n masters, up and empty. The caller must close them. It panics if n is below 1 or the prefix is invalid.
 func New(n int, opts ...Option) *Masters {
 	o := options{prefix: defaultPrefix, guard: defaultGuard}
 	for _, f := range opts {
@@ -95,7 +95,7 @@ func (m *Masters) N() int { return len(m.list) }
 // Master returns master i, counted from 0 in the order of the pool.
 func (m *Masters) Master(i int) *Master { return m.list[i] }
 
-// URLs returns redis://master-1:6379 and so on: what [Masters.Dial] connects to.
+// URLs returns redis://master-1:6379 and so on: the addresses for [Masters.Dial].
 func (m *Masters) URLs() []string {
 	urls := make([]string, len(m.list))
 	for i, one := range m.list {
@@ -104,15 +104,15 @@ func (m *Masters) URLs() []string {
 	return urls
 }
 
-// Pool returns a new pool of these masters, which goes by the time of the time package, as the masters do: so does a
-// Locker over it. The options come after those that set the dialer and the clock. The caller closes the pool.
+// Pool returns a new pool of these masters. It follows the time package, as the masters do, and so does a Locker over
+// it. The options are applied after those that set the dialer and the clock. The caller must close the pool.
 func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
-	ours := []pool.Option{pool.WithDialer(m.Dial), pool.WithClock(clock.Runtime())}
+	ours := []pool.Option{pool.WithDialer(m.Dial), transport.WithClock(clock.Runtime())}
 	return pool.Dial(m.URLs(), append(ours, opts...)...)
 }
 
 // Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
-// master refuses; one that hangs accepts, as a kernel does for its process.
+// master refuses the connection; one that hangs accepts it, as a kernel does for its process.
 func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -129,9 +129,9 @@ func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	return nil, fmt.Errorf("redlocktest: there is no master %q: they are %s", addr, strings.Join(m.URLs(), ", "))
 }
 
-// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From then
-// on the admission records name the masters by these addresses, so clients that use [Masters.Dial] do not fit. It
-// is not for synctest bubbles. After an error no port is open.
+// Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From
+// then on the admission records contain these addresses, so clients that use [Masters.Dial] no longer work. Listen
+// cannot be used in synctest bubbles. After an error no port is open.
 func (m *Masters) Listen() ([]string, error) {
 	var ls []net.Listener
 	for range m.list {
@@ -174,18 +174,18 @@ var (
 	errDown   = errors.New("connection refused: the master is stopped")
 )
 
-// Admit writes on every master that it may vote, at epoch 0, for Lockers with this prefix and guard time.
+// Admit writes an admission record on every master, at epoch 0, for Lockers with this prefix and max TTL.
 func (m *Masters) Admit(prefix string, guard time.Duration) {
 	for _, one := range m.list {
 		one.Admit(prefix, guard)
 	}
 }
 
-// stranger is the id of the grant that Take writes.
+// stranger is the grant id that Take writes.
 const stranger = "stranger:1:stranger"
 
-// Take lets a stranger hold name on every master for ttl, over whoever held it: the name is then held by another. A
-// holder that was there finds out by its next extension.
+// Take makes another client hold name on every master for ttl, even if the name was held. The previous holder notices
+// at its next extension.
 func (m *Masters) Take(name string, ttl time.Duration) {
 	for _, one := range m.list {
 		one.change(func(now int64, s *reference.State) {
@@ -196,23 +196,23 @@ func (m *Masters) Take(name string, ttl time.Duration) {
 	}
 }
 
-// Free ends the lock of name on every master, whoever has it, as its holder's Unlock would: those that wait for it are
-// told, and the first of them that listens gets it.
+// Free ends the lock of name on every master like the Unlock of its holder: waiters are notified, and the first of them
+// that is subscribed gets the lock.
 func (m *Masters) Free(name string) {
 	for _, one := range m.list {
 		one.free(name)
 	}
 }
 
-// Lose deletes the lock of name on every master without a word, as if its time had run out: its holder has lost it, and
-// does not know. It finds out by its next extension, which comes a third of the TTL after the last one.
+// Lose deletes the lock of name on every master without notification, as if its TTL had expired. Its holder has lost
+// it, and notices at its next extension, a third of the TTL after the last one.
 func (m *Masters) Lose(name string) {
 	for _, one := range m.list {
 		one.Evict(name)
 	}
 }
 
-// Holder returns the id of the grant that has name on most masters, and on how many; "" and 0 where it is free.
+// Holder returns the grant id that holds name on most masters, and their number; "" and 0 if the name is free.
 func (m *Masters) Holder(name string) (id string, on int) {
 	count := map[string]int{}
 	for _, one := range m.list {
@@ -226,8 +226,8 @@ func (m *Masters) Holder(name string) (id string, on int) {
 	return id, on
 }
 
-// Close cuts every connection, ends every listener, and returns when all goroutines have ended. Nobody can connect
-// after it. A second Close does nothing.
+// Close cuts every connection, closes every listener, and returns when all goroutines have ended. Clients cannot
+// connect afterwards. A second Close does nothing.
 func (m *Masters) Close() {
 	m.mu.Lock()
 	m.closed = true

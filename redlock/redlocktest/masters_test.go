@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const prefix = scripts.Prefix("redlock")
 
-// fleet is what a Locker with default options sends.
+// fleet encodes the calls of a Locker with default options.
 var fleet = scripts.NewEncoder(prefix, 0)
 
 func newMasters(t *testing.T, n int, opts ...redlocktest.Option) *redlocktest.Masters {
@@ -30,7 +30,7 @@ func newMasters(t *testing.T, n int, opts ...redlocktest.Option) *redlocktest.Ma
 	return m
 }
 
-// dial connects to a master as the pool does.
+// dial connects to a master like the pool.
 func dial(t *testing.T, m *redlocktest.Masters, i int) redis.Conn {
 	t.Helper()
 	nc, err := m.Dial(t.Context(), "tcp", m.Master(i).Addr())
@@ -56,7 +56,7 @@ func record(m *redlocktest.Master) string {
 	return text
 }
 
-// acquire takes a name with a ballot that suits the master's clock.
+// acquire acquires a name with a valid ballot for the master's clock.
 func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote, error) {
 	ballot := m.Time().UnixMicro()
 	keys := prefix.Keys(name)
@@ -71,8 +71,8 @@ func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote
 
 func mustGrant(t *testing.T, c redis.Conn, m *redlocktest.Master, name, id string) {
 	t.Helper()
-	if v, err := acquire(c, m, name, id); err != nil || v.Kind != scripts.Granted {
-		t.Fatalf("the acquire of %s for %s: %+v, %v", name, id, v, err)
+	if v, err := acquire(c, m, name, id); err != nil || v.Outcome != scripts.Granted {
+		t.Fatalf("acquire of %s for %s: %+v, %v", name, id, v, err)
 	}
 }
 
@@ -88,14 +88,14 @@ func TestMasterVotesAtOnceAndShowsTheLock(t *testing.T) {
 			if id != "me:1" || depth != 1 || left != 10*time.Second {
 				t.Errorf("master %d: held by %q, depth %d, %v left", i, id, depth, left)
 			}
-			if v, err := acquire(c, m.Master(i), "a", "other:1"); err != nil || v.Kind != scripts.Held {
-				t.Errorf("a second hold: %+v, %v", v, err)
+			if v, err := acquire(c, m.Master(i), "a", "other:1"); err != nil || v.Outcome != scripts.Held {
+				t.Errorf("second hold: %+v, %v", v, err)
 			}
 		}
 		if id, on := m.Holder("a"); id != "me:1" || on != 3 {
 			t.Errorf("held by %q on %d", id, on)
 		}
-		<-time.After(11 * time.Second) // of the bubble's time
+		<-time.After(11 * time.Second) // in the bubble's time
 		if id, on := m.Holder("a"); id != "" || on != 0 {
 			t.Errorf("after the TTL: held by %q on %d", id, on)
 		}
@@ -119,8 +119,8 @@ func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
 	command, args := call.Args("v1 something", false)
 	reply, err := c.Do(command, args...)
 	v, derr := scripts.DecodeVote(reply)
-	if err != nil || derr != nil || v.Kind != scripts.Abstained || v.Record != "" {
-		t.Fatalf("a fresh master: %+v, %v, %v", v, err, derr)
+	if err != nil || derr != nil || v.Outcome != scripts.Abstained || v.Record != "" {
+		t.Fatalf("fresh master: %+v, %v, %v", v, err, derr)
 	}
 	m.Admit("redlock", 30*time.Second)
 	mustGrant(t, c, m.Master(0), "a", "me:1")
@@ -144,7 +144,7 @@ func TestRestartWithoutMemoryForgets(t *testing.T) {
 		t.Error("a restarted master has its old identity")
 	}
 	if id, _, _ := one.Holds("a"); id != "me:1" {
-		t.Error("a master with its memory on disk has forgotten the hold")
+		t.Error("a master with its data on disk lost the lock")
 	}
 	if _, err := acquire(c, one, "b", "me:2"); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		t.Errorf("a restarted master still has its scripts cached: %v", err)
@@ -208,7 +208,7 @@ func TestInfoHasWhatTheConnectionChecks(t *testing.T) {
 	promoted := info(t, c)
 	if promoted["run_id"] != all["run_id"] || promoted["master_replid2"] != replica["master_replid"] ||
 		promoted["second_repl_offset"] == "-1" {
-		t.Errorf("promoted: %q", promoted)
+		t.Errorf("after promotion: %q", promoted)
 	}
 }
 
@@ -219,15 +219,15 @@ func TestReplicaWritesNothing(t *testing.T) {
 	load(t, c)
 	one.SetRole("slave")
 	if _, err := acquire(c, one, "a", "me:1"); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
-		t.Errorf("an acquire on a replica: %v", err)
+		t.Errorf("acquire on a replica: %v", err)
 	}
 	if id, _, _ := one.Holds("a"); id != "" {
-		t.Error("a replica has written")
+		t.Error("a replica wrote a key")
 	}
 	keys := prefix.Keys("a")
 	command, args := fleet.Inspect(&keys).Args("", false)
 	if _, err := c.Do(command, args...); err != nil {
-		t.Errorf("a replica reads: %v", err)
+		t.Errorf("read on a replica: %v", err)
 	}
 	one.SetRole("master")
 	mustGrant(t, c, one, "a", "me:1")
@@ -239,7 +239,7 @@ func TestSkewedClock(t *testing.T) {
 		defer m.Close()
 		one := m.Master(0)
 		if off := time.Until(one.Time()); off != 0 {
-			t.Errorf("a true clock is off by %v", off)
+			t.Errorf("a correct clock is off by %v", off)
 		}
 		one.SetClock(-time.Minute, 1.5)
 		<-time.After(10 * time.Second)
@@ -257,16 +257,16 @@ func TestTakeFreeLoseEvict(t *testing.T) {
 		t.Fatalf("taken: %q on %d", id, on)
 	}
 	if !m.Master(0).Evict("a") || m.Master(0).Evict("a") {
-		t.Error("Evict misreports what was there")
+		t.Error("wrong result of Evict")
 	}
 	m.Free("a")
 	if _, on := m.Holder("a"); on != 0 {
-		t.Errorf("a freed name is held on %d", on)
+		t.Errorf("a freed name is held on %d masters", on)
 	}
 	m.Take("a", time.Minute)
 	m.Lose("a")
 	if _, on := m.Holder("a"); on != 0 {
-		t.Errorf("a lost name is held on %d", on)
+		t.Errorf("a lost name is held on %d masters", on)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestListenGivesRealConnections(t *testing.T) {
 	}
 	m.Close()
 	if _, err := m.Listen(); err == nil {
-		t.Error("closed masters listen")
+		t.Error("Listen succeeded on closed masters")
 	}
 	if nc, err := net.Dial("tcp", strings.TrimPrefix(urls[0], "redis://")); err == nil {
 		_ = nc.Close()
@@ -314,7 +314,7 @@ func TestCloseEndsHangingAndDelayedConnections(t *testing.T) {
 		m.Close()
 		m.Close()
 		if _, err := m.Dial(context.Background(), "tcp", m.Master(0).Addr()); err == nil {
-			t.Error("closed masters accept")
+			t.Error("Dial succeeded on closed masters")
 		}
 	})
 }
@@ -334,7 +334,7 @@ func TestPoolReachesEveryMaster(t *testing.T) {
 				t.Errorf("master %d has %d connections", i, n)
 			}
 			if n := m.Master(i).Commands()["INFO"]; n != 1 {
-				t.Errorf("master %d was asked %d times who it is", i, n)
+				t.Errorf("master %d received %d INFO commands", i, n)
 			}
 		}
 	})

@@ -13,7 +13,7 @@ import (
 // A status is a simple string reply, such as OK. The other replies are int64, string, nil, []any and reference.Error.
 type status string
 
-// appendReply appends a reply in RESP2.
+// appendReply appends the RESP2 encoding of a reply.
 func appendReply(b []byte, reply any) []byte {
 	line := func(kind byte, text string) []byte {
 		b = append(b, kind)
@@ -48,13 +48,13 @@ func appendReply(b []byte, reply any) []byte {
 
 var errProtocol = errors.New("protocol error")
 
-// These are the limits of Redis.
+// Limits of Redis.
 const (
 	maxArgs = 1 << 20
 	maxBulk = 512 << 20
 )
 
-// readCommand reads one command: an array of bulk strings, or a line of words.
+// readCommand reads one command: an array of bulk strings, or an inline command.
 func readCommand(r *bufio.Reader) ([]string, error) {
 	for {
 		line, err := readLine(r)

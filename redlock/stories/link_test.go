@@ -9,40 +9,40 @@ import (
 	"time"
 )
 
-// The network of a story. Each message and each answer takes a millisecond, and arrives at an instant of its own: a few
-// nanoseconds that belong to its link keep it apart from all others. So all arrive in the same order each time.
+// The network of a story. Each message and each reply takes a millisecond plus a few nanoseconds that are unique to its
+// link, so that all arrive at different instants and in the same order each time.
 
 var (
 	errCut     = errors.New("connection reset")
 	errNoRoute = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("no route to host")}
 )
 
-// The two ways of a link.
+// The directions of a link.
 const up, down = 0, 1
 
-// A link is the network between one program and one master. Links and what is below them are guarded by world.mu.
+// A link is the network between one program and one master. Links and their connections are guarded by world.mu.
 type link struct {
 	p      *program
 	master int
 	delay  time.Duration // of each message, one way
-	cut    bool          // nobody can connect
-	deaf   bool          // hints are lost
-	hold   [2]bool       // what is sent from now on stays in the network
+	cut    bool          // no client can connect
+	deaf   bool          // hints are dropped
+	hold   [2]bool       // messages sent from now on are delayed, by direction
 	conns  []*conn
 	sent   [][]string // all commands
 }
 
 // A conn is one connection, as the program's pool uses it.
 type conn struct {
-	net.Conn // the program's deadlines are for this pipe, which carries nothing
+	net.Conn // takes the program's deadlines; carries no data
 	l        *link
-	master   net.Conn // the master's end
+	master   net.Conn // the master's side
 	lanes    [2]lane
-	rest     []byte     // of a command that is not complete
-	pending  [][]string // at the master, without an answer
-	in       []byte     // arrived, and not read
-	closed   bool       // by the program
-	reset    bool       // by the network or the master
+	rest     []byte     // an incomplete command
+	pending  [][]string // at the master, without a reply
+	in       []byte     // received but not read
+	closed   bool       // closed by the program
+	reset    bool       // closed by the network or the master
 	wake     chan struct{}
 }
 
@@ -50,12 +50,12 @@ type conn struct {
 type lane struct {
 	c      *conn
 	slot   int
-	last   time.Time // when the last message arrives
+	last   time.Time // arrival of the last message
 	flying int
 	held   []func()
 }
 
-// put has something arrive after the delay, or holds it.
+// put calls arrive after the delay, or holds it.
 func (n *lane) put(way int, arrive func()) {
 	if n.c.l.hold[way] || len(n.held) > 0 {
 		n.held = append(n.held, arrive)
@@ -82,7 +82,7 @@ func (n *lane) fly(arrive func()) {
 	})
 }
 
-// deliver has what was held arrive, in its order.
+// deliver calls everything held, in order.
 func (n *lane) deliver() {
 	held := n.held
 	n.held = nil
@@ -143,12 +143,12 @@ func (c *conn) Write(b []byte) (int, error) {
 		w.nameAll(c.l.p, args)
 		c.lanes[up].put(up, func() {
 			c.pending = append(c.pending, args)
-			_, _ = c.master.Write(raw) // that the master has gone is seen by listen
+			_, _ = c.master.Write(raw) // listen notices if the master has gone
 		})
 	}
 }
 
-// listen takes the master's answers, and puts them on their way to the program.
+// listen receives the master's replies, and sends them to the program.
 func (c *conn) listen() {
 	w, buf, chunk := c.l.p.w, []byte(nil), make([]byte, 4096)
 	for {
@@ -206,7 +206,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Close implements net.Conn. What was sent before may still arrive.
+// Close closes the connection. Data sent before may still arrive.
 func (c *conn) Close() error {
 	c.l.p.w.mu.Lock()
 	defer c.l.p.w.mu.Unlock()
@@ -216,14 +216,14 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// leaveLocked ends the master's end of a connection that the program has closed, when nothing of it is under way.
+// leaveLocked closes the master's side of a connection that the program has closed, when no data is in flight.
 func (c *conn) leaveLocked() {
 	if c.closed && c.lanes[up].flying+len(c.lanes[up].held)+len(c.pending) == 0 {
 		_ = c.master.Close()
 	}
 }
 
-// resetLocked ends a connection as a broken network does: what is on its way is lost.
+// resetLocked ends a connection like a broken network: data in flight is lost.
 func (c *conn) resetLocked() {
 	c.reset, c.pending = true, nil
 	if c.master != nil {
@@ -239,10 +239,10 @@ func (c *conn) signal() {
 	}
 }
 
-// A wireError is an error that a master has answered.
+// A wireError is an error reply of a master.
 type wireError string
 
-// parse reads one value of the Redis protocol, as redigo would, and how many bytes it took; 0 where it is not complete.
+// parse parses one value of the Redis protocol like redigo, and returns its length in bytes; 0 if it is incomplete.
 func parse(b []byte) (value any, used int) {
 	head, _, complete := bytes.Cut(b, []byte("\r\n"))
 	if !complete {
@@ -278,7 +278,7 @@ func parse(b []byte) (value any, used int) {
 	return list, used
 }
 
-// texts is a list of texts; nil where value is something else.
+// texts converts value to a list of texts, or returns nil if it is something else.
 func texts(value any) (list []string) {
 	all, _ := value.([]any)
 	for _, one := range all {

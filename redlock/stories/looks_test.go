@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// The steps that look at what there is, and those that write to masters beside the programs.
+// Steps that inspect the state, and steps that write to masters directly.
 
-// together tells something of each master, those of which the same is told together.
+// together describes each master with f, and groups those with the same description.
 func (s *step) together(f func(n int, m *redlocktest.Master) string) string {
 	lines, order := map[string][]int{}, []string(nil)
 	for i := range s.masters.N() {
@@ -32,7 +32,7 @@ func (s *step) together(f func(n int, m *redlocktest.Master) string) string {
 	return b.String()
 }
 
-// whoHolds says who holds a name, by the word of the masters and by that of each program.
+// whoHolds describes who holds a name, according to the masters and to each program.
 func (s *step) whoHolds(name string) string {
 	told := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *redlocktest.Master) string {
 		id, depth, left := m.Holds(name)
@@ -54,7 +54,7 @@ func (s *step) whoHolds(name string) string {
 	return told
 }
 
-// word is what a program says of a name.
+// word describes a name from the view of a program.
 func (p *program) word(name string) string {
 	k := p.lock(name)
 	switch {
@@ -70,7 +70,7 @@ func (p *program) word(name string) string {
 	return "does not hold it"
 }
 
-// show shows all that the masters have, the queues, or how a program sees the masters.
+// show describes the keys of the masters, the queues, or the masters as seen by a program.
 func (s *step) show(what string) string {
 	return s.together(func(n int, m *redlocktest.Master) string {
 		switch what {
@@ -83,7 +83,7 @@ func (s *step) show(what string) string {
 		case "queues":
 			return s.queueWords(n)
 		}
-		info := s.program(what).Masters()[n-1]
+		info := s.program(what).Admin().Masters()[n-1]
 		switch {
 		case info.Left > 0:
 			return info.State + " for another " + seconds(info.Left)
@@ -94,7 +94,7 @@ func (s *step) show(what string) string {
 	})
 }
 
-// keyWords tells of one key of a master.
+// keyWords describes one key of a master.
 func (s *step) keyWords(m *redlocktest.Master, key string) string {
 	name, kind, _ := strings.Cut(strings.TrimPrefix(key, string(prefix)+":{"), "}:")
 	text, isText := m.Get(key)
@@ -119,7 +119,7 @@ func (s *step) queueWords(master int) string {
 	case err != nil:
 		return err.Error()
 	case h.Waiters == 0:
-		return "nobody waits"
+		return "no client waits"
 	}
 	var list []string
 	for _, id := range h.First {
@@ -128,7 +128,7 @@ func (s *step) queueWords(master int) string {
 	return fmt.Sprint(h.Waiters, " waiting: ", strings.Join(slices.Compact(list), ", "))
 }
 
-// repeat has the last message of a kind arrive once more, on a connection of its own: repeat acquire from A to 3.
+// repeat delivers the last message of a kind once more, on a separate connection: repeat acquire from A to 3.
 func (s *step) repeat() {
 	for _, n := range numbers(s.words[5]) {
 		l := s.program(s.words[3]).links[n-1]
@@ -148,7 +148,7 @@ func (s *step) repeat() {
 	s.passes(settles)
 }
 
-// crowd has so many programs ask each master for orders, and die.
+// crowd makes a number of programs wait for orders on each master, and die.
 func (s *step) crowd() {
 	keys, encoder := prefix.Keys("orders"), scripts.NewEncoder(prefix, 0)
 	count, _ := strconv.Atoi(s.words[1])
@@ -157,7 +157,7 @@ func (s *step) crowd() {
 		for i := range count {
 			owner := fmt.Sprint("gone-", i)
 			t := scripts.NewTicket(scripts.Plain, owner, 1, "gone", at+int64(i), 0)
-			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", redlock.DefaultTTL, at, at, t))
+			s.eval(n+1, encoder.Acquire(&keys, owner+":1:gone", private.DefaultTTL, at, at, t))
 		}
 	}
 	s.passes(settles)
@@ -168,7 +168,7 @@ func (s *step) eval(master int, c *scripts.Call) any {
 	return s.ask(master, c.Words("", true))
 }
 
-// ask sends one command to a master on a connection of its own, and returns the answer.
+// ask sends one command to a master on a separate connection, and returns the reply.
 func (s *step) ask(master int, args []string) any {
 	nc, err := s.masters.Dial(context.Background(), "tcp", s.masters.Master(master-1).Addr())
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *step) ask(master int, args []string) any {
 	for _, a := range args {
 		fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(a), a)
 	}
-	_, _ = nc.Write(text.Bytes()) // else nothing can be read
+	_, _ = nc.Write(text.Bytes()) // reading fails otherwise
 	var buf []byte
 	for chunk := make([]byte, 4096); ; {
 		n, err := nc.Read(chunk)

@@ -12,23 +12,25 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// The steps of a story; doc.go lists them.
+// The steps of a story, which doc.go lists.
 
 const (
-	oneWay  = time.Millisecond      // what a message takes
-	settles = 10 * time.Millisecond // how long a step lasts in which a program or a message does something
+	oneWay  = time.Millisecond      // of a message
+	settles = 10 * time.Millisecond // duration of a step with an action of a program or a delivery
 )
 
 // options are the key=value words of a step.
 type options map[string]string
 
-// known are all keys that there are.
+// known lists all keys.
 var known = []string{
-	"backoff", "by", "cancelled", "extension", "fresh", "guard", "hand-on", "label", "masters", "minimum", "trace", "tries", "ttl",
+	"backoff", "by", "cancelled", "extension", "fresh", "guard", "hand-on", "label", "masters", "minimum", "trace",
+	"tries", "ttl",
 	"virtual", "within", "without",
 }
 
@@ -37,7 +39,7 @@ func (o options) number(key string) int {
 	return n
 }
 
-// duration is 0 where there is no such word.
+// duration returns 0 if there is no such key.
 func (o options) duration(key string) time.Duration {
 	if o[key] == "" {
 		return 0
@@ -45,7 +47,7 @@ func (o options) duration(key string) time.Duration {
 	return span(o[key])
 }
 
-// numbers reads a list such as 1-3,5; nil where it is none.
+// numbers parses a list such as 1-3,5; it returns nil if the text is not one.
 func numbers(text string) (list []int) {
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, isSpan := strings.Cut(part, "-")
@@ -71,11 +73,11 @@ type step struct {
 	o     options
 }
 
-// run does one step, and returns what has happened.
+// run executes one step, and returns the resulting events.
 func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
 	defer func() {
-		if r := recover(); r != nil { // a word is missing, or names nothing
-			td.Fatalf(t, "this is no step (doc.go lists them): %v", r)
+		if r := recover(); r != nil { // a word is missing or unknown
+			td.Fatalf(t, "unknown step (doc.go lists all): %v", r)
 		}
 	}()
 	s := &step{world: w, words: []string{td.Cmd}, o: options{}}
@@ -124,7 +126,7 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
 	return w.tell() + told
 }
 
-// span reads a duration. Like all that reads the words of a step it panics where it cannot.
+// span parses a duration. Like all functions that parse the words of a step, it panics on errors.
 func span(word string) time.Duration {
 	d, err := time.ParseDuration(word)
 	if err != nil {
@@ -133,7 +135,7 @@ func span(word string) time.Duration {
 	return d
 }
 
-// of is what a word stands for.
+// of returns the meaning of a word.
 func of[V any](meanings map[string]V, word string) V {
 	v, known := meanings[word]
 	if !known {
@@ -144,7 +146,7 @@ func of[V any](meanings map[string]V, word string) V {
 
 var signs = map[string]time.Duration{"back": -1, "behind": -1, "forward": 1, "ahead": 1}
 
-// program is the one of this name; nil where there is none.
+// program returns the program with this name; nil if there is none.
 func (w *world) program(name string) *program {
 	i := slices.IndexFunc(w.programs, func(p *program) bool { return p.name == name })
 	if i < 0 {
@@ -153,16 +155,16 @@ func (w *world) program(name string) *program {
 	return w.programs[i]
 }
 
-// link is that of the master with an address.
+// link returns the link to the master with this address.
 func (p *program) link(addr string) *link {
 	return p.links[slices.Index(p.w.masters.URLs(), "redis://"+addr)]
 }
 
-// toMasters is masters 5, or what happens to some: masters 1-3 restart empty.
+// toMasters executes masters 5, or an event on some masters: masters 1-3 restart empty.
 func (s *step) toMasters() {
 	list := numbers(s.words[1])
 	if s.masters == nil {
-		opts := []redlocktest.Option{redlocktest.Guard(max(s.o.duration("guard"), redlock.DefaultGuardTime))}
+		opts := []redlocktest.Option{redlocktest.Guard(max(s.o.duration("guard"), private.DefaultMaxTTL))}
 		if s.o["fresh"] != "" {
 			opts = append(opts, redlocktest.Fresh())
 		}
@@ -174,7 +176,7 @@ func (s *step) toMasters() {
 	}
 }
 
-// infinitive is a verb without its ending.
+// infinitive returns a verb without its ending.
 func infinitive(verb string) string {
 	switch verb {
 	case "has":
@@ -187,7 +189,7 @@ func infinitive(verb string) string {
 	return strings.TrimSuffix(verb, "s")
 }
 
-// refusals are what a master may answer to each script.
+// refusals are the error replies to scripts.
 var refusals = map[string]string{
 	"well":    "",
 	"OOM":     "OOM command not allowed when used memory > 'maxmemory'.",
@@ -233,10 +235,10 @@ func (s *step) toMaster(m *redlocktest.Master, verb, what string) {
 	}
 }
 
-// directions are those of a link.
+// directions maps a word to the directions of a link.
 var directions = map[string][2]bool{"messages": {up: true}, "answers": {down: true}, "everything": {true, true}}
 
-// network does something to links of a program: hold messages from A to 3; hold answers from 3 to A.
+// network executes an event on links of a program: hold messages from A to 3; hold answers from 3 to A.
 func (s *step) network() {
 	verb, list, concerns := s.words[0], []int(nil), [2]bool{}
 	if slices.Contains([]string{"hold", "let", "deliver"}, verb) {
@@ -291,7 +293,7 @@ func (l *link) change(verb string, concerns [2]bool, by time.Duration) {
 	}
 }
 
-// toProgram has a program do something: A locks orders; A locks orders again.
+// toProgram executes an action of a program: A locks orders; A locks orders again.
 func (s *step) toProgram() {
 	last := len(s.words) - 1
 	again := s.words[last] == "again"
@@ -302,7 +304,7 @@ func (s *step) toProgram() {
 	s.passes(settles)
 }
 
-// only is a call that returns no lock.
+// only adapts a call that returns no lock.
 func only(f func(ctx context.Context) error) func(ctx context.Context) (*redlock.Lock, error) {
 	return func(ctx context.Context) (*redlock.Lock, error) { return nil, f(ctx) }
 }
@@ -335,7 +337,7 @@ func (s *step) call(p *program, verb, name string, again bool) {
 			cancel()
 		}
 	case "export":
-		s.handle, _ = k.Export() // its end is told
+		s.handle, _ = k.Export() // its end is reported
 	case "import":
 		p.call(o, "import "+name, "", name, func(ctx context.Context) (*redlock.Lock, error) {
 			return p.Import(ctx, s.handle, opts...)
@@ -343,11 +345,11 @@ func (s *step) call(p *program, verb, name string, again bool) {
 	case "close":
 		p.call(o, "close", "is closed", "", only(p.Close))
 	case "admit":
-		p.call(o, "admit all masters", "has admitted all masters", "", only(p.AdmitNow))
+		p.call(o, "admit all masters", "has admitted all masters", "", only(p.Admin().Admit))
 	case "raise":
-		p.call(o, "raise the guard time", "has raised the guard time to "+o["guard"], "",
-			only(func(ctx context.Context) error { return p.RaiseGuardTime(ctx, o.duration("guard")) }))
-	case "die": // as by SIGKILL: it does nothing more that anybody would notice
+		p.call(o, "raise the max TTL", "has raised the max TTL to "+o["guard"], "",
+			only(func(ctx context.Context) error { return p.Admin().RaiseMaxTTL(ctx, o.duration("guard")) }))
+	case "die": // as by SIGKILL: it does nothing more that others would notice
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.dead = true

@@ -16,11 +16,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // errors tell the time of day
+	time.Local = time.UTC // errors contain the time of day
 	goleak.VerifyTestMain(m)
 }
 
-// Each story happens as it is told. -rewrite tells it anew.
+// The events of each story must equal those in its file. -rewrite updates the file.
 func TestStories(t *testing.T) {
 	for _, file := range files(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".story"), func(t *testing.T) {
@@ -42,10 +42,10 @@ func files(t *testing.T) []string {
 	return list
 }
 
-// told are the hazards that have a story, or stand in the list of those that have none: from, to.
+// told lists the ranges of hazards that have a story, or are listed as having none.
 var told = [][2]int{{1, 6}, {20, 24}, {40, 44}, {53, 70}, {75, 75}, {80, 91}}
 
-// Each hazard that can be told is told, in a file that begins with its id and says what it is about.
+// Each hazard has a story, in a file that begins with its id and a description, or is listed as having none.
 func TestEachHazardHasAStoryOrAReason(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestEachHazardHasAStoryOrAReason(t *testing.T) {
 	}
 }
 
-// The tests that the documentation names are there.
+// The tests named in the documentation exist.
 func TestTheDocumentationNamesTestsThatExist(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -98,7 +98,7 @@ func TestTheDocumentationNamesTestsThatExist(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`Test[A-Z]\w+`).FindAllString(string(doc), -1) {
 		if !strings.Contains(tests.String(), "func "+name+"(") {
-			t.Errorf("%s is no test", name)
+			t.Errorf("%s is not a test", name)
 		}
 	}
 }

@@ -9,35 +9,34 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock"
 )
 
-// How a story tells what happened: one line for each message and its answer, with the masters that were asked the same
-// and answered the same put together.
+// The report of a story: one line for each message and its reply. Masters with the same message and reply are grouped.
 
-const prefix = scripts.Prefix(redlock.DefaultPrefix)
+const prefix = scripts.Prefix(private.DefaultPrefix)
 
-// An entry is one thing that happened.
+// An entry is one event.
 type entry struct {
 	at     time.Duration
-	who    string // the program
+	who    string // name of the program
 	master int    // 0: none
 	what   string
-	answer string // of the master; "" where it has told the program something
+	answer string // of the master; "" for a message of the master to the program
 }
 
-// log takes down an entry, with the time. The world's lock is held.
+// log records an entry with the time. The world's lock is held.
 func (w *world) log(e entry) {
 	e.at = w.now()
 	w.news = append(w.news, e)
 }
 
-// tell writes what is new.
+// tell reports the new entries.
 func (w *world) tell() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.SortStableFunc(w.news, func(a, b entry) int { // what a program does at one instant has no order
+	slices.SortStableFunc(w.news, func(a, b entry) int { // actions of programs at one instant have no order
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.master, b.master), cmp.Compare(a.who, b.who),
 			cmp.Compare(a.what, b.what))
 	})
@@ -102,12 +101,12 @@ func wrap(text string) string {
 	return lines + line
 }
 
-// seconds writes a time of the story, or a span, to the millisecond.
+// seconds formats a time or a duration of the story, to the millisecond.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Truncate(time.Millisecond).Seconds(), 'f', 3, 64)
 }
 
-// ballot writes a ballot as the time of the story that it is, or as the number where it is none.
+// ballot formats a ballot as a time of the story, or as a number if it is not one.
 func (w *world) ballot(us int64) string {
 	since := us - w.start.UnixMicro()
 	if since < 0 || since > 1e12 {
@@ -118,13 +117,13 @@ func (w *world) ballot(us int64) string {
 
 var address = regexp.MustCompile(`master-(\d+):6379`)
 
-// plainly is the text of an error with the names of the story.
+// plainly returns the text of an error with the names of the story.
 func plainly(err error) string {
 	return address.ReplaceAllString(strings.TrimPrefix(err.Error(), "redlock: "), "master $1")
 }
 
-// nameAll names what a message of p brings up: A1 is the first grant of program A, wA1 its first waiter. The world's
-// lock is held.
+// nameAll names the ids in a message of p: A1 is the first grant of program A, wA1 its first waiter. The world's lock
+// is held.
 func (w *world) nameAll(p *program, args []string) {
 	s := scriptOf(args)
 	if s == scripts.Acquire || s == scripts.Extend {
@@ -155,7 +154,7 @@ func (w *world) name(id string) string {
 	return w.short[id]
 }
 
-// scriptOf is the script that a command runs; nil where it is none.
+// scriptOf returns the script that a command runs; nil if there is none.
 func scriptOf(args []string) *scripts.Script {
 	for _, s := range scripts.All {
 		if len(args) > 3 && (args[0] == "EVALSHA" && s.SHA == args[1] || args[0] == "EVAL" && s.Text == args[1]) {
@@ -165,7 +164,7 @@ func scriptOf(args []string) *scripts.Script {
 	return nil
 }
 
-// arg is ARGV[n] of a script; "" where it has fewer.
+// arg returns ARGV[n] of a script; "" if it has fewer.
 func arg(args []string, n int) string {
 	keys, _ := strconv.Atoi(args[2])
 	if 2+keys+n >= len(args) {
@@ -185,13 +184,13 @@ func lockName(key string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(key, string(prefix)+":{"), "}")
 }
 
-// logHint takes down a hint.
+// logHint records a hint.
 func (w *world) logHint(l *link, payload string) {
-	h, _ := prefix.ParseHint(payload)
+	h, _ := prefix.ParseWakeUp(payload)
 	w.log(entry{who: l.p.name, master: l.master, what: h.Name + " is free, and " + w.name(h.Waiter) + " is first"})
 }
 
-// logMessage takes down a message that a master has answered. Only what matters to locks is told.
+// logMessage records a message that a master has answered. Messages that do not affect locks are omitted.
 func (w *world) logMessage(l *link, args []string, reply any) {
 	e := entry{who: l.p.name, master: l.master}
 	switch scriptOf(args) {
@@ -244,7 +243,7 @@ func (w *world) extendWords(args []string) string {
 	return "extend " + text + " by " + millis(arg(args, 3)) + depth
 }
 
-// voteWords puts a vote into words.
+// voteWords describes a vote.
 func (w *world) voteWords(reply any, yes string) string {
 	if e, ok := reply.(wireError); ok {
 		return "error " + string(e)
@@ -257,20 +256,20 @@ func (w *world) voteWords(reply any, yes string) string {
 	switch {
 	case err != nil:
 		return err.Error()
-	case v.Kind == scripts.Granted:
+	case v.Outcome == scripts.Granted:
 		return yes
 	case v.Free:
 		return "free, but another waiter is first for " + seconds(v.Left) + place
-	case v.Kind == scripts.Held:
+	case v.Outcome == scripts.Held:
 		return "held by " + w.name(v.Holder) + " for " + seconds(v.Left) + place
-	case v.Kind == scripts.Stale && v.Fence == 0:
+	case v.Outcome == scripts.Stale && v.Fence == 0:
 		return "stale, its ballot is long past" + place
-	case v.Kind == scripts.Stale:
+	case v.Outcome == scripts.Stale:
 		return "stale, the fence is " + w.ballot(v.Fence) + place
-	case v.Kind == scripts.Abstained:
+	case v.Outcome == scripts.Abstained:
 		return "no vote: " + w.recordWords(v.Record)
 	}
-	return v.Kind.String() + place
+	return v.Outcome.String() + place
 }
 
 func (w *world) releaseWords(args []string, reply any) (what, answer string) {
@@ -308,8 +307,8 @@ func (w *world) releaseWords(args []string, reply any) (what, answer string) {
 
 // admitWords are the steps of an admission that write.
 var admitWords = map[string]string{
-	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit at once", "guard": "raise the guard time",
-	"settle": "settle the guard time", "epoch": "raise the epoch", "rewrite": "rewrite the record",
+	"start": "begin a quarantine", "end": "end the quarantine", "now": "admit at once", "guard": "raise the max TTL",
+	"settle": "settle the max TTL", "epoch": "raise the epoch", "rewrite": "rewrite the record",
 }
 
 func (w *world) admittedWords(reply any) string {
@@ -320,11 +319,12 @@ func (w *world) admittedWords(reply any) string {
 	return map[scripts.AdmitResult]string{
 		scripts.AdmitOtherIdentity: "not done, it is another server now", scripts.AdmitTooEarly: "not done, too early",
 		scripts.AdmitOtherRecord: "not done, the record has changed", scripts.AdmitDone: "done",
-		scripts.AdmitClockDiffers: "not done, the clock is wrong", scripts.AdmitOtherMasters: "not done, it names other masters",
+		scripts.AdmitClockDiffers: "not done, the clock is wrong",
+		scripts.AdmitOtherMasters: "not done, it names other masters",
 	}[a.Result] + ": " + w.recordWords(a.Record)
 }
 
-// recordWords puts an admission record into words.
+// recordWords describes an admission record.
 func (w *world) recordWords(text string) string {
 	r, err := scripts.ParseRecord(text)
 	switch {

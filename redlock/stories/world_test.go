@@ -14,30 +14,33 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A world is one story: its masters, its programs, and all that has happened. It lives in a bubble of virtual time.
+// A world is one story: its masters, its programs, and its events. It runs in a bubble of virtual time.
 type world struct {
 	t       *testing.T
 	start   time.Time
 	masters *redlocktest.Masters
-	wg      sync.WaitGroup // what listens to the masters
+	wg      sync.WaitGroup // goroutines that read from the masters
 	clocks  sync.RWMutex   // guards the clocks of the programs
 
 	mu       sync.Mutex
-	ahead    time.Duration                         // by how much the world is ahead of the bubble, after freezes
-	wrong    map[*redlocktest.Master]time.Duration // by how much clocks of masters are
+	ahead    time.Duration                         // how far the world is ahead of the bubble, after freezes
+	wrong    map[*redlocktest.Master]time.Duration // offsets of the masters' clocks
 	programs []*program
 	news     []entry           // since the last step
-	short    map[string]string // names of ids
-	tokens   map[string]int64  // the largest of each name
-	handle   string            // what was exported last
+	short    map[string]string // short names of ids
+	tokens   map[string]int64  // the largest for each name
+	handle   string            // the last exported handle
 }
 
-// A program is one Locker with a pool of its own, on a machine of its own.
+// A program is one Locker with its own pool, on its own machine.
 type program struct {
 	*redlock.Locker
 	w          *world
@@ -45,20 +48,21 @@ type program struct {
 	number     int
 	pool       *pool.Pool
 	links      []*link       // by master
-	boot, wall time.Duration // by how much its two clocks are ahead of the bubble
+	boot, wall time.Duration // how far its two clocks are ahead of the bubble
 	dead       bool
 	locks      map[string][]*redlock.Lock      // by name; the innermost last
 	waiting    map[string]int                  // calls under way, by name
 	cancels    map[string][]context.CancelFunc // of all calls, by name
-	gates      []chan struct{}                 // what functions of the program's own hang at
+	gates      []chan struct{}                 // block callbacks of the program
 }
 
-// steady is where the random part of pauses comes from: always the same part, whoever asks first.
+// steady is the source of the random part of pauses: it always returns the same value, so that the first client stays
+// first.
 type steady struct{}
 
 func (steady) Uint64() uint64 { return 0x9e3779b97f4a7c15 }
 
-// newWorld begins a story.
+// newWorld starts a story.
 func newWorld(t *testing.T) *world {
 	t.Cleanup(jitter.Use(rand.New(steady{})))
 	uuid.SetRand(rand.NewChaCha8([32]byte{}))
@@ -83,10 +87,10 @@ func (w *world) close() {
 	w.mu.Unlock()
 	for _, p := range w.programs {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_ = p.Close(ctx) // the story is over
+		_ = p.Close(ctx) // errors do not matter after the story
 		cancel()
 	}
-	<-time.After(time.Minute) // what ends late ends now
+	<-time.After(time.Minute) // lets late operations end
 	for _, p := range w.programs {
 		_ = p.pool.Close()
 	}
@@ -96,10 +100,10 @@ func (w *world) close() {
 	w.wg.Wait()
 }
 
-// now is the time of the story.
+// now returns the time of the story.
 func (w *world) now() time.Duration { return time.Since(w.start) + w.ahead }
 
-// passes lets time pass, and then everything come to rest that happens at its end.
+// passes lets time pass, and waits until everything due at its end has been done.
 func (w *world) passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -108,7 +112,7 @@ func (w *world) passes(d time.Duration) {
 	w.checkLocked()
 }
 
-// checkLocked fails the story where two programs hold one name, by their own word.
+// checkLocked fails the story if two programs consider themselves holders of one name.
 func (w *world) checkLocked() {
 	holders := map[string]string{}
 	for _, p := range w.programs {
@@ -140,7 +144,7 @@ func (w *world) newProgram(name string, o options) {
 		urls = urls[:n]
 	}
 	var err error
-	p.pool, err = pool.Dial(urls, pool.WithDialer(p.dial), pool.WithClock(p.clock()))
+	p.pool, err = pool.Dial(urls, pool.WithDialer(p.dial), transport.WithClock(p.clock()))
 	if err == nil {
 		p.Locker, err = redlock.New(p.pool, p.options(o)...)
 	}
@@ -152,18 +156,22 @@ func (w *world) newProgram(name string, o options) {
 	w.programs = append(w.programs, p)
 }
 
-// options are those of a program.
+// options returns the options of a program.
 func (p *program) options(o options) []redlock.Option {
-	opts := []redlock.Option{redlock.WithClock(p.clock()), redlock.WithOwner(p.name)}
+	opts := []redlock.Option{private.Option[redlock.Option](private.Settings{Clock: p.clock()}), redlock.WithOwner(p.name)}
 	if o["label"] != "" {
 		opts = append(opts, redlock.WithOwner(o["label"]))
 	}
 	if d := o.duration("guard"); d > 0 {
-		opts = append(opts, redlock.WithGuardTime(d))
+		opts = append(opts, redlock.WithMaxTTL(d))
 	}
 	if o["trace"] == "hangs" {
 		gate := p.gate()
-		opts = append(opts, redlock.WithTrace(&redlock.Trace{Lost: func(redlock.LockInfo) { <-gate }}))
+		opts = append(opts, redlock.WithTrace(&redlockinfo.Trace{Event: func(e redlockinfo.Event) {
+			if e.Kind == "lost" {
+				<-gate
+			}
+		}}))
 	}
 	for _, one := range p.lockOptions(o) {
 		opts = append(opts, one)
@@ -171,7 +179,7 @@ func (p *program) options(o options) []redlock.Option {
 	return opts
 }
 
-// lockOptions are those of a call.
+// lockOptions returns the options of a call.
 func (p *program) lockOptions(o options) (opts []redlock.LockOption) {
 	if d := o.duration("ttl"); d > 0 {
 		opts = append(opts, redlock.WithTTL(d))
@@ -180,36 +188,38 @@ func (p *program) lockOptions(o options) (opts []redlock.LockOption) {
 		opts = append(opts, redlock.WithMinHold(d))
 	}
 	if n := o.number("tries"); n > 0 {
-		opts = append(opts, redlock.WithDelays(redlock.Delays{Fixed: 10 * time.Millisecond, Tries: n}))
+		opts = append(opts, redlock.WithRetry(redlock.Retry{
+			Tries: n, Pause: func(int) time.Duration { return 10 * time.Millisecond },
+		}))
 	}
 	if o["extension"] == "off" {
 		opts = append(opts, redlock.WithExtension(false))
 	}
 	if o["hand-on"] == "off" {
-		opts = append(opts, redlock.WithHandOn(0, 0))
+		opts = append(opts, private.Option[redlock.LockOption](private.Settings{Handoffs: &private.Handoffs{}}))
 	}
 	if o["backoff"] == "hangs" {
 		gate := p.gate()
-		opts = append(opts, redlock.WithBackoff(func() redlock.Backoff { return hanging(gate) }))
+		opts = append(opts, hanging(gate))
 	}
 	return opts
 }
 
-// gate is what a function of the program's own hangs at, until the story is over.
+// gate returns a channel that blocks a callback of the program until the story has ended.
 func (p *program) gate() chan struct{} {
 	p.gates = append(p.gates, make(chan struct{}))
 	return p.gates[len(p.gates)-1]
 }
 
-// hanging is a policy of retries that says nothing.
-type hanging chan struct{}
-
-func (h hanging) Next() (time.Duration, bool) {
-	<-h
-	return 0, false
+// hanging is a retry whose pause hangs until the gate is closed.
+func hanging(gate <-chan struct{}) redlock.LockOption {
+	return redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration {
+		<-gate
+		return -1
+	}})
 }
 
-// clock is that of the program's machine: time since it was started, and the wall clock.
+// clock returns the clock of the program's machine: time since its start, and the wall clock.
 func (p *program) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		p.w.clocks.RLock()
@@ -219,8 +229,8 @@ func (p *program) clock() *clock.Clock {
 	})
 }
 
-// freeze lets the world go on for d at once, while no timer of any program runs. The machine of p knows of it by both
-// clocks, or, where it is a virtual machine that its host has stopped, by the wall clock alone.
+// freeze advances the world by d at once, while no timer of any program runs. Both clocks of p's machine show the time
+// that has passed. With virtual, the host of a virtual machine has stopped it, and only the wall clock shows it.
 func (w *world) freeze(p *program, d time.Duration, virtual bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +249,7 @@ func (w *world) freeze(p *program, d time.Duration, virtual bool) {
 	}
 }
 
-// lock is the innermost lock of a name that the program has got and not unlocked; nil where there is none.
+// lock returns the innermost lock of a name that the program has acquired and not unlocked; nil if there is none.
 func (p *program) lock(name string) *redlock.Lock {
 	if list := p.locks[name]; len(list) > 0 {
 		return list[len(list)-1]
@@ -247,7 +257,7 @@ func (p *program) lock(name string) *redlock.Lock {
 	return nil
 }
 
-// call runs f as a call of the program, and takes down how it ended: cannot what, or has done.
+// call runs f as a call of the program, and records its result as cannot or did.
 func (p *program) call(
 	o options, what, done, name string, f func(ctx context.Context) (*redlock.Lock, error),
 ) {
@@ -283,7 +293,7 @@ func (p *program) call(
 	}()
 }
 
-// gotLocked takes down a lock, and has its end told.
+// gotLocked records a lock, and reports its end when it comes.
 func (p *program) gotLocked(k *redlock.Lock) {
 	w, name, left := p.w, k.Name(), k.Remaining()
 	p.locks[name] = append(p.locks[name], k)
@@ -298,12 +308,12 @@ func (p *program) gotLocked(k *redlock.Lock) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !p.dead && p.lock(name) == k {
-			w.say(p, "is told that its lock of %s has ended: %s", name, plainly(k.Err()))
+			w.say(p, "learns that its lock of %s has ended: %s", name, plainly(k.Err()))
 		}
 	}()
 }
 
-// say takes down what a program does. The world's lock is held.
+// say records an action of a program. The world's lock is held.
 func (w *world) say(p *program, format string, args ...any) {
 	w.log(entry{who: p.name, what: fmt.Sprintf(format, args...)})
 }

@@ -72,6 +72,16 @@
 #define DOWNGRADE_BALLOTS 52
 #define TOKEN_IS_FENCE 53
 #define REPAIR_TTL 54
+#define QUORUM_READ 55
+#define LARGEST_NUMBERS 56
+#define QUARANTINE_WANTED 57
+#define RAISE_ORDER 58
+#define RAISE_LOOKS 59
+#define RECORD_COMPARE 60
+#define AGREEMENT 61
+#define TTL_LIMIT 62
+#define LINGER_VALIDITY 63
+#define LINGER_TOKEN 64
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */
@@ -109,7 +119,7 @@
 #define STEP(condition, words, effect) d_step { condition -> printf words; effect; normalize() }
 #define SWAP(field, a, b) k = m[a].field; m[a].field = m[b].field; m[b].field = k
 
-mtype = { IDLE, ACQUIRING, HOLDING, LOST, EXPORTED, DOWNGRADED, ENDED };
+mtype = { IDLE, ACQUIRING, HOLDING, LINGERING, LOST, EXPORTED, DOWNGRADED, ENDED };
 #ifdef BREADTH                /* the breadth-first search, for the shortest trace, has no hidden variables */
 #define hidden
 #endif

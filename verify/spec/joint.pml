@@ -331,7 +331,7 @@ proctype Faults(byte t) {
 #endif
   od
 }
-proctype World() {
+proctype Clock() {
   do
   :: STEP(true, ("one tick\n"), tick())
 #ifdef EPOCHS
@@ -342,7 +342,7 @@ proctype World() {
 init {
   atomic {
     for (j : 0 .. LEASES-1) { lease[j].phase = IDLE }
-    run World();
+    run Clock();
     for (i : 0 .. M-1) { run Faults(i); for (j : 0 .. LEASES-1) { run Link(i, j) } }
     for (j : 0 .. LEASES-1) { run Client(j) }
     i = 0; j = 0

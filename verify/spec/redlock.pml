@@ -13,6 +13,7 @@
  *   -DEXTEND      extensions and repairs                            -DSKEW=1   the clock of master 2 is ahead by one tick
  *   -DLONGER=n    the TTL of lease 1 is longer by n                 -DTIMEOUT=n  how old an attempt may be when a reply counts
  *   -DRANGE=1     a token range: one local hand-off for each lease  -DFIFO     a release follows its acquire on one connection
+ *   -DLINGER=n    the first n leases may stay with their clients after the unlock, not extended, and be taken over (with -DRANGE=1)
  *   -DFORGET      masters restart empty                             -DRESTART  and with their data       -DFLUSH  and are flushed
  */
 #ifndef LEASES
@@ -134,6 +135,13 @@ inline end() {                /* a release goes to each master that has the leas
   lease[l].phase = ENDED; lease[l].age = LIMIT_OF(l); CLEAR(granted, l); stop_extending(l)
 }
 
+inline take_over() {          /* a lingering lease is held again, with the next token and without a message */
+  for (j : 0 .. LEASES-1) { CLAIM(exclusion, j == l || lease[j].phase != HOLDING) }
+  lease[l].phase = HOLDING;
+  if :: WITHOUT == LINGER_TOKEN -> skip :: else -> lease[l].handoffs++ fi;
+  take_token()
+}
+
 /* ---- what a master does with a message ---- */
 inline execute_acquire() {
   if
@@ -212,7 +220,7 @@ inline normalize() {
   }
   for (j : 0 .. LEASES-1) {
     if
-    :: lease[j].phase != ACQUIRING && (RANGE == 0 || lease[j].phase != HOLDING) && PAST(NOW, lease[j].ballot) &&
+    :: lease[j].phase != ACQUIRING && (RANGE == 0 || (lease[j].phase != HOLDING && lease[j].phase != LINGERING)) && PAST(NOW, lease[j].ballot) &&
       WITHOUT != WINDOW -> lease[j].ballot = 0
     :: else
     fi;
@@ -221,7 +229,7 @@ inline normalize() {
     :: else
     fi;
     if
-    :: lease[j].phase != IDLE && lease[j].phase != HOLDING && lease[j].age >= LIMIT_OF(j) && NO_TRACE(j) ->
+    :: lease[j].phase != IDLE && lease[j].phase != HOLDING && lease[j].phase != LINGERING && lease[j].age >= LIMIT_OF(j) && NO_TRACE(j) ->
       lease[j].phase = IDLE; lease[j].ballot = 0; lease[j].repair_ballot = 0; CLEAR(granted, j); CLEAR(confirmed, j); CLEAR(missing, j)
     :: else
     fi
@@ -261,8 +269,13 @@ proctype Client(byte l) {
 #endif
   :: STEP(lease[l].phase == ACQUIRING && COUNT(granted, l) >= QUORUM && lease[l].age <= LAST_AGE + MORE(l) && TIMELY(l), ("lease %d: held\n", l), win())
   :: STEP(lease[l].phase != IDLE && lease[l].phase != ENDED, ("lease %d: ended, releases sent\n", l), end())
-#if RANGE > 0
+#if RANGE > 0 && !defined(LINGER)   /* which is a hand-off with a pause */
   :: STEP(lease[l].phase == HOLDING && lease[l].handoffs < RANGE, ("lease %d: handed off\n", l), lease[l].handoffs++; take_token())
+#endif
+#ifdef LINGER                  /* a recall, and the end of the linger, are the step "ended" */
+  :: STEP(l < LINGER && lease[l].phase == HOLDING && lease[l].handoffs < RANGE, ("lease %d: unlocked, lingers\n", l), lease[l].phase = LINGERING)
+  :: STEP(lease[l].phase == LINGERING && (lease[l].age <= LAST_AGE + MORE(l) || WITHOUT == LINGER_VALIDITY),
+    ("lease %d: taken over\n", l), take_over())
 #endif
 #if WITHOUT == ABSOLUTE_DEPTH
   :: STEP(lease[l].phase == HOLDING && !lease[l].unlocked, ("lease %d: inner unlock\n", l), lease[l].unlocked = 1; SEND_ALL(unlock, l))

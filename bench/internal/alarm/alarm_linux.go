@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Alarm is for one goroutine at a time. It takes no thread: the kernel's timer is waited for as a connection is.
+// An Alarm is for one goroutine at a time. It occupies no thread: it waits for the kernel's timer through the
+// netpoller.
 type Alarm struct {
 	fd   int
 	file *os.File
@@ -23,7 +24,7 @@ func New() (*Alarm, error) {
 	return &Alarm{fd: fd, file: os.NewFile(uintptr(fd), "timer")}, nil
 }
 
-// Sleep returns after d; at once where d is not positive.
+// Sleep returns after d, or at once if d is not positive.
 func (a *Alarm) Sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -31,7 +32,7 @@ func (a *Alarm) Sleep(d time.Duration) error {
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	err := unix.TimerfdSettime(a.fd, 0, &at, nil)
 	if err == nil {
-		_, err = a.file.Read(make([]byte, 8)) // how often it has rung
+		_, err = a.file.Read(make([]byte, 8)) // number of expirations
 	}
 	if err != nil {
 		return fmt.Errorf("alarm: %w", err)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package alarm sleeps as exactly as the system allows: here, as Go's own timers do.
+// Package alarm sleeps as precisely as the system allows. On this system it uses Go's own timers.
 package alarm
 
 import "time"
@@ -11,7 +11,7 @@ type Alarm struct{}
 // New returns an Alarm.
 func New() (*Alarm, error) { return &Alarm{}, nil }
 
-// Sleep returns after d; at once where d is not positive.
+// Sleep returns after d, or at once if d is not positive.
 func (*Alarm) Sleep(d time.Duration) error {
 	time.Sleep(d)
 	return nil

@@ -1,3 +1,3 @@
-// Package alarm sleeps to within some tens of microseconds. Go's own timers are kept by a call of the kernel that
-// counts in milliseconds.
+// Package alarm sleeps with a precision of some tens of microseconds. Go's own timers use a system call with a
+// resolution of milliseconds.
 package alarm

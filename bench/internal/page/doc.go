@@ -1,3 +1,3 @@
-// Package page draws what was measured as one page of HTML that loads nothing: a sentence, a few large numbers,
-// pictures, the targets, and the tables folded. It knows nothing of locks.
+// Package page renders results as one self-contained HTML page: a sentence, a few large numbers, plots, the targets,
+// and collapsed tables. It does not depend on locks.
 package page

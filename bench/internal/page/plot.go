@@ -20,25 +20,25 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Picture is a family of panels that share their axes.
+// A Picture is a group of panels that share their axes.
 type Picture struct {
 	Title, Text string
-	X, Y        string // what the axes say
+	X, Y        string // axis labels
 	LogX, LogY  bool
-	XTicks      []plot.Tick // nil: chosen by the range
-	Across      int         // panels side by side where there is room
+	XTicks      []plot.Tick // nil: chosen from the range
+	Across      int         // number of panels side by side if there is room
 	Panels      []Panel
 }
 
-// A Panel has a line for each contender. Where Rows is set each line lies in a row of its own, named at the left;
-// otherwise the names stand at the ends of the lines.
+// A Panel has a line for each contender. If Rows is set, each line has its own row, named at the left; otherwise the
+// names are at the ends of the lines.
 type Panel struct {
 	Title string
 	Rows  bool
 	Lines []Line
 }
 
-// A Line is of one contender, whose colour is Colours[Colour].
+// A Line belongs to one contender, whose colour is Colours[Colour].
 type Line struct {
 	Who    string
 	Colour int
@@ -49,16 +49,16 @@ type Line struct {
 const (
 	wide, narrow   = 490, 262
 	single, shared = 280, 165 // heights of a picture of one panel, and of one of several
-	frame          = 52       // what of it is not the lines
+	frame          = 52       // height outside of the lines
 	row, letter    = 21, 10
 )
 
-// The colours of what is drawn are placeholders: the page's style sheet has those of light and of dark screens.
+// Placeholder colours, which the page's style sheet replaces for light and dark screens.
 var ink, grid = color.RGBA{1, 1, 1, 255}, color.RGBA{2, 2, 2, 255}
 
 func placeholder(i int) color.RGBA { return color.RGBA{3, 3, uint8(i), 255} }
 
-// svg draws the picture as an element that can stand in a page.
+// svg renders the picture as an element of a page.
 func (p Picture) svg(width vg.Length, across int) (template.HTML, error) {
 	across = min(across, len(p.Panels))
 	rows := (len(p.Panels) + across - 1) / across
@@ -79,7 +79,7 @@ func (p Picture) svg(width vg.Length, across int) (template.HTML, error) {
 			return "", fmt.Errorf("page: %s: %w", p.Title, err)
 		}
 		if i+across < len(p.Panels) {
-			one.X.Label.Text = "" // that of the panel below says it
+			one.X.Label.Text = "" // the panel below has the label
 		}
 		if i%across > 0 {
 			one.Y.Label.Text = ""
@@ -102,7 +102,7 @@ func (p Picture) svg(width vg.Length, across int) (template.HTML, error) {
 	return template.HTML(styled(out.String())), nil
 }
 
-// styled is an SVG document as an element whose colours and fonts are those of the page.
+// styled converts an SVG document to an element with the colours and fonts of the page.
 func styled(svg string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	list := []string{"#010101", "var(--ink)", "#020202", "var(--grid)", "Liberation Sans", "Liberation Sans,Arial"}
@@ -112,7 +112,7 @@ func styled(svg string) string {
 	return strings.NewReplacer(list...).Replace(svg)
 }
 
-// plot draws one panel, whose lines have that much height.
+// plot draws one panel, with the given height for the lines.
 func (p Picture) plot(panel Panel, height vg.Length) (*plot.Plot, error) {
 	q := plot.New()
 	q.BackgroundColor = color.Transparent
@@ -168,7 +168,7 @@ func (p Picture) scale(a *plot.Axis, log bool, of func(plotter.XY) float64) {
 	}
 }
 
-// evenTicks has a label at two to nine round numbers.
+// evenTicks places labels at two to nine round numbers.
 func evenTicks(least, most float64) (list []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10(most-least)))
 	if most-least < 4*step {
@@ -180,8 +180,8 @@ func evenTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// logTicks has labels at 1, 2, 5 and their tenfolds, or at powers of ten alone where there are three of them. A range
-// that has few of either is labelled as an even one is.
+// logTicks places labels at 1, 2, 5 and their multiples by powers of ten, or only at powers of ten if there are three
+// of them. A range with few of either is labelled like an even one.
 func logTicks(least, most float64) (list []plot.Tick) {
 	if most/least < 5 {
 		return evenTicks(least, most)
@@ -201,9 +201,9 @@ func logTicks(least, most float64) (list []plot.Tick) {
 	return list
 }
 
-// plain is a number with two digits, as a person writes it.
+// plain formats a number with two digits for people.
 func plain(v float64) string {
-	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64) // its own writing can be read
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64) // cannot fail: it parses FormatFloat's output
 	return strconv.FormatFloat(short, 'f', -1, 64)
 }
 
@@ -243,7 +243,7 @@ func (p Picture) add(q *plot.Plot, l Line, rows bool, above vg.Length) error {
 	labels.TextStyle[0].Color = placeholder(l.Colour)
 	labels.TextStyle[0].Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: letter}
 	q.Add(line, labels)
-	if p.LogX { // of waits and faults there are too many
+	if p.LogX { // waits and faults have too many points
 		q.Add(points)
 	}
 	return nil

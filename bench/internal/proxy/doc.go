@@ -1,3 +1,4 @@
-// Package proxy puts a master far away: a Proxy listens on loopback and hands on to the master, each way with half of a
-// round trip, and half of what a fault adds. Bytes under way are not limited, so a pipeline stays one.
+// Package proxy simulates distant masters: a Proxy listens on loopback and forwards to a master, and delays each
+// direction by half of the round trip and half of the delay of a fault. It does not limit the bytes in flight, so that
+// pipelining works.
 package proxy

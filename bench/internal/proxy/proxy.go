@@ -13,18 +13,18 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/alarm"
 )
 
-// A Proxy stands in front of one master.
+// A Proxy forwards to one master.
 type Proxy struct {
 	listener net.Listener
 	target   string
 	half     time.Duration // half of the round trip
-	delay    atomic.Int64  // ns, both ways together, in addition
+	delay    atomic.Int64  // additional round-trip delay in ns
 	pumps    sync.WaitGroup
 	accepts  sync.WaitGroup
-	conns    []net.Conn // written by accept
+	conns    []net.Conn // added by accept
 }
 
-// New listens on a free port and hands on to the master at a redis:// URL. It must be closed.
+// New listens on a free port and forwards to the master at a redis:// URL. The Proxy must be closed.
 func New(master string, roundTrip time.Duration) (*Proxy, error) {
 	u, err := url.Parse(master)
 	if err != nil || u.Scheme != "redis" || u.Port() == "" {
@@ -39,13 +39,13 @@ func New(master string, roundTrip time.Duration) (*Proxy, error) {
 	return p, nil
 }
 
-// URL leads to the master through p.
+// URL returns the URL of the master through p.
 func (p *Proxy) URL() string { return "redis://" + p.listener.Addr().String() }
 
-// SetDelay makes what arrives from now on later by d, both ways together; 0 ends that.
+// SetDelay delays everything that arrives from now on by d per round trip; 0 removes the delay.
 func (p *Proxy) SetDelay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// Close ends everything and joins every goroutine.
+// Close closes all connections and joins every goroutine.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.accepts.Wait()
@@ -73,24 +73,24 @@ func (p *Proxy) accept() {
 	}
 }
 
-// A chunk is what one read gave, and when it is to be handed on.
+// A chunk is the result of one read, with the time at which it is forwarded.
 type chunk struct {
 	due  time.Time
 	data []byte
 }
 
-// Slow is the least delay that makes a master a slow one: what it is asked is looked at once in a slowTick.
+// Slow is the minimum delay of a slow master: its requests are only read once per slowTick.
 const Slow = 50 * time.Millisecond
 
-// slowTick is how often the proxy of a slow master looks. One that woke up for each request and reply of a slow
-// master, and a master that then woke up for each, would take so much processor time from the other masters and the
-// client that this would be what is measured.
+// slowTick is how often the proxy of a slow master reads. If the proxy, and then the master, woke up for each request
+// and reply, they would take so much processor time from the other masters and the client that the benchmark would
+// measure that.
 const slowTick = 10 * time.Millisecond
 
 func (p *Proxy) slow() bool { return time.Duration(p.delay.Load()) >= Slow }
 
-// pump reads without waiting, so that each chunk's delay counts from its own arrival. What a slow master is sent, or
-// sends, waits in the buffers of the kernel until it is looked at.
+// pump reads without waiting, so that each chunk's delay counts from its own arrival. Data of a slow master waits in
+// the kernel's buffers until the next tick.
 func (p *Proxy) pump(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<16)
 	p.pumps.Go(func() {
@@ -119,8 +119,8 @@ func (p *Proxy) pump(to, from net.Conn) {
 	}
 }
 
-// due is when what arrives now is handed on. Of a slow master that is with a look: it has waited for one before, so
-// both together are no less than the delay.
+// due returns when data that arrives now is forwarded. For a slow master that is at the next tick: the data has waited
+// for one tick already, so both together are at least the delay.
 func (p *Proxy) due(now time.Time) time.Time {
 	at := now.Add(p.half + time.Duration(p.delay.Load())/2)
 	if p.slow() {
@@ -129,8 +129,8 @@ func (p *Proxy) due(now time.Time) time.Time {
 	return at
 }
 
-// deliver writes each chunk when it is due, until the channel is closed. It reads on after an error, so that nobody
-// blocks on the channel.
+// deliver writes each chunk when it is due, until the channel is closed. It continues to receive after an error, so
+// that the sender does not block on the channel.
 func deliver(to io.WriteCloser, chunks <-chan chunk) {
 	timer, err := alarm.New()
 	if err == nil {
@@ -143,7 +143,7 @@ func deliver(to io.WriteCloser, chunks <-chan chunk) {
 		if err == nil {
 			_, err = to.Write(c.data)
 		}
-		if err != nil { // the other side is to see it
+		if err != nil { // let the other side notice it
 			_ = to.Close()
 		}
 	}

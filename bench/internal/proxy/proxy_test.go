@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Chunks are handed on in order, each when it is due.
+// Chunks are forwarded in order, each when it is due.
 func TestDeliverWaitsForWhatIsDue(t *testing.T) {
 	due := time.Now()
 	chunks := make(chan chunk, 8)
@@ -27,7 +27,7 @@ func TestDeliverWaitsForWhatIsDue(t *testing.T) {
 	}
 }
 
-// writes is what each Write was given.
+// writes records the argument of each Write.
 type writes []string
 
 func (w *writes) Write(p []byte) (int, error) {
@@ -37,7 +37,7 @@ func (w *writes) Write(p []byte) (int, error) {
 
 func (w *writes) Close() error { return nil }
 
-// The delay is added to each reply from its own arrival, so replies that come together are late together.
+// The delay of each reply counts from its own arrival, so replies that arrive together are forwarded together.
 func TestProxyDelaysRepliesWithoutLimitingThem(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

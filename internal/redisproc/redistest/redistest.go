@@ -6,7 +6,7 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// Need skips the test where no server program is installed, with a sentence on how to get one.
+// Need skips the test if no server program is installed, with a message that says how to install one.
 func Need(t testing.TB) {
 	t.Helper()
 	if _, err := redisproc.Find(); err != nil {
@@ -14,8 +14,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// Test starts n servers and stops them when the test, its subtests included, is over. Without a server program it skips
-// the test.
+// Test starts n servers and stops them when the test and its subtests have ended. Without a server program it skips the
+// test.
 func Test(t testing.TB, n int, cfg redisproc.Config) []*redisproc.Server {
 	t.Helper()
 	Need(t)

@@ -18,7 +18,7 @@ func refused(record string, ttl, epoch float64) bool {
 	return ttl > number(found[2]) || epoch < number(found[1])
 }
 
-// An ask is what an acquire carries.
+// An ask holds the arguments of an acquire.
 type ask struct {
 	stamp, id, mode string
 	ttl             int64
@@ -36,13 +36,16 @@ func (c *call) ask() ask {
 		a.token, a.depth, a.previous = c.arg(7), c.arg(8), c.argOr(9, "")
 	case a.mode != "acquire":
 		a.previous = c.arg(7)
-	case c.has(7):
-		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
+	default:
+		if c.argOr(8, "") != "" {
+			a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
+		}
+		a.depth = c.argOr(9, "1")
 	}
 	return a
 }
 
-// acquire is the whole script without the common case, which gives the same answers.
+// acquire is the script without its fast path for the common case, which gives the same answers.
 func (c *call) acquire() any {
 	lock, a := c.key(1), c.ask()
 	c.get(c.fenceKey(), "")
@@ -74,22 +77,15 @@ func (c *call) acquire() any {
 	case a.mode == "import" && !replaces:
 		return []any{int64(scripts.Missing), left, raw, c.now}
 	case left != -2 && !replaces:
+		c.recall(lock)
 		return []any{int64(scripts.Held), left, int64(0), c.lease(lock), c.join(a.waiter), raw, c.now}
 	case queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
 			return []any{int64(scripts.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
 		}
 	}
-	now := float64(c.now)
-	if a.first <= top || a.first <= now-window {
-		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
-	}
-	latest := now + window
-	if a.first == a.last && top > now {
-		latest = top + window
-	}
-	if a.last > latest {
-		return []any{int64(scripts.Ahead), c.join(a.waiter), raw, c.now}
+	if o := c.judge(&a, top); o != scripts.Granted {
+		return []any{int64(o), c.join(a.waiter), raw, c.now}
 	}
 	c.state.setField(c.now, lock, a.id, a.depth+" "+a.token+" "+c.arg(5))
 	if left < a.ttl {
@@ -105,7 +101,23 @@ func (c *call) acquire() any {
 	return int64(scripts.Granted)
 }
 
-// ballotOf reads the ballot at the end of a lease; a hash that the scripts have not written may have none.
+// judge compares the ballots with the fence top and with this master's time.
+func (c *call) judge(a *ask, top float64) scripts.Outcome {
+	now := float64(c.now)
+	if a.first <= top || a.first <= now-window {
+		return scripts.Stale
+	}
+	latest := now + window
+	if a.first == a.last && top > now {
+		latest = top + window
+	}
+	if a.last > latest {
+		return scripts.Ahead
+	}
+	return scripts.Granted
+}
+
+// ballotOf returns the ballot at the end of a lease; a hash that the scripts have not written may have none.
 func ballotOf(lease string) float64 {
 	digits := endDigits.FindString(lease)
 	if digits == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A record is what the admit script reads of an admission record: any words, the last of a kind.
+// A record holds the words of an admission record by their keys; the last of a kind counts.
 type record map[string]string
 
 var (
@@ -35,7 +35,7 @@ func (r record) number(key string) float64 {
 	return n
 }
 
-// order is the one in which a record's words are written.
+// order is the order of the words in a record.
 var order = []string{
 	"id", "home", "group", "masters", "next", "epoch", "raised", "alone", "longest", "quarantine", "state", "since",
 }
@@ -70,8 +70,7 @@ func (c *call) admit() any {
 		return answer(scripts.AdmitClockDiffers)
 	}
 	old, wanted := readRecord(there), readRecord(c.arg(6))
-	larger := func(key string) float64 { return max(old.number(key), wanted.number(key)) }
-	longest, quarantine := larger("longest"), larger("quarantine")
+	quarantine := max(old.number("quarantine"), wanted.number("quarantine"))
 	if wanted.number("epoch") < old.number("epoch") {
 		return answer(scripts.AdmitTooEarly)
 	}
@@ -79,6 +78,7 @@ func (c *call) admit() any {
 	if step != scripts.AdmitReplace && old["epoch"] == wanted["epoch"] && !same {
 		return answer(scripts.AdmitOtherMasters)
 	}
+	longest := longestTTL(step, old, wanted) // step changes old
 	next := c.step(step, old, wanted, median, quarantine)
 	if next == nil {
 		return answer(scripts.AdmitTooEarly)
@@ -89,11 +89,22 @@ func (c *call) admit() any {
 	return answer(scripts.AdmitDone)
 }
 
+// longestTTL returns the max TTL that a step writes. Only guard raises that of a master that votes.
+func longestTTL(step scripts.AdmitStep, old, wanted record) float64 {
+	switch {
+	case starts(step), step == scripts.AdmitEnd, step == scripts.AdmitNow && old["state"] == "quarantine":
+		return wanted.number("longest")
+	case step == scripts.AdmitGuard:
+		return max(old.number("longest"), wanted.number("longest"))
+	}
+	return old.number("longest")
+}
+
 func starts(step scripts.AdmitStep) bool {
 	return step == scripts.AdmitStart || step == scripts.AdmitReplace
 }
 
-// step is what one step makes of a record; nil where it cannot.
+// step applies one step to a record, and returns nil if it cannot.
 func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quarantine float64) record {
 	now, next := float64(c.now), old
 	replid, offset := c.env.secondary()

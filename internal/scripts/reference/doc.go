@@ -1,14 +1,15 @@
-// Package reference is one master as a pure machine: its keyspace, and what the scripts of package scripts do to it.
+// Package reference is a pure model of one master: its keyspace, and the effects of the scripts of package scripts on
+// it.
 //
-// It is what the in-memory masters, the simulations and the model checks decide by. Every function takes the master's
-// time as an argument and does no I/O; a [State] has no lock and starts no goroutine. One function stands for each
-// script, in the order of the script's lines, so that the two can be read side by side. A test of package scripts gives
-// both the same operations, and compares every reply and the keys that are left.
+// The in-memory masters, the simulations and the model checks are built on it. Every function takes the master's time
+// as an argument and does no I/O; a [State] has no lock and starts no goroutine. Each script has one function, with the
+// lines of the script in the same order, so that the two can be read side by side. A test of package scripts runs the
+// same operations on both, and compares every reply and the resulting keys.
 //
-// What is kept of Redis beyond the scripts is what they can notice: keys have a type, a wrong one is an error; expiry
-// has whole milliseconds, and a key is there through the whole of its last one; numbers are Lua's, 64-bit floating
-// point; what a script has written before it fails stays written.
+// Beyond the scripts, the package models the behavior of Redis that scripts can observe. Keys have a type, and a wrong
+// type is an error. Expiry has whole milliseconds, and a key exists through the whole of its last one. Numbers are
+// Lua's, 64-bit floating point. If a script fails, its earlier writes remain.
 //
-// What is not: memory limits, replicas, users' rights but the one to publish. Arguments must be what package scripts
-// encodes. A number that is none gives an error here as it does there, with another text.
+// It does not model memory limits, replicas, and users' rights except the one to publish. Arguments must be encoded by
+// package scripts. An argument that is not a number gives an error as on a real master, with another text.
 package reference

@@ -9,18 +9,18 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Env is what a master is besides its keys: what it says of itself in INFO, and who listens.
+// Env is the environment of a master besides its keys: the identity in its INFO, and its subscribers.
 type Env struct {
-	// RunID and ReplID2 are hexadecimal; Offset is second_repl_offset. The zero ReplID2 stands for the 40 zeros and the
+	// RunID and ReplID2 are hexadecimal; Offset is second_repl_offset. The zero ReplID2 means the 40 zeros and the
 	// offset of -1 of a server that was never promoted.
 	RunID, ReplID2 string
 	Offset         int64
-	// Publish delivers a message and returns how many have got it. Below 0 the user may not publish. It is called while
-	// the script runs; nil is a master to which nobody listens.
+	// Publish delivers a message and returns the number of receivers. A negative result means that the user has no
+	// right to publish. It is called while the script runs; nil is a master without subscribers.
 	Publish func(channel, payload string) int
 }
 
-// Identity is the server's identity as the admission records have it.
+// Identity returns the server's identity in the form of admission records.
 func (e Env) Identity() string {
 	replid, offset := e.secondary()
 	return e.RunID + "/" + replid + "/" + offset
@@ -39,7 +39,7 @@ type Error string
 // Error returns the text of the reply.
 func (e Error) Error() string { return string(e) }
 
-// The error replies that the scripts give for what they find.
+// Error replies of the scripts.
 const (
 	WrongType   Error = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	NoLock      Error = "WRONGTYPE the hash is no lock"
@@ -54,7 +54,7 @@ const (
 func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []string) (reply any) {
 	c := &call{state: s, now: now, env: env, keys: keys, args: args}
 	defer func() {
-		// An Error stands for the error that redis.call raises in the script, which ends it where it is.
+		// An Error was raised by redis.call in the script, and ends the script there.
 		switch e := recover().(type) {
 		case nil:
 		case Error:
@@ -109,7 +109,7 @@ func (c *call) arg(i int) string {
 	return c.args[i-1]
 }
 
-// argOr is an argument that may be left out.
+// argOr returns an optional argument, or left if it is missing.
 func (c *call) argOr(i int, left string) string {
 	if !c.has(i) {
 		return left
@@ -129,7 +129,7 @@ func number(text string) float64 {
 	return n
 }
 
-// typed is what a command for one type finds: the key's value, where it has that type or is not there.
+// typed returns the value of key for a command of one type: the value must have that type or not exist.
 func (c *call) typed(key string, want Type) Value {
 	v := c.state.lookup(c.now, key)
 	if v.Type != None && v.Type != want {
@@ -138,7 +138,7 @@ func (c *call) typed(key string, want Type) Value {
 	return v
 }
 
-// get is GET, with a text for what is not there.
+// get is GET; it returns absent if the key does not exist.
 func (c *call) get(key, absent string) string {
 	if v := c.typed(key, String); v.Type == String {
 		return v.Text
@@ -154,7 +154,7 @@ func (v Value) has(name string) bool {
 	return ok
 }
 
-// lease is the one field of a lock. The hash of another program, which may be large, is not read.
+// lease returns the one field of a lock. It does not read a foreign hash, which may be large.
 func (c *call) lease(lock string) []any {
 	fields := c.typed(lock, Hash).Fields
 	if len(fields) != 1 || len(fields[0].Name)+len(fields[0].Value) > 400 {
@@ -163,22 +163,22 @@ func (c *call) lease(lock string) []any {
 	return []any{fields[0].Name, fields[0].Value}
 }
 
-// record is what the scripts read of an admission record.
+// record returns the part of an admission record that the scripts read.
 func (c *call) record(key string) string {
 	text := c.get(key, "")
 	return text[:min(len(text), 65536)]
 }
 
-// The other keys of a name begin with the lock's.
+// Other keys of a name begin with the key of the lock.
 func (c *call) fenceKey() string   { return c.key(1) + ":fence" }
 func (c *call) readsKey() string   { return c.key(1) + ":reads" }
 func (c *call) queue() string      { return c.key(1) + ":queue" }
 func (c *call) waitersKey() string { return c.key(1) + ":waiters" }
 
-// noFence is what acquire answers if there is no fence.
+// noFence is the fence in the replies of acquire if there is none.
 const noFence = "0000000000000000"
 
-// fence reads a fence: its text and its number.
+// fence returns a fence: its text and its number.
 func (c *call) fence(key, absent string) (text string, top float64) {
 	text = c.get(key, absent)
 	if text == "" || strings.Trim(text, "0123456789") != "" {

@@ -10,10 +10,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// TestAcceptedBallotsGrow (H84): on a master whose clock is not set back, every ballot that is granted is larger
-// than all that were granted, or told to be dead, before. Fences that have expired make no difference, whatever the
-// TTLs: what an acquire or a release carries is at most 15 s from the master's time, or from a fence that is ahead,
-// and fences stay 60 s.
+// H84: if the master's clock is not set back, every granted ballot is larger than all that were granted, or reported as
+// dead, before. Expired fences make no difference, regardless of the TTLs: the ballot of an acquire or a release is at
+// most 15 s from the master's time, or from a fence that is ahead, and fences are kept for 60 s.
 func TestAcceptedBallotsGrow(t *testing.T) {
 	const us = int64(time.Second / time.Microsecond)
 	window := scripts.Window.Microseconds()
@@ -41,7 +40,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 			if rnd.IntN(5) == 0 {
 				run(now, enc.Release(&k, scripts.Ending{Grants: []string{id}, Ballot: last}))
 				if v := run(now, enc.Acquire(&k, id, time.Second, ballot, last, nil)); v == int64(1) {
-					t.Fatalf("seed %d, step %d: an ask is granted behind its release", seed, step)
+					t.Fatalf("seed %d, step %d: an acquire was granted after its release", seed, step)
 				}
 				if text, _ := s.Get(now, "redlock:{a}:fence"); text == fmt.Sprint(last) {
 					top = max(top, last)
@@ -53,7 +52,7 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 				continue
 			}
 			if granted++; ballot <= top {
-				t.Fatalf("seed %d, step %d: the ballot %d is granted after %d", seed, step, ballot, top)
+				t.Fatalf("seed %d, step %d: ballot %d was granted after %d", seed, step, ballot, top)
 			}
 			top = last
 			if rnd.IntN(4) > 0 {
@@ -62,12 +61,12 @@ func TestAcceptedBallotsGrow(t *testing.T) {
 		}
 	}
 	if granted < 5000 || expired < 5000 {
-		t.Errorf("%d grants, and %d steps without a fence: the test shows little", granted, expired)
+		t.Errorf("only %d grants, and %d steps without a fence", granted, expired)
 	}
 }
 
-// TestQuarantineOfTwoWindows (H84): a master accepts a ballot that is as far ahead as the window allows, and loses its
-// fences. After a quarantine of two windows it refuses that ballot, of a plain lock and of a shared one.
+// H84: a master accepts a ballot that is as far ahead as the window allows, and loses its fences. After a quarantine of
+// two windows it refuses that ballot, of a plain lock and of a shared one.
 func TestQuarantineOfTwoWindows(t *testing.T) {
 	window := scripts.Window.Microseconds()
 	enc := scripts.NewEncoder("redlock", 0)
@@ -81,13 +80,13 @@ func TestQuarantineOfTwoWindows(t *testing.T) {
 			return empty.Eval(at, reference.Env{}, call.Script, keys, args)
 		}
 		if got := acquire(1, now, ballot); got != int64(scripts.Granted) {
-			t.Errorf("role %v: a ballot at the end of the window is answered by %v", role, got)
+			t.Errorf("role %v: ballot at the end of the window: %v", role, got)
 		}
 		if got, ok := acquire(2, now+2*window, ballot).([]any); !ok || got[0] != int64(scripts.Stale) {
-			t.Errorf("role %v: two windows later it is answered by %v", role, got)
+			t.Errorf("role %v: two windows later: %v", role, got)
 		}
 		if got := acquire(3, now+2*window, ballot+1); got != int64(scripts.Granted) {
-			t.Errorf("role %v: a larger ballot is answered by %v", role, got)
+			t.Errorf("role %v: larger ballot: %v", role, got)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (c *call) extend() any {
 	lock, ttl := c.key(1), c.millis(3)
 	lease, _ := c.typed(lock, Hash).field(c.arg(2))
-	depth := beginDigits.FindString(lease)
+	depth := depthOf.FindString(lease)
 	if depth == "" || depth == "0" {
 		return []any{int64(scripts.Missing), c.state.TTL(c.now, lock), c.get(c.fenceKey(), "0"), c.now}
 	}
@@ -26,7 +26,8 @@ func (c *call) extend() any {
 	return int64(scripts.Granted)
 }
 
-// refuse answers an extension under another admission record than the expected one; nil if it is allowed.
+// refuse returns the reply to an extension under another admission record than the expected one, or nil if it is
+// allowed.
 func (c *call) refuse(ttl float64, epoch string) any {
 	expected := c.arg(1)
 	if expected == "" {
@@ -40,8 +41,8 @@ func (c *call) refuse(ttl float64, epoch string) any {
 }
 
 var (
-	beginDigits = regexp.MustCompile(`^[0-9]+`)
-	rest        = regexp.MustCompile(`(?s) .*`)
+	depthOf = regexp.MustCompile(`^[0-9]+~?`)
+	rest    = regexp.MustCompile(`(?s) .*`)
 )
 
 func (c *call) release() any {
@@ -73,7 +74,7 @@ func (c *call) release() any {
 	return int64(present)
 }
 
-// endWait takes the waiter of a release out of the queue, or puts it back, and raises the fence.
+// endWait removes the waiter of a release from the queue, or puts it back, and raises the fence.
 func (c *call) endWait() {
 	if id, rank := c.argOr(4, ""), c.argOr(5, ""); id != "" {
 		if rank == "" || c.join(waiter{id: id, rank: c.millis(5), asked: c.number(6)}) < 0 {
@@ -88,7 +89,8 @@ func (c *call) endWait() {
 	}
 }
 
-// firstShown is how many waiters an inspection shows, sharesShown how many shares of a lock with readers.
+// firstShown is the number of waiters that an inspection returns, sharesShown the number of shares of a lock with
+// readers.
 const (
 	firstShown  = 10
 	sharesShown = 100

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The times of the queue, in us, and the bounds of one script's work.
+// Times of the queue, in us, and bounds of the work of one script.
 const (
 	waiterCounts = int64(scripts.WaiterCounts / 1000)
 	toldCounts   = int64(scripts.ToldCounts / 1000)
@@ -16,11 +16,11 @@ const (
 	mostWoken    = 8
 )
 
-// A waiter is one that stands in the queue, or may be put there; without an id it is none.
+// A waiter is in the queue, or may be put there; without an id there is no waiter.
 type waiter struct {
 	id    string
 	rank  int64
-	asked float64 // the first ballot of its ask
+	asked float64 // the first ballot of its acquire
 }
 
 // before reports whether w comes before a member of the queue.
@@ -35,7 +35,7 @@ func (c *call) leave(id string) {
 	}
 }
 
-// join puts a waiter into the queue and returns its place, -1 where it does not join.
+// join puts a waiter into the queue and returns its place, or -1 if it does not join.
 func (c *call) join(w waiter) int64 {
 	if w.id == "" || w.asked < float64(c.now-waiterCounts) {
 		return -1
@@ -50,7 +50,7 @@ func (c *call) join(w waiter) int64 {
 	return int64(c.state.lookup(c.now, queue).place(w.id))
 }
 
-// drop removes waiters that count no more.
+// drop removes waiters that no longer count.
 func (c *call) drop() {
 	var dead []string
 	for _, f := range c.typed(c.waitersKey(), SortedSet).Fields {
@@ -68,10 +68,12 @@ func (c *call) drop() {
 
 var (
 	ownerOfWaiter = regexp.MustCompile(`(?s)^[0-9]+:([^:]*):`)
+	ownerOfLease  = regexp.MustCompile(`(?s)^([^:]*):`)
+	lingers       = regexp.MustCompile(`^[0-9]+~`)
 	stemOfLock    = regexp.MustCompile(`(?s)^.*?:\{`)
 )
 
-// inboxOf is the channel of an owner, beside the lock with this key.
+// inboxOf returns the inbox of an owner, with the prefix of the lock with this key.
 func inboxOf(lock, owner string) string {
 	return strings.TrimSuffix(stemOfLock.FindString(lock), "{") + "inbox:" + owner
 }
@@ -89,11 +91,7 @@ func (c *call) wake(caller waiter) (left int64, woken bool) {
 			counts = Field{Value: text}.score()
 		}
 		if counts > c.now {
-			owner := ""
-			if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
-				owner = found[1]
-			}
-			if c.publish(inboxOf(lock, owner), first+"\n"+lock) != 0 {
+			if c.hint(lock, first) != 0 {
 				counts = min(counts, c.now+toldCounts)
 				c.state.SetScore(c.now, waiters, first, counts)
 				return counts - c.now, true
@@ -102,6 +100,25 @@ func (c *call) wake(caller waiter) (left int64, woken bool) {
 		c.leave(first)
 	}
 	return 0, true
+}
+
+// hint publishes a message to the owner of a waiter or a lease, and returns how many clients received it.
+func (c *call) hint(lock, id string) int {
+	owner := ""
+	for _, pattern := range []*regexp.Regexp{ownerOfWaiter, ownerOfLease} {
+		if found := pattern.FindStringSubmatch(id); found != nil {
+			owner = found[1]
+			break
+		}
+	}
+	return c.publish(inboxOf(lock, owner), id+"\n"+lock)
+}
+
+// recall notifies the owner of a lease that may linger of a refusal by it.
+func (c *call) recall(lock string) {
+	if held := c.lease(lock); lingers.MatchString(held[1].(string)) {
+		c.hint(lock, held[0].(string))
+	}
 }
 
 func (c *call) publish(channel, payload string) int {

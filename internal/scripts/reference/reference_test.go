@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The replies are compared with a real server's in package scripts; the tests here are of what is Go's alone.
+// Package scripts compares the replies with those of a real server; these tests cover the Go code that has no
+// counterpart there.
 
 const now = int64(946684800_000_000)
 
@@ -32,10 +33,10 @@ func TestKeysStayThroughTheirLastMillisecond(t *testing.T) {
 		}
 	}
 	if _, there := s.Get(now+11_000, "a"); there {
-		t.Error("an expired key is there")
+		t.Error("an expired key exists")
 	}
 	if left := s.TTL(now, "a"); left != -2 {
-		t.Error("a key that was found expired is there again when the clock goes back")
+		t.Error("a key that was found expired exists again after the clock was set back")
 	}
 }
 
@@ -52,14 +53,14 @@ func TestHelpers(t *testing.T) {
 		t.Errorf("hash %v", got)
 	}
 	if _, ok := s.Get(now, "hash"); ok || s.Hash(now, "text") != nil || s.TTL(now, "text") != -1 {
-		t.Error("types are mixed up")
+		t.Error("a key was read as another type")
 	}
 	if !s.Expire(now, "text", 5) || s.TTL(now, "text") != 5 || s.Expire(now, "nobody", 5) || !s.Expire(now, "text",
 		0) || s.Delete(now, "text") {
-		t.Error("Expire misreports")
+		t.Error("wrong result of Expire")
 	}
 	if !s.Delete(now, "other") || s.Delete(now, "other") {
-		t.Error("Delete misreports")
+		t.Error("wrong result of Delete")
 	}
 	s.Flush()
 	if got := s.Keys(now); len(got) != 0 || s.String() != "" {
@@ -74,21 +75,21 @@ func TestClonesShareNothing(t *testing.T) {
 	before := s.String()
 	c := s.Clone()
 	if c.String() != before {
-		t.Errorf("the clone is %q", c)
+		t.Errorf("clone %q", c)
 	}
 	keys := []string{"redlock:{a}", "redlock:admission"}
 	c.Eval(now, reference.Env{}, scripts.Extend, keys, []string{"", "me:1", "5000", "2", "0"})
 	if c.String() == before || s.String() != before {
-		t.Errorf("the original is %q, the clone %q", &s, c)
+		t.Errorf("original %q, clone %q", &s, c)
 	}
 	look := s.Look(now, "redlock:{a}")
 	look.Fields[0].Value = "9"
 	if s.String() != before {
-		t.Error("what Look returned is the state's own")
+		t.Error("Look returned the fields of the state itself")
 	}
 	var empty reference.State
 	if empty.Clone().Set(now, "a", "1", 0); len(empty.Keys(now)) != 0 {
-		t.Error("the clone of an empty state shares it")
+		t.Error("the clone of an empty state shares its keys")
 	}
 }
 
@@ -145,7 +146,7 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	}
 }
 
-// H86: whatever stands in the queue, one script tells or removes 8 waiters, and drops 500 that count no more.
+// H86: for any queue, one script notifies or removes 8 waiters, and drops 500 that no longer count.
 func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
 	names := []string{"redlock:{a}", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
 	for counts, want := range map[int64]int{now + 1: 2000 - 8, now: 2000 - 500 - 8} {
@@ -159,12 +160,12 @@ func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
 		env := reference.Env{Publish: func(string, string) int { told++; return 0 }}
 		s.Eval(now, env, scripts.Release, names, []string{"me:1:"})
 		if left := len(s.Look(now, names[2]).Fields); left != want || told > 8 {
-			t.Errorf("%d of 2000 are left, want %d; %d were told", left, want, told)
+			t.Errorf("%d of 2000 waiters left, want %d; %d were notified", left, want, told)
 		}
 	}
 }
 
-// What package scripts never encodes is an error, not a panic, and is never a grant.
+// A call that package scripts never encodes is an error, not a panic, and is never a grant.
 func TestMalformedCallsAreErrors(t *testing.T) {
 	names := []string{"lock", "admission"}
 	for _, script := range scripts.All {
@@ -172,7 +173,7 @@ func TestMalformedCallsAreErrors(t *testing.T) {
 			var s reference.State
 			reply := s.Eval(now, reference.Env{}, script, names[:min(n, 2)], slices.Repeat([]string{"x"}, n))
 			if reply == int64(1) {
-				t.Errorf("%s with %d arguments is granted", script.Name, n)
+				t.Errorf("%s with %d arguments was granted", script.Name, n)
 			}
 			if e, ok := reply.(reference.Error); ok && !strings.HasPrefix(e.Error(), "ERR ") {
 				t.Errorf("%s with %d arguments: %v", script.Name, n, e)

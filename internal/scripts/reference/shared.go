@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// The scripts of locks with readers.
+// Scripts of locks with readers.
 
 var (
 	ofWriter       = regexp.MustCompile(`(?s)^[^:]*:[0-9]+w`)
@@ -18,7 +18,7 @@ var (
 
 const mostOver = 500
 
-// holder is the share that ends last, and for how long it counts; "" where none counts.
+// holder returns the share that expires last, and the time left to it; "" if no share counts.
 func (c *call) holder() (id string, left int64) {
 	shares := c.typed(c.key(1), SortedSet).Fields
 	if len(shares) == 0 {
@@ -39,7 +39,7 @@ func (c *call) holder() (id string, left int64) {
 	return "", 0
 }
 
-// ends is until when the share of a grant counts; 0 where it has none.
+// ends returns the expiry of a grant's share, or 0 if it has none.
 func (c *call) ends(id string) int64 {
 	text, there := c.typed(c.key(1), SortedSet).field(id)
 	if at := (Field{Value: text}).score(); there && at > c.now {
@@ -56,7 +56,7 @@ func (c *call) share(id string, ttl int64) {
 	}
 }
 
-// invite is wake while readers have the name.
+// invite is like wake, for a name held by readers.
 func (c *call) invite(caller waiter) (left int64, woken bool) {
 	for range mostWoken {
 		queue := c.typed(c.queue(), SortedSet).Fields
@@ -82,21 +82,30 @@ func (c *call) invite(caller waiter) (left int64, woken bool) {
 	return 0, true
 }
 
-// fences reads the fence and the readers' fence.
+// fences returns the fence and the readers' fence.
 func (c *call) fences() (raw string, top, reads float64) {
 	c.get(c.fenceKey(), "0")
-	c.get(c.readsKey(), "0") // both are read before either is looked at
+	c.get(c.readsKey(), "0") // the script reads both before it looks at either
 	raw, top = c.fence(c.fenceKey(), "0")
 	_, reads = c.fence(c.readsKey(), "0")
 	return raw, top, reads
 }
 
-func (c *call) sharedAcquire() any {
-	a := ask{stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5), mode: c.argOr(6, "acquire")}
-	writer, now := ofWriter.MatchString(a.id), float64(c.now)
+// sharedAsk reads the arguments of sharedAcquire.
+func (c *call) sharedAsk() ask {
+	a := ask{
+		stamp: c.arg(1), id: c.arg(2), ttl: c.millis(3), first: c.number(4), last: c.number(5),
+		mode: c.argOr(6, "acquire"),
+	}
 	if a.mode == "acquire" && c.has(7) {
 		a.waiter = waiter{id: c.arg(7), rank: c.millis(8), asked: a.first}
 	}
+	return a
+}
+
+func (c *call) sharedAcquire() any {
+	a := c.sharedAsk()
+	writer, now := ofWriter.MatchString(a.id), float64(c.now)
 	if a.stamp != "" {
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
@@ -155,7 +164,8 @@ func (c *call) sharedAcquire() any {
 	return int64(scripts.Granted)
 }
 
-// sharedRefusal is the answer where others hold the name, or a waiter comes before the caller; nil where it may be had.
+// sharedRefusal returns the reply if others hold the name, or a waiter comes before the caller; nil if the caller may
+// have it.
 func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left int64, raw string) any {
 	refused, wait, free := held != "" && !own && (writer || ofWriter.MatchString(held)), left, int64(0)
 	fields := []any{}

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Type is what a key holds.
+// A Type is the type of a key's value.
 type Type string
 
-// The types, by the names that Redis gives them. Other is any that no script can use.
+// The types, with the names that Redis uses. Other is any type that no script can use.
 const (
 	None      Type = "none"
 	String    Type = "string"
@@ -21,27 +21,27 @@ const (
 	Other     Type = "list"
 )
 
-// A Field is one field of a hash. The fields of a hash stay in the order in which they came.
+// A Field is one field of a hash. The fields of a hash are in insertion order.
 type Field struct{ Name, Value string }
 
-// A Value is what one key holds, and for how long.
+// A Value is the value of one key, and its expiry.
 type Value struct {
 	Type   Type
 	Text   string  // of a String
-	Fields []Field // of a Hash, or the members and scores of a SortedSet, in their order
-	// Expires is the last moment at which the key is there, in microseconds of the master's clock and whole
-	// milliseconds; 0 where the key does not expire.
+	Fields []Field // of a Hash, or the members and scores of a SortedSet, in order
+	// Expires is the last moment at which the key exists, in microseconds of the master's clock and whole milliseconds;
+	// 0 if the key does not expire.
 	Expires int64
 }
 
 // State is the keyspace of one master. The zero State is empty and ready for use. It is not safe for concurrent use.
 //
-// Times are microseconds of the master's clock. They need not grow; a key that is found expired is deleted.
+// Times are microseconds of the master's clock. They need not be monotonic; a key that is found expired is deleted.
 type State struct {
 	keys map[string]Value
 }
 
-// lookup returns what key holds at now; its type is None where there is nothing.
+// lookup returns the value of key at now; its type is None if there is none.
 func (s *State) lookup(now int64, key string) Value {
 	v, ok := s.keys[key]
 	if !ok {
@@ -61,20 +61,20 @@ func (s *State) put(key string, v Value) {
 	s.keys[key] = v
 }
 
-// Look returns what key holds at now; its Type is None where there is nothing. The fields are the caller's to keep.
+// Look returns the value of key at now; its Type is None if there is none. The caller may keep the fields.
 func (s *State) Look(now int64, key string) Value {
 	v := s.lookup(now, key)
 	v.Fields = slices.Clone(v.Fields)
 	return v
 }
 
-// Get returns the text of a string key, and whether there is such a key.
+// Get returns the text of a string key, and whether the key exists.
 func (s *State) Get(now int64, key string) (string, bool) {
 	v := s.lookup(now, key)
 	return v.Text, v.Type == String
 }
 
-// Hash returns the fields of a hash, nil where there is none.
+// Hash returns the fields of a hash, nil if there is none.
 func (s *State) Hash(now int64, key string) map[string]string {
 	v := s.lookup(now, key)
 	if v.Type != Hash {
@@ -87,7 +87,7 @@ func (s *State) Hash(now int64, key string) map[string]string {
 	return m
 }
 
-// Shares returns the shares of a lock with readers that count, by their ends; nil where there are none.
+// Shares returns the shares of a lock with readers that count, in order of their expiry; nil if there are none.
 func (s *State) Shares(now int64, key string) (shares []Field) {
 	if v := s.lookup(now, key); v.Type == SortedSet {
 		for _, f := range v.Fields {
@@ -99,7 +99,7 @@ func (s *State) Shares(now int64, key string) (shares []Field) {
 	return shares
 }
 
-// TTL returns the milliseconds left to a key as PTTL does: -1 where it does not expire, -2 where it is not there.
+// TTL returns the remaining milliseconds of a key as PTTL does: -1 if it does not expire, -2 if it does not exist.
 func (s *State) TTL(now int64, key string) int64 {
 	v := s.lookup(now, key)
 	switch {
@@ -112,7 +112,7 @@ func (s *State) TTL(now int64, key string) int64 {
 	}
 }
 
-// Keys returns the keys that are there at now, sorted.
+// Keys returns the keys that exist at now, sorted.
 func (s *State) Keys(now int64) []string {
 	for key := range s.keys {
 		s.lookup(now, key)
@@ -120,7 +120,7 @@ func (s *State) Keys(now int64) []string {
 	return slices.Sorted(maps.Keys(s.keys))
 }
 
-// Set makes key a string; ttl is in milliseconds, and 0 keeps it for ever.
+// Set makes key a string; ttl is in milliseconds, and 0 keeps it forever.
 func (s *State) Set(now int64, key, text string, ttl int64) {
 	v := Value{Type: String, Text: text}
 	if ttl != 0 {
@@ -138,11 +138,11 @@ func (s *State) SetHash(key string, fields ...Field) {
 	s.put(key, Value{Type: Hash, Fields: slices.Clone(fields)})
 }
 
-// SetOther makes key one that no script can use.
+// SetOther sets key to a value that no script can use.
 func (s *State) SetOther(key string) { s.put(key, Value{Type: Other}) }
 
-// Expire gives a key that is there ttl milliseconds from now, and deletes it where that is not above zero. It reports
-// whether the key was there.
+// Expire sets the TTL of an existing key to ttl milliseconds, and deletes the key if ttl is not positive. It reports
+// whether the key existed.
 func (s *State) Expire(now int64, key string, ttl int64) bool {
 	v := s.lookup(now, key)
 	if v.Type == None {
@@ -157,7 +157,7 @@ func (s *State) Expire(now int64, key string, ttl int64) bool {
 	return true
 }
 
-// Delete removes a key and reports whether it was there.
+// Delete removes a key and reports whether it existed.
 func (s *State) Delete(now int64, key string) bool {
 	there := s.lookup(now, key).Type != None
 	delete(s.keys, key)
@@ -177,8 +177,8 @@ func (s *State) Clone() *State {
 	return c
 }
 
-// String returns all keys and what they hold, in one order: equal states have equal texts. Keys that are expired but
-// have not been found so are among them.
+// String returns all keys and their values in a fixed order, so that equal states have equal texts. It includes expired
+// keys that have not been found to be expired.
 func (s *State) String() string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
@@ -188,7 +188,7 @@ func (s *State) String() string {
 	return b.String()
 }
 
-// field returns one field of a hash.
+// field returns the value of one field of a hash.
 func (v Value) field(name string) (string, bool) {
 	for _, f := range v.Fields {
 		if f.Name == name {
@@ -198,7 +198,7 @@ func (v Value) field(name string) (string, bool) {
 	return "", false
 }
 
-// setField is HSET of one field: it makes the hash where there is none, and leaves its time as it is.
+// setField is HSET of one field: it creates the hash if needed, and keeps its TTL.
 func (s *State) setField(now int64, key, name, value string) {
 	v := s.lookup(now, key)
 	v.Type = Hash
@@ -213,7 +213,7 @@ func (s *State) setField(now int64, key, name, value string) {
 	s.put(key, v)
 }
 
-// deleteFields is HDEL and ZREM: it returns how many of the fields were there. A hash without fields is no key.
+// deleteFields is HDEL and ZREM: it returns how many of the fields existed, and deletes the key with its last field.
 func (s *State) deleteFields(now int64, key string, names ...string) int {
 	v := s.lookup(now, key)
 	kept := slices.DeleteFunc(slices.Clone(v.Fields), func(f Field) bool { return slices.Contains(names, f.Name) })
@@ -229,8 +229,8 @@ func (s *State) deleteFields(now int64, key string, names ...string) int {
 	return n
 }
 
-// SetScore is ZADD: it adds a member to a sorted set, or moves it. The members of a sorted set stay in the order of
-// their scores, then of their bytes.
+// SetScore is ZADD: it adds a member to a sorted set, or moves it. The members of a sorted set are ordered by their
+// scores, then by their bytes.
 func (s *State) SetScore(now int64, key, member string, score int64) {
 	v := s.lookup(now, key)
 	v.Type = SortedSet
@@ -242,13 +242,13 @@ func (s *State) SetScore(now int64, key, member string, score int64) {
 	s.put(key, v)
 }
 
-// score is that of a member of a sorted set. The scores of the scripts are whole numbers.
+// score returns the score of a member of a sorted set. The scores of the scripts are whole numbers.
 func (f Field) score() int64 {
 	n, _ := strconv.ParseInt(f.Value, 10, 64)
 	return n
 }
 
-// place is ZRANK: -1 where it is not there.
+// place is ZRANK: -1 if there is no such member.
 func (v Value) place(member string) int {
 	return slices.IndexFunc(v.Fields, func(f Field) bool { return f.Name == member })
 }

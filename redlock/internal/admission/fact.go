@@ -7,28 +7,28 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A Fact is what one program knows of one master. When the connection ends, the last record stays with Read false: its
-// numbers count on.
+// A Fact is the knowledge of one client about one master. When the connection ends, the last record is kept with Read
+// false, because its numbers still count.
 type Fact struct {
-	Settled  bool // it is up, or was found to be down
+	Settled  bool // up, or known to be down
 	Up       bool
 	Identity string         // run_id/master_replid2/second_repl_offset of the server that the connection reaches
 	Read     bool           // Text was read on this connection
 	Text     string         // the admission record, "" if there is none
-	Record   scripts.Record // what Text says
-	Bad      error          // why Text is no record that this version understands
+	Record   scripts.Record // parsed Text
+	Bad      error          // why Text is not a record of this version
 	Err      error          // why it is down, or why the last step failed
-	Asked    uint64         // number of the step that Text is the answer to; steps are numbered as they are sent
-	Began    uint64         // number of the last step that was sent when this quarantine was first seen
-	Own      int64          // what its clock shows by our reckoning, in microseconds
-	Away     time.Duration  // how far that is from the median
-	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or not known
-	Moved    bool           // its hash slot was on the move, so it may have forgotten, whatever its identity
-	Late     time.Duration  // for how long a server that this one has replaced may go on giving locks
-	Home     string         // its address, if the operator says that it remembers every write
+	Asked    uint64         // number of the step whose reply Text is; steps are numbered in the order of sending
+	Began    uint64         // number of the last step sent before this quarantine was first seen
+	Own      int64          // estimate of its clock, in microseconds
+	Away     time.Duration  // distance of Own from the median
+	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or unknown
+	Moved    bool           // its hash slot was being moved, so it may have lost data, regardless of its identity
+	Late     time.Duration  // how long the server that this one has replaced may continue to grant locks
+	Home     string         // its address, if the operator says that it persists every write
 }
 
-// Learn takes note of the record that the answer to step number asked shows; last is the step that was sent last.
+// Learn stores the record in the reply to step number asked; last is the number of the last step that was sent.
 func (f *Fact) Learn(text string, asked, last uint64) {
 	before, was := f.Record, f.Read
 	f.Read, f.Text, f.Asked = true, text, asked
@@ -41,15 +41,15 @@ func (f *Fact) Learn(text string, asked, last uint64) {
 	}
 }
 
-// Lose takes note that the master is down, or that another connection to it was made: its record is read anew.
+// Lose marks the master as down or reconnected, so that its record is read again.
 func (f *Fact) Lose() {
 	*f = Fact{Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Home: f.Home}
 }
 
-// told reports whether a record was ever read that says something.
+// told reports whether a valid record was ever read.
 func (f *Fact) told() bool { return f.Text != "" && f.Bad == nil }
 
-// shown reports whether a record that says something was read on this connection.
+// shown reports whether a valid record was read on this connection.
 func (f *Fact) shown() bool { return f.Read && f.told() }
 
 // own reports whether the record was written for the server that is connected. A server whose backlog was freed since
@@ -58,23 +58,23 @@ func (f *Fact) own() bool {
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 
-// durable reports whether the operator says that the master remembers every write, and it has never been a replica.
+// durable reports whether the operator says that the master persists every write, and it has never been a replica.
 func (f *Fact) durable() bool { return f.Home != "" && !promoted(f.Identity) }
 
-// remembers reports whether the master has all that it had: it is a durable one, and its record is there, with the
-// address at which we reach it. A record that was copied by replication has another address.
+// remembers reports whether the master has kept all its data: it is durable, and its record contains the address at
+// which we reach it. A record that was copied by replication has another address.
 func (f *Fact) remembers() bool {
 	return f.durable() && f.shown() && f.Record.Admitted && f.Record.Home == f.Home
 }
 
-// unknown reports whether more will be known of the master in a moment.
+// unknown reports whether more will soon be known about the master.
 func (f *Fact) unknown() bool { return !f.Settled || f.Up && !f.Read && f.Err == nil }
 
-// noReplid2 is master_replid2 and second_repl_offset of a server that has never been a replica, or has freed its
+// noReplid2 is the master_replid2 and second_repl_offset of a server that has never been a replica, or has freed its
 // backlog since.
 const noReplid2 = "/0000000000000000000000000000000000000000/-1"
 
-// runID is the part of an identity that each start of a server makes anew.
+// runID returns the part of an identity that changes with each start of a server.
 func runID(identity string) string {
 	id, _, _ := strings.Cut(identity, "/")
 	return id
@@ -83,32 +83,32 @@ func runID(identity string) string {
 // promoted reports whether the server has been a replica.
 func promoted(identity string) bool { return !strings.HasSuffix(identity, noReplid2) }
 
-// freed reports whether the identity changed from one to the other because the server freed its replication backlog,
-// which takes master_replid2 with it. That is no sign that it has forgotten anything.
+// freed reports whether the identity changed only because the server freed its replication backlog, and master_replid2
+// with it. That does not mean that it has lost data.
 func freed(from, to string) bool { return from != to && to == runID(from)+noReplid2 }
 
-// A Memory counts how often the master at one address may have forgotten what it granted.
+// A Memory counts how often the master at one address may have lost its leases.
 type Memory struct {
-	identity   string // of the server that was counted last
-	Generation uint64 // from 1; 0 until it was up
+	identity   string // of the last server counted
+	Generation uint64 // from 1; 0 until it has been up
 }
 
-// Forget takes note that the master may have forgotten since, whatever its identity.
+// Forget records that the master may have lost data since, regardless of its identity.
 func (m *Memory) Forget() { m.identity = "" }
 
-// See compares what is known of the master now with what was known before. Every restart is a new identity, so each one
-// counts as forgetting, also with all data, unless the master is a durable one.
+// See compares the master with its previous state. Every restart changes the identity and counts as a loss of data,
+// even if the data is still there, unless the master is a durable one.
 func (m *Memory) See(f *Fact) {
 	if !f.Up || f.Identity == m.identity {
 		return
 	}
 	switch {
-	case m.identity == "": // the first time that it is up
+	case m.identity == "": // up for the first time
 		m.Generation++
 	case freed(m.identity, f.Identity): // the same server
 	case f.durable() && !f.Read && f.Err == nil:
-		// Whether it remembers is in its record, which is being read: See is called again with it. If that fails, it has
-		// not shown that it remembers.
+		// Its record, which is being read, shows whether it has kept its data: See is called again with it. If that
+		// fails, it has not shown that.
 		return
 	case !f.remembers():
 		m.Generation++

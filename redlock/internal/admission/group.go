@@ -13,11 +13,11 @@ func group(g scripts.Group) string {
 	return fmt.Sprintf("group %d of %d", g.Number, g.Of)
 }
 
-// mayBegin reports whether masters of this group may vote: some master was admitted under this number of groups before,
-// or all masters of all groups name their groups. Without groups they may.
+// mayBegin reports whether masters of this group may vote: some master was admitted before with this number of groups,
+// or the records of all masters of all groups contain their groups. Without groups it returns true.
 func (f *Fleet) mayBegin() bool { return f.Group == (scripts.Group{}) || f.Agreed || f.Begun() }
 
-// Begun reports whether a master of the group was seen that has been admitted as one of it.
+// Begun reports whether some master has been admitted as one of this group.
 func (f *Fleet) Begun() bool {
 	for j := range f.Config.Follow.All().All() {
 		if fact := &f.Facts[j]; fact.told() && fact.Record.Admitted && fact.Record.Group == f.Group {
@@ -27,7 +27,7 @@ func (f *Fleet) Begun() bool {
 	return false
 }
 
-// Other reports whether a master says that it is another group.
+// Other reports whether the record of some master contains another group.
 func (f *Fleet) Other() bool {
 	for j := range f.Config.Rule.All().All() {
 		if fact := &f.Facts[j]; fact.shown() && fact.Record.Group != f.Group {
@@ -37,7 +37,7 @@ func (f *Fleet) Other() bool {
 	return false
 }
 
-// Named reports whether all masters have records that name the group.
+// Named reports whether the records of all masters contain this group.
 func (f *Fleet) Named() bool {
 	for j := range f.Config.Rule.All().All() {
 		if fact := &f.Facts[j]; !fact.shown() || fact.Record.Group != f.Group {

@@ -11,7 +11,7 @@ import (
 
 var second = scripts.Group{Number: 2, Of: 3}
 
-// grouped is the fact of a server whose record names a group.
+// grouped returns the fact of a server whose record contains a group.
 func grouped(f Fact, g scripts.Group) Fact {
 	r := f.Record
 	r.Group = g
@@ -46,7 +46,8 @@ func TestJudgeOfAGroup(t *testing.T) {
 		{"over, agreed", ready, false, true, false, InQuarantine, scripts.AdmitEnd, ""},
 		{"over, agreed, may be admitted", ready, false, true, true, InQuarantine, scripts.AdmitNow, ""},
 		{"over, another was admitted", ready, true, false, false, InQuarantine, scripts.AdmitEnd, ""},
-		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "", "in quarantine until "},
+		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "",
+			"in quarantine until "},
 	} {
 		f := fleet(c.own)
 		f.Group, f.Agreed = second, c.agreed
@@ -57,26 +58,27 @@ func TestJudgeOfAGroup(t *testing.T) {
 		}
 		if c.voted {
 			f.Facts[3] = grouped(with("f3"+zeros, record("f3"+zeros)), second)
-			f.Facts[3].Lose() // what it has said counts on
+			f.Facts[3].Lose() // its record still counts
 		}
 		if c.now {
 			f.Now = quorum.First(5)
 		}
 		st, m := f.Judge(0)
-		if st.Phase != c.phase || m.Step != c.step || c.err != "" && (st.Err == nil || !strings.Contains(st.Err.Error(), c.err)) {
+		if st.Phase != c.phase || m.Step != c.step ||
+			c.err != "" && (st.Err == nil || !strings.Contains(st.Err.Error(), c.err)) {
 			t.Errorf("%s: %v, step %q, %v", c.name, st.Phase, m.Step, st.Err)
 		}
 		if c.phase == Blocked && !errors.Is(st.Err, ErrGroup) {
 			t.Errorf("%s: %v", c.name, st.Err)
 		}
 		if m.Step != "" && m.Record.Group != second {
-			t.Errorf("%s: group %v is written", c.name, m.Record.Group)
+			t.Errorf("%s: group %v was written", c.name, m.Record.Group)
 		}
 	}
 }
 
-// The group counts at every epoch. A client of another group, or of none, has no vote of such a master, and begins
-// nothing where no majority is of its own.
+// The group counts at every epoch. A client of another group, or of none, gets no vote from such a master, and begins
+// nothing if no majority has its group.
 func TestAnotherGroupOnOneMaster(t *testing.T) {
 	id := "f2" + zeros
 	later := record(id)
@@ -86,7 +88,7 @@ func TestAnotherGroupOnOneMaster(t *testing.T) {
 		t.Errorf("%v, step %q", st.Err, m.Step)
 	}
 	if st, _ := f.Judge(1); st.Phase != Voting {
-		t.Errorf("one record of another group stops a master: %v", st.Err)
+		t.Errorf("one record of another group blocks a master: %v", st.Err)
 	}
 	f.Facts[1], f.Facts[3] = empty("f1"+zeros), empty("f3"+zeros)
 	for _, i := range []int{0, 1, 3} {
@@ -96,7 +98,8 @@ func TestAnotherGroupOnOneMaster(t *testing.T) {
 	}
 }
 
-// A group is named when all masters say so on their present connections, and has begun when one was ever admitted.
+// A group is named if all masters have it on their present connections, and has begun once one of them has been
+// admitted.
 func TestNamedAndBegun(t *testing.T) {
 	f := fleet(empty("a" + zeros))
 	f.Group = second
@@ -109,19 +112,19 @@ func TestNamedAndBegun(t *testing.T) {
 	}
 	f.Facts[1].Lose()
 	if f.Named() {
-		t.Error("named, and one master is down")
+		t.Error("named although one master is down")
 	}
 	f.Facts[1] = grouped(with("f1"+zeros, record("other"+zeros)), second)
 	if !f.Begun() {
-		t.Error("a master that was admitted as another server shows that the group has begun")
+		t.Error("not begun although a master was admitted before it restarted")
 	}
 	f.Facts[1] = grouped(f.Facts[1], scripts.Group{Number: 2, Of: 4})
 	if f.Begun() || f.Named() {
-		t.Error("another group")
+		t.Error("named or begun with another group")
 	}
 }
 
-// A program that has seen another group somewhere, and none of its own that has begun, claims no new master.
+// A client that has seen another group somewhere, and none of its own that has begun, claims no new master.
 func TestAStrangerClaimsNothing(t *testing.T) {
 	f := fleet(empty("a" + zeros))
 	f.Group, f.Stranger, f.Now = second, true, quorum.First(5)
@@ -132,10 +135,10 @@ func TestAStrangerClaimsNothing(t *testing.T) {
 		t.Errorf("%v, %v, step %q", st.Phase, st.Err, m.Step)
 	}
 	if f.Other() {
-		t.Error("empty masters say that they are another group")
+		t.Error("Other is true for empty masters")
 	}
 	f.Facts[2] = with("f2"+zeros, record("f2"+zeros))
 	if !f.Other() {
-		t.Error("a master without a group is not noticed")
+		t.Error("Other is false although a master has no group")
 	}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// Shortest is the shortest quarantine. A ballot is accepted within 15 s of a master's time on either side.
+	// Shortest is the minimum quarantine: ballots are accepted within 15 s of a master's time on either side.
 	Shortest = 30 * time.Second
-	// Look is how often a record is read anew that somebody else may change without our hearing of it.
+	// Look is how often a record is read again that another client may change without notification.
 	Look = time.Second
 )
 
-// Why a master does not vote. The texts are for people.
+// Reasons why a master does not vote. The texts are for people.
 var (
 	ErrQuarantine = errors.New("redlock: the master is in quarantine")
 	ErrOldMasters = errors.New("redlock: the masters have changed")
@@ -26,30 +26,30 @@ var (
 	ErrGroup      = errors.New("redlock: another program spreads the names over other groups")
 )
 
-// A Fleet is all that decisions about the masters depend on.
+// A Fleet holds everything that the decisions about the masters depend on.
 type Fleet struct {
 	Config   *quorum.Config
-	Guard    time.Duration // the program's own guard time; 0: the guard is off
-	Group    scripts.Group // that these masters are, among which the program spreads the names; zero: there are none
-	Agreed   bool          // one of the groups was seen to have begun, or all masters of all groups to name theirs
-	Stranger bool          // not Agreed, and a master of one of the groups says that it is another group
+	Guard    time.Duration // the client's max TTL; 0: the guard is off
+	Group    scripts.Group // the group of these masters; zero if there are no groups
+	Agreed   bool          // one of the groups has begun, or all masters of all groups have theirs
+	Stranger bool          // not Agreed, and a master of one of the groups has another group
 	Observer bool          // starts, ends and writes nothing
-	Now      quorum.Set    // an operator says that these keep no lock: no quarantine is needed
-	Facts    []Fact        // by the pool's number
+	Now      quorum.Set    // according to an operator these hold no lock, so they need no quarantine
+	Facts    []Fact        // by the number in the pool
 	Clocks   ballot.Reading
-	Addr     func(i int) string // names master i in errors
+	Addr     func(i int) string // returns the name of master i for errors
 }
 
-// A Move is what is to be done next for one master.
+// A Move is the next action for one master.
 type Move struct {
-	Step   scripts.AdmitStep // "": nothing now
-	Record scripts.Record    // what the step writes
-	Wait   time.Duration     // if not 0: decide anew after this time
-	Look   time.Duration     // if not 0: read the record anew after this time
-	Gather quorum.Set        // read the records of these masters anew
+	Step   scripts.AdmitStep // "" for none
+	Record scripts.Record    // to be written by the step
+	Wait   time.Duration     // if not 0, decide again after this time
+	Look   time.Duration     // if not 0, read the record again after this time
+	Gather quorum.Set        // read the records of these masters again
 }
 
-// Judge says how far master i is from voting, and what is to be done. The caller adds the session and the generation.
+// Judge returns the state of master i, and the next action for it. The caller adds the session and the generation.
 func (f *Fleet) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: fact.Away > scripts.Window, Backlog: fact.Backlog}
@@ -72,19 +72,20 @@ func (f *Fleet) Judge(i int) (State, Move) {
 		st.Epoch, st.Raised, st.Alone = r.Epoch, r.Raised, r.Alone
 		if st.Agrees = f.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
-		} // else the master itself is to look at the epoch that the call carries
+		} // otherwise the master itself checks the epoch that the call carries
 	}
 	m := f.judgeUp(i, &st)
-	if st.Phase == Connecting && fact.Err != nil { // steps fail: nothing is to be expected in a moment
+	if st.Phase == Connecting && fact.Err != nil { // steps fail, so do not wait for this master
 		st.Phase = Blocked
 	}
 	return st, m
 }
 
-// Unread is the stamp that calls expect of a master whose record is not known. The empty text would turn the guard off.
+// Unread is the stamp that calls expect while the record of a master is not known. An empty stamp would turn the guard
+// off.
 const Unread = "-"
 
-// judgeUp is Judge of a master that is up, with the guard on.
+// judgeUp is like Judge for a master that is up, with the guard on.
 func (f *Fleet) judgeUp(i int, st *State) Move {
 	fact := &f.Facts[i]
 	if !fact.Read {
@@ -104,13 +105,13 @@ func (f *Fleet) judgeUp(i int, st *State) Move {
 	return f.start(i, st)
 }
 
-// block says that somebody must mend something, perhaps the record.
+// block records that the master needs operator action, perhaps on its record.
 func (st *State) block(err error) Move {
 	st.Phase, st.Err = Blocked, err
 	return Move{Look: Look}
 }
 
-// obstacle is what keeps master i from voting until somebody mends it.
+// obstacle returns the problem that prevents master i from voting until it is fixed.
 func (f *Fleet) obstacle(i int) error {
 	fact := &f.Facts[i]
 	if fact.Bad != nil {
@@ -126,16 +127,16 @@ func (f *Fleet) shortBacklog(i int) error {
 	return ShortBacklog(f.Facts[i].Backlog, max(f.Guard, f.largest().Longest))
 }
 
-// ShortBacklog is the error if the repl-backlog-ttl of a master is below a guard time; 0 is none.
+// ShortBacklog returns an error if the repl-backlog-ttl of a master is below a max TTL; a backlog of 0 is valid.
 func ShortBacklog(backlog, guard time.Duration) error {
 	if backlog <= 0 || backlog >= guard {
 		return nil
 	}
-	return fmt.Errorf("its repl-backlog-ttl is %v, below the guard time of %v, so it could be replaced by a replica "+
+	return fmt.Errorf("its repl-backlog-ttl is %v, below the max TTL of %v, so it could be replaced by a replica "+
 		"unnoticed; CONFIG SET repl-backlog-ttl 0, or %d", backlog, guard, (guard+time.Second-1)/time.Second)
 }
 
-// vote is about a master that is admitted.
+// vote returns the action for an admitted master.
 func (f *Fleet) vote(i int, st *State) (m Move) {
 	fact, c := &f.Facts[i], f.Config
 	r := &fact.Record
@@ -143,19 +144,19 @@ func (f *Fleet) vote(i int, st *State) (m Move) {
 	switch {
 	case r.Alone < c.Needs(i):
 		return st.block(f.incomplete(i))
-	case r.Longest < f.Guard: // it may be raised, and a TTL that is refused here is not sent
+	case r.Longest < f.Guard: // it may be raised; TTLs above it are not sent
 		m.Look = Look
 	}
 	switch {
 	case r.Identity != fact.Identity: // its backlog was freed
 		return f.write(scripts.AdmitRewrite, i)
-	case fact.Home != "" && r.Home == "": // it is named as durable since
+	case fact.Home != "" && r.Home == "": // it has become a durable one
 		return f.write(scripts.AdmitNow, i)
 	}
 	return m
 }
 
-// start is about a master that has no record of its own: it is new, or may have forgotten locks.
+// start returns the action for a master without its own record: it is new, or may have lost locks.
 func (f *Fleet) start(i int, st *State) Move {
 	if f.Observer && !f.Now.Has(i) {
 		st.Phase = InQuarantine
@@ -163,7 +164,7 @@ func (f *Fleet) start(i int, st *State) Move {
 		return Move{Look: Look}
 	}
 	for j := range f.Config.Follow.All().All() {
-		if f.Facts[j].unknown() { // what it says may count
+		if f.Facts[j].unknown() { // its record may count
 			return Move{}
 		}
 	}
@@ -184,7 +185,7 @@ func (f *Fleet) start(i int, st *State) Move {
 	return f.write(scripts.AdmitStart, i)
 }
 
-// comparable reports whether the clock of master i may start or end a quarantine; if not, with what is to be done.
+// comparable reports whether the clock of master i may start or end a quarantine. If not, it returns the action.
 func (f *Fleet) comparable(i int, st *State) (m Move, ok bool) {
 	own := f.Config.Follow.Of(i)
 	if !own.Won(f.Clocks.Known) {
@@ -203,7 +204,7 @@ func (f *Fleet) comparable(i int, st *State) (m Move, ok bool) {
 	return Move{}, true
 }
 
-// quarantine is about a master whose quarantine has begun.
+// quarantine returns the action for a master whose quarantine has begun.
 func (f *Fleet) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
@@ -216,7 +217,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	}
 	may := f.mayBegin()
 	if !may && (left == 0 || f.Now.Has(i)) {
-		st.Err = fmt.Errorf("%w: it is of %s, of which none has voted yet: that begins when Spread has seen all masters "+
+		st.Err = fmt.Errorf("%w: it is of %s, of which none has voted yet: that begins when one client has seen all masters "+
 			"of all groups", ErrQuarantine, group(f.Group))
 	}
 	if err := f.mayWrite(i); err != nil {
@@ -226,7 +227,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 		if gather, ok := f.seen(i); !ok {
 			return Move{Look: Look, Gather: gather}
 		}
-		return f.write(scripts.AdmitNow, i)
+		return f.admit(scripts.AdmitNow, i)
 	}
 	if f.Observer {
 		return Move{Look: Look}
@@ -234,7 +235,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	if m, ok := f.comparable(i, st); !ok {
 		return m
 	}
-	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and were set right
+	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and have been corrected
 		return f.write(scripts.AdmitStart, i)
 	}
 	if r.Quarantine < f.span(i) {
@@ -248,13 +249,57 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 		return Move{Look: Look, Wait: left}
 	case !may:
 		return Move{Look: Look}
+	case f.agreedTTL(i) == 0:
+		return st.block(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has a "+
+			"majority: raise all to one of them", ErrQuarantine))
 	}
-	return f.write(scripts.AdmitEnd, i)
+	return f.admit(scripts.AdmitEnd, i)
 }
 
-// readSince returns the masters whose records were read since the quarantine of master i was first seen here and name
-// this configuration, and those that were not read since. One that was read and has no record is in neither: reading
-// it again would keep it from beginning its own quarantine.
+// admit returns the step that makes master i vote. With it the master accepts the agreed max TTL.
+func (f *Fleet) admit(step scripts.AdmitStep, i int) Move {
+	m := f.write(step, i)
+	if agreed := f.agreedTTL(i); agreed > 0 {
+		m.Record.Longest = agreed
+	}
+	return m
+}
+
+// agreedTTL returns the max TTL with which master i may be admitted; 0 if that cannot be known yet. It counts the
+// records that were read since the quarantine of master i was first seen.
+//
+// It is the max TTL of the masters that vote: each of them has a quarantine of at least that. If none of these votes,
+// clients may have begun with different max TTLs on different masters. Then it is the one in a majority of the records,
+// or the largest of all masters.
+func (f *Fleet) agreedTTL(i int) (agreed time.Duration) {
+	fresh, _ := f.readSince(i)
+	having := map[time.Duration]quorum.Set{}
+	var largest time.Duration
+	for j := range fresh.All() {
+		fact := &f.Facts[j]
+		if fact.own() && fact.Record.Admitted {
+			agreed = max(agreed, fact.Record.Longest)
+		}
+		largest = max(largest, fact.Record.Longest)
+		having[fact.Record.Longest] |= quorum.One(j)
+	}
+	if agreed > 0 {
+		return agreed
+	}
+	for ttl, set := range having {
+		if f.Config.Follow.Of(i).Won(set) {
+			return ttl
+		}
+	}
+	if fresh == f.Config.Follow.All() {
+		return largest
+	}
+	return 0
+}
+
+// readSince returns the masters whose records were read since the quarantine of master i was first seen here and
+// contain this configuration (fresh), and those not read since (stale). A master that was read and has no record is in
+// neither, because reading it again would prevent its own quarantine from beginning.
 func (f *Fleet) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {

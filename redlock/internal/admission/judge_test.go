@@ -19,10 +19,10 @@ const (
 	taken = "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/7" // master_replid2 and second_repl_offset after a promotion
 )
 
-// list is that of the first n masters.
+// list returns the list of the first n masters.
 func list(n int) string { return "abcdefg"[:n] }
 
-// config is that of n masters at epoch 0.
+// config returns the configuration of n masters at epoch 0.
 func config(n int) *quorum.Config {
 	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Slots: n, Masters: list(n)}
 	for i := range n {
@@ -32,26 +32,27 @@ func config(n int) *quorum.Config {
 	return c
 }
 
-// record is that of an admitted server with these numbers, for five masters.
+// record returns the record of an admitted server, for five masters.
 func record(identity string) scripts.Record {
-	return scripts.Record{Identity: identity, Masters: list(5), Longest: guard, Quarantine: guard, Admitted: true, Since: epoch}
+	return scripts.Record{Identity: identity, Masters: list(5), Longest: guard, Quarantine: guard, Admitted: true,
+		Since: epoch}
 }
 
-// with is what is known of a connected server whose record was read.
+// with returns the fact of a connected server whose record was read.
 func with(identity string, r scripts.Record) Fact {
 	f := Fact{Settled: true, Up: true, Identity: identity, Own: epoch}
 	f.Learn(r.String(), 1, 1)
 	return f
 }
 
-// empty is a connected server that has no record.
+// empty returns the fact of a connected server without a record.
 func empty(identity string) Fact {
 	f := Fact{Settled: true, Up: true, Identity: identity, Own: epoch}
 	f.Learn("", 1, 1)
 	return f
 }
 
-// fleet is master 0 with this fact beside healthy others, as a program with the guard time of guard sees them.
+// fleet returns a Fleet with own as master 0 and healthy others, for a client whose max TTL is guard.
 func fleet(own Fact, others ...Fact) *Fleet {
 	f := &Fleet{
 		Config: config(5), Guard: guard, Facts: []Fact{own}, Addr: func(i int) string { return fmt.Sprint("master", i) },
@@ -71,7 +72,7 @@ func pending(identity string, since int64, quarantine time.Duration) scripts.Rec
 	return r
 }
 
-// quarantined is a server in quarantine of which everything was read since it began.
+// quarantined returns the fact of a server in quarantine with everything read since it began.
 func quarantined(since int64, quarantine time.Duration) Fact {
 	f := with("a"+zeros, pending("a"+zeros, since, quarantine))
 	f.Began = 0
@@ -83,7 +84,7 @@ func changed(f Fact, how func(*Fact)) Fact {
 	return f
 }
 
-// Each row is about master 0 of five; the others vote. H128.
+// H128: each row is about master 0 of five; the others vote.
 func TestJudgeAsTable(t *testing.T) {
 	again := strings.Replace(taken, "7", "8", 1)
 	backlog := func(d time.Duration) func(*Fact) { return func(f *Fact) { f.Backlog = d } }
@@ -160,7 +161,7 @@ func TestJudgeAsTable(t *testing.T) {
 				t.Errorf("%v with error %v", st.Phase, st.Err)
 			}
 			if st.ClockOff != (c.own.Away > 15*time.Second) {
-				t.Error("ClockOff is wrong (H93)")
+				t.Error("wrong ClockOff (H93)")
 			}
 			f.Observer = true
 			if _, m := f.Judge(0); m.Step != "" && m.Step != scripts.AdmitRead {
@@ -174,8 +175,8 @@ func TestJudgeAsTable(t *testing.T) {
 	}
 }
 
-// H75, H80, H81: every record that is written has the largest numbers that were read anywhere, and a quarantine lasts
-// for the largest of them, the program's own guard time and 30 s. H128.
+// H75, H80, H81, H128: every record that is written has the largest numbers that were read anywhere, and a quarantine
+// lasts for the largest of them, the client's max TTL and 30 s.
 func TestNumbersOfAWrittenRecord(t *testing.T) {
 	other := func(longest, quarantine time.Duration) Fact {
 		r := record("x" + zeros)
@@ -195,7 +196,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		{"the others' are larger", 10 * time.Second, []Fact{blank, other(minute, minute)}, minute, minute},
 		{"the others' are smaller: the longest is the fleet's", 5 * minute,
 			[]Fact{blank, other(minute, minute), down, down, down}, minute, 5 * minute},
-		{"the guard time is being raised: H80", guard, []Fact{blank, other(guard, 5*minute)}, guard, 5 * minute},
+		{"the max TTL is being raised: H80", guard, []Fact{blank, other(guard, 5*minute)}, guard, 5 * minute},
 		{"one that is down was read before", guard,
 			[]Fact{blank, func() Fact { f := other(minute, minute); f.Lose(); return f }()}, minute, minute},
 		{"its own old record is the largest", guard, []Fact{other(2*minute, 3*minute)}, 2 * minute, 3 * minute},
@@ -220,7 +221,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 	}
 }
 
-// Nothing is started while somebody may yet be heard of: what it says may count.
+// Nothing is started while another master may still show a record, because that may count.
 func TestAStartWaitsForTheOthers(t *testing.T) {
 	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
 		if st, m := fleet(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
@@ -235,7 +236,7 @@ func TestAStartWaitsForTheOthers(t *testing.T) {
 	}
 }
 
-// H81: a quarantine is ended only by a program that has read the records of a quorum since it began.
+// H81: only a client that has read the records of a quorum since a quarantine began may end it.
 func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	own := quarantined(over, guard)
@@ -258,12 +259,12 @@ func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
 	}
 	f := fleet(own, empty("b"+zeros), empty("c"+zeros), empty("d"+zeros))
 	if _, m := f.Judge(0); m.Step == scripts.AdmitEnd {
-		t.Error("masters without any record counted as read")
+		t.Error("masters without a record counted as read")
 	}
 }
 
-// H98, H104, H124: a master whose record names other masters is no voter, and stops no other one as long as a majority
-// has been admitted in this client's configuration. Else the client writes nothing anywhere.
+// H98, H104, H124: a master whose record lists other masters does not vote. It does not block the others if a majority
+// has been admitted in this client's configuration. Otherwise the client writes nothing anywhere.
 func TestAnotherListOfMasters(t *testing.T) {
 	stray := record("s" + zeros)
 	stray.Masters = "a,b,c"
@@ -284,7 +285,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 	}
 	blocked("a stray record", quorum.One(1))
 	if _, m := f.Judge(2); m.Step != scripts.AdmitStart {
-		t.Errorf("an empty master beside a majority: step %q", m.Step)
+		t.Errorf("empty master with a majority of others: step %q", m.Step)
 	}
 	for i := range 5 {
 		if i != 1 && i != 2 {
@@ -298,24 +299,25 @@ func TestAnotherListOfMasters(t *testing.T) {
 	f = fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
 	if req, err := f.Quarantine(1); err != nil || req.Step != scripts.AdmitReplace || req.Record.Masters != list(5) ||
 		req.Seen != stray.String() {
-		t.Errorf("the stray record is replaced by %+v, %v", req, err)
+		t.Errorf("the stray record was replaced by %+v, %v", req, err)
 	}
 	f.Facts[2], f.Facts[3] = with("s"+zeros, stray), with("s"+zeros, stray)
 	if _, err := f.Quarantine(1); !errors.Is(err, ErrMasterList) {
-		t.Errorf("a majority names other masters, and one of their records is replaced: %v", err)
+		t.Errorf("a majority lists other masters, but a record was replaced: %v", err)
 	}
-	f.Facts[0], f.Facts[2], f.Facts[3], f.Facts[4] = empty("a"+zeros), empty("c"+zeros), empty("d"+zeros), Fact{Settled: true}
+	f.Facts[0], f.Facts[2], f.Facts[3], f.Facts[4] = empty("a"+zeros), empty("c"+zeros), empty("d"+zeros),
+		Fact{Settled: true}
 	if _, err := f.Quarantine(1); err != nil {
 		t.Errorf("no other master has a record: %v", err)
 	}
 	f.Facts[2], f.Facts[3] = Fact{Settled: true}, Fact{Settled: true}
 	if _, err := f.Quarantine(1); err == nil {
-		t.Error("most masters cannot be read, and a record is replaced")
+		t.Error("most masters cannot be read, but a record was replaced")
 	}
 }
 
-// H98: which records a client of a configuration agrees with. Master 0 is in the old set alone, 1 in both, 2 in the next
-// alone, 3 in none and is being prepared.
+// H98: which records agree with the configuration of a client. Master 0 is only in the old set, 1 in both, 2 only in
+// the next, and 3 in none, and is being prepared.
 func TestRecordsThatAgree(t *testing.T) {
 	final := &quorum.Config{Epoch: 2, Rule: quorum.Rule{Old: 0b0110}, Masters: "bc"}
 	joint := &quorum.Config{Epoch: 1, Rule: quorum.Rule{Old: 0b0011, Next: 0b0110}, Masters: "ab", Next: "bc"}
@@ -323,7 +325,7 @@ func TestRecordsThatAgree(t *testing.T) {
 	for _, c := range []struct {
 		config  *quorum.Config
 		record  scripts.Record
-		masters quorum.Set // that agree
+		masters quorum.Set // the masters that agree
 	}{
 		{first, scripts.Record{Masters: "ab"}, 0b1111}, {first, scripts.Record{Masters: "bcd"}, 0b1100},
 		{first, scripts.Record{Masters: "bc"}, 0}, {first, scripts.Record{Masters: "ab", Epoch: 1}, 0},
@@ -345,7 +347,7 @@ func TestRecordsThatAgree(t *testing.T) {
 	}
 }
 
-// H98: a client with the masters of a final configuration adopts its epoch if a majority names it.
+// H98: a client with the masters of a final configuration adopts its epoch if a majority has it.
 func TestAdopts(t *testing.T) {
 	final := record("f" + zeros)
 	final.Epoch, final.Raised, final.Alone = 4, epoch, 4
@@ -371,7 +373,7 @@ func TestAdopts(t *testing.T) {
 	}
 }
 
-// H98: the first masters are admitted when all that can be reached name this client's masters, read since the quarantine
+// H98: the first masters are admitted when all reachable ones list this client's masters, read since the quarantine
 // began. H120: no master is admitted at once before, and none without the records of a majority.
 func TestFirstMastersAgree(t *testing.T) {
 	over := epoch - guard.Microseconds()
@@ -390,7 +392,8 @@ func TestFirstMastersAgree(t *testing.T) {
 		"down": {Fact{Settled: true}, true}, "not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
 		"cannot be written": {changed(empty("e"+zeros), func(f *Fact) { f.Err = errors.New("OOM") }), true},
 		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Away = time.Minute }), true},
-		"not read since":    {changed(with("e"+zeros, pending("e"+zeros, over, guard)), func(f *Fact) { f.Asked = 0 }), false},
+		"not read since": {changed(with("e"+zeros, pending("e"+zeros, over, guard)), func(f *Fact) { f.Asked = 0 }),
+			false},
 	} {
 		for step, now := range map[scripts.AdmitStep]quorum.Set{scripts.AdmitEnd: 0, scripts.AdmitNow: quorum.One(0)} {
 			f := first()
@@ -403,12 +406,12 @@ func TestFirstMastersAgree(t *testing.T) {
 	f := fleet(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
 	f.Now = quorum.First(5)
 	if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" {
-		t.Errorf("the records of two of five are read: %v, step %q", st.Phase, m.Step)
+		t.Errorf("the records of two of five were read: %v, step %q", st.Phase, m.Step)
 	}
 }
 
-// H90: a generation is another one when the server may have forgotten: after a restart, unless it is durable and has
-// its record, and after a promotion, but not when a backlog was freed.
+// H90: the generation changes when the server may have lost data: after a restart, unless it is durable and has its
+// record, and after a promotion, but not when a backlog was freed.
 func TestGenerations(t *testing.T) {
 	durable := record("a" + zeros)
 	durable.Home = "h:1"

@@ -7,7 +7,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// agrees reports whether the record of master j names this client's configuration, or the one before it: the same
+// agrees reports whether the record of master j contains this client's configuration, or the one before it: the same
 // masters, as the same shard. Only such a master votes.
 func (f *Fleet) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
@@ -25,7 +25,7 @@ func (f *Fleet) agrees(j int) bool {
 	return r.Masters == c.Masters
 }
 
-// objects reports whether the record that was read on the present connection to master j is of another configuration.
+// objects reports whether the record that was read on the present connection to master j has another configuration.
 func (f *Fleet) objects(j int) bool { return f.Facts[j].shown() && !f.agrees(j) }
 
 // established reports whether a majority has been admitted in this client's configuration.
@@ -49,7 +49,7 @@ func (f *Fleet) read() (set quorum.Set) {
 	return set
 }
 
-// mayWrite returns why this client may not write its configuration into the record of master i, which names none or the
+// mayWrite returns why this client may not write its configuration into the record of master i, which has none or the
 // same; nil if it may.
 func (f *Fleet) mayWrite(i int) error {
 	all := f.Config.Rule.All()
@@ -64,8 +64,8 @@ func (f *Fleet) mayWrite(i int) error {
 	return nil
 }
 
-// mayReplace returns why an operator of this client may not replace the record of master i; nil if that is safe: a
-// majority names this configuration, or no other master names another one.
+// mayReplace returns why an operator of this client may not replace the record of master i. It returns nil if that is
+// safe: a majority has this configuration, or no other master has another one.
 func (f *Fleet) mayReplace(i int) error {
 	all := f.Config.Follow.All()
 	var agree quorum.Set
@@ -87,11 +87,12 @@ func (f *Fleet) mayReplace(i int) error {
 	return err
 }
 
-// seen reports whether all was read that counts before the quarantine of master i ends. If not, gather are the masters
-// whose records are to be read again.
+// seen reports whether every relevant record has been read, so that the quarantine of master i may end. If not, gather
+// are the masters whose records must be read again.
 //
 // A majority must have shown this configuration since the quarantine began. As long as none has been admitted in it,
-// every master that can be reached must: else a client with another list could begin on the others at the same time.
+// every reachable master must have shown it: otherwise a client with another list could begin on the others at the same
+// time.
 func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
@@ -111,9 +112,9 @@ func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
 	return 0, true
 }
 
-// Adopts returns the epoch of the final configuration whose masters are this client's and that a majority of them
-// names; 0 if there is none. A client that is given its masters by plain URLs follows a change of the others in this
-// way, and one that waits for both sets together hears that the change was given up.
+// Adopts returns the epoch of a final configuration with this client's masters that a majority of them has; 0 if there
+// is none. This is how a client that gets its masters by plain URLs follows a change of the others, and how a client in
+// a joint configuration learns that the change was cancelled.
 func (f *Fleet) Adopts() int64 {
 	c := f.Config
 	names := map[int64]quorum.Set{}
@@ -131,8 +132,8 @@ func (f *Fleet) Adopts() int64 {
 	return 0
 }
 
-// otherMasters returns the error of master i about the record of master j, which is of another configuration. It does
-// not name i, so that masters with the same error are listed together.
+// otherMasters returns the error of master i about the record of master j, which has another configuration. It does not
+// contain i, so that masters with the same error are listed together.
 func (f *Fleet) otherMasters(i, j int) error {
 	c, r, record := f.Config, &f.Facts[j].Record, "its record"
 	if i != j {
@@ -158,7 +159,7 @@ func (f *Fleet) incomplete(j int) error {
 		f.Facts[j].Record.Alone, f.Config.Needs(j))
 }
 
-// lists shows the masters of a configuration.
+// lists formats the masters of a configuration.
 func lists(masters, next string) string {
 	if next == "" {
 		return scripts.ShowList(masters)
@@ -166,6 +167,6 @@ func lists(masters, next string) string {
 	return scripts.ShowList(masters) + " together with " + scripts.ShowList(next)
 }
 
-// replace says how a record is replaced.
+// replace says how to replace a record.
 const replace = "if no client needs the record and a minority has it: redlock quarantine -master HOST:PORT URL..., " +
 	"with the URLs of all masters"

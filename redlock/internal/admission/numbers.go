@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// write is a step that writes the record of master i: with the largest numbers that were read anywhere.
+// write returns a step that writes the record of master i with the largest numbers that were read anywhere.
 func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 	if f.Observer && !f.Now.Has(i) {
 		return Move{Look: Look}
@@ -17,11 +17,11 @@ func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 	return Move{Step: step, Record: f.record(i)}
 }
 
-// record is what is written to master i.
+// record returns the record to write to master i.
 func (f *Fleet) record(i int) scripts.Record {
 	r, own := f.largest(), &f.Facts[i].Record
 	switch {
-	case f.agrees(i) && own.Epoch >= r.Epoch: // a next master may have a list of its own
+	case f.agrees(i) && own.Epoch >= r.Epoch: // a next master may have a different list
 		r.Epoch, r.Masters, r.Next = own.Epoch, own.Masters, own.Next
 	case !f.Config.Rule.All().Has(i):
 		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Prepared, ""
@@ -31,16 +31,17 @@ func (f *Fleet) record(i int) scripts.Record {
 	return r
 }
 
-// span is how long a quarantine of master i must last. One that was promoted waits for longer: the server that it
-// replaces may have given a lock until then.
+// span returns how long a quarantine of master i must last. A promoted master waits for longer, because the server that
+// it replaces may have granted locks until then.
 func (f *Fleet) span(i int) time.Duration {
 	r := f.largest()
 	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
 }
 
-// Request is the step of m for master i as the script wants it. The script compares the master's clock with the
-// median, and a quarantine begins at the later of the two. There the latest clock stands in the place of the median: if
-// several clocks are set forward during a quarantine, the latest was right before. The tolerance grows by the same.
+// Request returns the step of m for master i in the form of the script. The script compares the master's clock with the
+// median, and a quarantine begins at the later of the two. There the latest clock is used instead of the median: if
+// several clocks are set forward during a quarantine, the latest was right before. The tolerance is increased
+// accordingly.
 func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 	fact := &f.Facts[i]
 	req := scripts.AdmitRequest{
@@ -48,7 +49,7 @@ func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 		Median: f.Clocks.Median, Tolerance: scripts.Window,
 	}
 	switch {
-	case f.Now.Has(i): // an operator says that nothing is held
+	case f.Now.Has(i): // an operator says that no lock is held
 		req.Tolerance = math.MaxInt64
 	case m.Step == scripts.AdmitStart || m.Step == scripts.AdmitReplace:
 		req.Median = f.Clocks.Latest
@@ -57,17 +58,17 @@ func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 	return req
 }
 
-// Quarantine is the step that puts master i into quarantine, also for an observer, and also if its record names other
-// masters. The error is why that is not safe.
+// Quarantine returns the step that puts master i into quarantine, even for an observer, and even if its record lists
+// other masters. The error is why that is not safe.
 func (f *Fleet) Quarantine(i int) (scripts.AdmitRequest, error) {
 	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
 }
 
-// largest has the largest numbers that were read anywhere, how long a quarantine must last, and the latest of the
-// configurations that agree with this client's.
+// largest returns a record with the largest numbers that were read anywhere, the length of a quarantine, and the latest
+// of the configurations that agree with this client's.
 //
-// Without any record this program begins the fleet, with its guard time and its epoch. Before it has read the records
-// of a quorum, it cannot know that there is none: then the longest TTL is at most [Shortest], since no quarantine is
+// If there is no record, this client begins the fleet with its max TTL and its epoch. Until it has read the records
+// of a quorum it cannot know that there is none: then the longest TTL is at most [Shortest], since no quarantine is
 // shorter.
 func (f *Fleet) largest() scripts.Record {
 	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}

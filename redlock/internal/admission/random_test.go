@@ -7,16 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// Programs of different guard times, some cut off from some masters, lock and lock again, while masters restart with
-// and without their data, are promoted, free their backlogs, and have their clocks set, and while the guard time is
-// raised and the raise dies. At most a minority of the masters loses data within one TTL, and one clock is right.
-// There is never a second holder.
+// Clients with different max TTLs, some partitioned from some masters, acquire locks repeatedly, while masters
+// restart with and without their data, are promoted, free their backlogs, and have their clocks set, and while the
+// max TTL is raised and the raise dies. At most a minority of the masters loses data within one TTL, and one clock
+// is correct. There is never a second holder.
 func TestNobodyGetsInEarly(t *testing.T) {
 	seeds := uint64(40)
-	if testing.Short() {
+	if !long.Enabled() {
 		seeds = 15
 	}
 	for seed := range seeds {
@@ -39,7 +40,7 @@ func TestNobodyGetsInEarly(t *testing.T) {
 		for range 600 {
 			w.disturb(r, programs, durable)
 			for _, k := range r.Perm(len(programs)) {
-				if p := programs[k]; r.IntN(10) > 0 { // else it is frozen
+				if p := programs[k]; r.IntN(10) > 0 { // otherwise it is frozen
 					w.pass(time.Duration(r.IntN(1000))*time.Millisecond, p)
 					if r.IntN(3) == 0 && p.lock(time.Duration(1+r.Int64N(p.Guard.Milliseconds()))*time.Millisecond) {
 						wins++
@@ -51,15 +52,15 @@ func TestNobodyGetsInEarly(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 		if wins == 0 {
-			t.Errorf("seed %d: nobody ever won", seed)
+			t.Errorf("seed %d: no client ever won", seed)
 		}
 	}
 }
 
-// longest is the longest TTL of any program.
+// longest is the longest TTL of all clients.
 const longest = 60 * time.Second
 
-// disturb lets something happen, or nothing.
+// disturb causes one random event, or none.
 func (w *world) disturb(r *rand.Rand, programs []*program, durable bool) {
 	n := len(w.servers)
 	i := r.IntN(n)
@@ -77,13 +78,13 @@ func (w *world) disturb(r *rand.Rand, programs []*program, durable bool) {
 			w.forget(s)
 		}
 	case 2:
-		if mayForget { // a replica takes its place, with its record and without the lock
+		if mayForget { // a replica replaces it, with its record and without the lock
 			w.start(s)
 			s.env.ReplID2, s.env.Offset = fmt.Sprintf("%040x", r.Uint64()), r.Int64N(100)
 			s.by, s.forgot, s.changed = nil, w.us, w.us
 		}
 	case 3:
-		if mayForget { // it was a replica in between
+		if mayForget { // it was a replica meanwhile
 			s.env.ReplID2, s.env.Offset = fmt.Sprintf("%040x", r.Uint64()), r.Int64N(100)
 			s.by, s.forgot, s.changed = nil, w.us, w.us
 		}
@@ -94,20 +95,20 @@ func (w *world) disturb(r *rand.Rand, programs []*program, durable bool) {
 	case 5, 6, 7:
 		programs[r.IntN(len(programs))].reach = quorum.Set(r.Uint64()|r.Uint64()) & quorum.First(n)
 	case 8, 9:
-		if i > 0 { // a clock that is behind is set right, or one falls behind
+		if i > 0 { // a clock that is behind is corrected, or one falls behind
 			s.offset = -r.Int64N(2) * r.Int64N(14e6)
 		}
 	case 10:
 		p := programs[r.IntN(len(programs))]
 		p.raise([]time.Duration{40 * time.Second, longest}[r.IntN(2)], r.IntN(3*n))
 	case 11:
-		if durable { // restarted with its memory
+		if durable { // restarted with its data
 			w.start(s)
 		}
 	}
 }
 
-// H57, H69: only what a freed backlog does to an identity is no change of it.
+// H57, H69: only the effect of a freed backlog is not a change of identity.
 func TestIdentitiesAreToldApart(t *testing.T) {
 	x := strings.Repeat("1", 40)
 	for _, c := range []struct {

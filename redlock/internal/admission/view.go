@@ -7,70 +7,70 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// A Phase is how far a master is from voting.
+// A Phase is the stage of a master on its way to voting.
 type Phase uint8
 
-// The phases.
+// Phases of a master.
 const (
 	Connecting   Phase = iota // never up so far, or its record is being read
-	Down                      // not reachable, or refused by its connection
-	InQuarantine              // it may have forgotten locks, and waits
+	Down                      // unreachable, or refused by its connection
+	InQuarantine              // it may have lost locks, and waits
 	Voting                    // it votes
-	Blocked                   // it cannot be admitted until somebody mends something
+	Blocked                   // it cannot be admitted until a problem is fixed
 )
 
 var phaseNames = [...]string{"connecting", "down", "quarantine", "voting", "blocked"}
 
-// String is the word for p in traces and errors.
+// String returns the name of p in traces and errors.
 func (p Phase) String() string { return phaseNames[p] }
 
-// A State is what a round needs to know of one master.
+// A State holds the data on one master that a round needs.
 type State struct {
 	Phase   Phase
-	Session uint64 // of its connection; 0: none
+	Session uint64 // of its connection; 0 if there is none
 	Stamp   string // of its admission record, as calls expect it; "" if the guard is off
-	Record  string // its admission record as it was read on this session, "" if there is none
-	// Masters and Next are the lists of its record, and Agrees reports whether they, and its shard, are those of the
+	Record  string // its admission record, read on this session; "" if there is none
+	// Masters and Next are the lists of its record. Agrees reports whether they, and its shard, are those of the
 	// client's configuration or of the one before it.
 	Masters, Next string
 	Agrees        bool
-	// Longest is the longest TTL that its record allows, and Quarantine how long a quarantine must last; 0: not known, or
-	// the guard is off.
+	// Longest is the max TTL in its record, and Quarantine the length of a quarantine; 0: unknown, or the guard is off.
 	Longest, Quarantine time.Duration
-	// Generation grows whenever another server, or one that may have forgotten, is found at this address. What an older
-	// generation granted counts as lost.
+	// Generation increases whenever another server, or one that may have lost data, is found at this address. Leases of
+	// an older generation count as lost.
 	Generation uint64
-	Over       int64 // InQuarantine: when it is over, in microseconds of the master's clock
-	Epoch      int64 // of its record, 0 where it was not read; like the next three
-	Raised     int64 // since when it has this epoch, us
-	Alone      int64 // the largest epoch whose set may act alone
+	Over       int64 // InQuarantine: its end, in microseconds of the master's clock
+	Epoch      int64 // of its record, 0 if it was not read; like the next three
+	Raised     int64 // when it got this epoch, us
+	Alone      int64 // the largest epoch whose configuration is final
 	Read       int64 // the master's time when the record was read, us
-	Admitted   bool  // its record admits it, whatever epoch this program has
-	// Backlog is its repl-backlog-ttl; 0: never freed, or not known. A guard time above it costs the master its vote.
+	Admitted   bool  // its record admits it, at any epoch
+	// Backlog is its repl-backlog-ttl; 0: never freed, or unknown. If it is below the max TTL, the master has no
+	// vote.
 	Backlog  time.Duration
-	ClockOff bool // its clock is more than 15 s off the median: it votes, but no waiter should count on it
-	// Err is why it does not vote; nil where it does. Its text was made when the View was: a time left in it may be a
-	// second old. Over says it exactly.
+	ClockOff bool // its clock is more than 15 s off the median: it votes, but waiters should not rely on it
+	// Err is why it does not vote; nil if it does. Its text is from when the View was made, so a remaining time in it
+	// may be a second old. Over is exact.
 	Err error
 }
 
-// A View is what all rounds that begin now go by. Neither it nor what it points to is ever changed.
+// A View is the common state for all rounds that begin now. Neither it nor the data it points to is ever changed.
 type View struct {
 	Config     *quorum.Config
-	Masters    []State // by the pool's number; at least Config.Slots
+	Masters    []State // by the number in the pool; at least Config.Slots
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
-	// Where the masters are a group: whether all of them have records that name it, whether one was seen that has been
-	// admitted as one of it, and whether one says that it is another group.
+	// If the masters are a group: whether the records of all of them contain it, whether one has been admitted as one
+	// of it, and whether the record of one contains another group.
 	Named, Begun, Other bool
 }
 
-// Hopeful reports whether it is worth waiting before a round is sent: no quorum votes now, and one may in a moment.
+// Hopeful reports whether it is worth waiting before a round is sent: no quorum votes now, but one may soon.
 func (v *View) Hopeful() bool {
 	r := v.Config.Rule
 	return !r.Won(v.Voting) && r.Won(v.Voting|v.Connecting)
 }
 
-// Settled reports whether something is known of each master.
+// Settled reports whether the state of each master is known.
 func (v *View) Settled() bool { return v.Connecting == 0 }

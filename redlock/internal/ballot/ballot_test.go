@@ -18,7 +18,7 @@ import (
 // epoch is a plausible time of masters, in microseconds.
 const epoch = int64(1_700_000_000_000_000)
 
-// at is the instant at which the steady clock shows us.
+// at returns the instant at which the steady clock shows us.
 func at(us int64) clock.Instant { return clock.At(us*1000, us*1000) }
 
 // property runs f with many seeds.
@@ -32,7 +32,7 @@ func property(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 	}
 }
 
-// knowing makes ballots of a program that knows the time of all masters, which differ from epoch by these offsets.
+// knowing returns the ballots of a client that knows the time of all masters, which differ from epoch by these offsets.
 func knowing(offsets ...int64) *Ballots {
 	b := New(quorum.First(len(offsets)))
 	for i, off := range offsets {
@@ -67,12 +67,12 @@ func TestBallotIsAboveTheFence(t *testing.T) {
 			t.Errorf("above %d: %d, want %d", c.above, got, c.want)
 		}
 		if got, err := knowing(0, 0, 0).Repair(at(0), c.above); err != nil || got != c.want {
-			t.Errorf("a repair above %d: %d, %v, want %d", c.above, got, err, c.want)
+			t.Errorf("repair above %d: %d, %v, want %d", c.above, got, err, c.want)
 		}
 	}
 }
 
-// A block begins at the present time, or there is none: fences stay within one block of the clock.
+// A block begins at the present time, or has no spare ballots: fences stay within one block of the clock.
 func TestSpareBallotsOnlyAtThePresentTime(t *testing.T) {
 	b := knowing(0, 0, 0)
 	if first, last, err := b.Propose(at(0), "a", 0, 32); err != nil || first != epoch || last != epoch+32 {
@@ -83,7 +83,7 @@ func TestSpareBallotsOnlyAtThePresentTime(t *testing.T) {
 	}
 }
 
-// Lua's numbers are exact only below 2^53; what is beyond is refused, never wrapped around or rounded.
+// Lua's numbers are exact only below 2^53; larger ballots are refused, never wrapped around or rounded.
 func TestBallotsEndBelow2To53(t *testing.T) {
 	const most = scripts.MaxBallot
 	for _, above := range []int64{most - 1, most, most + 1, 1 << 60, math.MaxInt64} {
@@ -92,7 +92,7 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 			t.Errorf("above %d: %d, %v", above, got, err)
 		}
 		if got, err := b.Repair(at(0), above); !errors.Is(err, ErrTooFar) {
-			t.Errorf("a repair above %d: %d, %v", above, got, err)
+			t.Errorf("repair above %d: %d, %v", above, got, err)
 		}
 		b.Saw(at(0), "b", above)
 		if got, _, err := b.Propose(at(0), "b", 0, 0); !errors.Is(err, ErrTooFar) || got != 0 {
@@ -106,7 +106,7 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 	}
 }
 
-// H59: a name whose fence somebody poisoned costs that name one step a try, and no other name anything.
+// H59: a poisoned fence costs its own name one step per try, and does not affect other names.
 func TestPoisonedFenceTouchesNoOtherName(t *testing.T) {
 	b := knowing(0, 0, 0, 0, 0)
 	b.Saw(at(0), "poisoned", 1<<52)
@@ -122,17 +122,17 @@ func TestPoisonedFenceTouchesNoOtherName(t *testing.T) {
 		}
 	}
 	if _, _, err := b.Propose(at(0), "used up", 0, 0); !errors.Is(err, ErrTooFar) {
-		t.Errorf("used up: %v", err)
+		t.Errorf("tokens exhausted: %v", err)
 	}
 	if got := mustPropose(t, b, 0, "used up", 0); got != epoch {
-		t.Errorf("used up, the call after: %d, want %d, since the master may have been mended", got, epoch)
+		t.Errorf("tokens exhausted, next call: %d, want %d, since the master may have been fixed", got, epoch)
 	}
 	if got, err := b.Repair(at(0), 0); err != nil || got != epoch {
-		t.Errorf("a repair: %d, %v", got, err)
+		t.Errorf("repair: %d, %v", got, err)
 	}
 }
 
-// H59: a fence that came from too few votes does not stay: what the masters say next takes its place.
+// H59: a fence that came from too few votes is replaced by the next one that the masters report.
 func TestHighFenceIsForgottenWhenTheMastersShowALowerOne(t *testing.T) {
 	b := knowing(0, 0, 0, 0, 0)
 	for _, c := range []struct{ saw, want int64 }{
@@ -144,16 +144,16 @@ func TestHighFenceIsForgottenWhenTheMastersShowALowerOne(t *testing.T) {
 		}
 	}
 	if len(b.high) != 0 {
-		t.Error("a fence below the present time is remembered")
+		t.Error("a fence below the present time was stored")
 	}
 	b.Saw(at(0), "a", epoch+100)
 	if got := mustPropose(t, b, 101, "a", 0); got != epoch+101 || len(b.high) != 0 {
-		t.Errorf("once time is above the fence: %d, %d names remembered", got, len(b.high))
+		t.Errorf("once time is above the fence: %d, %d names stored", got, len(b.high))
 	}
 }
 
 // H59: the floor is above every fence of a quorum of healthy masters, and no minority of poisoned ones raises it,
-// however few votes a round has heard.
+// however few votes a round has.
 func TestFloorAsNaive(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 1 + r.IntN(7)
@@ -188,10 +188,10 @@ func TestFloorAsNaive(t *testing.T) {
 	})
 }
 
-// naiveMedian is the lower middle one of what is known.
+// naiveMedian returns the lower of the middle values.
 func naiveMedian(known map[int]int64) int64 { return naiveMiddle(known, 1) }
 
-// naiveMiddle is the earlier of two middle offsets with less 1, the later one with 0.
+// naiveMiddle returns the earlier of two middle offsets with less 1, the later one with 0.
 func naiveMiddle(known map[int]int64, less int) int64 {
 	var all []int64
 	for _, off := range known {
@@ -211,7 +211,7 @@ func TestMedianLatestAndOwnTimeOfMasters(t *testing.T) {
 		c, known, counted := NewClocks(members), map[int]int64{}, map[int]int64{}
 		for range r.IntN(3 * n) {
 			i, us, off := r.IntN(n), r.Int64N(1<<40), r.Int64N(60_000_000)-30_000_000
-			c.Learn(i, epoch+off+us, at(us), time.Hour) // so uncertain that no time is missed
+			c.Learn(i, epoch+off+us, at(us), time.Hour) // so uncertain that no missed time is detected
 			if known[i] = epoch + off; members.Has(i) {
 				counted[i] = epoch + off
 			}
@@ -243,7 +243,7 @@ func TestMedianLatestAndOwnTimeOfMasters(t *testing.T) {
 	})
 }
 
-// With two masters the earlier clock is the median, and the later one dates the begin of a quarantine.
+// With two masters the earlier clock is the median, and the later one counts for the beginning of a quarantine.
 func TestClocksOfTwoMasters(t *testing.T) {
 	if got := knowing(0, 9_000_000).Read(at(0)); got.Median != epoch || got.Latest != epoch+9_000_000 {
 		t.Errorf("%+v", got)
@@ -253,7 +253,7 @@ func TestClocksOfTwoMasters(t *testing.T) {
 	}
 }
 
-// One master with a wrong clock, however wrong, leaves the median within what the right ones show.
+// One master with any wrong clock leaves the median within the range of the correct ones.
 func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		n := 3 + r.IntN(6)
@@ -269,7 +269,7 @@ func TestOneWrongClockDoesNotMoveTheMedian(t *testing.T) {
 			c.Learn(i, us, at(0), 0)
 		}
 		if median := c.Median(at(0)); median < low || median > high {
-			t.Errorf("of %d masters, the median is %d; all but one lie in %d..%d", n, median, low, high)
+			t.Errorf("%d masters: median %d; all but one are in %d..%d", n, median, low, high)
 		}
 	})
 }
@@ -283,16 +283,16 @@ func TestTimesThatCannotBeAreNotLearnt(t *testing.T) {
 		}
 	}
 	if b.Median(at(5)) != epoch+5 || b.Own(at(5), 1) != epoch+5 {
-		t.Errorf("the time became %d and %d", b.Median(at(5)), b.Own(at(5), 1))
+		t.Errorf("the times are %d and %d", b.Median(at(5)), b.Own(at(5), 1))
 	}
 }
 
-// A refinement counts where it is better than the last one; a reading of INFO begins anew.
+// A refinement counts if it is better than the last one; a reading of INFO starts again.
 func TestRefinementsGetBetter(t *testing.T) {
 	c := NewClocks(quorum.First(1))
 	c.Refine(0, epoch, at(0), time.Millisecond)
 	if c.Read(at(0)).Known != 0 {
-		t.Error("a refinement of nothing was taken")
+		t.Error("a refinement without a reading was taken")
 	}
 	c.Learn(0, epoch, at(0), 0)
 	for _, x := range []struct {
@@ -307,12 +307,12 @@ func TestRefinementsGetBetter(t *testing.T) {
 	}
 	c.Learn(0, epoch, at(0), 0)
 	if c.Refine(0, epoch+7, at(0), time.Hour); c.Own(at(0), 0) != epoch+7 {
-		t.Error("the first refinement of a new reading was not taken")
+		t.Error("the first refinement after a new reading was not taken")
 	}
 }
 
-// For one name, as time goes on, ballots do not fall until the masters show a fence, and are above it then; they are
-// above each floor, and stay in range.
+// For one name, as time passes, ballots do not decrease until the masters report a fence, and are above it then. They
+// are above each floor, and in range.
 func TestBallotsOfANameDoNotFall(t *testing.T) {
 	property(t, func(t *testing.T, r *rand.Rand) {
 		b := knowing(r.Int64N(1000), r.Int64N(1000), r.Int64N(1000))
@@ -341,10 +341,10 @@ func TestMemoryForHighFencesIsBounded(t *testing.T) {
 		name := fmt.Sprint(i)
 		b.Saw(at(0), name, epoch+1_000_000+int64(i))
 		if len(b.high) > maxHigh {
-			t.Fatalf("%d names are remembered", len(b.high))
+			t.Fatalf("%d names are stored", len(b.high))
 		}
 		if got := mustPropose(t, b, 0, name, 0); got != epoch+1_000_001+int64(i) {
-			t.Fatalf("the newest name was forgotten: %d", got)
+			t.Fatalf("the newest name was dropped: %d", got)
 		}
 	}
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// window is how far a master's clock may be from the median. A master further off refuses every ballot that the others
-// accept.
+// window is the maximum distance of a master's clock from the median. A master further off refuses every ballot that
+// the others accept.
 const window = int64(scripts.Window / time.Microsecond)
 
-// Clocks are the masters' clocks as one program knows them: one offset for each master, read when a connection is made
-// and on its heartbeat, and made more exact by replies. The median counts, so one wrong clock moves nothing. Clocks are
-// safe for concurrent use.
+// Clocks estimates the masters' clocks for one client. It keeps one offset per master, which is read when a connection
+// is made and on its heartbeat, and refined by replies. Only the median is used, so one wrong clock has no effect.
+// Clocks are safe for concurrent use.
 type Clocks struct {
 	mu      sync.Mutex
 	by      []offset   // by master
 	members quorum.Set // the masters that count
-	known   quorum.Set // those of them whose offset was read
-	early   int64      // of two middle offsets the earlier one
-	upper   int64      // of two middle offsets the later one
-	late    int64      // the latest offset that is not too far from early
+	known   quorum.Set // those whose offset was read
+	early   int64      // the earlier of two middle offsets
+	upper   int64      // the later of two middle offsets
+	late    int64      // the latest offset that is within window of early
 	leaps   leaps
 }
 
-// An offset is a master's time less the steady time of this machine, in microseconds.
+// An offset is a master's time minus the steady time of this machine, in microseconds.
 type offset struct {
 	us     int64
 	known  bool
-	within time.Duration // by how much it may be wrong, if it came by Refine; else 0
+	within time.Duration // maximum error, if set by Refine; otherwise 0
 }
 
 // NewClocks returns the clocks of the masters in set, all of them unknown.
 func NewClocks(set quorum.Set) *Clocks { return &Clocks{members: set} }
 
-// Use counts only the masters in set from now on.
+// Use restricts the estimate to the masters in set from now on.
 func (c *Clocks) Use(set quorum.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,8 +46,8 @@ func (c *Clocks) Use(set quorum.Set) {
 	c.sumLocked()
 }
 
-// Learn records that master i showed the time t, in microseconds, at an instant of the pool's clock. The reading may be
-// wrong by as much as within.
+// Learn records that the clock of master i showed t, in microseconds, at the instant at of the pool's clock. The
+// maximum error of the reading is within.
 func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,9 +56,10 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.compareLocked(i, reading{t, at, within})
 }
 
-// Refine is Learn for a reading from a reply, at an instant of the counting clock. As the offset it counts if it is better than
-// the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need it: they
-// follow each other within a round trip, and a ballot that lags behind the clock of the last holder is refused.
+// Refine is like Learn for a reading from a reply, timed by the counting clock. It replaces the offset if it is
+// better than the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need
+// the precision: they follow each other within a round trip, and a ballot that is behind the clock of the last holder
+// is refused.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +83,7 @@ func (c *Clocks) setLocked(i int, t int64, at clock.Instant, within time.Duratio
 	}
 }
 
-// ofLocked is the offset of master i, zero where it is not known.
+// ofLocked returns the offset of master i, zero if it is not known.
 func (c *Clocks) ofLocked(i int) offset {
 	if i < len(c.by) {
 		return c.by[i]
@@ -90,7 +91,7 @@ func (c *Clocks) ofLocked(i int) offset {
 	return offset{}
 }
 
-// sumLocked reckons the median anew.
+// sumLocked recomputes the median.
 func (c *Clocks) sumLocked() {
 	c.known = 0
 	var room [quorum.Most]int64
@@ -114,24 +115,24 @@ func (c *Clocks) sumLocked() {
 	}
 }
 
-// A Reading is what all the masters' clocks show at one instant, in microseconds.
+// A Reading is an estimate of all the masters' clocks at one instant, in microseconds.
 type Reading struct {
-	Median int64      // of two middle clocks the earlier one
-	Latest int64      // the latest clock that is not more than 15 s from the median
+	Median int64      // the earlier of two middle clocks
+	Latest int64      // the latest clock at most 15 s from the median
 	Known  quorum.Set // the masters whose clocks are known
 }
 
-// Read reckons what the clocks show at now.
+// Read estimates the clocks at now.
 func (c *Clocks) Read(now clock.Instant) Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Reading{Median: c.early + micros(now), Latest: c.late + micros(now), Known: c.known}
 }
 
-// Median reckons the masters' time at now.
+// Median estimates the masters' time at now.
 func (c *Clocks) Median(now clock.Instant) int64 { return c.Read(now).Median }
 
-// Own reckons what the clock of master i shows at now: the median if it is not known.
+// Own estimates the clock of master i at now. It returns the median if the clock is not known.
 func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +142,8 @@ func (c *Clocks) Own(now clock.Instant, i int) int64 {
 	return c.early + micros(now)
 }
 
-// Away is how far the clock of master i is from the median, never negative; 0 if that is not known. Of two middle
-// clocks the farther one counts: if they differ much, nobody can tell which is right.
+// Away returns the distance of the clock of master i from the median, never negative; 0 if it is not known. Of two
+// middle clocks the farther one is used: if they differ much, it is not known which one is right.
 func (c *Clocks) Away(i int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +154,7 @@ func (c *Clocks) Away(i int) time.Duration {
 	return Span(max(o.us-c.early, c.upper-o.us))
 }
 
-// Span converts a difference of two times in microseconds. What no Duration holds becomes the largest one.
+// Span converts a difference of two times in microseconds. It saturates at the largest Duration.
 func Span(us int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(max(-most, min(us, most))) * time.Microsecond

@@ -1,14 +1,14 @@
-// Package ballot keeps what a program knows of the masters' clocks, and proposes the numbers that acquires carry.
+// Package ballot estimates the masters' clocks, and proposes the ballots that acquires carry.
 //
-// A ballot is the masters' own time in microseconds, as this program reckons it, so ballots grow by themselves. It
-// must be above the fence of the name on each master that shall accept it. Usually it is: a fence is an older ballot.
-// Where a fence is ahead of the present time, the next ballot is one above it, and this is remembered for that name
+// A ballot is the masters' time in microseconds, as estimated by this client, so ballots increase by themselves. It
+// must be above the fence of the name on each master that is to accept it. Usually it is, because a fence is an older
+// ballot. If a fence is ahead of the present time, the next ballot is one above it, and this is stored for that name
 // alone.
 //
-// An acquire carries a block of ballots, from first to last. The masters compare the first with their fence, and the
-// last becomes the fence. The numbers of the block are the tokens of the grant: the first of the call that wins it, the
-// others for handing it on; see package grant. A block that begins above the present time has one number.
+// An acquire carries a range of ballots, from first to last. The masters compare the first with their fence, and the
+// last becomes the fence. The numbers of the range are the tokens of the lease: the first is for the call that wins it,
+// the others for local hand-offs; see package lease. A range that begins above the present time has one number.
 //
-// No function here reads a clock: the present instant is an argument. Counting makes the clock of a Locker, which also
-// counts the time that this machine has missed, as the masters' clocks show it (leap.go).
+// No function here reads a clock: the present instant is an argument. Counting returns the clock of a Locker, which
+// also counts time that this machine has missed, as shown by the masters' clocks (leap.go).
 package ballot

@@ -9,38 +9,39 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// A leap of one master counts if a majority shows one within leapWindow: each is read on its heartbeat. What a slow
-// clock can explain is none: leapSlack, and a fiftieth of the time between two readings.
+// A leap of one master counts if a majority shows one within leapWindow, since each is read on its heartbeat.
+// Differences that a slow clock can explain do not count: leapSlack, and a fiftieth of the time between two readings.
 const (
 	leapWindow = 10 * time.Second
 	leapSlack  = 20 * time.Millisecond
 )
 
-// leaps finds the time that both clocks of this machine have missed. A hypervisor that pauses the machine stops both
-// of its clocks, and perhaps sets none afterwards: then only the masters' clocks show for how long. One master whose
-// clock is set shows the same, so a majority rules.
+// leaps detects time that both clocks of this machine have missed. A hypervisor that pauses the machine stops both of
+// its clocks, and may set none afterwards: then only the masters' clocks show the duration. A master whose clock is set
+// looks the same, so a majority is required.
 type leaps struct {
-	missed atomic.Int64 // nanoseconds, in all
-	read   []reading    // by master, the last one
-	shown  []shownLeap  // by master, the last one
+	missed atomic.Int64 // total in nanoseconds
+	read   []reading    // the last one of each master
+	shown  []shownLeap  // the last one of each master
 }
 
-// A reading is the time t that a master showed at an instant, which may be wrong by as much as within.
+// A reading is the time t that a master's clock showed at the instant at, with a maximum error of within.
 type reading struct {
 	t      int64
 	at     clock.Instant
 	within time.Duration
 }
 
-// A shownLeap is how much more time a master has counted between two readings than this machine, and when it showed.
+// A shownLeap is how much more time passed on a master's clock between two readings than on this machine, and when that
+// was detected.
 type shownLeap struct {
 	by time.Duration
 	at clock.Instant
 }
 
-// Counting returns a clock that follows base and adds the missed time to both of its readings. So the time that has
-// passed between two of its instants is the largest of what the steady clock, the wall clock and the masters show. If a
-// wall clock is set only after the masters have shown the same pause, the pause counts twice: a lock then ends early.
+// Counting returns a clock that follows base and adds the missed time to both of its readings. So the time between two
+// of its instants is the largest of what the steady clock, the wall clock and the masters show. If a wall clock is set
+// only after the masters have shown the same pause, the pause counts twice: a lock then ends early.
 func (c *Clocks) Counting(base *clock.Clock) *clock.Clock {
 	return clock.New(func() clock.Instant { return c.counted(base.Now()) })
 }
@@ -57,9 +58,9 @@ func (c *Clocks) compareLocked(i int, now reading) {
 	}
 	last := l.read[i]
 	if !last.at.IsZero() && now.at.Steady() < last.at.Steady() {
-		return // an older one
+		return // out of order
 	}
-	passed := now.at.Sub(last.at) // by the clock of this machine that counted more
+	passed := now.at.Sub(last.at) // on the clock of this machine that advanced more
 	l.read[i] = now
 	more, within := Span(now.t-last.t)-passed, now.within+last.within
 	if last.at.IsZero() || more-within <= leapSlack+passed/50 {
@@ -71,7 +72,7 @@ func (c *Clocks) compareLocked(i int, now reading) {
 	}
 }
 
-// missLocked counts missed time. What the masters that have shown it were compared with did not count it.
+// missLocked adds missed time. It corrects the earlier readings, whose instants do not include it.
 func (c *Clocks) missLocked(by time.Duration) {
 	l := &c.leaps
 	for i := range l.shown {
@@ -85,7 +86,7 @@ func (c *Clocks) missLocked(by time.Duration) {
 	c.sumLocked()
 }
 
-// leapLocked returns by how much the clocks of a majority have leapt lately, 0 if it is no majority.
+// leapLocked returns the recent leap of the clocks of a majority, 0 if there is no majority.
 func (c *Clocks) leapLocked(now clock.Instant) time.Duration {
 	var by []time.Duration
 	for i, s := range c.leaps.shown {

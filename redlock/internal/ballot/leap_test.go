@@ -8,29 +8,31 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// H118: time that a majority of the masters have counted and this machine has not is missed time, once.
+// H118: time that has passed for a majority of the masters and not for this machine counts as missed time, once.
 func TestMissedTimeAsTable(t *testing.T) {
 	const s = time.Second
 	type show struct {
-		after time.Duration // since the first readings, by this machine
-		leap  time.Duration // by which the master is ahead
+		after time.Duration // since the first readings, on this machine
+		leap  time.Duration // of the master
 		of    quorum.Set
 	}
 	for name, c := range map[string]struct {
 		shows    []show
 		within   time.Duration
-		at, most time.Duration // the missed time
+		at, most time.Duration // bounds of the missed time
 	}{
-		"nothing":                         {[]show{{s, 0, 0b11111}}, 0, 0, 0},
-		"all":                             {[]show{{s, 20 * s, 0b11111}}, 0, 20 * s, 20 * s},
-		"a majority":                      {[]show{{s, 20 * s, 0b111}}, 0, 20 * s, 20 * s},
-		"a minority":                      {[]show{{s, 20 * s, 0b11}}, 0, 0, 0},
-		"back":                            {[]show{{s, -20 * s, 0b11111}}, 0, 0, 0},
-		"one after the other, in time":    {[]show{{s, 9 * s, 1}, {2 * s, 9 * s, 2}, {3 * s, 9 * s, 4}}, 0, 9 * s, 9 * s},
-		"one after the other, too late":   {[]show{{s, 9 * s, 1}, {7 * s, 9 * s, 2}, {13 * s, 9 * s, 4}}, 0, 0, 0},
-		"the others later, once":          {[]show{{s, 9 * s, 7}, {2 * s, 9 * s, 31}, {3 * s, 9 * s, 31}}, 0, 9 * s, 9 * s},
-		"twice":                           {[]show{{s, 9 * s, 31}, {2 * s, 19 * s, 31}}, 0, 19 * s, 19 * s},
-		"of unlike length":                {[]show{{s, 9 * s, 1}, {s, 5 * s, 2}, {s, 7 * s, 4}, {s, time.Hour, 8}}, 0, 5 * s, 5 * s},
+		"nothing":                       {[]show{{s, 0, 0b11111}}, 0, 0, 0},
+		"all":                           {[]show{{s, 20 * s, 0b11111}}, 0, 20 * s, 20 * s},
+		"a majority":                    {[]show{{s, 20 * s, 0b111}}, 0, 20 * s, 20 * s},
+		"a minority":                    {[]show{{s, 20 * s, 0b11}}, 0, 0, 0},
+		"back":                          {[]show{{s, -20 * s, 0b11111}}, 0, 0, 0},
+		"one after the other, in time":  {[]show{{s, 9 * s, 1}, {2 * s, 9 * s, 2}, {3 * s, 9 * s, 4}}, 0, 9 * s, 9 * s},
+		"one after the other, too late": {[]show{{s, 9 * s, 1}, {7 * s, 9 * s, 2}, {13 * s, 9 * s, 4}}, 0, 0, 0},
+		"the others later, once":        {[]show{{s, 9 * s, 7}, {2 * s, 9 * s, 31}, {3 * s, 9 * s, 31}}, 0, 9 * s, 9 * s},
+		"twice":                         {[]show{{s, 9 * s, 31}, {2 * s, 19 * s, 31}}, 0, 19 * s, 19 * s},
+		"of unlike length": {
+			[]show{{s, 9 * s, 1}, {s, 5 * s, 2}, {s, 7 * s, 4}, {s, time.Hour, 8}}, 0, 5 * s, 5 * s,
+		},
 		"a slow clock":                    {[]show{{s, s / 100, 31}, {2 * s, s / 50, 31}, {3 * s, s / 33, 31}}, 0, 0, 0},
 		"what exact readings show":        {[]show{{s, s / 5, 31}}, 10 * time.Millisecond, s / 5, s/5 + 20*time.Millisecond},
 		"what uncertain readings explain": {[]show{{s, s / 5, 31}}, s / 10, 0, 0},
@@ -56,7 +58,7 @@ func TestMissedTimeAsTable(t *testing.T) {
 	}
 }
 
-// H118: elapsed time is the largest of three clocks, and never their sum.
+// H118: elapsed time is the largest of three clocks, never their sum.
 func TestElapsedTimeIsTheLargestOfThreeClocks(t *testing.T) {
 	clocks := NewClocks(quorum.First(3))
 	boot, wall := time.Second, time.Second
@@ -68,17 +70,17 @@ func TestElapsedTimeIsTheLargestOfThreeClocks(t *testing.T) {
 	}
 	began := counting.Now()
 	learn(0)
-	wall += 20 * time.Second // a virtual machine that was frozen, and whose wall clock was set
+	wall += 20 * time.Second // after a freeze of a virtual machine whose wall clock was set
 	learn(20 * time.Second)
 	if d := counting.Since(began); d != 20*time.Second {
-		t.Errorf("%v have passed", d)
+		t.Errorf("%v passed", d)
 	}
 	boot, wall = boot+time.Second, wall+time.Second
-	learn(41 * time.Second) // and 20 s that neither has counted
+	learn(41 * time.Second) // and 20 s missed by both
 	if d := counting.Since(began); d != 41*time.Second {
-		t.Errorf("%v have passed", d)
+		t.Errorf("%v passed", d)
 	}
 	if got := clocks.Median(counting.Now()); got != epoch+41_000_000 {
-		t.Errorf("the median is %d", got)
+		t.Errorf("median %d", got)
 	}
 }

@@ -10,30 +10,31 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// ErrTooFar means that a ballot would be 2^53 or more. The masters' numbers are not exact there.
+// ErrTooFar means that a ballot would be 2^53 or more, beyond which the masters' numbers are not exact.
 var ErrTooFar = errors.New("redlock: the fencing tokens of this name are used up")
 
-// maxHigh bounds the memory for names with a fence above the present time. Forgetting one costs a refusal, no safety.
+// maxHigh bounds the number of stored names with a fence above the present time. Dropping one costs a refusal, but not
+// safety.
 const maxHigh = 4096
 
-// Ballots proposes ballots. A fence far ahead, which somebody wrote by mistake or on purpose, costs its own name one
-// step a try and no other name anything. Ballots are safe for concurrent use.
+// Ballots proposes ballots. A fence far ahead, written by mistake or on purpose, costs its own name one step per try
+// and does not affect other names. Ballots are safe for concurrent use.
 type Ballots struct {
 	*Clocks
 
 	mu   sync.Mutex
-	high map[string]int64 // by name: the fence, or our own last ballot, where that is above the present time
+	high map[string]int64 // by name: the fence, or our last ballot, if that is above the present time
 }
 
-// New returns the ballots of a program that goes by the masters in set.
+// New returns the ballots of a client that uses the masters in set.
 func New(set quorum.Set) *Ballots {
 	return &Ballots{Clocks: NewClocks(set), high: make(map[string]int64)}
 }
 
 // Propose returns a block of ballots for name, from first to last. It begins at the present time, or just above the
-// larger of above and what is remembered of the name. With spare, the block has as many ballots more, for handing the
-// grant on: only if it begins at the present time, so that a name that changes hands fast does not run ahead of the
-// clock.
+// larger of above and the stored fence of the name. With spare, the block has that many more ballots, for local
+// hand-offs, but only if it begins at the present time, so that a name with frequent hand-offs does not run ahead of
+// the clock.
 //
 // Blocks of one name cannot overlap: a block that does not begin above the end of the last one is refused as stale.
 func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int) (first, last int64, err error) {
@@ -48,7 +49,7 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 	}
 	switch {
 	case first >= scripts.MaxBallot:
-		delete(b.high, name) // the next call asks the masters anew; somebody may have mended them
+		delete(b.high, name) // the next call asks the masters again, since the fence may have been fixed
 		return 0, 0, ErrTooFar
 	case first > t:
 		b.rememberLocked(name, first)
@@ -57,8 +58,8 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 	return first, min(first+int64(spare), scripts.MaxBallot-1), nil
 }
 
-// Repair returns a ballot for one master that has this fence. It has nothing to do with what is remembered of the name:
-// the fence of one master does not affect the others.
+// Repair returns a ballot for one master that has this fence. It does not use the stored fence of the name, because the
+// fence of one master does not affect the others.
 func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	ballot := max(b.Median(now), next(fence))
 	if ballot >= scripts.MaxBallot {
@@ -67,8 +68,8 @@ func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	return ballot, nil
 }
 
-// Saw takes note of the fence that the votes of a round show for name; see [Floor]. It replaces what was remembered: a
-// fence that was too high, for want of votes, must not stay for ever, and one that is too low costs a refusal.
+// Saw stores the fence that the votes of a round show for name; see [Floor]. It replaces the previous one: a fence that
+// was too high, because there were few votes, must not stay forever, and one that is too low costs a refusal.
 func (b *Ballots) Saw(now clock.Instant, name string, fence int64) {
 	t := b.Median(now)
 	b.mu.Lock()
@@ -86,13 +87,13 @@ func (b *Ballots) rememberLocked(name string, fence int64) {
 	b.high[name] = max(b.high[name], fence)
 }
 
-// next is the ballot above a fence, which is any number that a master has.
+// next returns the ballot above a fence, which may be any number.
 func next(fence int64) int64 { return min(fence, scripts.MaxBallot) + 1 }
 
-// Floor is the quorum-th smallest of the fences that the votes of a round show among n masters: a ballot above it can
-// win. Of the n masters, ill ones are known to have failed. A minority may be ill, so the rest of that minority may
-// have shown poisoned fences: as many of the largest fences are ignored. A round that is lost early has heard of few
-// masters, and all of those may be poisoned. Floor sorts fences.
+// Floor returns the quorum-th smallest of the fences that the votes of a round show among n masters: a ballot above it
+// can win. Of the n masters, ill ones are known to have failed. Since a minority may be faulty, the rest of that
+// minority may have shown poisoned fences: as many of the largest fences are ignored. A round that is lost early has
+// votes of few masters, all of which may be poisoned. Floor sorts fences.
 func Floor(fences []int64, n, ill int) int64 {
 	q := quorum.Quorum(n)
 	at := min(q, len(fences)-max(0, n-q-ill)) - 1

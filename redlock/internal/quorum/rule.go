@@ -40,7 +40,7 @@ func Quorum(n int) int { return n/2 + 1 }
 // MajorityOf reports whether s has a majority of set.
 func (s Set) MajorityOf(set Set) bool { return 2*(s&set).Len() > set.Len() }
 
-// A Rule says which votes decide: a majority of Old, and where there is a Next, a majority of that too. The two may
+// A Rule says which votes decide: a majority of Old, and if there is a Next, a majority of that too. The two may
 // share masters.
 type Rule struct {
 	Old  Set // the present masters; the only set while they are not being changed

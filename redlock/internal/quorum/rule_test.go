@@ -110,7 +110,7 @@ func TestJointVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
 			case 0:
 				open |= One(i)
 			case 1:
-				c.Add(i, allKinds[r.IntN(len(allKinds))])
+				c.Add(i, allOutcomes[r.IntN(len(allOutcomes))])
 			default:
 				c.Add(i, granted)
 			}
@@ -173,8 +173,8 @@ func TestJointVerdictAsTable(t *testing.T) {
 	}
 }
 
-// Whoever wins by two sets shares a master with whoever wins by either of them, and with whoever wins by another pair
-// that has one of them in common: that is why the set can be changed while locks are held.
+// The client that wins by two sets shares a master with the client that wins by either of them, and with the client
+// that wins by another pair that has one of them in common: that is why the set can be changed while locks are held.
 func TestJointQuorumsMeetThoseOfEachSet(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		both := randomRule(r)
@@ -255,15 +255,15 @@ func TestNeedsAsTable(t *testing.T) {
 	}
 }
 
-// A kind of vote that no script knows does not reach beyond the tally.
+// An outcome that no script knows does not reach beyond the tally.
 func TestKindsAreKeptApart(t *testing.T) {
 	ta := Tally{Rule: Rule{Old: First(8)}}
-	for i, k := range allKinds {
-		ta.Add(i, k)
+	for i, o := range allOutcomes {
+		ta.Add(i, o)
 	}
-	for i, k := range allKinds {
-		if ta.Of(k) != One(i) {
-			t.Errorf("%v: %b", k, ta.Of(k))
+	for i, o := range allOutcomes {
+		if ta.Of(o) != One(i) {
+			t.Errorf("%v: %b", o, ta.Of(o))
 		}
 	}
 	if want := ta.Of(failed) | ta.Of(abstained) | ta.Of(refused) | ta.Of(missing); ta.Unable() != want {

@@ -19,10 +19,10 @@ type Tally struct {
 }
 
 // Add counts the vote of master i.
-func (t *Tally) Add(i int, k scripts.Kind) { t.by[k&7] |= One(i) }
+func (t *Tally) Add(i int, o scripts.Outcome) { t.by[o&7] |= One(i) }
 
 // Of is the set of masters that voted so.
-func (t *Tally) Of(k scripts.Kind) Set { return t.by[k&7] }
+func (t *Tally) Of(o scripts.Outcome) Set { return t.by[o&7] }
 
 // In is the set of masters whose votes have come.
 func (t *Tally) In() (in Set) {
@@ -44,8 +44,8 @@ func (t *Tally) Verdict() Verdict {
 	return Pending
 }
 
-// Unable is the set of masters that cannot say yes, whoever holds the name: they failed, are not admitted, refuse the
-// TTL or the epoch, or miss what the round is about.
+// Unable is the set of masters that cannot say yes, the client that holds the name: they failed, are not admitted,
+// refuse the TTL or the epoch, or miss what the round is about.
 func (t *Tally) Unable() Set {
 	return t.by[scripts.Failed] | t.by[scripts.Abstained] | t.by[scripts.Refused] | t.by[scripts.Missing]
 }

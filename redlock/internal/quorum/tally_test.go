@@ -20,20 +20,20 @@ const (
 	refused   = scripts.Refused
 )
 
-var allKinds = []scripts.Kind{failed, granted, held, stale, ahead, missing, abstained, refused}
+var allOutcomes = []scripts.Outcome{failed, granted, held, stale, ahead, missing, abstained, refused}
 
-func tallyOf(n int, votes []scripts.Kind) *Tally {
+func tallyOf(n int, votes []scripts.Outcome) *Tally {
 	t := &Tally{Rule: Rule{Old: First(n)}}
-	for i, k := range votes {
-		t.Add(i, k)
+	for i, o := range votes {
+		t.Add(i, o)
 	}
 	return t
 }
 
-func count(votes []scripts.Kind, kinds ...scripts.Kind) (sum int) {
+func count(votes []scripts.Outcome, outcomes ...scripts.Outcome) (sum int) {
 	for _, v := range votes {
-		for _, k := range kinds {
-			if v == k {
+		for _, o := range outcomes {
+			if v == o {
 				sum++
 			}
 		}
@@ -42,15 +42,15 @@ func count(votes []scripts.Kind, kinds ...scripts.Kind) (sum int) {
 }
 
 // randomVotes are those of some of n masters, with a taste of its own for each round, so that rare mixtures come up.
-func randomVotes(r *rand.Rand) (n int, votes []scripts.Kind) {
+func randomVotes(r *rand.Rand) (n int, votes []scripts.Outcome) {
 	if n = 1 + r.IntN(9); r.IntN(100) == 0 {
 		n = 1 + r.IntN(Most)
 	}
-	taste := make([]scripts.Kind, 1+r.IntN(4))
+	taste := make([]scripts.Outcome, 1+r.IntN(4))
 	for i := range taste {
-		taste[i] = allKinds[r.IntN(len(allKinds))]
+		taste[i] = allOutcomes[r.IntN(len(allOutcomes))]
 	}
-	votes = make([]scripts.Kind, r.IntN(n+1))
+	votes = make([]scripts.Outcome, r.IntN(n+1))
 	for i := range votes {
 		votes[i] = taste[r.IntN(len(taste))]
 	}
@@ -76,22 +76,22 @@ func TestAQuorumIsAMajorityOfTheConfigured(t *testing.T) {
 func TestVerdictAsTable(t *testing.T) {
 	for _, c := range []struct {
 		n     int
-		votes []scripts.Kind
+		votes []scripts.Outcome
 		want  Verdict
 	}{
 		{1, nil, Pending},
-		{1, []scripts.Kind{granted}, Won},
-		{1, []scripts.Kind{held}, Lost},
-		{2, []scripts.Kind{granted}, Pending},
-		{2, []scripts.Kind{failed}, Lost},
-		{3, []scripts.Kind{granted, failed}, Pending},
-		{3, []scripts.Kind{granted, failed, granted}, Won},
-		{4, []scripts.Kind{granted, granted}, Pending},
-		{4, []scripts.Kind{granted, granted, held, held}, Lost},
-		{5, []scripts.Kind{granted, granted}, Pending},
-		{5, []scripts.Kind{failed, failed, granted, granted}, Pending},
-		{5, []scripts.Kind{failed, failed, granted, granted, granted}, Won},
-		{5, []scripts.Kind{failed, abstained, missing}, Lost},
+		{1, []scripts.Outcome{granted}, Won},
+		{1, []scripts.Outcome{held}, Lost},
+		{2, []scripts.Outcome{granted}, Pending},
+		{2, []scripts.Outcome{failed}, Lost},
+		{3, []scripts.Outcome{granted, failed}, Pending},
+		{3, []scripts.Outcome{granted, failed, granted}, Won},
+		{4, []scripts.Outcome{granted, granted}, Pending},
+		{4, []scripts.Outcome{granted, granted, held, held}, Lost},
+		{5, []scripts.Outcome{granted, granted}, Pending},
+		{5, []scripts.Outcome{failed, failed, granted, granted}, Pending},
+		{5, []scripts.Outcome{failed, failed, granted, granted, granted}, Won},
+		{5, []scripts.Outcome{failed, abstained, missing}, Lost},
 	} {
 		if got := tallyOf(c.n, c.votes).Verdict(); got != c.want {
 			t.Errorf("%v of %d masters: verdict %d, want %d", c.votes, c.n, got, c.want)
@@ -112,7 +112,7 @@ func completions(n, yes, open int) (with, without int) {
 	return a + c, b + d
 }
 
-func naiveVerdict(n int, votes []scripts.Kind) Verdict {
+func naiveVerdict(n int, votes []scripts.Outcome) Verdict {
 	switch with, without := completions(n, count(votes, granted), n-len(votes)); {
 	case without == 0:
 		return Won
@@ -126,7 +126,7 @@ func TestVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
 		if n-len(votes) > 10 {
-			votes = append(votes, make([]scripts.Kind, n-len(votes)-10)...) // the twin takes 2^open steps
+			votes = append(votes, make([]scripts.Outcome, n-len(votes)-10)...) // the twin takes 2^open steps
 		}
 		if got, want := tallyOf(n, votes).Verdict(), naiveVerdict(n, votes); got != want {
 			t.Errorf("%v of %d masters: verdict %d, want %d", votes, n, got, want)
@@ -138,8 +138,8 @@ func TestVerdictOnceDecidedStays(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
 		c, decided := Tally{Rule: Rule{Old: First(n)}}, Pending
-		for i, k := range votes {
-			c.Add(i, k)
+		for i, o := range votes {
+			c.Add(i, o)
 			if got := bits.OnesCount64(uint64(c.In())); got != i+1 {
 				t.Errorf("%d votes are counted after %d", got, i+1)
 			}
@@ -173,16 +173,16 @@ func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
 func TestBallotOnlyAsTable(t *testing.T) {
 	for _, c := range []struct {
 		n     int
-		votes []scripts.Kind
+		votes []scripts.Outcome
 		want  bool
 	}{
-		{5, []scripts.Kind{stale, stale, stale}, true},
-		{5, []scripts.Kind{stale, held, held}, true},
-		{5, []scripts.Kind{stale, held, held, held}, false},
-		{5, []scripts.Kind{held, held, held}, false},
-		{3, []scripts.Kind{ahead, failed}, true},
-		{3, []scripts.Kind{ahead, failed, held}, false},
-		{1, []scripts.Kind{stale}, true},
+		{5, []scripts.Outcome{stale, stale, stale}, true},
+		{5, []scripts.Outcome{stale, held, held}, true},
+		{5, []scripts.Outcome{stale, held, held, held}, false},
+		{5, []scripts.Outcome{held, held, held}, false},
+		{3, []scripts.Outcome{ahead, failed}, true},
+		{3, []scripts.Outcome{ahead, failed, held}, false},
+		{1, []scripts.Outcome{stale}, true},
 	} {
 		if got := tallyOf(c.n, c.votes).BallotOnly(); got != c.want {
 			t.Errorf("%v of %d masters: %v, want %v", c.votes, c.n, got, c.want)

@@ -11,26 +11,26 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// Seen is what one program sees of its fleet.
+// Seen is the fleet as seen by one client.
 type Seen struct {
-	Config  *quorum.Config    // what it goes by
-	Masters []admission.State // by the pool's number
-	Carried bool              // each grant here that is extended is on a majority of the next masters
+	Config  *quorum.Config    // in use
+	Masters []admission.State // by the number in the pool
+	Carried bool              // each lease here that is extended is on a majority of the next masters
 }
 
-// A Step is what comes next on the way to another configuration.
+// A Step is the next step towards another configuration.
 type Step uint8
 
-// The steps.
+// Steps towards another configuration.
 const (
-	Stay    Step = iota // the program goes by it already
-	Prepare             // have the next masters admitted, and see again
-	Carry               // have the grants extended, so that the next masters have them, and see again
-	Adopt               // go by it
+	Stay    Step = iota // the client already uses it
+	Prepare             // have the next masters admitted, and call Next again
+	Carry               // extend the leases, so that the next masters have them, and call Next again
+	Adopt               // use it
 )
 
-// Next is what comes next for a program that is to go by want. An error means that want cannot be right; one that wraps
-// admission.ErrIncomplete, that the masters do not allow it yet.
+// Next returns the next step of a client that is to use want. An error means that want is invalid; one that wraps
+// admission.ErrIncomplete means that the masters do not allow it yet.
 func Next(s Seen, want *quorum.Config) (Step, error) {
 	now := s.Config
 	if want.Same(now) {
@@ -46,7 +46,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	switch {
 	case want.Rule.Joint() && !s.able(want).MajorityOf(want.Rule.Next):
 		return Prepare, nil
-	case want.Rule.Joint(), want.Epoch > now.Epoch+1: // one that is late is granted nothing: it has nothing to carry
+	case want.Rule.Joint(), want.Epoch > now.Epoch+1: // a late client is granted nothing, so it has nothing to carry
 		return Adopt, nil
 	case !alone.MajorityOf(want.Rule.Old):
 		return Stay, incomplete(alone, want.Rule.Old)
@@ -56,7 +56,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 	return Adopt, nil
 }
 
-// MayFollow checks an epoch alone, before anything is done about its masters.
+// MayFollow checks an epoch alone, before any change of the masters.
 func MayFollow(s Seen, epoch int64) error {
 	now := s.Config.Epoch
 	switch {
@@ -75,7 +75,7 @@ func (s Seen) follows(want *quorum.Config) error {
 	switch {
 	case want.Epoch == now.Epoch:
 		return fmt.Errorf("the set of masters of epoch %d has other masters here", now.Epoch)
-	case want.Epoch > now.Epoch+1: // this program is late
+	case want.Epoch > now.Epoch+1: // this client is late
 		return nil
 	case now.Rule.Joint() && want.Rule.Old != now.Rule.Next && want.Rule.Old != now.Rule.Old:
 		return fmt.Errorf("epoch %d is to have the next masters of epoch %d, or the old ones if the change was given up, "+
@@ -87,13 +87,13 @@ func (s Seen) follows(want *quorum.Config) error {
 	return nil
 }
 
-// late reports whether the fleet has gone on without this program: nothing is granted to it any more.
+// late reports whether the fleet has moved on without this client, which is granted nothing any more.
 func (s Seen) late() bool {
 	old := s.Config.Rule.Old
 	return s.those(old, func(_ int, st *admission.State) bool { return st.Epoch > s.Config.Epoch }).MajorityOf(old)
 }
 
-// able is the masters of the next set of want that would vote for a program that goes by it.
+// able returns the masters in the next set of want that would vote for a client that uses want.
 func (s Seen) able(want *quorum.Config) quorum.Set {
 	return s.those(want.Rule.Next, func(i int, st *admission.State) bool {
 		named := st.Epoch < want.Epoch && !want.Rule.Old.Has(i) || names(st, want)
@@ -101,13 +101,13 @@ func (s Seen) able(want *quorum.Config) quorum.Set {
 	})
 }
 
-// mayActAlone returns the masters whose records let the set of this epoch, which has this list, act alone.
+// mayActAlone returns the masters whose records allow the configuration of this epoch, with this list, to be final.
 func (s Seen) mayActAlone(set quorum.Set, epoch int64, list string) quorum.Set {
 	final := &quorum.Config{Epoch: epoch, Masters: list}
 	return s.those(set, func(_ int, st *admission.State) bool { return st.Alone >= epoch && names(st, final) })
 }
 
-// names reports whether a record names the configuration c, or the one before it, or is of a later epoch.
+// names reports whether a record has the configuration c, or the one before it, or a later epoch.
 func names(st *admission.State, c *quorum.Config) bool {
 	switch {
 	case st.Epoch > c.Epoch:
@@ -120,7 +120,7 @@ func names(st *admission.State, c *quorum.Config) bool {
 	return st.Masters == c.Masters
 }
 
-// those is the masters of a set of which is is true. Of one that is down nothing is known.
+// those returns the masters of a set for which is returns true. Masters that are down are not included.
 func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) (yes quorum.Set) {
 	for i := range set.All() {
 		if i < len(s.Masters) && s.Masters[i].Phase != admission.Down && is(i, &s.Masters[i]) {
@@ -130,24 +130,23 @@ func (s Seen) those(set quorum.Set, is func(i int, st *admission.State) bool) (y
 	return yes
 }
 
-// incomplete is the error of a step for which too few masters of a set are ready.
+// incomplete returns the error of a step for which too few masters of a set are ready.
 func incomplete(ready, set quorum.Set) error {
 	return fmt.Errorf("%w: %d of %d masters are ready for it, %d are needed", admission.ErrIncomplete,
 		(ready & set).Len(), set.Len(), quorum.Quorum(set.Len()))
 }
 
-// Progress is how far the change is that leads away from the old masters of an odd epoch, or has led to those of an
-// even one.
+// Progress is the progress of the change away from the old masters of an odd epoch, or to the masters of an even one.
 type Progress struct {
-	Raised    quorum.Set    // the old masters that have the epoch, or a later one
-	RaisedAll bool          // they are a majority
-	Open      quorum.Set    // the masters whose set is to act alone and whose records let it
-	OpenAll   bool          // they are a majority
+	Raised    quorum.Set    // the old masters with the epoch, or a later one
+	RaisedAll bool          // Raised contains a majority
+	Open      quorum.Set    // masters of the final configuration whose records allow it to act alone
+	OpenAll   bool          // Open contains a majority
 	Complete  bool          // a majority of the old masters has had the epoch for long enough
-	Left      time.Duration // for how long yet, if RaisedAll
+	Left      time.Duration // remaining time, if RaisedAll
 }
 
-// Look says how far the change is.
+// Look returns the progress of the change.
 func Look(s Seen) (p Progress) {
 	c := s.Config
 	target, epoch, list := c.Rule.Old, c.Epoch, c.Masters
@@ -171,10 +170,10 @@ func Look(s Seen) (p Progress) {
 	return p
 }
 
-// needed is for how long a majority of the old masters must have had the epoch: until the last lock of the old set
+// needed returns how long a majority of the old masters must have had the epoch: until the last lock of the old set
 // alone has ended, and every ballot that a next master accepts is above all that the old masters have accepted. A
-// ballot is accepted within 15 s of a master's time on either side. A quarantine counts like a TTL: it is never shorter
-// than the longest TTL of a master that cannot be seen now.
+// ballot is accepted within 15 s of a master's time on either side. A quarantine counts like a TTL, because it is never
+// shorter than the longest TTL of a master that cannot be seen now.
 func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
 		longest = max(longest, s.Masters[i].Longest, s.Masters[i].Quarantine)
@@ -182,13 +181,13 @@ func (s Seen) needed() (longest time.Duration) {
 	return longest + 2*scripts.Window
 }
 
-// A Writing is numbers that are to be written into the records of masters.
+// A Writing holds numbers to write into the records of masters.
 type Writing struct {
-	Rule   quorum.Rule    // the masters; a majority of each set must have them
+	Rule   quorum.Rule    // the masters; a majority of each set must get them
 	Record scripts.Record // Masters, Next, Epoch and Alone
 }
 
-// Raise is what to write so that programs with an earlier epoch are refused.
+// Raise returns the numbers that make the masters refuse clients with an earlier epoch.
 func Raise(s Seen) (Writing, error) {
 	c := s.Config
 	if c.Epoch == 0 {
@@ -204,7 +203,7 @@ func Raise(s Seen) (Writing, error) {
 	return w, nil
 }
 
-// Finish is what to write so that the next masters may act alone.
+// Finish returns the numbers that allow the next masters to act alone.
 func Finish(s Seen) (Writing, error) {
 	c, p := s.Config, Look(s)
 	switch {
@@ -212,8 +211,9 @@ func Finish(s Seen) (Writing, error) {
 		return Writing{}, fmt.Errorf("the set of masters has epoch %d, and no change under way", c.Epoch)
 	case p.OpenAll || p.Complete:
 	case !p.RaisedAll:
-		return Writing{}, fmt.Errorf("%w: %d of %d old masters have epoch %d, and a majority is needed; see RaiseEpoch",
-			admission.ErrIncomplete, p.Raised.Len(), c.Rule.Old.Len(), c.Epoch)
+		return Writing{},
+			fmt.Errorf("%w: %d of %d old masters have epoch %d, and a majority is needed; see redlock set --raise",
+				admission.ErrIncomplete, p.Raised.Len(), c.Rule.Old.Len(), c.Epoch)
 	default:
 		return Writing{}, fmt.Errorf("%w: locks of the old masters alone may live for another %v",
 			admission.ErrIncomplete, p.Left.Round(time.Millisecond))
@@ -223,8 +223,9 @@ func Finish(s Seen) (Writing, error) {
 	return w, nil
 }
 
-// Abort is what to write so that the old masters act alone again. The first writing keeps the next ones from acting
-// alone, for which a majority of them must not have been allowed to; only then may the second be made.
+// Abort returns the numbers that make the old masters act alone again. The first writing prevents the next masters from
+// acting alone, and requires that a majority of them has not been allowed to. Only after it may the second writing be
+// made.
 func Abort(s Seen) (list []Writing, err error) {
 	c, p := s.Config, Look(s)
 	switch {
@@ -234,13 +235,16 @@ func Abort(s Seen) (list []Writing, err error) {
 		return nil, fmt.Errorf("the next masters of epoch %d may act alone already: go on to epoch %d", c.Epoch, c.Epoch+1)
 	}
 	final := scripts.Record{Masters: c.Masters, Epoch: c.Epoch + 1}
-	list = []Writing{{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final}, {Rule: quorum.Rule{Old: c.Rule.Old}, Record: final}}
+	list = []Writing{
+		{Rule: quorum.Rule{Old: c.Rule.Next}, Record: final},
+		{Rule: quorum.Rule{Old: c.Rule.Old}, Record: final},
+	}
 	list[1].Record.Alone = final.Epoch
 	return list, nil
 }
 
-// May reports whether the numbers may be written to a master: a later epoch, or the same one with the same lists; and
-// never the old masters over a record that lets the next ones act alone.
+// May reports whether the numbers may be written to a master: a later epoch, or the same one with the same lists, but
+// never the old masters over a record that allows the next ones to act alone.
 func (w *Writing) May(st *admission.State) bool {
 	switch {
 	case st.Epoch > w.Record.Epoch:

@@ -32,7 +32,7 @@ var states = []*quorum.Config{
 	conf(0, old, 0), conf(1, old, next), conf(2, next, 0), conf(3, next, old), conf(4, old, 0),
 }
 
-// masters are five admitted ones, as seen at this moment of their clocks.
+// masters returns five admitted ones, seen at this moment of their clocks.
 func masters(now int64) []admission.State {
 	list := make([]admission.State, 5)
 	for i := range list {
@@ -59,7 +59,7 @@ func TestNextAsTable(t *testing.T) {
 		name    string
 		now     *quorum.Config
 		seen    []admission.State
-		behind  bool // some grant is not on the next masters
+		behind  bool // some lease is not on the next masters
 		want    *quorum.Config
 		step    Step
 		problem string
@@ -69,7 +69,7 @@ func TestNextAsTable(t *testing.T) {
 		{"next masters are in quarantine", states[0], none(masters(1)), false, states[1], Prepare, ""},
 		{"next masters have an epoch that is too late", states[0], epoch(next&^old, 3, 2), false, states[1], Prepare, ""},
 		{"to the next alone", states[1], epoch(next, 1, 2), false, states[2], Adopt, ""},
-		{"to the next alone, a grant is behind", states[1], epoch(next, 1, 2), true, states[2], Carry, ""},
+		{"to the next alone, a lease is behind", states[1], epoch(next, 1, 2), true, states[2], Carry, ""},
 		{"to the next alone, too early", states[1], epoch(0b0110, 1, 2), false, states[2], Stay, "2 of 4 masters are ready"},
 		{"back", states[1], masters(1), false, states[0], Stay, "goes back"},
 		{"the same epoch, others", states[0], masters(1), false, conf(0, next, 0), Stay, "has other masters here"},
@@ -121,7 +121,7 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 		t.Errorf("finish: %+v, %v", w, err)
 	}
 	if _, err := Raise(Seen{Config: states[2], Masters: masters(now)}); !errors.Is(err, admission.ErrIncomplete) {
-		t.Errorf("epoch 2 is raised although nobody lets it act alone: %v", err)
+		t.Errorf("epoch 2 was raised although it may not act alone: %v", err)
 	}
 	open := having(masters(now), next, func(s *admission.State) { s.Alone = 2 })
 	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 {
@@ -129,25 +129,25 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 	}
 	has := func(epoch, alone int64) bool { return w.Has(&admission.State{Epoch: epoch, Alone: alone}) }
 	if !has(2, 2) || has(2, 0) || has(0, 2) {
-		t.Error("Has is wrong")
+		t.Error("wrong result of Has")
 	}
 }
 
-// A fleet is five masters and some programs that lock one name, in real time.
+// A fleet is five masters and some clients that lock one name, in real time.
 type fleet struct {
 	us      int64
 	masters []admission.State
-	by      [5]*program // who has the name on a master,
-	until   [5]int64    // and until when
+	by      [5]*program // holder of the name on each master
+	until   [5]int64    // and its expiry
 }
 
 type program struct {
 	config *quorum.Config
-	until  int64          // it may rely on the name until then
-	by     *quorum.Config // by this configuration
+	until  int64          // end of its validity
+	by     *quorum.Config // acquired with this configuration
 }
 
-// seen is what p sees, of the masters that it reaches.
+// seen returns the view of p, of the masters that it reaches.
 func (f *fleet) seen(p *program, reach quorum.Set) Seen {
 	list := make([]admission.State, 5)
 	for i := range list {
@@ -160,7 +160,7 @@ func (f *fleet) seen(p *program, reach quorum.Set) Seen {
 	return Seen{Config: p.config, Masters: list, Carried: carried}
 }
 
-// ask takes the name, or extends it.
+// ask acquires the lock, or extends it.
 func (f *fleet) ask(p *program, reach quorum.Set) {
 	var votes quorum.Set
 	for i := range (p.config.Rule.All() & reach).All() {
@@ -180,8 +180,8 @@ func (f *fleet) ask(p *program, reach quorum.Set) {
 	p.until, p.by = until, p.config
 }
 
-// Programs that hear of each state at any time, or late, or never, and an operator who writes whenever he likes, from
-// any of them: there is never a second holder, and never one by epochs that share no set.
+// Clients learn of each state at any time, or late, or never, and an operator writes at any time, from any of them.
+// There is never a second holder, in particular not at epochs that share no set.
 func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
 	furthest := [5]int{}
 	for seed := range uint64(3000) {
@@ -210,7 +210,7 @@ func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
 			}
 			for _, q := range programs {
 				if q != p && q.until >= f.us && p.until >= f.us {
-					t.Fatalf("seed %d: two holders, by epochs %d and %d", seed, p.by.Epoch, q.by.Epoch)
+					t.Fatalf("seed %d: two holders, at epochs %d and %d", seed, p.by.Epoch, q.by.Epoch)
 				}
 			}
 			furthest[p.config.Epoch]++
@@ -218,12 +218,12 @@ func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
 	}
 	for e, n := range furthest {
 		if n < 1000 {
-			t.Errorf("epoch %d was reached by few programs: %s", e, fmt.Sprint(furthest))
+			t.Errorf("epoch %d was reached by few clients: %s", e, fmt.Sprint(furthest))
 		}
 	}
 }
 
-// write writes the records of some masters as the admit script does.
+// write writes the records of some masters like the admit script.
 func (f *fleet) write(w Writing, reach quorum.Set) {
 	for i := range (w.Rule.All() & reach).All() {
 		st := &f.masters[i]
@@ -237,7 +237,7 @@ func (f *fleet) write(w Writing, reach quorum.Set) {
 	}
 }
 
-// H98: the numbers of a record count for the masters that it names.
+// H98: the numbers of a record count only for the masters that it lists.
 func TestRecordsOfAnotherChange(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
@@ -255,21 +255,22 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 	if p := Look(Seen{Config: joint, Masters: others}); p.OpenAll || p.RaisedAll {
 		t.Errorf("another change: %+v", p)
 	}
-	if _, err := Next(Seen{Config: joint, Masters: others, Carried: true}, final); !errors.Is(err, admission.ErrIncomplete) {
-		t.Errorf("a client goes by next masters that another change names: %v", err)
+	if _, err := Next(Seen{Config: joint, Masters: others, Carried: true}, final); !errors.Is(err,
+		admission.ErrIncomplete) {
+		t.Errorf("a client uses next masters of another change: %v", err)
 	}
 	if step, err := Next(Seen{Config: joint, Masters: ours, Carried: true}, final); step != Adopt || err != nil {
 		t.Errorf("step %d, %v", step, err)
 	}
 	w := Writing{Record: record(joint)}
 	if w.Has(&others[0]) || w.May(&others[0]) || !w.Has(&ours[0]) {
-		t.Error("the records of another change are taken for ours")
+		t.Error("the records of another change were accepted")
 	}
 }
 
 func masters5() []admission.State { return masters(1e15) }
 
-// H119: a change is given up as long as the next masters may not act alone, and then they never may.
+// H119: a change can be cancelled as long as the next masters may not act alone, and then they never may.
 func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
@@ -288,7 +289,7 @@ func TestAbort(t *testing.T) {
 	}
 	s := seen(0b00010, alone)
 	if first.May(&s.Masters[1]) || !first.May(&s.Masters[2]) {
-		t.Error("a master that lets the next ones act alone is taken from them, or no other")
+		t.Error("the change was cancelled on a master that allows the next ones to act alone, or not on the other")
 	}
 	aborted := admission.State{Epoch: 2, Masters: "abc"}
 	if !first.Has(&aborted) || second.Has(&aborted) || !second.May(&aborted) {
@@ -298,12 +299,12 @@ func TestAbort(t *testing.T) {
 	finish.Record.Alone = 2
 	if raise := (Writing{Record: scripts.Record{Masters: "bcde", Epoch: 2, Alone: 2}}); finish.May(&aborted) ||
 		finish.Has(&aborted) || raise.May(&aborted) || raise.Has(&aborted) {
-		t.Error("the change goes on after it was given up")
+		t.Error("the change continues after it was cancelled")
 	}
 	if _, err := Abort(seen(0b00110|0b01000, alone)); err == nil {
-		t.Error("the next masters may act alone, and the change is given up")
+		t.Error("the change was cancelled although the next masters may act alone")
 	}
 	if _, err := Abort(Seen{Config: states[2], Masters: masters5()}); err == nil {
-		t.Error("no change is under way, and it is given up")
+		t.Error("cancelled without a change")
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// What a round decided. Package redlock exports these errors and documents them.
+// Decisions of a round. Package redlock exports and documents these errors.
 var (
 	ErrHeld       = errors.New("redlock: held by another")
 	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
@@ -27,113 +27,114 @@ var (
 	ErrUndecided = fmt.Errorf("%w: the votes are split, and no client has a majority", ErrNoQuorum)
 )
 
-// A Failure is how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
+// A Failure describes how a round, or a call of several rounds, failed. Package redlock makes its public error from it.
 type Failure struct {
-	Decision error // one of the errors of this package or of package grant; nil where Cause came first
-	Cause    error // why the caller stopped waiting; nil where it did not
+	Decision error // an error of this package or of package lease; nil if Cause came first
+	Cause    error // why the caller stopped waiting; nil if it did not
 	Granted  int
 	Missing  int
-	Open     int // masters that had not answered, or were not asked, when it was decided
+	Open     int // masters without a reply, or without a request, when it was decided
 	Quorum   int
 	N        int
-	Left     time.Duration // when a quorum may be free, as far as the refusals tell; negative: they do not tell
-	Holder   string        // id of the grant that a majority of masters has; "" if there is none
+	Left     time.Duration // when a quorum may be free, according to the refusals; negative if unknown
+	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // its token
+	Lingers  bool          // it may have no holder; its client was notified, and releases it then
 	Masters  []error       // what was wrong, master by master
 }
 
-// Error is for logs of this library's own tests; users see the error that package redlock makes.
+// Error is for logs of this library's tests; users see the error that package redlock makes.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%v (%v), %d of %d granted: %v", f.Decision, f.Cause, f.Granted, f.N, f.Masters)
 }
 
-// AsFailure is err as a Failure. The rooms hand failures on as they are, so a look at the type is enough; errors.As
+// AsFailure is err as a Failure. The packages hand failures on as they are, so a look at the type is enough; errors.As
 // would allocate for each lock.
 func AsFailure(err error) (f *Failure, ok bool) {
-	f, _ = err.(*Failure) //nolint:errorlint // failures are handed on as they are
+	f, _ = err.(*Failure) //nolint:errorlint // failures are handed off as they are
 	return f, f != nil
 }
 
-// Ended is the failure of a call that has stopped waiting for cause since.
+// Ended returns the failure of a call that has since stopped waiting because of cause.
 func (f *Failure) Ended(cause error) *Failure {
 	ended := *f
 	ended.Cause = cause
 	return &ended
 }
 
-// Unwrap returns all that the failure wraps.
+// Unwrap returns all errors that the failure wraps.
 func (f *Failure) Unwrap() []error {
 	all := append([]error{f.Decision, f.Cause}, f.Masters...)
 	return slices.DeleteFunc(all, func(err error) bool { return err == nil })
 }
 
-// NoQuorum is the failure of a call that sent nothing: too few masters of the view vote.
+// NoQuorum returns the failure of a call that sent nothing because too few masters of the view vote.
 func (s *Sender) NoQuorum(view *admission.View, op string, cause error) *Failure {
 	f := &Failure{
 		Decision: ErrNoQuorum, Cause: cause, Quorum: view.Config.Rule.Least(), N: view.Config.N(), Left: -1,
 		Open: (view.Voting & view.Config.Rule.All()).Len(),
 	}
 	for _, i := range view.Config.Order {
-		if !view.Voting.Has(i) {
-			f.blame(s.named(i, op, whyNot(view, i)))
+		if err := s.Trouble(i, &view.Masters[i]); err != nil || !view.Voting.Has(i) {
+			f.blame(s.named(i, op, cmp.Or(err, errNotYet)))
 		}
 	}
 	return f
 }
 
-// blame adds what was wrong with a master. Where the pool is closed there will never be a quorum again.
+// blame adds the problem of a master. If the pool is closed, there will never be a quorum again.
 func (f *Failure) blame(err error) {
 	f.Masters = append(f.Masters, err)
-	if errors.Is(f.Decision, ErrNoQuorum) && errors.Is(err, pool.ErrClosed) {
-		f.Decision = pool.ErrClosed
+	if errors.Is(f.Decision, ErrNoQuorum) && errors.Is(err, transport.ErrClosed) {
+		f.Decision = transport.ErrClosed
 	}
 }
 
-// A Need is what a call needs of a master to be sent to it.
+// A Need is the condition for sending a call to a master.
 type Need uint8
 
 // Each need includes those before it.
 const (
-	NeedsConnection Need = iota // an extension: what a master has, it has, also in quarantine
-	NeedsRecord                 // a downgrade: it is accepted under the record that the view has
+	NeedsConnection Need = iota // an extension: it only confirms existing locks, even in quarantine
+	NeedsRecord                 // a downgrade: it is accepted under the record in the view
 	NeedsVote                   // an acquire or an import
 )
 
-// Refusal returns the vote of a master that need not be asked, since it is not as the call needs it, and reports
-// whether there is one. The vote says why.
+// Refusal reports whether a call need not be sent to a master because it does not meet the need. It returns the vote of
+// such a master, with the reason.
 func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Need) (v Vote, no bool) {
 	m := &view.Masters[i]
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
 		v.Err = whyNot(view, i)
 	case m.Longest > 0 && ttl > m.Longest:
-		v.Kind = scripts.Refused
+		v.Outcome = scripts.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
 			ErrGuardTime, ttl, m.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):
-		v.Kind, v.Err = scripts.Abstained, whyNot(view, i)
+		v.Outcome, v.Err = scripts.Abstained, whyNot(view, i)
 	}
 	return v, v.Err != nil
 }
 
 var errNotYet = errors.New("it has not answered yet")
 
-// whyNot says why a master of the view does not vote.
+// whyNot returns why a master of the view does not vote.
 func whyNot(view *admission.View, i int) error {
 	return cmp.Or(view.Masters[i].Err, errNotYet)
 }
 
-// named names master i in an error, unless it is named already.
+// named adds the name of master i to an error, unless it is already there.
 func (s *Sender) named(i int, op string, err error) error {
-	var e *pool.Error
+	var e *transport.Error
 	if errors.As(err, &e) {
 		return err
 	}
-	return &pool.Error{Addr: s.Pool.Addr(i), Op: op, Err: err}
+	return &transport.Error{Addr: s.Pool.Addr(i), Op: op, Err: err}
 }
 
-// Failure describes how the round failed. decision may be nil where cause ended the wait before the round was decided.
+// Failure describes how the round failed. decision may be nil if cause ended the wait before the round was decided.
 func (r *Round) Failure(decision, cause error) *Failure {
 	now := r.sender.Clock.Now()
 	r.mu.Lock()
@@ -146,7 +147,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 	}
 	asked := r.asked
 	if cause == nil {
-		asked = r.tally.In() // nobody has waited for the others
+		asked = r.tally.In() // the caller did not wait for the others
 	}
 	for i := range asked.All() {
 		if err := r.complaintLocked(i, &r.votes[i], now.Sub(r.Start)); err != nil {
@@ -154,14 +155,15 @@ func (r *Round) Failure(decision, cause error) *Failure {
 		}
 	}
 	f.Holder, f.Token, _ = r.holderLocked()
+	f.Lingers = f.Holder != "" && r.lingersLocked(f.Holder)
 	if errors.Is(decision, ErrUndecided) {
-		f.Left = -1 // minorities of other clients, which end as soon as those are answered
+		f.Left = -1 // minorities of other clients, which end as soon as those clients have their replies
 	}
 	return f
 }
 
-// Decision returns why a lost round was lost, by the votes so far. ErrHeld means that another lease has a majority, or
-// that a majority of the masters keeps the free name for a waiter; only a lease has a holder in the Failure.
+// Decision returns why a round was lost, by the votes so far. ErrHeld means that another lease has a majority, or that
+// a majority of the masters keeps the free name for a waiter; only a lease has a holder in the Failure.
 func (r *Round) Decision() error {
 	switch {
 	case r.TooLong():
@@ -210,14 +212,15 @@ func (r *Round) Leads() bool {
 	defer r.mu.Unlock()
 	mine := r.tally.Of(scripts.Granted).Len()
 	for id, set := range r.refusalsLocked() {
-		if n := set.Len(); n > mine || n == mine && id < r.Grant {
+		if n := set.Len(); n > mine || n == mine && id < r.LeaseID {
 			return false
 		}
 	}
 	return mine > 0 && r.reservedLocked() == 0
 }
 
-// Left is when a quorum may be free, as far as the refusals tell, from when they came; negative: they do not tell.
+// Left returns when a quorum may be free, according to the refusals and counted from their arrival; negative if
+// unknown.
 func (r *Round) Left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +235,7 @@ func (r *Round) leftLocked() time.Duration {
 	return left
 }
 
-// holderLocked returns the grant that the refusals show to have a majority of a set of masters, and its token.
+// holderLocked returns the lease that has a majority of a set of masters according to the refusals, and its token.
 func (r *Round) holderLocked() (id string, token int64, ok bool) {
 	for _, set := range r.refusalsLocked() {
 		if !r.tally.Rule.WonHalf(set) {
@@ -245,8 +248,18 @@ func (r *Round) holderLocked() (id string, token int64, ok bool) {
 	return "", 0, false
 }
 
-// refusalsLocked returns which masters refuse for which grant. Readers of a name do not exclude each other, and a master
-// names one of them: they count as one grant.
+// lingersLocked reports whether all masters that refuse for this lease say that it may linger.
+func (r *Round) lingersLocked(id string) bool {
+	for i := range r.tally.Of(scripts.Held).All() {
+		if v := &r.votes[i]; v.Holder == id && !v.Lingers {
+			return false
+		}
+	}
+	return true
+}
+
+// refusalsLocked returns which masters refuse for which lease. Readers of a name do not exclude each other, and a
+// master names one of them: they count as one lease.
 func (r *Round) refusalsLocked() map[string]quorum.Set {
 	by := make(map[string]quorum.Set)
 	for i := range (r.tally.Of(scripts.Held) &^ r.reservedLocked()).All() {
@@ -259,33 +272,33 @@ func (r *Round) refusalsLocked() map[string]quorum.Set {
 	return by
 }
 
-// complaintLocked says what was wrong with the vote of master i; nil for a vote that says yes, or that another holds
-// the name.
+// complaintLocked returns the problem of the vote of master i. It is nil for a lease, and for a refusal because another
+// client holds the name.
 func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	switch {
 	case !v.in:
 		return fmt.Errorf("it has not answered for %v", waited.Round(time.Millisecond))
-	case pool.IsWrongType(v.Err):
+	case transport.IsWrongType(v.Err):
 		return fmt.Errorf("the key %q is of another type: the name is used both as a plain lock and by Shared, or this "+
 			"library did not write it; use another name or prefix, or delete it (%w)", r.Key, v.Err)
 	case v.Err != nil:
 		return v.Err
-	case v.Kind == scripts.Abstained && v.Record == "":
+	case v.Outcome == scripts.Abstained && v.Record == "":
 		return fmt.Errorf("%w: it has no admission record, and will begin a quarantine", admission.ErrQuarantine)
-	case v.Kind == scripts.Abstained:
+	case v.Outcome == scripts.Abstained:
 		return fmt.Errorf("%w: its admission record is another than was known, and is being read", admission.ErrQuarantine)
-	case v.Kind == scripts.Refused:
+	case v.Outcome == scripts.Refused:
 		return r.refusal(v)
-	case (v.Kind == scripts.Stale || v.Kind == scripts.Ahead) && r.View.Masters[i].ClockOff:
+	case (v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead) && r.View.Masters[i].ClockOff:
 		return fmt.Errorf("its clock is more than %v off the median of the masters: it refused the ballot as %v; "+
-			"its time is %d", scripts.Window, v.Kind, v.Time)
-	case v.Kind == scripts.Stale || v.Kind == scripts.Ahead:
-		return fmt.Errorf("it refused the ballot as %v; its fence is %d, its time %d", v.Kind, v.Fence, v.Time)
+			"its time is %d", scripts.Window, v.Outcome, v.Time)
+	case v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead:
+		return fmt.Errorf("it refused the ballot as %v; its fence is %d, its time %d", v.Outcome, v.Fence, v.Time)
 	}
 	return nil
 }
 
-// TooLong reports whether so many masters have refused the TTL for its length that no majority is left.
+// TooLong reports whether so many masters have refused the TTL as too long that a majority is impossible.
 func (r *Round) TooLong() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,20 +311,20 @@ func (r *Round) TooLong() bool {
 	return r.tally.Rule.Lost(long)
 }
 
-// OtherKind reports whether on so many masters the key has another type that no majority is left.
+// OtherKind reports whether the key has another type on so many masters that a majority is impossible.
 func (r *Round) OtherKind() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	other := quorum.Set(0)
 	for i := range r.tally.Of(scripts.Failed).All() {
-		if pool.IsWrongType(r.votes[i].Err) {
+		if transport.IsWrongType(r.votes[i].Err) {
 			other |= quorum.One(i)
 		}
 	}
 	return r.tally.Rule.Lost(other)
 }
 
-// refusal is what a script of a master has refused: the TTL, or an epoch of old.
+// refusal returns the error for a refusal by a script: of the TTL, or of an old epoch.
 func (r *Round) refusal(v *Vote) error {
 	rec, err := scripts.ParseRecord(v.Record)
 	switch {
@@ -323,7 +336,7 @@ func (r *Round) refusal(v *Vote) error {
 	return fmt.Errorf("%w: its admission record is %q", ErrGuardTime, v.Record)
 }
 
-// freeInLocked is when enough refusing masters of the set are free for a quorum, -1 where that is not known. Those
+// freeInLocked returns when enough refusing masters of the set are free for a quorum, -1 if that is not known. Those
 // that did not refuse count as free.
 func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 	held := r.tally.Of(scripts.Held) & set
@@ -338,11 +351,11 @@ func (r *Round) freeInLocked(set quorum.Set) time.Duration {
 		case v.Left < 0:
 		case v.Free:
 			left = append(left, v.Left)
-		default: // a key is there through the whole of its last millisecond
+		default: // a key exists through the whole of its last millisecond
 			left = append(left, v.Left+time.Millisecond)
 		}
 	}
-	if need > len(left) { // keys without a TTL do not end by themselves
+	if need > len(left) { // keys without a TTL never expire
 		return -1
 	}
 	slices.Sort(left)

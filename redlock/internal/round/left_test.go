@@ -12,7 +12,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
-// freeIn is when a vote says that the master is free: a key is there through the whole of its last millisecond.
+// freeIn returns when the master is free according to a vote: a key exists through the whole of its last millisecond.
 func freeIn(v round.Vote) time.Duration {
 	if v.Left < 0 || v.Free {
 		return v.Left
@@ -20,56 +20,56 @@ func freeIn(v round.Vote) time.Duration {
 	return v.Left + ms
 }
 
-// naiveFree is the first time at which a majority of a set is free, read plainly; -1 where waiting does not help.
+// naiveFree computes in a simple way the first time at which a majority of a set is free; -1 if waiting does not help.
 func naiveFree(set quorum.Set, votes map[int]round.Vote) time.Duration {
 	freeAt := func(at time.Duration) bool {
 		n := 0
 		for i := range set.All() {
 			v, in := votes[i]
 			switch {
-			case !in, v.Kind == scripts.Granted, v.Kind == scripts.Stale, v.Kind == scripts.Missing:
+			case !in, v.Outcome == scripts.Granted, v.Outcome == scripts.Stale, v.Outcome == scripts.Missing:
 				n++
-			case v.Kind == scripts.Held && v.Left >= 0 && freeIn(v) <= at:
+			case v.Outcome == scripts.Held && v.Left >= 0 && freeIn(v) <= at:
 				n++
 			}
 		}
 		return 2*n > set.Len()
 	}
 	if freeAt(-1) {
-		return -1 // it is no time that is to be waited for
+		return -1 // waiting does not help
 	}
 	best := time.Duration(-1)
 	for i := range set.All() {
-		if v := votes[i]; v.Kind == scripts.Held && v.Left >= 0 && freeAt(freeIn(v)) && (best < 0 || freeIn(v) < best) {
+		if v := votes[i]; v.Outcome == scripts.Held && v.Left >= 0 && freeAt(freeIn(v)) && (best < 0 || freeIn(v) < best) {
 			best = freeIn(v)
 		}
 	}
 	return best
 }
 
-// A quorum may be free when enough of the refused times are over, in each of the sets that decide.
+// A quorum may be free when enough of the refused times have passed, in each of the deciding sets.
 func TestLeftIsTheFirstTimeWithAFreeQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 7)
-		kinds := []scripts.Kind{
+		outcomes := []scripts.Outcome{
 			scripts.Held, scripts.Held, scripts.Held, scripts.Granted, scripts.Failed, scripts.Abstained, scripts.Refused,
 			scripts.Stale, scripts.Missing,
 		}
 		property.Check(t, func(t *testing.T, r *rand.Rand) {
-			config := *b.Voters.View().Config
+			config := *b.Monitor.View().Config
 			config.Rule = quorum.Rule{Old: quorum.First(1 + r.IntN(7))}
 			if r.IntN(3) == 0 {
 				config.Rule.Next = quorum.Set(1 + r.IntN(127))
 			}
-			view := *b.Voters.View()
+			view := *b.Monitor.View()
 			view.Config = &config
 			rd, votes := b.Sender.New(&view, "lock", nil), map[int]round.Vote{}
 			for i := range config.Rule.All().All() {
 				if r.IntN(5) > 0 {
-					v := kind(kinds[r.IntN(len(kinds))])
+					v := voteOf(outcomes[r.IntN(len(outcomes))])
 					v.Left, v.Free = time.Duration(r.IntN(10)-1)*ms, r.IntN(4) == 0
 					votes[i] = v
-					rd.Cast(i, v)
+					rd.Record(i, v)
 				}
 			}
 			want := time.Duration(-1)

@@ -10,150 +10,153 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// A Sender is what all rounds of one Locker share.
+// A Sender is shared by all rounds of one Locker.
 type Sender struct {
-	Pool  *pool.Pool
+	Pool  *transport.Transport
 	Clock *clock.Clock
-	// Doubt is told that a master has shown another admission record than the View says.
+	// Doubt is called when a master has shown another admission record than that in the View.
 	Doubt func(master int, shown string)
+	// Health learns from the votes on acquires; nil: it is not recorded.
+	Health *Health
 	// OnVote queues the report of a vote, before the vote takes effect; nil: votes are not reported. It must not block.
 	OnVote func(r *Round, master int, v *Vote, decides bool)
 }
 
-// A Vote is what one master answered in one round.
+// A Vote is the answer of one master in one round.
 type Vote struct {
 	scripts.Vote
-	Err   error         // why Kind is Failed, or why the master was not asked
-	After time.Duration // how long after the beginning of the round it came
+	Err   error         // why Outcome is Failed, or why no call was sent to the master
+	After time.Duration // time from the beginning of the round to the vote
 	in    bool
 }
 
 // At returns when the vote v of r came.
 func (r *Round) At(v *Vote) time.Time { return r.began.Add(v.After) }
 
-// Unsure reports whether the call may have had, or may yet have, an effect on the master.
+// Unsure reports whether the call may have had, or may still have, an effect on the master.
 func (v *Vote) Unsure() bool {
 	if !v.in {
 		return true
 	}
-	var e *pool.Error
-	return v.Kind == scripts.Failed && errors.As(v.Err, &e) && (e.Unknown || pool.Answered(v.Err))
+	var e *transport.Error
+	return v.Outcome == scripts.Failed && errors.As(v.Err, &e) && (e.Unknown || transport.Answered(v.Err))
 }
 
-// A Booker is told of each vote by the goroutine that brings it, with no lock held. It must not block. decides is
-// true for the vote that decided the round, last for the last one.
-type Booker interface {
-	Booked(r *Round, master int, v *Vote, decides, last bool)
+// A VoteObserver is notified of each vote, by the goroutine that received it, with no lock held. It must not block.
+// decides is true for the vote that decided the round, last for the last one.
+type VoteObserver interface {
+	OnVote(r *Round, master int, v *Vote, decides, last bool)
 }
 
 // A Round is one script sent to all masters. Make it with New or Init. It is safe for concurrent use.
 type Round struct {
-	Op    string
-	View  *admission.View
-	Start clock.Instant // before the first byte was queued
-	Key   string        // what it is about, for errors
-	Grant string        // the id that an acquire asks for
+	Op      string
+	View    *admission.View
+	Start   clock.Instant // before the first byte was queued
+	Key     string        // the name, for errors
+	LeaseID string        // the id in an acquire
 
-	sender *Sender
-	booker Booker     // nil: nobody is told
-	asked  quorum.Set // the masters that vote here; those outside of the rule decide nothing
-	done   chan struct{}
-	began  time.Time
+	sender   *Sender
+	observer VoteObserver // nil if there is none
+	asked    quorum.Set   // the masters that vote; those outside of the rule decide nothing
+	done     chan struct{}
+	began    time.Time
 
 	mu      sync.Mutex
 	tally   quorum.Tally
 	votes   []Vote
 	decided quorum.Verdict
-	all     chan struct{} // closed with the last vote; nil while nobody waits for it
-	room    [5]Vote       // what votes is cut from, up to five masters
+	all     chan struct{} // closed with the last vote; nil if no caller waits for it
+	room    [5]Vote       // storage for votes, up to five masters
 }
 
-// New makes a round that goes by view.
-func (s *Sender) New(view *admission.View, op string, b Booker) *Round {
+// New returns a round that uses view.
+func (s *Sender) New(view *admission.View, op string, o VoteObserver) *Round {
 	r := &Round{}
-	r.Init(s, view, op, b)
+	r.Init(s, view, op, o)
 	return r
 }
 
-// Init makes the zero Round one that can be sent, for those who keep it inside of something else.
-func (r *Round) Init(s *Sender, view *admission.View, op string, b Booker) {
-	r.sender, r.View, r.Op, r.booker, r.Start = s, view, op, b, s.Clock.Now()
+// Init initializes a zero Round for sending, for callers that embed it.
+func (r *Round) Init(s *Sender, view *admission.View, op string, o VoteObserver) {
+	r.sender, r.View, r.Op, r.observer, r.Start = s, view, op, o, s.Clock.Now()
 	r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()
 	r.done, r.began = make(chan struct{}), time.Now()
 	r.votes = slices.Grow(r.room[:0], len(view.Masters))[:len(view.Masters)]
 }
 
-// Judge has the round decided by another rule, and asks further masters, which may decide nothing. It is called before
-// anything is sent.
+// Judge makes another rule decide the round, and adds masters that do not take part in the decision. It must be called
+// before anything is sent.
 func (r *Round) Judge(rule quorum.Rule, also quorum.Set) {
 	r.tally.Rule, r.asked = rule, rule.All()|also
 }
 
-// Asked is the set of masters that vote here.
+// Asked returns the set of masters that vote here.
 func (r *Round) Asked() quorum.Set { return r.asked }
 
-// An Unsent is the vote of a master that was not asked.
-type Unsent struct {
+// A Skipped is the vote of a master to which no call was sent.
+type Skipped struct {
 	Master int
 	Vote   Vote
 }
 
-// SendAll queues the call to every master of the round, each with its session and record, and returns to which. The
-// others need not be asked, as [Sender.Refusal] says, or could not be: CastAll casts their votes, when no lock is held.
-func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, need Need) (sent quorum.Set, unsent []Unsent) {
+// SendAll queues the call to every master of the round, each with its session and record, and returns which. For the
+// others no call is needed, see [Sender.Refusal], or sending failed: RecordAll records their votes, once no lock is
+// held.
+func (r *Round) SendAll(c *scripts.Call, ttl time.Duration, need Need) (sent quorum.Set, skipped []Skipped) {
 	for i := range r.asked.All() {
 		v, no := r.sender.Refusal(r.View, i, ttl, need)
 		if !no {
 			m := &r.View.Masters[i]
-			v.Err = r.sender.Pool.Send(i, c, pool.Stamp{Session: m.Session, Text: m.Stamp}, r)
+			v.Err = r.sender.Pool.Send(i, c, transport.Stamp{Session: m.Session, Text: m.Stamp}, r)
 		}
 		if v.Err != nil {
-			unsent = append(unsent, Unsent{i, v})
+			skipped = append(skipped, Skipped{i, v})
 		} else {
 			sent |= quorum.One(i)
 		}
 	}
-	return sent, unsent
+	return sent, skipped
 }
 
-// CastAll casts the votes of masters that were not asked.
-func (r *Round) CastAll(unsent []Unsent) {
-	for i := range unsent {
-		r.Cast(unsent[i].Master, unsent[i].Vote)
+// RecordAll records the votes of masters to which no call was sent.
+func (r *Round) RecordAll(skipped []Skipped) {
+	for i := range skipped {
+		r.Record(skipped[i].Master, skipped[i].Vote)
 	}
 }
 
-// Reply implements pool.Receiver.
+// Reply implements transport.Receiver.
 func (r *Round) Reply(i int, value any, err error) {
 	v := Vote{Err: err}
 	switch {
 	case err != nil:
-		if pool.NotLoaded(err) { // the script was not there, and nothing was done: like a ballot that was refused
-			v.Kind = scripts.Stale
+		if transport.NotLoaded(err) { // the script was not loaded and had no effect, as with a refused ballot
+			v.Outcome = scripts.Stale
 		}
-	case value == int64(0): // only a release answers so: the grant was not there
-		v.Kind = scripts.Missing
+	case value == int64(0): // only a release answers so: the lease was not found
+		v.Outcome = scripts.Missing
 	default:
-		// No script of ours answers so: the effect is unknown.
+		// None of our scripts answers so: the effect is unknown.
 		if v.Vote, err = scripts.DecodeVote(value); err != nil {
-			v.Vote, v.Err = scripts.Vote{}, &pool.Error{Addr: r.sender.Pool.Addr(i), Op: r.Op, Err: err, Unknown: true}
+			v.Vote, v.Err = scripts.Vote{}, &transport.Error{Addr: r.sender.Pool.Addr(i), Op: r.Op, Err: err, Unknown: true}
 		}
 	}
-	r.Cast(i, v)
+	r.Record(i, v)
 }
 
-// Cast counts the vote of master i. Each master has one vote.
-func (r *Round) Cast(i int, v Vote) {
+// Record counts the vote of master i. Each master has one vote.
+func (r *Round) Record(i int, v Vote) {
 	v.in, v.After = true, time.Since(r.began)
 	r.mu.Lock()
 	r.votes[i] = v
-	vote := &r.votes[i] // never written again
-	r.tally.Add(i, v.Kind)
+	vote := &r.votes[i] // written only once
+	r.tally.Add(i, v.Outcome)
 	decides := false
 	if r.decided == quorum.Pending {
 		r.decided = r.tally.Verdict()
@@ -167,41 +170,44 @@ func (r *Round) Cast(i int, v Vote) {
 	if f := r.sender.OnVote; f != nil {
 		f(r, i, vote, decides)
 	}
-	r.book(i, vote, decides, last)
+	r.report(i, vote, decides, last)
 }
 
-// book tells of a vote that was counted.
-func (r *Round) book(i int, v *Vote, decides, last bool) {
-	if (v.Kind == scripts.Abstained || v.Kind == scripts.Refused) && v.Err == nil {
+// report reports a vote that was counted.
+func (r *Round) report(i int, v *Vote, decides, last bool) {
+	if (v.Outcome == scripts.Abstained || v.Outcome == scripts.Refused) && v.Err == nil {
 		r.sender.Doubt(i, v.Record)
 	}
-	if r.booker != nil {
-		r.booker.Booked(r, i, v, decides, last)
+	if r.LeaseID != "" {
+		r.sender.Health.saw(i, v)
+	}
+	if r.observer != nil {
+		r.observer.OnVote(r, i, v, decides, last)
 	}
 	if decides {
 		close(r.done)
 	}
 }
 
-// Done is closed when the round is decided.
+// Done returns a channel that is closed when the round is decided.
 func (r *Round) Done() <-chan struct{} { return r.done }
 
-// Verdict is what the round has been decided as.
+// Verdict returns the decision of the round.
 func (r *Round) Verdict() quorum.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.decided
 }
 
-// Tally is a copy of the count so far.
+// Tally returns a copy of the count so far.
 func (r *Round) Tally() quorum.Tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tally
 }
 
-// Each calls f for the vote of every master that was asked, with the lock of the round held. A vote that has not come
-// yet is Unsure and has the kind Failed.
+// Each calls f for the vote of every master of the round, with the lock of the round held. A vote that has not come yet
+// is Unsure and has the outcome Failed.
 func (r *Round) Each(f func(i int, v *Vote)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,14 +216,14 @@ func (r *Round) Each(f func(i int, v *Vote)) {
 	}
 }
 
-// Vote is the vote of master i so far.
+// Vote returns the vote of master i so far.
 func (r *Round) Vote(i int) Vote {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.votes[i]
 }
 
-// Complete waits until every vote is in, and reports whether that came before ctx ended.
+// Complete waits until every vote is in, and reports whether that was before ctx ended.
 func (r *Round) Complete(ctx context.Context) bool {
 	r.mu.Lock()
 	if r.asked&^r.tally.In() == 0 {
@@ -237,7 +243,7 @@ func (r *Round) Complete(ctx context.Context) bool {
 	}
 }
 
-// ContextError is why ctx ended: its error, joined with its cause where that says more.
+// ContextError returns why ctx ended: its error, joined with its cause if that differs.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An agenda runs what is due, each at its instant, in one goroutine and with the world's lock held.
+// An agenda runs functions at their due times, in one goroutine and with the world's lock held.
 type agenda struct {
 	w     *world
 	timer *time.Timer
@@ -29,7 +29,7 @@ func newAgenda(w *world) *agenda {
 	return a
 }
 
-// add has f run at due. The world's lock is held.
+// add makes f run at due. The world's lock is held.
 func (a *agenda) add(due time.Time, f func()) {
 	a.count++
 	at := int64(due.Sub(a.w.start))
@@ -63,7 +63,7 @@ func (a *agenda) run() {
 	}
 }
 
-// stop ends the goroutine. What is due later is not run.
+// stop ends the goroutine. Functions that are due later do not run.
 func (a *agenda) stop() {
 	close(a.end)
 	<-a.ended

@@ -7,22 +7,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// A move is how the masters are changed in a run: from which to which, and when each client is told. The first
-// client is the operator's as well: it writes the epoch, and finishes the change as soon as the masters say that it
-// is complete.
+// A move is a change of the masters in a run: from which to which, and when each client is notified. The first client
+// also acts for the operator: it writes the epoch, and finishes the change as soon as the masters show that it is
+// complete.
 type move struct {
-	old, next []int           // masters; they may share some
-	both      []time.Duration // by client: when it is told to go by both sets
-	alone     []time.Duration // ... by the next alone: by its own timer, which knows nothing of the others
-	never     int             // a client that is told nothing; -1: all are told
-	raise     time.Duration   // when the epoch is written
-	fresh     bool            // the next masters have no record before
+	old, next []int           // masters; the sets may overlap
+	both      []time.Duration // by client: when it is to use both sets
+	alone     []time.Duration // ... and the next one alone: by its own timer, which is independent of the others
+	never     int             // a client that is not notified; -1 for none
+	raise     time.Duration   // when to write the epoch
+	fresh     bool            // the next masters have no record initially
 }
 
-// setOf returns the masters that the record of master i names at the beginning; nil if it has no record.
+// setOf returns the masters in the initial record of master i; nil if it has no record.
 func (w *world) setOf(i int) (set []int) {
 	m := w.plan.move
 	switch {
@@ -41,7 +43,7 @@ func (w *world) setOf(i int) (set []int) {
 	return set
 }
 
-// change draws a change of the masters, over faults of all sorts.
+// change draws a change of the masters, combined with all sorts of faults.
 func (p *plan) change(r *rand.Rand) {
 	p.masters = 5
 	sets := [][2][]int{
@@ -64,7 +66,7 @@ func (p *plan) change(r *rand.Rand) {
 	p.move = m
 	p.extend, p.toEnd = max(p.extend, 0.4), max(p.toEnd, 0.1)
 	switch r.IntN(4) {
-	case 0: // nothing else
+	case 0: // no faults
 	case 1:
 		p.few(r, crashEmpty, crashFull, flush)
 		p.every *= 2
@@ -76,7 +78,7 @@ func (p *plan) change(r *rand.Rand) {
 }
 
 // stateOf is the state of this epoch.
-func (w *world) stateOf(epoch int64) redlock.Set {
+func (w *world) stateOf(epoch int64) redlock.Configuration {
 	urls := func(which []int) (list []string) {
 		for _, i := range which {
 			list = append(list, "redis://"+w.servers[i].addr)
@@ -86,14 +88,14 @@ func (w *world) stateOf(epoch int64) redlock.Set {
 	m := w.plan.move
 	switch epoch {
 	case 0:
-		return redlock.Set{Masters: urls(m.old)}
+		return redlock.Configuration{Masters: urls(m.old)}
 	case 1:
-		return redlock.Set{Epoch: 1, Masters: urls(m.old), Next: urls(m.next)}
+		return redlock.Configuration{Epoch: 1, Masters: urls(m.old), Next: urls(m.next)}
 	}
-	return redlock.Set{Epoch: 2, Masters: urls(m.next)}
+	return redlock.Configuration{Epoch: 2, Masters: urls(m.next)}
 }
 
-// voters are the masters that hold locks in the end.
+// voters returns the masters that hold locks at the end.
 func (w *world) voters() []*server {
 	if w.plan.move == nil {
 		return w.servers
@@ -105,7 +107,7 @@ func (w *world) voters() []*server {
 	return list
 }
 
-// mayForgetIn says whether s may lose its memory as far as a set is concerned.
+// mayForgetIn reports whether a set tolerates that s loses its data.
 func (w *world) mayForgetIn(s *server, set []int) bool {
 	recent := 0
 	for _, i := range set {
@@ -116,7 +118,7 @@ func (w *world) mayForgetIn(s *server, set []int) bool {
 	return !slices.Contains(set, s.index) || recent < (len(set)-1)/2
 }
 
-// A teller tells one client of the states, and the first one what an operator does.
+// A teller notifies one client of the configurations, and performs the operator's actions for the first one.
 type teller struct {
 	*worker
 	raised, finished bool
@@ -142,34 +144,34 @@ func (k *teller) run() {
 		case now >= m.both[k.c.index]:
 			want = 1
 		}
-		if is := l.Set().Epoch; is < want {
+		if is := l.Admin().Configuration()[0].Epoch; is < want {
 			next := is + 1
-			if k.random.IntN(8) == 0 { // somebody leaves out a state
+			if k.random.IntN(8) == 0 { // the client skips a configuration
 				next = want
 			}
 			k.tell(l, next)
 		}
-		if k.c.index == 0 && l.Set().Epoch == 1 && time.Since(w.start) >= m.raise {
+		if k.c.index == 0 && l.Admin().Configuration()[0].Epoch == 1 && time.Since(w.start) >= m.raise {
 			k.operate(l)
 		}
 	}
 }
 
-// tell tells a Locker to go by a state.
+// tell makes a Locker use a configuration.
 func (k *teller) tell(l *redlock.Locker, epoch int64) {
 	w := k.c.w
 	w.mu.Lock()
-	w.note(k.c.index, -1, "is told of the state", "", epoch)
-	w.loose = true // releases owed to masters that are left are forgotten
+	w.note(k.c.index, -1, "is notified of the state", "", epoch)
+	w.loose = true // pending releases for masters that are left are dropped
 	w.mu.Unlock()
 	ctx, cancel := k.within(k.ctx, 20*time.Millisecond+k.upTo(5*time.Second))
 	defer cancel()
-	err := k.call("ChangeMasters", ctx, func() error { return l.ChangeMasters(ctx, w.stateOf(epoch)) })
+	err := k.call("Reconfigure", ctx, func() error { return l.Admin().Reconfigure(ctx, w.stateOf(epoch)) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
-		w.note(k.c.index, -1, "goes by the state", "", epoch)
-		if k.random.IntN(4) > 0 { // else it is not written down, and the next Locker begins with what was before
+		w.note(k.c.index, -1, "uses the state", "", epoch)
+		if k.random.IntN(4) > 0 { // otherwise it is not saved, and the next Locker begins with the previous one
 			k.c.file = w.stateOf(epoch)
 		}
 	}
@@ -189,14 +191,14 @@ func (k *teller) operate(l *redlock.Locker) {
 		}
 	}
 	if !k.raised {
-		step("RaiseEpoch", l.RaiseEpoch, &k.raised)
+		step("RaiseEpoch", private.Of(l).RaiseEpoch, &k.raised)
 	} else if !k.finished {
-		step("FinishChange", l.FinishChange, &k.finished)
+		step("FinishChange", private.Of(l).FinishChange, &k.finished)
 	}
 }
 
-// complete takes the first client to the end of the change, without faults: that must be possible, however far it
-// is. What an operator does is done by a Locker of its own, as by a command.
+// complete takes the first client to the end of the change, without faults: that must be possible, however far it got.
+// A separate Locker performs the operator's actions, like a command.
 func (w *world) complete() {
 	if w.plan.move == nil {
 		return
@@ -206,9 +208,9 @@ func (w *world) complete() {
 	w.sleep(2*w.quarantine() + w.plan.guard)
 	c := w.clients[0]
 	err := w.finish(ctx, c)
-	for l := c.now(); err == nil && l.Set().Epoch < 2; {
-		err = l.ChangeMasters(ctx, w.stateOf(l.Set().Epoch+1))
-		if errors.Is(err, redlock.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
+	for l := c.now(); err == nil && l.Admin().Configuration()[0].Epoch < 2; {
+		err = l.Admin().Reconfigure(ctx, w.stateOf(l.Admin().Configuration()[0].Epoch+1))
+		if errors.Is(err, admission.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
 			w.sleep(500 * time.Millisecond)
 			err = nil
 		}
@@ -218,7 +220,7 @@ func (w *world) complete() {
 	}
 }
 
-// finish writes the epoch, and lets the next masters act alone when that may be.
+// finish writes the epoch, and makes the next masters act alone when that is allowed.
 func (w *world) finish(ctx context.Context, c *client) error {
 	l, err := c.begin("operator", w.stateOf(1))
 	if err != nil {
@@ -227,10 +229,10 @@ func (w *world) finish(ctx context.Context, c *client) error {
 	w.mu.Lock()
 	c.old = append(c.old, l) // closed at the end
 	w.mu.Unlock()
-	if err := l.RaiseEpoch(ctx); err != nil {
+	if err := private.Of(l).RaiseEpoch(ctx); err != nil {
 		return err
 	}
-	for err = l.FinishChange(ctx); err != nil && ctx.Err() == nil; err = l.FinishChange(ctx) {
+	for err = private.Of(l).FinishChange(ctx); err != nil && ctx.Err() == nil; err = private.Of(l).FinishChange(ctx) {
 		w.sleep(2 * time.Second)
 	}
 	return err

@@ -9,10 +9,11 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
 )
 
-// write writes to a resource that accepts no smaller token than it has seen. What it accepts must come from no older
-// hold than what it accepted before.
+// write writes to a resource that refuses tokens smaller than the largest it has seen. A write that it accepts must not
+// come from an older hold than the previous one.
 func (w *world) write(b *belief) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,7 +34,7 @@ func (w *world) write(b *belief) {
 	w.written[b.name] = b.span
 }
 
-// checkTenures reports holds of one name that overlap in true time, and tokens that do not grow.
+// checkTenures reports holds of one name that overlap in true time, and tokens that do not increase.
 func (w *world) checkTenures() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,15 +43,15 @@ func (w *world) checkTenures() {
 	}
 }
 
-// overlaps lists what is wrong with the spans: two of one name at one time, or a token that is not larger than those
-// of the spans that began before. Where faults went beyond what is survived, two at a time are none of the promises,
-// and a token must be larger than those of the spans that had begun before its call did.
+// overlaps returns the violations among the spans: two of one name at the same time, or a token that is not larger than
+// those of the spans that began before. With faults that are not tolerated, overlaps are allowed, and a token must be
+// larger than those of the spans that had begun before its call.
 func overlaps(list []span, start time.Time, beyond bool) (problems []string) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), a.from.Compare(b.from), cmp.Compare(a.token, b.token))
 	})
-	var ends, wrote span // the one that ends last, of all and of those that are no readers
+	var ends, wrote span // the span that ends last, of all and of those of writers
 	for i, t := range list {
 		if i == 0 || list[i-1].name != t.name {
 			ends, wrote = t, span{}
@@ -100,8 +101,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// settle checks what is left when the faults are over: nothing of finished grants, and a new hold can be had and is on
-// all masters.
+// settle checks the final state after the faults: nothing of ended grants is left, and a new lock can be acquired and
+// is on all masters.
 func (w *world) settle() {
 	p := &w.plan
 	w.sleep(p.rest())
@@ -109,7 +110,7 @@ func (w *world) settle() {
 	loose := w.loose
 	w.mu.Unlock()
 	if !loose {
-		w.checkKeys("when every owed release is delivered", true)
+		w.checkKeys("when every pending release is delivered", true)
 	}
 	if !w.bad() {
 		w.mu.Lock()
@@ -121,19 +122,19 @@ func (w *world) settle() {
 	if !w.bad() {
 		w.checkGuardTime()
 	}
-	if !w.bad() && !p.beyond && !p.rolling { // whose list is right only an operator can say
+	if !w.bad() && !p.beyond && !p.rolling { // only an operator can resolve conflicting lists
 		if p.kind == backups {
 			w.mu.Lock()
 			w.backup()
 			w.mu.Unlock()
 		}
-		w.sleep(p.heartbeat) // who was frozen knows the masters' time again after one
+		w.sleep(p.heartbeat) // after a heartbeat, clients that were frozen know the masters' time again
 		w.checkRepair()
 	}
 }
 
-// checkKeys reports what finished grants have left on the masters, but where those that came back with a snapshot
-// may still live, they are left out. Nothing is held.
+// checkKeys reports locks on the masters when nothing is held, so all grants have ended. With relics it ignores grants
+// that were restored from a snapshot and may not have expired.
 func (w *world) checkKeys(when string, relics bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,13 +147,12 @@ func (w *world) checkKeys(when string, relics bool) {
 	}
 }
 
-// longestWait is how long it may take to get a name that is free and that nobody tells about: the longest pause of a
-// waiter.
+// longestWait is the maximum time until a free name is acquired without a notification: the longest pause of a waiter.
 const longestWait = 6 * time.Second
 
-// patience is how long it may take to get a name that nobody holds, when the faults are over.
+// patience returns the maximum time until a free name can be acquired after the faults.
 func (w *world) patience(admitted bool) time.Duration {
-	if w.plan.kind == backups { // nothing was lost, so that nothing need be waited for
+	if w.plan.kind == backups { // no master lost data, so there is no reason to wait
 		return leastQuarantine / 2
 	}
 	if admitted {
@@ -161,7 +161,8 @@ func (w *world) patience(admitted bool) time.Duration {
 	return longestWait + w.quarantine() + w.plan.guard
 }
 
-// checkRepair reports where a hold cannot be had without faults, or does not come back to a master that has lost it.
+// checkRepair reports a lock that cannot be acquired without faults, or that is not restored on a master that has lost
+// it.
 func (w *world) checkRepair() {
 	c, name := w.clients[0], w.plan.names[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -169,12 +170,12 @@ func (w *world) checkRepair() {
 	k := newWorker(c, 0, ctx)
 	admitted := k.random.IntN(10) > 0 && w.plan.kind != setback && w.plan.kind != backups
 	if admitted { // nothing is held, so nothing need be waited for
-		admitted = c.now().AdmitNow(ctx) == nil
+		admitted = c.now().Admin().Admit(ctx) == nil
 	}
 	asked := time.Now()
-	ttl := slices.Min(w.plan.guards) // once all masters have forgotten, anybody's may be the fleet's
+	ttl := slices.Min(w.plan.guards) // after a total loss of data any client's max TTL may apply
 	take := func() (*redlock.Lock, error) { return c.now().Lock(ctx, name, redlock.WithTTL(ttl)) }
-	if s := c.now().Shared(name); w.plan.readers && k.random.IntN(2) == 0 {
+	if s := c.now().RWLock(name); w.plan.readers && k.random.IntN(2) == 0 {
 		take = func() (*redlock.Lock, error) { return s.RLock(ctx, redlock.WithTTL(ttl)) }
 	} else if w.plan.readers {
 		take = func() (*redlock.Lock, error) { return s.Lock(ctx, redlock.WithTTL(ttl)) }
@@ -182,7 +183,7 @@ func (w *world) checkRepair() {
 	lock, err := take()
 	if err != nil {
 		w.mu.Lock()
-		apart := len(w.agreeing()) <= len(w.voters())/2 // no ballot suits a majority
+		apart := len(w.agreeing()) <= len(w.voters())/2 // no ballot is valid on a majority
 		w.mu.Unlock()
 		if !apart {
 			w.problem("without faults the name cannot be locked: %v", err)
@@ -199,17 +200,18 @@ func (w *world) checkRepair() {
 	s := held[w.random.IntN(len(held))]
 	w.note(-1, s.index, "drops the lock", name, 0)
 	s.state.Delete(s.clock.now(), prefix.Lock(name))
+	s.lost(trace.Evict)
 	w.mu.Unlock()
 	if len(held) > 2 {
 		w.sleep(ttl)
 		w.checkAll(lock, "a TTL after a master has dropped it")
 	}
-	_ = lock.Unlock(ctx) // what it has left is looked at
+	_ = lock.Unlock(ctx) // its leftovers are checked
 	w.sleep(w.plan.rest())
 	w.checkKeys("after its release", false)
 }
 
-// agreeing are the masters that vote and whose clocks are so near to the middle one that they accept its ballots.
+// agreeing returns the masters that vote and whose clocks are so near to the median that they accept its ballots.
 func (w *world) agreeing() []*server {
 	voters := w.voters()
 	times := make([]int64, len(voters))
@@ -224,7 +226,7 @@ func (w *world) agreeing() []*server {
 	})
 }
 
-// checkAll reports where a hold is not on all masters.
+// checkAll reports a lock that is not on all masters.
 func (w *world) checkAll(lock *redlock.Lock, when string) {
 	w.mu.Lock()
 	on := 0

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	collectEvery = 20     // runs after which the garbage is collected
-	tellEvery    = 10_000 // runs after which it is told how far they are
+	collectEvery = 20     // runs between garbage collections
+	tellEvery    = 10_000 // runs between progress reports
 )
 
-// A line is what a child process reports: a seed that it begins, what was wrong with one, or at its end the sum.
+// A line is a report of a child process: a seed that it begins, the violations of a seed, or the final summary.
 type line struct {
 	Begin *uint64  `json:",omitempty"`
 	Bad   *badSeed `json:",omitempty"`
 	Sum   *summary `json:",omitempty"`
-	// Other is a run that was not what the first one of its seed was.
+	// Other is a run that differs from the first one of its seed.
 	Other *difference `json:",omitempty"`
 }
 
@@ -40,7 +40,7 @@ type badSeed struct {
 type summary struct {
 	Runs int
 	Counts
-	// Reached is in how many runs each situation was reached.
+	// Reached is the number of runs that reached each situation.
 	Reached [situationCount]int
 }
 
@@ -66,12 +66,21 @@ func (s *summary) add(o summary) {
 	}
 }
 
-// one runs one seed in a bubble of its own.
+// one runs one seed in its own bubble.
 func one(t *testing.T, seed uint64) (r *Result) {
 	t.Helper()
+	setup := Setup{Seed: seed, Kind: *kindForce}
+	if *traceFile != "" {
+		file, err := os.Create(*traceFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		setup.Trace = file
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if r, err = Run(Setup{Seed: seed, Kind: *kindForce}); err != nil {
+		if r, err = Run(setup); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -116,27 +125,27 @@ func TestChild(t *testing.T) {
 	report(line{Sum: &sum})
 }
 
-// A child is what a process is to run.
+// A child describes the schedules for a process.
 type child struct {
 	first uint64
 	seeds int
-	kinds string // the only ones that are run, separated by commas; "" is all
-	kind  string // of all its schedules; "" is that of each seed
-	until string // stop after a violation that has this in its words
-	again int    // how often each schedule is run; 0 is once, and without comparing
+	kinds string // run only these, separated by commas; "" for all
+	kind  string // of all its schedules; "" for the kind of each seed
+	until string // stop after a violation whose description contains this
+	again int    // number of runs per schedule; 0 is one run without comparison
 
-	binary string // "" is this one
+	binary string // "" for this one
 	other  func(difference)
 }
 
-// runAgain starts the process for seeds that are run again and again.
+// runAgain starts the process for seeds that are run repeatedly.
 func (c child) runAgain(t *testing.T, other func(difference)) summary {
 	t.Helper()
 	c.other = other
 	return c.run(t, func() {}, func(badSeed) {})
 }
 
-// run starts the process, waits for it, and hands on each seed that is begun and what was wrong.
+// run starts the process, waits for it, and passes on each seed that begins and each violation.
 func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	t.Helper()
 	binary := c.binary
@@ -186,7 +195,7 @@ func (c child) run(t *testing.T, begun func(), bad func(badSeed)) summary {
 	return sum
 }
 
-// inParallel divides n schedules among processes, one a processor.
+// inParallel divides n schedules among processes, one per processor.
 func inParallel(t *testing.T, n int, bad func(badSeed)) (sum summary) {
 	t.Helper()
 	processes, binary := max(1, min(runtime.NumCPU(), n/10)), without(t, *withoutGiven)

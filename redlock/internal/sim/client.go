@@ -6,43 +6,48 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
-// A client is one program on a machine of its own: a clock, a pool, a Locker, and workers that use it.
+// A client is one program on its own machine: a clock, a pool, a Locker, and workers that use it.
 type client struct {
 	w       *world
 	index   int
 	watch   *watch
 	links   map[string]*link // by the master's address
-	inOrder []*link          // by the master's number
+	inOrder []*link          // by the number of the master
 	pool    *pool.Pool
 
 	// Guarded by world.mu.
 	locker  *redlock.Locker
-	old     []*redlock.Locker        // those that were closed before
+	old     []*redlock.Locker        // closed Lockers
 	closing bool                     // one is being closed
-	left    map[*redlock.Locker]bool // those whose Close has returned
-	beliefs []*belief                // those under way
+	left    map[*redlock.Locker]bool // Lockers whose Close has returned
+	beliefs []*belief                // present spans
 	machine
-	file redlock.Set // what a Locker begins with, where the masters are changed
+	unblocked chan struct{}         // closed when callbacks that block go on
+	file      redlock.Configuration // what a Locker begins with, if the masters are changed
 }
 
-// A machine is what a program runs on.
+// A machine is the machine of a client.
 type machine struct {
 	asleep     bool
-	awake      chan struct{} // closed when it wakes up; not nil while asleep
-	woken      time.Time     // when it woke up last
-	jumped     time.Time     // when its clocks last were not what its timers say, in the time of the bubble
-	turned     bool          // its wall clock was set forward: what its validity was before that, nobody can say
-	freezeNext time.Duration // all machines stand still for that long when it next reads an answer
+	awake      chan struct{} // closed on wake-up; not nil while asleep
+	woken      time.Time     // last wake-up
+	jumped     time.Time     // last time that its clocks deviated from its timers, in the time of the bubble
+	turned     bool          // its wall clock was set forward, so its earlier validity is unknown
+	freezeNext time.Duration // all machines stop for that long before it next reads a reply
 }
 
 func newClient(w *world, i int) (*client, error) {
 	p := &w.plan
 	r := rand.New(rand.NewPCG(w.Seed, 100+uint64(i)))
-	c := &client{w: w, index: i, links: map[string]*link{}, left: map[*redlock.Locker]bool{}}
+	c := &client{w: w, index: i, unblocked: make(chan struct{})}
+	c.links, c.left = map[string]*link{}, map[*redlock.Locker]bool{}
 	c.watch = newWatch(w.now, 1-p.lean*p.rate, between(r, time.Second, 20*time.Minute),
 		between(r, -20*time.Minute, 20*time.Minute))
 	own := [2]time.Duration{between(r, 0, p.unlike), between(r, 0, p.unlike)}
@@ -63,11 +68,12 @@ func newClient(w *world, i int) (*client, error) {
 		if p.lists != nil && p.lists[i] != nil && !slices.Contains(p.lists[i], j) {
 			continue
 		}
-		// One round is sent to all at one instant; it must not be overdue everywhere at one instant, too.
+		// A round is sent to all masters at one instant. The timeouts differ, so that the requests do not become
+		// overdue at one instant.
 		masters = append(masters, pool.URL("redis://"+s.addr, pool.WithTimeout(p.timeout+time.Duration(j*maxClients+i)*tick)))
 	}
 	var err error
-	c.pool, err = pool.New(masters, pool.WithDialer(c.dial), pool.WithClock(c.watch.clock()),
+	c.pool, err = pool.New(masters, pool.WithDialer(c.dial), transport.WithClock(c.watch.clock()),
 		pool.WithDialTimeout(redialEvery+8*p.timeout), pool.WithHeartbeat(p.heartbeat),
 		pool.WithRedial(15*time.Millisecond, 40*time.Millisecond))
 	if err != nil {
@@ -81,53 +87,63 @@ func newClient(w *world, i int) (*client, error) {
 }
 
 // begin makes a Locker.
-func (c *client) begin(label string, file redlock.Set) (*redlock.Locker, error) {
+func (c *client) begin(label string, file redlock.Configuration) (*redlock.Locker, error) {
 	guard := c.w.plan.guards[c.index]
 	if c.w.plan.oneLabel {
 		label = "host"
 	}
 	opts := []redlock.Option{
-		redlock.WithClock(c.watch.clock()), redlock.WithOwner(label), redlock.WithPrefix(string(prefix)),
-		redlock.WithGuardTime(guard), redlock.WithTTL(guard), redlock.WithTrace(c.trace()),
+		private.Option[redlock.Option](private.Settings{Clock: c.watch.clock()}),
+		redlock.WithOwner(label), redlock.WithPrefix(string(prefix)),
+		redlock.WithMaxTTL(guard), redlock.WithTTL(guard), redlock.WithTrace(c.trace()),
 	}
 	if c.w.plan.move != nil {
-		opts = append(opts, redlock.WithSet(file))
+		opts = append(opts, redlock.WithConfiguration(file))
 	}
 	return redlock.New(c.pool, opts...)
 }
 
-// now is the client's Locker.
+// now returns the client's present Locker.
 func (c *client) now() *redlock.Locker {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	return c.locker
 }
 
-// trace takes down what the library tells about grants.
-func (c *client) trace() *redlock.Trace {
+// trace returns a trace that records events of grants.
+func (c *client) trace() *redlockinfo.Trace {
 	note := func(what, name string, n int64, err error) {
 		w := c.w
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.tell(entry{at: w.since(w.start), client: int8(c.index), master: -1, what: what, name: name, n: n, err: err})
 	}
-	return &redlock.Trace{
-		Acquired: func(i redlock.LockInfo) {
+	return &redlockinfo.Trace{Event: func(i redlockinfo.Event) {
+		switch i.Kind {
+		case "acquired":
 			note("has won", i.ID, i.Token, nil)
 			c.w.won(c.index, i)
-		},
-		Lost:     func(i redlock.LockInfo) { note("has lost", i.ID, i.Token, i.Err) },
-		Extended: func(i redlock.LockInfo) { note("has extended", i.ID, i.Token, i.Err) },
-		Repaired: func(i redlock.RepairInfo) {
+		case "lost":
+			note("has lost", i.ID, i.Token, i.Err)
+		case "extended":
+			note("has extended", i.ID, i.Token, i.Err)
+		case "repaired":
 			note("has repaired", i.ID+" on "+i.Master, 0, nil)
 			c.w.mu.Lock()
 			c.w.count.Repairs++
 			c.w.mu.Unlock()
-		},
-	}
+		case "vote":
+			switch c.w.plan.callbacks[c.index] {
+			case blocks:
+				<-c.unblocked
+			case panics:
+				panic("the callback of a vote panics")
+			}
+		}
+	}}
 }
 
-// waitAwake waits while the client is suspended, and says whether it was.
+// waitAwake waits while the client is suspended, and reports whether it was.
 func (k *worker) waitAwake() (slept bool) {
 	c := k.c
 	w := c.w
@@ -163,7 +179,7 @@ func (k *worker) upTo(d time.Duration) time.Duration {
 
 func (k *worker) chance(p float64) bool { return k.random.Float64() < p }
 
-// sleep waits for d, or until the run or done ends. It reports whether the time has passed.
+// sleep waits for d, or until the run or done ends. It reports whether d has passed.
 func (k *worker) sleep(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(time.Until(k.c.w.instant(time.Now().Add(d), k.slot)))
 	defer timer.Stop()
@@ -176,13 +192,13 @@ func (k *worker) sleep(d time.Duration, done <-chan struct{}) bool {
 	return false
 }
 
-// within makes a context that ends after about d.
+// within returns a context that ends after about d.
 func (k *worker) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, k.c.w.instant(time.Now().Add(d), k.slot))
 }
 
-// call runs one call of the library and checks that it ends with its context. What a suspended client is told, it hears
-// when it wakes up.
+// call makes one call of the library and checks that it ends with its context. A suspended client gets the result when
+// it wakes up.
 func (k *worker) call(what string, ctx context.Context, f func() error) error {
 	err := f()
 	if end, ok := ctx.Deadline(); ok {
@@ -194,17 +210,11 @@ func (k *worker) call(what string, ctx context.Context, f func() error) error {
 	return err
 }
 
-// backoff is the pause between the tries of a call, from the seed.
-type backoff struct {
-	k *worker
-	n int
-}
-
-// Next implements redlock.Backoff.
-func (b *backoff) Next() (time.Duration, bool) {
-	b.n++
-	k := b.k
-	pause := time.Duration(min(b.n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)
-	due := k.c.w.instant(time.Now().Add(pause), k.slot)
-	return time.Until(due), true
+// spinning is a retry with pauses from the seed.
+func (k *worker) spinning() redlock.LockOption {
+	return redlock.WithRetry(redlock.Retry{Pause: func(n int) time.Duration {
+		pause := time.Duration(min(n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)
+		due := k.c.w.instant(time.Now().Add(pause), k.slot)
+		return max(0, time.Until(due))
+	}})
 }

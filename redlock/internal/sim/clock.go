@@ -7,15 +7,15 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// A watch is the clock of one client: two readings that follow true time at a rate, from origins of their own.
+// A watch is the clock of one client: two readings that follow true time at a rate, with separate origins.
 type watch struct {
 	now     func() time.Time // true time
 	mu      sync.Mutex
 	base    time.Time
 	rate    float64
-	boot    time.Duration // by how much each reading is ahead
+	boot    time.Duration // how far each reading is ahead
 	wall    time.Duration
-	stopped bool // the machine is suspended, or its virtual machine frozen
+	stopped bool // the machine is suspended, or its virtual machine is frozen
 	at      time.Time
 }
 
@@ -23,7 +23,7 @@ func newWatch(now func() time.Time, rate float64, boot, wall time.Duration) *wat
 	return &watch{now: now, base: now(), rate: rate, boot: boot, wall: wall}
 }
 
-// clock is the watch as the library reads it.
+// clock returns the watch in the form that the library reads.
 func (k *watch) clock() *clock.Clock {
 	return clock.New(func() clock.Instant {
 		k.mu.Lock()
@@ -37,15 +37,15 @@ func (k *watch) clock() *clock.Clock {
 	})
 }
 
-// stop lets both readings stand still.
+// stop stops both readings.
 func (k *watch) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stopped, k.at = true, k.now()
 }
 
-// start lets them go on, as they would have without the stop. In a virtual machine that was frozen the one that nobody
-// sets has missed that time, and in one that was paused both have.
+// start restarts both readings, as if they had not stopped. If a virtual machine was frozen, its steady clock has
+// missed that time; if it was paused, both clocks have.
 func (k *watch) start(frozen, paused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +59,7 @@ func (k *watch) start(frozen, paused bool) {
 	k.stopped = false
 }
 
-// miss lets the clock that nobody sets miss d of the time that has passed, as in a virtual machine that was frozen.
+// miss makes the steady clock miss d of the time that has passed, as in a virtual machine that was frozen.
 func (k *watch) miss(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A dying program has many waiters, each with a Locker of its own, and dies with all of them.
+// A dying program has many waiters, each with its own Locker, and dies with all of them.
 type dying struct {
 	c       *client
 	lockers []*redlock.Locker
@@ -23,7 +23,7 @@ type dying struct {
 	died    time.Time // guarded by world.mu
 }
 
-// startDying begins the program that dies, if there is one.
+// startDying starts the dying program, if there is one.
 func (w *world) startDying() error {
 	if w.plan.waiters == 0 {
 		return nil
@@ -69,8 +69,8 @@ func (w *world) always(ctx context.Context, l *redlock.Locker, priority int) {
 	}
 }
 
-// die cuts the program off for ever. Its connections end, or nobody hears of it: then the masters write to them as
-// before. What it runs on with reaches nobody.
+// die partitions the program away forever. Either its connections end, or the masters do not notice and keep writing to
+// them. The program continues to run without effect on any client.
 func (d *dying) die() {
 	w := d.c.w
 	d.died = w.now()
@@ -87,8 +87,8 @@ func (d *dying) die() {
 	w.restarts.Go(func() { d.once.Do(d.end) })
 }
 
-// quit ends all calls while the masters are heard, and nothing can be sent to them for a moment: their waiters stay
-// in the queues.
+// quit ends all calls at a moment when nothing can be sent to the masters, although their messages arrive: the waiters
+// remain in the queues.
 func (d *dying) quit() {
 	w := d.c.w
 	d.died = w.now()
@@ -105,7 +105,7 @@ func (d *dying) quit() {
 	w.at(5*time.Millisecond, slotFaults, d.stop)
 }
 
-// checkBuried reports dead waiters that masters still keep, or that have kept everybody else waiting.
+// checkBuried reports dead waiters that masters still keep, or that have blocked all other clients.
 func (w *world) checkBuried() {
 	d := w.dying
 	if d == nil {
@@ -123,11 +123,11 @@ func (w *world) checkBuried() {
 		most += time.Duration(w.plan.waiters) * 2 * scripts.ToldCounts
 	}
 	if gap := longestGap(w.spans, d.died); gap > most {
-		w.problemLocked("nobody had the name for %v behind %d waiters that had gone", gap, w.plan.waiters)
+		w.problemLocked("no client had the name for %v behind %d waiters that had gone", gap, w.plan.waiters)
 	}
 }
 
-// longestGap is the longest time in which nobody had the name.
+// longestGap returns the longest time in which no client held the name.
 func longestGap(list []span, from time.Time) (gap time.Duration) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b span) int { return a.from.Compare(b.from) })
@@ -138,14 +138,14 @@ func longestGap(list []span, from time.Time) (gap time.Duration) {
 	return gap
 }
 
-// endDying ends what is left of the program, if there was one.
+// endDying stops the dying program, if there was one.
 func (w *world) endDying() {
 	if d := w.dying; d != nil {
 		d.once.Do(d.end)
 	}
 }
 
-// end ends what is left of a program that has died. Nothing of it reaches a master.
+// end stops the program, which can no longer reach a master.
 func (d *dying) end() {
 	d.stop()
 	d.calls.Wait()
@@ -159,10 +159,10 @@ func (d *dying) end() {
 	}
 }
 
-// deadLabel is in the ids of the waiters that die.
+// deadLabel is part of the ids of waiters that die.
 const deadLabel = "dead"
 
-// dead is how many waiters that have died are the members of a sorted set.
+// dead returns the number of members of a sorted set that are dead waiters.
 func (s *server) dead() (n int) {
 	now := s.clock.now()
 	for _, key := range s.state.Keys(now) {

@@ -21,7 +21,7 @@ func (w *world) separate(c *client, s *server, f fault, up, down bool) {
 	}
 }
 
-// cut is how many links are cut.
+// cut returns the number of cut links.
 func (w *world) cut() (n int) {
 	for _, c := range w.clients {
 		for _, l := range c.inOrder {

@@ -1,11 +1,11 @@
 // Package sim runs the library under faults, in virtual time, from a seed: thousands of schedules a minute, each of
-// which can be run again and told in words.
+// which can be repeated and printed in words.
 //
-// Package redlock, the pool and the connections' protocol are the real ones. The masters are in
-// memory; what their scripts decide is package reference, which a test of package scripts holds against real servers.
-// Between the two is a network that belongs to the simulator. All of it lives in a testing/synctest bubble.
+// Package redlock, the pool and the protocol of the connections are the real ones. The masters are in memory; package
+// reference, which a test of package scripts compares with real servers, executes their scripts. The simulated network
+// is between the two. Everything runs in a testing/synctest bubble.
 //
-//	workers ──► redlock ──► pool ──► conn ──► link (delays, cuts, holds back) ──► server ──► reference
+//	workers ──► redlock ──► pool ──► conn ──► link (delays, cuts) ──► server ──► reference
 //	   │                                                                            ▲
 //	   │ spans, writes                                  faults ── agenda ─────────┘
 //	   ▼
@@ -13,26 +13,28 @@
 //
 // # One run
 //
-// draw makes a plan of the seed: how many masters and clients, which times, which faults at all and how often. The
-// workers then lock, use, extend, re-enter, write, export, give back, change their minds, and sleep with their
-// machines, while faults happen. At last the faults end, and what is left is looked at. See [Run], and the README
-// beside this file for what is checked.
+// draw makes a plan from the seed: the numbers of masters and clients, the durations, and which faults occur how often.
+// The workers then lock, use, extend, re-enter, write, export, release, cancel, and sleep with their machines, while
+// faults happen. At the end the faults stop, and the final state is checked. See [Run], and the README of this package
+// for the checks.
 //
-// # The same again
+// # Reproducibility
 //
-// Everything that is drawn comes from the seed: one source of numbers for the plan, one for the faults, one for each
-// link and each worker, so that what one of them draws does not depend on the others. Everything that happens has an
-// instant of its own: a whole microsecond and some nanoseconds that only its link, worker or cause has. So the order of
-// things is in the seed too, as far as the runtime runs one thing at a time; the tests see to that by one processor for
-// each process, and garbage that is collected between runs. A test compares stories.
+// Every random choice comes from the seed: one source of numbers for the plan, one for the faults, one for each link
+// and each worker, so that the choices of one do not depend on the others. Pauses and identities that the library draws
+// also come from the seed.
 //
-// What the library draws by itself, pauses and identities, comes from the seed, too.
+// Every event has its own instant: a whole microsecond plus some nanoseconds that are unique to its link, worker or
+// cause. So the seed also determines the order of events, as long as the runtime runs one goroutine at a time. The
+// tests ensure that with one processor per process, and with garbage collections between runs. A test compares the
+// stories of repeated runs.
 //
-// # Walls
+// # Concurrency
 //
-// agenda runs what is due, in one goroutine, with world.mu held. world.mu guards the network, the masters and the
-// books, is held for moments only, and never while the library is called. Workers call the library without it.
+// agenda runs due functions, in one goroutine, with world.mu held. world.mu guards the network, the masters and the
+// records of the run. It is held only briefly, and never while the library is called. Workers call the library without
+// it.
 //
-// To add a fault: a constant and a case in faults.go, a weight in plan.go, an end in world.calm where it lasts. To add
-// a protection that is taken out: its edits in protections_test.go.
+// To add a fault: add a constant and a case in faults.go, a weight in plan.go, and its end in world.calm if it lasts.
+// To add a mutant: add its edits in protections_test.go.
 package sim

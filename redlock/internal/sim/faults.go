@@ -6,51 +6,51 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
 )
 
-// A fault is one way in which something goes wrong.
+// A fault is one kind of failure.
 type fault int
 
-// The faults.
 const (
-	crashEmpty  fault = iota // a master stops, and starts without its memory
-	crashFull                // ... with all of it
+	crashEmpty  fault = iota // a master crashes, and restarts without its data
+	crashFull                // ... with all of its data
 	flush                    // a master's keys are deleted
-	restore                  // a master starts from an older snapshot
+	restore                  // a master restarts from an older snapshot
 	failback                 // a master is a replica for a while, and has lost locks when it is a master again
-	scriptFlush              // a master forgets its scripts
-	stall                    // what one client sends to one master is held up, and arrives late
+	scriptFlush              // a master loses its cached scripts
+	stall                    // messages of one client to one master are delayed
 	cutOff                   // connections break
-	loseReply                // scripts take effect, and their replies and connections are lost
+	loseReply                // scripts take effect, but their replies and connections are lost
 	hang                     // a master executes nothing for a while
 	refusal                  // a master is out of memory for a while
 	split                    // a client cannot reach some masters
-	splitUp                  // ... they do not hear it
-	splitDown                // ... it does not hear them
+	splitUp                  // ... the masters do not receive its messages
+	splitDown                // ... it does not receive their messages
 	suspend                  // a client's machine sleeps, or its virtual machine is frozen
 	turnBack                 // a client's wall clock is set back
 	turnOn                   // ... forward
-	slew                     // a master's clock is slewed to the other side
-	restart                  // a client closes its Locker and makes another
-	evict                    // a master drops the key of a lock: beyond what is survived
-	leap                     // a master's clock jumps forward: beyond what is survived
-	leapAll                  // the machines of all programs stand still at once, with their network
-	leapReply                // ... just before a client reads what a master has answered
-	stopProgram              // a program is stopped while its machine goes on
-	emptyAll                 // all masters restart without their memory at once
-	backup                   // all masters but perhaps one get another replication id, and lose nothing
-	leave                    // a client closes its Locker in a hurry, mostly while masters hang, and makes another
-	lapseOne                 // a master forgets a vote while messages of a round that may repair it are late
+	slew                     // the rate of a master's clock changes to the opposite error
+	restart                  // a client closes its Locker and creates another
+	evict                    // a master drops the key of a lock: not tolerated
+	leap                     // a master's clock jumps forward: not tolerated
+	leapAll                  // the machines of all clients stop at once, with their network
+	leapReply                // ... just before a client reads the reply of a master
+	stopProgram              // a program is stopped while its machine continues
+	emptyAll                 // all masters restart without their data at once
+	backup                   // all masters, or all but one, get another replication id without loss of data
+	leave                    // like restart, but Close has a short deadline, mostly while masters hang
+	lapseOne                 // a master loses a vote while messages of a round that may repair it are late
 	faultKinds
 )
 
-// The faults of the mixture are those before leapAll; beyondFaults is how many of them, at their end, are not survived.
+// The mixture uses the faults before leapAll. The last beyondFaults of them are not tolerated.
 const (
 	olderFaults  = leapAll
 	beyondFaults = 2
 )
 
-// fault makes one fault, drawn by its weight. The world's lock is held.
+// fault causes one fault, drawn by its weight. The world's lock is held.
 func (w *world) fault() {
 	total := 0
 	for _, n := range w.plan.weights {
@@ -126,7 +126,7 @@ func (w *world) make(f fault) {
 
 func (w *world) makeClock(f fault, s *server, c *client) {
 	switch f {
-	case turnBack: // not while it is also frozen: then both of its clocks miss the same time
+	case turnBack: // not while it is also frozen: both of its clocks would miss the same time
 		if !w.plan.frozen {
 			w.turn(c, -w.upTo(2*time.Minute))
 		}
@@ -139,6 +139,7 @@ func (w *world) makeClock(f fault, s *server, c *client) {
 		name := w.plan.names[w.random.IntN(len(w.plan.names))]
 		w.note(-1, s.index, "drops the lock", name, 0)
 		s.state.Delete(s.clock.now(), prefix.Lock(name))
+		s.lost(trace.Evict)
 	case leap:
 		d := w.upTo(w.plan.guard)
 		if w.random.IntN(4) == 0 {
@@ -150,12 +151,12 @@ func (w *world) makeClock(f fault, s *server, c *client) {
 	}
 }
 
-// mayForget says whether s may lose its memory: as a rule only a minority does so within a guard time.
+// mayForget reports whether s may lose its data: normally only a minority does so within a max TTL.
 func (w *world) mayForget(s *server) bool {
 	if m := w.plan.move; m != nil { // a minority of each set
 		return w.mayForgetIn(s, m.old) && w.mayForgetIn(s, m.next)
 	}
-	// A program with a smaller guard time than its fleet is no danger only while a minority forgets.
+	// A client with a shorter max TTL than its fleet is safe only if no more than a minority loses its data.
 	if w.random.IntN(20) == 0 && slices.Min(w.plan.guards) == w.plan.guard {
 		return true
 	}
@@ -168,16 +169,17 @@ func (w *world) mayForget(s *server) bool {
 	return recent < max(1, (w.plan.masters-1)/2)
 }
 
-// leastQuarantine is the shortest quarantine that there is.
+// leastQuarantine is the minimum quarantine.
 const leastQuarantine = 30 * time.Second
 
-// quarantine is how long a quarantine lasts.
+// quarantine returns the length of a quarantine.
 func (w *world) quarantine() time.Duration { return max(w.plan.guard, leastQuarantine) }
 
-// forget takes note that a master has lost something.
+// forget records that a master has lost data.
 func (s *server) forget() {
 	s.forgot = s.w.now()
 	s.ended = map[string]bool{}
+	s.lost(trace.Forget)
 }
 
 func (w *world) crash(s *server, f fault) {
@@ -209,7 +211,7 @@ func (w *world) crash(s *server, f fault) {
 	})
 }
 
-// recall makes the last snapshot the memory. The holds in it may have been released since: those live to their TTL.
+// recall restores the last snapshot. Its locks may have been released since; they last until their TTL expires.
 func (s *server) recall() {
 	s.state = *s.saved.Clone()
 	clear(s.relics)
@@ -220,7 +222,7 @@ func (s *server) recall() {
 	}
 }
 
-// disconnect ends the connections that are wanted, nil being all; what is on its way on them is lost.
+// disconnect ends the connections for which wanted returns true, or all if it is nil; data in flight is lost.
 func (s *server) disconnect(wanted func(*conn) bool) {
 	for _, c := range s.w.clients {
 		for _, n := range append([]*conn(nil), c.links[s.addr].conns...) {
@@ -232,9 +234,9 @@ func (s *server) disconnect(wanted func(*conn) bool) {
 	}
 }
 
-// failback makes a master a replica for longer than a heartbeat takes to see it, and a master again, with its
-// admission record and without the locks of late. Connections stay. A client that slept through it all would not
-// see it: that is said not to be survived, so its connection breaks.
+// failback makes a master a replica for longer than a heartbeat takes to detect it, and then a master again, with its
+// admission record and without recent locks. Connections stay open. A client that is asleep throughout would not
+// notice, which is documented as not tolerated, so its connection breaks.
 func (w *world) failback(s *server) {
 	if s.down || s.replica || !w.mayForget(s) {
 		return
@@ -251,13 +253,13 @@ func (w *world) failback(s *server) {
 	if record != "" {
 		s.state.Set(now, prefix.Admission(), record, 0)
 	}
-	s.replica = true
+	s.replica, s.replicaSince = true, began
 	s.forget()
-	// It takes its time even where the faults end before: one that comes and goes within a heartbeat is not survived.
+	// The fault lasts its full time even if the faults end earlier: a change within a heartbeat is not tolerated.
 	d := w.plan.heartbeat + 3*w.plan.timeout + w.plan.spike + w.upTo(w.plan.heartbeat)
 	w.calmFrom = later(w.calmFrom, time.Now().Add(d))
 	w.at(d, slotFaults, func() {
-		if !s.replica {
+		if !s.replica || !s.replicaSince.Equal(began) {
 			return // it has crashed since
 		}
 		w.note(-1, s.index, "is made a master again", "", 0)
@@ -268,8 +270,8 @@ func (w *world) failback(s *server) {
 	})
 }
 
-// suspend stops a client's machine: its clocks, and everything on its connections. Its goroutines would go on, but
-// there is nothing that they hear of. Where machine is false only the program is stopped, and the clocks go on.
+// suspend stops a client's machine: its clocks, and everything on its connections. Its goroutines continue, but no data
+// reaches them. If machine is false only the program is stopped, and the clocks continue.
 func (w *world) suspend(c *client, machine bool) {
 	if c.asleep {
 		return
@@ -309,7 +311,7 @@ func (w *world) suspend(c *client, machine bool) {
 	})
 }
 
-// duplicate has a script executed once more, later, as if an old connection had kept a copy of it.
+// duplicate executes a script once more, later, as if an old connection had kept a copy of it.
 func (w *world) duplicate(n *conn, commands []command) {
 	if !w.faults || w.plan.twice == 0 || n.l.random.Float64() >= w.plan.twice {
 		return
@@ -329,7 +331,7 @@ func (w *world) duplicate(n *conn, commands []command) {
 	w.repeats = later(w.repeats, due)
 }
 
-// ending has f called once: after d, or when the faults end, if that is before.
+// ending calls f once: after d, or when the faults end if that is earlier.
 func (w *world) ending(d time.Duration, f func()) {
 	done := false
 	once := func() {
@@ -354,7 +356,7 @@ func (w *world) calm() {
 	}
 	for _, s := range w.servers {
 		s.mute = 0
-		if s.set(s.off(), 1); w.plan.beyond { // a quarantine may last minutes yet, and nobody else keeps the clocks together
+		if s.set(s.off(), 1); w.plan.beyond { // nothing else keeps the clocks together during a quarantine
 			w.setBack = max(w.setBack, s.off())
 			s.set(0, 1)
 		}

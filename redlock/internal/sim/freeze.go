@@ -2,10 +2,10 @@ package sim
 
 import "time"
 
-// freezeAll lets the machines of all programs, and their network, stand still together for less than the longest
-// validity. Their clocks have gone on when they wake up, or only the wall clocks where those are virtual machines;
-// the masters have gone on, too. Nothing that runs on a timer notices. A freeze of one machine, during which others
-// go on, is suspend. With reply it happens when the next answer of a master is about to be read by the client.
+// freezeAll stops the machines of all clients, and their network, together for less than the longest validity. When
+// they resume, their clocks have advanced, or only the wall clocks if they are virtual machines; the masters have
+// advanced, too. Timers do not show the freeze. suspend freezes one machine while others continue. With reply, the
+// freeze happens when the client is about to read the next reply of a master.
 func (w *world) freezeAll(c *client, reply bool) {
 	d := w.upTo(w.plan.most)
 	if reply {
@@ -15,9 +15,9 @@ func (w *world) freezeAll(c *client, reply bool) {
 	w.leapBy(d)
 }
 
-// leapBy lets d of true time pass at once. The world's lock is held.
+// leapBy makes d of true time pass at once. The world's lock is held.
 func (w *world) leapBy(d time.Duration) {
-	w.note(-1, -1, "all machines stand still for", "", int64(d))
+	w.note(-1, -1, "all machines stop for", "", int64(d))
 	w.leaped.Add(int64(d))
 	for _, c := range w.clients {
 		c.jumped = time.Now()
@@ -27,7 +27,7 @@ func (w *world) leapBy(d time.Duration) {
 	}
 }
 
-// readNext lets a freeze happen that waited for an answer to be read.
+// readNext starts a freeze that was to happen before the next reply is read.
 func (c *client) readNext() {
 	if d := c.freezeNext; d > 0 && c.w.faults {
 		c.freezeNext = 0
@@ -36,10 +36,10 @@ func (c *client) readNext() {
 	}
 }
 
-// farthestTurn is by how much a wall clock is set in the kind that is about it.
+// farthestTurn is the maximum change of a wall clock in the kind for that.
 const farthestTurn = 3 * time.Hour
 
-// turn sets a client's wall clock, in the kind that is about it by hours, and now and then those of all clients.
+// turn sets a client's wall clock. In the kind for that it is set by hours, and sometimes on all clients.
 func (w *world) turn(c *client, by time.Duration) {
 	all := []*client{c}
 	if w.plan.kind == setback {
@@ -64,8 +64,8 @@ func (w *world) turn(c *client, by time.Duration) {
 	}
 }
 
-// forgetAndTurn lets a majority of the masters lose their data, and soon sets all clients' wall clocks back: their
-// guards rest then.
+// forgetAndTurn makes a majority of the masters lose their data, and soon sets all clients' wall clocks back, while
+// their guards are inactive.
 func (w *world) forgetAndTurn() {
 	for _, s := range w.servers[:len(w.servers)/2+1] {
 		w.note(-1, s.index, "loses all its keys", "", 0)

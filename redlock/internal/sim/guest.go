@@ -8,16 +8,16 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// A guest is a program beside the others, with one call at a time that waits: a hermit, which reaches a minority of
-// the masters alone, or may lock on a minority alone, for ever, comes before all others and never wins; or one that
-// is far away, and must be served all the same.
+// A guest is an additional client with one waiting call at a time. It is either a hermit, which reaches only a minority
+// of the masters forever, or may lock only on a minority, has the highest priority and never wins; or a distant client,
+// which must be served nevertheless.
 type guest struct {
 	c    *client
 	call sync.WaitGroup
 	stop context.CancelFunc
 }
 
-// startGuest begins the guest, if there is one.
+// startGuest starts the guest, if there is one.
 func (w *world) startGuest() error {
 	if w.plan.kind != lonely && w.plan.kind != far {
 		return nil
@@ -37,7 +37,7 @@ func (w *world) startGuest() error {
 			continue
 		}
 		l.upCut, l.downCut, l.refuse = true, true, true
-		w.note(c.index, i, "is cut off for ever", "", 0)
+		w.note(c.index, i, "is cut off forever", "", 0)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &guest{c: c, stop: stop}
@@ -50,7 +50,7 @@ func (w *world) startGuest() error {
 	return nil
 }
 
-// visit locks again and again, and reports where that takes long.
+// visit locks again and again, and reports a call that takes too long.
 func (g *guest) visit(k *worker) {
 	w := g.c.w
 	for k.sleep(k.upTo(50*time.Millisecond), nil) {
@@ -65,7 +65,7 @@ func (g *guest) visit(k *worker) {
 	}
 }
 
-// endGuest ends its call. It is closed with the others.
+// endGuest ends its call. Its Locker is closed with the others.
 func (w *world) endGuest() {
 	if g := w.guest; g != nil {
 		g.stop()

@@ -6,39 +6,43 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Where the words of a script are, counted from 0 after the keys; a test holds them against what the library encodes.
+// Positions of the arguments of scripts, counted from 0 after the keys; a test compares them with the library's
+// encoding.
 const (
-	wordID, wordFirst, wordLast, wordMode, wordWaiter = 1, 3, 4, 5, 6 // of an acquire; an extension has its id there, too
+	// Of an acquire; an extension has its id and its TTL in the same positions.
+	wordID, wordTTL, wordFirst, wordLast, wordMode, wordWaiter = 1, 2, 3, 4, 5, 6
+
+	wordRepairPrevious = 8 // of a repair: the lease that it replaces
 
 	wordEndGrant, wordEndBallot, wordKeep, wordEndWaiter, wordRank = 0, 1, 2, 3, 4 // of a release
 
-	wordGrants = 6 // all further grants of a release are from there on
+	wordGrants = 6 // further grants of a release begin here
 
 	wordStep = 0 // of a step of an admission
 )
 
-// repairs is the name of an acquire that gives a grant back, or over to another program.
+// repairs names acquires that restore a grant, or transfer it to another client.
 const repairs = "repair or import"
 
-// What is told of a release that ends no grant.
+// Descriptions of a release without a grant.
 const (
 	leaves = "leave"
 	joins  = "join"
 )
 
-// A message is what a script has been asked and has answered.
+// A message is a call of a script with its reply.
 type message struct {
 	script *scripts.Script
 	words  []string
 	what   string
-	id, by string // by: the grant that refuses
+	id, by string // by: the grant that causes the refusal
 	ballot int64
-	code   int64    // below 0: an error
+	code   int64    // negative for an error
 	free   bool     // the name is free, and another waiter is first
-	grants []string // that a release ends
+	grants []string // the grants that a release ends
 }
 
-// modeOf returns the mode of an acquire; one without a ticket leaves it out.
+// modeOf returns the mode of an acquire, which may be omitted if there is no ticket.
 func modeOf(words []string) string {
 	if mode := word(words, wordMode); mode != "" {
 		return mode
@@ -46,7 +50,7 @@ func modeOf(words []string) string {
 	return "acquire"
 }
 
-// read reads what a master was asked, and its answer.
+// read decodes a call and its reply.
 func read(one *scripts.Script, words []string, reply any) message {
 	m := message{script: one, words: words, what: one.Name, code: -1}
 	switch v := reply.(type) {
@@ -86,7 +90,7 @@ func read(one *scripts.Script, words []string, reply any) message {
 	return m
 }
 
-// word is one of the words of a script; "" where it was left out.
+// word returns one argument of a script; "" if it was omitted.
 func word(words []string, i int) string {
 	if i >= len(words) {
 		return ""
@@ -94,8 +98,8 @@ func word(words []string, i int) string {
 	return words[i]
 }
 
-// heard takes note of a script that a master has executed, and holds it against what was executed before: a grant whose
-// end a master has executed must never be on it again.
+// heard records a script that a master has executed, and checks it against earlier ones: after a master has executed
+// the end of a grant, the grant must never be on it again.
 func (w *world) heard(n *conn, s *server, m message) {
 	switch m.script {
 	case scripts.Acquire, scripts.SharedAcquire:
@@ -104,9 +108,9 @@ func (w *world) heard(n *conn, s *server, m message) {
 		switch {
 		case !granted:
 			s.no[m.id] = s.no[m.id] || asks
-		case asks && role == scripts.Reader && s.had[m.id]: // a reader's ask that came twice: it may live to its TTL
+		case asks && role == scripts.Reader && s.had[m.id]: // a duplicated acquire of a reader may last until its TTL
 			w.loose = true
-		case asks && s.no[m.id]: // it is executed once more, so that nobody undoes it: it lives to its TTL
+		case asks && s.no[m.id]: // a duplicate of a refused acquire is not undone: it lasts until its TTL
 			w.loose = true
 		case s.ended[m.id] && !w.leapt:
 			w.problemLocked("%s is on master %d again, after its end was executed there", m.id, s.index)
@@ -125,25 +129,25 @@ func (w *world) heard(n *conn, s *server, m message) {
 	w.seen.sawMessage(&e, &m, n)
 }
 
-// A block is what lies between two ballots, with both.
+// A block is a range of ballots, inclusive.
 type block struct{ first, last int64 }
 
-// ask takes note of what a client sends, before anything happens to it. A grant is asked for once: what is asked
-// for again is a new grant, since a release of the old one may still be on its way. An import is sent again by the
-// same id, and then by ballots above those of the rounds before, else the answer to one could be taken for that to
-// another. A script that a master did not know is sent once more with its text; that is no other round.
+// ask records what a client sends, before anything happens to it. Each acquire must be for a new grant, since a release
+// of the old one may still be in flight. An import is sent again with the same id, but with ballots above those of
+// earlier rounds, because the reply to one round could otherwise be taken for that to another. If a master did not know
+// a script, it is sent again with its text, which is not another round.
 func (l *link) ask(c command) {
 	if c[0] != "EVALSHA" || c[1] != scripts.Acquire.SHA && c[1] != scripts.SharedAcquire.SHA {
 		return
 	}
 	keys, err := strconv.Atoi(c[2])
 	if err != nil {
-		return // the master says so
+		return // the master reports the error
 	}
 	words := c[3+keys:]
 	id, now, mode := words[wordID], block{number(words[wordFirst]), number(words[wordLast])}, modeOf(words)
 	if mode == "repair" {
-		return // it prolongs nothing that anybody trusts, and one that was refused as ahead may come again
+		return // it extends nothing that a client relies on, and may be retried after a refusal as ahead
 	}
 	before, again := l.asked[id]
 	switch {

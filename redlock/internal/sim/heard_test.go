@@ -7,7 +7,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// What the simulator takes for the id of a grant, a ballot, a mode or a waiter is what the library has put there.
+// The simulator decodes the id of a grant, ballots, the mode and the waiter as the library has encoded them.
 func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	enc, keys := scripts.NewEncoder(prefix, 0), prefix.Keys("a")
 	ticket := scripts.NewTicket(scripts.Plain, "L", 1, "me", 0, 0)
@@ -58,7 +58,8 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 		t.Errorf("extend of a share: %q", w)
 	}
 	end := scripts.Ending{Grants: []string{"the grant"}, Ballot: 4713, Waiter: ticket}
-	if m := read(scripts.SharedRelease, words(enc.Release(&shared, end)), int64(0)); m.id != "the grant" || m.ballot != 4713 {
+	if m := read(scripts.SharedRelease, words(enc.Release(&shared, end)), int64(0)); m.id != "the grant" ||
+		m.ballot != 4713 {
 		t.Errorf("release of a share: %+v", m)
 	}
 	if w := words(enc.Admit(scripts.AdmitRequest{Step: scripts.AdmitStart})); w[wordStep] != "start" {

@@ -3,9 +3,9 @@ package sim
 import "time"
 
 // A lapse makes repairs dangerous. A master lacks the lock that one client holds, votes for another client, and loses
-// its data with the vote. Meanwhile the reply of a third master to the holder's round of extensions is late, or the
-// holder reaches the forgetful master only then, and the third one no more. What the other client sends to the third
-// master is late, too, and arrives when the lock has expired there.
+// its data with the vote. Meanwhile the reply of a third master to the holder's round of extensions is late; or the
+// holder reaches the forgetful master only then, and the third one no longer. The other client's messages to the third
+// master are late, too, and arrive when the lock has expired there.
 type lapse struct {
 	w                 *world
 	holder, other     *link // to the forgetful master, and to the third one
@@ -13,14 +13,14 @@ type lapse struct {
 	how               int
 }
 
-// The kinds of lapses.
+// Kinds of lapses.
 const (
 	lateReply = iota
 	lateRound
 	lapseKinds
 )
 
-// lapse begins a lapse of s. The steps are drawn around the timeout of the pool: what is later than that is no reply.
+// lapse begins a lapse of s. The steps are drawn around the timeout of the pool: later replies do not count.
 func (w *world) lapse(s *server, c *client) {
 	if w.lapsing || s.down || !w.mayForget(s) {
 		return
@@ -41,7 +41,7 @@ func (w *world) lapse(s *server, c *client) {
 		l.holders3.downCut = l.how == lateReply
 		l.holder.refuse = l.how == lateRound
 	})
-	const connects = 100 * time.Millisecond // at the most
+	const connects = 100 * time.Millisecond // maximum
 	at += connects
 	l.step(at, func() { l.holders3.upCut = true })
 	asks := at + t/10 + w.upTo(t/4)
@@ -57,7 +57,7 @@ func (w *world) lapse(s *server, c *client) {
 	})
 }
 
-// step does something after d, unless the faults are over by then.
+// step calls f after d, unless the faults have ended by then.
 func (l *lapse) step(d time.Duration, f func()) {
 	l.w.at(d, slotFaults, func() {
 		if l.w.faults {
@@ -66,7 +66,7 @@ func (l *lapse) step(d time.Duration, f func()) {
 	})
 }
 
-// forget has the master lose its data, and the holder reach it again.
+// forget makes the master lose its data, and the holder reach it again.
 func (l *lapse) forget() {
 	s := l.holder.s
 	l.w.note(l.other.c.index, s.index, "loses what it has voted for", "", 0)
@@ -83,7 +83,7 @@ func (l *lapse) forget() {
 	}
 }
 
-// sever breaks the connections of a link. Nobody can connect until it is opened.
+// sever breaks the connections of a link, on which no client can connect until it is opened.
 func (l *link) sever() {
 	l.refuse = true
 	for _, n := range append([]*conn(nil), l.conns...) {
@@ -91,7 +91,7 @@ func (l *link) sever() {
 	}
 }
 
-// pass lets one direction of a link pass again, or both; what waited arrives now.
+// pass opens one direction of a link, or both; waiting messages arrive now.
 func (l *link) pass(up, down bool) {
 	upCut, downCut, refuse, denied := l.upCut && !up, l.downCut && !down, l.refuse, l.denied
 	l.open()

@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// leave closes the Locker of a client by a context that has ended or soon ends, mostly while so many masters hang that
-// nothing is confirmed. The world's lock is held.
+// leave closes the Locker of a client with a context that has ended or soon ends, mostly while so many masters hang
+// that nothing is confirmed. The world's lock is held.
 func (w *world) leave(c *client) {
 	if w.random.IntN(3) > 0 {
 		d := w.upTo(w.plan.guard)
@@ -26,14 +26,14 @@ func (w *world) leave(c *client) {
 	w.at(w.upTo(30*time.Millisecond), slotFaults, func() { c.restart(limit) })
 }
 
-// restart closes the Locker, by a context that ends after about d, and makes another in its place. A context of 0
-// has ended before. The world's lock is held.
+// restart closes the Locker, with a context that ends after about d, and creates another one. If d is 0 the context has
+// already ended. The world's lock is held.
 func (c *client) restart(d time.Duration) {
 	w := c.w
 	if c.asleep || c.closing || !w.faults {
 		return
 	}
-	w.note(c.index, -1, "closes its Locker, and begins anew", "", int64(d))
+	w.note(c.index, -1, "closes its Locker, and begins again", "", int64(d))
 	c.closing = true
 	c.old = append(c.old, c.locker)
 	file := c.file
@@ -61,7 +61,7 @@ func (c *client) restart(d time.Duration) {
 	})
 }
 
-// checkLeft reports locks that a Locker still holds when its Close has returned, whatever it returned.
+// checkLeft reports locks that a Locker still holds when its Close has returned, with or without an error.
 func (c *client) checkLeft(l *redlock.Locker) {
 	w := c.w
 	w.mu.Lock()

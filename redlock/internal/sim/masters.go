@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// emptyAll restarts all masters at once without their memory.
+// emptyAll restarts all masters at once without their data.
 func (w *world) emptyAll() {
 	for _, s := range w.servers {
 		w.note(-1, s.index, "restarts without its memory", "", 0)
@@ -23,8 +23,8 @@ func (w *world) emptyAll() {
 	}
 }
 
-// backup gives masters another replication id, as a replica does that attaches, or a backlog that is freed. They
-// lose nothing.
+// backup gives masters another replication id, like a replica that attaches, or a backlog that is freed. They lose no
+// data.
 func (w *world) backup() {
 	for i, s := range w.servers {
 		if i == 0 && w.random.IntN(2) == 0 {
@@ -38,18 +38,18 @@ func (w *world) backup() {
 	}
 }
 
-// cutApart cuts the minority off that is to be cut off for ever, and notes it.
+// cutApart partitions the chosen minority away, and records that.
 func (w *world) cutApart() {
 	for _, c := range w.clients {
 		for _, i := range w.plan.apart {
 			l := c.inOrder[i]
 			l.upCut, l.downCut, l.refuse = w.plan.up, w.plan.down, true
-			w.note(c.index, i, "is cut off for ever", "", 0)
+			w.note(c.index, i, "is cut off forever", "", 0)
 		}
 	}
 }
 
-// joinAgain ends that, when it has been seen that everybody is served without them.
+// joinAgain ends that, after the checks that every client is served without the minority.
 func (w *world) joinAgain() {
 	w.endGuest()
 	w.mu.Lock()
@@ -62,25 +62,26 @@ func (w *world) joinAgain() {
 }
 
 const (
-	servings   = 5 // of each contender
+	servings   = 5 // for each contender
 	longestUse = 5 * time.Millisecond
 
-	// mostTrips is how many round trips a lock may take on average if all want it. Without faults it takes two or three.
+	// mostTrips is the maximum average number of round trips of a contended lock. Without faults it takes two or three.
 	mostTrips = 15
 )
 
-// checkServed reports calls that are not served in time while a minority is cut off. All clients want the same names.
+// checkServed reports calls that are not served in time while a minority is partitioned away. All clients compete for
+// the same names.
 func (w *world) checkServed() {
 	if w.plan.kind != lasting && w.plan.kind != lonely {
 		return
 	}
 	w.mu.Lock()
-	w.note(-1, -1, "everybody is to be served", "", 0)
+	w.note(-1, -1, "every client is to be served", "", 0)
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	contenders := w.contenders(ctx)
-	if len(contenders) == 0 || !contenders[0].served() { // a handle that nobody has imported may still keep the name
+	if len(contenders) == 0 || !contenders[0].served() { // a handle that no client has imported may still reserve the name
 		return
 	}
 	began := time.Now()
@@ -97,13 +98,13 @@ func (w *world) checkServed() {
 	}
 }
 
-// A contender is a worker with a Locker of its own.
+// A contender is a worker with its own Locker.
 type contender struct {
 	*worker
 	l *redlock.Locker
 }
 
-// contenders are three of each client.
+// contenders returns three of each client.
 func (w *world) contenders(ctx context.Context) (list []contender) {
 	for _, c := range w.clients {
 		for n := range maxBusy {
@@ -121,7 +122,7 @@ func (w *world) contenders(ctx context.Context) (list []contender) {
 	return list
 }
 
-// served takes a lock and gives it back, and reports where that has taken long.
+// served acquires a lock and releases it, and reports a call that takes too long.
 func (c contender) served() bool {
 	w := c.c.w
 	asked := time.Now()
@@ -139,8 +140,7 @@ func (c contender) served() bool {
 	return !w.bad()
 }
 
-// checkFresh begins a program, and reports where its first lock does not come to all masters that it can reach
-// promptly.
+// checkFresh starts a client, and reports if its first lock does not promptly reach all masters that it can reach.
 func (w *world) checkFresh() {
 	p := &w.plan
 	p.guards = append(p.guards, p.guard)
@@ -185,7 +185,7 @@ func (w *world) checkFresh() {
 	k.unlock(lock)
 }
 
-// checkGuardTime reports a call that waits for ever since its TTL is above the guard time of the fleet.
+// checkGuardTime reports a call that waits forever because its TTL is above the max TTL of the fleet.
 func (w *world) checkGuardTime() {
 	c := w.clients[len(w.clients)-1]
 	if !w.plan.long || c.index == 0 {
@@ -195,15 +195,15 @@ func (w *world) checkGuardTime() {
 	defer cancel()
 	asked := time.Now()
 	lock, err := c.now().Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.index]))
-	if took := time.Since(asked); took > longestWait || err != nil && !errors.Is(err, redlock.ErrGuardTime) {
-		w.problem("a lock whose TTL is above the guard time of the fleet took %v: %v", took, err)
+	if took := time.Since(asked); took > longestWait || err != nil && !errors.Is(err, redlock.ErrTTLTooLong) {
+		w.problem("a lock whose TTL is above the max TTL of the fleet took %v: %v", took, err)
 	}
 	if err == nil {
 		_ = lock.Unlock(ctx)
 	}
 }
 
-// together runs f for each contender at once, and waits.
+// together runs f for each contender concurrently, and waits.
 func together(list []contender, f func(contender)) {
 	var all sync.WaitGroup
 	for _, c := range list {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// redialEvery is the least time from the end of a connection to the next one of the same client to the same master.
+// redialEvery is the minimum time between connections of a client to the same master.
 const redialEvery = 21 * time.Millisecond
 
 // A link is the network between one client and one master: both directions of each connection that the client makes.
@@ -18,66 +18,67 @@ type link struct {
 	c      *client
 	s      *server
 	random *rand.Rand
-	slot   int // makes the instants at which something arrives unlike those of any other link
+	slot   int // makes the arrival times on this link different from those of all others
 
-	upCut, downCut bool             // nothing passes; what was sent waits, as for a retransmission
-	refuse         bool             // nobody can connect
-	denied         bool             // the client's user has no right to locks there
-	slow           [2]time.Duration // what its messages take more than those of others, up and down
-	conns          []*conn          // those that may still carry something
-	asked          map[string]block // hold -> the ballots that have been sent for it
+	upCut, downCut bool             // nothing passes; messages wait, as for a retransmission
+	refuse         bool             // no client can connect
+	denied         bool             // the client's user has no right to locks on this master
+	slow           [2]time.Duration // additional delay of its messages, up and down
+	conns          []*conn          // those that may still deliver data
+	asked          map[string]block // by hold: the ballots that have been sent
 	generation     int
-	dialAt         time.Time // not before this
+	dialAt         time.Time // earliest time of the next connection
 }
 
-// A conn is one connection, as the client's pool uses it and as the master sees it. All fields are guarded by world.mu.
+// A conn is one connection: the client's side, as its pool uses it, and the master's side. All fields are guarded by
+// world.mu.
 type conn struct {
 	l    *link
-	slot int // of the link, with the number of the connection in it
+	slot int // of the link, plus the number of the connection
 	nearEnd
 	underWay
 	farEnd
 }
 
-// The nearEnd of a connection is the client's.
+// The nearEnd of a connection is the client's side.
 type nearEnd struct {
 	in     []byte
-	closed bool          // by the client
-	reset  bool          // by the master or the network
+	closed bool          // closed by the client
+	reset  bool          // closed by the master or the network
 	paused bool          // the client is suspended, or has just woken up
-	wake   chan struct{} // cap 1: to Read
-	resume chan struct{} // not nil while paused; closed when it is over
+	wake   chan struct{} // capacity 1; wakes Read
+	resume chan struct{} // not nil while paused; closed at the end of the pause
 }
 
-// What is underWay on a connection.
+// underWay is the data in flight on a connection.
 type underWay struct {
-	rest             string    // the beginning of a command that is not complete
-	upLast, downLast time.Time // when the last message of that direction arrives
+	rest             string    // start of an incomplete command
+	upLast, downLast time.Time // arrival of the last message in each direction
 	upHeld           [][]command
 	downHeld         [][]byte
-	upFlight         int // messages to the master
+	upFlight         int // messages in flight to the master
 }
 
-// The farEnd of a connection is the master's.
+// The farEnd of a connection is the master's side.
 type farEnd struct {
-	dead     bool // what arrives is lost
+	dead     bool // arriving data is lost
 	out      []byte
 	channels []string
 }
 
-// at runs f, with the world's lock held, after about d: at an instant of its own, as slot says.
+// at runs f, with the world's lock held, after about d: at an instant that is unique to slot.
 func (w *world) at(d time.Duration, slot int, f func()) time.Time {
 	due := w.instant(time.Now().Add(d), slot)
 	w.agenda.add(due, f)
 	return due
 }
 
-// instant is the first one not before t that belongs to slot.
+// instant returns the first instant not before t that belongs to slot.
 func (w *world) instant(t time.Time, slot int) time.Time {
 	return t.Truncate(tick).Add(tick + time.Duration(slot)*tickPart)
 }
 
-// latency draws how long the next message takes; way is 0 to the master, 1 back.
+// latency draws the delay of the next message; way is 0 to the master, 1 back.
 func (l *link) latency(way int) time.Duration {
 	p := &l.w.plan
 	d := p.latency + l.slow[way]
@@ -190,7 +191,7 @@ func (n *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close implements net.Conn. What was written before may still arrive.
+// Close closes the connection. Data written before may still arrive.
 func (n *conn) Close() error {
 	w := n.l.w
 	w.mu.Lock()
@@ -215,7 +216,7 @@ func (n *conn) signal() {
 	}
 }
 
-// forget drops a connection that cannot carry anything any more.
+// forget drops a connection that can no longer deliver data.
 func (n *conn) forget() {
 	if !n.closed || !n.dead && (n.upFlight > 0 || len(n.upHeld) > 0) {
 		return
@@ -229,7 +230,7 @@ func (n *conn) forget() {
 	}
 }
 
-// send puts commands on their way to the master.
+// send sends commands to the master.
 func (n *conn) send(commands []command) {
 	if n.dead {
 		return
@@ -252,7 +253,7 @@ func (n *conn) send(commands []command) {
 	})
 }
 
-// flush puts what the master has answered on its way to the client.
+// flush sends the master's replies to the client.
 func (n *conn) flush() {
 	if len(n.out) == 0 {
 		return
@@ -278,7 +279,7 @@ func (n *conn) flush() {
 	})
 }
 
-// open lets pass again what was cut; what waited arrives now, in its order.
+// open opens cut directions; waiting messages arrive now, in order.
 func (l *link) open() {
 	l.upCut, l.downCut, l.refuse, l.denied = false, false, false, false
 	for _, n := range append([]*conn(nil), l.conns...) {
@@ -295,8 +296,8 @@ func (l *link) open() {
 	}
 }
 
-// cut ends a connection as a broken network does. What is on its way to the client is lost, and what is on its way to
-// the master too, unless arrives says so.
+// cut ends a connection like a broken network. Data in flight to the client is lost, and data in flight to the master
+// too, unless arrives is set.
 func (n *conn) cut(arrives bool) {
 	n.reset = true
 	n.signal()
@@ -306,7 +307,7 @@ func (n *conn) cut(arrives bool) {
 	n.forget()
 }
 
-// drop makes the master's end disappear.
+// drop closes the master's side.
 func (n *conn) drop() {
 	n.dead = true
 	for _, ch := range n.channels {
@@ -336,7 +337,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// The rest of net.Conn. The pool bounds every wait by itself.
+// The rest of net.Conn. The pool uses its own timeouts.
 func (n *conn) LocalAddr() net.Addr              { return address("client") }
 func (n *conn) RemoteAddr() net.Addr             { return address(n.l.s.addr) }
 func (n *conn) SetDeadline(time.Time) error      { return nil }

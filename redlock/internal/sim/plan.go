@@ -8,41 +8,42 @@ import (
 	"time"
 )
 
-// A kind is what a run puts the weight on.
+// A kind is the focus of a run.
 type kind int
 
-// The kinds. In the last one faults go beyond what the documentation says is survived; see plan.beyond.
+// The kinds. The last one includes faults beyond what the documentation says is tolerated; see plan.beyond.
 const (
-	contention kind = iota // no faults but a network of unlike delays: many want one name
+	contention kind = iota // no faults but a network with different delays: many clients compete for one name
 	amnesia                // masters restart empty, are flushed, restored from a snapshot, fail back
-	lateness               // messages that stay on their way, are lost, come twice, come on an old connection
+	lateness               // messages are delayed, lost, duplicated, or arrive on an old connection
 	partition              // links cut, one way or both
-	suspension             // clients suspended and frozen, awake again, and in a hurry
-	clocks                 // rates as wrong as the drift allows for, locks used to their end
-	oldness                // nobody locks for longer than fences are remembered, clients lose time meanwhile
-	fleets                 // programs with unlike guard times
-	mixture                // whatever the seed draws
-	excess                 // faults beyond what is survived
-	changes                // the masters are changed; everybody is told at another time, and one perhaps never
-	freezes                // programs, machines, and all machines stand still for a part of the validity
+	suspension             // clients are suspended and frozen, and hurry after waking up
+	clocks                 // rates with the maximum error that the drift allows for, locks used to their end
+	oldness                // no client locks for longer than fences are kept, and clients lose time meanwhile
+	fleets                 // clients with different max TTLs
+	mixture                // any combination from the seed
+	excess                 // faults that are not tolerated
+	changes                // the masters are changed; clients are notified at different times, and one perhaps never
+	freezes                // programs, machines, and all machines stop for part of the validity
 	setback                // wall clocks are set back and forward by hours, while masters are in quarantine and calls wait
-	leaving                // Lockers are closed by contexts in every state, while masters hang
-	strangers              // programs that name other masters, or have one id
-	emptied                // all masters lose their data at once; programs with unlike guard times
-	backups                // masters get another replication id, and lose nothing
-	crowd                  // many waiters die at once, while others go on
-	lasting                // a minority is cut off for ever, and everybody must be served; a new program begins
-	lonely                 // a program reaches only a minority, for ever, and waits in front of all others
-	quitting               // many calls of a program end unheard, and it goes on
-	far                    // a program far away waits while near ones try all the time
-	several                // several names are locked as one, in whatever order they are named
-	minimum                // locks whose names the masters keep for a while, also after they were unlocked
+	leaving                // Lockers are closed with contexts in any state, while masters hang
+	strangers              // clients with different lists of masters, or with the same id
+	emptied                // all masters lose their data at once; clients with different max TTLs
+	backups                // masters get another replication id without loss of data
+	crowd                  // many waiters die at once, while others continue
+	lasting                // a minority is partitioned away forever, and every client must be served; a new client starts
+	lonely                 // a client reaches only a minority, forever, and waits in front of all others
+	quitting               // many calls of a client end without a release, and it continues
+	far                    // a distant client waits while near ones try all the time
+	several                // several names are locked together, in any order
+	minimum                // locks with a minimum hold, also after an early unlock
 	readers                // names with readers and writers
 	paused                 // machines stop with both of their clocks
 	lapses                 // a master forgets a vote while messages of a round that may repair it are late
+	lingers                // locks linger after their Unlock
 )
 
-// kindOf is the kind of a run: seeds that share their last digit take turns.
+// kindOf returns the kind of a run: kinds that share a last digit of the seed alternate.
 func kindOf(s *Setup) kind {
 	if i := slices.Index(kindNames[:], s.Kind); i >= 0 {
 		return kind(i)
@@ -51,22 +52,22 @@ func kindOf(s *Setup) kind {
 	return list[s.Seed/10%uint64(len(list))]
 }
 
-// kindsOf are the kinds of the seeds, by their last digit.
+// kindsOf lists the kinds of the seeds, by their last digit.
 var kindsOf = [10][]kind{
 	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers, several},
-	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {fleets, crowd}, {mixture, changes},
-	{excess, lonely, lapses},
+	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {fleets, crowd},
+	{mixture, changes}, {excess, lonely, lapses, lingers},
 }
 
 var kindNames = [...]string{
 	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
-	"paused", "lapses",
+	"paused", "lapses", "lingers",
 }
 
-// A plan is all that is drawn before a run begins. Each seed draws which faults there are at all, and how hard: a
-// run in which everything happens a little finds less than many in which few things happen often.
+// A plan holds everything that is drawn before a run begins. Each seed draws which faults occur, and how often: a run
+// with a few of every event finds less than many runs with few frequent events.
 type plan struct {
 	kind kind
 	size
@@ -76,12 +77,12 @@ type plan struct {
 	habits
 	manners
 	extras
-	move *move // how the masters are changed; nil: they stay
+	move *move // how the masters are changed; nil if they are not
 }
 
-// A size is how much there is of everything.
+// A size holds the numbers of masters, clients and workers.
 type size struct {
-	masters, clients, busy int // busy: workers of one client
+	masters, clients, busy int // busy: workers per client
 	names                  []string
 }
 
@@ -94,40 +95,53 @@ type times struct {
 	heartbeat, timeout time.Duration
 }
 
-// A network is how far everything is apart.
+// A network holds the delays.
 type network struct {
 	latency, jitter, spike time.Duration
-	spikes                 float64       // chance of a message to be late by up to spike
-	unlike                 time.Duration // a link may take that much longer than another, each way by itself
-	twice                  float64       // chance of a message to be executed twice
+	spikes                 float64       // probability that a message is late by up to spike
+	unlike                 time.Duration // maximum additional delay of a link, drawn for each direction
+	twice                  float64       // probability that a message is executed twice
 }
 
-// The weather is what goes wrong.
+// The weather holds the faults.
 type weather struct {
 	every   time.Duration   // mean time from fault to fault
-	weights [faultKinds]int // how often each fault is drawn
+	weights [faultKinds]int // weight of each fault
 	rate    float64         // error of the rates of the clocks
-	lean    float64         // 1 where the masters run fast and the clients slow, -1 the other way
-	spread  time.Duration   // how far the masters' clocks are apart at the beginning
-	frozen  bool            // suspensions stop the clock that nobody sets, too
-	beyond  bool            // faults are among them that are not survived
+	lean    float64         // 1 if the masters run fast and the clients slow, -1 the other way
+	spread  time.Duration   // initial distance between the masters' clocks
+	frozen  bool            // suspensions also stop the steady clock
+	beyond  bool            // includes faults that are not tolerated
 }
 
-// Habits are what a worker does with a lock.
+// Habits describe how a worker uses a lock.
 type habits struct {
 	idle                     time.Duration // longest pause between two calls
 	dwell                    time.Duration // longest time that a lock is used
 	toEnd, extend, reenter   float64
 	hand, hurry, write, keep float64
-	again                    float64       // of the handles that are delivered twice
-	longest                  time.Duration // a hold that is used to its end lasts as long at least
-	byHand                   float64       // of the pauses of a holder that end with an extension
+	again                    float64       // probability that a handle is delivered twice
+	longest                  time.Duration // minimum duration of a hold that is used to its end
+	byHand                   float64       // probability that a holder's pause ends with an extension
 }
 
-// Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on.
-type manners struct{ retry, fair, handOn float64 }
+// Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on; and what the trace
+// callbacks of each client do.
+type manners struct {
+	retry, fair, handOn float64
+	callbacks           []callback
+}
 
-// draw makes the plan of a run.
+// A callback is what the vote callback of a client does, besides the reports that the checks need.
+type callback int
+
+const (
+	returns callback = iota
+	blocks           // until the workers have ended: nothing of the client is delivered before that
+	panics
+)
+
+// draw returns the plan of a run.
 func draw(s *Setup) plan {
 	r := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
 	p := plan{kind: kindOf(s)}
@@ -160,7 +174,7 @@ func draw(s *Setup) plan {
 	} else {
 		p.stress(r)
 	}
-	more := rand.New(rand.NewPCG(s.Seed, 3)) // drawn by itself: other seeds stay as they were
+	more := rand.New(rand.NewPCG(s.Seed, 3)) // a separate source: the plans of other seeds do not change
 	p.again = some(more, 0.7)
 	if p.again > 0 && (p.kind == amnesia || p.kind == strangers) {
 		p.hand = 0.4 * more.Float64()
@@ -175,10 +189,16 @@ func draw(s *Setup) plan {
 			p.guards[i] = 2 * p.guard
 		}
 	}
+	p.callbacks = make([]callback, p.clients+2) // a guest and a client that dies have plain ones
+	if p.kind <= mixture || p.kind == lapses {
+		for i := range p.clients {
+			p.callbacks[i] = callback(pick(more, 0, 0, 0, 0, 0, 0, int(blocks), int(panics)))
+		}
+	}
 	return p
 }
 
-// stress draws the faults, by the kind of the run.
+// stress draws the faults according to the kind.
 func (p *plan) stress(r *rand.Rand) {
 	switch p.kind {
 	case contention:
@@ -189,7 +209,7 @@ func (p *plan) stress(r *rand.Rand) {
 		p.few(r, stall, cutOff, loseReply, hang, refusal, crashFull, restart)
 		p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
 		p.twice = some(r, 0.1)
-		if r.IntN(2) == 0 { // what is not undone is seen if it lives longer than it takes to deliver an owed release
+		if r.IntN(2) == 0 { // leftovers are detected if they last longer than the delivery of pending releases
 			p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
 			p.least, p.most = p.guard/4, p.guard
 		}
@@ -206,11 +226,11 @@ func (p *plan) stress(r *rand.Rand) {
 	case oldness:
 		p.weights[suspend] = 1
 		p.every = 30 * time.Second
-		p.length, p.heartbeat, p.timeout = 300*time.Second, 5*time.Minute, 5*time.Minute // connections outlive a sleep
+		p.length, p.heartbeat, p.timeout = 300*time.Second, 5*time.Minute, 5*time.Minute // connections survive a sleep
 		p.idle, p.frozen = 140*time.Second, r.IntN(3) > 0
 		p.clients, p.busy = pick(r, 2, 3), 1
 		p.most, p.rate = min(p.most, 500*time.Millisecond), 0
-	case fleets: // locks that stand on a bare quorum, and outlive the shortest quarantine by far
+	case fleets: // locks on a bare quorum that far outlast the shortest quarantine
 		p.few(r, crashEmpty, flush, restore, failback)
 		p.weights[split] = pick(r, 2, 4, 6)
 		p.slowly(r, between(r, 90*time.Second, 150*time.Second))
@@ -223,7 +243,7 @@ func (p *plan) stress(r *rand.Rand) {
 	}
 }
 
-// contention draws unlike links, or split votes, or ballots that are long behind.
+// contention draws different links, or split votes, or ballots that are far behind.
 func (p *plan) contention(r *rand.Rand) {
 	p.timeout *= 2
 	p.unlike = between(r, 0, p.timeout/3)
@@ -231,7 +251,7 @@ func (p *plan) contention(r *rand.Rand) {
 	p.retry = float64(pick(r, 0, 1, 2)) / 2
 	p.weights[split] = pick(r, 0, 1, 2)
 	switch r.IntN(3) {
-	case 0: // who was frozen knows the masters' time wrongly, until a heartbeat
+	case 0: // a client that was frozen has a wrong masters' time until a heartbeat
 		p.weights[suspend], p.frozen = 2, true
 		p.timeout, p.heartbeat = time.Second, 3*time.Second
 		p.every, p.toEnd, p.extend = p.every/2, 0.3, 0.3
@@ -244,7 +264,7 @@ func (p *plan) contention(r *rand.Rand) {
 	}
 }
 
-// amnesia draws masters that forget: in short runs they do not vote again, in long ones their quarantines end.
+// amnesia draws masters that lose their data: in short runs they do not vote again, in long ones their quarantines end.
 func (p *plan) amnesia(r *rand.Rand) {
 	p.heartbeat = between(r, 100*time.Millisecond, 400*time.Millisecond)
 	p.guard = max(p.guard, 2*p.heartbeat+4*p.timeout)
@@ -257,7 +277,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	case 1:
 		p.few(r, crashEmpty, crashFull, flush, restore, failback, scriptFlush)
 		p.slowly(r, between(r, 5*time.Second, 40*time.Second))
-	default: // what one grant has lost on a master is another's only where a third master did not have it
+	default: // a grant lost on one master can go to another client only if a third master did not have it
 		p.weights[failback], p.masters, p.guard, p.busy = 2, 3, 1200*time.Millisecond, 1
 		p.least, p.most, p.toEnd, p.extend, p.heartbeat = time.Second, p.guard, 0.9, 0.1, 100*time.Millisecond
 		p.every /= 2
@@ -265,7 +285,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	p.weights[split] += 1 + r.IntN(4)
 }
 
-// slowly draws a fleet with this guard time, over so long a time that quarantines end in it.
+// slowly draws a fleet with this max TTL, and a run long enough for quarantines to end.
 func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.guard, p.least, p.most = guard, guard/4, guard
 	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)
@@ -280,16 +300,16 @@ func (p *plan) suspension(r *rand.Rand) {
 	p.hurry, p.keep = max(p.hurry, 0.3), 0.2
 	p.masters = pick(r, 2, 3, 4, 5)
 	p.most = min(p.most, 300*time.Millisecond)
-	if r.IntN(2) == 0 { // connections outlive a sleep
+	if r.IntN(2) == 0 { // so that connections survive a sleep
 		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
-	if r.IntN(3) == 0 { // who wakes after his TTL tries to save what he had, while another has had it
+	if r.IntN(3) == 0 { // a client that wakes after its TTL tries to extend its lock, after another has held it
 		p.masters, p.clients, p.hurry, p.extend = pick(r, 2, 4), 2, 0.9, 0.2
 		p.most, p.dwell, p.toEnd = 120*time.Millisecond, 100*time.Millisecond, 0.5
 	}
 }
 
-// few gives some of these faults a weight.
+// few gives a weight to some of these faults.
 func (p *plan) few(r *rand.Rand, list ...fault) {
 	for _, f := range list {
 		p.weights[f] += r.IntN(4)
@@ -317,18 +337,18 @@ func (p *plan) mixed(r *rand.Rand) {
 	}
 }
 
-// rest is how long it takes, without faults, until every owed release is delivered.
+// rest returns how long it takes, without faults, until every pending release is delivered.
 func (p *plan) rest() time.Duration {
-	if p.kind == oldness { // no connection ever breaks there
+	if p.kind == oldness { // connections never break in this kind
 		return time.Second
 	}
 	return 2*p.heartbeat + 4*p.timeout + 2*redialEvery + 2*p.unlike
 }
 
-// String says the plan in words.
+// String describes the plan.
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, guard time %v (of the clients %v), "+
+	fmt.Fprintf(&b, "%s: %d masters, %d clients with %d workers each, names %v, max TTL %v (of the clients %v), "+
 		"TTLs %v to %v, for %v\n", kindNames[p.kind], p.masters, p.clients, p.busy, p.names, p.guard, p.guards,
 		p.least, p.most, p.length)
 	fmt.Fprintf(&b, "  heartbeat %v, timeout %v, latency %v + %v, with a chance of %.3f + %v; twice %.3f; "+
@@ -343,7 +363,7 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	return (from + time.Duration(r.Int64N(int64(to-from)+1))).Round(10 * time.Microsecond)
 }
 
-// some is 0 half of the time, else anything up to most.
+// some returns 0 half of the time, otherwise a value up to most.
 func some(r *rand.Rand, most float64) float64 {
 	if r.IntN(2) == 0 {
 		return 0

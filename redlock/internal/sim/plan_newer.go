@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// extras are what the newer kinds add to a plan.
+// extras holds the additions of the newer kinds to a plan.
 type extras struct {
-	lists    [][]int // the masters that each client names; nil: all
-	rolling  bool    // ... by a configuration that is changed from one to the next without a change of the masters
-	bare     bool    // ... and no master has a record at the beginning
-	oneLabel bool    // all programs have one label
-	apart    []int   // masters that are cut off for ever, from all clients
-	hidden   []int   // ... from the guest alone
-	up, down bool    // ... which way
+	lists    [][]int // the list of masters of each client; nil: all
+	rolling  bool    // ... from a configuration that is changed to the next without a change of the masters
+	bare     bool    // ... and no master has a record initially
+	oneLabel bool    // all clients have the same label
+	apart    []int   // masters that are partitioned from all clients forever
+	hidden   []int   // ... only from the guest
+	up, down bool    // ... the cut directions
 	cutAfter time.Duration
-	waiters  int           // that die in a program of their own
-	silent   bool          // ... and whose connections nobody has heard of the end of
-	long     bool          // the last client has a longer guard time than the fleet
+	waiters  int           // waiters that die in a separate program
+	silent   bool          // ... without an end of their connections that the masters notice
+	long     bool          // the last client has a longer max TTL than the fleet
 	away     time.Duration // how far away the guest is, each way
 	together bool          // several names are locked as one
+	linger   bool          // locks linger
 	minHold  bool          // some locks have a minimum hold
 	readers  bool          // names have readers and writers
-	endless  bool          // ... and readers that come without an end must not starve a writer
-	reads    float64       // the share of readers
+	endless  bool          // ... and an endless stream of readers must not starve a writer
+	reads    float64       // fraction of readers
 }
 
 // stressNewer draws the faults of the newer kinds.
@@ -65,6 +66,22 @@ func (p *plan) stressNewer(r *rand.Rand) {
 		p.paused(r)
 	case lapses:
 		p.lapses(r)
+	case lingers:
+		p.lingers(r)
+	}
+}
+
+// lingers draws locks of one TTL that linger, and faults of masters and clients while they are idle.
+func (p *plan) lingers(r *rand.Rand) {
+	p.few(r, crashEmpty, crashFull, flush, suspend, suspend, stall, cutOff, loseReply)
+	p.clients, p.names, p.linger = pick(r, 2, 2, 3), []string{"a"}, true
+	p.guard = between(r, 300*time.Millisecond, 600*time.Millisecond)
+	p.least, p.most = p.guard/2, p.guard/2
+	p.idle, p.dwell = between(r, time.Millisecond, 60*time.Millisecond), between(r, time.Millisecond, 30*time.Millisecond)
+	p.retry, p.fair, p.toEnd, p.hand = some(r, 0.3), some(r, 0.2), some(r, 0.2), 0
+	p.every = between(r, 50*time.Millisecond, 400*time.Millisecond)
+	if r.IntN(2) == 0 { // connections outlive a suspension
+		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
 }
 
@@ -77,12 +94,12 @@ func (p *plan) freezes(r *rand.Rand) {
 	p.least, p.most = p.guard/2, p.guard
 	p.extend, p.toEnd, p.write = some(r, 0.5), 0.5+0.5*r.Float64(), 1
 	p.length = between(r, 2*time.Second, 5*time.Second)
-	p.timeout, p.heartbeat = 2*time.Second, 3*time.Second // connections outlive a freeze
+	p.timeout, p.heartbeat = 2*time.Second, 3*time.Second // so that connections survive a freeze
 	p.frozen = r.IntN(2) == 0
 }
 
-// paused draws machines that stop with both of their clocks, for up to several TTLs, and locks that are used to their
-// end. Heartbeats are frequent: until the next one nothing shows that the machine has stopped.
+// paused draws machines that stop together with both of their clocks, for up to several TTLs, and locks that are used
+// to their end. Heartbeats are frequent, because the stop is not visible before the next one.
 func (p *plan) paused(r *rand.Rand) {
 	p.weights[suspend] = 3
 	p.weights[cutOff] = pick(r, 0, 0, 1)
@@ -94,13 +111,14 @@ func (p *plan) paused(r *rand.Rand) {
 	p.every *= 4
 }
 
-// shownAfter is for how long after a pause the masters may not have shown yet how long it was: a heartbeat of each, and
-// what is too short to be seen.
+// shownAfter returns how long after a pause the masters may not have shown its full length: a heartbeat of each, plus
+// pauses that are too short to be detected.
 func (p *plan) shownAfter() time.Duration {
 	return p.heartbeat + 4*(p.latency+p.jitter) + 100*time.Millisecond
 }
 
-// setback draws masters that lose their data, and wall clocks that are set while the guards of the programs rest.
+// setback draws masters that lose their data, and wall clocks that are set while the guards of the clients are
+// inactive.
 func (p *plan) setback(r *rand.Rand) {
 	p.few(r, crashEmpty, flush, failback)
 	p.weights[turnBack] = 2
@@ -121,7 +139,7 @@ func (p *plan) leaving(r *rand.Rand) {
 	p.timeout = between(r, 50*time.Millisecond, 300*time.Millisecond)
 }
 
-// strangers draws programs that name some of the masters of the others only, or that have the label of another.
+// strangers draws clients that use only some of the others' masters, or that have the label of another.
 func (p *plan) strangers(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 	p.toEnd, p.hand = 0.2, 0
@@ -142,8 +160,8 @@ func (p *plan) strangers(r *rand.Rand) {
 	}
 }
 
-// rollingChange draws clients of which some have a list in which masters were replaced or left out. Links are not cut: a
-// client sees the records of all masters that are up, which is what keeps the first records apart.
+// rollingChange draws clients some of which have a list with replaced or omitted masters. Links are not cut: a client
+// sees the records of all masters that are up, which is how conflicts between first records are avoided.
 func (p *plan) rollingChange(r *rand.Rand) {
 	p.slowly(r, between(r, 2*time.Second, 20*time.Second))
 	p.rolling, p.bare = true, r.IntN(3) > 0
@@ -167,7 +185,7 @@ func (p *plan) rollingChange(r *rand.Rand) {
 	}
 }
 
-// emptied draws masters that lose their data all at once, and programs with another guard time than the fleet.
+// emptied draws masters that all lose their data at once, and clients with other max TTLs than the fleet.
 func (p *plan) emptied(r *rand.Rand) {
 	p.guard = between(r, 800*time.Millisecond, 1500*time.Millisecond)
 	p.least, p.most = p.guard/2, p.guard
@@ -179,14 +197,14 @@ func (p *plan) emptied(r *rand.Rand) {
 	if p.long = r.IntN(2) == 0; p.long {
 		return
 	}
-	// A quarantine lasts half a minute at the least, so the longest TTLs are above that.
+	// A quarantine lasts at least half a minute, so the longest TTLs are above that.
 	p.weights[emptyAll] = 1
 	p.guard = between(r, 50*time.Second, 90*time.Second)
 	p.least, p.most, p.dwell, p.heartbeat = 45*time.Second, p.guard, time.Second, between(r, time.Second, 3*time.Second)
 	p.every, p.length, p.idle = between(r, 40*time.Second, 80*time.Second), 3*p.guard, 5*time.Second
 }
 
-// lasting draws a minority of masters that is cut off for ever, and hardly anything else.
+// lasting draws a minority of masters that is partitioned away forever, and hardly anything else.
 func (p *plan) lasting(r *rand.Rand) {
 	p.masters, p.clients, p.busy = pick(r, 3, 4, 5, 5), pick(r, 2, 3), 1
 	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
@@ -200,8 +218,8 @@ func (p *plan) lasting(r *rand.Rand) {
 	p.every *= 2
 }
 
-// crowd draws a program with many waiters that dies, and others that go on for longer than a dead waiter may count.
-// Where nobody has heard of its death the dead ones are few: each costs the others a second.
+// crowd draws a client with many waiters that dies, and others that continue for longer than a dead waiter may count.
+// If no master notices the death, the dead waiters are few, because each costs the others a second.
 func (p *plan) crowd(r *rand.Rand) {
 	p.clients, p.busy, p.names = 3, 3, []string{"a"}
 	p.waiters = pick(r, 15, 20, 30, 40)
@@ -216,8 +234,8 @@ func (p *plan) crowd(r *rand.Rand) {
 	p.weights[cutOff] = pick(r, 0, 1)
 }
 
-// lonely draws a program that reaches a minority of the masters alone, and whose calls have the best priority.
-// Another master is down.
+// lonely draws a client that reaches only a minority of the masters, and whose calls have the highest priority. Another
+// master is down.
 func (p *plan) lonely(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 5, 5), pick(r, 2, 3), 1, []string{"a"}
 	p.guard = between(r, 900*time.Millisecond, 1500*time.Millisecond)
@@ -230,7 +248,7 @@ func (p *plan) lonely(r *rand.Rand) {
 	p.every *= 2
 }
 
-// far draws a program far away that waits, and near ones that try by themselves all the time.
+// far draws a distant client that waits, and near ones that retry by themselves all the time.
 func (p *plan) far(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = pick(r, 3, 3, 5), 2, pick(r, 1, 2), []string{"a"}
 	p.away = between(r, 20*time.Millisecond, 120*time.Millisecond)
@@ -242,7 +260,7 @@ func (p *plan) far(r *rand.Rand) {
 	p.length, p.every = between(r, 6*time.Second, 8*time.Second), time.Minute
 }
 
-// several draws programs that lock several names as one, and single ones of these.
+// several draws clients that lock several names together, and single ones of these.
 func (p *plan) several(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, flush)
 	p.together, p.names = true, []string{"a", "b", "c"}[:pick(r, 2, 3, 3)]
@@ -251,7 +269,7 @@ func (p *plan) several(r *rand.Rand) {
 	p.every *= 2
 }
 
-// minimum draws locks with a minimum hold, most of them given back before it is over, and Lockers that are closed.
+// minimum draws locks with a minimum hold, most of them released before its end, and Lockers that are closed.
 func (p *plan) minimum(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, crashEmpty, flush)
 	p.minHold, p.together = true, r.IntN(4) == 0
@@ -265,7 +283,7 @@ func (p *plan) minimum(r *rand.Rand) {
 	p.every *= 2
 }
 
-// share draws names with many readers and few writers, or readers that come without an end and hardly any fault.
+// share draws names with many readers and few writers, or an endless stream of readers and hardly any faults.
 func (p *plan) share(r *rand.Rand) {
 	p.readers, p.reads, p.hand = true, 0.4+0.5*r.Float64(), some(r, 0.5)
 	p.idle, p.dwell = between(r, time.Millisecond, 10*time.Millisecond), between(r, time.Millisecond, 100*time.Millisecond)
@@ -280,12 +298,12 @@ func (p *plan) share(r *rand.Rand) {
 	p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
 	p.twice = some(r, 0.05)
 	p.toEnd = some(r, 0.3)
-	if r.IntN(2) == 0 { // as in lateness: what is not undone is seen
+	if r.IntN(2) == 0 { // as in lateness: leftovers are detected
 		p.heartbeat, p.timeout = p.heartbeat/4, p.timeout/2
 	}
 }
 
-// lapses draws holders that extend by hand, TTLs below twice the timeout, and masters that forget votes.
+// lapses draws holders that extend by hand, TTLs below twice the timeout, and masters that lose votes.
 func (p *plan) lapses(r *rand.Rand) {
 	p.masters, p.clients, p.busy, p.names = 3, 2, 1, []string{"a"}
 	p.timeout = between(r, 450*time.Millisecond, 600*time.Millisecond)

@@ -6,12 +6,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// lossGrace is how late a program may be told of a loss by the lock's context, while it runs: the library looks at the
-// clocks every tenth of a second.
+// lossGrace is how late the lock's context may report a loss to a running program: the library checks the clocks every
+// tenth of a second.
 const lossGrace = 150 * time.Millisecond
 
-// checkGiven reports a call that has succeeded with no validity left when it returned. It is made at the instant at
-// which the call has returned, and nothing freezes within an instant.
+// checkGiven reports a call that succeeded without remaining validity. It runs at the instant at which the call has
+// returned; nothing freezes within an instant.
 func (w *world) checkGiven(what string, lock *redlock.Lock, err error) {
 	if err != nil {
 		return
@@ -21,7 +21,7 @@ func (w *world) checkGiven(what string, lock *redlock.Lock, err error) {
 	}
 }
 
-// checkErr reports a lock that says that it is held when its validity is over.
+// checkErr reports a lock whose Err is nil after its validity has expired.
 func (b *belief) checkErr() {
 	w := b.c.w
 	if err := b.ctx.Err(); err != nil && b.lock.Err() != nil {
@@ -32,14 +32,14 @@ func (b *belief) checkErr() {
 	}
 }
 
-// checkTold reports a loss that the program has been told of too late, or not yet. Late is counted from the end of the
-// validity, or from when the clocks went on after a freeze. If the masters' clocks have leapt compared with those of the
-// client, it has perhaps only just learnt that the validity is over. The world's lock is held.
+// checkTold reports a loss of which the program was notified too late, or not yet. Delays count from the end of the
+// validity, or from when the clocks continued after a freeze. If the masters' clocks have leapt relative to those of
+// the client, it may only just have learnt that the validity has expired. The world's lock is held.
 func (b *belief) checkTold(left time.Duration) {
 	w := b.c.w
 	late := min(-left, time.Since(b.c.jumped))
 	if late <= lossGrace || b.c.asleep || w.plan.beyond || w.plan.kind == paused {
 		return
 	}
-	w.problemLocked("%s: client %d is told of its loss %v too late", b.name, b.client, late)
+	w.problemLocked("%s: client %d is notified of its loss %v too late", b.name, b.client, late)
 }

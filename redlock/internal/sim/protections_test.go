@@ -12,47 +12,48 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 )
 
-// An edit takes a piece of the source out, or puts another in its place. The file is named from the root of the
-// module, and must have the text once.
+// An edit replaces a part of the source, which must occur exactly once. The path of the file is relative to the root of
+// the module.
 type edit struct{ file, text, replacement string }
 
-// The files that protections lie in.
+// The files with protections.
 const (
-	askFile       = "redlock/internal/grant/ask.go"
-	grantFile     = "redlock/internal/grant/grant.go"
-	extendFile    = "redlock/internal/grant/extend.go"
-	releaseFile   = "redlock/internal/grant/release.go"
-	repairFile    = "redlock/internal/grant/repair.go"
-	judgeFile     = "redlock/internal/admission/judge.go"
-	listFile      = "redlock/internal/admission/list.go"
-	admitFile     = "internal/scripts/reference/admit.go"
-	factFile      = "redlock/internal/admission/fact.go"
-	numbersFile   = "redlock/internal/admission/numbers.go"
-	votersFile    = "redlock/internal/voters/voters.go"
-	acquireFile   = "internal/scripts/reference/acquire.go"
-	sharedFile    = "internal/scripts/reference/shared.go"
-	queueFile     = "internal/scripts/reference/queue.go"
-	othersFile    = "internal/scripts/reference/others.go"
-	contendFile   = "redlock/internal/queue/contend.go"
-	inboxFile     = "redlock/internal/queue/inbox.go"
-	roundFile     = "redlock/internal/round/round.go"
-	reconfigFile  = "redlock/internal/reconfig/reconfig.go"
-	lockerFile    = "redlock/locker.go"
-	leapFile      = "redlock/internal/ballot/leap.go"
-	driftFile     = "clock/drift.go"
-	instantFile   = "clock/clock.go"
-	protectionFor = 8000 // schedules in which a missing protection must be found
+	leaseAcquireFile = "redlock/internal/lease/acquire.go"
+	leaseFile        = "redlock/internal/lease/lease.go"
+	extendFile       = "redlock/internal/lease/extend.go"
+	releaseFile      = "redlock/internal/lease/release.go"
+	repairFile       = "redlock/internal/lease/repair.go"
+	judgeFile        = "redlock/internal/admission/judge.go"
+	listFile         = "redlock/internal/admission/list.go"
+	admitFile        = "internal/scripts/reference/admit.go"
+	factFile         = "redlock/internal/admission/fact.go"
+	numbersFile      = "redlock/internal/admission/numbers.go"
+	monitorFile      = "redlock/internal/monitor/monitor.go"
+	acquireFile      = "internal/scripts/reference/acquire.go"
+	sharedFile       = "internal/scripts/reference/shared.go"
+	queueFile        = "internal/scripts/reference/queue.go"
+	othersFile       = "internal/scripts/reference/others.go"
+	contendFile      = "redlock/internal/waitqueue/contend.go"
+	inboxFile        = "redlock/internal/waitqueue/inbox.go"
+	roundFile        = "redlock/internal/round/round.go"
+	reconfigFile     = "redlock/internal/reconfig/reconfig.go"
+	lockerFile       = "redlock/locker.go"
+	leapFile         = "redlock/internal/ballot/leap.go"
+	driftFile        = "clock/drift.go"
+	instantFile      = "clock/clock.go"
+	protectionFor    = 8000 // maximum number of schedules until the mutant is killed
 )
 
-// A protection can be taken out, and is missed by the kinds of schedules that find it soonest.
+// A protection is a rule that a mutant removes; the kinds are those that kill the mutant soonest.
 type protection struct {
 	name  string
 	kinds []kind
-	shows string // what the words of the violation have in them
-	wrong string // what goes wrong without it, for the table in the README
+	shows string // part of the description of the violation
+	wrong string // the consequence, for the table in the README
 	edits []edit
 }
 
@@ -71,11 +72,11 @@ var protections = []protection{
 			"(f.Record.Identity[:strings.LastIndexByte(f.Record.Identity, '/')] == " +
 				"f.Identity[:strings.LastIndexByte(f.Identity, '/')] ||"}}},
 	{"fleet-guard-time", []kind{fleets}, "two holders",
-		"a program with a short guard time admits a forgetful master under the long grant of another, which does not look " +
+		"a program with a short max TTL admits a forgetful master under the long grant of another, which does not look " +
 			"at the records of those that vote while no quorum does: two holders",
 		[]edit{{numbersFile, "r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)", ""},
 			{numbersFile, "return max(r.Quarantine, r.Longest+f.Facts[i].Late)", "return r.Quarantine"},
-			{votersFile, "if v.set.Guard > 0 && !c.Rule.Won(next.Voting) {", "if false {"}}},
+			{monitorFile, "if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {", "if false {"}}},
 	{"master-list", []kind{strangers}, "two holders",
 		"clients that name other masters of one deployment have a majority each: two holders",
 		[]edit{{listFile, "return prepared || r.Masters == c.Masters && r.Next == c.Next", "return prepared || true"},
@@ -83,10 +84,14 @@ var protections = []protection{
 	{"first-records", []kind{strangers}, "two holders",
 		"clients with unlike lists begin on new masters at one moment, each on those that the other has not reached first: " +
 			"two holders",
-		[]edit{{listFile, "		if f.objects(j) {\n			return f.otherMasters(i, j)", "		if false && f.objects(j) {\n			return nil"},
+		[]edit{{listFile, "		if f.objects(j) {\n			return f.otherMasters(i, j)",
+			"		if false && f.objects(j) {\n			return nil"},
 			{listFile, "if !fresh.Has(j) && (!fact.Settled", "if false && (!fact.Settled"}}},
+	{"repair-session", []kind{amnesia}, "rule \"missing\"",
+		"a repair goes to the present session of a master, which has forgotten a vote since the round that justified it",
+		[]edit{{repairFile, "m, view := l.m, r.View", "m, view := l.m, l.m.View()"}}},
 	{"tombstone", []kind{lateness}, "after its end",
-		"an acquire that comes after its own release takes the name for nobody",
+		"an acquire that comes after its own release takes the name for no client",
 		[]edit{{othersFile, "if ballot > top && ballot <=", "if false && ballot > top && ballot <="}}},
 	{"fence", []kind{contention}, "has token",
 		"an acquire that was long on its way wins with a token not above that of the holder before",
@@ -96,8 +101,9 @@ var protections = []protection{
 		[]edit{{acquireFile, "if a.first <= top || a.first <= now-window {", "if a.first <= top {"}}},
 	{"recheck", []kind{lateness}, "of validity left",
 		"a lock is handed out with less validity than was asked for, or none",
-		[]edit{{askFile, "left := v.left(now); left < terms.Least {", "left := v.left(now); false && left < terms.Least {"},
-			{lockerFile, "return k.Remaining() > 0 && k.handle.Validity() >= cfg.Least", "return true"}}},
+		[]edit{{leaseAcquireFile, "left := v.left(now); left < terms.Least {",
+			"left := v.left(now); false && left < terms.Least {"},
+			{lockerFile, "if k.handle.HasLeft(cfg.Least) {", "if true {"}}},
 	{"drift", []kind{clocks}, "two holders",
 		"keys end on fast clocks while a slow one still trusts them: two holders",
 		[]edit{{driftFile, "Drift{Factor: 0.01, Constant: 2 * time.Millisecond}", "Drift{Constant: time.Nanosecond}"}}},
@@ -109,83 +115,83 @@ var protections = []protection{
 		[]edit{{leapFile, "l.missed.Add(int64(by))", "_ = by"}}},
 	{"unknown-outcomes", []kind{lateness}, "is still on master",
 		"what a master has granted without being heard stays there for its TTL",
-		[]edit{{askFile, "if v.Kind == scripts.Granted || v.Unsure() {", "if v.Kind == scripts.Granted {"}}},
+		[]edit{{leaseAcquireFile, "if v.Outcome == scripts.Granted || v.Unsure() {", "if v.Outcome == scripts.Granted {"}}},
 	{"stop-before-release", []kind{amnesia, suspension}, "after its end",
 		"an extension that is answered after the release gives the name back to the released grant",
-		[]edit{{extendFile, "	if g.state == live {\n		e.repairLocked()", "	{\n		e.repairLocked()"}}},
+		[]edit{{extendFile, "	if l.state == live {\n		e.repairLocked()", "	{\n		e.repairLocked()"}}},
 	{"repair-ballot", []kind{contention}, "it is on",
 		"repairs are refused as stale, and a grant never returns to all masters",
-		[]edit{{repairFile, "ballot, err := k.Ballots.Repair(k.Clock.Now(), max(r.Vote(i).Fence, token, g.sent.last(i)))",
+		[]edit{{repairFile, "ballot, err := m.Ballots.Repair(m.Clock.Now(), max(r.Vote(i).Fence, token, l.sent.last(i)))",
 			"ballot, err := token, error(nil)"}}},
 	{"new-ids", []kind{contention, suspension}, "once more",
 		"a grant is asked for again while the release of the first ask is on its way, which would end it",
-		[]edit{{askFile, "k.number.Add(1)", "uint64(len(name))"}}},
+		[]edit{{leaseAcquireFile, "m.number.Add(1)", "uint64(len(name))"}}},
 	{"configured-quorum", []kind{partition}, "two holders",
 		"clients that see different masters have a majority each: two holders",
 		[]edit{{roundFile, "r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()",
 			"r.tally.Rule, r.asked = quorum.Rule{Old: view.Voting}, view.Config.Rule.All()"},
-			{askFile, "if !view.Config.Rule.Won(view.Voting) {", "if view.Voting == 0 {"}}},
+			{leaseAcquireFile, "if !view.Config.Rule.Won(view.Voting) {", "if view.Voting == 0 {"}}},
 	{"epoch", []kind{changes}, "two holders",
-		"a program that was not told goes on by the old masters alone, when others go by the next alone: two holders",
+		"a client that has not followed the change uses the old masters alone, when others use the next alone: two holders",
 		[]edit{{listFile, "case !f.Facts[j].told() || r.Group != f.Group || r.Epoch > c.Epoch:\n		return false",
 			"case !f.Facts[j].told():\n		return false\n	case r.Epoch > c.Epoch:\n		return true"}}},
 	{"together", []kind{changes}, "two holders",
-		"a program goes by the next masters alone by its own timer, while others go by the old ones: two holders",
+		"a program uses the next masters alone by its own timer, while others use the old ones: two holders",
 		[]edit{{judgeFile, "case r.Alone < c.Needs(i):", "case r.Alone < 0 && c.Needs(i) > 0:"},
 			{listFile, "	return r.Masters == c.Masters\n", "	return true\n"},
 			{reconfigFile, "case !alone.MajorityOf(want.Rule.Old):", "case false:"}}},
 	{"lost-masters", []kind{emptied}, "two holders",
-		"a holder whose masters have all lost their data goes on to the end of its validity, and nobody lengthens a " +
+		"a holder whose masters have all lost their data goes on to the end of its validity, and no client lengthens a " +
 			"quarantine that is too short for it: two holders",
-		[]edit{{grantFile, "if g.state == live && g.config.Rule.Lost(g.on.lost) {", "if false {"},
+		[]edit{{leaseFile, "if (l.state == live || l.state == idle) && l.config.Rule.Lost(l.on.lost) {", "if false {"},
 			{judgeFile, "if r.Quarantine < f.span(i) {", "if false {"}}},
 	{"close-releases-first", []kind{leaving}, "holds the lock on",
 		"a Locker whose Close has ended with its context holds its locks on",
 		[]edit{{lockerFile, "		l.grants.EndAll()\n", "		time.AfterFunc(5*time.Second, l.grants.EndAll)\n"}}},
-	{"one-second", []kind{crowd}, "nobody had the name",
+	{"one-second", []kind{crowd}, "no client had the name",
 		"a first waiter that hangs keeps the name from all others for as long as it counts",
 		[]edit{{queueFile, "counts = min(counts, c.now+toldCounts)", "counts = max(counts, toldCounts)"}}},
 	{"voters-leave", []kind{lonely}, "a lock took",
-		"a waiter that can reach a minority alone stands in front, and nobody else wins",
-		[]edit{{contendFile, "		q.away = true\n		q.leaveLocked(n.c)\n",
-			"		q.away = n.round == nil\n"}}},
-	{"hint-for-nobody", []kind{quitting}, "nobody had the name",
+		"a waiter that can reach a minority alone is in front, and no other client wins",
+		[]edit{{contendFile, "		q.noQuorum = true\n		q.leaveMastersLocked(n.c)\n",
+			"		q.noQuorum = n.round == nil\n"}}},
+	{"hint-for-nobody", []kind{quitting}, "no client had the name",
 		"waiters that have gone unheard cost the others a second each",
-		[]edit{{inboxFile, "	q.remove(&keys, h.Ticket(), quorum.One(master))\n", "	_ = keys\n"}}},
+		[]edit{{inboxFile, "	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))\n", "	_ = keys\n"}}},
 	{"no-ballot", []kind{far}, "a lock took",
 		"a near program that tries all the time keeps the asks of a far one stale",
-		[]edit{{releaseFile, "if s := g.sent.session(i); s != 0 {", "if s := g.sent.session(i); false && s != 0 {"}}},
+		[]edit{{releaseFile, "if s := l.sent.session(i); s != 0 {", "if s := l.sent.session(i); false && s != 0 {"}}},
 	{"kept-place", []kind{lasting}, "on average",
-		"a waiter whose ask was rolled back stands behind all others, and the next one gets the name several times as late",
-		[]edit{{askFile, "g.sendRelease(\"roll back\", set, true)", "g.sendRelease(\"roll back\", set, false)"}}},
+		"a waiter whose ask was rolled back is behind all others, and the next one gets the name several times as late",
+		[]edit{{leaseAcquireFile, "l.sendRelease(\"roll back\", set, true)", "l.sendRelease(\"roll back\", set, false)"}}},
 	{"minimum-kept", []kind{minimum}, "the minimum hold of",
-		"an Unlock frees the name at once, whatever the minimum hold",
+		"an Unlock frees the name at once, regardless of the min hold",
 		[]edit{{othersFile, "int64(number(c.argOr(3, \"0\")))", "0*int64(number(c.argOr(3, \"0\")))"}}},
 	{"minimum-asked", []kind{minimum}, "the minimum hold of",
-		"the masters free the name of a program that they do not hear from before the minimum hold is over",
-		[]edit{{grantFile, "return max(t.TTL, t.rest(held, d))", "return t.TTL"}}},
+		"the masters free the name of a program that they do not hear from before the min hold has ended",
+		[]edit{{leaseFile, "return max(t.TTL, t.remainingMinHold(held, d))", "return t.TTL"}}},
 	{"writer-alone", []kind{readers}, "two holders",
-		"a writer is let in while readers have the name: two holders",
+		"a writer is granted the name while readers hold it: two holders",
 		[]edit{{sharedFile, "(writer || ofWriter.MatchString(held)), left", "ofWriter.MatchString(held), left"}}},
 	{"readers-wait", []kind{readers}, "two holders",
-		"a reader is let in while the writer has the name: two holders",
+		"a reader is granted the name while the writer holds it: two holders",
 		[]edit{{sharedFile, "(writer || ofWriter.MatchString(held)), left", "writer, left"}}},
 	{"readers-fence", []kind{readers}, "after token",
 		"a writer wins with a token not above that of a reader before",
 		[]edit{{sharedFile, "if writer && reads > top {", "if false {"}}},
 	{"reader-tombstone", []kind{readers}, "again, after its end",
-		"a reader's ask that comes after its own release takes a share for nobody, and writers wait for its end",
+		"a reader's ask that comes after its own release takes a share for no client, and writers wait for its end",
 		[]edit{{othersFile, "if ballot > top && ballot <=", "if false && ballot > top && ballot <="}}},
 	{"writers-turn", []kind{readers}, "starved",
 		"readers that come later do not wait behind a writer, and it waits for as long as they come",
 		[]edit{{sharedFile, "			return counts - 12000000 - c.now, true", "			return 0, false"}}},
 }
 
-// rare says where to begin to look for what few schedules show. Where the draws of schedules change, what is said here
-// may be found late, and the test becomes slow: put there the number that it then logs.
+// rare holds the first schedule to try for mutants that few schedules kill. If the draws of schedules change, a mutant
+// may be killed late and the test becomes slow: then enter the number that the test logs.
 var rare = map[string]uint64{"fleet-guard-time": 1307}
 
-// applied makes some edits, and returns the new texts of the files by their paths. An edit that does not apply fails the
+// applied applies edits, and returns the new texts of the files by their paths. An edit that does not apply fails the
 // test.
 func applied(t *testing.T, edits []edit) map[string]string {
 	t.Helper()
@@ -204,14 +210,14 @@ func applied(t *testing.T, edits []edit) map[string]string {
 			texts[path] = string(text)
 		}
 		if n := strings.Count(texts[path], e.text); n != 1 {
-			t.Fatalf("%s has %d times, and must have once:\n%s", e.file, n, e.text)
+			t.Fatalf("%s contains this %d times, want once:\n%s", e.file, n, e.text)
 		}
 		texts[path] = strings.Replace(texts[path], e.text, e.replacement, 1)
 	}
 	return texts
 }
 
-// Each protection is where its edits say, and the README tells of it.
+// Each edit applies, and the README has a row for each protection.
 func TestEachEditApplies(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -221,7 +227,7 @@ func TestEachEditApplies(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			applied(t, p.edits)
 			if row := fmt.Sprintf("| %s | %s |\n", p.name, p.wrong); !strings.Contains(string(readme), row) {
-				t.Errorf("README.md has no row\n%s", row)
+				t.Errorf("README.md does not contain the row\n%s", row)
 			}
 		})
 	}
@@ -254,7 +260,7 @@ func edited(t *testing.T, edits []edit) (binary string) {
 	return binary
 }
 
-// without is the binary without the protection of this name; "" for none, which is this binary.
+// without returns the binary without the protection of this name; "" for no mutant, which is this binary.
 func without(t *testing.T, name string) string {
 	t.Helper()
 	if name == "" {
@@ -262,17 +268,17 @@ func without(t *testing.T, name string) string {
 	}
 	i := slices.IndexFunc(protections, func(p protection) bool { return p.name == name })
 	if i < 0 {
-		t.Fatalf("there is no protection named %q", name)
+		t.Fatalf("no protection is named %q", name)
 	}
 	return edited(t, protections[i].edits)
 }
 
-// With one protection taken out, the same schedules find a violation, and find none in the same one when it is back
-// in: the checks can fail, and each protection is needed. Protections of the masters' scripts are taken out of
-// their reference.
+// Each mutant, which removes one protection, is killed by some schedule, and the same schedule finds no violation in
+// the original: the checks can fail, and each protection is needed. Protections in the masters' scripts are removed
+// from the reference.
 func TestWithoutOneProtectionASchedulesFindsAViolation(t *testing.T) {
-	if testing.Short() || race.Enabled {
-		t.Skip("needs a run without -short and -race: it builds a binary for each mutant")
+	if !long.Enabled() || race.Enabled {
+		t.Skip("needs -long, without -race: it builds a binary for each mutant")
 	}
 	for _, p := range protections {
 		t.Run(p.name, func(t *testing.T) {
@@ -294,17 +300,17 @@ func (p *protection) missed(t *testing.T) {
 		kinds: strings.Join(names, ","), until: p.shows, binary: binary}
 	sum := c.run(t, func() {}, func(b badSeed) { found = &b })
 	if found == nil {
-		t.Fatalf("%d schedules have found nothing", sum.Runs)
+		t.Fatalf("%d schedules found no violation", sum.Runs)
 	}
 	at := slices.IndexFunc(found.Problems, func(s string) bool { return strings.Contains(s, p.shows) })
 	if at < 0 {
-		t.Fatalf("%d schedules have shown %q in none: %s", sum.Runs, p.shows, found.Problems)
+		t.Fatalf("no violation in %d schedules contains %q: %s", sum.Runs, p.shows, found.Problems)
 	}
 	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
 		found.Problems[at])
 	t.Logf("seed %d: %s", found.Seed, p.wrong)
 	intact := child{first: found.Seed, seeds: 1}
 	intact.run(t, func() {}, func(b badSeed) {
-		t.Errorf("seed %d finds something with the protection in, too: %s", b.Seed, b.Problems)
+		t.Errorf("seed %d finds a violation in the original, too: %s", b.Seed, b.Problems)
 	})
 }

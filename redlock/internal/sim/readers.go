@@ -11,12 +11,12 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// shared takes the lock of a reader or the writer of a name.
+// shared acquires the lock of a reader or the writer of a name.
 func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOption) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, k.upTo(2*w.plan.most))
 	defer cancel()
-	s, reads, try := l.Shared(name), k.chance(w.plan.reads), k.random.IntN(4) == 0
+	s, reads, try := l.RWLock(name), k.chance(w.plan.reads), k.random.IntN(4) == 0
 	asked := w.now()
 	var lock *redlock.Lock
 	err := k.call("Lock of Shared", ctx, func() (err error) {
@@ -41,21 +41,21 @@ func (k *worker) shared(l *redlock.Locker, name string, opts []redlock.LockOptio
 	k.hold(b, opts)
 }
 
-// innerOf locks what is held of a Shared once more. A reader that asks for the writer's lock is refused at once.
+// innerOf re-enters the lock of a Shared. A reader that requests the writer's lock is refused at once.
 func (k *worker) innerOf(ctx context.Context, b *belief, opts []redlock.LockOption) (*redlock.Lock, error) {
 	if !b.reads && k.random.IntN(2) == 0 {
 		return b.shared.Lock(ctx, opts...)
 	}
 	if b.reads {
 		_, err := b.shared.Lock(ctx, opts...)
-		if !errors.Is(err, redlock.ErrUpgrade) && !errors.Is(err, redlock.ErrClosed) && ctx.Err() == nil {
+		if !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrClosed) && ctx.Err() == nil {
 			k.c.w.problem("%s: a reader asks for the writer's lock, and gets: %v", b.name, err)
 		}
 	}
 	return b.shared.RLock(ctx, opts...)
 }
 
-// downgrade makes a writer's lock a reader's, and uses that.
+// downgrade turns a writer's lock into a reader's, and uses that.
 func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, k.upTo(w.plan.most))
@@ -70,7 +70,7 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 		return err
 	})
 	if err != nil {
-		k.unlock(b.lock) // where it was lost before, its remains go with this
+		k.unlock(b.lock) // if it was lost before, this removes its leftovers
 		return
 	}
 	next := k.begin(b.locker, lock, b.asked, 0)
@@ -81,7 +81,7 @@ func (k *worker) downgrade(b *belief, opts []redlock.LockOption) {
 	k.hold(next, opts)
 }
 
-// inGap lists writers that came between a writer's lock and the reader's that it became.
+// inGap returns writers that held between a writer's lock and the reader's lock that it became.
 func inGap(list []span) (problems []string) {
 	for _, t := range list {
 		for _, o := range list {
@@ -94,8 +94,8 @@ func inGap(list []span) (problems []string) {
 	return problems
 }
 
-// checkEndless reports a writer that does not come to its turn while readers come without an end. The programs of one
-// client read, in turn so that there is always one; those of the others write a few times.
+// checkEndless reports a writer that does not get the lock while readers arrive endlessly. The workers of one client
+// read, in turn so that there is always one; those of the others write a few times.
 func (w *world) checkEndless() {
 	if !w.plan.endless {
 		return
@@ -105,7 +105,7 @@ func (w *world) checkEndless() {
 	reading, stop := context.WithCancel(ctx)
 	var readers, writers sync.WaitGroup
 	for i, c := range w.contenders(ctx) {
-		s := c.l.Shared(w.plan.names[0])
+		s := c.l.RWLock(w.plan.names[0])
 		ttl := redlock.WithTTL(w.plan.guards[c.c.index])
 		if i > 0 {
 			readers.Go(func() {
@@ -137,8 +137,8 @@ func (w *world) checkEndless() {
 	readers.Wait()
 }
 
-// sawShares looks at an answer to an ask of a lock with readers.
-func (o *observer) sawShares(m *message, kind scripts.Kind, over bool) {
+// sawShares examines a reply to an acquire of a lock with readers.
+func (o *observer) sawShares(m *message, kind scripts.Outcome, over bool) {
 	role, _ := scripts.ShareOf(m.id)
 	by, _ := scripts.ShareOf(m.by)
 	held := kind == scripts.Held && by == scripts.Reader
@@ -147,7 +147,7 @@ func (o *observer) sawShares(m *message, kind scripts.Kind, over bool) {
 	o.reach(lateReader, kind == scripts.Stale && role == scripts.Reader && over)
 }
 
-// writeShared is write for a lock of a Shared. The resource refuses what has a smaller token than the last writer.
+// writeShared is like write for a lock of a Shared. The resource refuses tokens smaller than that of the last writer.
 func (w *world) writeShared(b *belief, last span, wrote bool) {
 	if wrote && b.from.Before(last.from) {
 		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of the writer %d", b.name,

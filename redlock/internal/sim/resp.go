@@ -7,10 +7,10 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
-// A command is one that a client has written; its words share the memory of what was written.
+// A command is one command from a client; its words share the memory of the input.
 type command []string
 
-// parse takes the complete commands off text, arrays of bulk strings, and returns what is left.
+// parse splits the complete commands, arrays of bulk strings, off text, and returns the rest.
 func parse(text string) (list []command, rest string, err error) {
 	for text != "" {
 		words, left, ok := header(text, '*')
@@ -35,7 +35,7 @@ func parse(text string) (list []command, rest string, err error) {
 	return list, "", nil
 }
 
-// header reads a line of one kind and its number. A line of another kind is a word of -1 length.
+// header parses a line of one kind with a number. A line of another kind has the length -1.
 func header(text string, kind byte) (n int, rest string, ok bool) {
 	end := strings.IndexByte(text, '\n')
 	if end < 2 {
@@ -50,7 +50,7 @@ func header(text string, kind byte) (n int, rest string, ok bool) {
 	return n, text[end+1:], true
 }
 
-// appendReply writes one reply: nil, an int, a string, an error, or an array of those.
+// appendReply appends one reply: nil, an int, a string, an error, or an array of those.
 func appendReply(b []byte, reply any) []byte {
 	switch v := reply.(type) {
 	case int64:

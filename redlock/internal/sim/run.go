@@ -12,10 +12,11 @@ import (
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
 )
 
-// Everything that is due at a moment of its own gets one: a whole tick, and the slot of what it belongs to, so that no
-// two things happen at once and the seed decides their order.
+// Every event gets a unique instant: a whole tick, plus the slot of its source, so that no two events coincide and the
+// seed determines their order.
 const (
 	tick     = time.Microsecond
 	tickPart = time.Nanosecond
@@ -33,11 +34,11 @@ const (
 const (
 	prefix = scripts.Prefix("sim")
 
-	// callGrace is how much later than its context a call may return: the grace of a release, and a moment.
+	// callGrace is how much later than its context a call may return: the grace of a release, plus a margin.
 	callGrace = 15 * time.Millisecond
 )
 
-// A world is one run. mu guards all that is not said to be read only; it is never held while anything waits.
+// A world is one run. mu guards all fields that are not marked read only; it is never held while waiting.
 type world struct {
 	Setup
 	plan     plan // read only
@@ -45,7 +46,7 @@ type world struct {
 	dying    *dying
 	guest    *guest
 	start    time.Time    // read only
-	leaped   atomic.Int64 // by how many ns true time is ahead of the bubble's
+	leaped   atomic.Int64 // how many ns true time is ahead of the bubble's
 	servers  []*server    // read only
 	clients  []*client    // read only
 	agenda   *agenda
@@ -56,39 +57,39 @@ type world struct {
 	books
 }
 
-// Troubles are the faults of a run.
+// Troubles holds the present faults of a run.
 type troubles struct {
 	random   *rand.Rand
-	faults   bool // there are any, still
+	faults   bool // faults may still happen
 	endings  []func()
-	calmFrom time.Time     // when the last fault is over that cannot be ended before
-	repeats  time.Time     // when the last message is executed that comes twice
-	loose    bool          // a key may live on to its TTL
-	setBack  time.Duration // by how much a master's clock was set back at the end, at the most: keys live longer by that
-	lapsing  bool          // a lapse is under way
+	calmFrom time.Time     // end of the last fault that cannot be ended early
+	repeats  time.Time     // when the last duplicated message has been executed
+	loose    bool          // a key may last until its TTL expires
+	setBack  time.Duration // maximum amount by which a master's clock was set back at the end: keys last longer by that
+	lapsing  bool          // a lapse is in progress
 	leapt    bool          // masters' clocks were so far apart that one may have refused to raise a fence
 }
 
-// The books of a run.
+// The books record the history of a run.
 type books struct {
 	log      []entry
 	problems []string
 	spans    []span
 	written  map[string]span      // by name: the last writer that the resource has accepted
-	wins     map[win]string       // the grant that each token belongs to
-	asked    map[string]time.Time // by grant: when the call began that has won it; zero where nobody took it
+	wins     map[win]string       // the grant of each token
+	asked    map[string]time.Time // by grant: when the call that acquired it began; zero if unknown
 	count    Counts
+	rules    *trace.Checker // checks the rules of the specification
 }
 
-// Counts are how many locks were held, Imports how many of them were handed over, Repairs how often a master was
-// given a grant back, Writes how often the resource was written to, Connections how many were made, Scripts how
-// many the masters have executed.
+// Counts holds the numbers of acquired locks, of imports among them, of repairs of a grant on a master, of writes to
+// the resource, of connections, and of executed scripts.
 type Counts struct{ Locks, Imports, Repairs, Writes, Connections, Scripts int }
 
-// A Result is what a run has shown.
+// A Result is the result of a run.
 type Result struct {
 	Seed     uint64
-	Problems []string // what was wrong; none is how it should be
+	Problems []string // the violations
 	Counts
 
 	plan    plan
@@ -96,7 +97,7 @@ type Result struct {
 	reached [situationCount]bool
 }
 
-// Run runs one seed, inside a synctest bubble, and returns when nothing of it is left.
+// Run runs one seed, inside a synctest bubble, and returns when all its goroutines have ended.
 func Run(setup Setup) (*Result, error) {
 	w := &world{Setup: setup, start: time.Now()}
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
@@ -104,6 +105,7 @@ func Run(setup Setup) (*Result, error) {
 		written: map[string]span{}, wins: map[win]string{}, asked: map[string]time.Time{},
 	}
 	w.plan = draw(&w.Setup)
+	w.rules = trace.NewChecker(w.plan.masters, w.plan.move != nil || w.plan.kind == strangers)
 	w.seen = newObserver()
 	w.agenda = newAgenda(w)
 	defer jitter.Use(rand.New(rand.NewPCG(setup.Seed, 2)))()
@@ -133,7 +135,7 @@ func Run(setup Setup) (*Result, error) {
 	}, nil
 }
 
-// begin makes the masters and the programs.
+// begin creates the masters and the clients.
 func (w *world) begin() error {
 	for i := range w.plan.masters {
 		s := newServer(w, i)
@@ -185,7 +187,7 @@ func (w *world) work() {
 	for _, c := range w.clients {
 		for n := range w.plan.busy {
 			ctx, stop := context.WithCancel(context.Background())
-			stops = append(stops, stop) // each by itself: the children of one context end in no order
+			stops = append(stops, stop) // separately, because the children of one context end in no particular order
 			workers.Go(newWorker(c, n, ctx).run)
 		}
 	}
@@ -221,6 +223,10 @@ func (w *world) work() {
 	}
 	workers.Wait()
 	w.restarts.Wait()
+	for _, c := range w.clients {
+		close(c.unblocked)
+		w.sleep(tick) // in which the client delivers its events
+	}
 }
 
 func (w *world) close(c *client) {

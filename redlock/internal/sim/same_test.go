@@ -15,17 +15,17 @@ var (
 	busy   = flag.Int("busy", 2, "how many goroutines keep the processors busy meanwhile")
 )
 
-// sameSeeds is how many seeds are run again and again.
+// sameSeeds is the number of seeds that are run repeatedly.
 const sameSeeds = 20
 
-// A difference is where a run of a seed was not what its first run was.
+// A difference describes how a run of a seed differs from its first run.
 type difference struct {
 	Seed        uint64
 	Run         int
 	First, Then string
 }
 
-// The same seed is the same run, to the last message, also on a busy machine.
+// Runs of the same seed are identical, to the last message, even on a busy machine.
 func TestTheSameSeedIsTheSameRun(t *testing.T) {
 	binary := needSteady(t)
 	n := *reruns
@@ -51,15 +51,15 @@ func TestTheSameSeedIsTheSameRun(t *testing.T) {
 	different := 0
 	sum := c.runAgain(t, func(d difference) {
 		different++
-		t.Errorf("run %d of seed %d was another:\n  %s\n  %s", d.Run, d.Seed, d.First, d.Then)
+		t.Errorf("run %d of seed %d differs:\n  %s\n  %s", d.Run, d.Seed, d.First, d.Then)
 	})
-	t.Logf("%d runs of %d seeds, %d were another", sum.Runs, sameSeeds, different)
+	t.Logf("%d runs of %d seeds, %d differ", sum.Runs, sameSeeds, different)
 	if sum.Runs != n*sameSeeds {
 		t.Errorf("%d runs", sum.Runs)
 	}
 }
 
-// again runs seeds again and again, and reports where one is told otherwise than the first time.
+// again runs seeds repeatedly, and reports stories that differ from the first one.
 func again(t *testing.T, out *json.Encoder, times int) {
 	t.Helper()
 	sum := summary{}
@@ -88,7 +88,7 @@ func again(t *testing.T, out *json.Encoder, times int) {
 	}
 }
 
-// firstDifference is the first line that two stories do not share, with the one before.
+// firstDifference returns the first line in which two stories differ, with the line before.
 func firstDifference(a, b string) (inA, inB string) {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {

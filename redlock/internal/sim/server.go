@@ -8,10 +8,11 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
+	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
 )
 
-// A server is one in-memory master. What its scripts do is decided by package reference, which a test of package
-// scripts holds against real servers. Its fields are guarded by world.mu.
+// A server is one in-memory master. Package reference, which a test of package scripts compares with real servers,
+// executes its scripts. Its fields are guarded by world.mu.
 type server struct {
 	w     *world
 	index int
@@ -25,36 +26,38 @@ type server struct {
 	subs   map[string][]*conn
 	ailment
 	memory
-	identity int // how often it has got another run id or replication id
+	identity int // number of changes of the run id or the replication id
 }
 
-// An ailment is what is wrong with a server.
+// An ailment holds the present faults of a server.
 type ailment struct {
 	down    bool
 	hung    bool
 	replica bool
-	refusal string // answer of every script, for want of memory for instance
-	mute    int    // scripts that take effect while their reply and connection are lost
+	refusal string // error reply of every script, for example for lack of memory
+	mute    int    // number of scripts that take effect without a reply
 	backlog []arrival
+
+	replicaSince time.Time
 }
 
-// A memory is what the simulator knows of a server's.
+// A memory is the simulator's record of a server's data.
 type memory struct {
-	forgot time.Time        // when it last lost something
-	saved  *reference.State // its last snapshot; nil: none
-	relics map[string]bool  // grants that came back with it
-	no     map[string]bool  // grants whose ask it has refused
-	had    map[string]bool  // grants whose ask it has granted
-	ended  map[string]bool  // grants whose end it has executed, as far as it remembers
+	forgot time.Time        // last loss of data
+	saved  *reference.State // last snapshot; nil if none
+	relics map[string]bool  // grants restored from it
+	no     map[string]bool  // grants whose acquire it has refused
+	had    map[string]bool  // grants whose acquire it has granted
+	ended  map[string]bool  // grants whose release it has executed since its last loss of data
 }
 
-// An arrival is what came while the server hung.
+// An arrival is a batch of commands received while the server hung.
 type arrival struct {
 	n        *conn
 	commands []command
 }
 
-// skewed is a clock that showed micros at base and gains at rate.
+// skewed is a clock that showed micros at base and runs at rate.
 type skewed struct {
 	w      *world
 	base   time.Time
@@ -66,13 +69,13 @@ func (c skewed) now() int64 {
 	return c.micros + int64(float64(c.w.since(c.base).Microseconds())*c.rate)
 }
 
-// set makes the clock differ by offset from true time now, and gain at rate from here on.
+// set makes the clock differ by offset from true time now, and run at rate from then on.
 func (s *server) set(offset time.Duration, rate float64) {
 	now := s.w.now()
 	s.clock = skewed{w: s.w, base: now, micros: now.UnixMicro() + offset.Microseconds(), rate: rate}
 }
 
-// off is by how much its clock is ahead of true time.
+// off returns how far its clock is ahead of true time.
 func (s *server) off() time.Duration {
 	return time.Duration(s.clock.now()-s.w.now().UnixMicro()) * time.Microsecond
 }
@@ -88,45 +91,50 @@ func newServer(w *world, i int) *server {
 	return s
 }
 
-// another is a hexadecimal number that no server had before.
+// another returns a hexadecimal number that no server had before.
 func (s *server) another() string {
 	s.identity++
 	return fmt.Sprintf("%x%x", s.index+10, s.identity)
 }
 
-// restart gives it another run id. It has never been a replica since.
+// restart gives the server a new run id. It has not been a replica since.
 func (s *server) restart() {
 	s.env.RunID, s.env.ReplID2, s.env.Offset = s.another(), "", 0
 	s.replID = s.env.RunID
+	s.lost(trace.Restart)
 }
 
-// promote makes it a master again that was a replica. It has a new replication id; the second one is that of the
-// server that it was a replica of, as a rule always the same one, so that only the offset tells one time from
-// another.
+// promote makes a replica a master again. It gets a new replication id. The second one is that of its former master,
+// usually always the same one, so that only the offset distinguishes two promotions.
 func (s *server) promote() {
 	s.replID = s.another()
 	s.env.ReplID2, s.env.Offset = fmt.Sprintf("%040x", s.index+1), int64(s.identity)*100
 	if s.w.random.IntN(4) == 0 {
 		s.env.ReplID2 = strings.Repeat("0", 40-len(s.replID)) + s.replID
 	}
+	s.lost(trace.Restart)
 }
 
-// admit writes that it may vote, in a set of masters.
+// admit writes an admission record for a set of masters.
 func (s *server) admit(set []int) {
 	names := make([]string, len(set))
 	for k, i := range set {
 		names[k] = addrOf(i)
 	}
 	guard := s.w.plan.guard
-	r := scripts.Record{Stamp: scripts.NewStamp(), Identity: s.env.Identity(), Masters: scripts.List(names), Longest: guard, Quarantine: max(guard, leastQuarantine),
-		Admitted: true, Since: s.clock.now()}
+	r := scripts.Record{
+		Stamp: scripts.NewStamp(), Identity: s.env.Identity(), Masters: scripts.List(names), Longest: guard,
+		Quarantine: max(guard, leastQuarantine), Admitted: true, Since: s.clock.now(),
+	}
 	s.state.Set(s.clock.now(), prefix.Admission(), r.String(), 0)
 }
 
 func addrOf(i int) string { return fmt.Sprintf("master-%d:6379", i+1) }
 
-// publish delivers a message, and returns how many connections have got it.
+// publish delivers a message, and returns the number of connections that got it.
 func (s *server) publish(channel, payload string) int {
+	h, ok := prefix.ParseWakeUp(payload)
+	s.w.seen.reach(recalled, ok && h.Lease != "" && len(s.subs[channel]) > 0)
 	for _, to := range s.subs[channel] {
 		to.out = appendReply(to.out, []any{"message", channel, payload})
 		to.flush()
@@ -134,7 +142,7 @@ func (s *server) publish(channel, payload string) int {
 	return len(s.subs[channel])
 }
 
-// receive executes commands in the order of their arrival, or keeps them while it hangs.
+// receive executes commands in the order of their arrival, or stores them while the server hangs.
 func (s *server) receive(n *conn, commands []command) {
 	if s.hung {
 		n.upFlight++
@@ -149,14 +157,14 @@ func (s *server) receive(n *conn, commands []command) {
 	n.flush()
 }
 
-// hang keeps it from executing anything for d.
+// hang stops execution for d.
 func (s *server) hang(d time.Duration) {
 	s.w.note(-1, s.index, "hangs for", "", int64(d))
 	s.hung = true
 	s.w.ending(d, s.resume)
 }
 
-// resume ends a hang: what has come meanwhile is executed, also where the client has gone since.
+// resume ends a hang: commands received meanwhile are executed, even if the client has disconnected.
 func (s *server) resume() {
 	s.hung = false
 	backlog := s.backlog
@@ -170,8 +178,8 @@ func (s *server) resume() {
 	}
 }
 
-// execute executes one command, adds its reply to what the connection sends next, and reports whether the connection is
-// still there.
+// execute executes one command, adds its reply to the output of the connection, and reports whether the connection is
+// still open.
 func (s *server) execute(n *conn, c command) bool {
 	var reply any
 	switch c[0] {
@@ -185,7 +193,7 @@ func (s *server) execute(n *conn, c command) bool {
 	case "INFO":
 		reply = s.info()
 	case "CONFIG":
-		reply = []any{c[2], "3600"} // repl-backlog-ttl, of which alone it is asked
+		reply = []any{c[2], "3600"} // repl-backlog-ttl, the only one that is requested
 	case "SCRIPT":
 		reply = s.load(c[2])
 	case "SUBSCRIBE", "UNSUBSCRIBE":
@@ -209,7 +217,7 @@ const (
 	errReplica reference.Error = "READONLY You can't write against a read only replica."
 )
 
-// load caches the script of this text and answers its SHA-1.
+// load caches the script with this text and returns its SHA-1.
 func (s *server) load(text string) any {
 	for _, one := range scripts.All {
 		if len(one.Text) == len(text) && one.Text == text {
@@ -234,7 +242,7 @@ func (s *server) script(n *conn, c command) any {
 		return reference.Error("ERR value is not an integer or out of range")
 	}
 	if one == nil {
-		// An ask is refused, and granted only if it is executed once more.
+		// An acquire is refused, and granted only if it is executed once more.
 		if c[1] == scripts.Acquire.SHA || c[1] == scripts.SharedAcquire.SHA {
 			s.no[c[3+keys+wordID]] = true
 		}
@@ -245,7 +253,9 @@ func (s *server) script(n *conn, c command) any {
 		reply = s.eval(one, c[3:3+keys], c[3+keys:])
 	}
 	s.w.count.Scripts++
-	s.w.heard(n, s, read(one, c[3+keys:], reply))
+	m := read(one, c[3+keys:], reply)
+	s.executed(n, c[3:3+keys], m)
+	s.w.heard(n, s, m)
 	return reply
 }
 
@@ -257,8 +267,8 @@ func (s *server) eval(one *scripts.Script, keys, args []string) any {
 	if !s.replica {
 		return s.state.Eval(now, s.env, one, keys, args)
 	}
-	// A replica stops a script at its first write.
-	s.state.Keys(now) // what has expired is no difference
+	// A replica stops a script at its first write. Expired keys do not count as written.
+	s.state.Keys(now) // drop expired keys
 	trial, env := s.state.Clone(), s.env
 	env.Publish = func(channel, _ string) int { return len(s.subs[channel]) }
 	reply := trial.Eval(now, env, one, keys, args)
@@ -314,7 +324,7 @@ func (s *server) unsubscribe(n *conn, ch string) {
 	}
 }
 
-// holder is the grant that has a name here, "" where it is free, and for how long yet.
+// holder returns the grant of a name on this server, "" if it is free, and its remaining TTL.
 func (s *server) holder(name string) (id string, left time.Duration) {
 	now := s.clock.now()
 	if v := s.state.Look(now, prefix.Lock(name)); v.Type == reference.SortedSet {

@@ -1,17 +1,21 @@
 package sim
 
-import "time"
+import (
+	"io"
+	"time"
+)
 
-// A Setup says which run it is. The same setup is the same run.
+// A Setup identifies a run. Equal setups give identical runs.
 type Setup struct {
 	Seed uint64
 	// Kind is the name of the kind; "" is the kind of the seed.
 	Kind string
+	// Trace receives the events of the schedule, one JSON object per line; nil for none.
+	Trace io.Writer
 }
 
-// now is true time. It runs with the time of the bubble, and is ahead of it by all the freezes of the whole network:
-// nothing that runs on timers has noticed those.
+// now returns true time. It is ahead of the bubble's time by all freezes of the whole network, which no timer shows.
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.leaped.Load())) }
 
-// since is how much true time has passed since t, which is a true time.
+// since returns the true time since t, which is a true time.
 func (w *world) since(t time.Time) time.Duration { return w.now().Sub(t) }

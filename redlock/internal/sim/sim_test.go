@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 )
 
@@ -14,11 +15,10 @@ const (
 	shortSeeds  = 30
 )
 
-// Whatever happens to messages, connections, masters' memories, clocks and programs, within what the documentation
-// says is survived: two holds of a name never overlap in true time, tokens grow, a resource that checks them
-// accepts no older writer, nothing is left on a master, a hold returns to all of them, every call ends, and no
-// goroutine is left. Beyond that: all of it but the first. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53, H55,
-// H57, H58.
+// For any tolerated faults of messages, connections, masters' data, clocks and programs: two holds of a name never
+// overlap in true time, tokens increase, a resource that checks them accepts no older writer, nothing is left on a
+// master, a hold returns to all of them, every call ends, and no goroutine is left. For other faults: all of these
+// except the first. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53, H55, H57, H58.
 func TestSchedules(t *testing.T) {
 	if *oneSeed >= 0 {
 		told(t, uint64(*oneSeed))
@@ -27,7 +27,7 @@ func TestSchedules(t *testing.T) {
 	n := *seedCount
 	if n == 0 {
 		switch n = normalSeeds; {
-		case testing.Short():
+		case !long.Enabled():
 			n = shortSeeds
 		case race.Enabled:
 			n = fewSeeds
@@ -48,19 +48,18 @@ func TestSchedules(t *testing.T) {
 		sum.Repairs, sum.Writes, sum.Connections, sum.Scripts, worst)
 	reachedAll(t, sum)
 	if sum.Runs != n {
-		t.Errorf("%d schedules were to run", n)
+		t.Errorf("want %d schedules", n)
 	}
 	little := sum.Locks < 3*n || sum.Imports == 0 || sum.Repairs < n/10 || sum.Writes < n
 	if n >= shortSeeds && *kindForce+*kindGiven+*withoutGiven == "" && little {
-		t.Error("too little has happened for the checks to say anything")
+		t.Error("too few events for a meaningful check")
 	}
 }
 
-// allReachedIn is how many schedules must reach every situation.
+// allReachedIn is the number of schedules that must reach every situation.
 const allReachedIn = 10_000
 
-// reachedAll prints how often each situation was reached, and reports those that were not where enough schedules
-// have run.
+// reachedAll prints how often each situation was reached, and reports those that were not reached in enough schedules.
 func reachedAll(t *testing.T, sum summary) {
 	t.Helper()
 	for i, n := range sum.Reached {
@@ -71,7 +70,7 @@ func reachedAll(t *testing.T, sum summary) {
 	}
 }
 
-// told runs one seed and tells it in words.
+// told runs one seed and prints its story.
 func told(t *testing.T, seed uint64) {
 	t.Helper()
 	r := one(t, seed)
@@ -81,7 +80,7 @@ func told(t *testing.T, seed uint64) {
 	}
 }
 
-// tail is the part of a story that led to the violation.
+// tail returns the part of a story that led to the violation.
 func tail(story string) string {
 	const most = 16 << 10
 	end := len(story)

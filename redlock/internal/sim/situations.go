@@ -8,9 +8,9 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// A situation is a rare thing that matters. The runs together must reach each of them, or the checks say nothing
-// about it. Situations are seen from what is told of a run: what masters have executed, and what happened to
-// programs.
+// A situation is rare but important. All runs together must reach each of them, because the checks prove nothing about
+// situations that do not occur. Situations are detected from the events of a run: scripts that masters have executed,
+// and events of clients.
 type situation int
 
 // The situations, in the order of situationNames.
@@ -54,6 +54,10 @@ const (
 	lateReader
 	downgraded
 	repairRejected
+	heldBesideBlocked
+	heldBesidePanic
+	takenOver
+	recalled
 	situationCount
 )
 
@@ -85,8 +89,8 @@ var situationNames = [situationCount]string{
 	"a lock that is lost",
 	"a change of the masters that is finished under load",
 	"a writer with an old token that is refused",
-	"a lock that is won while a minority is cut off for ever",
-	"a free name that is kept for the waiter that was told",
+	"a lock that is won while a minority is cut off forever",
+	"a free name that is kept for the waiter that was reported",
 	"a lock that is granted to a waiter",
 	"a roll-back that keeps the waiter's place",
 	"a fair call that joins the queue before the release of another of its program",
@@ -97,11 +101,15 @@ var situationNames = [situationCount]string{
 	"a reader's ask that comes after its own release",
 	"a writer's lock that becomes a reader's",
 	"a repair of a master that has lost its data since the round began",
+	"a lock of a client whose callback blocks",
+	"a lock of a client whose callbacks panic",
+	"an idle lock that its client takes over",
+	"a recall of a lock that may linger",
 }
 
-// A grantSeen is what is known of one grant.
+// A grantSeen is the known history of one grant.
 type grantSeen struct {
-	on       map[int8]*conn // by master, over which connection it was granted
+	on       map[int8]*conn // by master: the connection on which it was granted
 	over     map[int8]bool  // its release has been executed
 	won      bool
 	tokens   map[int64]bool
@@ -110,17 +118,17 @@ type grantSeen struct {
 	released time.Duration // when a minority's grant was first rolled back
 }
 
-// A observer sees the situations of a run.
+// An observer detects the situations of a run.
 type observer struct {
 	reached    [situationCount]bool
 	grants     map[string]*grantSeen
-	last       map[int8]string // by master: the grant it has granted last
-	quarantine map[int8]int8   // by master: the client that has begun its quarantine
+	last       map[int8]string // by master: the last grant that it granted
+	quarantine map[int8]int8   // by master: the client that began its quarantine
 	holding    map[int8]int    // by client: locks that its workers use
 	asleep     map[int8]bool
 	epochs     map[int8]int64
-	rolledBack time.Duration // when a minority's grant was rolled back last
-	forgot     time.Duration // when a master last lost its data while something was held
+	rolledBack time.Duration // when a minority's grant was last rolled back
+	forgot     time.Duration // when a master last lost its data while a lock was held
 	apart      bool
 }
 
@@ -140,9 +148,9 @@ func (o *observer) grant(id string) *grantSeen {
 	return g
 }
 
-// sawMessage is told of each script that a master has executed.
+// sawMessage is called for each script that a master has executed.
 func (o *observer) sawMessage(e *entry, m *message, n *conn) {
-	kind := scripts.Kind(e.code)
+	kind := scripts.Outcome(e.code)
 	if e.code < 0 {
 		return
 	}
@@ -177,7 +185,7 @@ func (o *observer) reach(s situation, yes bool) {
 	}
 }
 
-func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) {
+func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Outcome) {
 	g := o.grant(e.name)
 	o.reach(behindWaiter, m.free)
 	o.reach(withTicket, kind == scripts.Granted && len(m.words) > wordWaiter)
@@ -195,7 +203,7 @@ func (o *observer) sawAcquire(e *entry, m *message, n *conn, kind scripts.Kind) 
 	}
 }
 
-func (o *observer) sawRepair(e *entry, n *conn, kind scripts.Kind) {
+func (o *observer) sawRepair(e *entry, n *conn, kind scripts.Outcome) {
 	g := o.grant(e.name)
 	o.reach(repairHeld, kind == scripts.Held)
 	o.reach(repairRejected, kind == scripts.Abstained)
@@ -231,7 +239,7 @@ func (o *observer) sawRelease(e *entry, n *conn) {
 	g.over[e.master] = true
 }
 
-// saw is told of everything else, in the words of the story.
+// saw is called for all other events, with the words of the story.
 func (o *observer) saw(e *entry, masters int) {
 	switch {
 	case e.what == "holds":
@@ -255,13 +263,13 @@ func (o *observer) saw(e *entry, masters int) {
 		o.reach(closedHolding, o.holding[e.client] > 0)
 	case strings.HasPrefix(e.what, "sets its wall clock"):
 		o.reach(turnedInQuarantine, len(o.quarantine) > 0)
-	case e.what == "goes by the state":
+	case e.what == "uses the state":
 		o.epochs[e.client] = e.n
 	case e.what == "FinishChange is done":
 		o.reach(changeFinished, true)
 	case e.what == "is heard once more":
 		o.reach(executedTwice, true)
-	case e.what == "is cut off for ever":
+	case e.what == "is cut off forever":
 		o.apart = true
 	case e.what == "loses all its keys", strings.Contains(e.what, "without its memory"):
 		o.sawForget(e)

@@ -9,16 +9,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/race"
 )
 
-// A seed decides everything but what the Go runtime draws by itself. Tried without a change of the runtime, over 300
-// seeds: one processor, no collector, and no preemption by signals leave 1 run in 20 that is another; that a slice of
-// time never ends changes nothing. What is left is all of this: which branch of a select is taken when several are
-// ready, which of two timers of one instant runs first, where the walk through a map begins, and that a goroutine that
-// calls Gosched comes back after every 61st switch, counted since the process began. So these runs have a runtime in
-// which none of that is drawn. An edit that no longer applies, since the runtime is of another version, fails the tests
-// that need it.
+// A seed determines everything except the random choices of the Go runtime. With an unchanged runtime, one processor,
+// no collector, and no preemption by signals, 1 run in 20 of 300 seeds still differs; disabling the end of time slices
+// makes no difference. The causes are all of these: which branch of a select is taken if several are ready, which of
+// two timers of one instant runs first, where the iteration over a map begins, and that a goroutine that calls Gosched
+// is put in front after every 61st switch since the start of the process. So these runs use a runtime without these
+// choices. If an edit no longer applies, because the runtime has another version, the tests that need it fail.
 var steadyEdits = []struct{ file, text, replacement string }{
 	{"rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif true {\n\t\treturn 0\n\t}\n"},
 	{"rand.go", "func maps_rand() uint64 {\n\treturn rand()\n", "func maps_rand() uint64 {\n\treturn 1 << 40\n"},
@@ -26,9 +26,9 @@ var steadyEdits = []struct{ file, text, replacement string }{
 	{"proc.go", "const forcePreemptNS = 10 * 1000 * 1000", "const forcePreemptNS = 1000 * 1000 * 1000 * 1000"},
 }
 
-var steadyDir string // where the binary is; removed by TestMain
+var steadyDir string // directory of the binary; removed by TestMain
 
-// steady is the test binary of this package with a runtime that draws nothing. It is built once.
+// steady returns this package's test binary with a deterministic runtime. It is built once.
 var steady = sync.OnceValues(func() (binary string, err error) {
 	if steadyDir, err = os.MkdirTemp("", "sim"); err != nil {
 		return "", err
@@ -77,7 +77,7 @@ type editError struct{ file, text string }
 
 func (e *editError) Error() string { return "runtime/" + e.file + " does not have once: " + e.text }
 
-// A buildError is what the compiler said.
+// A buildError contains the output of the compiler.
 type buildError struct {
 	out string
 	err error
@@ -85,14 +85,14 @@ type buildError struct {
 
 func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
 
-// needSteady returns the steady binary, and skips the test where it cannot be.
+// needSteady returns the steady binary, and skips the test if it cannot be built.
 func needSteady(t *testing.T) string {
 	t.Helper()
 	switch _, err := exec.LookPath("go"); {
 	case race.Enabled:
-		t.Skip("needs a run without -race: the race detector shuffles what is ready to run")
-	case testing.Short():
-		t.Skip("needs a run without -short: it builds the standard library with another runtime")
+		t.Skip("needs a run without -race: the race detector shuffles goroutines that are ready to run")
+	case !long.Enabled():
+		t.Skip("needs -long: it builds the standard library with another runtime")
 	case err != nil:
 		t.Skip("needs the go command in PATH")
 	}

@@ -9,23 +9,23 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// An entry is one thing that happened. It is put into words only where a run is told.
+// An entry is one event. It is formatted only if the run is printed.
 type entry struct {
 	at             time.Duration
-	client, master int8   // -1: none
-	what, name, by string // by: the hold or waiter that refuses
+	client, master int8   // -1 for none
+	what, name, by string // by: the hold or waiter that causes a refusal
 	n              int64
 	code           int64
 	message        bool
 	err            error
 }
 
-// note takes down a fault, or what a client does. The world's lock is held.
+// note records a fault, or an action of a client. The world's lock is held.
 func (w *world) note(client, master int, what, name string, n int64) {
 	w.tell(entry{at: w.since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
 }
 
-// tell takes down what is no message, and shows it to the observer.
+// tell records an event other than a message, and passes it to the observer.
 func (w *world) tell(e entry) {
 	w.log = append(w.log, e)
 	w.seen.saw(&e, len(w.voters()))
@@ -79,7 +79,7 @@ func (e *entry) String() string {
 	return b.String()
 }
 
-// answer is what a master said, in a word.
+// answer describes the reply of a master in a word.
 func answer(what string, code int64) string {
 	switch {
 	case code < 0:
@@ -93,10 +93,10 @@ func answer(what string, code int64) string {
 	case what == scripts.Admit.Name || what == scripts.Inspect.Name:
 		return "answered " + strconv.FormatInt(code, 10)
 	}
-	return scripts.Kind(code).String()
+	return scripts.Outcome(code).String()
 }
 
-// Story is all that happened, in words, a line each.
+// Story returns all events in words, a line each.
 func (r *Result) Story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, %s\n", r.Seed, r.plan.String())

@@ -9,8 +9,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// together locks some of the names as one, in whatever order, uses them for a while, and gives them back. Each is a
-// tenure of its own; all of them must be held at once.
+// together locks some of the names at once, in any order, uses them for a while, and releases them. Each has its own
+// span; all of them must be held at the same time.
 func (k *worker) together() {
 	w := k.c.w
 	p := &w.plan
@@ -37,7 +37,7 @@ func (k *worker) together() {
 		return
 	}
 	held := make([]*belief, len(names))
-	for i, name := range locks.Names() {
+	for i, name := range slices.Sorted(slices.Values(names)) {
 		held[i] = k.begin(l, locks.Of(name), asked, ttl/2)
 		held[i].minimum = minimum
 	}
@@ -71,7 +71,7 @@ func (k *worker) together() {
 	_ = k.call("Unlock (all)", over, func() error { return locks.Unlock(over) })
 }
 
-// terms are what counts from when all are held.
+// terms returns options that take effect when all names are held.
 func (k *worker) terms(ttl time.Duration) []redlock.LockOption {
 	switch k.random.IntN(4) {
 	case 0:
@@ -82,8 +82,8 @@ func (k *worker) terms(ttl time.Duration) []redlock.LockOption {
 	return nil
 }
 
-// lead campaigns for a name for a while, and uses each of its leaderships as a lock, by a re-entry. What it leads as is
-// over before another leads: that is what is checked of every lock.
+// lead campaigns for a name for a while, and uses each of its leaderships as a lock, by a re-entry. The re-entered lock
+// must end before another client leads, which is checked for every lock.
 func (k *worker) lead(name string) {
 	w := k.c.w
 	p := &w.plan
@@ -122,5 +122,5 @@ func (k *worker) lead(name string) {
 	})
 }
 
-// errFailed is what the function of a leader fails by.
+// errFailed is returned by the function of a leader.
 var errFailed = errors.New("the leader has failed")

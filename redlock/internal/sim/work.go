@@ -6,8 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
+
+// longestLinger is less than the rest of a run, after which nothing may be left of finished locks.
+const longestLinger = 300 * time.Millisecond
 
 // run takes locks until the run ends.
 func (k *worker) run() {
@@ -18,7 +24,7 @@ func (k *worker) run() {
 	}
 }
 
-// one takes one lock, uses it for a while, and gives it back in one of several ways.
+// one acquires one lock, uses it for a while, and releases it in one of several ways.
 func (k *worker) one() {
 	w := k.c.w
 	p := &w.plan
@@ -31,21 +37,8 @@ func (k *worker) one() {
 		k.lead(name)
 		return
 	}
-	guard := p.guards[k.c.index]
-	least, most := min(p.least, guard/2), min(p.most, guard)
-	ttl := least + k.upTo(most-least)
-	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithExtension(k.chance(p.extend))}
-	opts = append(opts, k.manner()...)
-	wanted := ttl / 2
-	if k.random.IntN(4) == 0 || p.kind == lapses {
-		wanted = ttl / 10
-		opts = append(opts, redlock.WithMinValidity(wanted))
-	}
-	if k.random.IntN(10) == 0 {
-		limit := k.upTo(ttl) + time.Millisecond
-		wanted = math.MinInt64
-		opts = append(opts, redlock.WithMaxHold(limit))
-	}
+	most := min(p.most, p.guards[k.c.index])
+	opts, wanted := k.options(most)
 	if p.readers {
 		k.shared(k.c.now(), name, opts)
 		return
@@ -54,7 +47,7 @@ func (k *worker) one() {
 	opts = append(opts, redlock.WithMinHold(minimum))
 	ctx, cancel := k.within(k.ctx, k.upTo(2*most))
 	defer cancel()
-	if k.random.IntN(12) == 0 { // somebody changes his mind
+	if k.random.IntN(12) == 0 { // the client cancels
 		stop := time.AfterFunc(time.Until(w.instant(time.Now().Add(k.upTo(20*time.Millisecond)), k.slot)), cancel)
 		defer stop.Stop()
 	}
@@ -73,37 +66,70 @@ func (k *worker) one() {
 	if err != nil {
 		return
 	}
+	w.sawTakeover(asked)
 	b := k.begin(l, lock, asked, wanted)
 	b.minimum = minimum
 	k.hold(b, opts)
 }
 
-// manner is how a call waits.
+// options returns the options of a call, and the validity that it must leave.
+func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted time.Duration) {
+	p := &k.c.w.plan
+	least := min(p.least, p.guards[k.c.index]/2)
+	ttl := least + k.upTo(most-least)
+	opts = append(opts, redlock.WithTTL(ttl), redlock.WithExtension(k.chance(p.extend)))
+	opts = append(opts, k.manner()...)
+	if p.linger && k.random.IntN(4) > 0 {
+		opts = append(opts, redlock.WithLinger(k.upTo(longestLinger)))
+	}
+	wanted = ttl / 2
+	if k.random.IntN(4) == 0 || p.kind == lapses {
+		wanted = ttl / 10
+		opts = append(opts, private.Option[redlock.LockOption](private.Settings{MinValidity: wanted}))
+	}
+	if k.random.IntN(10) == 0 {
+		limit := k.upTo(ttl) + time.Millisecond
+		wanted = math.MinInt64
+		opts = append(opts, redlock.WithMaxHold(limit))
+	}
+	return opts, wanted
+}
+
+// sawTakeover records that a call which began at an instant took over an idle lock, if no time has passed since.
+func (w *world) sawTakeover(asked time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.reach(takenOver, w.plan.linger && w.now().Equal(asked))
+}
+
+// manner returns how a call waits.
 func (k *worker) manner() []redlock.LockOption {
 	p := &k.c.w.plan
 	switch {
 	case k.chance(p.retry):
-		return []redlock.LockOption{redlock.WithBackoff(func() redlock.Backoff { return &backoff{k: k} })}
+		return []redlock.LockOption{k.spinning()}
 	case k.chance(p.fair):
 		return []redlock.LockOption{redlock.WithPriority(k.random.IntN(3) - 1)}
 	case k.chance(p.handOn):
 		return nil
 	}
-	return []redlock.LockOption{redlock.WithHandOn(k.random.IntN(3), k.upTo(p.most))}
+	return []redlock.LockOption{private.Option[redlock.LockOption](private.Settings{
+		Handoffs: &private.Handoffs{Most: k.random.IntN(3), Within: k.upTo(p.most)},
+	})}
 }
 
-// A span is a stretch of true time for which one Lock was believed to be held.
+// A span is a period of true time in which one Lock was believed to be held.
 type span struct {
 	name     string
 	client   int
 	token    int64
-	asked    time.Time // when the call began that has won the hold, which may have been handed on since
+	asked    time.Time // when the call that acquired the hold began; the hold may have been handed off since
 	granted  time.Time // when the first master granted it
 	from, to time.Time
 	minimum  time.Duration // the minimum hold
-	reads    bool          // it is a reader's
-	follows  int64         // the token of the writer's lock that became this one; 0: none did
-	unaware  time.Time     // until then its client may not know yet that its machine was paused
+	reads    bool          // held by a reader
+	follows  int64         // token of the writer's lock that became this one; 0 if none did
+	unaware  time.Time     // until then its client may not have noticed that its machine was paused
 }
 
 // A win is a token that one client got for a name.
@@ -113,8 +139,8 @@ type win struct {
 	token  int64
 }
 
-// won takes note of which hold a token belongs to.
-func (w *world) won(client int, i redlock.LockInfo) {
+// won records which hold a token belongs to.
+func (w *world) won(client int, i redlockinfo.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wins[win{client, i.Name, i.Token}] = i.ID
@@ -127,39 +153,42 @@ func (k *worker) minimum() time.Duration {
 	}
 	w := k.c.w
 	w.mu.Lock()
-	w.loose = true // the masters keep the name
+	w.loose = true // the masters reserve the name
 	w.mu.Unlock()
 	return k.upTo(w.plan.guards[k.c.index] * 9 / 10)
 }
 
-// askedLocked is when the call began that has won the hold of t; the zero time where that is not known. The first one
-// who has a hold is the one who won it.
+// askedLocked returns when the call that acquired the hold of t began; the zero time if unknown. The first holder is
+// the one that acquired it.
 func (w *world) askedLocked(t span) time.Time {
 	id := w.wins[win{t.client, t.name, t.token}]
+	if id == "" {
+		return time.Time{} // a callback blocks the report
+	}
 	if first, known := w.asked[id]; known {
 		return first
 	}
 	for other, of := range w.wins {
 		if of == id && other.token < t.token {
-			t.asked = time.Time{} // it was handed on by one who did not take it
+			t.asked = time.Time{} // handed off by a client that did not acquire it
 		}
 	}
 	w.asked[id] = t.asked
 	return t.asked
 }
 
-// A belief is a span under way.
+// A belief is a span that has not ended.
 type belief struct {
 	span
 	c      *client
 	locker *redlock.Locker
 	lock   *redlock.Lock
 	ctx    context.Context // of the lock
-	seen   time.Time       // the last moment at which validity was left for sure
+	seen   time.Time       // last moment at which validity was certainly left
 	over   time.Time       // when its context ended; guarded by world.mu
-	late   bool            // validity was over when the call returned, since the client was suspended in it
+	late   bool            // the validity had expired when the call returned, because the client was suspended in it
 	stop   func() bool
-	shared *redlock.Shared // what it is a lock of; nil: it is a plain one
+	shared *redlock.RWLock // what it is a lock of; nil: it is a plain one
 }
 
 func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {
@@ -178,9 +207,12 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	w.mu.Lock()
 	slept := k.c.woken.After(asked) || k.c.turned
 	w.count.Locks++
+	w.seen.reach(heldBesideBlocked, w.plan.callbacks[k.c.index] == blocks)
+	w.seen.reach(heldBesidePanic, w.plan.callbacks[k.c.index] == panics)
 	b.asked = w.askedLocked(b.span)
 	b.granted = w.start.Add(w.seen.grant(w.wins[win{k.c.index, b.name, b.token}]).granted)
 	w.note(k.c.index, -1, "holds", b.name, b.token)
+	w.traced(&trace.Event{Kind: trace.Hold, Name: prefix.Lock(b.name), Token: b.token})
 	k.c.beliefs = append(k.c.beliefs, b)
 	closed := k.c.left[l]
 	w.mu.Unlock()
@@ -195,14 +227,14 @@ func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, w
 	return b
 }
 
-// look takes note that validity is left, if it is.
+// look records that validity is left, if it is.
 func (b *belief) look() {
 	if b.lock.Remaining() > 0 {
 		b.seen = b.c.w.now()
 	}
 }
 
-// end books the span: it ends now, or when the validity was over.
+// end records the end of the span: now, or when the validity had expired.
 func (k *worker) end(b *belief) {
 	w := k.c.w
 	now := w.now()
@@ -232,7 +264,7 @@ func (k *worker) end(b *belief) {
 	w.note(k.c.index, -1, "has held", b.name, b.token)
 }
 
-// hold uses a lock for a while, and gives it back.
+// hold uses a lock for a while, and releases it.
 func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	p := &k.c.w.plan
 	if k.chance(p.reenter) {
@@ -262,7 +294,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	k.giveBack(b, opts)
 }
 
-// extend extends a lock by hand, several times in a row, as one does who has slept and fears for it.
+// extend extends a lock by hand, several times in a row, like a client that has slept and may lose the lock.
 func (k *worker) extend(b *belief) {
 	for range 1 + k.random.IntN(4) {
 		ctx, cancel := k.within(k.ctx, k.upTo(20*time.Millisecond))
@@ -281,7 +313,7 @@ func (k *worker) extend(b *belief) {
 	}
 }
 
-// inner locks what is held once more.
+// inner re-enters a held lock.
 func (k *worker) inner(b *belief, opts []redlock.LockOption) {
 	ctx, cancel := k.within(b.lock.Context(k.ctx), k.upTo(100*time.Millisecond))
 	defer cancel()
@@ -311,8 +343,8 @@ func (k *worker) unlock(lock *redlock.Lock) {
 	_ = k.call("Unlock", ctx, func() error { return lock.Unlock(ctx) })
 }
 
-// giveBack releases a lock, exports it to another client, or leaves it to its end; and may write once more, as one does
-// who has not heard that it is over.
+// giveBack releases a lock, exports it to another client, or leaves it until it expires. It may write once more, like a
+// client that has not noticed the end.
 func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	w := k.c.w
 	p := &w.plan
@@ -321,7 +353,7 @@ func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 		k.downgrade(b, opts)
 	case b.shared == nil && k.chance(p.hand):
 		k.export(b)
-	case k.chance(p.keep) && b.lock.Err() != nil: // nobody cleans up after a lock that was lost
+	case k.chance(p.keep) && b.lock.Err() != nil: // a lost lock is not released
 		w.mu.Lock()
 		w.loose = true
 		w.mu.Unlock()
@@ -333,7 +365,7 @@ func (k *worker) giveBack(b *belief, opts []redlock.LockOption) {
 	}
 }
 
-// export exports a lock, and has a worker of another client import it and hold it. The handle may be delivered twice:
+// export exports a lock, and makes a worker of another client import and hold it. The handle may be delivered twice:
 // then one more client imports it, or tries to, a while later.
 func (k *worker) export(b *belief) {
 	w := k.c.w
@@ -343,7 +375,7 @@ func (k *worker) export(b *belief) {
 		return
 	}
 	w.mu.Lock()
-	w.loose = true // where the import did not reach a master, or nobody imports it, the key lives on to its TTL
+	w.loose = true // without an import on some master the key lasts until its TTL expires
 	w.mu.Unlock()
 	hold := k.importIt(handle, b.name)
 	if k.chance(w.plan.again) {
@@ -354,7 +386,7 @@ func (k *worker) export(b *belief) {
 	hold()
 }
 
-// importIt has a client import the handle, and returns what holds the lock then.
+// importIt makes a client import the handle, and returns a function that holds the lock.
 func (k *worker) importIt(handle, name string) (hold func()) {
 	w := k.c.w
 	other := w.clients[k.random.IntN(len(w.clients))]
@@ -368,7 +400,7 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	defer cancel()
 	asked := w.now()
 	opts := []redlock.LockOption{
-		redlock.WithTTL(ttl), redlock.WithBackoff(func() redlock.Backoff { return &backoff{k: next} }),
+		redlock.WithTTL(ttl), next.spinning(),
 	}
 	var lock *redlock.Lock
 	l := other.now()
@@ -385,7 +417,7 @@ func (k *worker) importIt(handle, name string) (hold func()) {
 	w.mu.Unlock()
 	b := next.begin(l, lock, asked, ttl/2)
 	return func() {
-		next.waitAwake() // who sleeps looks at nothing
+		next.waitAwake() // a sleeping client checks nothing
 		next.hold(b, opts)
 	}
 }

@@ -1,3 +1,3 @@
-// Package testbed puts together, for tests, what stands below grants: masters in memory, a pool, voters, ballots, a
+// Package testbed puts together, for tests, what is below leases: masters in memory, a pool, a monitor, ballots, a
 // sender.
 package testbed

@@ -7,12 +7,13 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/voters"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
@@ -22,10 +23,10 @@ const Prefix = scripts.Prefix("redlock")
 // A Bed is one program's view of some masters. Make it inside a synctest bubble.
 type Bed struct {
 	Masters *redlocktest.Masters
-	Pool    *pool.Pool
+	Pool    *transport.Transport
 	Clock   *clock.Clock
 	Ballots *ballot.Ballots
-	Voters  *voters.Voters
+	Monitor *monitor.Monitor
 	Sender  *round.Sender
 	// OnView may be set before Run is called.
 	OnView func(last, next *admission.View)
@@ -35,10 +36,11 @@ type Bed struct {
 func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	t.Helper()
 	b := &Bed{Masters: redlocktest.New(n), Clock: clock.Runtime()}
-	p, err := b.Masters.Pool(append([]pool.Option{pool.WithClock(b.Clock)}, opts...)...)
+	made, err := b.Masters.Pool(append([]pool.Option{transport.WithClock(b.Clock)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := made.Transport()
 	b.Pool = p
 	c := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(n)}, Follow: quorum.Rule{Old: quorum.First(n)}, Slots: n}
 	var names []string
@@ -48,7 +50,7 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	}
 	c.Masters = scripts.List(names)
 	b.Ballots = ballot.New(c.Rule.All())
-	b.Voters = voters.New(voters.Settings{
+	b.Monitor = monitor.New(monitor.Settings{
 		Pool: p, Clock: b.Clock, Clocks: b.Ballots.Clocks, Prefix: Prefix, Guard: 30 * time.Second,
 		Closed: errors.New("testbed: closed"),
 		OnView: func(last, next *admission.View) {
@@ -57,9 +59,9 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 			}
 		},
 	}, c)
-	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Voters.Doubt}
+	b.Sender = &round.Sender{Pool: p, Clock: b.Clock, Doubt: b.Monitor.Doubt}
 	t.Cleanup(func() {
-		b.Voters.Close()
+		b.Monitor.Close()
 		_ = p.Close() // it returns nil
 		b.Masters.Close()
 	})
@@ -67,4 +69,4 @@ func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 }
 
 // Run begins to follow the masters.
-func (b *Bed) Run() { go b.Voters.Run() }
+func (b *Bed) Run() { go b.Monitor.Run() }

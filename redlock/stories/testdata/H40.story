@@ -76,16 +76,16 @@ join B to 1-3
 wait 1s
 ----
 1.176 B to masters 1-3: subscribe to its inbox -> done
-1.180 B to masters 1-2: acquire orders for B4, 10s, ballot 1.179314 to 1.179346 -> granted
-1.181 B has orders until 11.077, token 1.179314
+1.180 B to masters 1-2: acquire orders for B4, 10s, ballot 1.179316 to 1.179348 -> granted
+1.181 B has orders until 11.077, token 1.179316
 1.182 B to masters 1-2: extend orders for B4 by 10s -> done
 1.182 B to master 3: extend orders for B4 by 10s -> missing
-1.184 B to master 3: repair orders for B4, 10s, ballot 1.183318, token 1.179314 -> granted
+1.184 B to master 3: repair orders for B4, 10s, ballot 1.183320, token 1.179316 -> granted
 
 B unlocks orders
 ----
 2.171 B to masters 1-2: release orders of B4 -> deleted
-2.171 B to master 3: release orders of B4, fence 1.183318 -> deleted
+2.171 B to master 3: release orders of B4, fence 1.183320 -> deleted
 2.172 B has unlocked orders
 
 # The subscription stands, and the hints are lost.

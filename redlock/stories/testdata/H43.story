@@ -30,7 +30,7 @@ A locks orders extension=off ttl=1s
 
 wait 1s
 ----
-1.108 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+1.108 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 cut A from 1-3
 ----

@@ -29,9 +29,9 @@ master 3 restarts empty
 
 wait 1s
 ----
-0.230 A to master 3: begin a quarantine -> done: in quarantine since 0.230835, one of 5, longest TTL 30s,
+0.230 A to master 3: begin a quarantine -> done: in quarantine since 0.230837, one of 5, longest TTL 30s,
         quarantine 30s
-0.230 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.230835, one of
+0.230 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.230837, one of
         5, longest TTL 30s, quarantine 30s
 
 show B
@@ -125,7 +125,7 @@ wait 29s
         and no client has a majority; 2 of 5 masters said yes, 3 are needed; master 3: lock: the master is in
         quarantine until 00:00:30 UTC by its clock, since it is new or may have forgotten locks
 1.675 B to masters 4-5: release orders of B22 -> deleted
-29.898 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+29.898 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
 ----
@@ -136,9 +136,9 @@ at 30.220
 
 wait 2s
 ----
-30.232 A to master 3: end the quarantine -> done: admitted since 30.232837, one of 5, longest TTL 30s, quarantine
+30.232 A to master 3: end the quarantine -> done: admitted since 30.232839, one of 5, longest TTL 30s, quarantine
         30s
-30.232 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.232837, one of 5,
+30.232 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.232839, one of 5,
         longest TTL 30s, quarantine 30s
 
 show B

@@ -24,7 +24,7 @@ master 3 restarts empty
 
 wait 31s
 ----
-0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230835, one of 5, longest TTL 1m0s,
+0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230837, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B
@@ -115,8 +115,8 @@ wait 30s
         and no client has a majority; 2 of 5 masters said yes, 3 are needed; master 3: lock: the master is in
         quarantine until 00:01:00 UTC by its clock, since it is new or may have forgotten locks
 31.675 B to masters 4-5: release orders of B22 -> deleted
-54.648 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
-60.232 B to master 3: end the quarantine -> done: admitted since 60.232837, one of 5, longest TTL 1m0s,
+54.648 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
+60.232 B to master 3: end the quarantine -> done: admitted since 60.232839, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B

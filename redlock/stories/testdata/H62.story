@@ -51,7 +51,7 @@ deliver answers from 1-3 to A
 ----
 120.141 A cannot extend orders, and is told after 60.011: extend "orders": the lock was lost: no majority
         extended it in time; 2 of 3 masters said yes, 2 are needed
-120.141 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+120.141 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
 ----
@@ -80,7 +80,7 @@ deliver answers from 1-3 to A
 ----
 180.171 A cannot lock orders, and is told after 60.011: re-enter "orders": the lock was lost: no majority
         extended it in time; 2 of 3 masters said yes, 2 are needed
-180.171 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+180.171 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 who holds orders
 ----
@@ -97,7 +97,7 @@ A locks orders
 
 A exports orders
 ----
-180.190 A is told that its lock of orders has ended: the lock was exported to another process
+180.190 A learns that its lock of orders has ended: the lock was exported to another process
 
 hold answers from 1-3 to B
 ----

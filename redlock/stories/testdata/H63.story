@@ -6,7 +6,7 @@ masters 5 fresh
 
 program A masters=3
 ----
-0.007 A to masters 1-3: begin a quarantine -> done: in quarantine since 0.007016, one of 3, longest TTL 30s,
+0.007 A to masters 1-3: begin a quarantine -> done: in quarantine since 0.007018, one of 3, longest TTL 30s,
         quarantine 30s
 
 A admits

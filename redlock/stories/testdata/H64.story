@@ -15,7 +15,7 @@ A locks orders
 A closes cancelled
 ----
 0.110 A cannot close, and is told after 0.000: close "redlock": context canceled
-0.110 A is told that its lock of orders has ended: the locker is closed
+0.110 A learns that its lock of orders has ended: the locker is closed
 0.111 A to masters 1-3: release orders of A1 -> deleted
 
 who holds orders
@@ -44,7 +44,7 @@ B unlocks stock
 
 B closes within=100ms
 ----
-0.150 B is told that its lock of orders has ended: the locker is closed
+0.150 B learns that its lock of orders has ended: the locker is closed
 
 wait 200ms
 ----

@@ -22,7 +22,7 @@ B locks orders
 
 wait 1s
 ----
-1.188 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+1.188 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
 A closes within=100ms
 ----

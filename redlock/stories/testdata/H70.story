@@ -16,30 +16,30 @@ A locks orders
 
 A raises guard=2m
 ----
-0.113 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
+0.113 A to master 1: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
         2m0s
-0.115 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
+0.115 A to master 2: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
         2m0s
-0.117 A to master 3: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
+0.117 A to master 3: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
         2m0s
-0.119 A to master 4: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
+0.119 A to master 4: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
         2m0s
 
 wait 20ms
 ----
-0.121 A to master 5: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
+0.121 A to master 5: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 30s, quarantine
         2m0s
-0.123 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 2m0s,
-        quarantine 2m0s
-0.125 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 2m0s,
-        quarantine 2m0s
-0.127 A to master 3: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 2m0s,
-        quarantine 2m0s
-0.129 A to master 4: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 2m0s,
-        quarantine 2m0s
-0.131 A to master 5: raise the guard time -> done: admitted since 0.000000, one of 5, longest TTL 2m0s,
-        quarantine 2m0s
-0.132 A has raised the guard time to 2m
+0.125 A to master 1: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 2m0s, quarantine
+        2m0s
+0.127 A to master 2: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 2m0s, quarantine
+        2m0s
+0.129 A to master 3: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 2m0s, quarantine
+        2m0s
+0.131 A to master 4: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 2m0s, quarantine
+        2m0s
+0.133 A to master 5: raise the max TTL -> done: admitted since 0.000000, one of 5, longest TTL 2m0s, quarantine
+        2m0s
+0.134 A has raised the max TTL to 2m
 
 A locks orders
 ----

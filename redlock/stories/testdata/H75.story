@@ -24,23 +24,20 @@ masters 1-5 restart empty
 
 wait 1s
 ----
-0.230 B to masters 1-5: begin a quarantine -> done: in quarantine since 0.230835, one of 5, longest TTL 30s,
+0.230 B to masters 1-5: begin a quarantine -> done: in quarantine since 0.230837, one of 5, longest TTL 30s,
         quarantine 30s
-0.623 A is told that its lock of orders has ended: the lock was lost: too few masters still have it
-0.923 A to masters 1-4: settle the guard time -> done: in quarantine since 0.230835, one of 5, longest TTL 1m0s,
-        quarantine 1m0s
-0.923 A to master 5: settle the guard time -> done: in quarantine since 0.230835, one of 5, longest TTL 30s,
+0.623 A learns that its lock of orders has ended: the lock was lost: too few masters still have it
+0.923 A to masters 1-5: settle the max TTL -> done: in quarantine since 0.230837, one of 5, longest TTL 30s,
         quarantine 1m0s
 
 show masters
 ----
-  masters 1-4: in quarantine since 0.230835, one of 5, longest TTL 1m0s, quarantine 1m0s
-  master 5: in quarantine since 0.230835, one of 5, longest TTL 30s, quarantine 1m0s
+  masters 1-5: in quarantine since 0.230837, one of 5, longest TTL 30s, quarantine 1m0s
 
 wait 4s
 ----
-1.234 B to masters 2-4: settle the guard time -> not done, the record has changed: in quarantine since 0.230835,
-        one of 5, longest TTL 1m0s, quarantine 1m0s
+1.234 B to masters 2-4: settle the max TTL -> not done, the record has changed: in quarantine since 0.230837, one
+        of 5, longest TTL 30s, quarantine 1m0s
 
 who holds orders
 ----
@@ -57,15 +54,15 @@ B tries orders
 ----
 31.210 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 5 masters said
         yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock: the master is in quarantine
-        until 00:01:00 UTC by its clock, since it is new or may have forgotten locks; if nobody can hold a lock
-        on these masters, redlock admit (AdmitNow) ends the quarantine
+        until 00:01:00 UTC by its clock, since it is new or may have forgotten locks; if no client can hold a
+        lock on these masters, redlock admit (Admin.Admit) ends the quarantine
 
 wait 30s
 ----
-60.231 B to masters 1-5: end the quarantine -> done: admitted since 60.231836, one of 5, longest TTL 1m0s,
+60.231 B to masters 1-5: end the quarantine -> done: admitted since 60.231838, one of 5, longest TTL 30s,
         quarantine 1m0s
-60.330 A to masters 1-5: end the quarantine -> not done, the record has changed: admitted since 60.231836, one of
-        5, longest TTL 1m0s, quarantine 1m0s
+60.330 A to masters 1-5: end the quarantine -> not done, the record has changed: admitted since 60.231838, one of
+        5, longest TTL 30s, quarantine 1m0s
 
 B tries orders
 ----

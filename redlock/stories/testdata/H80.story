@@ -14,8 +14,8 @@ master 3 stops
 
 A raises guard=5m
 ----
-0.102 A cannot raise the guard time, and is told after 0.002: guard "redlock": no quorum of masters; 2 of 3
-        masters said yes, 3 are needed; master 3: read: master is down: connection reset
+0.102 A cannot raise the max TTL, and is told after 0.002: guard "redlock": no quorum of masters; 2 of 3 masters
+        said yes, 3 are needed; master 3: read: master is down: connection reset
 
 show masters
 ----
@@ -33,7 +33,7 @@ master 3 restarts empty
 
 wait 40s
 ----
-0.150 A to master 3: begin a quarantine -> done: in quarantine since 0.150476, one of 3, longest TTL 30s,
+0.150 A to master 3: begin a quarantine -> done: in quarantine since 0.150478, one of 3, longest TTL 30s,
         quarantine 5m0s
 
 show A
@@ -44,25 +44,25 @@ show A
 # With all masters there it is done.
 A raises guard=5m
 ----
-40.123 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s,
-        quarantine 5m0s
-40.125 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 30s,
-        quarantine 5m0s
-40.127 A to master 1: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
-        quarantine 5m0s
-40.129 A to master 2: raise the guard time -> done: admitted since 0.000000, one of 3, longest TTL 5m0s,
-        quarantine 5m0s
+40.123 A to master 1: raise the max TTL -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
+        5m0s
+40.125 A to master 2: raise the max TTL -> done: admitted since 0.000000, one of 3, longest TTL 30s, quarantine
+        5m0s
+40.129 A to master 1: raise the max TTL -> done: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine
+        5m0s
 
 wait 10ms
 ----
-40.131 A to master 3: raise the guard time -> done: in quarantine since 0.150476, one of 3, longest TTL 5m0s,
+40.131 A to master 2: raise the max TTL -> done: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine
+        5m0s
+40.133 A to master 3: raise the max TTL -> done: in quarantine since 0.150478, one of 3, longest TTL 5m0s,
         quarantine 5m0s
-40.132 A has raised the guard time to 5m
+40.134 A has raised the max TTL to 5m
 
 show masters
 ----
   masters 1-2: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine 5m0s
-  master 3: in quarantine since 0.150476, one of 3, longest TTL 5m0s, quarantine 5m0s
+  master 3: in quarantine since 0.150478, one of 3, longest TTL 5m0s, quarantine 5m0s
 
 A tries orders ttl=1m
 ----

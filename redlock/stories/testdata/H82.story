@@ -23,37 +23,37 @@ A locks orders
 0.211 A to masters 4-5: acquire orders for A1, 10s, ballot 0.210000 to 0.210032 -> granted
 0.213 A to masters 4-5: release orders of A1 -> deleted
 0.215 A to masters 1-5: subscribe to its inbox -> done
-0.217 A to masters 1-3: acquire orders for A2, 10s, ballot 0.216006 to 0.216038, waiter wA1 -> held by C1 for
+0.217 A to masters 1-3: acquire orders for A2, 10s, ballot 0.216008 to 0.216040, waiter wA1 -> held by C1 for
         9.984; place 1 in the queue
-0.217 A to masters 4-5: acquire orders for A2, 10s, ballot 0.216006 to 0.216038, waiter wA1 -> granted
+0.217 A to masters 4-5: acquire orders for A2, 10s, ballot 0.216008 to 0.216040, waiter wA1 -> granted
 0.219 masters 4-5 to A: orders is free, and wA1 is first
 0.219 A to masters 4-5: release orders of A2, waiter wA1 stays -> deleted
 
 wait 200ms
 ----
-0.221 A to masters 1-3: acquire orders for A3, 10s, ballot 0.220006 to 0.220038, waiter wA1 -> held by C1 for
+0.221 A to masters 1-3: acquire orders for A3, 10s, ballot 0.220008 to 0.220040, waiter wA1 -> held by C1 for
         9.980; place 1 in the queue
-0.221 A to masters 4-5: acquire orders for A3, 10s, ballot 0.220006 to 0.220038, waiter wA1 -> granted
+0.221 A to masters 4-5: acquire orders for A3, 10s, ballot 0.220008 to 0.220040, waiter wA1 -> granted
 0.223 masters 4-5 to A: orders is free, and wA1 is first
 0.223 A to masters 4-5: release orders of A3, waiter wA1 stays -> deleted
-0.229 A to masters 1-3: acquire orders for A4, 10s, ballot 0.228010 to 0.228042, waiter wA1 -> held by C1 for
+0.229 A to masters 1-3: acquire orders for A4, 10s, ballot 0.228012 to 0.228044, waiter wA1 -> held by C1 for
         9.972; place 1 in the queue
-0.229 A to masters 4-5: acquire orders for A4, 10s, ballot 0.228010 to 0.228042, waiter wA1 -> granted
+0.229 A to masters 4-5: acquire orders for A4, 10s, ballot 0.228012 to 0.228044, waiter wA1 -> granted
 0.231 masters 4-5 to A: orders is free, and wA1 is first
 0.231 A to masters 4-5: release orders of A4, waiter wA1 stays -> deleted
-0.249 A to masters 1-3: acquire orders for A5, 10s, ballot 0.248014 to 0.248046, waiter wA1 -> held by C1 for
+0.249 A to masters 1-3: acquire orders for A5, 10s, ballot 0.248016 to 0.248048, waiter wA1 -> held by C1 for
         9.952; place 1 in the queue
-0.249 A to masters 4-5: acquire orders for A5, 10s, ballot 0.248014 to 0.248046, waiter wA1 -> granted
+0.249 A to masters 4-5: acquire orders for A5, 10s, ballot 0.248016 to 0.248048, waiter wA1 -> granted
 0.251 masters 4-5 to A: orders is free, and wA1 is first
 0.251 A to masters 4-5: release orders of A5, waiter wA1 stays -> deleted
-0.285 A to masters 1-3: acquire orders for A6, 10s, ballot 0.284018 to 0.284050, waiter wA1 -> held by C1 for
+0.285 A to masters 1-3: acquire orders for A6, 10s, ballot 0.284020 to 0.284052, waiter wA1 -> held by C1 for
         9.916; place 1 in the queue
-0.285 A to masters 4-5: acquire orders for A6, 10s, ballot 0.284018 to 0.284050, waiter wA1 -> granted
+0.285 A to masters 4-5: acquire orders for A6, 10s, ballot 0.284020 to 0.284052, waiter wA1 -> granted
 0.287 masters 4-5 to A: orders is free, and wA1 is first
 0.287 A to masters 4-5: release orders of A6, waiter wA1 stays -> deleted
-0.353 A to masters 1-3: acquire orders for A7, 10s, ballot 0.352022 to 0.352054, waiter wA1 -> held by C1 for
+0.353 A to masters 1-3: acquire orders for A7, 10s, ballot 0.352024 to 0.352056, waiter wA1 -> held by C1 for
         9.848; place 1 in the queue
-0.353 A to masters 4-5: acquire orders for A7, 10s, ballot 0.352022 to 0.352054, waiter wA1 -> granted
+0.353 A to masters 4-5: acquire orders for A7, 10s, ballot 0.352024 to 0.352056, waiter wA1 -> granted
 0.355 masters 4-5 to A: orders is free, and wA1 is first
 0.355 A to masters 4-5: release orders of A7, waiter wA1 stays -> deleted
 
@@ -66,20 +66,20 @@ B locks orders
 0.423 masters 4-5 to A: orders is free, and wA1 is first
 0.423 B to masters 4-5: release orders of B1 -> was not there
 0.425 B to masters 1-5: subscribe to its inbox -> done
-0.427 B to masters 1-3: acquire orders for B2, 10s, ballot 0.426006 to 0.426038, waiter wB1 -> held by C1 for
+0.427 B to masters 1-3: acquire orders for B2, 10s, ballot 0.426008 to 0.426040, waiter wB1 -> held by C1 for
         9.774; place 2 in the queue
 0.427 masters 4-5 to A: orders is free, and wA1 is first
-0.427 B to masters 4-5: acquire orders for B2, 10s, ballot 0.426006 to 0.426038, waiter wB1 -> free, but another
+0.427 B to masters 4-5: acquire orders for B2, 10s, ballot 0.426008 to 0.426040, waiter wB1 -> free, but another
         waiter is first for 0.929; place 2 in the queue
 0.429 masters 4-5 to A: orders is free, and wA1 is first
 0.429 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 
 wait 10ms
 ----
-0.431 B to masters 1-3: acquire orders for B3, 10s, ballot 0.430006 to 0.430038, waiter wB1 -> held by C1 for
+0.431 B to masters 1-3: acquire orders for B3, 10s, ballot 0.430008 to 0.430040, waiter wB1 -> held by C1 for
         9.770; place 2 in the queue
 0.431 masters 4-5 to A: orders is free, and wA1 is first
-0.431 B to masters 4-5: acquire orders for B3, 10s, ballot 0.430006 to 0.430038, waiter wB1 -> free, but another
+0.431 B to masters 4-5: acquire orders for B3, 10s, ballot 0.430008 to 0.430040, waiter wB1 -> free, but another
         waiter is first for 0.925; place 2 in the queue
 0.433 masters 4-5 to A: orders is free, and wA1 is first
 0.433 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there

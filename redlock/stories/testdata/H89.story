@@ -17,7 +17,7 @@ B locks orders
 0.111 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
 0.113 B to master 3: release orders of B1 -> was not there
 0.115 B to masters 1-3: subscribe to its inbox -> done
-0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116006 to 0.116038, waiter wB1 -> held by A1 for
+0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
 0.119 B to master 3: release orders of B2, waiter wB1 stays -> was not there
 
@@ -26,7 +26,7 @@ hold messages from B to 3
 
 wait 550ms
 ----
-0.121 B to masters 1-2: acquire orders for B3, 10s, ballot 0.120006 to 0.120038, waiter wB1 -> held by A1 for
+0.121 B to masters 1-2: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
         9.980; place 1 in the queue
 
 let messages from B to 3 pass
@@ -34,11 +34,11 @@ let messages from B to 3 pass
 
 wait 1500ms
 ----
-1.123 B to masters 1-2: acquire orders for B4, 10s, ballot 1.122008 to 1.122040, waiter wB1 -> held by A1 for
+1.123 B to masters 1-2: acquire orders for B4, 10s, ballot 1.122010 to 1.122042, waiter wB1 -> held by A1 for
         8.978; place 1 in the queue
 1.125 B to master 2: release orders of B4, waiter wB1 stays -> was not there
-1.666 B to master 3: release orders of B3, fence 0.120038 -> was not there
-2.125 B to masters 1-3: acquire orders for B5, 10s, ballot 2.124010 to 2.124042, waiter wB1 -> held by A1 for
+1.666 B to master 3: release orders of B3, fence 0.120040 -> was not there
+2.125 B to masters 1-3: acquire orders for B5, 10s, ballot 2.124012 to 2.124044, waiter wB1 -> held by A1 for
         7.976; place 1 in the queue
 2.127 B to master 3: release orders of B5, waiter wB1 stays -> was not there
 
@@ -59,7 +59,7 @@ at 2.180
 
 deliver messages from B to 3
 ----
-2.181 B to master 3: acquire orders for B3, 10s, ballot 0.120006 to 0.120038, waiter wB1 -> held by B6 for 9.992;
+2.181 B to master 3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by B6 for 9.992;
         place 1 in the queue
 2.181 B to master 3: release orders of B3, waiter wB1 stays -> was not there
 

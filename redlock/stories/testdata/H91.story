@@ -25,7 +25,7 @@ masters 1-2 restart empty
 
 wait 5s
 ----
-0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129834, one of 3, longest TTL 30s,
+0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129836, one of 3, longest TTL 30s,
         quarantine 30s
 
 masters 1-2 are right
@@ -38,8 +38,8 @@ B tries orders
 ----
 19.110 B cannot lock orders, and is told after 0.000: lock "orders": no quorum of masters; 0 of 3 masters said
         yes, 2 are needed (1 not waited for); master 1, master 2: lock: the master is in quarantine until
-        00:00:30 UTC by its clock, since it is new or may have forgotten locks; if nobody can hold a lock on
-        these masters, redlock admit (AdmitNow) ends the quarantine
+        00:00:30 UTC by its clock, since it is new or may have forgotten locks; if no client can hold a lock on
+        these masters, redlock admit (Admin.Admit) ends the quarantine
 
 show B
 ----
@@ -56,7 +56,7 @@ at 19.120
 
 wait 12s
 ----
-29.798 A is told that its lock of orders has ended: the lock was lost: no majority extended it in time
+29.798 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 30.131 B to masters 1-2: end the quarantine -> done: admitted since 30.131826, one of 3, longest TTL 30s,
         quarantine 30s
 

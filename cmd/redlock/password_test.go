@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// An accessFleet is three masters with an ACL user "app", and a directory with the file of --config.
+type accessFleet struct {
+	*fleet
+	dir string
+}
+
+func newAccessFleet(t *testing.T) *accessFleet {
+	t.Helper()
+	f := &accessFleet{newFleet(t, 3, redisproc.Config{}), t.TempDir()}
+	f.call(exitDone, "3 of 3 vote", "admit")
+	for i := range f.urls {
+		f.do(i, "ACL", "SETUSER", "app", "on", "~*", "&*", "+@all")
+	}
+	return f
+}
+
+// allow replaces the passwords of the user.
+func (f *accessFleet) allow(password string) {
+	f.t.Helper()
+	for i := range f.urls {
+		f.do(i, "ACL", "SETUSER", "app", "resetpass", ">"+password)
+	}
+}
+
+func (f *accessFleet) write(name, text string, mode os.FileMode) (path string) {
+	f.t.Helper()
+	path = filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+// config writes the file of --config with these settings.
+func (f *accessFleet) config(settings map[string]any) (path string) {
+	f.t.Helper()
+	settings["masters"], settings["user"] = f.urls, "app"
+	text, err := json.Marshal(settings)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.write("locks.json", string(text), 0o600)
+}
+
+// fails requires that the command reports want and does not show secret.
+func fails(t *testing.T, want, secret string, args ...string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(args, &out, &errs)
+	said := out.String() + errs.String()
+	if code == exitDone || !strings.Contains(said, want) || strings.Contains(said, secret) {
+		t.Errorf("%q: code %d, want an error with %q and without %q\n%s", args, code, want, secret, said)
+	}
+}
+
+func TestPasswordFileIsReadForEachConnection(t *testing.T) {
+	const secret = "s3cr3t-pass"
+	f := newAccessFleet(t)
+	path := f.config(map[string]any{"passwordFile": "pass"}) // relative to the directory of the configuration
+	file := f.write("pass", secret+"\n", 0o600)
+	f.allow(secret)
+	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+	f.allow(secret + "-2")
+	fails(t, "WRONGPASS", secret, "status", "--config", path, "--timeout", "5s")
+	f.write("pass", secret+"-2\r\n", 0o600)
+	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+
+	for _, c := range []struct{ content, want string }{
+		{"\n", "empty"},
+		{secret + "\nmore\n", "more than one line"},
+		{strings.Repeat(secret, maxPassword/len(secret)+1), "more than 65536 bytes"},
+	} {
+		f.write("pass", c.content, 0o600)
+		fails(t, "passwordFile "+file+": "+c.want, secret, "status", "--config", path, "--timeout", "5s")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, "open "+file+": no such file", secret, "status", "--config", path, "--timeout", "5s")
+}
+
+func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
+	const secret = "s3cr3t-pass"
+	f := newAccessFleet(t)
+	f.allow(secret)
+	path := f.config(map[string]any{"passwordCommand": []string{"./password", secret}})
+	program := filepath.Join(f.dir, "password")
+	for _, c := range []struct{ script, want string }{
+		{`echo "$1"`, ""},
+		{`echo "$1"; echo "$1" >&2; exit 3`, "passwordCommand " + program + ": exit status 3"},
+		{`true`, program + ": empty"},
+		{`echo "$1"; echo "$1"`, program + ": more than one line"},
+		{`while echo "$1"; do :; done`, program + ": more than 65536 bytes"},
+	} {
+		f.write("password", "#!/bin/sh\n"+c.script+"\n", 0o700)
+		if c.want == "" {
+			call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+		} else {
+			fails(t, c.want, secret, "status", "--config", path)
+		}
+	}
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, program+": no such file", secret, "status", "--config", path)
+	path = f.config(map[string]any{"passwordCommand": []string{"echo", secret}}) // found in PATH
+	call(t, exitDone, "3 of 3 vote", "status", "--config", path)
+}
+
+// A command that hangs is killed when the dial times out, and a child that keeps its output open delays nothing.
+func TestPasswordCommandThatHangsIsKilled(t *testing.T) {
+	c := &fleetConfig{PasswordCommand: []string{"sh", "-c", "sleep 600 & wait"}}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	if _, err := c.runPasswordCommand(ctx); err == nil || time.Since(begin) > hang {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+}
+
+func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
+	f := &accessFleet{&fleet{t: t, urls: []string{"redis://127.0.0.1:1"}}, t.TempDir()}
+	for want, settings := range map[string]map[string]any{
+		"exclude each other":                   {"password": "secret-word", "passwordFile": "f"},
+		"exclude each other: give one of them": {"passwordFile": "secret-word", "passwordCommand": []string{"c"}},
+		"names no program":                     {"passwordCommand": []string{}},
+		"names no program\n":                   {"passwordCommand": []string{"", "secret-word"}},
+	} {
+		fails(t, want, "secret-word", "status", "--config", f.config(settings))
+	}
+}
+
+// "redlock run" reaps the orphans of its command, and kills its descendants, but no password command.
+func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
+	f := newAccessFleet(t)
+	f.allow("secret-word")
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := f.write("calls", "", 0o600)
+	f.write("password", fmt.Sprintf("#!/bin/sh\necho >>%s\nsleep 0.05\necho secret-word\n", calls), 0o700)
+	v := &votingFleet{f.fleet, program, f.config(map[string]any{"passwordCommand": []string{"./password"}})}
+	p := v.start("run", "job", "--", "sh", "-c",
+		"echo started; while [ ! -e "+f.dir+"/stop ]; do (true &); sleep 0.01; done; echo ended")
+	p.hear("started")
+	count := func() int {
+		text, err := os.ReadFile(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(text)
+	}
+	for range 2 { // each connection is made again with a single run of the password command
+		for i := range f.urls {
+			before := count()
+			f.do(i, "CLIENT", "KILL", "USER", "app")
+			for end := time.Now().Add(hang); ; time.Sleep(5 * time.Millisecond) {
+				list := fmt.Sprintf("%s", f.do(i, "CLIENT", "LIST"))
+				if strings.Contains(list, "user=app") {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("master %d has no connection of the user:\n%s\n%s", i, list, p.said())
+				}
+			}
+			if n := count() - before; n > 1 {
+				t.Errorf("the password command ran %d times for one connection", n)
+			}
+		}
+	}
+	f.write("stop", "", 0o600)
+	p.ends(0, "ended")
+	if strings.Contains(p.said(), "cannot be killed") {
+		t.Error(p.said())
+	}
+}
+
+// No status of a password command is lost to reapOrphans, and no password command is a survivor.
+func TestHelpersAreNotReaped(t *testing.T) {
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				reapOrphans(0)
+			}
+		}
+	}()
+	for range 100 {
+		if err := helpers.run(exec.Command("true")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	<-ended
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// H115: complete texts. Unknown values, such as the start of a hold, are omitted, not printed as zero.
+func TestWhoTexts(t *testing.T) {
+	at := time.Date(2026, 5, 1, 10, 20, 30, 0, time.UTC)
+	with := func(change func(w *redlockinfo.Inspection)) redlockinfo.Inspection {
+		w := redlockinfo.Inspection{
+			Client: redlockinfo.Client{ID: "u:7:host/3", Owner: "host/3", Since: at, On: 5},
+			Left:   7 * time.Second, Token: 1_777_630_830_000_000, N: 5,
+		}
+		change(&w)
+		return w
+	}
+	for _, c := range []struct {
+		name       string
+		who        redlockinfo.Inspection
+		text, json string
+	}{
+		{"nobody", redlockinfo.Inspection{Client: redlockinfo.Client{On: 4}, N: 5},
+			`"n": no client holds it, say 4 of 5 masters` + "\n",
+			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
+		{"held", with(func(*redlockinfo.Inspection) {}),
+			`"n": held by "host/3" since 2026-05-01 10:20:30, 7s left, token 1777630830000000, on 5 of 5 masters` + "\n",
+			`{"name":"n","held":true,"kept":false,"grant":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
+				`"left_ms":7000,"token":1777630830000000,"on":5,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
+		{"held by a writer, by an id without a time", with(func(w *redlockinfo.Inspection) {
+			w.Token, w.Since = 0,
+				time.Time{}
+		}),
+			`"n": held by the writer "host/3", 7s left, on 5 of 5 masters` + "\n",
+			`{"name":"n","held":true,"kept":false,"grant":"u:7:host/3","owner":"host/3","left_ms":7000,"on":5,"masters":5,` +
+				`"waiters":0,"queue":[],"readers":0}` + "\n"},
+		{"kept", with(func(w *redlockinfo.Inspection) { w.Kept = true }),
+			`"n": kept for another 7s; "host/3" has unlocked it, and held it since 2026-05-01 10:20:30, ` +
+				"token 1777630830000000, on 5 of 5 masters\n",
+			`{"name":"n","held":true,"kept":true,"grant":"u:7:host/3","owner":"host/3","since":"2026-05-01T10:20:30Z",` +
+				`"left_ms":7000,"token":1777630830000000,"on":5,"masters":5,"waiters":0,"queue":[],"readers":0}` + "\n"},
+		{"read", redlockinfo.Inspection{Client: redlockinfo.Client{On: 5}, ReaderCount: 2, Readers: []redlockinfo.Client{
+			{ID: "r1", Owner: "a", Since: at, On: 5}, {ID: "r2", Owner: "b", On: 3},
+		}, N: 5},
+			`"n": held by 2 readers` + "\n" + `   - "a" reads since 2026-05-01 10:20:30, on 5 of 5 masters` + "\n" +
+				`   - "b" reads, on 3 of 5 masters` + "\n",
+			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":0,"queue":[],"readers":2,"read_by":[` +
+				`{"grant":"r1","owner":"a","since":"2026-05-01T10:20:30Z","on":5},{"grant":"r2","owner":"b","on":3}]}` + "\n"},
+		{"awaited", redlockinfo.Inspection{
+			Client: redlockinfo.Client{On: 5}, WaiterCount: 12, N: 5,
+			Waiters: []redlockinfo.Client{{Owner: "w", Since: time.Now().Add(-3 * time.Second)}},
+		},
+			`"n": no client holds it, say 5 of 5 masters` + "\n" + `   1. "w" waits for 3s` + "\n  and 11 more\n",
+			`{"name":"n","held":false,"kept":false,"on":0,"masters":5,"waiters":12,` +
+				`"queue":[{"place":1,"owner":"w","for_ms":3000}],"readers":0}` + "\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, json := range []bool{false, true} {
+				var out bytes.Buffer
+				want := c.text
+				if json {
+					want = c.json
+				}
+				(&app{stdout: &out, stderr: &out, json: json}).tellWho("n", c.who, nil)
+				if got := out.String(); got != want {
+					t.Errorf("got\n%swant\n%s", got, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+// Command follow leads, if no other client does, on the masters of a file. When the file changes, it changes to the new
+// masters and keeps its lock. The file has the format that "redlock set" reads: see docs/masters.md.
+//
+//	echo '{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}' >locks.json
+//	go run ./examples/follow locks.json
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 2 {
+		log.Fatal("usage: follow locks.json")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1], os.Stdout); err != nil && ctx.Err() == nil {
+		log.Fatal(err)
+	}
+}
+
+// run leads, and follows the file, until ctx ends.
+func run(ctx context.Context, path string, out io.Writer) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	locker, shut, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shut(context.WithoutCancel(ctx))) }()
+	followed := make(chan error, 1)
+	go func() {
+		defer cancel()
+		followed <- Follow(ctx, locker, path)
+	}()
+	err = locker.Lead(ctx, "leader", func(ctx context.Context) error {
+		fmt.Fprintln(out, "leading, token", redlock.TokenOf(ctx))
+		<-ctx.Done() // the work of the leader ends with this
+		return context.Cause(ctx)
+	})
+	cancel()
+	return errors.Join(err, <-followed)
+}

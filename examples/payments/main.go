@@ -1,0 +1,74 @@
+// Command payments serves orders. With any number of servers, only one at a time pays an order.
+//
+//	go run ./examples/payments -listen 127.0.0.1:8080 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+//	curl -X POST http://127.0.0.1:8080/orders/42
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func main() {
+	log.SetFlags(0)
+	address := flag.String("listen", "127.0.0.1:8080", "where the orders are served")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	listener, err := net.Listen("tcp", *address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run(ctx, flag.Args(), listener); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves orders until ctx ends. It closes the listener.
+func run(ctx context.Context, urls []string, l net.Listener) error {
+	defer l.Close()
+	masters, err := pool.Dial(urls)
+	if err != nil {
+		return err
+	}
+	defer masters.Close()
+	locker, err := redlock.New(masters)
+	if err != nil {
+		return err
+	}
+	defer locker.Close(context.WithoutCancel(ctx))
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{order}", &Handler{Locker: locker, Pay: pay})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err = server.Shutdown(over) // waits for payments that have begun
+	if serving := <-served; !errors.Is(serving, http.ErrServerClosed) {
+		err = errors.Join(err, serving)
+	}
+	return err
+}
+
+// pay is a placeholder for the payment of your program: see Handler.Pay.
+func pay(ctx context.Context, order string, token int64) error {
+	fmt.Printf("order %s is paid with the token %d\n", order, token)
+	return ctx.Err()
+}

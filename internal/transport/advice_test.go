@@ -1,0 +1,120 @@
+package transport
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// H114: the errors of each mistake name the fix, on real servers.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	plain := startServer(t)
+	withPassword := startServer(t, "--requirepass", "secret")
+	full := startServer(t, "--maxclients", "1")
+	proxy := startServer(t, "--rename-command", "INFO", "")
+	busy := startServer(t)
+	ca := newAuthority(t)
+	ca.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca.cert)
+	port := freePort(t)
+	startServer(t, "--tls-port", port, "--tls-cert-file", ca.path("server.crt"), "--tls-key-file", ca.path("server.key"),
+		"--tls-ca-cert-file", ca.path("ca.crt"), "--tls-auth-clients", "no")
+	keep, err := net.Dial("tcp", full.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keep.Close()
+	caller, err := redis.Dial("tcp", busy.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	_ = caller.Send("EVAL", "while true do end", "0")
+	if err := caller.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, url, want string
+		opts            []Option
+	}{
+		{"no password", withPassword.url(), "name the password in the URL, or by WithCredentials", nil},
+		{"wrong password", "redis://:wrong@" + withPassword.addr, "name the user and the password that this master knows",
+			nil},
+		{"password if there is none", "redis://u:wrong@" + plain.addr,
+			"name the user and the password that this master knows", nil},
+		{"max clients", full.url(), "raise maxclients", nil},
+		{"proxy", proxy.url(), "this seems to be a proxy, which answers no INFO", nil},
+		{"busy", busy.url(), "a script runs there: wait for it, or end it by SCRIPT KILL",
+			[]Option{WithDialTimeout(10 * time.Second)}},
+		{"TLS to a plain port", "rediss://" + plain.addr, "use redis:// instead of rediss://",
+			[]Option{WithDialTimeout(time.Second)}},
+		{"plain to a TLS port", "redis://127.0.0.1:" + port, "if the port is one for TLS, use rediss://", nil},
+		{"unknown authority", "rediss://127.0.0.1:" + port, "name the authority that has signed the certificate", nil},
+		{"other name", "rediss://127.0.0.1:" + port, "name the authority",
+			[]Option{WithTLSConfig(&tls.Config{ServerName: "elsewhere"})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := open(t, []string{c.url}, c.opts...)
+			err := waitDown(t, p, 0, ErrDown)
+			if text := err.Error(); !strings.Contains(text, c.want) {
+				t.Errorf("%s\nwant %q", text, c.want)
+			}
+			if text := err.Error(); strings.Contains(text, "secret") || strings.Contains(text, ":wrong@") {
+				t.Errorf("password in the error: %s", text)
+			}
+		})
+	}
+}
+
+// H114: an IPv6 address is always written in brackets.
+func TestIPv6Addresses(t *testing.T) {
+	for _, bad := range []string{"redis://::1:6379", "redis://::1", "redis://fe80::1:2:6379"} {
+		_, err := Dial([]string{bad})
+		if err == nil || !strings.Contains(err.Error(), "redis://[::1]:6379") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for given, want := range map[string]string{
+		"redis://[::1]:7000": "[::1]:7000", "redis://[::1]": "[::1]:6379", "redis://[0:0::1]:6379": "[::1]:6379",
+		"redis://[::ffff:10.0.0.1]:1": "10.0.0.1:1",
+	} {
+		if got := URL(given).Name; got != want {
+			t.Errorf("%s is named %q, want %q", given, got, want)
+		}
+	}
+	server := startServer(t)
+	raw, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("needs IPv6: %v", err)
+	}
+	defer raw.Close()
+	go func() { // to the server, which listens on IPv4 only
+		for {
+			in, err := raw.Accept()
+			if err != nil {
+				return
+			}
+			go relay(in, server.addr)
+		}
+	}()
+	waitUp(t, open(t, []string{"redis://" + raw.Addr().String()}))
+}
+
+// relay copies a connection to and from an address until either ends.
+func relay(in net.Conn, addr string) {
+	out, err := net.Dial("tcp", addr)
+	if err != nil {
+		in.Close()
+		return
+	}
+	go func() {
+		_, _ = in.(*net.TCPConn).ReadFrom(out)
+		in.Close()
+	}()
+	_, _ = out.(*net.TCPConn).ReadFrom(in)
+	out.Close()
+}

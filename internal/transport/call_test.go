@@ -1,0 +1,161 @@
+package transport
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// lua returns a call of the given script, without keys.
+func lua(name, text string, args ...any) *scripts.Call {
+	sum := sha1.Sum([]byte(text))
+	sha := hex.EncodeToString(sum[:])
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = fmt.Sprint(a)
+	}
+	return scripts.NewCall(&scripts.Script{Name: name, SHA: sha, Text: text}, nil, words...)
+}
+
+// stampedLua returns a call of a script whose first argument is the stamp.
+func stampedLua(name, text string, args ...string) *scripts.Call {
+	return scripts.NewStampedCall(lua(name, text).Script, nil, args...)
+}
+
+const testPrefix = scripts.Prefix("pooltest")
+
+var encoder = scripts.NewEncoder(testPrefix, 1)
+
+func keysOf(name string) *scripts.Keys {
+	k := testPrefix.Keys(name)
+	return &k
+}
+
+func inspect(name string) *scripts.Call { return encoder.Inspect(keysOf(name)) }
+
+func acquireOf(name string, ballot int64) *scripts.Call {
+	return encoder.Acquire(keysOf(name), "me:1:"+name, patience, ballot, ballot, nil)
+}
+
+// An answer holds the arguments of one Reply.
+type answer struct {
+	master int
+	value  any
+	err    error
+}
+
+// A mailbox is a Receiver that stores every answer.
+type mailbox struct {
+	mu      sync.Mutex
+	answers []answer
+	ch      chan answer
+}
+
+func newMailbox() *mailbox { return &mailbox{ch: make(chan answer, 1<<16)} }
+
+func (m *mailbox) Reply(master int, value any, err error) {
+	if err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			panic("Reply got an error that is not *Error")
+		}
+	}
+	a := answer{master, value, err}
+	m.mu.Lock()
+	m.answers = append(m.answers, a)
+	m.mu.Unlock()
+	m.ch <- a
+}
+
+func (m *mailbox) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.answers)
+}
+
+// next waits for an answer.
+func (m *mailbox) next(t testing.TB) answer {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-m.ch:
+		return a
+	case <-timer.C:
+		t.Fatal("no reply")
+		return answer{}
+	}
+}
+
+// call sends a call and waits for the reply; the error may come from either.
+func call(t testing.TB, p *Transport, i int, c *scripts.Call, st Stamp) (any, error) {
+	t.Helper()
+	box := newMailbox()
+	if err := p.Send(i, c, st, box); err != nil {
+		return nil, err
+	}
+	a := box.next(t)
+	return a.value, a.err
+}
+
+// open makes a Transport and closes it at the end of the test. With real servers the default timeouts are long, so that
+// a busy machine does not fail a test of something else. With fakes they are those of the package.
+func open(t testing.TB, urls []string, opts ...Option) *Transport {
+	t.Helper()
+	var given Config
+	if err := given.apply(opts); err != nil {
+		t.Fatal(err)
+	}
+	if given.Dialer == nil {
+		opts = append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)
+	}
+	p, err := Dial(urls, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func urls(servers []*server) []string {
+	list := make([]string, len(servers))
+	for i, s := range servers {
+		list[i] = s.url()
+	}
+	return list
+}
+
+// state returns the present state of a master, as Watch reports it.
+func state(p *Transport, i int) Event {
+	var last Event
+	p.Watch(func(e Event) {
+		if e.Master == i {
+			last = e
+		}
+	})()
+	return last
+}
+
+func waitUp(t testing.TB, p *Transport) {
+	t.Helper()
+	for i := range p.N() {
+		if !poll(func() bool { return state(p, i).Session != 0 }) {
+			t.Fatalf("master %d did not come up: %v", i, state(p, i).Err)
+		}
+	}
+}
+
+// waitDown waits until master i is down because of is, and returns the reason.
+func waitDown(t testing.TB, p *Transport, i int, is error) error {
+	t.Helper()
+	if !poll(func() bool { return errors.Is(state(p, i).Err, is) }) {
+		t.Fatalf("master %d did not go down because of %v: %v", i, is, state(p, i).Err)
+	}
+	return state(p, i).Err
+}

@@ -1,0 +1,231 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/sentinel"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A Severity ranks a [Finding].
+type Severity uint8
+
+// Severities, from the least to the most severe.
+const (
+	Notice  Severity = iota // worth knowing; nothing is in danger now
+	Warning                 // degraded, or one further event away from danger
+	Failure                 // the master has no vote, or locks on it are in danger
+)
+
+// String returns the name of s.
+func (s Severity) String() string {
+	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
+}
+
+// A Finding is one problem of a master. The texts are for people and contain no credentials.
+type Finding struct {
+	Master   string // as [Transport.Addr] names it
+	Severity Severity
+	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
+	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
+	// "databases".
+	About string
+	// What states the problem, Endangers the risk, and Do the fix, in a sentence each.
+	What, Endangers, Do string
+}
+
+// String returns the finding on one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: %s: %s. It endangers: %s. What to do: %s.",
+		f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
+}
+
+// CheckOptions holds the settings of the lockers that [Transport.Check] needs to know. The zero value matches the
+// defaults of package redlock.
+type CheckOptions struct {
+	Prefix    string // key prefix of the locks; the default is "redlock"
+	Unguarded bool   // the restart guard is off, so masters must never lose data
+	// Durable names the masters, as [Transport.Addr] does, that must persist every write before they reply: they are
+	// checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
+	Durable []string
+}
+
+// Check inspects each master, on a separate connection, for problems that affect locks. It returns the findings sorted
+// by master and then by severity, the most severe first. An empty list means that no problem was found.
+//
+// Check writes nothing: it tests rights, and whether a master takes writes, with commands that change nothing. Data
+// that it has no right to read is reported as a finding.
+//
+// Check returns within the dial timeout ([WithDialTimeout]) of the slowest master, twice that behind sentinels, or when
+// ctx ends. A master that has not answered by then is reported as a finding. The error reports invalid options and
+// matches [ErrInvalid].
+func (t *Transport) Check(ctx context.Context, opts CheckOptions) ([]Finding, error) {
+	opts.Prefix = cmp.Or(opts.Prefix, "redlock")
+	if err := scripts.CheckPrefix(opts.Prefix); err != nil {
+		return nil, fault.Invalid("%v", err)
+	}
+	masters := slices.DeleteFunc(slices.Clone(*t.list.Load()), func(m *master) bool { return m.ctx.Err() != nil })
+	if len(masters) == 0 {
+		return nil, nil
+	}
+	for _, name := range opts.Durable {
+		if !slices.ContainsFunc(masters, func(m *master) bool { return m.Name == name }) {
+			return nil, fault.Invalid("%q is named as durable, and no master has that name; they are named as %q",
+				name, masters[0].Name)
+		}
+	}
+	read := make([]facts, len(masters))
+	var wg sync.WaitGroup
+	for i, m := range masters {
+		wg.Go(func() { read[i] = m.examine(ctx, &opts) })
+	}
+	wg.Wait()
+	var list []Finding
+	for i := range read {
+		read[i].judge(&opts)
+		compare(read, i)
+		slices.SortStableFunc(read[i].findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+		list = append(list, read[i].findings...)
+	}
+	return list, nil
+}
+
+// facts holds the data read from one master.
+type facts struct {
+	name, user string
+	cfg        *Config
+	failed     *Error // why reading stopped early; nil if every question was answered
+
+	info           Info
+	text           map[string]string // INFO; nil if it was not answered
+	write          redis.Error       // the error reply to a write, if it was refused
+	lacking        []scripts.Right   // the rights that the user lacks
+	grants         []string          // rules of ACL SETUSER that grant the lacking rights and revoke none
+	databases      []int             // other databases with an admission record of the prefix
+	noEval, noLoad bool              // EVAL, SCRIPT LOAD may not be used
+	renamed        []string          // commands that the server does not know
+	durable        bool              // listed in CheckOptions.Durable
+	wrong          []string          // persistence settings that are wrong, if a client relies on them
+	denied         string            // why the persistence settings cannot be read
+
+	stop    stopping          // set if a replica may be promoted in its place
+	answers []sentinel.Answer // one per sentinel
+
+	findings []Finding
+}
+
+// examine reads the facts of m: first the identity of the server, then everything else in one round trip.
+func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
+	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg, durable: slices.Contains(opts.Durable, m.Name)}
+	f.askSentinels(ctx, &m.cfg)
+	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
+		f.user = m.cfg.userName()
+		return c.Ask(f.questions(&m.cfg, opts))
+	})
+	if err != nil {
+		f.failed = &Error{Addr: m.Name, Op: op, Err: err}
+		return f
+	}
+	defer c.Close()
+	f.otherDatabases(c, opts)
+	return f
+}
+
+// otherDatabases looks for admission records of the prefix in the other databases that the user may read.
+func (f *facts) otherDatabases(c *wire.Conn, opts *CheckOptions) {
+	var list []wire.Question
+	key, selected := scripts.Prefix(opts.Prefix).Admission(), false
+	for field := range f.text {
+		n, err := strconv.Atoi(strings.TrimPrefix(field, "db"))
+		if err != nil || !strings.HasPrefix(field, "db") || n == f.cfg.Database {
+			continue
+		}
+		list = append(list, wire.Question{Op: "select", Command: []any{"SELECT", n}, TakeFunc: func(reply any) error {
+			selected = reply == "OK"
+			return nil
+		}}, wire.Question{Op: "getrange", Command: []any{"GETRANGE", key, "0", "0"}, TakeFunc: func(reply any) error {
+			if text, ok := reply.([]byte); ok && len(text) > 0 && selected {
+				f.databases = append(f.databases, n)
+			}
+			return nil
+		}})
+	}
+	if _, err := c.Ask(list); err != nil {
+		f.databases = nil // the other questions were answered
+	}
+	slices.Sort(f.databases)
+}
+
+// durableSettings make a server persist every write before it replies.
+var durableSettings = [][2]string{{"appendonly", "yes"}, {"appendfsync", "always"}, {"no-appendfsync-on-rewrite", "no"}}
+
+// questions returns INFO and the commands that read the remaining facts. Those about messages must come last.
+func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question) {
+	ask := func(op string, take func(reply any, refused redis.Error), command string, args ...any) {
+		list = append(list, wire.Question{Op: op, Command: append([]any{command}, args...), TakeFunc: func(reply any) error {
+			refused, _ := reply.(redis.Error)
+			take(reply, refused)
+			return nil
+		}})
+	}
+	asked := cfg.clock.Now()
+	list = []wire.Question{{
+		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
+			f.info, f.text, err = cfg.readInfo(asked, reply)
+			return err
+		},
+	}}
+	if cfg.failover != nil {
+		list = append(list, f.stop.questions(cfg.tag)...)
+	}
+	prefix := scripts.Prefix(opts.Prefix)
+	ask("set", func(_ any, refused redis.Error) { f.write = refused },
+		"SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")
+	for _, s := range durableSettings {
+		if !f.durable && !opts.Unguarded {
+			break
+		}
+		ask("config get", func(reply any, refused redis.Error) {
+			pair, _ := redis.StringMap(reply, nil)
+			switch value := pair[s[0]]; value {
+			case "":
+				f.denied = fmt.Sprintf("CONFIG GET %s is answered by %.120q", s[0], string(refused))
+			case s[1]:
+			default:
+				f.wrong = append(f.wrong, fmt.Sprintf("%s is %s, not %s", s[0], value, s[1]))
+			}
+		}, "CONFIG", "GET", s[0])
+	}
+	for _, right := range scripts.Rights {
+		command, args := right.Probe(prefix)
+		ask("rights", func(_ any, refused redis.Error) {
+			text := strings.ToLower(string(refused))
+			switch {
+			case unknownCommand(refused):
+				f.renamed = append(f.renamed, right.Rule)
+				right.Rule += " (renamed or unknown)"
+			case fault.Code(refused) != "NOPERM":
+				return
+			case strings.Contains(text, "key"):
+				f.grants = append(f.grants, "~"+opts.Prefix+":*")
+			case strings.Contains(text, "channel"):
+				f.grants = append(f.grants, "&"+opts.Prefix+":*")
+			default:
+				f.grants = append(f.grants, "+"+right.Rule)
+			}
+			f.noEval, f.noLoad = f.noEval || command == "EVAL", f.noLoad || command == "SCRIPT"
+			f.lacking = append(f.lacking, right)
+		}, command, args...)
+	}
+	return list
+}

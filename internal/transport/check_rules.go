@@ -1,0 +1,264 @@
+package transport
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// The rules of [Transport.Check] are functions of the facts and do no I/O.
+
+func (f *facts) find(s Severity, about, what, endangers, do string) {
+	f.findings = append(f.findings, Finding{f.name, s, about, what, endangers, do})
+}
+
+// judge applies the rules that need no other master.
+func (f *facts) judge(opts *CheckOptions) {
+	if f.failed != nil {
+		f.connection()
+	}
+	if f.text != nil {
+		f.state()
+		f.eviction()
+		f.version()
+		f.memory()
+		f.replicas(opts)
+	}
+	if rule, ok := f.sentinels(); ok && f.text != nil {
+		f.failsOver(rule)
+		f.behind()
+	}
+	f.writes()
+	f.rights(scripts.Prefix(opts.Prefix))
+	f.persistence()
+	if len(f.databases) > 0 {
+		f.find(Warning, "databases",
+			fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix, f.databases),
+			"clients of different databases do not exclude each other: both get a lock of the same name",
+			"give all clients the same database in their URLs")
+	}
+}
+
+// connection reports a master that did not answer the questions.
+func (f *facts) connection() {
+	about, do := advice(f.failed.Op, f.failed.Err, f.user)
+	if do == "" {
+		do = "start it, or fix the network, its address or its TLS; while a majority of the others votes, locks go on"
+	}
+	f.find(Failure, about, strings.TrimPrefix(f.failed.withoutAdvice(), "pool: "+f.name+": "), noVote, do)
+}
+
+// state checks the role and the activity of the server.
+func (f *facts) state() {
+	for _, u := range f.info.unfit(f.cfg) {
+		if u.About == "role" {
+			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
+		}
+		f.find(u.Severity, u.About, u.What, u.Endangers, u.Do)
+	}
+	if f.text["rdb_last_bgsave_status"] == "err" {
+		f.find(Warning, "writes", "its last snapshot has failed (rdb_last_bgsave_status:err)",
+			"with stop-writes-on-bgsave-error yes, the default, it takes no writes, and "+noVote, mendSnapshots)
+	}
+	if f.text["aof_last_write_status"] == "err" {
+		f.find(Failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
+			"it takes no writes, and "+noVote, "look into its log; make room on its disk")
+	}
+}
+
+const mendSnapshots = "look into its log; make room on its disk, or switch snapshots off: CONFIG SET save \"\""
+
+// eviction warns of a policy that does not keep the master from voting.
+func (f *facts) eviction() {
+	policy, limit := f.info.Policy, f.info.MaxMemory
+	switch {
+	case policy == "noeviction" || policy == "":
+	case limit == 0:
+		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, without a limit now", policy),
+			"once a client sets maxmemory, keys of locks may be dropped, and the master is refused", noEviction)
+	case f.cfg.allowEviction:
+		f.find(Warning, "eviction",
+			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
+			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it", noEviction)
+	}
+}
+
+// version compares the version with the supported range: from the oldest supported one to the latest major version that
+// the tests run on.
+func (f *facts) version() {
+	name, first, last := "Redis", [2]int{6, 2}, 8
+	if f.info.Valkey {
+		name, first, last = "Valkey", [2]int{7, 2}, 9
+	}
+	what := fmt.Sprintf("it is %s %.40s", name, f.info.Version)
+	use := fmt.Sprintf("use %s %d.%d", name, first[0], first[1])
+	var major, minor int
+	_, err := fmt.Sscanf(f.info.Version, "%d.%d", &major, &minor)
+	switch {
+	case err != nil:
+		f.find(Warning, "version", fmt.Sprintf("its version %.40q cannot be read", f.info.Version),
+			"no client knows whether the scripts mean the same there", fmt.Sprintf("%s to %d", use, last))
+	case major < first[0] || major == first[0] && minor < first[1]:
+		f.find(Failure, "version", what, "scripts and rights are not tested there, and may mean something else",
+			use+" or later")
+	case major > last:
+		f.find(Notice, "version", what+", newer than the tested ones", "nothing that is known", "run the tests against it")
+	}
+}
+
+// memory warns before the memory limit is reached, beyond which every acquire fails.
+func (f *facts) memory() {
+	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
+	if limit <= 0 || used < limit/10*9 {
+		return
+	}
+	severity, endangers := Warning, "soon it takes no more locks"
+	if used >= limit {
+		severity, endangers = Failure, "it takes no locks (OOM), and one failure less is survived"
+	}
+	f.find(severity, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit), endangers,
+		"raise maxmemory, or keep other data elsewhere")
+}
+
+func (f *facts) replicas(opts *CheckOptions) {
+	if f.info.Role != "master" || f.info.Replicas == 0 || f.cfg.failover != nil {
+		return
+	}
+	severity := Warning
+	if opts.Unguarded {
+		severity = Failure
+	}
+	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
+		"a replica that is promoted in its place lacks the last writes: a lock may be given away, unless the restart "+
+			"guard is on; and then its vote is lost for the max TTL",
+		"attach none; a promotion is survived only if the restart guard is on in the whole fleet")
+}
+
+// writes reports why a write was refused: acquires are refused as well.
+func (f *facts) writes() {
+	code := fault.Code(f.write)
+	if f.write == "" || code == "NOPERM" || f.info.Role != "master" || f.info.Loading { // other rules report these
+		return
+	}
+	do := map[string]string{
+		"OOM":        "raise maxmemory, or keep other data elsewhere",
+		"MISCONF":    mendSnapshots,
+		"NOREPLICAS": "CONFIG SET min-replicas-to-write 0: a master for locks has no replicas to wait for",
+		"READONLY":   "name its master in its place",
+		"BUSY":       "end the script that runs there: SCRIPT KILL",
+	}[code]
+	if code == "NOREPLICAS" && f.cfg.failover != nil {
+		do = "start its replicas, or fix the network between it and them"
+	}
+	f.find(Failure, "writes", fmt.Sprintf("it refuses a write: %.200s", string(f.write)), noVote,
+		cmp.Or(do, "read the message"))
+}
+
+func (f *facts) rights(p scripts.Prefix) {
+	var needed, useful, costs []string
+	for _, r := range f.lacking {
+		if r.Probed("EVAL") && scripts.Runs(!f.noLoad, false) {
+			r.Lacking = "after SCRIPT FLUSH it has no vote until the connection is made again"
+		}
+		if r.Probed("SCRIPT") && !scripts.Runs(false, !f.noEval) {
+			r.Lacking = ""
+		}
+		if r.Lacking == "" {
+			needed = append(needed, r.Rule)
+			continue
+		}
+		useful = append(useful, r.Rule)
+		if !slices.Contains(costs, r.Lacking) {
+			costs = append(costs, r.Lacking)
+		}
+	}
+	var dos []string
+	if len(f.grants) > 0 {
+		slices.Sort(f.grants)
+		dos = append(dos, fmt.Sprintf("grant the missing rights: ACL SETUSER %s %s", f.user,
+			strings.Join(slices.Compact(f.grants), " ")))
+	}
+	if len(f.renamed) > 0 {
+		dos = append(dos, "remove rename-command of "+strings.Join(f.renamed, ", ")+" from the server's configuration")
+	}
+	do := strings.Join(dos, "; ")
+	if len(needed) > 0 {
+		f.find(Failure, "rights",
+			fmt.Sprintf("the user %q may not, on keys %s:*: %s", f.user, p, strings.Join(needed, ", ")),
+			"no lock can be taken or kept there, so "+noVote, do)
+	}
+	if len(useful) > 0 {
+		f.find(Warning, "rights",
+			fmt.Sprintf("the user %q may not, on channels %s:*: %s", f.user, p, strings.Join(useful, ", ")),
+			strings.Join(costs, "; "), do)
+	}
+}
+
+// persistence reports settings with which a restart may lose acknowledged writes.
+func (f *facts) persistence() {
+	if f.denied != "" {
+		f.find(Warning, "persistence", "whether it remembers every write cannot be looked at: "+f.denied,
+			"if it does not, a restart of it gives held locks away",
+			"grant +config|get, or look at its configuration by hand")
+		return
+	}
+	if len(f.wrong) == 0 {
+		return
+	}
+	why := "the restart guard is off"
+	if f.durable {
+		why = "it is named as durable, so it votes at once after a restart"
+	}
+	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why,
+		"a restart loses locks that are held, and gives them to a second holder",
+		"set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, in its configuration file as well, or "+
+			"let the guard make it wait")
+}
+
+// compare checks master i against the others: whether it is the same server as one of them, and its clock.
+func compare(read []facts, i int) {
+	f := &read[i]
+	if f.text == nil {
+		return
+	}
+	k := slices.IndexFunc(read, func(other facts) bool { return other.info.RunID == f.info.RunID })
+	if k < i && f.info.RunID != "" {
+		f.find(Failure, "identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
+			"one server would have two votes, and its failure would cost both; "+noVote,
+			"name different servers, each on a machine of its own")
+	}
+	var offsets []int64 // of the other clocks from this one, in microseconds
+	for _, other := range read {
+		if other.text != nil {
+			offsets = append(offsets, other.info.Time-f.info.Time-other.info.Read.Sub(f.info.Read).Microseconds())
+		}
+	}
+	slices.Sort(offsets)
+	f.clock(-offsets[len(offsets)/2])
+}
+
+// clock reports a clock whose offset from the median of all, in microseconds, is too large.
+func (f *facts) clock(off int64) {
+	const skew, most = scripts.Window, int64(1<<63-1) / int64(time.Microsecond)
+	d := time.Duration(max(-most, min(off, most))) * time.Microsecond
+	word := "ahead of"
+	if d < 0 {
+		word = "behind"
+	}
+	away := max(d, -d) - f.info.RTT/2
+	what := fmt.Sprintf("its clock is %v %s the median of the masters; the bound is %v",
+		max(d, -d).Round(10*time.Millisecond), word, skew)
+	const do = "let chrony or ntpd set its clock, slowly and not by a jump"
+	switch {
+	case away > skew:
+		f.find(Failure, "clock", what, "its votes are refused as stale or ahead, and after a restart it is never "+
+			"admitted; one failure less is survived", do)
+	case away > skew/2:
+		f.find(Warning, "clock", what, "a little more, and its votes are lost", do)
+	}
+}

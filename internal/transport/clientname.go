@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"cmp"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// library is the name of this library for CLIENT SETINFO, and of a client that has no other name.
+const library = "redlock"
+
+// SetClientName sets the name of the connections, which CLIENT LIST shows, to a label. The last call counts.
+// Characters that Redis does not allow in it are replaced by '-'.
+func (t *Transport) SetClientName(label string) {
+	name := strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '-'
+		}
+		return r
+	}, label)
+	t.name.Store(&name)
+	for _, m := range *t.list.Load() {
+		if s := m.state.Load().sess; s != nil {
+			s.rename()
+		}
+	}
+}
+
+func (t *Transport) clientName() string {
+	if name := t.name.Load(); name != nil {
+		return cmp.Or(*name, library)
+	}
+	return library
+}
+
+// introduction returns the commands by which operators recognize a connection. Their replies do not matter: Redis
+// before 7.2 does not know CLIENT SETINFO, and a user needs no right to them.
+func introduction(name string) (list [][]string) {
+	list = [][]string{{"CLIENT", "SETNAME", name}, {"CLIENT", "SETINFO", "LIB-NAME", library}}
+	if v := libraryVersion(); v != "" {
+		list = append(list, []string{"CLIENT", "SETINFO", "LIB-VER", v})
+	}
+	return list
+}
+
+// libraryVersion returns the version of this module that the Go command has recorded in the program, or "".
+var libraryVersion = sync.OnceValue(func() string {
+	const path = "github.com/redlock-go/redlock"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == path {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return ""
+})
+
+// introduce returns the introduction for the handshake, or nothing if a *redis.Pool makes the connection, since its
+// dial function may name it. The introduction is the end of the handshake: a server that refuses a connection, for
+// example because it has too many, replies so to the first command.
+func (s *session) introduce() (list []wire.Question) {
+	if s.m.cfg.Foreign != nil {
+		return nil
+	}
+	name := s.m.transport.clientName()
+	s.name.Store(&name)
+	for _, words := range introduction(name) {
+		q := wire.Question{Op: "client", TakeFunc: func(any) error { return nil }}
+		for _, w := range words {
+			q.Command = append(q.Command, w)
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// rename sends the name of the client if it has changed since s sent it.
+func (s *session) rename() {
+	for {
+		last, name := s.name.Load(), s.m.transport.clientName()
+		if last == nil || *last == name {
+			return
+		}
+		if s.name.CompareAndSwap(last, &name) {
+			s.pipe.Queue(scripts.Command("client", introduction(name)[0]...), func(any, error) {})
+		}
+	}
+}

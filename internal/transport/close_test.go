@@ -1,0 +1,218 @@
+package transport
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// H37: Close answers outstanding calls, joins all goroutines, and may be called again and concurrently.
+func TestCloseAnswersAndJoins(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.hang()
+		box := newMailbox()
+		for range 3 {
+			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		var last Event
+		p.Watch(func(e Event) { last = e })
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+				if box.count() != 3 {
+					t.Errorf("%d replies when Close returned", box.count())
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(start); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		for i, unknown := range []bool{true, true, false} {
+			a := box.next(t)
+			var e *Error
+			if !errors.As(a.err, &e) || !errors.Is(e, ErrClosed) || e.Unknown != unknown {
+				t.Errorf("reply %d: %v", i, a.err)
+			}
+		}
+		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrClosed) ||
+			!strings.Contains(err.Error(), "the pool is closed") {
+			t.Errorf("Send after Close: %v", err)
+		}
+		if !errors.Is(last.Err, ErrClosed) {
+			t.Errorf("last event: %+v", last)
+		}
+		called := false
+		p.Watch(func(e Event) { called = errors.Is(e.Err, ErrClosed) })()
+		if !called {
+			t.Error("a watcher added after Close got no event")
+		}
+		srv.resume()
+	})
+}
+
+// Close ends attempts to connect in any phase.
+func TestCloseWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial), WithDialTimeout(time.Hour))
+		pass(time.Second)
+		start := time.Now()
+		_ = p.Close()
+		if took := time.Since(start); took != 0 {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// A Reply may call Send and AddPending while the pool is being closed.
+func TestCloseUnderLoad(t *testing.T) {
+	servers := []*server{startServer(t), startServer(t), startServer(t)}
+	p := open(t, urls(servers), WithTimeout(patience))
+	waitUp(t, p)
+	var sent, answered atomic.Int64
+	var again replyFunc
+	again = func(i int, _ any, _ error) {
+		answered.Add(1)
+		p.AddPending(i, pendingRelease("n", 1, "a"))
+		if p.Send(i, inspect("x"), Stamp{}, &again) == nil {
+			sent.Add(1)
+		}
+	}
+	for i := range p.N() {
+		for range 100 {
+			if err := p.Send(i, inspect("x"), Stamp{}, &again); err != nil {
+				t.Fatal(err)
+			}
+			sent.Add(1)
+		}
+	}
+	eventually(t, "thousands of replies received", func() bool { return answered.Load() > 5000 })
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, a := sent.Load(), answered.Load(); s != a {
+		t.Errorf("%d sent, %d answered", s, a)
+	}
+}
+
+type replyFunc func(int, any, error)
+
+func (f *replyFunc) Reply(i int, v any, err error) { (*f)(i, v, err) }
+
+// Events of one master arrive in order, at each watcher, without a gap. No event follows stop.
+func TestEventsComeInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		var late []Event
+		var once sync.Once
+		var events []Event
+		stop := p.Watch(func(e Event) {
+			events = append(events, e)
+			once.Do(func() { // a watcher may be added from a handler
+				p.Watch(func(e Event) { late = append(late, e) })
+			})
+		})
+		for range 5 {
+			pass(2 * time.Second)
+			srv.cut()
+		}
+		pass(time.Second)
+		synctest.Wait()
+		up := uint64(0)
+		for i, e := range events {
+			if e.Session != 0 && e.Session != up && (e.Session != up+1 || i > 0 && events[i-1].Err == nil) {
+				t.Errorf("event %d: %+v after session %d", i, e, up)
+			}
+			up = max(up, e.Session)
+		}
+		if up != 6 || len(late) != len(events) {
+			t.Errorf("%d sessions; %d events, %d for the second watcher", up, len(events), len(late))
+		}
+		stop()
+		n := len(events)
+		srv.cut()
+		pass(time.Second)
+		stop()
+		if len(events) != n {
+			t.Error("called after stop")
+		}
+	})
+}
+
+// A master that stays down for the same reason is reported once.
+func TestSameReasonIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		srv.extra = "cluster_enabled:1\r\n"
+		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial))
+		var events atomic.Int64
+		p.Watch(func(Event) { events.Add(1) })
+		pass(10 * time.Second)
+		if n := events.Load(); n != 1 || srv.dialled() < 5 {
+			t.Errorf("%d events, %d attempts", n, srv.dialled())
+		}
+		_ = p.Close()
+	})
+}
+
+func TestTransient(t *testing.T) {
+	for err, want := range map[error][2]bool{
+		&Error{Err: redis.Error("OOM command not allowed")}: {true, true},
+		&Error{Err: redis.Error("WRONGTYPE x")}:             {false, true},
+		&Error{Err: ErrTimeout}:                             {false, false},
+	} {
+		if got := [2]bool{Transient(err), Answered(err)}; got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+// A password that is part of our own error texts does not change what an error matches.
+func TestPasswordsThatAreWords(t *testing.T) {
+	for _, word := range []string{"refused", "cluster", "e", "closed"} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newFake("a1")
+			srv.extra = "cluster_enabled:1\r\n"
+			p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithCredentials("", word))
+			err := waitDown(t, p, 0, ErrRefused)
+			if !strings.Contains(err.Error(), "refused: it is a cluster node") {
+				t.Errorf("%q: %v", word, err)
+			}
+			srv.set(func() { srv.extra = "" })
+			waitUp(t, p)
+			srv.hang()
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
+				t.Errorf("%q: %v", word, err)
+			}
+			srv.resume()
+			_ = p.Close()
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrClosed) {
+				t.Errorf("%q: %v", word, err)
+			}
+		})
+	}
+}
+
+// H35: nothing computes SHA-1, which panics if only FIPS 140 algorithms are allowed.
+func TestWorksInFIPSMode(t *testing.T) {
+	redisServer(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestInfoOfARealServer$", "-test.v", "-long")
+	cmd.Env = append(os.Environ(), "GODEBUG=fips140=only")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: TestInfoOfARealServer") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

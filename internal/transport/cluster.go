@@ -1,0 +1,263 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// MaxBuckets is the largest number of buckets of a cluster.
+const MaxBuckets = 300
+
+// A Bucket identifies the bucket of a cluster that a Transport serves. The zero Bucket is for a Transport without a
+// cluster.
+type Bucket struct{ Number, Of int } // from 1
+
+// Tag returns the hash tag that follows the prefix in the bucket's keys, such as "{17}", which puts all of them into
+// one hash slot. It is "" for the zero Bucket.
+func (b Bucket) Tag() string {
+	if b.Of == 0 {
+		return ""
+	}
+	return "{" + strconv.Itoa(b.Number) + "}"
+}
+
+// Bucket returns the bucket that p serves; see [DialBuckets].
+func (t *Transport) Bucket() Bucket { return t.bucket }
+
+// Buckets returns the number of buckets of a master that is a cluster (redis+cluster://), and 0 for any other master.
+func (m Master) Buckets() int { return m.buckets }
+
+// DialBuckets makes a Transport with [New] for each bucket of the clusters among the masters. In each Transport a
+// cluster is one master: the node that owns the bucket's hash slot. Masters that are not clusters are in every
+// Transport, with one connection for each.
+func DialBuckets(urls []string, opts ...Option) ([]*Transport, error) {
+	masters, of := make([]Master, len(urls)), 0
+	for i, u := range urls {
+		m := URL(u)
+		if masters[i] = m; m.buckets == 0 || m.err != nil {
+			continue
+		}
+		if of != 0 && of != m.buckets {
+			return nil, fault.Invalid("one cluster has %d buckets, another %d: they must be as many", of, m.buckets)
+		}
+		of = m.buckets
+	}
+	if of == 0 {
+		if _, _, err := settings(masters, opts); err != nil {
+			return nil, err
+		}
+		return nil, fault.Invalid("no master is a cluster: name one by redis+cluster://host:port?buckets=64, or use Dial")
+	}
+	pools := make([]*Transport, of)
+	for i := range pools {
+		list := slices.Clone(masters)
+		for j := range list {
+			if list[j].buckets > 0 {
+				list[j].bucket = i + 1
+				list[j].Name += Bucket{i + 1, of}.Tag()
+			}
+		}
+		p, err := New(list, opts...)
+		if err != nil {
+			for _, before := range pools[:i] {
+				_ = before.Close() // it has sent nothing yet
+			}
+			return nil, err
+		}
+		p.bucket = Bucket{i + 1, of}
+		pools[i] = p
+	}
+	return pools, nil
+}
+
+// parseCluster removes the parameters from u and leaves a URL of one node.
+func (m *Master) parseCluster(u *url.URL) error {
+	const form = "it is redis+cluster://[user:password@]host:port,host:port,...?buckets=64[&allow=two-holders][&name=...]"
+	q := u.Query()
+	n, err := strconv.Atoi(q.Get("buckets"))
+	if err != nil || n < 1 || n > MaxBuckets || u.Path != "" && u.Path != "/" {
+		return fmt.Errorf("it does not say how many buckets the cluster has, from 1 to %d: %s", MaxBuckets, form)
+	}
+	m.buckets = n
+	for key, values := range q {
+		if key != "allow" && key != "buckets" && key != "name" || len(values) != 1 {
+			return fmt.Errorf("the parameter %q is unknown, or given twice; %s", shownKey(key), form)
+		}
+	}
+	return nil
+}
+
+// inCluster makes cfg refer to the node that owns the bucket's slot.
+func (cfg *Config) inCluster(m *Master) {
+	seeds := make([]wire.Target, len(m.nodes))
+	for i, addr := range m.nodes {
+		seeds[i] = cfg.Target
+		seeds[i].Network, seeds[i].Addr = "tcp", addr
+		if cfg.credentials != nil { // all seeds are asked at once, and a Provider makes one call at a time
+			seeds[i].Provider = wire.NewProvider(cfg.credentials)
+		}
+	}
+	cfg.tag = Bucket{m.bucket, m.buckets}.Tag()
+	cfg.FindFunc = func(ctx context.Context) (string, error) { return owner(ctx, seeds, cfg.tag) }
+	cfg.failover = &failover{
+		twoHold: cfg.twoHolders,
+		// No follower is needed: when the slot moves, the node itself replies with MOVED and the connection ends.
+		followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
+	}
+}
+
+// owner asks all nodes at once for the owner of tag's slot, and returns the first answer.
+func owner(ctx context.Context, nodes []wire.Target, tag string) (addr string, err error) {
+	type answer struct {
+		addr string
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer, len(nodes))
+	for i := range nodes {
+		go func() {
+			t, a := &nodes[i], answer{addr: nodes[i].Addr}
+			c, _, err := t.Connect(ctx, func(c *wire.Conn) (string, error) {
+				return c.Ask([]wire.Question{{Op: "find slot", Command: []any{"EXISTS", tag}, TakeFunc: func(reply any) error {
+					refusal, refused := reply.(redis.Error)
+					if moved := movedTo(refusal, t.Addr); moved != "" {
+						a.addr, refused = moved, false
+					}
+					if refused {
+						return refusal
+					}
+					return nil
+				}}})
+			})
+			if err == nil {
+				c.Close()
+			}
+			a.err = err
+			answers <- a
+		}()
+	}
+	var causes []string
+	for range nodes {
+		a := <-answers // wait for all: the context ends those that are not needed
+		switch {
+		case a.err == nil && addr == "":
+			addr = a.addr
+			cancel()
+		case a.err != nil:
+			causes = append(causes, fmt.Sprintf("%s: %v", a.addr, a.err))
+		}
+	}
+	if addr == "" {
+		return "", fmt.Errorf("no node of the cluster says which has the slot of %s: %s", tag, strings.Join(causes, "; "))
+	}
+	return addr, nil
+}
+
+// movedTo returns the address in a MOVED reply, and "" for any other reply. A node that does not know the host of
+// another leaves it out, which means its own host.
+func movedTo(reply redis.Error, asked string) string {
+	words := strings.Fields(string(reply))
+	if len(words) != 3 || words[0] != "MOVED" {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(words[2])
+	if err != nil {
+		return ""
+	}
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// slotQuestions read whether a node owns the slot of tag, whether the slot is being moved, and the rule by which a
+// replica is promoted.
+func (s *stopping) slotQuestions(tag string) []wire.Question {
+	return []wire.Question{
+		{Op: "find slot", Command: []any{"EXISTS", tag}, TakeFunc: func(reply any) error {
+			if refusal, refused := reply.(redis.Error); refused {
+				return refusal
+			}
+			return nil
+		}},
+		{Op: "config get", Command: []any{"CONFIG", "GET", "cluster-node-timeout"}, TakeFunc: func(reply any) error {
+			pair, _ := redis.StringMap(reply, nil)
+			s.rule.after = time.Duration(number(pair["cluster-node-timeout"])) * time.Millisecond
+			return nil
+		}},
+		{Op: "cluster nodes", Command: []any{"CLUSTER", "NODES"}, TakeFunc: func(reply any) error {
+			text, err := redis.String(reply, nil)
+			if err != nil {
+				return fmt.Errorf("CLUSTER NODES: %w", err)
+			}
+			var moving bool
+			if s.rule.replicas, moving, err = readNodes(text, slotOf(tag)); moving {
+				return errMoving
+			}
+			return err
+		}},
+	}
+}
+
+// errMoving is why a bucket does not vote while its slot is being moved: its locks migrate one by one.
+var errMoving = errors.New("its hash slot is being moved: locks leave it one by one")
+
+// leaving reports whether err means that the slot is being moved, or has moved. The locks in it may then be lost, even
+// if the same node owns it again afterwards.
+func leaving(err error) bool {
+	return errors.Is(err, errMoving) ||
+		fault.IsCode(err, "MOVED") || fault.IsCode(err, "ASK") || fault.IsCode(err, "TRYAGAIN")
+}
+
+// readNodes reads the reply of CLUSTER NODES: how many replicas the node that was asked has, connected or not, and
+// whether the slot is being moved from or to it.
+func readNodes(text string, slot int) (replicas int, moving bool, err error) {
+	self := ""
+	masters := map[string]int{}
+	mark := "[" + strconv.Itoa(slot) + "-"
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 8 {
+			return 0, false, fmt.Errorf("CLUSTER NODES: a line has %d words", len(words))
+		}
+		masters[words[3]]++
+		if strings.Contains(words[2], "myself") {
+			self = words[0]
+			moving = slices.ContainsFunc(words[8:], func(w string) bool { return strings.HasPrefix(w, mark) })
+		}
+	}
+	if self == "" {
+		return 0, false, errors.New("CLUSTER NODES: the node does not name itself")
+	}
+	return masters[self], moving, nil
+}
+
+// slotOf returns the hash slot of a tag such as "{17}": CRC-16 (XMODEM) of the text in the braces, modulo 16384, as the
+// Redis Cluster specification defines it.
+func slotOf(tag string) int {
+	crc := uint16(0)
+	for _, b := range []byte(strings.Trim(tag, "{}")) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc % 16384)
+}

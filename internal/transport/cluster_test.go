@@ -1,0 +1,148 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+func TestEachBucketHasItsPool(t *testing.T) {
+	pools, err := DialBuckets([]string{"rediss+cluster://u:secret@n1:7000,N2/?buckets=3", "redis://plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range pools {
+		tag := fmt.Sprintf("{%d}", i+1)
+		if b := p.Bucket(); b != (Bucket{i + 1, 3}) || b.Tag() != tag || p.Addr(0) != "cluster@n1:7000,n2:6379"+tag ||
+			p.Addr(1) != "plain:6379" || !p.FailsOver(0) || p.FailsOver(1) || p.master(0).cfg.TLS == nil {
+			t.Errorf("%+v: %q, %q", b, p.Addr(0), p.Addr(1))
+		}
+		_ = p.Close()
+	}
+	if len(pools) != 3 || (Bucket{}).Tag() != "" {
+		t.Errorf("%d pools", len(pools))
+	}
+	for _, c := range []struct {
+		urls []string
+		says string
+	}{
+		{[]string{"redis+cluster://n1"}, "how many buckets"},
+		{[]string{"redis+cluster://n1?buckets=0"}, "how many buckets"},
+		{[]string{"redis+cluster://n1?buckets=301"}, "from 1 to 300"},
+		{[]string{"redis+cluster://n1/3?buckets=2"}, "how many buckets"},
+		{[]string{"redis+cluster://n1?buckets=2&db=1"}, `"db"`},
+		{[]string{"redis+cluster://?buckets=2"}, "one of its hosts"},
+		{[]string{"redis+cluster://u:secret@n1?buckets=2&allow=all"}, "allow is two-holders"},
+		{[]string{"redis+cluster://n1?buckets=2", "redis+cluster://n2?buckets=3"}, "they must be as many"},
+		{[]string{"redis://n1"}, "no master is a cluster"},
+		{[]string{"redis+clusters://n1"}, "redis+cluster"},
+	} {
+		if _, err := DialBuckets(c.urls); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", c.urls, err)
+		}
+	}
+	if _, err := Dial([]string{"redis+cluster://n1?buckets=2"}); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "DialBuckets") {
+		t.Error(err)
+	}
+}
+
+// The slots equal those of CLUSTER KEYSLOT.
+func TestSlotsOfTags(t *testing.T) {
+	for tag, slot := range map[string]int{"{foo}": 12182, "{1}": 9842, "{123456789}": 12739} {
+		if got := slotOf(tag); got != slot {
+			t.Errorf("%s: %d, want %d", tag, got, slot)
+		}
+	}
+	var shards [3]int
+	for i := range 64 {
+		shards[slotOf(Bucket{i + 1, 64}.Tag())*3/16384]++
+	}
+	if slices.Min(shards[:]) < 14 {
+		t.Errorf("64 buckets on three shards: %v", shards)
+	}
+}
+
+func TestWhereMovedLeads(t *testing.T) {
+	for reply, want := range map[redis.Error]string{
+		"MOVED 9842 10.0.0.2:7001": "10.0.0.2:7001", "MOVED 1 :7001": "n1:7001", "MOVED 1 ?:7001": "n1:7001",
+		"MOVED 1 [::1]:7001": "[::1]:7001", "MOVED 1": "", "ASK 1 10.0.0.2:7001": "", "CLUSTERDOWN": "", "": "",
+	} {
+		if got := movedTo(reply, "n1:7000"); got != want {
+			t.Errorf("%q redirects to %q, want %q", reply, got, want)
+		}
+	}
+}
+
+// readNodes returns the number of replicas, connected or not, and whether the slot is being moved.
+func TestWhatANodeSaysOfItself(t *testing.T) {
+	nodes := func(slots string) string {
+		return "aa n1:7000@1 myself,master - 0 1 1 connected 0-9999 " + slots + "\n" +
+			"bb n2:7000@1 slave aa 0 1 1 disconnected\n" +
+			"cc n3:7000@1 slave,fail aa 1 1 1 disconnected\n" +
+			"dd n4:7000@1 slave ee 0 1 1 connected\n" +
+			"ee n5:7000@1 master - 0 1 1 connected 10000-16383\n"
+	}
+	for slots, moving := range map[string]bool{"": false, "[9842->-ee]": true, "[9842-<-ee]": true, "[98->-ee]": false} {
+		replicas, got, err := readNodes(nodes(slots), 9842)
+		if replicas != 2 || got != moving || err != nil {
+			t.Errorf("%q: %d replicas, moving %v, %v", slots, replicas, got, err)
+		}
+	}
+	for _, text := range []string{"", "aa n1:7000@1 master\n", strings.ReplaceAll(nodes(""), "myself,", "")} {
+		if _, _, err := readNodes(text, 1); err == nil {
+			t.Errorf("%q: accepted", text)
+		}
+	}
+	for err, want := range map[error]bool{
+		errMoving: true, fault.Down(redis.Error("MOVED 1 a:1")): true, redis.Error("ASK 1 a:1"): true,
+		redis.Error("TRYAGAIN Multiple keys request"): true, redis.Error("CLUSTERDOWN"): false, ErrTimeout: false,
+	} {
+		if leaving(err) != want {
+			t.Errorf("%v: leaving is %v", err, !want)
+		}
+	}
+}
+
+// H143: a node whose slot is moving or has moved reports that in the reply to a call. The connection ends, and the next
+// one has Info.Moved set.
+func TestASlotOnTheMoveEndsTheConnection(t *testing.T) {
+	for _, reply := range []string{"-MOVED 1 a:1\r\n", "-ASK 1 a:1\r\n", "-TRYAGAIN Multiple keys\r\n"} {
+		f := newFake("a")
+		p := open(t, []string{"redis://h"}, WithDialer(f.dial))
+		waitUp(t, p)
+		if state(p, 0).Info.Moved {
+			t.Error("Moved is set on the first connection")
+		}
+		session := state(p, 0).Session
+		f.set(func() { f.answer = func([]string) string { return reply } })
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err == nil || !Answered(err) {
+			t.Errorf("%q: %v", reply, err)
+		}
+		eventually(t, "second connection", func() bool {
+			s := state(p, 0)
+			return s.Err == nil && s.Session != session
+		})
+		if !state(p, 0).Info.Moved {
+			t.Errorf("%q: Moved is not set on the next connection", reply)
+		}
+		session = state(p, 0).Session
+		f.set(func() { f.answer = func([]string) string { return ":1\r\n" } })
+		f.cut()
+		eventually(t, "third connection", func() bool {
+			s := state(p, 0)
+			return s.Err == nil && s.Session != session
+		})
+		if state(p, 0).Info.Moved {
+			t.Errorf("%q: Moved is set again", reply)
+		}
+		_ = p.Close()
+	}
+}

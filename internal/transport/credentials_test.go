@@ -1,0 +1,312 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// A vault is a provider whose password changes with each call.
+type vault struct {
+	mu      sync.Mutex
+	calls   int
+	limits  []time.Duration // time left in each call; 0 without a deadline
+	problem func(ctx context.Context) error
+}
+
+func (v *vault) credentials(ctx context.Context) (user, password string, err error) {
+	v.mu.Lock()
+	v.calls++
+	left := time.Duration(0)
+	if end, ok := ctx.Deadline(); ok {
+		left = time.Until(end)
+	}
+	v.limits = append(v.limits, left)
+	n, problem := v.calls, v.problem
+	v.mu.Unlock()
+	if problem != nil {
+		if err := problem(ctx); err != nil {
+			return "", secret, err
+		}
+	}
+	return "app", fmt.Sprint(secret, n), nil
+}
+
+func (v *vault) set(problem func(ctx context.Context) error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.problem = problem
+}
+
+func (v *vault) count() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.calls
+}
+
+// A porter is a fake that records the commands AUTH.
+type porter struct {
+	*fake
+	mu     sync.Mutex
+	logins []string
+}
+
+func (p *porter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := p.fake.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &overheard{c, p}, nil
+}
+
+type overheard struct {
+	net.Conn
+	p *porter
+}
+
+func (o *overheard) Write(b []byte) (int, error) {
+	words := strings.Split(string(b), "\r\n")
+	if at := slices.Index(words, "AUTH"); at >= 0 {
+		o.p.mu.Lock()
+		o.p.logins = append(o.p.logins, words[at+2]+" "+words[at+4])
+		o.p.mu.Unlock()
+	}
+	return o.Conn.Write(b)
+}
+
+func TestCredentialsAreRequestedForEachConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, m := &vault{}, &porter{fake: newFake("a")}
+		p := open(t, []string{"redis://m"}, WithDialer(m.dial), WithCredentialsProvider(v.credentials),
+			WithDialTimeout(700*time.Millisecond))
+		synctest.Wait()
+		for range 2 {
+			m.cut()
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		sub := p.Subscribe("channel", &silent{}) // a second connection
+		time.Sleep(time.Second)
+		synctest.Wait()
+		sub.Close()
+		want := []string{"app " + secret + "1", "app " + secret + "2", "app " + secret + "3", "app " + secret + "4"}
+		if !slices.Equal(m.logins, want) {
+			t.Errorf("logins: %q", m.logins)
+		}
+		if !slices.Equal(v.limits, slices.Repeat([]time.Duration{700 * time.Millisecond}, 4)) {
+			t.Errorf("time left in each call: %v", v.limits)
+		}
+		m.cutAll(true)
+		time.Sleep(time.Minute)
+		if n := v.count(); n != 4 {
+			t.Errorf("%d calls, although the server accepts no connection", n)
+		}
+		_ = p.Close()
+	})
+}
+
+type silent struct{}
+
+func (*silent) Message(int, string, string) {}
+func (*silent) Resubscribed(int)            {}
+
+// A provider that fails in any way keeps its own master down, with the reason and no secret. The master comes back with
+// the provider, and the other master, which has the same provider, is not affected.
+func TestAFailingProviderKeepsItsMasterDown(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		problem func(ctx context.Context) error
+		says    string
+		timeout bool
+	}{
+		{"error", func(context.Context) error { return errors.New("vault is sealed") },
+			"credentials: master is down: the credentials provider failed: vault is sealed", false},
+		{"URL in the error", func(context.Context) error {
+			return fmt.Errorf(`Get "https://me:%s@vault/v1?token=%s": EOF, not %s`, secret, secret, secret)
+		}, `failed: Get "https://xxxxx@vault/v1?xxxxx": EOF, not xxxxx`, false},
+		{"errors of others", func(context.Context) error {
+			return errors.Join(ErrClosed, ErrDown, context.Canceled, redis.Error("NOAUTH"))
+		}, "the credentials provider failed", false},
+		{"panic", func(context.Context) error { panic(errors.New(secret)) },
+			"the credentials provider failed: it panicked with a value of type *errors.errorString", false},
+		{"panic of the error", func(context.Context) error { return (*badError)(nil) },
+			"it panicked: runtime error: invalid memory address", false},
+		{"panic of the runtime", func(context.Context) error { return []error{}[len(secret)] },
+			"it panicked: runtime error: index out of range", false},
+		{"end of the goroutine", func(context.Context) error { runtime.Goexit(); return nil },
+			"failed: it ended its goroutine", false},
+		{"blocks", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			"timed out: the credentials provider has not returned", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { failingProvider(t, c.problem, c.says, c.timeout) })
+		})
+	}
+}
+
+type badError struct{ text string }
+
+func (e *badError) Error() string { return e.text }
+
+func failingProvider(t *testing.T, problem func(ctx context.Context) error, says string, timeout bool) {
+	a, b, v := newFake("a"), newFake("b"), &vault{}
+	p := open(t, []string{"redis://a", "redis://b"}, WithCredentialsProvider(v.credentials),
+		WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == "a:6379" {
+				return a.dial(ctx, network, addr)
+			}
+			return b.dial(ctx, network, addr)
+		}))
+	synctest.Wait()
+	v.set(problem)
+	a.cut()
+	time.Sleep(5 * time.Second)
+	synctest.Wait()
+	err := state(p, 0).Err
+	if err == nil || !errors.Is(err, ErrDown) || errors.Is(err, ErrTimeout) != timeout ||
+		errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		fault.IsCode(err, "NOAUTH") || !strings.Contains(err.Error(), says) {
+		t.Fatalf("%v", err)
+	}
+	mustNotShow(t, err)
+	if _, err := call(t, p, 1, inspect("x"), Stamp{}); err != nil {
+		t.Errorf("the other master: %v", err)
+	}
+	v.set(nil)
+	time.Sleep(5 * time.Second)
+	synctest.Wait()
+	if s := state(p, 0); s.Err != nil {
+		t.Errorf("after the provider has recovered: %v", s.Err)
+	}
+	_ = p.Close()
+}
+
+// A provider that ignores the end of its context is called once. Close does not wait for it.
+func TestAProviderThatDoesNotReturnIsCalledOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		v, m := &vault{problem: func(context.Context) error { <-hang; return nil }}, newFake("a")
+		p := open(t, []string{"redis://m"}, WithDialer(m.dial), WithCredentialsProvider(v.credentials))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		err := state(p, 0).Err
+		if v.count() != 1 || !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "an earlier call") {
+			t.Errorf("%d calls, %v", v.count(), err)
+		}
+		v.set(nil)
+		close(hang)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s := state(p, 0); s.Err != nil {
+			t.Errorf("after the provider has returned: %v", s.Err)
+		}
+		hang = make(chan struct{})
+		v.set(func(context.Context) error { <-hang; return nil })
+		m.cut()
+		time.Sleep(time.Second / 2)
+		start := time.Now()
+		_ = p.Close()
+		if took := time.Since(start); took != 0 {
+			t.Errorf("Close waited %v for the provider", took)
+		}
+		close(hang)
+	})
+}
+
+func TestAnEmptyPasswordIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, []string{"redis://m"}, WithDialer(newFake("a").dial),
+			WithCredentialsProvider(func(context.Context) (user, password string, err error) { return "app", "", nil }))
+		synctest.Wait()
+		if err := state(p, 0).Err; err == nil || !strings.Contains(err.Error(), "it returned no password") {
+			t.Error(err)
+		}
+		_ = p.Close()
+	})
+}
+
+// Each node of a cluster, and the owner of the slot, is a connection with a login. Sentinels get none.
+func TestCredentialsOfClustersAndOfMastersBehindSentinel(t *testing.T) {
+	v := &vault{}
+	common := defaults()
+	if err := common.apply([]Option{WithCredentialsProvider(v.credentials)}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := &porter{fake: newFake("a")}
+		cluster := common
+		cluster.Dialer = m.dial
+		named := URL("redis+cluster://n1,n2?buckets=2")
+		named.bucket = 1
+		cfg, err := named.settings(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.set(func() { m.delay = time.Millisecond }) // both log in before one of them has found the owner
+		if _, err = cfg.FindFunc(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if m.mu.Lock(); len(m.logins) != 2 {
+			t.Errorf("logins to two nodes: %q", m.logins)
+		}
+		m.mu.Unlock()
+	})
+	cfg, err := URL("redis+sentinel://s1/job").settings(common)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := cfg.finder.Sentinels[0]; cfg.Provider == nil || s.Provider != nil {
+		t.Errorf("the sentinel has a provider: %v; the master: %v", s.Provider, cfg.Provider)
+	}
+}
+
+func TestCredentialsExcludeAProvider(t *testing.T) {
+	v := &vault{}
+	provided, fixed := WithCredentialsProvider(v.credentials), WithCredentials("app", secret)
+	foreign := &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errors.New("not dialled") }}
+	for says, list := range map[string]struct {
+		m    Master
+		opts []Option
+	}{
+		"exclude each other: give one":           {URL("redis://a"), []Option{provided, fixed}},
+		`master "a:6379": WithCredentials, or c`: {URL("redis://u:"+secret+"@a", provided), nil},
+		"is nil":                                 {URL("redis://a"), []Option{WithCredentialsProvider(nil)}},
+		"are those of its *redis.Pool":           {FromRedisPool("a", foreign, provided), nil},
+	} {
+		_, err := New([]Master{list.m}, list.opts...)
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("want %q: %v", says, err)
+			continue
+		}
+		mustNotShow(t, err)
+	}
+	for _, c := range []struct {
+		m        Master
+		common   Option
+		provides bool
+	}{
+		{URL("redis://u:p@a"), provided, false}, {URL("redis://a", fixed), provided, false},
+		{URL("redis://a", provided), fixed, true}, {URL("redis://a"), provided, true}, {URL("redis://a"), fixed, false},
+		{FromRedisPool("a", foreign), provided, false},
+	} {
+		_, configs, err := settings([]Master{c.m}, []Option{c.common})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := configs[0]; (got.Provider != nil) != c.provides || c.provides && got.Password != "" {
+			t.Errorf("%q: provider %v, password %q", c.m.Name, got.Provider, got.Password)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package transport
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// Sentinel errors, to be tested with errors.Is. Their identities are part of the API; the texts are not. An error that
+// matches ErrDown also matches its cause. ErrConnecting and ErrRefused always come together with ErrDown.
+var (
+	ErrInvalid    = fault.ErrInvalid    // a master or an option is invalid; nothing has been dialled
+	ErrClosed     = fault.ErrClosed     // the Transport is closed
+	ErrRetired    = fault.ErrRetired    // the master is no longer used; see [Transport.Release]
+	ErrDown       = fault.ErrDown       // the master is not connected, or the connection ended before the reply came
+	ErrConnecting = fault.ErrConnecting // the first attempt to connect has not ended yet
+	ErrRefused    = fault.ErrRefused    // the server answers, but is not fit to hold locks
+	ErrTimeout    = fault.ErrTimeout    // any timeout: dialling, handshake, an overdue reply, a blocked write
+	ErrQueueFull  = fault.ErrQueueFull  // the master already has as many requests waiting as WithQueueLimit allows
+	ErrSession    = fault.ErrSession    // the call was stamped for a session other than the present one
+)
+
+// Error reports why one master gave no answer, or the error that it answered. Its text never contains credentials.
+type Error struct {
+	Addr string // names the master as [Transport.Addr] does
+	// Op is the name of the script, if the error is about one call. Otherwise it is the step that failed: "connect",
+	// "credentials", "auth", "select", "info", "script load", "config get", "client" while connecting; "read", "write",
+	// "watchdog", "heartbeat", "close" of a connection that was up; "send"; "subscribe" and "subscription".
+	Op  string
+	Err error // the cause: a redis.Error if the master answered one
+	// Unknown reports whether the call may have had, or may still have, an effect: a byte of it may have been written,
+	// and its reply was not read.
+	Unknown bool
+}
+
+// Error returns what failed, why, and how to fix it if that is known.
+func (e *Error) Error() string {
+	if _, do := advice(e.Op, e.Err, "USER"); do != "" {
+		return e.withoutAdvice() + "; " + do
+	}
+	return e.withoutAdvice()
+}
+
+// withoutAdvice returns the text without advice.
+func (e *Error) withoutAdvice() string {
+	text := "pool: " + e.Addr + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), "pool: ")
+	if e.Unknown {
+		text += " (outcome unknown)"
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// answerOf returns the error that a master answered to the call itself. A reply that ended the connection is deeper in
+// the chain.
+func answerOf(err error) (reply redis.Error, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		reply, ok = e.Err.(redis.Error) //nolint:errorlint // one that is wrapped ended the connection, and answers no call
+	}
+	return reply, ok
+}
+
+// Answered reports whether err is an error reply of a master to this call, rather than the lack of a reply.
+func Answered(err error) bool {
+	_, ok := answerOf(err)
+	return ok
+}
+
+// Transient reports whether err is an error reply that may not recur: the master is full, loading, read-only, or busy.
+func Transient(err error) bool {
+	reply, _ := answerOf(err)
+	return fault.Transient(reply)
+}
+
+// NotLoaded reports whether a master had lost the script of an acquire. The acquire had no effect. See
+// [Transport.Send].
+func NotLoaded(err error) bool { return hasCode(err, "NOSCRIPT") }
+
+// IsWrongType reports whether a master answered that a key holds a value of another type.
+func IsWrongType(err error) bool { return hasCode(err, "WRONGTYPE") }
+
+// ConcernsKey reports whether a master answered that the data of one key is not what the script expects. Other names
+// work.
+func ConcernsKey(err error) bool { return IsWrongType(err) || hasCode(err, "BADFENCE") }
+
+func hasCode(err error, code string) bool {
+	reply, _ := answerOf(err)
+	return fault.Code(reply) == code
+}

@@ -1,0 +1,188 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A failover describes a master that may be replaced by one of its replicas. If such a master is partitioned away
+// together with some clients, it keeps serving them while a replica is promoted for the others, and both grant locks.
+// So the master votes only if it stops by itself before a promotion: it must refuse writes unless all its replicas have
+// been in contact recently.
+type failover struct {
+	// ruleFunc returns the rule by which a replica is promoted. It does not block; ok is false while the rule is not
+	// known. It is nil if the master itself reports the rule.
+	ruleFunc func() (rule promotion, ok bool)
+	twoHold  bool // an operator has accepted that two clients may hold a lock; see AllowTwoHolders
+	// followFunc calls found with the address of the current master each time it has been looked up, until ctx ends.
+	followFunc func(ctx context.Context, found func(addr string))
+}
+
+// A promotion is the rule by which a replica is promoted.
+type promotion struct {
+	replicas int           // known replicas, connected or not
+	after    time.Duration // how long the master must be silent
+}
+
+// stopping holds the settings that make a master refuse writes without its replicas.
+type stopping struct {
+	replicas int           // min-replicas-to-write
+	lag      time.Duration // min-replicas-max-lag
+	err      error         // why the settings cannot be read
+	rule     promotion     // reported by a node of a cluster
+}
+
+// slack is how much later than min-replicas-max-lag a master stops: it counts in whole seconds, and checks once a
+// second.
+const slack = 2 * time.Second
+
+// longestLag is the largest allowed min-replicas-max-lag, and Redis's default. It is fixed because no client knows the
+// settings of a server that has been replaced, or after what silence it was replaced: its nodes or sentinels may have
+// had other settings then.
+const longestLag = 10 * time.Second
+
+// longestTimeout is the largest allowed [WithTimeout]. A master that is frozen while a replica is promoted executes the
+// commands it has been sent once it wakes. The last of them is sent at most a heartbeat and a timeout after it was last
+// heard from (see stale). The promoted replica must still be waiting then, and waits for longestLag + slack.
+const longestTimeout = longestLag + slack - DefaultHeartbeat
+
+const stoppingSettings = "min-replicas-*"
+
+// take reads the reply to CONFIG GET min-replicas-*.
+func (s *stopping) take(reply any) {
+	pair, err := redis.StringMap(reply, nil)
+	s.replicas = int(number(pair["min-replicas-to-write"]))
+	s.lag = time.Duration(number(pair["min-replicas-max-lag"])) * time.Second
+	if err == nil && len(pair) < 2 {
+		err = fmt.Errorf("it has no min-replicas-to-write")
+	}
+	s.err = err
+}
+
+// danger returns a sentence on why a lock may have two holders while the master is partitioned away, or "" if it
+// cannot.
+func (s *stopping) danger(rule promotion, i *Info) (what, do string) {
+	replicas := max(rule.replicas, i.Replicas, 1)
+	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
+	switch {
+	case !i.stopsScripts():
+		return fmt.Sprintf("it is Redis %.40s, where scripts write whatever min-replicas-to-write says", i.Version),
+			"use Redis 6.2.7 or later"
+	case s.err != nil:
+		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), "grant it: +config|get"
+	case s.replicas < replicas:
+		return fmt.Sprintf("its min-replicas-to-write is %d, and it has %d replicas of which any may be promoted",
+			s.replicas, replicas), fmt.Sprintf("CONFIG SET min-replicas-to-write %d on each of its servers", replicas)
+	case longest < time.Second:
+		return fmt.Sprintf("a replica is promoted after %v of silence, and a master notices only within 3s that it is cut "+
+			"off", rule.after), "raise down-after-milliseconds, of a cluster cluster-node-timeout, to 5000 or more"
+	case s.lag <= 0 || s.lag > longest:
+		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence: it must be from "+
+				"1s to %v", s.lag, rule.after, longest),
+			fmt.Sprintf("CONFIG SET min-replicas-max-lag %d on each of its servers", longest/time.Second)
+	}
+	return "", ""
+}
+
+// alone returns an error if the master is partitioned away now: it still takes writes until it notices.
+func (s *stopping) alone(fields map[string]string) error {
+	near := 0
+	for i := range int(number(fields["connected_slaves"])) {
+		if lag, ok := lagOf(fields, i); ok && lag <= s.lag {
+			near++
+		}
+	}
+	if near >= s.replicas {
+		return nil
+	}
+	return fault.Refused(fmt.Sprintf("it has heard of %d replicas within %v, and takes locks only with %d "+
+		"(min-replicas-to-write): it may be cut off, and one of them promoted", near, s.lag, s.replicas))
+}
+
+// replica returns the name of the INFO field about replica i.
+func replica(i int) string { return "slave" + strconv.Itoa(i) }
+
+// lagOf returns the time since replica i was last heard from. ok is false if it is not in sync.
+func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
+	said := fields[replica(i)]
+	_, seconds, _ := strings.Cut(said, ",lag=")
+	n, err := strconv.Atoi(seconds)
+	return time.Duration(n) * time.Second, err == nil && n >= 0 && strings.Contains(said, ",state=online,")
+}
+
+// verdict returns why a master that may be replaced must not vote, and sets Info.Late. f may be nil.
+func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error {
+	if f == nil {
+		return nil
+	}
+	rule, ok := s.rule, true
+	if f.ruleFunc != nil {
+		rule, ok = f.ruleFunc()
+	}
+	i.Late = longestLag + slack // the min-replicas-max-lag of its predecessor is not known
+	switch {
+	case f.twoHold: // other clients may rely on the settings: this one must not end a quarantine too early for them
+		return nil
+	case !ok:
+		return fault.Refused("no client has said so far when a replica is promoted in its place")
+	}
+	if what, do := s.danger(rule, i); what != "" {
+		return fault.Refused(fmt.Sprintf("%s: cut off from them it goes on giving locks, while the promoted one gives them "+
+			"to others; %s; or allow two holders (allow=two-holders in its URL)", what, do))
+	}
+	return s.alone(fields)
+}
+
+// questions returns the commands that are sent before each INFO and whose replies decide on the master. tag is the
+// bucket's hash tag.
+func (s *stopping) questions(tag string) []wire.Question {
+	take := func(reply any) error {
+		s.take(reply)
+		return nil
+	}
+	list := []wire.Question{{Op: "config get", Command: []any{"CONFIG", "GET", stoppingSettings}, TakeFunc: take}}
+	if tag != "" {
+		list = append(list, s.slotQuestions(tag)...)
+	}
+	return list
+}
+
+// stale returns an error if a replaceable master has not been heard from recently: the master or this process may have
+// been frozen while a replica was promoted.
+func (m *master) stale(s *session) error {
+	if m.cfg.failover == nil || m.cfg.failover.twoHold {
+		return nil
+	}
+	since, most := m.cfg.clock.Since(*s.lastInfo.Load()), m.cfg.heartbeat+m.cfg.timeout
+	if since <= most {
+		return nil
+	}
+	return fault.Down(fault.Timeout("it was last heard of %v ago, and a replica may be in its place by now; more than %v "+
+		"is too long", since.Round(time.Millisecond), most))
+}
+
+// AllowTwoHolders admits a master that may be replaced by a replica and keeps taking writes without its replicas.
+func AllowTwoHolders() Option { return option(true, func(c *Config) { c.twoHolders = true }, "") }
+
+// FailsOver reports whether master i may be replaced by one of its replicas, because it is behind Sentinel or a
+// cluster. It panics if there is no master i.
+func (t *Transport) FailsOver(i int) bool { return t.master(i).cfg.failover != nil }
+
+// follow ends a session whose server is no longer the current master. It compares the address of the session with each
+// answer, rather than waiting for the answer to change: right after a promotion some sentinels still report the old
+// address, and a session may be made with it after others have reported the new one.
+func (m *master) follow() {
+	m.cfg.failover.followFunc(m.ctx, func(addr string) {
+		if s := m.state.Load().sess; s != nil && s.addr != addr {
+			s.pipe.Kill("failover", fault.Down(fmt.Errorf("the master is said to be %s now, no longer %s", addr, s.addr)))
+		}
+	})
+}

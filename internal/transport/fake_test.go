@@ -1,0 +1,271 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// A fake is a server in this process, connected by net.Pipe: a write ends only when the other side has read it. Inside
+// a synctest bubble it makes every timeout exact.
+type fake struct {
+	mu    sync.Mutex
+	runID string
+	extra string // more lines of INFO
+	info  string // replaces INFO, if set
+	// answer returns the reply to a script call, in RESP; "" closes the connection.
+	answer func(cmd []string) string
+	// mute blocks the server until it is closed; nil while the server reads.
+	mute chan struct{}
+	// hangOn makes the server hang at the first call with this key.
+	hangOn   string
+	log      [][]string // script calls, in the order they were read
+	dials    int
+	conns    []net.Conn
+	served   map[*fakeConn]bool
+	unserved bool // accepts connections but never reads from them
+	stopped  bool // refuses connections
+	// lateOn is a command whose next reply is computed at once but written only after late.
+	lateOn string
+	late   time.Duration
+	delay  time.Duration // before each reply
+}
+
+// A fakeConn is the server's side of one connection.
+type fakeConn struct {
+	net.Conn
+	writeMu  sync.Mutex
+	channels map[string]bool // guarded by fake.mu
+}
+
+func (c *fakeConn) say(text string) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	_, err := io.WriteString(c, text)
+	return err
+}
+
+func newFake(runID string) *fake {
+	return &fake{runID: runID, served: map[*fakeConn]bool{}, answer: func([]string) string { return ":1\r\n" }}
+}
+
+func (f *fake) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return nil, errors.New("connection refused")
+	}
+	f.dials++
+	f.conns = append(f.conns, client)
+	if !f.unserved {
+		c := &fakeConn{Conn: server, channels: map[string]bool{}}
+		f.served[c] = true
+		go f.serve(c)
+	}
+	return client, nil
+}
+
+// hang makes the server stop reading until resume is called.
+func (f *fake) hang() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mute = make(chan struct{})
+}
+
+func (f *fake) resume() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mute != nil {
+		close(f.mute)
+		f.mute = nil
+	}
+}
+
+// cut closes the newest connection.
+func (f *fake) cut() {
+	f.mu.Lock()
+	c := f.conns[len(f.conns)-1]
+	f.mu.Unlock()
+	_ = c.Close()
+}
+
+// cutAll closes every connection; with stop it also refuses new ones.
+func (f *fake) cutAll(stop bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = stop
+	for c := range f.served {
+		_ = c.Close()
+	}
+}
+
+// connections returns the number of open connections.
+func (f *fake) connections() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.served)
+}
+
+// publish sends a message to every connection that has subscribed, unless the server hangs.
+func (f *fake) publish(channel, payload string) {
+	f.mu.Lock()
+	var to []*fakeConn
+	for c := range f.served {
+		if c.channels[channel] && f.mute == nil {
+			to = append(to, c)
+		}
+	}
+	f.mu.Unlock()
+	for _, c := range to {
+		_ = c.say("*3\r\n" + bulk("message") + bulk(channel) + bulk(payload)) // the connection may have ended
+	}
+}
+
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) calls() [][]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([][]string(nil), f.log...)
+}
+
+func (f *fake) dialled() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dials
+}
+
+func (f *fake) serve(c *fakeConn) {
+	defer func() {
+		_ = c.Close()
+		f.set(func() { delete(f.served, c) })
+	}()
+	r := bufio.NewReader(c)
+	for {
+		cmd, err := readCommand(r)
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		if len(cmd) > 3 && cmd[3] == f.hangOn {
+			f.mute = make(chan struct{})
+		}
+		mute := f.mute
+		f.mu.Unlock()
+		if mute != nil {
+			<-mute
+		}
+		reply := f.subscribe(c, cmd)
+		if reply == "" {
+			reply = f.reply(cmd)
+		}
+		if reply == "" {
+			return
+		}
+		f.mu.Lock()
+		wait := f.delay
+		if f.lateOn == cmd[0] {
+			f.lateOn, wait = "", f.late
+		}
+		f.mu.Unlock()
+		if wait > 0 {
+			<-time.After(wait)
+		}
+		if err := c.say(reply); err != nil {
+			return
+		}
+	}
+}
+
+// subscribe replies to the commands of a subscription connection, and returns "" for others.
+func (f *fake) subscribe(c *fakeConn, cmd []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch cmd[0] {
+	case "SUBSCRIBE", "UNSUBSCRIBE":
+		for _, channel := range cmd[1:] {
+			c.channels[channel] = cmd[0] == "SUBSCRIBE"
+		}
+	case "PING":
+	default:
+		return ""
+	}
+	return polite(cmd)
+}
+
+func (f *fake) reply(cmd []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch cmd[0] {
+	case "INFO":
+		if f.info != "" {
+			return f.info
+		}
+		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
+			"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra))
+	case "CONFIG":
+		if cmd[2] == stoppingSettings {
+			return "*4\r\n" + bulk("min-replicas-to-write") + bulk("1") + bulk("min-replicas-max-lag") + bulk("3")
+		}
+		return "+OK\r\n"
+	case "SCRIPT":
+		for _, s := range scripts.All {
+			if s.Text == cmd[2] {
+				return bulk(s.SHA)
+			}
+		}
+		return "-ERR unknown script\r\n"
+	case "EVALSHA", "EVAL":
+		f.log = append(f.log, cmd)
+		return f.answer(cmd)
+	default:
+		return "+OK\r\n"
+	}
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+func readCommand(r *bufio.Reader) ([]string, error) {
+	n, err := readLength(r, '*')
+	if err != nil {
+		return nil, err
+	}
+	cmd := make([]string, n)
+	for i := range cmd {
+		size, err := readLength(r, '$')
+		if err != nil {
+			return nil, err
+		}
+		buf := make([]byte, size+2)
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return nil, err
+		}
+		cmd[i] = string(buf[:size])
+	}
+	return cmd, nil
+}
+
+func readLength(r *bufio.Reader, prefix byte) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line[0] != prefix {
+		return 0, fmt.Errorf("unexpected %q", line)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}

@@ -1,0 +1,152 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// far is a connection over a network with a round-trip time of rtt, which delays the replies only.
+type far struct {
+	net.Conn
+	rtt  time.Duration
+	in   chan piece
+	rest []byte
+	end  error
+}
+
+type piece struct {
+	at  time.Time
+	b   []byte
+	err error
+}
+
+func farAway(dial func(context.Context, string, string) (net.Conn, error), rtt time.Duration) func(context.Context,
+	string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select { // SYN and SYN-ACK
+		case <-time.After(rtt):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		f := &far{Conn: c, rtt: rtt, in: make(chan piece, 1<<16)}
+		go func() {
+			for {
+				buf := make([]byte, 64<<10)
+				n, err := c.Read(buf)
+				f.in <- piece{time.Now().Add(rtt), buf[:n], err}
+				if err != nil {
+					return
+				}
+			}
+		}()
+		return f, nil
+	}
+}
+
+func (f *far) Read(b []byte) (int, error) {
+	for len(f.rest) == 0 {
+		if f.end != nil {
+			return 0, f.end
+		}
+		p := <-f.in
+		if p.err == nil {
+			pass(time.Until(p.at))
+		}
+		f.rest, f.end = p.b, p.err
+	}
+	n := copy(b, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// A distant master that answers each request well within the timeout is connected, with the default options.
+func TestAFarMasterThatAnswersInTimeIsTaken(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rtt  time.Duration
+		opts []Option
+	}{
+		{"defaults, rtt 240ms", 240 * time.Millisecond, nil},
+		{"defaults, rtt 260ms", 260 * time.Millisecond, nil},
+		{"defaults, rtt 320ms", 320 * time.Millisecond, nil},
+		{"5s to dial, rtt 450ms", 450 * time.Millisecond, []Option{WithDialTimeout(5 * time.Second)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newFake("a1")
+				p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(farAway(srv.dial, c.rtt)),
+					WithClock(clock.Runtime())}, c.opts...)...)
+				pass(30 * time.Second)
+				synctest.Wait()
+				e := state(p, 0)
+				if e.Session == 0 {
+					t.Errorf("after 30 s and %d connections: %v", srv.dialled(), e.Err)
+				} else if e.Session > 1 {
+					t.Errorf("session %d after 30 s", e.Session)
+				}
+				_ = p.Close()
+			})
+		})
+	}
+}
+
+// The identity of the server is checked once per heartbeat also while pending releases are sent, before the session is
+// opened.
+func TestWhatAServerSaidIsAskedAgainWhileReleasesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		var away atomic.Bool
+		d := farAway(srv.dial, 200*time.Millisecond)
+		p := open(t, []string{"redis://m1"}, WithClock(clock.Runtime()), WithDialer(func(ctx context.Context, n,
+			a string) (net.Conn, error) {
+			if away.Load() {
+				return nil, net.ErrClosed
+			}
+			return d(ctx, n, a)
+		}))
+		pass(time.Second)
+		away.Store(true)
+		srv.cut()
+		for i := range 4000 {
+			p.AddPending(0, pendingRelease(strconv.Itoa(i), 7, "a"))
+		}
+		pass(2 * time.Second)
+		away.Store(false)
+		for p.Pending(0) == 4000 {
+			pass(10 * time.Millisecond)
+		}
+		srv.set(func() { srv.runID = "b2" })
+		start := time.Now()
+		for state(p, 0).Session == 0 {
+			pass(10 * time.Millisecond)
+		}
+		if id := state(p, 0).Info.RunID; id != "b2" {
+			t.Errorf("identity is %q, %v after the change", id, time.Since(start))
+		}
+		_ = p.Close()
+	})
+}
+
+// A check of a distant master costs a few round trips, not one per question.
+func TestACheckOfAFarMasterEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		p := open(t, []string{"redis://m1"}, WithDialer(farAway(srv.dial, 240*time.Millisecond)))
+		if findings, err := p.Check(t.Context(), CheckOptions{}); err != nil || len(findings) != 0 {
+			t.Errorf("%v, %v", findings, err)
+		}
+		_ = p.Close()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,106 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Sentinel errors, exported and documented by package pool.
+var (
+	ErrInvalid    = errors.New("pool: invalid configuration")
+	ErrClosed     = errors.New("pool: the pool is closed")
+	ErrRetired    = errors.New("pool: the master was retired")
+	ErrDown       = errors.New("pool: master is down")
+	ErrConnecting = errors.New("pool: first connection is still being made")
+	ErrRefused    = errors.New("pool: master is refused")
+	ErrTimeout    = errors.New("pool: timed out")
+	ErrQueueFull  = errors.New("pool: queue is full")
+	ErrSession    = errors.New("pool: session has changed")
+)
+
+// A cause is an error text that matches several errors.
+type cause struct {
+	text string
+	is   []error
+}
+
+func (c *cause) Error() string   { return c.text }
+func (c *cause) Unwrap() []error { return c.is }
+
+// New returns an error with this text that matches each of is.
+func New(text string, is ...error) error { return &cause{text: text, is: is} }
+
+// Invalid returns an error that matches ErrInvalid.
+func Invalid(format string, args ...any) error {
+	return New("pool: "+fmt.Sprintf(format, args...), ErrInvalid)
+}
+
+// Timeout returns an error that matches ErrTimeout.
+func Timeout(format string, args ...any) error { return New(fmt.Sprintf(format, args...), ErrTimeout) }
+
+// Refused returns an error that matches ErrRefused.
+func Refused(text string) error { return New("refused: "+text, ErrRefused) }
+
+// Down returns err as the reason why a master is down.
+func Down(err error) error {
+	return New("master is down: "+strings.TrimPrefix(err.Error(), "pool: "), ErrDown, err)
+}
+
+// Explain converts the error of a connection, or of making one, into the reason why a master is down. The result
+// contains no credentials. Every timeout matches ErrTimeout and no other error, so that the deadline of a dial is not
+// taken for that of a caller. A nil err means the end of the stream.
+func Explain(err error, password string, within time.Duration) error {
+	err = Scrub(err, password)
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("connection lost: the server closed it")
+	case errors.Is(err, ErrDown) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRetired):
+		return err
+	case IsTimeout(err) && !errors.Is(err, ErrTimeout):
+		err = Timeout("timed out within %v: %v", within, err)
+	}
+	return Down(err)
+}
+
+// IsTimeout reports whether err is a timeout, in any of the forms that Go and redigo return.
+func IsTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, ErrTimeout) || errors.As(err, &n) && n.Timeout()
+}
+
+// Code returns the first word of an error reply. Servers before 7.0 wrap the error of a command inside a script in
+// another text ("ERR Error running script ...: @user_script:4: -READONLY ..."). Code then returns the first word of the
+// inner error.
+func Code(err redis.Error) string {
+	code, _, _ := strings.Cut(string(err), " ")
+	if code == "ERR" {
+		if found := inner.FindStringSubmatch(string(err)); found != nil {
+			return found[1]
+		}
+	}
+	return code
+}
+
+var inner = regexp.MustCompile(`: -([A-Z]+) `)
+
+// IsCode reports whether err is, or wraps, an error reply with this code.
+func IsCode(err error, code string) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && Code(reply) == code
+}
+
+// Transient reports whether the same call may succeed later on the same master.
+func Transient(reply redis.Error) bool {
+	switch Code(reply) {
+	case "OOM", "MISCONF", "READONLY", "LOADING", "BUSY", "TRYAGAIN", "NOREPLICAS", "MASTERDOWN":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+func TestScrubHidesCredentials(t *testing.T) {
+	_, parse := redis.DialURL("redis://user:secret%zz@h")
+	for _, err := range []error{
+		errors.New(`dial "redis://user:secret@h:1": refused`),
+		errors.New(`dial redis://user:sec/secret@h:1: refused`),
+		redis.Error("ERR unknown command `AUTH`, with args beginning with: `secret`"),
+		parse,
+	} {
+		clean := Scrub(err, "secret")
+		if strings.Contains(clean.Error(), "secret") {
+			t.Errorf("%q", clean)
+		}
+		for e := errors.Unwrap(clean); e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(e.Error(), "secret") {
+				t.Errorf("%q in the chain", e)
+			}
+		}
+	}
+	clean := Scrub(fmt.Errorf("auth: %w", redis.Error("ERR secret")), "secret")
+	var reply redis.Error
+	if !errors.As(clean, &reply) || reply != "ERR xxxxx" {
+		t.Errorf("not an error reply any more: %#v", clean)
+	}
+	if err := Scrub(fmt.Errorf("read: %w", io.EOF), "read"); !errors.Is(err, io.EOF) {
+		t.Errorf("%v is not EOF", err)
+	}
+	plain := errors.New("connection refused")
+	if got := Scrub(plain, "secret"); !errors.Is(got, plain) || !errors.Is(plain, got) {
+		t.Errorf("an error without credentials was changed: %v", got)
+	}
+}
+
+func TestCode(t *testing.T) {
+	for text, want := range map[string]string{
+		"NOSCRIPT No matching script": "NOSCRIPT",
+		"READONLY You can't write":    "READONLY",
+		"ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -READONLY You can't": "READONLY",
+		"ERR value is not an integer": "ERR",
+		"ERR weird: -1 is negative":   "ERR",
+		"":                            "",
+	} {
+		if got := Code(redis.Error(text)); got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
+		}
+	}
+}
+
+// The deadline of a dial is a timeout of the master, not a deadline of a caller.
+func TestATimeoutIsNoDeadlineOfACaller(t *testing.T) {
+	err := Explain(fmt.Errorf("dial: %w", context.DeadlineExceeded), "", time.Second)
+	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v: timeout %v, deadline %v", err, errors.Is(err, ErrTimeout), errors.Is(err, context.DeadlineExceeded))
+	}
+}

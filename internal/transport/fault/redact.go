@@ -1,0 +1,85 @@
+package fault
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Hidden replaces text that may be a password.
+const Hidden = "xxxxx"
+
+// RedactURL returns raw without credentials, for error messages. It accepts texts that do not parse, and hides too much
+// rather than too little: everything between the scheme and the last '@', the query, and a "port" that is not a number,
+// as in "redis://:secret".
+func RedactURL(raw string) string {
+	start := 0
+	if i := strings.Index(raw, "://"); i >= 0 {
+		start = i + len("://")
+	}
+	scheme, rest := raw[:start], raw[start:]
+	at := strings.LastIndexByte(rest, '@')
+	shown, _, hasQuery := strings.Cut(rest[at+1:], "?")
+	if hasQuery {
+		shown += "?" + Hidden
+	}
+	if at >= 0 {
+		return scheme + Hidden + "@" + shown
+	}
+	host, _, _ := strings.Cut(shown, "/")
+	colon := strings.LastIndexByte(host, ':')
+	port := host[colon+1:]
+	isPort := len(port) <= 6 && strings.Trim(port, "-0123456789") == ""
+	if colon >= 0 && !isPort && !strings.HasSuffix(host, "]") {
+		shown = host[:colon+1] + Hidden
+	}
+	return scheme + shown
+}
+
+var userinfo = regexp.MustCompile(`://[^\s"'/@]*(?:/[^\s"'@]*)?@`)
+
+// Scrub removes credentials from the text of a foreign error: those of URLs, and the password, since old servers repeat
+// the arguments of an unknown command, including those of AUTH. If the text had to be changed, Scrub keeps only the
+// errors of the chain that callers test for.
+func Scrub(err error, password string) error {
+	if _, own := err.(*cause); own || err == nil { //nolint:errorlint // our own text, not one that wraps it
+		return err
+	}
+	text := err.Error()
+	clean := ScrubText(text, password)
+	var bad *url.Error
+	if errors.As(err, &bad) && bad.Op == "parse" {
+		clean = "the URL cannot be parsed"
+	}
+	if clean == text {
+		return err
+	}
+	var keep []error
+	if IsTimeout(err) {
+		keep = append(keep, ErrTimeout)
+	}
+	for _, is := range []error{ErrRefused, ErrClosed, ErrDown, io.EOF, net.ErrClosed} {
+		if errors.Is(err, is) {
+			keep = append(keep, is)
+		}
+	}
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		keep = append(keep, redis.Error(ScrubText(string(reply), password)))
+	}
+	return New(clean, keep...)
+}
+
+// ScrubText removes the credentials of URLs, and the password, from text.
+func ScrubText(text, password string) string {
+	text = userinfo.ReplaceAllString(text, "://"+Hidden+"@")
+	if password != "" {
+		text = strings.ReplaceAll(text, password, Hidden)
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/pipe"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A Source is one master, and how connections to it are made and kept.
+type Source struct {
+	Target *wire.Target
+	Owner  pipe.Owner
+	Redial wire.Pauses
+	// IntroductionFunc, if set, returns commands that are sent first. Their replies do not matter.
+	IntroductionFunc func() [][]string
+}
+
+// idle is how long a connection is kept without listeners.
+const idle = 10 * time.Second
+
+// A feed is the subscription connection of one pool to one master.
+type feed struct {
+	hub  *Hub
+	ctx  context.Context // ends with the master
+	src  Source
+	wake chan struct{} // wakes await
+
+	// Guarded by hub.mu.
+	pipe   *pipe.Pipe      // nil while there is no connection
+	legs   map[string]*leg // its channels, except those that are off
+	unused *time.Timer     // ends the connection unless there are listeners
+	err    error           // why the last connection ended, or failed; cleared by the next reply to SUBSCRIBE
+}
+
+// changedLocked is called when a listener is added to a channel or removed from it.
+func (f *feed) changedLocked(channel string) {
+	if f.pipe == nil {
+		select {
+		case f.wake <- struct{}{}:
+		default: // await is already notified
+		}
+		return
+	}
+	f.orderLocked(channel)
+	if len(f.hub.topics) == 0 {
+		f.unused.Reset(idle)
+	}
+}
+
+// run connects and serves while there are listeners, until the master's context ends.
+func (f *feed) run() {
+	pauses := f.src.Redial
+	for f.await() {
+		// The handshake omits INFO: a client that receives a message queries all masters before it relies on it.
+		c, op, err := f.src.Target.Connect(f.ctx, func(*wire.Conn) (string, error) { return "", nil })
+		if err != nil {
+			f.hub.mu.Lock()
+			f.err = f.src.Owner.ErrorFunc(op, err, false)
+			f.hub.mu.Unlock()
+		} else {
+			began := time.Now()
+			unused := f.serve(c)
+			if pauses.Served(time.Since(began)) || unused {
+				continue
+			}
+		}
+		pauses.Rest(f.ctx)
+	}
+}
+
+// await waits for a listener. It returns false when the master's context ends.
+func (f *feed) await() bool {
+	for !f.hub.wanted() {
+		select {
+		case <-f.wake:
+		case <-f.ctx.Done():
+			return false
+		}
+	}
+	return f.ctx.Err() == nil
+}
+
+// errUnused ends a connection that has no listeners.
+var errUnused = errors.New("pool: no subscription")
+
+// serve runs one connection until it ends. It reports whether the connection was closed because it had no listeners.
+// Outstanding commands get no reply then: the next connection starts from the beginning.
+func (f *feed) serve(c *wire.Conn) (unused bool) {
+	h, owner := f.hub, f.src.Owner
+	owner.BeatFunc, owner.PushFunc = f.beat, f.push
+	p := pipe.New(c, false, owner)
+	if f.src.IntroductionFunc != nil {
+		for _, words := range f.src.IntroductionFunc() {
+			p.Queue(scripts.Command("client", words...), func(any, error) {})
+		}
+	}
+	h.mu.Lock()
+	f.pipe, f.legs = p, make(map[string]*leg)
+	f.unused = time.AfterFunc(idle, func() {
+		if !h.wanted() {
+			p.Kill("unused", errUnused)
+		}
+	})
+	for channel := range h.topics {
+		f.orderLocked(channel)
+	}
+	h.mu.Unlock()
+
+	_, err := p.Run(f.ctx, 0)
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.unused.Stop()
+	f.pipe, f.legs, f.err = nil, nil, nil
+	if errors.Is(err, errUnused) {
+		return true
+	}
+	f.err = owner.ErrorFunc("subscription", err, false)
+	return false
+}

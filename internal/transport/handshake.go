@@ -1,0 +1,105 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// greet reads the identity of a server, checks that it is fit, and loads the scripts. The age of an INFO counts from
+// when it was requested, because the reply may be delayed or this process may sleep. If it is older than a heartbeat
+// may be, greet requests it once more.
+func (s *session) greet(c *wire.Conn) (op string, err error) {
+	cfg := &s.m.cfg
+	s.addr = c.Addr
+	most := max(cfg.heartbeat, cfg.timeout)
+	for range 2 {
+		s.infoSent = cfg.clock.Now()
+		s.lastInfo.Store(&s.infoSent)
+		if op, err = c.Ask(s.questions()); err != nil || cfg.clock.Since(s.infoSent) <= most {
+			return op, err
+		}
+	}
+	return "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(s.infoSent))
+}
+
+const backlogTTL = "repl-backlog-ttl"
+
+// questions returns those of a handshake. A user who may neither load scripts nor read the configuration is not
+// refused: the scripts are then sent with their text once, and the backlog's TTL is unknown.
+func (s *session) questions() []wire.Question {
+	cfg := &s.m.cfg
+	list := []wire.Question{{
+		Op: "info", Command: []any{"INFO"}, TakeFunc: func(reply any) (err error) {
+			var fields map[string]string
+			if s.info, fields, err = cfg.readInfo(s.infoSent, reply); err == nil {
+				err = s.info.verdict(cfg)
+			}
+			if err == nil {
+				err = cfg.failover.verdict(&s.stop, &s.info, fields)
+			}
+			return err
+		},
+	}}
+	if cfg.failover != nil {
+		list = append(s.stop.questions(cfg.tag), list...)
+	}
+	for _, script := range scripts.All {
+		list = append(list, wire.Question{
+			Op: "script load", Command: []any{"SCRIPT", "LOAD", script.Text}, TakeFunc: func(reply any) error {
+				refusal, refused := reply.(redis.Error)
+				if s.byText = s.byText || refused; refused && !unavailable(refusal) {
+					return refusal
+				}
+				return nil
+			},
+		})
+	}
+	list = append(list, wire.Question{
+		Op: "config get", Command: []any{"CONFIG", "GET", backlogTTL}, TakeFunc: func(reply any) error {
+			pair, _ := redis.StringMap(reply, nil)
+			if seconds, known := pair[backlogTTL]; known {
+				s.info.BacklogTTL, s.info.BacklogKnown = time.Duration(number(seconds))*time.Second, true
+			}
+			return nil
+		},
+	})
+	return append(list, s.introduce()...)
+}
+
+// unavailable reports whether a command was refused because the user has no right to it or the server does not know it.
+func unavailable(refusal redis.Error) bool {
+	return fault.Code(refusal) == "NOPERM" || unknownCommand(refusal)
+}
+
+func unknownCommand(refusal redis.Error) bool {
+	return strings.HasPrefix(strings.ToLower(string(refusal)), "err unknown command")
+}
+
+// readInfo parses the reply of INFO, and also returns its fields.
+func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[string]string, _ error) {
+	text, err := redis.String(reply, nil)
+	switch {
+	case fault.IsCode(err, "NOPERM"):
+		user := cfg.userName()
+		return i, nil, fault.New(fmt.Sprintf("refused: the user %q may not run INFO (%v): without it no client can know "+
+			"whether this master has restarted and lost locks, so it gets no vote; INFO is in the category @dangerous, "+
+			"grant it by ACL SETUSER %s +info", user, err, user), fault.ErrRefused, err)
+	case fault.IsCode(err, "NOAUTH"):
+		return i, nil, fmt.Errorf("%w (no password is configured for this master)", err)
+	case err != nil:
+		return i, nil, err
+	}
+	fields = infoFields(text)
+	i = infoOf(fields)
+	i.RTT = cfg.clock.Since(asked)
+	i.Read = asked.Add(i.RTT / 2)
+	return i, fields, nil
+}

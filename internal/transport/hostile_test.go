@@ -1,0 +1,209 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A hostile server is a fake that replies to one command as the test says, and otherwise normally.
+type hostile struct {
+	*fake
+	mu     sync.Mutex
+	at     string                      // the command; "" for none
+	say    func(w io.Writer) (on bool) // reports whether the connection continues
+	dialed int
+	last   net.Conn
+}
+
+func (h *hostile) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialed++
+	h.last = client
+	go h.serve(server)
+	return client, nil
+}
+
+// become sets the command at which the server is hostile, and ends the connection, so that the next one meets it. It
+// returns the number of connections since the previous call.
+func (h *hostile) become(at string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer func() { h.dialed = 0 }()
+	h.at = at
+	_ = h.last.Close()
+	return h.dialed
+}
+
+func (h *hostile) serve(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for {
+		cmd, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		rude := cmd[0] == h.at
+		h.mu.Unlock()
+		if !rude {
+			if _, err := io.WriteString(c, h.reply(cmd)); err != nil {
+				return
+			}
+		} else if !h.say(c) {
+			return
+		}
+	}
+}
+
+// once sends a text and continues; no more replies come until the next command.
+func once(text string) func(io.Writer) bool {
+	return func(w io.Writer) bool {
+		_, err := io.WriteString(w, text)
+		return err == nil
+	}
+}
+
+// forever sends begin, and then a text again and again, with pauses.
+func forever(begin, text string, pause time.Duration) func(io.Writer) bool {
+	return func(w io.Writer) bool {
+		_, err := io.WriteString(w, begin)
+		for more := []byte(text); err == nil; { // converted once, because allocations of the server are counted too
+			if pause > 0 {
+				pass(pause)
+			}
+			_, err = w.Write(more)
+		}
+		return false
+	}
+}
+
+// hostilities are texts that a server may send instead of a reply.
+var hostilities = map[string]func(io.Writer) bool{
+	"a bulk string of a gigabyte": once("$999999999\r\n"),
+	"one that is just too large":  forever("$1048577\r\n", strings.Repeat("x", 4096), 0),
+	"an array of 100 million":     once("*99999999\r\n"),
+	"arrays in arrays":            once(strings.Repeat("*1\r\n", 100_000)),
+	"large strings in an array":   forever("*32\r\n", bulk(strings.Repeat("x", 200_000)), 0),
+	"long lines in arrays": forever("*32\r\n", "*8\r\n"+strings.Repeat("+"+strings.Repeat("x",
+		16_000)+"\r\n", 8), 0),
+	"an array larger than any":          forever("*33\r\n", "$1\r\nx\r\n", 0),
+	"a negative length":                 once("$-7\r\n"),
+	"a length that no number has":       once("$" + strings.Repeat("9", 1<<20)),
+	"a line without an end":             forever("+", strings.Repeat("x", 4096), 0),
+	"an error without an end":           forever("-ERR ", strings.Repeat("x", 4096), 0),
+	"another protocol":                  once("HTTP/1.1 400 Bad Request\r\n\r\n"),
+	"pushes without end":                forever("", ">2\r\n+message\r\n+x\r\n", 0),
+	"messages without end":              forever("", "*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$1\r\nx\r\n", 0),
+	"numbers without end":               forever("", ":7\r\n", 0),
+	"errors without end":                forever("", "-ERR no\r\n", 0),
+	"half a string":                     once("$100\r\nhalf"),
+	"half an array":                     once("*6\r\n$3\r\nabc\r\n$3"),
+	"a string byte by byte":             forever("$1000000\r\n", "x", 20*time.Millisecond),
+	"a line byte by byte":               forever("+", "x", 20*time.Millisecond),
+	"elements one by one":               forever("*32\r\n", ":1\r\n", 100*time.Millisecond),
+	"half a string, and then the end":   func(w io.Writer) bool { _, _ = io.WriteString(w, "$100\r\nhalf"); return false },
+	"nothing":                           once(""),
+	"the end":                           func(io.Writer) bool { return false },
+	"null":                              once("$-1\r\n"),
+	"a null array":                      once("*-1\r\n"),
+	"an array of nulls":                 once("*6\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n"),
+	"an array of nothing":               once("*0\r\n"),
+	"an array in the place of a number": once("*2\r\n*1\r\n:1\r\n:1\r\n"),
+	"an error inside an array":          once("*2\r\n:2\r\n-ERR no\r\n"),
+	"a number that no one can hold":     once(":99999999999999999999999\r\n"),
+	"an error without a text":           once("-\r\n"),
+}
+
+// For any text that a server sends instead of any reply: calls to it are answered within the timeout, by an error or by
+// the value it sent; its memory use is bounded; it is redialled with pauses; and the other master is not affected.
+func TestAHostileServerCostsItsOwnRepliesOnly(t *testing.T) {
+	for name, say := range hostilities {
+		t.Run(name, func(t *testing.T) {
+			for _, at := range []string{"INFO", "SCRIPT", "EVALSHA"} {
+				synctest.Test(t, func(t *testing.T) { sufferHostility(t, at, say) })
+			}
+		})
+	}
+}
+
+func sufferHostility(t *testing.T, at string, say func(io.Writer) bool) {
+	h, good := &hostile{fake: newFake("bad"), say: say}, newFake("good")
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "bad:6379" {
+			return h.dial(ctx, network, addr)
+		}
+		return good.dial(ctx, network, addr)
+	}
+	p := open(t, []string{"redis://bad", "redis://good"}, WithDialer(dial))
+	waitUp(t, p)
+	settle(time.Second)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	h.become(at)
+	for range 60 { // half a minute, with calls and heartbeats
+		for i := range 2 {
+			askOne(t, p, i)
+		}
+		settle(500 * time.Millisecond)
+	}
+	dials := h.become("")
+	runtime.ReadMemStats(&after)
+	if dials > 60 {
+		t.Errorf("%s: %d connections in half a minute", at, dials)
+	}
+	// A reply is read into at most as many bytes as it may have; the pieces of a line are doubled.
+	if most := uint64(dials+1) * 2 * wire.MaxReply; after.TotalAlloc-before.TotalAlloc > most {
+		t.Errorf("%s: %d connections allocated %d bytes, more than %d", at, dials, after.TotalAlloc-before.TotalAlloc,
+			most)
+	}
+	settle(5 * time.Second)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Errorf("%s: did not come up again: %v", at, err)
+	}
+	if e := state(p, 1); e.Session != 1 {
+		t.Errorf("%s: the other master was affected: %+v", at, e)
+	}
+	_ = p.Close()
+	settle(time.Second)
+}
+
+// A slot is a Receiver with room for one answer.
+type slot chan answer
+
+func (s slot) Reply(master int, value any, err error) { s <- answer{master, value, err} }
+
+// askOne sends one call. The reply of the bad server may be anything, that of the good one comes at once.
+func askOne(t *testing.T, p *Transport, i int) {
+	t.Helper()
+	start, to := time.Now(), make(slot, 1)
+	var a answer
+	if err := p.Send(i, inspect("x"), Stamp{}, to); err != nil {
+		a.err = err
+	} else {
+		a = <-to
+	}
+	took := time.Since(start)
+	if i == 1 && (a.err != nil || a.value != int64(1) || took != 0) {
+		t.Errorf("the other master: %v, %v after %v", a.value, a.err, took)
+	}
+	if took > DefaultTimeout {
+		t.Errorf("answered after %v", took)
+	}
+	var e *Error
+	if a.err != nil && !errors.As(a.err, &e) {
+		t.Errorf("not an *Error: %v", a.err)
+	}
+}

@@ -1,0 +1,322 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// field returns one field of INFO.
+func field(s *server, name string) string { return infoFields(s.text("INFO"))[name] }
+
+// beatAgain waits for two heartbeats, the second of which was sent after this call, and returns the last event.
+func beatAgain(t *testing.T, p *Transport) (last Event) {
+	t.Helper()
+	var mu sync.Mutex
+	n := 0
+	defer p.Watch(func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		last, n = e, n+1
+	})()
+	eventually(t, "heartbeats", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return n > 2 // the first event is the present state
+	})
+	return last
+}
+
+// attach requests a full copy of the data as a backup does (redis-cli --rdb), and returns when the server sends it.
+func attach(t *testing.T, s *server) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", s.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("SYNC\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func follow(t *testing.T, s, master *server) {
+	t.Helper()
+	s.do("REPLICAOF", "127.0.0.1", master.port)
+	eventually(t, "replica link is up", func() bool { return field(s, "master_link_status") == "up" })
+}
+
+// H69: a backup, a snapshot, a first replica, and the later end of the backlog change master_replid, but do not end the
+// session.
+func TestBackupsAndFirstReplicasAreNoChangeOfIdentity(t *testing.T) {
+	srv := startServer(t, "--repl-backlog-ttl", "1", "--repl-diskless-sync-delay", "0")
+	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+	waitUp(t, p)
+	first := state(p, 0)
+	if i := first.Info; !i.BacklogKnown || i.BacklogTTL != time.Second {
+		t.Errorf("info: %+v", i)
+	}
+	ids := map[string]bool{}
+	same := func(after string) {
+		t.Helper()
+		ids[field(srv, "master_replid")] = true
+		e := beatAgain(t, p)
+		if e.Session != first.Session || e.Info.Identity() != first.Info.Identity() || e.Info.BacklogTTL != time.Second {
+			t.Errorf("after %s: %+v", after, e)
+		}
+	}
+	freed := func() {
+		t.Helper()
+		eventually(t, "backlog is freed", func() bool { return field(srv, "repl_backlog_active") == "0" })
+	}
+	same("the start")
+	backup := attach(t, srv)
+	same("a backup has begun")
+	_ = backup.Close()
+	freed()
+	same("a backup has ended")
+	srv.do("BGSAVE")
+	eventually(t, "snapshot is done", func() bool { return field(srv, "rdb_bgsave_in_progress") == "0" })
+	same("a snapshot")
+	replica := startServer(t)
+	follow(t, replica, srv)
+	same("a first replica has come")
+	replica.do("REPLICAOF", "NO", "ONE")
+	freed()
+	same("it has gone")
+	if len(ids) < 4 {
+		t.Errorf("master_replid had %d values, want at least 4", len(ids))
+	}
+}
+
+// H57: a master that was a replica meanwhile has another identity, no matter how much it copied from its master.
+func TestAReplicaThatIsPromotedIsAnother(t *testing.T) {
+	for name, while := range map[string]func(t *testing.T, srv, other *server){
+		"full sync": follow,
+		"partial sync": func(t *testing.T, srv, other *server) {
+			follow(t, other, srv)
+			other.do("REPLICAOF", "NO", "ONE")
+			follow(t, srv, other)
+			if n := field(other, "sync_partial_ok"); n != "1" {
+				t.Errorf("%s partial syncs", n)
+			}
+		},
+		"before the sync": func(t *testing.T, srv, other *server) {
+			other.do("CONFIG", "SET", "repl-diskless-sync-delay", "3600")
+			srv.do("REPLICAOF", "127.0.0.1", other.port)
+			eventually(t, "other master has a replica", func() bool { return field(other, "connected_slaves") == "1" })
+		},
+		"a sync that is cut in the middle": func(t *testing.T, srv, other *server) {
+			other.do("DEBUG", "POPULATE", "20000", "key", "200")
+			srv.do("CONFIG", "SET", "key-load-delay", "1000", "repl-diskless-load", "on-empty-db",
+				"loading-process-events-interval-bytes", "1024")
+			srv.do("REPLICAOF", "127.0.0.1", other.port)
+			eventually(t, "replica is loading", func() bool { return field(srv, "loading") == "1" })
+			other.kill()
+			eventually(t, "replica has stopped loading", func() bool { return field(srv, "loading") == "0" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"--repl-diskless-sync-delay", "0"}
+			srv, other := startServer(t, args...), startServer(t, args...)
+			p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+			waitUp(t, p)
+			before := state(p, 0)
+			while(t, srv, other)
+			srv.do("REPLICAOF", "NO", "ONE")
+			now := infoOf(infoFields(srv.text("INFO")))
+			if now.RunID != before.Info.RunID || now.Identity() == before.Info.Identity() || now.freedFrom(before.Info) {
+				t.Errorf("identity was %s, is %s", before.Info.Identity(), now.Identity())
+			}
+			eventually(t, "new session", func() bool {
+				e := state(p, 0)
+				return e.Session > before.Session && e.Info.Identity() == now.Identity()
+			})
+		})
+	}
+}
+
+// H69: the trace of a promotion in the identity disappears when the backlog is freed. An event reports that, and the
+// session continues.
+func TestAFreedBacklogIsToldAndIsNoChange(t *testing.T) {
+	srv, other := startServer(t, "--repl-backlog-ttl", "1"), startServer(t, "--repl-diskless-sync-delay", "0")
+	follow(t, srv, other)
+	srv.do("REPLICAOF", "NO", "ONE")
+	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+	waitUp(t, p)
+	before := state(p, 0)
+	if id := before.Info.ReplID2; id == noID || len(id) != 40 {
+		t.Fatalf("master_replid2 is %s after a promotion", id)
+	}
+	var mu sync.Mutex
+	var told []Event
+	defer p.Watch(func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Info.Identity() != before.Info.Identity() && len(told) == 0 {
+			told = append(told, e)
+		}
+	})()
+	eventually(t, "an event reports the freed backlog", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) == 1
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if e := told[0]; e.Session != before.Session || e.Info.Identity() != e.Info.RunID+"/"+noID+"/-1" ||
+		!e.Info.freedFrom(before.Info) {
+		t.Errorf("event %+v", e)
+	}
+}
+
+func TestFreedFrom(t *testing.T) {
+	promoted := Info{RunID: "a", ReplID2: "x", SecondOffset: 7}
+	for _, c := range []struct {
+		what          string
+		before, after Info
+		want          bool
+	}{
+		{"freed", promoted, Info{RunID: "a", ReplID2: noID, SecondOffset: -1}, true},
+		{"restarted", promoted, Info{RunID: "b", ReplID2: noID, SecondOffset: -1}, false},
+		{"promoted again", promoted, Info{RunID: "a", ReplID2: "y", SecondOffset: 7}, false},
+		{"promoted again at another offset", promoted, Info{RunID: "a", ReplID2: "x", SecondOffset: 8}, false},
+		{"promoted", Info{RunID: "a", ReplID2: noID, SecondOffset: -1}, promoted, false},
+		{"the same", promoted, promoted, false},
+		{"half of it", promoted, Info{RunID: "a", ReplID2: noID, SecondOffset: 7}, false},
+	} {
+		if got := c.after.freedFrom(c.before); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+// The right to CONFIG GET is optional; without it the backlog's TTL is unknown.
+func TestTheBacklogsTTLMayBeUnknown(t *testing.T) {
+	srv := startServer(t)
+	srv.do(minimum...)
+	p := open(t, []string{lockUser(srv)})
+	waitUp(t, p)
+	if i := state(p, 0).Info; i.BacklogKnown || i.BacklogTTL != 0 {
+		t.Errorf("info: %+v", i)
+	}
+}
+
+// H66: setting the wall clock back by an hour delays neither heartbeats nor redials nor the watchdog.
+func TestAWallClockThatIsSetBackDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		origin := time.Now()
+		clk := clock.New(func() clock.Instant {
+			steady := int64(time.Since(origin))
+			return clock.At(steady+1, origin.UnixNano()+steady-back.Load())
+		})
+		srv := newFake("a1")
+		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clk))
+		synctest.Wait()
+		beats := 0
+		defer p.Watch(func(e Event) {
+			if e.Session != 0 {
+				beats++
+			}
+		})()
+		settle(10 * time.Second)
+		if beats != 4 {
+			t.Fatalf("%d events in 10 s", beats)
+		}
+		before := state(p, 0).Info
+		back.Store(int64(time.Hour))
+		settle(9 * time.Second)
+		if i := state(p, 0).Info; beats != 7 || i.RTT != 0 || i.Read.Sub(before.Read) != 9*time.Second {
+			t.Errorf("%d events in 19 s; read %v later", beats, i.Read.Sub(before.Read))
+		}
+		srv.cut()
+		settle(time.Second)
+		if e := state(p, 0); e.Session != 2 {
+			t.Errorf("a second after the cut: %+v", e)
+		}
+		srv.hang()
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrTimeout) {
+			t.Errorf("a hung master: %v", err)
+		}
+		srv.resume()
+		settle(2 * time.Second)
+		if e := state(p, 0); e.Session != 3 {
+			t.Errorf("after the hang: %+v", e)
+		}
+		_ = p.Close()
+		synctest.Wait()
+	})
+}
+
+// If a master does not know the script of an acquire, the acquire is not sent again: behind its release it would take
+// the lock with no holder. Its caller gets an error, and the next acquire carries the text.
+func TestAnAcquireIsNeverSentBehindItsRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.set(func() {
+			srv.answer = func(cmd []string) string { // the server caches nothing
+				if cmd[0] == "EVALSHA" {
+					return "-NOSCRIPT No matching script\r\n"
+				}
+				return ":1\r\n"
+			}
+		})
+		release := pendingRelease("x", 1, "me:1:x").CallFunc([]string{"me:1:x"}, 1)
+		box := oneBatch(t, p, srv, "none", acquireOf("x", 1), release)
+		a := box.next(t)
+		var e *Error
+		if !errors.As(a.err, &e) || e.Unknown || e.Op != "acquire" || !strings.Contains(e.Error(), "NOSCRIPT") {
+			t.Errorf("acquire: %v, %v", a.value, a.err)
+		}
+		if a := box.next(t); a.err != nil {
+			t.Errorf("release: %v", a.err)
+		}
+		for range 3 {
+			_, _ = call(t, p, 0, acquireOf("x", 2), Stamp{})
+		}
+		var kinds []string
+		for _, cmd := range srv.calls() {
+			if cmd[3] == testPrefix.Lock("x") {
+				kinds = append(kinds, fmt.Sprint(cmd[0], " ", len(cmd)))
+			}
+		}
+		got := strings.Join(kinds, ", ")
+		if want := "EVALSHA 10, EVALSHA 10, EVAL 10, EVAL 10, EVALSHA 10, EVAL 10"; got != want {
+			t.Errorf("sent %s, want %s", got, want)
+		}
+	})
+}
+
+// The same with a real server: SCRIPT FLUSH costs one vote.
+func TestAFlushCostsAnAcquireOneVote(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()})
+	waitUp(t, p)
+	now := state(p, 0).Info.Time
+	for i, flush := range []bool{false, true, false, false} {
+		if flush {
+			srv.do("SCRIPT", "FLUSH")
+		}
+		v, err := call(t, p, 0, acquireOf(fmt.Sprint("n", i), now), Stamp{})
+		if flush != (err != nil && strings.Contains(err.Error(), "NOSCRIPT")) || !flush && v != int64(1) {
+			t.Errorf("%d: %v, %v", i, v, err)
+		}
+	}
+	if known, err := redis.Ints(srv.do("SCRIPT", "EXISTS", scripts.Acquire.SHA), nil); err != nil || known[0] != 1 {
+		t.Errorf("acquire was not cached again: %v, %v", known, err)
+	}
+}

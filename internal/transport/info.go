@@ -1,0 +1,152 @@
+package transport
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// Info is what a master reports about itself: at the start of each connection, and again on each heartbeat.
+type Info struct {
+	RunID        string
+	ReplID2      string // master_replid2: set by a promotion, zeros before one and after the backlog was freed
+	SecondOffset int64  // second_repl_offset: -1 with the zeros
+	Role         string // "master", "slave"
+	Version      string // "7.0.15"; of Valkey its own version
+	Valkey       bool
+	Cluster      bool
+	Loading      bool
+	Policy       string // maxmemory_policy
+	MaxMemory    int64  // bytes; 0 is no limit
+	Replicas     int
+	// BacklogTTL is repl-backlog-ttl: how long the backlog, and ReplID2 with it, is kept without replicas; 0 is
+	// forever. It is read once a connection. BacklogKnown is false if CONFIG GET is not allowed.
+	BacklogTTL   time.Duration
+	BacklogKnown bool
+	// Late is how long the server that this one has replaced may have continued to grant locks while it was partitioned
+	// away: 12 s, since min-replicas-max-lag is at most 10 s. It is 0 if the master has no failover
+	// ([Transport.FailsOver]).
+	Late time.Duration
+	// Moved reports that the hash slot of the bucket has been moved since the last connection: its locks may be lost,
+	// even if the identity is the same.
+	Moved bool
+	Time  int64         // the master's clock in us since 1970, at Read
+	Read  clock.Instant // the local instant that corresponds to Time: the middle of the exchange
+	RTT   time.Duration // duration of the exchange; Time is uncertain by half of it
+}
+
+// noID is the value that a server reports for a replication id that it does not have.
+const noID = "0000000000000000000000000000000000000000"
+
+// Identity returns "run_id/master_replid2/second_repl_offset". A changed identity means that the server may have lost
+// locks: it has restarted, or was a replica and was promoted. The one exception is a server that has freed its
+// replication backlog, and with it the record of a promotion: from run_id/X/n to run_id/000.../-1. Such a session
+// continues, and its next event has the new identity. master_replid is not included, because a backup or a first
+// replica changes it.
+func (i Info) Identity() string {
+	return i.RunID + "/" + i.ReplID2 + "/" + strconv.FormatInt(i.SecondOffset, 10)
+}
+
+// freedFrom reports whether the server has freed its replication backlog since before.
+func (i Info) freedFrom(before Info) bool {
+	return i.RunID == before.RunID && i.ReplID2 == noID && i.SecondOffset == -1 && before.ReplID2 != noID
+}
+
+// infoFields parses the reply of INFO.
+func infoFields(text string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
+			fields[key] = value
+		}
+	}
+	return fields
+}
+
+// infoOf converts the fields. Those that a server does not report are zero.
+func infoOf(f map[string]string) Info {
+	return Info{
+		RunID:        f["run_id"],
+		ReplID2:      f["master_replid2"],
+		SecondOffset: number(f["second_repl_offset"]),
+		Role:         f["role"],
+		Version:      cmp.Or(f["valkey_version"], f["redis_version"]),
+		Valkey:       f["valkey_version"] != "" || f["server_name"] == "valkey",
+		Cluster:      f["cluster_enabled"] == "1",
+		Loading:      f["loading"] == "1" || f["async_loading"] == "1",
+		Policy:       f["maxmemory_policy"],
+		MaxMemory:    number(f["maxmemory"]),
+		Replicas:     int(number(f["connected_slaves"])),
+		Time:         number(f["server_time_usec"]),
+	}
+}
+
+// stopsScripts reports whether min-replicas-to-write applies to the writes of scripts. Before Redis 6.2.7 it did not.
+func (i *Info) stopsScripts() bool {
+	var major, minor, patch int
+	_, err := fmt.Sscanf(i.Version, "%d.%d.%d", &major, &minor, &patch)
+	return i.Valkey || err == nil && (major >= 7 || major == 6 && minor == 2 && patch >= 7)
+}
+
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+const noVote = "it has no vote, and one failure less is survived"
+
+// unfit returns the reasons why the server must not hold locks.
+func (i Info) unfit(cfg *Config) (list []Finding) {
+	add := func(about, what, endangers, do string) {
+		list = append(list, Finding{Severity: Failure, About: about, What: what, Endangers: endangers, Do: do})
+	}
+	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
+		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
+			"no client could know whether it has restarted and lost locks, or what time it has, so "+noVote,
+			"name a server of Redis 6.2 or Valkey 7.2, or later, and no proxy in between")
+	}
+	if i.Loading {
+		add("loading", "it is still loading its data", noVote+", until it is ready",
+			"wait; it is asked again by itself")
+	}
+	if i.Role != "master" {
+		what := fmt.Sprintf("its role is %q, not master", i.Role)
+		if i.Role == "slave" {
+			what = "it is a replica: " + what
+		}
+		add("role", what,
+			noVote+"; copies of locks would be counted as votes",
+			"name its master in its place, or make it one (REPLICAOF NO ONE) that shares nothing with the others")
+	}
+	switch {
+	case i.Cluster && cfg.tag == "":
+		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
+			"use a server with cluster-enabled no, or name the cluster by redis+cluster://host:port?buckets=64")
+	case !i.Cluster && cfg.tag != "":
+		add("cluster", "it is no cluster node", noVote, "name it by redis://host:port")
+	}
+	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
+		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
+			noVote+": a lock that is dropped is a second holder, and nothing announces it", noEviction+", or maxmemory 0")
+	}
+	return list
+}
+
+const noEviction = "CONFIG SET maxmemory-policy noeviction"
+
+// verdict returns an error if the server is not fit to hold locks.
+func (i Info) verdict(cfg *Config) error {
+	list := i.unfit(cfg)
+	if len(list) == 0 {
+		return nil
+	}
+	return fault.Refused(fmt.Sprintf("%s: %s; %s", list[0].What, list[0].Endangers, list[0].Do))
+}

@@ -1,0 +1,115 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/pipe"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A master is one configured server: its connection, or the reason why there is none.
+type master struct {
+	Master
+	transport *Transport
+	index     int
+	cfg       Config
+	ctx       context.Context // ends with the master; its cause is why there is no connection any more
+	cancel    context.CancelCauseFunc
+	pending   pendingList
+	users     int  // number of users; guarded by Transport.changeMu
+	moved     bool // its slot was being moved since it was last up; used by run only
+
+	mu    sync.Mutex // held while state changes, and while ctx is cancelled
+	state atomic.Pointer[connState]
+}
+
+// A connState is the session that Send uses, or the reason why there is none.
+type connState struct {
+	sess *session
+	err  *Error
+}
+
+// errFirst is returned by Send until the first attempt to connect has ended.
+var errFirst = fault.New("first connection is still being made", ErrConnecting, ErrDown)
+
+// fail returns an error of this master.
+func (m *master) fail(op string, cause error, unknown bool) error {
+	return &Error{Addr: m.Name, Op: op, Err: cause, Unknown: unknown}
+}
+
+// owner returns the settings that all connections of m share.
+func (m *master) owner() pipe.Owner {
+	return pipe.Owner{
+		Master: m.index, Limit: m.cfg.queueLimit, Timeout: m.cfg.timeout, Heartbeat: m.cfg.heartbeat,
+		ErrorFunc: m.fail,
+		ExplainFunc: func(err error) error {
+			_, password := m.cfg.Login()
+			return fault.Explain(err, password, m.cfg.timeout)
+		},
+	}
+}
+
+// run connects and serves until m ends. It is the only goroutine that emits events of this master.
+func (m *master) run() {
+	pauses := m.cfg.redial
+	id := uint64(0)
+	for m.ctx.Err() == nil {
+		s := &session{m: m, id: id + 1}
+		c, op, err := m.cfg.Connect(m.ctx, s.greet)
+		if err == nil {
+			op, err = m.claim(c, s)
+		}
+		if err != nil {
+			m.moved = m.moved || leaving(err)
+			m.setDown(op, err)
+		} else {
+			s.info.Moved = m.moved
+			id++
+			began := time.Now()
+			s.serve(c)
+			m.transport.claims.Delete(s.info.RunID)
+			if pauses.Served(time.Since(began)) {
+				continue
+			}
+		}
+		pauses.Rest(m.ctx)
+	}
+}
+
+// claim refuses a server that is already connected as another master.
+func (m *master) claim(c *wire.Conn, s *session) (op string, err error) {
+	other, taken := m.transport.claims.LoadOrStore(s.info.RunID, m)
+	if !taken {
+		return "", nil
+	}
+	c.Close()
+	return "info", fault.Down(fault.Refused(fmt.Sprintf("it is the same server as %s (run_id %s): one server would have "+
+		"two votes, and its failure would cost both; name N different servers", other.(*master).Name, s.info.RunID)))
+}
+
+// setDown makes Send return err, and notifies the watchers. After m has ended the reason does not change.
+func (m *master) setDown(op string, err error) {
+	m.mu.Lock()
+	if m.ctx.Err() == nil {
+		m.state.Store(&connState{err: &Error{Addr: m.Name, Op: op, Err: err}})
+	}
+	failed := m.state.Load().err
+	m.mu.Unlock()
+	m.transport.watchers.emit(Event{Master: m.index, Err: failed})
+}
+
+// end ends m for the given reason: from then on Send fails, and the connections are being closed.
+func (m *master) end(why error) {
+	m.mu.Lock()
+	if m.ctx.Err() == nil {
+		m.cancel(why)
+		m.state.Store(&connState{err: &Error{Addr: m.Name, Op: "send", Err: why}})
+	}
+	m.mu.Unlock()
+	m.pending.close()
+}

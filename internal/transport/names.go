@@ -1,0 +1,330 @@
+package transport
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A Master is one server, and how to reach it; made by [URL] or [FromRedisPool].
+type Master struct {
+	// Name identifies the master in its admission record, in errors and in logs; it contains no credentials.
+	Name string
+
+	network string // "tcp" or "unix"; "" for FromRedisPool
+	addr    string
+	useTLS  bool
+	opts    []Option // options of the URL first, then those of the caller
+	service string   // the master's name in the configuration of its sentinels
+	nodes   []string // the addresses of its sentinels, or of nodes of the cluster
+	buckets int      // number of buckets of the cluster
+	bucket  int      // number of the bucket, from 1; 0 if not yet known
+	foreign *redis.Pool
+	err     error
+}
+
+// URL describes a master by a URL. Package pool documents the schemes. [New] returns an error if rawurl is invalid.
+func URL(rawurl string, opts ...Option) Master {
+	m := Master{}
+	if err := m.parse(rawurl); err != nil {
+		shown := fault.RedactURL(rawurl)
+		return Master{Name: shown, err: fault.Invalid("master %q: %v", shown, err)}
+	}
+	m.opts = append(m.opts, opts...)
+	return m
+}
+
+// FromRedisPool describes a master by an existing pool, of which only DialContext, or else Dial, is used.
+// [Transport.Warnings] lists its settings that have no effect.
+func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
+	m := Master{Name: name, foreign: p, opts: opts}
+	switch {
+	case name == "":
+		m.err = fault.Invalid("a master made from a *redis.Pool has no name")
+	case p == nil:
+		m.err = fault.Invalid("master %q: the *redis.Pool is nil", name)
+	case p.DialContext == nil && p.Dial == nil:
+		m.err = fault.Invalid("master %q: the *redis.Pool has neither DialContext nor Dial", name)
+	}
+	return m
+}
+
+// unused returns the settings of m's *redis.Pool that have no effect.
+func (m Master) unused() (names []string) {
+	p := m.foreign
+	if p == nil {
+		return nil
+	}
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{
+		{"TestOnBorrow", p.TestOnBorrow != nil}, {"TestOnBorrowContext", p.TestOnBorrowContext != nil},
+		{"MaxIdle", p.MaxIdle != 0}, {"MaxActive", p.MaxActive != 0}, {"IdleTimeout", p.IdleTimeout != 0},
+		{"Wait", p.Wait}, {"MaxConnLifetime", p.MaxConnLifetime != 0},
+	} {
+		if option.set {
+			names = append(names, option.name)
+		}
+	}
+	return names
+}
+
+// Warnings returns a sentence for each master that allows two holders ([AllowTwoHolders]), and for each made from a
+// *redis.Pool with settings that have no effect. The list is usually empty. A Locker logs these warnings, and includes
+// them in its own.
+func (t *Transport) Warnings() (list []string) {
+	for _, m := range *t.list.Load() {
+		if m.cfg.failover != nil && m.cfg.failover.twoHold {
+			list = append(list, fmt.Sprintf("pool: master %q: two holders are allowed: a lock may be held twice while it is "+
+				"cut off together with some programs", m.Name))
+		}
+		if names := m.unused(); len(names) > 0 {
+			list = append(list, fmt.Sprintf("pool: master %q: of its *redis.Pool, this does not apply: %s; its dial function "+
+				"makes connections that are used for as long as they live", m.Name, strings.Join(names, ", ")))
+		}
+	}
+	return list
+}
+
+// maxMasterName is the maximum length of the name of a master in bytes.
+const maxMasterName = 256
+
+// checkMasterName returns an error if name is not a valid name of a master.
+func checkMasterName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("its name is empty")
+	case len(name) > maxMasterName:
+		return fmt.Errorf("its name has %d bytes, more than %d", len(name), maxMasterName)
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ',' || r >= 0x7f }):
+		return fmt.Errorf("its name %q has a space, a comma, or a character outside of ASCII", name)
+	}
+	return nil
+}
+
+// Err returns the problem of m, or nil if there is none. [New] and [Transport.Add] fail with it.
+func (m Master) Err() error { return m.err }
+
+// parse sets the fields of m from raw. Its errors contain no part of raw that may be a password.
+func (m *Master) parse(raw string) error {
+	if !strings.Contains(raw, "://") {
+		return noScheme(raw)
+	}
+	raw, hosts := firstHost(raw)
+	u, err := url.Parse(raw)
+	if err != nil {
+		return errors.New("it cannot be parsed as a URL: it is redis://host:port, and special characters in user and " +
+			"password are percent-encoded")
+	}
+	isStore, err := m.parseScheme(u, hosts)
+	if err != nil {
+		return err
+	}
+	if u.Fragment != "" {
+		return errors.New("it is not of the form redis://host:port")
+	}
+	for key, values := range u.Query() {
+		if key != "name" && (key != "db" || m.network != "unix") || len(values) != 1 {
+			return fmt.Errorf("the parameter %q is unknown, or given twice", shownKey(key))
+		}
+	}
+	user := u.User.Username()
+	password, isSet := u.User.Password()
+	if !isSet {
+		user, password = "", user
+	}
+	if user != "" || password != "" {
+		m.opts = append(m.opts, WithCredentials(user, password))
+	}
+	addr, database, err := addrOf(u)
+	if m.addr, m.Name = addr, addr; isStore {
+		m.Name = cmp.Or(m.service, "cluster") + "@" + strings.Join(slices.Sorted(slices.Values(m.nodes)), ",")
+	}
+	if u.Query().Has("name") {
+		m.Name = u.Query().Get("name")
+		if err := checkMasterName(m.Name); err != nil {
+			return err
+		}
+	}
+	if err != nil || database == "" {
+		return err
+	}
+	n, err := strconv.ParseUint(database, 10, 31)
+	if err != nil {
+		return fmt.Errorf("the database is not a number in 0..%d", math.MaxInt32)
+	}
+	m.opts = append(m.opts, WithDatabase(int(n)))
+	return nil
+}
+
+// parseScheme sets the fields of m from the scheme of u, and reports whether it is that of a cluster or of sentinels.
+func (m *Master) parseScheme(u *url.URL, hosts string) (isStore bool, err error) {
+	scheme, kind, isStore := strings.Cut(u.Scheme, "+")
+	if isStore {
+		if err := m.parseStore(u, kind, hosts); err != nil {
+			return isStore, err
+		}
+	}
+	switch scheme {
+	case "redis", "valkey":
+		m.network = "tcp"
+	case "rediss", "valkeys":
+		m.network, m.useTLS = "tcp", true
+	case "unix":
+		m.network = "unix"
+	}
+	if m.network == "" || isStore && m.network == "unix" {
+		return isStore, fmt.Errorf("the scheme %q is none of redis, rediss, valkey, valkeys, unix, redis+sentinel, "+
+			"redis+cluster", u.Scheme)
+	}
+	return isStore, nil
+}
+
+// noScheme returns the error for a target without a scheme. If nothing else is wrong with the target, the error shows
+// how to write it.
+func noScheme(raw string) error {
+	hint, addr := "", strings.TrimPrefix(raw, "//")
+	if addr != "" && !strings.ContainsAny(addr, "@?") && new(Master).parse("redis://"+addr) == nil {
+		hint = "; write redis://" + addr
+	}
+	return errors.New("it is not of the form redis://host:port: it has no scheme" + hint)
+}
+
+// shownKey returns the name of a parameter for use in errors: text before an @ may be a password.
+func shownKey(key string) string {
+	if strings.Contains(key, "@") {
+		return fault.Hidden
+	}
+	return key
+}
+
+// addrOf returns the address and the database of u. Different spellings of one address (case, a final dot, forms of an
+// IP address) give the same result.
+func addrOf(u *url.URL) (addr, database string, err error) {
+	if u.Scheme == "unix" {
+		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Path == "/" {
+			return "", "", errors.New("a socket is named by an absolute path: unix:///path/to/socket")
+		}
+		return filepath.Clean(u.Path), u.Query().Get("db"), nil
+	}
+	if strings.Count(u.Host, ":") > 1 && !strings.ContainsAny(u.Host, "[,") {
+		return "", "", errors.New("an IPv6 address is written in brackets: redis://[::1]:6379")
+	}
+	host := strings.TrimSuffix(strings.ToLower(cmp.Or(u.Hostname(), "localhost")), ".")
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		host = ip.Unmap().String()
+	}
+	if strings.ContainsAny(host, "[]") {
+		return "", "", errors.New("the host has a bracket too many; an IPv6 address is written redis://[::1]:6379")
+	}
+	if strings.Contains(host, ",") {
+		return "", "", errors.New("it names several hosts: write one URL a master")
+	}
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "6379"), 10, 16)
+	if err != nil || port == 0 {
+		return "", "", errors.New("the port is not in 1..65535")
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(port, 10)), strings.TrimPrefix(u.Path, "/"), nil
+}
+
+// settings returns the configuration that all masters share, and that of each master, or an error if a setting is
+// invalid.
+func settings(masters []Master, opts []Option) (common Config, configs []Config, err error) {
+	common = defaults()
+	if err := common.apply(opts); err != nil {
+		return common, nil, err
+	}
+	configs = make([]Config, len(masters))
+	for i, m := range masters {
+		if configs[i], err = m.settings(common); err != nil {
+			return common, nil, err
+		}
+	}
+	return common, configs, distinct(masters)
+}
+
+func (m Master) settings(common Config) (Config, error) {
+	if m.err != nil {
+		return Config{}, m.err
+	}
+	if m.addr == "" && m.foreign == nil {
+		return Config{}, fault.Invalid("a master is the zero Master; make it with URL or FromRedisPool")
+	}
+	if m.Name == "" {
+		return Config{}, fault.Invalid("the name of the master at %s is empty", m.addr)
+	}
+	cfg := common
+	if m.foreign != nil {
+		cfg.Target, cfg.credentials = wire.Target{DialTimeout: common.DialTimeout}, nil
+	} else if !m.useTLS {
+		cfg.TLS = nil
+	}
+	if err := cfg.apply(m.opts); err != nil {
+		return Config{}, fault.New(fmt.Sprintf("pool: master %q: %s", m.Name, strings.TrimPrefix(err.Error(), "pool: ")), err)
+	}
+	switch {
+	case m.foreign != nil && (cfg.TLS != nil || cfg.Password != "" || cfg.credentials != nil || cfg.Database != 0 ||
+		cfg.Dialer != nil):
+		return Config{}, fault.Invalid("master %q: TLS, credentials, database and dialer are those of its *redis.Pool",
+			m.Name)
+	case cfg.TLS != nil && !m.useTLS:
+		return Config{}, fault.Invalid("master %q: it has a TLS configuration and does not use TLS; write rediss://", m.Name)
+	case cfg.TLS == nil && m.useTLS:
+		cfg.TLS = &tls.Config{}
+	}
+	if cfg.credentials != nil {
+		cfg.Provider = wire.NewProvider(cfg.credentials)
+	}
+	cfg.Network, cfg.Addr, cfg.Foreign = m.network, m.addr, m.foreign
+	switch {
+	case m.service != "":
+		cfg.behindSentinels(&m)
+	case m.buckets > 0 && m.bucket == 0:
+		return Config{}, fault.Invalid("master %q is a cluster: DialBuckets makes a pool for each of its buckets", m.Name)
+	case m.buckets > 0:
+		cfg.inCluster(&m)
+	}
+	if cfg.failover != nil { // a partition must be noticed in time
+		cfg.heartbeat = min(cfg.heartbeat, DefaultHeartbeat)
+		if cfg.timeout > longestTimeout {
+			return Config{}, fault.Invalid("master %q: the timeout %v is above %v, and a replica may be in its place by then; "+
+				"give it a shorter one by WithTimeout", m.Name, cfg.timeout, longestTimeout)
+		}
+	}
+	return cfg, nil
+}
+
+// distinct refuses a server that is listed twice. One server behind two names is found later by its run id.
+func distinct(masters []Master) error {
+	const why = "one server would have two votes, and its failure would cost both; two databases of a server are " +
+		"still one server"
+	for i, m := range masters {
+		for j, other := range masters[:i] {
+			switch {
+			case m.Name == other.Name:
+				return fault.Invalid("masters %d and %d are the same, %q: %s", j, i, m.Name, why)
+			case m.addr != "" && m.network == other.network && m.addr == other.addr && m.service == other.service &&
+				slices.Equal(m.nodes, other.nodes):
+				return fault.Invalid("masters %d and %d (%q, %q) have the same address: %s", j, i, other.Name, m.Name, why)
+			case m.foreign != nil && m.foreign == other.foreign:
+				return fault.Invalid("masters %d and %d (%q, %q) have the same *redis.Pool: %s", j, i, other.Name, m.Name, why)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+func TestURLs(t *testing.T) {
+	for _, c := range []struct {
+		url, network, addr string
+		useTLS             bool
+		user, password     string
+		database           int
+	}{
+		{"redis://h", "tcp", "h:6379", false, "", "", 0},
+		{"redis://H.:7000/3", "tcp", "h:7000", false, "", "", 3},
+		{"redis://h/", "tcp", "h:6379", false, "", "", 0},
+		{"redis://", "tcp", "localhost:6379", false, "", "", 0},
+		{"valkey://[::1]:1", "tcp", "[::1]:1", false, "", "", 0},
+		{"redis://[::ffff:127.0.0.1]:1", "tcp", "127.0.0.1:1", false, "", "", 0},
+		{"rediss://u:p%40%2F@h:1", "tcp", "h:1", true, "u", "p@/", 0},
+		{"valkeys://:p@h", "tcp", "h:6379", true, "", "p", 0},
+		{"redis://p@h", "tcp", "h:6379", false, "", "p", 0},
+		{"unix:///a/b.sock", "unix", "/a/b.sock", false, "", "", 0},
+		{"unix://u:p@/a/../b.sock?db=4", "unix", "/b.sock", false, "u", "p", 4},
+	} {
+		m := URL(c.url)
+		if m.err != nil {
+			t.Errorf("%s: %v", c.url, m.err)
+			continue
+		}
+		cfg, err := m.settings(defaults())
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+		}
+		if m.network != c.network || m.addr != c.addr || m.useTLS != c.useTLS || cfg.User != c.user ||
+			cfg.Password != c.password || cfg.Database != c.database {
+			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
+		}
+	}
+}
+
+// Invalid settings are rejected before anything is dialled. The error matches ErrInvalid, quotes the value, and
+// contains no password.
+func TestWhatCannotBeRightIsRefused(t *testing.T) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		t.Error("dialled")
+		return nil, errors.New("no")
+	}
+	shared := &redis.Pool{Dial: func() (redis.Conn, error) { return nil, errors.New("no") }}
+	one := []Master{URL("redis://h")}
+	for _, c := range []struct {
+		masters []Master
+		opts    []Option
+		says    string
+	}{
+		{nil, nil, "empty"},
+		{[]Master{{}}, nil, "zero Master"},
+		{[]Master{URL("h:6379")}, nil, `"h:6379"`},
+		{[]Master{URL("localhost:6379")}, nil, "write redis://localhost:6379"},
+		{[]Master{URL("127.0.0.1:6379")}, nil, "write redis://127.0.0.1:6379"},
+		{[]Master{URL("10.0.0.1")}, nil, "write redis://10.0.0.1"},
+		{[]Master{URL("//h:6379")}, nil, "no scheme"},
+		{[]Master{URL("http://h")}, nil, `"http"`},
+		{[]Master{URL("redis:h")}, nil, "form"},
+		{[]Master{URL("redis://h:0")}, nil, "1..65535"},
+		{[]Master{URL("redis://h:65536")}, nil, "redis://h:65536"},
+		{[]Master{URL("redis://h/x")}, nil, "redis://h/x"},
+		{[]Master{URL("redis://h/-1")}, nil, "0..2147483647"},
+		{[]Master{URL("redis://h/99999999999")}, nil, "0..2147483647"},
+		{[]Master{URL("redis://h?db=1")}, nil, `"db"`},
+		{[]Master{URL("unix://a/b?db=1")}, nil, "absolute path"},
+		{[]Master{URL("unix:///b?password=secret")}, nil, `"password"`},
+		{[]Master{URL("redis://user:se@cret/x@h")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://user:secret@h:port")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://user:secret%zz@h")}, nil, "percent-encoded"},
+		{[]Master{URL("redis://user:secret\x7f@h")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://:secret")}, nil, "xxxxx"},
+		{[]Master{URL("user:secret@h")}, nil, "xxxxx@h"},
+		{[]Master{URL("redis://user@:@h"), URL("redis://h")}, nil, "without a password"},
+		{[]Master{URL("redis://H:6379"), URL("redis://:secret@h/3")}, nil, "two databases"},
+		{[]Master{URL("unix:///a/../b"), URL("unix:///b")}, nil, "/b"},
+		{[]Master{FromRedisPool("", shared)}, nil, "no name"},
+		{[]Master{FromRedisPool("a", nil)}, nil, "nil"},
+		{[]Master{FromRedisPool("a", &redis.Pool{})}, nil, "neither"},
+		{[]Master{FromRedisPool("a", shared), FromRedisPool("b", shared)}, nil, "same *redis.Pool"},
+		{[]Master{FromRedisPool("a", shared, WithDatabase(1))}, nil, "those of its *redis.Pool"},
+		{one, []Option{nil}, "nil"},
+		{one, []Option{WithTimeout(-time.Second)}, "-1s"},
+		{one, []Option{WithTimeout(0)}, "0s"},
+		{one, []Option{WithDialTimeout(-1)}, "-1ns"},
+		{one, []Option{WithHeartbeat(0)}, "heartbeat"},
+		{one, []Option{WithRedial(time.Second, time.Millisecond)}, "1ms"},
+		{one, []Option{WithRedial(0, time.Millisecond)}, "0s"},
+		{one, []Option{WithQueueLimit(0)}, "limit 0"},
+		{one, []Option{WithDatabase(-1)}, "-1"},
+		{one, []Option{WithDialer(nil)}, "nil"},
+		{one, []Option{WithTLSConfig(nil)}, "nil"},
+		{one, []Option{WithTLSConfig(&tls.Config{})}, "rediss://"},
+		{[]Master{URL("redis://h", WithTLSConfig(&tls.Config{}))}, nil, "rediss://"},
+		{one, []Option{WithCredentials("user", "")}, "without a password"},
+		{[]Master{URL("redis://h", WithTimeout(-1))}, nil, `"h:6379"`},
+		{[]Master{URL("redis+sentinel://h/job")}, []Option{WithTimeout(longestTimeout + 1)}, "above 9s"},
+	} {
+		p, err := New(c.masters, append([]Option{WithDialer(dial)}, c.opts...)...)
+		if err == nil {
+			_ = p.Close()
+			t.Errorf("accepted: %+v", c)
+			continue
+		}
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(),
+			"pool: ") {
+			t.Errorf("%q does not contain %q", c.says, err)
+		}
+		if strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "user:") {
+			t.Errorf("password in the error: %q", err)
+		}
+	}
+}
+
+func TestParseInfo(t *testing.T) {
+	valkey := infoOf(infoFields("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n" +
+		"run_id:abc\r\n" +
+		"server_time_usec:17\r\n\r\n# Memory\r\nmaxmemory:104857600\r\nmaxmemory_policy:allkeys-lru\r\n# Persistence\r\n" +
+		"loading:0\r\nasync_loading:1\r\n# Replication\r\nrole:slave\r\nconnected_slaves:2\r\n" +
+		"master_replid:def\r\nmaster_replid2:ghi\r\nsecond_repl_offset:77\r\n" +
+		"# Cluster\r\ncluster_enabled:1\r\nredis_version:9"))
+	want := Info{RunID: "abc", ReplID2: "ghi", SecondOffset: 77, Role: "slave", Version: "8.0.1", Valkey: true,
+		Cluster: true, Loading: true,
+		Policy: "allkeys-lru", MaxMemory: 104857600, Replicas: 2, Time: 17}
+	if valkey != want {
+		t.Errorf("%+v", valkey)
+	}
+	if got := infoOf(infoFields("maxmemory:x\nrun_id")); got != (Info{}) {
+		t.Errorf("%+v", got)
+	}
+	if id := want.Identity(); id != "abc/ghi/77" {
+		t.Errorf("identity %q", id)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	good := Info{RunID: "a", ReplID2: "b", Role: "master", Policy: "allkeys-lru", Time: 1}
+	if err := good.verdict(&Config{}); err != nil {
+		t.Errorf("eviction policy without a memory limit: %v", err)
+	}
+	for name, spoil := range map[string]func(*Info){
+		"run_id":           func(i *Info) { i.RunID = "" },
+		"master_replid2":   func(i *Info) { i.ReplID2 = "" },
+		"server_time_usec": func(i *Info) { i.Time = 0 },
+		"loading":          func(i *Info) { i.Loading = true },
+		"not master":       func(i *Info) { i.Role = "sentinel" },
+		"cluster-enabled":  func(i *Info) { i.Cluster = true },
+		"maxmemory 5":      func(i *Info) { i.MaxMemory = 5 },
+	} {
+		bad := good
+		spoil(&bad)
+		if err := bad.verdict(&Config{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestInstantsAreOfTheGivenClock(t *testing.T) {
+	at := clock.At(7, 9)
+	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
+		if i := state(p, 0).Info; i.Read != at || i.RTT != 0 {
+			t.Errorf("info: %+v", i)
+		}
+		if d := p.Timeout(0); d != 40*time.Millisecond {
+			t.Errorf("timeout %v", d)
+		}
+	}, WithClock(clock.New(func() clock.Instant { return at })), WithTimeout(40*time.Millisecond))
+}
+
+// Warnings lists the settings of a *redis.Pool that have no effect, and no others.
+func TestWhatDoesNotApplyOfARedisPoolIsNamed(t *testing.T) {
+	dial := func() (redis.Conn, error) { return nil, errors.New("nobody") }
+	p, err := New([]Master{
+		URL("redis://127.0.0.1:1"), FromRedisPool("plain", &redis.Pool{Dial: dial}),
+		FromRedisPool("full", &redis.Pool{
+			Dial: dial, TestOnBorrow: func(redis.Conn, time.Time) error { return nil },
+			TestOnBorrowContext: func(context.Context, redis.Conn, time.Time) error { return nil },
+			MaxIdle:             1, MaxActive: 1, IdleTimeout: 1, Wait: true, MaxConnLifetime: 1,
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	list := p.Warnings()
+	if len(list) != 1 || !strings.Contains(list[0], `"full"`) || !strings.Contains(list[0],
+		": TestOnBorrow, TestOnBorrowContext, MaxIdle, MaxActive, IdleTimeout, Wait, MaxConnLifetime;") {
+		t.Errorf("%q", list)
+	}
+}

@@ -1,0 +1,147 @@
+package transport
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Bounds of the pending releases of one master.
+const (
+	maxPending       = 65536    // names
+	maxPendingGrants = 8192     // grants per name
+	maxPendingBytes  = 64 << 20 // as PendingRelease.bytes counts them
+	grantsPerCall    = 1024     // grants per release call; Lua's unpack has a limit of about 8000
+	resendWindow     = 64       // release calls in flight at once, so that none gets older than the timeout
+)
+
+// A PendingRelease could not be delivered to a master, or may not have been.
+type PendingRelease struct {
+	Name   string   // the lock name; a master has one pending release per name
+	Grants []string // the ids of the grants to release
+	Ballot int64    // the largest ballot that the grants have sent
+	// CallFunc encodes the release of some of the grants. The call must not name a waiter, because a late release would
+	// put back a waiter that has left. When releases are merged, the CallFunc of the first is kept. It must not block.
+	CallFunc func(grants []string, ballot int64) *scripts.Call
+}
+
+// bytes returns roughly how much memory r uses: its texts, and the overhead of the list and CallFunc for each name.
+func (r *PendingRelease) bytes() int {
+	n := 512 + 2*len(r.Name)
+	for _, id := range r.Grants {
+		n += 16 + len(id)
+	}
+	return n
+}
+
+// A pendingList holds the pending releases of one master. All methods are safe for concurrent use, and none blocks.
+type pendingList struct {
+	mu       sync.Mutex
+	closed   bool
+	releases map[string]PendingRelease
+	bytes    int      // total of releases
+	due      []string // names whose releases are still to be sent in this pass
+	inFlight int      // release calls that await their reply
+}
+
+// add adds r, and reports whether the list had room.
+func (l *pendingList) add(r PendingRelease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	grants, before := slices.Clone(r.Grants), 0
+	known, merged := l.releases[r.Name]
+	if merged {
+		before = known.bytes()
+		grants = slices.DeleteFunc(grants, func(id string) bool { return slices.Contains(known.Grants, id) })
+		grants = append(known.Grants, grants...)
+		r.CallFunc, r.Ballot = known.CallFunc, max(known.Ballot, r.Ballot)
+	}
+	r.Grants = grants
+	more := r.bytes() - before
+	if l.closed || len(grants) > maxPendingGrants || !merged && len(l.releases) == maxPending ||
+		l.bytes+more > maxPendingBytes {
+		return false
+	}
+	l.bytes += more
+	if l.releases == nil {
+		l.releases = make(map[string]PendingRelease)
+	}
+	l.releases[r.Name] = r
+	return true
+}
+
+func (l *pendingList) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.releases)
+}
+
+// close drops all pending releases.
+func (l *pendingList) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.releases, l.due, l.bytes = true, nil, nil, 0
+}
+
+// begin starts a pass that sends all pending releases, unless a pass is under way.
+func (l *pendingList) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inFlight == 0 && len(l.due) == 0 {
+		l.due = slices.Sorted(maps.Keys(l.releases))
+	}
+}
+
+// idle reports whether no pass is under way.
+func (l *pendingList) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight == 0 && len(l.due) == 0
+}
+
+// stop ends the pass. Release calls may still be in flight.
+func (l *pendingList) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = nil
+}
+
+// next returns the next release of the pass, or a part of it, if there is one and the window has room.
+func (l *pendingList) next() (p PendingRelease, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.due) == 0 || l.inFlight == resendWindow {
+		return p, false
+	}
+	p = l.releases[l.due[0]]
+	l.due = l.due[1:]
+	p.Grants = slices.Clone(p.Grants[:min(len(p.Grants), grantsPerCall)])
+	l.inFlight++
+	return p, true
+}
+
+// finish records the end of a release call. Grants added while it was in flight are sent by another call of the same
+// pass.
+func (l *pendingList) finish(p PendingRelease, done bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	known, there := l.releases[p.Name]
+	switch {
+	case !there || !done:
+		return
+	case known.Ballot > p.Ballot: // all grants again, with the larger ballot: repeating a release is harmless
+	case len(known.Grants) > len(p.Grants):
+		l.bytes -= known.bytes()
+		known.Grants = slices.Clone(known.Grants[len(p.Grants):])
+		l.bytes += known.bytes()
+		l.releases[p.Name] = known
+	default:
+		l.bytes -= known.bytes()
+		delete(l.releases, p.Name)
+		return
+	}
+	l.due = append(l.due, p.Name)
+}

@@ -1,0 +1,305 @@
+package transport
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+func pendingRelease(name string, ballot int64, grants ...string) PendingRelease {
+	return PendingRelease{Name: testPrefix.Lock(name), Grants: grants, Ballot: ballot,
+		CallFunc: func(grants []string, ballot int64) *scripts.Call {
+			return encoder.Release(keysOf(name), scripts.Ending{Grants: grants, Ballot: ballot})
+		}}
+}
+
+// ending returns the arguments after the keys of a release call.
+func ending(ballot int64, grants ...string) string {
+	words := append([]string{"", grants[0], fmt.Sprintf("%016d", ballot), "0", "", "", "0"}, grants[1:]...)
+	return strings.Join(words, " ")
+}
+
+// releaseCalls returns the release calls that the server has read.
+func releaseCalls(srv *fake) [][]string {
+	return slices.DeleteFunc(srv.calls(), func(cmd []string) bool {
+		return cmd[1] != scripts.Release.SHA && cmd[1] != scripts.Release.Text
+	})
+}
+
+// H03, H94: the pending releases of an unreachable master are sent first when it is back: one call per name, with all
+// ids and the largest ballot, before any call that is sent then.
+func TestPendingReleasesAreSentOnceMergedAndFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.hang()
+		_ = p.Send(0, inspect("lost"), Stamp{}, newMailbox())
+		pass(time.Second)
+		if !p.AddPending(0, pendingRelease("n", 7, "a")) || !p.AddPending(0, pendingRelease("n", 5, "b", "a")) ||
+			!p.AddPending(0, pendingRelease("m", 3, "c")) {
+			t.Fatal("AddPending refused a release")
+		}
+		if n := p.Pending(0); n != 2 {
+			t.Errorf("%d pending releases", n)
+		}
+		first := false
+		defer p.Watch(func(e Event) {
+			if e.Err == nil && !first {
+				first = true
+				_ = p.Send(0, inspect("x"), Stamp{}, newMailbox())
+			}
+		})()
+		srv.resume()
+		waitUp(t, p)
+		synctest.Wait()
+		calls := slices.DeleteFunc(srv.calls(), func(cmd []string) bool { return cmd[3] == testPrefix.Lock("lost") })
+		if len(calls) != 3 {
+			t.Fatalf("calls: %v", calls)
+		}
+		if got := strings.Join(calls[1], " "); !strings.HasSuffix(got, ending(7, "a", "b")) {
+			t.Errorf("release of n: %s", got)
+		}
+		if got := strings.Join(calls[0], " "); !strings.HasSuffix(got, ending(3, "c")) || calls[2][1] != scripts.Inspect.SHA {
+			t.Errorf("calls: %v", calls)
+		}
+		if n := p.Pending(0); n != 0 {
+			t.Errorf("%d releases still pending", n)
+		}
+		pass(10 * time.Second)
+		if n := len(releaseCalls(srv)); n != 2 {
+			t.Errorf("%d release calls", n)
+		}
+	})
+}
+
+// A master that is up gets pending releases with the next heartbeat.
+func TestPendingReleasesAreSentOnTheHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		p.AddPending(0, pendingRelease("n", 7, "a"))
+		synctest.Wait()
+		if len(srv.calls()) != 0 || p.Pending(0) != 1 {
+			t.Error("sent too early")
+		}
+		pass(3100 * time.Millisecond)
+		synctest.Wait()
+		if len(releaseCalls(srv)) != 1 || p.Pending(0) != 0 {
+			t.Errorf("release calls %v, pending %d", releaseCalls(srv), p.Pending(0))
+		}
+	})
+}
+
+// H56: after a transient error the release stays pending; any other error ends it.
+func TestPassingErrorsAloneLeaveAReleasePending(t *testing.T) {
+	for reply, stays := range map[string]bool{
+		"-OOM command not allowed": true, "-MISCONF errors": true, "-BUSY Redis is busy": true, "-LOADING x": true,
+		"-TRYAGAIN x": true, "-NOREPLICAS x": true,
+		"-ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed": true,
+		"-WRONGTYPE Operation": false, "-BADFENCE the fence": false, "-NOPERM x": false, ":0": false,
+	} {
+		t.Run(reply, func(t *testing.T) {
+			bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+				srv.set(func() { srv.answer = func([]string) string { return reply + "\r\n" } })
+				p.AddPending(0, pendingRelease("n", 7, "a"))
+				pass(3100 * time.Millisecond)
+				synctest.Wait()
+				if got := p.Pending(0) == 1; got != stays {
+					t.Errorf("pending: %v", got)
+				}
+				srv.set(func() { srv.answer = func([]string) string { return ":1\r\n" } })
+				pass(3100 * time.Millisecond)
+				synctest.Wait()
+				if n := p.Pending(0); n != 0 {
+					t.Errorf("%d pending at the end", n)
+				}
+			})
+		})
+	}
+}
+
+// READONLY leaves the release pending and closes the connection; the next connection sends it.
+func TestAReleaseStaysPendingAfterReadonly(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		replies := []string{"-READONLY x\r\n", ":1\r\n"}
+		srv.set(func() {
+			srv.answer = func([]string) string {
+				r := replies[0]
+				replies = replies[1:]
+				return r
+			}
+		})
+		p.AddPending(0, pendingRelease("n", 7, "a"))
+		pass(6 * time.Second)
+		synctest.Wait()
+		if n := p.Pending(0); n != 0 || len(releaseCalls(srv)) != 2 || state(p, 0).Session != 2 {
+			t.Errorf("pending %d, release calls %v, %+v", n, releaseCalls(srv), state(p, 0))
+		}
+	})
+}
+
+// A release call that is lost with its connection is sent again.
+func TestLostPaymentIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		lose := 3
+		srv.set(func() {
+			srv.answer = func([]string) string {
+				if lose--; lose >= 0 {
+					return ""
+				}
+				return ":1\r\n"
+			}
+		})
+		p.AddPending(0, pendingRelease("n", 7, "a"))
+		pass(10 * time.Second)
+		synctest.Wait()
+		if p.Pending(0) != 0 || len(releaseCalls(srv)) != 4 {
+			t.Errorf("pending %d, release calls %d", p.Pending(0), len(releaseCalls(srv)))
+		}
+	})
+}
+
+// An error reply that ends the connection does not answer the requests behind it: a release stays pending, and a call
+// does not count as answered.
+func TestTheEndOfAConnectionIsNoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, noPerm })
+		p.AddPending(0, pendingRelease("n", 7, "a"))
+		box := newMailbox()
+		pass(2800 * time.Millisecond)
+		srv.hang()
+		pass(300 * time.Millisecond) // the heartbeat and the release are sent
+		if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+			t.Fatal(err)
+		}
+		srv.resume() // the heartbeat is refused
+		if a := box.next(t); a.err == nil || Answered(a.err) || NotLoaded(a.err) || Transient(a.err) {
+			t.Errorf("call without a reply: %v", a.err)
+		}
+		if n := p.Pending(0); n != 1 {
+			t.Errorf("%d pending after the end of the connection", n)
+		}
+		if err := p.Send(0, inspect("x"), Stamp{}, box); err == nil || Answered(err) {
+			t.Errorf("call that was not sent: %v", err)
+		}
+		srv.set(func() { srv.info = "" })
+		waitUp(t, p)
+		if n := p.Pending(0); n != 0 {
+			t.Errorf("%d pending at the end", n)
+		}
+	})
+}
+
+// Grants added while a release call is in flight are sent too.
+func TestAPendingReleaseGrowsWhileItIsSent(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.set(func() {
+			srv.answer = func([]string) string {
+				p.AddPending(0, pendingRelease("n", 7, "a", "b"))
+				srv.answer = func([]string) string {
+					p.AddPending(0, pendingRelease("n", 9))
+					srv.answer = func([]string) string { return ":1\r\n" }
+					return ":1\r\n"
+				}
+				return ":1\r\n"
+			}
+		})
+		p.AddPending(0, pendingRelease("n", 7, "a"))
+		pass(3100 * time.Millisecond)
+		synctest.Wait()
+		got := releaseCalls(srv)
+		if p.Pending(0) != 0 || len(got) != 3 {
+			t.Fatalf("pending %d, release calls %v", p.Pending(0), got)
+		}
+		ends := func(i int, text string) bool { return strings.HasSuffix(strings.Join(got[i], " "), text) }
+		if !ends(1, ending(7, "b")) || !ends(2, ending(9, "b")) {
+			t.Errorf("release calls %v", got)
+		}
+	})
+}
+
+// Many pending releases, and many grants, are sent in calls of bounded size, before the session is reported.
+func TestManyPendingReleasesAreSent(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.set(func() { srv.runID = "" }) // the server is refused
+		srv.cut()
+		_ = waitDown(t, p, 0, ErrRefused)
+		for i := range 1000 {
+			p.AddPending(0, pendingRelease(fmt.Sprint("n", i), int64(i), "a"))
+		}
+		ids := make([]string, 3000)
+		for i := range ids {
+			ids[i] = fmt.Sprint("id", i)
+		}
+		p.AddPending(0, pendingRelease("long", 1, ids...))
+		srv.set(func() { srv.runID = "a1" })
+		atUp := -1
+		defer p.Watch(func(e Event) {
+			if e.Session != 0 && atUp < 0 {
+				atUp = p.Pending(0)
+			}
+		})()
+		waitUp(t, p)
+		synctest.Wait()
+		if n := len(releaseCalls(srv)); atUp != 0 || n != 1003 {
+			t.Errorf("pending when up: %d; release calls %d", atUp, n)
+		}
+	})
+}
+
+func TestPendingReleasesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, []string{"redis://m1"}, WithDialer((&fake{unserved: true}).dial))
+		for i := range maxPending {
+			if !p.AddPending(0, pendingRelease(fmt.Sprint(i), 1, "a")) {
+				t.Fatalf("release %d was refused", i)
+			}
+		}
+		if p.AddPending(0, pendingRelease("more", 1, "a")) {
+			t.Error("the number of names is not bounded")
+		}
+		if !p.AddPending(0, pendingRelease("1", 2, "b")) {
+			t.Error("a name that is already pending was refused")
+		}
+		ids := make([]string, maxPendingGrants)
+		for i := range ids {
+			ids[i] = fmt.Sprint("id", i)
+		}
+		if p.AddPending(0, pendingRelease("1", 2, ids...)) {
+			t.Error("the number of grants is not bounded")
+		}
+		_ = p.Close()
+		if p.AddPending(0, pendingRelease("1", 2, "b")) || p.Pending(0) != 0 {
+			t.Error("AddPending accepted a release after Close")
+		}
+	})
+}
+
+// H119: the pending releases of one master are also bounded in bytes, and releases that have been sent free their
+// share.
+func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
+	var l pendingList
+	long := strings.Repeat("n", 1<<20)
+	accepted := 0
+	for accepted < 100 && l.add(PendingRelease{Name: fmt.Sprint(accepted, long), Grants: []string{"a"}}) {
+		accepted++
+	}
+	if accepted < 16 || accepted > 64 {
+		t.Errorf("%d names of a megabyte were accepted", accepted)
+	}
+	grants := make([]string, 100)
+	for i := range grants {
+		grants[i] = fmt.Sprint(i, long)
+	}
+	if l.add(PendingRelease{Name: "0" + long, Grants: grants}) {
+		t.Error("further grants of a name were accepted")
+	}
+	l.begin()
+	for r, ok := l.next(); ok; r, ok = l.next() {
+		l.finish(r, true)
+	}
+	if l.bytes != 0 || !l.add(PendingRelease{Name: long, Grants: []string{"a"}}) {
+		t.Errorf("%d bytes are counted without pending releases", l.bytes)
+	}
+}

@@ -1,0 +1,138 @@
+package pipe
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// A slot is a Receiver with room for one answer.
+type slot chan answer
+
+type answer struct {
+	value any
+	err   error
+}
+
+func (s slot) Reply(_ int, value any, err error) { s <- answer{value, err} }
+
+// A failure records the arguments of ErrorFunc.
+type failure struct {
+	op      string
+	cause   error
+	unknown bool
+}
+
+func (f *failure) Error() string { return f.op + ": " + f.cause.Error() }
+
+// piped runs f in a bubble with a running Pipe and the server's end of its connection.
+func piped(t *testing.T, f func(p *Pipe, server net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		p := New(wire.NewConn(client, client), false, Owner{Master: 1, Limit: 10, Timeout: time.Hour, Heartbeat: time.Hour,
+			ErrorFunc:   func(op string, cause error, unknown bool) error { return &failure{op, cause, unknown} },
+			ExplainFunc: func(err error) error { return fault.Explain(err, "", 0) },
+		})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, err := p.Run(t.Context(), 0)
+			p.Drain(err)
+		}()
+		f(p, server)
+		p.Kill("close", fault.ErrClosed)
+		<-done
+		_ = server.Close()
+		if err := p.Send(scripts.NewCall(scripts.Inspect, nil), "", make(slot, 1)); err == nil {
+			t.Error("Send succeeded after the end")
+		}
+		if p.Queue(scripts.Command("x", "PING"), func(any, error) {}) {
+			t.Error("Queue succeeded after the end")
+		}
+	})
+}
+
+// long returns a call larger than the write buffer, which is therefore written separately.
+func long() *scripts.Call {
+	return scripts.Command("long", "ECHO", strings.Repeat("x", wire.FlushAt))
+}
+
+// A server may send more replies than it got requests, and close the connection: requests that were not yet written
+// then have replies too.
+func TestAServerThatAnswersBeforeItIsAsked(t *testing.T) {
+	piped(t, func(p *Pipe, server net.Conn) {
+		// The first write blocks until the server reads, so the others are taken as one batch.
+		var slots []slot
+		for range 6 {
+			s := make(slot, 1)
+			slots = append(slots, s)
+			if err := p.Send(long(), "", s); err != nil {
+				t.Fatal(err)
+			}
+			if len(slots) == 1 {
+				synctest.Wait()
+			}
+		}
+		first := len("*2\r\n$4\r\nECHO\r\n$65536\r\n\r\n") + wire.FlushAt
+		if _, err := io.ReadFull(server, make([]byte, first)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the writer has taken the others, and is blocked in the first of them
+		_, _ = io.WriteString(server, strings.Repeat(":1\r\n", 6))
+		_ = server.Close()
+		for i, s := range slots {
+			if a := <-s; a.err != nil || a.value != int64(1) {
+				t.Errorf("reply %d is %v, %v", i, a.value, a.err)
+			}
+		}
+	})
+}
+
+// When the connection ends, the outcome of requests that were started is unknown, and that of the requests behind them
+// is known.
+func TestTheEndAnswersEverything(t *testing.T) {
+	piped(t, func(p *Pipe, server net.Conn) {
+		var slots []slot
+		for range 4 {
+			s := make(slot, 1)
+			slots = append(slots, s)
+			if err := p.Send(long(), "", s); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		_ = server.Close()
+		for i, s := range slots {
+			var f *failure
+			if a := <-s; !errors.As(a.err, &f) || f.unknown != (i == 0) || f.op != "long" {
+				t.Errorf("reply %d is %v, %+v", i, a.value, a.err)
+			}
+		}
+	})
+}
+
+// Calls of users count against the limit, and calls of the pool do not.
+func TestTheLimitIsForUsers(t *testing.T) {
+	piped(t, func(p *Pipe, _ net.Conn) {
+		for range 10 {
+			if err := p.Send(long(), "", make(slot, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Send(long(), "", make(slot, 1)); !errors.Is(err, fault.ErrQueueFull) {
+			t.Errorf("beyond the limit: %v", err)
+		}
+		if !p.Queue(long(), func(any, error) {}) {
+			t.Error("Queue refused a call of the pool")
+		}
+	})
+}

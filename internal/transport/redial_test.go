@@ -1,0 +1,232 @@
+package transport
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// H33: a master that was killed and restarted on the same port is used again. Calls in between fail at once, and no
+// call made after it is up again is lost to the old connection.
+func TestKilledMasterComesBack(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()})
+	waitUp(t, p)
+	before := state(p, 0)
+	srv.kill()
+	_ = waitDown(t, p, 0, ErrDown)
+	box := newMailbox()
+	err := p.Send(0, inspect("x"), Stamp{}, box)
+	var e *Error
+	if !errors.As(err, &e) || !errors.Is(err, ErrDown) || e.Unknown {
+		t.Errorf("Send: %v", err)
+	}
+	srv.restart()
+	waitUp(t, p)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Errorf("first call after the restart: %v", err)
+	}
+	after := state(p, 0)
+	if after.Session <= before.Session || after.Info.RunID == before.Info.RunID {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if box.count() != 0 {
+		t.Error("Reply was called for a Send that failed")
+	}
+}
+
+// H31, H36: a stopped master costs its callers one timeout, after which calls fail at once. It is used again when it
+// resumes.
+func TestHungMasterFailsFastAndRecovers(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(100*time.Millisecond), WithDialTimeout(200*time.Millisecond))
+	waitUp(t, p)
+	srv.signal(stopSignal)
+	stopped := true
+	defer func() {
+		if stopped {
+			srv.signal(continueSignal)
+		}
+	}()
+	_, err := call(t, p, 0, inspect("x"), Stamp{})
+	var e *Error
+	if !errors.As(err, &e) || !errors.Is(err, ErrTimeout) || !e.Unknown {
+		t.Errorf("call to a stopped master: %v", err)
+	}
+	for range 1000 {
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrDown) {
+			t.Fatalf("Send to a stopped master: %v", err)
+		}
+	}
+	_ = waitDown(t, p, 0, ErrTimeout)
+	srv.signal(continueSignal)
+	stopped = false
+	waitUp(t, p)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A master whose socket accepts no more bytes blocks the writer, but no client.
+func TestFullSocketBlocksNobody(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(200*time.Millisecond))
+	waitUp(t, p)
+	srv.signal(stopSignal)
+	defer srv.signal(continueSignal)
+	big := lua("big", "return 1", strings.Repeat("x", 1<<20))
+	box := newMailbox()
+	sent := 0
+	for range 64 {
+		if err := p.Send(0, big, Stamp{}, box); err != nil {
+			break
+		}
+		sent++
+	}
+	unknown := 0
+	for range sent {
+		a := box.next(t)
+		var e *Error
+		if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) {
+			t.Errorf("reply: %v", a.err)
+		} else if e.Unknown {
+			unknown++
+		}
+	}
+	if unknown == 0 || unknown == sent {
+		t.Errorf("outcome unknown for %d of %d calls", unknown, sent)
+	}
+}
+
+// H57: a master that becomes a replica answers a script with READONLY. The call gets that error, and the connection is
+// closed and refused until the server is a master again.
+func TestReadonlyClosesTheConnection(t *testing.T) {
+	srv, other := startServer(t), startServer(t)
+	p := open(t, []string{srv.url()}, WithHeartbeat(time.Hour), WithTimeout(5*time.Second))
+	waitUp(t, p)
+	write := lua("write", "return redis.call('SET', 'k', 'v')")
+	if _, err := call(t, p, 0, write, Stamp{}); err != nil {
+		t.Fatal(err)
+	}
+	old := state(p, 0)
+	srv.do("REPLICAOF", "127.0.0.1", other.port)
+	_, err := call(t, p, 0, write, Stamp{})
+	var e *Error
+	if !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("call to a replica: %v", err)
+	}
+	if err := waitDown(t, p, 0, ErrRefused); !strings.Contains(err.Error(), "replica") {
+		t.Errorf("reason: %v", err)
+	}
+	if !poll(func() bool {
+		return strings.Contains(state(p, 0).Err.Error(), `"slave"`) || strings.Contains(state(p, 0).Err.Error(), "loading")
+	}) {
+		t.Errorf("reason on redial: %v", state(p, 0).Err)
+	}
+	srv.do("REPLICAOF", "NO", "ONE")
+	waitUp(t, p)
+	if now := state(p, 0); now.Info.Identity() == old.Info.Identity() || now.Info.RunID != old.Info.RunID {
+		t.Errorf("a failback changes only the second replication id: before %s, after %s", old.Info.Identity(),
+			now.Info.Identity())
+	}
+}
+
+// H52, H50: a server that is not fit is refused with an error that names the fix. Once fixed, it comes up by itself.
+func TestUnfitMastersAreRefusedWithASentence(t *testing.T) {
+	master := startServer(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		says []string
+		mend []any
+	}{
+		{"eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"},
+			[]string{"allkeys-lru", "second holder", "CONFIG SET maxmemory-policy noeviction"},
+			[]any{"CONFIG", "SET", "maxmemory-policy", "noeviction"}},
+		{"volatile eviction", []string{"--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"},
+			[]string{"volatile-ttl"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
+		{"replica", []string{"--replicaof", "127.0.0.1 " + master.port},
+			[]string{"slave", "not master", "REPLICAOF NO ONE"}, []any{"REPLICAOF", "NO", "ONE"}},
+		{"cluster", []string{"--cluster-enabled", "yes"}, []string{"cluster", "cluster-enabled no"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			srv := startServer(t, c.args...)
+			p := open(t, []string{srv.url()})
+			err := waitDown(t, p, 0, ErrRefused)
+			for _, s := range c.says {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%q does not contain %q", s, err)
+				}
+			}
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrDown) {
+				t.Errorf("Send: %v", err)
+			}
+			if c.mend != nil {
+				srv.do(c.mend...)
+				waitUp(t, p)
+			}
+		})
+	}
+}
+
+func TestEvictionMayBeAllowed(t *testing.T) {
+	srv := startServer(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	p := open(t, []string{srv.url()}, AllowEviction())
+	waitUp(t, p)
+	if i := state(p, 0).Info; i.Policy != "allkeys-lru" || i.MaxMemory != 100<<20 {
+		t.Errorf("info: %+v", i)
+	}
+}
+
+// A heartbeat detects that eviction was switched on.
+func TestHeartbeatFindsEviction(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithHeartbeat(20*time.Millisecond))
+	waitUp(t, p)
+	srv.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
+	_ = waitDown(t, p, 0, ErrRefused)
+	srv.do("CONFIG", "SET", "maxmemory", "0")
+	waitUp(t, p)
+}
+
+// H50: of two addresses of one server the later connection is refused, and takes over when the first is gone.
+func TestSameServerBehindTwoNamesIsRefused(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url(), "unix://" + srv.socket()})
+	eventually(t, "one is up and one is refused", func() bool {
+		a, b := state(p, 0), state(p, 1)
+		return a.Session != 0 && errors.Is(b.Err, ErrRefused) || b.Session != 0 && errors.Is(a.Err, ErrRefused)
+	})
+	second := 0
+	if state(p, 0).Session != 0 {
+		second = 1
+	}
+	if err := state(p, second).Err; !strings.Contains(err.Error(), p.Addr(1-second)) || !strings.Contains(err.Error(),
+		"two votes") {
+		t.Errorf("reason: %v", err)
+	}
+}
+
+// The Info of a real server.
+func TestInfoOfARealServer(t *testing.T) {
+	srv := startServer(t, "--appendonly", "yes")
+	p := open(t, []string{srv.url()})
+	waitUp(t, p)
+	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+		t.Error(err)
+	}
+	i := state(p, 0).Info
+	if len(i.RunID) != 40 || i.ReplID2 != noID || i.SecondOffset != -1 || !i.BacklogKnown || i.BacklogTTL != time.Hour ||
+		i.Role != "master" || i.Version == "" || i.Policy != "noeviction" {
+		t.Errorf("info: %+v", i)
+	}
+	now := time.Now().UnixMicro()
+	if d := now - i.Time; d < -int64(time.Minute/1000) || d > int64(time.Minute/1000) {
+		t.Errorf("server time is %d, local time %d", i.Time, now)
+	}
+	if i.RTT <= 0 || i.Read.IsZero() {
+		t.Errorf("RTT %v, read %v", i.RTT, i.Read)
+	}
+}

@@ -1,0 +1,366 @@
+package transport
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+const secret = "s3cr3t-pass"
+
+func mustNotShow(t *testing.T, err error) {
+	t.Helper()
+	if strings.Contains(err.Error(), secret) {
+		t.Errorf("password in the error: %q", err)
+	}
+}
+
+// H56: for a wrong, a missing and a superfluous password the error quotes the reply of the server, without any
+// password.
+func TestWrongPasswordIsTold(t *testing.T) {
+	guarded, open1 := startServer(t, "--requirepass", "right"), startServer(t)
+	for _, c := range []struct{ name, url, says string }{
+		{"wrong", "redis://:" + secret + "@" + guarded.addr, "WRONGPASS"},
+		{"unknown user", "redis://nobody:" + secret + "@" + guarded.addr, "WRONGPASS"},
+		{"none", guarded.url(), "no password is configured"},
+		{"not wanted", "redis://:" + secret + "@" + open1.addr, "without any password"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := open(t, []string{c.url})
+			err := waitDown(t, p, 0, ErrDown)
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%q is not in %q", c.says, err)
+			}
+			mustNotShow(t, err)
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); err == nil {
+				t.Error("sent")
+			} else {
+				mustNotShow(t, err)
+			}
+		})
+	}
+	p := open(t, []string{guarded.url()}, WithCredentials("", "right"))
+	waitUp(t, p)
+}
+
+// minimum is a command that creates a user with the fewest rights, for the prefix of the tests.
+var minimum = append([]any{"ACL", "SETUSER", "lock", "reset", "on", ">" + secret}, words(testPrefix.Rule())...)
+
+func words(text string) (list []any) {
+	for word := range strings.FieldsSeq(text) {
+		list = append(list, word)
+	}
+	return list
+}
+
+func lockUser(s *server) string { return "redis://lock:" + secret + "@" + s.addr }
+
+// A scene returns calls that together run every command of every script.
+func scene(up Event, name string) []*scripts.Call {
+	keys, at := keysOf(name), up.Info.Time+1
+	const ttl = 10 * time.Second
+	ticket := scripts.NewTicket(scripts.Plain, "w", 1, "", at, 0)
+	later := scripts.NewTicket(scripts.Plain, "w", 2, "", at+1, 0)
+	return []*scripts.Call{
+		encoder.Acquire(keys, "g:1:", ttl, at, at, nil),
+		encoder.Acquire(keys, "g:1:", ttl, at+1, at+1, nil),
+		encoder.Acquire(keys, "g:2:", ttl, at+2, at+2, ticket), // held by another: it waits
+		encoder.Acquire(keys, "g:3:", ttl, at+2, at+2, later),
+		encoder.Extend(keys, "g:1:", 2*ttl, 2),
+		encoder.Extend(keys, "g:2:", ttl, 1), // missing
+		encoder.Inspect(keys),
+		encoder.Import(keys, "g:4:", "g:1:", ttl, at+3, at+3),
+		encoder.Release(keys, scripts.Ending{Grants: []string{"g:4:"}, Ballot: at + 3}), // notifies
+		encoder.Acquire(keys, "g:5:", ttl, at+4, at+4, later),
+		encoder.Acquire(keys, "g:2:", ttl, at+5, at+5, ticket),
+		encoder.Release(keys, scripts.Ending{Grants: []string{"g:2:"}, Waiter: ticket}),
+		encoder.Repair(keys, "g:6:", "", ttl, at+6, at+6, 1),
+		pendingRelease(name, at+9, "g:6:", "g:7:").CallFunc([]string{"g:6:", "g:7:"}, at+9),
+	}
+}
+
+func admit(step scripts.AdmitStep, identity, seen string) *scripts.Call {
+	return encoder.Admit(scripts.AdmitRequest{Step: step, Identity: identity, Seen: seen, Tolerance: math.MaxInt64,
+		Record: scripts.Record{Masters: "a", Epoch: 1, Longest: time.Minute, Quarantine: time.Minute}})
+}
+
+// everyScript runs every command of every script.
+func everyScript(t *testing.T, p *Transport, name string) {
+	t.Helper()
+	up := state(p, 0)
+	admitted := func(c *scripts.Call) scripts.Admission {
+		v, err := call(t, p, 0, c, Stamp{})
+		if err != nil {
+			t.Fatalf("admit: %v", err)
+		}
+		a, err := scripts.DecodeAdmission(v)
+		if err != nil {
+			t.Fatalf("admit: %v", err)
+		}
+		return a
+	}
+	read := admitted(encoder.Admit(scripts.AdmitRequest{Step: scripts.AdmitRead}))
+	if read.Identity != up.Info.Identity() {
+		t.Errorf("the script reads the identity %s, the pool reads %s", read.Identity, up.Info.Identity())
+	}
+	begun := admitted(admit(scripts.AdmitStart, read.Identity, read.Record))
+	now := admitted(admit(scripts.AdmitNow, read.Identity, begun.Record))
+	if now.Result != scripts.AdmitDone {
+		t.Errorf("not admitted: %+v", now)
+	}
+	for i, c := range scene(up, name) {
+		if _, err := call(t, p, 0, c, Stamp{Session: up.Session, Text: scripts.StampOf(now.Record)}); err != nil {
+			t.Errorf("%d, %s: %v", i, c.Script.Name, err)
+		}
+	}
+}
+
+// The documented minimum of rights is enough for all scripts. Without the rights to load scripts or to publish
+// everything still works (H06). Without INFO nothing works, and the error names the right to grant (H60).
+func TestLeastRightsSuffice(t *testing.T) {
+	srv := startServer(t)
+	without := func(words ...any) { srv.do(append(minimum[:len(minimum):len(minimum)], words...)...) }
+	without()
+	p := open(t, []string{lockUser(srv)})
+	waitUp(t, p)
+	everyScript(t, p, "n")
+	_ = p.Close()
+
+	srv.do("SCRIPT", "FLUSH")
+	without("-script|load", "-publish", "resetchannels")
+	p = open(t, []string{lockUser(srv)})
+	waitUp(t, p)
+	everyScript(t, p, "m")
+	_ = p.Close()
+
+	without("-info")
+	p = open(t, []string{lockUser(srv)})
+	err := waitDown(t, p, 0, ErrRefused)
+	for _, s := range []string{"NOPERM", "ACL SETUSER lock +info", "@dangerous"} {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%q does not contain %q", s, err)
+		}
+	}
+	mustNotShow(t, err)
+	without()
+	waitUp(t, p)
+	_ = p.Close()
+
+	p = open(t, []string{lockUser(srv) + "/3"})
+	if err := waitDown(t, p, 0, ErrDown); !strings.Contains(err.Error(), "select: master is down: NOPERM") {
+		t.Errorf("without +select: %v", err)
+	}
+	without("+select")
+	waitUp(t, p)
+}
+
+// Each of the documented rights is needed.
+func TestLeastRightsAreLeast(t *testing.T) {
+	srv := startServer(t)
+	for _, r := range scripts.Rights {
+		right := r.Rule
+		if r.Lacking != "" || right == "eval" || right == "evalsha" || right == "info" {
+			continue // the first is optional, and nothing works without the others
+		}
+		srv.do("FLUSHALL")
+		srv.do(append(minimum[:len(minimum):len(minimum)], "-"+right)...)
+		p := open(t, []string{lockUser(srv)})
+		waitUp(t, p)
+		if !deniesSomething(t, p) {
+			t.Errorf("%s is not needed", right)
+		}
+		_ = p.Close()
+	}
+}
+
+// deniesSomething reports whether any script fails with NOPERM.
+func deniesSomething(t *testing.T, p *Transport) bool {
+	up := state(p, 0)
+	denied := false
+	for _, c := range append([]*scripts.Call{admit(scripts.AdmitStart, up.Info.Identity(), "")}, scene(up, "n")...) {
+		_, err := call(t, p, 0, c, Stamp{})
+		// Inside a script the error text is not NOPERM.
+		denied = denied || err != nil && (strings.Contains(err.Error(), "NOPERM") ||
+			strings.Contains(err.Error(), "can't run this command"))
+	}
+	return denied
+}
+
+func TestUnixSocketAndDatabase(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{"unix://" + srv.socket() + "?db=5"})
+	waitUp(t, p)
+	if _, err := call(t, p, 0, lua("set", "return redis.call('SET', 'where', 'here')"), Stamp{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := srv.text("INFO", "keyspace"); !strings.Contains(got, "db5:keys=1") || strings.Contains(got, "db0") {
+		t.Errorf("keyspace: %s", got)
+	}
+	bad := open(t, []string{srv.url() + "/9999"})
+	if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), "out of range") {
+		t.Errorf("database out of the server's range: %v", err)
+	}
+}
+
+// A *redis.Pool dials our connection, which does not count against its limit; connections that it holds are not used.
+func TestConnectionsFromARedisPool(t *testing.T) {
+	srv := startServer(t)
+	for name, rp := range map[string]*redis.Pool{
+		"Dial": {MaxActive: 1, Dial: func() (redis.Conn, error) {
+			return redis.Dial("tcp", srv.addr, redis.DialReadTimeout(50*time.Millisecond))
+		}},
+		"DialContext": {MaxActive: 1, DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", srv.addr, redis.DialDatabase(2))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := New([]Master{FromRedisPool("shared", rp)}, WithTimeout(patience), WithDialTimeout(patience))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			waitUp(t, p)
+			if p.Addr(0) != "shared" || rp.ActiveCount() != 0 {
+				t.Errorf("addr %q, active %d", p.Addr(0), rp.ActiveCount())
+			}
+			slow := lua("slow",
+				"local t = redis.call('TIME') repeat local n = redis.call('TIME') "+
+					"until n[1] ~= t[1] or n[2] - t[2] > 100000 return 1")
+			if _, err := call(t, p, 0, slow, Stamp{}); err != nil {
+				t.Errorf("the read timeout of the pool applies: %v", err)
+			}
+		})
+	}
+}
+
+// H34: errors of a foreign pool's dial function are shown without credentials, and its timeouts match ErrTimeout.
+func TestErrorsOfARedisPoolAreCleaned(t *testing.T) {
+	fails := []error{
+		errors.New("dial redis://user:" + secret + "@h:1: refused"),
+		&net.OpError{Op: "dial", Net: "tcp", Err: timeoutError{}},
+	}
+	for i, is := range []error{ErrDown, ErrTimeout} {
+		p, err := New([]Master{FromRedisPool("shared", &redis.Pool{Dial: func() (redis.Conn, error) {
+			return nil,
+				fails[i]
+		}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustNotShow(t, waitDown(t, p, 0, is))
+		_ = p.Close()
+	}
+}
+
+// An authority is a CA for one test.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, dir: t.TempDir()}
+	a.cert, a.key = a.issue("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}, nil)
+	return a
+}
+
+// issue writes name.crt and name.key.
+func (a *authority) issue(name string, template *x509.Certificate, parent *x509.Certificate) (*x509.Certificate,
+	*ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.Subject = pkix.Name{CommonName: name}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	signer := a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.write(name+".crt", "CERTIFICATE", der)
+	a.write(name+".key", "EC PRIVATE KEY", keyDER)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return cert, key
+}
+
+func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
+
+func (a *authority) write(name, kind string, der []byte) {
+	a.t.Helper()
+	if err := os.WriteFile(a.path(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// TLS with a private CA and a client certificate. Without the CA the server is not trusted.
+func TestTLS(t *testing.T) {
+	ca := newAuthority(t)
+	ca.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca.cert)
+	ca.issue("client", &x509.Certificate{}, ca.cert)
+	port := freePort(t)
+	startServer(t, "--tls-port", port, "--tls-cert-file", ca.path("server.crt"), "--tls-key-file", ca.path("server.key"),
+		"--tls-ca-cert-file", ca.path("ca.crt"), "--tls-auth-clients", "yes")
+	pair, err := tls.LoadX509KeyPair(ca.path("client.crt"), ca.path("client.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.cert)
+	url := "rediss://127.0.0.1:" + port
+	p := open(t, []string{url}, WithTLSConfig(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}))
+	waitUp(t, p)
+	box := newMailbox()
+	for range 1000 {
+		if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 {
+		if a := box.next(t); a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	for name, conf := range map[string]*tls.Config{
+		"certificate": {Certificates: []tls.Certificate{pair}},
+		"TLS":         {RootCAs: roots, ServerName: "elsewhere"},
+	} {
+		bad := open(t, []string{url}, WithTLSConfig(conf))
+		if err := waitDown(t, bad, 0, ErrDown); !strings.Contains(err.Error(), name) {
+			t.Errorf("%q does not contain %q", name, err)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Calls of one goroutine reach a master in the order in which they were sent, and their replies come in that order,
+// regardless of concurrent senders.
+func TestCallsOfOneSenderStayInOrder(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(patience))
+	waitUp(t, p)
+	const senders, each = 16, 400
+	script := "return redis.call('INCR', ARGV[1])"
+	var wg sync.WaitGroup
+	for g := range senders {
+		wg.Go(func() {
+			box := newMailbox()
+			c := lua("incr", script, fmt.Sprint("counter", g))
+			if g == 0 { // loads the script, also for the others
+				if _, err := call(t, p, 0, c, Stamp{}); err != nil {
+					t.Error(err)
+				}
+				srv.do("DEL", "counter0")
+			}
+			srv.do("SCRIPT", "LOAD", script)
+			for range each {
+				if err := p.Send(0, c, Stamp{}, box); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			for i := range int64(each) {
+				if a := box.next(t); a.err != nil || a.value != i+1 {
+					t.Errorf("sender %d: reply %d is %v, %v", g, i+1, a.value, a.err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// SCRIPT FLUSH under load is not visible to callers, and the script is cached again.
+func TestFlushedScriptsAreSentAgainOnce(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(patience))
+	waitUp(t, p)
+	c := lua("incr", "return redis.call('INCR', 'n')")
+	box := newMailbox()
+	const rounds, each = 20, 25
+	for range rounds {
+		for range each {
+			if err := p.Send(0, c, Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.do("SCRIPT", "FLUSH")
+	}
+	seen := make(map[int64]bool)
+	for range rounds * each {
+		a := box.next(t)
+		n, ok := a.value.(int64)
+		if a.err != nil || !ok || seen[n] {
+			t.Fatalf("reply %v, %v; seen before: %v", a.value, a.err, seen[n])
+		}
+		seen[n] = true
+	}
+	if got := srv.text("GET", "n"); got != fmt.Sprint(rounds*each) {
+		t.Errorf("the script ran %s times, want %d", got, rounds*each)
+	}
+	if _, err := call(t, p, 0, c, Stamp{}); err != nil {
+		t.Fatal(err)
+	}
+	exists, err := redis.Int64s(srv.do("SCRIPT", "EXISTS", c.Script.SHA), nil)
+	if err != nil || exists[0] != 1 {
+		t.Errorf("cached: %v, %v", exists, err)
+	}
+	if e := state(p, 0); e.Session != 1 {
+		t.Errorf("session %d", e.Session)
+	}
+}
+
+// Each master gets its own copy of the call with its own stamp, also when the script is sent again with its text.
+func TestStampIsWrittenPerMaster(t *testing.T) {
+	servers := []*server{startServer(t), startServer(t)}
+	p := open(t, urls(servers))
+	waitUp(t, p)
+	c := stampedLua("echo", "return ARGV[1] .. '|' .. ARGV[2] .. '|' .. ARGV[3]", "b", "c")
+	for range 3 {
+		for i := range p.N() {
+			text := fmt.Sprint("stamp", i)
+			got, err := redis.String(call(t, p, i, c, Stamp{Session: state(p, i).Session, Text: text}))
+			if err != nil || got != text+"|b|c" {
+				t.Errorf("master %d: %q, %v", i, got, err)
+			}
+		}
+	}
+}
+
+// A call stamped for another session is refused and never written.
+func TestCallOfAnotherSessionIsNeverWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		old := state(p, 0).Session
+		srv.cut()
+		waitUp(t, p)
+		pass(time.Second)
+		now := state(p, 0).Session
+		if now <= old {
+			t.Fatalf("sessions %d, %d", old, now)
+		}
+		box := newMailbox()
+		err := p.Send(0, inspect("x"), Stamp{Session: old}, box)
+		var e *Error
+		if !errors.As(err, &e) || !errors.Is(err, ErrSession) || e.Unknown || e.Op != "inspect" {
+			t.Errorf("old session: %v", err)
+		}
+		if n := len(srv.calls()); n != 0 {
+			t.Errorf("%d calls were written", n)
+		}
+		if _, err := call(t, p, 0, inspect("x"), Stamp{Session: now}); err != nil {
+			t.Errorf("present session: %v", err)
+		}
+	})
+}
+
+// Calls that are queued when their session ends are answered as having had no effect, and are not written on the next
+// session.
+func TestQueuedCallsDieWithTheirSession(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.hang()
+		box := newMailbox()
+		const n = 50
+		for range n {
+			if err := p.Send(0, inspect("x"), Stamp{Session: 1}, box); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(600 * time.Millisecond)
+		srv.resume()
+		waitUp(t, p)
+		if box.count() != n {
+			t.Errorf("%d replies to %d calls", box.count(), n)
+		}
+		if got := len(srv.calls()); got > 2 {
+			t.Errorf("%d calls reached the server", got)
+		}
+	})
+}
+
+func TestErrorRepliesAreHandedOn(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()})
+	waitUp(t, p)
+	srv.do("SET", "text", "x")
+	_, err := call(t, p, 0, lua("wrong", "return redis.call('INCR', 'text')"), Stamp{})
+	var e *Error
+	var reply redis.Error
+	if !errors.As(err, &e) || !errors.As(err, &reply) || e.Unknown || e.Op != "wrong" || errors.Is(err, ErrDown) {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := call(t, p, 0, lua("fine", "return 1"), Stamp{}); err != nil {
+		t.Errorf("after an error reply: %v", err)
+	}
+}
+
+// The queue has an exact bound, and Send fails at once when it is full.
+func TestFullQueueRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.hang()
+		box := newMailbox()
+		for range 10 {
+			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := p.Send(0, inspect("x"), Stamp{}, box)
+		var e *Error
+		if !errors.Is(err, ErrQueueFull) || !errors.As(err, &e) || e.Unknown || !strings.Contains(err.Error(), "10") {
+			t.Errorf("full queue: %v", err)
+		}
+		srv.resume()
+		for range 10 {
+			if a := box.next(t); a.err != nil {
+				t.Error(a.err)
+			}
+			if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); err != nil {
+				t.Errorf("after a reply: %v", err)
+			}
+		}
+	}, WithQueueLimit(10))
+}
+
+// Reply may call Send: no lock is held.
+type chain struct {
+	p    *Transport
+	left int
+	done chan error
+}
+
+func (c *chain) Reply(i int, _ any, err error) {
+	if c.left--; err != nil || c.left == 0 {
+		c.done <- err
+		return
+	}
+	c.p.Pending(i)
+	if err := c.p.Send(i, inspect("x"), Stamp{}, c); err != nil {
+		c.done <- err
+	}
+}
+
+func TestReplyMaySend(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, _ *fake) {
+		c := &chain{p: p, left: 100, done: make(chan error, 1)}
+		if err := p.Send(0, inspect("x"), Stamp{}, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-c.done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A signal is a Receiver that only wakes.
+type signal chan struct{}
+
+func (s signal) Reply(int, any, error) { s <- struct{}{} }
+
+// In the steady state a call costs no allocation in this package. redigo decodes the reply of this script without one.
+func TestSendAllocatesNothing(t *testing.T) {
+	srv := startServer(t)
+	p := open(t, []string{srv.url()}, WithTimeout(patience), WithHeartbeat(time.Hour))
+	waitUp(t, p)
+	const batch = 50
+	c := stampedLua("one", "return 1")
+	st := Stamp{Session: 1, Text: "id=abc"}
+	got := make(signal, batch)
+	send := func() {
+		for range batch {
+			if err := p.Send(0, c, st, got); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		for range batch {
+			<-got
+		}
+	}
+	for range 100 {
+		send()
+	}
+	if n := testing.AllocsPerRun(200, send) / batch; n > 0.1 {
+		t.Errorf("%v allocations a call", n)
+	}
+}
+
+var _ Receiver = (*mailbox)(nil)
+
+// The number of connections is the number of masters, regardless of the number of callers.
+func TestOneConnectionPerMaster(t *testing.T) {
+	servers := make([]*server, 5)
+	for i := range servers {
+		servers[i] = startServer(t)
+	}
+	p := open(t, urls(servers), WithTimeout(patience))
+	waitUp(t, p)
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			box := newMailbox()
+			for range 20 {
+				for i := range p.N() {
+					if err := p.Send(i, inspect("x"), Stamp{}, box); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+			for range 20 * p.N() {
+				if a := box.next(t); a.err != nil {
+					t.Error(a.err)
+				} else if _, err := scripts.DecodeHolding(a.value); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, s := range servers {
+		list := strings.Count(s.text("CLIENT", "LIST", "TYPE", "normal"), " addr=127.0.0.1:")
+		if list != 1 {
+			t.Errorf("master %d has %d connections over TCP", i, list)
+		}
+	}
+}

@@ -1,0 +1,371 @@
+package transport
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// H132: URLs of masters behind Sentinel.
+func TestURLsOfMastersBehindSentinel(t *testing.T) {
+	for _, c := range []struct {
+		url, name, user, password string
+		sentinels                 []string
+		database                  int
+		useTLS, twoHolders        bool
+	}{
+		{url: "redis+sentinel://s1:1,S2,[::1]:3/job", name: "job@[::1]:3,s1:1,s2:26379",
+			sentinels: []string{"s1:1", "s2:26379", "[::1]:3"}},
+		{url: "valkey+sentinel://u:p%40@s1/job?db=3", name: "job@s1:26379", user: "u", password: "p@",
+			sentinels: []string{"s1:26379"}, database: 3},
+		{url: "rediss+sentinel://:p@s1:1,s2:2/job?allow=two-holders&db=0", name: "job@s1:1,s2:2", password: "p",
+			sentinels: []string{"s1:1", "s2:2"}, useTLS: true, twoHolders: true},
+	} {
+		m := URL(c.url)
+		cfg, err := m.settings(defaults())
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		if m.Name != c.name || cfg.User != c.user || cfg.Password != c.password || cfg.Database != c.database ||
+			m.useTLS != c.useTLS || cfg.failover.twoHold != c.twoHolders || !slices.Equal(m.nodes, c.sentinels) {
+			t.Errorf("%s: %+v, user %q, password %q, database %d", c.url, m, cfg.User, cfg.Password, cfg.Database)
+		}
+		for _, s := range cfg.finder.Sentinels {
+			if s.User != "" || s.Password != "" || (s.TLS != nil) != c.useTLS {
+				t.Errorf("%s: target of a sentinel is %+v", c.url, s)
+			}
+		}
+	}
+	for url, says := range map[string]string{
+		"redis+sentinel://s1:26379":                        "does not name the master",
+		"redis+sentinel://s1:26379/a/b":                    "does not name the master",
+		"redis+sentinel:///job":                            "one of its hosts",
+		"redis+sentinel://s1,,s2/job":                      "one of its hosts",
+		"redis+sentinel://s1,s2:x/job":                     "one of its hosts",
+		"redis+sentinel://s1:1/job?allow=one":              "allow is two-holders",
+		"redis+sentinel://s1:1/job?db=x":                   "database is not a number",
+		"redis+sentinel://s1:1/job?secret@x=1":             "xxxxx",
+		"redis+sentinel://u:12/word@s1:1":                  "does not name the master",
+		"redis+sentinel://s1:1/job?name=a%2Cb":             "a comma",
+		"unix+sentinel://s1:1/job":                         "redis+sentinel",
+		"redis://s1:1,s2:2":                                "one URL a master",
+		"redis+sentinel://user:secret@s1:1,s2:2/job/again": "xxxxx@s1:1,s2:2",
+	} {
+		_, err := Dial([]string{url})
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	_, err := Dial([]string{"redis://h"}, WithSentinelCredentials("", "secret"))
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "redis+sentinel://") {
+		t.Error(err)
+	}
+	if _, err = Dial([]string{"redis+sentinel://h/job"}, WithSentinelTLS(nil)); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// H127: which settings of the replicas are dangerous.
+func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		stop      stopping
+		rule      promotion
+		connected int
+		says      string
+	}{
+		{stopping{replicas: 2, lag: 3 * s}, promotion{2, 5 * s}, 2, ""},
+		{stopping{replicas: 3, lag: 3 * s}, promotion{2, 5 * s}, 2, ""},
+		{stopping{replicas: 1, lag: 3 * s}, promotion{0, 5 * s}, 0, ""},
+		{stopping{replicas: 1, lag: 3 * s}, promotion{2, 5 * s}, 2, "of which any may be promoted"},
+		{stopping{replicas: 1, lag: 3 * s}, promotion{1, 5 * s}, 2, "of which any may be promoted"},
+		{stopping{replicas: 0, lag: 3 * s}, promotion{0, 5 * s}, 0, "of which any may be promoted"},
+		{stopping{replicas: 2, lag: 4 * s}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 4s"},
+		{stopping{replicas: 2, lag: 0}, promotion{2, 5 * s}, 2, "min-replicas-max-lag is 0s"},
+		{stopping{replicas: 2, lag: 10 * s}, promotion{2, 12 * s}, 2, ""},
+		{stopping{replicas: 2, lag: 10 * s}, promotion{2, 11500 * time.Millisecond}, 2, "from 1s to 9s"},
+		{stopping{replicas: 2, lag: 11 * s}, promotion{2, 60 * s}, 2, "from 1s to 10s"},
+		{stopping{replicas: 2, lag: 1 * s}, promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
+		{stopping{err: errors.New("NOPERM")}, promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
+	} {
+		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}); c.says == "" && what != "" ||
+			!strings.Contains(what, c.says) || (what == "") != (do == "") {
+			t.Errorf("%+v, %+v: %q, %q", c.stop, c.rule, what, do)
+		}
+	}
+}
+
+// H134: before 6.2.7, min-replicas-to-write did not stop the writes of scripts, and so of locks.
+func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
+	stop, rule := stopping{replicas: 1, lag: 3 * time.Second}, promotion{1, 5 * time.Second}
+	for _, c := range []struct {
+		version string
+		valkey  bool
+		safe    bool
+	}{
+		{"6.2.0", false, false}, {"6.2.6", false, false}, {"6.2.7", false, true}, {"6.2.14", false, true},
+		{"6.9.240", false, false}, {"7.0.0", false, true}, {"8.0.1", false, true}, {"", false, false}, {"x", false, false},
+		{"7.2.4", true, true}, {"255.255.255", true, true},
+	} {
+		info := &Info{Version: c.version, Valkey: c.valkey, Replicas: 1}
+		if what, do := stop.danger(rule, info); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
+			t.Errorf("%q: %q, %q", c.version, what, do)
+		}
+	}
+}
+
+// H136: a promoted server does not know the min-replicas-max-lag of its predecessor, or after what silence it was
+// replaced. Its own settings may be shorter.
+func TestAPromotedServerWaitsForTheLongestThatIsAllowed(t *testing.T) {
+	f := &failover{ruleFunc: func() (promotion, bool) { return promotion{1, 15 * time.Second}, true }}
+	info := &Info{Version: "7.0.15", Replicas: 1}
+	fields := infoFields("connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0")
+	if err := f.verdict(&stopping{replicas: 1, lag: time.Second}, info, fields); err != nil ||
+		info.Late != 12*time.Second {
+		t.Errorf("%v, %v", info.Late, err)
+	}
+}
+
+// H135: one sentinel knows of a promotion before the other two, which lead the next session to the old master once
+// more. That session ends when they know as well: the address of the session counts, not whether the answer has
+// changed.
+func TestASessionWithTheOldMasterEndsWhateverWasSeenBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
+		var promoted, told, spread bool // guarded by f.mu; told: sentinel s1 has answered since the promotion
+		where := func(sentinel string) (addr string, up bool) {
+			switch {
+			case spread || promoted && sentinel == "s1:1":
+				return "new", spread || !told
+			case promoted && !told && sentinel == "s3:1":
+				return "", false
+			}
+			return "old", true
+		}
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			f.mu.Lock()
+			_, up := where(addr)
+			f.mu.Unlock()
+			if !strings.HasPrefix(addr, "s") {
+				return f.dial(ctx, network, addr)
+			} else if !up {
+				return nil, io.ErrUnexpectedEOF
+			}
+			near, far := net.Pipe()
+			go func() {
+				defer far.Close()
+				for in := bufio.NewReader(far); ; {
+					line, err := in.ReadString('\n')
+					if err == nil && strings.TrimSpace(line) == "job" {
+						f.mu.Lock()
+						at, _ := where(addr)
+						told = told || at == "new"
+						f.mu.Unlock()
+						_, err = io.WriteString(far, sentinelSays("ip", at, "port", "1", "config-epoch",
+							strconv.Itoa(strings.Count(at, "new")), "num-slaves", "1", "down-after-milliseconds", "5000",
+							"num-other-sentinels", "2", "quorum", "2"))
+					}
+					if err != nil {
+						return
+					}
+				}
+			}()
+			return near, nil
+		}
+		p := open(t, []string{"redis+sentinel://s1:1,s2:1,s3:1/job"}, WithDialer(dial))
+		waitUp(t, p)
+		at := func() (addr string, id uint64) {
+			waitUp(t, p)
+			s := p.master(0).state.Load().sess
+			return s.addr, s.id
+		}
+		time.Sleep(25 * time.Second)
+		if addr, id := at(); addr != "old:1" || id != 1 {
+			t.Fatalf("session %d is with %s, but the master has not changed", id, addr)
+		}
+		f.set(func() { promoted = true })
+		time.Sleep(8 * time.Second)
+		if addr, id := at(); addr != "old:1" || id < 2 {
+			t.Fatalf("session %d is with %s, want a second session with the old master", id, addr)
+		}
+		f.set(func() { spread = true })
+		time.Sleep(11 * time.Second)
+		if addr, id := at(); addr != "new:1" {
+			t.Errorf("session %d is still with %s", id, addr)
+		}
+		_ = p.Close()
+	})
+}
+
+// H129: a master that has not heard from its replicas recently is refused, no matter how many it last counted.
+func TestAMasterThatIsAloneIsRefused(t *testing.T) {
+	stop := stopping{replicas: 2, lag: 3 * time.Second}
+	fields := func(lines ...string) map[string]string {
+		return infoFields(strings.Join(lines, "\r\n"))
+	}
+	const near = "slave0:ip=a,port=1,state=online,offset=1,lag=0"
+	two := fields("connected_slaves:2", near, "slave1:ip=b,port=1,state=online,offset=1,lag=3")
+	if err := stop.alone(two); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []string{
+		"slave1:ip=b,port=1,state=online,offset=1,lag=4", "slave1:ip=b,port=1,state=send_bulk,offset=1,lag=0", "",
+	} {
+		if err := stop.alone(fields("connected_slaves:2", near, other)); !errors.Is(err, ErrRefused) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+}
+
+// sentinelSays returns a reply to SENTINEL MASTER.
+func sentinelSays(texts ...string) string {
+	out := "*" + strconv.Itoa(len(texts)) + "\r\n"
+	for _, s := range texts {
+		out += bulk(s)
+	}
+	return out
+}
+
+// H132: credentials of the master are not sent to a sentinel, nor those of the sentinels to the master.
+func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
+	var mu sync.Mutex
+	sent := map[string]string{}
+	dial := func(_ context.Context, _, addr string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			for in := bufio.NewReader(far); ; {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				sent[addr] += line
+				mu.Unlock()
+				switch strings.TrimSpace(line) {
+				case "sentinel-word":
+					_, err = far.Write([]byte("+OK\r\n"))
+				case "job":
+					_, err = io.WriteString(far, sentinelSays("ip", "m", "port", "1", "config-epoch", "0", "num-slaves", "1",
+						"down-after-milliseconds", "5000", "num-other-sentinels", "0", "quorum", "1"))
+				}
+				if err != nil {
+					return
+				}
+			}
+		}()
+		return near, nil
+	}
+	p := open(t, []string{"redis+sentinel://:master-word@s:1/job"}, WithDialer(dial), WithDialTimeout(time.Second),
+		WithSentinelCredentials("", "sentinel-word"))
+	eventually(t, "both are connected", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(sent["s:1"], "job") && strings.Contains(sent["m:1"], "master-word")
+	})
+	_ = p.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Contains(sent["s:1"], "master-word") || strings.Contains(sent["m:1"], "sentinel-word") {
+		t.Errorf("%q", sent)
+	}
+	cfg, err := URL("rediss+sentinel://s:1/job").settings(Config{sentinels: defaults().Target})
+	if err != nil || cfg.finder.Sentinels[0].TLS == cfg.TLS {
+		t.Error("the sentinels use the TLS configuration of the master", err)
+	}
+	cfg, err = URL("rediss+sentinel://s:1/job", WithTLSConfig(&tls.Config{ServerName: "m"})).settings(defaults())
+	if err != nil || cfg.finder.Sentinels[0].TLS.ServerName != "" {
+		t.Error("the sentinels use the TLS configuration of the master", err)
+	}
+}
+
+// replaceable is an option: the master has one replica, which is promoted after five seconds of silence.
+func replaceable(c *Config) error {
+	c.failover = &failover{
+		ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },
+		followFunc: func(ctx context.Context, _ func(string)) { <-ctx.Done() },
+	}
+	return nil
+}
+
+// H136: a client with a long heartbeat still notices in time that a master is partitioned away.
+func TestALongHeartbeatDoesNotOutlastAPromotion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
+		p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithHeartbeat(time.Minute), replaceable)
+		waitUp(t, p)
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
+		time.Sleep(DefaultHeartbeat + time.Second)
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); !errors.Is(err, ErrRefused) {
+			t.Errorf("without its replica: %v", err)
+		}
+		_ = p.Close()
+	})
+}
+
+// H129: a master that has been silent for longer than a heartbeat takes may have been replaced while it and this
+// process were frozen. It gets no call until it has reported that its replicas are still connected.
+func TestAMasterThatMayHaveBeenReplacedIsNotAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.extra = "connected_slaves:1\r\nslave0:ip=b,port=1,state=online,offset=1,lag=0\r\n"
+		var frozen atomic.Int64
+		clk := clock.New(func() clock.Instant { return clock.Runtime().Now().Add(time.Duration(frozen.Load())) })
+		for _, fails := range []bool{true, false} {
+			p := open(t, []string{"redis://h"}, WithDialer(f.dial), WithClock(clk), func(c *Config) error {
+				if fails {
+					return replaceable(c)
+				}
+				return nil
+			})
+			waitUp(t, p)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+				t.Fatal(err)
+			}
+			frozen.Add(int64(time.Hour))
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrTimeout) {
+				t.Errorf("after the freeze: %v", err)
+			}
+			time.Sleep(DefaultHeartbeat + time.Second)
+			waitUp(t, p)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+				t.Errorf("after a heartbeat: %v", err)
+			}
+			f.set(func() { f.extra = strings.Replace(f.extra, "lag=0", "lag=9", 1) })
+			time.Sleep(DefaultHeartbeat + time.Second)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); fails != errors.Is(err, ErrRefused) {
+				t.Errorf("without its replica: %v", err)
+			}
+			f.set(func() { f.extra = strings.Replace(f.extra, "lag=9", "lag=0", 1) })
+			_ = p.Close()
+		}
+	})
+}
+
+// A client that allows two holders keeps a quarantine as long as clients that do not.
+func TestAProgramThatAllowsTwoHoldersWaitsAsLong(t *testing.T) {
+	f := &failover{twoHold: true, ruleFunc: func() (promotion, bool) { return promotion{2, 5 * time.Second}, true }}
+	info := Info{}
+	if err := f.verdict(&stopping{}, &info, nil); err != nil || info.Late != 12*time.Second {
+		t.Errorf("%v, %v", info.Late, err)
+	}
+}

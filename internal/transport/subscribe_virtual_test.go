@@ -1,0 +1,476 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An ear is a Listener that records all calls.
+type ear struct {
+	mu       sync.Mutex
+	renewed  map[int]int
+	messages []string // "master channel payload"
+	onCall   func()
+}
+
+func newEar() *ear { return &ear{renewed: map[int]int{}} }
+
+func (e *ear) Message(master int, channel, payload string) {
+	e.mu.Lock()
+	e.messages = append(e.messages, fmt.Sprint(master, " ", channel, " ", payload))
+	e.mu.Unlock()
+	if e.onCall != nil {
+		e.onCall()
+	}
+}
+
+func (e *ear) Resubscribed(master int) {
+	e.mu.Lock()
+	e.renewed[master]++
+	e.mu.Unlock()
+	if e.onCall != nil {
+		e.onCall()
+	}
+}
+
+// heard returns the number of messages, and of renewed subscriptions on all masters.
+func (e *ear) heard() (messages, renewed int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, n := range e.renewed {
+		renewed += n
+	}
+	return len(e.messages), renewed
+}
+
+func (e *ear) want(t *testing.T, messages, renewed int) {
+	t.Helper()
+	if m, g := e.heard(); m != messages || g != renewed {
+		t.Errorf("%d messages and %d renewals, want %d and %d", m, g, messages, renewed)
+	}
+}
+
+// ears is a pool of fakes, for tests of subscriptions.
+type ears []*fake
+
+func (ms ears) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var i int
+	if _, err := fmt.Sscanf(addr, "m%d:", &i); err != nil {
+		return nil, err
+	}
+	return ms[i].dial(ctx, network, addr)
+}
+
+func (ms ears) urls() (list []string) {
+	for i := range ms {
+		list = append(list, fmt.Sprintf("redis://m%d", i))
+	}
+	return list
+}
+
+func newEars(n int) ears {
+	ms := make(ears, n)
+	for i := range ms {
+		ms[i] = newFake(fmt.Sprint("a", i))
+	}
+	return ms
+}
+
+func channel(name string) string { return "redlock:inbox:" + name }
+
+// publish makes every master publish on the channel of name.
+func publish(ms ears, name string) {
+	for _, m := range ms {
+		m.publish(channel(name), "hint")
+	}
+	synctest.Wait()
+}
+
+// virtual runs f in a bubble with n fakes and a pool that is up.
+func virtual(t *testing.T, n int, f func(t *testing.T, ms ears, p *Transport), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ms := newEars(n)
+		p := open(t, ms.urls(), append([]Option{WithDialer(ms.dial)}, opts...)...)
+		synctest.Wait()
+		f(t, ms, p)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, m := range ms {
+			m.resume()
+		}
+		settle(10 * time.Second) // let the fakes' goroutines end
+	})
+}
+
+// ConfirmedCount returns the number of masters on which the subscription is active.
+func (s *Subscription) ConfirmedCount() int { return bits.OnesCount64(s.Confirmed()) }
+
+func confirmed(t *testing.T, s *Subscription, want int) {
+	t.Helper()
+	synctest.Wait()
+	if n := s.ConfirmedCount(); n != want {
+		t.Errorf("active on %d masters, want %d (%v)", n, want, s.Err(0))
+	}
+}
+
+func connections(t *testing.T, ms ears, want int) {
+	t.Helper()
+	for i, m := range ms {
+		if n := m.connections(); n != want {
+			t.Errorf("master %d: %d connections, want %d", i, n, want)
+		}
+	}
+}
+
+// H40: Resubscribed comes when the subscription is active, and a message published after that arrives, from every
+// master.
+func TestMessagesArriveOnceTheSubscriptionStands(t *testing.T) {
+	virtual(t, 5, func(t *testing.T, ms ears, p *Transport) {
+		connections(t, ms, 1)
+		e, other := newEar(), newEar()
+		s := p.Subscribe(channel("a"), e)
+		confirmed(t, s, 5)
+		e.want(t, 0, 5)
+		publish(ms, "a")
+		publish(ms, "b")
+		e.want(t, 5, 5)
+		connections(t, ms, 2)
+		late := p.Subscribe(channel("a"), other)
+		confirmed(t, late, 5)
+		other.want(t, 0, 5)
+		e.want(t, 5, 5) // the first listener is not notified again
+		publish(ms, "a")
+		e.want(t, 10, 5)
+		other.want(t, 5, 5)
+		s.Close()
+		s.Close()
+		confirmed(t, s, 0)
+		confirmed(t, late, 5)
+		publish(ms, "a")
+		e.want(t, 10, 5)
+		other.want(t, 10, 5)
+		if err := s.Err(0); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed subscription: %v", err)
+		}
+		late.Close()
+	})
+}
+
+// The connection is opened when first needed, closed with its goroutines after the idle time, and opened again.
+func TestConnectionIsClosedAfterTheIdleTime(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
+		settle(time.Minute)
+		connections(t, ms, 1)
+		for range 3 {
+			e := newEar()
+			s := p.Subscribe(channel("a"), e)
+			confirmed(t, s, 3)
+			settle(time.Minute)
+			connections(t, ms, 2)
+			s.Close()
+			settle(9 * time.Second)
+			s = p.Subscribe(channel("b"), e)
+			confirmed(t, s, 3)
+			s.Close()
+			settle(10*time.Second - time.Millisecond)
+			connections(t, ms, 2)
+			settle(2 * time.Millisecond)
+			connections(t, ms, 1)
+			e.want(t, 0, 6)
+		}
+	})
+}
+
+// H40: after a cut, all channels are subscribed to again, and each listener is notified.
+func TestGapAfterACut(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
+		ears := make([]*ear, 700)
+		subs := make([]*Subscription, len(ears))
+		for i := range ears {
+			ears[i] = newEar()
+			subs[i] = p.Subscribe(channel(fmt.Sprint(i%600)), ears[i])
+		}
+		confirmed(t, subs[0], 3)
+		settle(2 * time.Second)
+		ms[1].cutAll(false)
+		synctest.Wait()
+		for i := range ears {
+			confirmed(t, subs[i], 3) // redialled at once
+			ears[i].want(t, 0, 4)
+		}
+		publish(ms, "3")
+		ears[3].want(t, 3, 4)
+		ms[1].cutAll(true)
+		confirmed(t, subs[0], 2)
+		publish(ms, "3")
+		ears[3].want(t, 5, 4)
+		settle(10 * time.Second)
+		if err := subs[0].Err(1); !errors.Is(err, ErrDown) {
+			t.Errorf("stopped master: %v", err)
+		}
+		ms[1].cutAll(false)
+		settle(time.Second)
+		confirmed(t, subs[0], 3)
+		ears[0].want(t, 0, 5)
+		for _, s := range subs {
+			s.Close()
+		}
+	})
+}
+
+// H31, H36: the heartbeat detects a hung master, which delays no client, and is redialled when it answers again.
+func TestHungMasterIsRedialled(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
+		e := newEar()
+		s := p.Subscribe(channel("a"), e)
+		confirmed(t, s, 3)
+		ms[0].hang()
+		settle(DefaultHeartbeat + DefaultTimeout + time.Millisecond)
+		confirmed(t, s, 2)
+		if err := s.Err(0); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrDown) {
+			t.Errorf("hung master: %v", err)
+		}
+		fresh := newEar()
+		other := p.Subscribe(channel("b"), fresh)
+		confirmed(t, other, 2)
+		publish(ms, "b")
+		fresh.want(t, 2, 2)
+		other.Close()
+		ms[0].resume()
+		settle(3 * time.Second)
+		confirmed(t, s, 3)
+		e.want(t, 0, 4)
+		s.Close()
+	})
+}
+
+// A master that hangs from the start cannot prevent any client from subscribing, closing a subscription, or closing the
+// pool.
+func TestCloseJoinsWhileAMasterHangs(t *testing.T) {
+	virtual(t, 3, func(t *testing.T, ms ears, p *Transport) {
+		ms[2].hang()
+		e := newEar()
+		s := p.Subscribe(channel("a"), e)
+		confirmed(t, s, 2)
+		settle(100 * time.Millisecond)
+		start := time.Now()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		confirmed(t, s, 0)
+		after := p.Subscribe(channel("b"), e)
+		confirmed(t, after, 0)
+		for _, s := range []*Subscription{s, after} {
+			if err := s.Err(0); !errors.Is(err, ErrClosed) {
+				t.Errorf("after Close: %v", err)
+			}
+			s.Close()
+		}
+		e.want(t, 0, 2)
+	})
+}
+
+// A master that is down is dialled with growing pauses while there are listeners, no matter how often they come and go,
+// and not at all when there are none.
+func TestDownMasterIsNotDialledInAHotLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ms := newEars(1)
+		var dials atomic.Int64
+		p := open(t, ms.urls(), WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return ms.dial(ctx, network, addr)
+		}))
+		synctest.Wait()
+		ms[0].cutAll(true)
+		settle(30 * time.Second)
+		dials.Store(0)
+		settle(30 * time.Second)
+		alone := dials.Swap(0) // dials of the connection for commands
+		for range 3000 {
+			s := p.Subscribe(channel("a"), newEar())
+			settle(10 * time.Millisecond)
+			s.Close()
+		}
+		if n := dials.Load() - alone; n < 20 || n > 80 {
+			t.Errorf("%d attempts in 30 s", n)
+		}
+		settle(30 * time.Second)
+		dials.Store(0)
+		settle(30 * time.Second)
+		if n := dials.Load() - alone; n > 10 {
+			t.Errorf("%d attempts in 30 s without listeners", n)
+		}
+		ms[0].cutAll(false)
+		settle(2 * time.Second)
+		s := p.Subscribe(channel("a"), newEar())
+		confirmed(t, s, 1)
+		s.Close()
+	})
+}
+
+// A listener may subscribe and close during its calls. A listener that was closed before a message is not called.
+func TestListenersMayUseThePool(t *testing.T) {
+	virtual(t, 2, func(t *testing.T, ms ears, p *Transport) {
+		inner, second := newEar(), newEar()
+		var mu sync.Mutex
+		var s, in, two *Subscription
+		e := newEar()
+		e.onCall = func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if in == nil {
+				in = p.Subscribe(channel("inner"), inner)
+			}
+			if m, _ := e.heard(); m == 1 {
+				s.Close()
+				two.Close()
+			}
+		}
+		mu.Lock()
+		s = p.Subscribe(channel("a"), e)
+		two = p.Subscribe(channel("a"), second)
+		mu.Unlock()
+		confirmed(t, s, 2)
+		confirmed(t, in, 2)
+		publish(ms, "a")
+		if m, _ := e.heard(); m < 1 || m > 2 {
+			t.Errorf("%d messages", m)
+		}
+		publish(ms, "a")
+		confirmed(t, s, 0)
+		confirmed(t, two, 0)
+		inner.want(t, 0, 2)
+		in.Close()
+	})
+}
+
+// The listeners of a channel are called in the order of their subscription, also after some have been closed.
+func TestListenersAreCalledInOrder(t *testing.T) {
+	virtual(t, 1, func(t *testing.T, ms ears, p *Transport) {
+		var mu sync.Mutex
+		var order []int
+		subs := make([]*Subscription, 50)
+		for i := range subs {
+			e := newEar()
+			e.onCall = func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if m, _ := e.heard(); m > 0 {
+					order = append(order, i)
+				}
+			}
+			subs[i] = p.Subscribe(channel("a"), e)
+		}
+		synctest.Wait()
+		for i := 0; i < len(subs); i += 3 {
+			subs[i].Close()
+		}
+		publish(ms, "a")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(order) != 33 {
+			t.Errorf("%d calls", len(order))
+		}
+		for i, n := range order {
+			if n%3 == 0 || i > 0 && order[i-1] >= n {
+				t.Fatalf("called in order %v", order)
+			}
+		}
+	})
+}
+
+// Subscriptions are opened and closed at random, on slow masters that are cut and hang. At the end every open
+// subscription is active and gets its message once from each master, and no other does. Nothing is left when all are
+// closed.
+func TestChurnLosesNoSubscription(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			virtual(t, 3, func(t *testing.T, ms ears, p *Transport) { churn(t, ms, p, seed) })
+		})
+	}
+}
+
+const churnNames = 8
+
+func churn(t *testing.T, ms ears, p *Transport, seed uint64) {
+	var wg sync.WaitGroup
+	for i := range len(ms) {
+		rnd := rand.New(rand.NewPCG(seed, uint64(1000+i)))
+		wg.Go(func() { disturb(ms[i], rnd, seed%3 == 0) })
+	}
+	type held struct {
+		name int
+		ear  *ear
+		sub  *Subscription
+	}
+	kept := make([][]held, 6)
+	for g := range kept {
+		rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+		wg.Go(func() {
+			var list []held
+			for range 150 {
+				if rnd.IntN(2) == 0 || len(list) == 0 {
+					h := held{name: rnd.IntN(churnNames), ear: newEar()}
+					h.sub = p.Subscribe(channel(fmt.Sprint(h.name)), h.ear)
+					list = append(list, h)
+				} else {
+					i := rnd.IntN(len(list))
+					list[i].sub.Close()
+					list = append(list[:i], list[i+1:]...)
+				}
+				if rnd.IntN(3) == 0 {
+					<-time.After(time.Duration(rnd.IntN(4000)) * time.Microsecond)
+				}
+			}
+			kept[g] = list
+		})
+	}
+	wg.Wait()
+	settle(5 * time.Second)
+	for name := range churnNames {
+		publish(ms, fmt.Sprint(name))
+	}
+	for _, list := range kept {
+		for _, h := range list {
+			confirmed(t, h.sub, len(ms))
+			if m, g := h.ear.heard(); g < len(ms) || m != len(ms) {
+				t.Errorf("%d messages and %d renewals on channel %d: %q", m, g, h.name, h.ear.messages)
+			}
+			h.sub.Close()
+		}
+	}
+	settle(11 * time.Second)
+	connections(t, ms, 1)
+}
+
+// disturb delays a master's messages, and also cuts and hangs it unless kind is set. It leaves the master healthy.
+func disturb(m *fake, rnd *rand.Rand, kind bool) {
+	m.set(func() { m.delay = time.Duration(rnd.IntN(1500)) * time.Microsecond })
+	for range 12 {
+		<-time.After(time.Duration(rnd.IntN(40)) * time.Millisecond)
+		switch {
+		case kind:
+		case rnd.IntN(2) == 0:
+			m.cutAll(false)
+		default:
+			m.hang()
+			<-time.After(time.Duration(rnd.IntN(800)) * time.Millisecond)
+			m.resume()
+		}
+	}
+	m.set(func() { m.delay = 0 })
+}

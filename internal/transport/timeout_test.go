@@ -1,0 +1,354 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/wire"
+)
+
+// bubble runs f inside a synctest bubble with a pool of one fake master that is up.
+func bubble(t *testing.T, f func(t *testing.T, p *Transport, srv *fake), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		p := open(t, []string{"redis://m1"}, append([]Option{WithDialer(srv.dial)}, opts...)...)
+		synctest.Wait()
+		if state(p, 0).Session != 1 {
+			t.Fatalf("not up: %v", state(p, 0).Err)
+		}
+		f(t, p, srv)
+		_ = p.Close()
+		synctest.Wait()
+	})
+}
+
+// A reply is overdue exactly one timeout after the call, also when the session was idle before. The outcome of written
+// calls is unknown, that of calls queued behind them is known, and the master is redialled.
+func TestOverdueReplyEndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		idle := time.NewTimer(730 * time.Millisecond) // no multiple of the timeout
+		<-idle.C
+		srv.hang()
+		box := newMailbox()
+		start := time.Now()
+		for range 3 {
+			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // the server has read the first, the writer is blocked in the second, and the third is queued
+		}
+		for i, unknown := range []bool{true, true, false} {
+			a := box.next(t)
+			var e *Error
+			if !errors.As(a.err, &e) || !errors.Is(e, ErrTimeout) || !errors.Is(e, ErrDown) || e.Unknown != unknown {
+				t.Errorf("reply %d: %v", i, a.err)
+			}
+			if e.Op != "inspect" || e.Addr != "m1:6379" {
+				t.Errorf("op %q, addr %q", e.Op, e.Addr)
+			}
+		}
+		if took := time.Since(start); took != 500*time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
+		if err := p.Send(0, inspect("x"), Stamp{}, box); !errors.Is(err, ErrDown) || !errors.Is(err, ErrTimeout) {
+			t.Errorf("Send to a hung master: %v", err)
+		}
+		srv.resume()
+		waitUp(t, p)
+		if e := state(p, 0); e.Session != 2 {
+			t.Errorf("session %d", e.Session)
+		}
+		if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+			t.Error(err)
+		}
+		if box.count() != 3 {
+			t.Errorf("%d replies", box.count())
+		}
+	})
+}
+
+// A master that becomes a replica and a master again during the handshake has the identity of the end of the handshake.
+func TestWhatAServerSaidLongAgoIsAskedAgain(t *testing.T) {
+	for _, slow := range []string{"INFO", "SCRIPT"} {
+		t.Run(slow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := newFake("a1")
+				srv.lateOn, srv.late = slow, 600*time.Millisecond // more than the timeout, less than the dial timeout
+				p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()),
+					WithHeartbeat(300*time.Millisecond))
+				synctest.Wait()
+				srv.set(func() { srv.runID = "b2" })
+				waitUp(t, p)
+				if e := state(p, 0); e.Info.RunID != "b2" || srv.dialled() != 1 {
+					t.Errorf("identity %q after %d connections", e.Info.RunID, srv.dialled())
+				}
+			})
+		})
+	}
+}
+
+// The first heartbeat is due one interval after INFO was sent, not after its reply.
+func TestHeartbeatsCountFromWhenInfoWasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newFake("a1")
+		srv.lateOn, srv.late = "INFO", 900*time.Millisecond
+		start := time.Now()
+		p := open(t, []string{"redis://m1"}, WithDialer(srv.dial), WithClock(clock.Runtime()))
+		synctest.Wait()
+		srv.set(func() { srv.runID = "b2" })
+		waitUp(t, p)
+		if id := state(p, 0).Info.RunID; id != "a1" {
+			t.Fatalf("identity %q", id)
+		}
+		for state(p, 0).Info.RunID != "b2" {
+			pass(10 * time.Millisecond)
+		}
+		if took := time.Since(start); took > DefaultHeartbeat+DefaultTimeout {
+			t.Errorf("change detected after %v", took)
+		}
+	})
+}
+
+// oneBatch sends calls so that the writer takes them as one batch, to a server that hangs at the call named hangOn.
+func oneBatch(t *testing.T, p *Transport, srv *fake, hangOn string, calls ...*scripts.Call) *mailbox {
+	t.Helper()
+	srv.hang()
+	for _, name := range []string{"read", "being written"} {
+		if err := p.Send(0, inspect(name), Stamp{}, newMailbox()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
+	box := newMailbox()
+	for _, c := range calls {
+		if err := p.Send(0, c, Stamp{}, box); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.set(func() { srv.hangOn = testPrefix.Lock(hangOn) })
+	srv.resume()
+	synctest.Wait()
+	return box
+}
+
+// An overdue reply in the middle of a batch also ends the session.
+func TestOverdueReplyInABatch(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		box := oneBatch(t, p, srv, "b", inspect("a"), inspect("b"), inspect("c"))
+		if a := box.next(t); a.err != nil || box.count() != 1 {
+			t.Errorf("reply %v, count %d", a, box.count())
+		}
+		pass(501 * time.Millisecond)
+		synctest.Wait()
+		if box.count() != 3 {
+			t.Fatalf("%d replies", box.count())
+		}
+		for range 2 {
+			if a := box.next(t); !errors.Is(a.err, ErrTimeout) {
+				t.Errorf("reply %v", a)
+			}
+		}
+		srv.resume()
+	})
+}
+
+// Calls that a blocked writer has not reached are known to have had no effect, even within its batch.
+func TestUnbegunCallsOfABatchAreKnown(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		big := lua("big", "return 1", strings.Repeat("x", 2*wire.FlushAt))
+		box := oneBatch(t, p, srv, "a", inspect("a"), big, big, big)
+		pass(501 * time.Millisecond)
+		for i, unknown := range []bool{true, true, false, false} {
+			var e *Error
+			if a := box.next(t); !errors.As(a.err, &e) || e.Unknown != unknown {
+				t.Errorf("reply %d: %.100v", i, a.err)
+			}
+		}
+		srv.resume()
+	})
+}
+
+// H34: a dial that hangs, a handshake that hangs, and an i/o timeout of the network all match ErrTimeout.
+func TestEveryTimeoutIsTheSameError(t *testing.T) {
+	hanging := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	network := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: timeoutError{}}
+	}
+	mute := &fake{unserved: true}
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"dial": hanging, "network": network, "handshake": mute.dial,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				p := open(t, []string{"redis://m1"}, WithDialer(dial))
+				err := waitDown(t, p, 0, ErrTimeout)
+				if !errors.Is(err, ErrDown) || errors.Is(err, ErrConnecting) {
+					t.Errorf("error: %v", err)
+				}
+				if took := time.Since(start); took > 1100*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+				_ = p.Close()
+			})
+		})
+	}
+}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string   { return "i/o timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
+
+func TestBeforeTheFirstConnectionSendSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mute := &fake{unserved: true}
+		p := open(t, []string{"redis://m1"}, WithDialer(mute.dial))
+		synctest.Wait()
+		err := p.Send(0, inspect("x"), Stamp{}, newMailbox())
+		if !errors.Is(err, ErrConnecting) || !errors.Is(err, ErrDown) {
+			t.Errorf("error: %v", err)
+		}
+		if e := state(p, 0); e != (Event{}) {
+			t.Errorf("state: %+v", e)
+		}
+		_ = waitDown(t, p, 0, ErrTimeout)
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); errors.Is(err, ErrConnecting) {
+			t.Errorf("after the first attempt: %v", err)
+		}
+		_ = p.Close()
+	})
+}
+
+// H57: a heartbeat reads INFO again. If the server is the same, an event reports its new time and state; if not, the
+// session ends.
+func TestHeartbeatTellsAndJudges(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		var events []Event
+		stop := p.Watch(func(e Event) { events = append(events, e) })
+		defer stop()
+		srv.set(func() { srv.extra = "connected_slaves:2\r\n" })
+		pass(3100 * time.Millisecond)
+		synctest.Wait()
+		if n := len(events); n != 2 || events[1].Info.Replicas != 2 || events[1].Session != 1 ||
+			events[1].Info.Read.IsZero() {
+			t.Fatalf("events: %+v", events)
+		}
+		srv.set(func() { srv.runID = "b2" })
+		pass(3100 * time.Millisecond)
+		synctest.Wait()
+		if n := len(events); n != 4 || events[2].Err == nil || events[3].Session != 2 || events[3].Info.RunID != "b2" {
+			t.Fatalf("events: %+v", events)
+		}
+		if err := events[2].Err; !strings.Contains(err.Error(), "identity has changed") || !errors.Is(err, ErrRefused) {
+			t.Errorf("error: %v", err)
+		}
+		srv.set(func() { srv.extra = "maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n" })
+		pass(3100 * time.Millisecond)
+		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrRefused) {
+			t.Errorf("after the policy changed: %v", err)
+		}
+		srv.set(func() { srv.extra = "" })
+		waitUp(t, p)
+	})
+}
+
+// pass lets d pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+// A heartbeat that hangs becomes overdue like any request.
+func TestHungHeartbeatEndsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.hang()
+		pass(3600 * time.Millisecond)
+		synctest.Wait()
+		if e := state(p, 0); !errors.Is(e.Err, ErrTimeout) {
+			t.Errorf("state: %+v", e)
+		}
+		srv.resume()
+	})
+}
+
+// The pauses between attempts grow up to a bound, and the attempts never stop.
+func TestRedialBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			dials.Add(1)
+			return nil, errors.New("connection refused")
+		}
+		p := open(t, []string{"redis://m1"}, WithDialer(dial), WithRedial(20*time.Millisecond, time.Second))
+		pass(500 * time.Millisecond)
+		synctest.Wait()
+		if n := dials.Swap(0); n < 4 || n > 9 {
+			t.Errorf("%d attempts in the first half second", n)
+		}
+		pass(100 * time.Second)
+		synctest.Wait()
+		if n := dials.Load(); n < 95 || n > 210 {
+			t.Errorf("%d attempts in 100 s", n)
+		}
+		_ = p.Close()
+	})
+}
+
+// H33: the pool notices the end of an idle connection, and redials before anything is written.
+func TestStaleConnectionIsRedialledBeforeUse(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		pass(1500 * time.Millisecond)
+		for range 5 {
+			srv.cut()
+			pass(2 * time.Second)
+			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
+				t.Errorf("a vote was lost: %v", err)
+			}
+		}
+	})
+}
+
+// H101: the time that a call spends in the queue is not attributed to the server. A slow server is up as long as it
+// answers, no matter how many calls wait. It is down one timeout after its last reply.
+func TestTimeInTheQueueDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
+		srv.set(func() { srv.delay = 400 * time.Millisecond })
+		box := newMailbox()
+		for range 20 { // 8 s of work
+			if err := p.Send(0, inspect("x"), Stamp{}, box); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for box.count() < 10 {
+			pass(time.Millisecond)
+		}
+		last := time.Now()
+		srv.hang()
+		for box.count() < 20 {
+			pass(time.Millisecond)
+		}
+		silent := time.Since(last)
+		srv.set(func() { srv.delay = 0 })
+		srv.resume()
+		pass(time.Second)
+		for i := range 10 {
+			if a := box.next(t); a.err != nil {
+				t.Errorf("reply %d: %v", i, a.err)
+			}
+		}
+		if silent > 910*time.Millisecond { // the next reply may be under way
+			t.Errorf("hung server detected after %v", silent)
+		}
+	})
+}

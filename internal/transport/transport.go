@@ -1,0 +1,215 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+	"github.com/redlock-go/redlock/internal/transport/feed"
+)
+
+// Transport is N masters, made by [New] or [Dial]. All methods are safe for concurrent use.
+type Transport struct {
+	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
+	watchers watchers
+	claims   sync.Map // run id to the *master that is connected to the server
+	hub      feed.Hub
+	common   []Option
+	bucket   Bucket
+	name     atomic.Pointer[string] // set by SetClientName
+	wg       sync.WaitGroup         // the goroutines of the masters
+
+	changeMu sync.Mutex // held by Add, Retain, Release, and Close
+	ended    bool       // guarded by changeMu
+}
+
+// Dial is [New] for masters given as URLs.
+func Dial(urls []string, opts ...Option) (*Transport, error) {
+	masters := make([]Master, len(urls))
+	for i, u := range urls {
+		masters[i] = URL(u)
+	}
+	return New(masters, opts...)
+}
+
+// New connects to the masters in the background. It does not block, and succeeds even if no master is up. An error
+// matches [ErrInvalid]; nothing has been dialled then. The Transport must be closed.
+func New(masters []Master, opts ...Option) (*Transport, error) {
+	common, configs, err := settings(masters, opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(masters) == 0:
+		return nil, fault.Invalid("there is no master: the list is empty")
+	case common.TLS != nil && !slices.ContainsFunc(masters, func(m Master) bool { return m.useTLS }):
+		return nil, fault.Invalid("a TLS configuration is given and no master uses TLS: write rediss:// in place of redis://")
+	case (common.sentinels.Password != "" || common.sentinels.TLS != nil) &&
+		!slices.ContainsFunc(masters, func(m Master) bool { return m.service != "" }):
+		return nil, fault.Invalid("credentials or TLS of sentinels are given, and no master is named by redis+sentinel://")
+	}
+	p := &Transport{common: opts}
+	p.watchers.init()
+	p.list.Store(new([]*master))
+	for i, named := range masters {
+		p.begin(named, configs[i])
+	}
+	return p, nil
+}
+
+// begin adds the next master and starts it.
+func (t *Transport) begin(named Master, cfg Config) (number int) {
+	list := *t.list.Load()
+	m := &master{Master: named, transport: t, index: len(list), cfg: cfg}
+	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	m.state.Store(&connState{err: &Error{Addr: m.Name, Op: "connect", Err: errFirst}})
+	source := feed.Source{Target: &m.cfg.Target, Owner: m.owner(), Redial: m.cfg.redial}
+	if cfg.Foreign == nil {
+		source.IntroductionFunc = func() [][]string { return introduction(t.clientName()) }
+	}
+	runFeed := t.hub.Add(m.ctx, source)
+	longer := append(list[:len(list):len(list)], m)
+	t.list.Store(&longer)
+	t.wg.Go(m.run)
+	t.wg.Go(runFeed)
+	if cfg.failover != nil {
+		t.wg.Go(m.follow)
+	}
+	return m.index
+}
+
+func (t *Transport) master(i int) *master { return (*t.list.Load())[i] }
+
+// N returns the number of masters, including retired ones: a master keeps its number, from 0.
+func (t *Transport) N() int { return len(*t.list.Load()) }
+
+// Addr returns the name of master i: see [Master]. It contains no credentials.
+func (t *Transport) Addr(i int) string { return t.master(i).Name }
+
+// Clock returns the clock set by WithClock, or nil, the real clock, if none was set.
+func (t *Transport) Clock() *clock.Clock { return t.master(0).cfg.clock }
+
+// Timeout returns how old an outstanding request of master i may be before the master counts as down.
+func (t *Transport) Timeout(i int) time.Duration { return t.master(i).cfg.timeout }
+
+// Stamp is the part of a call that differs between masters: the stamp of the master's admission record, valid on one
+// session only. Session 0 means any session.
+type Stamp struct {
+	Session uint64
+	Text    string
+}
+
+// Receiver gets the reply of each Send that returned nil, exactly once, from the goroutine of the master's connection.
+// Reply must not block, and may call only the methods Send, AddPending, Pending, N and Addr of the Transport. No lock
+// of the Transport is held.
+type Receiver interface {
+	// Reply gets the reply of the master, as redigo decodes it, or an error, which is always a *[Error].
+	Reply(master int, value any, err error)
+}
+
+// Send queues one call to master i. It never blocks. If it returns an error, a *[Error], nothing will be written, and
+// Reply will not be called: the master is down (with the reason), connecting or retired, its queue is full, the
+// Transport is closed, or the session is not the stamped one. The call must not be changed afterwards.
+//
+// Calls to one master are written in the order of their Sends, except that a call which the master answers with
+// NOSCRIPT is written again, with the script's text, after the calls that are queued by then. An acquire is not written
+// again: behind its own release it would take the lock with no holder. It gets NOSCRIPT, and the next acquire carries
+// the text.
+func (t *Transport) Send(i int, c *scripts.Call, s Stamp, to Receiver) error {
+	m := t.master(i)
+	state := m.state.Load()
+	if state.err != nil {
+		return state.err
+	}
+	if s.Session != 0 && s.Session != state.sess.id {
+		text := fmt.Sprintf("session is %d, the call is stamped for %d", state.sess.id, s.Session)
+		return m.fail(c.Script.Name, fault.New(text, ErrSession), false)
+	}
+	if err := m.stale(state.sess); err != nil {
+		return m.fail("send", err, false)
+	}
+	if err := state.sess.pipe.Send(c, s.Text, to); err != nil {
+		return m.fail("send", err, false)
+	}
+	return nil
+}
+
+// AddPending adds a pending release for master i. It is merged with a pending release of the same Name: the grants are
+// added, and the larger ballot is kept. The release is sent first on the next connection, before Send may use it, and
+// again on each heartbeat, until the reply is not a transient error (see [Transient]).
+//
+// AddPending reports whether the release was added. For each master the bounds are 65536 names, 8192 grants per name,
+// and 64 MiB; further releases are refused, and so are all releases after Close. A refused release is never sent. That
+// is safe: the master frees the name when its TTL expires. AddPending never blocks, and keeps no reference to r.Grants.
+func (t *Transport) AddPending(i int, r PendingRelease) bool { return t.master(i).pending.add(r) }
+
+// Pending returns the number of pending releases of master i, including those in flight.
+func (t *Transport) Pending(i int) int { return t.master(i).pending.count() }
+
+// Add adds masters, and returns the number of each. A master whose name is already known keeps its number and its
+// options; one that has been retired gets a new number. The options of [New] apply to the added masters too. Add does
+// not block. An error matches [ErrInvalid] or [ErrClosed]; nothing has been dialled then.
+func (t *Transport) Add(masters ...Master) (numbers []int, err error) {
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	if t.ended {
+		return nil, ErrClosed
+	}
+	_, configs, err := settings(masters, t.common)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range masters {
+		number, known := t.Find(m.Name)
+		if !known {
+			number = t.begin(m, configs[i])
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, nil
+}
+
+// Find returns the number of the master with this name, if there is one that is not retired.
+func (t *Transport) Find(name string) (number int, ok bool) {
+	m := slices.IndexFunc(*t.list.Load(), func(m *master) bool { return m.Name == name && m.ctx.Err() == nil })
+	return m, m >= 0
+}
+
+// Retain adds a reference to a master, to be dropped with [Transport.Release].
+func (t *Transport) Retain(i int) {
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	t.master(i).users++
+}
+
+// Release drops a reference. If retire is set and it was the last one, the master is retired: its connections are
+// closed, outstanding requests and every later Send fail with [ErrRetired], and its pending releases are dropped.
+// Release does not block.
+func (t *Transport) Release(i int, retire bool) {
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	m := t.master(i)
+	if m.users = max(m.users-1, 0); m.users == 0 && retire {
+		m.end(ErrRetired)
+	}
+}
+
+// Close closes every connection and answers every outstanding request with an error that matches [ErrClosed]. It
+// returns nil when every goroutine has ended, also when called again. Pending releases are dropped. Close must not be
+// called from Reply or from a function given to [Transport.Watch].
+func (t *Transport) Close() error {
+	t.changeMu.Lock()
+	t.ended = true
+	t.changeMu.Unlock()
+	for _, m := range *t.list.Load() {
+		m.end(ErrClosed)
+	}
+	t.wg.Wait()
+	t.watchers.close()
+	return nil
+}

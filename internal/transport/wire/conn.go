@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"bufio"
+	"cmp"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// FlushAt is how many bytes a connection collects before it writes.
+const FlushAt = 64 << 10
+
+// buffered collects the writes of redigo, which come 4 KiB at a time, so that a batch costs one system call.
+type buffered struct {
+	frugal          // checks all bytes read
+	raw    net.Conn // the connection below TLS
+	out    *bufio.Writer
+}
+
+func (b *buffered) Write(p []byte) (int, error) { return b.out.Write(p) }
+
+// SetReadDeadline does nothing: redigo calls it before each reply, and overdue connections are closed instead.
+func (b *buffered) SetReadDeadline(time.Time) error { return nil }
+
+// Close closes the connection below TLS: the closing handshake of TLS may block, and is not needed.
+func (b *buffered) Close() error { return b.raw.Close() }
+
+// Conn is one connection. One goroutine may send while another receives; any goroutine may call Close.
+type Conn struct {
+	Addr   string // the dialled address; "" if a *redis.Pool made the connection
+	conn   redis.Conn
+	buf    *buffered // nil if a *redis.Pool made the connection
+	closed atomic.Bool
+}
+
+// NewConn returns a Conn over nc. raw is the connection below TLS, or nc itself.
+func NewConn(nc, raw net.Conn) *Conn {
+	buf := &buffered{frugal: frugal{Conn: nc}, raw: raw, out: bufio.NewWriterSize(nc, FlushAt)}
+	return &Conn{conn: redis.NewConn(buf, 0, 0), buf: buf}
+}
+
+// Send adds one command to the buffer.
+func (c *Conn) Send(command string, args ...any) error { return c.conn.Send(command, args...) }
+
+// Flush writes the buffered commands.
+func (c *Conn) Flush() error {
+	if err := c.conn.Flush(); err != nil || c.buf == nil {
+		return err
+	}
+	return c.buf.out.Flush()
+}
+
+// Raw reports whether Write may be used. It may not be on a connection made by a *redis.Pool.
+func (c *Conn) Raw() bool { return c.buf != nil }
+
+// Write writes encoded commands at once. Commands buffered by Send must be flushed first.
+func (c *Conn) Write(commands []byte) error {
+	_, err := c.buf.Conn.Write(commands)
+	return err
+}
+
+// Receive waits for the next reply, without a limit. An error reply is a value of type redis.Error; any error means
+// that the connection is unusable.
+func (c *Conn) Receive() (value any, err error) {
+	if timed, ok := c.conn.(redis.ConnWithTimeout); ok {
+		value, err = timed.ReceiveWithTimeout(0)
+	} else {
+		value, err = c.conn.Receive()
+	}
+	if reply, isReply := err.(redis.Error); isReply { //nolint:errorlint // one that is only wrapped ends the connection
+		return reply, nil
+	}
+	return value, err
+}
+
+// A Question is one command of [Conn.Ask], with the function that handles its reply, which may be a redis.Error.
+type Question struct {
+	Op       string // the operation that failed, if TakeFunc returns an error
+	Command  []any
+	TakeFunc func(reply any) error
+}
+
+// Ask sends all commands and handles their replies in order, in one round trip. It stops at the first error of a
+// TakeFunc or of the connection, closes the connection, and returns the operation that failed. It writes while it
+// reads, because over an unbuffered connection a peer that waits for its replies to be read would block the writer
+// forever.
+func (c *Conn) Ask(list []Question) (op string, err error) {
+	written := make(chan error, 1)
+	go func() { written <- c.write(list) }()
+	for _, q := range list {
+		op = q.Op
+		reply, err := c.Receive()
+		if err == nil {
+			err = q.TakeFunc(reply)
+		}
+		if err != nil {
+			c.Close() // also ends the writer
+			return op, cmp.Or(err, <-written)
+		}
+	}
+	return op, <-written
+}
+
+func (c *Conn) write(list []Question) error {
+	for _, q := range list {
+		if err := c.Send(q.Command[0].(string), q.Command[1:]...); err != nil {
+			return err
+		}
+	}
+	return c.Flush()
+}
+
+// Close closes the connection and ends any read or write under way. It may be called more than once.
+func (c *Conn) Close() {
+	if !c.closed.Swap(true) {
+		_ = c.conn.Close() // the peer may be gone, which is no concern here
+	}
+}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// CredentialsFunc returns the ACL user, which may be empty, and the password for one connection.
+type CredentialsFunc = func(ctx context.Context) (user, password string, err error)
+
+// A Provider calls a CredentialsFunc for the connections of one Target, one call at a time.
+type Provider struct {
+	call CredentialsFunc
+	free chan struct{} // holds a token while no call is under way
+	last atomic.Pointer[login]
+}
+
+// login is an ACL user, or "", and its password, or "" for no login.
+type login struct{ user, password string }
+
+// NewProvider returns a Provider that calls f.
+func NewProvider(f CredentialsFunc) *Provider {
+	p := &Provider{call: f, free: make(chan struct{}, 1)}
+	p.free <- struct{}{}
+	return p
+}
+
+// Login returns the user and the password of the latest connection, or the fixed ones if there is no Provider.
+func (t *Target) Login() (user, password string) {
+	if t.Provider == nil {
+		return t.User, t.Password
+	}
+	if l := t.Provider.last.Load(); l != nil {
+		return l.user, l.password
+	}
+	return "", ""
+}
+
+// obtain calls the function. When ctx ends it returns, even if the function does not: the goroutine that runs the
+// function then remains, and no other call is made until it has ended.
+func (p *Provider) obtain(ctx context.Context) (l login, err error) {
+	select {
+	case <-p.free:
+	case <-ctx.Done():
+		return l, fault.Timeout("timed out: the credentials provider has not returned from an earlier call")
+	}
+	type answer struct {
+		login
+		err error
+	}
+	result := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("it ended its goroutine")}
+		defer func() {
+			if v := recover(); v != nil {
+				a.err = panicked(v)
+			}
+			p.free <- struct{}{}
+			result <- a
+		}()
+		a.user, a.password, a.err = p.call(ctx)
+		if a.err != nil {
+			a.err = p.scrub(a.err, a.password)
+		}
+	}()
+	select {
+	case a := <-result:
+		switch {
+		case a.err != nil && ctx.Err() != nil: // its error is that of ctx in most cases
+		case a.err != nil:
+			return l, fmt.Errorf("the credentials provider failed: %w", a.err)
+		case a.password == "":
+			return l, errors.New("the credentials provider failed: it returned no password")
+		default:
+			p.last.Store(&a.login)
+			return a.login, nil
+		}
+	case <-ctx.Done():
+	}
+	return l, fault.Timeout("timed out: the credentials provider has not returned")
+}
+
+// panicked returns an error that describes a recovered panic. A panic value may contain a secret, so it is shown only
+// if the Go runtime made it.
+func panicked(v any) error {
+	if err, ok := v.(runtime.Error); ok {
+		return fmt.Errorf("it panicked: %s", err.Error())
+	}
+	return fmt.Errorf("it panicked with a value of type %T", v)
+}
+
+// query matches the query of a URL, where tokens and signatures are.
+var query = regexp.MustCompile(`\?[^\s"']*=[^\s"']*`)
+
+// scrub returns an error with the text of err, without credentials. The chain of err is dropped: a context error in it
+// would be taken for that of a caller, and an error of another pool for one of this pool. The Error method of err is
+// code of the caller, too, and may panic.
+func (p *Provider) scrub(err error, password string) error {
+	text := fault.ScrubText(query.ReplaceAllString(err.Error(), "?"+fault.Hidden), password)
+	if last := p.last.Load(); last != nil {
+		text = fault.ScrubText(text, last.password)
+	}
+	return errors.New(text)
+}

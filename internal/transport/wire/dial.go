@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/transport/fault"
+)
+
+// A Target is a server and the way to reach it.
+type Target struct {
+	Network, Addr  string
+	TLS            *tls.Config // nil for a connection without TLS
+	User, Password string
+	Provider       *Provider // if set, returns the user and the password of each connection instead
+	Database       int
+	Dialer         func(ctx context.Context, network, addr string) (net.Conn, error)
+	// FindFunc, if set, returns the address for each connection instead of Addr, which then only names the server.
+	FindFunc    func(ctx context.Context) (addr string, err error)
+	Foreign     *redis.Pool   // if set, makes the connections; of the other fields only DialTimeout is used
+	DialTimeout time.Duration // bounds Connect
+}
+
+// Connect dials, logs in, and runs step with the connection, all within the timeout. It returns the operation that
+// failed. The error says that the master is down and why, without credentials.
+func (t *Target) Connect(ctx context.Context, step func(*Conn) (op string, err error)) (c *Conn, op string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, t.DialTimeout)
+	defer cancel()
+	l := login{t.User, t.Password}
+	if c, err = t.dial(ctx); err != nil {
+		return nil, "connect", t.explain(ctx, "connect", l, err)
+	}
+	// A connection made by a *redis.Pool does not follow our deadline; closing it ends any read or write.
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		c.Close()
+		close(closed)
+	})
+	if t.Provider != nil { // not earlier: while the server cannot be reached, no credentials are needed
+		op = "credentials"
+		l, err = t.Provider.obtain(ctx)
+	}
+	if err == nil {
+		op, err = c.Ask(t.questions(l))
+	}
+	if err == nil {
+		op, err = step(c)
+	}
+	if !stop() {
+		<-closed
+		err = cmp.Or(err, net.ErrClosed)
+	}
+	if err != nil {
+		c.Close()
+		return nil, op, t.explain(ctx, op, l, err)
+	}
+	return c, "", nil
+}
+
+// explain converts the error that ended an attempt into one that says why the master is down.
+func (t *Target) explain(ctx context.Context, op string, l login, err error) error {
+	switch cause := context.Cause(ctx); {
+	case cause != nil && !errors.Is(cause, context.DeadlineExceeded):
+		return cause
+	case cause != nil && !fault.IsTimeout(err):
+		// The connection was closed because of the timeout; the error that the read then returned is not the reason.
+		return fault.Down(fault.Timeout("timed out within %v (%s)", t.DialTimeout, op))
+	}
+	return fault.Explain(err, l.password, t.DialTimeout)
+}
+
+func (t *Target) dial(ctx context.Context) (*Conn, error) {
+	if t.Foreign != nil {
+		dial := t.Foreign.DialContext
+		if dial == nil {
+			dial = func(context.Context) (redis.Conn, error) { return t.Foreign.Dial() }
+		}
+		conn, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &Conn{conn: conn}, nil
+	}
+	dialer := t.Dialer
+	if dialer == nil {
+		dialer = (&net.Dialer{}).DialContext
+	}
+	addr, err := t.Addr, error(nil)
+	if t.FindFunc != nil {
+		if addr, err = t.FindFunc(ctx); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := dialer(ctx, t.Network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if t.TLS == nil {
+		c := NewConn(raw, raw)
+		c.Addr = addr
+		return c, nil
+	}
+	conf := t.TLS.Clone()
+	if host, _, err := net.SplitHostPort(addr); err == nil && conf.ServerName == "" {
+		conf.ServerName = host
+	}
+	secure := tls.Client(raw, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close() // the handshake's error is the one to report
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	c := NewConn(secure, raw)
+	c.Addr = addr
+	return c, nil
+}
+
+// questions returns the commands that log in and select the database.
+func (t *Target) questions(l login) (list []Question) {
+	add := func(op string, command ...any) {
+		list = append(list, Question{op, command, func(reply any) error {
+			_, err := redis.String(reply, nil)
+			return err
+		}})
+	}
+	switch {
+	case l.user != "":
+		add("auth", "AUTH", l.user, l.password)
+	case l.password != "":
+		add("auth", "AUTH", l.password)
+	}
+	if t.Database != 0 {
+		add("select", "SELECT", t.Database)
+	}
+	return list
+}
+
+// Pauses are the waits between attempts to connect. They double from Min to Max, and each is shortened by a random
+// fraction of up to a half.
+type Pauses struct {
+	Min, Max time.Duration
+	next     time.Duration
+}
+
+// Served records how long the last connection was in use, and reports whether to redial at once.
+func (p *Pauses) Served(d time.Duration) bool {
+	if d < p.Max {
+		return false
+	}
+	p.next = 0
+	return true
+}
+
+// Rest waits for the next pause, or until ctx ends.
+func (p *Pauses) Rest(ctx context.Context) {
+	d := max(p.next, p.Min)
+	p.next = min(2*d, p.Max)
+	t := time.NewTimer(d - time.Duration(jitter.Int64N(int64(d)/2+1)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

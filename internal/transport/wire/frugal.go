@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"strconv"
+)
+
+// Bounds of one reply. The longest reply is that of INFO: some kilobytes, or more with many databases or replicas.
+const (
+	MaxReply = 1 << 20 // bytes of all bulk strings plus twice the bytes of all lines
+
+	maxLine  = 16 << 10 // bytes of a status, an error, a number
+	maxParts = 1024     // elements of all arrays
+)
+
+// ErrReplySize ends a connection whose server sends data that is not a reply, or is larger than the expected replies.
+var ErrReplySize = errors.New("a reply is larger than any that is due on this connection, or is none")
+
+// frugal protects against a server that is hostile or is not Redis at all: redigo allocates any length that a reply
+// announces, and follows nested arrays without end. frugal reads the announced lengths before redigo does, and fails if
+// one is out of bounds. Connections made by a *redis.Pool cannot be inspected, and are trusted.
+type frugal struct {
+	net.Conn
+	head  []byte // start of the present line, if it came in pieces
+	skip  int    // remaining bytes of a bulk string, including its line end
+	left  int    // remaining elements of this reply
+	parts int    // number of elements that its arrays have announced
+	size  int    // bytes of its bulk strings plus twice those of its lines, which redigo reads in pieces
+}
+
+func (f *frugal) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if !f.scan(p[:n]) {
+		return 0, ErrReplySize
+	}
+	return n, err
+}
+
+// scan reports whether all lengths announced in p are within bounds. A line that is in one piece costs one search for
+// its end.
+func (f *frugal) scan(p []byte) bool {
+	for len(p) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, len(p))
+			f.skip, p = f.skip-n, p[n:]
+			continue
+		}
+		n := bytes.IndexByte(p, '\n')
+		if n < 0 {
+			f.head = append(f.head, p...)
+			return len(f.head) <= maxLine
+		}
+		line := p[:n]
+		if len(f.head) > 0 {
+			line = append(f.head, line...)
+			f.head = line[:0]
+		}
+		if len(line) > maxLine || !f.announced(line) {
+			return false
+		}
+		p = p[n+1:]
+	}
+	return true
+}
+
+// announced checks the first line of a reply, or of an element of a reply.
+func (f *frugal) announced(line []byte) bool {
+	if len(line) == 0 {
+		return false
+	}
+	if f.left == 0 { // a reply begins
+		f.left, f.parts, f.size = 1, 0, 0
+	}
+	f.left--
+	kind := line[0]
+	if kind != '$' && kind != '*' {
+		f.size += 2 * len(line)
+		return f.size <= MaxReply
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSuffix(line[1:], []byte("\r"))))
+	switch {
+	case err != nil || n < -1:
+		return false
+	case n == -1:
+	case kind == '*':
+		f.left, f.parts = f.left+n, f.parts+n
+		return n <= maxParts && f.parts <= maxParts
+	case n > MaxReply-f.size:
+		return false
+	default:
+		f.skip, f.size = n+len("\r\n"), f.size+n
+	}
+	return true
+}

@@ -1,0 +1,37 @@
+package pool
+
+import "fmt"
+
+// A Severity ranks a [Finding].
+type Severity uint8
+
+// Severities, from the least to the most severe.
+const (
+	Notice  Severity = iota // worth knowing; nothing is in danger now
+	Warning                 // degraded, or one further event away from danger
+	Failure                 // the master has no vote, or locks on it are in danger
+)
+
+// String returns the name of s.
+func (s Severity) String() string {
+	return [...]string{"notice", "warning", "failure"}[min(s, Failure)]
+}
+
+// A Finding is one problem of a master, as Check of a Locker reports it. The texts are for people and contain no
+// credentials.
+type Finding struct {
+	Master   string // as [Pool.Addr] names it
+	Severity Severity
+	// About is the topic, one word for programs: "connection", "identity", "role", "cluster", "eviction", "clock",
+	// "version", "rights", "writes", "memory", "persistence", "replicas", "loading", "failover", "sentinels",
+	// "databases".
+	About string
+	// What states the problem, Endangers the risk, and Do the fix, in a sentence each.
+	What, Endangers, Do string
+}
+
+// String returns the finding on one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: %s: %s. It endangers: %s. What to do: %s.",
+		f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
+}

@@ -1,0 +1,188 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/sharding"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// An Admin provides the calls of an operator, which act on the masters rather than on the locks of this client. The
+// command redlock has all of them as subcommands. With several shards a call acts on all of them unless it names one,
+// and its error names the shard.
+type Admin struct {
+	l *Locker
+}
+
+// Admin returns the operator calls of l. It sends nothing.
+func (l *Locker) Admin() Admin { return Admin{l} }
+
+// Masters returns the state of each master, in the order of the configuration, shard by shard. It sends nothing and
+// does not block.
+func (a Admin) Masters() []redlockinfo.Master {
+	var list []redlockinfo.Master
+	for _, s := range a.l.shards {
+		list = append(list, s.mastersOf(s.voters.View())...)
+	}
+	return list
+}
+
+// Check reports problems of the masters: the findings of [pool.Pool.Check] for the prefix and the durable masters of
+// this Locker, and why masters do not vote. A missing quorum is a separate finding, and a failure. The findings are
+// sorted by master and by severity, the most severe first. A healthy deployment has none.
+//
+// Check opens its own connections, and returns within two dial timeouts, or when ctx ends. With several shards it
+// returns the findings of the shards that it reached even if the error is not nil.
+func (a Admin) Check(ctx context.Context) ([]pool.Finding, error) {
+	return gather(a.l, func(s *shard) ([]pool.Finding, error) { return s.check(ctx) })
+}
+
+// Admit lets all masters vote at once, without quarantine. Call it only if no client holds a lock of this prefix: on
+// new masters, in tests, in benchmarks. If a client does hold one, two clients may hold its name at the same time until
+// the TTL has expired.
+//
+// Admit returns when every master votes. It retries masters that are down or cannot be admitted until ctx ends, so it
+// may be called while servers start. A voting master that loses its data meanwhile is not admitted again: it waits in
+// quarantine. Admit needs the records of a majority. If a master belongs to another configuration than this Locker,
+// Admit returns an error such as [ErrMasterList] and changes no master. If ctx ends first, the error lists the masters
+// that do not vote; the others vote. Admit may be repeated. With [WithoutRestartGuard] it does nothing. In tests that
+// start servers, redlocktest.Admit is shorter.
+func (a Admin) Admit(ctx context.Context) error {
+	return a.l.each(func(_ int, s *shard) error { return s.admit(ctx) })
+}
+
+// Quarantine begins the quarantine of the master named addr. It replaces an admission record that names other masters
+// or cannot be read; no client may still depend on that record. It changes nothing and returns [ErrMasterList] unless a
+// majority of the masters names the configuration of this Locker, or no other master names a different one.
+func (a Admin) Quarantine(ctx context.Context, addr string) error {
+	if len(a.l.shards) == 1 {
+		return a.l.shards[0].quarantine(ctx, addr)
+	}
+	var known atomic.Bool // a master outside a cluster is in the shard of each bucket
+	err := a.l.each(func(_ int, s *shard) error {
+		has := func(m redlockinfo.Master) bool { return m.Addr == addr }
+		if !slices.ContainsFunc(s.mastersOf(s.voters.View()), has) {
+			return nil
+		}
+		known.Store(true)
+		return s.quarantine(ctx, addr)
+	})
+	if !known.Load() {
+		return invalid("no master of any shard is named %q", addr)
+	}
+	return err
+}
+
+// RaiseMaxTTL allows TTLs up to d in the deployment while clients run and locks are held. Call it before clients use
+// longer TTLs; then give the clients the new [WithMaxTTL], one after the other, and then the longer TTL.
+//
+// RaiseMaxTTL writes in two steps. First it gives every master a quarantine of d, so that no master that loses its data
+// votes too early. Only when all masters have it at the same time does it let each accept TTLs up to d. So all masters
+// must be up. If RaiseMaxTTL ends early, some masters have a longer quarantine, but no master accepts longer TTLs. It
+// may be repeated. Running clients read the records again: a Lock takes one more round trip, a TryLock may fail once.
+//
+// To lower the max TTL, admit the masters again with no client running: stop all clients, delete the admission records,
+// and start the clients with the smaller value.
+//
+// It returns ErrInvalid if d is out of range, below the value of a master, or above the repl-backlog-ttl of a master,
+// and if the restart guard is off. It returns ErrNoQuorum with the reason of each master that does not have the new
+// value. Other errors are that of ctx, and ErrClosed.
+func (a Admin) RaiseMaxTTL(ctx context.Context, d time.Duration) error {
+	return a.l.each(func(_ int, s *shard) error { return s.raiseMaxTTL(ctx, d) })
+}
+
+// Configuration returns the configuration in use, one for each shard. Masters have the names that [pool.Pool.Addr]
+// returns.
+func (a Admin) Configuration() []Configuration {
+	list := make([]Configuration, len(a.l.shards))
+	for i, s := range a.l.shards {
+		list[i] = s.configuration()
+	}
+	return list
+}
+
+// Reconfigure makes this Locker use the next configuration, one for each shard. Held locks stay valid. c is the current
+// configuration, which changes nothing, or the one that follows it. docs/masters.md shows how to move the clients of a
+// deployment from one configuration to the next, and why it is safe.
+//
+// When it changes from one set of masters to a joint configuration, it waits until a majority of the next masters
+// votes: new masters are in quarantine first. From then on every acquire and extension needs a majority of each set,
+// and held locks are extended to the next masters. When it changes from a joint configuration to the next set, it waits
+// until each held lock that is extended is on a majority of the next masters. Then the old masters get releases only;
+// after the max TTL their connections are closed unless another Locker of the pool uses them.
+//
+// On failure nothing has changed. The error is ErrInvalid if c is not a valid successor; a description if c is the next
+// set alone and the masters do not allow that yet (redlock set --finish); ErrNoQuorum with that of ctx if too few of
+// the next masters vote; that of ctx; or ErrClosed. A Locker that was suspended while the deployment changed accepts
+// any later configuration; until then it acquires nothing. Concurrent calls run one after the other.
+func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
+	if len(c) != len(a.l.shards) {
+		return invalid("%d configurations, and there are %d shards: give one for each", len(c), len(a.l.shards))
+	}
+	return a.l.each(func(i int, s *shard) error { return s.reconfigure(ctx, c[i]) })
+}
+
+// ForceRelease takes the lease with this id from its holder; [Locker.Inspect] returns the id. Use it if the holder is
+// dead or hangs and waiting for its TTL takes too long.
+//
+// ForceRelease endangers the resource that the lock protects. A holder that is alive detects the loss at its next
+// extension, a third of its TTL later, and until then two clients may believe that they hold the name. Only a resource
+// that refuses a smaller token than it has seen is safe: the next holder has a larger one.
+//
+// On every master that can be reached it deletes this lease and no other, and raises the fence to a new ballot, so that
+// late messages of the holder are refused. Then it wakes the first waiter, as any release does.
+//
+// It returns the number of masters that deleted the lease. The error is nil if a quorum has confirmed that it no longer
+// has the lease; otherwise it is ErrNoQuorum with the reason of each master that did not answer. A holder that extends
+// the lock at that moment may restore it on masters that have deleted it: inspect the name again, and repeat the call
+// if the lease is still there.
+func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
+	return a.l.of(name).forceRelease(ctx, name, id)
+}
+
+// tools implements the calls that only the command and the tests of this module use: see package private.
+type tools struct{ *Locker }
+
+var _ = private.Provide(
+	func(s private.Settings) any { return hidden(s) },
+	func(locker any) private.Tools { return tools{locker.(*Locker)} },
+)
+
+// Warnings returns the warnings about the configuration, one sentence each.
+func (t tools) Warnings() []string {
+	var list []string
+	for _, s := range t.shards {
+		list = append(list, s.warnings...)
+	}
+	return list
+}
+
+// Settle waits until ctx ends, or until each master has answered or is known to be down and it is known whether the
+// master votes.
+func (t tools) Settle(ctx context.Context) {
+	_ = t.each(func(_ int, s *shard) error {
+		_, err := s.voters.Await(ctx, (*admission.View).Settled)
+		return err
+	}) // an early end shows in the states
+}
+
+// Shard returns the number of the shard of a name.
+func (t tools) Shard(name string) int { return sharding.Pick(name, len(t.shards)) }
+
+// Change reports the progress of a change of the masters of the only shard.
+func (t tools) Change(ctx context.Context) (private.Change, error) { return t.shards[0].change(ctx) }
+
+// RaiseEpoch writes the epoch of the current configuration to the masters.
+func (t tools) RaiseEpoch(ctx context.Context) error { return t.shards[0].raiseEpoch(ctx) }
+
+// FinishChange makes the next set of masters final.
+func (t tools) FinishChange(ctx context.Context) error { return t.shards[0].finishChange(ctx) }
+
+// AbortChange abandons a change of the masters.
+func (t tools) AbortChange(ctx context.Context) error { return t.shards[0].abortChange(ctx) }

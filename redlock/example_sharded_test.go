@@ -1,0 +1,140 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// shardsInMemory returns a Locker for examples: two shards of three masters in memory.
+func shardsInMemory() (locker *redlock.Locker, done func()) {
+	var pools []*pool.Pool
+	var ends []func()
+	for number := 1; number <= 2; number++ {
+		masters := redlocktest.New(3, redlocktest.Group(number, 2))
+		p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // this machine may be busy
+		if err != nil {
+			panic(err)
+		}
+		ends = append(ends, func() { _ = p.Close() }, masters.Close)
+		pools = append(pools, p)
+	}
+	locker, err := redlock.NewSharded(pools)
+	if err != nil {
+		panic(err)
+	}
+	if err := locker.WaitReady(context.Background()); err != nil {
+		panic(err)
+	}
+	return locker, func() {
+		_ = locker.Close(context.Background())
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// One pool for each shard. All clients name the same shards, with the same masters, in the same order.
+func ExampleNewSharded() {
+	var shards []*pool.Pool
+	for _, urls := range [][]string{
+		{"redis://10.0.1.1", "redis://10.0.1.2", "redis://10.0.1.3"},
+		{"redis://10.0.2.1", "redis://10.0.2.2", "redis://10.0.2.3"},
+	} {
+		masters, err := pool.Dial(urls)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer masters.Close()
+		shards = append(shards, masters)
+	}
+	locker, err := redlock.NewSharded(shards)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(context.Background())
+
+	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+		return ctx.Err() // work
+	})
+	fmt.Println(err)
+}
+
+// Locks on a Redis Cluster: each of its buckets is a shard, with its own hash slot.
+func ExampleNewSharded_cluster() {
+	buckets, err := pool.DialBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, p := range buckets {
+		defer p.Close()
+	}
+	locker, err := redlock.NewSharded(buckets)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(context.Background())
+	err = locker.Do(context.Background(), "orders:42", func(ctx context.Context) error {
+		return ctx.Err() // work
+	})
+	fmt.Println(err)
+}
+
+// Several shards as one Locker: operator calls apply to all of them.
+func ExampleNewSharded_operate() {
+	locker, done := shardsInMemory()
+	defer done()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	fmt.Println("ready:", locker.WaitReady(ctx), len(locker.Admin().Masters()), "masters")
+	fmt.Println("admitted:", locker.Admin().Admit(ctx)) // new masters, on which no client holds a lock
+	fmt.Println("max TTL:", locker.Admin().RaiseMaxTTL(ctx, time.Minute))
+	findings, err := locker.Admin().Check(ctx)
+	fmt.Println("found:", len(findings) > 0, err)
+	fmt.Println("unknown:", locker.Admin().Quarantine(ctx, "10.0.0.9:6379") != nil)
+	fmt.Println("closed:", locker.Close(ctx), locker.Admin().Masters()[0].Shard)
+	// Output:
+	// ready: <nil> 6 masters
+	// admitted: <nil>
+	// max TTL: <nil>
+	// found: true <nil>
+	// unknown: true
+	// closed: <nil> 1
+}
+
+// Names of several shards as one lock.
+func ExampleNewSharded_together() {
+	locker, done := shardsInMemory()
+	defer done()
+
+	names := []string{"account:7", "account:3"}
+	err := locker.DoAll(context.Background(), names, func(ctx context.Context) error {
+		for _, name := range names {
+			fmt.Println(name, "has a token:", redlock.TokenOf(ctx, name) > 0)
+		}
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	locks, err := locker.LockAll(context.Background(), names)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = locker.TryLockAll(context.Background(), names)
+	fmt.Println(errors.Is(err, redlock.ErrHeld), locks.Unlock(context.Background()))
+	// Output:
+	// account:7 has a token: true
+	// account:3 has a token: true
+	// <nil>
+	// true <nil>
+}

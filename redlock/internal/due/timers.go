@@ -1,0 +1,219 @@
+package due
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+const (
+	// watchPeriod bounds how late a task runs after a suspension.
+	watchPeriod = 100 * time.Millisecond
+	// leastPause is the shortest sleep. If timers run faster than the clock, shorter ones would never arrive.
+	leastPause = 20 * time.Microsecond
+	// skewStep is by how much the wall clock must gain on the boot clock for every task to run. Less is the slewing of
+	// NTP.
+	skewStep = time.Millisecond
+)
+
+// A Task runs when it is due, on the goroutine of its Timers. Run must not block. It calls Timers.Reschedule. The
+// function that it returns, unless it is nil, is called when all tasks that were due have run: what is urgent for one
+// Task comes before what is not for another.
+type Task interface {
+	Run(now clock.Instant) (after func())
+}
+
+// An Entry is the place of one Task in Timers. The zero Entry is in none.
+type Entry[T Task] struct {
+	task  T
+	index int   // in the heap, from 1; 0: in none; guarded by Timers.mu, like at
+	at    int64 // when it is due, on the boot clock
+}
+
+// Timers is a queue of tasks, ordered by when they are due. All methods are safe for concurrent use.
+type Timers[T Task] struct {
+	clock *clock.Clock
+	wake  chan struct{} // capacity 1
+	stop  chan struct{}
+	done  chan struct{}
+
+	mu     sync.Mutex
+	heap   entries[T]
+	next   int64 // when the goroutine is to wake, on the boot clock; 0 while it is awake
+	closed bool  // stop is closed
+}
+
+// New returns Timers and starts their goroutine. Close ends it.
+func New[T Task](c *clock.Clock) *Timers[T] {
+	t := &Timers[T]{clock: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	go t.run()
+	return t
+}
+
+// Add adds a Task that is due at an instant of the boot clock. It reports false after Close.
+func (t *Timers[T]) Add(e *Entry[T], x T, at int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	e.task, e.at = x, at
+	heap.Push(&t.heap, e)
+	t.wakeLocked(e.at)
+	return true
+}
+
+// Reschedule changes when e is due. It does nothing if e is in no Timers.
+func (t *Timers[T]) Reschedule(e *Entry[T], at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.index > 0 {
+		e.at = at
+		heap.Fix(&t.heap, e.index-1)
+		t.wakeLocked(e.at)
+	}
+}
+
+// Advance is Reschedule if at is earlier than e is due.
+func (t *Timers[T]) Advance(e *Entry[T], at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.index > 0 && at < e.at {
+		e.at = at
+		heap.Fix(&t.heap, e.index-1)
+		t.wakeLocked(e.at)
+	}
+}
+
+// Remove removes e.
+func (t *Timers[T]) Remove(e *Entry[T]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.index > 0 {
+		heap.Remove(&t.heap, e.index-1)
+	}
+}
+
+// All returns all tasks.
+func (t *Timers[T]) All() []T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]T, len(t.heap))
+	for i, e := range t.heap {
+		all[i] = e.task
+	}
+	return all
+}
+
+// Close makes Add refuse from now on, and ends the goroutine. The tasks stay. It returns a channel that is
+// closed when the goroutine has ended.
+func (t *Timers[T]) Close() (ended <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed = true
+		close(t.stop)
+	}
+	return t.done
+}
+
+// wakeLocked wakes the goroutine if it sleeps beyond at.
+func (t *Timers[T]) wakeLocked(at int64) {
+	if t.next != 0 && at < t.next {
+		t.next = 0
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (t *Timers[T]) run() {
+	defer close(t.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	skew := t.clock.Now().Skew()
+	var due []T
+	var after []func()
+	for {
+		now := t.clock.Now()
+		if now.Skew()-skew > int64(skewStep) {
+			skew = now.Skew()
+			due = append(due[:0], t.All()...)
+		} else {
+			skew = min(skew, now.Skew()) // small gains add up to a step
+			due = t.collectDue(due[:0], now)
+		}
+		for _, x := range due {
+			if f := x.Run(now); f != nil {
+				after = append(after, f)
+			}
+		}
+		for _, f := range after {
+			f()
+		}
+		clear(due)
+		clear(after)
+		after = after[:0]
+		timer.Reset(t.untilNext())
+		select {
+		case <-timer.C:
+		case <-t.wake:
+		case <-t.stop:
+			return
+		}
+	}
+}
+
+// collectDue appends the tasks that are due. They stay in the heap, put off until Run reschedules them.
+func (t *Timers[T]) collectDue(due []T, now clock.Instant) []T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.heap) > 0 && t.heap[0].at <= now.Steady() {
+		e := t.heap[0]
+		e.at = now.Steady() + int64(watchPeriod)
+		heap.Fix(&t.heap, 0)
+		due = append(due, e.task)
+	}
+	return due
+}
+
+// untilNext returns how long the goroutine sleeps: until a task is due, or watchPeriod.
+func (t *Timers[T]) untilNext() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, wait := t.clock.Now().Steady(), time.Hour
+	if len(t.heap) > 0 {
+		wait = max(leastPause, min(time.Duration(t.heap[0].at-now), watchPeriod))
+	}
+	t.next = now + int64(wait)
+	return wait
+}
+
+// entries are a heap, the first due first.
+type entries[T Task] []*Entry[T]
+
+func (q entries[T]) Len() int           { return len(q) }
+func (q entries[T]) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q entries[T]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i+1, j+1
+}
+
+// Push implements heap.Interface.
+func (q *entries[T]) Push(x any) {
+	e := x.(*Entry[T])
+	*q = append(*q, e)
+	e.index = len(*q)
+}
+
+// Pop implements heap.Interface.
+func (q *entries[T]) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last], e.index = nil, 0
+	*q = (*q)[:last]
+	return e
+}

@@ -1,0 +1,245 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// An Attempt is one round for one new lease, with one id and one token range. A call that tries again makes
+// another attempt, for another lease with another id.
+type Attempt struct {
+	Op     string // for errors
+	Name   string
+	Keys   *scripts.Keys
+	Terms  *Terms
+	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
+	// Complete is called when the last vote of the round is in; nil: no client is notified.
+	Complete func()
+	Stats    *AcquireStats // nil: not recorded
+	// Patience bounds how long the call waits while too many rounds are under way; 0: only the context does.
+	Patience time.Duration
+}
+
+// AcquireStats counts the rounds and votes of one call. Only the goroutine of the call uses it. A nil AcquireStats
+// records nothing.
+type AcquireStats struct {
+	Rounds int // that were sent
+	// Granted of N masters had said yes when the last round was decided or given up, and Quorum were needed.
+	Granted, Quorum, N int
+	// Place is the place of the call when it first waited in a queue, from 1; 0: it has not waited in one.
+	Place int
+}
+
+// recordRound records a round.
+func (s *AcquireStats) recordRound(r *round.Round) {
+	if s == nil {
+		return
+	}
+	t := r.Tally()
+	s.Rounds++
+	s.Granted, s.Quorum, s.N = t.Of(scripts.Granted).Len(), t.Rule.Least(), t.Rule.N()
+	place := 0
+	r.Each(func(_ int, v *round.Vote) {
+		if v.Outcome == scripts.Held {
+			place = max(place, v.Place+1)
+		}
+	})
+	s.RecordPlace(place)
+}
+
+// RecordPlace records the place in a queue.
+func (s *AcquireStats) RecordPlace(place int) {
+	if s != nil && s.Place == 0 {
+		s.Place = place
+	}
+}
+
+// Acquire makes one attempt: it asks the masters of the current view for a new lease, and waits for their decision or
+// the end of ctx. On success the lease is won and not yet live: see Lease.StartHold. On failure everything that may
+// have been granted is being rolled back, and Acquire does not wait for that; the ticket keeps its place in the queues.
+// The error is a *round.Failure, or one of ballots. The round is nil if nothing was sent: no quorum votes, or
+// limiter.enter failed.
+func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round, error) {
+	if err := m.rounds.enter(ctx, m.Closing, a.Patience); err != nil {
+		return nil, nil, m.reportNotSent(a, overloaded(err))
+	}
+	view := m.View() // after the wait
+	if !view.Config.Rule.Won(view.Voting) {
+		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
+		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, a.Op, nil))
+	}
+	l := m.newLease(a.Name, a.Keys, a.Ticket)
+	l.recorder.complete = a.Complete
+	l.recorder.active.Store(true)
+	r := m.Sender.New(view, a.Op, &l.recorder)
+	r.Key, r.LeaseID = a.Keys.Lock(), l.ID
+	spare := a.Terms.maxHandoffs()
+	if a.Terms.Linger > 0 {
+		spare = lingerTokens
+	}
+	first, last, err := m.Ballots.Propose(r.Start, a.Name, 0, spare)
+	if err != nil {
+		m.rounds.leave(true)
+		return nil, nil, err // nothing was sent
+	}
+	ttl := a.Terms.leaseTTL(0, m.Drift)
+	encode := view.Encoder.Acquire
+	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
+		encode = view.Encoder.AcquireLingering
+		m.lingerers.add(l) // until StartHold or giveUp
+	}
+	l.sendAcquire(r, encode(a.Keys, l.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
+	err = l.awaitQuorum(ctx, r, a.Terms, first, last)
+	a.Stats.recordRound(r)
+	m.Events.Attempted(l, r, first, err)
+	if err != nil {
+		l.undo(r)
+		return nil, r, err
+	}
+	return l, r, nil
+}
+
+// sendAcquire sends a call that may create the lease to every master that is as the call needs it.
+func (l *Lease) sendAcquire(r *round.Round, call *scripts.Call, ttl time.Duration, ballot int64, need round.Need) {
+	sent, skipped := r.SendAll(call, ttl, need)
+	for i := range sent.All() {
+		l.sent.touch(r.View, i, ballot)
+	}
+	r.RecordAll(skipped)
+}
+
+// awaitDecision waits for the decision of a round, until ctx ends or the Manager closes. It returns nil if the round
+// was won.
+func (m *Manager) awaitDecision(ctx context.Context, r *round.Round) error {
+	select {
+	case <-r.Done():
+	case <-ctx.Done():
+		return r.Failure(nil, round.ContextError(ctx))
+	case <-m.Closing:
+		return r.Failure(nil, ErrClosed)
+	}
+	if r.Verdict() == quorum.Won {
+		return nil
+	}
+	return r.Failure(r.Decision(), nil)
+}
+
+// awaitQuorum waits for the decision of an acquire round. It returns nil if the lease is won: a quorum granted in time.
+func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms, first, last int64) error {
+	if err := l.m.awaitDecision(ctx, r); err != nil {
+		l.m.recordRefusals(r, l.Name)
+		return err
+	}
+	now := l.m.Clock.Now()
+	ttl := terms.leaseTTL(0, l.m.Drift)
+	v := validity{start: r.Start, ttl: ttl, drift: l.m.Drift.Of(ttl)}
+	if left := v.left(now); left < terms.Least {
+		return r.Failure(tooSlow(left, terms), nil)
+	}
+	if took := now.Sub(r.Start); took > r.View.Config.Slowest {
+		// Another client's repair may rely on it: a master that has forgotten its vote for l no longer counts for l.
+		return r.Failure(fmt.Errorf("%w: the masters needed %v, longer than the timeout of %v", round.ErrTooSlow,
+			took.Round(time.Millisecond), r.View.Config.Slowest), nil)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.validity, l.config = v, r.View.Config
+	l.tokens = tokenRange{next: first, last: last, handoffs: terms.maxHandoffs(), won: now}
+	return nil
+}
+
+func tooSlow(left time.Duration, terms *Terms) error {
+	return fmt.Errorf("%w: %v of validity left of %v, at least %v wanted",
+		round.ErrTooSlow, left.Round(time.Microsecond), terms.TTL, terms.Least)
+}
+
+// readClocks takes the masters' times from the refusals of a round.
+func (m *Manager) readClocks(r *round.Round, now clock.Instant) {
+	within := now.Sub(r.Start) / 2
+	r.Each(func(i int, v *round.Vote) {
+		if v.Time > 0 {
+			m.Ballots.Refine(i, v.Time, r.Start.Add(within), within)
+		}
+	})
+}
+
+// recordRefusals records what the next attempt needs from the refusals: fences and clocks.
+func (m *Manager) recordRefusals(r *round.Round, name string) {
+	now := m.Clock.Now()
+	m.readClocks(r, now)
+	t := r.Tally()
+	floor := int64(0)
+	for _, set := range t.Rule.Sets() {
+		var fences []int64
+		r.Each(func(i int, v *round.Vote) {
+			if v.Time > 0 && set.Has(i) && !t.Unable().Has(i) { // those do not show their fence, or cannot grant
+				fences = append(fences, v.Fence)
+			}
+		})
+		ill := t.Unable() & set &^ r.View.Connecting // those may be well: nothing is known of them yet
+		floor = max(floor, ballot.Floor(fences, set.Len(), ill.Len()))
+	}
+	m.Ballots.Saw(now, name, floor)
+}
+
+// A voteRecorder records the votes of a round that may create the lease.
+type voteRecorder struct {
+	lease    *Lease
+	complete func()
+	active   atomic.Bool // it counts in Manager.rounds
+}
+
+// OnVote implements round.VoteObserver.
+func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, last bool) {
+	if (decides || last) && a.active.Swap(false) { // not when the caller gives up: its messages are still queued
+		a.lease.m.rounds.leave(v.After <= r.View.Config.Slowest/4)
+	}
+	if last && a.complete != nil {
+		defer a.complete()
+	}
+	a.lease.mu.Lock()
+	a.lease.recordVoteLocked(r, i, v.Outcome)
+	n := a.lease.endLocked(a.lease.goneLocked())
+	a.lease.mu.Unlock()
+	a.lease.notify(n)
+}
+
+// undo releases what a round that was not won has been granted, or may still be. It returns at once.
+func (l *Lease) undo(r *round.Round) {
+	set := quorum.Set(0)
+	r.Each(func(i int, v *round.Vote) {
+		if v.Outcome == scripts.Granted || v.Unsure() {
+			set |= quorum.One(i)
+		}
+	})
+	l.rollBack(set)
+}
+
+// rollBack ends a lease that is not live, and releases it on those masters of set that may have it.
+func (l *Lease) rollBack(set quorum.Set) {
+	l.giveUp()
+	if set &= l.sent.to; set != 0 {
+		l.sendRelease("roll back", set, true)
+	}
+}
+
+// newLease makes a lease with an id of its own.
+func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
+	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
+	id := m.number.Add(1)
+	if role := keys.Role(); role != scripts.Plain {
+		l.ID = scripts.ShareID(m.Owner, id, role, m.Ballots.Median(m.Clock.Now()), m.Label)
+	} else {
+		l.ID = scripts.GrantID(m.Owner, id, m.Label)
+	}
+	l.recorder.lease = l
+	return l
+}

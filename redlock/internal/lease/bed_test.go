@@ -1,0 +1,161 @@
+package lease
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/internal/testbed"
+)
+
+// A managerBed is a Manager over masters in memory, and a log of its events.
+type managerBed struct {
+	*testbed.Bed
+	*Manager
+	t       *testing.T
+	closing chan struct{}
+	other   atomic.Pointer[admission.View] // see change
+
+	mu     sync.Mutex
+	logged []string
+}
+
+// newBed makes one inside the bubble in which the test runs, and waits until all masters vote.
+func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
+	b := newQuietBed(t, n, opts...)
+	b.Run()
+	synctest.Wait()
+	if v := b.Monitor.View(); v.Voting != v.Config.Rule.All() {
+		t.Fatalf("%b vote of %d", v.Voting, n)
+	}
+	return b
+}
+
+// newQuietBed is newBed before anything is known of the masters.
+func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
+	t.Helper()
+	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
+	b.Manager = NewManager(Env{
+		Sender: b.Sender, Clock: b.Bed.Clock, Drift: clock.DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
+		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
+		Enter: func() {}, Leave: func() {},
+	})
+	b.OnView = b.Manager.Changed
+	t.Cleanup(func() {
+		b.EndAll()
+		<-b.Stopped()
+	})
+	return b
+}
+
+// terms are those of tests: a TTL of 10 s, extended.
+func terms() *Terms {
+	return &Terms{
+		TTL: 10 * time.Second, Least: 5 * time.Second, Extend: true, Handoffs: 3, HandoffTime: 100 * time.Millisecond,
+	}
+}
+
+func keysOf(name string) *scripts.Keys {
+	keys := testbed.Prefix.Keys(name)
+	return &keys
+}
+
+// acquire makes one attempt to acquire the name n.
+func (b *managerBed) acquire(t *Terms) (*Lease, error) {
+	l, _, err := b.Acquire(b.t.Context(), &Attempt{Op: "lock", Name: "n", Keys: keysOf("n"), Terms: t})
+	return l, err
+}
+
+// lock holds the name n.
+func (b *managerBed) lock(t *Terms) *Hold {
+	b.t.Helper()
+	l, err := b.acquire(t)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	h := &Hold{}
+	if err := l.StartHold(h, t); err != nil {
+		b.t.Fatal(err)
+	}
+	return h
+}
+
+// on returns how many masters have the name n.
+func (b *managerBed) on() (n int) {
+	for i := range b.Masters.N() {
+		if id, _, _ := b.Masters.Master(i).Holds("n"); id != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// change shows the Manager another view than that of the voters.
+func (b *managerBed) change(f func(v *admission.View)) {
+	v := *b.Monitor.View()
+	v.Masters = append([]admission.State(nil), v.Masters...)
+	f(&v)
+	b.other.Store(&v)
+}
+
+func (b *managerBed) view() *admission.View {
+	if v := b.other.Load(); v != nil {
+		return v
+	}
+	return b.Monitor.View()
+}
+
+func (b *managerBed) logf(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.logged = append(b.logged, fmt.Sprintf(format, args...))
+}
+
+// takeLog returns what was logged since the last call.
+func (b *managerBed) takeLog() (logged []string) {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	logged, b.logged = b.logged, nil
+	return logged
+}
+
+// Attempted implements Events, as all that follow.
+func (b *managerBed) Attempted(_ *Lease, _ *round.Round, _ int64, err error) {
+	b.logf("attempted %v", err != nil)
+}
+func (b *managerBed) NotSent(_, name string, _ *round.Failure) { b.logf("not sent %s", name) }
+func (b *managerBed) Acquired(h *Hold)                         { b.logf("acquired %d", h.Token()-h.lease.tokens.last) }
+func (b *managerBed) Extended(_ *Lease, err error)             { b.logf("extended %v", err != nil) }
+func (b *managerBed) Repaired(_ *Lease, i int)                 { b.logf("repaired %d", i) }
+func (b *managerBed) Lost(_ *Lease, cause error)               { b.logf("lost: %v", cause) }
+func (b *managerBed) Releasing(*Lease)                         { b.logf("releasing") }
+func (b *managerBed) Released(_ *Hold, err error)              { b.logf("released: %v", err) }
+func (b *managerBed) Ended(*Lease)                             { b.logf("ended") }
+func (b *managerBed) MayIdle(*Lease) bool                      { return false }
+func (b *managerBed) Idle(*Lease) bool                         { return false }
+
+// after lets virtual time pass, and what is due then happen.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// Outcomes of votes by short names.
+const (
+	staleVote     = scripts.Stale
+	missingVote   = scripts.Missing
+	admissionVote = scripts.Abstained
+)
+
+func vote(o scripts.Outcome, fence, time int64) round.Vote {
+	return round.Vote{Vote: scripts.Vote{Outcome: o, Fence: fence, Time: time}}
+}

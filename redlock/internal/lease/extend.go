@@ -1,0 +1,157 @@
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// An extension is one round that prolongs a lease: by the Manager, by Extend or by a re-entry.
+type extension struct {
+	round.Round
+	lease    *Lease
+	ttl      time.Duration
+	retry    clock.Instant // of one by the Manager: when the next is due unless this one is confirmed
+	skipped  []round.Skipped
+	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
+}
+
+// extendLocked queues a round that prolongs the lease, to ttl if that is longer than its terms say, and writes its
+// depth. l.mu is held and l is live. The caller records the skipped votes after it has released the lock.
+func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
+	view := l.m.View()
+	e := &extension{lease: l}
+	e.Init(l.m.Sender, view, op, e)
+	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start), l.m.Drift))
+	e.ttl = ttl
+	_, e.skipped = e.SendAll(view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked()), ttl, round.NeedsConnection)
+	return e
+}
+
+// OnVote implements round.VoteObserver.
+func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool) {
+	l := e.lease
+	won := r.Verdict() == quorum.Won
+	l.mu.Lock()
+	l.recordVoteLocked(r, i, v.Outcome)
+	if (l.state == live || l.state == idle) && decides && won {
+		e.confirmedLocked(l.m.Clock.Now())
+	}
+	n := l.endLocked(l.goneLocked())
+	if l.state == live {
+		e.repairLocked()
+	}
+	l.mu.Unlock()
+	l.notify(n)
+	if !decides || n.cause != nil {
+		return
+	}
+	var err error
+	if !won {
+		l.m.readClocks(r, l.m.Clock.Now())
+		err = r.Failure(round.ErrNoQuorum, nil)
+	}
+	l.m.Events.Extended(l, err)
+}
+
+// confirmedLocked records that a majority has confirmed the lease.
+func (e *extension) confirmedLocked(now clock.Instant) {
+	l := e.lease
+	l.config = e.View.Config
+	v := validity{start: e.Start, ttl: e.ttl, drift: l.m.Drift.Of(e.ttl)}
+	if v.left(now) > l.validity.left(now) {
+		l.validity = v
+	}
+	if l.renewal.retry == e.retry {
+		l.renewal.retry = clock.Instant{}
+	}
+	l.scheduleLocked(now)
+}
+
+// repairLocked gives the lease back to the masters that lack it, as far as the round proves that they may have it.
+// After a freeze the validity may be over before the end of the lease is noticed; then it repairs none.
+func (e *extension) repairLocked() {
+	missing := repairable(&e.Round, e.ttl) &^ e.repaired
+	if missing == 0 || e.lease.validity.left(e.lease.m.Clock.Now()) <= 0 {
+		return
+	}
+	for i := range missing.All() {
+		e.repaired |= quorum.One(i)
+		e.lease.repairLocked(&e.Round, i, e.ttl, e.lease.ownership.token)
+	}
+}
+
+// Extend prolongs the lease by its TTL from now and waits for the decision. On failure nothing has changed. It
+// succeeds only with validity left at its return.
+func (h *Hold) Extend(ctx context.Context) error {
+	e, err := h.prolong(ctx, "extend", 0, 0)
+	if err != nil && e != nil && e.worthAnother(ctx) {
+		_, err = h.prolong(ctx, "extend", 0, 0)
+	}
+	return err
+}
+
+// prolong sends an extension, to ttl if that is longer than before, with as many holds more, and waits for the
+// decision. It returns nil only if a majority confirmed the lease and h is held at this instant. The extension is
+// nil if nothing was sent.
+func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more int) (*extension, error) {
+	if err := h.lockHeld(); err != nil {
+		return nil, &round.Failure{Decision: err}
+	}
+	l := h.lease
+	l.ownership.entering += more
+	e := l.extendLocked(op, ttl)
+	l.mu.Unlock()
+	e.RecordAll(e.skipped)
+	err := l.m.awaitDecision(ctx, &e.Round)
+	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
+		return e, err
+	}
+	if ended := h.Err(); ended != nil {
+		return e, e.Failure(ended, nil)
+	}
+	return e, err
+}
+
+// worthAnother reports whether the round has given the lease to masters that had not got it yet, so that another
+// round may be confirmed, in a joint configuration.
+func (e *extension) worthAnother(ctx context.Context) bool {
+	if !e.View.Config.Rule.Joint() || !e.Complete(ctx) {
+		return false
+	}
+	e.lease.mu.Lock()
+	defer e.lease.mu.Unlock()
+	return e.repaired != 0
+}
+
+// Reenter makes inner one more hold of the lease of h: it is extended, and its depth is one more. A failure leaves
+// the lease as it was. It succeeds only with the wanted validity left.
+func (h *Hold) Reenter(ctx context.Context, inner *Hold, terms *Terms) error {
+	e, err := h.prolong(ctx, "re-enter", terms.TTL, 1)
+	if e == nil {
+		return err
+	}
+	l := h.lease
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.ownership
+	o.entering--
+	if left := l.validity.left(now); err == nil && h.ended != nil { // it ended meanwhile
+		err = e.Failure(h.ended, nil)
+	} else if err == nil && left < terms.Least {
+		err = e.Failure(tooSlow(left, terms), nil)
+	}
+	if err != nil {
+		l.extendSoonLocked(now, 0) // the masters have got another depth
+		return err
+	}
+	inner.lease, inner.token = l, o.token
+	o.depth++
+	o.holds = append(o.holds, inner)
+	o.terms.TTL = max(o.terms.TTL, terms.TTL)
+	return nil
+}

@@ -1,0 +1,190 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+)
+
+// A Hold is one Lock of a lease: the first one, or a re-entry. It is not the text that Lock.Export gives. The zero
+// Hold becomes usable when StartHold, TakeOver, Reenter or a handoff succeeds. All methods are safe for concurrent use.
+type Hold struct {
+	lease *Lease
+	token int64
+
+	// Guarded by l.mu.
+	ended    error         // nil while it is held
+	unlocked bool          // Unlock was called
+	lasted   time.Duration // how long the ownership lasted that the Unlock has ended
+	done     chan struct{}
+	contexts map[context.Context]*ownerContext // by parent, or by themselves: see bind
+	prune    int                               // the number of contexts at which those that have ended are dropped
+}
+
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Lease returns the lease of h.
+func (h *Hold) Lease() *Lease { return h.lease }
+
+// Token returns the fencing token.
+func (h *Hold) Token() int64 { return h.token }
+
+// Info describes the lease as it is for h.
+func (h *Hold) Info() Info {
+	i := h.lease.Info()
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	i.Token = h.token
+	if h.ended != nil {
+		i.Left = min(0, i.Left)
+	}
+	if h.lasted > 0 {
+		i.Held = h.lasted
+	}
+	return i
+}
+
+// Lasted returns how long the ownership lasted that the Unlock of h has ended; 0 if it ended otherwise, or goes on.
+func (h *Hold) Lasted() time.Duration {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return h.lasted
+}
+
+// Forgo gives up the minimum hold of a lock that its caller does not get, whether it has ended or not. If Close has
+// ended the lock and the masters keep the name, the name is released. That of a re-entry is not given up: the caller
+// has had the outer lock.
+func (h *Hold) Forgo() {
+	h.lease.mu.Lock()
+	kept := false
+	if o := &h.lease.ownership; o.single[0] == h {
+		kept = o.terms.MinHold > 0 && errors.Is(h.ended, ErrClosed)
+		o.terms.MinHold = 0
+	}
+	h.lease.mu.Unlock()
+	if kept {
+		h.lease.release("unlock")
+	}
+}
+
+// Remaining returns the validity left; not positive for a hold that has ended.
+func (h *Hold) Remaining() time.Duration {
+	now := h.lease.m.Clock.Now()
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	if h.ended != nil {
+		return min(0, h.lease.validity.left(now))
+	}
+	return h.lease.leftLocked(now)
+}
+
+// HasLeft reports whether h is held with at least this validity, and before its maximum hold.
+func (h *Hold) HasLeft(least time.Duration) bool {
+	now := h.lease.m.Clock.Now()
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return h.ended == nil && h.lease.leftLocked(now) > 0 && h.lease.validity.left(now) >= least
+}
+
+// Err returns nil while h is held, and then why it ended. It compares with the clocks: a lease whose validity has
+// expired is ended by the call that finds out.
+func (h *Hold) Err() error {
+	err := h.lockHeld()
+	if err == nil {
+		h.lease.mu.Unlock()
+	}
+	return err
+}
+
+// lockHeld locks the lease of h while h is held. Else it returns why h has ended, and nothing is locked.
+func (h *Hold) lockHeld() error {
+	l := h.lease
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	n := l.endLocked(l.expiredLocked(now))
+	err := h.ended
+	if err != nil {
+		l.mu.Unlock()
+		l.notify(n)
+	}
+	return err
+}
+
+// Settle sets whether the lease is extended from now on, and its maximum hold from now. It does nothing for a re-entry:
+// these are terms of the first hold.
+func (h *Hold) Settle(terms *Terms) {
+	if h.lockHeld() != nil {
+		return
+	}
+	defer h.lease.mu.Unlock()
+	now, o := h.lease.m.Clock.Now(), &h.lease.ownership
+	if o.holds[0] != h {
+		return
+	}
+	o.terms.Extend, o.terms.MaxHold = terms.Extend, terms.MaxHold
+	if o.terms.MaxHold > 0 {
+		o.terms.MaxHold += now.Sub(o.began)
+	}
+	h.lease.scheduleLocked(now)
+}
+
+// Done returns a channel that is closed when h ends.
+func (h *Hold) Done() <-chan struct{} {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	if h.ended != nil {
+		return closedChan
+	}
+	if h.done == nil {
+		h.done = make(chan struct{})
+	}
+	return h.done
+}
+
+// leastPrune is the number of contexts of a hold at which those that have ended by themselves are first dropped.
+const leastPrune = 32
+
+// bind makes c end when h ends, or at once if it has, and returns it; or the context that is bound for key already.
+func (h *Hold) bind(key context.Context, c *ownerContext) *ownerContext {
+	h.lease.mu.Lock()
+	var known *ownerContext
+	err := h.ended
+	if err == nil { // afterwards the contexts belong to endContexts
+		known = h.contexts[key]
+	}
+	if known == nil && err == nil {
+		if len(h.contexts) >= h.prune {
+			maps.DeleteFunc(h.contexts, func(_ context.Context, c *ownerContext) bool { return c.Context.Err() != nil })
+			h.prune = max(leastPrune, 2*len(h.contexts))
+		}
+		if h.contexts == nil {
+			h.contexts = map[context.Context]*ownerContext{}
+		}
+		h.contexts[key] = c
+	}
+	h.lease.mu.Unlock()
+	if err != nil {
+		c.cancel(err)
+	}
+	if known != nil {
+		c.cancel(context.Canceled)
+		return known // of the same parent
+	}
+	return c
+}
+
+func (h *Hold) endLocked(cause error) {
+	h.ended = cause
+	if h.done != nil {
+		close(h.done)
+	}
+}
+
+// endContexts ends the contexts of a hold that has ended: no client adds to them any more.
+func (h *Hold) endContexts(cause error) {
+	for _, c := range h.contexts {
+		c.cancel(cause)
+	}
+	h.contexts = nil
+}

@@ -1,0 +1,81 @@
+package lease
+
+import (
+	"context"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// NewImport makes the lease that takes over the one with the previous id.
+func (m *Manager) NewImport(name string, keys *scripts.Keys, previous string) *Lease {
+	l := m.newLease(name, keys, nil)
+	l.replaces = previous
+	return l
+}
+
+// Inherits records that the lease which l takes over was this Manager's own, and was sent this ballot: both are
+// released with l in any case.
+func (l *Lease) Inherits(ballot int64) {
+	all := l.m.View().Config.Rule.All()
+	l.sent.to, l.sent.mixed, l.sent.ballot = all, all, ballot
+}
+
+// Import acquires the lease that another process has exported: under a new id, on the masters that still have the
+// previous one, and vote: its round decides who has the name, as that of an acquire does. It is one lease for all
+// rounds, since what an earlier round has taken over is ours in the next: Import sends one round, and is called again
+// on the same lease until it succeeds or the caller gives up and calls Abandon.
+func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64, s *AcquireStats) error {
+	m := l.m
+	view := m.View()
+	r := m.Sender.New(view, op, &l.recorder)
+	first, last, err := m.Ballots.Propose(r.Start, l.Name, max(above, l.sent.ballot), terms.maxHandoffs())
+	if err != nil {
+		return err
+	}
+	l.sent.mixed |= r.Asked() // an acquire of the exporter, over a connection of its own, may still arrive
+	ttl := terms.leaseTTL(0, m.Drift)
+	// Only masters that vote count. The specification is safe without this: a master that still has the exporter's
+	// lease has not forgotten it. It keeps one rule for all rounds that acquire a lock.
+	need := round.NeedsVote
+	if l.Role() != scripts.Plain {
+		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does
+	}
+	l.sendAcquire(r, view.Encoder.Import(l.keys, l.ID, l.replaces, ttl, first, last), ttl, last, need)
+	err = l.awaitQuorum(ctx, r, terms, first, last)
+	switch f, ok := round.AsFailure(err); {
+	case !ok:
+		l.sent.to |= r.Asked() // a master that was not reached may still have what the exporter left
+	case r.Verdict() == quorum.Lost:
+		l.importFailed(ctx, r, f, terms, first)
+	}
+	s.recordRound(r)
+	m.Events.Attempted(l, r, first, err)
+	return err
+}
+
+// importFailed records in f what became of an import that was lost. If a majority of one of two sets has confirmed it,
+// the masters that lack it are repaired as far as they may be, and the next round may win.
+func (l *Lease) importFailed(ctx context.Context, r *round.Round, f *round.Failure, terms *Terms, first int64) {
+	t := r.Tally()
+	if t.Rule.Joint() && r.Complete(ctx) {
+		t = r.Tally()
+		if t.Rule.WonHalf(t.Of(scripts.Granted)) {
+			ttl := terms.leaseTTL(0, l.m.Drift)
+			l.mu.Lock()
+			for i := range repairable(r, ttl).All() {
+				l.repairLocked(r, i, ttl, first)
+			}
+			l.mu.Unlock()
+			f.Decision = round.ErrNoQuorum
+			return
+		}
+	}
+	if !t.Rule.WonHalf(t.Rule.All() &^ t.Of(scripts.Missing) &^ t.Of(scripts.Held)) {
+		f.Decision = ErrLost
+	}
+}
+
+// Abandon releases what an import has taken over.
+func (l *Lease) Abandon() { l.rollBack(l.sent.to) }

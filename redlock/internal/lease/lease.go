@@ -1,0 +1,361 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/due"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// Why a lease, or a hold of it, has ended. Package redlock exports these errors and documents them.
+var (
+	ErrLost     = errors.New("redlock: the lock was lost")
+	ErrMaxHold  = fmt.Errorf("%w: it was held as long as its limit allows", ErrLost)
+	ErrReleased = errors.New("redlock: the lock is released")
+	ErrExported = errors.New("redlock: the lock was exported to another process")
+	ErrClosed   = errors.New("redlock: the locker is closed")
+	ErrNested   = errors.New("redlock: it is locked more than once; unlock the inner locks first")
+)
+
+// The two ways of losing a lock, for the log and for people. Callers see both as ErrLost.
+var (
+	errLapsed = fmt.Errorf("%w: no majority extended it in time", ErrLost)
+	errGone   = fmt.Errorf("%w: too few masters still have it", ErrLost)
+)
+
+// Terms are the terms of a caller.
+type Terms struct {
+	TTL     time.Duration
+	Least   time.Duration // the validity that must be left when the call returns
+	MaxHold time.Duration // 0: no limit
+	MinHold time.Duration // the masters keep the name for so long, also after its Unlock
+	Extend  bool          // in the background
+	Async   bool          // Unlock does not wait for the masters
+	// Handoffs of the call that wins the lease is how often it may be handed off until its release. A later holder with 0
+	// does not hands it off. HandoffTime is of the holder that unlocks: it hands the lease off only if less than this has
+	// passed since the lease was won. See the package documentation.
+	Handoffs    int
+	HandoffTime time.Duration
+	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: it is released.
+	Linger time.Duration
+}
+
+// remainingMinHold returns the part of MinHold that is left after held. The drift is added to it, for clocks that run
+// fast, here or there.
+func (t *Terms) remainingMinHold(held time.Duration, d clock.Drift) time.Duration {
+	if t.MinHold == 0 {
+		return 0
+	}
+	return max(0, t.MinHold+d.Of(t.MinHold)-held)
+}
+
+// maxHandoffs returns Handoffs, or 0 with a minimum hold: such a lock is not handed off.
+func (t *Terms) maxHandoffs() int {
+	if t.MinHold > 0 {
+		return 0
+	}
+	return t.Handoffs
+}
+
+// leaseTTL returns the TTL that is sent to the masters for a lease that was won held ago.
+func (t *Terms) leaseTTL(held time.Duration, d clock.Drift) time.Duration {
+	return max(t.TTL, t.remainingMinHold(held, d))
+}
+
+// A state is the stage of a lease's life.
+type state uint8
+
+const (
+	trying state = iota
+	live
+	idle // it lingers: see linger.go
+	ended
+)
+
+// A Lease is one id on the masters.
+type Lease struct {
+	m        *Manager
+	Name     string
+	ID       string
+	replaces string // of an import: the id by which masters may know it still; else ""
+	keys     *scripts.Keys
+	ticket   *scripts.Ticket // of the waiter; nil if it has none
+	recorder voteRecorder
+
+	mu        sync.Mutex
+	state     state
+	validity  validity
+	config    *quorum.Config // by which it was last won or confirmed
+	on        masters
+	sent      sent
+	tokens    tokenRange
+	ownership ownership
+	renewal   renewal
+	linger    linger
+}
+
+// Role returns the role of the lease for its name.
+func (l *Lease) Role() scripts.Role { return l.keys.Role() }
+
+// ids returns the ids by which masters may know the lease.
+func (l *Lease) ids() []string {
+	if l.replaces != "" {
+		return []string{l.ID, l.replaces}
+	}
+	return []string{l.ID}
+}
+
+// masters are those that have the lease by their last answer, and those that have lost it.
+type masters struct{ has, lost quorum.Set }
+
+func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
+func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
+
+// A tokenRange holds the ballots of one acquire that are tokens still to come, and when the acquire was won. All but
+// the first are for handoffs, and for taking the lease over while it lingers.
+type tokenRange struct {
+	next, last int64
+	handoffs   int // left until the release
+	won        clock.Instant
+}
+
+// A renewal says when the Manager extends a lease: at the first of these, or when the validity says.
+type renewal struct {
+	soon  clock.Instant // ExtendSoon was called; zero: it was not
+	retry clock.Instant // the last extension has not been confirmed; zero: it was
+	entry due.Entry[*Lease]
+}
+
+// An ownership is what a caller has from its Lock to its last Unlock, re-entries included.
+type ownership struct {
+	token    int64
+	depth    int // holds that are not unlocked
+	entering int // re-entries under way, which have no Hold yet
+	terms    Terms
+	began    clock.Instant
+	holds    []*Hold
+	single   [1]*Hold // the first hold; the storage of holds while there is one
+}
+
+// StartHold makes a won lease live with h as its first hold. It fails with a *round.Failure if the Manager has closed,
+// or too many masters have lost the lease meanwhile; then the lease has been released.
+func (l *Lease) StartHold(h *Hold, terms *Terms) error {
+	now := l.m.Clock.Now()
+	if l.linger.allowed {
+		defer l.m.lingerers.remove(l) // the local queue knows it by now
+	}
+	l.mu.Lock()
+	l.state = live
+	l.ownership.start(l, h, l.tokens.next, terms, now)
+	l.tokens.next++
+	open := l.m.timers.Add(&l.renewal.entry, l, l.nextRunLocked(now))
+	view := l.m.View() // after Add: later changes come by Manager.Changed
+	l.on.lose(l.on.has &^ same(l.sent.view, view))
+	lacks := newlyReachable(l.sent.view, view) &^ l.on.has
+	cause := l.goneLocked()
+	if !open {
+		cause = ErrClosed
+	}
+	l.endLocked(cause)
+	if cause != nil {
+		l.ownership.terms.MinHold = 0 // the caller does not get it
+	}
+	l.mu.Unlock()
+	if cause != nil {
+		l.release("unlock")
+		return &round.Failure{Decision: cause}
+	}
+	l.m.Events.Acquired(h)
+	if lacks != 0 {
+		l.ExtendSoon(0)
+	}
+	return nil
+}
+
+// giveUp ends a lease that was not won, or that no client has taken.
+func (l *Lease) giveUp() {
+	if l.linger.allowed {
+		l.m.lingerers.remove(l)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = ended
+}
+
+// heldLocked returns how long ago the ownership began. A wall clock that was set forward must not free the name too
+// early, so it uses the boot clock alone.
+func (l *Lease) heldLocked(now clock.Instant) time.Duration {
+	return time.Duration(now.Steady() - l.ownership.began.Steady())
+}
+
+// start makes o the ownership that begins with h.
+func (o *ownership) start(l *Lease, h *Hold, token int64, terms *Terms, now clock.Instant) {
+	*o = ownership{token: token, depth: 1, terms: *terms, began: now}
+	h.lease, h.token = l, token
+	o.single[0] = h
+	o.holds = o.single[:]
+}
+
+// same returns the masters at whose addresses the same servers still are, and have not forgotten since.
+func same(then, now *admission.View) (set quorum.Set) {
+	for i := range min(len(then.Masters), len(now.Masters)) {
+		if then.Masters[i].Generation == now.Masters[i].Generation {
+			set |= quorum.One(i)
+		}
+	}
+	return set
+}
+
+// markHeldLocked records that master i confirmed the lease in a round that used the view then.
+func (l *Lease) markHeldLocked(then *admission.View, i int) {
+	l.on.gain(quorum.One(i))
+	l.on.lose(quorum.One(i) &^ same(then, l.m.View()))
+}
+
+// recordVoteLocked records the vote of master i in a round.
+func (l *Lease) recordVoteLocked(r *round.Round, i int, o scripts.Outcome) {
+	switch o {
+	case scripts.Granted:
+		l.markHeldLocked(r.View, i)
+	case scripts.Missing:
+		l.on.lose(quorum.One(i))
+	}
+}
+
+// leftLocked returns how long the holder may rely on the lease: the validity, or the rest of the maximum hold if less.
+func (l *Lease) leftLocked(now clock.Instant) time.Duration {
+	left := l.validity.left(now)
+	if m := l.ownership.terms.MaxHold; m > 0 {
+		left = min(left, m-now.Sub(l.ownership.began))
+	}
+	return left
+}
+
+// expiredLocked returns why a live or idle lease has expired at now; nil if it has not.
+func (l *Lease) expiredLocked(now clock.Instant) error {
+	switch {
+	case l.state == live && l.validity.left(now) <= 0:
+		return errLapsed
+	case l.state == live && l.leftLocked(now) <= 0:
+		return ErrMaxHold
+	case l.state == idle && l.linger.until.Steady() <= now.Steady():
+		return errIdle
+	}
+	return nil
+}
+
+// goneLocked returns errGone if too many masters have lost a live or idle lease, else nil.
+func (l *Lease) goneLocked() error {
+	if (l.state == live || l.state == idle) && l.config.Rule.Lost(l.on.lost) {
+		return errGone
+	}
+	return nil
+}
+
+// A notice lists the holds to notify of the end of a lease, once no lock is held. The zero notice is for no client.
+type notice struct {
+	cause error
+	holds []*Hold
+	idle  bool // the lease had no holder, and is released
+}
+
+// endLocked ends a live or idle lease, for a cause; nil: it goes on. Nothing is sent: the holder is notified first.
+func (l *Lease) endLocked(cause error) notice {
+	if cause == nil || l.state != live && l.state != idle {
+		return notice{}
+	}
+	n := notice{cause: cause, idle: l.state == idle}
+	l.state = ended
+	l.m.timers.Remove(&l.renewal.entry)
+	n.holds = l.ownership.endLocked(cause)
+	return n
+}
+
+// endLocked ends every hold of the ownership.
+func (o *ownership) endLocked(cause error) []*Hold {
+	holds := o.holds
+	o.holds = nil
+	for _, h := range holds {
+		h.endLocked(cause)
+	}
+	return holds
+}
+
+// notify ends the contexts of a lease that has ended, wakes the next local waiter, and reports the loss.
+func (l *Lease) notify(n notice) {
+	n.endContexts()
+	l.report(n)
+}
+
+// report is notify without the contexts: if several leases end at once, the contexts of all of them end first.
+func (l *Lease) report(n notice) {
+	if n.cause == nil {
+		return
+	}
+	if n.idle {
+		l.release("unlock")
+	}
+	l.m.Waiters.Ended(l)
+	if errors.Is(n.cause, ErrLost) && !n.idle {
+		l.m.Events.Lost(l, n.cause)
+	}
+}
+
+func (n *notice) endContexts() {
+	for _, h := range n.holds {
+		h.endContexts(n.cause)
+	}
+}
+
+// Info describes the lease at this moment.
+type Info struct {
+	Token   int64
+	Depth   int
+	Left    time.Duration
+	Held    time.Duration // since the ownership began
+	Kept    time.Duration // of a lease that has ended: for how long its minimum hold still lasts
+	On      int           // masters that are up and have it by their last answer
+	Expects int           // masters of the configuration
+}
+
+// Info describes the lease as it is now, or was when it ended.
+func (l *Lease) Info() Info {
+	now := l.m.Clock.Now()
+	view := l.m.View()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := Info{
+		Token: l.ownership.token, Depth: l.ownership.depth, Left: l.leftLocked(now), Held: now.Sub(l.ownership.began),
+		Expects: view.Config.N(),
+	}
+	if l.state == ended {
+		i.Kept = l.ownership.terms.remainingMinHold(l.heldLocked(now), l.m.Drift)
+	}
+	for m := range (l.on.has & view.Config.Rule.All()).All() {
+		if view.Masters[m].Session != 0 {
+			i.On++
+		}
+	}
+	return i
+}
+
+// Config returns the configuration by which the lease was last won or confirmed.
+func (l *Lease) Config() *quorum.Config {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.config
+}
+
+// Extends reports whether the lease is live and is extended in the background.
+func (l *Lease) Extends() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == live && l.ownership.terms.Extend
+}

@@ -1,0 +1,182 @@
+package lease
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// lingerTokens is how many tokens the acquire of a lease that may linger reserves: its fence is then at most 100 ms
+// ahead of the masters' time, and the acquire of another client within that time is refused once as stale.
+const lingerTokens = 100_000
+
+// errIdle ends an idle lease. No caller holds it, so nothing is lost.
+var errIdle = errors.New("redlock: the idle lock is released")
+
+// A linger says whether a lease may be kept after its last Unlock without a holder, so that the next call of the Locker
+// takes it over without a message to the masters.
+//
+// The masters know that the lease may linger: its depth ends with "~". When another client is refused because of it,
+// the script publishes a recall to the owner's inbox. An idle lease is then released; one that is held does not become
+// idle, and the masters are notified.
+type linger struct {
+	allowed   bool          // the acquire announced it to the masters
+	recalled  bool          // another client has requested the name
+	withdrawn bool          // the masters were notified that it does not linger any more
+	until     clock.Instant // an idle lease is released then
+}
+
+func (l *Lease) mayLingerLocked() bool { return l.linger.allowed && !l.linger.recalled }
+
+// MayLinger reports whether the acquire announced to the masters that the lease may linger.
+func (l *Lease) MayLinger() bool { return l.linger.allowed }
+
+// Idle reports whether the lease lingers without a holder.
+func (l *Lease) Idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == idle
+}
+
+// depthLocked returns the depth that is sent to the masters.
+func (l *Lease) depthLocked() scripts.Depth {
+	depth := scripts.Depth(max(1, l.ownership.depth+l.ownership.entering))
+	if l.mayLingerLocked() {
+		depth |= scripts.Lingers
+	}
+	return depth
+}
+
+// lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call
+// waits for the name, and a quorum of masters can send a recall. It is not extended while it is idle. A TTL after it
+// was won it is released all the same: a recall may have been lost.
+func (l *Lease) lingerLocked(now clock.Instant) bool {
+	d, entering := l.ownership.terms.Linger, l.ownership.entering > 0
+	switch {
+	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
+		return false
+	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
+		return false
+	}
+	l.ownership.endLocked(ErrReleased)
+	l.state, l.linger.until = idle, now.Add(min(d, l.validity.left(now)))
+	l.m.timers.Advance(&l.renewal.entry, l.nextRunLocked(now))
+	return true
+}
+
+// offer gives an idle lease to the next call, once its last holder has been notified of the end. If a call has begun to
+// wait for the name meanwhile, the lease is released.
+func (l *Lease) offer() {
+	if !l.m.Waiters.Idle(l) {
+		l.endIdle()
+	}
+}
+
+// endIdle releases the lease if it lingers.
+func (l *Lease) endIdle() {
+	l.mu.Lock()
+	n := notice{}
+	if l.state == idle {
+		n = l.endLocked(errIdle)
+	}
+	l.mu.Unlock()
+	l.notify(n)
+}
+
+// TakeOver makes h the first hold of an idle lease, with the next token. It sends nothing and does not wait. It
+// reports false if the lease has ended; a lease that does not suit the terms is released.
+func (l *Lease) TakeOver(h *Hold, terms *Terms) bool {
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	n := l.endLocked(l.expiredLocked(now))
+	if l.state == idle && !l.suitsLocked(terms, now) {
+		n = l.endLocked(errIdle)
+	}
+	if l.state != idle {
+		l.mu.Unlock()
+		l.notify(n)
+		return false
+	}
+	l.state = live
+	l.ownership.start(l, h, l.tokens.next, terms, now)
+	l.tokens.next++
+	var e *extension
+	if l.renewInLocked(now) <= 0 {
+		e = l.renewLocked(now)
+	}
+	l.m.timers.Advance(&l.renewal.entry, l.nextRunLocked(now))
+	l.mu.Unlock()
+	if e != nil {
+		e.RecordAll(e.skipped)
+	}
+	l.m.Events.Acquired(h)
+	return true
+}
+
+// suitsLocked reports whether a call with these terms can use an idle lease. The masters must not keep it for longer
+// than the TTL of the call.
+func (l *Lease) suitsLocked(terms *Terms, now clock.Instant) bool {
+	return terms.MinHold == 0 && l.validity.ttl <= terms.TTL && l.validity.left(now) >= terms.Least
+}
+
+// Recall is called when another client has requested the name. An idle lease is released. If the
+// lease is held, the masters are notified that it does not linger, so that a call which does not wait is refused.
+func (l *Lease) Recall() {
+	l.mu.Lock()
+	l.linger.recalled = true
+	if l.state == trying {
+		l.mu.Unlock()
+		return // its call is about to hold it: the masters are notified if another recall follows
+	}
+	tell := l.state == live && l.linger.allowed && !l.linger.withdrawn
+	l.linger.withdrawn = l.linger.withdrawn || tell
+	n := notice{}
+	if l.state == idle {
+		n = l.endLocked(errIdle)
+	}
+	view := l.m.View()
+	call := view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked())
+	l.mu.Unlock()
+	l.notify(n)
+	if tell {
+		l.m.Post(view.Config.Rule.All(), call)
+	}
+}
+
+// lingerers are the leases that may linger and are not live yet, by their ids: a recall may arrive before the call
+// knows that it has won the lease.
+type lingerers struct {
+	mu     sync.Mutex
+	leases map[string]*Lease
+}
+
+func (ls *lingerers) add(l *Lease) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.leases == nil {
+		ls.leases = make(map[string]*Lease)
+	}
+	ls.leases[l.ID] = l
+}
+
+func (ls *lingerers) remove(l *Lease) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	delete(ls.leases, l.ID)
+}
+
+// Trying returns the lease with this id that may linger and is not live yet; nil if there is none.
+func (m *Manager) Trying(id string) *Lease {
+	m.lingerers.mu.Lock()
+	defer m.lingerers.mu.Unlock()
+	return m.lingerers.leases[id]
+}
+
+// ReleaseIdle releases every lease that lingers.
+func (m *Manager) ReleaseIdle() {
+	for _, l := range m.All() {
+		l.endIdle()
+	}
+}

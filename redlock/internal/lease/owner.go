@@ -1,0 +1,113 @@
+package lease
+
+import (
+	"context"
+	"reflect"
+)
+
+// An ownerContext is a context that owns names. Its Err compares with the clocks.
+type ownerContext struct {
+	context.Context
+	holds    []*Hold // of Managers that share one order, by name
+	together bool    // they were taken as one
+	cancel   context.CancelCauseFunc
+}
+
+// An ownerKey is the key under which an ownerContext returns itself.
+type ownerKey struct{}
+
+// Owning returns a copy of parent that owns the names of holds, and ends when the first of them ends, with its cause.
+// together: they are the names that were locked as one, sorted.
+func Owning(parent context.Context, holds []*Hold, together bool) context.Context {
+	c := newOwnerContext(parent, holds, together)
+	for _, h := range holds {
+		h.bind(c, c)
+	}
+	return c
+}
+
+func newOwnerContext(parent context.Context, holds []*Hold, together bool) *ownerContext {
+	ctx, cancel := context.WithCancelCause(parent)
+	return &ownerContext{Context: ctx, holds: holds, together: together, cancel: cancel}
+}
+
+// Context returns a copy of parent that owns the name of h and ends with it. Calls with one parent return one context,
+// so that a long hold does not collect contexts which nothing ends before it.
+func (h *Hold) Context(parent context.Context) context.Context {
+	if !reflect.TypeOf(parent).Comparable() {
+		return Owning(parent, []*Hold{h}, false)
+	}
+	return h.bind(parent, newOwnerContext(parent, []*Hold{h}, false))
+}
+
+// Value implements context.Context.
+func (c *ownerContext) Value(key any) any {
+	if key == (ownerKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// Err implements context.Context.
+func (c *ownerContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	for _, h := range c.holds {
+		if cause := h.Err(); cause != nil {
+			c.cancel(cause) // the client that has ended it may not have come to this context yet
+		}
+	}
+	return c.Context.Err()
+}
+
+// innermost returns the innermost context in ctx that owns names; nil if there is none.
+func innermost(ctx context.Context) *ownerContext {
+	c, _ := ctx.Value(ownerKey{}).(*ownerContext)
+	return c
+}
+
+// Innermost returns the one hold of the innermost owner in ctx; nil if there is none, or it has several.
+func Innermost(ctx context.Context) *Hold {
+	if c := innermost(ctx); c != nil && len(c.holds) == 1 {
+		return c.holds[0]
+	}
+	return nil
+}
+
+// Owner returns the innermost hold of name in ctx that is of m, or of any Manager if m is nil; nil if there is none.
+// It may have ended.
+func Owner(ctx context.Context, m *Manager, name string) *Hold {
+	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
+		for _, h := range c.holds {
+			if h.lease.Name == name && (m == nil || h.lease.m == m) {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// Owns reports whether ctx owns a name that is held by m.
+func Owns(ctx context.Context, m *Manager) bool {
+	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
+		for _, h := range c.holds {
+			if h.lease.m == m && h.Err() == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// OutOfOrder reports whether a call with ctx must not wait for name: ctx does not own it, and owns, among names that
+// were locked as one by m or a Manager that shares its order, one that comes after it.
+func OutOfOrder(ctx context.Context, m *Manager, name string) bool {
+	for c := innermost(ctx); c != nil; c = innermost(c.Context) {
+		last := c.holds[len(c.holds)-1].lease
+		if c.together && last.m.firstInOrder() == m.firstInOrder() && name < last.Name {
+			return Owner(ctx, m, name) == nil
+		}
+	}
+	return false
+}

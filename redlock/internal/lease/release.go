@@ -1,0 +1,290 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// A releasing is a release or a roll-back under way. An undelivered release is pending in the pool.
+type releasing struct {
+	round.Round
+	lease *Lease
+	keep  time.Duration // 0: the lease ends now; else the masters keep it for so long, and then it ends
+}
+
+// release sends the end of l to every master that may have it, and returns the round. Nothing is waited for. The
+// lease is ended, or was never live.
+func (l *Lease) release(op string) *round.Round { return l.sendRelease(op, l.sent.to, false) }
+
+// sendRelease is release to the masters of set. With back the waiter keeps its place in the queues.
+func (l *Lease) sendRelease(op string, set quorum.Set, back bool) *round.Round {
+	m := l.m
+	view := m.View()
+	r := &releasing{lease: l, keep: l.remainingMinHold()}
+	r.Init(m.Sender, view, op, r)
+	rule := l.endRule(view.Config)
+	r.Judge(rule, set)
+	m.Enter()
+	end := scripts.Ending{Grants: l.ids(), Waiter: l.ticket, Keep: r.keep}
+	if back && l.ticket != nil {
+		end.Back, end.AskBallot = true, l.sent.ballot
+	}
+	plain := view.Encoder.Release(l.keys, end)
+	var skipped []round.Skipped
+	for i := range r.Asked().All() {
+		if !set.Has(i) {
+			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Vote: scripts.Vote{Outcome: scripts.Missing}}})
+			continue
+		}
+		err := transport.ErrSession
+		if s := l.sent.session(i); s != 0 {
+			// The acquire went over this connection and came first: no ballot is needed.
+			err = m.Sender.Pool.Send(i, plain, transport.Stamp{Session: s}, r)
+		}
+		if errors.Is(err, transport.ErrSession) {
+			end.Ballot = l.sent.last(i)
+			err = m.Sender.Pool.Send(i, view.Encoder.Release(l.keys, end), transport.Stamp{}, r)
+		}
+		if err != nil {
+			skipped = append(skipped, round.Skipped{Master: i, Vote: round.Vote{Err: err}})
+		}
+	}
+	r.RecordAll(skipped)
+	return &r.Round
+}
+
+// remainingMinHold returns for how long the masters keep the lease that ends now, because of its minimum hold.
+func (l *Lease) remainingMinHold() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ownership.terms.MinHold == 0 {
+		return 0
+	}
+	return l.ownership.terms.remainingMinHold(l.heldLocked(l.m.Clock.Now()), l.m.Drift)
+}
+
+// endRule returns the rule that confirms the end of the lease: the one by which it was won, or the current one if that
+// is one of its sets.
+func (l *Lease) endRule(now *quorum.Config) quorum.Rule {
+	if l.config == nil || now.Within(l.config) {
+		return now.Rule
+	}
+	return l.config.Rule
+}
+
+// OnVote implements round.VoteObserver. An undelivered release is pending, without its waiter: late, it would put
+// back a waiter that is gone, or remove one that has tried again. If a minimum hold keeps the name, only the
+// ballot is pending, so that a late acquire is refused. The rest would come too late: the master keeps the name to the
+// end of its TTL.
+func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
+	l := r.lease
+	if v.Outcome == scripts.Failed && (!transport.Answered(v.Err) || transport.Transient(v.Err)) {
+		keys, enc, ids := l.keys, r.View.Encoder, l.ids()
+		if r.keep > 0 {
+			ids = nil
+		}
+		l.m.Sender.Pool.AddPending(i, transport.PendingRelease{
+			Name: keys.Lock(), Grants: ids, Ballot: l.sent.last(i),
+			CallFunc: func(grants []string, ballot int64) *scripts.Call {
+				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot})
+			},
+		})
+	}
+	if last {
+		l.m.Leave()
+	}
+}
+
+// grace is how long a caller whose context has ended still waits for a quorum on a release.
+const grace = 10 * time.Millisecond
+
+var errUnconfirmed = errors.New("the masters did not confirm the release while the lock was valid")
+
+// confirmed waits until a quorum has confirmed a release, which was sent in any case: until ctx ends and a moment
+// longer, so that a release with a cancelled context is confirmed as a rule, and no longer than left. The error is a
+// *round.Failure.
+func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
+	var over <-chan time.Time
+	if left < r.View.Config.Slowest { // else the pool's own timeout comes first, and answers for every master
+		over = time.After(max(left, grace))
+	}
+	select {
+	case <-r.Done():
+	case <-over:
+		return r.Failure(round.ErrNoQuorum, errUnconfirmed)
+	case <-ctx.Done():
+		select {
+		case <-r.Done():
+		case <-time.After(grace):
+			return r.Failure(nil, round.ContextError(ctx))
+		}
+	}
+	t := r.Tally()
+	switch {
+	case r.Verdict() == quorum.Won:
+		return nil
+	case t.Rule.Lost(t.Of(scripts.Missing)):
+		return r.Failure(ErrLost, nil)
+	}
+	return r.Failure(round.ErrNoQuorum, nil)
+}
+
+// Unlock ends h. The last Unlock of a lease ends the lease: it is handed off to the hold that next returns, or
+// released. next is called with the lease's lock held and gets the validity left; it is nil if the lease may not
+// be handed off.
+//
+// It sends regardless of the state of ctx, and waits for a quorum until ctx ends, and no longer than the
+// validity lasts. With Terms.Async it does not wait. With Terms.Linger nothing is sent if the lease can be kept. Errors
+// are *round.Failure: ErrReleased for the second call; the reason if h had ended before, and what is left of it is
+// released all the same; ErrNoQuorum or the error of ctx if the release was not confirmed. h is not held any more in
+// each case.
+func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
+	l := h.lease
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	if h.unlocked {
+		l.mu.Unlock()
+		return &round.Failure{Decision: ErrReleased}
+	}
+	h.unlocked = true
+	n := l.endLocked(l.expiredLocked(now))
+	l.ownership.depth--
+	if err := h.ended; err != nil {
+		last := l.ownership.depth == 0
+		l.mu.Unlock()
+		l.notify(n)
+		if last && errors.Is(err, ErrLost) {
+			l.release("unlock")
+		}
+		return &round.Failure{Decision: err}
+	}
+	left := l.leftLocked(now)
+	if l.ownership.depth > 0 {
+		return l.unlockInner(ctx, h, left)
+	}
+	h.lasted = now.Sub(l.ownership.began)
+	if successor := l.successorLocked(next, now); successor != nil {
+		l.handOff(h, successor, now)
+		return nil
+	}
+	if l.lingerLocked(now) {
+		l.mu.Unlock()
+		h.endContexts(ErrReleased)
+		l.m.Events.Released(h, nil)
+		l.offer() // not before: the contexts of the last holder have ended when the next one begins
+		return nil
+	}
+	n, async := l.endLocked(ErrReleased), l.ownership.terms.Async
+	l.mu.Unlock()
+	n.endContexts()
+	l.m.Waiters.Releasing(l)
+	r := l.release("unlock")
+	l.m.Waiters.Ended(l)
+	if async {
+		l.m.Events.Released(h, nil)
+		return nil
+	}
+	err := confirmed(ctx, r, left)
+	l.m.Events.Released(h, err)
+	return err
+}
+
+// unlockInner takes h out of a lease that goes on, and sends the masters the depth. l.mu is held on entry.
+func (l *Lease) unlockInner(ctx context.Context, h *Hold, left time.Duration) error {
+	l.ownership.holds = slices.DeleteFunc(l.ownership.holds, func(other *Hold) bool { return other == h })
+	h.endLocked(ErrReleased)
+	view := l.m.View()
+	r := l.m.Sender.New(view, "unlock", nil)
+	r.Judge(l.endRule(view.Config), view.Config.Rule.All())
+	_, skipped := r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked()), 0, round.NeedsConnection)
+	async := l.ownership.terms.Async
+	l.mu.Unlock()
+	h.endContexts(ErrReleased)
+	r.RecordAll(skipped)
+	if async {
+		return nil
+	}
+	return confirmed(ctx, r, left)
+}
+
+// A Successor is the call that gets the lease from its last Unlock.
+type Successor struct {
+	Hold  *Hold
+	Terms *Terms
+	// OnHandoff is called once the lease is the successor's, with no lock held.
+	OnHandoff func()
+}
+
+// ChooseSuccessor chooses the successor of a lease with this much validity and TTL left; nil if there is none.
+type ChooseSuccessor func(left, ttl time.Duration) *Successor
+
+// successorLocked returns the call that gets the lease, nil if the lease is to be released. A successor needs tokens
+// and time left, and no re-entry under way.
+func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
+	o := &l.ownership
+	switch {
+	case next == nil, o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
+		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
+		return nil
+	}
+	return next(l.validity.left(now), l.validity.ttl)
+}
+
+// handOff ends the ownership, of which h is the last hold, and begins that of the successor, with the next token. To
+// the masters it is the same lease. l.mu is held on entry.
+func (l *Lease) handOff(h *Hold, successor *Successor, now clock.Instant) {
+	l.ownership.endLocked(ErrReleased)
+	l.ownership.start(l, successor.Hold, l.tokens.next, successor.Terms, now)
+	l.tokens.next++
+	l.tokens.handoffs--
+	l.scheduleLocked(now)
+	l.mu.Unlock()
+	h.endContexts(ErrReleased)
+	l.m.Events.Released(h, nil)
+	l.m.Events.Acquired(successor.Hold)
+	successor.OnHandoff()
+}
+
+// Export ends the lease here without releasing it, and returns what another process needs to take it over: the id and
+// the largest ballot that was sent, so that a late repair is refused. A repair of a master whose fence a client has set
+// into the future is left out: one such fence must not become every client's.
+func (h *Hold) Export() (id string, ballot int64, err error) {
+	return h.endWithoutRelease(ErrExported, ErrExported)
+}
+
+// Downgrade is Export for a lease that another one of this Manager replaces at once: it is released.
+func (h *Hold) Downgrade() (id string, ballot int64, err error) {
+	return h.endWithoutRelease(ErrReleased, nil)
+}
+
+// endWithoutRelease ends the lease for a cause without releasing it, and reports that it was released with an outcome.
+func (h *Hold) endWithoutRelease(cause, outcome error) (id string, ballot int64, err error) {
+	if err := h.lockHeld(); err != nil {
+		return "", 0, err
+	}
+	l := h.lease
+	if l.ownership.depth+l.ownership.entering > 1 {
+		l.mu.Unlock()
+		return "", 0, ErrNested
+	}
+	ballot = l.sent.ballot
+	median := l.m.Ballots.Median(l.m.Clock.Now())
+	for _, b := range l.sent.repair {
+		if b <= median {
+			ballot = max(ballot, b)
+		}
+	}
+	n := l.endLocked(cause)
+	l.mu.Unlock()
+	l.notify(n)
+	l.m.Events.Released(h, outcome)
+	return l.ID, ballot, nil
+}

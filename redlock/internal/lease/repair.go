@@ -1,0 +1,70 @@
+package lease
+
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// repairable returns the masters that may be given the lease by the confirmations of r: those that lack it, once a
+// majority has confirmed it. In a joint configuration a majority of one set is enough for masters that vote, so that a
+// lease of the old set alone is given to the next. A master in quarantine may have forgotten a vote for a client of the
+// other set alone; it is repaired only after both sets have confirmed the lease.
+//
+// A lock with a TTL below the pool's timeout is given to no master in quarantine: the lock could expire on the masters
+// that confirmed it before an acquire that the repaired master has granted and forgotten is overdue there.
+func repairable(r *round.Round, ttl time.Duration) quorum.Set {
+	t := r.Tally()
+	confirmed, missing := t.Of(scripts.Granted), t.Of(scripts.Missing)
+	switch {
+	case t.Rule.Won(confirmed) && ttl >= r.View.Config.Slowest:
+		return missing
+	case t.Rule.WonHalf(confirmed):
+		return missing & r.View.Voting
+	}
+	return 0
+}
+
+// repairLocked gives the lease to master i, which is repairable by r, with a fresh ballot and the token that the other
+// masters have. The repair follows the session and the admission record of r: a master that has restarted or lost its
+// data since r began may have forgotten a vote for another client, and rejects it. A master that has another lease
+// refuses the repair as well. The next extension tries again. l.mu is held, and l has not ended.
+func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int64) {
+	m, view := l.m, r.View
+	ballot, err := m.Ballots.Repair(m.Clock.Now(), max(r.Vote(i).Fence, token, l.sent.last(i)))
+	if err != nil {
+		return
+	}
+	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked())
+	l.sent.touchRepair(view, i, ballot)
+	master := &view.Masters[i]
+	// The next extension sees whether it worked.
+	_ = m.Sender.Pool.Send(i, call, transport.Stamp{Session: master.Session, Text: master.Stamp}, &repairing{l, r})
+}
+
+// A repairing receives the reply to a repair that r justified.
+type repairing struct {
+	lease *Lease
+	r     *round.Round
+}
+
+// Reply implements transport.Receiver.
+func (p *repairing) Reply(i int, value any, err error) {
+	if err != nil {
+		return
+	}
+	v, err := scripts.DecodeVote(value)
+	switch {
+	case err != nil:
+	case v.Outcome == scripts.Abstained:
+		p.lease.m.Sender.Doubt(i, v.Record)
+	case v.Outcome == scripts.Granted:
+		p.lease.mu.Lock()
+		p.lease.markHeldLocked(p.r.View, i)
+		p.lease.mu.Unlock()
+		p.lease.m.Events.Repaired(p.lease, i)
+	}
+}

@@ -1,0 +1,55 @@
+package lease
+
+import (
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// sent is what the masters have been sent of a lease by messages that can create it, and so what they may hold.
+type sent struct {
+	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
+	view   *admission.View // of the first round: it has the sessions that round went over
+	mixed  quorum.Set      // masters sent a repair, or to over another session than that of the first round
+	ballot int64           // the largest of all rounds
+	repair map[int]int64   // the largest ballot of a repair by master; nil: none was sent
+}
+
+// touch records that a message with this ballot goes to master i over the session in view.
+func (s *sent) touch(view *admission.View, i int, ballot int64) {
+	if s.view == nil {
+		s.view = view
+	}
+	if i >= len(s.view.Masters) || s.view.Masters[i].Session != view.Masters[i].Session {
+		s.mixed |= quorum.One(i)
+	}
+	s.to |= quorum.One(i)
+	s.ballot = max(s.ballot, ballot)
+}
+
+// touchRepair is touch for a repair, whose ballot concerns this master only. The release of a lease that was
+// repaired carries its ballot, over any session: a repair that was refused must not be granted where it is
+// executed once more after the release.
+func (s *sent) touchRepair(view *admission.View, i int, ballot int64) {
+	s.touch(view, i, 0)
+	s.mixed |= quorum.One(i)
+	if s.repair == nil {
+		s.repair = make(map[int]int64)
+	}
+	s.repair[i] = ballot
+}
+
+// last returns the largest ballot that master i was sent; 0 if there is none.
+func (s *sent) last(i int) int64 {
+	if !s.to.Has(i) {
+		return 0
+	}
+	return max(s.repair[i], s.ballot)
+}
+
+// session returns the session over which master i was sent everything; 0 if there was more than one.
+func (s *sent) session(i int) uint64 {
+	if s.view == nil || s.mixed.Has(i) || i >= len(s.view.Masters) {
+		return 0
+	}
+	return s.view.Masters[i].Session
+}

@@ -1,0 +1,181 @@
+package lease
+
+import (
+	"errors"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/property"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+const (
+	minTTL = 10 * time.Millisecond
+	maxTTL = 24 * time.Hour
+)
+
+// randomValidity is one of a TTL that callers may use, and the drift of which its own is made.
+func randomValidity(r *rand.Rand) (validity, clock.Drift) {
+	ttl := minTTL + time.Duration(r.Int64N(int64(maxTTL-minTTL)))
+	if r.IntN(2) == 0 {
+		ttl = minTTL + time.Duration(r.Int64N(int64(time.Minute)))
+	}
+	drift := clock.DefaultDrift
+	if r.IntN(2) == 0 {
+		drift = clock.Drift{Factor: r.Float64() / 2, Constant: time.Duration(r.Int64N(int64(5 * time.Millisecond)))}
+	}
+	start := clock.At(r.Int64N(1<<60), r.Int64N(1<<60))
+	return validity{start: start, ttl: ttl, drift: drift.Of(ttl)}, drift
+}
+
+// H11: the 2 ms belong to the drift, and the drift is taken off.
+func TestValidityAsTable(t *testing.T) {
+	start := clock.At(0, int64(1_700_000_000*time.Second))
+	for _, c := range []struct {
+		ttl, elapsed, want time.Duration
+	}{
+		{10 * time.Second, 0, 9898 * time.Millisecond},
+		{10 * time.Second, 3 * time.Millisecond, 9895 * time.Millisecond},
+		{10 * time.Second, 9898 * time.Millisecond, 0},
+		{10 * time.Second, 10 * time.Second, -102 * time.Millisecond},
+		{minTTL, 0, 7900 * time.Microsecond},
+		{30 * time.Second, time.Hour, 30*time.Second - time.Hour - 302*time.Millisecond},
+	} {
+		v := validity{start: start, ttl: c.ttl, drift: clock.DefaultDrift.Of(c.ttl)}
+		if got := v.left(start.Add(c.elapsed)); got != c.want {
+			t.Errorf("TTL %v after %v: %v left, want %v", c.ttl, c.elapsed, got, c.want)
+		}
+	}
+}
+
+// H11: validity = TTL - elapsed - drift, against exact arithmetic. Nothing but the rounding of one nanosecond lies
+// between the two, and it lies on the safe side.
+func TestValidityIsExact(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		v, drift := randomValidity(r)
+		elapsed := time.Duration(r.Int64N(int64(2 * v.ttl)))
+		exact := new(big.Float).SetPrec(200).SetFloat64(drift.Factor)
+		exact.Mul(exact, new(big.Float).SetInt64(int64(v.ttl)))
+		exact.Add(exact, new(big.Float).SetInt64(int64(drift.Constant)))
+		exact.Sub(new(big.Float).SetInt64(int64(v.ttl-elapsed)), exact)
+		got := v.left(v.start.Add(elapsed))
+		less, _ := exact.Sub(exact, new(big.Float).SetInt64(int64(got))).Float64()
+		if less < -0.02 || less > 1.02 { // a fiftieth: the last place of a product over a day
+			t.Errorf("%+v after %v: %d ns are left, %v off", v, elapsed, got, less)
+		}
+	})
+}
+
+// H14, H61: time that only one of the clocks has seen, in a suspension or a freeze, is off the validity; a wall clock
+// that is set back does not give it back.
+func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		v, _ := randomValidity(r)
+		boot, wall := r.Int64N(int64(2*v.ttl)), r.Int64N(int64(4*v.ttl))-int64(2*v.ttl)
+		now := clock.At(v.start.Steady()+boot, v.start.Steady()+v.start.Skew()+wall)
+		want := v.ttl - time.Duration(max(boot, wall)) - v.drift
+		if got := v.left(now); got != want {
+			t.Errorf("%+v, boot clock %d on, wall clock %d on: %v left, want %v", v, boot, wall, got, want)
+		}
+	})
+}
+
+// H61: however the machine is frozen on the way, in steps that one clock sees or the other, what is left at a look is
+// never more than what the larger sum of each clock leaves, and the maximum hold uses the same.
+func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		v, _ := randomValidity(r)
+		l := &Lease{validity: v, state: live}
+		l.ownership.began = v.start
+		if r.IntN(2) == 0 {
+			l.ownership.terms.MaxHold = 1 + time.Duration(r.Int64N(int64(v.ttl)))
+		}
+		boot, wall := v.start.Steady(), v.start.Steady()+v.start.Skew()
+		for range 1 + r.IntN(5) {
+			step := r.Int64N(int64(v.ttl)/2 + 1)
+			switch r.IntN(3) {
+			case 0:
+				boot += step // the wall clock was set back by as much
+			case 1:
+				wall += step // timers and the boot clock stopped
+			default:
+				boot, wall = boot+step, wall+step
+			}
+		}
+		now := clock.At(boot, wall)
+		elapsed := time.Duration(max(boot-v.start.Steady(), wall-v.start.Steady()-v.start.Skew()))
+		want := v.ttl - v.drift - elapsed
+		valid := want
+		if m := l.ownership.terms.MaxHold; m > 0 {
+			want = min(want, m-elapsed)
+		}
+		if got := l.leftLocked(now); got != want {
+			t.Errorf("%v are left, want %v", got, want)
+		}
+		cause := l.expiredLocked(now)
+		switch {
+		case valid <= 0 && (!errors.Is(cause, ErrLost) || errors.Is(cause, ErrMaxHold)),
+			valid > 0 && want <= 0 && !errors.Is(cause, ErrMaxHold), want > 0 && cause != nil:
+			t.Errorf("%v of validity, %v in all are left: it has ended for %v", valid, want, cause)
+		}
+	})
+}
+
+// H15: an extension counts from its own start, and is due when a third of the TTL has expired.
+func TestAnExtensionIsDueAfterAThirdOfTheTTL(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		v, drift := randomValidity(r)
+		elapsed := time.Duration(r.Int64N(int64(v.ttl)))
+		if got, want := v.extendIn(v.ttl, drift, v.start.Add(elapsed)), v.ttl/3-elapsed; got != want {
+			t.Errorf("%+v after %v: due in %v, want %v", v, elapsed, got, want)
+		}
+	})
+}
+
+// H13: the masters keep a lock at least as long as the caller wanted, and its holder relies on no more than that.
+func TestMastersKeepALockLongerThanItsHolderReliesOnIt(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		v, _ := randomValidity(r)
+		kept := time.Duration(scripts.Millis(v.ttl)) * time.Millisecond
+		if kept < v.ttl || kept >= v.ttl+time.Millisecond {
+			t.Errorf("a TTL of %v is kept for %v", v.ttl, kept)
+		}
+		if left := v.left(v.start); left > v.ttl || left > kept {
+			t.Errorf("a TTL of %v gives a validity of %v", v.ttl, left)
+		}
+	})
+}
+
+// H23: retries of a failed extension are short, and leave room for another before the end.
+func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
+	property.Check(t, func(t *testing.T, r *rand.Rand) {
+		v, _ := randomValidity(r)
+		left := v.left(v.start)
+		if left <= 3*time.Millisecond {
+			return
+		}
+		now := v.start.Add(time.Duration(r.Int64N(int64(left - 3*time.Millisecond))))
+		rest, pause := v.left(now), v.retryIn(now)
+		switch {
+		case pause < time.Millisecond:
+			t.Errorf("%+v: a retry after %v is a flood", v, pause)
+		case pause > max(rest/3, time.Millisecond):
+			t.Errorf("%+v: a retry after %v of the %v that are left", v, pause, rest)
+		case pause > max(v.ttl*16/100, time.Millisecond):
+			t.Errorf("%+v: a retry after %v, more than a sixth of the TTL", v, pause)
+		}
+	})
+}
+
+// At the very end the pause is its least value, never zero: a schedule that is late must not spin.
+func TestAnExtensionRetryNearTheEndIsAMillisecond(t *testing.T) {
+	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: clock.DefaultDrift.Of(time.Second)}
+	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
+		if got := v.retryIn(v.start.Add(v.ttl - v.drift + late)); got != time.Millisecond {
+			t.Errorf("%v after the end: %v", late, got)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package monitor
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// Settings configure a Monitor.
+type Settings struct {
+	Pool     *transport.Transport
+	Clock    *clock.Clock
+	Clocks   *ballot.Clocks
+	Prefix   scripts.Prefix
+	Guard    time.Duration          // restart guard; 0: it is off, and every master that is up votes
+	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
+	Observer bool                   // writes nothing
+	Group    scripts.Group          // the group of the masters; zero: there are no groups
+	// AgreedFunc returns admission.Fleet.Agreed and Stranger. Reevaluate reports that they have changed.
+	AgreedFunc func() (agreed, stranger bool)
+	Closed     error // of calls that wait after Close
+	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
+	// call SetConfig, ReadRecords, Step or Quarantine.
+	OnView func(last, next *admission.View)
+}
+
+// A Monitor knows which masters may vote. All methods are safe for concurrent use.
+type Monitor struct {
+	settings Settings
+	view     atomic.Pointer[admission.View]
+	wake     chan struct{} // cap 1: there is something in the inbox
+	close    func()
+	closed   <-chan struct{} // closed by close
+
+	mu      sync.Mutex
+	inbox   []func()      // guarded by mu; what Run is to do next
+	changed chan struct{} // guarded by mu; closed and replaced with each View that differs
+
+	// The rest belongs to the goroutine of Run.
+	config    *quorum.Config
+	facts     []admission.Fact
+	tracks    []track
+	sent      uint64     // steps
+	after     []func()   // done when the View uses all that was in the inbox
+	retained  quorum.Set // masters registered with the pool as in use
+	admitting int        // calls of Admit under way
+	voted     quorum.Set // masters that vote, or have voted, since the last call of Admit began
+}
+
+// A track is what Run knows of a master besides the facts.
+type track struct {
+	session    uint64
+	memory     admission.Memory
+	inFlight   bool              // a step was sent and not answered
+	doneStep   scripts.AdmitStep // the last step, if it was done
+	sentAt     clock.Instant     // when the last step was sent
+	failedStep scripts.AdmitStep // the last step that ended in an error
+	refusedAt  clock.Instant     // when the last step was answered by a refusal; zero: it was not
+	pause      time.Duration     // no step is sent for this long after refusedAt
+	read       int64             // the master's time when its record was read
+}
+
+// New returns a Monitor that uses c. It knows nothing until Run runs. Until the end of Run the masters are registered
+// with the pool as in use.
+func New(settings Settings, c *quorum.Config) *Monitor {
+	closed := make(chan struct{})
+	m := &Monitor{
+		settings: settings, config: c, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		closed: closed, close: sync.OnceFunc(func() { close(closed) }),
+	}
+	m.grow(c.Slots)
+	m.retain(c.Rule.All())
+	m.view.Store(&admission.View{
+		Config: c, Masters: make([]admission.State, c.Slots), Connecting: c.Rule.All(),
+		Encoder: scripts.NewEncoder(settings.Prefix, c.Epoch),
+	})
+	return m
+}
+
+// Run follows the masters until Close.
+func (m *Monitor) Run() {
+	defer m.settings.Pool.Watch(func(e transport.Event) { m.enqueue(func() { m.recordEvent(e) }) })()
+	defer func() { m.release(m.retained) }()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.wake:
+		case <-timer.C:
+		case <-m.closed:
+			return
+		}
+		m.mu.Lock()
+		inbox := m.inbox
+		m.inbox = nil
+		m.mu.Unlock()
+		for _, do := range inbox {
+			do()
+		}
+		timer.Reset(m.decide())
+		after := m.after
+		m.after = nil
+		for _, do := range after {
+			do()
+		}
+	}
+}
+
+// Close ends Run, and calls that wait. It does not wait for Run.
+func (m *Monitor) Close() { m.close() }
+
+// enqueue makes Run call do.
+func (m *Monitor) enqueue(do func()) {
+	m.mu.Lock()
+	m.inbox = append(m.inbox, do)
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default: // it was notified already
+	}
+}
+
+// grow makes room for masters up to n: another user of the pool may have named them.
+func (m *Monitor) grow(n int) {
+	for i := len(m.facts); i < n; i++ {
+		f := admission.Fact{}
+		s, addr := &m.settings, m.settings.Pool.Addr(i)
+		if s.Durable != nil && !s.Pool.FailsOver(i) && s.Durable(addr) {
+			f.Home = scripts.Escape(addr)
+		}
+		m.facts, m.tracks = append(m.facts, f), append(m.tracks, track{})
+	}
+}
+
+// recordEvent records an event of the pool.
+func (m *Monitor) recordEvent(e transport.Event) {
+	m.grow(e.Master + 1)
+	f, t := &m.facts[e.Master], &m.tracks[e.Master]
+	if e.Err != nil {
+		f.Lose()
+		f.Err, t.session, t.inFlight, t.refusedAt = e.Err, 0, false, clock.Instant{}
+		return
+	}
+	fresh := e.Session != t.session
+	if fresh || e.Info.RTT <= m.config.Slowest { // a longer one was stretched by a suspension
+		m.settings.Clocks.Learn(e.Master, e.Info.Time, e.Info.Read, e.Info.RTT/2)
+	}
+	if fresh {
+		f.Lose()
+		f.Up, t.session, t.inFlight, t.refusedAt = true, e.Session, false, clock.Instant{}
+		if f.Moved = e.Info.Moved; f.Moved {
+			t.memory.Forget()
+		}
+	}
+	f.Identity, f.Backlog, f.Late = e.Info.Identity(), e.Info.BacklogTTL, e.Info.Late
+	t.memory.See(f)
+}
+
+// decide makes the next move for each master, publishes a View, and returns when to decide again.
+func (m *Monitor) decide() time.Duration {
+	now, c, idle := m.settings.Clock.Now(), m.config, never
+	fleet := m.fleet(now)
+	if epoch := fleet.Adopts(); m.settings.Guard > 0 && epoch > 0 {
+		m.applyConfig(c.Final(epoch))
+		c, fleet = m.config, m.fleet(now)
+	}
+	next := &admission.View{
+		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
+	}
+	if fleet.Group.Of > 0 {
+		next.Named, next.Begun, next.Other = fleet.Named(), fleet.Begun(), fleet.Other()
+	}
+	for i := range masters(c).All() {
+		st, move := fleet.Judge(i)
+		idle = min(idle, m.makeMove(i, move, fleet, now))
+		next.Masters[i] = st
+		if st.Phase == admission.Voting {
+			m.voted |= quorum.One(i)
+		}
+		switch {
+		case !c.Rule.All().Has(i): // it is only being admitted
+		case st.Phase == admission.Voting:
+			next.Voting |= quorum.One(i)
+		case st.Phase == admission.Connecting:
+			next.Connecting |= quorum.One(i)
+		}
+	}
+	// While no quorum votes no client acquires, so none would notice that a voting master has lost its record.
+	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
+		for i := range next.Voting.All() {
+			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, fleet, now))
+		}
+	}
+	for i := range next.Masters { // also of those that have left: a lease may still use them
+		t, st := &m.tracks[i], &next.Masters[i]
+		st.Session, st.Generation, st.Read = t.session, t.memory.Generation, t.read
+		if st.Stamp == "" && m.settings.Guard > 0 {
+			st.Stamp = admission.Unread
+		}
+	}
+	m.publish(next)
+	return max(idle, time.Millisecond)
+}
+
+// fleet returns what package admission decides by at this instant.
+func (m *Monitor) fleet(at clock.Instant) *admission.Fleet {
+	m.grow(m.config.Slots)
+	for i := range m.facts {
+		m.facts[i].Own, m.facts[i].Away = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i)
+	}
+	now := quorum.Set(0)
+	if m.admitting > 0 {
+		now = quorum.First(m.config.Slots) &^ m.voted // one that has voted may have granted locks, and lost them since
+	}
+	agreed, stranger := false, false
+	if m.settings.Group.Of > 0 {
+		agreed, stranger = m.settings.AgreedFunc()
+	}
+	return &admission.Fleet{
+		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: now,
+		Group: m.settings.Group, Agreed: agreed, Stranger: stranger,
+		Facts: m.facts, Clocks: m.settings.Clocks.Read(at), Addr: m.settings.Pool.Addr,
+	}
+}
+
+// publish makes next what rounds use, and notifies the observers of a difference.
+func (m *Monitor) publish(next *admission.View) {
+	last := m.view.Load()
+	differs := last.Config != next.Config || last.Named != next.Named || last.Begun != next.Begun ||
+		last.Other != next.Other || !slices.EqualFunc(last.Masters, next.Masters, same)
+	m.mu.Lock()
+	m.view.Store(next)
+	if differs {
+		close(m.changed)
+		m.changed = make(chan struct{})
+	}
+	m.mu.Unlock()
+	if differs {
+		m.settings.OnView(last, next)
+	}
+}
+
+// same reports whether a and b are equal for those that wait for a change.
+func same(a, b admission.State) bool {
+	a.Err, b.Err, a.Read, b.Read = nil, nil, 0, 0
+	return a == b
+}
+
+// applyConfig makes c the configuration. Masters that it does not have are notified of releases until the longest TTL
+// has expired.
+func (m *Monitor) applyConfig(c *quorum.Config) {
+	left := m.config.Rule.All() &^ masters(c)
+	m.config = c
+	m.retain(masters(c))
+	longest := m.settings.Guard
+	for _, st := range m.view.Load().Masters {
+		longest = max(longest, st.Longest)
+	}
+	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ masters(m.config)) }) })
+}
+
+// masters returns the masters of c, and those that it admits.
+func masters(c *quorum.Config) quorum.Set { return c.Rule.All() | c.Follow.All() }
+
+// retain registers masters as in use with the pool.
+func (m *Monitor) retain(set quorum.Set) {
+	for i := range (set &^ m.retained).All() {
+		m.settings.Pool.Retain(i)
+	}
+	m.retained |= set
+}
+
+// release notifies the pool that masters are not used here any more. Those that are still named stay for the
+// next Locker.
+func (m *Monitor) release(set quorum.Set) {
+	for i := range (set & m.retained).All() {
+		m.settings.Pool.Release(i, !masters(m.config).Has(i))
+	}
+	m.retained &^= set
+}

@@ -1,0 +1,467 @@
+package monitor_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/ballot"
+	"github.com/redlock-go/redlock/redlock/internal/monitor"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errClosed = errors.New("closed")
+
+const prefix = scripts.Prefix("redlock")
+
+// A rig is one bubble of virtual time with masters, and the Monitor of one client.
+type rig struct {
+	*testing.T
+	*monitor.Monitor
+	masters *redlocktest.Masters
+	pool    *transport.Transport
+
+	mu    sync.Mutex
+	views []*admission.View // as passed to OnView
+}
+
+// virtual runs body in a bubble with n masters.
+func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settings), opts ...redlocktest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{T: t, masters: redlocktest.New(n, opts...)}
+		t.Cleanup(r.masters.Close)
+		made, err := r.masters.Pool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := made.Transport()
+		t.Cleanup(func() { _ = p.Close() })
+		c := config(p, 0, n)
+		settings := monitor.Settings{
+			Pool: p, Clock: clock.Runtime(), Clocks: ballot.NewClocks(c.Rule.All()), Prefix: prefix, Guard: 30 * time.Second,
+			Closed: errClosed,
+			OnView: func(_, next *admission.View) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.views = append(r.views, next)
+			},
+		}
+		if change != nil {
+			change(&settings)
+		}
+		r.Monitor, r.pool = monitor.New(settings, c), p
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.Monitor.Run()
+		}()
+		t.Cleanup(func() {
+			r.Close()
+			<-done
+		})
+		body(r)
+	})
+}
+
+// config returns the configuration of masters from, from+1, ... to-1.
+func config(p *transport.Transport, from, to int) *quorum.Config {
+	c := &quorum.Config{Slots: p.N()}
+	for i := from; i < to; i++ {
+		c.Order = append(c.Order, i)
+		c.Rule.Old |= quorum.One(i)
+		c.Slowest = max(c.Slowest, p.Timeout(i))
+	}
+	c.Follow = c.Rule
+	var names []string
+	for _, i := range c.Order {
+		names = append(names, p.Addr(i))
+	}
+	c.Masters = scripts.List(names)
+	return c
+}
+
+// after lets time pass, and then all goroutines come to rest.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// phases fails the test if the masters are in other phases.
+func (r *rig) phases(when string, want ...admission.Phase) {
+	r.Helper()
+	for i, m := range r.View().Masters {
+		if m.Phase != want[min(i, len(want)-1)] {
+			r.Errorf("%s: master %d is %v: %v", when, i, m.Phase, m.Err)
+		}
+	}
+}
+
+// scripts returns how many steps the masters have answered.
+func (r *rig) scripts() (n int) {
+	for i := range r.masters.N() {
+		n += r.masters.Master(i).Commands()["admit"]
+	}
+	return n
+}
+
+// A client that has just started waits for its masters, and never for a minority of them.
+func TestReadyWaitsForAQuorumAlone(t *testing.T) {
+	virtual(t, 5, func(r *rig) {
+		if !r.View().Hopeful() {
+			r.Error("there is no hope at the beginning")
+		}
+		view, err := r.Ready(r.Context())
+		if err != nil || view.Voting.Len() < 3 {
+			r.Errorf("%b vote, %v", view.Voting, err)
+		}
+		after(time.Second)
+		r.phases("all are up", admission.Voting)
+		for i := range 3 {
+			r.masters.Master(i).Stop()
+		}
+		after(time.Minute)
+		start := time.Now()
+		view, err = r.Ready(r.Context())
+		if err != nil || view.Voting != quorum.Set(0b11000) || time.Since(start) != 0 {
+			r.Errorf("three are down: %b vote, %v, after %v", view.Voting, err, time.Since(start))
+		}
+		ended, cancel := context.WithCancel(r.Context())
+		cancel()
+		if _, err := r.Await(ended, func(*admission.View) bool { return false }); !errors.Is(err, context.Canceled) {
+			r.Errorf("with an ended context: %v", err)
+		}
+		r.Close()
+		if _, err := r.Await(r.Context(), func(*admission.View) bool { return false }); !errors.Is(err, errClosed) {
+			r.Errorf("after Close: %v", err)
+		}
+	}, nil)
+}
+
+// H53: new masters vote after 30 s, and no client has to do anything about it.
+func TestNewMastersVoteAfterTheirQuarantine(t *testing.T) {
+	virtual(t, 5, func(r *rig) {
+		after(29 * time.Second)
+		r.phases("before", admission.InQuarantine)
+		if left := r.View().Masters[0].Over - time.Now().UnixMicro(); left <= 0 || left > 2e6 {
+			r.Errorf("%d us are left after 29 s", left)
+		}
+		after(3 * time.Second)
+		r.phases("afterwards", admission.Voting)
+	}, nil, redlocktest.Fresh())
+}
+
+// H53, H90: a master that restarts empty is in quarantine, and its generation is another one. One that only went
+// away, or that was flushed, has the same.
+func TestAMasterThatLostItsDataIsAnotherGeneration(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(time.Second)
+		first := r.View().Masters
+		r.masters.Master(0).CutConnections()
+		r.masters.Master(1).Restart(false)
+		r.masters.Master(2).Restart(true)
+		after(5 * time.Second)
+		r.phases("after the restarts", admission.Voting, admission.InQuarantine)
+		for i, m := range r.View().Masters {
+			if grown := m.Generation - first[i].Generation; grown != min(uint64(i), 1) || m.Session == first[i].Session {
+				r.Errorf("master %d: generation %d, then %d", i, first[i].Generation, m.Generation)
+			}
+		}
+		after(40 * time.Second)
+		r.phases("after the quarantine", admission.Voting)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if last := r.views[len(r.views)-1]; last.Voting != quorum.First(3) {
+			r.Errorf("OnView last got %b as voting", last.Voting)
+		}
+	}, nil)
+}
+
+// Both of two masters are empty. Neither's quarantine keeps the other from beginning its own, and no step is sent
+// without a pause.
+func TestTwoEmptyMastersAreAdmitted(t *testing.T) {
+	virtual(t, 2, func(r *rig) {
+		after(time.Second)
+		for i := range 2 {
+			r.masters.Master(i).Restart(false)
+			after(time.Second)
+		}
+		before := r.scripts()
+		after(40 * time.Second)
+		r.phases("after the quarantine", admission.Voting)
+		if got := r.scripts() - before; got > 200 {
+			r.Errorf("%d scripts in 40 s", got)
+		}
+	}, nil)
+}
+
+// A durable master votes at once when it is back, and is the same generation.
+func TestADurableMasterVotesAtOnce(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(time.Second)
+		before := r.View().Masters[0].Generation
+		r.masters.Master(0).Restart(true)
+		r.masters.Master(1).Restart(false)
+		after(5 * time.Second)
+		r.phases("after the restarts", admission.Voting, admission.InQuarantine, admission.Voting)
+		if got := r.View().Masters[0].Generation; got != before {
+			r.Errorf("generation %d, then %d", before, got)
+		}
+	}, func(s *monitor.Settings) { s.Durable = func(string) bool { return true } })
+}
+
+// A record that changes without a word is read again when a vote shows it, or when a client wants to know.
+func TestDoubtsAndReads(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(time.Second)
+		known := r.View().Masters[0].Record
+		before := r.scripts()
+		r.Doubt(0, known)
+		after(time.Second)
+		if got := r.scripts() - before; got != 0 {
+			r.Errorf("a record that is known was read again: %d scripts", got)
+		}
+		r.masters.Master(0).Flush()
+		r.Doubt(0, "")
+		after(time.Second)
+		r.phases("after the doubt", admission.InQuarantine, admission.Voting)
+		r.masters.Master(1).Flush()
+		if view, err := r.ReadRecords(r.Context()); err != nil || view.Masters[1].Phase == admission.Voting {
+			r.Errorf("after a look: %v, %v", view.Masters[1].Phase, err)
+		}
+	}, nil)
+}
+
+// No step is sent without a reason: an idle deployment costs the heartbeat of the pool, one in quarantine a script a
+// second.
+func TestIdleDeploymentsGetNoSteps(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(time.Second)
+		before := r.scripts()
+		after(time.Hour)
+		if got := r.scripts() - before; got != 0 {
+			r.Errorf("%d scripts in an idle hour", got)
+		}
+		r.masters.Master(0).Restart(false)
+		after(25 * time.Second)
+		if got := r.scripts() - before; got > 35 {
+			r.Errorf("%d scripts in 25 s of a quarantine", got)
+		}
+	}, nil)
+}
+
+// Masters that all restart empty at one moment each begin their quarantine, in any order they answer: the records
+// that the first one needs for its end do not keep the others from their begin.
+func TestMastersThatRestartTogetherAllBegin(t *testing.T) {
+	for range 30 {
+		virtual(t, 3, func(r *rig) {
+			after(time.Second)
+			before := r.scripts()
+			for i := range 3 {
+				r.masters.Master(i).Restart(false)
+			}
+			after(25 * time.Second)
+			r.phases("in quarantine", admission.InQuarantine)
+			if got := r.scripts() - before; got > 120 {
+				r.Errorf("%d scripts in 25 s of three quarantines", got)
+			}
+			after(10 * time.Second)
+			r.phases("afterwards", admission.Voting)
+		}, nil)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// Two masters are in quarantine, and wait for what the others know, which restart empty. Those get records all the
+// same, and no step is sent without a pause.
+func TestMastersWithoutRecordsAreNotOnlyRead(t *testing.T) {
+	virtual(t, 5, func(r *rig) {
+		after(5 * time.Second)
+		r.phases("new", admission.InQuarantine)
+		before := r.scripts()
+		for i := 2; i < 5; i++ {
+			r.masters.Master(i).Restart(false)
+		}
+		after(5 * time.Second)
+		r.phases("three are new once more", admission.InQuarantine)
+		if got := r.scripts() - before; got > 80 {
+			r.Errorf("%d scripts in 5 s", got)
+		}
+		after(35 * time.Second)
+		r.phases("afterwards", admission.Voting)
+	}, nil, redlocktest.Fresh())
+}
+
+// H56, H60: a master that refuses the script reports why, and gets another step every second, no more often.
+func TestAMasterThatRefusesTheScriptSaysWhy(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		r.masters.Master(0).Refuse("NOPERM this user has no permissions to run the 'evalsha' command")
+		r.masters.Master(1).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
+		after(30 * time.Second)
+		r.phases("refusing", admission.Blocked, admission.Blocked, admission.InQuarantine)
+		for i, word := range []string{"NOPERM", "OOM"} {
+			if err := r.View().Masters[i].Err; err == nil || !strings.Contains(err.Error(), word) {
+				r.Errorf("master %d: %v", i, err)
+			}
+		}
+		if got := r.masters.Master(0).Commands()["admit"]; got > 70 { // each is sent with its text once more
+			r.Errorf("%d scripts in 30 s", got)
+		}
+		r.masters.Master(0).Refuse("")
+		r.masters.Master(1).Refuse("")
+		after(35 * time.Second)
+		r.phases("mended", admission.Voting)
+	}, nil, redlocktest.Fresh())
+}
+
+// H72: an observer writes no record, and reports that there is none.
+func TestAnObserverWritesNothing(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		after(2 * time.Minute)
+		r.phases("observed", admission.InQuarantine)
+		for i := range 3 {
+			if keys := r.masters.Master(i).Keys(); len(keys) != 0 {
+				r.Errorf("master %d has %v", i, keys)
+			}
+		}
+	}, func(s *monitor.Settings) { s.Observer = true }, redlocktest.Fresh())
+}
+
+// Admit follows the start of servers, and ends when all vote.
+func TestAdmitFollowsTheStartOfServers(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		r.masters.Master(2).Stop()
+		all := func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() }
+		bounded, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+		defer cancel()
+		if view, err := r.Admit(bounded, all); !errors.Is(err, context.DeadlineExceeded) || view.Voting != quorum.First(2) {
+			r.Errorf("one is down: %b vote, %v", view.Voting, err)
+		}
+		go func() {
+			<-time.After(7 * time.Second)
+			r.masters.Master(2).Restart(false)
+		}()
+		start := time.Now()
+		if view, err := r.Admit(r.Context(), all); err != nil || time.Since(start) > 15*time.Second {
+			r.Errorf("%b vote, %v, after %v", view.Voting, err, time.Since(start))
+		}
+		r.masters.Master(0).Restart(false)
+		after(5 * time.Second)
+		r.phases("restarted since", admission.InQuarantine, admission.Voting)
+	}, nil, redlocktest.Fresh())
+}
+
+// H66: the wall clock is set back by an hour while a step rests, and while a quarantine lasts. Nothing is an hour late.
+func TestAWallClockThatIsSetBackDelaysNothing(t *testing.T) {
+	var mu sync.Mutex
+	back := time.Duration(0)
+	virtual(t, 3, func(r *rig) {
+		r.masters.Master(0).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
+		after(10 * time.Second)
+		mu.Lock()
+		back = time.Hour
+		mu.Unlock()
+		r.masters.Master(0).Refuse("")
+		after(32 * time.Second)
+		r.phases("after the quarantine", admission.Voting)
+	}, func(s *monitor.Settings) {
+		inner := clock.Runtime()
+		s.Clock = clock.New(func() clock.Instant {
+			mu.Lock()
+			defer mu.Unlock()
+			now := inner.Now()
+			return clock.At(now.Steady(), now.Steady()+now.Skew()-int64(back))
+		})
+	}, redlocktest.Fresh())
+}
+
+// With the guard off every master that is up votes, no record is written, and none is expected.
+func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		r.masters.Master(2).Stop()
+		after(10 * time.Second)
+		r.phases("at once", admission.Voting, admission.Voting, admission.Down)
+		if r.scripts() != 0 || r.View().Masters[0].Stamp != "" {
+			r.Errorf("%d scripts, record %q", r.scripts(), r.View().Masters[0].Stamp)
+		}
+	}, func(s *monitor.Settings) { s.Guard = 0 }, redlocktest.Fresh())
+}
+
+// A configuration that is followed has its masters admitted, and they do not vote; one that is used counts at once;
+// those that leave are given back to the pool after some time.
+func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
+	virtual(t, 6, func(r *rig) {
+		now, next := config(r.pool, 0, 3), config(r.pool, 3, 6)
+		r.SetConfig(now)
+		if v := r.View(); v.Config != now || v.Voting&^quorum.First(3) != 0 {
+			r.Errorf("used: %+v", v)
+		}
+		both := *next
+		both.Rule = quorum.Rule{Old: now.Rule.Old, Next: next.Rule.Old}
+		both.Masters, both.Next = now.Masters, next.Masters
+		r.SetConfig(now.Following(&both))
+		after(35 * time.Second)
+		r.phases("followed", admission.Voting)
+		if v := r.View(); v.Voting != quorum.First(3) {
+			r.Errorf("%b vote while the others are followed", v.Voting)
+		}
+		before := r.View().Masters[0].Generation
+		r.SetConfig(next)
+		if v := r.View(); v.Voting != next.Rule.Old {
+			r.Errorf("%b vote afterwards", v.Voting)
+		}
+		if got := r.View().Masters[0].Generation; got != before || got == 0 {
+			r.Errorf("a master that left has generation %d, then %d: leases that still use it would be lost", before, got)
+		}
+		after(29 * time.Second)
+		_, early := r.pool.Find(r.pool.Addr(0))
+		after(2 * time.Second)
+		if _, late := r.pool.Find(r.pool.Addr(0)); !early || late {
+			r.Errorf("known after 29 s: %v, after 31 s: %v", early, late)
+		}
+		if _, known := r.pool.Find(r.pool.Addr(3)); !known {
+			r.Error("a master that is in use was given back")
+		}
+	}, nil, redlocktest.Fresh())
+}
+
+// H63, H124: a stray record costs the vote of its master until it is replaced by a quarantine, by hand, and no other.
+func TestQuarantineByHandOfAStrayRecord(t *testing.T) {
+	virtual(t, 3, func(r *rig) {
+		stray := scripts.Record{
+			Identity: "f/" + strings.Repeat("0", 40) + "/-1", Masters: "a,b,c,d,e", Longest: time.Minute,
+			Quarantine: time.Minute, Admitted: true,
+		}
+		r.masters.Master(1).Set(prefix.Admission(), stray.String())
+		after(10 * time.Second)
+		r.Doubt(1, "")
+		after(time.Second)
+		r.phases("H63: with a stray record", admission.Voting, admission.Blocked, admission.Voting)
+		if err := r.View().Masters[1].Err; !errors.Is(err, admission.ErrMasterList) {
+			r.Error(err)
+		}
+		if err := r.Quarantine(r.Context(), 1); err != nil {
+			r.Error(err)
+		}
+		r.phases("replaced", admission.Voting, admission.InQuarantine, admission.Voting)
+		after(59 * time.Second)
+		r.phases("its minute counts on", admission.Voting, admission.InQuarantine, admission.Voting)
+		after(3 * time.Second)
+		r.phases("over", admission.Voting)
+	}, nil)
+}

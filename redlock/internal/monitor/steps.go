@@ -1,0 +1,120 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+)
+
+// never is longer than any wait between two looks.
+const never = time.Hour
+
+// makeMove makes the move for master i if it is due, and returns when to check again at the latest.
+func (m *Monitor) makeMove(i int, move admission.Move, fleet *admission.Fleet, now clock.Instant) time.Duration {
+	for j := range move.Gather.All() {
+		if f, t := &m.facts[j], &m.tracks[j]; f.Up && !t.inFlight && t.pauseLeft(now) <= 0 {
+			m.sendStep(j, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
+		}
+	}
+	t := &m.tracks[i]
+	if t.inFlight {
+		return never
+	}
+	if left := t.pauseLeft(now); left > 0 {
+		return left
+	}
+	step := move.Step
+	switch {
+	case step == "" && move.Look > 0:
+		if left := move.Look - now.Sub(t.sentAt); left > 0 {
+			if move.Wait > 0 {
+				left = min(left, move.Wait)
+			}
+			return left
+		}
+		step = scripts.AdmitRead
+	case step == "":
+		return never
+	case !t.refusedAt.IsZero(): // others may have been quicker: look before the next try
+		step = scripts.AdmitRead
+	case step == t.doneStep: // it was done, and changed nothing
+		t.refusedAt, t.pause = now, admission.Look
+		return t.pause
+	}
+	move.Step = step
+	m.sendStep(i, fleet.Request(i, move), nil)
+	return never
+}
+
+// pauseLeft returns for how long no step is sent to a master that has refused the last one.
+func (t *track) pauseLeft(now clock.Instant) time.Duration {
+	if t.refusedAt.IsZero() {
+		return 0
+	}
+	return t.pause - now.Sub(t.refusedAt)
+}
+
+// sendStep sends one step. Its answer goes to Run, and then to done, when the View uses it, if that is not nil.
+func (m *Monitor) sendStep(i int, req scripts.AdmitRequest, done func(error)) {
+	m.sent++
+	t := &m.tracks[i]
+	t.inFlight, t.sentAt = true, m.settings.Clock.Now()
+	session, number := t.session, m.sent
+	answer := receiver(func(value any, err error) {
+		var adm scripts.Admission
+		if err == nil {
+			if adm, err = scripts.DecodeAdmission(value); err != nil {
+				err = &transport.Error{Addr: m.settings.Pool.Addr(i), Op: "admit", Err: err}
+			}
+		}
+		m.enqueue(func() {
+			if session == m.tracks[i].session {
+				m.recordAnswer(i, req.Step, number, &adm, err)
+			}
+			if done != nil {
+				m.after = append(m.after, func() { done(err) })
+			}
+		})
+	})
+	call := m.view.Load().Encoder.Admit(req)
+	if err := m.settings.Pool.Send(i, call, transport.Stamp{Session: session}, answer); err != nil {
+		answer(nil, err)
+	}
+}
+
+// A receiver gets the reply to one step.
+type receiver func(value any, err error)
+
+// Reply implements transport.Receiver.
+func (f receiver) Reply(_ int, value any, err error) { f(value, err) }
+
+// recordAnswer records the answer to a step on the present connection.
+func (m *Monitor) recordAnswer(i int, step scripts.AdmitStep, number uint64, adm *scripts.Admission, err error) {
+	f, t := &m.facts[i], &m.tracks[i]
+	t.inFlight, t.doneStep, t.refusedAt = false, "", clock.Instant{}
+	if err == nil && (step != scripts.AdmitRead || t.failedStep == scripts.AdmitRead) {
+		f.Err = nil // that a record can be read does not say that it can be written
+	}
+	if err != nil {
+		f.Err, t.failedStep = err, step
+		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look
+		t.memory.See(f)
+		return
+	}
+	t.read = adm.Time
+	f.Learn(adm.Record, number, m.sent)
+	t.memory.See(f)
+	switch adm.Result {
+	case scripts.AdmitDone:
+		if step != scripts.AdmitRead {
+			t.doneStep, f.Moved = step, false // the record was written since
+		}
+	case scripts.AdmitOtherIdentity, scripts.AdmitClockDiffers, scripts.AdmitOtherMasters:
+		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look
+	case scripts.AdmitTooEarly: // its clock is a little behind our estimate
+		t.refusedAt, t.pause = m.settings.Clock.Now(), admission.Look/10
+	}
+}

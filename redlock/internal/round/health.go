@@ -1,0 +1,115 @@
+package round
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// Health records what the last acquires say of each master. A master may be connected and admitted, and still grant
+// nothing: it is out of memory, or the user may not run the commands of the script. Such a master is failing until it
+// grants a lock again. Acquires are sent to it all the same. A Health is safe for concurrent use.
+type Health struct {
+	// OnChange is called when a master begins or ceases to fail, with no lock held. It must not block.
+	OnChange func(master int)
+
+	failing atomic.Uint64             // bits of a quorum.Set
+	granted [quorum.Most]atomic.Int64 // when it last granted a lock, in ns of the monotonic clock since began
+	began   time.Time
+	mu      sync.Mutex
+	errs    map[int]error // why the failing masters fail
+}
+
+// NewHealth returns a Health that knows nothing.
+func NewHealth(onChange func(master int)) *Health {
+	return &Health{OnChange: onChange, began: time.Now(), errs: map[int]error{}}
+}
+
+// saw records the vote of a master on an acquire. A refusal says nothing: it may have written nothing.
+func (h *Health) saw(i int, v *Vote) {
+	switch {
+	case h == nil:
+	case v.Outcome == scripts.Granted:
+		h.granted[i].Store(max(1, int64(time.Since(h.began))))
+		if h.Failing().Has(i) {
+			h.set(i, nil)
+		}
+	case transport.Answered(v.Err) && !transport.ConcernsKey(v.Err) && !transport.NotLoaded(v.Err):
+		h.set(i, v.Err)
+	}
+}
+
+// set records why a master fails; nil: it does not.
+func (h *Health) set(i int, err error) {
+	h.mu.Lock()
+	before := h.errs[i]
+	if err == nil {
+		delete(h.errs, i)
+	} else {
+		h.errs[i] = err
+	}
+	failing := quorum.Set(0)
+	for i := range h.errs {
+		failing |= quorum.One(i)
+	}
+	h.failing.Store(uint64(failing))
+	h.mu.Unlock()
+	if (before == nil) != (err == nil) {
+		h.OnChange(i)
+	}
+}
+
+// Failing returns the masters whose last acquire ended in an error of the server.
+func (h *Health) Failing() quorum.Set { return quorum.Set(h.failing.Load()) }
+
+// failure returns why a master fails; nil if it does not.
+func (h *Health) failure(i int) error {
+	if h == nil || !h.Failing().Has(i) {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.errs[i]
+}
+
+// Unknown returns the masters of set that have not granted a lock for this long, or are failing.
+func (h *Health) Unknown(set quorum.Set, age time.Duration) (unknown quorum.Set) {
+	for i := range set.All() {
+		at := h.granted[i].Load()
+		if at == 0 || time.Since(h.began)-time.Duration(at) > age {
+			unknown |= quorum.One(i)
+		}
+	}
+	return unknown | set&h.Failing()
+}
+
+// Able returns the masters of a view that can grant a lock: those that vote, do not fail, and have a clock near the
+// median.
+func (s *Sender) Able(view *admission.View) (able quorum.Set) {
+	for i := range view.Voting.All() {
+		if s.Trouble(i, &view.Masters[i]) == nil {
+			able |= quorum.One(i)
+		}
+	}
+	return able
+}
+
+var errClockOff = fmt.Errorf("its clock is more than %v off the median of the masters: correct it", scripts.Window)
+
+// Trouble returns why master i, in this state, grants nothing; nil if it can grant a lock.
+func (s *Sender) Trouble(i int, m *admission.State) error {
+	switch {
+	case m.Phase != admission.Voting:
+		return cmp.Or(m.Err, errNotYet)
+	case m.ClockOff:
+		return errClockOff
+	}
+	return s.Health.failure(i)
+}

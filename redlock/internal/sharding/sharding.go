@@ -1,0 +1,111 @@
+package sharding
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Most is the largest number of groups. To find that of a name takes three nanoseconds a group.
+const Most = 300
+
+// Check returns an error if g is not a valid group.
+func Check(g scripts.Group) error {
+	if g.Of < 1 || g.Of > Most || g.Number < 1 || g.Number > g.Of {
+		return fmt.Errorf("group %d of %d: there are 1 to %d groups, and the first is group 1", g.Number, g.Of, Most)
+	}
+	return nil
+}
+
+// Pick returns the number, from 1, of the group of n to which name belongs. It must never change: clients of two
+// versions would find one name in two groups.
+func Pick(name string, n int) (group int) {
+	hash := uint64(14695981039346656037) // FNV-1a
+	for i := range len(name) {
+		hash = (hash ^ uint64(name[i])) * 1099511628211
+	}
+	hash = mix(hash)
+	most := uint64(0)
+	for i := 1; i <= n; i++ {
+		if number := mix(hash + uint64(i)*0x9e3779b97f4a7c15); number >= most {
+			group, most = i, number
+		}
+	}
+	return group
+}
+
+// mix is the finalizer of SplitMix64: each bit of x changes half of the bits.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// A Member is what the Locker of one group knows of the other groups. All methods are safe for concurrent use.
+type Member struct {
+	Group     scripts.Group
+	AgainFunc func() // called when Agreed may have changed; it must not block
+	named     atomic.Bool
+	begun     atomic.Bool
+	other     atomic.Bool
+	notified  atomic.Bool // all members were notified after they have agreed
+	all       atomic.Pointer[[]*Member]
+}
+
+// Join introduces the members of all groups to each other. It fails if one of them has been joined before.
+func Join(all []*Member) error {
+	for i, m := range all {
+		if !m.all.CompareAndSwap(nil, &all) {
+			for _, before := range all[:i] {
+				before.all.Store(nil)
+			}
+			return fmt.Errorf("the Locker of group %d of %d has been joined before", m.Group.Number, m.Group.Of)
+		}
+	}
+	all[0].notify()
+	return nil
+}
+
+// Record records that all masters of the group have records that name it, and that one of them has been admitted as one
+// of it; what was seen once stays so. other reports whether a master now says that it belongs to another group.
+func (m *Member) Record(named, begun, other bool) {
+	news := named && !m.named.Swap(true)
+	news = begun && !m.begun.Swap(true) || news
+	if m.other.Swap(other) != other || news {
+		m.notify()
+	}
+}
+
+// notify calls AgainFunc of all members, if that may change something.
+func (m *Member) notify() {
+	all := m.all.Load()
+	if all == nil || m.notified.Load() {
+		return
+	}
+	agreed, _ := m.Agreed()
+	for _, one := range *all {
+		if agreed {
+			one.notified.Store(true)
+		}
+		one.AgainFunc()
+	}
+}
+
+// Agreed reports whether one of the groups was seen to have begun, or all masters of all groups to name theirs; and, if
+// not, whether a master of one of the groups says that it is another. Before Join a Member knows of no group.
+func (m *Member) Agreed() (agreed, stranger bool) {
+	all := m.all.Load()
+	if m.notified.Load() || all == nil {
+		return m.notified.Load(), false
+	}
+	named := true
+	for _, one := range *all {
+		if one.begun.Load() {
+			return true, false
+		}
+		named = named && one.named.Load()
+		stranger = stranger || one.other.Load()
+	}
+	return named, stranger && !named
+}

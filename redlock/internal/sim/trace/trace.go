@@ -1,0 +1,303 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// Kinds of events. The first five are calls.
+const (
+	Acquire = "acquire"
+	Repair  = "repair"
+	Import  = "import"
+	Extend  = "extend"
+	Release = "release"
+	Admit   = "admit"  // a call that may have changed the admission record
+	Forget  = "forget" // the master has lost its data
+	Evict   = "evict"  // the master has lost a key
+	Restart = "restart"
+	Hold    = "hold"   // a client has begun a hold
+	Shared  = "shared" // a call of a shared lock
+)
+
+// An Event is one line of a trace. The fields that are set depend on its kind.
+type Event struct {
+	At       time.Duration `json:"at"` // since the schedule began
+	Kind     string        `json:"kind"`
+	Master   int           `json:"master"`
+	Clock    int64         `json:"clock,omitempty"` // the master's time, in microseconds
+	Name     string        `json:"name,omitempty"`
+	Lease    string        `json:"lease,omitempty"`
+	Previous string        `json:"previous,omitempty"` // the lease that a repair or an import may replace
+	Ended    []string      `json:"ended,omitempty"`    // leases that a release ends
+	Stamp    string        `json:"stamp,omitempty"`    // of the record that the call expects; "" without a restart guard
+	First    int64         `json:"first,omitempty"`    // ballots
+	Last     int64         `json:"last,omitempty"`     // the fence that a release leaves
+	TTL      time.Duration `json:"ttl,omitempty"`      // for a release: how long the lease is kept
+	Reply    int64         `json:"reply,omitempty"`    // code of the reply; -1 for an error
+	Record   string        `json:"record,omitempty"`   // the admission record after the call
+	Step     string        `json:"step,omitempty"`     // of an admission
+	Own      bool          `json:"own,omitempty"`      // the record belongs to the master's present incarnation
+	Token    int64         `json:"token,omitempty"`
+	Unread   bool          `json:"unread,omitempty"` // the client has closed the connection, so the reply does not count
+}
+
+const window = int64(scripts.Window / time.Microsecond)
+
+// A Checker holds the state of the masters after the events so far.
+type Checker struct {
+	quorum   int // 0 to skip checks of majorities
+	masters  []master
+	shared   map[string]bool
+	ranges   map[string][]ballots // of granted leases, by name
+	problems []string
+}
+
+type master struct {
+	names   map[string]*name
+	missing map[string]string // by lease: the record under which the master last reported that it lacks it
+	record  string
+	own     bool
+	offset  int64 // of its clock from the time of the schedule, in microseconds
+}
+
+// A name is the state of one name on one master.
+type name struct {
+	lease   string // "" if free
+	expires int64  // in the master's time
+	fence   int64
+	unknown bool // the master may have old data
+}
+
+type ballots struct {
+	lease       string
+	first, last int64
+	masters     map[int]bool // those that have granted it
+}
+
+// NewChecker returns a Checker of n masters. If the set of masters changes during the schedule, it does not check
+// majorities.
+func NewChecker(n int, changes bool) *Checker {
+	c := &Checker{quorum: n/2 + 1, masters: make([]master, n), shared: map[string]bool{}, ranges: map[string][]ballots{}}
+	if changes {
+		c.quorum = 0
+	}
+	for i := range c.masters {
+		c.masters[i] = master{names: map[string]*name{}, missing: map[string]string{}}
+	}
+	return c
+}
+
+// Check applies one event and returns the rules that it violates.
+func (c *Checker) Check(e *Event) []string {
+	c.problems = nil
+	if e.Kind == Shared {
+		c.shared[e.Name] = true
+	}
+	if c.shared[e.Name] {
+		return nil
+	}
+	if e.Kind == Hold {
+		c.hold(e)
+		return c.problems
+	}
+	m := &c.masters[e.Master]
+	if e.Clock != 0 {
+		c.clock(m, e)
+	}
+	switch e.Kind {
+	case Forget:
+		m.forget()
+		clear(m.missing)
+	case Evict:
+		m.forget()
+	case Restart:
+		clear(m.missing)
+		m.own = false
+	case Admit:
+		c.admit(m, e)
+	default:
+		n := m.names[e.Name]
+		if n == nil {
+			n = &name{}
+			m.names[e.Name] = n
+		}
+		if n.lease != "" && e.Clock >= n.expires { // it has expired, to within a millisecond
+			n.lease, n.unknown = "", true
+		}
+		c.call(m, n, e)
+	}
+	return c.problems
+}
+
+// forget makes the data of a master unknown: it may be empty, or have old data.
+func (m *master) forget() {
+	for _, n := range m.names {
+		*n = name{unknown: true}
+	}
+}
+
+// clock makes the fences and leases of a master unknown if its clock was set since the last event.
+func (c *Checker) clock(m *master, e *Event) {
+	offset := e.Clock - e.At.Microseconds()
+	if d := offset - m.offset; m.offset != 0 && (d > 1e6 || d < -1e6) {
+		m.forget()
+	}
+	m.offset = offset
+}
+
+func (c *Checker) broken(rule string, e *Event, format string, args ...any) {
+	where := fmt.Sprintf("trace: rule %q: %s of %s on master %d: ", rule, e.Kind, e.Lease, e.Master)
+	c.problems = append(c.problems, where+fmt.Sprintf(format, args...))
+}
+
+func (c *Checker) call(m *master, n *name, e *Event) {
+	switch e.Kind {
+	case Acquire, Repair, Import:
+		switch scripts.Outcome(e.Reply) {
+		case scripts.Granted:
+			c.grant(m, n, e)
+		case scripts.Missing:
+			m.missing[e.Lease] = e.Record
+		}
+	case Extend:
+		c.extend(m, n, e)
+	case Release:
+		c.release(n, e)
+	}
+}
+
+// grant checks a granted acquire, repair or import.
+func (c *Checker) grant(m *master, n *name, e *Event) {
+	again := n.lease == e.Lease && e.Kind == Acquire
+	if e.Stamp != "" && !again {
+		r, err := scripts.ParseRecord(e.Record)
+		switch {
+		case err != nil || !e.Own && !e.Unread || !strings.HasPrefix(e.Record, e.Stamp):
+			c.broken("votes", e, "it expects the record %q, and there is %q, own: %v", e.Stamp, e.Record, e.Own)
+		case !r.Admitted && e.Kind != Repair:
+			c.broken("votes", e, "the master is in quarantine")
+		}
+	}
+	replaced := e.Previous != "" && n.lease == e.Previous
+	switch {
+	case n.unknown:
+	case e.Kind == Import && !replaced && n.lease != e.Lease:
+		c.broken("import", e, "the master has %q, and not %q", n.lease, e.Previous)
+	case n.lease != "" && n.lease != e.Lease && !replaced:
+		c.broken("free", e, "the master has %q", n.lease)
+	}
+	if !again && n.lease != e.Lease && e.First <= n.fence {
+		c.broken("fence", e, "the ballot %d is not above %d", e.First, n.fence)
+	}
+	follows := n.unknown || e.First == e.Last && e.First <= n.fence+1 // a fence that is itself ahead
+	if !again && (e.First <= e.Clock-window || e.Last > e.Clock+window && !follows) {
+		c.broken("window", e, "the ballots are %d and %d us from the master's time", e.First-e.Clock, e.Last-e.Clock)
+	}
+	if e.Kind == Repair {
+		c.repair(m, e)
+	}
+	if expires := e.Clock + e.TTL.Microseconds(); n.lease != e.Lease {
+		n.expires = expires
+	} else if !again {
+		n.expires = max(n.expires, expires)
+	}
+	n.lease, n.fence, n.unknown = e.Lease, max(n.fence, e.Last), false
+	c.rangeOf(e).masters[e.Master] = true
+}
+
+// repair checks the evidence for a repair.
+func (c *Checker) repair(m *master, e *Event) {
+	lacks, ok := m.missing[e.Lease]
+	switch {
+	case !ok:
+		c.broken("missing", e, "the master has not said that it lacks the lease since it last forgot")
+	case e.Stamp != "" && !strings.HasPrefix(lacks, e.Stamp):
+		c.broken("missing", e, "the master has said so under the record %q, and not %q", lacks, e.Stamp)
+	}
+}
+
+func (c *Checker) extend(m *master, n *name, e *Event) {
+	switch scripts.Outcome(e.Reply) {
+	case scripts.Granted:
+		if n.lease != e.Lease && !n.unknown {
+			c.broken("present", e, "the master has %q", n.lease)
+		}
+		if n.unknown {
+			*n = name{lease: e.Lease, fence: n.fence}
+		}
+		n.expires = max(n.expires, e.Clock+e.TTL.Microseconds())
+	case scripts.Missing:
+		m.missing[e.Lease] = e.Record
+	}
+}
+
+func (c *Checker) release(n *name, e *Event) {
+	if e.Reply < 0 {
+		return
+	}
+	if e.Last > n.fence && e.Last <= e.Clock+window {
+		n.fence = e.Last
+	}
+	for _, lease := range e.Ended {
+		if n.lease != lease {
+			continue
+		}
+		if e.TTL > 0 {
+			n.expires = min(n.expires, e.Clock+e.TTL.Microseconds())
+		} else {
+			n.lease = ""
+		}
+	}
+}
+
+// rangeOf returns the ballots of the lease of e.
+func (c *Checker) rangeOf(e *Event) *ballots {
+	list := c.ranges[e.Name]
+	for i := range list {
+		if b := &list[i]; b.lease == e.Lease && (b.first == e.First || e.Kind == Repair) {
+			return b
+		}
+	}
+	c.ranges[e.Name] = append(list, ballots{e.Lease, e.First, e.Last, map[int]bool{}})
+	return &c.ranges[e.Name][len(list)]
+}
+
+// hold checks that a majority has granted the token of a hold.
+func (c *Checker) hold(e *Event) {
+	have := 0
+	for _, b := range c.ranges[e.Name] {
+		if b.first <= e.Token && e.Token <= b.last {
+			have = max(have, len(b.masters))
+		}
+	}
+	if have < c.quorum {
+		c.problems = append(c.problems, fmt.Sprintf(
+			"trace: rule \"token\": a hold of %s has token %d, which %d masters have granted", e.Name, e.Token, have))
+	}
+}
+
+// admit checks a change of an admission record.
+func (c *Checker) admit(m *master, e *Event) {
+	before, err := scripts.ParseRecord(m.record)
+	known := err == nil && m.own
+	after, err := scripts.ParseRecord(e.Record)
+	changed := err == nil && e.Reply == int64(scripts.AdmitDone) && e.Record != m.record
+	defer func() { m.record, m.own = e.Record, e.Own }()
+	step, voted := scripts.AdmitStep(e.Step), known && before.Admitted
+	if !changed || step == scripts.AdmitRead {
+		return
+	}
+	over := known && e.Clock >= before.Since+before.Quarantine.Microseconds()
+	if after.Admitted && !voted && !over && step != scripts.AdmitNow {
+		c.broken("quarantine", e, "%s makes of %q %q at %d", step, m.record, e.Record, e.Clock)
+	}
+	shorter := known && after.Quarantine < before.Quarantine && step != scripts.AdmitReplace
+	longer := voted && after.Admitted && after.Longest > before.Longest && step != scripts.AdmitGuard
+	if shorter || longer {
+		c.broken("record", e, "%s makes of %q %q", step, m.record, e.Record)
+	}
+}

@@ -1,0 +1,114 @@
+package trace_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+)
+
+const (
+	second = int64(1e6)
+	stamp  = "v3 0000000000000001"
+	record = stamp + " id=a masters=a,b,c epoch=0 longest=10000 quarantine=30000 state=admitted since=5"
+	pause  = stamp + " id=a masters=a,b,c epoch=0 longest=10000 quarantine=30000 state=quarantine since=1000000"
+)
+
+// on returns an event of master 0 at a time of its clock, with lease "A" of name "n".
+func on(clock int64, kind string, reply int64, with func(e *trace.Event)) trace.Event {
+	e := trace.Event{
+		At: time.Duration(clock) * time.Microsecond, Clock: clock, Kind: kind, Name: "n", Lease: "A", Reply: reply,
+		Stamp: stamp, Record: record, Own: true, TTL: 10 * time.Second,
+	}
+	if with != nil {
+		with(&e)
+	}
+	return e
+}
+
+func grant(clock int64, with func(e *trace.Event)) trace.Event {
+	return on(clock, trace.Acquire, 1, func(e *trace.Event) {
+		e.First, e.Last = clock, clock
+		if with != nil {
+			with(e)
+		}
+	})
+}
+
+func other(e *trace.Event) { e.Lease = "B" }
+
+// older changes e to lease "B" with a ballot of 100 s.
+func older(e *trace.Event) { e.Lease, e.First, e.Last = "B", 100*second, 100*second }
+
+// Each rule of the specification is violated by one list of events, and only by its last event.
+func TestEventsThatBreakARule(t *testing.T) {
+	repair := func(clock int64, with func(e *trace.Event)) trace.Event {
+		return grant(clock, func(e *trace.Event) {
+			e.Kind = trace.Repair
+			if with != nil {
+				with(e)
+			}
+		})
+	}
+	missing := on(100*second, trace.Extend, 5, nil)
+	admit := func(clock int64, step, record string) trace.Event {
+		return on(clock, trace.Admit, 1, func(e *trace.Event) { e.Step, e.Record = step, record })
+	}
+	for rule, list := range map[string][]trace.Event{
+		"votes": {grant(100*second, func(e *trace.Event) { e.Record = pause })},
+		"free":  {grant(100*second, nil), grant(101*second, other)},
+		"fence": {
+			grant(100*second, nil),
+			on(101*second, trace.Release, 1, func(e *trace.Event) { e.Ended, e.TTL = []string{"A"}, 0 }),
+			grant(102*second, older),
+		},
+		"window":  {grant(100*second, func(e *trace.Event) { e.First, e.Last = 85*second, 85*second })},
+		"present": {grant(100*second, nil), on(101*second, trace.Extend, 1, other)},
+		"import": {
+			grant(100*second, nil),
+			grant(101*second, func(e *trace.Event) { e.Kind, e.Lease, e.Previous = trace.Import, "B", "C" }),
+		},
+		"missing": {missing, {Kind: trace.Forget}, repair(101*second, nil)},
+		"token":   {grant(100*second, nil), {Kind: trace.Hold, Name: "n", Token: 100 * second}},
+		"quarantine": {
+			admit(2*second, "start", pause), admit(20*second, "end", record)},
+		"record": {
+			admit(2*second, "start", pause), admit(40*second, "end", record),
+			admit(41*second, "settle", strings.NewReplacer("1 id", "2 id", "longest=10000", "longest=20000").Replace(record)),
+		},
+	} {
+		c := trace.NewChecker(3, false)
+		for i := range list {
+			problems := c.Check(&list[i])
+			switch last := i == len(list)-1; {
+			case last && (len(problems) != 1 || !strings.Contains(problems[0], `"`+rule+`"`)):
+				t.Errorf("%s: %q", rule, problems)
+			case !last && len(problems) > 0:
+				t.Errorf("%s: event %d: %q", rule, i, problems)
+			}
+		}
+	}
+}
+
+// Events that the specification allows violate no rule.
+func TestEventsThatBreakNoRule(t *testing.T) {
+	list := []trace.Event{
+		grant(100*second, nil),
+		grant(100*second+1, func(e *trace.Event) { e.First, e.Last = 100*second, 100*second }), // duplicated
+		grant(100*second, func(e *trace.Event) { e.Master = 1 }),
+		{Kind: trace.Hold, Name: "n", Token: 100 * second},
+		on(105*second, trace.Extend, 1, nil),
+		on(106*second, trace.Acquire, 2, other), // refused
+		on(106*second, trace.Extend, 5, func(e *trace.Event) { e.Master = 2 }),
+		grant(106*second, func(e *trace.Event) { e.Kind, e.Master = trace.Repair, 2 }),
+		{Kind: trace.Forget},
+		grant(140*second, other),
+	}
+	c := trace.NewChecker(3, false)
+	for i := range list {
+		if problems := c.Check(&list[i]); problems != nil {
+			t.Errorf("event %d: %q", i, problems)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package waitqueue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// What all calls use that acquire a name, also those that do not wait in a queue: TryLock, and calls with a limit of
+// attempts or a backoff of their own.
+
+// attemptsAtOnce is how many attempts may follow each other at once, while only their ballots are refused.
+const attemptsAtOnce = 3
+
+// Acquire acquires a lease. If only the ballot was refused, it tries again at once: up to three attempts in
+// all, each with an id and a token range of its own.
+func (q *Queue) Acquire(ctx context.Context, a *lease.Attempt) (*lease.Lease, *round.Round, error) {
+	for try := 1; ; try++ {
+		l, r, err := q.Manager.Acquire(ctx, a)
+		if err == nil || r == nil || try == attemptsAtOnce || !Waitable(err) {
+			return l, r, err
+		}
+		if t := r.Tally(); !t.BallotOnly() {
+			return l, r, err
+		}
+	}
+}
+
+// The times of a call that does not wait for a holder and whose votes are split.
+const (
+	DefaultUndecided = 500 * time.Millisecond // for which it tries again
+	lateVotes        = 50 * time.Millisecond  // for which a lost round waits for the votes that are left
+	leastRound       = time.Millisecond       // pauses are multiples of a round trip, or of this if it is shorter
+)
+
+// Try makes the attempts of a call that does not wait for another holder. While the votes are split it tries again, for
+// as long as limit, so that of callers of one instant one wins: first the one that leads, and the others after a random
+// pause of some round trips more, in which their votes are rolled back and the first can win. The pauses grow.
+func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) (*lease.Lease, error) {
+	began := time.Now()
+	for n := 1; ; n++ {
+		l, r, err := q.Acquire(ctx, a)
+		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
+			return l, err
+		}
+		f := lateFailure(ctx, r)
+		if !undecided(f) {
+			return nil, f
+		}
+		trips := float64(n - 1)
+		if !r.Leads() {
+			trips += 2 + 2*jitter.Float64()
+		}
+		pause := time.Duration(trips * float64(roundTrip(r)))
+		switch {
+		case time.Since(began)+pause <= limit:
+		case f.Lingers:
+			return nil, f
+		default:
+			return nil, r.Failure(round.ErrUndecided, nil)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, f.Ended(round.ContextError(ctx))
+		case <-q.Manager.Closing:
+			return nil, f.Ended(lease.ErrClosed)
+		}
+	}
+}
+
+// lateFailure waits for the votes that have not come yet, and returns how the round failed by all votes.
+func lateFailure(ctx context.Context, r *round.Round) *round.Failure {
+	ctx, cancel := context.WithTimeout(ctx, lateVotes)
+	defer cancel()
+	r.Complete(ctx)
+	return r.Failure(r.Decision(), nil)
+}
+
+// roundTrip returns how long the last vote of a round took.
+func roundTrip(r *round.Round) time.Duration {
+	trip := leastRound
+	r.Each(func(_ int, v *round.Vote) { trip = max(trip, v.After) })
+	return trip
+}
+
+// undecided reports whether a call that does not wait tries again after f: no lease has a majority. A name that is kept
+// for a waiter has no holder yet, and a lease that lingers may have none any more.
+func undecided(f *round.Failure) bool {
+	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
+		errors.Is(f.Decision, round.ErrHeld) && (f.Holder == "" || f.Lingers))
+}
+
+// Waitable reports whether a call that waits goes on after err.
+func Waitable(err error) bool {
+	f, ok := round.AsFailure(err)
+	if !ok || f.Cause != nil || errors.Is(f.Decision, round.ErrKind) {
+		return false
+	}
+	return errors.Is(f.Decision, round.ErrHeld) || errors.Is(f.Decision, round.ErrNoQuorum) ||
+		errors.Is(f.Decision, round.ErrTooSlow)
+}
+
+// WithLastFailure returns err. If that only says why the caller stopped waiting, it adds the failure of the last
+// attempt.
+func WithLastFailure(last, err error) error {
+	now, ok := round.AsFailure(err)
+	if before, told := round.AsFailure(last); told && ok && now.Decision == nil && now.Cause != nil {
+		return before.Ended(now.Cause)
+	}
+	return err
+}

@@ -1,0 +1,56 @@
+package waitqueue
+
+import (
+	"context"
+
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// An attempt is one try of a call that does not queue. The calls of this Locker for one name share attempts, so any
+// number of them costs the masters one round at a time.
+type attempt struct {
+	number uint64 // in the order of the attempts
+	done   chan struct{}
+	err    error // of those that share it; nil: try again. Written before done is closed
+}
+
+// Share runs try for a call that does not queue, or waits for another call of this Locker that tries the same name. If
+// that attempt began after this call, its refusal is this call's too.
+func (q *Queue) Share(ctx context.Context, name string, try func() error) error {
+	q.mu.Lock()
+	before := q.attempts
+	for {
+		a := q.trying[name]
+		if a == nil {
+			break
+		}
+		q.mu.Unlock()
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return &round.Failure{Cause: round.ContextError(ctx), Left: -1}
+		case <-q.Manager.Closing:
+			return &round.Failure{Cause: lease.ErrClosed, Left: -1}
+		}
+		if a.number > before && a.err != nil {
+			return a.err
+		}
+		q.mu.Lock()
+	}
+	q.attempts++
+	a := &attempt{number: q.attempts, done: make(chan struct{})}
+	q.trying[name] = a
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		delete(q.trying, name)
+		q.mu.Unlock()
+		close(a.done)
+	}()
+	err := try()
+	if f, ok := round.AsFailure(err); ok && f.Cause == nil {
+		a.err = err
+	}
+	return err
+}

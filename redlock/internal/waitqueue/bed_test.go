@@ -1,0 +1,224 @@
+package waitqueue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/internal/testbed"
+)
+
+// A testClient is a Queue and its Manager over masters in memory.
+type testClient struct {
+	*testbed.Bed
+	*Queue
+	t       *testing.T
+	closing chan struct{}
+	once    sync.Once       // closes closing
+	view    *admission.View // what the Manager sees; nil: what the voters see
+
+	// handing, if it is there, is called when an ownership has ended by handing off, before the successor is notified.
+	handing func()
+
+	mu     sync.Mutex
+	events []string
+}
+
+// newTestClient makes one inside the bubble in which the test runs, and waits until all masters vote.
+func newTestClient(t *testing.T, n int) *testClient {
+	t.Helper()
+	p := &testClient{Bed: testbed.New(t, n), t: t, closing: make(chan struct{})}
+	view := func() *admission.View {
+		if p.view != nil {
+			return p.view
+		}
+		return p.Monitor.View()
+	}
+	manager := lease.NewManager(lease.Env{
+		Sender: p.Sender, Clock: p.Bed.Clock, Drift: clock.DefaultDrift, Ballots: p.Ballots, View: view,
+		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p, Waiters: p,
+		Enter: func() {}, Leave: func() {},
+	})
+	p.Queue = New(Env{
+		Manager: manager, Ready: p.Monitor.Ready, Changed: p.Monitor.Changed,
+		Listen: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p) },
+	})
+	p.OnView = manager.Changed
+	p.Run()
+	t.Cleanup(func() {
+		manager.EndAll()
+		p.once.Do(func() { close(p.closing) })
+		p.Queue.Close()
+		<-manager.Stopped()
+	})
+	synctest.Wait()
+	if v := p.Monitor.View(); v.Voting != v.Config.Rule.All() {
+		t.Fatalf("%b vote of %d", v.Voting, n)
+	}
+	return p
+}
+
+// terms are those of tests.
+func terms() *lease.Terms {
+	return &lease.Terms{
+		TTL: 10 * time.Second, Least: 5 * time.Second, Extend: true, Handoffs: 3, HandoffTime: 100 * time.Millisecond,
+	}
+}
+
+func keysOf(name string) *scripts.Keys {
+	keys := testbed.Prefix.Keys(name)
+	return &keys
+}
+
+// call makes a call for the name n.
+func (p *testClient) call(priority int, fair bool) *Call {
+	c := &Call{
+		Name: "n", Keys: keysOf("n"), Terms: terms(), Hold: &lease.Hold{}, Priority: priority, Fair: fair,
+		Called: p.Bed.Clock.Now(),
+		Delays: tenMilliseconds{},
+	}
+	if fair {
+		c.Terms.Handoffs = 0
+	}
+	return c
+}
+
+type tenMilliseconds struct{}
+
+func (tenMilliseconds) Pauses() func() time.Duration {
+	return func() time.Duration { return 10 * time.Millisecond }
+}
+
+// A pending is a Lock under way.
+type pending struct {
+	*Call
+	cancel context.CancelFunc
+	err    chan error // capacity 1
+}
+
+// start calls Lock in a goroutine, and returns when it waits or has returned.
+func (p *testClient) start(c *Call) *pending {
+	ctx, cancel := context.WithCancel(p.t.Context())
+	l := &pending{Call: c, cancel: cancel, err: make(chan error, 1)}
+	go func() { l.err <- p.Lock(ctx, c) }()
+	synctest.Wait()
+	return l
+}
+
+// is returns whether the Lock has returned, and what.
+func (l *pending) is() string {
+	synctest.Wait()
+	select {
+	case err := <-l.err:
+		l.err <- err
+		if err != nil {
+			return "failed"
+		}
+		return "holds"
+	default:
+		return "waits"
+	}
+}
+
+// unlock ends a Lock that holds.
+func (p *testClient) unlock(l *pending) {
+	p.t.Helper()
+	if err := l.Hold.Unlock(p.t.Context(), p.Successor("n")); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// subscribed reports whether the inbox is open.
+func (p *testClient) subscribed() bool {
+	p.Queue.mu.Lock()
+	defer p.Queue.mu.Unlock()
+	return p.inbox != nil
+}
+
+// waiters returns the lengths of the masters' queues.
+func (p *testClient) waiters() (lengths []int) {
+	for i := range p.Masters.N() {
+		n := 0
+		view := p.Monitor.View()
+		to := &counting{n: make(chan int, 1)}
+		if err := p.Pool.Send(i, view.Encoder.Inspect(keysOf("n")), poolStamp, to); err == nil {
+			n = <-to.n
+		}
+		lengths = append(lengths, n)
+	}
+	return lengths
+}
+
+// Attempted implements lease.Events, as all that follow.
+func (p *testClient) Attempted(_ *lease.Lease, _ *round.Round, _ int64, err error) {
+	p.logf("attempted %v", err == nil)
+}
+func (p *testClient) NotSent(string, string, *round.Failure) { p.logf("not sent") }
+func (p *testClient) Acquired(*lease.Hold)                   { p.logf("acquired") }
+func (p *testClient) Extended(*lease.Lease, error)           {}
+func (p *testClient) Repaired(*lease.Lease, int)             {}
+func (p *testClient) Lost(*lease.Lease, error)               { p.logf("lost") }
+func (p *testClient) Releasing(l *lease.Lease)               { p.Queue.Releasing(l) }
+func (p *testClient) Ended(l *lease.Lease)                   { p.Queue.Ended(l) }
+
+func (p *testClient) Released(h *lease.Hold, err error) {
+	if f := p.handing; f != nil && h.Lease().Info().Token != h.Token() {
+		p.handing = nil
+		f()
+	}
+	p.logf("released")
+}
+
+func (p *testClient) logf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, fmt.Sprintf(format, args...))
+}
+
+// count returns how often an event was logged.
+func (p *testClient) count(event string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.events {
+		if e == event {
+			n++
+		}
+	}
+	return n
+}
+
+// Message implements transport.Listener.
+func (p *testClient) Message(master int, _, payload string) {
+	if h, ok := testbed.Prefix.ParseWakeUp(payload); ok {
+		p.WakeUp(master, h)
+	}
+}
+
+// Resubscribed implements transport.Listener.
+func (p *testClient) Resubscribed(master int) { p.Queue.Resubscribed(master) }
+
+// A fakeSub is on the masters that a test says.
+type fakeSub quorum.Set
+
+func (s fakeSub) Confirmed() uint64 { return uint64(s) }
+func (s fakeSub) Close()            {}
+
+// after lets virtual time pass, and what is due then happen.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// vote is one that a master itself has given.
+func vote(k scripts.Outcome, place int, left time.Duration) round.Vote {
+	return round.Vote{Vote: scripts.Vote{Outcome: k, Place: place, Left: left}}
+}

@@ -1,0 +1,353 @@
+package waitqueue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/internal/testbed"
+)
+
+const (
+	held      = scripts.Held
+	granted   = scripts.Granted
+	failed    = scripts.Failed
+	stale     = scripts.Stale
+	abstained = scripts.Abstained
+)
+
+var poolStamp transport.Stamp
+
+// A counting receives the length of a queue.
+type counting struct{ n chan int }
+
+// Reply implements transport.Receiver.
+func (c *counting) Reply(_ int, value any, err error) {
+	h, _ := scripts.DecodeHolding(value) // the test sees a length of 0
+	c.n <- h.Waiters
+}
+
+// A dueCase is what a contender of five masters knows when it looks how long it is to wait.
+type dueCase struct {
+	name     string
+	votes    []round.Vote // of the last round; fewer than five: the others have not answered
+	nothing  bool         // nothing was sent, since no quorum votes
+	ticket   bool
+	standing int // masters that have confirmed the inbox
+	noQuorum bool
+	lost     int           // earlier attempts that wake-ups have caused
+	wakeUps  []int         // masters that have given a wake-up
+	firstAt  time.Duration // how long ago the first of them did
+	since    time.Duration // how long ago the round was decided
+
+	want         time.Duration
+	wantNoQuorum bool
+}
+
+func votes(n int, v round.Vote) (list []round.Vote) {
+	for range n {
+		list = append(list, v)
+	}
+	return list
+}
+
+func join(lists ...[]round.Vote) []round.Vote { return slices.Concat(lists...) }
+
+const ms = time.Millisecond
+
+var (
+	first   = vote(held, 0, 9*time.Second)
+	fourth  = vote(held, 3, 9*time.Second)
+	soon    = vote(held, 3, 300*ms)
+	down    = vote(failed, 0, 0)
+	unasked = round.Vote{Vote: scripts.Vote{Outcome: abstained}, Err: errors.New("it does not vote")}
+)
+
+var dueCases = []dueCase{
+	{name: "first in a queue", votes: votes(5, first), ticket: true, standing: 5, want: time.Second},
+	{name: "second in one queue, fourth in the others", ticket: true, standing: 5, want: time.Second,
+		votes: join(votes(4, fourth), votes(1, vote(held, 1, 9*time.Second)))},
+	{name: "fourth", votes: votes(5, fourth), ticket: true, standing: 5, want: 5 * time.Second},
+	{name: "fourth, a while ago",
+		votes: votes(5, fourth), ticket: true, standing: 5, since: 2 * time.Second, want: 3 * time.Second},
+	{name: "fourth, and masters to which nothing was sent", ticket: true, standing: 5, want: 5 * time.Second,
+		votes: join(votes(3, fourth), votes(2, unasked))},
+	{name: "fourth, and masters that failed", ticket: true, standing: 5, want: 5 * time.Second,
+		votes: join(votes(3, fourth), votes(2, down))},
+	{name: "a quorum is free soon",
+		votes: join(votes(3, soon), votes(2, fourth)), ticket: true, standing: 5, want: 301 * ms},
+	{name: "a minority is free soon",
+		votes: join(votes(2, soon), votes(3, fourth)), ticket: true, standing: 5, want: 5 * time.Second},
+	{name: "free in a moment", votes: votes(5, vote(held, 3, 0)), ticket: true, standing: 5, want: ms},
+	{name: "wake-ups of a quorum",
+		votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{0, 1, 2}, want: 0},
+	{name: "a first wake-up", votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4}, want: 2 * ms},
+	{name: "a first wake-up, and a second one later",
+		votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4, 3}, firstAt: ms, want: ms},
+	{name: "a first wake-up, over",
+		votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4}, firstAt: 2 * ms, want: 0},
+	{name: "a first wake-up after two that were without success",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 2, wakeUps: []int{4}, want: 8 * ms},
+	{name: "a first wake-up after 29 that were without success",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 29, wakeUps: []int{4}, want: time.Second},
+	{name: "no ticket, and wake-ups can arrive now", votes: votes(5, first), standing: 3, want: 0},
+	{name: "no ticket, and no wake-ups can arrive", votes: votes(5, first), standing: 2, want: 10 * ms},
+	{name: "no ticket, for a part of the pause", votes: votes(5, first), since: 4 * ms, want: 6 * ms},
+	{name: "no quorum of voters",
+		votes: join(votes(2, fourth), votes(3, down)), ticket: true, standing: 5, want: time.Second, wantNoQuorum: true},
+	{name: "no quorum of voters, a while ago",
+		votes: join(votes(2, fourth), votes(3, unasked)), ticket: true, standing: 5,
+		since: 600 * ms, want: 400 * ms, wantNoQuorum: true},
+	{name: "no quorum yet, others may answer",
+		votes: join(votes(2, fourth), votes(1, down)), ticket: true, standing: 5, want: 5 * time.Second},
+	{name: "remembered, and there is one again", votes: votes(5, first), standing: 5, noQuorum: true, want: 0},
+	{name: "remembered, and there is still none",
+		votes: votes(5, down), standing: 5, noQuorum: true, want: time.Second, wantNoQuorum: true},
+	{name: "remembered, not known yet",
+		votes: votes(1, first), standing: 5, noQuorum: true, want: time.Second, wantNoQuorum: true},
+	{name: "nothing was sent", nothing: true, standing: 5, want: time.Second, wantNoQuorum: true},
+	{name: "nothing was sent, half a second ago",
+		nothing: true, standing: 5, since: 500 * ms, want: 500 * ms, wantNoQuorum: true},
+}
+
+// How long a contender waits, by what it knows.
+func TestDueAsTable(t *testing.T) {
+	for _, c := range dueCases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newTestClient(t, 5)
+				n := c.contention(p)
+				if got := n.untilAttemptLocked(); got != c.want || p.noQuorum != c.wantNoQuorum {
+					t.Errorf("in %v, no quorum %v; want %v, %v", got, p.noQuorum, c.want, c.wantNoQuorum)
+				}
+			})
+		})
+	}
+}
+
+// contention is that of the case.
+func (c *dueCase) contention(p *testClient) *contention {
+	call := p.call(0, false)
+	call.wake = make(chan struct{}, 1)
+	p.inbox = fakeSub(quorum.First(c.standing))
+	p.ticketLocked(call)
+	p.noQuorum = c.noQuorum
+	n := &contention{
+		q: p.Queue, c: call, ticket: c.ticket, wakeUps: c.lost, failure: &round.Failure{}, pause: 10 * ms,
+	}
+	if c.nothing {
+		v := *p.Monitor.View()
+		v.Voting = quorum.First(2)
+		p.view = &v
+	} else {
+		n.round = p.Sender.New(p.Monitor.View(), "lock", nil)
+		for i, v := range c.votes {
+			n.round.Record(i, v)
+		}
+	}
+	n.decided = time.Now()
+	<-time.After(c.since - c.firstAt)
+	for _, i := range c.wakeUps {
+		call.wakeLocked(i)
+	}
+	<-time.After(c.firstAt)
+	return n
+}
+
+// Twice the usual spread between the masters, if that is more than 2 ms: from the first reply to the one that
+// makes a quorum. Masters to which nothing was sent do not count.
+func TestFirstWakeUpWaitsTwiceTheSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		c := dueCase{ticket: true, standing: 5, votes: votes(1, unasked)}
+		n := c.contention(p)
+		for i, pause := range []time.Duration{50 * ms, 3 * ms, 4 * ms, 20 * ms} {
+			<-time.After(pause)
+			n.round.Record(i+1, fourth)
+		}
+		n.c.wakeLocked(2)
+		if got := n.untilAttemptLocked(); got != 14*ms {
+			t.Errorf("in %v, want 14ms", got)
+		}
+	})
+}
+
+// A master whose clock is off refuses every ballot: it is no voter (H93). One that refuses a ballot otherwise is one.
+func TestVotersAsTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		for _, c := range []struct {
+			votes []round.Vote
+			off   []int
+			want  quorum.Verdict
+		}{
+			{votes(5, first), nil, quorum.Won},
+			{votes(3, vote(granted, -1, 0)), nil, quorum.Won},
+			{votes(2, first), nil, quorum.Pending},
+			{join(votes(2, first), votes(3, down)), nil, quorum.Lost},
+			{votes(5, vote(stale, -1, 0)), nil, quorum.Won},
+			{votes(5, vote(stale, -1, 0)), []int{0, 1, 2}, quorum.Lost},
+			{votes(5, first), []int{0, 1, 2}, quorum.Won}, // they hold it for another: the clock is no matter
+			{join(votes(2, first), votes(3, vote(scripts.Ahead, -1, 0))), []int{2, 3}, quorum.Won},
+			{join(votes(2, first), votes(3, vote(scripts.Ahead, -1, 0))), []int{2, 3, 4}, quorum.Lost},
+		} {
+			view := *p.Monitor.View()
+			view.Masters = slices.Clone(view.Masters)
+			for _, i := range c.off {
+				view.Masters[i].ClockOff = true
+			}
+			n := &contention{q: p.Queue, round: p.Sender.New(&view, "lock", nil)}
+			for i, v := range c.votes {
+				n.round.Record(i, v)
+			}
+			if got := n.voters(); got != c.want {
+				t.Errorf("%v, clocks of %v off: %d, want %d", c.votes, c.off, got, c.want)
+			}
+		}
+	})
+}
+
+// H87: without a quorum of voters every contender of a client leaves the queues, and it tries with a ticket again when
+// there is a quorum.
+func TestContendersLeaveTheQueuesWithoutAQuorumOfVoters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		var calls []*pending
+		names := []string{"n", "m"}
+		for _, name := range names {
+			p.Masters.Take(name, time.Hour)
+			c := p.call(0, false)
+			c.Name, c.Keys = name, keysOf(name)
+			calls = append(calls, p.start(c))
+		}
+		after(20 * ms)
+		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1, 1, 1}) {
+			t.Fatalf("in the queues are %v", got)
+		}
+		for i := range 3 {
+			p.Masters.Master(i).Stop()
+		}
+		after(7 * time.Second)
+		if got := p.waiters(); !slices.Equal(got[3:], []int{0, 0}) || !p.noQuorum {
+			t.Errorf("without a quorum the queues have %v, no quorum %v", got, p.noQuorum)
+		}
+		for _, l := range calls {
+			if l.is() != "waits" {
+				t.Errorf("a call %s", l.is())
+			}
+			l.cancel()
+			l.is()
+		}
+	})
+}
+
+// A quorum that votes again between an attempt that sent nothing and the wait that follows is not overlooked.
+func TestQuorumThatReturnsBeforeTheWaitIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 3)
+		c := dueCase{nothing: true, standing: 3}
+		n := c.contention(p)
+		p.view = nil
+		if d := n.untilAttemptLocked(); d > 0 {
+			t.Errorf("it waits for %v", d)
+		}
+	})
+}
+
+// H78: a call that gives up says for how long each master has not answered, from its last attempt to its end.
+func TestCancelledCallReportsHowLongMastersAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 5)
+		for i := 1; i < 4; i++ {
+			p.Masters.Master(i).Hang()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 450*ms)
+		defer cancel()
+		err := p.Lock(ctx, p.call(0, false))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		for i := 1; i < 4; i++ {
+			if text := err.Error(); !strings.Contains(text, p.Masters.Master(i).Addr()+": lock: it has not answered for 450ms") {
+				t.Errorf("it does not say for how long master %d is silent: %s", i, text)
+			}
+		}
+	})
+}
+
+// H78: so does a call that has not been able to send an attempt.
+func TestCallThatCouldNotSendNamesTheMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 3)
+		view := *p.Monitor.View()
+		view.Voting, view.Masters = 0, make([]admission.State, 3)
+		p.Queue.Ready = func(ctx context.Context) (*admission.View, error) {
+			<-ctx.Done()
+			return &view, ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		err := p.Lock(ctx, p.call(0, false))
+		for i := range 3 {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), p.Masters.Master(i).Addr()) {
+				t.Errorf("it does not name master %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// H85: a wake-up for a waiter that is not there any more is answered by leaving the queue.
+func TestWakeUpWithoutAWaiterLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 3)
+		p.Masters.Take("n", 10*time.Second)
+		ticket := scripts.NewTicket(scripts.Plain, "owner", 99, "label", p.Ballots.Median(p.Bed.Clock.Now()), 0)
+		now := p.Ballots.Median(p.Bed.Clock.Now())
+		p.Manager.Post(quorum.First(3), p.Monitor.View().Encoder.Release(keysOf("n"),
+			scripts.Ending{Waiter: ticket, Back: true, AskBallot: now}))
+		synctest.Wait()
+		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1}) {
+			t.Fatalf("in the queues are %v", got)
+		}
+		h, ok := testbed.Prefix.ParseWakeUp(ticket.Waiter() + "\n" + testbed.Prefix.Lock("n"))
+		if !ok {
+			t.Fatal("it is no wake-up")
+		}
+		p.WakeUp(1, h)
+		synctest.Wait()
+		if got := p.waiters(); !slices.Equal(got, []int{1, 0, 1}) {
+			t.Errorf("in the queues are %v", got)
+		}
+	})
+}
+
+// The subscription ends a while after the last waiter, and not while there is one.
+func TestInboxStaysOpenForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestClient(t, 3)
+		p.Masters.Take("n", time.Hour)
+		l := p.start(p.call(0, false))
+		after(time.Minute)
+		if !p.subscribed() {
+			t.Fatal("it ended while a client waits")
+		}
+		l.cancel()
+		l.is()
+		after(inboxIdle - ms)
+		if !p.subscribed() {
+			t.Error("it ended at once")
+		}
+		if after(2 * ms); p.subscribed() {
+			t.Error("it is kept forever")
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package waitqueue
+
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// inboxIdle is how long the subscription is kept when no client waits any more.
+const inboxIdle = 10 * time.Second
+
+// A Subscription is the subscription of a Locker to its inbox on all masters. Its methods do not block.
+type Subscription interface {
+	Confirmed() uint64 // the masters that have confirmed it, as bits
+	Close()
+}
+
+// subscribeLocked registers c for wake-ups, and opens the inbox if that is needed.
+func (q *Queue) subscribeLocked(c *Call) {
+	q.subscribers[c.seq] = c
+	q.openInboxLocked()
+}
+
+func (q *Queue) openInboxLocked() {
+	if q.idle != nil {
+		q.idle.Stop()
+	}
+	if q.inbox == nil {
+		q.inbox = q.Listen()
+	}
+}
+
+// unsubscribeLocked undoes subscribeLocked. From now on this Locker answers a wake-up for c by leaving that queue.
+func (q *Queue) unsubscribeLocked(c *Call) {
+	if q.subscribers[c.seq] == nil {
+		return
+	}
+	delete(q.subscribers, c.seq)
+	q.closeInboxLaterLocked()
+}
+
+// inboxUnusedLocked reports whether neither a call nor a lease that may linger needs the inbox.
+func (q *Queue) inboxUnusedLocked() bool { return len(q.subscribers) == 0 && q.lingering.leases == 0 }
+
+// closeInboxLaterLocked closes the inbox after inboxIdle, if it is unused.
+func (q *Queue) closeInboxLaterLocked() {
+	if !q.inboxUnusedLocked() || q.inbox == nil {
+		return
+	}
+	select {
+	case <-q.Manager.Closing:
+		q.closeInboxLocked()
+	default:
+		q.idle = time.AfterFunc(inboxIdle, q.Close)
+	}
+}
+
+// Close ends the subscription if no client waits. Once the Manager is closing, the last call that waits ends it.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.inboxUnusedLocked() {
+		q.closeInboxLocked()
+	}
+}
+
+func (q *Queue) closeInboxLocked() {
+	if q.idle != nil {
+		q.idle.Stop()
+	}
+	if q.inbox != nil {
+		q.inbox.Close()
+		q.inbox = nil
+	}
+}
+
+// receivingLocked reports whether wake-ups of a quorum of masters can arrive.
+func (q *Queue) receivingLocked() bool {
+	return q.inbox != nil && q.Manager.View().Config.Rule.Won(quorum.Set(q.inbox.Confirmed()))
+}
+
+// WakeUp handles a message from the inbox on a master.
+func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
+	if h.Lease != "" {
+		q.recall(h)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c := q.subscribers[h.Number]; c != nil {
+		if !h.Probe {
+			c.wakeLocked(master)
+		}
+		return
+	}
+	// It has got the name elsewhere, or has given up.
+	keys := q.Manager.Prefix.KeysOf(h.Name, h.Role)
+	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))
+}
+
+// Resubscribed records that a master has confirmed the subscription, for the first time or again: earlier messages are
+// lost, so every waiter acts as if it had got a wake-up.
+func (q *Queue) Resubscribed(master int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, c := range q.subscribers {
+		c.wakeLocked(master)
+	}
+}
+
+func (c *Call) wakeLocked(master int) {
+	if c.woken == 0 {
+		c.first = time.Now()
+	}
+	c.woken |= quorum.One(master)
+	c.signal()
+}

@@ -1,0 +1,105 @@
+package waitqueue
+
+import (
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+)
+
+// mostIdle bounds the leases that are idle at a time. All of them may end at one instant, and their releases must not
+// delay the extensions of other leases.
+const mostIdle = 1000
+
+// lingering is the part of a Queue for leases that linger; see package lease. It is guarded by Queue.mu.
+type lingering struct {
+	leases int  // leases that may linger; as long as there are any, the inbox is open
+	idle   int  // leases that are idle
+	none   bool // no lease becomes idle any more
+}
+
+// StopLingering makes Idle report false from now on.
+func (q *Queue) StopLingering() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lingering.none = true
+}
+
+// MayIdle implements lease.Waiters.
+func (q *Queue) MayIdle(l *lease.Lease) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mayIdleLocked(l) != nil
+}
+
+// Idle implements lease.Waiters.
+func (q *Queue) Idle(l *lease.Lease) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	nq := q.mayIdleLocked(l)
+	if nq == nil {
+		return false
+	}
+	nq.idle = true
+	q.lingering.idle++
+	return true
+}
+
+// mayIdleLocked returns the nameQueue of l if l may linger, else nil.
+func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
+	nq := q.names[l.Name]
+	switch {
+	case nq == nil, nq.holder != l, nq.contender != nil, len(nq.waiting) > 0:
+		return nil
+	case q.lingering.none, q.lingering.idle >= mostIdle, !q.receivingLocked():
+		return nil
+	}
+	return nq
+}
+
+// takeIdleLocked returns the lease that lingers, reserved for the caller; nil if there is none.
+func (q *Queue) takeIdleLocked(nq *nameQueue) *lease.Lease {
+	if !nq.idle {
+		return nil
+	}
+	nq.idle = false
+	q.lingering.idle--
+	return nq.holder
+}
+
+// TakeOver makes h the first hold of the lease of name that lingers, and reports whether it did; see
+// [lease.Lease.TakeOver].
+func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
+	q.mu.Lock()
+	var l *lease.Lease
+	if nq := q.names[name]; nq != nil {
+		l = q.takeIdleLocked(nq)
+	}
+	q.mu.Unlock()
+	return l != nil && l.TakeOver(h, terms)
+}
+
+// countLingeringLocked opens the inbox for recalls of l.
+func (q *Queue) countLingeringLocked(l *lease.Lease) {
+	if l.MayLinger() {
+		q.lingering.leases++
+		q.openInboxLocked()
+	}
+}
+
+// uncountLingeringLocked undoes countLingeringLocked.
+func (q *Queue) uncountLingeringLocked(l *lease.Lease) {
+	if l.MayLinger() {
+		q.lingering.leases--
+		q.closeInboxLaterLocked()
+	}
+}
+
+// recall passes a recall to the lease, whose call may not know yet that it is won.
+func (q *Queue) recall(h scripts.WakeUp) {
+	l := q.Manager.Trying(h.Lease)
+	if l == nil {
+		l = q.Holder(h.Name)
+	}
+	if l != nil && l.ID == h.Lease {
+		l.Recall()
+	}
+}

@@ -1,0 +1,383 @@
+package waitqueue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// Env is what a Queue needs of its Locker.
+type Env struct {
+	Manager *lease.Manager
+	// Ready waits for a view in which an attempt makes sense; Changed is closed when the view changes.
+	Ready   func(ctx context.Context) (*admission.View, error)
+	Changed func() <-chan struct{}
+	// Listen subscribes to the inbox: wake-ups arrive through Queue.WakeUp and Queue.Resubscribed.
+	Listen func() Subscription
+}
+
+// A Queue holds the waiting calls of one Locker. Its methods are safe for concurrent use.
+type Queue struct {
+	Env
+
+	mu          sync.Mutex
+	calls       uint64 // so far
+	noQuorum    bool   // after the last attempt: no quorum of masters can vote, for any name
+	names       map[string]*nameQueue
+	inbox       Subscription // nil: no client waits, or has for a while
+	idle        *time.Timer  // closes inbox
+	subscribers map[uint64]*Call
+
+	attempts uint64 // so far, of calls that do not queue
+	trying   map[string]*attempt
+
+	lingering
+}
+
+// A nameQueue holds the calls of this Locker for one name. It is in Queue.names while a client here holds or wants the
+// name.
+type nameQueue struct {
+	holder    *lease.Lease   // nil: no client here
+	contender *Call          // nil: no client here
+	waiting   []*Call        // the others, by priority and then by call
+	idle      bool           // holder lingers, and is the next call's
+	refusal   *round.Failure // why the others do not get the name: heldLocally, or how the contender's last attempt failed
+}
+
+// heldLocally refuses a call while the same Locker holds the name.
+var heldLocally = &round.Failure{Decision: round.ErrHeld, Left: -1}
+
+// Delays makes the pauses of one call between attempts, used if no wake-ups can arrive.
+type Delays interface{ Pauses() func() time.Duration }
+
+// A Call is one Lock that waits. To the masters it is one waiter.
+type Call struct {
+	Name     string
+	Keys     *scripts.Keys
+	Terms    *lease.Terms
+	Hold     *lease.Hold // becomes the first hold of a new lease, or of one that is handed off
+	Priority int
+	Fair     bool
+	Called   clock.Instant // dates the ticket
+	Delays   Delays
+	Stats    *lease.AcquireStats // nil: not recorded
+
+	names *nameQueue
+	own   nameQueue     // becomes the nameQueue of a name that has none yet
+	seq   uint64        // in the order of the calls; also the number of the waiter
+	wake  chan struct{} // capacity 1: check again; nil until the call first waits
+
+	waiter
+}
+
+// A waiter is the state of a waiting Call. It is guarded by Queue.mu.
+type waiter struct {
+	state  waiterState
+	ticket *scripts.Ticket // made when it is first sent, and kept
+	joined bool            // the masters may have it in their queues
+	unsure bool            // it is not known yet whether a quorum of masters can vote
+	woken  quorum.Set      // masters that have sent a wake-up since the last attempt
+	first  time.Time       // when the first of them did
+}
+
+// A waiterState is the state of a waiting Call.
+type waiterState uint8
+
+const (
+	queued    waiterState = iota // it is in the local queue
+	acquiring                    // it is the contender
+	handoff                      // the lease is being handed off to it
+	holding                      // it has the lease
+	abandoned                    // it has given up
+)
+
+// New makes the Queue of one Locker.
+func New(env Env) *Queue {
+	return &Queue{
+		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), trying: make(map[string]*attempt),
+	}
+}
+
+// Lock waits for the name until the lease of c.Hold is live, or until ctx ends. An error is a *round.Failure, or
+// one of ballot; then nothing is held, and possible leases are being rolled back.
+func (q *Queue) Lock(ctx context.Context, c *Call) error {
+	for l := q.join(c); l != nil; l = q.join(c) {
+		if !c.Fair && l.TakeOver(c.Hold, c.Terms) {
+			return nil
+		}
+		l.Recall()
+	}
+	defer q.leave(c)
+	for {
+		if handed, err := q.awaitTurn(ctx, c); handed || err != nil {
+			return err
+		}
+		if l, err := q.contend(ctx, c); err == nil {
+			return q.startHold(c, l)
+		} else if !errors.Is(err, errYield) {
+			return err
+		}
+	}
+}
+
+// join makes c the contender, or puts it into the local queue. If the name has a lease that lingers, it returns the
+// lease instead, which is then reserved for c.
+func (q *Queue) join(c *Call) *lease.Lease {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls++
+	c.seq = q.calls
+	if c.Keys.Role() != scripts.Plain { // all of them contend, and the masters keep the order
+		c.own = nameQueue{contender: c, refusal: heldLocally}
+		c.names, c.state = &c.own, acquiring
+		return nil
+	}
+	nq := q.names[c.Name]
+	if nq == nil {
+		nq = &c.own
+		nq.refusal = heldLocally
+		q.names[c.Name] = nq
+	}
+	if l := q.takeIdleLocked(nq); l != nil {
+		return l
+	}
+	c.names = nq
+	if nq.holder == nil && nq.contender == nil {
+		nq.contender, c.state = c, acquiring
+		return nil
+	}
+	c.wake = make(chan struct{}, 1)
+	place := 1 + nq.insert(c)
+	if nq.contender != nil {
+		place++
+	}
+	c.Stats.RecordPlace(place)
+	if c.Fair {
+		q.subscribeLocked(c) // it must be subscribed by the time of the release; see Releasing
+	}
+	if nq.contender != nil && c.Priority > nq.contender.Priority {
+		nq.contender.signal()
+	}
+	return nil
+}
+
+// signal makes the call check its state again.
+func (c *Call) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// insert puts c behind all calls of its priority that came before it, and returns behind how many in all.
+func (nq *nameQueue) insert(c *Call) (behind int) {
+	at := len(nq.waiting)
+	for at > 0 && nq.waiting[at-1].after(c) {
+		at--
+	}
+	nq.waiting = slices.Insert(nq.waiting, at, c)
+	return at
+}
+
+// after reports whether c comes after o.
+func (c *Call) after(o *Call) bool {
+	return c.Priority < o.Priority || c.Priority == o.Priority && c.seq > o.seq
+}
+
+// sleep waits until c is to check its state again: it was signalled, the view has changed, or pause has ended. It
+// returns why the call must end, nil if it need not.
+func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pause <-chan time.Time) error {
+	select {
+	case <-c.wake:
+	case <-changed:
+	case <-pause:
+	case <-ctx.Done():
+		return round.ContextError(ctx)
+	case <-q.Manager.Closing:
+		return lease.ErrClosed
+	}
+	return nil
+}
+
+// awaitTurn waits until c becomes the contender, and reports whether the lease was handed off to it. If c must
+// end during the handoff, it waits until it has the lease, and gives it back.
+func (q *Queue) awaitTurn(ctx context.Context, c *Call) (handed bool, err error) {
+	for {
+		if t, _ := q.stateOf(c); t == acquiring || t == holding {
+			return t == holding, nil
+		}
+		cause := q.sleep(ctx, c, nil, nil)
+		if cause == nil {
+			continue
+		}
+		_, last := q.stateOf(c)
+		t := q.leave(c)
+		for t == handoff {
+			<-c.wake // a moment: the holder that hands the lease off waits for nothing
+			t = q.leave(c)
+		}
+		if t == holding {
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			_ = c.Hold.Unlock(over, q.Successor(c.Name)) // sent, and not waited for
+		}
+		return false, last.Ended(cause)
+	}
+}
+
+// stateOf returns the state of c, and why c does not get the name.
+func (q *Queue) stateOf(c *Call) (waiterState, *round.Failure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return c.state, c.names.refusal
+}
+
+// recordFailure records how an attempt of a contender has failed.
+func (q *Queue) recordFailure(c *Call, f *round.Failure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.names.refusal = f
+}
+
+// yieldLocked puts the contender c back into the local queue if one with a better priority waits there, and reports
+// whether it did.
+func (q *Queue) yieldLocked(c *Call) bool {
+	nq := c.names
+	if len(nq.waiting) == 0 || nq.waiting[0].Priority <= c.Priority {
+		return false
+	}
+	q.leaveMastersLocked(c)
+	nq.contender, c.state = nil, queued
+	nq.insert(c)
+	q.promoteLocked(c.Name, nq)
+	return true
+}
+
+// leave removes c from the local queue and from those of the masters, and promotes the next waiter. It returns the
+// state of c: abandoned, or handoff or holding if c gets the lease.
+func (q *Queue) leave(c *Call) waiterState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.state == queued || c.state == acquiring {
+		q.leaveMastersLocked(c)
+		nq := c.names
+		if c.state == acquiring {
+			nq.contender = nil
+		}
+		nq.waiting = slices.DeleteFunc(nq.waiting, func(o *Call) bool { return o == c })
+		q.promoteLocked(c.Name, nq)
+		c.state = abandoned
+	}
+	q.unsubscribeLocked(c)
+	return c.state
+}
+
+// promoteLocked makes the first of the local queue the contender if there is none, and removes an empty nameQueue.
+func (q *Queue) promoteLocked(name string, nq *nameQueue) {
+	switch {
+	case nq.holder != nil || nq.contender != nil:
+	case len(nq.waiting) > 0:
+		c := nq.waiting[0]
+		nq.waiting = slices.Delete(nq.waiting, 0, 1)
+		nq.contender, c.state = c, acquiring
+		c.signal()
+	case q.names[name] == nq:
+		delete(q.names, name)
+	}
+}
+
+// startHold makes the won lease of c live.
+func (q *Queue) startHold(c *Call, l *lease.Lease) error {
+	q.mu.Lock()
+	c.names.contender, c.state = nil, holding
+	if l.Role() == scripts.Plain {
+		q.recordHoldLocked(l)
+	}
+	q.mu.Unlock()
+	err := l.StartHold(c.Hold, c.Terms)
+	if err != nil {
+		q.Ended(l)
+	}
+	return err
+}
+
+// Holder returns the lease of name that this Locker has; nil if it has none.
+func (q *Queue) Holder(name string) *lease.Lease {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if nq := q.names[name]; nq != nil {
+		return nq.holder
+	}
+	return nil
+}
+
+// RecordHold records a lease of a call that has not waited here: a TryLock, an Import.
+func (q *Queue) RecordHold(l *lease.Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.recordHoldLocked(l)
+}
+
+func (q *Queue) recordHoldLocked(l *lease.Lease) {
+	nq := q.names[l.Name]
+	if nq == nil {
+		nq = &nameQueue{}
+		q.names[l.Name] = nq
+	}
+	if old := nq.holder; old != nil { // the masters have given its name away, and this Locker does not know it yet
+		q.uncountLingeringLocked(old)
+	}
+	q.takeIdleLocked(nq)
+	nq.holder, nq.refusal = l, heldLocally
+	q.countLingeringLocked(l)
+}
+
+// Ended implements lease.Waiters: the lease is not held here any more, and the first of the local queue contends.
+func (q *Queue) Ended(l *lease.Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if nq := q.names[l.Name]; nq != nil && nq.holder == l {
+		q.takeIdleLocked(nq)
+		nq.holder = nil
+		q.uncountLingeringLocked(l)
+		q.promoteLocked(l.Name, nq)
+	}
+}
+
+// Successor returns a function that chooses the call to which a lease of name is handed off; see package lease. It
+// considers the first of the local queue alone, so that no client is passed over: a fair call there, or one with
+// a shorter TTL or more validity than the lease has, prevents the handoff. The lease's lock is held when the
+// function is called.
+func (q *Queue) Successor(name string) lease.ChooseSuccessor {
+	return func(left, ttl time.Duration) *lease.Successor {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		nq := q.names[name]
+		if nq == nil || len(nq.waiting) == 0 || nq.contender != nil { // the contender comes before the other calls
+			return nil
+		}
+		c := nq.waiting[0]
+		if c.Fair || left < c.Terms.Least || ttl > c.Terms.TTL { // the masters would keep it for longer than the TTL of c
+			return nil
+		}
+		nq.waiting, c.state = slices.Delete(nq.waiting, 0, 1), handoff
+		return &lease.Successor{Hold: c.Hold, Terms: c.Terms, OnHandoff: func() { q.finishHandoff(c) }}
+	}
+}
+
+// finishHandoff notifies c that it has the lease.
+func (q *Queue) finishHandoff(c *Call) {
+	q.mu.Lock()
+	c.state = holding
+	q.mu.Unlock()
+	c.signal()
+}

@@ -1,0 +1,51 @@
+package waitqueue
+
+import (
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
+)
+
+// How a call joins the queues of the masters, and leaves them.
+
+// ticketLocked returns the ticket of c, which is about to be sent. The masters' time is known.
+func (q *Queue) ticketLocked(c *Call) *scripts.Ticket {
+	if c.ticket == nil {
+		m := q.Manager
+		c.ticket = scripts.NewTicket(c.Keys.Role(), m.Owner, c.seq, m.Label, m.Ballots.Median(c.Called), c.Priority)
+	}
+	q.subscribeLocked(c)
+	c.joined = true
+	return c.ticket
+}
+
+// leaveMastersLocked removes c from the queues of all masters, if it may be there.
+func (q *Queue) leaveMastersLocked(c *Call) {
+	if c.joined {
+		c.joined = false
+		q.removeWaiter(c.Keys, c.ticket, q.Manager.View().Config.Rule.All())
+	}
+}
+
+// removeWaiter removes a waiter from the queues of some masters. If it cannot be delivered, it is not kept pending:
+// late, it could remove a waiter that has tried again.
+func (q *Queue) removeWaiter(keys *scripts.Keys, t *scripts.Ticket, set quorum.Set) {
+	q.Manager.Post(set, q.Manager.View().Encoder.Release(keys, scripts.Ending{Waiter: t}))
+}
+
+// Releasing is called just before the release of l is sent: a fair call that is first in the local queue joins the
+// masters' queues before it, over the same connections. Else the release would wake another client's waiter, although
+// the call came first. The message is a release of nothing, which puts the waiter into the queues.
+func (q *Queue) Releasing(l *lease.Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock() // held to the end: a call that ends meanwhile leaves the queues after it has joined them
+	nq := q.names[l.Name]
+	if l.Role() != scripts.Plain || nq == nil || len(nq.waiting) == 0 || !nq.waiting[0].Fair ||
+		!q.receivingLocked() || q.noQuorum {
+		return
+	}
+	c, m := nq.waiting[0], q.Manager
+	view := m.View()
+	join := scripts.Ending{Waiter: q.ticketLocked(c), Back: true, AskBallot: m.Ballots.Median(m.Clock.Now())}
+	m.Post(view.Config.Rule.All(), view.Encoder.Release(c.Keys, join))
+}

@@ -1,0 +1,112 @@
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// Access to internals for the tests of this directory.
+
+// Masters returns the states of the masters at this moment.
+func (l *Locker) Masters() []redlockinfo.Master { return l.Admin().Masters() }
+
+// Ready waits until the state of each master is known.
+func (l *Locker) Ready(ctx context.Context) []redlockinfo.Master {
+	private.Of(l).Settle(ctx)
+	return l.Admin().Masters()
+}
+
+// Set returns the configuration of the only shard.
+func (l *Locker) Set() Configuration { return l.Admin().Configuration()[0] }
+
+func (l *Locker) Warnings() []string { return private.Of(l).Warnings() }
+
+func (l *Locker) Change(ctx context.Context) (private.Change, error) {
+	return private.Of(l).Change(ctx)
+}
+
+func (l *Locker) RaiseEpoch(ctx context.Context) error { return private.Of(l).RaiseEpoch(ctx) }
+
+func (l *Locker) FinishChange(ctx context.Context) error { return private.Of(l).FinishChange(ctx) }
+
+func (l *Locker) AbortChange(ctx context.Context) error { return private.Of(l).AbortChange(ctx) }
+
+// WithGroup makes the Locker that of one shard of a given number of shards.
+func WithGroup(number, of int) Option {
+	return private.Option[Option](private.Settings{Shard: number, Shards: of})
+}
+
+// FailedMasters returns the errors of masters.
+func (e *LockError) FailedMasters() []error {
+	if e.masters == nil {
+		return nil
+	}
+	return e.masters.Errors
+}
+
+// Until returns when the lock ends unless it is extended.
+func (k *Lock) Until() time.Time { return time.Now().Add(k.Remaining()) }
+
+// NeedsOf reports whether quorum of n masters were needed.
+func (e *LockError) NeedsOf(quorum, n int) bool { return e.quorum == quorum && e.n == n }
+
+// Missing returns the number of masters that did not have the lease.
+func (e *LockError) Missing() int { return e.missing }
+
+func WithClock(k *clock.Clock) Option { return private.Option[Option](private.Settings{Clock: k}) }
+
+func WithObserver() Option { return private.Option[Option](private.Settings{Observer: true}) }
+
+func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
+
+func WithMinValidity(d time.Duration) LockOption {
+	return private.Option[LockOption](private.Settings{MinValidity: d})
+}
+
+func WithHandOn(times int, atMost time.Duration) LockOption {
+	return private.Option[LockOption](private.Settings{Handoffs: &private.Handoffs{Most: times, Within: atMost}})
+}
+
+// WithTries bounds the tries, with the default pauses.
+func WithTries(n int) LockOption { return WithRetry(Retry{Tries: n}) }
+
+// Delays are the pauses of calls that wait in the queues as well.
+type Delays = delays
+
+func WithDelays(d Delays) LockOption { return lockOption(func(c *lockConfig) { c.delays = d }) }
+
+var DefaultDelays = defaultDelays
+
+const (
+	MinTTL            = minTTL
+	MaxTTL            = maxTTL
+	DefaultTTL        = defaultTTL
+	DefaultMaxTTL     = defaultMaxTTL
+	DefaultPrefix     = defaultPrefix
+	DefaultHandOns    = defaultHandOns
+	DefaultHandOnTime = defaultHandOnTime
+)
+
+// On returns a trace that calls f for events of one kind.
+func On(kind string, f func(redlockinfo.Event)) *redlockinfo.Trace {
+	return &redlockinfo.Trace{Event: func(e redlockinfo.Event) {
+		if e.Kind == kind {
+			f(e)
+		}
+	}}
+}
+
+// Errors that are not exported to callers.
+var (
+	ErrTooSlow    = errTooSlow
+	ErrQuarantine = errQuarantine
+	ErrOldMasters = errOldMasters
+	ErrIncomplete = errIncomplete
+	ErrKind       = errLockKind
+	ErrUpgrade    = errUpgrade
+	ErrOrder      = errOrder
+)

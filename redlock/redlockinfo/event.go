@@ -1,0 +1,68 @@
+package redlockinfo
+
+import (
+	"context"
+	"time"
+)
+
+// A Trace is a pair of callbacks that a redlock.Locker calls when something happens, for logs, metrics and spans.
+// Either may be nil. They never see credentials.
+//
+// Event runs on a goroutine of its own, beside the locks: events are queued when they happen, with their times, and
+// delivered one at a time in that order. A callback that blocks delays the events behind it, and the log, and nothing
+// else. The queue holds 16384 events; while it is full, further ones are dropped and counted (redlock.Stats), and the
+// log shows the number when the queue has caught up. So a Trace must not count what begins and ends:
+// redlock.Locker.Stats has the exact numbers. A callback that panics is recovered, counted and logged.
+//
+// redlock.Locker.Close delivers queued events, until its context ends. A callback that calls Close waits for itself.
+type Trace struct {
+	// Do runs on the goroutine of a redlock.Locker.Do, before the lock is requested. It returns the context with
+	// which the Do goes on, derived from ctx, so that spans of its function are children of that of the Do. It delays
+	// that Do alone. If it panics, the Do goes on with ctx.
+	Do func(ctx context.Context, name string) context.Context
+	// Event receives everything else.
+	Event func(Event)
+}
+
+// An Event is something that has happened. Kind says what, and which other fields are set:
+//
+//	call          a call has ended, however: Op, Context, Elapsed, Token, Attempts, Place, the votes of its last attempt;
+//	              Held after an "unlock" that ended a lock
+//	attempt       a round of an acquire or an import was decided or given up: ID, Token, Elapsed, the votes
+//	vote          a master has replied: Op, Master, State, Elapsed; Err if it gave no vote
+//	acquired      a lock was won, or handed off to a local waiter; re-entries excepted. Each has one end:
+//	released      it was unlocked, and the release is confirmed or given up; handed off; exported; or released by Close
+//	lost          it ended before its release
+//	extended      an extension was decided
+//	repaired      a master that lacked a lock has it again: Master
+//	master        the state of a master has changed: Master, State, Left
+//	reconfigured  a redlock.Admin.Reconfigure has ended; Token is the epoch
+//	warning       the configuration is allowed, and has a risk: Err
+//
+// The kinds acquired to extended have ID, Token, Held and Left. A call that ends during Close may be reported after it.
+type Event struct {
+	Kind string
+	Time time.Time // when it happened; of a call, when it began
+	// Context is that of the call; of a "do" as Trace.Do returned it.
+	Context context.Context
+	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "unlock"; of a redlock.RWLock also
+	// "rlock", "try rlock" and "downgrade". The Lock and the Unlock of a Do are calls with its context. Of a vote it is
+	// the step, as "roll back".
+	Op      string
+	Name    string        // of the lock, as the caller gave it, also if it is invalid
+	ID      string        // of the lease
+	Token   int64         // the fencing token; of an attempt, the ballot; 0 if there is none
+	Master  string        // its address
+	State   string        // of a master: see [Master]; of a vote: "granted", "held", "missing", "failed", ...
+	Elapsed time.Duration // how long it took
+	Held    time.Duration // since the lock was acquired; of one that was unlocked, until then
+	// Left is the validity left; of a lock that has ended, how long the masters still keep the name, by
+	// redlock.WithMinHold.
+	Left     time.Duration
+	Attempts int // the rounds that were sent; 0 if the lock was handed off
+	// Place is the place of the call when it first waited: 1 is the first, of this Locker's calls for the name or in
+	// the queues of the masters. 0: it has not waited in one.
+	Place              int
+	Granted, Quorum, N int   // Granted of N masters said yes, and Quorum were needed
+	Err                error // nil: it succeeded
+}

@@ -1,0 +1,51 @@
+package redlockinfo
+
+import (
+	"time"
+)
+
+// A Master is the state of one master.
+type Master struct {
+	Addr    string
+	Shard   int           // the number of its shard, from 1; 0 if there is one set of masters
+	State   string        // "connecting", "down", "quarantine", "voting", "failing" or "blocked"
+	Left    time.Duration // how long a quarantine still lasts
+	MaxTTL  time.Duration // that of its admission record, 0 if none was read; see redlock.Admin.RaiseMaxTTL
+	Epoch   int64         // that of its admission record; see redlock.Configuration
+	Pending int           // names of which a release is still to be sent; the Lockers of one pool share this
+	Err     error         // why it does not vote
+}
+
+// An Inspection reports who holds a name and who waits for it, as the masters say.
+type Inspection struct {
+	// Client is the holder: the writer, if a redlock.RWLock is held by one. Its ID is "" if no lease has a quorum; On
+	// is then the number of masters that answered.
+	Client
+	Token int64 // the fencing token; 0 for a writer
+	N     int   // the number of masters
+	// Left is the time for which at least a quorum keeps the lease if it is not extended: the quorum-th largest TTL,
+	// less the time of the inspection and the drift.
+	Left time.Duration
+	// Kept reports that the lock was unlocked, and that a minimum hold keeps the name from others; see
+	// redlock.WithMinHold.
+	Kept bool
+	// Idle reports that the lock is not in use, and is released as soon as another client asks for it; see
+	// redlock.WithLinger. Only the Locker that keeps the lock knows that. To others Idle reports that it may be so.
+	Idle bool
+	// Readers are those of a redlock.RWLock that a quorum reports, the oldest first: of the first hundred of each
+	// master. ReaderCount is the number of all.
+	Readers     []Client
+	ReaderCount int
+	// Waiters are the clients that wait, in the order of the queue: of the first ten of each master. WaiterCount is the
+	// number of all. A waiter whose client has died is in the queue for up to 21 s.
+	Waiters     []Client
+	WaiterCount int
+}
+
+// A Client is one that holds a name, or waits for it.
+type Client struct {
+	ID    string    // of its lease; "" for a waiter
+	Owner string    // its label; see redlock.WithOwner
+	Since time.Time // when it acquired the lease, or began to wait; zero if the masters do not say
+	On    int       // the number of masters that report it
+}
