@@ -2,13 +2,13 @@
 .PHONY: help test race long verify simulator mutants model spec spec-all fuzz integration containers bench bench-short lint tidy docs ci
 golangci = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 actionlint = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-modules = . bench cmd/redlock examples integration redlock/stories redlockotel redlockprom
+modules = . bench cmd/redlock examples integration redlockotel redlockprom verify
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
 
-test: ## run the tests of the library and of the examples
-	go test ./... ./examples/...
+test: ## run the tests of the library, of the examples and of verify
+	go test ./... ./examples/... ./verify/...
 
 race: ## run the tests of all modules with the race detector
 	go test -race -timeout 20m work
@@ -19,14 +19,14 @@ long: ## run the long suites on real servers (half an hour); the integration tes
 verify: simulator mutants model spec fuzz ## simulator, mutants, model, specification and fuzzing
 
 simulator: ## run SEEDS random schedules of faults (default 2000: two minutes)
-	go test -count=1 -v -timeout 0 -run '^TestSchedules$$' ./redlock/internal/sim -args -seeds $(or $(SEEDS),2000)
+	go test -count=1 -v -timeout 0 -run '^TestSchedules$$' ./verify/sim -args -seeds $(or $(SEEDS),2000)
 
 mutants: ## remove each protection in turn: a test or a schedule must fail
 	go test -count=1 -timeout 20m -run '^Test(WhatIsTakenOutIsMissed|WithoutOneProtectionASchedulesFindsAViolation)$$' \
-	  ./redlock ./redlock/internal/sim -long
+	  ./redlock ./verify/sim -long
 
 model: ## search all decisions of the masters within small bounds
-	go test -count=1 -run '^Test(ExclusionTokenGrowthAndNoOrphans|ReadersAndWritersWithinSmallBounds|WithoutAProtection.*)$$' ./internal/model -long
+	go test -count=1 -run '^Test(ExclusionTokenGrowthAndNoOrphans|ReadersAndWritersWithinSmallBounds|WithoutAProtection.*)$$' ./verify/model -long
 
 spec: ## check the specification with SPIN: the configurations that end within a minute (three minutes on two cores)
 	@verify/spec/run quick

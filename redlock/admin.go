@@ -152,6 +152,7 @@ type tools struct{ *Locker }
 var _ = private.Provide(
 	func(s private.Settings) any { return hidden(s) },
 	func(locker any) private.Tools { return tools{locker.(*Locker)} },
+	errIncomplete,
 )
 
 // Warnings returns the warnings about the configuration, one sentence each.

@@ -66,9 +66,12 @@ var (
 	toolsFunc  func(locker any) Tools
 )
 
+// ErrIncomplete is what a step of a change returns until enough masters have reported the step before it.
+var ErrIncomplete error
+
 // Provide is called by package redlock.
-func Provide(option func(Settings) any, tools func(locker any) Tools) bool {
-	optionFunc, toolsFunc = option, tools
+func Provide(option func(Settings) any, tools func(locker any) Tools, incomplete error) bool {
+	optionFunc, toolsFunc, ErrIncomplete = option, tools, incomplete
 	return true
 }
 

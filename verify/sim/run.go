@@ -12,7 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/jitter"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
 // Every event gets a unique instant: a whole tick, plus the slot of its source, so that no two events coincide and the

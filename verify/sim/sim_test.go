@@ -37,7 +37,7 @@ func TestSchedules(t *testing.T) {
 	sum := inParallel(t, n, func(b badSeed) {
 		switch worst++; {
 		case worst <= 2:
-			t.Errorf("%v\n%s\nagain: go test ./redlock/internal/sim -run '^TestSchedules$' -args -seed %d -kind %q",
+			t.Errorf("%v\n%s\nagain: go test ./verify/sim -run '^TestSchedules$' -args -seed %d -kind %q",
 				b.Problems, tail(b.Story), b.Seed, *kindForce)
 		case worst <= 100:
 			t.Errorf("seed %d: %.300s", b.Seed, b.Problems[0])

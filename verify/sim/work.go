@@ -8,8 +8,8 @@ import (
 
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
+	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
 // longestLinger is less than the rest of a run, after which nothing may be left of finished locks.

@@ -195,7 +195,7 @@ var rare = map[string]uint64{"fleet-guard-time": 1307}
 // test.
 func applied(t *testing.T, edits []edit) map[string]string {
 	t.Helper()
-	root, err := filepath.Abs("../../..")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // released), and H42 (waiting).
 //
 // The programs are the real library with the real pool; the masters are those of package redlocktest. Time is virtual.
-// A test runs each story and compares the events with the file: go test ./redlock/stories
+// A test runs each story and compares the events with the file: go test ./verify/stories
 //
 // # Reading a story
 //
@@ -58,7 +58,7 @@
 // Write testdata/H999.story with a few lines of comment and the steps, each followed by ---- and an empty line. Then
 // run
 //
-//	go test ./redlock/stories -run Stories/H999 -rewrite
+//	go test ./verify/stories -run Stories/H999 -rewrite
 //
 // Read its output line by line, because it is the test from then on. A story always fails if two programs hold one name
 // at the same time, if a token is smaller than the previous one, and if a lock has no validity. Run it 200 times, with

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
 // A move is a change of the masters in a run: from which to which, and when each client is notified. The first client
@@ -210,7 +209,7 @@ func (w *world) complete() {
 	err := w.finish(ctx, c)
 	for l := c.now(); err == nil && l.Admin().Configuration()[0].Epoch < 2; {
 		err = l.Admin().Reconfigure(ctx, w.stateOf(l.Admin().Configuration()[0].Epoch+1))
-		if errors.Is(err, admission.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
+		if errors.Is(err, private.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
 			w.sleep(500 * time.Millisecond)
 			err = nil
 		}

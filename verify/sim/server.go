@@ -8,7 +8,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
-	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
 // A server is one in-memory master. Package reference, which a test of package scripts compares with real servers,

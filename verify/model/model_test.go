@@ -70,7 +70,7 @@ func TestExclusionTokenGrowthAndNoOrphans(t *testing.T) {
 // The same for larger bounds.
 func TestFull(t *testing.T) {
 	if !*full {
-		t.Skip("needs hours, for larger bounds: go test ./internal/model -run TestFull -timeout 0 -args -full")
+		t.Skip("needs hours, for larger bounds: go test ./verify/model -run TestFull -timeout 0 -args -full")
 	}
 	nothingWrong(t,
 		Bounds{Attempts: [2]int{2, 2}},

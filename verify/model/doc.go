@@ -43,7 +43,7 @@
 // connection it carries none ([Bounds.OwnConnection]). The first four searches run with the tests in six seconds, the
 // others in half an hour with
 //
-//	go test ./internal/model -run TestFull -v -timeout 0 -args -full
+//	go test ./verify/model -run TestFull -v -timeout 0 -args -full
 //
 // which then searches two attempts of each client with a repeat, a master that loses its data, and time that passes at
 // any moment. That search has not been completed.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/scripts/reference"
-	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
 // A fault is one kind of failure.

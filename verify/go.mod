@@ -1,8 +1,8 @@
-module github.com/redlock-go/redlock/redlock/stories
+module github.com/redlock-go/redlock/verify
 
 go 1.25.0
 
-replace github.com/redlock-go/redlock => ../..
+replace github.com/redlock-go/redlock => ../
 
 require (
 	github.com/cockroachdb/datadriven v1.0.3

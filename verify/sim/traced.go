@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
 // traced passes one event to the checker of the specification's rules. w.mu is held.

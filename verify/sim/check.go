@@ -9,7 +9,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/internal/sim/trace"
+	"github.com/redlock-go/redlock/verify/sim/trace"
 )
 
 // write writes to a resource that refuses tokens smaller than the largest it has seen. A write that it accepts must not
