@@ -14,6 +14,7 @@
 //	redlock who [--watch] NAME...
 //	                          shows the holder of a name, on how many masters, and the waiters
 //	redlock ls [PREFIX]       lists the names that are held
+//	redlock web [URL...]      serves a page that shows the masters, the held names, and recent losses
 //	redlock release --force NAME
 //	                          takes a lock from its holder
 //	redlock version           shows the version
@@ -29,8 +30,8 @@
 // If names are sharded over groups of masters, a slash separates the masters of two groups, and the file has "groups".
 // The masters of each group are changed separately: set takes a file of one group, which "group" identifies.
 //
-// A command writes to the masters only the requested change. So check, status, who, ls, guard without --set, and set
-// without --raise and --finish write nothing, and only quarantine and run start a quarantine.
+// A command writes to the masters only the requested change. So check, status, who, ls, web, guard without --set, and
+// set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
 //
 // # Exit status
 //

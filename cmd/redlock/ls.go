@@ -18,6 +18,7 @@ import (
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
 )
 
 //go:embed ls.lua
@@ -75,15 +76,8 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			defer cancel()
 			defer shut(ctx)
 			private.Of(l).Settle(ctx)
-			found := make([][]scanned, len(pools))
-			var wg sync.WaitGroup
-			for i, masters := range pools {
-				s := &scanning{masters: masters.Transport(), begins: strings.Join(args, ""), most: most}
-				s.prefix = c.Prefix + s.masters.Bucket().Tag()
-				wg.Go(func() { found[i] = s.all(ctx) })
-			}
-			wg.Wait()
-			return leave(a.list(slices.Concat(found...), c.sets(), all))
+			found := scanAll(ctx, c.scans(pools, strings.Join(args, ""), most))
+			return leave(a.list(found, c.sets(), all))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -98,6 +92,26 @@ type scanning struct {
 	masters        *transport.Transport
 	prefix, begins string
 	most           int
+}
+
+// scans returns a scan of each pool, for names that begin so.
+func (c *fleetConfig) scans(pools []*pool.Pool, begins string, most int) (list []*scanning) {
+	for _, p := range pools {
+		t := p.Transport()
+		list = append(list, &scanning{masters: t, prefix: c.Prefix + t.Bucket().Tag(), begins: begins, most: most})
+	}
+	return list
+}
+
+// scanAll runs scans concurrently.
+func scanAll(ctx context.Context, scans []*scanning) []scanned {
+	found := make([][]scanned, len(scans))
+	var wg sync.WaitGroup
+	for i, s := range scans {
+		wg.Go(func() { found[i] = s.all(ctx) })
+	}
+	wg.Wait()
+	return slices.Concat(found...)
 }
 
 // A scanned is the result of scanning one master.

@@ -145,8 +145,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
 	root.AddCommand(
 		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
-		a.runCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.versionCommand(),
-		a.manCommand(),
+		a.runCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.webCommand(),
+		a.versionCommand(), a.manCommand(),
 	)
 	completeFiles(root)
 	root.InitDefaultHelpCmd()

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	_ "embed" // for the page
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+//go:embed web.html
+var webPage string
+
+// webTokenVariable is the environment variable with the password of the page.
+const webTokenVariable = "REDLOCK_WEB_TOKEN"
+
+const webLong = `Serves one page that shows the masters (state, votes, latency, memory, the time left of a quarantine),
+the names that are held with holder, age, time left and waiters, and recent losses and refusals. The page is
+updated once a second while a browser shows it; otherwise the command does not read.
+
+It only reads: it sends the masters INFO, SCAN and the script that "who" uses, and changes nothing. So it does not
+try to acquire a lock, as status does: a master that would refuse the scripts is shown as voting, until its count of
+refused commands grows. The names are found as by ls, so a master with very many keys shows new ones late. A
+restricted user needs the right +scan besides.
+
+The address is one of this host alone by default. On any other address the page has a password, with any user name:
+that in REDLOCK_WEB_TOKEN, or else a new one, which is printed. The page itself has no TLS: on other networks put a
+proxy with TLS before it, or use ssh -L 8600:localhost:8600.`
+
+func (a *app) webCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "web [URL...]",
+		Short: "serve a page that shows masters, held names and losses",
+		Long:  webLong,
+		Example: `  redlock web --config locks.json
+  redlock web --listen :8600 --config locks.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			token := os.Getenv(webTokenVariable)
+			if token != "" && len(token) < 16 {
+				return wrongCall(cmd, fmt.Errorf("redlock web: %s has fewer than 16 characters", webTokenVariable))
+			}
+			c, err := a.fleet.readFleet(cmd, args)
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			l, pools, shut, err := a.openPools(c, observer)
+			if err != nil {
+				return wrongCall(cmd, err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), interrupts...)
+			defer stop()
+			err = a.serveWeb(ctx, &webServer{token, newWebLooker(ctx, l, c, pools)}, listen)
+			over, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			shut(over)
+			if err != nil {
+				return &exit{exitDanger, err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8600", "address of the page")
+	return cmd
+}
+
+// serveWeb serves the page until ctx ends.
+func (a *app) serveWeb(ctx context.Context, s *webServer, listen string) error {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("redlock web: %w", err)
+	}
+	addr := l.Addr().(*net.TCPAddr)
+	if !addr.IP.IsLoopback() && s.token == "" {
+		s.token = rand.Text()
+	}
+	text := fmt.Sprintf("redlock web: http://%v/", addr)
+	if s.token != "" && os.Getenv(webTokenVariable) == "" {
+		text += " with any user name and the password " + s.token
+	}
+	fmt.Fprintln(a.stdout, text)
+	server := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	context.AfterFunc(ctx, func() { server.Close() })
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("redlock web: %w", err)
+	}
+	return nil
+}
+
+// A webServer serves the page and its events.
+type webServer struct {
+	token  string // "" for none
+	looker *webLooker
+}
+
+// handler returns the whole server: two paths that are only read.
+func (s *webServer) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.page)
+	mux.HandleFunc("GET /events", s.events)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.token == "" && !localHost(r.Host) { // another site that has given its name an address of this host
+			http.Error(w, "use the address that redlock web has printed", http.StatusForbidden)
+			return
+		}
+		_, got, _ := r.BasicAuth()
+		if s.token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.token)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="redlock web", charset="UTF-8"`)
+			http.Error(w, "the password is wanted that redlock web has printed", http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// localHost reports whether the Host of a request names this host.
+func localHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// page sends the page, which runs no script but its own.
+func (s *webServer) page(w http.ResponseWriter, _ *http.Request) {
+	nonce := rand.Text()
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; script-src 'nonce-%[1]s'; "+
+		"style-src 'nonce-%[1]s'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "+
+		"frame-ancestors 'none'", nonce))
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprint(w, strings.ReplaceAll(webPage, "NONCE", nonce))
+}
+
+// events sends the state once a second, until the viewer goes.
+func (s *webServer) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	ticker := time.NewTicker(webEvery)
+	defer ticker.Stop()
+	for to := http.NewResponseController(w); ; {
+		state := s.looker.state()
+		_ = to.SetWriteDeadline(time.Now().Add(10 * time.Second)) // a server without deadlines has no bound
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", state); err != nil || to.Flush() != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// The pace and the bounds of the page.
+const (
+	webEvery = time.Second
+	webPause = 500 * time.Millisecond // between two scans
+	webNews  = 40                     // losses and refusals on the page
+	webNames = 200                    // names on the page
+	webScan  = 100_000                // names of a master, for one scan
+)
+
+// A webState is what the page shows. Durations are in milliseconds.
+type webState struct {
+	Verdict string      `json:"verdict"`
+	Class   string      `json:"class"` // of the verdict: good, risk, bad
+	Masters []webMaster `json:"masters"`
+	Names   []webName   `json:"names"`
+	Held    int         `json:"held"`       // number of all held names
+	Scanned int64       `json:"scanned_ms"` // age of the list of names; -1 before the first
+	News    []webEvent  `json:"news"`
+}
+
+type webMaster struct {
+	jsonMaster
+	Votes   bool    `json:"votes"`
+	Latency float64 `json:"latency_ms"` // of INFO; 0 without an answer
+	Used    int64   `json:"used"`       // bytes
+	Limit   int64   `json:"limit"`      // bytes; 0 for none
+	refused map[string]int64
+}
+
+type webName struct {
+	jsonWho
+	Overdue bool `json:"overdue"` // the holder has missed an extension
+}
+
+// A webEvent is a loss, a refusal, or a change of a master.
+type webEvent struct {
+	At    time.Time `json:"at"`
+	Class string    `json:"class"` // good, risk, bad
+	Text  string    `json:"text"`
+	Count int64     `json:"count"`
+}
+
+// A webLooker reads the state of the deployment for all viewers.
+type webLooker struct {
+	ctx      context.Context // ends with the command
+	l        *redlock.Locker
+	pools    []*transport.Transport
+	scans    []*scanning
+	sets     []map[string]bool
+	scanning sync.Mutex
+	found    atomic.Pointer[webFound]
+
+	mu     sync.Mutex // guards the rest
+	looked time.Time
+	last   []byte // the state then
+	sight  map[string]webHold
+	states map[string]webMaster
+	news   []webEvent // the newest first
+}
+
+// webFound is the result of a scan: the names that a quorum holds.
+type webFound struct {
+	names []string
+	at    time.Time
+}
+
+// A webHold is a lock as it was seen last.
+type webHold struct {
+	redlockinfo.Inspection
+	full  time.Duration // the longest time left that was seen: about its TTL
+	until time.Time
+}
+
+// overdue reports that the holder has not extended the lock, which it does each third of the TTL.
+func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
+
+func newWebLooker(ctx context.Context, l *redlock.Locker, c *fleetConfig, pools []*pool.Pool) *webLooker {
+	w := &webLooker{
+		ctx: ctx, l: l, scans: c.scans(pools, "", webScan), sets: c.sets(),
+		sight: make(map[string]webHold), states: make(map[string]webMaster), news: []webEvent{},
+	}
+	for _, p := range pools {
+		w.pools = append(w.pools, p.Transport())
+	}
+	return w
+}
+
+// state returns the state as JSON. It reads the masters unless it has just done so.
+func (w *webLooker) state() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.looked) < webEvery*9/10 {
+		return w.last
+	}
+	go w.scan()
+	ctx, cancel := context.WithTimeout(w.ctx, 2*webEvery)
+	defer cancel()
+	s := webState{Masters: w.masters(ctx), Scanned: -1}
+	s.Verdict, s.Class = webVerdict(s.Masters)
+	var names []string
+	if found := w.found.Load(); found != nil {
+		names, s.Scanned = found.names, millis(time.Since(found.at))
+	}
+	s.Held = len(names)
+	s.Names = w.holders(ctx, names[:min(len(names), webNames)])
+	s.News = w.news
+	var text bytes.Buffer
+	(&app{}).encode(&text, s)
+	w.last, w.looked = bytes.TrimSpace(text.Bytes()), time.Now()
+	return w.last
+}
+
+// scan finds the held names, unless another scan is running or has just ended.
+func (w *webLooker) scan() {
+	if !w.scanning.TryLock() {
+		return
+	}
+	defer w.scanning.Unlock()
+	if last := w.found.Load(); last != nil && time.Since(last.at) < webPause {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	defer cancel()
+	on := make(map[string][]string)
+	for _, m := range scanAll(ctx, w.scans) {
+		for name := range m.names {
+			on[name] = append(on[name], m.addr)
+		}
+	}
+	maps.DeleteFunc(on, func(_ string, addrs []string) bool {
+		return !slices.ContainsFunc(w.sets, func(set map[string]bool) bool { return majority(set, addrs) })
+	})
+	w.found.Store(&webFound{slices.Sorted(maps.Keys(on)), time.Now()})
+}
+
+// masters returns the masters, with their answers to INFO, and records what has changed.
+func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
+	for _, m := range w.l.Admin().Masters() {
+		list = append(list, webMaster{jsonMaster: jsonMasters([]redlockinfo.Master{m})[0]})
+	}
+	var wg sync.WaitGroup
+	for k := range list {
+		wg.Go(func() {
+			m := &list[k]
+			t := w.pools[max(0, m.Group-1)]
+			if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
+				m.ask(ctx, t, i)
+			}
+		})
+	}
+	wg.Wait()
+	for k := range list {
+		m := &list[k]
+		full := m.Limit > 0 && m.Used >= m.Limit
+		if m.Votes = m.State == "voting" && !full; m.State == "voting" && full {
+			m.State, m.Error = "memory full", "it grants no locks: give it memory, or raise maxmemory"
+		}
+		w.compare(*m)
+	}
+	return list
+}
+
+// ask reads the memory of a master, and the commands that it has refused.
+func (m *webMaster) ask(ctx context.Context, t *transport.Transport, i int) {
+	began := time.Now()
+	memory := infoOf(ctx, t, i, "memory")
+	if memory["used_memory"] == "" {
+		return
+	}
+	m.Latency = float64(time.Since(began).Microseconds()) / 1000
+	m.Used, _ = strconv.ParseInt(memory["used_memory"], 10, 64)
+	m.Limit, _ = strconv.ParseInt(memory["maxmemory"], 10, 64)
+	m.refused = make(map[string]int64)
+	for key, value := range infoOf(ctx, t, i, "errorstats") {
+		code := strings.TrimPrefix(key, "errorstat_")
+		n, err := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
+		if err == nil && code != "NOSCRIPT" && code != "ERR" { // usual: a new script, a command of a newer version
+			m.refused[code] = n
+		}
+	}
+}
+
+// infoOf returns one section of INFO, or nil without an answer.
+func infoOf(ctx context.Context, t *transport.Transport, i int, section string) map[string]string {
+	came := make(stepReply, 1)
+	if t.Send(i, scripts.Command("info", "INFO", section), transport.Stamp{}, came) != nil {
+		return nil
+	}
+	select {
+	case r := <-came:
+		text, _ := redis.String(r.value, r.err) // "" without an answer
+		values := make(map[string]string)
+		for line := range strings.Lines(text) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			values[key] = value
+		}
+		return values
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// compare records how a master differs from when it was seen last.
+func (w *webLooker) compare(m webMaster) {
+	key := fmt.Sprint(m.Group, m.Addr)
+	last, known := w.states[key]
+	if known && last.State != m.State {
+		class := map[bool]string{true: "good", false: "bad"}[m.Votes]
+		w.record(class, 0, strings.TrimSuffix(m.Addr+": "+m.State+": "+m.Error, ": "))
+	}
+	for _, code := range slices.Sorted(maps.Keys(m.refused)) {
+		if n := m.refused[code] - last.refused[code]; last.refused != nil && n > 0 {
+			w.record("risk", n, m.Addr+" refuses commands of its clients: "+code)
+		}
+	}
+	if m.refused == nil { // no answer
+		m.refused = last.refused
+	}
+	w.states[key] = m
+}
+
+// record adds an event. A count is added to that of the same event.
+func (w *webLooker) record(class string, count int64, text string) {
+	same := func(e webEvent) bool { return count > 0 && e.Text == text }
+	if i := slices.IndexFunc(w.news, same); i >= 0 {
+		count += w.news[i].Count
+		w.news = slices.Delete(w.news, i, i+1)
+	}
+	w.news = slices.Insert(w.news, 0, webEvent{time.Now(), class, text, count})
+	w.news = w.news[:min(len(w.news), webNews)]
+}
+
+// holders returns who holds the names, and those that were held before. It records the locks that were lost.
+func (w *webLooker) holders(ctx context.Context, names []string) []webName {
+	names = slices.AppendSeq(slices.Clone(names), maps.Keys(w.sight))
+	slices.Sort(names)
+	names = slices.Compact(names)
+	now, errs := make([]redlockinfo.Inspection, len(names)), make([]error, len(names))
+	var wg sync.WaitGroup
+	few := make(chan struct{}, 16)
+	for i, name := range names {
+		few <- struct{}{}
+		wg.Go(func() {
+			now[i], errs[i] = w.l.Inspect(ctx, name)
+			<-few
+		})
+	}
+	wg.Wait()
+	list := make([]webName, 0, len(names))
+	for i, name := range names {
+		last := w.sight[name]
+		seen := webHold{now[i], now[i].Left, time.Now().Add(now[i].Left)}
+		switch {
+		case errs[i] != nil: // unknown: shown as before
+			seen = last
+		case last.ID == seen.ID:
+			seen.full = max(seen.full, last.full)
+		case last.ID != "" && last.overdue() && time.Now().After(last.until):
+			w.record("bad", 0, fmt.Sprintf("%q was lost: %q did not extend it in time, token %d", name, last.Owner, last.Token))
+		}
+		if w.sight[name] = seen; seen.ID == "" && seen.ReaderCount == 0 && seen.WaiterCount == 0 {
+			delete(w.sight, name)
+			continue
+		}
+		list = append(list, webName{newJSONWho(name, seen.Inspection), seen.overdue()})
+	}
+	return list
+}
+
+// webVerdict says whether locks can be taken, and how many failures are survived, in the worst group.
+func webVerdict(list []webMaster) (text, class string) {
+	least := math.MaxInt
+	for len(list) > 0 {
+		group, n, votes := list[0].Group, 0, 0
+		for ; n < len(list) && list[n].Group == group; n++ {
+			if list[n].Votes {
+				votes++
+			}
+		}
+		list = list[n:]
+		needed := n/2 + 1
+		spare := votes - needed
+		if spare >= least {
+			continue
+		}
+		least = spare
+		text = fmt.Sprintf("%d of %d masters vote, %d are needed", votes, n, needed)
+		if group > 0 {
+			text = fmt.Sprintf("in group %d %s", group, text)
+		}
+		if spare < 0 {
+			text, class = "No lock can be taken: "+text, "bad"
+			continue
+		}
+		if class = "good"; votes < n {
+			class = "risk"
+		}
+		text = fmt.Sprintf("Locks can be taken: %s, so %d of them may fail", text, spare)
+		text = strings.Replace(text, "so 0 of", "so none of", 1)
+	}
+	return text, class
+}

@@ -1,0 +1,282 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// reporter sends what a frame of the page shows to the test, at each change.
+const reporter = `<script nonce="$1">
+addEventListener("load", () => setInterval(() => fetch("/seen", {method: "POST", body: JSON.stringify({
+  width: innerWidth, wide: document.documentElement.scrollWidth, text: document.body.innerText,
+  html: document.querySelectorAll("b").length, paper: getComputedStyle(document.body).backgroundColor})}), 100));
+</script></html>`
+
+// A screen is what one frame shows.
+type screen struct {
+	Width, Wide, HTML int
+	Text, Paper       string
+}
+
+// A viewer is a browser that shows the page in frames of two widths.
+type viewer struct {
+	t     *testing.T
+	mu    sync.Mutex
+	shown map[int]screen // by width
+	wrote chan struct{}
+}
+
+// view starts a browser, which shows the page of s until the test ends.
+func view(t *testing.T, s http.Handler, scheme string) *viewer {
+	t.Helper()
+	browser := findBrowser(t)
+	v := &viewer{t: t, shown: make(map[int]screen), wrote: make(chan struct{}, 1)}
+	nonce := regexp.MustCompile(`(?s)<script nonce="(\w+)">.*</html>`)
+	mux := http.NewServeMux()
+	mux.Handle("/events", s)
+	mux.HandleFunc("/frames", func(w http.ResponseWriter, _ *http.Request) {
+		for _, width := range []int{400, 1400} {
+			fmt.Fprintf(w, `<iframe src="/" style="width:%dpx; height:900px; border:0"></iframe>`, width)
+		}
+	})
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+		page := httptest.NewRecorder()
+		s.ServeHTTP(page, r)
+		policy := page.Header().Get("Content-Security-Policy")
+		w.Header().Set("Content-Security-Policy", strings.Replace(policy, "frame-ancestors 'none'", "", 1))
+		w.Header().Set("Content-Type", page.Header().Get("Content-Type"))
+		_, _ = w.Write(nonce.ReplaceAllFunc(page.Body.Bytes(), func(all []byte) []byte {
+			more := strings.Replace(reporter, "$1", string(nonce.FindSubmatch(all)[1]), 1)
+			return append(bytes.TrimSuffix(all, []byte("</html>")), more...)
+		}))
+	})
+	mux.HandleFunc("/seen", func(_ http.ResponseWriter, r *http.Request) {
+		var one screen
+		if text, err := io.ReadAll(r.Body); err == nil && json.Unmarshal(text, &one) == nil {
+			v.mu.Lock()
+			v.shown[one.Width] = one
+			v.mu.Unlock()
+			select {
+			case v.wrote <- struct{}{}:
+			default:
+			}
+		}
+	})
+	server := httptest.NewServer(mux)
+	cmd := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+		"--user-data-dir="+t.TempDir(), "--window-size=1500,2000", "--blink-settings=preferredColorScheme="+scheme,
+		server.URL+"/frames")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return v
+}
+
+func findBrowser(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("REDLOCK_BROWSER"), "chromium", "chromium-browser", "google-chrome",
+		"chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("needs Chromium or Chrome: install one (Debian: apt-get install chromium), or name its program in " +
+		"REDLOCK_BROWSER")
+	return ""
+}
+
+// sees waits until frames of both widths show the texts, and logs how long that took.
+func (v *viewer) sees(what string, texts ...string) {
+	v.t.Helper()
+	began, bound := time.Now(), time.After(hang)
+	for {
+		v.mu.Lock()
+		missing, shown := "", v.shown[400].Text
+		for _, width := range []int{400, 1400} {
+			for _, text := range texts {
+				if !strings.Contains(v.shown[width].Text, text) {
+					missing = text
+				}
+			}
+		}
+		v.mu.Unlock()
+		if missing == "" {
+			v.t.Logf("%s: seen after %v", what, time.Since(began).Round(10*time.Millisecond))
+			return
+		}
+		select {
+		case <-v.wrote:
+		case <-bound:
+			v.t.Fatalf("%s: the page does not show %q:\n%s", what, missing, shown)
+		}
+	}
+}
+
+// page returns the page of a deployment, which the test reads itself.
+func (f *votingFleet) page(token string) http.Handler {
+	f.t.Helper()
+	a := &app{stdout: f.t.Output(), stderr: f.t.Output()}
+	c := &fleetConfig{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock", guard: 30 * time.Second}
+	l, pools, shut, err := a.openPools(c, observer)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f.t.Cleanup(func() { cancel(); shut(context.Background()) })
+	return (&webServer{token, newWebLooker(ctx, l, c, pools)}).handler()
+}
+
+// The page shows in a browser what happens to the masters and the locks, at any width, in light and dark.
+func TestThePageShowsFaults(t *testing.T) {
+	f := newVotingFleet(t)
+	v := view(t, f.page(""), "1")
+	v.sees("the start", "Locks can be taken: 3 of 3 masters vote, 2 are needed, so 1 of them may fail",
+		"No client holds a name", "None seen")
+	const name = "<b>orders</b>"
+	holder := f.start("run", "--owner", "web-1", "--ttl", "3s", name, "--", "sh", "-c", "echo have it; read x")
+	holder.hear("have it")
+	v.sees("a lock", name, "web-1")
+	waiter := f.start("run", "--owner", "web-2", name, "--", "sh", "-c", "read x")
+	v.sees("a waiter", "web-2 for ")
+	waiter.signal(syscall.SIGTERM)
+	waiter.ends(128+int(syscall.SIGTERM), "")
+
+	if err := f.servers[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	v.sees("a dead master", "2 of 3 masters vote, 2 are needed, so none of them may fail", "down", "connection refused")
+	holder.signal(syscall.SIGKILL)
+	v.sees("a lost lock", `"`+name+`" was lost: "web-1" did not extend it in time, token `)
+	f.do(1, "CONFIG", "SET", "maxmemory", "1mb")
+	v.sees("a full master", "No lock can be taken: 1 of 3 masters vote, 2 are needed", "memory full")
+	other := f.start("run", "--wait", "1s", "b", "--", "true")
+	v.sees("a refusal", f.servers[1].Addr()+" refuses commands of its clients: OOM, ")
+	other.ends(exitRunNoQuorum, "")
+	f.looks(v, "rgb(255, 255, 255)")
+	dark := view(t, f.page(""), "0")
+	dark.sees("the start, dark", "No lock can be taken")
+	f.looks(dark, "rgb(20, 22, 26)")
+}
+
+// looks checks that no frame scrolls sideways, and that a name is shown as text.
+func (f *votingFleet) looks(v *viewer, paper string) {
+	f.t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, width := range []int{400, 1400} {
+		if s := v.shown[width]; s.Wide > width || s.HTML > 0 || s.Paper != paper {
+			f.t.Errorf("%d px: %+v", width, s)
+		}
+	}
+}
+
+// A user that may not write sees everything: the names, and the time left of a quarantine.
+func TestThePageOnlyReads(t *testing.T) {
+	f := newVotingFleet(t)
+	f.do(2, "DEL", "redlock:admission")
+	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x") // starts the quarantine
+	holder.hear("have it")
+	for i, u := range f.urls {
+		f.do(i, "ACL", "SETUSER", "reader", "on", ">secret", "~*", "&*", "+@all", "-@write")
+		f.urls[i] = strings.Replace(u, "redis://", "redis://reader:secret@", 1)
+	}
+	s := httptest.NewServer(f.page(""))
+	defer s.Close()
+	r, err := http.Get(s.URL + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	lines, last := bufio.NewScanner(r.Body), ""
+	for began := time.Now(); time.Since(began) < hang && lines.Scan(); {
+		text, ok := strings.CutPrefix(lines.Text(), "data: ")
+		var state webState
+		if !ok || json.Unmarshal([]byte(text), &state) != nil {
+			continue
+		}
+		last = text
+		if m := state.Masters[2]; state.Class == "risk" && m.State == "quarantine" && m.Left > 0 && !m.Votes &&
+			len(state.Names) == 1 && state.Names[0].Name == "a" {
+			return
+		}
+	}
+	t.Errorf("no quarantine, or no name: %v %s", lines.Err(), last)
+}
+
+// Without a password only this host's own names are answered, with one only those who have it. Nothing is written.
+func TestThePageIsNotForEveryone(t *testing.T) {
+	open, closed := (&webServer{}).handler(), (&webServer{token: "0123456789abcdef"}).handler()
+	for _, c := range []struct {
+		to                           http.Handler
+		method, host, path, password string
+		want                         int
+	}{
+		{open, "GET", "localhost:8600", "/", "", 200},
+		{open, "GET", "[::1]:8600", "/", "", 200},
+		{open, "GET", "evil.example:8600", "/", "", 403},
+		{open, "GET", "evil.example:8600", "/events", "", 403},
+		{open, "POST", "localhost", "/", "", 405},
+		{open, "GET", "localhost", "/else", "", 404},
+		{closed, "GET", "redis.example:8600", "/", "", 401},
+		{closed, "GET", "localhost", "/events", "", 401},
+		{closed, "GET", "redis.example:8600", "/", "0123456789abcdeX", 401},
+		{closed, "GET", "redis.example:8600", "/", "0123456789abcdef", 200},
+	} {
+		r := httptest.NewRequest(c.method, c.path, nil)
+		r.Host = c.host
+		if c.password != "" {
+			r.SetBasicAuth("me", c.password)
+		}
+		w := httptest.NewRecorder()
+		if c.to.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("%+v: status %d", c, w.Code)
+		}
+		policy := w.Header().Get("Content-Security-Policy")
+		if c.want == 200 && (!strings.HasPrefix(policy, "default-src 'none'; script-src 'nonce-") ||
+			strings.Contains(policy, "http")) {
+			t.Errorf("policy %q", policy)
+		}
+	}
+}
+
+// The command prints its address, and a password unless only this host can reach the page; it ends at a signal.
+func TestWebPrintsItsAddress(t *testing.T) {
+	f := newVotingFleet(t)
+	p := f.start("web", "--listen", "127.0.0.1:0")
+	p.hear("redlock web: http://127.0.0.1:")
+	p.hear("/\n")
+	p.signal(syscall.SIGTERM)
+	p.ends(0, "")
+	p = f.start("web", "--listen", ":0")
+	p.hear(" with any user name and the password ")
+	p.signal(syscall.SIGTERM)
+	p.ends(0, "")
+	f.start("web", "--listen", "192.0.2.1:1").ends(exitDanger, "redlock web: listen tcp")
+	t.Setenv(webTokenVariable, "short")
+	f.start("web").ends(exitUsage, "has fewer than 16 characters")
+}
