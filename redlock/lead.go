@@ -26,8 +26,10 @@ func (l *shard) lead(ctx context.Context, name string, f func(ctx context.Contex
 			switch {
 			case errors.Is(lost, ErrClosed):
 				return ErrClosed
+			//mutant:lost-leader 2= true
 			case err == nil && lost == nil:
 				return nil
+			//mutant:shutdown-no-failure = false
 			case ctx.Err() != nil:
 				return errors.Join(contextError(ctx), err)
 			}

@@ -196,5 +196,6 @@ const window = float64(scripts.Window / 1000) // in us
 // raise sets the fence, which is kept for 60 s after the latest ballot that this master accepts, or after itself.
 func (c *call) raise(fence, ballot string) {
 	ahead := max(0, number(ballot)-float64(c.now)-window)
+	//mutant:fence-kept -> c.state.Set(c.now, fence, ballot, 1000+int64(math.Ceil(ahead/1000)))
 	c.state.Set(c.now, fence, ballot, scripts.Millis(scripts.FenceKept)+int64(math.Ceil(ahead/1000)))
 }
