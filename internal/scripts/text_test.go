@@ -226,6 +226,7 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	}
 }
 
+// H13.
 func TestMillisRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
 		500 * time.Microsecond: 1} {
