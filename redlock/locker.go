@@ -368,7 +368,7 @@ func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
 }
 
 // try makes one decided attempt without waiting in the queues. A call that does not wait fails with ErrOverloaded if it
-// gets no turn within the time after which a silent master counts as down.
+// gets no turn within turnTimeouts.
 func (l *shard) try(
 	ctx context.Context, name string, cfg *lockConfig, k *Lock, course *lease.AcquireStats, wait bool,
 ) error {
@@ -378,7 +378,7 @@ func (l *shard) try(
 	}
 	a := &lease.Attempt{Op: "lock", Name: name, Keys: &k.keys, Terms: &cfg.Terms, Stats: course}
 	if !wait {
-		a.Patience = view.Config.Slowest
+		a.Patience = turnTimeouts * view.Config.Slowest
 	}
 	if k.keys.Role() != scripts.Plain {
 		return l.attempt(ctx, a, k, cfg)

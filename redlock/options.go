@@ -29,6 +29,10 @@ const (
 
 	defaultHandOns    = 32
 	defaultHandOnTime = 100 * time.Millisecond
+
+	// A TryLock waits for its turn for this many timeouts of the pool. With fewer, callers that fail and try again at
+	// once take the processor time of those that get a lock.
+	turnTimeouts = 10
 )
 
 // The bounds of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the clock. The masters

@@ -205,6 +205,38 @@ func (l *load) overload(tr traffic, least *int64) {
 	l.Logf("%d pairs a second", n)
 }
 
+// H101: a TryLock waits for its turn for ten timeouts of the pool, and only then fails: of calls that the masters can
+// serve within that time none fails.
+func TestTryLockWaitsForItsTurn(t *testing.T) {
+	loaded(t, func(l *load) {
+		for i := range 5 {
+			l.masters.Master(i).ScriptTime(4 * scriptTime) // 625 pairs a second: 3125 within ten timeouts
+		}
+		for _, c := range []struct{ calls, least, most int }{{2000, 0, 0}, {5000, 1000, 3000}} {
+			var failed atomic.Int64
+			var wg sync.WaitGroup
+			for i := range c.calls {
+				wg.Go(func() {
+					k, err := l.locker.TryLock(l.Context(), fmt.Sprintf("own-%d", i))
+					switch {
+					case err == nil:
+						_ = k.Unlock(l.Context())
+					case errors.Is(err, redlock.ErrOverloaded):
+						failed.Add(1)
+					default:
+						l.Errorf("call %d: %v", i, err)
+					}
+				})
+			}
+			wg.Wait()
+			if n := int(failed.Load()); n < c.least || n > c.most {
+				l.Errorf("%d of %d calls failed, want %d to %d", n, c.calls, c.least, c.most)
+			}
+			after(time.Second)
+		}
+	})
+}
+
 // H101: thousands of calls wait, and the subscription of each master is cut: all of them try again, and no master
 // counts as down because of that.
 func TestOverloadByResubscription(t *testing.T) {

@@ -259,8 +259,8 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // that too few masters can vote, or that the votes stayed split.
 //
 // A Locker has a bounded number of attempts under way, 64 to 1024, fewer the longer their replies take. Beyond that
-// Lock waits until ctx ends, and TryLock for as long as a silent master counts as up ([pool.WithTimeout]); then TryLock
-// fails with [ErrOverloaded].
+// Lock waits until ctx ends, and TryLock for ten times the timeout of the pool ([pool.WithTimeout]), 5 s by default;
+// then TryLock fails with [ErrOverloaded].
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return l.of(name).take(ctx, name, scripts.Plain, opts, false)
 }
