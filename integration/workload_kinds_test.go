@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -36,8 +37,9 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 		return unexplained(err)
 	}
 	of := func(name string) string { return id + "/" + name }
+	member := func(name string) *redlock.Lock { return private.Of(w.l).Member(locks, name).(*redlock.Lock) }
 	for _, name := range names {
-		k := locks.Of(name)
+		k := member(name)
 		on, _ := k.HeldOn()
 		err := w.rec.put(event{Op: opLock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
 			Until: until(k), On: on})
@@ -49,7 +51,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	<-mine.Done()
 	done()
 	for _, name := range names {
-		if err := w.look(locks.Of(name), of(name)); err != nil {
+		if err := w.look(member(name), of(name)); err != nil {
 			return err
 		}
 		if err := w.rec.put(event{Op: opLeave, Name: name, Hold: of(name), Call: stamp()}); err != nil {
@@ -61,7 +63,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	var errs []error
 	for _, name := range names { // in sequence, since each is a line of the history
 		_, err := w.rec.call(event{Op: opUnlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
-			return nil, locks.Of(name).Unlock(over)
+			return nil, member(name).Unlock(over)
 		})
 		errs = append(errs, unexplained(err))
 	}

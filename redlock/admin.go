@@ -176,6 +176,16 @@ func (t tools) Settle(ctx context.Context) {
 // Shard returns the number of the shard of a name.
 func (t tools) Shard(name string) int { return sharding.Pick(name, len(t.shards)) }
 
+// Member returns the *Lock of name in locks, which is a *Locks; nil if it has no such name.
+func (tools) Member(locks any, name string) any {
+	for _, k := range locks.(*Locks).locks {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return nil
+}
+
 // Change reports the progress of a change of the masters of the only shard.
 func (t tools) Change(ctx context.Context) (private.Change, error) { return t.shards[0].change(ctx) }
 

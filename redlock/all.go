@@ -117,16 +117,6 @@ func dropAll(locks []*Lock) {
 	_ = (&Locks{locks}).Unlock(over)
 }
 
-// Of returns the lock of name, or nil if s has no such name. Unlocking it ends the context of all.
-func (s *Locks) Of(name string) *Lock {
-	for _, k := range s.locks {
-		if k.Name() == name {
-			return k
-		}
-	}
-	return nil
-}
-
 // Context returns a copy of parent that ends when the first of the locks ends, with the cause of that lock, and that
 // owns all the names. See [Lock.Context].
 func (s *Locks) Context(parent context.Context) context.Context {

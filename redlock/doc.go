@@ -68,12 +68,12 @@
 // Restart masters one after the other: if a majority restarts, with their data or without, before the first of them has
 // confirmed a lock, that lock ends with [ErrLost]. Durable masters are the exception.
 //
-// # Several names, leaders, readers, shards, and no semaphore
+// # Several names, leaders, readers, shards, slots
 //
 // [Locker.LockAll] takes several names as one lock. [Locker.Lead] runs a function in one process at a time. A name of
-// [Locker.RWLock] has many readers or one writer. All masters see all locks, so more masters carry no more of them:
-// [NewSharded] distributes names over several shards. A lock for k holders is not possible, since up to k*N/(N/2+1)
-// could hold it (5 for k = 3 and N = 5): take k names instead, as in the example of [Locker.TryLock].
+// [Locker.RWLock] has many readers or one writer. [NewSharded] distributes names over shards, since all masters see all
+// locks. [WithSlots] admits k holders by k locks, each with one holder. A counter of k on each master would be unsafe:
+// the master that two majorities share may admit both, so k*N/(N/2+1) clients could hold the name (5 for k = 3, N = 5).
 //
 // # Limits
 //

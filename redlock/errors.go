@@ -90,6 +90,7 @@ type LockError struct {
 	// masters had not answered when the round was decided, or got no message.
 	granted, quorum, n, missing, open int
 
+	slots   int               // of the name, each of which is held; 0: the call was not for slots
 	since   time.Time         // start of the current hold by the masters' clocks; zero if unknown
 	here    bool              // this Locker itself holds the name, by a lock whose context was not passed to the call
 	masters *multierror.Error // those that failed in the last round, each a transport.Error; nil if none did
@@ -178,7 +179,10 @@ const mayAdmit = "if no client can hold a lock on these masters, redlock admit (
 
 // decision returns the text of the decision. For a lock of this Locker itself it does not say "another".
 func (e *LockError) decision() string {
-	if e.here && errors.Is(e.decided, ErrHeld) {
+	switch held := errors.Is(e.decided, ErrHeld); {
+	case e.slots > 1 && held:
+		return fmt.Sprintf("each of %d slots is held", e.slots)
+	case e.here && held:
 		return "held already"
 	}
 	return plain(e.decided)

@@ -123,3 +123,9 @@ func TestTheNilLockOfAFailedCallIsAnError(t *testing.T) {
 	_, err := k.Export()
 	isInvalid(t, err, "the lock is nil")
 }
+
+// Of returns the lock of name, or nil if s has no such name.
+func (s *Locks) Of(name string) *Lock {
+	k, _ := tools{}.Member(s, name).(*Lock)
+	return k
+}

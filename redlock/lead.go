@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -17,9 +15,9 @@ import (
 const leadPause = time.Second
 
 // lead implements [Locker.Lead].
-func (l *shard) lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
+func (l *Locker) lead(ctx context.Context, name string, f func(ctx context.Context) error, opts []LockOption) error {
 	for {
-		lock, err := l.take(ctx, name, scripts.Plain, opts, true)
+		lock, err := l.take(ctx, name, opts, true)
 		if err == nil {
 			var lost error
 			err, lost = lock.term(ctx, f)
@@ -33,8 +31,8 @@ func (l *shard) lead(ctx context.Context, name string, f func(ctx context.Contex
 			case ctx.Err() != nil:
 				return errors.Join(contextError(ctx), err)
 			}
-			l.logTerm(lock, err, lost)
-		} else if own := lease.Owner(ctx, l.grants, name); own != nil && own.Err() != nil ||
+			lock.l.logTerm(lock, err, lost)
+		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil ||
 			!errors.Is(err, errTooSlow) && !errors.Is(err, ErrLost) {
 			return err // also if ctx owns the name by a lock that has ended: ctx can never lock it again
 		}
@@ -42,7 +40,7 @@ func (l *shard) lead(ctx context.Context, name string, f func(ctx context.Contex
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
 		case <-ctx.Done():
 			return errors.Join(contextError(ctx), err)
-		case <-l.closing:
+		case <-l.of(name).closing:
 			return ErrClosed
 		}
 	}

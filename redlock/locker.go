@@ -204,24 +204,22 @@ func (l *life) leave() {
 	}
 }
 
-// do implements Do of Locker and RWLock.
+// do implements Do of Locker and RWLock; take acquires the lock.
 func (l *shard) do(
-	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
+	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
 ) error {
 	ctx = l.events.within(ctx, name)
 	if l.cfg.trace.Event == nil {
-		return l.within(ctx, name, role, f, opts)
+		return within(ctx, take, f)
 	}
-	return l.events.call(ctx, "do", name, func(*tracedCall) error {
-		return l.within(ctx, name, role, f, opts)
-	})
+	return l.events.call(ctx, "do", name, func(*tracedCall) error { return within(ctx, take, f) })
 }
 
 // within implements do without its trace.
-func (l *shard) within(
-	ctx context.Context, name string, role scripts.Role, f func(ctx context.Context) error, opts []LockOption,
+func within(
+	ctx context.Context, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
 ) error {
-	lock, err := l.take(ctx, name, role, opts, true)
+	lock, err := take(ctx)
 	if err != nil {
 		return err
 	}
@@ -260,6 +258,9 @@ func (l *shard) acquire(
 	}
 	if err != nil {
 		return nil, err
+	}
+	if !cfg.called.IsZero() {
+		called = cfg.called
 	}
 	if !l.enter() {
 		return nil, ErrClosed

@@ -80,6 +80,8 @@ type lockConfig struct {
 	tries       int           // 0: no bound
 	fair        bool
 	priority    int
+	slots       bool          // WithSlots was given; a call that supports it has cleared this
+	called      clock.Instant // when the call began; zero: now
 }
 
 // remembers reports whether the master at addr is durable.
@@ -315,6 +317,8 @@ func (c *lockConfig) check(l *config) error {
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
 			"WithFair and WithPriority do not go with WithRetry")
+	case c.slots:
+		return invalid("WithSlots is an option of the calls Lock, TryLock, Do and Lead of a Locker")
 	case c.priority < -1000 || c.priority > 1000:
 		return invalid("priority %d: it is from -1000 to 1000", c.priority)
 	}

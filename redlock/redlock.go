@@ -245,7 +245,7 @@ func (l *shard) checkName(name string) error {
 // nothing is held: what some masters granted is rolled back. A master that cannot be reached frees the name when the
 // TTL has expired.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.of(name).take(ctx, name, scripts.Plain, opts, true)
+	return l.take(ctx, name, opts, true)
 }
 
 // TryLock acquires the lock of name without waiting for another holder. It gets a free name only if no other client
@@ -262,7 +262,7 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // Lock waits until ctx ends, and TryLock for ten times the timeout of the pool ([pool.WithTimeout]), 5 s by default;
 // then TryLock fails with [ErrOverloaded].
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return l.of(name).take(ctx, name, scripts.Plain, opts, false)
+	return l.take(ctx, name, opts, false)
 }
 
 // Do runs f while holding the lock of name. The context that f gets ends when the lock is lost, with the cause
@@ -277,7 +277,9 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 // ctx bounds the wait and the work. For work that must continue after the client of a request has gone, pass
 // context.WithoutCancel(ctx) and [WithWaitLimit].
 func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
-	return l.of(name).do(ctx, name, scripts.Plain, f, opts)
+	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
+		return l.take(ctx, name, opts, true)
+	}, f)
 }
 
 // LockAll acquires the locks of all names, or none. It waits as [Locker.Lock] does, and returns when all of them are
@@ -330,7 +332,7 @@ func (l *Locker) DoAll(
 // ErrTTLTooLong at once. If ctx owns the name by a lock that has ended, it returns why that lock ended. opts are those
 // of Lock; with [WithRetry] Lead gives up after as many tries.
 func (l *Locker) Lead(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
-	return l.of(name).lead(ctx, name, f, opts...)
+	return l.lead(ctx, name, f, opts)
 }
 
 // Watch reports the holder or leader of name: at once, and then whenever the holder changes; without a holder, ID is

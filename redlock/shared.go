@@ -50,7 +50,7 @@ func (s *RWLock) TryRLock(ctx context.Context, opts ...LockOption) (*Lock, error
 
 // DoRead runs f while holding the lock of a reader, as [Locker.Do] does.
 func (s *RWLock) DoRead(ctx context.Context, f func(ctx context.Context) error, opts ...LockOption) error {
-	return s.l.do(ctx, s.name, scripts.Reader, f, opts)
+	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) { return s.RLock(ctx, opts...) }, f)
 }
 
 // Lock acquires the lock of the writer. It waits while any client holds the name. With a context that owns a reader's
@@ -67,7 +67,7 @@ func (s *RWLock) TryLock(ctx context.Context, opts ...LockOption) (*Lock, error)
 
 // Do runs f while holding the lock of the writer, as [Locker.Do] does.
 func (s *RWLock) Do(ctx context.Context, f func(ctx context.Context) error, opts ...LockOption) error {
-	return s.l.do(ctx, s.name, scripts.Writer, f, opts)
+	return s.l.do(ctx, s.name, func(ctx context.Context) (*Lock, error) { return s.Lock(ctx, opts...) }, f)
 }
 
 // Downgrade turns the writer's lock of an [RWLock] into a reader's, without a gap in which another writer could acquire

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // accounts creates some accounts with 100 each, and returns their table.
@@ -71,7 +72,8 @@ func TestALateTransferChangesNeitherAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := []int64{late.Of(names[0]).Token(), late.Of(names[1]).Token()}
+	held := late.Context(ctx)
+	old := []int64{redlock.TokenOf(held, names[0]), redlock.TokenOf(held, names[1])}
 	if err := late.Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,9 @@ type Change struct {
 // Tools are calls of one Locker.
 type Tools interface {
 	Warnings() []string
-	Settle(ctx context.Context) // until each master has answered or is known to be down
-	Shard(name string) int      // the number of the shard of a name, from 1
+	Settle(ctx context.Context)        // until each master has answered or is known to be down
+	Shard(name string) int             // the number of the shard of a name, from 1
+	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil: it has no such name
 	Change(ctx context.Context) (Change, error)
 	RaiseEpoch(ctx context.Context) error
 	FinishChange(ctx context.Context) error

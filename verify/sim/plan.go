@@ -179,6 +179,7 @@ func draw(s *Setup) plan {
 	if p.again > 0 && (p.kind == amnesia || p.kind == strangers) {
 		p.hand = 0.4 * more.Float64()
 	}
+	p.drawSlots(rand.New(rand.NewPCG(s.Seed, 4)))
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {
 		p.guards[i] = p.guard

@@ -21,6 +21,7 @@ type extras struct {
 	away     time.Duration // how far away the guest is, each way
 	together bool          // several names are locked as one
 	linger   bool          // locks linger
+	slots    int           // most calls acquire one of so many slots of slotsName, which are the names; 0: none do
 	minHold  bool          // some locks have a minimum hold
 	readers  bool          // names have readers and writers
 	endless  bool          // ... and an endless stream of readers must not starve a writer
@@ -83,6 +84,19 @@ func (p *plan) lingers(r *rand.Rand) {
 	if r.IntN(2) == 0 { // connections outlive a suspension
 		p.timeout, p.heartbeat = 2*time.Second, 3*time.Second
 	}
+}
+
+// slotsName is the name whose slots calls acquire.
+const slotsName = "s"
+
+// drawSlots turns some runs of older kinds into runs with two or three slots. The calls wait in the queues.
+func (p *plan) drawSlots(r *rand.Rand) {
+	if p.kind > mixture || p.kind == oldness || r.IntN(12) > 0 {
+		return
+	}
+	p.slots = pick(r, 2, 2, 3)
+	p.names = []string{slotsName + ":1", slotsName + ":2", slotsName + ":3"}[:p.slots]
+	p.clients, p.busy, p.retry = max(p.clients, pick(r, 3, 4)), max(p.busy, 2), 0
 }
 
 // freezes draws holds that are not extended, and freezes that are shorter than their validity.

@@ -58,6 +58,7 @@ const (
 	heldBesidePanic
 	takenOver
 	recalled
+	allSlotsHeld
 	situationCount
 )
 
@@ -105,6 +106,7 @@ var situationNames = [situationCount]string{
 	"a lock of a client whose callbacks panic",
 	"an idle lock that its client takes over",
 	"a recall of a lock that may linger",
+	"as many holders as there are slots",
 }
 
 // A grantSeen is the known history of one grant.

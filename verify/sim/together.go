@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -38,7 +39,7 @@ func (k *worker) together() {
 	}
 	held := make([]*belief, len(names))
 	for i, name := range slices.Sorted(slices.Values(names)) {
-		held[i] = k.begin(l, locks.Of(name), asked, ttl/2)
+		held[i] = k.begin(l, private.Of(l).Member(locks, name).(*redlock.Lock), asked, ttl/2)
 		held[i].minimum = minimum
 	}
 	all := locks.Context(k.ctx)

@@ -55,6 +55,7 @@ func (k *worker) one() {
 	var lock *redlock.Lock
 	l := k.c.now()
 	err := k.call("Lock", ctx, func() (err error) {
+		name, opts := k.anySlot(name, opts)
 		if k.random.IntN(4) == 0 {
 			lock, err = l.TryLock(ctx, name, opts...)
 		} else {
@@ -67,9 +68,38 @@ func (k *worker) one() {
 		return
 	}
 	w.sawTakeover(asked)
+	w.sawSlots(lock)
 	b := k.begin(l, lock, asked, wanted)
 	b.minimum = minimum
 	k.hold(b, opts)
+}
+
+// anySlot returns the name and the options of a call for any slot if the plan has slots; a few of its calls lock one slot
+// by its name.
+func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redlock.LockOption) {
+	if p := &k.c.w.plan; p.slots > 0 && k.random.IntN(8) > 0 {
+		return slotsName, append(slices.Clip(opts), redlock.WithSlots(p.slots))
+	}
+	return name, opts
+}
+
+// sawSlots checks a lock that was acquired in a run with slots: its name is that of a slot.
+func (w *world) sawSlots(lock *redlock.Lock) {
+	if w.plan.slots == 0 {
+		return
+	}
+	if !slices.Contains(w.plan.names, lock.Name()) {
+		w.problem("a call for %d slots got %q", w.plan.slots, lock.Name())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := map[string]bool{lock.Name(): true}
+	for _, c := range w.clients {
+		for _, b := range c.beliefs {
+			held[b.name] = true
+		}
+	}
+	w.seen.reach(allSlotsHeld, len(held) == w.plan.slots)
 }
 
 // options returns the options of a call, and the validity that it must leave.

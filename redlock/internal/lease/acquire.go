@@ -55,6 +55,16 @@ func (s *AcquireStats) recordRound(r *round.Round) {
 	s.RecordPlace(place)
 }
 
+// Add adds the rounds of a call that was part of this one. The votes are those of the last part.
+func (s *AcquireStats) Add(part *AcquireStats) {
+	if s == nil || part.Rounds == 0 {
+		return
+	}
+	s.Rounds += part.Rounds
+	s.Granted, s.Quorum, s.N = part.Granted, part.Quorum, part.N
+	s.RecordPlace(part.Place)
+}
+
 // RecordPlace records the place in a queue.
 func (s *AcquireStats) RecordPlace(place int) {
 	if s != nil && s.Place == 0 {
