@@ -3,7 +3,7 @@ package clock
 import "time"
 
 // An Instant is a point in time on this machine. It has no meaning on another machine or after a reboot. The zero
-// Instant is not a valid time; see [Instant.IsZero].
+// Instant is not a valid time.
 type Instant struct {
 	boot int64 // nanoseconds on a clock that cannot be set
 	wall int64 // nanoseconds since 1970 on the clock that people and NTP set
@@ -16,7 +16,6 @@ func At(boot, wall int64) Instant { return Instant{boot: boot, wall: wall} }
 // Sub returns the time that has passed from u to t: the larger of the differences of the two clocks. It is negative
 // only if both are.
 func (t Instant) Sub(u Instant) time.Duration {
-	//mutant:both-clocks = time.Duration(t.boot - u.boot)
 	return time.Duration(max(t.boot-u.boot, t.wall-u.wall))
 }
 
@@ -24,9 +23,6 @@ func (t Instant) Sub(u Instant) time.Duration {
 func (t Instant) Add(d time.Duration) Instant {
 	return Instant{boot: t.boot + int64(d), wall: t.wall + int64(d)}
 }
-
-// IsZero reports whether t is the zero Instant.
-func (t Instant) IsZero() bool { return t == Instant{} }
 
 // Steady returns the reading of the clock that cannot be set, in nanoseconds from an arbitrary origin. It orders the
 // entries of a schedule; decisions about validity use [Instant.Sub].
@@ -65,6 +61,3 @@ func (c *Clock) Now() Instant {
 	}
 	return c.now()
 }
-
-// Since returns the time that has passed since t.
-func (c *Clock) Since(t Instant) time.Duration { return c.Now().Sub(t) }

@@ -192,9 +192,8 @@ func ExampleWithDialer() {
 
 // For caches of work that may be done twice, masters that evict keys may vote.
 func ExampleAllowEviction() {
-	masters := redlocktest.New(1)
+	masters := redlocktest.New(1) // of a server, maxmemory-policy may be allkeys-lru
 	defer masters.Close()
-	masters.Master(0).SetPolicy("allkeys-lru", 1<<30)
 	p, err := masters.Pool(pool.AllowEviction())
 	if err != nil {
 		fmt.Println(err)

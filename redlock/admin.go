@@ -152,6 +152,13 @@ type tools struct{ *Locker }
 var _ = private.Provide(
 	func(s private.Settings) any { return hidden(s) },
 	func(locker any) private.Tools { return tools{locker.(*Locker)} },
+	func(opts any) (string, time.Duration) {
+		cfg, err := configure(opts.([]Option))
+		if err != nil {
+			return defaultPrefix, defaultMaxTTL // New reports err
+		}
+		return cfg.prefix, cfg.guard
+	},
 	errIncomplete,
 )
 

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A pair of Lock and Unlock of a lock that lingers sends nothing.
 func BenchmarkLinger(b *testing.B) {
-	masters := redlocktest.New(5)
+	masters := memory.New(5)
 	defer masters.Close()
 	p, err := masters.Pool()
 	if err != nil {

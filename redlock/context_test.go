@@ -6,14 +6,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // nearLocker is a Locker over three masters in memory.
 func nearLocker(t testing.TB, opts ...Option) *Locker {
 	t.Helper()
-	masters := redlocktest.New(3)
+	masters := memory.New(3)
 	p, err := masters.Pool()
 	if err != nil {
 		t.Fatal(err)

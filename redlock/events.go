@@ -165,7 +165,7 @@ func (e *events) Attempted(g *lease.Lease, r *round.Round, ballot int64, err err
 	if e.trace.Event != nil {
 		count := r.Tally()
 		e.post(redlockinfo.Event{
-			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Since(r.Start),
+			Kind: kindAttempt, Time: time.Now(), Name: g.Name, ID: g.ID, Token: ballot, Elapsed: e.clock.Now().Sub(r.Start),
 			Granted: count.Of(scripts.Granted).Len(), Quorum: count.Rule.Least(), N: count.Rule.N(),
 			Err: failed(r.Op, g.Name, err),
 		})

@@ -159,17 +159,17 @@ func ExampleAdmin_ForceRelease() {
 func ExampleAdmin_Check() {
 	locker, masters, done := inMemory()
 	defer done()
-	masters.Master(2).SetPolicy("allkeys-lru", 1<<30)
+	masters.Master(2).Stop()
 
 	findings, err := locker.Admin().Check(context.Background())
 	for _, f := range findings {
-		if f.Severity == pool.Failure && f.About == "eviction" {
-			fmt.Println(f.Master, "may drop locks") // f.What, f.Endangers and f.Do have the details
+		if f.Severity == pool.Failure && f.About == "connection" {
+			fmt.Println(f.Master, "does not answer") // f.What, f.Endangers and f.Do have the details
 		}
 	}
 	fmt.Println(err)
 	// Output:
-	// master-3:6379 may drop locks
+	// master-3:6379 does not answer
 	// <nil>
 }
 

@@ -16,7 +16,7 @@ func shardsInMemory() (locker *redlock.Locker, done func()) {
 	var pools []*pool.Pool
 	var ends []func()
 	for number := 1; number <= 2; number++ {
-		masters := redlocktest.New(3, redlocktest.Group(number, 2))
+		masters := redlocktest.New(3, redlocktest.Shard(number, 2))
 		p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // this machine may be busy
 		if err != nil {
 			panic(err)

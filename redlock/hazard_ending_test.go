@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // endings is the number of repetitions of the tests of Close whose failures are not deterministic.
@@ -59,7 +59,7 @@ func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
 		for run := range rounds(*endings, 15) {
 			p := s.program()
 			a, b, c := p.take(fmt.Sprint("a", run)), p.take(fmt.Sprint("b", run)), p.take(fmt.Sprint("c", run))
-			s.each((*redlocktest.Master).Hang)
+			s.each((*memory.Master).Hang)
 			unlocked := make(chan error, 1)
 			go func() { unlocked <- c.Unlock(s.within(time.Minute)) }()
 			synctest.Wait()
@@ -67,7 +67,7 @@ func TestHazardCloseDuringAnUnlockReleasesEverything(t *testing.T) {
 			if !over(a) || !over(b) {
 				s.Errorf("run %d: Close has returned, and the locks go on", run)
 			}
-			s.each((*redlocktest.Master).Resume)
+			s.each((*memory.Master).Resume)
 			if err := <-unlocked; err != nil {
 				s.Logf("%v", err) // any error is fine: the masters hung
 			}

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H63: one client names three masters, another five, with the same prefix and epoch. The second is refused, and its
@@ -45,7 +45,7 @@ func TestHazardProgramsThatNameAnotherNumberOfMastersAreRefused(t *testing.T) {
 					!strings.Contains(err.Error(), five):
 					s.Errorf("the error does not show both lists: %v", err)
 				}
-			}, redlocktest.Fresh())
+			}, memory.Fresh())
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 						s.Errorf("the error does not say %q: %v", word, err)
 					}
 				}
-			}, redlocktest.Guard(30*time.Second))
+			}, memory.MaxTTL(30*time.Second))
 		})
 	}
 }
@@ -96,18 +96,18 @@ func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
 // error. The first lock succeeds when the quarantine has ended.
 func TestHazardAWallClockSetBackDelaysNoAdmission(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
-		s.each(func(m *redlocktest.Master) { m.Refuse("LOADING Redis is loading the dataset in memory") })
+		s.each(func(m *memory.Master) { m.Refuse("LOADING Redis is loading the dataset in memory") })
 		p := s.program()
 		after(5*time.Second + time.Millisecond)
 		p.host.jump(0, -time.Hour)
-		s.each(func(m *redlocktest.Master) { m.Refuse("") })
+		s.each(func(m *memory.Master) { m.Refuse("") })
 		start := time.Now()
 		if _, err := p.Lock(s.within(2*time.Minute), "n"); err != nil {
 			s.Errorf("%v after %v", err, time.Since(start))
 		} else if took := time.Since(start); took > 40*time.Second {
 			s.Errorf("the first lock came after %v", took)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H66: the wall clock is set back by an hour, once at each stage of a quarantine.
@@ -121,7 +121,7 @@ func TestHazardAWallClockSetBackAgainAndAgainDelaysNoAdmission(t *testing.T) {
 		if _, err := p.Lock(s.within(15*time.Second), "n"); err != nil {
 			s.Errorf("45 s after the start: %v", err)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H66: a change of the masters waits for the quarantine of the next ones, and for the last locks on the old ones alone,
@@ -157,7 +157,7 @@ func TestHazardAWallClockSetBackDelaysNoChangeOfMasters(t *testing.T) {
 				s.Errorf("%d connections to the old master %d a minute later", n, i)
 			}
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H66: a waiter gets the lock when it is released, or soon after it has expired, regardless of the wall clock.

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // The max TTL of the deployment of these tests, and the time within which a holder learns of a loss from a heartbeat.
@@ -35,7 +35,7 @@ func (s *stage) allForget(opts ...redlock.LockOption) (k *redlock.Lock, other *p
 	other = s.program(redlock.WithMaxTTL(longGuard / 2))
 	after(time.Second)
 	pause.Store(int64(500 * time.Millisecond))
-	s.each(func(m *redlocktest.Master) { m.Restart(false) })
+	s.each(func(m *memory.Master) { m.Restart(false) })
 	return k, other
 }
 
@@ -44,7 +44,7 @@ func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		k, other := s.allForget()
 		s.tellsBeforeAnother(k, other)
-	}, redlocktest.Guard(longGuard))
+	}, memory.MaxTTL(longGuard))
 }
 
 // H75: the masters that granted a lock are new servers. The loss is reported as soon as the holder can detect it, with
@@ -62,7 +62,7 @@ func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
 				if !over(k) {
 					s.Errorf("%v after all masters lost the lock it is held, for another %v", toldWithin, k.Remaining())
 				}
-			}, redlocktest.Guard(longGuard))
+			}, memory.MaxTTL(longGuard))
 		})
 	}
 }

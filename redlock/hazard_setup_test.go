@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // The tests in files named hazard_* verify claims of docs/hazards.md through the public API only. This file has the
@@ -20,7 +20,7 @@ import (
 // A stage is one bubble of virtual time with masters and clients, each client on its own machine.
 type stage struct {
 	testing.TB
-	masters *redlocktest.Masters
+	masters *memory.Masters
 
 	mu       sync.Mutex
 	ahead    time.Duration // how far the world is ahead of the bubble
@@ -44,10 +44,10 @@ type host struct {
 }
 
 // onStage runs body in a bubble with n masters.
-func onStage(t *testing.T, n int, body func(s *stage), opts ...redlocktest.Option) {
+func onStage(t *testing.T, n int, body func(s *stage), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{TB: t, masters: redlocktest.New(n, opts...)}
+		s := &stage{TB: t, masters: memory.New(n, opts...)}
 		t.Cleanup(s.masters.Close)
 		body(s)
 	})
@@ -121,7 +121,7 @@ func (s *stage) within(d time.Duration) context.Context {
 }
 
 // each calls f for every master.
-func (s *stage) each(f func(m *redlocktest.Master)) {
+func (s *stage) each(f func(m *memory.Master)) {
 	for i := range s.masters.N() {
 		f(s.masters.Master(i))
 	}
@@ -129,13 +129,13 @@ func (s *stage) each(f func(m *redlocktest.Master)) {
 
 // count returns how often the masters together have executed a command.
 func (s *stage) count(command string) (n int) {
-	s.each(func(m *redlocktest.Master) { n += m.Commands()[command] })
+	s.each(func(m *memory.Master) { n += m.Commands()[command] })
 	return n
 }
 
 // on returns the number of masters on which a client holds name.
 func (s *stage) on(name string) (n int) {
-	s.each(func(m *redlocktest.Master) {
+	s.each(func(m *memory.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
 			n++
 		}
@@ -150,7 +150,7 @@ func (s *stage) freeze(p *program, d time.Duration, suspend bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead += d
-	s.each(func(m *redlocktest.Master) { m.SetClock(s.ahead, 1) })
+	s.each(func(m *memory.Master) { m.SetClock(s.ahead, 1) })
 	for _, other := range s.programs {
 		boot := d
 		if other == p && !suspend {

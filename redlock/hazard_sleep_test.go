@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A sleeper is a client whose machine sleeps for a minute at a given moment of its next call.
@@ -46,7 +46,7 @@ func (p *sleeper) sleepIn(moment string, call func() (*redlock.Lock, error)) {
 	p.slept.Store(false)
 	p.moment.Store(&moment)
 	const way = 5 * time.Millisecond
-	s.each(func(m *redlocktest.Master) { m.Delay(way) })
+	s.each(func(m *memory.Master) { m.Delay(way) })
 	if moment == "reply" {
 		time.AfterFunc(way+way/2, func() { p.reached(moment) })
 	}
@@ -55,7 +55,7 @@ func (p *sleeper) sleepIn(moment string, call func() (*redlock.Lock, error)) {
 		s.Errorf("slept at the moment %q: it succeeds %v after the end of the lock", moment, -k.Remaining())
 	}
 	p.moment.Store(nil)
-	s.each(func(m *redlocktest.Master) { m.Delay(0) })
+	s.each(func(m *memory.Master) { m.Delay(0) })
 	after(time.Minute) // so that the next run finds no keys
 }
 

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H78: the error of a call with a short deadline contains the masters that hang, each with the time for which it has
@@ -22,7 +22,7 @@ import (
 func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 	onStage(t, 5, func(s *stage) {
 		p := s.program()
-		silent := []*redlocktest.Master{s.masters.Master(1), s.masters.Master(2), s.masters.Master(4)}
+		silent := []*memory.Master{s.masters.Master(1), s.masters.Master(2), s.masters.Master(4)}
 		for _, m := range silent {
 			m.Hang()
 		}
@@ -45,7 +45,7 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 				m.Hang()
 			}
 		}
-		s.each((*redlocktest.Master).Resume)
+		s.each((*memory.Master).Resume)
 	})
 }
 
@@ -59,7 +59,7 @@ func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
 			defer mu.Unlock()
 			told = append(told, i.Err)
 		})))
-		s.each((*redlocktest.Master).Stop)
+		s.each((*memory.Master).Stop)
 		after(2 * time.Second)
 		_, err := p.TryLock(s.Context(), "n")
 		synctest.Wait()
@@ -86,7 +86,7 @@ func TestHazardAForeignKeyIsExplained(t *testing.T) {
 		if err := k.Unlock(s.Context()); err != nil || key == "" {
 			s.Fatalf("%v; the key is %q", err, key)
 		}
-		s.each(func(m *redlocktest.Master) { m.Set(key, "not a lock") })
+		s.each(func(m *memory.Master) { m.Set(key, "not a lock") })
 		_, err := p.TryLock(s.Context(), "n")
 		for _, word := range []string{key, "another type"} {
 			if err == nil || !strings.Contains(err.Error(), word) {

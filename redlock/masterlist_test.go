@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // client returns a Locker over the masters with these numbers, without waiting for them.
@@ -95,7 +95,7 @@ func TestMasterList(t *testing.T) {
 			if first(o.masters.Master(3)) != "" || held.Err() != nil {
 				o.Errorf("the refused client has written %q; the holder: %v", first(o.masters.Master(3)), held.Err())
 			}
-		}, redlocktest.Fresh())
+		}, memory.Fresh())
 	})
 	t.Run("AtOneInstant", func(t *testing.T) {
 		for _, lists := range [][2][]int{
@@ -118,7 +118,7 @@ func TestMasterList(t *testing.T) {
 					if bErr == nil && aErr == nil || !errors.Is(errors.Join(aErr, bErr), redlock.ErrMasterList) {
 						o.Errorf("%v, admit %v: %v, %v", lists, admit, aErr, bErr)
 					}
-				}, redlocktest.Fresh())
+				}, memory.Fresh())
 			}
 		}
 	})
@@ -160,7 +160,7 @@ func TestStrayRecord(t *testing.T) {
 			o.pass(10 * time.Minute)
 			o.locks("ten minutes after it has died", a)
 			o.locks("a new client", o.client(0, 1, 2, 3, 4))
-		}, redlocktest.Fresh())
+		}, memory.Fresh())
 	})
 	// H124: so does one on a live master, and a command with a wrong list does not write it.
 	t.Run("OfLiveMaster", func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestAdmitNowOfAnOldListWritesNothing(t *testing.T) {
 				o.Errorf("%v has written\n%s\nover\n%s", plain, got, before)
 			}
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H98: after a change plain lists of the new masters work, also in clients that were there before.
@@ -249,7 +249,7 @@ func TestPlainListAfterAChange(t *testing.T) {
 		}
 		_, err = o.client(0, 1, 2).TryLock(o.Context(), "n")
 		o.says(err, redlock.ErrOldMasters)
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H119: a change is aborted after its epoch was raised. Clients with the joint configuration, and a lock that one
@@ -312,5 +312,5 @@ func TestAbortChange(t *testing.T) {
 			o.Errorf("the next change: %v", err)
 		}
 		o.locks("in the next change", l)
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }

@@ -10,23 +10,23 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // An office is one bubble of virtual time with masters, and the Lockers of operators and clients.
 type office struct {
 	*testing.T
-	masters *redlocktest.Masters
+	masters *memory.Masters
 }
 
 // operate runs body with n masters.
-func operate(t *testing.T, n int, body func(o *office), opts ...redlocktest.Option) {
+func operate(t *testing.T, n int, body func(o *office), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o := &office{T: t, masters: redlocktest.New(n, opts...)}
+		o := &office{T: t, masters: memory.New(n, opts...)}
 		t.Cleanup(o.masters.Close)
 		body(o)
 	})
@@ -93,7 +93,7 @@ func TestAdmitNowFollowsTheStartOfMasters(t *testing.T) {
 		if err := l.Admin().Admit(o.within(time.Minute)); err != nil {
 			o.Error(err)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H80: the max TTL is raised in two steps. While one master cannot be written no master accepts a longer TTL, and the
@@ -177,7 +177,7 @@ func TestCheckFailsWhereNoQuorumVotes(t *testing.T) {
 	})
 }
 
-func first(m *redlocktest.Master) string {
+func first(m *memory.Master) string {
 	text, _ := m.Get("redlock:admission")
 	return text
 }
@@ -225,5 +225,5 @@ func TestMastersAreChangedUnderALock(t *testing.T) {
 			o.Errorf("%v", l.Set())
 		}
 		ok(lock.Unlock(o.Context()))
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }

@@ -56,7 +56,7 @@ type LockOption interface {
 type config struct {
 	lock     lockConfig // the defaults of its calls
 	prefix   string
-	drift    clock.Drift
+	drift    lease.Drift
 	guard    time.Duration // 0: off
 	noGuard  bool
 	clock    *clock.Clock
@@ -106,7 +106,7 @@ func defaultConfig() config {
 			TTL: defaultTTL, Extend: true, Handoffs: defaultHandOns, HandoffTime: defaultHandOnTime,
 		}},
 		prefix: defaultPrefix,
-		drift:  clock.DefaultDrift,
+		drift:  lease.DefaultDrift,
 		guard:  defaultMaxTTL,
 		trace:  &redlockinfo.Trace{},
 		log:    slog.Default(),

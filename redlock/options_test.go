@@ -15,11 +15,11 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/property"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -118,16 +118,16 @@ var lockerOptionCases = []struct {
 	{"colon at the end of the prefix", []Option{WithPrefix("app:")}, []string{`"app:"`, "colon"}}, // H105
 	{"colon before a bucket's tag", []Option{WithPrefix("b:{17}")}, []string{`"b:"`, "colon"}},
 	{"long prefix", []Option{WithPrefix(strings.Repeat("p", 1025))}, []string{"1025 bytes", "1024"}},
-	{"drift of everything", []Option{WithDrift(clock.Drift{Factor: 1})}, []string{"factor 1 "}},
-	{"drift that is no number", []Option{WithDrift(clock.Drift{Factor: math.NaN()})}, []string{"NaN"}},
-	{"drift without end", []Option{WithDrift(clock.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
-	{"drift the other way", []Option{WithDrift(clock.Drift{Factor: -0.5})}, []string{"-0.5"}},
-	{"drift constant below nothing", []Option{WithDrift(clock.Drift{Constant: -ms})}, []string{"-1ms"}},
-	{"drift eats the TTL", []Option{WithDrift(clock.Drift{Constant: 10 * time.Second})},
+	{"drift of everything", []Option{WithDrift(lease.Drift{Factor: 1})}, []string{"factor 1 "}},
+	{"drift that is no number", []Option{WithDrift(lease.Drift{Factor: math.NaN()})}, []string{"NaN"}},
+	{"drift without end", []Option{WithDrift(lease.Drift{Factor: math.Inf(1)})}, []string{"+Inf"}},
+	{"drift the other way", []Option{WithDrift(lease.Drift{Factor: -0.5})}, []string{"-0.5"}},
+	{"drift constant below nothing", []Option{WithDrift(lease.Drift{Constant: -ms})}, []string{"-1ms"}},
+	{"drift eats the TTL", []Option{WithDrift(lease.Drift{Constant: 10 * time.Second})},
 		[]string{"drift of 10s leaves nothing", "TTL of 10s"}},
-	{"drift eats more than there is", []Option{WithDrift(clock.Drift{Factor: 0.5, Constant: math.MaxInt64})},
+	{"drift eats more than there is", []Option{WithDrift(lease.Drift{Factor: 0.5, Constant: math.MaxInt64})},
 		[]string{"drift of 2562047h", "TTL of 10s"}},
-	{"drift leaves less than half", []Option{WithDrift(clock.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
+	{"drift leaves less than half", []Option{WithDrift(lease.Drift{Factor: 0.6})}, []string{"5s", "4s", "6s"}},
 	{"max TTL of nothing", []Option{WithMaxTTL(0)}, []string{"max TTL 0s", "10ms", "24h0m0s",
 		"WithoutRestartGuard"}},
 	{"max TTL below nothing", []Option{WithMaxTTL(-5 * time.Second)}, []string{"max TTL -5s", "10ms"}},
@@ -249,7 +249,7 @@ func TestBoundsThemselvesAreAllowed(t *testing.T) {
 		"no guard, a day":     {WithoutRestartGuard(), WithTTL(MaxTTL)},
 		"all that is left":    {WithMinValidity(9898 * time.Millisecond)},
 		"least validity":      {WithMinValidity(1)},
-		"no drift":            {WithDrift(clock.Drift{})},
+		"no drift":            {WithDrift(lease.Drift{})},
 		"longest prefix":      {WithPrefix(strings.Repeat("p", 1024))},
 		"longest label":       {WithOwner(strings.Repeat("i", 64))},
 		"no label":            {WithOwner("")},
@@ -296,9 +296,9 @@ func TestAcceptedOptionsLeaveAPositiveValidity(t *testing.T) {
 		}
 		c := defaultConfig()
 		c.lock.TTL, c.guard = span(), span()
-		c.drift = clock.Drift{Factor: r.Float64() * 1.1, Constant: span()}
+		c.drift = lease.Drift{Factor: r.Float64() * 1.1, Constant: span()}
 		if r.IntN(2) == 0 {
-			c.drift = clock.DefaultDrift
+			c.drift = lease.DefaultDrift
 		}
 		if r.IntN(2) == 0 {
 			c.lock.minValidity = span()

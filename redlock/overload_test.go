@@ -13,12 +13,12 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/race"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // scriptTime is the duration of a script on the masters of these tests: each carries 2 500 pairs of acquire and release
@@ -28,7 +28,7 @@ const scriptTime = 200 * time.Microsecond
 // A load is one client with many goroutines over five busy masters, in virtual time.
 type load struct {
 	testing.TB
-	masters *redlocktest.Masters
+	masters *memory.Masters
 	pool    *pool.Pool
 	locker  *redlock.Locker
 	silent  atomic.Int64 // masters that were found down because they did not answer
@@ -42,7 +42,7 @@ type load struct {
 func loaded(t *testing.T, f func(l *load)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &load{TB: t, masters: redlocktest.New(5)}
+		l := &load{TB: t, masters: memory.New(5)}
 		defer l.masters.Close()
 		p, err := l.masters.Pool(transport.WithClock(clock.Runtime()), pool.WithDialer(l.dial))
 		if err != nil {

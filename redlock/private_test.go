@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -61,7 +62,7 @@ func WithClock(k *clock.Clock) Option { return private.Option[Option](private.Se
 
 func WithObserver() Option { return private.Option[Option](private.Settings{Observer: true}) }
 
-func WithDrift(d clock.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
+func WithDrift(d lease.Drift) Option { return lockerOption(func(c *config) { c.drift = d }) }
 
 func WithMinValidity(d time.Duration) LockOption {
 	return private.Option[LockOption](private.Settings{MinValidity: d})

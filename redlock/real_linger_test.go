@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // When many lingering locks end at the same time, the extension of another lock is not delayed.
@@ -16,7 +16,7 @@ func TestManyLingeringLocksEnd(t *testing.T) {
 	if !long.Enabled() {
 		t.Skip("it takes ten seconds, and needs the machine to itself")
 	}
-	masters := redlocktest.New(3)
+	masters := memory.New(3)
 	t.Cleanup(masters.Close)
 	p, err := masters.Pool()
 	if err != nil {

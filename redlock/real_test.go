@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // masters starts n real servers and a Locker that has admitted them.
@@ -143,7 +143,7 @@ func BenchmarkPairParallel(b *testing.B) {
 // and over masters in memory that are 1 ms away.
 func BenchmarkLockAll(b *testing.B) {
 	_, _, near := masters(b, 5)
-	m := redlocktest.New(5)
+	m := memory.New(5)
 	b.Cleanup(m.Close)
 	for i := range 5 {
 		m.Master(i).Delay(500 * time.Microsecond) // each way

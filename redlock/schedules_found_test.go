@@ -14,11 +14,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Schedules that were found by reading the code, and that broke a guarantee.
@@ -43,7 +43,7 @@ type far struct {
 	away  []atomic.Bool
 }
 
-func newFar(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock.Option) *far {
+func newFar(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Option) *far {
 	t.Helper()
 	f := &far{pause: make([]atomic.Int64, m.N()), away: make([]atomic.Bool, m.N())}
 	for _, i := range cutAt {
@@ -86,7 +86,7 @@ func newFar(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock.O
 // pending Admit must not let it vote. The caller's assertion was true only when it called.
 func TestAnAdmitNowThatWaitsAdmitsNoMasterThatForgot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(3, redlocktest.Fresh())
+		m := memory.New(3, memory.Fresh())
 		t.Cleanup(m.Close)
 		m.Master(2).Stop() // this master starts later than the others
 		operator := newParty(t, m, nil)
@@ -135,7 +135,7 @@ func TestAfterAFreezeAFreeNameIsHadAtOnce(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		t.Run(map[bool]string{false: "fresh from a heartbeat", true: "refused since"}[refused], func(t *testing.T) {
 			onStage(t, 3, func(s *stage) {
-				s.each(func(m *redlocktest.Master) { m.Delay(200 * time.Microsecond) })
+				s.each(func(m *memory.Master) { m.Delay(200 * time.Microsecond) })
 				a, b := s.program(), s.program()
 				a.take("n")
 				if refused {
@@ -216,7 +216,7 @@ func TestALockWithoutABoundDoesNotGiveUp(t *testing.T) {
 						c.jump(6*time.Second, 6*time.Second)
 						return
 					}
-					w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
+					w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
 					<-time.After(100 * time.Millisecond)
 				})
 				ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Single schedules that once broke a guarantee, each written out step by step.
@@ -23,11 +23,11 @@ import (
 type party struct {
 	*redlock.Locker
 	t       *testing.T
-	masters *redlocktest.Masters
+	masters *memory.Masters
 	away    map[string]*atomic.Bool
 }
 
-func newParty(t *testing.T, m *redlocktest.Masters, cutAt []int, opts ...redlock.Option) *party {
+func newParty(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Option) *party {
 	t.Helper()
 	c := &party{t: t, masters: m, away: make(map[string]*atomic.Bool)}
 	for i := range m.N() {
@@ -98,13 +98,13 @@ func passes(d time.Duration) {
 	synctest.Wait()
 }
 
-func newMasters(t *testing.T, n int) *redlocktest.Masters {
-	m := redlocktest.New(n)
+func newMasters(t *testing.T, n int) *memory.Masters {
+	m := memory.New(n)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
 
-func slow(m *redlocktest.Masters, d time.Duration) {
+func slow(m *memory.Masters, d time.Duration) {
 	for i := range m.N() {
 		m.Master(i).Delay(d)
 	}

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Unlock with WithAsyncUnlock does not wait for the masters, and everything else is as with an Unlock that waits.
@@ -62,7 +62,7 @@ func TestVirtualAsyncUnlock(t *testing.T) {
 		}},
 		{"masters that are down are sent the release later", func(w *world, p *peer) {
 			k := w.take(p.Locker, "n", redlock.WithTTL(20*time.Second))
-			w.each(func(_ int, m *redlocktest.Master) { m.CutConnections() }, 0, 1, 2)
+			w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 0, 1, 2)
 			w.unlock(k)
 			after(2 * time.Second)
 			w.nothingLeft("n")

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // recovered calls f like an HTTP server calls a handler, and reports whether it panicked.
@@ -235,7 +235,7 @@ func TestContextsEndBeforeTheLog(t *testing.T) {
 					after(time.Minute)
 				case "restarted":
 					w.stop(0, 1)
-					w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
+					w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
 					after(10 * time.Second)
 				case "closed":
 					w.must(l.Close(w.Context()))

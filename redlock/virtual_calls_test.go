@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H30: an Unlock whose context has ended still releases, and returns nil if the masters are fast.
@@ -46,11 +46,11 @@ func TestVirtualUnlockWithADeadContextReleases(t *testing.T) {
 // H31, H32: with a majority that hangs, or is dead, or refuses, every call returns with its context, and its error
 // matches the context's error together with the errors of the masters.
 func TestVirtualEveryCallReturnsWithItsContext(t *testing.T) {
-	for how, harm := range map[string]func(m *redlocktest.Master){
-		"hung":    func(m *redlocktest.Master) { m.Hang() },
-		"stopped": func(m *redlocktest.Master) { m.Stop() },
-		"refuse":  func(m *redlocktest.Master) { m.Refuse("MISCONF Redis is configured to save RDB snapshots") },
-		"slow":    func(m *redlocktest.Master) { m.Delay(400 * time.Millisecond) },
+	for how, harm := range map[string]func(m *memory.Master){
+		"hung":    func(m *memory.Master) { m.Hang() },
+		"stopped": func(m *memory.Master) { m.Stop() },
+		"refuse":  func(m *memory.Master) { m.Refuse("MISCONF Redis is configured to save RDB snapshots") },
+		"slow":    func(m *memory.Master) { m.Delay(400 * time.Millisecond) },
 	} {
 		for _, long := range []time.Duration{300 * time.Millisecond, 2500 * time.Millisecond} {
 			t.Run(fmt.Sprint(how, " ", long), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestVirtualEveryCallReturnsWithItsContext(t *testing.T) {
 	}
 }
 
-func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
+func everyCall(w *world, harm func(m *memory.Master), long time.Duration) {
 	l := w.locker()
 	held, free := w.take(l, "held"), w.take(l, "free")
 	exported := w.take(l, "exported")
@@ -70,7 +70,7 @@ func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
 	}
 	nested := w.takeWith(l, w.take(l, "nested").Context(w.Context()), "nested")
 	after(time.Second)
-	w.each(func(_ int, m *redlocktest.Master) { harm(m) }, 0, 1, 2)
+	w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1, 2)
 	calls := map[string]func(ctx context.Context) error{
 		"lock":     func(ctx context.Context) error { _, err := l.Lock(ctx, "a"); return err },
 		"trylock":  func(ctx context.Context) error { _, err := l.TryLock(ctx, "b"); return err },
@@ -105,7 +105,7 @@ func everyCall(w *world, harm func(m *redlocktest.Master), long time.Duration) {
 		})
 	}
 	all.Wait()
-	w.each(func(_ int, m *redlocktest.Master) {
+	w.each(func(_ int, m *memory.Master) {
 		m.Resume()
 		m.Refuse("")
 		m.Delay(0)
@@ -125,7 +125,7 @@ func TestVirtualAConnectionCutWhileIdleIsNeverAVote(t *testing.T) {
 		for n := range 20 {
 			after(2 * time.Second)
 			meet := n%2 == 1
-			w.each(func(_ int, m *redlocktest.Master) { m.CutConnections() })
+			w.each(func(_ int, m *memory.Master) { m.CutConnections() })
 			if !meet {
 				after(time.Millisecond)
 			}
@@ -150,21 +150,21 @@ func TestVirtualAConnectionCutWhileIdleIsNeverAVote(t *testing.T) {
 
 // H36: the constructor needs no master, and a minority that hangs or is dead adds nothing to the time of a lock.
 func TestVirtualAHungMinorityAddsNothing(t *testing.T) {
-	for how, harm := range map[string]func(m *redlocktest.Master){
-		"hung":    func(m *redlocktest.Master) { m.Hang() },
-		"stopped": func(m *redlocktest.Master) { m.Stop() },
-		"slow":    func(m *redlocktest.Master) { m.Delay(time.Second) },
+	for how, harm := range map[string]func(m *memory.Master){
+		"hung":    func(m *memory.Master) { m.Hang() },
+		"stopped": func(m *memory.Master) { m.Stop() },
+		"slow":    func(m *memory.Master) { m.Delay(time.Second) },
 	} {
 		for _, before := range []bool{true, false} {
 			t.Run(fmt.Sprint(how, " before the start ", before), func(t *testing.T) {
 				virtual(t, 5, func(w *world) {
 					w.delay(7 * time.Millisecond)
 					if before {
-						w.each(func(_ int, m *redlocktest.Master) { harm(m) }, 0, 1)
+						w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1)
 					}
 					l := w.locker()
 					if !before {
-						w.each(func(_ int, m *redlocktest.Master) { harm(m) }, 0, 1)
+						w.each(func(_ int, m *memory.Master) { harm(m) }, 0, 1)
 					}
 					for range 50 {
 						start := time.Now()
@@ -201,7 +201,7 @@ func TestVirtualNewNeedsNoMaster(t *testing.T) {
 		_, err = l.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum, pool.ErrDown)
 		time.AfterFunc(10*time.Second, func() {
-			w.each(func(_ int, m *redlocktest.Master) {
+			w.each(func(_ int, m *memory.Master) {
 				m.Restart(true)
 				m.Admit(redlock.DefaultPrefix, redlock.DefaultMaxTTL)
 			})

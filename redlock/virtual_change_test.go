@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // some returns a Locker over only the given masters.
@@ -35,7 +35,7 @@ func (w *world) admitted(which ...int) {
 	for k, i := range which {
 		names[k] = w.masters.Master(i).Addr()
 	}
-	w.each(func(_ int, m *redlocktest.Master) {
+	w.each(func(_ int, m *memory.Master) {
 		text, _ := m.Get(defaultPrefix.Admission())
 		record, err := scripts.ParseRecord(text)
 		if err != nil {
@@ -61,7 +61,7 @@ func (w *world) urls(which ...int) (list []string) {
 
 // onOf returns the number of the given masters on which a client holds name.
 func (w *world) onOf(name string, which ...int) (n int) {
-	w.each(func(_ int, m *redlocktest.Master) {
+	w.each(func(_ int, m *memory.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
 			n++
 		}

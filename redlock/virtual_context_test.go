@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // With the context of a lock that has ended, in any way, the name cannot be locked.
@@ -76,7 +76,7 @@ func TestVirtualKLocksNeedKUnlocksInAnyOrder(t *testing.T) {
 			}
 			for i, j := range random.Perm(len(locks)) {
 				synctest.Wait()
-				w.each(func(m int, one *redlocktest.Master) {
+				w.each(func(m int, one *memory.Master) {
 					if _, depth, _ := one.Holds("a"); depth != 5-i {
 						w.Errorf("seed %d: depth %d on master %d with %d unlocked", seed, depth, m, i)
 					}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H125: the replies to the first round of a downgrade are lost, and a later round wins. Its ballot is the reader's
@@ -17,12 +17,12 @@ import (
 func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		high := strconv.FormatInt(time.Now().Add(12*time.Second).UnixMicro(), 10)
-		w.each(func(_ int, m *redlocktest.Master) { m.Set(defaultPrefix.Fence("x"), high) })
+		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("x"), high) })
 		opts := []redlock.LockOption{redlock.WithTTL(3 * time.Second), redlock.WithExtension(false)}
 		writer, err := w.locker().RWLock("x").Lock(w.Context(), opts...)
 		w.must(err)
 		after(time.Second)
-		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) })
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
 		w.wire.block(0, 1, 2) // new connections wait
 		time.AfterFunc(300*time.Millisecond, func() { w.wire.block() })
 		reader, err := writer.Downgrade(w.Context(), opts...)
@@ -31,7 +31,7 @@ func TestDowngradeOfSeveralRoundsRaisesFences(t *testing.T) {
 			t.Errorf("the reader's token is %d, the writer's was %d", reader.Token(), writer.Token())
 		}
 		fences := 0
-		w.each(func(_ int, m *redlocktest.Master) {
+		w.each(func(_ int, m *memory.Master) {
 			text, _ := m.Get(defaultPrefix.Reads("x"))
 			if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= reader.Token() {
 				fences++

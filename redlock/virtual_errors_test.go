@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H44: a policy is made again for each call that waits, and its tries count that call's attempts alone.
@@ -102,7 +102,7 @@ func TestVirtualErrorIdentities(t *testing.T) {
 func TestVirtualCancelledAndExhaustedAreToldApart(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
-		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("OOM command not allowed") })
+		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") })
 		errWhy := errors.New("the user went home")
 		cancelled, cancel := context.WithCancelCause(w.Context())
 		time.AfterFunc(time.Second, func() { cancel(errWhy) })
@@ -123,7 +123,7 @@ func TestVirtualCancelledAndExhaustedAreToldApart(t *testing.T) {
 		_, err = l.Lock(w.Context(), "a", redlock.WithTries(3))
 		w.isError(err, redlock.ErrNoQuorum)
 		w.notError(err, context.DeadlineExceeded, context.Canceled)
-		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("") })
+		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
 
 		w.masters.Take("a", 20*time.Second)
 		timed, stop = context.WithTimeout(w.Context(), time.Second)

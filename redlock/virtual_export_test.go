@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 func (w *world) export(k *redlock.Lock) string {
@@ -71,7 +71,7 @@ func TestVirtualOfSeveralImportersOneWins(t *testing.T) {
 		bubble(t, 5, func(w *world) {
 			random := seeded(seed)
 			lockers := []*redlock.Locker{w.locker(), w.locker(), w.locker()}
-			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.IntN(5000)) * time.Microsecond) })
+			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.IntN(5000)) * time.Microsecond) })
 			handle := w.export(w.take(w.locker(), "a"))
 			ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
 			defer cancel()
@@ -147,7 +147,7 @@ func TestVirtualAnImportRepairs(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		synctest.Wait()
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("a") }, 0, 3)
+		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 3)
 		next, err := w.locker(redlock.WithOwner("importer")).Import(w.Context(), w.export(k))
 		if err != nil {
 			w.Fatal(err)
@@ -168,7 +168,7 @@ func TestVirtualAnImportWithoutAMajorityLeavesNothing(t *testing.T) {
 		l := w.locker()
 		k := w.take(l, "a")
 		synctest.Wait()
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("a") }, 0, 1, 2)
+		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1, 2)
 		_, err := l.Import(w.Context(), w.export(k))
 		w.isError(err, redlock.ErrLost)
 		after(time.Second)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // inOrder releases k and then the lock of each call as it is acquired, and fails the test if the order differs from
@@ -36,7 +36,7 @@ func TestVirtualFairWaitersGetItInTheOrderOfTheirCalls(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.peer("holder").Locker, "n", redlock.WithTTL(30*time.Second))
 		random := seeded(1)
-		w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(100+random.IntN(400)) * time.Microsecond) })
+		w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(100+random.IntN(400)) * time.Microsecond) })
 		var calls []*call
 		for i := range 12 {
 			p := w.peer(fmt.Sprintf("p%02d", 99-i))
@@ -110,7 +110,7 @@ func TestVirtualMixingFairAndUnfairIsSafeAndLive(t *testing.T) {
 	for seed := range uint64(8) {
 		bubble(t, 5, func(w *world) {
 			random := seeded(seed)
-			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(50+random.IntN(400)) * time.Microsecond) })
+			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(50+random.IntN(400)) * time.Microsecond) })
 			var calls []*call
 			for i := range 6 {
 				p := w.peer(fmt.Sprint("p", i))
@@ -204,7 +204,7 @@ func TestVirtualAMinorityThatForgetsItsQueueChangesNothing(t *testing.T) {
 			calls = append(calls, w.call(w.Context(), w.peer(fmt.Sprint("p", i)).Locker, "n", redlock.WithFair()))
 			after(20 * time.Millisecond)
 		}
-		w.each(func(_ int, m *redlocktest.Master) {
+		w.each(func(_ int, m *memory.Master) {
 			m.EvictKey(defaultPrefix.Queue("n"))
 			m.EvictKey(defaultPrefix.Waiters("n"))
 		}, 1, 3)

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Tests of the first experiences of a new user: masters that do not vote yet, held names, and the log.
@@ -86,7 +86,7 @@ func TestVirtualTheLogTellsWhyNoQuorumVotes(t *testing.T) {
 		if lines := book.since(); len(lines) != 0 {
 			t.Errorf("the masters vote; log: %q", lines)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H115: in JSON the list of masters contains only masters, and the hint is a separate attribute.
@@ -118,7 +118,7 @@ func TestVirtualLogInJSON(t *testing.T) {
 		if !reflect.DeepEqual(line, want) {
 			t.Errorf("log: %v, want %v", line, want)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
@@ -238,7 +238,7 @@ func TestVirtualWaitReadyTellsWhyNot(t *testing.T) {
 		if err := l.WaitReady(w.Context()); !errors.Is(err, redlock.ErrClosed) {
 			t.Errorf("closed Locker: %v", err)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 var free = regexp.MustCompile(`free in [0-9.ms]+`)
@@ -327,5 +327,5 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("new masters:\n%v\nwant:\n%s", err, want)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H51: a quorum counts over the configured masters, however few are connected; two Lockers that see different masters
@@ -107,17 +107,17 @@ func TestVirtualTokensGrowWhateverTheMastersForget(t *testing.T) {
 			next("at once")
 		}
 		after(scripts.FenceKept + time.Second)
-		w.each(func(i int, m *redlocktest.Master) {
+		w.each(func(i int, m *memory.Master) {
 			if fence, ok := m.Get(defaultPrefix.Fence("a")); ok {
 				w.Errorf("master %d still has the fence %s", i, fence)
 			}
 		})
 		next("after the fences have expired")
-		w.each(func(_ int, m *redlocktest.Master) { m.Flush() })
+		w.each(func(_ int, m *memory.Master) { m.Flush() })
 		next("after the masters were flushed")
-		w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) })
+		w.each(func(_ int, m *memory.Master) { m.Restart(false) })
 		next("after the masters restarted empty")
-		w.each(func(i int, m *redlocktest.Master) { m.SetClock(time.Duration(i-1)*10*time.Second, 1) })
+		w.each(func(i int, m *memory.Master) { m.SetClock(time.Duration(i-1)*10*time.Second, 1) })
 		next("with masters' clocks that differ")
 		l = w.locker(redlock.WithClock(newShiftClock(1).clock()))
 		next("by another client")
@@ -165,7 +165,7 @@ func TestVirtualTheGuardTimeBelongsToTheFleet(t *testing.T) {
 		}
 		k := w.take(long, "a", redlock.WithTTL(59*time.Second))
 		_ = k.Unlock(w.Context())
-	}, redlocktest.Guard(time.Minute))
+	}, memory.MaxTTL(time.Minute))
 }
 
 // H58: the reproduced schedule: during a hold under the longer max TTL, a client with a shorter one must not acquire
@@ -184,7 +184,7 @@ func TestVirtualTheShorterGuardTimeDoesNotAdmitUnderTheLongerLock(t *testing.T) 
 				w.Fatalf("a second holder, token %d, while the first has %v left", other.Token(), k.Remaining())
 			}
 		}
-	}, redlocktest.Guard(time.Minute))
+	}, memory.MaxTTL(time.Minute))
 }
 
 // H59: one master whose fence of a name is near the maximum moves neither the tokens of that name nor those of another.
@@ -251,7 +251,7 @@ func TestVirtualFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
 				w.Errorf("%+v", m)
 			}
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // Short-lived clients finish the quarantine together.
@@ -280,7 +280,7 @@ func TestVirtualShortLivedLockersAloneFinishTheQuarantine(t *testing.T) {
 		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
 			w.Errorf("it took %v", took)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // Two Lockers that both try to end the quarantine do not hinder each other, in either order.
@@ -295,7 +295,7 @@ func TestVirtualTwoLockersEndTheQuarantine(t *testing.T) {
 		if took := time.Since(start); took > 32*time.Second {
 			w.Errorf("it took %v", took)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // A quarantine begins when the clocks of a quorum can be compared, and ends when the records of a quorum have been
@@ -308,7 +308,7 @@ func TestVirtualWithTooFewOthersNoQuarantineEnds(t *testing.T) {
 		if m := l.Masters()[0]; m.State == "voting" {
 			w.Errorf("alone: %+v", m)
 		}
-		w.each(func(_ int, m *redlocktest.Master) { m.Restart(true) }, 1, 2)
+		w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 1, 2)
 		start := time.Now()
 		after(5 * time.Second)
 		if m := l.Masters()[0]; m.State != "quarantine" || m.Left < 20*time.Second || m.Left > redlock.DefaultMaxTTL {
@@ -324,7 +324,7 @@ func TestVirtualWithTooFewOthersNoQuarantineEnds(t *testing.T) {
 		if took := time.Since(start); took < 90*time.Second || took > 110*time.Second { // the last one began again
 			w.Errorf("it took %v", took)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // A master whose clock differs by more than 15 s is not admitted until its clock is corrected.
@@ -345,7 +345,7 @@ func TestVirtualAWrongClockIsNotAdmitted(t *testing.T) {
 		if m := l.Masters()[0]; m.State != "voting" {
 			w.Errorf("with the right clock: %+v", m)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // An operator who knows that nothing is held admits the masters at once.
@@ -371,7 +371,7 @@ func TestVirtualAdmitNowEndsTheQuarantine(t *testing.T) {
 		if !asError(err, &m) || m.Addr == "" {
 			w.Errorf("the master that is down is not named: %v", err)
 		}
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // H57: a master that was a replica in between has another replication id, and enters quarantine.

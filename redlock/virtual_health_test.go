@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 const outOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
@@ -61,7 +61,7 @@ func (w *world) initials(l *redlock.Locker) (list string) {
 }
 
 func (w *world) refuse(text string, which ...int) {
-	w.each(func(_ int, m *redlocktest.Master) { m.Refuse(text) }, which...)
+	w.each(func(_ int, m *memory.Master) { m.Refuse(text) }, which...)
 }
 
 var healthCases = []struct {
@@ -133,7 +133,7 @@ var healthCases = []struct {
 		}
 	}},
 	{"an error about one name", func(w *world, l *redlock.Locker, _ *health) {
-		w.each(func(_ int, m *redlocktest.Master) { m.Set(defaultPrefix.Fence("n"), "no number") })
+		w.each(func(_ int, m *memory.Master) { m.Set(defaultPrefix.Fence("n"), "no number") })
 		w.isError(second(l.TryLock(w.Context(), "n")), redlock.ErrNoQuorum)
 		w.must(l.Healthy(w.Context()))
 		if got := w.initials(l); got != "vvvvv" {
@@ -160,7 +160,7 @@ var healthCases = []struct {
 		}
 	}},
 	{"clocks that are off", func(w *world, l *redlock.Locker, h *health) {
-		w.each(func(_ int, m *redlocktest.Master) { m.SetClock(time.Minute, 1) }, 0, 1)
+		w.each(func(_ int, m *memory.Master) { m.SetClock(time.Minute, 1) }, 0, 1)
 		w.stop(2)
 		after(10 * time.Second)
 		_, err := l.TryLock(w.Context(), "n")

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Votes are replies. Whatever a waiter is told, and however often, it asks, and the masters say what is true: hints
@@ -165,7 +165,7 @@ func firstHint(w *world, wait time.Duration) {
 	}
 	b.tampering(nil)
 	w.delay(0)
-	w.each(func(_ int, m *redlocktest.Master) { m.Restart(true) }, 3, 4)
+	w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 3, 4)
 	after(5 * time.Second)
 	w.unlock(next)
 	w.nothingLeft("n")

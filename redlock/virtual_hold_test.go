@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H14: a client was suspended for an hour. Its timers stopped, but one of the clocks went on. The context ends within a
@@ -46,9 +46,9 @@ func TestVirtualASuspendedClientHearsOfItsLossOnWaking(t *testing.T) {
 
 // H20: a hold that a majority has forgotten is lost, and is recreated on no master.
 func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
-	for name, forget := range map[string]func(m *redlocktest.Master){
-		"evicted": func(m *redlocktest.Master) { m.Evict("a") },
-		"flushed": func(m *redlocktest.Master) { m.Flush() },
+	for name, forget := range map[string]func(m *memory.Master){
+		"evicted": func(m *memory.Master) { m.Evict("a") },
+		"flushed": func(m *memory.Master) { m.Flush() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, 5, func(w *world) {
@@ -57,14 +57,14 @@ func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
 				ctx := k.Context(w.Context())
 				lost := []int{0, 2, 4}
 				after(time.Second)
-				w.each(func(_ int, m *redlocktest.Master) { forget(m) }, lost...)
+				w.each(func(_ int, m *memory.Master) { forget(m) }, lost...)
 				took, cause := w.ended(ctx, time.Minute)
 				w.isError(cause, redlock.ErrLost)
 				if took > 3*time.Second {
 					w.Errorf("it took %v", took)
 				}
 				after(30 * time.Second)
-				w.each(func(i int, m *redlocktest.Master) {
+				w.each(func(i int, m *memory.Master) {
 					if id, _, _ := m.Holds("a"); id != "" {
 						w.Errorf("master %d has it again", i)
 					}
@@ -83,11 +83,11 @@ func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
 func TestVirtualRepairLeavesTheLockOfAnother(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		k := w.take(w.locker(), "a")
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("a") }, 0, 1)
+		w.each(func(_ int, m *memory.Master) { m.Evict("a") }, 0, 1)
 		after(time.Millisecond) // for a larger ballot
 		// Another client's attempt got two of five, and has not been rolled back.
 		stranger := w.locker(redlock.WithOwner("stranger"))
-		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) }, 0, 1)
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) }, 0, 1)
 		w.wire.block(0, 1) // its pending releases cannot be sent
 		_, err := stranger.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrHeld)
@@ -209,7 +209,7 @@ func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
 		})))
 		k := w.take(l, "a")
 		refuse := func(text string) {
-			w.each(func(_ int, m *redlocktest.Master) { m.Refuse(text) })
+			w.each(func(_ int, m *memory.Master) { m.Refuse(text) })
 		}
 		after(3 * time.Second)
 		refuse("OOM command not allowed when used memory > 'maxmemory'.")
@@ -239,7 +239,7 @@ func TestVirtualTheLossIsHeardBeforeTheKeyIsGone(t *testing.T) {
 			virtual(t, 5, func(w *world) {
 				c := newShiftClock(rate)
 				l := w.locker(redlock.WithClock(c.clock()))
-				w.each(func(_ int, m *redlocktest.Master) { m.SetClock(0, 2-rate) })
+				w.each(func(_ int, m *memory.Master) { m.SetClock(0, 2-rate) })
 				k := w.take(l, "a")
 				ctx := k.Context(w.Context())
 				after(5 * time.Second)
@@ -250,7 +250,7 @@ func TestVirtualTheLossIsHeardBeforeTheKeyIsGone(t *testing.T) {
 				if late := time.Since(until); rate == 1 && late.Abs() > time.Millisecond || late > 100*time.Millisecond {
 					w.Errorf("heard %v after the end", late)
 				}
-				w.each(func(i int, m *redlocktest.Master) {
+				w.each(func(i int, m *memory.Master) {
 					if _, _, left := m.Holds("a"); left <= 0 {
 						w.Errorf("the key is gone on master %d", i)
 					}
@@ -327,7 +327,7 @@ func TestVirtualAFailedExtensionTellsOfMastersWithoutTheLock(t *testing.T) {
 		k := w.take(w.locker(redlock.WithExtension(false)), "a")
 		synctest.Wait()
 		w.masters.Master(0).Evict("a")
-		w.each(func(_ int, m *redlocktest.Master) { m.Stop() }, 1, 2)
+		w.each(func(_ int, m *memory.Master) { m.Stop() }, 1, 2)
 		err := k.Extend(w.Context())
 		w.isError(err, redlock.ErrNoQuorum)
 		var e *redlock.LockError

@@ -15,15 +15,15 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A liar is a proxy between the Lockers and some of the in-memory masters that replaces replies; ok is false if it
 // passes on the master's own reply.
 type liar struct {
-	masters *redlocktest.Masters
+	masters *memory.Masters
 	which   []string // URLs
 	say     func(s *sent, reply []byte) (text string, ok bool)
 }
@@ -114,20 +114,13 @@ func instead(text string) func(*sent, []byte) (string, bool) {
 
 var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
 
-// clockOf replaces the clock in the replies to INFO and to heartbeats.
+// clockOf replaces the clock in the reply to INFO.
 func clockOf(text string) func(*sent, []byte) (string, bool) {
 	return func(s *sent, reply []byte) (string, bool) {
-		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
-		switch s.script() {
-		case "INFO":
-		case "heartbeat":
-			words := strings.Fields(string(info))
-			words[len(words)-1] = text
-			said := strings.Join(words, " ")
-			return fmt.Sprintf("$%d\r\n%s\r\n", len(said), said), true
-		default:
+		if s.script() != "INFO" {
 			return "", false
 		}
+		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
 		info = serverTime.ReplaceAllLiteral(bytes.TrimSuffix(info, []byte("\r\n")), []byte("server_time_usec:"+text))
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info), true
 	}

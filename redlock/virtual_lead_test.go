@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Tests of Lead and Watch.
@@ -116,7 +116,7 @@ func TestVirtualALeaderIsToldBeforeAnotherLeads(t *testing.T) {
 			t.Errorf("without a majority: context ended after %v with %v", took, cause)
 		}
 		after(time.Minute)
-		w.each(func(_ int, m *redlocktest.Master) { m.Restart(true) }, 0, 1)
+		w.each(func(_ int, m *memory.Master) { m.Restart(true) }, 0, 1)
 		after(time.Minute) // the quarantine; no client leads, since both functions hang
 		if len(terms) != 0 {
 			t.Error("one client leads twice at the same time")

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H41: goroutines of one client that wait for one name cost the masters as much as one contender, and get it in the
@@ -134,7 +134,7 @@ func TestVirtualAParkedCallThatGivesUpLeavesNoTrace(t *testing.T) {
 func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")
-		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
+		w.each(func(_ int, m *memory.Master) { m.Refuse("OOM command not allowed") }, 0, 1, 2)
 		head := w.call(w.Context(), p.Locker, "n")
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
@@ -145,7 +145,7 @@ func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
 		if !asError(err, &m) {
 			w.Errorf("no master is named in %v", err)
 		}
-		w.each(func(_ int, m *redlocktest.Master) { m.Refuse("") })
+		w.each(func(_ int, m *memory.Master) { m.Refuse("") })
 		k, _ := head.gets(5 * time.Second)
 		w.unlock(k)
 		w.nothingLeft("n")

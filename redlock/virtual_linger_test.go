@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // trip is the time of a message to a master and back.
@@ -188,7 +188,7 @@ var lingerCases = []struct {
 	}},
 	{"masters that have forgotten", func(w *world, p, _ *peer) {
 		idle(w, p)
-		w.each(func(_ int, m *redlocktest.Master) { m.Flush() }, 0, 1, 2)
+		w.each(func(_ int, m *memory.Master) { m.Flush() }, 0, 1, 2)
 		after(time.Minute)
 		k := w.take(p.Locker, "n")
 		if on, _ := k.HeldOn(); on < 3 {

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A picture is the state of a name on one master.
@@ -22,7 +22,7 @@ type picture struct {
 	keys      []string
 }
 
-func pictureOf(m *redlocktest.Master, name string) (p picture) {
+func pictureOf(m *memory.Master, name string) (p picture) {
 	p.id, p.depth, p.left = m.Holds(name)
 	p.fence, _ = m.Get(defaultPrefix.Fence(name))
 	p.keys = m.Keys()
@@ -202,7 +202,7 @@ func TestVirtualRollbackReachesMastersThatHungAndResume(t *testing.T) {
 func TestVirtualUnknownOutcomesAreRolledBack(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		l := w.locker(redlock.WithTTL(30 * time.Second))
-		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) })
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
 		_, err := l.TryLock(w.Context(), "a")
 		w.isError(err, redlock.ErrNoQuorum, pool.ErrDown)
 		after(2 * time.Second)
@@ -325,7 +325,7 @@ func TestVirtualValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 		random := seeded(11)
 		for n := range rounds(300, 60) {
 			ttl := 100*time.Millisecond + time.Duration(random.Int64N(int64(20*time.Second)))
-			w.each(func(_ int, m *redlocktest.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 4))) })
+			w.each(func(_ int, m *memory.Master) { m.Delay(time.Duration(random.Int64N(int64(ttl) / 4))) })
 			w.wire.clear()
 			k, err := l.TryLock(w.Context(), "a", redlock.WithTTL(ttl))
 			if err != nil {
@@ -337,7 +337,7 @@ func TestVirtualValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 					w.Fatalf("case %d: %v left of %v after %v", n, left, ttl, elapsed)
 				}
 				outlive := 0
-				w.each(func(_ int, m *redlocktest.Master) {
+				w.each(func(_ int, m *memory.Master) {
 					if _, _, left := m.Holds("a"); left > k.Remaining() {
 						outlive++
 					}

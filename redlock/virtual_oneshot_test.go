@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A jitterConn delays each write by a random time, and keeps their order.
@@ -255,7 +255,7 @@ func TestVirtualSplitVotesAreNotHeld(t *testing.T) {
 	}
 }
 
-func virtualSub(t *testing.T, name string, n int, f func(w *world), opts ...redlocktest.Option) {
+func virtualSub(t *testing.T, name string, n int, f func(w *world), opts ...memory.Option) {
 	t.Run(name, func(t *testing.T) { virtual(t, n, f, opts...) })
 }
 

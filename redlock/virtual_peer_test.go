@@ -16,9 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A peer is one client: a Locker with its own pool and wire. It can be killed, hung, or prevented from subscribing, and
@@ -331,7 +331,7 @@ func (w *world) unlock(k *redlock.Lock) {
 
 // queued returns the number of masters that have a queue of waiters for name.
 func (w *world) queued(name string) (n int) {
-	w.each(func(_ int, m *redlocktest.Master) {
+	w.each(func(_ int, m *memory.Master) {
 		if slices.Contains(m.Keys(), defaultPrefix.Queue(name)) {
 			n++
 		}
@@ -348,7 +348,7 @@ func (w *world) nothingLeft(names ...string) {
 	for _, name := range names {
 		allowed = append(allowed, defaultPrefix.Fence(name))
 	}
-	w.each(func(i int, m *redlocktest.Master) {
+	w.each(func(i int, m *memory.Master) {
 		for _, key := range m.Keys() {
 			if !slices.Contains(allowed, key) && !isProbeFence(key) {
 				w.Errorf("master %d still has %s", i, key)
@@ -356,7 +356,7 @@ func (w *world) nothingLeft(names ...string) {
 		}
 	})
 	after(inboxIdle + time.Second)
-	w.each(func(i int, _ *redlocktest.Master) {
+	w.each(func(i int, _ *memory.Master) {
 		for _, p := range w.peers {
 			if p.inbox() == "" {
 				continue

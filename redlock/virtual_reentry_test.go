@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H01, H28: the depth on the masters is that of the hold; an inner lock neither shortens nor ends the outer.
@@ -21,7 +21,7 @@ func TestVirtualAnInnerUnlockDoesNotShortenTheOuter(t *testing.T) {
 		depth := func(want int, least time.Duration) {
 			w.Helper()
 			synctest.Wait()
-			w.each(func(i int, m *redlocktest.Master) {
+			w.each(func(i int, m *memory.Master) {
 				if _, depth, left := m.Holds("a"); depth != want || left < least {
 					w.Errorf("master %d: depth %d, %v left; want %d, %v", i, depth, left, want, least)
 				}
@@ -68,7 +68,7 @@ func TestVirtualAFailedInnerLockLeavesTheOuter(t *testing.T) {
 		}
 		w.resume()
 		after(10 * time.Second)
-		w.each(func(i int, m *redlocktest.Master) {
+		w.each(func(i int, m *memory.Master) {
 			if _, depth, _ := m.Holds("a"); depth != 1 {
 				w.Errorf("master %d: depth %d", i, depth)
 			}

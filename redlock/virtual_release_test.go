@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H92: a release over the connection of its acquire carries no ballot, and raises no fence. Otherwise a near client
@@ -13,7 +13,7 @@ import (
 func TestVirtualAReleaseOnTheAsksConnectionRaisesNoFence(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 3, 4)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		near := w.peer("near")
 		for range 50 { // each is granted on two, and rolled back there
@@ -30,7 +30,7 @@ func TestVirtualAReleaseOnTheAsksConnectionRaisesNoFence(t *testing.T) {
 		if len(releases) != 2*50 {
 			w.Errorf("%d releases", len(releases))
 		}
-		w.each(func(i int, m *redlocktest.Master) {
+		w.each(func(i int, m *memory.Master) {
 			if fence, there := m.Get(defaultPrefix.Fence("n")); there {
 				w.Errorf("master %d, which has refused all, has the fence %s", i, fence)
 			}
@@ -43,7 +43,7 @@ func TestVirtualAReleaseOnTheAsksConnectionRaisesNoFence(t *testing.T) {
 func TestVirtualAnOwedReleaseNamesNoWaiter(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 3, 4)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
 		first := w.call(w.Context(), p.Locker, "other") // the inbox is open, so the first acquire has a ticket
@@ -106,7 +106,7 @@ func TestVirtualIdentitiesCountSinceTheLastConfirmation(t *testing.T) {
 		l := w.locker(redlock.WithDurableMasters())
 		after(5 * time.Second) // the records say so
 		k := w.take(l, "a")
-		w.each(func(_ int, m *redlocktest.Master) { m.Restart(true) })
+		w.each(func(_ int, m *memory.Master) { m.Restart(true) })
 		after(6 * time.Second)
 		if on, _ := k.HeldOn(); k.Err() != nil || on != 5 {
 			w.Errorf("durable masters: on %d, %v", on, k.Err())
@@ -122,7 +122,7 @@ func TestVirtualALockEndsWhenAMajorityHasForgottenIt(t *testing.T) {
 		ctx := k.Context(w.Context())
 		after(time.Second)
 		w.stop(0, 2, 4)
-		w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 2, 4)
+		w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 2, 4)
 		took, cause := w.ended(ctx, 10*time.Second)
 		w.isError(cause, redlock.ErrLost)
 		if took > time.Second {

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // lockFunc acquires a lock of the name "orders" in one attempt.
@@ -70,9 +70,9 @@ func TestRepair(t *testing.T) {
 		"ReaderWriter": {readerLock, writerLock},
 		"WriterReader": {writerLock, readerLock},
 	} {
-		for how, forget := range map[string]func(m *redlocktest.Master){
-			"Flushed":   (*redlocktest.Master).Flush,
-			"Restarted": func(m *redlocktest.Master) { m.Restart(false) },
+		for how, forget := range map[string]func(m *memory.Master){
+			"Flushed":   (*memory.Master).Flush,
+			"Restarted": func(m *memory.Master) { m.Restart(false) },
 		} {
 			t.Run("RejectedBy"+how+"Master/"+name, func(t *testing.T) {
 				virtual(t, 3, func(w *world) {

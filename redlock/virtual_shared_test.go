@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // rlock acquires the lock of a reader and fails the test if that fails.
@@ -282,7 +282,7 @@ func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
 		if r.Err() != nil {
 			w.Fatalf("after a minute: %v", r.Err())
 		}
-		w.each(func(_ int, m *redlocktest.Master) { m.Restart(false) }, 0, 1)
+		w.each(func(_ int, m *memory.Master) { m.Restart(false) }, 0, 1)
 		after(40 * time.Second)
 		if on, n := r.HeldOn(); on != 5 || n != 5 {
 			w.Errorf("held on %d of %d", on, n)
@@ -314,12 +314,12 @@ func TestVirtualADeadWriterInFrontKeepsNobodyOut(t *testing.T) {
 		_, err := other.TryRLock(w.Context())
 		w.isError(err, redlock.ErrHeld)
 		// The client dies: its connections end, and it cannot leave the queues.
-		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1 << 20) })
+		w.each(func(_ int, m *memory.Master) { m.DropRequests(1 << 20) })
 		die()
 		if err := <-done; err == nil {
 			w.Error("it got the lock")
 		}
-		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(0); m.CutConnections() })
+		w.each(func(_ int, m *memory.Master) { m.DropRequests(0); m.CutConnections() })
 		if err := p.Close(); err != nil {
 			w.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestVirtualAWriterThatWasLostBecomesNoReader(t *testing.T) {
 func TestVirtualADowngradeThatAMasterMisses(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		writer := w.wlock(w.locker().RWLock("x"), redlock.WithTTL(3*time.Second))
-		w.each(func(_ int, m *redlocktest.Master) { m.DropRequests(1) }, 4)
+		w.each(func(_ int, m *memory.Master) { m.DropRequests(1) }, 4)
 		reader, err := writer.Downgrade(w.Context())
 		if err != nil {
 			w.Fatal(err)
@@ -475,7 +475,7 @@ func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(time.Second)
-		w.each(func(_ int, m *redlocktest.Master) { m.DropReplies(1) })
+		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
 		w.wire.block(0, 1, 2, 3, 4) // new connections wait
 		time.AfterFunc(300*time.Millisecond, func() { w.wire.block() })
 		began := time.Now()
@@ -487,7 +487,7 @@ func TestVirtualADowngradeThatIsSentAgainLastsOnTheMasters(t *testing.T) {
 			t.Error("the downgrade was not sent again")
 		}
 		long := 0
-		w.each(func(_ int, m *redlocktest.Master) {
+		w.each(func(_ int, m *memory.Master) {
 			if _, _, left := m.Holds("x"); left >= reader.Remaining() {
 				long++
 			}

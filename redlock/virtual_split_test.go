@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // race makes k clients lock a free name at one instant, and returns the time until the first of them has it. Then it
@@ -70,7 +70,7 @@ func TestVirtualASplitVoteHasAWinnerWithinAFewRoundTrips(t *testing.T) {
 					peers = append(peers, w.peer(fmt.Sprint("p", i)))
 				}
 				delays := &lockedDelays{random: seeded(uint64(c.k))}
-				w.each(func(_ int, m *redlocktest.Master) {
+				w.each(func(_ int, m *memory.Master) {
 					m.DelayFunc(func() time.Duration { return oneWay/2 + delays.below(oneWay) })
 				})
 				for _, i := range c.dead {

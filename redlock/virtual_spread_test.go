@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Tests of names that are distributed over shards.
@@ -24,7 +24,7 @@ import (
 // A realm is one bubble with several sets of masters.
 type realm struct {
 	*testing.T
-	sets []*redlocktest.Masters
+	sets []*memory.Masters
 }
 
 // realms runs f in a bubble with k sets of three masters each, which are not admitted.
@@ -33,7 +33,7 @@ func realms(t *testing.T, k int, f func(r *realm)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &realm{T: t}
 		for range k {
-			m := redlocktest.New(3, redlocktest.Fresh())
+			m := memory.New(3, memory.Fresh())
 			t.Cleanup(m.Close)
 			r.sets = append(r.sets, m)
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // The tests in files named virtual_* run the real coordinator and the real pool over in-memory masters, in a bubble
@@ -25,24 +25,24 @@ import (
 // A world is one bubble with masters, and the wire between them and the Lockers.
 type world struct {
 	*testing.T
-	masters *redlocktest.Masters
+	masters *memory.Masters
 	wire    *wire
 	peers   []*peer
 }
 
 // virtual runs f in a bubble with n masters, which are admitted unless an option says otherwise. Pools and Lockers that
 // f makes are closed after it. Such tests run in parallel.
-func virtual(t *testing.T, n int, f func(w *world), opts ...redlocktest.Option) {
+func virtual(t *testing.T, n int, f func(w *world), opts ...memory.Option) {
 	t.Helper()
 	t.Parallel()
 	bubble(t, n, f, opts...)
 }
 
 // bubble is like virtual, for a test that has several bubbles, one after the other.
-func bubble(t *testing.T, n int, f func(w *world), opts ...redlocktest.Option) {
+func bubble(t *testing.T, n int, f func(w *world), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, masters: redlocktest.New(n, opts...)}
+		w := &world{T: t, masters: memory.New(n, opts...)}
 		w.wire = &wire{masters: w.masters}
 		t.Cleanup(w.masters.Close)
 		f(w)
@@ -101,7 +101,7 @@ func (w *world) take(l *redlock.Locker, name string, opts ...redlock.LockOption)
 }
 
 // each calls f for the given masters, or for all if none is given.
-func (w *world) each(f func(i int, m *redlocktest.Master), which ...int) {
+func (w *world) each(f func(i int, m *memory.Master), which ...int) {
 	if len(which) == 0 {
 		for i := range w.masters.N() {
 			which = append(which, i)
@@ -113,25 +113,25 @@ func (w *world) each(f func(i int, m *redlocktest.Master), which ...int) {
 }
 
 func (w *world) hang(which ...int) {
-	w.each(func(_ int, m *redlocktest.Master) { m.Hang() }, which...)
+	w.each(func(_ int, m *memory.Master) { m.Hang() }, which...)
 }
 
 func (w *world) resume(which ...int) {
-	w.each(func(_ int, m *redlocktest.Master) { m.Resume() }, which...)
+	w.each(func(_ int, m *memory.Master) { m.Resume() }, which...)
 }
 
 func (w *world) delay(d time.Duration, which ...int) {
-	w.each(func(_ int, m *redlocktest.Master) { m.Delay(d) }, which...)
+	w.each(func(_ int, m *memory.Master) { m.Delay(d) }, which...)
 }
 
 func (w *world) stop(which ...int) {
-	w.each(func(_ int, m *redlocktest.Master) { m.Stop() }, which...)
+	w.each(func(_ int, m *memory.Master) { m.Stop() }, which...)
 	synctest.Wait()
 }
 
 // on returns the number of masters on which a client holds name.
 func (w *world) on(name string) (n int) {
-	w.each(func(_ int, m *redlocktest.Master) {
+	w.each(func(_ int, m *memory.Master) {
 		if id, _, _ := m.Holds(name); id != "" {
 			n++
 		}
@@ -141,7 +141,7 @@ func (w *world) on(name string) (n int) {
 
 // count returns how often the masters together have executed a command.
 func (w *world) count(command string) (n int) {
-	w.each(func(_ int, m *redlocktest.Master) { n += m.Commands()[command] })
+	w.each(func(_ int, m *memory.Master) { n += m.Commands()[command] })
 	return n
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // unpolled are delays longer than any test: a client that makes progress was woken.
@@ -347,6 +347,6 @@ func TestVirtualWaitingCostsNextToNothing(t *testing.T) {
 		}
 		w.unlock(k)
 		c.gets(time.Second)
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") })
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") })
 	})
 }

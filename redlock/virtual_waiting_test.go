@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // H82: a waiter that has won a minority rolls back and keeps its ticket on every master, including those that granted.
@@ -16,7 +16,7 @@ import (
 func TestVirtualARollBackKeepsTheTicket(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 3, 4)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		first, second := w.peer("first"), w.peer("second")
 		a := w.call(w.Context(), first.Locker, "n", unpolled)
@@ -71,7 +71,7 @@ func TestVirtualARepairMindsNeitherTheQueueNorTheQuarantine(t *testing.T) {
 			}
 			after(30 * time.Second) // the master votes again before the next restart
 		}
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 0, 3) // and the queues are there
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 0, 3) // and the queues are there
 		after(6 * time.Second)
 		if on, _ := k.HeldOn(); on != 5 || w.on("n") != 5 || k.Err() != nil {
 			w.Errorf("with a queue the leader has it on %d masters: %v", w.on("n"), k.Err())
@@ -177,7 +177,7 @@ func TestVirtualAMasterWithAWrongClockIsNoVoter(t *testing.T) {
 func TestVirtualEachAskIsANewGrantOfTheSameWaiter(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)
-		w.each(func(_ int, m *redlocktest.Master) { m.Evict("n") }, 3, 4)
+		w.each(func(_ int, m *memory.Master) { m.Evict("n") }, 3, 4)
 		w.delay(100 * time.Microsecond)
 		p := w.peer("p")
 		c := w.call(w.Context(), p.Locker, "n")

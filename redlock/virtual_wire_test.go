@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A sent is a command that a pool wrote.
@@ -73,7 +73,7 @@ func (s *sent) waiter() string {
 // A wire dials masters and records the commands that are written to them, in order. It can block the connections to
 // some masters.
 type wire struct {
-	masters *redlocktest.Masters
+	masters *memory.Masters
 
 	mu      sync.Mutex
 	log     []sent

@@ -12,8 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 	"github.com/redlock-go/redlock/redlockprom"
 )
 
@@ -23,14 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fleet struct {
 	*testing.T
 	*redlock.Locker
-	masters  *redlocktest.Masters
+	masters  *memory.Masters
 	registry *prometheus.Registry
 	metrics  *redlockprom.Collector
 }
 
 func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
 	t.Helper()
-	f := &fleet{T: t, masters: redlocktest.New(3), registry: prometheus.NewPedanticRegistry()}
+	f := &fleet{T: t, masters: memory.New(3), registry: prometheus.NewPedanticRegistry()}
 	t.Cleanup(f.masters.Close)
 	p, err := f.masters.Pool()
 	if err != nil {

@@ -217,7 +217,7 @@ func (j *job) kill() {
 // until tells the supervisor that the lock is valid for left from now on.
 func (j *job) until(now clock.Instant, left time.Duration) {
 	end := now.Add(left)
-	if !j.validity.IsZero() && end.Sub(j.validity) <= time.Millisecond {
+	if j.validity != (clock.Instant{}) && end.Sub(j.validity) <= time.Millisecond {
 		return
 	}
 	j.validity = end

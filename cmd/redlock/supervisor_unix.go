@@ -121,7 +121,7 @@ func (s *supervisor) run() {
 			}
 		case <-timer.C:
 		}
-		if end.IsZero() {
+		if end == (clock.Instant{}) {
 			continue
 		}
 		left := end.Sub(now.Now())

@@ -16,22 +16,7 @@ import (
 // inMemory runs a test over five masters in memory, in a bubble where seconds pass at once.
 func inMemory(t *testing.T, test func(t *testing.T, masters *redlocktest.Masters, locker *redlock.Locker)) {
 	synctest.Test(t, func(t *testing.T) {
-		masters := redlocktest.New(5)
-		defer masters.Close()
-		p, err := masters.Pool()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		quiet := redlock.WithLogger(slog.New(slog.DiscardHandler))
-		locker, err := redlock.New(p, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer locker.Close(context.Background())
-		if err := locker.WaitReady(t.Context()); err != nil { // all five are connected then: locks are on all of them
-			t.Fatal(err)
-		}
+		locker, masters := redlocktest.NewLocker(t, 5, redlock.WithLogger(slog.New(slog.DiscardHandler)))
 		test(t, masters, locker)
 	})
 }

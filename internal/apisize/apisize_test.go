@@ -16,9 +16,9 @@ import (
 var budgets = map[string]int{
 	"redlock":             110,
 	"redlock/redlockinfo": 46,
-	"redlock/redlocktest": 48,
+	"redlock/redlocktest": 30,
 	"pool":                45,
-	"clock":               18,
+	"clock":               10,
 }
 
 func TestExportedIdentifiersAreWithinTheBudget(t *testing.T) {

@@ -63,16 +63,20 @@ type Tools interface {
 }
 
 var (
-	optionFunc func(Settings) any
-	toolsFunc  func(locker any) Tools
+	optionFunc     func(Settings) any
+	toolsFunc      func(locker any) Tools
+	deploymentFunc func(opts any) (prefix string, maxTTL time.Duration)
 )
 
 // ErrIncomplete is what a step of a change returns until enough masters have reported the step before it.
 var ErrIncomplete error
 
 // Provide is called by package redlock.
-func Provide(option func(Settings) any, tools func(locker any) Tools, incomplete error) bool {
-	optionFunc, toolsFunc, ErrIncomplete = option, tools, incomplete
+func Provide(
+	option func(Settings) any, tools func(locker any) Tools, deployment func(opts any) (string, time.Duration),
+	incomplete error,
+) bool {
+	optionFunc, toolsFunc, deploymentFunc, ErrIncomplete = option, tools, deployment, incomplete
 	return true
 }
 
@@ -81,3 +85,6 @@ func Option[O any](s Settings) O { return optionFunc(s).(O) }
 
 // Of returns the tools of a *redlock.Locker.
 func Of(locker any) Tools { return toolsFunc(locker) }
+
+// Deployment returns the prefix and the max TTL that these options, a []redlock.Option, set for a Locker.
+func Deployment(opts any) (prefix string, maxTTL time.Duration) { return deploymentFunc(opts) }

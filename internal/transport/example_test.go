@@ -8,15 +8,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // inMemory returns a transport to masters in memory.
-func inMemory(n int) (p *transport.Transport, masters *redlocktest.Masters, done func()) {
-	masters = redlocktest.New(n)
+func inMemory(n int) (p *transport.Transport, masters *memory.Masters, done func()) {
+	masters = memory.New(n)
 	made, err := masters.Pool()
 	if err != nil {
 		panic(err)
@@ -306,7 +306,7 @@ func ExampleTransport_Bucket() {
 
 // A Locker uses the clock of its transport.
 func ExampleTransport_Clock() {
-	masters := redlocktest.New(1)
+	masters := memory.New(1)
 	defer masters.Close()
 	p, err := masters.Pool()
 	if err != nil {
@@ -314,7 +314,7 @@ func ExampleTransport_Clock() {
 		return
 	}
 	defer p.Close()
-	fmt.Println(p.Transport().Clock().Now().IsZero())
+	fmt.Println(p.Transport().Clock().Now() == (clock.Instant{}))
 	// Output:
 	// false
 }
@@ -322,7 +322,7 @@ func ExampleTransport_Clock() {
 // An option of this package is one of package pool. In a testing/synctest bubble the instants of the pool follow the
 // bubble's clock.
 func ExampleWithClock() {
-	masters := redlocktest.New(3)
+	masters := memory.New(3)
 	defer masters.Close()
 	p, err := pool.Dial(masters.URLs(), pool.WithDialer(masters.Dial), transport.WithClock(clock.Runtime()))
 	if err != nil {

@@ -110,21 +110,12 @@ func (s *stopping) alone(fields map[string]string) error {
 // replica returns the name of the INFO field about replica i.
 func replica(i int) string { return "slave" + strconv.Itoa(i) }
 
-// lagOf returns the time since replica i was last heard from. ok is false if it is not in sync. Newer servers add
-// further words behind the lag.
+// lagOf returns the time since replica i was last heard from. ok is false if it is not in sync.
 func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
-	seconds, online := -1, false
-	for word := range strings.SplitSeq(fields[replica(i)], ",") {
-		switch key, value, _ := strings.Cut(word, "="); key {
-		case "state":
-			online = value == "online"
-		case "lag":
-			if n, err := strconv.Atoi(value); err == nil {
-				seconds = n
-			}
-		}
-	}
-	return time.Duration(seconds) * time.Second, online && seconds >= 0
+	said := fields[replica(i)]
+	_, seconds, _ := strings.Cut(said, ",lag=")
+	n, err := strconv.Atoi(seconds)
+	return time.Duration(n) * time.Second, err == nil && n >= 0 && strings.Contains(said, ",state=online,")
 }
 
 // verdict returns why a master that may be replaced must not vote, and sets Info.Late. f may be nil.
@@ -170,7 +161,7 @@ func (m *master) stale(s *session) error {
 	if m.cfg.failover == nil || m.cfg.failover.twoHold {
 		return nil
 	}
-	since, most := m.cfg.clock.Since(*s.lastInfo.Load()), m.cfg.heartbeat+m.cfg.timeout
+	since, most := m.cfg.clock.Now().Sub(*s.lastInfo.Load()), m.cfg.heartbeat+m.cfg.timeout
 	if since <= most {
 		return nil
 	}

@@ -23,11 +23,11 @@ func (s *session) greet(c *wire.Conn) (op string, err error) {
 	for range 2 {
 		s.infoSent = cfg.clock.Now()
 		s.lastInfo.Store(&s.infoSent)
-		if op, err = c.Ask(s.questions()); err != nil || cfg.clock.Since(s.infoSent) <= most {
+		if op, err = c.Ask(s.questions()); err != nil || cfg.clock.Now().Sub(s.infoSent) <= most {
 			return op, err
 		}
 	}
-	return "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Since(s.infoSent))
+	return "info", fault.Timeout("it has said who it is only after %v, twice", cfg.clock.Now().Sub(s.infoSent))
 }
 
 const backlogTTL = "repl-backlog-ttl"
@@ -99,6 +99,7 @@ func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[
 	}
 	fields = infoFields(text)
 	i = infoOf(fields)
-	i.readAt(cfg.clock, asked)
+	i.RTT = cfg.clock.Now().Sub(asked)
+	i.Read = asked.Add(i.RTT / 2)
 	return i, fields, nil
 }

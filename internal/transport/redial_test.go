@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/clock"
 )
 
 // H33: a master that was killed and restarted on the same port is used again. Calls in between fail at once, and no
@@ -226,7 +228,7 @@ func TestInfoOfARealServer(t *testing.T) {
 	if d := now - i.Time; d < -int64(time.Minute/1000) || d > int64(time.Minute/1000) {
 		t.Errorf("server time is %d, local time %d", i.Time, now)
 	}
-	if i.RTT <= 0 || i.Read.IsZero() {
+	if i.RTT <= 0 || i.Read == (clock.Instant{}) {
 		t.Errorf("RTT %v, read %v", i.RTT, i.Read)
 	}
 }

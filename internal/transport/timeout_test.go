@@ -244,7 +244,7 @@ func TestHeartbeatTellsAndJudges(t *testing.T) {
 		pass(3100 * time.Millisecond)
 		synctest.Wait()
 		if n := len(events); n != 2 || events[1].Info.Replicas != 2 || events[1].Session != 1 ||
-			events[1].Info.Read.IsZero() {
+			events[1].Info.Read == (clock.Instant{}) {
 			t.Fatalf("events: %+v", events)
 		}
 		srv.set(func() { srv.runID = "b2" })

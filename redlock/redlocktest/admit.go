@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -71,7 +72,7 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 		return err
 	}
 	defer c.Close()
-	enc := scripts.NewEncoder(defaultPrefix, 0)
+	enc := scripts.NewEncoder(private.DefaultPrefix, 0)
 	step := func(r scripts.AdmitRequest) (scripts.Admission, error) {
 		call := enc.Admit(r)
 		command, args := call.Args("", true)
@@ -91,7 +92,7 @@ func admitOnce(ctx context.Context, rawurl, names string) error {
 	for _, one := range []scripts.AdmitStep{scripts.AdmitStart, scripts.AdmitNow} {
 		done, err := step(scripts.AdmitRequest{
 			Step: one, Identity: seen.Identity, Seen: seen.Record, Median: seen.Time, Tolerance: time.Hour,
-			Record: scripts.Record{Masters: names, Longest: defaultGuard, Quarantine: defaultGuard},
+			Record: scripts.Record{Masters: names, Longest: private.DefaultMaxTTL, Quarantine: private.DefaultMaxTTL},
 		})
 		if err != nil {
 			return err

@@ -1,10 +1,9 @@
 // Package redlocktest provides in-memory masters with fault injection, for tests of programs that lock with package
 // redlock. It needs no server, Docker or port.
 //
-//	masters := redlocktest.New(5)
-//	defer masters.Close()
-//	p, err := masters.Pool()              // a *pool.Pool for redlock.New
-//	masters.Master(0).Hang()              // it stops answering
+//	locker, masters := redlocktest.NewLocker(t, 5)
+//	masters.Master(0).Hang()               // it stops answering
+//	masters.Take("orders:42", time.Minute) // another client holds the lock
 //
 // A master executes the library's own scripts with the same decisions as Redis: a test of the library runs the same
 // operations on both and compares every reply. Of the other commands it supports only the few that the library and
@@ -20,15 +19,12 @@
 // # Admission
 //
 // A real master that has not been admitted goes through a quarantine first, since it may have lost locks. Masters made
-// by New have lost nothing: they are admitted for the default prefix and max TTL of package redlock, and a Locker
-// with default options can lock at once. Use [Masters.Admit] for another prefix or max TTL, and [Fresh] to test the
-// quarantine. [Master.Restart] and [Master.Flush] cause a quarantine as on a real master.
+// by New and NewLocker have lost nothing and are admitted, so a Locker can lock at once. Use [Prefix] and [MaxTTL] with
+// New for a Locker that has them, and [Fresh] to test the quarantine. [Master.Restart] and [Master.Flush] cause a
+// quarantine as on a real master; [Master.Admit] ends it.
 //
 // [Admit] makes real servers vote at once that a test has just started.
 //
-// # Goroutines
-//
-// Each connection has three goroutines on the master's side. The first reads commands as fast as they arrive, like the
-// buffer of a kernel. The second executes them after the delay, unless the master hangs. The third writes the replies,
-// again after the delay. [Masters.Close] ends and joins them all. All methods are safe for concurrent use.
+// [Masters.Close], or the end of the test of NewLocker, ends and joins all goroutines of the masters. All methods are
+// safe for concurrent use.
 package redlocktest

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/private"
@@ -51,6 +52,24 @@ func Example() {
 	// held by another: true
 	// free again: <nil>
 	// lost: true
+}
+
+// A test with a Locker of its own: what does the program do when it loses a lock? The function is the body of a test.
+func ExampleNewLocker() {
+	test := func(t *testing.T) {
+		locker, masters := redlocktest.NewLocker(t, 5, redlock.WithTTL(2*time.Second))
+		lock, err := locker.Lock(t.Context(), "orders:42")
+		if err != nil {
+			t.Fatal(err)
+		}
+		masters.Lose("orders:42")
+		<-lock.Done()
+		if !errors.Is(lock.Err(), redlock.ErrLost) {
+			t.Error(lock.Err())
+		}
+	}
+	_ = test
+	// Output:
 }
 
 // lockerOver returns the Locker of an example.
@@ -102,22 +121,14 @@ func ExampleAdmit() {
 	defer lock.Unlock(ctx)
 }
 
-// Masters without a Locker: their addresses, and holders.
+// Masters without a Locker have addresses, for programs that call pool.Dial themselves.
 func ExampleMasters() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
-	fmt.Println(masters.N(), masters.URLs()[0], masters.Master(0).Addr())
-
-	masters.Take("orders:42", time.Minute)
-	id, on := masters.Holder("orders:42")
-	fmt.Println("held:", id != "", "on", on)
-	masters.Free("orders:42")
-	_, on = masters.Holder("orders:42")
-	fmt.Println("held on", on)
+	masters.Master(2).Stop()
+	fmt.Println(masters.URLs())
 	// Output:
-	// 3 redis://master-1:6379 master-1:6379
-	// held: true on 3
-	// held on 0
+	// [redis://master-1:6379 redis://master-2:6379 redis://master-3:6379]
 }
 
 // What does the program do when another client holds the name?
@@ -220,28 +231,6 @@ func ExampleMasters_Listen() {
 	// 3 true
 }
 
-// Masters that were admitted for one prefix are in quarantine for another.
-func ExampleMasters_Admit() {
-	ctx := context.Background()
-	masters := redlocktest.New(3)
-	defer masters.Close()
-	locker, done := lockerOver(masters, redlock.WithPrefix("billing"))
-	defer done()
-	_, err := locker.TryLock(ctx, "orders:42")
-	fmt.Println(errors.Is(err, redlock.ErrNoQuorum), locker.Admin().Masters()[0].State)
-
-	masters = redlocktest.New(3)
-	defer masters.Close()
-	masters.Admit("billing", 30*time.Second)
-	admitted, done := lockerOver(masters, redlock.WithPrefix("billing"))
-	defer done()
-	_, err = admitted.TryLock(ctx, "orders:42")
-	fmt.Println(err)
-	// Output:
-	// true quarantine
-	// <nil>
-}
-
 // How does the program start on masters that have not been admitted?
 func ExampleFresh() {
 	masters := redlocktest.New(3, redlocktest.Fresh())
@@ -267,8 +256,8 @@ func ExamplePrefix() {
 	// <nil>
 }
 
-func ExampleGuard() {
-	masters := redlocktest.New(3, redlocktest.Guard(time.Minute))
+func ExampleMaxTTL() {
+	masters := redlocktest.New(3, redlocktest.MaxTTL(time.Minute))
 	defer masters.Close()
 	locker, done := lockerOver(masters, redlock.WithMaxTTL(time.Minute))
 	defer done()
@@ -280,10 +269,10 @@ func ExampleGuard() {
 }
 
 // Masters of one of two shards. A test of sharded names makes one set of masters for each shard.
-func ExampleGroup() {
+func ExampleShard() {
 	var shards []*pool.Pool
 	for number := 1; number <= 2; number++ {
-		masters := redlocktest.New(3, redlocktest.Group(number, 2))
+		masters := redlocktest.New(3, redlocktest.Shard(number, 2))
 		defer masters.Close()
 		p, err := masters.Pool()
 		if err != nil {

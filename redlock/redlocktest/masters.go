@@ -2,243 +2,113 @@ package redlocktest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
-	"strings"
-	"sync"
+	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/scripts/reference"
-	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 )
 
-// defaultPrefix and defaultGuard are the defaults of package redlock, which this package must not import, because the
-// tests of that package use the masters.
-const (
-	defaultPrefix = "redlock"
-	defaultGuard  = 30 * time.Second
-)
-
-// Masters is a set of in-memory masters.
-type Masters struct {
-	list   []*Master
-	prefix scripts.Prefix
-	group  scripts.Group
-
-	wg sync.WaitGroup // all goroutines of all masters
-
-	mu        sync.Mutex // guards the fields below
-	names     string     // names of the masters in their admission records
-	listeners []net.Listener
-	closed    bool
+// NewLocker returns a Locker over n new masters, and the masters. They have lost nothing, are admitted for the prefix
+// and the max TTL of the options, and connected: locks can be acquired at once. Both are closed when the test ends.
+// NewLocker fails the test if an option is invalid. Inside a testing/synctest bubble everything follows its clock.
+func NewLocker(t testing.TB, n int, opts ...redlock.Option) (*redlock.Locker, *Masters) {
+	t.Helper()
+	prefix, maxTTL := private.Deployment(opts)
+	masters := New(n, Prefix(prefix), MaxTTL(maxTTL))
+	t.Cleanup(masters.Close)
+	p, err := masters.Pool()
+	if err != nil {
+		t.Fatalf("redlocktest: %v", err)
+	}
+	t.Cleanup(func() { _ = p.Close() }) // it returns nil
+	locker, err := redlock.New(p, opts...)
+	if err != nil {
+		t.Fatalf("redlocktest: %v", err)
+	}
+	t.Cleanup(func() { _ = locker.Close(context.Background()) }) // what it could not release, its masters lose
+	if err := locker.WaitReady(context.Background()); err != nil {
+		t.Fatalf("redlocktest: %v", err)
+	}
+	return locker, masters
 }
 
 // An Option configures New.
 type Option func(*options)
 
-type options struct {
-	prefix string
-	guard  time.Duration
-	fresh  bool
-	group  scripts.Group
-}
+type options struct{ list []memory.Option }
+
+func option(o memory.Option) Option { return func(all *options) { all.list = append(all.list, o) } }
 
 // Fresh makes masters that have not been admitted, like real ones after their first start: a Locker puts them through
 // the quarantine before they vote.
-func Fresh() Option { return func(o *options) { o.fresh = true } }
+func Fresh() Option { return option(memory.Fresh()) }
 
-// Prefix sets the prefix of the keys, which must be that of the Lockers. The default is "redlock". Methods that take
-// the name of a lock use it.
-func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+// Prefix sets the prefix of the keys, which must be that of the Lockers. The default is "redlock".
+func Prefix(prefix string) Option { return option(memory.Prefix(prefix)) }
 
-// Group makes masters that are admitted as group number of so many: see redlock.NewSharded. The default is that there
-// are no groups.
-func Group(number, of int) Option {
-	return func(o *options) { o.group = scripts.Group{Number: number, Of: of} }
+// MaxTTL sets the max TTL for which the masters are admitted, which must be that of the Lockers. The default is 30 s.
+func MaxTTL(d time.Duration) Option { return option(memory.MaxTTL(d)) }
+
+// Shard makes masters that are admitted as shard number, from 1, of so many: see [redlock.NewSharded]. The default is
+// that there is only one shard.
+func Shard(number, of int) Option { return option(memory.Shard(number, of)) }
+
+// Masters is a set of in-memory masters.
+type Masters struct {
+	set  *memory.Masters
+	list []*Master
 }
-
-// Guard sets the max TTL for which the masters are admitted, which must be that of the Lockers. The default is 30 s.
-func Guard(d time.Duration) Option { return func(o *options) { o.guard = d } }
 
 // New makes n masters, up and empty. The caller must close them. It panics if n is below 1 or the prefix is invalid.
 func New(n int, opts ...Option) *Masters {
-	o := options{prefix: defaultPrefix, guard: defaultGuard}
-	for _, f := range opts {
-		f(&o)
+	var all options
+	for _, o := range opts {
+		o(&all)
 	}
-	if n < 1 {
-		panic(fmt.Sprintf("redlocktest: %d masters: at least 1 is needed", n))
-	}
-	if err := scripts.CheckPrefix(o.prefix); err != nil {
-		panic("redlocktest: " + err.Error())
-	}
-	m := &Masters{prefix: scripts.Prefix(o.prefix), group: o.group}
-	names := make([]string, n)
+	m := &Masters{set: memory.New(n, all.list...)}
 	for i := range n {
-		m.list = append(m.list, newMaster(m, i))
-		names[i] = m.list[i].addr
-	}
-	m.names = scripts.List(names)
-	if !o.fresh {
-		m.Admit(o.prefix, o.guard)
+		m.list = append(m.list, &Master{m.set.Master(i)})
 	}
 	return m
 }
-
-// N returns the number of masters.
-func (m *Masters) N() int { return len(m.list) }
 
 // Master returns master i, counted from 0 in the order of the pool.
 func (m *Masters) Master(i int) *Master { return m.list[i] }
 
 // URLs returns redis://master-1:6379 and so on: the addresses for [Masters.Dial].
-func (m *Masters) URLs() []string {
-	urls := make([]string, len(m.list))
-	for i, one := range m.list {
-		urls[i] = "redis://" + one.addr
-	}
-	return urls
-}
+func (m *Masters) URLs() []string { return m.set.URLs() }
 
 // Pool returns a new pool of these masters. It follows the time package, as the masters do, and so does a Locker over
 // it. The options are applied after those that set the dialer and the clock. The caller must close the pool.
-func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
-	ours := []pool.Option{pool.WithDialer(m.Dial), transport.WithClock(clock.Runtime())}
-	return pool.Dial(m.URLs(), append(ours, opts...)...)
-}
+func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) { return m.set.Pool(opts...) }
 
 // Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped
 // master refuses the connection; one that hangs accepts it, as a kernel does for its process.
-func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for _, one := range m.list {
-		if one.addr == addr {
-			client, server := net.Pipe()
-			if err := one.serve(server); err != nil {
-				return nil, &net.OpError{Op: "dial", Net: "pipe", Err: errors.Join(err, client.Close(), server.Close())}
-			}
-			return client, nil
-		}
-	}
-	return nil, fmt.Errorf("redlocktest: there is no master %q: they are %s", addr, strings.Join(m.URLs(), ", "))
+func (m *Masters) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return m.set.Dial(ctx, network, addr)
 }
 
 // Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From
 // then on the admission records contain these addresses, so clients that use [Masters.Dial] no longer work. Listen
 // cannot be used in synctest bubbles. After an error no port is open.
-func (m *Masters) Listen() ([]string, error) {
-	var ls []net.Listener
-	for range m.list {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			for _, l := range ls {
-				err = errors.Join(err, l.Close())
-			}
-			return nil, fmt.Errorf("redlocktest: %w", err)
-		}
-		ls = append(ls, l)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		for _, l := range ls {
-			_ = l.Close()
-		}
-		return nil, errClosed
-	}
-	m.listeners = append(m.listeners, ls...)
-	names := make([]string, len(ls))
-	for i, l := range ls {
-		names[i] = l.Addr().String()
-	}
-	m.names = scripts.List(names)
-	for _, one := range m.list {
-		one.rename(m.names)
-	}
-	urls := make([]string, len(ls))
-	for i, l := range ls {
-		urls[i] = "redis://" + l.Addr().String()
-		m.wg.Go(func() { m.list[i].accept(l) })
-	}
-	return urls, nil
-}
-
-var (
-	errClosed = errors.New("redlocktest: the masters are closed")
-	errDown   = errors.New("connection refused: the master is stopped")
-)
-
-// Admit writes an admission record on every master, at epoch 0, for Lockers with this prefix and max TTL.
-func (m *Masters) Admit(prefix string, guard time.Duration) {
-	for _, one := range m.list {
-		one.Admit(prefix, guard)
-	}
-}
-
-// stranger is the grant id that Take writes.
-const stranger = "stranger:1:stranger"
+func (m *Masters) Listen() ([]string, error) { return m.set.Listen() }
 
 // Take makes another client hold name on every master for ttl, even if the name was held. The previous holder notices
 // at its next extension.
-func (m *Masters) Take(name string, ttl time.Duration) {
-	for _, one := range m.list {
-		one.change(func(now int64, s *reference.State) {
-			lock := m.prefix.Lock(name)
-			s.SetHash(lock, reference.Field{Name: stranger, Value: scripts.LeaseText(1, now, now)})
-			s.Expire(now, lock, scripts.Millis(ttl))
-		})
-	}
-}
+func (m *Masters) Take(name string, ttl time.Duration) { m.set.Take(name, ttl) }
 
 // Free ends the lock of name on every master like the Unlock of its holder: waiters are notified, and the first of them
 // that is subscribed gets the lock.
-func (m *Masters) Free(name string) {
-	for _, one := range m.list {
-		one.free(name)
-	}
-}
+func (m *Masters) Free(name string) { m.set.Free(name) }
 
 // Lose deletes the lock of name on every master without notification, as if its TTL had expired. Its holder has lost
 // it, and notices at its next extension, a third of the TTL after the last one.
-func (m *Masters) Lose(name string) {
-	for _, one := range m.list {
-		one.Evict(name)
-	}
-}
-
-// Holder returns the grant id that holds name on most masters, and their number; "" and 0 if the name is free.
-func (m *Masters) Holder(name string) (id string, on int) {
-	count := map[string]int{}
-	for _, one := range m.list {
-		if held, _, _ := one.Holds(name); held != "" {
-			count[held]++
-			if n := count[held]; n > on || n == on && held < id {
-				id, on = held, n
-			}
-		}
-	}
-	return id, on
-}
+func (m *Masters) Lose(name string) { m.set.Lose(name) }
 
 // Close cuts every connection, closes every listener, and returns when all goroutines have ended. Clients cannot
 // connect afterwards. A second Close does nothing.
-func (m *Masters) Close() {
-	m.mu.Lock()
-	m.closed = true
-	ls := m.listeners
-	m.listeners = nil
-	m.mu.Unlock()
-	for _, l := range ls {
-		_ = l.Close()
-	}
-	for _, one := range m.list {
-		one.close()
-	}
-	m.wg.Wait()
-}
+func (m *Masters) Close() { m.set.Close() }

@@ -8,15 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Steps that inspect the state, and steps that write to masters directly.
 
 // together describes each master with f, and groups those with the same description.
-func (s *step) together(f func(n int, m *redlocktest.Master) string) string {
+func (s *step) together(f func(n int, m *memory.Master) string) string {
 	lines, order := map[string][]int{}, []string(nil)
 	for i := range s.masters.N() {
 		text := f(i+1, s.masters.Master(i))
@@ -34,7 +34,7 @@ func (s *step) together(f func(n int, m *redlocktest.Master) string) string {
 
 // whoHolds describes who holds a name, according to the masters and to each program.
 func (s *step) whoHolds(name string) string {
-	told := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *redlocktest.Master) string {
+	told := "at " + seconds(s.now()) + "\n" + s.together(func(_ int, m *memory.Master) string {
 		id, depth, left := m.Holds(name)
 		switch {
 		case id == "":
@@ -72,7 +72,7 @@ func (p *program) word(name string) string {
 
 // show describes the keys of the masters, the queues, or the masters as seen by a program.
 func (s *step) show(what string) string {
-	return s.together(func(n int, m *redlocktest.Master) string {
+	return s.together(func(n int, m *memory.Master) string {
 		switch what {
 		case "masters":
 			var list []string
@@ -95,7 +95,7 @@ func (s *step) show(what string) string {
 }
 
 // keyWords describes one key of a master.
-func (s *step) keyWords(m *redlocktest.Master, key string) string {
+func (s *step) keyWords(m *memory.Master, key string) string {
 	name, kind, _ := strings.Cut(strings.TrimPrefix(key, string(prefix)+":{"), "}:")
 	text, isText := m.Get(key)
 	switch {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // The steps of a story, which doc.go lists.
@@ -164,11 +164,11 @@ func (p *program) link(addr string) *link {
 func (s *step) toMasters() {
 	list := numbers(s.words[1])
 	if s.masters == nil {
-		opts := []redlocktest.Option{redlocktest.Guard(max(s.o.duration("guard"), private.DefaultMaxTTL))}
+		opts := []memory.Option{memory.MaxTTL(max(s.o.duration("guard"), private.DefaultMaxTTL))}
 		if s.o["fresh"] != "" {
-			opts = append(opts, redlocktest.Fresh())
+			opts = append(opts, memory.Fresh())
 		}
-		s.masters = redlocktest.New(list[0], opts...)
+		s.masters = memory.New(list[0], opts...)
 		return
 	}
 	for _, n := range list {
@@ -197,7 +197,7 @@ var refusals = map[string]string{
 	"NOPERM":  "NOPERM this user has no permissions to run the 'evalsha' command",
 }
 
-func (s *step) toMaster(m *redlocktest.Master, verb, what string) {
+func (s *step) toMaster(m *memory.Master, verb, what string) {
 	last := s.words[len(s.words)-1]
 	switch verb {
 	case "stop":

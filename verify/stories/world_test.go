@@ -14,25 +14,25 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/jitter"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // A world is one story: its masters, its programs, and its events. It runs in a bubble of virtual time.
 type world struct {
 	t       *testing.T
 	start   time.Time
-	masters *redlocktest.Masters
+	masters *memory.Masters
 	wg      sync.WaitGroup // goroutines that read from the masters
 	clocks  sync.RWMutex   // guards the clocks of the programs
 
 	mu       sync.Mutex
-	ahead    time.Duration                         // how far the world is ahead of the bubble, after freezes
-	wrong    map[*redlocktest.Master]time.Duration // offsets of the masters' clocks
+	ahead    time.Duration                    // how far the world is ahead of the bubble, after freezes
+	wrong    map[*memory.Master]time.Duration // offsets of the masters' clocks
 	programs []*program
 	news     []entry           // since the last step
 	short    map[string]string // short names of ids
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	uuid.SetRand(rand.NewChaCha8([32]byte{}))
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	return &world{
-		t: t, start: time.Now(), wrong: map[*redlocktest.Master]time.Duration{}, short: map[string]string{},
+		t: t, start: time.Now(), wrong: map[*memory.Master]time.Duration{}, short: map[string]string{},
 		tokens: map[string]int64{},
 	}
 }

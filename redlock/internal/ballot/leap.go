@@ -57,13 +57,13 @@ func (c *Clocks) compareLocked(i int, now reading) {
 		l.read, l.shown = append(l.read, reading{}), append(l.shown, shownLeap{})
 	}
 	last := l.read[i]
-	if !last.at.IsZero() && now.at.Steady() < last.at.Steady() {
+	if last.at != (clock.Instant{}) && now.at.Steady() < last.at.Steady() {
 		return // out of order
 	}
 	passed := now.at.Sub(last.at) // on the clock of this machine that advanced more
 	l.read[i] = now
 	more, within := Span(now.t-last.t)-passed, now.within+last.within
-	if last.at.IsZero() || more-within <= leapSlack+passed/50 {
+	if last.at == (clock.Instant{}) || more-within <= leapSlack+passed/50 {
 		return
 	}
 	l.shown[i] = shownLeap{more + within, now.at}
@@ -82,7 +82,6 @@ func (c *Clocks) missLocked(by time.Duration) {
 			c.by[i].us -= by.Microseconds()
 		}
 	}
-	//mutant:masters-time -> _ = by
 	l.missed.Add(int64(by))
 	c.sumLocked()
 }
@@ -91,12 +90,10 @@ func (c *Clocks) missLocked(by time.Duration) {
 func (c *Clocks) leapLocked(now clock.Instant) time.Duration {
 	var by []time.Duration
 	for i, s := range c.leaps.shown {
-		//mutant:leap-window 3= true
 		if s.by > 0 && c.members.Has(i) && time.Duration(now.Steady()-s.at.Steady()) <= leapWindow {
 			by = append(by, s.by)
 		}
 	}
-	//mutant:leap-majority = quorum.Quorum(1)
 	q := quorum.Quorum(c.members.Len())
 	if len(by) < q {
 		return 0

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
@@ -44,7 +43,7 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}
 	b.Manager = NewManager(Env{
-		Sender: b.Sender, Clock: b.Bed.Clock, Drift: clock.DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
+		Sender: b.Sender, Clock: b.Bed.Clock, Drift: DefaultDrift, Ballots: b.Bed.Ballots, View: b.view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: b.closing, Events: b, Waiters: b,
 		Enter: func() {}, Leave: func() {},
 	})

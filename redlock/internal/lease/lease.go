@@ -49,7 +49,7 @@ type Terms struct {
 
 // remainingMinHold returns the part of MinHold that is left after held. The drift is added to it, for clocks that run
 // fast, here or there.
-func (t *Terms) remainingMinHold(held time.Duration, d clock.Drift) time.Duration {
+func (t *Terms) remainingMinHold(held time.Duration, d Drift) time.Duration {
 	if t.MinHold == 0 {
 		return 0
 	}
@@ -65,8 +65,7 @@ func (t *Terms) maxHandoffs() int {
 }
 
 // leaseTTL returns the TTL that is sent to the masters for a lease that was won held ago.
-func (t *Terms) leaseTTL(held time.Duration, d clock.Drift) time.Duration {
-	//mutant:minimum-asked = t.TTL
+func (t *Terms) leaseTTL(held time.Duration, d Drift) time.Duration {
 	return max(t.TTL, t.remainingMinHold(held, d))
 }
 
@@ -116,7 +115,6 @@ func (l *Lease) ids() []string {
 // masters are those that have the lease by their last answer, and those that have lost it.
 type masters struct{ has, lost quorum.Set }
 
-//mutant:lost-since-confirmation = m.has|set, m.lost
 func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
 func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 
@@ -255,7 +253,6 @@ func (l *Lease) expiredLocked(now clock.Instant) error {
 
 // goneLocked returns errGone if too many masters have lost a live or idle lease, else nil.
 func (l *Lease) goneLocked() error {
-	//mutant:lost-masters = false
 	if (l.state == live || l.state == idle) && l.config.Rule.Lost(l.on.lost) {
 		return errGone
 	}

@@ -48,7 +48,7 @@ type Waiters interface {
 type Env struct {
 	Sender  *round.Sender
 	Clock   *clock.Clock
-	Drift   clock.Drift
+	Drift   Drift
 	Ballots *ballot.Ballots
 	View    func() *admission.View
 	Prefix  scripts.Prefix
@@ -108,11 +108,9 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		l.scheduleLocked(now)
 	}
 	l.mu.Unlock()
-	//mutant:expiry-before-log -> l.notify(n)
 	n.endContexts()
 	switch {
 	case n.cause != nil:
-		//mutant:expiry-before-log = nil
 		return func() { l.report(n) }
 	case e != nil && len(e.skipped) > 0:
 		return func() { e.RecordAll(e.skipped) }
@@ -134,11 +132,11 @@ func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
 	if !l.ownership.terms.Extend {
 		return wait
 	}
-	if l.renewal.retry.IsZero() {
+	if l.renewal.retry == (clock.Instant{}) {
 		wait = l.validity.extendIn(l.ownership.terms.TTL, l.m.Drift, now)
 	}
 	for _, at := range []clock.Instant{l.renewal.soon, l.renewal.retry} {
-		if !at.IsZero() {
+		if at != (clock.Instant{}) {
 			wait = min(wait, time.Duration(at.Steady()-now.Steady())) // it only makes us wait: by the boot clock alone
 		}
 	}
@@ -171,8 +169,8 @@ func (l *Lease) ExtendSoon(after time.Duration) {
 
 func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 	at := now.Add(after)
-	//mutant:idle-repair 2= false
-	if (l.state == live || l.state == idle) && (l.renewal.soon.IsZero() || at.Steady() < l.renewal.soon.Steady()) {
+	soon := l.renewal.soon
+	if (l.state == live || l.state == idle) && (soon == (clock.Instant{}) || at.Steady() < soon.Steady()) {
 		l.renewal.soon = at
 		l.scheduleLocked(now)
 	}
@@ -209,7 +207,6 @@ func (m *Manager) Changed(old, now *admission.View) {
 		l.mu.Unlock()
 		n.endContexts()
 		if n.cause != nil {
-			//mutant:loss-before-log -> l.report(n)
 			reports = append(reports, func() { l.report(n) })
 		}
 		if lacks {
@@ -247,7 +244,6 @@ func (m *Manager) EndAll() {
 		l.mu.Lock()
 		n := l.endLocked(ErrClosed)
 		l.mu.Unlock()
-		//mutant:close-before-log -> n.endContexts(); for _, release := range releases { release() }; releases = nil
 		n.endContexts()
 		if n.cause != nil {
 			releases = append(releases, func() {

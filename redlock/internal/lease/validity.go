@@ -24,7 +24,7 @@ func (v validity) left(now clock.Instant) time.Duration { return v.ttl - now.Sub
 
 // extendIn returns the time until the next extension of a healthy lease by ttl: it is due when two thirds of the new
 // validity are left. The validity itself may be of a longer TTL, because of a minimum hold, and so have a larger drift.
-func (v validity) extendIn(ttl time.Duration, d clock.Drift, now clock.Instant) time.Duration {
+func (v validity) extendIn(ttl time.Duration, d Drift, now clock.Instant) time.Duration {
 	return v.left(now) - (ttl - ttl/3 - d.Of(ttl))
 }
 

@@ -18,14 +18,14 @@ const (
 )
 
 // randomValidity is one of a TTL that callers may use, and the drift of which its own is made.
-func randomValidity(r *rand.Rand) (validity, clock.Drift) {
+func randomValidity(r *rand.Rand) (validity, Drift) {
 	ttl := minTTL + time.Duration(r.Int64N(int64(maxTTL-minTTL)))
 	if r.IntN(2) == 0 {
 		ttl = minTTL + time.Duration(r.Int64N(int64(time.Minute)))
 	}
-	drift := clock.DefaultDrift
+	drift := DefaultDrift
 	if r.IntN(2) == 0 {
-		drift = clock.Drift{Factor: r.Float64() / 2, Constant: time.Duration(r.Int64N(int64(5 * time.Millisecond)))}
+		drift = Drift{Factor: r.Float64() / 2, Constant: time.Duration(r.Int64N(int64(5 * time.Millisecond)))}
 	}
 	start := clock.At(r.Int64N(1<<60), r.Int64N(1<<60))
 	return validity{start: start, ttl: ttl, drift: drift.Of(ttl)}, drift
@@ -44,7 +44,7 @@ func TestValidityAsTable(t *testing.T) {
 		{minTTL, 0, 7900 * time.Microsecond},
 		{30 * time.Second, time.Hour, 30*time.Second - time.Hour - 302*time.Millisecond},
 	} {
-		v := validity{start: start, ttl: c.ttl, drift: clock.DefaultDrift.Of(c.ttl)}
+		v := validity{start: start, ttl: c.ttl, drift: DefaultDrift.Of(c.ttl)}
 		if got := v.left(start.Add(c.elapsed)); got != c.want {
 			t.Errorf("TTL %v after %v: %v left, want %v", c.ttl, c.elapsed, got, c.want)
 		}
@@ -172,7 +172,7 @@ func TestExtensionRetriesFitIntoTheValidity(t *testing.T) {
 
 // At the very end the pause is its least value, never zero: a schedule that is late must not spin.
 func TestAnExtensionRetryNearTheEndIsAMillisecond(t *testing.T) {
-	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: clock.DefaultDrift.Of(time.Second)}
+	v := validity{start: clock.At(1, 1), ttl: time.Second, drift: DefaultDrift.Of(time.Second)}
 	for _, late := range []time.Duration{-time.Millisecond, 0, time.Hour} {
 		if got := v.retryIn(v.start.Add(v.ttl - v.drift + late)); got != time.Millisecond {
 			t.Errorf("%v after the end: %v", late, got)

@@ -12,13 +12,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/ballot"
 	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +31,7 @@ const prefix = scripts.Prefix("redlock")
 type rig struct {
 	*testing.T
 	*monitor.Monitor
-	masters *redlocktest.Masters
+	masters *memory.Masters
 	pool    *transport.Transport
 
 	mu    sync.Mutex
@@ -39,10 +39,10 @@ type rig struct {
 }
 
 // virtual runs body in a bubble with n masters.
-func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settings), opts ...redlocktest.Option) {
+func virtual(t *testing.T, n int, body func(r *rig), change func(*monitor.Settings), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, masters: redlocktest.New(n, opts...)}
+		r := &rig{T: t, masters: memory.New(n, opts...)}
 		t.Cleanup(r.masters.Close)
 		made, err := r.masters.Pool()
 		if err != nil {
@@ -161,7 +161,7 @@ func TestNewMastersVoteAfterTheirQuarantine(t *testing.T) {
 		}
 		after(3 * time.Second)
 		r.phases("afterwards", admission.Voting)
-	}, nil, redlocktest.Fresh())
+	}, nil, memory.Fresh())
 }
 
 // H53, H90: a master that restarts empty is in quarantine, and its generation is another one. One that only went
@@ -304,7 +304,7 @@ func TestMastersWithoutRecordsAreNotOnlyRead(t *testing.T) {
 		}
 		after(35 * time.Second)
 		r.phases("afterwards", admission.Voting)
-	}, nil, redlocktest.Fresh())
+	}, nil, memory.Fresh())
 }
 
 // H56, H60: a master that refuses the script reports why, and gets another step every second, no more often.
@@ -326,7 +326,7 @@ func TestAMasterThatRefusesTheScriptSaysWhy(t *testing.T) {
 		r.masters.Master(1).Refuse("")
 		after(35 * time.Second)
 		r.phases("mended", admission.Voting)
-	}, nil, redlocktest.Fresh())
+	}, nil, memory.Fresh())
 }
 
 // H72: an observer writes no record, and reports that there is none.
@@ -339,7 +339,7 @@ func TestAnObserverWritesNothing(t *testing.T) {
 				r.Errorf("master %d has %v", i, keys)
 			}
 		}
-	}, func(s *monitor.Settings) { s.Observer = true }, redlocktest.Fresh())
+	}, func(s *monitor.Settings) { s.Observer = true }, memory.Fresh())
 }
 
 // Admit follows the start of servers, and ends when all vote.
@@ -363,7 +363,7 @@ func TestAdmitFollowsTheStartOfServers(t *testing.T) {
 		r.masters.Master(0).Restart(false)
 		after(5 * time.Second)
 		r.phases("restarted since", admission.InQuarantine, admission.Voting)
-	}, nil, redlocktest.Fresh())
+	}, nil, memory.Fresh())
 }
 
 // H66: the wall clock is set back by an hour while a step rests, and while a quarantine lasts. Nothing is an hour late.
@@ -387,7 +387,7 @@ func TestAWallClockThatIsSetBackDelaysNothing(t *testing.T) {
 			now := inner.Now()
 			return clock.At(now.Steady(), now.Steady()+now.Skew()-int64(back))
 		})
-	}, redlocktest.Fresh())
+	}, memory.Fresh())
 }
 
 // With the guard off every master that is up votes, no record is written, and none is expected.
@@ -399,7 +399,7 @@ func TestWithoutTheGuardEveryMasterVotes(t *testing.T) {
 		if r.scripts() != 0 || r.View().Masters[0].Stamp != "" {
 			r.Errorf("%d scripts, record %q", r.scripts(), r.View().Masters[0].Stamp)
 		}
-	}, func(s *monitor.Settings) { s.Guard = 0 }, redlocktest.Fresh())
+	}, func(s *monitor.Settings) { s.Guard = 0 }, memory.Fresh())
 }
 
 // A configuration that is followed has its masters admitted, and they do not vote; one that is used counts at once;
@@ -437,7 +437,7 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 		if _, known := r.pool.Find(r.pool.Addr(3)); !known {
 			r.Error("a master that is in use was given back")
 		}
-	}, nil, redlocktest.Fresh())
+	}, nil, memory.Fresh())
 }
 
 // H63, H124: a stray record costs the vote of its master until it is replaced by a quarantine, by hand, and no other.

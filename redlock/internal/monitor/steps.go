@@ -38,7 +38,7 @@ func (m *Monitor) makeMove(i int, move admission.Move, fleet *admission.Fleet, n
 		step = scripts.AdmitRead
 	case step == "":
 		return never
-	case !t.refusedAt.IsZero(): // others may have been quicker: look before the next try
+	case t.refusedAt != (clock.Instant{}): // others may have been quicker: look before the next try
 		step = scripts.AdmitRead
 	case step == t.doneStep: // it was done, and changed nothing
 		t.refusedAt, t.pause = now, admission.Look
@@ -51,7 +51,7 @@ func (m *Monitor) makeMove(i int, move admission.Move, fleet *admission.Fleet, n
 
 // pauseLeft returns for how long no step is sent to a master that has refused the last one.
 func (t *track) pauseLeft(now clock.Instant) time.Duration {
-	if t.refusedAt.IsZero() {
+	if t.refusedAt == (clock.Instant{}) {
 		return 0
 	}
 	return t.pause - now.Sub(t.refusedAt)

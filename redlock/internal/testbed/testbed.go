@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -14,7 +15,6 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/monitor"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 // Prefix is that of the keys.
@@ -22,7 +22,7 @@ const Prefix = scripts.Prefix("redlock")
 
 // A Bed is one program's view of some masters. Make it inside a synctest bubble.
 type Bed struct {
-	Masters *redlocktest.Masters
+	Masters *memory.Masters
 	Pool    *transport.Transport
 	Clock   *clock.Clock
 	Ballots *ballot.Ballots
@@ -35,7 +35,7 @@ type Bed struct {
 // New makes a Bed over n masters that are admitted. It ends with the test.
 func New(t testing.TB, n int, opts ...pool.Option) *Bed {
 	t.Helper()
-	b := &Bed{Masters: redlocktest.New(n), Clock: clock.Runtime()}
+	b := &Bed{Masters: memory.New(n), Clock: clock.Runtime()}
 	made, err := b.Masters.Pool(append([]pool.Option{transport.WithClock(b.Clock)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
@@ -44,7 +43,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 		return p.Monitor.View()
 	}
 	manager := lease.NewManager(lease.Env{
-		Sender: p.Sender, Clock: p.Bed.Clock, Drift: clock.DefaultDrift, Ballots: p.Ballots, View: view,
+		Sender: p.Sender, Clock: p.Bed.Clock, Drift: lease.DefaultDrift, Ballots: p.Ballots, View: view,
 		Prefix: testbed.Prefix, Owner: "owner", Label: "label", Closing: p.closing, Events: p, Waiters: p,
 		Enter: func() {}, Leave: func() {},
 	})

@@ -1,4 +1,4 @@
-package redlocktest_test
+package memory_test
 
 import (
 	"fmt"

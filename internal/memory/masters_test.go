@@ -1,4 +1,4 @@
-package redlocktest_test
+package memory_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,15 +23,15 @@ const prefix = scripts.Prefix("redlock")
 // fleet encodes the calls of a Locker with default options.
 var fleet = scripts.NewEncoder(prefix, 0)
 
-func newMasters(t *testing.T, n int, opts ...redlocktest.Option) *redlocktest.Masters {
+func newMasters(t *testing.T, n int, opts ...memory.Option) *memory.Masters {
 	t.Helper()
-	m := redlocktest.New(n, opts...)
+	m := memory.New(n, opts...)
 	t.Cleanup(m.Close)
 	return m
 }
 
 // dial connects to a master like the pool.
-func dial(t *testing.T, m *redlocktest.Masters, i int) redis.Conn {
+func dial(t *testing.T, m *memory.Masters, i int) redis.Conn {
 	t.Helper()
 	nc, err := m.Dial(t.Context(), "tcp", m.Master(i).Addr())
 	if err != nil {
@@ -51,13 +51,13 @@ func load(t *testing.T, c redis.Conn) {
 	}
 }
 
-func record(m *redlocktest.Master) string {
+func record(m *memory.Master) string {
 	text, _ := m.Get(prefix.Admission())
 	return text
 }
 
 // acquire acquires a name with a valid ballot for the master's clock.
-func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote, error) {
+func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, error) {
 	ballot := m.Time().UnixMicro()
 	keys := prefix.Keys(name)
 	call := fleet.Acquire(&keys, id, 10*time.Second, ballot, ballot, nil)
@@ -69,7 +69,7 @@ func acquire(c redis.Conn, m *redlocktest.Master, name, id string) (scripts.Vote
 	return scripts.DecodeVote(reply)
 }
 
-func mustGrant(t *testing.T, c redis.Conn, m *redlocktest.Master, name, id string) {
+func mustGrant(t *testing.T, c redis.Conn, m *memory.Master, name, id string) {
 	t.Helper()
 	if v, err := acquire(c, m, name, id); err != nil || v.Outcome != scripts.Granted {
 		t.Fatalf("acquire of %s for %s: %+v, %v", name, id, v, err)
@@ -78,7 +78,7 @@ func mustGrant(t *testing.T, c redis.Conn, m *redlocktest.Master, name, id strin
 
 func TestMasterVotesAtOnceAndShowsTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(3)
+		m := memory.New(3)
 		defer m.Close()
 		for i := range 3 {
 			c := dial(t, m, i)
@@ -111,7 +111,7 @@ func TestMasterVotesAtOnceAndShowsTheLock(t *testing.T) {
 }
 
 func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
-	m := newMasters(t, 1, redlocktest.Fresh())
+	m := newMasters(t, 1, memory.Fresh())
 	c := dial(t, m, 0)
 	load(t, c)
 	keys := prefix.Keys("a")
@@ -235,7 +235,7 @@ func TestReplicaWritesNothing(t *testing.T) {
 
 func TestSkewedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(1)
+		m := memory.New(1)
 		defer m.Close()
 		one := m.Master(0)
 		if off := time.Until(one.Time()); off != 0 {
@@ -298,7 +298,7 @@ func TestListenGivesRealConnections(t *testing.T) {
 
 func TestCloseEndsHangingAndDelayedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(2)
+		m := memory.New(2)
 		m.Master(0).Hang()
 		m.Master(1).Delay(time.Hour)
 		for i := range 2 {
@@ -321,7 +321,7 @@ func TestCloseEndsHangingAndDelayedConnections(t *testing.T) {
 
 func TestPoolReachesEveryMaster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(5)
+		m := memory.New(5)
 		defer m.Close()
 		p, err := m.Pool()
 		if err != nil {

@@ -1,4 +1,4 @@
-package redlocktest_test
+package memory_test
 
 import (
 	"errors"
@@ -9,12 +9,12 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/internal/memory"
 )
 
 func TestHangingMasterExecutesLaterWhatItsClientSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(1)
+		m := memory.New(1)
 		defer m.Close()
 		one := m.Master(0)
 		c := dial(t, m, 0)
@@ -58,7 +58,7 @@ func TestHangingMasterExecutesLaterWhatItsClientSent(t *testing.T) {
 
 func TestDelayTakesItsTimeEachWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(1)
+		m := memory.New(1)
 		defer m.Close()
 		one := m.Master(0)
 		c := dial(t, m, 0)
@@ -95,7 +95,7 @@ func TestDelayTakesItsTimeEachWay(t *testing.T) {
 
 func TestCutConnectionsLosesWhatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := redlocktest.New(1)
+		m := memory.New(1)
 		defer m.Close()
 		one := m.Master(0)
 		c := dial(t, m, 0)

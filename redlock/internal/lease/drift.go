@@ -1,4 +1,4 @@
-package clock
+package lease
 
 import (
 	"fmt"
@@ -16,8 +16,6 @@ type Drift struct {
 }
 
 // DefaultDrift is one percent of the TTL plus two milliseconds.
-//
-//mutant:drift = Drift{Constant: time.Nanosecond}
 var DefaultDrift = Drift{Factor: 0.01, Constant: 2 * time.Millisecond}
 
 // Of returns the drift over ttl, rounded up to the nanosecond. ttl is not negative and d passes [Drift.Check]; a drift
@@ -33,10 +31,10 @@ func (d Drift) Of(ttl time.Duration) time.Duration {
 // Check returns an error if d is invalid.
 func (d Drift) Check() error {
 	if math.IsNaN(d.Factor) || d.Factor < 0 || d.Factor >= 1 {
-		return fmt.Errorf("clock: drift factor %v is not in [0, 1)", d.Factor)
+		return fmt.Errorf("drift factor %v is not in [0, 1)", d.Factor)
 	}
 	if d.Constant < 0 {
-		return fmt.Errorf("clock: drift constant %v is negative", d.Constant)
+		return fmt.Errorf("drift constant %v is negative", d.Constant)
 	}
 	return nil
 }

@@ -1,0 +1,392 @@
+package memory
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+)
+
+// A Master is one in-memory master.
+type Master struct {
+	set  *Masters
+	addr string
+
+	mu sync.Mutex // guards the fields below; held while a command is executed, never while waiting
+
+	state  *reference.State
+	server server
+	clock  skewed
+	loaded map[string]*scripts.Script // by SHA-1
+	subs   map[string]map[*conn]struct{}
+	conns  map[*conn]struct{}
+	counts map[string]int
+	faults faults
+	closed bool
+}
+
+// A server is the state that a master reports in INFO and CONFIG GET.
+type server struct {
+	env     reference.Env
+	replID  string
+	started time.Time
+	role    string
+	policy  string
+	limit   int64             // maxmemory
+	config  map[string]string // values for CONFIG GET
+}
+
+// faults are the injected faults.
+type faults struct {
+	delay    func() time.Duration
+	refusal  string
+	noReply  int
+	noEffect int
+	work     time.Duration // duration of a script
+	busy     time.Time     // when the scripts executed so far end
+	hung     chan struct{} // not nil while the master hangs; closed by Resume
+	down     bool
+}
+
+func newMaster(set *Masters, i int) *Master {
+	now := time.Now()
+	return &Master{
+		set: set, addr: fmt.Sprintf("master-%d:6379", i+1),
+		state: new(reference.State),
+		server: server{
+			env: reference.Env{RunID: hexID()}, replID: hexID(), started: now, role: "master", policy: "noeviction",
+			config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
+		},
+		clock:  skewed{base: now, micros: now.UnixMicro(), rate: 1},
+		loaded: map[string]*scripts.Script{}, subs: map[string]map[*conn]struct{}{},
+		conns: map[*conn]struct{}{}, counts: map[string]int{},
+		faults: faults{delay: func() time.Duration { return 0 }},
+	}
+}
+
+func hexID() string {
+	return fmt.Sprintf("%016x%016x%08x", rand.Uint64(), rand.Uint64(), rand.Uint32())
+}
+
+// skewed is a clock that showed micros at base and runs at rate.
+type skewed struct {
+	base   time.Time
+	micros int64
+	rate   float64
+}
+
+func (c skewed) now() int64 {
+	return c.micros + int64(float64(time.Since(c.base).Microseconds())*c.rate)
+}
+
+// Addr returns the host and port under which pools know this master.
+func (m *Master) Addr() string { return m.addr }
+
+// Delay delays each message to the master by d, and each reply by d. The default 0 is no delay. Messages already in
+// flight keep their delay.
+func (m *Master) Delay(d time.Duration) { m.DelayFunc(func() time.Duration { return d }) }
+
+// DelayFunc delays each message and each reply by the result of f; those of one connection stay in order. f may be
+// called concurrently and must neither block nor call a method of this package.
+func (m *Master) DelayFunc(f func() time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.delay = f
+}
+
+// ScriptTime makes each script take d of the master's time: scripts run one after the other, on all connections
+// together. The default is 0.
+func (m *Master) ScriptTime(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.work = d
+}
+
+// Hang stops execution and replies while connections stay open. Commands sent meanwhile wait, even if the sender has
+// closed the connection, and are executed after Resume; the clock continues.
+func (m *Master) Hang() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.faults.hung == nil {
+		m.faults.hung = make(chan struct{})
+	}
+}
+
+// Resume ends a Hang. It does nothing if the master does not hang.
+func (m *Master) Resume() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.resumeLocked()
+}
+
+func (m *Master) resumeLocked() {
+	if m.faults.hung != nil {
+		close(m.faults.hung)
+		m.faults.hung = nil
+	}
+}
+
+// CutConnections ends every connection like a broken network: data in flight, in either direction, is lost. New
+// connections can be made at once.
+func (m *Master) CutConnections() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cutLocked()
+}
+
+func (m *Master) cutLocked() {
+	for c := range m.conns {
+		c.cutLocked()
+	}
+}
+
+// Stop ends every connection and refuses new ones until Restart.
+func (m *Master) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.down = true
+	m.cutLocked()
+}
+
+// Restart simulates a crash and a new start: connections are cut, cached scripts and subscriptions are lost, and the
+// run id changes. The keys are lost too unless keepMemory says that they had been written to disk. A Hang ends. In
+// either case the admission ends: a Locker puts the master through a quarantine before it votes, unless Admit is
+// called.
+func (m *Master) Restart(keepMemory bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.down = false
+	m.cutLocked()
+	m.resumeLocked()
+	clear(m.loaded)
+	m.server.env, m.server.replID = reference.Env{RunID: hexID()}, hexID()
+	m.server.started = time.Now()
+	if !keepMemory {
+		m.state.Flush()
+	}
+}
+
+// Refuse makes every script fail with this error, such as "OOM command not allowed when used memory > 'maxmemory'.",
+// without an effect. "" ends it.
+func (m *Master) Refuse(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.refusal = text
+}
+
+// DropReplies executes the next n scripts, but drops their replies and cuts their connections.
+func (m *Master) DropReplies(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.noReply = n
+}
+
+// DropRequests drops the next n scripts without an effect and cuts the connection of each.
+func (m *Master) DropRequests(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.noEffect = n
+}
+
+// SetClock makes the master's clock differ by offset from time.Now at this moment, and then gain rate seconds per
+// second; a rate of 1 is correct. The default is SetClock(0, 1).
+func (m *Master) SetClock(offset time.Duration, rate float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.clock = skewed{base: now, micros: now.UnixMicro() + offset.Microseconds(), rate: rate}
+}
+
+// Time returns the time of the master's clock.
+func (m *Master) Time() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.UnixMicro(m.clock.now())
+}
+
+// SetRole makes the master a replica ("slave") or a master again ("master"), which changes master_replid2 and
+// second_repl_offset in INFO. Run id, connections and keys do not change; Flush simulates the first synchronization of
+// a replica. Scripts that would write fail with READONLY on a replica.
+func (m *Master) SetRole(role string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch role {
+	case m.server.role:
+		return
+	case "master": // promoted: it keeps the id of its former master
+		m.server.env.ReplID2, m.server.env.Offset = m.server.replID, 1
+	default:
+		m.server.env.ReplID2, m.server.env.Offset = "", 0
+	}
+	m.server.role, m.server.replID = role, hexID()
+}
+
+// SetConfig sets the CONFIG GET value of one name, in lower case. It has no other effect. The defaults are those of
+// Redis: repl-backlog-ttl 3600, appendonly no; other names are unknown.
+func (m *Master) SetConfig(name, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server.config[name] = value
+}
+
+// SetPolicy sets maxmemory-policy and maxmemory, in bytes, in INFO. Keys are never evicted automatically; see Evict.
+// The default is "noeviction" and 0.
+func (m *Master) SetPolicy(policy string, maxMemory int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.server.policy, m.server.limit = policy, maxMemory
+}
+
+// Flush deletes every key, including the master's admission record.
+func (m *Master) Flush() { m.change(func(_ int64, s *reference.State) { s.Flush() }) }
+
+// Evict deletes the lock of name, like an eviction, and reports whether it existed.
+func (m *Master) Evict(name string) bool { return m.EvictKey(m.set.prefix.Lock(name)) }
+
+// EvictKey deletes any key and reports whether it existed.
+func (m *Master) EvictKey(key string) (there bool) {
+	m.change(func(now int64, s *reference.State) { there = s.Delete(now, key) })
+	return there
+}
+
+// shortestQuarantine is the minimum quarantine of a record, regardless of the max TTL.
+const shortestQuarantine = 30 * time.Second
+
+// Admit writes an admission record for the present state of this master, so that it votes; see [Masters.Admit].
+func (m *Master) Admit(prefix string, maxTTL time.Duration) {
+	m.set.mu.Lock()
+	names := m.set.names
+	m.set.mu.Unlock()
+	m.change(func(now int64, s *reference.State) {
+		record := scripts.Record{
+			Stamp: scripts.NewStamp(), Identity: m.server.env.Identity(), Group: m.set.group, Masters: names, Longest: maxTTL,
+			Quarantine: max(maxTTL, shortestQuarantine), Admitted: true, Since: now,
+		}
+		s.Set(now, scripts.Prefix(prefix).Admission(), record.String(), 0)
+	})
+}
+
+// Readmit is Admit for the prefix and the max TTL given to New.
+func (m *Master) Readmit() { m.Admit(string(m.set.prefix), m.set.maxTTL) }
+
+// rename replaces the list of masters in the admission record, if there is one.
+func (m *Master) rename(names string) {
+	m.change(func(now int64, s *reference.State) {
+		key := m.set.prefix.Admission()
+		text, _ := s.Get(now, key)
+		if r, err := scripts.ParseRecord(text); err == nil {
+			r.Stamp, r.Masters = scripts.NewStamp(), names
+			s.Set(now, key, r.String(), 0)
+		}
+	})
+}
+
+// Holds returns the grant id of name on this master, its depth, and its remaining TTL; "" and zeros if the name is
+// free. Of readers it returns the one whose share expires last; depth is their number.
+func (m *Master) Holds(name string) (id string, depth int, left time.Duration) {
+	m.change(func(now int64, s *reference.State) {
+		lock := m.set.prefix.Lock(name)
+		for field, value := range s.Hash(now, lock) {
+			id, left = field, time.Duration(s.TTL(now, lock))*time.Millisecond
+			first, _, _ := strings.Cut(value, " ")
+			depth, _ = strconv.Atoi(first)
+		}
+		for _, share := range s.Shares(now, lock) {
+			ends, _ := strconv.ParseInt(share.Value, 10, 64)
+			id, left = share.Name, time.Duration(ends-now)*time.Microsecond
+			depth++
+		}
+	})
+	return id, depth, left
+}
+
+// Keys returns the keys of the master, sorted.
+func (m *Master) Keys() (keys []string) {
+	m.change(func(now int64, s *reference.State) { keys = s.Keys(now) })
+	return keys
+}
+
+// Get returns the text of a string key, and whether the key exists.
+func (m *Master) Get(key string) (text string, ok bool) {
+	m.change(func(now int64, s *reference.State) { text, ok = s.Get(now, key) })
+	return text, ok
+}
+
+// Set writes a string key without expiry.
+func (m *Master) Set(key, text string) {
+	m.change(func(now int64, s *reference.State) { s.Set(now, key, text, 0) })
+}
+
+// Commands returns how often each command was executed since the master was created: scripts by their names in lower
+// case, such as "acquire", "extend" and "release", others in upper case, such as "INFO".
+func (m *Master) Commands() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.counts)
+}
+
+// Connections returns the number of connected clients.
+func (m *Master) Connections() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.conns)
+}
+
+// change calls f with the lock held.
+func (m *Master) change(f func(now int64, s *reference.State)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m.clock.now(), m.state)
+}
+
+// free runs the release of the present holder of name, or a release without a grant if there is none.
+func (m *Master) free(name string) {
+	id, _, _ := m.Holds(name)
+	role, _ := scripts.ShareOf(id)
+	keys := m.set.prefix.KeysOf(name, role)
+	call := scripts.NewEncoder(m.set.prefix, 0).Release(&keys, scripts.Ending{Grants: []string{id}})
+	scriptKeys, argv := call.Arguments("")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v := m.state.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash && role == scripts.Plain {
+		m.state.Delete(m.clock.now(), keys.Lock())
+	}
+	env := m.server.env
+	env.Publish = m.publishLocked
+	m.state.Eval(m.clock.now(), env, call.Script, scriptKeys, argv)
+}
+
+// publishLocked sends a message to the subscribers and returns their number.
+func (m *Master) publishLocked(channel, payload string) int {
+	for c := range m.subs[channel] {
+		c.answerLocked([]any{"message", channel, payload})
+	}
+	return len(m.subs[channel])
+}
+
+func (m *Master) accept(l net.Listener) {
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if m.serve(nc) != nil {
+			_ = nc.Close()
+		}
+	}
+}
+
+func (m *Master) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.cutLocked()
+	m.resumeLocked()
+}
