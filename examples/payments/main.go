@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -24,7 +25,7 @@ func main() {
 	log.SetFlags(0)
 	address := flag.String("listen", "127.0.0.1:8080", "where the orders are served")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", *address)
 	if err != nil {
@@ -35,21 +36,31 @@ func main() {
 	}
 }
 
-// run serves orders until ctx ends. It closes the listener.
+// run serves orders until ctx ends. It closes the listener. Then the order matters: first the server, which waits for
+// payments that have begun and still need their locks, then the Locker, which releases what is left, then the pool.
 func run(ctx context.Context, urls []string, l net.Listener) error {
 	defer l.Close()
 	masters, err := pool.Dial(urls)
 	if err != nil {
 		return err
 	}
-	defer masters.Close()
+	defer masters.Close() // the last: deferred calls run in reverse
 	locker, err := redlock.New(masters)
 	if err != nil {
 		return err
 	}
-	defer locker.Close(context.WithoutCancel(ctx))
+	defer func() {
+		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = locker.Close(over) // what could not be released expires after its TTL
+	}()
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders/{order}", &Handler{Locker: locker, Pay: pay})
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, r *http.Request) { // send traffic elsewhere meanwhile
+		if err := locker.Healthy(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
