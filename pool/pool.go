@@ -106,9 +106,9 @@ func unwrap(masters []Master) []transport.Master {
 
 // URL describes a master by
 //
-//	redis://[[user]:password@]host[:port][/database][?name=name]      also valkey://
+//	redis://[[user]:password@]host[:port][/database][?name=name][&guard=off]      also valkey://
 //	rediss://...                                          the same over TLS; also valkeys://
-//	unix://[[user]:password@]/path/to/socket[?db=database][&name=name]
+//	unix://[[user]:password@]/path/to/socket[?db=database][&name=name][&guard=off]
 //	redis+sentinel://[[user]:password@]host[:port],host[:port],.../service[?db=database][&allow=two-holders][&name=name]
 //	redis+cluster://[[user]:password@]host[:port],host[:port],...?buckets=n[&allow=two-holders][&name=name]
 //
@@ -117,6 +117,8 @@ func unwrap(masters []Master) []transport.Master {
 // a change of the URLs alone does not do it. Without a name of its own, a master behind Sentinel is named service@ with
 // the sentinels' addresses in order, and a cluster is named cluster@ with the given nodes. Set a name if these
 // addresses may change.
+//
+// guard=off, in the URLs of all masters, is the same as redlock.WithoutRestartGuard.
 //
 // The last two schemes may also begin with valkey, rediss or valkeys. redis+sentinel is the master of that name behind
 // sentinels, whose port is 26379 unless given; user and password are those of the master. redis+cluster is a cluster

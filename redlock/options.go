@@ -12,6 +12,7 @@ import (
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
@@ -209,7 +210,7 @@ func WithMaxTTL(g time.Duration) Option {
 // WithoutRestartGuard turns the restart guard off: a master that restarts empty votes at once, and then two clients may
 // hold a name at the same time. Use it only with masters that never lose data, such as those that fsync every write.
 // Use it for all clients of a prefix or for none: a client without the guard ignores the max TTL of the deployment and
-// the epoch of its [Configuration].
+// the epoch of its [Configuration]. guard=off in the URLs of all masters is the same.
 func WithoutRestartGuard() Option {
 	return lockerOption(func(c *config) { c.guard, c.noGuard = 0, true })
 }
@@ -379,7 +380,12 @@ func configWarnings(c *config, first *quorum.Config, p *transport.Transport) (wa
 		case n == 1 && slices.ContainsFunc(first.Order, p.FailsOver):
 			add("one master, which others replace: no lock can be taken for the max TTL after each failover")
 		case n == 1:
-			add("one master: no failure of it is survived, and the lock is as safe as that one server")
+			wait := ""
+			if addr := p.Addr(first.Order[0]); c.guard > 0 && !c.remembers(addr) {
+				wait = fmt.Sprintf("; after a restart it grants none for %v, or with WithDurableMasters, if it fsyncs every "+
+					"write, at once", max(c.guard, admission.Shortest))
+			}
+			add("one master: locks are as safe as that one server%s", wait)
 		case n%2 == 0:
 			add("%d masters survive the loss of %d, as %d would; use an odd number", n, (n-1)/2, n-1)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -358,7 +359,9 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 		opts []Option
 		want []string
 	}{
-		{1, nil, []string{"one master"}},
+		{1, nil, []string{"one master: locks are as safe as that one server; after a restart it grants none for 30s, or " +
+			"with WithDurableMasters"}},
+		{1, []Option{WithDurableMasters()}, []string{"one master: locks are as safe as that one server"}},
 		{1, []Option{WithoutRestartGuard()}, []string{"one master"}},
 		{3, nil, nil},
 		{4, nil, []string{"4 masters"}},
@@ -384,6 +387,33 @@ func TestWarningsOfAllowedConfigurations(t *testing.T) {
 			if !strings.Contains(got[i], c.want[i]) || traced[i] != got[i] {
 				t.Errorf("%d masters: %q, want %q", c.n, got[i], c.want[i])
 			}
+		}
+	}
+}
+
+// guard=off in the URLs of all masters is WithoutRestartGuard; in some of them it is an error.
+func TestTheGuardIsTurnedOffByURLs(t *testing.T) {
+	for _, c := range []struct{ urls, want string }{
+		{"redis://127.0.0.1:1?guard=off redis://127.0.0.1:2?guard=off&name=b redis://127.0.0.1:3?guard=off",
+			"the restart guard is off"},
+		{"redis://127.0.0.1:1?guard=off redis://127.0.0.1:2", "guard=off is in the URLs of 1 of 2 masters"},
+		{"redis://127.0.0.1:1?guard=on", "the parameter guard has only the value off"},
+	} {
+		got := ""
+		p, err := pool.Dial(strings.Fields(c.urls))
+		if err == nil {
+			defer p.Close()
+			var l *Locker
+			if l, err = New(p, WithLogger(slog.New(slog.DiscardHandler))); err == nil {
+				got = strings.Join(l.Warnings(), " ")
+				_ = l.Close(t.Context())
+			}
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) || err != nil && !errors.Is(err, ErrInvalid) && !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("%s: %q, want %q", c.urls, got, c.want)
 		}
 	}
 }

@@ -42,7 +42,8 @@ func (f *fleetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "file with the masters and their credentials")
 	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, with spaces between them")
 	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "what the keys begin with")
-	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL, "max TTL of a fleet that has none yet")
+	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL,
+		"max TTL of a fleet that has none yet; 0 for clients with WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
 		"addresses of masters that remember every write, as status names them, with commas between, or all")
 	flags.StringVar(&f.ca, "ca", "", "file of certificates (PEM) that those of the masters are checked with")
@@ -227,8 +228,11 @@ func (c *fleetConfig) tls() (*tls.Config, error) {
 
 // options returns the options of a Locker of the fleet.
 func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
-	list := []redlock.Option{
-		redlock.WithPrefix(c.Prefix), redlock.WithMaxTTL(c.guard), redlock.WithTTL(min(c.guard, private.DefaultTTL)),
+	list := []redlock.Option{redlock.WithPrefix(c.Prefix)}
+	if c.guard == 0 {
+		list = append(list, redlock.WithoutRestartGuard())
+	} else {
+		list = append(list, redlock.WithMaxTTL(c.guard), redlock.WithTTL(min(c.guard, private.DefaultTTL)))
 	}
 	if c.group != [2]int{} {
 		list = append(list, private.Option[redlock.Option](private.Settings{Shard: c.group[0], Shards: c.group[1]}))

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -280,4 +282,25 @@ func TestWhatACommandLeavesRunningIsKilled(t *testing.T) {
 	end := newTomb(t)
 	f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, end.path).ends(0, "done")
 	end.closes()
+}
+
+// With one server whose clients have no restart guard a lock is taken at once, and its restart costs no wait.
+func TestRunWithoutTheRestartGuard(t *testing.T) {
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newFleet(t, 1, redisproc.Config{}).servers[0]
+	run := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command(program, append([]string{"run", "a", "--wait", "20s"}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+	run("--guard", "0", "--masters", s.URL(), "--", "true")
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run("--masters", s.URL()+"?guard=off", "--", "true")
 }

@@ -111,7 +111,8 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
 		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
 			"no client could know whether it has restarted and lost locks, or what time it has, so "+noVote,
-			"name a server of Redis 6.2 or Valkey 7.2, or later, and no proxy in between")
+			"name a server of Redis 6.2 or Valkey 7.2, or later, and no proxy in between; for tests without a server, which "+
+				"miniredis cannot replace, use package redlock/redlocktest")
 	}
 	if i.Loading {
 		add("loading", "it is still loading its data", noVote+", until it is ready",
@@ -135,12 +136,13 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	}
 	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
-			noVote+": a lock that is dropped is a second holder, and nothing announces it", noEviction+", or maxmemory 0")
+			noVote+": a lock that is dropped is a second holder, and nothing announces it", noEviction+
+				"; pool.AllowEviction admits it and accepts that risk, also of a volatile- policy, as locks have a TTL")
 	}
 	return list
 }
 
-const noEviction = "CONFIG SET maxmemory-policy noeviction"
+const noEviction = "CONFIG SET maxmemory-policy noeviction, or that parameter of a managed service, which has no CONFIG"
 
 // verdict returns an error if the server is not fit to hold locks.
 func (i Info) verdict(cfg *Config) error {

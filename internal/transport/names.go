@@ -34,6 +34,7 @@ type Master struct {
 	buckets int      // number of buckets of the cluster
 	bucket  int      // number of the bucket, from 1; 0 if not yet known
 	foreign *redis.Pool
+	noGuard bool // guard=off in the URL
 	err     error
 }
 
@@ -139,9 +140,12 @@ func (m *Master) parse(raw string) error {
 		return errors.New("it is not of the form redis://host:port")
 	}
 	for key, values := range u.Query() {
-		if key != "name" && (key != "db" || m.network != "unix") || len(values) != 1 {
+		if key != "name" && key != "guard" && (key != "db" || m.network != "unix") || len(values) != 1 {
 			return fmt.Errorf("the parameter %q is unknown, or given twice", shownKey(key))
 		}
+	}
+	if m.noGuard = u.Query().Get("guard") == "off"; u.Query().Has("guard") && !m.noGuard {
+		return errors.New("the parameter guard has only the value off")
 	}
 	user := u.User.Username()
 	password, isSet := u.User.Password()

@@ -151,6 +151,16 @@ func (t *Transport) AddPending(i int, r PendingRelease) bool { return t.master(i
 // Pending returns the number of pending releases of master i, including those in flight.
 func (t *Transport) Pending(i int) int { return t.master(i).pending.count() }
 
+// Unguarded returns the number of masters with guard=off in their URLs.
+func (t *Transport) Unguarded() (n int) {
+	for i := range t.N() {
+		if t.master(i).noGuard {
+			n++
+		}
+	}
+	return n
+}
+
 // Add adds masters, and returns the number of each. A master whose name is already known keeps its number and its
 // options; one that has been retired gets a new number. The options of [New] apply to the added masters too. Add does
 // not block. An error matches [ErrInvalid] or [ErrClosed]; nothing has been dialled then.
