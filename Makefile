@@ -22,8 +22,7 @@ simulator: ## run SEEDS random schedules of faults (default 2000: two minutes)
 	go test -count=1 -v -timeout 0 -run '^TestSchedules$$' ./verify/sim -args -seeds $(or $(SEEDS),2000)
 
 mutants: ## remove each protection in turn: a test or a schedule must fail
-	go test -count=1 -timeout 20m -run '^Test(WhatIsTakenOutIsMissed|WithoutOneProtectionASchedulesFindsAViolation)$$' \
-	  ./redlock ./verify/sim -long
+	go test -count=1 -timeout 60m -run '^TestMutantsAreKilled$$' ./verify/mutants ./verify/sim -long
 
 model: ## search all decisions of the masters within small bounds
 	go test -count=1 -run '^Test(ExclusionTokenGrowthAndNoOrphans|ReadersAndWritersWithinSmallBounds|WithoutAProtection.*)$$' ./verify/model -long

@@ -14,10 +14,11 @@ import (
 	"github.com/redlock-go/redlock/bench/internal/page"
 )
 
-// writePage writes the report as one page of HTML.
-func writePage(w io.Writer, r *report) error {
+// writePage writes the report as one page of HTML. The targets of this project are on it only with check.
+func writePage(w io.Writer, r *report, check bool) error {
 	p := page.Page{
-		Title:    "What a lock over a majority of masters costs",
+		Title:    verdict(r),
+		Warning:  r.Busy,
 		Sentence: sentence(r),
 		Setup: fmt.Sprintf("%s. %s. Measured %s, commit %v.", r.headline(), r.Machine.CPU,
 			r.Time.Format("2006-01-02 15:04 MST"), r.Build),
@@ -28,22 +29,30 @@ func writePage(w io.Writer, r *report) error {
 		line
 		what string
 	}{
-		{lineOne, "one lock, taken and released"},
-		{lineDead, "the same with one master dead"},
-		{lineRate, "locks by 64 callers"},
-		{lineHand, "hand-over between two programs"},
+		{lineOne, "How long does it take to lock and unlock a name?"},
+		{lineDead, "And while one master is dead?"},
+		{lineRate, "How many locks can 64 callers of one program take?"},
+		{lineHand, "How soon does a waiting program get a lock that is released?"},
 	} {
 		if mine, redsync, _ := n.of(r.Figures); mine != nil {
 			value, unit := shown(mine)
 			number := page.Number{Value: value, Unit: unit, What: n.what}
 			if redsync != nil {
 				value, unit = shown(redsync)
-				number.Versus = fmt.Sprintf("%s redsync's %s %s", inWords(mine, redsync), value, unit)
+				number.Versus = fmt.Sprintf("redsync: %s %s", value, unit)
 			}
 			p.Numbers = append(p.Numbers, number)
 		}
 	}
 	p.Pictures = []page.Picture{latencyPicture(r.Figures), ratePicture(r.Figures), waitsPicture(r), faultsPicture(r)}
+	if check {
+		p.Targets = pageTargets(r)
+	}
+	return p.Write(w)
+}
+
+// pageTargets returns the targets that were measured.
+func pageTargets(r *report) (list []page.Target) {
 	bound := strings.NewReplacer("<=", "at most", ">=", "at least")
 	for _, t := range r.Targets {
 		if t.Met == nil {
@@ -55,33 +64,78 @@ func writePage(w io.Writer, r *report) error {
 		} else if *t.Met {
 			class = "met"
 		}
-		p.Targets = append(p.Targets, page.Target{
-			Class: class, Name: t.Name, Text: t.measured() + ", wanted is " + bound.Replace(t.Target), Reason: t.reason(),
+		list = append(list, page.Target{
+			Class: class, Name: t.Name, Text: t.measured() + ", wanted is " + bound.Replace(t.Target),
+			Reason: strings.TrimSpace(t.reason() + " " + cause(r, t.Why)),
 		})
 	}
-	return p.Write(w)
+	return list
 }
 
-// sentence returns the result of the run in one sentence.
-func sentence(r *report) string {
-	s := fmt.Sprintf("A lock over %d masters", r.Masters.N)
-	if mine, redsync, floor := lineOne.of(r.Figures); mine != nil {
-		value, unit := shown(mine)
-		s += fmt.Sprintf(" is taken and released in %s %s", value, unit)
-		if redsync != nil && floor != nil {
-			s += fmt.Sprintf(": %s the time of redsync, and %s that of a plain floor, which is not safe",
-				inWords(mine, redsync), inWords(mine, floor))
+// cause returns the measurement that shows why a target is missed, "" without one.
+func cause(r *report, why string) string {
+	l, many := r.Figures, rateCase(64)
+	compare := func(m metric, what, than string) string {
+		mine, other := l.median(scenarioPairs, many, nameLibrary, m), l.median(scenarioPairs, many, than, m)
+		if mine == nil || other == nil {
+			return ""
+		}
+		return fmt.Sprintf("Measured: %s %.3g, and %.3g with %s.", what, *mine, *other, than)
+	}
+	switch why {
+	case whySafety:
+		return compare(mServerCPU, "the servers' processor time for a pair, in us, is", nameFloor)
+	case whyClient:
+		return compare(mClientCPU, "the client's processor time for a pair, in us, is", nameScripts)
+	case whyBoxed:
+		return compare(mAllocs, "the allocations for a pair are", nameScripts)
+	case whyTurns, whyInstant, whyOneLess:
+		if r.Machine.CPUs > 0 {
+			return fmt.Sprintf("Measured: %d processors for %d servers and their clients.", r.Machine.CPUs, r.Masters.N)
 		}
 	}
-	return s + "."
+	return ""
 }
 
-// inWords describes how a time compares with another.
-func inWords(mine, other *figure) string {
-	if s := ratio(mine, other); s != nil && s.void() {
-		return "about"
+// verdict returns the result of the run in one sentence.
+func verdict(r *report) string {
+	mine, redsync, _ := lineOne.of(r.Figures)
+	if mine == nil {
+		return fmt.Sprintf("What a lock over %d masters costs", r.Masters.N)
 	}
-	return times(mine, other) + " ×"
+	value, unit := shown(mine)
+	s := fmt.Sprintf("To lock and unlock a name takes %s %s", value, unit)
+	if redsync != nil {
+		value, unit = shown(redsync)
+		s += fmt.Sprintf(", %s redsync's %s %s", inWords(mine, redsync), value, unit)
+	}
+	if dead, _, _ := lineDead.of(r.Figures); dead != nil {
+		value, unit = shown(dead)
+		s += fmt.Sprintf(", and %s %s while a master is dead", value, unit)
+	}
+	return s
+}
+
+// sentence returns what of the result is the price of safety.
+func sentence(r *report) string {
+	mine, _, floor := lineOne.of(r.Figures)
+	if mine == nil || floor == nil {
+		return fmt.Sprintf("Measured over %d masters.", r.Masters.N)
+	}
+	value, unit := shown(floor)
+	return fmt.Sprintf("Over %d masters a plain hash lock, which is not safe, takes %s %s. The rest is the price of "+
+		"fencing tokens, restarts that forget no lock, and waiting in order.", r.Masters.N, value, unit)
+}
+
+// inWords compares a time with another.
+func inWords(mine, other *figure) string {
+	switch s := ratio(mine, other); {
+	case s == nil || s.void():
+		return "about as long as"
+	case s.Median < 1:
+		return "less than"
+	}
+	return "more than"
 }
 
 // shown formats a figure for people: milliseconds, or whole numbers a second.
@@ -111,7 +165,7 @@ func pageLine(who string, points plotter.XYs) page.Line {
 
 func latencyPicture(l figures) page.Picture {
 	p := page.Picture{
-		Title: "Latency by contender", X: "ms", LogX: true, Across: 1,
+		Title: "How long does a lock take?", X: "ms", LogX: true, Across: 1,
 		Text: "Half of all locks took no longer than the first point, 90 % than the second, 99 % than the third.",
 	}
 	for _, n := range goroutinesIn(l) {
@@ -146,7 +200,7 @@ func goroutinesIn(l figures) (list []int) {
 
 func ratePicture(l figures) page.Picture {
 	p := page.Picture{
-		Title: "Throughput against goroutines", X: "goroutines", Y: "locks a second", LogX: true, Across: 1,
+		Title: "How many locks a second?", X: "goroutines", Y: "locks a second", LogX: true, Across: 1,
 		Text: "Each goroutine locks and unlocks names of its own, in one process.",
 	}
 	var panel page.Panel
@@ -170,7 +224,7 @@ func ratePicture(l figures) page.Picture {
 
 func waitsPicture(r *report) page.Picture {
 	p := page.Picture{
-		Title: "Time of waits", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
+		Title: "How long do programs wait for the same name?", X: "share of waits", Y: "ms at most", LogY: true, Across: 2,
 		Text: "Several programs want one name: how long so many of their waits took at most.",
 	}
 	nines := func(share float64) float64 { return -math.Log10(1 - share/100) } // all nines have the same width
@@ -190,7 +244,7 @@ func waitsPicture(r *report) page.Picture {
 
 func faultsPicture(r *report) page.Picture {
 	p := page.Picture{
-		Title: "What each fault does over time", X: "ms", Y: "ms a lock", LogY: true, Across: 2,
+		Title: "What happens when masters fail?", X: "ms", Y: "ms a lock", LogY: true, Across: 2,
 		Text: "One caller locks and unlocks while masters stop answering: how long a lock took at that time. " +
 			"redsync is left out where a master hangs: it would wait for as long.",
 	}

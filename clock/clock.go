@@ -16,6 +16,7 @@ func At(boot, wall int64) Instant { return Instant{boot: boot, wall: wall} }
 // Sub returns the time that has passed from u to t: the larger of the differences of the two clocks. It is negative
 // only if both are.
 func (t Instant) Sub(u Instant) time.Duration {
+	//mutant:both-clocks = time.Duration(t.boot - u.boot)
 	return time.Duration(max(t.boot-u.boot, t.wall-u.wall))
 }
 

@@ -21,6 +21,7 @@ func (k *Lock) finish(ctx context.Context) error {
 	err := k.Unlock(ctx)
 	var e *LockError
 	switch cause := k.Err(); {
+	//mutant:outer-loss = false
 	case !errors.Is(cause, ErrReleased):
 		return &LockError{Op: "do", Name: k.Name(), decided: cause}
 	case errors.As(err, &e) && errors.Is(e.decided, ErrLost): // the masters had lost it
@@ -30,6 +31,7 @@ func (k *Lock) finish(ctx context.Context) error {
 		k.l.events.Log(slog.LevelWarn, "redlock: release not confirmed, resending in the background",
 			slog.String("lock", k.Name()), slog.Int64("token", k.Token()), slog.Any("error", err))
 	}
+	//mutant:unconfirmed-release = err
 	return nil
 }
 
@@ -37,6 +39,7 @@ func (k *Lock) finish(ctx context.Context) error {
 func ofFunction(err error) error {
 	var e *LockError
 	if errors.As(err, &e) || isOwn(err) {
+		//mutant:inner-errors = err
 		return &functionError{err}
 	}
 	return err

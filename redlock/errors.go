@@ -150,6 +150,7 @@ func (e *LockError) Error() string {
 	}
 	if e.Holder != "" {
 		fmt.Fprintf(&b, "; held by %q", e.Holder)
+		//mutant:unknown-time = true
 		if !e.since.IsZero() {
 			b.WriteString(e.since.Format(" since " + time.TimeOnly))
 		}

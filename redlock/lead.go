@@ -24,8 +24,10 @@ func (l *Locker) lead(ctx context.Context, name string, f func(ctx context.Conte
 			switch {
 			case errors.Is(lost, ErrClosed):
 				return ErrClosed
+			//mutant:lost-leader 2= true
 			case err == nil && lost == nil:
 				return nil
+			//mutant:shutdown-no-failure = false
 			case ctx.Err() != nil:
 				return errors.Join(contextError(ctx), err)
 			}

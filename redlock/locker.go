@@ -276,6 +276,8 @@ func (l *shard) acquire(
 		return nil, ErrClosed
 	}
 	defer l.leave()
+	//mutant:drain-owners 2= true
+	//mutant:drain-no-new-call = false
 	if l.drains.Load() && !lease.Owns(ctx, l.grants) {
 		return nil, ErrClosed
 	}
@@ -364,6 +366,7 @@ func (l *shard) refusal(name string, err error) error {
 
 // stillGood returns k if it has the required validity now, however long ago it was granted. Otherwise it releases k.
 func (l *shard) stillGood(k *Lock, cfg *lockConfig) (*Lock, error) {
+	//mutant:recheck = true
 	if k.handle.HasLeft(cfg.Least) {
 		return k, nil
 	}
@@ -453,6 +456,7 @@ func (l *shard) begin(g *lease.Lease, k *Lock, cfg *lockConfig) error {
 func (l *shard) close(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.closing)
+		//mutant:close-releases-first -> time.AfterFunc(5*time.Second, l.grants.EndAll)
 		l.grants.EndAll()
 		l.queue.Close()
 		l.journal.close()
@@ -477,6 +481,7 @@ func (l *shard) drain(ctx context.Context) error {
 	l.grants.ReleaseIdle()
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
+	//mutant:drain-waits = false
 	for len(l.grants.All()) > 0 || l.calls.Load() > 1 {
 		select {
 		case <-tick.C:

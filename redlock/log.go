@@ -102,6 +102,7 @@ func (j *journal) ring() {
 		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", joined(f.Masters)),
 	}
 	if errors.Is(f, errQuarantine) {
+		//mutant:hint-in-log drop
 		attrs = append(attrs, slog.String("hint", mayAdmit))
 	}
 	j.Log(slog.LevelWarn, "redlock: no quorum of masters votes", attrs...)

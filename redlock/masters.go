@@ -146,6 +146,7 @@ func (l *shard) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 			}
 		}
 		all := quorum.Rule{Old: view.Config.Rule.All()}
+		//mutant:quarantine-before-ttl = false
 		if err := l.raiseQuarantines(ctx, all, g); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 var cpuOf = regexp.MustCompile(`used_cpu_(?:sys|user):([0-9.]+)`)
@@ -91,9 +92,10 @@ func BenchmarkSizing(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer c.Close()
+		command, args := scripts.HeartbeatCall(false).Args("", false)
 		before := worked(b, servers[0])
 		for b.Loop() {
-			if _, err := c.Do("INFO"); err != nil {
+			if _, err := c.Do(command, args...); err != nil {
 				b.Fatal(err)
 			}
 		}

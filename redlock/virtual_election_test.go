@@ -16,6 +16,7 @@ import (
 // H145: an import needs votes, like an acquire: only masters that vote for this client count. Otherwise a handle that
 // is delivered twice could be imported twice, the second time through a master that has lost the first import.
 
+// H145.
 func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		a, b := w.locker(), w.locker()
@@ -30,7 +31,7 @@ func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 	})
 }
 
-// H63: a client that names three of the five masters of a deployment imports nothing, as it locks nothing.
+// H63: a client that names three of the five masters of a deployment imports nothing, as it locks nothing. H145.
 func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a := w.locker()
@@ -52,7 +53,7 @@ func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
 	})
 }
 
-// A client that uses only the next masters too early imports nothing.
+// A client that uses only the next masters too early imports nothing. H145.
 func TestVirtualAProgramThatIsTooEarlyImportsNothing(t *testing.T) {
 	virtual(t, 6, func(w *world) {
 		old, next := []int{0, 1, 2}, []int{3, 4, 5}

@@ -114,13 +114,20 @@ func instead(text string) func(*sent, []byte) (string, bool) {
 
 var serverTime = regexp.MustCompile(`server_time_usec:\d+`)
 
-// clockOf replaces the clock in the reply to INFO.
+// clockOf replaces the clock in the replies to INFO and to heartbeats.
 func clockOf(text string) func(*sent, []byte) (string, bool) {
 	return func(s *sent, reply []byte) (string, bool) {
-		if s.script() != "INFO" {
+		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
+		switch s.script() {
+		case "INFO":
+		case "heartbeat":
+			words := strings.Fields(string(info))
+			words[len(words)-1] = text
+			said := strings.Join(words, " ")
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(said), said), true
+		default:
 			return "", false
 		}
-		_, info, _ := bytes.Cut(reply, []byte("\r\n"))
 		info = serverTime.ReplaceAllLiteral(bytes.TrimSuffix(info, []byte("\r\n")), []byte("server_time_usec:"+text))
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info), true
 	}

@@ -53,7 +53,7 @@ func (w *world) busy(ctx context.Context, n int, name string, hold time.Duration
 }
 
 // The maximum hold of several names counts from the time at which all are held; WithExtension applies from then on,
-// too.
+// too. H146.
 func TestVirtualTheTermsOfAllBeginWhenAllAreHeld(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		held := w.take(w.locker(), "b")

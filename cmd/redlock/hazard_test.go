@@ -87,7 +87,7 @@ func TestHazardTheExitStatusOfACheckTellsWhetherAMajorityVotes(t *testing.T) {
 }
 
 // H72: commands that read write nothing, on masters that vote or on new ones, with the prefix of the fleet or a
-// mistyped one.
+// mistyped one. H75.
 func TestHazardCommandsThatReadWriteNothing(t *testing.T) {
 	t.Parallel()
 	for id, verb := range map[string]string{

@@ -93,6 +93,11 @@ func (c *conn) scriptLocked(name string, args []string) bool {
 		c.answerLocked(failed)
 		return true
 	}
+	if s == scripts.Heartbeat { // the faults of scripts are for those of locks
+		m.counts[s.Name]++
+		c.answerLocked(m.evalLocked(s, keys, argv))
+		return true
+	}
 	if m.faults.noEffect > 0 {
 		m.faults.noEffect--
 		c.cutLocked()
@@ -150,6 +155,7 @@ func (m *Master) evalLocked(s *scripts.Script, keys, argv []string) any {
 		return reference.Error(m.faults.refusal)
 	}
 	now, env := m.clock.now(), m.server.env
+	env.InfoFunc = func() string { return m.infoLocked(now, nil) }
 	if m.server.role == "master" {
 		env.Publish = m.publishLocked
 		return m.state.Eval(now, env, s, keys, argv)

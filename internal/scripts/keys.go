@@ -41,6 +41,7 @@ func CheckPrefix(p string) error {
 		return fmt.Errorf("the key prefix %q is not UTF-8", p)
 	case strings.ContainsAny(base, "{}") || base == "":
 		return fmt.Errorf("the key prefix %q has a brace: keys of different prefixes could collide", p)
+	//mutant:prefix-colon = false
 	case strings.HasSuffix(base, ":"):
 		return fmt.Errorf("the key prefix %q ends in a colon: leave it out, the keys have one after the prefix", base)
 	}
@@ -55,6 +56,7 @@ func CheckName(name string) error {
 		return errors.New("the name of the lock is empty")
 	case len(name) > MaxName:
 		return fmt.Errorf("the name of the lock has %d bytes; %d are the most (it begins %q)", len(name), MaxName, name[:32])
+	//mutant:utf8-names = false
 	case !utf8.ValidString(name):
 		return fmt.Errorf("the name of the lock, %q, is not UTF-8: encode it, for example in hexadecimal", name)
 	}

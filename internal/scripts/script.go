@@ -43,11 +43,12 @@ var include = regexp.MustCompile(`(?m)^-- include (\w+\.lua)\n`)
 
 // SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
 const (
-	acquireSHA = "61add5805ae32ccfe0a0f351d18e74c19535df47"
-	extendSHA  = "b70ef4c20565c91ba7db2ce52afe48ecb9f68aaa"
-	releaseSHA = "d5b5da0a02421d2374c1cdbcdddaf622b745a762"
-	inspectSHA = "1697c7b59dadf28addd1a39b33e396b017aabebf"
-	admitSHA   = "8327a20ceee9846b2f22692626e4e7e4e2c3b7e9"
+	acquireSHA   = "61add5805ae32ccfe0a0f351d18e74c19535df47"
+	extendSHA    = "b70ef4c20565c91ba7db2ce52afe48ecb9f68aaa"
+	releaseSHA   = "d5b5da0a02421d2374c1cdbcdddaf622b745a762"
+	inspectSHA   = "1697c7b59dadf28addd1a39b33e396b017aabebf"
+	admitSHA     = "8327a20ceee9846b2f22692626e4e7e4e2c3b7e9"
+	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
 
 	sharedAcquireSHA = "46ec83d243ec87ac1acb976d2e8b9359f0d41189"
 	sharedExtendSHA  = "4d34fbc3e5d4ab4830cf30e55a79e0d791f2259c"
@@ -61,6 +62,8 @@ var (
 	Release = &Script{"release", releaseSHA, text("release.lua"), false}
 	Inspect = &Script{"inspect", inspectSHA, text("inspect.lua"), false}
 	Admit   = &Script{"admit", admitSHA, text("admit.lua"), false}
+	// Heartbeat reads what a heartbeat checks.
+	Heartbeat = &Script{"heartbeat", heartbeatSHA, text("heartbeat.lua"), false}
 
 	// Scripts of locks with readers.
 	SharedAcquire = &Script{"shared acquire", sharedAcquireSHA, text("shared_acquire.lua"), true}
@@ -69,4 +72,4 @@ var (
 )
 
 // All lists the scripts, for loading them on a new connection.
-var All = []*Script{Acquire, Extend, Release, Inspect, Admit, SharedAcquire, SharedExtend, SharedRelease}
+var All = []*Script{Acquire, Extend, Release, Inspect, Admit, Heartbeat, SharedAcquire, SharedExtend, SharedRelease}

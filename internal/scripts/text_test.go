@@ -37,7 +37,7 @@ func TestSHAConstantsAreThoseOfTheTexts(t *testing.T) {
 // documents its keys, arguments and replies, and why it is safe to repeat.
 func TestScriptsAreShort(t *testing.T) {
 	for _, file := range []string{
-		"common", "extend_common", "acquire", "extend", "release", "inspect", "admit",
+		"common", "extend_common", "acquire", "extend", "release", "inspect", "admit", "heartbeat",
 		"shared_common", "shared_acquire", "shared_extend", "shared_release",
 	} {
 		text, err := os.ReadFile(file + ".lua")
@@ -226,6 +226,7 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	}
 }
 
+// H13.
 func TestMillisRoundsUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
 		500 * time.Microsecond: 1} {

@@ -36,6 +36,7 @@ func (f *facts) judge(opts *CheckOptions) {
 	f.writes()
 	f.rights(scripts.Prefix(opts.Prefix))
 	f.persistence()
+	//mutant:other-databases = false
 	if len(f.databases) > 0 {
 		f.find(Warning, "databases",
 			fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix, f.databases),
@@ -179,6 +180,7 @@ func (f *facts) rights(p scripts.Prefix) {
 	}
 	var dos []string
 	if len(f.grants) > 0 {
+		//mutant:missing-rights-only -> f.grants[0] = "-@all " + f.grants[0]
 		slices.Sort(f.grants)
 		dos = append(dos, fmt.Sprintf("grant the missing rights: ACL SETUSER %s %s", f.user,
 			strings.Join(slices.Compact(f.grants), " ")))

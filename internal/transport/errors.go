@@ -38,6 +38,7 @@ type Error struct {
 
 // Error returns what failed, why, and how to fix it if that is known.
 func (e *Error) Error() string {
+	//mutant:advice = false
 	if _, do := advice(e.Op, e.Err, "USER"); do != "" {
 		return e.withoutAdvice() + "; " + do
 	}

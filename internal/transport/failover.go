@@ -110,12 +110,21 @@ func (s *stopping) alone(fields map[string]string) error {
 // replica returns the name of the INFO field about replica i.
 func replica(i int) string { return "slave" + strconv.Itoa(i) }
 
-// lagOf returns the time since replica i was last heard from. ok is false if it is not in sync.
+// lagOf returns the time since replica i was last heard from. ok is false if it is not in sync. Newer servers add
+// further words behind the lag.
 func lagOf(fields map[string]string, i int) (lag time.Duration, ok bool) {
-	said := fields[replica(i)]
-	_, seconds, _ := strings.Cut(said, ",lag=")
-	n, err := strconv.Atoi(seconds)
-	return time.Duration(n) * time.Second, err == nil && n >= 0 && strings.Contains(said, ",state=online,")
+	seconds, online := -1, false
+	for word := range strings.SplitSeq(fields[replica(i)], ",") {
+		switch key, value, _ := strings.Cut(word, "="); key {
+		case "state":
+			online = value == "online"
+		case "lag":
+			if n, err := strconv.Atoi(value); err == nil {
+				seconds = n
+			}
+		}
+	}
+	return time.Duration(seconds) * time.Second, online && seconds >= 0
 }
 
 // verdict returns why a master that may be replaced must not vote, and sets Info.Late. f may be nil.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
 )
 
 // A fake is a server in this process, connected by net.Pipe: a write ends only when the other side has read it. Inside
@@ -215,8 +216,7 @@ func (f *fake) reply(cmd []string) string {
 		if f.info != "" {
 			return f.info
 		}
-		return bulk(fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
-			"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra))
+		return bulk(f.infoLocked())
 	case "CONFIG":
 		if cmd[2] == stoppingSettings {
 			return "*4\r\n" + bulk("min-replicas-to-write") + bulk("1") + bulk("min-replicas-max-lag") + bulk("3")
@@ -230,11 +230,33 @@ func (f *fake) reply(cmd []string) string {
 		}
 		return "-ERR unknown script\r\n"
 	case "EVALSHA", "EVAL":
+		if cmd[1] == scripts.Heartbeat.SHA {
+			return f.heartbeatLocked(cmd[3:])
+		}
 		f.log = append(f.log, cmd)
 		return f.answer(cmd)
 	default:
 		return "+OK\r\n"
 	}
+}
+
+func (f *fake) infoLocked() string {
+	return fmt.Sprintf("redis_version:7.0.15\r\nrun_id:%s\r\nmaster_replid2:%s\r\nsecond_repl_offset:-1\r\n"+
+		"role:master\r\nmaxmemory_policy:noeviction\r\nserver_time_usec:1700000000000000\r\n%s", f.runID, noID, f.extra)
+}
+
+// heartbeatLocked replies to the script of a heartbeat, with an error if INFO is answered by one.
+func (f *fake) heartbeatLocked(args []string) string {
+	if strings.HasPrefix(f.info, "-") {
+		return f.info
+	}
+	info := f.infoLocked()
+	if f.info != "" {
+		_, info, _ = strings.Cut(f.info, "\r\n")
+	}
+	env := reference.Env{InfoFunc: func() string { return info }}
+	reply, _ := new(reference.State).Eval(0, env, scripts.Heartbeat, nil, args).(string)
+	return bulk(reply)
 }
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }

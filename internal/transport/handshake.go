@@ -99,7 +99,6 @@ func (cfg *Config) readInfo(asked clock.Instant, reply any) (i Info, fields map[
 	}
 	fields = infoFields(text)
 	i = infoOf(fields)
-	i.RTT = cfg.clock.Now().Sub(asked)
-	i.Read = asked.Add(i.RTT / 2)
+	i.readAt(cfg.clock, asked)
 	return i, fields, nil
 }

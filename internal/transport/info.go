@@ -86,6 +86,12 @@ func infoOf(f map[string]string) Info {
 	}
 }
 
+// readAt sets the times of a reading that was requested at asked and has just been answered.
+func (i *Info) readAt(clk *clock.Clock, asked clock.Instant) {
+	i.RTT = clk.Now().Sub(asked)
+	i.Read = asked.Add(i.RTT / 2)
+}
+
 // stopsScripts reports whether min-replicas-to-write applies to the writes of scripts. Before Redis 6.2.7 it did not.
 func (i *Info) stopsScripts() bool {
 	var major, minor, patch int

@@ -226,6 +226,7 @@ func addrOf(u *url.URL) (addr, database string, err error) {
 		}
 		return filepath.Clean(u.Path), u.Query().Get("db"), nil
 	}
+	//mutant:ipv6-brackets 1= false
 	if strings.Count(u.Host, ":") > 1 && !strings.ContainsAny(u.Host, "[,") {
 		return "", "", errors.New("an IPv6 address is written in brackets: redis://[::1]:6379")
 	}

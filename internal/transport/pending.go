@@ -60,6 +60,7 @@ func (l *pendingList) add(r PendingRelease) bool {
 	}
 	r.Grants = grants
 	more := r.bytes() - before
+	//mutant:pending-bytes 5= false
 	if l.closed || len(grants) > maxPendingGrants || !merged && len(l.releases) == maxPending ||
 		l.bytes+more > maxPendingBytes {
 		return false

@@ -164,7 +164,7 @@ func TestLostPaymentIsRepeated(t *testing.T) {
 // does not count as answered.
 func TestTheEndOfAConnectionIsNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, p *Transport, srv *fake) {
-		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, noPerm })
+		srv.set(func() { srv.answer, srv.info = func([]string) string { return ":1\r\n" }, readOnly })
 		p.AddPending(0, pendingRelease("n", 7, "a"))
 		box := newMailbox()
 		pass(2800 * time.Millisecond)
@@ -303,3 +303,5 @@ func TestPendingReleasesAreBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes are counted without pending releases", l.bytes)
 	}
 }
+
+const readOnly = "-READONLY You can't write against a read only replica.\r\n"

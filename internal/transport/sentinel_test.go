@@ -223,7 +223,13 @@ func TestAMasterThatIsAloneIsRefused(t *testing.T) {
 	if err := stop.alone(two); err != nil {
 		t.Error(err)
 	}
+	for _, third := range []string{"io-thread=0", "type=replica"} { // as Redis 8 and Valkey 8 report it
+		if err := stop.alone(fields("connected_slaves:2", near+","+third, "slave1:state=online,lag=3,"+third)); err != nil {
+			t.Errorf("%s: %v", third, err)
+		}
+	}
 	for _, other := range []string{
+		"slave1:ip=b,port=1,state=online,offset=1,lag=", "slave1:ip=b,port=1,state=online,offset=1",
 		"slave1:ip=b,port=1,state=online,offset=1,lag=4", "slave1:ip=b,port=1,state=send_bulk,offset=1,lag=0", "",
 	} {
 		if err := stop.alone(fields("connected_slaves:2", near, other)); !errors.Is(err, ErrRefused) {

@@ -97,23 +97,56 @@ func (s *session) beat() {
 			})
 		}
 	}
-	s.pipe.Queue(scripts.Command("heartbeat", "INFO"), func(reply any, ended error) {
-		if ended != nil {
+	s.pipe.Queue(scripts.HeartbeatCall(s.m.cfg.failover != nil), func(reply any, ended error) {
+		if _, refused := reply.(redis.Error); refused && ended == nil {
+			s.beatInFull() // INFO may be allowed, and its text or error says more
 			return
 		}
-		info, fields, err := s.m.cfg.readInfo(asked, reply)
-		if err == nil {
-			err = s.judge(info, fields)
-		}
-		s.lastInfo.Store(&asked)
-		if err != nil {
-			s.pipe.Kill("heartbeat", err)
-		}
+		s.take(asked, reply, ended, s.readHeartbeat)
 	})
 	if s.open() {
 		s.m.pending.begin()
 		s.resend()
 	}
+}
+
+// beatInFull queues a heartbeat that reads all of INFO.
+func (s *session) beatInFull() {
+	asked := s.m.cfg.clock.Now()
+	s.pipe.Queue(scripts.Command("heartbeat", "INFO"), func(reply any, ended error) {
+		s.take(asked, reply, ended, s.m.cfg.readInfo)
+	})
+}
+
+// take processes the reply to a heartbeat that was sent at asked.
+func (s *session) take(
+	asked clock.Instant, reply any, ended error, readFunc func(clock.Instant, any) (Info, map[string]string, error),
+) {
+	if ended != nil {
+		return
+	}
+	info, fields, err := readFunc(asked, reply)
+	if err == nil {
+		err = s.judge(info, fields)
+	}
+	s.lastInfo.Store(&asked)
+	if err != nil {
+		s.pipe.Kill("heartbeat", err)
+	}
+}
+
+// readHeartbeat parses the reply of the heartbeat script. What it does not contain is the same for as long as the
+// server runs, or, while the server loads, prevents the script.
+func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[string]string, error) {
+	text, err := redis.String(reply, nil)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	fields, err := scripts.DecodeHeartbeat(text)
+	i := infoOf(fields)
+	i.Version, i.Valkey, i.Cluster = s.info.Version, s.info.Valkey, s.info.Cluster
+	i.readAt(s.m.cfg.clock, asked)
+	return i, fields, err
 }
 
 // judge processes the result of a heartbeat. An error ends the session: the server is another one, may have lost locks,

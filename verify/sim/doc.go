@@ -36,5 +36,5 @@
 // it.
 //
 // To add a fault: add a constant and a case in faults.go, a weight in plan.go, and its end in world.calm if it lasts.
-// To add a mutant: add its edits in protections_test.go.
+// To add a mutant: see package mutants.
 package sim

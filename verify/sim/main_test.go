@@ -16,7 +16,7 @@ var (
 	firstSeed    = flag.Uint64("first", 0, "the seed of the first schedule")
 	oneSeed      = flag.Int64("seed", -1, "the seed of a single schedule, which is told in words")
 	traceFile    = flag.String("trace", "", "with -seed: the file for the events of the schedule, as JSON lines")
-	withoutGiven = flag.String("without", "", "the protection that is taken out; see protections_test.go")
+	withoutGiven = flag.String("without", "", "the mutant to run, by its name in package mutants")
 	kindForce    = flag.String("kind", "", "the kind of every schedule, instead of that of its seed")
 	kindGiven    = flag.String("kinds", "", "only schedules of these kinds, separated by commas")
 	untilBad     = flag.String("until", "", "stop after the first violation that has this in its words")

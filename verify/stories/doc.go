@@ -66,12 +66,12 @@
 //
 // # Hazards without a story
 //
-//	H06  needs the channel rights of a real server: TestRealUserWithoutChannelRights
-//	H60  needs the INFO rights of a real server: TestLeastRightsSuffice
-//	H69  needs real replication for backups and backlogs; a failback is in H57: TestHazardWhatForgetsNothingStopsNoVote
+//	H06  needs the channel rights of a real server
+//	H60  needs the INFO rights of a real server
+//	H69  needs real replication for backups and backlogs; a failback is in H57
 //
-// H65 and H86 show that the work of a script is bounded; TestHazardAReleaseBehindDeadWaitersIsQuick tests that it takes
-// a server at most 5 ms (the maximum seen was 1 ms). H61 simulates a freeze with clocks;
-// TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook tests a process under SIGSTOP. Two servers behind one name
-// (H63) have no story, because that is not tolerated, as the documentation of package redlock says.
+// Their tests carry the ids in comments, as those of all hazards. H65 and H86 show that the work of a script is bounded;
+// a test of H65 shows that it takes a real server at most 5 ms (the maximum seen was 1 ms). H61 simulates a freeze with
+// clocks; a test of H76 stops a process with SIGSTOP. Two servers behind one name (H63) have no story, because that is
+// not tolerated, as the documentation of package redlock says.
 package stories

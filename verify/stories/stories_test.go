@@ -2,7 +2,6 @@ package stories
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -68,37 +67,10 @@ func TestEachHazardHasAStoryOrAReason(t *testing.T) {
 	for _, r := range told {
 		for n := r[0]; n <= r[1]; n++ {
 			id := fmt.Sprintf("H%02d", n)
-			listed := regexp.MustCompile(`(?m)^//\t` + id + `  .*Test\w+$`).Match(doc)
+			listed := regexp.MustCompile(`(?m)^//\t` + id + `  needs `).Match(doc)
 			if has[id] == listed {
 				t.Errorf("%s has a story: %v; it is listed as one without: %v", id, has[id], listed)
 			}
-		}
-	}
-}
-
-// The tests named in the documentation exist.
-func TestTheDocumentationNamesTestsThatExist(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tests strings.Builder
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			tests.Write(text)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range regexp.MustCompile(`Test[A-Z]\w+`).FindAllString(string(doc), -1) {
-		if !strings.Contains(tests.String(), "func "+name+"(") {
-			t.Errorf("%s is not a test", name)
 		}
 	}
 }

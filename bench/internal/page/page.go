@@ -14,6 +14,7 @@ var source string
 // A Page is the content of the page.
 type Page struct {
 	Title, Sentence, Setup string
+	Warning                string // why the figures say little, "" for none
 	Numbers                []Number
 	Pictures               []Picture
 	Targets                []Target
@@ -21,7 +22,7 @@ type Page struct {
 	Tables                 []Table
 }
 
-// A Number is shown in large type.
+// A Number is shown in large type, below the question What.
 type Number struct{ Value, Unit, What, Versus string }
 
 // A Target is one cell of the strip of targets. Class is "met", "unsure" or "missed"; Reason may be "".

@@ -53,6 +53,7 @@ func (c *call) acquire() any {
 		c.get(c.key(2), "")
 	}
 	if a.stamp != "" {
+		//mutant:repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
@@ -79,6 +80,7 @@ func (c *call) acquire() any {
 	case left != -2 && !replaces:
 		c.recall(lock)
 		return []any{int64(scripts.Held), left, int64(0), c.lease(lock), c.join(a.waiter), raw, c.now}
+	//mutant:repair-no-queue 2= true
 	case queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
 			return []any{int64(scripts.Held), (left + 999) / 1000, int64(1), []any{}, c.join(a.waiter), raw, c.now}
@@ -104,6 +106,9 @@ func (c *call) acquire() any {
 // judge compares the ballots with the fence top and with this master's time.
 func (c *call) judge(a *ask, top float64) scripts.Outcome {
 	now := float64(c.now)
+	//mutant:window-edge 2= a.first < now-window
+	//mutant:ballot-bounds 2= false
+	//mutant:fence 1= false
 	if a.first <= top || a.first <= now-window {
 		return scripts.Stale
 	}

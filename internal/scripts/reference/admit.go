@@ -75,6 +75,7 @@ func (c *call) admit() any {
 		return answer(scripts.AdmitTooEarly)
 	}
 	same := old["masters"] == wanted["masters"] && old["next"] == wanted["next"]
+	//mutant:master-list 2= false
 	if step != scripts.AdmitReplace && old["epoch"] == wanted["epoch"] && !same {
 		return answer(scripts.AdmitOtherMasters)
 	}
@@ -112,6 +113,7 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 	own := old["id"] == c.env.Identity() || freed && hexBegin.FindString(old["id"]) == c.env.RunID
 	known := own || old["state"] == "admitted" && old["home"] != "" && old["home"] == wanted["home"]
 	switch {
+	//mutant:restart-guard 3= true
 	case starts(step) || step == scripts.AdmitNow && known:
 		next = wanted
 		if wanted["epoch"] != "0" {
@@ -119,6 +121,7 @@ func (c *call) step(step scripts.AdmitStep, old, wanted record, median, quaranti
 		}
 		next["state"], next["since"] = "admitted", plain(now)
 		if starts(step) {
+			//mutant:quarantine-since = "quarantine", plain(now)
 			next["state"], next["since"] = "quarantine", plain(max(now, median))
 		}
 	case !own || step == scripts.AdmitNow || step == scripts.AdmitEpoch && wanted["epoch"] == "0":

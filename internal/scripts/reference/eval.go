@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Env is the environment of a master besides its keys: the identity in its INFO, and its subscribers.
+// Env is the environment of a master besides its keys: its INFO, and its subscribers.
 type Env struct {
 	// RunID and ReplID2 are hexadecimal; Offset is second_repl_offset. The zero ReplID2 means the 40 zeros and the
 	// offset of -1 of a server that was never promoted.
@@ -18,6 +18,8 @@ type Env struct {
 	// Publish delivers a message and returns the number of receivers. A negative result means that the user has no
 	// right to publish. It is called while the script runs; nil is a master without subscribers.
 	Publish func(channel, payload string) int
+	// InfoFunc returns the reply of INFO, for heartbeats; nil is a server that reports nothing.
+	InfoFunc func() string
 }
 
 // Identity returns the server's identity in the form of admission records.
@@ -74,6 +76,8 @@ func (s *State) Eval(now int64, env Env, script *scripts.Script, keys, args []st
 		return c.inspect()
 	case scripts.Admit:
 		return c.admit()
+	case scripts.Heartbeat:
+		return c.heartbeat()
 	case scripts.SharedAcquire:
 		return c.sharedAcquire()
 	case scripts.SharedExtend:
@@ -192,5 +196,6 @@ const window = float64(scripts.Window / 1000) // in us
 // raise sets the fence, which is kept for 60 s after the latest ballot that this master accepts, or after itself.
 func (c *call) raise(fence, ballot string) {
 	ahead := max(0, number(ballot)-float64(c.now)-window)
+	//mutant:fence-kept -> c.state.Set(c.now, fence, ballot, 1000+int64(math.Ceil(ahead/1000)))
 	c.state.Set(c.now, fence, ballot, scripts.Millis(scripts.FenceKept)+int64(math.Ceil(ahead/1000)))
 }

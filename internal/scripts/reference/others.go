@@ -47,6 +47,7 @@ var (
 
 func (c *call) release() any {
 	lock, present := c.key(1), 0
+	//mutant:minimum-kept = int64(0)
 	keep := int64(number(c.argOr(3, "0")))
 	for i, id := range c.args {
 		if i > 0 && i < 6 || keep == 0 && id == "" && len(c.args) > 1 {
@@ -83,6 +84,8 @@ func (c *call) endWait() {
 	}
 	if ballot := number(c.argOr(2, "0")); ballot > 0 {
 		_, top := c.fence(c.fenceKey(), "0")
+		//mutant:reader-tombstone = false
+		//mutant:tombstone = false
 		if ballot > top && ballot <= max(float64(c.now), top)+window {
 			c.raise(c.fenceKey(), c.arg(2))
 		}

@@ -12,8 +12,10 @@ import (
 const (
 	waiterCounts = int64(scripts.WaiterCounts / 1000)
 	toldCounts   = int64(scripts.ToldCounts / 1000)
-	mostDropped  = 500
-	mostWoken    = 8
+	//mutant:five-hundred-dropped = 1 << 20
+	mostDropped = 500
+	//mutant:eight-woken = 1 << 20
+	mostWoken = 8
 )
 
 // A waiter is in the queue, or may be put there; without an id there is no waiter.
@@ -92,6 +94,7 @@ func (c *call) wake(caller waiter) (left int64, woken bool) {
 		}
 		if counts > c.now {
 			if c.hint(lock, first) != 0 {
+				//mutant:one-second = max(counts, toldCounts)
 				counts = min(counts, c.now+toldCounts)
 				c.state.SetScore(c.now, waiters, first, counts)
 				return counts - c.now, true

@@ -74,7 +74,9 @@ func (c *call) invite(caller waiter) (left int64, woken bool) {
 		if found := ownerOfWaiter.FindStringSubmatch(first); found != nil {
 			owner = found[1]
 		}
+		//mutant:gone-writer 2= c.publish(inboxOf(c.key(1), owner), "") != 0
 		if counts > c.now+12000000 && c.publish(inboxOf(c.key(1), owner), first+"\n"+c.key(1)+"\n") != 0 {
+			//mutant:writers-turn = 0, false
 			return counts - 12000000 - c.now, true
 		}
 		c.leave(first)
@@ -107,11 +109,13 @@ func (c *call) sharedAcquire() any {
 	a := c.sharedAsk()
 	writer, now := ofWriter.MatchString(a.id), float64(c.now)
 	if a.stamp != "" {
+		//mutant:share-repair-record = !strings.HasPrefix(there, a.stamp) && a.mode != "repair"
 		if there := c.record(c.key(2)); !strings.HasPrefix(there, a.stamp) {
 			return []any{int64(scripts.Abstained), there, c.now}
 		}
 	}
 	raw, top, reads := c.fences()
+	//mutant:readers-fence = false
 	if writer && reads > top {
 		raw, top = c.get(c.readsKey(), "0"), reads
 	}
@@ -128,12 +132,14 @@ func (c *call) sharedAcquire() any {
 	switch {
 	case mine > 0 && a.mode != "downgrade":
 		return int64(scripts.Granted)
+	//mutant:downgrade-needs-share = false
 	case a.mode == "downgrade" && mine == 0 && !replaces:
 		return []any{int64(scripts.Missing), c.state.TTL(c.now, c.key(1)), raw, c.now}
 	}
 	if reply := c.sharedRefusal(a, writer, replaces || mine > 0, queued, held, left, raw); reply != nil {
 		return reply
 	}
+	//mutant:share-window-edge 2= a.first < now-window
 	if a.first <= top || a.first <= now-window {
 		return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
 	}
@@ -152,12 +158,14 @@ func (c *call) sharedAcquire() any {
 	}
 	if writer {
 		c.raise(c.fenceKey(), c.arg(5))
+		//mutant:downgrade-fence = mine == 0 && a.last > reads
 	} else if a.last > reads {
 		c.raise(c.readsKey(), c.arg(5))
 	}
 	if queued && a.waiter.id != "" {
 		c.leave(a.waiter.id)
 	}
+	//mutant:reader-wakes-next = false
 	if queued && !writer {
 		c.invite(waiter{})
 	}
@@ -167,6 +175,8 @@ func (c *call) sharedAcquire() any {
 // sharedRefusal returns the reply if others hold the name, or a waiter comes before the caller; nil if the caller may
 // have it.
 func (c *call) sharedRefusal(a ask, writer, own, queued bool, held string, left int64, raw string) any {
+	//mutant:readers-wait 4= false
+	//mutant:writer-alone 3= false
 	refused, wait, free := held != "" && !own && (writer || ofWriter.MatchString(held)), left, int64(0)
 	fields := []any{}
 	if !refused && queued && a.mode == "acquire" {
@@ -202,6 +212,7 @@ func (c *call) sharedExtend() any {
 		return refusal
 	}
 	if end := c.now + ttl*1000; ends < end {
+		//mutant:share-end -> for _, f := range c.typed(lock, SortedSet).Fields { c.state.SetScore(c.now, lock, f.Name, end) }
 		c.state.SetScore(c.now, lock, c.arg(2), end)
 	}
 	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {

@@ -55,6 +55,8 @@ func (f *Fact) shown() bool { return f.Read && f.told() }
 // own reports whether the record was written for the server that is connected. A server whose backlog was freed since
 // then is the same.
 func (f *Fact) own() bool {
+	//mutant:second-offset 3= strings.HasPrefix(f.Identity, strings.TrimRight(f.Record.Identity, "0123456789"))
+	//mutant:identity-beyond-run-id 3= runID(f.Record.Identity) == runID(f.Identity)
 	return f.shown() && !f.Moved && (f.Record.Identity == f.Identity || freed(f.Record.Identity, f.Identity))
 }
 

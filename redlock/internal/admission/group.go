@@ -15,6 +15,8 @@ func group(g scripts.Group) string {
 
 // mayBegin reports whether masters of this group may vote: some master was admitted before with this number of groups,
 // or the records of all masters of all groups contain their groups. Without groups it returns true.
+//
+//mutant:shards-seen = true
 func (f *Fleet) mayBegin() bool { return f.Group == (scripts.Group{}) || f.Agreed || f.Begun() }
 
 // Begun reports whether some master has been admitted as one of this group.
@@ -40,6 +42,7 @@ func (f *Fleet) Other() bool {
 // Named reports whether the records of all masters contain this group.
 func (f *Fleet) Named() bool {
 	for j := range f.Config.Rule.All().All() {
+		//mutant:shards-all-masters = j < 2 && (!fact.shown() || fact.Record.Group != f.Group)
 		if fact := &f.Facts[j]; !fact.shown() || fact.Record.Group != f.Group {
 			return false
 		}

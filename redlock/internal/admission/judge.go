@@ -142,6 +142,7 @@ func (f *Fleet) vote(i int, st *State) (m Move) {
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
 	switch {
+	//mutant:together = false
 	case r.Alone < c.Needs(i):
 		return st.block(f.incomplete(i))
 	case r.Longest < f.Guard: // it may be raised; TTLs above it are not sent
@@ -182,6 +183,7 @@ func (f *Fleet) start(i int, st *State) Move {
 	} else if m, ok := f.comparable(i, st); !ok {
 		return m
 	}
+	//mutant:restart-guard = f.write(scripts.AdmitNow, i)
 	return f.write(scripts.AdmitStart, i)
 }
 
@@ -238,6 +240,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 	if r.Since > f.Clocks.Latest+scripts.Window.Microseconds() { // the clocks were ahead, and have been corrected
 		return f.write(scripts.AdmitStart, i)
 	}
+	//mutant:lost-masters = false
 	if r.Quarantine < f.span(i) {
 		return f.write(scripts.AdmitSettle, i)
 	}
@@ -259,6 +262,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 // admit returns the step that makes master i vote. With it the master accepts the agreed max TTL.
 func (f *Fleet) admit(step scripts.AdmitStep, i int) Move {
 	m := f.write(step, i)
+	//mutant:agreed-ttl -> m.Record.Longest = f.largest().Longest
 	if agreed := f.agreedTTL(i); agreed > 0 {
 		m.Record.Longest = agreed
 	}

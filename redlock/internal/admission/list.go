@@ -12,16 +12,20 @@ import (
 func (f *Fleet) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
+	//mutant:shard-in-record 2= false
 	case !f.Facts[j].told() || r.Group != f.Group || r.Epoch > c.Epoch:
+		//mutant:epoch = r.Epoch > c.Epoch
 		return false
 	case r.Epoch == c.Epoch:
 		prepared := !c.Rule.All().Has(j) && r.Masters == c.Prepared && r.Next == ""
+		//mutant:master-list = true
 		return prepared || r.Masters == c.Masters && r.Next == c.Next
 	case !c.Rule.Old.Has(j): // only in the next set, so it decides nothing alone
 		return true
 	case r.Epoch%2 == 1:
 		return r.Next == c.Masters
 	}
+	//mutant:together = true
 	return r.Masters == c.Masters
 }
 
@@ -57,6 +61,7 @@ func (f *Fleet) mayWrite(i int) error {
 		return nil
 	}
 	for j := range all.All() {
+		//mutant:first-records = false
 		if f.objects(j) {
 			return f.otherMasters(i, j)
 		}
@@ -96,6 +101,7 @@ func (f *Fleet) mayReplace(i int) error {
 func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
+	//mutant:fresh-records = false
 	if !own.Won(fresh) {
 		return stale & own.All(), false
 	}
@@ -105,6 +111,7 @@ func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
 	for j := range all.All() {
 		fact := &f.Facts[j]
 		stuck := fact.Err != nil || fact.Away > scripts.Window || f.shortBacklog(j) != nil // no client writes a record there
+		//mutant:first-records 1= false
 		if !fresh.Has(j) && (!fact.Settled || fact.Up && !stuck) {
 			return stale & all, false
 		}

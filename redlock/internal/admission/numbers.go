@@ -35,6 +35,7 @@ func (f *Fleet) record(i int) scripts.Record {
 // it replaces may have granted locks until then.
 func (f *Fleet) span(i int) time.Duration {
 	r := f.largest()
+	//mutant:fleet-guard-time = r.Quarantine
 	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
 }
 
@@ -82,6 +83,7 @@ func (f *Fleet) largest() scripts.Record {
 			continue
 		}
 		r.Longest = max(r.Longest, fact.Record.Longest)
+		//mutant:fleet-guard-time drop
 		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)
 		if !f.agrees(j) || fact.Record.Epoch < f.Config.Epoch && !f.Config.Rule.Old.Has(j) {
 			continue

@@ -82,6 +82,7 @@ func (c *Clocks) missLocked(by time.Duration) {
 			c.by[i].us -= by.Microseconds()
 		}
 	}
+	//mutant:masters-time -> _ = by
 	l.missed.Add(int64(by))
 	c.sumLocked()
 }
@@ -90,10 +91,12 @@ func (c *Clocks) missLocked(by time.Duration) {
 func (c *Clocks) leapLocked(now clock.Instant) time.Duration {
 	var by []time.Duration
 	for i, s := range c.leaps.shown {
+		//mutant:leap-window 3= true
 		if s.by > 0 && c.members.Has(i) && time.Duration(now.Steady()-s.at.Steady()) <= leapWindow {
 			by = append(by, s.by)
 		}
 	}
+	//mutant:leap-majority = quorum.Quorum(1)
 	q := quorum.Quorum(c.members.Len())
 	if len(by) < q {
 		return 0

@@ -82,6 +82,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 		return nil, nil, m.reportNotSent(a, overloaded(err))
 	}
 	view := m.View() // after the wait
+	//mutant:configured-quorum = view.Voting == 0
 	if !view.Config.Rule.Won(view.Voting) {
 		time.AfterFunc(failurePace, func() { m.rounds.leave(false) })
 		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, a.Op, nil))
@@ -151,6 +152,7 @@ func (l *Lease) awaitQuorum(ctx context.Context, r *round.Round, terms *Terms, f
 	now := l.m.Clock.Now()
 	ttl := terms.leaseTTL(0, l.m.Drift)
 	v := validity{start: r.Start, ttl: ttl, drift: l.m.Drift.Of(ttl)}
+	//mutant:recheck = false
 	if left := v.left(now); left < terms.Least {
 		return r.Failure(tooSlow(left, terms), nil)
 	}
@@ -226,6 +228,7 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 func (l *Lease) undo(r *round.Round) {
 	set := quorum.Set(0)
 	r.Each(func(i int, v *round.Vote) {
+		//mutant:unknown-outcomes 2= false
 		if v.Outcome == scripts.Granted || v.Unsure() {
 			set |= quorum.One(i)
 		}
@@ -237,6 +240,7 @@ func (l *Lease) undo(r *round.Round) {
 func (l *Lease) rollBack(set quorum.Set) {
 	l.giveUp()
 	if set &= l.sent.to; set != 0 {
+		//mutant:kept-place -> l.sendRelease("roll back", set, false)
 		l.sendRelease("roll back", set, true)
 	}
 }
@@ -244,6 +248,7 @@ func (l *Lease) rollBack(set quorum.Set) {
 // newLease makes a lease with an id of its own.
 func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *Lease {
 	l := &Lease{m: m, Name: name, keys: keys, ticket: t}
+	//mutant:new-ids = uint64(len(name))
 	id := m.number.Add(1)
 	if role := keys.Role(); role != scripts.Plain {
 		l.ID = scripts.ShareID(m.Owner, id, role, m.Ballots.Median(m.Clock.Now()), m.Label)

@@ -16,6 +16,8 @@ type Drift struct {
 }
 
 // DefaultDrift is one percent of the TTL plus two milliseconds.
+//
+//mutant:drift = Drift{Constant: time.Nanosecond}
 var DefaultDrift = Drift{Factor: 0.01, Constant: 2 * time.Millisecond}
 
 // Of returns the drift over ttl, rounded up to the nanosecond. ttl is not negative and d passes [Drift.Check]; a drift

@@ -41,6 +41,7 @@ func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool
 		e.confirmedLocked(l.m.Clock.Now())
 	}
 	n := l.endLocked(l.goneLocked())
+	//mutant:stop-before-release = true
 	if l.state == live {
 		e.repairLocked()
 	}

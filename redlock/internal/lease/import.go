@@ -38,6 +38,7 @@ func (l *Lease) Import(ctx context.Context, op string, terms *Terms, above int64
 	ttl := terms.leaseTTL(0, m.Drift)
 	// Only masters that vote count. The specification is safe without this: a master that still has the exporter's
 	// lease has not forgotten it. It keeps one rule for all rounds that acquire a lock.
+	//mutant:import-votes = round.NeedsRecord
 	need := round.NeedsVote
 	if l.Role() != scripts.Plain {
 		need = round.NeedsRecord // a downgrade changes a lease that is live here, as an extension does

@@ -66,6 +66,7 @@ func (t *Terms) maxHandoffs() int {
 
 // leaseTTL returns the TTL that is sent to the masters for a lease that was won held ago.
 func (t *Terms) leaseTTL(held time.Duration, d Drift) time.Duration {
+	//mutant:minimum-asked = t.TTL
 	return max(t.TTL, t.remainingMinHold(held, d))
 }
 
@@ -115,6 +116,7 @@ func (l *Lease) ids() []string {
 // masters are those that have the lease by their last answer, and those that have lost it.
 type masters struct{ has, lost quorum.Set }
 
+//mutant:lost-since-confirmation = m.has|set, m.lost
 func (m *masters) gain(set quorum.Set) { m.has, m.lost = m.has|set, m.lost&^set }
 func (m *masters) lose(set quorum.Set) { m.has, m.lost = m.has&^set, m.lost|set }
 
@@ -253,6 +255,7 @@ func (l *Lease) expiredLocked(now clock.Instant) error {
 
 // goneLocked returns errGone if too many masters have lost a live or idle lease, else nil.
 func (l *Lease) goneLocked() error {
+	//mutant:lost-masters = false
 	if (l.state == live || l.state == idle) && l.config.Rule.Lost(l.on.lost) {
 		return errGone
 	}

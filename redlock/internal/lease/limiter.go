@@ -40,6 +40,7 @@ type waiting struct {
 // round.ErrOverloaded after patience, unless that is 0, the error of ctx, or ErrClosed once closing is closed.
 func (l *limiter) enter(ctx context.Context, closing <-chan struct{}, patience time.Duration) error {
 	l.mu.Lock()
+	//mutant:bounded-rounds = true
 	if l.active < l.limit && l.waiting.Len() == 0 {
 		l.active++
 		l.mu.Unlock()
@@ -72,6 +73,7 @@ func (l *limiter) giveUp(place *list.Element, w *waiting, err error) error {
 	defer l.mu.Unlock()
 	select {
 	case <-w.turn: // it came before this goroutine ran
+		//mutant:late-turn = false
 		if errors.Is(err, round.ErrOverloaded) {
 			return nil
 		}
@@ -89,6 +91,7 @@ func (l *limiter) leave(inTime bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active--
+	//mutant:bound-follows-delay = true
 	if inTime {
 		l.limit = min(l.limit+1, mostRounds)
 	} else {

@@ -57,6 +57,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 	switch {
 	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
 		return false
+	//mutant:linger-lost-recall 1= false
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):
 		return false
 	}
@@ -101,6 +102,7 @@ func (l *Lease) TakeOver(h *Hold, terms *Terms) bool {
 	}
 	l.state = live
 	l.ownership.start(l, h, l.tokens.next, terms, now)
+	//mutant:linger-token drop
 	l.tokens.next++
 	var e *extension
 	if l.renewInLocked(now) <= 0 {
@@ -118,6 +120,7 @@ func (l *Lease) TakeOver(h *Hold, terms *Terms) bool {
 // suitsLocked reports whether a call with these terms can use an idle lease. The masters must not keep it for longer
 // than the TTL of the call.
 func (l *Lease) suitsLocked(terms *Terms, now clock.Instant) bool {
+	//mutant:idle-validity 3= true
 	return terms.MinHold == 0 && l.validity.ttl <= terms.TTL && l.validity.left(now) >= terms.Least
 }
 
@@ -130,6 +133,7 @@ func (l *Lease) Recall() {
 		l.mu.Unlock()
 		return // its call is about to hold it: the masters are notified if another recall follows
 	}
+	//mutant:recall-in-use 1= false
 	tell := l.state == live && l.linger.allowed && !l.linger.withdrawn
 	l.linger.withdrawn = l.linger.withdrawn || tell
 	n := notice{}

@@ -108,9 +108,11 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		l.scheduleLocked(now)
 	}
 	l.mu.Unlock()
+	//mutant:expiry-before-log -> l.notify(n)
 	n.endContexts()
 	switch {
 	case n.cause != nil:
+		//mutant:expiry-before-log = nil
 		return func() { l.report(n) }
 	case e != nil && len(e.skipped) > 0:
 		return func() { e.RecordAll(e.skipped) }
@@ -170,6 +172,7 @@ func (l *Lease) ExtendSoon(after time.Duration) {
 func (l *Lease) extendSoonLocked(now clock.Instant, after time.Duration) {
 	at := now.Add(after)
 	soon := l.renewal.soon
+	//mutant:idle-repair 2= false
 	if (l.state == live || l.state == idle) && (soon == (clock.Instant{}) || at.Steady() < soon.Steady()) {
 		l.renewal.soon = at
 		l.scheduleLocked(now)
@@ -207,6 +210,7 @@ func (m *Manager) Changed(old, now *admission.View) {
 		l.mu.Unlock()
 		n.endContexts()
 		if n.cause != nil {
+			//mutant:loss-before-log -> l.report(n)
 			reports = append(reports, func() { l.report(n) })
 		}
 		if lacks {
@@ -244,6 +248,7 @@ func (m *Manager) EndAll() {
 		l.mu.Lock()
 		n := l.endLocked(ErrClosed)
 		l.mu.Unlock()
+		//mutant:close-before-log -> n.endContexts(); for _, release := range releases { release() }; releases = nil
 		n.endContexts()
 		if n.cause != nil {
 			releases = append(releases, func() {

@@ -37,6 +37,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if !reflect.TypeOf(parent).Comparable() {
 		return Owning(parent, []*Hold{h}, false)
 	}
+	//mutant:one-context = Owning(parent, []*Hold{h}, false)
 	return h.bind(parent, newOwnerContext(parent, []*Hold{h}, false))
 }
 

@@ -45,6 +45,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 			continue
 		}
 		err := transport.ErrSession
+		//mutant:no-ballot = false
 		if s := l.sent.session(i); s != 0 {
 			// The acquire went over this connection and came first: no ballot is needed.
 			err = m.Sender.Pool.Send(i, plain, transport.Stamp{Session: s}, r)
@@ -94,6 +95,7 @@ func (r *releasing) OnVote(_ *round.Round, i int, v *round.Vote, _, last bool) {
 		l.m.Sender.Pool.AddPending(i, transport.PendingRelease{
 			Name: keys.Lock(), Grants: ids, Ballot: l.sent.last(i),
 			CallFunc: func(grants []string, ballot int64) *scripts.Call {
+				//mutant:pending-no-waiter = enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot, Waiter: l.ticket})
 				return enc.Release(keys, scripts.Ending{Grants: grants, Ballot: ballot})
 			},
 		})
@@ -179,6 +181,7 @@ func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 		l.mu.Unlock()
 		h.endContexts(ErrReleased)
 		l.m.Events.Released(h, nil)
+		//mutant:offer-after-end drop
 		l.offer() // not before: the contexts of the last holder have ended when the next one begins
 		return nil
 	}

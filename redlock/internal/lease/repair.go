@@ -21,10 +21,13 @@ func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 	confirmed, missing := t.Of(scripts.Granted), t.Of(scripts.Missing)
 	switch {
 	case t.Rule.Won(confirmed) && ttl >= r.View.Config.Slowest:
+		//mutant:repair-in-quarantine = missing & r.View.Voting
 		return missing
 	case t.Rule.WonHalf(confirmed):
+		//mutant:one-set-repairs-voters = missing
 		return missing & r.View.Voting
 	}
+	//mutant:repair-majority = missing
 	return 0
 }
 
@@ -33,7 +36,9 @@ func repairable(r *round.Round, ttl time.Duration) quorum.Set {
 // data since r began may have forgotten a vote for another client, and rejects it. A master that has another lease
 // refuses the repair as well. The next extension tries again. l.mu is held, and l has not ended.
 func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int64) {
+	//mutant:repair-session = l.m, l.m.View()
 	m, view := l.m, r.View
+	//mutant:repair-ballot = token, error(nil)
 	ballot, err := m.Ballots.Repair(m.Clock.Now(), max(r.Vote(i).Fence, token, l.sent.last(i)))
 	if err != nil {
 		return

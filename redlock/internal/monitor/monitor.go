@@ -194,6 +194,7 @@ func (m *Monitor) decide() time.Duration {
 		}
 	}
 	// While no quorum votes no client acquires, so none would notice that a voting master has lost its record.
+	//mutant:fleet-guard-time = false
 	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
 		for i := range next.Voting.All() {
 			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, fleet, now))

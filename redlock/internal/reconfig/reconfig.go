@@ -48,6 +48,7 @@ func Next(s Seen, want *quorum.Config) (Step, error) {
 		return Prepare, nil
 	case want.Rule.Joint(), want.Epoch > now.Epoch+1: // a late client is granted nothing, so it has nothing to carry
 		return Adopt, nil
+	//mutant:together = false
 	case !alone.MajorityOf(want.Rule.Old):
 		return Stay, incomplete(alone, want.Rule.Old)
 	case !s.Carried:

@@ -177,6 +177,7 @@ func (r *Round) Decision() error {
 	switch {
 	case r.tally.Rule.Lost(r.unableLocked()):
 		return ErrNoQuorum
+	//mutant:held-by-majority 1= true
 	case held, r.tally.Rule.WonHalf(r.reservedLocked()):
 		return ErrHeld
 	}
@@ -188,6 +189,7 @@ func (r *Round) Decision() error {
 func (r *Round) unableLocked() quorum.Set {
 	unable := r.tally.Unable()
 	for i := range (r.tally.Of(scripts.Stale) | r.tally.Of(scripts.Ahead)).All() {
+		//mutant:clock-off-no-vote = false
 		if r.View.Masters[i].ClockOff {
 			unable |= quorum.One(i)
 		}

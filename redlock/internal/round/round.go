@@ -85,6 +85,7 @@ func (s *Sender) New(view *admission.View, op string, o VoteObserver) *Round {
 // Init initializes a zero Round for sending, for callers that embed it.
 func (r *Round) Init(s *Sender, view *admission.View, op string, o VoteObserver) {
 	r.sender, r.View, r.Op, r.observer, r.Start = s, view, op, o, s.Clock.Now()
+	//mutant:configured-quorum = quorum.Rule{Old: view.Voting}, view.Config.Rule.All()
 	r.tally.Rule, r.asked = view.Config.Rule, view.Config.Rule.All()
 	r.done, r.began = make(chan struct{}), time.Now()
 	r.votes = slices.Grow(r.room[:0], len(view.Masters))[:len(view.Masters)]

@@ -44,6 +44,7 @@ func (q *Queue) Try(ctx context.Context, a *lease.Attempt, limit time.Duration) 
 	began := time.Now()
 	for n := 1; ; n++ {
 		l, r, err := q.Acquire(ctx, a)
+		//mutant:undecided-asks-again 3= true
 		if f, _ := round.AsFailure(err); r == nil || f == nil || !undecided(f) {
 			return l, err
 		}
@@ -91,6 +92,7 @@ func roundTrip(r *round.Round) time.Duration {
 // undecided reports whether a call that does not wait tries again after f: no lease has a majority. A name that is kept
 // for a waiter has no holder yet, and a lease that lingers may have none any more.
 func undecided(f *round.Failure) bool {
+	//mutant:kept-for-waiter 4= false
 	return f.Cause == nil && (errors.Is(f.Decision, round.ErrUndecided) ||
 		errors.Is(f.Decision, round.ErrHeld) && (f.Holder == "" || f.Lingers))
 }

@@ -22,6 +22,7 @@ func (q *Queue) Share(ctx context.Context, name string, try func() error) error 
 	before := q.attempts
 	for {
 		a := q.trying[name]
+		//mutant:shared-attempts = true
 		if a == nil {
 			break
 		}

@@ -14,6 +14,7 @@ import (
 
 // How long a contender waits before its next attempt.
 const (
+	//mutant:delay-after-wake-up = time.Second
 	leastDelay = 2 * time.Millisecond // after the first wake-up
 	mostDelay  = time.Second          // the same, after many refusals
 	firstPause = time.Second          // without a wake-up, if it is first or second in a queue
@@ -66,12 +67,14 @@ func (n *contention) acquire(ctx context.Context) (l *lease.Lease, err error) {
 		return nil, q.Manager.Sender.NoQuorum(view, "lock", err)
 	}
 	a := lease.Attempt{Op: "lock", Name: c.Name, Keys: c.Keys, Terms: c.Terms, Stats: c.Stats}
+	//mutant:linger-waited-for 1= false
 	if n.failure != nil && c.Terms.Linger > 0 { // other waiters may not try again before the name is released
 		terms := *c.Terms
 		terms.Linger = 0
 		a.Terms = &terms
 	}
 	q.mu.Lock()
+	//mutant:quiet-attempts = false
 	if n.wakeUps++; c.woken == 0 {
 		n.wakeUps = 0
 	}
@@ -148,7 +151,9 @@ func (n *contention) untilAttemptLocked() time.Duration {
 	n.c.unsure = voters == quorum.Pending
 	switch voters {
 	case quorum.Lost: // a client that cannot win must not be first
+		//mutant:voters-leave = n.round == nil
 		q.noQuorum = true
+		//mutant:voters-leave drop
 		q.leaveMastersLocked(n.c)
 	case quorum.Won:
 		if q.noQuorum {
@@ -184,6 +189,7 @@ func (q *Queue) votesComplete(c *Call) {
 func (n *contention) able(t *quorum.Tally) quorum.Set {
 	able := t.Of(scripts.Granted) | t.Of(scripts.Held)
 	for i := range (t.Of(scripts.Stale) | t.Of(scripts.Ahead)).All() {
+		//mutant:clock-off-no-voter = true
 		if !n.round.View.Masters[i].ClockOff {
 			able |= quorum.One(i)
 		}
@@ -245,6 +251,7 @@ func (n *contention) wakeUpDelayLocked() time.Duration {
 	case n.round.View.Config.Rule.Won(n.c.woken):
 		return 0
 	}
+	//mutant:delay-doubles = max(leastDelay, 2*n.replySpread())
 	delay := max(leastDelay, 2*n.replySpread()) << min(n.wakeUps, 9)
 	return min(delay, mostDelay) - time.Since(n.c.first)
 }

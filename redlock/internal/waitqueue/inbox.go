@@ -96,6 +96,7 @@ func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 	}
 	// It has got the name elsewhere, or has given up.
 	keys := q.Manager.Prefix.KeysOf(h.Name, h.Role)
+	//mutant:hint-for-nobody -> _ = keys
 	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))
 }
 

@@ -47,8 +47,11 @@ func (q *Queue) Idle(l *lease.Lease) bool {
 func (q *Queue) mayIdleLocked(l *lease.Lease) *nameQueue {
 	nq := q.names[l.Name]
 	switch {
+	//mutant:linger-local-waiter 4= false
+	//mutant:linger-contender 3= false
 	case nq == nil, nq.holder != l, nq.contender != nil, len(nq.waiting) > 0:
 		return nil
+	//mutant:linger-recallable 3= false
 	case q.lingering.none, q.lingering.idle >= mostIdle, !q.receivingLocked():
 		return nil
 	}
@@ -95,10 +98,12 @@ func (q *Queue) uncountLingeringLocked(l *lease.Lease) {
 
 // recall passes a recall to the lease, whose call may not know yet that it is won.
 func (q *Queue) recall(h scripts.WakeUp) {
+	//mutant:early-recall = q.Holder(h.Name)
 	l := q.Manager.Trying(h.Lease)
 	if l == nil {
 		l = q.Holder(h.Name)
 	}
+	//mutant:recall-idle = false
 	if l != nil && l.ID == h.Lease {
 		l.Recall()
 	}

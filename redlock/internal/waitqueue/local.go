@@ -333,6 +333,7 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 		nq = &nameQueue{}
 		q.names[l.Name] = nq
 	}
+	//mutant:replaced-inbox = false
 	if old := nq.holder; old != nil { // the masters have given its name away, and this Locker does not know it yet
 		q.uncountLingeringLocked(old)
 	}

@@ -1,0 +1,78 @@
+package scripts_test
+
+import (
+	"net"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+)
+
+// The script returns what INFO says, as its reference does, of a master with and without replicas, and of a replica.
+func TestHeartbeatReadsInfo(t *testing.T) {
+	servers := redistest.Test(t, 2, redisproc.Config{Args: []string{"--repl-diskless-sync-delay", "0"}})
+	master, replica := clientOf(t, servers[0]), clientOf(t, servers[1])
+	agree := func(c *client) map[string]string {
+		t.Helper()
+		var decoded map[string]string
+		for _, withReplicas := range []bool{false, true} {
+			command, args := scripts.HeartbeatCall(withReplicas).Args("", false)
+			c.must("MULTI") // nothing changes between the two
+			c.must(command, args...)
+			c.must("INFO")
+			both, err := redis.Strings(c.must("EXEC"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, info := both[0], both[1]
+			clock := regexp.MustCompile(`server_time_usec:\d+`).FindString(info)
+			env := reference.Env{InfoFunc: func() string { return info }}
+			_, argv := scripts.HeartbeatCall(withReplicas).Arguments("")
+			want, err := scripts.DecodeHeartbeat(new(reference.State).Eval(0, env, scripts.Heartbeat, nil, argv).(string))
+			if err != nil || clock != "server_time_usec:"+want["server_time_usec"] {
+				t.Errorf("reference: %v, %v, want %s", want, err, clock)
+			}
+			decoded, err = scripts.DecodeHeartbeat(reply)
+			if err != nil || len(decoded) != len(want) || decoded["server_time_usec"] == "" {
+				t.Errorf("%q: %v", reply, err)
+			}
+			for name, value := range want {
+				if name != "server_time_usec" && name != "slave0" && decoded[name] != value {
+					t.Errorf("%s is %q, of the reference %q", name, decoded[name], value)
+				}
+			}
+		}
+		return decoded
+	}
+	if got := agree(master); got["role"] != "master" || got["connected_slaves"] != "0" {
+		t.Errorf("alone: %v", got)
+	}
+	host, port, _ := net.SplitHostPort(servers[0].Addr())
+	replica.must("REPLICAOF", host, port)
+	for end := time.Now().Add(time.Minute); agree(master)["slave0"] != "state=online,lag=0"; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("with a replica: %v", agree(master))
+		}
+	}
+	if got := agree(replica); got["role"] != "slave" {
+		t.Errorf("replica: %v", got)
+	}
+}
+
+// A reply with too few words is an error, and a field that a server does not report is left out.
+func TestDecodeHeartbeat(t *testing.T) {
+	if fields, err := scripts.DecodeHeartbeat("a b c d e f g"); err == nil {
+		t.Errorf("seven words: %v", fields)
+	}
+	fields, err := scripts.DecodeHeartbeat("a b -1 master ? 0 noeviction 17 online,3 wait_bgsave,0")
+	if _, known := fields["connected_slaves"]; err != nil || known || fields["slave0"] != "state=online,lag=3" ||
+		fields["slave1"] != "state=wait_bgsave,lag=0" || fields["server_time_usec"] != "17" {
+		t.Errorf("%v, %v", fields, err)
+	}
+}

@@ -1,0 +1,97 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+)
+
+// A countingConn counts the bytes of a connection in both directions.
+type countingConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c countingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+func (c countingConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// counting returns a dial function whose connections count their bytes.
+func counting(bytes *atomic.Int64) Option {
+	return WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return countingConn{c, bytes}, nil
+	})
+}
+
+// The heartbeats of 10 s, at most four, cost a master and the network less than 1 kB.
+func TestAnIdleConnectionIsCheap(t *testing.T) {
+	s := redistest.Test(t, 1, redisproc.Config{})[0]
+	var bytes atomic.Int64
+	p := open(t, []string{s.URL()}, counting(&bytes), WithHeartbeat(20*time.Millisecond))
+	const beats = 40
+	at := make(chan int64, 1+beats)
+	stop := p.Watch(func(e Event) {
+		if e.Err != nil {
+			t.Error(e.Err)
+		}
+		select {
+		case at <- bytes.Load():
+		default:
+		}
+	})
+	eventually(t, "heartbeats", func() bool { return len(at) == cap(at) })
+	stop()
+	first, last := <-at, int64(0)
+	for range beats {
+		last = <-at
+	}
+	t.Logf("%d bytes for each heartbeat", (last-first)/beats)
+	if in10s := 4 * (last - first) / beats; in10s >= 1000 {
+		t.Errorf("four heartbeats take %d bytes", in10s)
+	}
+}
+
+// A heartbeat reads what INFO says, and a heartbeat by INFO is the way out if the script may not be run.
+func TestAHeartbeatReadsWhatInfoSays(t *testing.T) {
+	for _, right := range []string{"+evalsha", "-evalsha"} {
+		t.Run(right, func(t *testing.T) {
+			s := redistest.Test(t, 1, redisproc.Config{Args: []string{"--maxmemory", "100mb"}})[0]
+			admin := adminOf(t, s)
+			p := open(t, []string{s.URL()}, WithHeartbeat(20*time.Millisecond), WithClock(clock.Runtime()))
+			waitUp(t, p)
+			if _, err := admin.Do("ACL", "SETUSER", "default", right); err != nil {
+				t.Fatal(err)
+			}
+			first, again := state(p, 0).Info, beatAgain(t, p).Info
+			if again.Time <= first.Time || again.RTT <= 0 || first.MaxMemory != 100<<20 {
+				t.Errorf("first %+v, then %+v", first, again)
+			}
+			first.Time, first.Read, first.RTT = again.Time, again.Read, again.RTT
+			if first != again {
+				t.Errorf("first %+v\nthen  %+v", first, again)
+			}
+			if _, err := admin.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {
+				t.Fatal(err)
+			}
+			_ = waitDown(t, p, 0, ErrRefused)
+		})
+	}
+}

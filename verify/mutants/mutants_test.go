@@ -1,0 +1,164 @@
+package mutants
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/race"
+)
+
+const root = "../.."
+
+// The list and the comments in the sources have the same mutants, and each of them compiles.
+func TestEachMutantCompiles(t *testing.T) {
+	all, err := Scan(absolute(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range List {
+		listed[m.Name] = true
+		if len(all[m.Name]) == 0 {
+			t.Errorf("no comment in the sources has the mutant %q", m.Name)
+		}
+	}
+	c := newCompiler(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !listed[name] {
+			t.Errorf("%s: the mutant %q is not in the list", all[name][0].file, name)
+		}
+		texts, err := apply(all[name])
+		if err != nil {
+			t.Errorf("mutant %s: %v", name, err)
+			continue
+		}
+		for path := range texts {
+			if err := c.compile(filepath.Dir(path), texts); err != nil {
+				t.Errorf("mutant %s: %v", name, err)
+			}
+		}
+	}
+}
+
+// A compiler checks packages, with the compiled packages that they import.
+type compiler struct {
+	packages map[string]listedPackage // by directory
+	exports  map[string]string        // by import path
+	imports  types.Importer
+}
+
+type listedPackage struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+func newCompiler(t *testing.T) *compiler {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./clock/...",
+		"./internal/...", "./pool/...", "./redlock/...")
+	cmd.Dir, cmd.Stderr = absolute(t), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("needs the go command and what it builds: %v", err)
+	}
+	c := &compiler{packages: map[string]listedPackage{}, exports: map[string]string{}}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listedPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		c.packages[p.Dir], c.exports[p.ImportPath] = p, p.Export
+	}
+	c.imports = importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(c.exports[path])
+	})
+	return c
+}
+
+// compile checks the package of a directory, with other texts of some files.
+func (c *compiler) compile(dir string, texts map[string][]byte) error {
+	p, ok := c.packages[dir]
+	if !ok {
+		return fmt.Errorf("%s has no package", dir)
+	}
+	set, files := token.NewFileSet(), []*ast.File(nil)
+	for _, name := range p.GoFiles {
+		path := filepath.Join(dir, name)
+		var source any
+		if text := texts[path]; text != nil {
+			source = text
+		}
+		f, err := parser.ParseFile(set, path, source, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	_, err := (&types.Config{Importer: c.imports}).Check(p.ImportPath, set, files, nil)
+	return err
+}
+
+// The named tests of a suite fail with each mutant.
+func TestMutantsAreKilled(t *testing.T) {
+	if !long.Enabled() || race.Enabled {
+		t.Skip("needs -long, without -race: it builds a package and runs its tests for each mutant")
+	}
+	for _, m := range List {
+		if m.Suite == Sim {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			if _, err := exec.LookPath("redis-server"); err != nil && m.Suite == "internal/transport" {
+				t.Skip("needs redis-server: without it the tests of the pool on real servers are skipped")
+			}
+			t.Parallel()
+			killed(t, m)
+		})
+	}
+}
+
+// killed fails the test unless the tests of m fail with the mutant.
+func killed(t *testing.T, m Mutant) {
+	t.Helper()
+	overlay, err := Overlay(absolute(t), m.Name, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-run", "^Test(" + m.Tests + ")$", "./" + m.Suite}
+	if m.Suite == "redlock" || m.Suite == "internal/transport" { // some of their tests are long
+		args = append(args, "-long")
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = absolute(t)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL") {
+		t.Errorf("the tests did not fail: %v\n%s", err, out)
+	} else {
+		t.Logf("%.400s", out)
+	}
+}
+
+func absolute(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/race"
+	"github.com/redlock-go/redlock/verify/mutants"
+)
+
+// mutantSeeds is the maximum number of schedules until a mutant is killed.
+const mutantSeeds = 8000
+
+// without builds this package's tests with a mutant, and returns the binary; "" for no mutant, which is this binary.
+func without(t *testing.T, name string) (binary string) {
+	t.Helper()
+	if name == "" {
+		return ""
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs the go command in PATH")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	overlay, err := mutants.Overlay(root, name, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "sim.test")
+	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// The kinds of the mutants exist.
+func TestMutantsHaveKinds(t *testing.T) {
+	for _, m := range mutants.Of(mutants.Sim) {
+		for _, kind := range strings.Split(m.Kinds, ",") {
+			if !slices.Contains(kindNames[:], kind) {
+				t.Errorf("mutant %s: there is no kind %q", m.Name, kind)
+			}
+		}
+	}
+}
+
+// Each mutant, which removes one protection, is killed by some schedule, and the same schedule finds no violation in
+// the original: the checks can fail, and each protection is needed. Protections in the masters' scripts are removed
+// from the reference.
+func TestMutantsAreKilled(t *testing.T) {
+	if !long.Enabled() || race.Enabled {
+		t.Skip("needs -long, without -race: it builds a binary for each mutant")
+	}
+	for _, m := range mutants.Of(mutants.Sim) {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			killed(t, m)
+		})
+	}
+}
+
+func killed(t *testing.T, m mutants.Mutant) {
+	t.Helper()
+	binary, began := without(t, m.Name), time.Now()
+	var found *badSeed
+	c := child{first: *firstSeed + m.First, seeds: max(*seedCount, mutantSeeds), kinds: m.Kinds, until: m.Shows,
+		binary: binary}
+	sum := c.run(t, func() {}, func(b badSeed) { found = &b })
+	if found == nil {
+		t.Fatalf("%d schedules found no violation", sum.Runs)
+	}
+	at := slices.IndexFunc(found.Problems, func(s string) bool { return strings.Contains(s, m.Shows) })
+	if at < 0 {
+		t.Fatalf("no violation in %d schedules contains %q: %s", sum.Runs, m.Shows, found.Problems)
+	}
+	t.Logf("found after %v, by schedule %d of its kinds: %s", time.Since(began).Round(time.Millisecond), sum.Runs,
+		found.Problems[at])
+	t.Logf("seed %d: %s", found.Seed, m.Wrong)
+	intact := child{first: found.Seed, seeds: 1}
+	intact.run(t, func() {}, func(b badSeed) {
+		t.Errorf("seed %d finds a violation in the original, too: %s", b.Seed, b.Problems)
+	})
+}
