@@ -55,6 +55,9 @@ type Ticket struct {
 	rank   int64
 }
 
+// Is reports whether t is the ticket of the waiter with this id. It may be nil.
+func (t *Ticket) Is(waiter string) bool { return t != nil && t.waiter == waiter }
+
 // NewTicket returns the ticket of an owner's waiter with this number, for a role. at is the masters' time of its call,
 // in microseconds.
 func NewTicket(role Role, owner string, number uint64, label string, at int64, priority int) *Ticket {

@@ -19,6 +19,8 @@ var List = []Mutant{
 	{Name: "first-records", Wrong: "clients with unlike lists begin on new masters at one moment, each on those " +
 		"that the other has not reached first: two holders",
 		Suite: Sim, Kinds: "strangers", Shows: "two holders"},
+	{Name: "late-grants", Wrong: "a master that grants after the others have refused keeps the lease",
+		Suite: "redlock", Tests: "VirtualARefusedAttemptIsRolledBackOnlyWhereItIsGranted"},
 	{Name: "repair-session", Wrong: "a repair goes to the present session of a master, which has forgotten a " +
 		"vote since the round that justified it",
 		Suite: Sim, Kinds: "amnesia", Shows: "rule \"missing\""},

@@ -21,6 +21,8 @@ type Attempt struct {
 	Keys   *scripts.Keys
 	Terms  *Terms
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
+	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called by the goroutine of a vote.
+	Waits func() bool
 	// Complete is called when the last vote of the round is in; nil: no client is notified.
 	Complete func()
 	Stats    *AcquireStats // nil: not recorded
@@ -88,7 +90,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 		return nil, nil, m.reportNotSent(a, m.Sender.NoQuorum(view, a.Op, nil))
 	}
 	l := m.newLease(a.Name, a.Keys, a.Ticket)
-	l.recorder.complete = a.Complete
+	l.recorder.complete, l.recorder.waits = a.Complete, a.Waits
 	l.recorder.active.Store(true)
 	r := m.Sender.New(view, a.Op, &l.recorder)
 	r.Key, r.LeaseID = a.Keys.Lock(), l.ID
@@ -206,7 +208,9 @@ func (m *Manager) recordRefusals(r *round.Round, name string) {
 type voteRecorder struct {
 	lease    *Lease
 	complete func()
+	waits    func() bool
 	active   atomic.Bool // it counts in Manager.rounds
+	late     quorum.Set  // masters whose votes are still to be rolled back if they come as grants; guarded by Lease.mu
 }
 
 // OnVote implements round.VoteObserver.
@@ -217,32 +221,70 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	if last && a.complete != nil {
 		defer a.complete()
 	}
-	a.lease.mu.Lock()
-	a.lease.recordVoteLocked(r, i, v.Outcome)
-	n := a.lease.endLocked(a.lease.goneLocked())
-	a.lease.mu.Unlock()
-	a.lease.notify(n)
+	l := a.lease
+	l.mu.Lock()
+	l.recordVoteLocked(r, i, v.Outcome)
+	n := l.endLocked(l.goneLocked())
+	late := a.late.Has(i)
+	a.late &^= quorum.One(i)
+	complete := late && a.late == 0
+	l.mu.Unlock()
+	l.notify(n)
+	//mutant:late-grants = false
+	if late && mayHold(v) {
+		end := scripts.Ending{}
+		if l.ticket != nil && a.waits() {
+			end = l.keepingPlace()
+		}
+		l.sendRelease("roll back", quorum.One(i), end)
+	}
+	if complete {
+		l.m.Leave()
+	}
 }
 
-// undo releases what a round that was not won has been granted, or may still be. It returns at once.
+// mayHold reports whether the master of a vote has granted the acquire, or may still do so.
+func mayHold(v *round.Vote) bool {
+	//mutant:unknown-outcomes 2= false
+	return v.Outcome == scripts.Granted || v.Unsure()
+}
+
+// undo releases what a round that was not won has been granted, or may still be. It returns at once. If all have refused
+// that decided the round, the masters that have not answered yet will hardly grant the acquire: each is sent a roll-back
+// only if its answer is no refusal.
 func (l *Lease) undo(r *round.Round) {
-	set := quorum.Set(0)
+	var set, late quorum.Set
+	l.mu.Lock()
+	if t := r.Tally(); t.Of(scripts.Granted) == 0 && t.Rule.Lost(t.Of(scripts.Held)) {
+		late = r.Asked() &^ t.In()
+	}
+	if l.recorder.late = late; late != 0 {
+		l.m.Enter()
+	}
+	l.mu.Unlock()
 	r.Each(func(i int, v *round.Vote) {
-		//mutant:unknown-outcomes 2= false
-		if v.Outcome == scripts.Granted || v.Unsure() {
+		if mayHold(v) {
 			set |= quorum.One(i)
 		}
 	})
-	l.rollBack(set)
+	l.rollBack(set &^ late)
 }
 
 // rollBack ends a lease that is not live, and releases it on those masters of set that may have it.
 func (l *Lease) rollBack(set quorum.Set) {
 	l.giveUp()
 	if set &= l.sent.to; set != 0 {
-		//mutant:kept-place -> l.sendRelease("roll back", set, false)
-		l.sendRelease("roll back", set, true)
+		l.sendRelease("roll back", set, l.keepingPlace())
 	}
+}
+
+// keepingPlace returns what becomes of the waiter in a roll-back: it keeps its place in the queue.
+func (l *Lease) keepingPlace() scripts.Ending {
+	if l.ticket == nil {
+		return scripts.Ending{}
+	}
+	//mutant:kept-place = scripts.Ending{Waiter: l.ticket}
+	return scripts.Ending{Waiter: l.ticket, Back: true, AskBallot: l.sent.ballot}
 }
 
 // newLease makes a lease with an id of its own.

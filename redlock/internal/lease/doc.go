@@ -19,6 +19,7 @@
 //   - Validity is TTL - (now - start) - drift, after the Redis documentation on distributed locks. It is computed
 //     again at each check, and the elapsed time is the larger of what the boot clock and the wall clock say. No end is
 //     ever stored.
+//   - A lost attempt is rolled back on each master that granted it, or has not refused it yet; see Lease.undo.
 //   - A repair is queued with mu held and the state checked under mu. The state becomes ended under mu, and the release
 //     is queued after that. So no repair follows the release of its lease. Attempts have ended by then: a lease that is
 //     trying has one owner.
@@ -86,15 +87,14 @@
 //   - The first call of the local queue is not fair. Its TTL is at least that of the lease, and it wants no
 //     more validity than is left.
 //
-// A token costs a microsecond of the fence. With 1000, the most that can be set, the fence is a millisecond
-// ahead of the clock; an acquire of another client that comes within it is refused as stale, and is repeated above it.
-// The masters would bear far more: they accept ballots up to 15 s ahead of their clocks (acquire.lua).
+// A token costs a microsecond of the fence. With 1000, the most that can be set, the fence is a millisecond ahead of
+// the clock; an acquire of another client that comes within it is refused as stale, and is repeated above it. The
+// masters accept ballots up to 15 s ahead of their clocks (acquire.lua).
 //
 // # Locks
 //
-// Lease.mu is not held while anything waits, while a context is cancelled, or while a function of the caller runs.
-// The locks of the Manager's timers, of the ballots and of the local queue may be taken while it is held, never the
-// other way round.
+// Lease.mu is not held while anything waits, while a context is cancelled, or while a function of the caller runs. The
+// locks of the Manager's timers, of the ballots and of the local queue may be taken while it is held, never before it.
 //
-// The Manager has one goroutine for all leases (package due), which extends live ones and ends those that have expired.
+// One goroutine of the Manager extends all live leases and ends those that have expired (package due).
 package lease

@@ -22,10 +22,12 @@ type releasing struct {
 
 // release sends the end of l to every master that may have it, and returns the round. Nothing is waited for. The
 // lease is ended, or was never live.
-func (l *Lease) release(op string) *round.Round { return l.sendRelease(op, l.sent.to, false) }
+func (l *Lease) release(op string) *round.Round {
+	return l.sendRelease(op, l.sent.to, scripts.Ending{Waiter: l.ticket})
+}
 
-// sendRelease is release to the masters of set. With back the waiter keeps its place in the queues.
-func (l *Lease) sendRelease(op string, set quorum.Set, back bool) *round.Round {
+// sendRelease is release to the masters of set. end says what becomes of the waiter.
+func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *round.Round {
 	m := l.m
 	view := m.View()
 	r := &releasing{lease: l, keep: l.remainingMinHold()}
@@ -33,10 +35,7 @@ func (l *Lease) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 	rule := l.endRule(view.Config)
 	r.Judge(rule, set)
 	m.Enter()
-	end := scripts.Ending{Grants: l.ids(), Waiter: l.ticket, Keep: r.keep}
-	if back && l.ticket != nil {
-		end.Back, end.AskBallot = true, l.sent.ballot
-	}
+	end.Grants, end.Keep = l.ids(), r.keep
 	plain := view.Encoder.Release(l.keys, end)
 	var skipped []round.Skipped
 	for i := range r.Asked().All() {
@@ -60,6 +59,13 @@ func (l *Lease) sendRelease(op string, set quorum.Set, back bool) *round.Round {
 	}
 	r.RecordAll(skipped)
 	return &r.Round
+}
+
+// Removes reports whether the release of l takes this waiter out of the queue of a master.
+func (l *Lease) Removes(waiter string, master int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ticket.Is(waiter) && l.sent.to.Has(master)
 }
 
 // remainingMinHold returns for how long the masters keep the lease that ends now, because of its minimum hold.

@@ -80,7 +80,7 @@ func (n *contention) acquire(ctx context.Context) (l *lease.Lease, err error) {
 	}
 	c.woken = 0
 	if n.ticket = q.receivingLocked() && !q.noQuorum && view.Config.Rule.Won(view.Voting); n.ticket {
-		a.Ticket = q.ticketLocked(c)
+		a.Ticket, a.Waits = q.ticketLocked(c), func() bool { return q.waits(c) }
 	}
 	if q.subscribers[c.seq] != nil {
 		a.Complete = func() { q.votesComplete(c) }
@@ -182,6 +182,13 @@ func (q *Queue) votesComplete(c *Call) {
 	if c.unsure {
 		c.signal()
 	}
+}
+
+// waits reports whether c may be in the queues of the masters.
+func (q *Queue) waits(c *Call) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return c.joined && c.state == acquiring
 }
 
 // able returns the masters that could vote in the last round. A master whose clock is far off the median refuses every

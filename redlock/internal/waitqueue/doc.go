@@ -42,7 +42,7 @@
 //
 // A waiter keeps its id, and so its place, for the whole call. Each attempt is for a new lease; the roll-back of a
 // lost attempt puts the waiter back. A wake-up for a waiter that this Locker no longer has is answered by leaving the
-// queue.
+// queue; not while it holds the name, since the release takes the waiter out.
 //
 // # Files
 //

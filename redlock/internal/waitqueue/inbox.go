@@ -87,11 +87,15 @@ func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 		return
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c := q.subscribers[h.Number]; c != nil {
-		if !h.Probe {
-			c.wakeLocked(master)
-		}
+	c := q.subscribers[h.Number]
+	if c != nil && !h.Probe {
+		c.wakeLocked(master)
+	}
+	q.mu.Unlock()
+	if c != nil {
+		return
+	}
+	if l := q.Holder(h.Name); l != nil && l.Removes(h.Waiter, master) {
 		return
 	}
 	// It has got the name elsewhere, or has given up.
