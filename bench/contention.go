@@ -104,8 +104,8 @@ func waiters(b *bench, fair bool) []entrant {
 
 // A contended is the result of one run of a shape.
 type contended struct {
-	history
-	gaveUp   history
+	turnList
+	gaveUp   turnList
 	job      Job
 	commands float64 // per hold and master; NaN if unknown
 	alone    []time.Duration
@@ -117,7 +117,7 @@ func newContended(j Job, answers ...Answer) *contended {
 	for _, a := range answers {
 		turns = append(turns, a.Turns...)
 	}
-	c.history, c.gaveUp = newHistory(turns)
+	c.turnList, c.gaveUp = newTurnList(turns)
 	return c
 }
 
@@ -177,7 +177,7 @@ func contend(ctx context.Context, b *bench, e entrant, s shape, round int) (c *c
 	}
 	c.alone = alone
 	after, err := b.masters.load(ctx, e.wire)
-	c.commands = float64(after.commands-before.commands) / float64(len(b.masters.urls)*len(c.history))
+	c.commands = float64(after.commands-before.commands) / float64(len(b.masters.urls)*len(c.turnList))
 	return c, err
 }
 
@@ -197,7 +197,7 @@ func contendFor(
 	j.Name, j.Tolerant = name, e.peer
 	answers, err := workers.do(ctx, "Contend", func(int) Job { return j })
 	c := newContended(j, answers...)
-	b.took(e.name, len(c.history))
+	b.took(e.name, len(c.turnList))
 	return c, err
 }
 

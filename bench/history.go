@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
 
 // A turn is one lock that one goroutine requested, acquired and released. Times are the machine's wall clock in ns,
@@ -19,12 +21,12 @@ type turn struct {
 	GaveUp bool
 }
 
-// A history lists the turns of all goroutines with one name, ordered by when they acquired it.
-type history []turn
+// A turnList lists the turns of all goroutines with one name, ordered by when they acquired it.
+type turnList []turn
 
-// newHistory sorts the turns that have a hold, and separates those that gave up.
-func newHistory(turns []turn) (h, gaveUp history) {
-	for _, t := range turns {
+// newTurnList sorts the turns that have a hold, and separates those that gave up.
+func newTurnList(all []turn) (h, gaveUp turnList) {
+	for _, t := range all {
 		if t.GaveUp {
 			gaveUp = append(gaveUp, t)
 		} else {
@@ -35,19 +37,19 @@ func newHistory(turns []turn) (h, gaveUp history) {
 	return h, gaveUp
 }
 
-// overlaps counts the holds that began before the previous one had ended, and those whose token is not larger than the
-// one before: any of these is a violation of mutual exclusion.
-func (h history) overlaps() (n int) {
-	for i := 1; i < len(h); i++ {
-		if h[i].Got < h[i-1].Releasing || h[i].Token != 0 && h[i].Token <= h[i-1].Token {
-			n++
-		}
+// overlaps counts the holds that began before another one had ended, and those whose token is not larger than the ones
+// before: any of these is a violation of mutual exclusion.
+func (h turnList) overlaps() int {
+	holds := make([]*history.Hold, len(h))
+	for i, t := range h {
+		holds[i] = &history.Hold{From: t.Got, Until: t.Releasing, Token: t.Token}
 	}
-	return n
+	overlaps, tokens := history.Violations(holds)
+	return len(overlaps) + len(tokens)
 }
 
 // during counts the holds acquired from start to end.
-func (h history) during(start, end int64) (n int) {
+func (h turnList) during(start, end int64) (n int) {
 	for _, t := range h {
 		if t.Got >= start && t.Got < end {
 			n++
@@ -57,7 +59,7 @@ func (h history) during(start, end int64) (n int) {
 }
 
 // waits returns the times from request to acquisition of the turns requested from start to end, sorted.
-func (h history) waits(start, end int64) []time.Duration {
+func (h turnList) waits(start, end int64) []time.Duration {
 	var list []time.Duration
 	for _, t := range h {
 		if t.Asked >= start && t.Asked < end {
@@ -70,7 +72,7 @@ func (h history) waits(start, end int64) []time.Duration {
 
 // handOffs returns the times from the start of a release until the next holder has the lock, if that one was already
 // waiting, sorted; with across, only those between processes.
-func (h history) handOffs(across bool) []time.Duration {
+func (h turnList) handOffs(across bool) []time.Duration {
 	var list []time.Duration
 	for i := 1; i < len(h); i++ {
 		last, next := h[i-1], h[i]
@@ -83,7 +85,7 @@ func (h history) handOffs(across bool) []time.Duration {
 }
 
 // overtaken returns for each hold how many got the lock before it that had been requested after it.
-func (h history) overtaken() []int {
+func (h turnList) overtaken() []int {
 	counts := make([]int, len(h))
 	for i, t := range h {
 		for j := i - 1; j >= 0 && h[j].Got > t.Asked; j-- {
@@ -97,7 +99,7 @@ func (h history) overtaken() []int {
 
 // preferred returns the fraction of those already waiting when a worker of process p requested the lock that got it
 // after that worker, over all its turns; NaN if no client was waiting.
-func (h history) preferred(p int) float64 {
+func (h turnList) preferred(p int) float64 {
 	after, waiting := 0, 0
 	for i, t := range h {
 		for j, o := range h {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestHistoryOfTwoWorkers(t *testing.T) {
-	h, gaveUp := newHistory([]turn{
+	h, gaveUp := newTurnList([]turn{
 		{Process: 1, Asked: 5, Got: 22, Releasing: 30},
 		{Process: 0, Asked: 0, Got: 10, Releasing: 20},
 		{Process: 0, Asked: 21, Got: 32, Releasing: 40},
@@ -30,7 +30,7 @@ func TestHistoryOfTwoWorkers(t *testing.T) {
 }
 
 func TestHandOffsAcrossProcessesOnly(t *testing.T) {
-	h, _ := newHistory([]turn{
+	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 0, Got: 1, Releasing: 10},
 		{Process: 0, Asked: 2, Got: 11, Releasing: 20},  // waited, of the same process
 		{Process: 1, Asked: 3, Got: 25, Releasing: 30},  // waited, of another
@@ -56,7 +56,7 @@ func TestOverlapsAndTokensThatDoNotGrowAreSeen(t *testing.T) {
 		{"token", []turn{fine[0], {Got: 2, Releasing: 3, Token: 5}}, 1},
 		{"no tokens", []turn{{Got: 1, Releasing: 2}, {Got: 3, Releasing: 4}}, 0},
 	} {
-		h, _ := newHistory(c.turns)
+		h, _ := newTurnList(c.turns)
 		if n := h.overlaps(); n != c.want {
 			t.Errorf("%s: %d, want %d", c.name, n, c.want)
 		}
@@ -71,7 +71,7 @@ func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
 		for _, got := range rng.Perm(30) {
 			turns = append(turns, turn{Asked: int64(got - rng.IntN(25)), Got: int64(got)})
 		}
-		h, _ := newHistory(turns)
+		h, _ := newTurnList(turns)
 		for i, n := range h.overtaken() {
 			want := 0
 			for _, o := range h {
@@ -87,7 +87,7 @@ func TestOvertakenIsWhatItsDefinitionSays(t *testing.T) {
 }
 
 func TestPreferredIsTheShareOfTheQueueThatWasPassed(t *testing.T) {
-	h, _ := newHistory([]turn{
+	h, _ := newTurnList([]turn{
 		{Process: 0, Asked: 1, Got: 3},
 		{Process: 1, Asked: 1, Got: 6}, // overtaken by the one below
 		{Process: 2, Asked: 2, Got: 4},

@@ -167,8 +167,8 @@ func TestPeersContend(t *testing.T) {
 		c, err := contend(t.Context(), b, e, shape{processes: 2, goroutines: 2, hold: time.Millisecond}, 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if len(c.history) == 0 || c.overlaps() != 0 || len(c.alone) != aloneLocks || c.commands < 1 {
-			t.Errorf("%s: %d holds, %d overlap, %d alone, %v commands", name, len(c.history), c.overlaps(), len(c.alone),
+		} else if len(c.turnList) == 0 || c.overlaps() != 0 || len(c.alone) != aloneLocks || c.commands < 1 {
+			t.Errorf("%s: %d holds, %d overlap, %d alone, %v commands", name, len(c.turnList), c.overlaps(), len(c.alone),
 				c.commands)
 		}
 	}

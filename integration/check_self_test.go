@@ -4,19 +4,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
 
 // at returns the events of one hold: locked by a call 1 ms before its first time, unlocked, and the unlock confirmed.
-func at(name, id string, token, from, until, left int64) []event {
-	return []event{
-		{Op: opLock, Name: name, Hold: id, Call: from - 1, Ret: from, Token: token, Until: until + 5},
-		{Op: opLeave, Name: name, Hold: id, Call: until},
-		{Op: opUnlock, Name: name, Hold: id, Call: until, Ret: left},
+func at(name, id string, token, from, until, left int64) []history.Event {
+	return []history.Event{
+		{Op: history.Lock, Name: name, Hold: id, Call: from - 1, Ret: from, Token: token, Until: until + 5},
+		{Op: history.Leave, Name: name, Hold: id, Call: until},
+		{Op: history.Unlock, Name: name, Hold: id, Call: until, Ret: left},
 	}
 }
 
-func join(parts ...[]event) []event {
-	var all []event
+func join(parts ...[]history.Event) []history.Event {
+	var all []history.Event
 	for _, p := range parts {
 		all = append(all, p...)
 	}
@@ -24,31 +26,31 @@ func join(parts ...[]event) []event {
 }
 
 // lost returns the events of a hold that was never unlocked.
-func lost(name, id string, token, from, until int64) []event {
+func lost(name, id string, token, from, until int64) []history.Event {
 	return at(name, id, token, from, until, 0)[:1:1]
 }
 
-func during(op, name, id string, token, call, ret int64) []event {
-	return []event{{Op: op, Name: name, Hold: id, Token: token, Call: call, Ret: ret}}
+func during(op, name, id string, token, call, ret int64) []history.Event {
+	return []history.Event{{Op: op, Name: name, Hold: id, Token: token, Call: call, Ret: ret}}
 }
 
-// kept returns the event of a minimum hold.
-func kept(name, id string, call, until int64) []event {
-	return []event{{Op: opKept, Name: name, Hold: id, Call: call, Ret: call, Until: until}}
+// kept returns the history.Event of a minimum hold.
+func kept(name, id string, call, until int64) []history.Event {
+	return []history.Event{{Op: history.Kept, Name: name, Hold: id, Call: call, Ret: call, Until: until}}
 }
 
 // The checker accepts valid histories, including unusual ones, and finds violations. If both of its methods can see a
 // violation, each finds it alone.
 func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
-	for name, h := range map[string][]event{
+	for name, h := range map[string][]history.Event{
 		"one after the other": join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 21, 30, 32)),
 		"two names":           join(at("n", "a", 9, 10, 20, 22), at("m", "b", 1, 12, 30, 32)),
 		"a long wait": join(at("n", "a", 1, 10, 20, 22),
-			[]event{{Op: opLock, Name: "n", Hold: "b", Call: 1, Ret: 21, Token: 2, Until: 40}}),
+			[]history.Event{{Op: history.Lock, Name: "n", Hold: "b", Call: 1, Ret: 21, Token: 2, Until: 40}}),
 		"lost, then another": join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32)),
-		"re-entered, extended": join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 1, 11, 12),
-			during(opInner, "n", "a", 0, 13, 14), during(opExtend, "n", "a", 1, 15, 16)),
-		"failures say nothing":  {{Op: opLock, Name: "n", Hold: "a", Call: 1, Ret: 2, Kind: "held", Err: "held"}},
+		"re-entered, extended": join(at("n", "a", 1, 10, 20, 22), during(history.Reenter, "n", "a", 1, 11, 12),
+			during(history.Inner, "n", "a", 0, 13, 14), during(history.Extend, "n", "a", 1, 15, 16)),
+		"failures say nothing":  {{Op: history.Lock, Name: "n", Hold: "a", Call: 1, Ret: 2, Kind: "held", Err: "held"}},
 		"unlock not confirmed":  join(at("n", "a", 1, 10, 20, 22)[:2], at("n", "b", 2, 21, 30, 32)),
 		"kept, then another":    join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 41, 50, 52)),
 		"released while asking": join(at("n", "a", 1, 10, 20, 40), at("n", "b", 2, 25, 30, 32)),
@@ -58,7 +60,7 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		h  []event
+		h  []history.Event
 		by string // the methods that see it
 	}{
 		"overlap":        {h: join(at("n", "a", 1, 10, 20, 22), at("n", "b", 2, 15, 30, 32)), by: "interval model"},
@@ -68,18 +70,18 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 			h: join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 30, 50, 52)), by: "interval model"},
 		"the token falls":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
 		"the token stays":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 2, 25, 30, 32)), by: "interval model"},
-		"re-entry, other token": {h: join(at("n", "a", 1, 10, 20, 22), during(opReenter, "n", "a", 2, 11, 12)), by: "model"},
+		"re-entry, other token": {h: join(at("n", "a", 1, 10, 20, 22), during(history.Reenter, "n", "a", 2, 11, 12)), by: "model"},
 		"extended after the release": {
-			h: join(at("n", "a", 1, 10, 20, 22), during(opExtend, "n", "a", 1, 23, 24)), by: "model"},
+			h: join(at("n", "a", 1, 10, 20, 22), during(history.Extend, "n", "a", 1, 23, 24)), by: "model"},
 		"extended while another had it": {
-			h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32), during(opExtend, "n", "a", 1, 27, 29)), by: "model"},
-		"inner unlock ended it": {h: join(at("n", "a", 1, 10, 20, 22), during(opInner, "n", "a", 0, 13, 14)), by: "model"},
+			h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32), during(history.Extend, "n", "a", 1, 27, 29)), by: "model"},
+		"inner unlock ended it": {h: join(at("n", "a", 1, 10, 20, 22), during(history.Inner, "n", "a", 0, 13, 14)), by: "model"},
 	} {
-		holds, err := holdsOf(c.h)
+		holds, err := history.Holds(c.h)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := checkIntervals(holds); (err != nil) != strings.Contains(c.by, "interval") {
+		if err := history.Check(holds); (err != nil) != strings.Contains(c.by, "interval") {
 			t.Errorf("%s: intervals: %v", name, err)
 		}
 		if err := checkModel(c.h, holds, time.Minute); (err != nil) != strings.Contains(c.by, "model") {

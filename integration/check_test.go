@@ -1,91 +1,14 @@
 package integration
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
-
-// never is the return time of an operation that is not known to have ended.
-const never = math.MaxInt64
-
-// A hold is one acquisition as seen by its holder.
-type hold struct {
-	name, id string
-	token    int64
-	call     int64 // start of the lock call
-	from     int64 // when the call returned
-	until    int64 // no other client may hold the lock before: the release, the last reported validity, or a minimum hold
-	left     int64 // when the release was confirmed; never if it was not
-	seq      int64 // numbers the holds, for the model
-}
-
-// holdsOf groups the events of each hold, in the order of acquisition.
-func holdsOf(history []event) ([]*hold, error) {
-	byID := make(map[string]*hold)
-	var all []*hold
-	for _, e := range history {
-		if e.Op == opLock && e.ok() {
-			if byID[e.Hold] != nil {
-				return nil, fmt.Errorf("the hold %s begins twice", e.Hold)
-			}
-			h := &hold{name: e.Name, id: e.Hold, token: e.Token, call: e.Call, from: e.Ret, until: e.Until, left: never}
-			byID[e.Hold] = h
-			all = append(all, h)
-		}
-	}
-	slices.SortFunc(all, func(a, b *hold) int { return cmp.Compare(a.from, b.from) })
-	for i, h := range all {
-		h.seq = int64(i + 1)
-	}
-	ended, kept := make(map[string]int64), make(map[string]int64)
-	for _, e := range history {
-		h := byID[e.Hold]
-		switch {
-		case h == nil || !e.ok():
-		case e.Op == opLeave:
-			ended[e.Hold] = e.Call
-		case e.Op == opUnlock:
-			h.left = e.Ret
-		case e.Op == opKept:
-			kept[e.Hold] = e.Until
-		default:
-			h.until = max(h.until, e.Until)
-		}
-	}
-	for id, at := range ended {
-		byID[id].until = min(byID[id].until, at)
-	}
-	for id, until := range kept {
-		byID[id].until = max(byID[id].until, until)
-	}
-	return all, nil
-}
-
-// checkIntervals returns an error if two holds of a name were valid at the same time, or a token did not increase.
-func checkIntervals(holds []*hold) error {
-	longest, largest := make(map[string]*hold), make(map[string]*hold)
-	for _, h := range holds {
-		if b := largest[h.name]; b != nil && h.token <= b.token {
-			return fmt.Errorf("%s: %s has token %d, after %s had %d", h.name, h.id, h.token, b.id, b.token)
-		}
-		largest[h.name] = h
-		b := longest[h.name]
-		if b != nil && h.from < b.until {
-			return fmt.Errorf("%s: %s believed to have the lock %v before %s had to give it up",
-				h.name, h.id, time.Duration(b.until-h.from), b.id)
-		}
-		if b == nil || h.until > b.until {
-			longest[h.name] = h
-		}
-	}
-	return nil
-}
 
 // input and output describe an operation of the model.
 type (
@@ -102,9 +25,9 @@ type state struct{ holder, depth, token int64 }
 // lockModel is a lock with tokens. One hold has it at a time, each with a larger token than the one before. Only the
 // holder re-enters, extends and releases it.
 var lockModel = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+	Partition: func(events []porcupine.Operation) [][]porcupine.Operation {
 		byName := make(map[string][]porcupine.Operation)
-		for _, o := range history {
+		for _, o := range events {
 			name := o.Input.(input).name
 			byName[name] = append(byName[name], o)
 		}
@@ -117,20 +40,20 @@ var lockModel = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(was, in, out any) (bool, any) {
 		s, i, o := was.(state), in.(input), out.(output)
-		if i.op == opLock {
+		if i.op == history.Lock {
 			return s.holder == 0 && o.token > s.token, state{holder: i.hold, depth: 1, token: o.token}
 		}
 		if s.holder != i.hold {
 			return false, s
 		}
 		switch i.op {
-		case opReenter:
+		case history.Reenter:
 			s.depth++
 			return o.token == s.token, s
-		case opInner:
+		case history.Inner:
 			s.depth--
 			return s.depth > 0, s
-		case opUnlock:
+		case history.Unlock:
 			return true, state{token: s.token}
 		default: // extend
 			return true, s
@@ -142,21 +65,21 @@ var lockModel = porcupine.Model{
 
 // operations converts the history for the model. The end of a hold is an operation that begins when the hold was no
 // longer valid for its holder, and that may take effect at any later time, unless its release was confirmed.
-func operations(history []event, holds []*hold) []porcupine.Operation {
+func operations(events []history.Event, holds []*history.Hold) []porcupine.Operation {
 	var ops []porcupine.Operation
-	byID := make(map[string]*hold, len(holds))
+	byID := make(map[string]*history.Hold, len(holds))
 	for _, h := range holds {
-		byID[h.id] = h
+		byID[h.ID] = h
 		ops = append(ops,
-			porcupine.Operation{Input: input{opLock, h.name, h.seq}, Output: output{h.token}, Call: h.call, Return: h.from},
-			porcupine.Operation{Input: input{opUnlock, h.name, h.seq}, Output: output{}, Call: h.until,
-				Return: max(h.left, h.until)})
+			porcupine.Operation{Input: input{history.Lock, h.Name, h.Seq}, Output: output{h.Token}, Call: h.Call, Return: h.From},
+			porcupine.Operation{Input: input{history.Unlock, h.Name, h.Seq}, Output: output{}, Call: h.Until,
+				Return: max(h.Left, h.Until)})
 	}
-	for _, e := range history {
+	for _, e := range events {
 		h := byID[e.Hold]
-		if h != nil && e.ok() && (e.Op == opReenter || e.Op == opExtend || e.Op == opInner) {
+		if h != nil && e.OK() && (e.Op == history.Reenter || e.Op == history.Extend || e.Op == history.Inner) {
 			ops = append(ops, porcupine.Operation{
-				Input: input{e.Op, e.Name, h.seq}, Output: output{e.Token}, Call: e.Call, Return: e.Ret,
+				Input: input{e.Op, e.Name, h.Seq}, Output: output{e.Token}, Call: e.Call, Return: e.Ret,
 			})
 		}
 	}
@@ -164,16 +87,16 @@ func operations(history []event, holds []*hold) []porcupine.Operation {
 }
 
 // checkHistory returns the violation in a history, found by the intervals or by the model.
-func checkHistory(history []event, bound time.Duration) error {
-	holds, err := holdsOf(history)
+func checkHistory(events []history.Event, bound time.Duration) error {
+	holds, err := history.Holds(events)
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkIntervals(holds), checkModel(history, holds, bound))
+	return errors.Join(history.Check(holds), checkModel(events, holds, bound))
 }
 
-func checkModel(history []event, holds []*hold, bound time.Duration) error {
-	switch result := porcupine.CheckOperationsTimeout(lockModel, operations(history, holds), bound); result {
+func checkModel(events []history.Event, holds []*history.Hold, bound time.Duration) error {
+	switch result := porcupine.CheckOperationsTimeout(lockModel, operations(events, holds), bound); result {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:

@@ -14,10 +14,10 @@
 // Each scenario (scenarios_*_test.go) is a fault under a workload (workload_test.go). The workload is three processes,
 // each with a lock that it holds throughout, one name that no other client uses, and two goroutines that compete for
 // shared names, re-enter, extend, wait and hold beyond the TTL. Every call is recorded with its start and end times,
-// its outcome and its token (history_test.go). Afterwards
+// its outcome and its token (package history). Afterwards
 //
 //   - no two holds of a name may have been valid at the same time, according to their holders, and tokens must have
-//     increased (checkIntervals);
+//     increased (history.Check);
 //   - some order of the calls must explain all results, in a model of a lock with tokens (lockModel, checked by
 //     porcupine);
 //   - each process must end by itself, and work must have continued after the fault;

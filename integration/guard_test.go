@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -21,12 +22,12 @@ func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
 			}
 			five := masters(t, 5)
 			first, second := admitted(t, five, opts...), open(t, five, opts...)
-			h := tail{dir: t.TempDir(), read: make(map[string]int64)}
-			rec, err := newRecorder(h.dir, "both")
+			h := history.Tail{Dir: t.TempDir()}
+			rec, err := history.NewRecorder(h.Dir, "both")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer rec.close()
+			defer rec.Close()
 
 			lock := recorded(t, rec, first, "first", 5*time.Second)
 			if lock == nil {
@@ -38,10 +39,10 @@ func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
 			if (again != nil) != off {
 				t.Errorf("another client's lock: %v", again != nil)
 			}
-			if err := h.more(); err != nil {
+			if err := h.More(); err != nil {
 				t.Fatal(err)
 			}
-			err = checkHistory(h.events, checkBound)
+			err = checkHistory(h.Events, checkBound)
 			if (err != nil) != off {
 				t.Errorf("history: %v", err)
 			}
@@ -53,11 +54,11 @@ func TestWithoutTheGuardTheHistoryIsRefused(t *testing.T) {
 }
 
 // recorded locks the name "n" within a bound and records that in the history; it returns nil if the lock failed.
-func recorded(t *testing.T, rec *recorder, l *redlock.Locker, hold string, bound time.Duration) *redlock.Lock {
+func recorded(t *testing.T, rec *history.Recorder, l *redlock.Locker, hold string, bound time.Duration) *redlock.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	lock, err := rec.call(event{Op: opLock, Name: "n", Hold: hold},
+	lock, err := rec.Call(history.Event{Op: history.Lock, Name: "n", Hold: hold},
 		func() (*redlock.Lock, error) { return l.Lock(ctx, "n") })
 	if err := unexplained(err); err != nil {
 		t.Fatal(err)

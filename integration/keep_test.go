@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
 
 // artifactsEnv names a directory for the files of failed scenarios; the default is the system's temporary directory.
@@ -23,7 +25,7 @@ func (x *fleet) keep() {
 	}
 	dir, err := os.MkdirTemp(base, "redlock-failed-*")
 	if err == nil {
-		err = os.CopyFS(filepath.Join(dir, "history"), os.DirFS(x.history.dir))
+		err = os.CopyFS(filepath.Join(dir, "history"), os.DirFS(x.history.Dir))
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "faults.log"), []byte(strings.Join(x.faults, "\n")+"\n"), 0o600)
@@ -37,6 +39,6 @@ func (x *fleet) keep() {
 
 // note writes a line to the log of faults. Its time is from the same clock as the history.
 func (x *fleet) note(format string, args ...any) {
-	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", stamp(), time.Now().Format("15:04:05.000"),
+	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", history.Stamp(), time.Now().Format("15:04:05.000"),
 		fmt.Sprintf(format, args...)))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
@@ -157,31 +158,31 @@ func (r *reading) one(ctx context.Context, rnd *rand.Rand, s *redlock.RWLock) {
 	bounded, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	ttl := time.Duration(500+rnd.IntN(1500)) * time.Millisecond
-	id, call := r.next(), stamp()
+	id, call := r.next(), history.Stamp()
 	opts := []redlock.LockOption{redlock.WithTTL(ttl), redlock.WithExtension(extend)}
 	lock, err := take(bounded, opts...)
 	if err != nil {
 		return
 	}
-	r.put(did(op, id, lock.Token(), call, stamp()))
+	r.put(did(op, id, lock.Token(), call, history.Stamp()))
 	time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond)
 	if op == shareWrite && rnd.IntN(2) == 0 {
-		over := until(lock)
-		call := stamp()
+		over := history.Until(lock)
+		call := history.Stamp()
 		reader, err := lock.Downgrade(bounded, opts...)
 		if err != nil {
 			_ = lock.Unlock(ctx)
 			r.ended(id, min(call, over))
 			return
 		}
-		r.put(did(shareDown, id, reader.Token(), call, stamp()))
+		r.put(did(shareDown, id, reader.Token(), call, history.Stamp()))
 		lock = reader
 		time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond)
 	}
 	if !extend && rnd.IntN(30) == 0 { // until the lock expires, which the holder notices
 		<-lock.Done()
 	}
-	over, call := until(lock), stamp()
+	over, call := history.Until(lock), history.Stamp()
 	_ = lock.Unlock(ctx)
 	r.ended(id, min(call, over))
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
 
 // reportEnv names a file to which each scenario appends its row of the table in docs/faults.md, after its number; see
@@ -31,41 +33,41 @@ func (s summary) busy(ttl time.Duration, links bool) bool {
 	return s.calm > 5*time.Millisecond || s.gap > ttl/4 || !links && s.worst > ttl/4
 }
 
-func summarise(events []event, from, to int64) summary {
+func summarise(events []history.Event, from, to int64) summary {
 	var s summary
 	var waits, calm []time.Duration
 	looked := make(map[string]int64)
 	texts, counts := make(map[string]string), make(map[string]int)
 	for _, e := range events {
 		own, long := strings.HasPrefix(e.Name, ownName), strings.HasPrefix(e.Name, longName)
-		if e.Op == opLock && e.ok() {
+		if e.Op == history.Lock && e.OK() {
 			s.held++
 		}
-		if long && e.Op == opUnlock && e.Kind == "lost" && e.Call > from {
+		if long && e.Op == history.Unlock && e.Kind == "lost" && e.Call > from {
 			s.lost++
 		}
-		if e.Op == opAlive && long {
+		if e.Op == history.Alive && long {
 			if last, ok := looked[e.Hold]; ok && e.Call > from {
 				s.gap = max(s.gap, time.Duration(e.Call-last))
 			}
 			looked[e.Hold] = e.Call
 		}
-		if own && e.Op == opLock && e.ok() && e.Ret < from {
+		if own && e.Op == history.Lock && e.OK() && e.Ret < from {
 			calm = append(calm, time.Duration(e.Ret-e.Call))
 		}
 		if e.Ret < from || e.Call > to {
 			continue
 		}
-		if own && e.Op == opLock {
+		if own && e.Op == history.Lock {
 			s.calls++
-			if e.ok() {
+			if e.OK() {
 				waits = append(waits, time.Duration(e.Ret-e.Call))
 			}
 		}
-		if own && !e.ok() && e.Ret <= to {
+		if own && !e.OK() && e.Ret <= to {
 			s.failed++
 		}
-		if (own || long) && !e.ok() {
+		if (own || long) && !e.OK() {
 			texts[e.Kind] = e.Err
 			counts[e.Kind]++
 		}
@@ -108,7 +110,7 @@ func (x *fleet) mustKeep(s summary, calls bool) {
 // report logs the effect on users, and fails if locks were lost that should not have been.
 func (x *fleet) report() {
 	x.Helper()
-	s := summarise(x.history.events, x.began, x.ended)
+	s := summarise(x.history.Events, x.began, x.ended)
 	if s.calls == 0 {
 		x.Errorf("no call was made during the fault")
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -52,7 +53,7 @@ type fleet struct {
 	locker  *redlock.Locker // an observer
 	workers []*worker
 	retired []*worker // killed by the scenario
-	history tail
+	history history.Tail
 	began   int64 // stamps of the beginning and the end of the fault
 	ended   int64
 	faults  []string // log of the faults, with times
@@ -62,11 +63,11 @@ func (sc scenario) run(t *testing.T) {
 	x := newFleet(t, sc)
 	x.progress("the start")
 	x.wholeHolds()
-	x.began = stamp()
+	x.began = history.Stamp()
 	x.note("the fault begins")
 	sc.fault(x)
 	if x.ended == 0 {
-		x.ended = stamp()
+		x.ended = history.Stamp()
 	}
 	x.note("the fault has ended")
 	x.progress("the end of the fault")
@@ -83,7 +84,7 @@ func newFleet(t *testing.T, sc scenario) *fleet {
 	}
 	x := &fleet{T: t, sc: sc, list: mastersWith(t, 5, s)}
 	dir := t.TempDir()
-	x.history = tail{dir: dir, read: make(map[string]int64)}
+	x.history = history.Tail{Dir: dir}
 	t.Cleanup(x.keep)
 	x.args = workerArgs{Dir: dir, URLs: urls(x.list), TTL: scenarioTTL, Durable: sc.durable,
 		Seed: uint64(time.Now().UnixNano())}
@@ -171,7 +172,7 @@ func (x *fleet) wait(d time.Duration) { pause(x.Context(), d) }
 // and the leadership.
 func (x *fleet) progress(since string) {
 	x.Helper()
-	from := stamp()
+	from := history.Stamp()
 	want := make(map[string]bool)
 	for _, w := range x.workers {
 		want[ownName+w.id] = true
@@ -181,14 +182,14 @@ func (x *fleet) progress(since string) {
 		want[fmt.Sprint(sharedName, i)] = true
 	}
 	want[slotName], want[leaderName] = true, true
-	seen := len(x.history.events)
+	seen := len(x.history.Events)
 	x.eventually(2*hang, func() string {
-		if err := x.history.more(); err != nil {
+		if err := x.history.More(); err != nil {
 			x.Fatal(err)
 		}
-		for ; seen < len(x.history.events); seen++ {
-			e := x.history.events[seen]
-			if e.Call >= from && e.ok() && (e.Op == opLock || e.Op == opAlive) {
+		for ; seen < len(x.history.Events); seen++ {
+			e := x.history.Events[seen]
+			if e.Call >= from && e.OK() && (e.Op == history.Lock || e.Op == history.Alive) {
 				delete(want, e.Name)
 			}
 		}
@@ -228,11 +229,11 @@ func (x *fleet) wholeHolds() {
 	whole := make(map[string]bool)
 	seen := 0
 	x.eventually(hang, func() string {
-		if err := x.history.more(); err != nil {
+		if err := x.history.More(); err != nil {
 			x.Fatal(err)
 		}
-		for ; seen < len(x.history.events); seen++ {
-			if e := x.history.events[seen]; e.Op == opAlive {
+		for ; seen < len(x.history.Events); seen++ {
+			if e := x.history.Events[seen]; e.Op == history.Alive {
 				whole[e.Name] = e.On >= x.holding()
 			}
 		}
@@ -305,10 +306,10 @@ func (x *fleet) finish() {
 	}
 	wg.Wait()
 	x.noLocks()
-	if err := x.history.more(); err != nil {
+	if err := x.history.More(); err != nil {
 		x.Fatal(err)
 	}
-	if err := checkHistory(x.history.events, checkBound); err != nil {
+	if err := checkHistory(x.history.Events, checkBound); err != nil {
 		x.Error(err)
 	}
 }

@@ -1,6 +1,10 @@
 package integration
 
-import "time"
+import (
+	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
+)
 
 // Faults between the processes and the masters.
 var linkScenarios = []scenario{
@@ -43,7 +47,7 @@ var linkScenarios = []scenario{
 // clear removes all disturbances, and ends the connections of the affected links. The report covers the time before,
 // because the end of these connections is not part of the fault.
 func (x *fleet) clear() {
-	x.ended = stamp()
+	x.ended = history.Stamp()
 	for _, l := range x.links {
 		l.clear()
 	}

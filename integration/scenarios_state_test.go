@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/history"
 )
 
 // Faults of the masters' data, or of their acceptance of writes.
@@ -94,10 +96,10 @@ func (x *fleet) twoThenThree(word string, spoil func(m Master)) {
 		spoil(m)
 	}
 	x.wait(1500 * time.Millisecond)
-	if err := x.history.more(); err != nil {
+	if err := x.history.More(); err != nil {
 		x.Fatal(err)
 	}
-	x.mustKeep(summarise(x.history.events, x.began, stamp()), true)
+	x.mustKeep(summarise(x.history.Events, x.began, history.Stamp()), true)
 	spoil(x.list[2])
 	x.eventually(hang, func() string {
 		if err := x.refusal(); !strings.Contains(err.Error(), word) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -83,7 +84,7 @@ func newRivals(t *testing.T, plain []Master, list ...*service) *rivals {
 		fleet: &fleet{T: t, list: plain}, services: list,
 		alone: make(chan struct{}), struck: make(chan struct{}), over: make(chan struct{}),
 	}
-	r.history = tail{dir: dir, read: make(map[string]int64)}
+	r.history = history.Tail{Dir: dir}
 	r.args = workerArgs{Dir: dir, URLs: urls(plain), TTL: rivalTTL}
 	for _, s := range list {
 		r.args.URLs = append(r.args.URLs, s.url())
@@ -128,13 +129,13 @@ func (r *rivals) program(i int) *workload {
 	}
 	w := &workload{args: r.args, l: l}
 	w.args.ID = fmt.Sprint("p", i+1)
-	if w.rec, err = newRecorder(r.args.Dir, w.args.ID); err != nil {
+	if w.rec, err = history.NewRecorder(r.args.Dir, w.args.ID); err != nil {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), hang)
 		defer cancel()
-		if err := errors.Join(l.Close(ctx), w.rec.close()); err != nil {
+		if err := errors.Join(l.Close(ctx), w.rec.Close()); err != nil {
 			r.Errorf("close: %v", err)
 		}
 	})
@@ -195,7 +196,7 @@ func hold1(ctx context.Context, w *workload, name, id string, until <-chan struc
 		return err
 	}
 	for more := true; more && err == nil; more = ctx.Err() == nil && lock.Err() == nil && !passed(until) {
-		err = w.look(lock, id)
+		err = w.rec.Look(lock, id)
 		pause(lock.Context(ctx), 10*time.Millisecond)
 	}
 	return errors.Join(err, w.unlock(lock, id))
@@ -216,7 +217,7 @@ func (r *rivals) outlive(f failure) {
 	alone := len(keptNames) - len(r.missing(keptNames, time.Second))
 	close(r.struck)
 	each(r.T, f.strike, old...)
-	r.began = stamp()
+	r.began = history.Stamp()
 	r.note("%s, with %d locks that no replica knows", f.name, alone)
 	each(r.T, Master.Join, replicas...)
 	r.eventually(2*hang, func() string {
@@ -227,7 +228,7 @@ func (r *rivals) outlive(f failure) {
 		}
 		return ""
 	})
-	promoted := time.Duration(stamp() - r.began)
+	promoted := time.Duration(history.Stamp() - r.began)
 	r.note("promoted")
 	each(r.T, f.mend, old...)
 	r.note("the old master is back")
@@ -261,14 +262,14 @@ func (r *rivals) taken(names []string, since string) {
 // missing waits like taken, and returns the names that were not acquired within bound.
 func (r *rivals) missing(names []string, bound time.Duration) []string {
 	r.Helper()
-	from, left := stamp(), slices.Clone(names)
-	seen := len(r.history.events)
+	from, left := history.Stamp(), slices.Clone(names)
+	seen := len(r.history.Events)
 	for end := time.Now().Add(bound); ; pause(r.Context(), 10*time.Millisecond) {
-		if err := r.history.more(); err != nil {
+		if err := r.history.More(); err != nil {
 			r.Fatal(err)
 		}
-		for ; seen < len(r.history.events); seen++ {
-			if e := r.history.events[seen]; e.Op == opLock && e.ok() && e.Ret >= from {
+		for ; seen < len(r.history.Events); seen++ {
+			if e := r.history.Events[seen]; e.Op == history.Lock && e.OK() && e.Ret >= from {
 				left = slices.DeleteFunc(left, func(name string) bool { return name == e.Name })
 			}
 		}
@@ -281,23 +282,16 @@ func (r *rivals) missing(names []string, bound time.Duration) []string {
 // judge checks the history, and logs the effect of the failure on users.
 func (r *rivals) judge(f failure, alone int, promoted time.Duration) {
 	r.Helper()
-	if err := r.history.more(); err != nil {
+	if err := r.history.More(); err != nil {
 		r.Fatal(err)
 	}
-	if err := checkHistory(r.history.events, checkBound); err != nil {
+	if err := checkHistory(r.history.Events, checkBound); err != nil {
 		r.Error(err)
 	}
-	holds, err := holdsOf(r.history.events)
+	holds, err := history.Holds(r.history.Events)
 	if err != nil {
 		r.Fatal(err)
 	}
-	last, longest := make(map[string]int64), make(map[string]time.Duration)
-	for _, h := range holds {
-		if before := last[h.name]; before > 0 {
-			longest[h.name] = max(longest[h.name], time.Duration(h.from-before).Round(time.Millisecond))
-		}
-		last[h.name] = max(last[h.name], h.until)
-	}
 	r.Logf("%s: promoted after %v; %d holds; %d locks that no replica knew; longest times without a holder: %v",
-		f.name, promoted.Round(time.Millisecond), len(holds), alone, longest)
+		f.name, promoted.Round(time.Millisecond), len(holds), alone, history.Gaps(holds))
 }

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -76,11 +77,11 @@ func runWorker(ctx context.Context, a workerArgs) (err error) {
 	if err != nil {
 		return err
 	}
-	rec, err := newRecorder(a.Dir, a.ID)
+	rec, err := history.NewRecorder(a.Dir, a.ID)
 	if err != nil {
 		return err
 	}
-	defer rec.close()
+	defer rec.Close()
 	err = (&workload{args: a, l: l, rec: rec}).run(ctx)
 	end, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()

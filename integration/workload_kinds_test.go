@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -30,9 +31,9 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	call := stamp()
+	call := history.Stamp()
 	locks, err := w.l.LockAll(bound, names)
-	ret := stamp()
+	ret := history.Stamp()
 	if err != nil {
 		return unexplained(err)
 	}
@@ -41,8 +42,8 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	for _, name := range names {
 		k := member(name)
 		on, _ := k.HeldOn()
-		err := w.rec.put(event{Op: opLock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
-			Until: until(k), On: on})
+		err := w.rec.Put(history.Event{Op: history.Lock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
+			Until: history.Until(k), On: on})
 		if err != nil {
 			return err
 		}
@@ -51,10 +52,10 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	<-mine.Done()
 	done()
 	for _, name := range names {
-		if err := w.look(member(name), of(name)); err != nil {
+		if err := w.rec.Look(member(name), of(name)); err != nil {
 			return err
 		}
-		if err := w.rec.put(event{Op: opLeave, Name: name, Hold: of(name), Call: stamp()}); err != nil {
+		if err := w.rec.Put(history.Event{Op: history.Leave, Name: name, Hold: of(name), Call: history.Stamp()}); err != nil {
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	defer cancelUnlock()
 	var errs []error
 	for _, name := range names { // in sequence, since each is a line of the history
-		_, err := w.rec.call(event{Op: opUnlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
+		_, err := w.rec.Call(history.Event{Op: history.Unlock, Name: name, Hold: of(name)}, func() (*redlock.Lock, error) {
 			return nil, member(name).Unlock(over)
 		})
 		errs = append(errs, unexplained(err))
@@ -74,39 +75,39 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	began := stamp()
-	lock, err := w.rec.call(event{Op: opLock, Name: slotName, Hold: id}, func() (*redlock.Lock, error) {
+	began := history.Stamp()
+	lock, err := w.rec.Call(history.Event{Op: history.Lock, Name: slotName, Hold: id}, func() (*redlock.Lock, error) {
 		return w.l.TryLock(bound, slotName, redlock.WithMinHold(slotHold))
 	})
 	if err != nil {
 		pause(ctx, slotHold/10)
 		return unexplained(err)
 	}
-	err = w.rec.put(event{Op: opKept, Name: slotName, Hold: id, Call: began, Ret: stamp(), Until: began + int64(slotHold)})
+	err = w.rec.Put(history.Event{Op: history.Kept, Name: slotName, Hold: id, Call: began, Ret: history.Stamp(), Until: began + int64(slotHold)})
 	return errors.Join(err, w.unlock(lock, id))
 }
 
 // leader leads for a moment, again and again. A leadership is a hold that is valid until its context ends.
 func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error {
-	term, since := 0, stamp() // the leadership was won after this time
+	term, since := 0, history.Stamp() // the leadership was won after this time
 	err := w.l.Lead(ctx, leaderName, func(lead context.Context) error {
 		term++
 		hold := fmt.Sprint(id, "/", term)
-		now := stamp()
+		now := history.Stamp()
 		if lead.Err() != nil {
 			return nil
 		}
-		err := w.rec.put(event{Op: opLock, Name: leaderName, Hold: hold, Call: since, Ret: now,
+		err := w.rec.Put(history.Event{Op: history.Lock, Name: leaderName, Hold: hold, Call: since, Ret: now,
 			Token: redlock.TokenOf(lead), Until: now})
 		for end := time.Now().Add(time.Duration(rnd.IntN(300)) * time.Millisecond); err == nil && time.Now().Before(end); {
-			now := stamp()
+			now := history.Stamp()
 			if lead.Err() != nil {
 				break
 			}
-			err = w.rec.put(event{Op: opAlive, Name: leaderName, Hold: hold, Call: now, Ret: stamp(), Until: now})
+			err = w.rec.Put(history.Event{Op: history.Alive, Name: leaderName, Hold: hold, Call: now, Ret: history.Stamp(), Until: now})
 			pause(lead, 10*time.Millisecond)
 		}
-		since = stamp()
+		since = history.Stamp()
 		return err
 	})
 	return unexplained(err)

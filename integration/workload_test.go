@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -35,7 +36,7 @@ func redlockEnded(err error) bool {
 type workload struct {
 	args workerArgs
 	l    *redlock.Locker
-	rec  *recorder
+	rec  *history.Recorder
 }
 
 func (w *workload) run(ctx context.Context) error {
@@ -74,7 +75,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // unexplained returns err unless a fault of masters explains it.
 func unexplained(err error) error {
-	if err == nil || kindOf(err) != kindOther {
+	if err == nil || history.KindOf(err) != history.KindOther {
 		return nil
 	}
 	return err
@@ -84,7 +85,7 @@ func unexplained(err error) error {
 func (w *workload) lock(ctx context.Context, name, id string, try bool) (*redlock.Lock, error) {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	lock, err := w.rec.call(event{Op: opLock, Name: name, Hold: id}, func() (*redlock.Lock, error) {
+	lock, err := w.rec.Call(history.Event{Op: history.Lock, Name: name, Hold: id}, func() (*redlock.Lock, error) {
 		if try {
 			return w.l.TryLock(bound, name)
 		}
@@ -96,31 +97,11 @@ func (w *workload) lock(ctx context.Context, name, id string, try bool) (*redloc
 	return lock, nil
 }
 
-// look records that the lock is valid, if it is.
-func (w *workload) look(lock *redlock.Lock, id string) error {
-	e := event{Op: opAlive, Name: lock.Name(), Hold: id, Call: stamp(), Until: until(lock)}
-	e.Ret = stamp()
-	e.On, _ = lock.HeldOn()
-	if lock.Err() != nil || e.Until <= e.Call {
-		return nil
-	}
-	return w.rec.put(e)
-}
-
 // unlock releases the lock, even if ctx has ended.
 func (w *workload) unlock(lock *redlock.Lock, id string) error {
-	if err := w.look(lock, id); err != nil {
-		return err
-	}
-	if err := w.rec.put(event{Op: opLeave, Name: lock.Name(), Hold: id, Call: stamp()}); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := w.rec.call(event{Op: opUnlock, Name: lock.Name(), Hold: id}, func() (*redlock.Lock, error) {
-		return nil, lock.Unlock(ctx)
-	})
-	return unexplained(err)
+	return unexplained(w.rec.Unlock(lock, id, func() error { return lock.Unlock(ctx) }))
 }
 
 // long holds its own name for as long as it can.
@@ -132,7 +113,7 @@ func (w *workload) long(ctx context.Context, _ *rand.Rand, id string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for lock.Err() == nil && ctx.Err() == nil && err == nil {
-		err = w.look(lock, id)
+		err = w.rec.Look(lock, id)
 		select {
 		case <-tick.C:
 		case <-lock.Done():
@@ -181,13 +162,13 @@ func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error 
 func (w *workload) reenter(ctx context.Context, outer *redlock.Lock, id string) error {
 	bound, cancel := context.WithTimeout(outer.Context(ctx), patience)
 	defer cancel()
-	inner, err := w.rec.call(event{Op: opReenter, Name: outer.Name(), Hold: id}, func() (*redlock.Lock, error) {
+	inner, err := w.rec.Call(history.Event{Op: history.Reenter, Name: outer.Name(), Hold: id}, func() (*redlock.Lock, error) {
 		return w.l.Lock(bound, outer.Name())
 	})
 	if err != nil {
 		return unexplained(err)
 	}
-	_, err = w.rec.call(event{Op: opInner, Name: outer.Name(), Hold: id}, func() (*redlock.Lock, error) {
+	_, err = w.rec.Call(history.Event{Op: history.Inner, Name: outer.Name(), Hold: id}, func() (*redlock.Lock, error) {
 		return nil, inner.Unlock(bound)
 	})
 	return unexplained(err)
@@ -196,7 +177,7 @@ func (w *workload) reenter(ctx context.Context, outer *redlock.Lock, id string) 
 func (w *workload) extend(ctx context.Context, lock *redlock.Lock, id string) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := w.rec.call(event{Op: opExtend, Name: lock.Name(), Hold: id}, func() (*redlock.Lock, error) {
+	_, err := w.rec.Call(history.Event{Op: history.Extend, Name: lock.Name(), Hold: id}, func() (*redlock.Lock, error) {
 		if err := lock.Extend(bound); err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 				t.Cleanup(func() { p.Close() })
 				return locker(t, p, append(append(opts, redlock.WithConfiguration(states[0])), more...)...)
 			}
-			var told history
+			var told events
 			a, b, never := program(redlock.WithTrace(told.trace("held throughout"))), program(), program()
 			f.admit(a)
 			operator := locker(t, f.dial(), append(opts, redlock.WithConfiguration(states[1]))...)
@@ -132,13 +132,13 @@ func inTurns(t *testing.T, list ...*redlock.Locker) (stop func() int64) {
 	}
 }
 
-// A history records the events of one lock, for the text of a failed test.
-type history struct {
+// events records the events of one lock, for the text of a failed test.
+type events struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (h *history) trace(name string) *redlockinfo.Trace {
+func (h *events) trace(name string) *redlockinfo.Trace {
 	return &redlockinfo.Trace{Event: func(i redlockinfo.Event) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *history) trace(name string) *redlockinfo.Trace {
 	}}
 }
 
-func (h *history) String() string {
+func (h *events) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.lines, "\n")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,26 +13,27 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 )
 
 // turnsRole locks one name a.Count times in each of several goroutines, all of them waiting for as long as it takes. It
-// writes a history as workloadRole does. With a.Stay the second goroutine keeps its second hold, and says so.
+// records a history. With a.Stay the second goroutine keeps its second hold, and says so.
 func turnsRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
-	file, err := appendTo(filepath.Join(a.Dir, "n0"))
+	rec, err := history.NewRecorder(a.Dir, fmt.Sprint(os.Getpid()))
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer rec.Close()
 	errs := make([]error, a.Goroutines)
 	var wg sync.WaitGroup
 	for g := range a.Goroutines {
 		wg.Go(func() {
 			for turn := 0; turn < a.Count && errs[g] == nil; turn++ {
 				stay := a.Stay && g == 1 && turn == 1
-				errs[g] = takeTurn(ctx, l, file, a.Name, fmt.Sprintf("%d.%d.%d", os.Getpid(), g, turn), stay)
+				errs[g] = takeTurn(ctx, l, rec, a.Name, fmt.Sprintf("%d.%d.%d", os.Getpid(), g, turn), stay)
 			}
 		})
 	}
@@ -41,12 +41,11 @@ func turnsRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	return errors.Join(errs...)
 }
 
-func takeTurn(ctx context.Context, l *redlock.Locker, file *os.File, name, hold string, stay bool) error {
-	lock, err := l.Lock(ctx, name)
+func takeTurn(ctx context.Context, l *redlock.Locker, rec *history.Recorder, name, hold string, stay bool) error {
+	lock, err := rec.Call(history.Event{Op: history.Lock, Name: name, Hold: hold}, func() (*redlock.Lock, error) {
+		return l.Lock(ctx, name)
+	})
 	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(file, "enter %s %d\n", hold, lock.Token()); err != nil {
 		return err
 	}
 	if stay {
@@ -55,17 +54,7 @@ func takeTurn(ctx context.Context, l *redlock.Locker, file *os.File, name, hold 
 		return lock.Unlock(ctx)
 	}
 	rest(ctx, time.Millisecond)
-	if lock.Err() == nil && lock.Remaining() > 0 {
-		if _, err := fmt.Fprintf(file, "leave %s\n", hold); err != nil {
-			return err
-		}
-		if lock.Err() == nil && lock.Remaining() > 0 {
-			if _, err := fmt.Fprintf(file, "valid %s\n", hold); err != nil {
-				return err
-			}
-		}
-	}
-	return lock.Unlock(ctx)
+	return rec.Unlock(lock, hold, func() error { return lock.Unlock(ctx) })
 }
 
 // firstToStay waits until one of the workers keeps its hold, and returns it, the token, and the others. The masters
@@ -127,15 +116,21 @@ func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 	for _, w := range workers[2:] {
 		w.finishAfter("done")
 	}
-	text := string(must[[]byte](t)(os.ReadFile(filepath.Join(dir, "n0"))))
-	valid, all, err := checkHistory(text)
-	if err != nil {
+	events := must[[]history.Event](t)(history.Read(dir))
+	holds := must[[]*history.Hold](t)(history.Holds(events))
+	if err := history.Check(holds); err != nil {
 		t.Error(err)
 	}
-	if least := (processes - 2) * goroutines * turns; valid < least {
-		t.Errorf("%d holds were valid to the end, of %d that had to be", valid, least)
+	released := 0
+	for _, h := range holds {
+		if h.Left != history.Never {
+			released++
+		}
 	}
-	t.Logf("%d holds, %d of them valid to the end", all, valid)
+	if least := (processes - 2) * goroutines * turns; released < least {
+		t.Errorf("%d holds were released, of %d that had to be", released, least)
+	}
+	t.Logf("%d holds, %d of them released", len(holds), released)
 	f.nobodyWaits(hang)
 	f.nobodyListens(hang)
 }

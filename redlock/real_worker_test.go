@@ -38,7 +38,6 @@ func longEnv() string { return os.Getenv(workerTestEnv) }
 type workerArgs struct {
 	URLs       []string
 	Name       string        // of the lock
-	Names      int           // number of names, if there are several
 	TTL, Guard time.Duration // 0: the defaults
 	Shift      time.Duration // clock offset
 	ShiftPool  bool          // the pool's clock is offset as well
@@ -46,8 +45,7 @@ type workerArgs struct {
 	Count      int           // holds
 	Goroutines int
 	Dir        string // of shared files
-	Seed       uint64
-	Stay       bool // one hold is never released
+	Stay       bool   // one hold is never released
 }
 
 // roles are the programs that a worker can run. A role returns when ctx ends or its work is done; the worker reports
@@ -58,7 +56,6 @@ var roles = map[string]func(ctx context.Context, l *redlock.Locker, a workerArgs
 	"suspended": suspendedRole,
 	"tokens":    tokensRole,
 	"turns":     turnsRole,
-	"workload":  workloadRole,
 	"write":     writeRole,
 }
 

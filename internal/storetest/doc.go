@@ -3,7 +3,7 @@
 //
 //	world_test.go        servers, sentinels and clients, on loopback or on both sides of a link that can be cut
 //	nodes_test.go        a cluster of six nodes
-//	history_test.go      the clients' histories of their locks, and the invariants
+//	clients_test.go      the clients; package history checks the histories of their locks
 //	sentinel_test.go     scenarios behind Sentinel
 //	cluster_test.go      scenarios in a cluster
 //	credentials_test.go  credentials that change, in both

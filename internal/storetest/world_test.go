@@ -20,6 +20,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
@@ -288,7 +289,7 @@ type programRun struct {
 	done     chan struct{}
 
 	mu    sync.Mutex
-	holds []hold
+	holds []*history.Hold
 	said  []string
 }
 
@@ -345,10 +346,10 @@ func (p *programRun) stop() {
 	}
 }
 
-func (p *programRun) list() []hold {
+func (p *programRun) list() []*history.Hold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]hold(nil), p.holds...)
+	return append([]*history.Hold(nil), p.holds...)
 }
 
 // holdsAfter waits until each lock was acquired after the given time by any of the clients.
@@ -358,8 +359,8 @@ func holdsAfter(t *testing.T, at time.Time, programs ...*programRun) {
 		taken := map[string]bool{}
 		for _, p := range programs {
 			list := p.list()
-			for i := len(list) - 1; i >= 0 && list[i].until.After(at); i-- {
-				taken[list[i].name] = taken[list[i].name] || list[i].from.After(at)
+			for i := len(list) - 1; i >= 0 && list[i].Until > at.UnixNano(); i-- {
+				taken[list[i].Name] = taken[list[i].Name] || list[i].From > at.UnixNano()
 			}
 		}
 		for _, name := range names {

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -110,14 +112,6 @@ func hold1(ctx context.Context, locker *redlock.Locker, name string) error {
 	return nil
 }
 
-// A hold is one line of a client's output.
-type hold struct {
-	program     string
-	name        string
-	from, until time.Time
-	token       int64
-}
-
 // read parses the output of a client as it arrives.
 func (p *programRun) read(out io.Reader) {
 	defer close(p.done)
@@ -129,7 +123,7 @@ func (p *programRun) read(out io.Reader) {
 		p.mu.Lock()
 		switch {
 		case err == nil:
-			p.holds = append(p.holds, hold{p.name, name, time.Unix(0, from), time.Unix(0, until), token})
+			p.holds = append(p.holds, &history.Hold{ID: p.name, Name: name, From: from, Until: until, Token: token})
 		case line == "admitted":
 			close(p.admitted)
 		default:
@@ -141,7 +135,7 @@ func (p *programRun) read(out io.Reader) {
 
 // A verdict is the result of checking a history.
 type verdict struct {
-	holds    []hold
+	holds    []*history.Hold
 	overlaps []string                 // locks with two holders at once
 	shrunk   []string                 // tokens that did not increase
 	gaps     map[string]time.Duration // for each lock, the longest time without a holder
@@ -152,24 +146,9 @@ func judge(programs ...*programRun) (v verdict) {
 	for _, p := range programs {
 		v.holds = append(v.holds, p.list()...)
 	}
-	slices.SortFunc(v.holds, func(a, b hold) int { return a.from.Compare(b.from) })
-	last := map[string]hold{}
-	v.gaps = map[string]time.Duration{}
-	for _, h := range v.holds {
-		before, ok := last[h.name]
-		if last[h.name] = h; !ok {
-			continue
-		}
-		if before.until.After(h.from) {
-			v.overlaps = append(v.overlaps, fmt.Sprintf("%s: %s until %v, %s from %v", h.name, before.program, before.until,
-				h.program, h.from))
-		}
-		if before.token >= h.token {
-			v.shrunk = append(v.shrunk, fmt.Sprintf("%s: %s %d, then %s %d", h.name, before.program, before.token, h.program,
-				h.token))
-		}
-		v.gaps[h.name] = max(v.gaps[h.name], h.from.Sub(before.until))
-	}
+	slices.SortFunc(v.holds, func(a, b *history.Hold) int { return cmp.Compare(a.From, b.From) })
+	v.overlaps, v.shrunk = history.Violations(v.holds)
+	v.gaps = history.Gaps(v.holds)
 	return v
 }
 

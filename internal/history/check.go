@@ -1,0 +1,110 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Never is the return time of an operation that is not known to have ended.
+const Never = math.MaxInt64
+
+// A Hold is one acquisition as seen by its holder.
+type Hold struct {
+	Name, ID string
+	Token    int64
+	Call     int64 // start of the lock call
+	From     int64 // when the call returned
+	Until    int64 // no other client may hold the lock before: the release, the last reported validity, or a minimum hold
+	Left     int64 // when the release was confirmed; Never if it was not
+	Seq      int64 // numbers the holds, for the model
+}
+
+// Holds groups the events of each hold, in the order of acquisition.
+func Holds(history []Event) ([]*Hold, error) {
+	byID := make(map[string]*Hold)
+	var all []*Hold
+	for _, e := range history {
+		if e.Op == Lock && e.OK() {
+			if byID[e.Hold] != nil {
+				return nil, fmt.Errorf("the hold %s begins twice", e.Hold)
+			}
+			h := &Hold{Name: e.Name, ID: e.Hold, Token: e.Token, Call: e.Call, From: e.Ret, Until: e.Until, Left: Never}
+			byID[e.Hold] = h
+			all = append(all, h)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Hold) int { return cmp.Compare(a.From, b.From) })
+	for i, h := range all {
+		h.Seq = int64(i + 1)
+	}
+	ended, kept := make(map[string]int64), make(map[string]int64)
+	for _, e := range history {
+		h := byID[e.Hold]
+		switch {
+		case h == nil || !e.OK():
+		case e.Op == Leave:
+			ended[e.Hold] = e.Call
+		case e.Op == Unlock:
+			h.Left = e.Ret
+		case e.Op == Kept:
+			kept[e.Hold] = e.Until
+		default:
+			h.Until = max(h.Until, e.Until)
+		}
+	}
+	for id, at := range ended {
+		byID[id].Until = min(byID[id].Until, at)
+	}
+	for id, until := range kept {
+		byID[id].Until = max(byID[id].Until, until)
+	}
+	return all, nil
+}
+
+// Violations returns the holds that were valid while another one of their name was, and those whose token is not larger
+// than all before. The holds must be in the order of acquisition. A hold without a token has 0.
+func Violations(holds []*Hold) (overlaps, tokens []string) {
+	longest, largest := make(map[string]*Hold), make(map[string]*Hold)
+	for _, h := range holds {
+		if b := largest[h.Name]; b == nil || h.Token > b.Token {
+			largest[h.Name] = h
+		} else if h.Token != 0 {
+			tokens = append(tokens, fmt.Sprintf("%s: %s has token %d, after %s had %d", h.Name, h.ID, h.Token, b.ID, b.Token))
+		}
+		b := longest[h.Name]
+		if b != nil && h.From < b.Until {
+			overlaps = append(overlaps, fmt.Sprintf("%s: %s believed to have the lock %v before %s had to give it up", h.Name,
+				h.ID, time.Duration(b.Until-h.From), b.ID))
+		}
+		if b == nil || h.Until > b.Until {
+			longest[h.Name] = h
+		}
+	}
+	return overlaps, tokens
+}
+
+// Check returns an error if there are violations: two holds of a name were valid at the same time, or a token did not
+// increase.
+func Check(holds []*Hold) error {
+	overlaps, tokens := Violations(holds)
+	if list := append(overlaps, tokens...); len(list) > 0 {
+		return fmt.Errorf("%d violations: %s", len(list), strings.Join(list[:min(len(list), 10)], "; "))
+	}
+	return nil
+}
+
+// Gaps returns for each name the longest time between two holds, 0 if there was none.
+func Gaps(holds []*Hold) map[string]time.Duration {
+	gaps, ends := make(map[string]time.Duration), make(map[string]int64)
+	for _, h := range holds {
+		if end, ok := ends[h.Name]; ok {
+			gaps[h.Name] = max(gaps[h.Name], time.Duration(h.From-end))
+		}
+		ends[h.Name] = max(ends[h.Name], h.Until)
+	}
+	return gaps
+}
