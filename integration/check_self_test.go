@@ -68,14 +68,17 @@ func TestTheCheckerOfHistoriesFindsViolations(t *testing.T) {
 		"before its end": {h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 24, 30, 32)), by: "interval model"},
 		"while it was kept": {
 			h: join(at("n", "a", 1, 10, 20, 22), kept("n", "a", 11, 40), at("n", "b", 2, 30, 50, 52)), by: "interval model"},
-		"the token falls":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
-		"the token stays":       {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 2, 25, 30, 32)), by: "interval model"},
-		"re-entry, other token": {h: join(at("n", "a", 1, 10, 20, 22), during(history.Reenter, "n", "a", 2, 11, 12)), by: "model"},
+		"the token falls": {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 1, 25, 30, 32)), by: "interval model"},
+		"the token stays": {h: join(at("n", "a", 2, 10, 20, 22), at("n", "b", 2, 25, 30, 32)), by: "interval model"},
+		"re-entry, other token": {
+			h: join(at("n", "a", 1, 10, 20, 22), during(history.Reenter, "n", "a", 2, 11, 12)), by: "model"},
 		"extended after the release": {
 			h: join(at("n", "a", 1, 10, 20, 22), during(history.Extend, "n", "a", 1, 23, 24)), by: "model"},
 		"extended while another had it": {
-			h: join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32), during(history.Extend, "n", "a", 1, 27, 29)), by: "model"},
-		"inner unlock ended it": {h: join(at("n", "a", 1, 10, 20, 22), during(history.Inner, "n", "a", 0, 13, 14)), by: "model"},
+			h:  join(lost("n", "a", 1, 10, 20), at("n", "b", 2, 26, 30, 32), during(history.Extend, "n", "a", 1, 27, 29)),
+			by: "model"},
+		"inner unlock ended it": {
+			h: join(at("n", "a", 1, 10, 20, 22), during(history.Inner, "n", "a", 0, 13, 14)), by: "model"},
 	} {
 		holds, err := history.Holds(c.h)
 		if err != nil {

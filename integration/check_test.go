@@ -71,7 +71,8 @@ func operations(events []history.Event, holds []*history.Hold) []porcupine.Opera
 	for _, h := range holds {
 		byID[h.ID] = h
 		ops = append(ops,
-			porcupine.Operation{Input: input{history.Lock, h.Name, h.Seq}, Output: output{h.Token}, Call: h.Call, Return: h.From},
+			porcupine.Operation{Input: input{history.Lock, h.Name, h.Seq}, Output: output{h.Token}, Call: h.Call,
+				Return: h.From},
 			porcupine.Operation{Input: input{history.Unlock, h.Name, h.Seq}, Output: output{}, Call: h.Until,
 				Return: max(h.Left, h.Until)})
 	}

@@ -83,7 +83,8 @@ func (w *workload) slot(ctx context.Context, _ *rand.Rand, id string) error {
 		pause(ctx, slotHold/10)
 		return unexplained(err)
 	}
-	err = w.rec.Put(history.Event{Op: history.Kept, Name: slotName, Hold: id, Call: began, Ret: history.Stamp(), Until: began + int64(slotHold)})
+	err = w.rec.Put(history.Event{Op: history.Kept, Name: slotName, Hold: id, Call: began,
+		Ret: history.Stamp(), Until: began + int64(slotHold)})
 	return errors.Join(err, w.unlock(lock, id))
 }
 
@@ -104,7 +105,8 @@ func (w *workload) leader(ctx context.Context, rnd *rand.Rand, id string) error 
 			if lead.Err() != nil {
 				break
 			}
-			err = w.rec.Put(history.Event{Op: history.Alive, Name: leaderName, Hold: hold, Call: now, Ret: history.Stamp(), Until: now})
+			err = w.rec.Put(history.Event{Op: history.Alive, Name: leaderName, Hold: hold, Call: now,
+				Ret: history.Stamp(), Until: now})
 			pause(lead, 10*time.Millisecond)
 		}
 		since = history.Stamp()

@@ -162,7 +162,8 @@ func (w *workload) shared(ctx context.Context, rnd *rand.Rand, id string) error 
 func (w *workload) reenter(ctx context.Context, outer *redlock.Lock, id string) error {
 	bound, cancel := context.WithTimeout(outer.Context(ctx), patience)
 	defer cancel()
-	inner, err := w.rec.Call(history.Event{Op: history.Reenter, Name: outer.Name(), Hold: id}, func() (*redlock.Lock, error) {
+	e := history.Event{Op: history.Reenter, Name: outer.Name(), Hold: id}
+	inner, err := w.rec.Call(e, func() (*redlock.Lock, error) {
 		return w.l.Lock(bound, outer.Name())
 	})
 	if err != nil {
