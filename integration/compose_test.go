@@ -112,7 +112,7 @@ func freePorts(t *testing.T) string {
 // allHealthy waits until all containers of the project are healthy.
 func allHealthy(t *testing.T) {
 	t.Helper()
-	x := &fleet{T: t}
+	x := &deployment{T: t}
 	x.eventually(hang, func() string {
 		list, err := engine.ours(t.Context(), func(s string) bool { return s == engine.session })
 		if err != nil {

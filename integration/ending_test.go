@@ -150,7 +150,7 @@ func TestInner(t *testing.T) {
 
 func (in *inner) nothingLeft(t *testing.T) {
 	t.Helper()
-	x, ended := &fleet{T: t}, time.Now()
+	x, ended := &deployment{T: t}, time.Now()
 	x.eventually(hang, func() string {
 		for _, u := range in.urls {
 			if ping(u, time.Second) == nil {

@@ -227,7 +227,7 @@ func TestClientsOfRESP3BesideOurs(t *testing.T) {
 		}
 		waited <- err
 	}()
-	(&fleet{T: t}).eventually(hang, func() string {
+	(&deployment{T: t}).eventually(hang, func() string {
 		if n := command(t, five[0], "ZCARD", "redlock:{job}:queue"); n != int64(1) {
 			return fmt.Sprintf("%v wait on the first master", n)
 		}

@@ -14,7 +14,7 @@ import (
 const artifactsEnv = "REDLOCK_TEST_ARTIFACTS"
 
 // keep copies the histories and the log of faults of a failed scenario to a permanent directory.
-func (x *fleet) keep() {
+func (x *deployment) keep() {
 	x.Helper()
 	if !x.Failed() {
 		return
@@ -38,7 +38,7 @@ func (x *fleet) keep() {
 }
 
 // note writes a line to the log of faults. Its time is from the same clock as the history.
-func (x *fleet) note(format string, args ...any) {
+func (x *deployment) note(format string, args ...any) {
 	x.faults = append(x.faults, fmt.Sprintf("%d %s %s", history.Stamp(), time.Now().Format("15:04:05.000"),
 		fmt.Sprintf(format, args...)))
 }

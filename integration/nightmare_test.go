@@ -45,8 +45,8 @@ func TestNightmare(t *testing.T) {
 		length = min(length, shortNightmare)
 	}
 	n := &nightmare{rnd: rand.New(rand.NewPCG(seed, 0))}
-	scenario{name: "the nightmare", links: true, setup: isCuttable, fault: func(x *fleet) {
-		n.fleet = x
+	scenario{name: "the nightmare", links: true, setup: isCuttable, fault: func(x *deployment) {
+		n.deployment = x
 		x.note("seed %d", seed)
 		for end := time.Now().Add(length); time.Now().Before(end); {
 			n.round()
@@ -54,13 +54,13 @@ func TestNightmare(t *testing.T) {
 		x.note("order returns")
 		n.order()
 	}}.run(t)
-	t.Logf("%d faults: %s", len(n.fleet.faults), strings.Join(n.kinds(), ", "))
+	t.Logf("%d faults: %s", len(n.deployment.faults), strings.Join(n.kinds(), ", "))
 }
 
 // nightmare chooses the faults. Masters that may have lost their locks get time to be admitted again before others lose
 // theirs as well: loss by a majority is a separate scenario, in which the operator has to wait.
 type nightmare struct {
-	*fleet
+	*deployment
 
 	rnd    *rand.Rand
 	counts map[string]int

@@ -7,10 +7,10 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// hasten ends the fleet's quarantines after one TTL of the workload. They take at least half a minute otherwise, since
-// ballots may be 15 s off; no message of these tests is that late. If a master does not answer, its quarantine is not
-// shortened.
-func (x *fleet) hasten() {
+// hasten ends the deployment's quarantines after one TTL of the workload. They take at least half a minute otherwise,
+// since ballots may be 15 s off; no message of these tests is that late. If a master does not answer, its quarantine is
+// not shortened.
+func (x *deployment) hasten() {
 	for i, m := range x.locker.Admin().Masters() {
 		if m.State == "quarantine" && m.Left > x.args.TTL {
 			_ = x.shorten(x.list[i]) // the next pass retries
@@ -19,7 +19,7 @@ func (x *fleet) hasten() {
 }
 
 // shorten rewrites the record of one master unless another client changes it concurrently.
-func (x *fleet) shorten(m Master) error {
+func (x *deployment) shorten(m Master) error {
 	var opts []redis.DialOption
 	if d, ok := m.(interface{ dialOptions() []redis.DialOption }); ok {
 		opts = d.dialOptions()

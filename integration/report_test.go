@@ -93,7 +93,7 @@ func medianAndWorst(list []time.Duration) (median, worst time.Duration) {
 }
 
 // mustKeep fails the test if locks were lost, or calls failed, although a majority of the masters was healthy.
-func (x *fleet) mustKeep(s summary, calls bool) {
+func (x *deployment) mustKeep(s summary, calls bool) {
 	x.Helper()
 	if s.lost == 0 && (!calls || s.failed == 0) {
 		return
@@ -108,7 +108,7 @@ func (x *fleet) mustKeep(s summary, calls bool) {
 }
 
 // report logs the effect on users, and fails if locks were lost that should not have been.
-func (x *fleet) report() {
+func (x *deployment) report() {
 	x.Helper()
 	s := summarise(x.history.Events, x.began, x.ended)
 	if s.calls == 0 {

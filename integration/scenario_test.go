@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// scenarioTTL is the TTL of the workload's locks and the max TTL of its fleet.
+	// scenarioTTL is the TTL of the workload's locks and the max TTL of its deployment.
 	scenarioTTL = 2 * time.Second
 	processes   = 3
 	checkBound  = 2 * time.Minute
@@ -29,21 +29,21 @@ type scenario struct {
 	name   string
 	short  bool // part of the short set
 	setup  func(t *testing.T) setup
-	links  bool           // the workload reaches the masters through links
-	aside  func(x *fleet) // runs before any client connects
-	fault  func(x *fleet)
+	links  bool                // the workload reaches the masters through links
+	aside  func(x *deployment) // runs before any client connects
+	fault  func(x *deployment)
 	// steady: locks that are held throughout must survive the fault. minority: a majority of the masters is healthy at
 	// each moment, so calls for uncontended names must not fail either.
 	steady, minority bool
 
-	durable bool          // the masters persist every write, and the fleet's options say so
+	durable bool          // the masters persist every write, and the deployment's options say so
 	ttl     time.Duration // of the workload's locks; 0 is scenarioTTL
 	// reach returns other addresses of the masters for the workload.
-	reach func(x *fleet) []string
+	reach func(x *deployment) []string
 }
 
-// A fleet is the masters of one scenario, and the processes that use them.
-type fleet struct {
+// A deployment is the masters of one scenario, and the processes that use them.
+type deployment struct {
 	*testing.T
 
 	sc      scenario
@@ -60,7 +60,7 @@ type fleet struct {
 }
 
 func (sc scenario) run(t *testing.T) {
-	x := newFleet(t, sc)
+	x := newDeployment(t, sc)
 	x.progress("the start")
 	x.wholeHolds()
 	x.began = history.Stamp()
@@ -75,14 +75,14 @@ func (sc scenario) run(t *testing.T) {
 	x.report()
 }
 
-// newFleet starts five masters and the workload.
-func newFleet(t *testing.T, sc scenario) *fleet {
+// newDeployment starts five masters and the workload.
+func newDeployment(t *testing.T, sc scenario) *deployment {
 	t.Helper()
 	var s setup
 	if sc.setup != nil {
 		s = sc.setup(t)
 	}
-	x := &fleet{T: t, sc: sc, list: mastersWith(t, 5, s)}
+	x := &deployment{T: t, sc: sc, list: mastersWith(t, 5, s)}
 	dir := t.TempDir()
 	x.history = history.Tail{Dir: dir}
 	t.Cleanup(x.keep)
@@ -115,7 +115,7 @@ func newFleet(t *testing.T, sc scenario) *fleet {
 }
 
 // open returns a Locker in this process that reaches the masters in the same way as the workload.
-func (x *fleet) open() *redlock.Locker {
+func (x *deployment) open() *redlock.Locker {
 	x.Helper()
 	p, err := dialPool(x.args)
 	if err != nil {
@@ -136,7 +136,7 @@ func (x *fleet) open() *redlock.Locker {
 	return l
 }
 
-func (x *fleet) bounded() context.Context {
+func (x *deployment) bounded() context.Context {
 	ctx, cancel := context.WithTimeout(x.Context(), hang)
 	x.Cleanup(cancel)
 	return ctx
@@ -144,7 +144,7 @@ func (x *fleet) bounded() context.Context {
 
 // admit makes all reachable masters vote at once. It must be called when there are no locks. A master that is late on a
 // busy machine is retried.
-func (x *fleet) admit() {
+func (x *deployment) admit() {
 	x.Helper()
 	var err error
 	for range 5 {
@@ -157,7 +157,7 @@ func (x *fleet) admit() {
 }
 
 // spawn starts a process of the workload.
-func (x *fleet) spawn(id string) {
+func (x *deployment) spawn(id string) {
 	x.Helper()
 	a := x.args
 	a.ID = id
@@ -166,11 +166,11 @@ func (x *fleet) spawn(id string) {
 }
 
 // wait lets the workload run under the present fault.
-func (x *fleet) wait(d time.Duration) { pause(x.Context(), d) }
+func (x *deployment) wait(d time.Duration) { pause(x.Context(), d) }
 
 // progress waits until every process has acquired its own name again, and some process each of the shared names, a slot
 // and the leadership.
-func (x *fleet) progress(since string) {
+func (x *deployment) progress(since string) {
 	x.Helper()
 	from := history.Stamp()
 	want := make(map[string]bool)
@@ -202,7 +202,7 @@ func (x *fleet) progress(since string) {
 }
 
 // checkWorkers ends the test if a process has ended by itself.
-func (x *fleet) checkWorkers() {
+func (x *deployment) checkWorkers() {
 	x.Helper()
 	for _, w := range x.workers {
 		select {
@@ -214,7 +214,7 @@ func (x *fleet) checkWorkers() {
 }
 
 // states returns the states of the masters as seen by this process, for messages.
-func (x *fleet) states() string {
+func (x *deployment) states() string {
 	var b strings.Builder
 	for _, m := range x.locker.Admin().Masters() {
 		fmt.Fprintf(&b, "%s %s %v %v; ", m.Addr, m.State, m.Left, m.Err)
@@ -224,7 +224,7 @@ func (x *fleet) states() string {
 
 // wholeHolds waits until each long lock is on all masters. A lock taken while a process is still connecting is on a
 // bare majority until its first extension, and a minority of the masters may be a majority of those.
-func (x *fleet) wholeHolds() {
+func (x *deployment) wholeHolds() {
 	x.Helper()
 	whole := make(map[string]bool)
 	seen := 0
@@ -247,7 +247,7 @@ func (x *fleet) wholeHolds() {
 }
 
 // holding returns the number of masters that can hold a lock at all.
-func (x *fleet) holding() int {
+func (x *deployment) holding() int {
 	n := 0
 	for _, m := range x.locker.Admin().Masters() {
 		if m.State == "voting" {
@@ -259,7 +259,7 @@ func (x *fleet) holding() int {
 
 // voting waits until all masters vote, as seen by a process that keeps calling them: one that makes no calls may not
 // notice until its heartbeat that a master has lost its data.
-func (x *fleet) voting() {
+func (x *deployment) voting() {
 	x.Helper()
 	const turns = 25 // 20 ms each
 	good := 0
@@ -278,7 +278,7 @@ func (x *fleet) voting() {
 }
 
 // eventually calls problem until it returns "", and ends the test if it still does not after bound.
-func (x *fleet) eventually(bound time.Duration, problem func() string) {
+func (x *deployment) eventually(bound time.Duration, problem func() string) {
 	x.Helper()
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -298,7 +298,7 @@ func (x *fleet) eventually(bound time.Duration, problem func() string) {
 }
 
 // finish ends the processes, and checks for leftovers and for violations in their history.
-func (x *fleet) finish() {
+func (x *deployment) finish() {
 	x.Helper()
 	var wg sync.WaitGroup
 	for _, w := range x.workers {
@@ -315,7 +315,7 @@ func (x *fleet) finish() {
 }
 
 // noLocks waits until no master has the key of a lock: they are released, or expire.
-func (x *fleet) noLocks() {
+func (x *deployment) noLocks() {
 	x.Helper()
 	for _, m := range x.list {
 		x.eventually(hang, func() string {
@@ -332,7 +332,7 @@ func (x *fleet) noLocks() {
 }
 
 // try sends a command to several masters and ends the test on an error.
-func (x *fleet) try(list []Master, name string, args ...any) {
+func (x *deployment) try(list []Master, name string, args ...any) {
 	x.Helper()
 	for _, m := range list {
 		command(x, m, name, args...)
@@ -340,7 +340,7 @@ func (x *fleet) try(list []Master, name string, args ...any) {
 }
 
 // refusal returns the error of a lock attempt by this process, which must fail.
-func (x *fleet) refusal() error {
+func (x *deployment) refusal() error {
 	ctx, cancel := context.WithTimeout(x.Context(), patience)
 	defer cancel()
 	lock, err := x.locker.Lock(ctx, "looking on")

@@ -7,7 +7,7 @@ import (
 
 // Faults of the processes that lock.
 var clientScenarios = []scenario{
-	{name: "one process stopped past its TTL, one killed", short: true, fault: func(x *fleet) {
+	{name: "one process stopped past its TTL, one killed", short: true, fault: func(x *deployment) {
 		stopped, killed := x.workers[0], x.workers[1]
 		x.signal(stopped, stopSignal)
 		x.replace(killed)
@@ -18,7 +18,7 @@ var clientScenarios = []scenario{
 }
 
 // replace kills a process of the workload and starts another one instead.
-func (x *fleet) replace(w *worker) {
+func (x *deployment) replace(w *worker) {
 	x.Helper()
 	w.kill()
 	for i, other := range x.workers {
@@ -31,7 +31,7 @@ func (x *fleet) replace(w *worker) {
 	x.spawn(w.id + "'")
 }
 
-func (x *fleet) signal(w *worker, s os.Signal) {
+func (x *deployment) signal(w *worker, s os.Signal) {
 	x.Helper()
 	if err := w.cmd.Process.Signal(s); err != nil {
 		x.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 // Faults between the processes and the masters.
 var linkScenarios = []scenario{
-	{name: "links of 20 ms ± 15, one of 300 ± 100", links: true, minority: true, fault: func(x *fleet) {
+	{name: "links of 20 ms ± 15, one of 300 ± 100", links: true, minority: true, fault: func(x *deployment) {
 		for _, l := range x.links[:4] {
 			l.add(slow(20, 15))
 		}
@@ -16,7 +16,7 @@ var linkScenarios = []scenario{
 		x.wait(3 * time.Second)
 		x.clear()
 	}},
-	{name: "two links half-open", links: true, short: true, minority: true, fault: func(x *fleet) {
+	{name: "two links half-open", links: true, short: true, minority: true, fault: func(x *deployment) {
 		for _, l := range x.links[:2] {
 			l.add(swallow("downstream"))
 		}
@@ -28,14 +28,14 @@ var linkScenarios = []scenario{
 		x.wait(1500 * time.Millisecond)
 		x.clear()
 	}},
-	{name: "all links as slow as a modem", links: true, fault: func(x *fleet) {
+	{name: "all links as slow as a modem", links: true, fault: func(x *deployment) {
 		for _, l := range x.links {
 			l.add(modem("upstream", 7), modem("downstream", 7))
 		}
 		x.wait(3 * time.Second)
 		x.clear()
 	}},
-	{name: "all links reset in the middle of replies", links: true, fault: func(x *fleet) {
+	{name: "all links reset in the middle of replies", links: true, fault: func(x *deployment) {
 		for i, l := range x.links {
 			l.add(breakOff(12_000 + 997*i)...)
 		}
@@ -46,7 +46,7 @@ var linkScenarios = []scenario{
 
 // clear removes all disturbances, and ends the connections of the affected links. The report covers the time before,
 // because the end of these connections is not part of the fault.
-func (x *fleet) clear() {
+func (x *deployment) clear() {
 	x.ended = history.Stamp()
 	for _, l := range x.links {
 		l.clear()

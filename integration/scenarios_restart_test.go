@@ -4,7 +4,7 @@ import "time"
 
 // Actions of operators, and crashes, of all masters in turn.
 var restartScenarios = []scenario{
-	{name: "all five restarted empty, one after the other", minority: true, fault: func(x *fleet) {
+	{name: "all five restarted empty, one after the other", minority: true, fault: func(x *deployment) {
 		for _, m := range x.list {
 			each(x, Master.Kill, m)
 			x.wait(100 * time.Millisecond)

@@ -28,7 +28,7 @@ func documentedRights(t testing.TB) []string {
 }
 
 // withoutChannel creates a user with the documented rights, except those to the channels.
-func withoutChannel(x *fleet) {
+func withoutChannel(x *deployment) {
 	x.Helper()
 	for _, m := range x.list {
 		all := []any{"SETUSER", "lock", "on", ">password"}
@@ -44,17 +44,17 @@ func withoutChannel(x *fleet) {
 // Rights on the masters, and authentication.
 var rightsScenarios = []scenario{
 	{name: "an ACL user without the channel", short: true, minority: true, aside: withoutChannel,
-		reach: as("lock:password"), fault: func(x *fleet) { x.wait(2 * time.Second) }},
-	{name: "a wrong password on one master", minority: true, aside: func(x *fleet) {
+		reach: as("lock:password"), fault: func(x *deployment) { x.wait(2 * time.Second) }},
+	{name: "a wrong password on one master", minority: true, aside: func(x *deployment) {
 		// The harness logs in as another user, so that the default user can be given a password.
 		command(x, x.list[0], "ACL", "SETUSER", "harness", "on", ">harness", "~*", "+@all")
 		x.list[0] = login{x.list[0], "harness:harness"}
 		command(x, x.list[0], "ACL", "SETUSER", "default", ">right")
-	}, reach: func(x *fleet) []string {
+	}, reach: func(x *deployment) []string {
 		all := urls(x.list)
 		all[0] = strings.Replace(all[0], "harness:harness", ":wrong", 1)
 		return all
-	}, fault: func(x *fleet) {
+	}, fault: func(x *deployment) {
 		x.wait(2 * time.Second)
 		if m := x.locker.Admin().Masters()[0]; m.Err == nil || !strings.Contains(m.Err.Error(), "WRONGPASS") {
 			x.Errorf("the master with another password is %s: %v", m.State, m.Err)
@@ -62,7 +62,7 @@ var rightsScenarios = []scenario{
 		command(x, x.list[0], "ACL", "SETUSER", "default", ">wrong")
 		x.voting()
 	}},
-	{name: "TLS with a private CA and client certificates", setup: speaksTLS, minority: true, fault: func(x *fleet) {
+	{name: "TLS with a private CA and client certificates", setup: speaksTLS, minority: true, fault: func(x *deployment) {
 		c, err := redis.DialURL(x.list[0].URL(), redis.DialTLSConfig(withoutCertificate(x)))
 		if err == nil {
 			_, err = c.Do("PING")
@@ -79,8 +79,8 @@ var rightsScenarios = []scenario{
 }
 
 // as makes the workload log in to each master with these credentials.
-func as(credentials string) func(x *fleet) []string {
-	return func(x *fleet) []string {
+func as(credentials string) func(x *deployment) []string {
+	return func(x *deployment) []string {
 		all := urls(x.list)
 		for i := range all {
 			all[i] = strings.Replace(all[i], "://", "://"+credentials+"@", 1)
@@ -112,7 +112,7 @@ func speaksTLS(t *testing.T) setup {
 	}}
 }
 
-func withoutCertificate(x *fleet) *tls.Config {
+func withoutCertificate(x *deployment) *tls.Config {
 	roots, err := readRoots(x.args.TLSDir)
 	if err != nil {
 		x.Fatal(fmt.Errorf("certificates: %w", err))

@@ -12,22 +12,22 @@ import (
 
 // Faults of the masters' data, or of their acceptance of writes.
 var stateScenarios = []scenario{
-	{name: "FLUSHALL on two of five", short: true, minority: true, fault: func(x *fleet) {
+	{name: "FLUSHALL on two of five", short: true, minority: true, fault: func(x *deployment) {
 		x.try(x.list[:2], "FLUSHALL")
 		x.wait(time.Second)
 		x.voting()
 	}},
-	{name: "FLUSHALL on three of five, admitted by hand", fault: func(x *fleet) {
+	{name: "FLUSHALL on three of five, admitted by hand", fault: func(x *deployment) {
 		x.try(x.list[2:], "FLUSHALL")
 		x.admitByHand()
 	}},
-	{name: "SCRIPT FLUSH, again and again", short: true, minority: true, fault: func(x *fleet) {
+	{name: "SCRIPT FLUSH, again and again", short: true, minority: true, fault: func(x *deployment) {
 		for range 10 {
 			x.try(x.list, "SCRIPT", "FLUSH")
 			x.wait(150 * time.Millisecond)
 		}
 	}},
-	{name: "CLIENT KILL on all five, again and again", steady: true, fault: func(x *fleet) {
+	{name: "CLIENT KILL on all five, again and again", steady: true, fault: func(x *deployment) {
 		for range 6 {
 			for _, m := range x.list {
 				command(x, m, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -35,11 +35,11 @@ var stateScenarios = []scenario{
 			x.wait(300 * time.Millisecond)
 		}
 	}},
-	{name: "two, then three of five out of memory", short: true, fault: func(x *fleet) {
+	{name: "two, then three of five out of memory", short: true, fault: func(x *deployment) {
 		x.twoThenThree("OOM", func(m Master) { command(x, m, "CONFIG", "SET", "maxmemory", "1") })
 		x.try(x.list, "CONFIG", "SET", "maxmemory", "0")
 	}},
-	{name: "two, then three of five cannot save", setup: cannotSave, fault: func(x *fleet) {
+	{name: "two, then three of five cannot save", setup: cannotSave, fault: func(x *deployment) {
 		x.twoThenThree("MISCONF", func(m Master) {
 			command(x, m, "CONFIG", "SET", "save", "3600 1000000")
 			command(x, m, "BGSAVE")
@@ -52,13 +52,13 @@ var stateScenarios = []scenario{
 		})
 		x.try(x.list, "CONFIG", "SET", "save", "")
 	}},
-	{name: "two, then three of five read-only", fault: func(x *fleet) {
+	{name: "two, then three of five read-only", fault: func(x *deployment) {
 		x.twoThenThree("replica", func(m Master) { command(x, m, "REPLICAOF", "127.0.0.1", "1") })
 		x.try(x.list, "REPLICAOF", "NO", "ONE")
 		x.voting()
 	}},
 	{name: "failover to a replica that missed locks", links: true, aside: attachReplica, minority: true,
-		fault: func(x *fleet) {
+		fault: func(x *deployment) {
 			replica := x.list[5]
 			each(x, Master.Pause, replica) // it misses everything that is locked from now on
 			x.wait(time.Second)
@@ -76,7 +76,7 @@ var stateScenarios = []scenario{
 func cannotSave(*testing.T) setup { return setup{args: []string{"--dir", "/proc"}} }
 
 // attachReplica adds a sixth server as a replica of the first.
-func attachReplica(x *fleet) {
+func attachReplica(x *deployment) {
 	replica := mastersWith(x, 1, setup{})[0]
 	host, port := x.list[0].Peer()
 	command(x, replica, "REPLICAOF", host, port)
@@ -90,7 +90,7 @@ func attachReplica(x *fleet) {
 }
 
 // twoThenThree disables two masters, which must affect no lock, and then a third, after which the error contains word.
-func (x *fleet) twoThenThree(word string, spoil func(m Master)) {
+func (x *deployment) twoThenThree(word string, spoil func(m Master)) {
 	x.Helper()
 	for _, m := range x.list[:2] {
 		spoil(m)

@@ -69,7 +69,7 @@ var (
 // rivals are clients in this process that compete for the same locks, each with a pool and a Locker. The first is
 // isolated after the failure: it makes no connection, and does not learn that its locks are lost.
 type rivals struct {
-	*fleet
+	*deployment
 
 	services            []*service
 	alone, struck, over chan struct{} // closed when replication stops, when the master fails, and at the end
@@ -81,7 +81,7 @@ func newRivals(t *testing.T, plain []Master, list ...*service) *rivals {
 	t.Helper()
 	dir := t.TempDir()
 	r := &rivals{
-		fleet: &fleet{T: t, list: plain}, services: list,
+		deployment: &deployment{T: t, list: plain}, services: list,
 		alone: make(chan struct{}), struck: make(chan struct{}), over: make(chan struct{}),
 	}
 	r.history = history.Tail{Dir: dir}

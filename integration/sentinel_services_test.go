@@ -91,7 +91,7 @@ func services(t *testing.T, names ...string) []*service {
 	}
 	t.Cleanup(func() { removeAll(t, n.all) })
 	startAll(t, servers, "")
-	x := &fleet{T: t}
+	x := &deployment{T: t}
 	for _, s := range list {
 		x.eventually(2*hang, s.unreplicated)
 	}

@@ -88,7 +88,7 @@ func runWorker(ctx context.Context, a workerArgs) (err error) {
 	return errors.Join(err, l.Close(end))
 }
 
-// options returns the options of every Locker of the fleet.
+// options returns the options of every Locker of the deployment.
 func (a workerArgs) options() []redlock.Option {
 	opts := []redlock.Option{redlock.WithTTL(a.TTL), redlock.WithMaxTTL(a.TTL)}
 	if a.Durable {

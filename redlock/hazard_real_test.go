@@ -23,7 +23,7 @@ import (
 const quick = 50 * time.Millisecond
 
 // info returns one line of INFO of master i.
-func (f *fleet) info(i int, section, line string) string {
+func (f *deployment) info(i int, section, line string) string {
 	f.t.Helper()
 	text, err := redis.String(f.do(i, "INFO", section), nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func (f *fleet) info(i int, section, line string) string {
 
 // queueDead writes dead waiters into the queue of name on master i. Only this function depends on the format of the
 // queue.
-func (f *fleet) queueDead(i int, name string, n int) {
+func (f *deployment) queueDead(i int, name string, n int) {
 	f.t.Helper()
 	stem := redlock.DefaultPrefix + ":{" + name + "}:"
 	const script = `
@@ -55,7 +55,7 @@ func TestHazardAReleaseBehindDeadWaitersIsQuick(t *testing.T) {
 	t.Parallel()
 	const most, bound = 20, 5 * time.Millisecond
 	dead := rounds(100_000, 10_000)
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := f.admitted(redlock.WithTTL(20*time.Second), redlock.WithExtension(false))
 	best := time.Hour
 	for round := 0; round < most && best > bound; round++ {
@@ -79,7 +79,7 @@ func TestHazardAReleaseBehindDeadWaitersIsQuick(t *testing.T) {
 }
 
 // scriptTime returns the time that all scripts took on master i since its counts began.
-func (f *fleet) scriptTime(i int) (sum time.Duration) {
+func (f *deployment) scriptTime(i int) (sum time.Duration) {
 	f.t.Helper()
 	for _, command := range []string{"cmdstat_evalsha", "cmdstat_eval"} {
 		_, rest, found := strings.Cut(f.info(i, "commandstats", command), "usec=")
@@ -109,7 +109,7 @@ func TestHazardAHolderOnRealServersThatRestartEmptyIsTold(t *testing.T) {
 
 func allRestartEmpty(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	var pause atomic.Int64
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		timer := time.NewTimer(time.Duration(pause.Load()))
@@ -180,7 +180,7 @@ func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 	if !long.Enabled() {
 		rounds = min(rounds, 4)
 	}
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	next := f.admitted()
 	args := workerArgs{URLs: f.urls, Count: rounds, TTL: 300 * time.Millisecond}
 	w := startWorker(t, "spin", args, "GOMAXPROCS=1")

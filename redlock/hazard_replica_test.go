@@ -22,7 +22,7 @@ import (
 
 // A watched is a deployment whose masters all vote, with a Locker that soon detects changes of them.
 type watched struct {
-	*fleet
+	*deployment
 	locker *redlock.Locker
 	pool   *pool.Pool
 	spare  *redisproc.Server // a server that is no master of the deployment
@@ -39,7 +39,7 @@ type watched struct {
 func newWatched(t testing.TB, n int, prepare func(w *watched)) *watched {
 	t.Helper()
 	args := []string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "3600"}
-	w := &watched{fleet: newFleet(t, n, args...), beats: make([]int, n), moved: make(chan struct{}, 1)}
+	w := &watched{deployment: newDeployment(t, n, args...), beats: make([]int, n), moved: make(chan struct{}, 1)}
 	w.spare = redistest.Test(t, 1, redisproc.Config{Args: args})[0]
 	if prepare != nil {
 		prepare(w)

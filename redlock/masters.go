@@ -310,7 +310,7 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 	}
 	if r := view.Config.Rule; !r.Won(view.Voting) {
 		list = append(list, pool.Finding{
-			Master: l.fleet(), Severity: pool.Failure, About: "quorum",
+			Master: l.deployment(), Severity: pool.Failure, About: "quorum",
 			What:      fmt.Sprintf("%d of %d masters vote, %d are needed", view.Voting.Len(), r.N(), r.Least()),
 			Endangers: "no lock can be taken",
 			Do: fmt.Sprintf("see to the masters below; if all are new, look whether the prefix %q is right",
@@ -323,10 +323,10 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 	return list, nil
 }
 
-// fleet returns the name that findings use for all masters of the shard.
-func (l *shard) fleet() string {
+// deployment returns the name that findings use for all masters of the shard.
+func (l *shard) deployment() string {
 	if l.member == nil {
-		return "fleet"
+		return "deployment"
 	}
 	return fmt.Sprintf("group %d of %d", l.cfg.group.Number, l.cfg.group.Of)
 }
@@ -363,9 +363,9 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, quorum bool) 
 			"it has no vote on longer ones", fmt.Sprintf("raise it once more: redlock guard -set %v", longest))
 	case guard > m.MaxTTL:
 		find(pool.Notice, "max TTL",
-			fmt.Sprintf("the fleet accepts TTLs up to %v, the max TTL of this program is %v", m.MaxTTL, guard),
+			fmt.Sprintf("the deployment accepts TTLs up to %v, the max TTL of this program is %v", m.MaxTTL, guard),
 			"longer TTLs are refused",
-			fmt.Sprintf("raise it in the fleet (redlock guard -set %v), or lower WithMaxTTL", guard))
+			fmt.Sprintf("raise it in the deployment (redlock guard -set %v), or lower WithMaxTTL", guard))
 	}
 	return list
 }

@@ -290,7 +290,7 @@ func (c *lockConfig) check(l *config) error {
 	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
-		return invalid("TTL %v is above the max TTL %v: raise WithMaxTTL in the whole fleet, or lower WithTTL",
+		return invalid("TTL %v is above the max TTL %v: raise WithMaxTTL in the whole deployment, or lower WithTTL",
 			c.TTL, l.guard)
 	case c.TTL < minTTL || c.TTL > maxTTL:
 		return invalid("TTL %v: it is from %v to %v", c.TTL, minTTL, longest)

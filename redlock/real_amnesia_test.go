@@ -30,7 +30,7 @@ type amnesia struct {
 
 // A patient is a deployment whose master 0 has a replica, and may be replaced by it.
 type patient struct {
-	*fleet
+	*deployment
 	aof      bool
 	replica  *redisproc.Server
 	promoted atomic.Bool
@@ -117,7 +117,7 @@ func forgetUnderAHold(t *testing.T, a amnesia, aof, guarded bool) {
 
 // everywhere locks "n" on all masters. It may need several attempts, since on a busy machine an attempt skips a master
 // that was silent for a moment.
-func (f *fleet) everywhere(l *redlock.Locker) *redlock.Lock {
+func (f *deployment) everywhere(l *redlock.Locker) *redlock.Lock {
 	f.t.Helper()
 	for end := time.Now().Add(hang); ; {
 		lock := held(f.t)(l.Lock(bounded(f.t), "n", redlock.WithExtension(false)))
@@ -139,9 +139,9 @@ func newPatient(t *testing.T, aof bool) *patient {
 	if aof {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
 	}
-	x := &patient{fleet: newFleet(t, 5, args...), aof: aof}
+	x := &patient{deployment: newDeployment(t, 5, args...), aof: aof}
 	x.replica = redistest.Test(t, 1, redisproc.Config{Args: args})[0]
-	replica := &fleet{t: t, servers: []*redisproc.Server{x.replica, x.servers[0]}}
+	replica := &deployment{t: t, servers: []*redisproc.Server{x.replica, x.servers[0]}}
 	replica.demote(0, 1)
 	return x
 }
@@ -158,17 +158,17 @@ func (x *patient) reach() *pool.Pool {
 }
 
 // atItsAddress returns the server that is now at the address of master 0.
-func (x *patient) atItsAddress() *fleet {
+func (x *patient) atItsAddress() *deployment {
 	if x.promoted.Load() {
-		return &fleet{t: x.t, servers: []*redisproc.Server{x.replica}}
+		return &deployment{t: x.t, servers: []*redisproc.Server{x.replica}}
 	}
-	return x.fleet
+	return x.deployment
 }
 
 // promote makes the replica a master while it has the record and does not have the lock yet.
 func (x *patient) promote() {
 	x.t.Helper()
-	replica := &fleet{t: x.t, servers: []*redisproc.Server{x.replica}}
+	replica := &deployment{t: x.t, servers: []*redisproc.Server{x.replica}}
 	eventually(x.t, hang, func() string {
 		if m := replica.record(0); m != x.record(0) {
 			return "the replica has the record " + m

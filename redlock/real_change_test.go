@@ -19,7 +19,7 @@ import (
 // The masters of a deployment are changed, on real servers, as the documentation says. Meanwhile one lock is held
 // throughout, two clients lock one name in turns, and a third client is never reconfigured. The old servers are killed
 // at the end.
-func TestAFleetChangesItsMasters(t *testing.T) {
+func TestADeploymentChangesItsMasters(t *testing.T) {
 	t.Parallel()
 	if !long.Enabled() {
 		t.Skip("needs -long: a change is complete after a minute")
@@ -31,7 +31,7 @@ func TestAFleetChangesItsMasters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, c.servers)
+			f := newDeployment(t, c.servers)
 			opts := []redlock.Option{redlock.WithMaxTTL(guard), redlock.WithTTL(guard)}
 			old, next := f.urls[:c.old], f.urls[c.nextFrom:c.nextTo]
 			states := []redlock.Configuration{{Masters: old}, {Epoch: 1, Masters: old, Next: next}, {Epoch: 2, Masters: next}}

@@ -56,7 +56,7 @@ func sessionOf(p *pool.Pool, i int) (session uint64) {
 // kept and no call fails. When the passwords of all masters rotate at once, calls may have to be repeated.
 func TestPasswordsRotateUnderLoad(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.admitted()
 	s := &secret{}
 	s.rotate("password-0")
@@ -142,7 +142,7 @@ func TestPasswordsRotateUnderLoad(t *testing.T) {
 // master comes back with the provider.
 func TestAProviderThatFailsForAWhile(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.admitted()
 	first, others := &secret{}, &secret{}
 	var list []pool.Master
@@ -188,7 +188,7 @@ func TestAProviderThatFailsForAWhile(t *testing.T) {
 // The connections of a Locker have its label as their name in CLIENT LIST.
 func TestConnectionsHaveTheLabelAsTheirName(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1)
+	f := newDeployment(t, 1)
 	locker(t, f.dial(), redlock.WithOwner("web 1/17"))
 	eventually(t, hang, func() string {
 		if list := fmt.Sprintf("%s", f.do(0, "CLIENT", "LIST")); !strings.Contains(list, " name=web-1/17 ") {

@@ -19,7 +19,7 @@ var durableArgs = []string{"--appendonly", "yes", "--appendfsync", "always", "--
 // their data. A lock on exactly those masters is not granted again, and the next acquire need not wait for the max TTL.
 func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5, durableArgs...)
+	f := newDeployment(t, 5, durableArgs...)
 	guard := redlock.WithMaxTTL(10 * time.Minute)
 	holder := f.admitted(guard, redlock.WithDurableMasters())
 	other := f.locker(guard, redlock.WithDurableMasters())
@@ -55,7 +55,7 @@ func TestDurableMastersVoteAtOnceAndRemember(t *testing.T) {
 // in between.
 func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
+	f := newDeployment(t, 5, append([]string{"--repl-diskless-sync-delay", "0"}, durableArgs...)...)
 	named := redlock.WithDurableMasters(f.servers[0].Addr(), f.servers[1].Addr(), f.servers[2].Addr())
 	opts := []redlock.Option{redlock.WithMaxTTL(10 * time.Minute), named}
 	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), opts...)
@@ -94,7 +94,7 @@ func TestOnlyNamedMastersWithTheirMemoryAreAdmittedAtOnce(t *testing.T) {
 // A misspelt name would silently leave its master in quarantine, so it is warned of.
 func TestADurableMasterThatIsNoneIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	l := locker(t, newFleet(t, 3).dial(), redlock.WithDurableMasters("10.0.0.9:6379"))
+	l := locker(t, newDeployment(t, 3).dial(), redlock.WithDurableMasters("10.0.0.9:6379"))
 	if w := l.Warnings(); len(w) != 1 || !strings.Contains(w[0], "10.0.0.9:6379") {
 		t.Errorf("%q", w)
 	}
@@ -103,7 +103,7 @@ func TestADurableMasterThatIsNoneIsWarnedOf(t *testing.T) {
 // Check verifies the settings of masters that are configured as durable.
 func TestCheckVerifiesThatDurableMastersAre(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, durableArgs...)
+	f := newDeployment(t, 3, durableArgs...)
 	f.do(1, "CONFIG", "SET", "appendfsync", "everysec")
 	l := f.admitted(redlock.WithDurableMasters())
 	findings := must[[]pool.Finding](t)(l.Admin().Check(bounded(t)))
@@ -116,7 +116,7 @@ func TestCheckVerifiesThatDurableMastersAre(t *testing.T) {
 // The time until the masters vote is in the error, in the trace and in the findings of Check.
 func TestTheTimeUntilTheMastersVoteIsTold(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	told := make(chan time.Duration, 100)
 	trace := redlock.On("master", func(m redlockinfo.Event) {
 		if m.State == "quarantine" {

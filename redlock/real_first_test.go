@@ -34,14 +34,14 @@ func waitRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 }
 
 // waitersOf returns the waiters of a name on master i in the order of the queue.
-func (f *fleet) waitersOf(i int, name string) []string {
+func (f *deployment) waitersOf(i int, name string) []string {
 	f.t.Helper()
 	queue := scripts.Prefix(redlock.DefaultPrefix).Queue(name)
 	return must[[]string](f.t)(redis.Strings(f.do(i, "ZRANGE", queue, 0, -1), nil))
 }
 
 // queued waits until the queue of a name has n waiters on each master.
-func (f *fleet) queued(name string, n int) {
+func (f *deployment) queued(name string, n int) {
 	f.t.Helper()
 	for i := range f.servers {
 		eventually(f.t, hang, func() string {
@@ -55,7 +55,7 @@ func (f *fleet) queued(name string, n int) {
 
 // passed starts a process that waits first, makes this process wait second, applies a fault to the first, and returns
 // how long after the release the second had the lock. By then the first has left the queues of a quorum.
-func (f *fleet) passed(holder, second *redlock.Locker, name string, harm func(first *worker)) time.Duration {
+func (f *deployment) passed(holder, second *redlock.Locker, name string, harm func(first *worker)) time.Duration {
 	t := f.t
 	t.Helper()
 	lock := held(t)(holder.Lock(bounded(t), name))
@@ -102,7 +102,7 @@ func (f *fleet) passed(holder, second *redlock.Locker, name string, harm func(fi
 // it leaves the queues. One that is killed does not delay them, since the hint to it has no receiver.
 func TestAFirstWaiterThatIsStoppedOrKilledIsPassed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	holder, second := f.admitted(redlock.WithTTL(20*time.Second)), f.locker()
 	var stopped, killed []time.Duration
 	for round := range *firstRounds {
@@ -126,7 +126,7 @@ func TestAFirstWaiterThatIsStoppedOrKilledIsPassed(t *testing.T) {
 // If no master may publish hints, no lock is lost, and every client gets each turn; waiting only takes longer.
 func TestHintsLostOnAllMastersCostOnlyTime(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	if text := f.info(0, "server", "redis_version"); strings.HasPrefix(text, "6.") {
 		t.Skipf("needs Redis 7: Redis %s lets every user publish from a script", text)
 	}
@@ -183,7 +183,7 @@ func TestNothingIsLeftOfManyNames(t *testing.T) {
 	if longRun() {
 		names = 200_000
 	}
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted()
 	const goroutines = 64
 	var working sync.WaitGroup

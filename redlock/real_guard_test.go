@@ -53,7 +53,7 @@ func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 	for name, guarded := range map[string]bool{"with the guard": true, "without it two hold the lock": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, 5)
+			f := newDeployment(t, 5)
 			guard := redlock.WithoutRestartGuard()
 			if guarded {
 				guard = redlock.WithMaxTTL(guardTime)
@@ -87,7 +87,7 @@ func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
 // restarts, and no other client gets it meanwhile.
 func TestALockOutlivesARollingRestartOfAllMasters(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	guard := redlock.WithMaxTTL(2 * calm) // a lock with a TTL below the timeout is not repaired in quarantine
 	holder, other := f.admitted(guard, redlock.WithTTL(calm)), f.locker(guard, redlock.WithTTL(time.Second))
 	lock := held(t)(holder.Lock(bounded(t), "n"))
@@ -155,7 +155,7 @@ func quarantined(t *testing.T, l *redlock.Locker, masters ...int) time.Duration 
 // A quarantine ends by itself; the error says how long it lasts.
 func TestAQuarantineEndsByItself(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted(redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second))
 	f.restart(0, 2)
 	stateOf(t, l, 0, "quarantine")
@@ -178,7 +178,7 @@ func TestAQuarantineEndsByItself(t *testing.T) {
 // Admit ends a quarantine that would last for minutes.
 func TestAdmitNowEndsAQuarantine(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	guard := redlock.WithMaxTTL(10 * time.Minute)
 	l := f.admitted(guard)
 	f.restart(0, 2, 4)
@@ -201,7 +201,7 @@ func TestAdmitNowEndsAQuarantine(t *testing.T) {
 // voting.
 func TestAdmitNowLooksBeforeItBelievesThatAMasterVotes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	idle := f.admitted()
 	for i := range 3 {
 		f.do(i, "FLUSHALL")
@@ -226,12 +226,12 @@ func TestShortLivedProgramsAloneFinishAQuarantine(t *testing.T) {
 	for file, args := range map[string][]string{"no file": nil, "append-only file": {"--appendonly", "yes"}} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			shortLived(t, newFleet(t, 5, args...))
+			shortLived(t, newDeployment(t, 5, args...))
 		})
 	}
 }
 
-func shortLived(t *testing.T, f *fleet) {
+func shortLived(t *testing.T, f *deployment) {
 	opts := []redlock.Option{redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second)}
 	first := f.admitted(opts...)
 	if err := first.Close(bounded(t)); err != nil {
@@ -277,7 +277,7 @@ func shortLived(t *testing.T, f *fleet) {
 // is not granted again.
 func TestFlushedMastersGoIntoQuarantine(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	guard := redlock.WithMaxTTL(guardTime)
 	holder, other := f.admitted(guard, redlock.WithTTL(guardTime)), f.locker(guard, redlock.WithTTL(time.Second))
 	for i := range f.servers {
@@ -314,7 +314,7 @@ func TestFlushedMastersGoIntoQuarantine(t *testing.T) {
 // A master that restarts with the data of its append-only file, which may be a second old, is in quarantine too.
 func TestARestartWithAnAppendOnlyFileIsAQuarantine(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3, "--appendonly", "yes", "--appendfsync", "everysec")
+	f := newDeployment(t, 3, "--appendonly", "yes", "--appendfsync", "everysec")
 	l := f.admitted() // with a TTL much longer than the restarts
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	eventually(t, hang, func() string {

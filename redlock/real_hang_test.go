@@ -23,7 +23,7 @@ const (
 // H31, H32: with three of five masters hung every call returns with its context, and says so.
 func TestEveryCallReturnsWithItsContextWhenAMajorityHangs(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := locker(t, f.dial(pool.WithTimeout(farTimeout), pool.WithHeartbeat(farTimeout)), redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	lock := held(t)(l.Lock(bounded(t), "held"))
@@ -70,7 +70,7 @@ func TestEveryCallReturnsWithItsContextWhenAMajorityHangs(t *testing.T) {
 // H31: a context that is canceled before or during the call is distinguished from one whose deadline has passed.
 func TestACancelledCallReturnsAtOnceWhenAMajorityHangs(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := locker(t, f.dial(pool.WithTimeout(farTimeout)), redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	f.pause(1, 2)
@@ -98,7 +98,7 @@ func TestACancelledCallReturnsAtOnceWhenAMajorityHangs(t *testing.T) {
 // fails with the reasons of the masters, or with its context.
 func TestNewReturnsAtOnceWithNoMasterAlive(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	start := func() *redlock.Locker {
 		return locker(t, f.dial(pool.WithDialTimeout(farTimeout), pool.WithTimeout(farTimeout)))
 	}
@@ -131,7 +131,7 @@ func TestNewReturnsAtOnceWithNoMasterAlive(t *testing.T) {
 // confirmed, for lack of a quorum.
 func TestUnlockWaitsNoLongerThanTheLockIsValid(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := locker(t, f.dial(pool.WithTimeout(farTimeout), pool.WithHeartbeat(farTimeout)))
 	f.admit(l)
 	lock := held(t)(l.Lock(bounded(t), "n", redlock.WithTTL(500*time.Millisecond), redlock.WithExtension(false)))
@@ -162,7 +162,7 @@ func TestAMinorityThatIsHungOrDeadDoesNotStopTheWork(t *testing.T) {
 }
 
 func workWithMinority(t *testing.T, how string, midWork bool, many int) {
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	bad := []int{0, 3}[:many]
 	fell := f.kill
 	if how == "hung" {
@@ -200,7 +200,7 @@ func workWithMinority(t *testing.T, how string, midWork bool, many int) {
 // H36: an address at which no server listens counts as a dead minority.
 func TestAnAddressWithoutAServerIsADeadMinority(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2)
+	f := newDeployment(t, 2)
 	nobody := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	f.urls = append(f.urls, "redis://"+nobody.Addr().String())
 	if err := nobody.Close(); err != nil {
@@ -221,7 +221,7 @@ func TestAnAddressWithoutAServerIsADeadMinority(t *testing.T) {
 // H05: a held name stays "held" when a minority is dead, and no quorum stays "no quorum" when the name is held.
 func TestADeadMinorityDoesNotTurnHeldIntoNoQuorum(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	holder, other := f.admitted(), f.locker()
 	for i := range f.servers {
 		stateOf(t, other, i, "voting") // otherwise masters that are not connected yet have no vote

@@ -35,7 +35,7 @@ func TestAMasterThatWasAReplicaInBetweenDoesNotVote(t *testing.T) {
 }
 
 func failBack(t *testing.T, guarded bool, guard redlock.Option) {
-	f := newFleet(t, 5, "--repl-diskless-sync-delay", "0")
+	f := newDeployment(t, 5, "--repl-diskless-sync-delay", "0")
 	holder := f.admitted(guard, redlock.WithTTL(guardTime))
 	other := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), guard, redlock.WithTTL(time.Second))
 	for i := range f.servers {
@@ -73,7 +73,7 @@ func failBack(t *testing.T, guarded bool, guard redlock.Option) {
 }
 
 // replicationID returns the replication id of master i, which a promotion changes.
-func replicationID(f *fleet, i int) string {
+func replicationID(f *deployment, i int) string {
 	text := string(f.do(i, "INFO", "replication").([]byte))
 	field := func(name string) string {
 		_, rest, _ := strings.Cut(text, name+":")
@@ -84,7 +84,7 @@ func replicationID(f *fleet, i int) string {
 }
 
 // demote makes master i a replica of another, and waits until it has copied the data.
-func (f *fleet) demote(i, of int) {
+func (f *deployment) demote(i, of int) {
 	f.t.Helper()
 	host, port, _ := strings.Cut(f.servers[of].Addr(), ":")
 	f.do(i, "REPLICAOF", host, port)
@@ -100,10 +100,10 @@ func (f *fleet) demote(i, of int) {
 // H58: two clients with different max TTLs on one prefix. The records have the max TTL of the deployment, which works
 // for both; a longer TTL is refused with the command that raises the limit. A quarantine lasts for the max TTL of the
 // deployment, although only the client with the smaller one is running.
-func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
+func TestTheGuardTimeBelongsToTheDeployment(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
-	fleet := f.admitted(redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second))
+	f := newDeployment(t, 5)
+	deployment := f.admitted(redlock.WithMaxTTL(guardTime), redlock.WithTTL(time.Second))
 	smaller := f.locker(redlock.WithMaxTTL(time.Second), redlock.WithTTL(800*time.Millisecond))
 	larger := f.locker(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(10*time.Second))
 	works := func(l *redlock.Locker, opts ...redlock.LockOption) {
@@ -113,12 +113,12 @@ func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	works(fleet, redlock.WithTTL(guardTime))
+	works(deployment, redlock.WithTTL(guardTime))
 	works(smaller)
 	works(larger, redlock.WithTTL(guardTime))
 	_, err := larger.TryLock(bounded(t), "n")
 	if !errors.Is(err, redlock.ErrTTLTooLong) || !strings.Contains(err.Error(),
-		"TTL 10s, longest TTL 3s; raise it in the fleet: redlock guard -set 10s") {
+		"TTL 10s, longest TTL 3s; raise it in the deployment: redlock guard -set 10s") {
 		t.Errorf("a TTL above the max TTL: %v", err)
 	}
 	lock := held(t)(larger.Lock(bounded(t), "n", redlock.WithTTL(guardTime)))
@@ -129,7 +129,7 @@ func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
 	if err := lock.Unlock(bounded(t)); err != nil {
 		t.Error(err)
 	}
-	for _, l := range []*redlock.Locker{fleet, larger} {
+	for _, l := range []*redlock.Locker{deployment, larger} {
 		if err := l.Close(bounded(t)); err != nil {
 			t.Error(err)
 		}
@@ -139,7 +139,7 @@ func TestTheGuardTimeBelongsToTheFleet(t *testing.T) {
 	stateOf(t, smaller, 1, "quarantine")
 	f.kill(2)
 	if left := quarantined(t, smaller, 0, 1); left < 20*time.Second {
-		t.Errorf("%v left, the quarantine of the fleet is 30 s", left)
+		t.Errorf("%v left, the quarantine of the deployment is 30 s", left)
 	}
 	f.hasten(guardTime, 0, 1)
 	works(smaller)

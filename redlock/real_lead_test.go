@@ -43,7 +43,7 @@ func leadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 // leads; afterwards one does again.
 func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.admitted()
 	args := workerArgs{URLs: f.urls, Name: "boss", TTL: time.Second}
 	token := int64(0)

@@ -27,7 +27,7 @@ func TestContentionWithHangingMastersLeavesNoKey(t *testing.T) {
 	case !long.Enabled():
 		pairs = 1000
 	}
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := locker(t, f.dial(pool.WithTimeout(transport.DefaultTimeout)), redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,7 +102,7 @@ func contend(ctx context.Context, l *redlock.Locker, name string, rnd *rand.Rand
 }
 
 // flap repeatedly stops one or two of the five masters for a moment, until ctx ends, and leaves all running.
-func flap(ctx context.Context, f *fleet) {
+func flap(ctx context.Context, f *deployment) {
 	rnd := rand.New(rand.NewPCG(11, 13))
 	for ctx.Err() == nil {
 		down := rnd.Perm(5)[:1+rnd.IntN(2)]

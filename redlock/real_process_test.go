@@ -37,7 +37,7 @@ func holdRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 // H37: a process that is asked to end by SIGTERM and calls Close leaves no key.
 func TestATerminatedProcessThatClosesLeavesNoKey(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted()
 	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 100, TTL: 30 * time.Second})
 	w.line("holding")
@@ -53,7 +53,7 @@ func TestATerminatedProcessThatClosesLeavesNoKey(t *testing.T) {
 // H37: a process that is killed leaves its keys until the TTL, and then another gets the lock, with a larger token.
 func TestTheLocksOfAKilledProcessPassOnAfterTheirTTL(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted()
 	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 1, TTL: 3 * time.Second})
 	token := number(t, w.line("locked"))
@@ -84,7 +84,7 @@ func number(t testing.TB, text string) int64 {
 // one for each of 200 locks.
 func TestCloseReleasesEverythingInParallel(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := locker(t, f.dial(pool.WithTimeout(time.Second)), redlock.WithTTL(30*time.Second))
 	f.admit(l)
 	var contexts []context.Context
@@ -144,7 +144,7 @@ func (r *resource) write(token int64) bool {
 // new holder.
 func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted(redlock.WithTTL(20 * time.Second))
 	w := startWorker(t, "suspended", workerArgs{URLs: f.urls, Name: "n", TTL: 1500 * time.Millisecond})
 	var res resource
@@ -196,7 +196,7 @@ func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 // timer of that length has run.
 func TestAClockThatLeapsOverTheTTLEndsTheLock(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	var slept atomic.Int64
 	leaping := clock.New(func() clock.Instant { return (*clock.Clock)(nil).Now().Add(time.Duration(slept.Load())) })
 	l := locker(t, f.dial(transport.WithClock(leaping)), redlock.WithClock(leaping), redlock.WithTTL(20*time.Second))
@@ -256,7 +256,7 @@ func sha1Allowed() (allowed bool) {
 // H35: with only FIPS 140-3 algorithms allowed, where computing a SHA-1 panics, a program starts, locks and unlocks.
 func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.admitted()
 	f.do(0, "SCRIPT", "FLUSH") // so that NOSCRIPT is met as well
 	w := startWorker(t, "pair", workerArgs{URLs: f.urls, Name: "n"}, "GODEBUG=fips140=only")
@@ -269,7 +269,7 @@ func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
 
 // A pool keeps one connection to each master for commands, however many goroutines lock.
 func TestManyGoroutinesShareOneConnectionAMaster(t *testing.T) {
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted()
 	ctx := bounded(t)
 	var wg sync.WaitGroup

@@ -16,9 +16,9 @@ import (
 // The max TTL of a deployment is raised while clients lock. Their locks stay held, longer TTLs are refused before and
 // granted afterwards, and a master that then loses its data waits for the new max TTL, although only a client with the
 // old one is running.
-func TestTheGuardTimeIsRaisedInARunningFleet(t *testing.T) {
+func TestTheGuardTimeIsRaisedInARunningDeployment(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	old := f.admitted(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(2*time.Second))
 	raised := f.locker(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(2*time.Second))
 	_, err := raised.TryLock(bounded(t), "long", redlock.WithTTL(30*time.Second))
@@ -81,7 +81,7 @@ func workAlong(t *testing.T, l *redlock.Locker) (stop func() int) {
 // it is back raises the max TTL everywhere.
 func TestTheGuardTimeIsRaisedOnAllOrNone(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5, durableArgs...)
+	f := newDeployment(t, 5, durableArgs...)
 	durable := redlock.WithDurableMasters()
 	l := locker(t, f.dial(pool.WithHeartbeat(100*time.Millisecond)), redlock.WithTTL(2*time.Second), durable)
 	f.admit(l)
@@ -125,7 +125,7 @@ func text(err error) string {
 // A quarantine continues when the max TTL is raised, and lasts for the new one.
 func TestRaisingTheGuardTimeEndsNoQuarantine(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := f.admitted(redlock.WithMaxTTL(5*time.Minute), redlock.WithTTL(2*time.Second))
 	f.restart(0)
 	stateOf(t, l, 0, "quarantine")
@@ -142,7 +142,7 @@ func TestRaisingTheGuardTimeEndsNoQuarantine(t *testing.T) {
 // An invalid value is refused before anything is written.
 func TestTheGuardTimeIsNotLoweredByAccident(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := f.admitted(redlock.WithMaxTTL(time.Minute), redlock.WithTTL(2*time.Second))
 	records := func() (all string) {
 		for i := range f.servers {

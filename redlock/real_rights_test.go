@@ -14,7 +14,7 @@ import (
 // without a TTL would never use itself.
 func TestAnAcquireThatStopsHalfWayIsRolledBack(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	f.admitted()
 	rules := []any{"SETUSER", "lock", "on", ">pw"}
 	for rule := range strings.FieldsSeq(scripts.Prefix(redlock.DefaultPrefix).Rule()) {

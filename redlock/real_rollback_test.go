@@ -29,7 +29,7 @@ func TestRollbackLeavesNoKeyOnHungMasters(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, 3)
+			f := newDeployment(t, 3)
 			p := f.dial(pool.WithTimeout(c.timeout))
 			l := locker(t, p, redlock.WithTTL(30*time.Second))
 			f.admit(l)
@@ -70,7 +70,7 @@ func TestRollbackLeavesNoKeyOnHungMasters(t *testing.T) {
 	}
 }
 
-func leftOn(f *fleet, i int) string {
+func leftOn(f *deployment, i int) string {
 	if left := f.keys(i, "lock"); len(left) > 0 {
 		return fmt.Sprintf("master %d has %v", i, left)
 	}
@@ -78,7 +78,7 @@ func leftOn(f *fleet, i int) string {
 }
 
 // settled waits until no releases are pending, and the masters have read all messages that were sent to them.
-func settled(f *fleet, p *pool.Pool) {
+func settled(f *deployment, p *pool.Pool) {
 	f.t.Helper()
 	for i := range f.servers {
 		eventually(f.t, hang, func() string {
@@ -97,7 +97,7 @@ func settled(f *fleet, p *pool.Pool) {
 // stay pending, and are delivered when the master resumes: long before the TTL.
 func TestUnlockReachesMastersThatHungMeanwhile(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	p := f.dial(pool.WithTimeout(500 * time.Millisecond))
 	l := locker(t, p, redlock.WithTTL(30*time.Second))
 	f.admit(l)
@@ -130,7 +130,7 @@ func TestUnlockReachesMastersThatHungMeanwhile(t *testing.T) {
 // H30: an Unlock with a context that is already canceled releases on every master.
 func TestUnlockWithACancelledContextReleasesEverywhere(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted(redlock.WithTTL(30 * time.Second))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -18,7 +18,7 @@ func TestAWriterThatHangsInFrontKeepsReadersOutForASmallTime(t *testing.T) {
 		t.Skip("needs -long: it waits for eight seconds")
 	}
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := locker(t, f.dial(), redlock.WithTTL(5*time.Second))
 	f.admit(l)
 	other := locker(t, f.dial(), redlock.WithTTL(5*time.Second))

@@ -65,7 +65,7 @@ func appendTo(path string) (*os.File, error) {
 // the masters' time and is corrected by their refusals.
 func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	f.admitted()
 	each := rounds(2500, 100)
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 // re-entry keeps the token.
 func TestKeysThatRememberTokensExpire(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l, other := f.admitted(), f.locker()
 	for i := range 20 {
 		name := fmt.Sprint("n", i)
@@ -137,7 +137,7 @@ func TestKeysThatRememberTokensExpire(t *testing.T) {
 // H26, H55: after some masters were killed and came back empty, repairs restore a hold on all masters, with its token.
 func TestALockDriftsBackToAllMasters(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	l := f.admitted(redlock.WithTTL(calm), redlock.WithMaxTTL(2*calm)) // shorter TTLs: no repair in quarantine
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	token := lock.Token()

@@ -23,7 +23,7 @@ import (
 type ailment struct {
 	name   string
 	text   string // is in the aggregate error
-	infect func(f *fleet, i int)
+	infect func(f *deployment, i int)
 	// user and password are the credentials that the Lockers send to faulty masters.
 	user, password string
 	args           []string // of every server
@@ -31,15 +31,15 @@ type ailment struct {
 
 // ailments lists all the faults of H52, H54, H56, H57, H60 and H106.
 func ailments() []ailment {
-	set := func(pairs ...any) func(*fleet, int) {
-		return func(f *fleet, i int) {
+	set := func(pairs ...any) func(*deployment, int) {
+		return func(f *deployment, i int) {
 			for k := 0; k < len(pairs); k += 2 { // Redis 6 sets one at a time
 				f.do(i, "CONFIG", "SET", pairs[k], pairs[k+1])
 			}
 		}
 	}
-	acl := func(rules ...any) func(*fleet, int) {
-		return func(f *fleet, i int) {
+	acl := func(rules ...any) func(*deployment, int) {
+		return func(f *deployment, i int) {
 			f.do(i, "ACL", append([]any{"SETUSER", "app", "on", ">secret-word", "~*", "&*"}, rules...)...)
 		}
 	}
@@ -48,10 +48,10 @@ func ailments() []ailment {
 		{name: "NOREPLICAS", text: "NOREPLICAS ", infect: set("min-replicas-to-write", "1")},
 		{name: "MISCONF", text: "MISCONF ", infect: breakSaving},
 		{name: "READONLY", text: `its role is "slave"`,
-			infect: func(f *fleet, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
+			infect: func(f *deployment, i int) { f.do(i, "REPLICAOF", "127.0.0.1", "1") }},
 		{name: "data at the key", text: "WRONGTYPE ",
-			infect: func(f *fleet, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},
-		{name: "a large hash at the key", text: "WRONGTYPE ", infect: func(f *fleet, i int) { // H106
+			infect: func(f *deployment, i int) { f.do(i, "SET", redlock.DefaultPrefix+":{n}", "data") }},
+		{name: "a large hash at the key", text: "WRONGTYPE ", infect: func(f *deployment, i int) { // H106
 			for field := range 20 {
 				f.do(i, "HSET", redlock.DefaultPrefix+":{n}", field, strings.Repeat("x", 200_000))
 			}
@@ -70,7 +70,7 @@ func ailments() []ailment {
 
 // breakSaving makes the server's last snapshot fail, after which the server refuses writes: a directory has the name of
 // the snapshot file.
-func breakSaving(f *fleet, i int) {
+func breakSaving(f *deployment, i int) {
 	f.t.Helper()
 	if err := os.Mkdir(filepath.Join(f.servers[i].Dir(), "dump.rdb"), 0o700); err != nil {
 		f.t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWhatAilsAMasterIsNamedAndAMinorityOfItIsSurvived(t *testing.T) {
 	for _, a := range ailments() {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, 5, a.args...)
+			f := newDeployment(t, 5, a.args...)
 			f.admitted()
 			ill := []int{1, 3, 4}
 			for _, i := range ill[:2] {
@@ -118,7 +118,7 @@ func TestWhatAilsAMasterIsNamedAndAMinorityOfItIsSurvived(t *testing.T) {
 }
 
 // fallIll applies a fault to a master, and makes later Lockers log in with the credentials of the fault.
-func (f *fleet) fallIll(i int, a *ailment) {
+func (f *deployment) fallIll(i int, a *ailment) {
 	f.t.Helper()
 	a.infect(f, i)
 	if a.password != "" {
@@ -127,7 +127,7 @@ func (f *fleet) fallIll(i int, a *ailment) {
 	}
 }
 
-func checkAilment(t *testing.T, f *fleet, a *ailment, ill []int, err error) {
+func checkAilment(t *testing.T, f *deployment, a *ailment, ill []int, err error) {
 	t.Helper()
 	if !errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("%v, want ErrNoQuorum", err)
@@ -165,7 +165,7 @@ func checkAilment(t *testing.T, f *fleet, a *ailment, ill []int, err error) {
 // again after eviction is disabled. The lock on it continues on the other masters.
 func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)))
 	f.admit(l)
 	f.do(1, "CONFIG", "SET", "maxmemory", "100mb")
@@ -197,7 +197,7 @@ func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
 // H50: one server under two names has one vote, and the error says why.
 func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2)
+	f := newDeployment(t, 2)
 	f.urls = append(f.urls, "unix://"+f.servers[0].Unix())
 	l := f.locker()
 	ctx, cancel := context.WithTimeout(bounded(t), 2*time.Second) // Admit retries the third until its context ends
@@ -224,10 +224,10 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 // H56: masters that are still loading their data do not vote, and the error says so; they vote when they are ready.
 func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 	t.Parallel()
-	if v := newFleet(t, 1).servers[0].Version(); strings.HasPrefix(v, "6.") {
+	if v := newDeployment(t, 1).servers[0].Version(); strings.HasPrefix(v, "6.") {
 		t.Skipf("needs Redis 7: Redis %s answers no client until 2 MB are loaded, and then it is too late to be asked", v)
 	}
-	f := newFleet(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
+	f := newDeployment(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
 	l := f.admitted(redlock.WithMaxTTL(time.Second), redlock.WithTTL(500*time.Millisecond))
 	for _, i := range []int{0, 1} {
 		f.do(i, "EVAL", "for k = 1, 500 do redis.call('SET', 'other:' .. k, string.rep('x', 100)) end", 0)
@@ -262,7 +262,7 @@ func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
 // locks.
 func TestDataAtTheKeyIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	l := f.admitted()
 	key := redlock.DefaultPrefix + ":{n}"
 	for i := range f.servers {

@@ -90,7 +90,7 @@ func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 		t.Skip("needs -long: it waits for the TTLs of two processes that are killed")
 	}
 	const processes, goroutines, turns = 8, 8, 25
-	f := newFleet(t, 5)
+	f := newDeployment(t, 5)
 	f.admitted()
 	dir := t.TempDir()
 	var workers []*worker
@@ -136,7 +136,7 @@ func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 }
 
 // holder returns the client that has name on most masters, and their number.
-func (f *fleet) holder(name string) (id string, on int) {
+func (f *deployment) holder(name string) (id string, on int) {
 	f.t.Helper()
 	count := map[string]int{}
 	for i := range f.servers {
@@ -154,7 +154,7 @@ func (f *fleet) holder(name string) (id string, on int) {
 }
 
 // nobodyWaits waits until no master has any keys but fences and its record.
-func (f *fleet) nobodyWaits(bound time.Duration) {
+func (f *deployment) nobodyWaits(bound time.Duration) {
 	f.t.Helper()
 	for i := range f.servers {
 		eventually(f.t, bound, func() string {
@@ -171,7 +171,7 @@ func (f *fleet) nobodyWaits(bound time.Duration) {
 }
 
 // nobodyListens waits until no master has any listening client.
-func (f *fleet) nobodyListens(bound time.Duration) {
+func (f *deployment) nobodyListens(bound time.Duration) {
 	f.t.Helper()
 	for i := range f.servers {
 		eventually(f.t, bound, func() string {
@@ -189,7 +189,7 @@ func (f *fleet) nobodyListens(bound time.Duration) {
 // used for a while.
 func TestWaitersThatGiveUpLeaveNothingOnRealMasters(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 3)
+	f := newDeployment(t, 3)
 	holder := f.admitted(redlock.WithTTL(30 * time.Second))
 	lock := held(t)(holder.Lock(bounded(t), "n"))
 	ctx, cancel := context.WithCancel(context.Background())

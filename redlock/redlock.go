@@ -198,7 +198,7 @@ func (l *Locker) each(f func(i int, s *shard) error) error {
 	for i, s := range l.shards {
 		wg.Go(func() {
 			if err := f(i, s); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", s.fleet(), err)
+				errs[i] = fmt.Errorf("%s: %w", s.deployment(), err)
 			}
 		})
 	}

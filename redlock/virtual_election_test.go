@@ -38,7 +38,7 @@ func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
 		p, err := pool.Dial(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
 			func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if "redis://"+addr == w.masters.URLs()[2] {
-					return nil, errBlocked // so the fleet has a majority without the two that are left
+					return nil, errBlocked // so the deployment has a majority without the two that are left
 				}
 				return w.wire.dial(ctx, network, addr)
 			}))

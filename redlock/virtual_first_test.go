@@ -281,7 +281,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
 				return err
 			},
-				"redlock: invalid option: TTL 1m0s is above the max TTL 30s: raise WithMaxTTL in the whole fleet, " +
+				"redlock: invalid option: TTL 1m0s is above the max TTL 30s: raise WithMaxTTL in the whole deployment, " +
 					"or lower WithTTL"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")

@@ -148,14 +148,14 @@ func TestVirtualTokensDoNotDependOnClientsClocks(t *testing.T) {
 
 // H58: the max TTL belongs to the deployment. A client with a shorter one gives a master that lost its data the longer
 // quarantine, and a client whose TTL is above that of the deployment is refused, with a text that has both values.
-func TestVirtualTheGuardTimeBelongsToTheFleet(t *testing.T) {
+func TestVirtualTheGuardTimeBelongsToTheDeployment(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Master(2).Restart(false)
 		short := w.locker(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(3*time.Second))
 		after(time.Second)
 		left := short.Masters()[2].Left
 		if left < 55*time.Second || left > time.Minute {
-			w.Errorf("the quarantine lasts another %v, want the fleet's minute", left)
+			w.Errorf("the quarantine lasts another %v, want the deployment's minute", left)
 		}
 		long := w.locker(redlock.WithMaxTTL(2*time.Minute), redlock.WithTTL(90*time.Second))
 		_, err := long.TryLock(w.Context(), "a")

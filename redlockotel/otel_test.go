@@ -26,8 +26,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fleet is a Locker over three masters in memory, with the spans and metrics that the OpenTelemetry SDK gets from it.
-type fleet struct {
+// A deployment is a Locker over three masters in memory, with the spans and metrics that the OpenTelemetry SDK gets
+// from it.
+type deployment struct {
 	*testing.T
 	*redlock.Locker
 	masters *redlocktest.Masters
@@ -38,10 +39,10 @@ type fleet struct {
 	stop    func() error // of Watch
 }
 
-// observed returns a fleet inside the bubble of the test.
-func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
+// observed returns a deployment inside the bubble of the test.
+func observed(t *testing.T, opts ...redlockotel.Option) *deployment {
 	t.Helper()
-	f := &fleet{
+	f := &deployment{
 		T: t, masters: redlocktest.New(3), spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader(),
 	}
 	t.Cleanup(f.masters.Close)
@@ -76,7 +77,7 @@ func observed(t *testing.T, opts ...redlockotel.Option) *fleet {
 	return f
 }
 
-func (f *fleet) lock(name string) *redlock.Lock {
+func (f *deployment) lock(name string) *redlock.Lock {
 	f.Helper()
 	k, err := f.Lock(f.Context(), name)
 	if err != nil {
@@ -92,7 +93,7 @@ func after(d time.Duration) {
 }
 
 // tree lists the ended spans, each with the names of its ancestors.
-func (f *fleet) tree() (list []string) {
+func (f *deployment) tree() (list []string) {
 	synctest.Wait() // calls are reported a little after their end
 	names, parents := map[trace.SpanID]string{}, map[trace.SpanID]trace.SpanID{}
 	for _, s := range f.spans.GetSpans() {
@@ -109,7 +110,7 @@ func (f *fleet) tree() (list []string) {
 }
 
 // last returns the span that ended last, and its attributes.
-func (f *fleet) last() (tracetest.SpanStub, map[string]string) {
+func (f *deployment) last() (tracetest.SpanStub, map[string]string) {
 	f.Helper()
 	synctest.Wait() // calls are reported a little after their end
 	all := f.spans.GetSpans()
@@ -125,7 +126,7 @@ func (f *fleet) last() (tracetest.SpanStub, map[string]string) {
 
 // has fails the test if a series does not have the given value. A series is a name, a unit and attributes; its value is
 // that of a sum or a gauge, or the count of a histogram.
-func (f *fleet) has(want map[string]float64) {
+func (f *deployment) has(want map[string]float64) {
 	f.Helper()
 	got := f.series()
 	for id, v := range want {
@@ -135,7 +136,7 @@ func (f *fleet) has(want map[string]float64) {
 	}
 }
 
-func (f *fleet) series() map[string]float64 {
+func (f *deployment) series() map[string]float64 {
 	f.Helper()
 	synctest.Wait() // votes after the deciding one arrive later
 	var all metricdata.ResourceMetrics

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fleet is a Locker over three masters in memory, with the metrics that Prometheus gets from it.
-type fleet struct {
+// A deployment is a Locker over three masters in memory, with the metrics that Prometheus gets from it.
+type deployment struct {
 	*testing.T
 	*redlock.Locker
 	masters  *memory.Masters
@@ -28,9 +28,9 @@ type fleet struct {
 	metrics  *redlockprom.Collector
 }
 
-func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
+func observed(t *testing.T, opts ...redlockprom.Option) *deployment {
 	t.Helper()
-	f := &fleet{T: t, masters: memory.New(3), registry: prometheus.NewPedanticRegistry()}
+	f := &deployment{T: t, masters: memory.New(3), registry: prometheus.NewPedanticRegistry()}
 	t.Cleanup(f.masters.Close)
 	p, err := f.masters.Pool()
 	if err != nil {
@@ -54,7 +54,7 @@ func observed(t *testing.T, opts ...redlockprom.Option) *fleet {
 	return f
 }
 
-func (f *fleet) lock(name string) *redlock.Lock {
+func (f *deployment) lock(name string) *redlock.Lock {
 	f.Helper()
 	k, err := f.Lock(f.Context(), name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *fleet) lock(name string) *redlock.Lock {
 }
 
 // series returns the values of all series by name and labels; for a histogram, its count.
-func (f *fleet) series() map[string]float64 {
+func (f *deployment) series() map[string]float64 {
 	f.Helper()
 	synctest.Wait() // votes after the deciding one arrive later
 	families, err := f.registry.Gather()
@@ -93,7 +93,7 @@ func (f *fleet) series() map[string]float64 {
 }
 
 // has fails the test if a series does not have the given value.
-func (f *fleet) has(want map[string]float64) {
+func (f *deployment) has(want map[string]float64) {
 	f.Helper()
 	got := f.series()
 	for id, v := range want {

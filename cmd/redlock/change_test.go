@@ -17,7 +17,7 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &votingFleet{newFleet(t, 5, redisproc.Config{}), program, ""}
+	f := &votingDeployment{newDeployment(t, 5, redisproc.Config{}), program, ""}
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
 	f.config = setText(t, f.urls)
 	text, err := json.Marshal(redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})

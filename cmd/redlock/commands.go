@@ -26,7 +26,7 @@ Exit status: 0 if nothing endangers locks, 1 if something does, 2 if fewer than 
 			return a.observe(cmd, args, a.check)
 		},
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	return cmd
 }
 
@@ -40,14 +40,14 @@ releases a lock of a name of its own, and writes nothing else.
 Exit status: 0 if a quorum can grant a lock, else 2.`,
 		Example: `  redlock status --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
 				settled(ctx, l)
 				_ = l.Healthy(ctx) // the states have the reasons
 				return a.report(l.Admin().Masters(), nil)
 			})
 		},
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	return cmd
 }
 
@@ -62,7 +62,7 @@ time are possible until its TTL has expired. If some masters vote already, clien
 on them; use --force then. If a record names other masters, or a later epoch, nothing is written.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
 				list := settled(ctx, l)
 				err := inUse(list)
 				if err == nil || force {
@@ -73,7 +73,7 @@ on them; use --force then. If a record names other masters, or a later epoch, no
 			})
 		},
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	cmd.Flags().BoolVar(&force, "force", false, "also where some of the masters vote already")
 	return cmd
 }
@@ -106,13 +106,13 @@ read, or that names other masters and that no client needs: look first. The URLs
 other records say that this list is wrong, nothing is written.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
 				err := l.Admin().Quarantine(ctx, master)
 				return a.report(settled(ctx, l), err)
 			})
 		},
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	cmd.Flags().StringVar(&master, "master", "", "address of the master, as status names it")
 	_ = cmd.MarkFlagRequired("master") // fails only for an unknown flag
 	return cmd
@@ -122,12 +122,12 @@ func (a *app) guardCommand() *cobra.Command {
 	var set time.Duration
 	cmd := &cobra.Command{
 		Use:   "guard [--set DURATION] [URL...]",
-		Short: "show or raise the max TTL of the fleet",
+		Short: "show or raise the max TTL of the deployment",
 		Long: `Shows the max TTL of each master, the longest TTL that a program may use. With --set it is raised in the
-whole fleet while programs run, before any of them uses a longer TTL. For that all masters must be up.`,
+whole deployment while programs run, before any of them uses a longer TTL. For that all masters must be up.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
 				err := error(nil)
 				if set != 0 {
 					err = l.Admin().RaiseMaxTTL(ctx, set)
@@ -136,12 +136,12 @@ whole fleet while programs run, before any of them uses a longer TTL. For that a
 			})
 		},
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	cmd.Flags().DurationVar(&set, "set", 0, "the new max TTL")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, l *redlock.Locker, c *fleetConfig) int {
+func (a *app) check(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int {
 	findings, err := l.Admin().Check(ctx)
 	if err != nil {
 		a.complain(err)
@@ -179,8 +179,8 @@ func settled(ctx context.Context, l *redlock.Locker) []redlockinfo.Master {
 	return l.Admin().Masters()
 }
 
-// report prints the masters of a fleet, and whether a quorum of them votes, of each group. err is why something was not
-// done to them.
+// report prints the masters of a deployment, and whether a quorum of them votes, of each group. err is why something
+// was not done to them.
 func (a *app) report(list []redlockinfo.Master, err error) int {
 	status, code := jsonStatus{Masters: jsonMasters(list)}, exitDone
 	for len(list) > 0 {

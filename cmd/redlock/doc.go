@@ -1,4 +1,4 @@
-// Command redlock inspects and administers the masters of a fleet of locks, and runs commands under a lock.
+// Command redlock inspects and administers the masters of a deployment of locks, and runs commands under a lock.
 //
 //	redlock run NAME -- COMMAND [ARG...]
 //	                          runs a command while the lock is held
@@ -8,7 +8,7 @@
 //	redlock quarantine --master ADDR [URL...]
 //	                          puts one master into quarantine, to replace its admission record
 //	redlock guard [--set 60s] [URL...]
-//	                          shows the max TTL of each master, or raises it in the whole fleet
+//	                          shows the max TTL of each master, or raises it in the whole deployment
 //	redlock set [--raise] [--finish] FILE
 //	                          shows the progress of a change of the masters, and performs the next step
 //	redlock who [--watch] NAME...
@@ -23,7 +23,7 @@
 // "redlock COMMAND --help" prints details and an example. All commands accept --prefix and --json. Flags may be written
 // with one dash or two.
 //
-// Every command needs the URLs of all masters of the fleet. They come from the arguments, --masters, the file of
+// Every command needs the URLs of all masters of the deployment. They come from the arguments, --masters, the file of
 // --config or the environment variable REDLOCK_MASTERS; the first of these that is present is used. Every user of the
 // machine can read a password in an argument in the list of processes, but not one in the file or in the environment.
 //

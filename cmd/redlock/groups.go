@@ -16,7 +16,7 @@ import (
 type groupSets []redlock.Configuration
 
 // name makes c use only these masters. A slash separates those of two groups.
-func (c *fleetConfig) name(urls []string) {
+func (c *deploymentConfig) name(urls []string) {
 	c.Configuration, c.Groups, c.useSet = redlock.Configuration{}, nil, false
 	for {
 		at := slices.Index(urls, "/")
@@ -32,7 +32,7 @@ func (c *fleetConfig) name(urls []string) {
 }
 
 // checkGroups checks the groups in a file.
-func (c *fleetConfig) checkGroups(path string) error {
+func (c *deploymentConfig) checkGroups(path string) error {
 	if len(c.Groups) > 0 && (len(c.Masters) > 0 || c.Group != "") {
 		return fmt.Errorf("%s: the masters are named by groups, or by masters, which may be one group, not both", path)
 	}
@@ -46,7 +46,7 @@ func (c *fleetConfig) checkGroups(path string) error {
 }
 
 // ofGroup returns the part of c for one group.
-func (c *fleetConfig) ofGroup(i int) *fleetConfig {
+func (c *deploymentConfig) ofGroup(i int) *deploymentConfig {
 	one := *c
 	one.Configuration, one.Groups, one.group = c.Groups[i], nil, [2]int{i + 1, len(c.Groups)}
 	one.useSet = one.Epoch != 0 || len(one.Next) > 0
@@ -63,9 +63,9 @@ func (c *fleetConfig) ofGroup(i int) *fleetConfig {
 
 // openPools is open, and returns the pools as well: one for each shard.
 func (a *app) openPools(
-	c *fleetConfig, opts ...redlock.Option,
+	c *deploymentConfig, opts ...redlock.Option,
 ) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {
-	shards := []*fleetConfig{c}
+	shards := []*deploymentConfig{c}
 	if len(c.Groups) > 0 {
 		shards = nil
 		for i := range c.Groups {

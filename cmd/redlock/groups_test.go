@@ -15,7 +15,7 @@ import (
 )
 
 // records fails the test if a master's record does not contain its group of three.
-func (f *fleet) records(groups ...string) {
+func (f *deployment) records(groups ...string) {
 	f.t.Helper()
 	for i := range f.urls {
 		record := fmt.Sprintf("%s", f.do(i, "GET", "redlock:admission"))
@@ -28,7 +28,7 @@ func (f *fleet) records(groups ...string) {
 // All commands support groups: a slash separates the masters of two. Commands that write admission records set, or
 // keep, the group.
 func TestCommandsKnowGroups(t *testing.T) {
-	f := newFleet(t, 6, redisproc.Config{})
+	f := newDeployment(t, 6, redisproc.Config{})
 	urls := slices.Concat(f.urls[:3], []string{"/"}, f.urls[3:])
 	both := func(code int, want string, args ...string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestCommandsKnowGroups(t *testing.T) {
 	f.records("1/2", "2/2")
 
 	t.Setenv(mastersVariable, strings.Join(urls, " "))
-	c := &fleetConfig{Prefix: private.DefaultPrefix, guard: private.DefaultMaxTTL}
+	c := &deploymentConfig{Prefix: private.DefaultPrefix, guard: private.DefaultMaxTTL}
 	c.name(urls)
 	l, shut, err := (&app{stdout: t.Output(), stderr: t.Output()}).open(c)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestCommandsKnowGroups(t *testing.T) {
 // quarantine does not replace records if all of them have another group: that requires their deletion, with no client
 // running. A group alone does not begin.
 func TestQuarantineKeepsRecordsOfAnotherGroup(t *testing.T) {
-	f := newFleet(t, 6, redisproc.Config{})
+	f := newDeployment(t, 6, redisproc.Config{})
 	urls := slices.Concat(f.urls[:3], []string{"/"}, f.urls[3:])
 	path := filepath.Join(t.TempDir(), "group.json")
 	write := func(v any) {

@@ -86,7 +86,7 @@ func TestHazardTheExitStatusOfACheckTellsWhetherAMajorityVotes(t *testing.T) {
 	}
 }
 
-// H72: commands that read write nothing, on masters that vote or on new ones, with the prefix of the fleet or a
+// H72: commands that read write nothing, on masters that vote or on new ones, with the prefix of the deployment or a
 // mistyped one. H75.
 func TestHazardCommandsThatReadWriteNothing(t *testing.T) {
 	t.Parallel()

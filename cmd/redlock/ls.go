@@ -60,7 +60,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			return errors.Join(cobra.MaximumNArgs(1)(cmd, args), checkNames(args))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.fleet.readFleet(cmd, nil)
+			c, err := a.deployment.readDeployment(cmd, nil)
 			if err == nil && most < 1 {
 				err = fmt.Errorf("--most %d: 1 is the least", most)
 			}
@@ -95,7 +95,7 @@ type scanning struct {
 }
 
 // scans returns a scan of each pool, for names that begin so.
-func (c *fleetConfig) scans(pools []*pool.Pool, begins string, most int) (list []*scanning) {
+func (c *deploymentConfig) scans(pools []*pool.Pool, begins string, most int) (list []*scanning) {
 	for _, p := range pools {
 		t := p.Transport()
 		list = append(list, &scanning{masters: t, prefix: c.Prefix + t.Bucket().Tag(), begins: begins, most: most})
@@ -222,7 +222,7 @@ func (to stepReply) Reply(_ int, value any, err error) {
 }
 
 // sets returns the addresses of the masters of each group: one set, or two while the masters are changed.
-func (c *fleetConfig) sets() (list []map[string]bool) {
+func (c *deploymentConfig) sets() (list []map[string]bool) {
 	all := [][]string{c.Masters, c.Next}
 	for _, g := range c.Groups {
 		all = append(all, g.Masters, g.Next)

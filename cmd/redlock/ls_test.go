@@ -22,9 +22,9 @@ func TestTheSumOfTheScanIsRight(t *testing.T) {
 }
 
 // hold acquires locks in this process, with a TTL longer than the test.
-func (f *votingFleet) hold(names ...string) {
+func (f *votingDeployment) hold(names ...string) {
 	f.t.Helper()
-	c := &fleetConfig{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock",
+	c := &deploymentConfig{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock",
 		guard: private.DefaultMaxTTL}
 	l, shut, err := (&app{stdout: f.t.Output(), stderr: f.t.Output()}).open(c)
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *votingFleet) hold(names ...string) {
 
 // Names held on a quorum are listed, with any characters, among many foreign keys.
 func TestLsListsTheNamesThatAreHeld(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	f.start("ls").ends(0, "")
 	f.hold("orders:2", "orders:1", "or*", "}", "line\nbreak")
 	for i := range f.urls {
@@ -75,7 +75,7 @@ func TestLsListsTheNamesThatAreHeld(t *testing.T) {
 // H110: 200 000 names, with a fence each, are listed. An incomplete list is reported as such, also in JSON.
 func TestLsOfManyNames(t *testing.T) {
 	const many = 200_000
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	for i := range f.urls {
 		f.do(i, "EVAL", `for i = 1, ARGV[1] do
 			redis.call('HSET', 'redlock:{' .. i .. '}', 'x:1:y', '1 1 1')
@@ -109,7 +109,7 @@ func TestLsOfManyNames(t *testing.T) {
 
 // A master with many keys gets many small steps, each of which takes less than a millisecond.
 func TestLsAsksInSmallSteps(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	f.hold("a")
 	f.do(0, "EVAL", "for i = 1, 50000 do redis.call('SET', 'other:' .. i, '') end", 0)
 	f.do(0, "CONFIG", "RESETSTAT")

@@ -50,7 +50,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // An app is one call of the program: its flags and its outputs.
 type app struct {
-	fleet          fleetFlags
+	deployment     deploymentFlags
 	json           bool
 	stdout, stderr io.Writer
 }
@@ -90,10 +90,10 @@ func usageStatus(cmd *cobra.Command) int {
 	return exitUsage
 }
 
-const rootLong = `Looks at the masters of a fleet of locks, changes what an operator may change, and runs commands
+const rootLong = `Looks at the masters of a deployment of locks, changes what an operator may change, and runs commands
 under a lock.
 
-The masters are all masters of the fleet: redis://[[user]:password@]host[:port], or rediss:// for TLS. They are
+The masters are all masters of the deployment: redis://[[user]:password@]host[:port], or rediss:// for TLS. They are
 named as arguments (by the commands that take no names of locks), by --masters, by the file of --config, or by the
 environment variable REDLOCK_MASTERS, with spaces between them. The first of these that is there counts. A password
 in an argument can be read in the list of processes; in the file or in the environment it cannot.
@@ -141,7 +141,7 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	a.fleet.add(root.PersistentFlags())
+	a.deployment.add(root.PersistentFlags())
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
 	root.AddCommand(
 		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),

@@ -11,16 +11,16 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 )
 
-// A fleet is some servers on which the command is run.
-type fleet struct {
+// A deployment is some servers on which the command is run.
+type deployment struct {
 	t       *testing.T
 	servers []*redisproc.Server
 	urls    []string
 }
 
-func newFleet(t *testing.T, n int, cfg redisproc.Config) *fleet {
+func newDeployment(t *testing.T, n int, cfg redisproc.Config) *deployment {
 	t.Helper()
-	f := &fleet{t: t, servers: redistest.Test(t, n, cfg)}
+	f := &deployment{t: t, servers: redistest.Test(t, n, cfg)}
 	for _, s := range f.servers {
 		f.urls = append(f.urls, s.URL())
 	}
@@ -28,7 +28,7 @@ func newFleet(t *testing.T, n int, cfg redisproc.Config) *fleet {
 }
 
 // call runs the command with all URLs after args, and requires an exit code and a text in its output.
-func (f *fleet) call(code int, want string, args ...string) {
+func (f *deployment) call(code int, want string, args ...string) {
 	f.t.Helper()
 	call(f.t, code, want, append(args, f.urls...)...)
 }
@@ -42,7 +42,7 @@ func call(t *testing.T, code int, want string, args ...string) {
 }
 
 // do sends a command to a server.
-func (f *fleet) do(i int, command string, args ...any) any {
+func (f *deployment) do(i int, command string, args ...any) any {
 	f.t.Helper()
 	c, err := redis.DialURL(f.urls[i])
 	if err != nil {
@@ -70,7 +70,7 @@ func TestWrongCallsAreToldBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestAdmitLetsNewMastersVote(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "which begins when a program that takes locks finds it", "status")
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.call(exitDone, "voting, max TTL 30s", "status")
@@ -79,7 +79,7 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 
 // H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
 func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "-set", "60s", "-prefix", "redlok")
 	f.call(exitNoQuorum, `look whether the prefix "redlok" is right`, "check", "-prefix", "redlok")
 	for i := range f.urls {
@@ -90,7 +90,7 @@ func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
 }
 
 func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
+	f := newDeployment(t, 3, redisproc.Config{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
 	var out, errs bytes.Buffer
 	code := run(append([]string{"check", "-durable", "all"}, f.urls...), &out, &errs)
 	for _, want := range []string{
@@ -102,10 +102,10 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-// The exit code of a check distinguishes a healthy fleet, one with a danger for locks, and one in which no lock can be
-// acquired.
+// The exit code of a check distinguishes a healthy deployment, one with a danger for locks, and one in which no lock
+// can be acquired.
 func TestTheExitCodeOfACheckTells(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitNoQuorum, "failure: quorum", "check")
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.call(exitDone, "nothing found", "check")
@@ -122,7 +122,7 @@ func TestTheExitCodeOfACheckTells(t *testing.T) {
 }
 
 func TestGuardRaisesTheGuardTime(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "max TTL 30s", "admit")
 	f.call(exitDanger, "CONFIG SET repl-backlog-ttl 0, or 7200", "guard", "-set", "2h")
 	f.call(exitDone, "nothing found", "check") // nothing was written
@@ -137,13 +137,13 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	}
 	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
 	f.call(exitDone, "nothing found", "check")
-	f.call(exitDone, "the fleet accepts TTLs up to 10s, the max TTL of this program is 20s", "check", "-guard", "20s")
+	f.call(exitDone, "the deployment accepts TTLs up to 10s, the max TTL of this program is 20s", "check", "-guard", "20s")
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 
-// A master that was admitted in another fleet stops this one. The error names the command that fixes it.
+// A master that was admitted in another deployment stops this one. The error names the command that fixes it.
 func TestQuarantineReplacesAStrayRecord(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
 	addr := f.servers[0].Addr()
 	f.call(exitNoQuorum, "redlock quarantine -master", "admit", "-timeout", "500ms")
@@ -160,8 +160,8 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 }
 
 // If some masters vote, clients may hold locks that another master has lost: admit then requires --force.
-func TestAdmitLeavesAFleetThatIsInUseAlone(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+func TestAdmitLeavesADeploymentThatIsInUseAlone(t *testing.T) {
+	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.do(0, "FLUSHALL")
 	f.call(exitDanger, "2 of 3 masters vote, so programs may hold locks", "admit")

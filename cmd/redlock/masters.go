@@ -27,8 +27,8 @@ import (
 // mastersVariable is the environment variable with the masters.
 const mastersVariable = "REDLOCK_MASTERS"
 
-// fleetFlags are the flags that select the fleet.
-type fleetFlags struct {
+// deploymentFlags are the flags that select the deployment.
+type deploymentFlags struct {
 	config        string
 	masters       []string
 	prefix        string
@@ -38,12 +38,12 @@ type fleetFlags struct {
 	timeout       time.Duration // for most commands
 }
 
-func (f *fleetFlags) add(flags *pflag.FlagSet) {
+func (f *deploymentFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "file with the masters and their credentials")
 	flags.StringArrayVar(&f.masters, "masters", nil, "URLs of all masters, with spaces between them")
 	flags.StringVar(&f.prefix, "prefix", private.DefaultPrefix, "what the keys begin with")
 	flags.DurationVar(&f.guard, "guard", private.DefaultMaxTTL,
-		"max TTL of a fleet that has none yet; 0 for clients with WithoutRestartGuard")
+		"max TTL of a deployment that has none yet; 0 for clients with WithoutRestartGuard")
 	flags.StringVar(&f.durable, "durable", "",
 		"addresses of masters that remember every write, as status names them, with commas between, or all")
 	flags.StringVar(&f.ca, "ca", "", "file of certificates (PEM) that those of the masters are checked with")
@@ -52,12 +52,12 @@ func (f *fleetFlags) add(flags *pflag.FlagSet) {
 }
 
 // addTimeout adds the flag that bounds a whole command.
-func (f *fleetFlags) addTimeout(flags *pflag.FlagSet) {
+func (f *deploymentFlags) addTimeout(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Second, "bound on the whole command")
 }
 
-// A fleetConfig combines flags, file and environment for one fleet.
-type fleetConfig struct {
+// A deploymentConfig combines flags, file and environment for one deployment.
+type deploymentConfig struct {
 	redlock.Configuration
 	Group           string    `json:"group"`  // that the masters are, as 2/3
 	Groups          groupSets `json:"groups"` // in the place of the masters
@@ -78,9 +78,9 @@ type fleetConfig struct {
 	group    [2]int // parsed from Group: number and total
 }
 
-// readFleet combines all settings of the fleet; args are URLs.
-func (f *fleetFlags) readFleet(cmd *cobra.Command, args []string) (*fleetConfig, error) {
-	c := &fleetConfig{Prefix: private.DefaultPrefix}
+// readDeployment combines all settings of the deployment; args are URLs.
+func (f *deploymentFlags) readDeployment(cmd *cobra.Command, args []string) (*deploymentConfig, error) {
+	c := &deploymentConfig{Prefix: private.DefaultPrefix}
 	if f.config != "" {
 		if err := c.readFile(f.config); err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (f *fleetFlags) readFleet(cmd *cobra.Command, args []string) (*fleetConfig,
 }
 
 // override replaces settings of the file by flags that were given.
-func (f *fleetFlags) override(flags *pflag.FlagSet, c *fleetConfig) (err error) {
+func (f *deploymentFlags) override(flags *pflag.FlagSet, c *deploymentConfig) (err error) {
 	for name, to := range map[string]*string{"prefix": &c.Prefix, "ca": &c.CA, "cert": &c.Cert, "key": &c.Key} {
 		if flags.Changed(name) {
 			*to = flags.Lookup(name).Value.String()
@@ -123,7 +123,7 @@ func (f *fleetFlags) override(flags *pflag.FlagSet, c *fleetConfig) (err error) 
 }
 
 // readFile reads the file of --config, or of "set".
-func (c *fleetConfig) readFile(path string) error {
+func (c *deploymentConfig) readFile(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (c *fleetConfig) readFile(path string) error {
 }
 
 // checkSet checks the epoch and the related fields.
-func (c *fleetConfig) checkSet(path string) error {
+func (c *deploymentConfig) checkSet(path string) error {
 	text, err := json.Marshal(c.Configuration)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func splitURLs(texts []string) (urls []string) {
 }
 
 // dial makes the pool, or those of the buckets of a cluster.
-func (c *fleetConfig) dial() ([]*pool.Pool, error) {
+func (c *deploymentConfig) dial() ([]*pool.Pool, error) {
 	opts := c.credentials()
 	if c.CA != "" || c.Cert != "" || c.Key != "" {
 		t, err := c.tls()
@@ -202,7 +202,7 @@ func (c *fleetConfig) dial() ([]*pool.Pool, error) {
 	return []*pool.Pool{p}, err
 }
 
-func (c *fleetConfig) tls() (*tls.Config, error) {
+func (c *deploymentConfig) tls() (*tls.Config, error) {
 	t := &tls.Config{}
 	if c.CA != "" {
 		text, err := os.ReadFile(c.CA)
@@ -226,8 +226,8 @@ func (c *fleetConfig) tls() (*tls.Config, error) {
 	return t, nil
 }
 
-// options returns the options of a Locker of the fleet.
-func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
+// options returns the options of a Locker of the deployment.
+func (c *deploymentConfig) options(more ...redlock.Option) []redlock.Option {
 	list := []redlock.Option{redlock.WithPrefix(c.Prefix)}
 	if c.guard == 0 {
 		list = append(list, redlock.WithoutRestartGuard())
@@ -250,30 +250,30 @@ func (c *fleetConfig) options(more ...redlock.Option) []redlock.Option {
 // observer makes a Locker that writes no admission records.
 var observer = private.Option[redlock.Option](private.Settings{Observer: true})
 
-// open makes the pools and the Lockers of the fleet. shut ends them, and waits for that until ctx ends.
+// open makes the pools and the Lockers of the deployment. shut ends them, and waits for that until ctx ends.
 func (a *app) open(
-	c *fleetConfig, opts ...redlock.Option,
+	c *deploymentConfig, opts ...redlock.Option,
 ) (l *redlock.Locker, shut func(context.Context), err error) {
 	l, _, shut, err = a.openPools(c, opts...)
 	return l, shut, err
 }
 
-// observe has f ask the fleet with a Locker that writes nothing of itself. args are the URLs of the masters. f returns
-// the exit status.
+// observe has f ask the deployment with a Locker that writes nothing of itself. args are the URLs of the masters. f
+// returns the exit status.
 func (a *app) observe(
-	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
+	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int,
 ) error {
-	c, err := a.fleet.readFleet(cmd, args)
+	c, err := a.deployment.readDeployment(cmd, args)
 	if err != nil {
 		return wrongCall(cmd, err)
 	}
-	return a.observeFleet(cmd, c, f)
+	return a.observeDeployment(cmd, c, f)
 }
 
-func (a *app) observeFleet(
-	cmd *cobra.Command, c *fleetConfig, f func(ctx context.Context, l *redlock.Locker, c *fleetConfig) int,
+func (a *app) observeDeployment(
+	cmd *cobra.Command, c *deploymentConfig, f func(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int,
 ) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), a.fleet.timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.deployment.timeout)
 	defer cancel()
 	l, shut, err := a.open(c, observer)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 // The masters come from arguments, --masters, the file or the environment, and the first that is present is used.
 func TestTheFirstNamingOfTheMastersCounts(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	const nobody = "redis://127.0.0.1:1"
 	all, file, wrong := strings.Join(f.urls, " "), setText(t, f.urls), setText(t, []string{nobody})
 	t.Setenv(mastersVariable, all)
@@ -114,7 +114,7 @@ func inTLS(t *testing.T, s *redisproc.Server, cfg *tls.Config) (addr string) {
 
 // A password and TLS certificates from the file do not appear in the arguments.
 func TestAFileGivesPasswordAndCertificates(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	dir, server := certificates(t)
 	c := map[string]any{"password": "secret", "ca": "cert.pem", "cert": "cert.pem", "key": "key.pem", "prefix": "other"}
 	var urls []string
@@ -128,7 +128,7 @@ func TestAFileGivesPasswordAndCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path = filepath.Join(dir, "fleet.json")
+		path = filepath.Join(dir, "deployment.json")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestAFileGivesPasswordAndCertificates(t *testing.T) {
 
 // With --json each command writes one value, including errors.
 func TestEachCommandWritesJSON(t *testing.T) {
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	file := setText(t, f.urls)
 	ask := func(code int, args ...string) map[string]any {
 		t.Helper()

@@ -21,7 +21,7 @@ const (
 )
 
 // checkPassword checks that the file, at path, has at most one source of the password.
-func (c *fleetConfig) checkPassword(path string) error {
+func (c *deploymentConfig) checkPassword(path string) error {
 	given := 0
 	for _, is := range []bool{c.Password != "", c.PasswordFile != "", c.PasswordCommand != nil} {
 		if is {
@@ -38,7 +38,7 @@ func (c *fleetConfig) checkPassword(path string) error {
 }
 
 // credentials returns the options of the pool that log in.
-func (c *fleetConfig) credentials() []pool.Option {
+func (c *deploymentConfig) credentials() []pool.Option {
 	read := c.readPassword
 	switch {
 	case c.PasswordCommand != nil:
@@ -61,7 +61,7 @@ func (c *fleetConfig) credentials() []pool.Option {
 }
 
 // readPassword reads the file with the password. Its errors name the file, and do not contain its content.
-func (c *fleetConfig) readPassword(context.Context) (string, error) {
+func (c *deploymentConfig) readPassword(context.Context) (string, error) {
 	f, err := os.Open(c.PasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("passwordFile: %w", err)
@@ -76,7 +76,7 @@ func (c *fleetConfig) readPassword(context.Context) (string, error) {
 
 // runPasswordCommand runs the command that writes the password. Its errors name the program, and contain neither its
 // arguments nor its output.
-func (c *fleetConfig) runPasswordCommand(ctx context.Context) (string, error) {
+func (c *deploymentConfig) runPasswordCommand(ctx context.Context) (string, error) {
 	name := "passwordCommand " + c.PasswordCommand[0]
 	var out limitedOutput
 	cmd := exec.CommandContext(ctx, c.PasswordCommand[0], c.PasswordCommand[1:]...)

@@ -17,15 +17,15 @@ import (
 	"github.com/redlock-go/redlock/internal/redisproc"
 )
 
-// An accessFleet is three masters with an ACL user "app", and a directory with the file of --config.
-type accessFleet struct {
-	*fleet
+// An restrictedDeployment is three masters with an ACL user "app", and a directory with the file of --config.
+type restrictedDeployment struct {
+	*deployment
 	dir string
 }
 
-func newAccessFleet(t *testing.T) *accessFleet {
+func newRestrictedDeployment(t *testing.T) *restrictedDeployment {
 	t.Helper()
-	f := &accessFleet{newFleet(t, 3, redisproc.Config{}), t.TempDir()}
+	f := &restrictedDeployment{newDeployment(t, 3, redisproc.Config{}), t.TempDir()}
 	f.call(exitDone, "3 of 3 vote", "admit")
 	for i := range f.urls {
 		f.do(i, "ACL", "SETUSER", "app", "on", "~*", "&*", "+@all")
@@ -34,14 +34,14 @@ func newAccessFleet(t *testing.T) *accessFleet {
 }
 
 // allow replaces the passwords of the user.
-func (f *accessFleet) allow(password string) {
+func (f *restrictedDeployment) allow(password string) {
 	f.t.Helper()
 	for i := range f.urls {
 		f.do(i, "ACL", "SETUSER", "app", "resetpass", ">"+password)
 	}
 }
 
-func (f *accessFleet) write(name, text string, mode os.FileMode) (path string) {
+func (f *restrictedDeployment) write(name, text string, mode os.FileMode) (path string) {
 	f.t.Helper()
 	path = filepath.Join(f.dir, name)
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -51,7 +51,7 @@ func (f *accessFleet) write(name, text string, mode os.FileMode) (path string) {
 }
 
 // config writes the file of --config with these settings.
-func (f *accessFleet) config(settings map[string]any) (path string) {
+func (f *restrictedDeployment) config(settings map[string]any) (path string) {
 	f.t.Helper()
 	settings["masters"], settings["user"] = f.urls, "app"
 	text, err := json.Marshal(settings)
@@ -74,7 +74,7 @@ func fails(t *testing.T, want, secret string, args ...string) {
 
 func TestPasswordFileIsReadForEachConnection(t *testing.T) {
 	const secret = "s3cr3t-pass"
-	f := newAccessFleet(t)
+	f := newRestrictedDeployment(t)
 	path := f.config(map[string]any{"passwordFile": "pass"}) // relative to the directory of the configuration
 	file := f.write("pass", secret+"\n", 0o600)
 	f.allow(secret)
@@ -100,7 +100,7 @@ func TestPasswordFileIsReadForEachConnection(t *testing.T) {
 
 func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
 	const secret = "s3cr3t-pass"
-	f := newAccessFleet(t)
+	f := newRestrictedDeployment(t)
 	f.allow(secret)
 	path := f.config(map[string]any{"passwordCommand": []string{"./password", secret}})
 	program := filepath.Join(f.dir, "password")
@@ -128,7 +128,7 @@ func TestPasswordCommandIsRunForEachConnection(t *testing.T) {
 
 // A command that hangs is killed when the dial times out, and a child that keeps its output open delays nothing.
 func TestPasswordCommandThatHangsIsKilled(t *testing.T) {
-	c := &fleetConfig{PasswordCommand: []string{"sh", "-c", "sleep 600 & wait"}}
+	c := &deploymentConfig{PasswordCommand: []string{"sh", "-c", "sleep 600 & wait"}}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
@@ -138,7 +138,7 @@ func TestPasswordCommandThatHangsIsKilled(t *testing.T) {
 }
 
 func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
-	f := &accessFleet{&fleet{t: t, urls: []string{"redis://127.0.0.1:1"}}, t.TempDir()}
+	f := &restrictedDeployment{&deployment{t: t, urls: []string{"redis://127.0.0.1:1"}}, t.TempDir()}
 	for want, settings := range map[string]map[string]any{
 		"exclude each other":                   {"password": "secret-word", "passwordFile": "f"},
 		"exclude each other: give one of them": {"passwordFile": "secret-word", "passwordCommand": []string{"c"}},
@@ -151,7 +151,7 @@ func TestSourcesOfThePasswordExcludeEachOther(t *testing.T) {
 
 // "redlock run" reaps the orphans of its command, and kills its descendants, but no password command.
 func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
-	f := newAccessFleet(t)
+	f := newRestrictedDeployment(t)
 	f.allow("secret-word")
 	program, err := build()
 	if err != nil {
@@ -159,7 +159,7 @@ func TestRunLeavesPasswordCommandsAlone(t *testing.T) {
 	}
 	calls := f.write("calls", "", 0o600)
 	f.write("password", fmt.Sprintf("#!/bin/sh\necho >>%s\nsleep 0.05\necho secret-word\n", calls), 0o700)
-	v := &votingFleet{f.fleet, program, f.config(map[string]any{"passwordCommand": []string{"./password"}})}
+	v := &votingDeployment{f.deployment, program, f.config(map[string]any{"passwordCommand": []string{"./password"}})}
 	p := v.start("run", "job", "--", "sh", "-c",
 		"echo started; while [ ! -e "+f.dir+"/stop ]; do (true &); sleep 0.01; done; echo ended")
 	p.hear("started")

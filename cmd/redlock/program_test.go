@@ -45,25 +45,25 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// votingFleet is three masters that vote, named in a file. ask runs the built program on them.
-type votingFleet struct {
-	*fleet
+// votingDeployment is three masters that vote, named in a file. ask runs the built program on them.
+type votingDeployment struct {
+	*deployment
 	program, config string
 }
 
-func newVotingFleet(t *testing.T) *votingFleet {
+func newVotingDeployment(t *testing.T) *votingDeployment {
 	t.Helper()
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFleet(t, 3, redisproc.Config{})
+	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
-	return &votingFleet{f, program, setText(t, f.urls)}
+	return &votingDeployment{f, program, setText(t, f.urls)}
 }
 
 // ask returns a call of the program.
-func (f *votingFleet) ask(verb string, args ...string) *exec.Cmd {
+func (f *votingDeployment) ask(verb string, args ...string) *exec.Cmd {
 	cmd := exec.Command(f.program, append([]string{verb, "--config", f.config}, args...)...)
 	cmd.WaitDelay = hang
 	return cmd
@@ -99,7 +99,7 @@ func (p *process) said() string {
 }
 
 // start starts the program, and ends it with the test.
-func (f *votingFleet) start(verb string, args ...string) *process {
+func (f *votingDeployment) start(verb string, args ...string) *process {
 	f.t.Helper()
 	p := &process{t: f.t, cmd: f.ask(verb, args...), wrote: make(chan struct{}, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = p, p

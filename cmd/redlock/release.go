@@ -49,7 +49,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			if !yes && !stdinIsTerminal() {
 				return wrongCall(cmd, errors.New("redlock release: there is no terminal to ask in; --yes releases without asking"))
 			}
-			c, err := a.fleet.readFleet(cmd, nil)
+			c, err := a.deployment.readDeployment(cmd, nil)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -65,7 +65,7 @@ func (a *app) releaseCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	flags := cmd.Flags()
 	flags.BoolVar(&force, "force", false, "the holder is not asked")
 	flags.BoolVar(&yes, "yes", false, "the user is not asked")
@@ -75,7 +75,7 @@ func (a *app) releaseCommand() *cobra.Command {
 
 // release shows the grant, and takes it away if the user says yes.
 func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
-	ctx, cancel := context.WithTimeout(context.Background(), a.fleet.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), a.deployment.timeout)
 	w, err := l.Inspect(ctx, name)
 	cancel()
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
 		a.complain(errors.New("redlock release: nothing was released"))
 		return exitDanger
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), a.fleet.timeout) // the confirmation may have taken long
+	ctx, cancel = context.WithTimeout(context.Background(), a.deployment.timeout) // the confirmation may have taken long
 	defer cancel()
 	n, err := l.Admin().ForceRelease(ctx, name, w.ID)
 	if a.json {

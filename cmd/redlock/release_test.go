@@ -10,7 +10,7 @@ import (
 
 // Without a terminal, release needs --yes, and may be given the id of the grant.
 func TestReleaseInScripts(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	f.start("release", "a").ends(exitUsage, "--force is wanted")
 	f.start("release", "--force", "a").ends(exitUsage, "no terminal to ask in")
 	f.start("release", "--force").ends(exitUsage, "the name of one lock is wanted")

@@ -129,7 +129,7 @@ func (f *runFlags) check(graceGiven bool) error {
 
 // runUnderLock implements the command run.
 func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []string) error {
-	c, err := a.fleet.readFleet(cmd, nil)
+	c, err := a.deployment.readDeployment(cmd, nil)
 	if err == nil {
 		err = f.check(cmd.Flags().Changed("grace"))
 	}

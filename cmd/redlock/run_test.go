@@ -21,7 +21,7 @@ import (
 
 // The documented exit statuses.
 func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestRunReturnsTheStatusOfTheCommandOrItsOwn(t *testing.T) {
 
 // The command gets the token of its lock, which increases.
 func TestRunTellsTheCommandItsTokenAndName(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	last := int64(0)
 	for range 3 {
 		p := f.start("run", "orders:42", "--", "sh", "-c", `echo "$REDLOCK_NAME $REDLOCK_TOKEN"`)
@@ -71,7 +71,7 @@ func TestRunTellsTheCommandItsTokenAndName(t *testing.T) {
 
 // Of two runs of one name one waits, and gets a larger token. A third one that does not wait reports the holder.
 func TestRunWaitsForAnother(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	first := f.start("run", "--owner", "the first", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it; read x; exit 3")
 	first.hear("have it")
 	second := f.start("run", "a", "--", "sh", "-c", "echo $REDLOCK_TOKEN have it")
@@ -93,7 +93,7 @@ func TestRunWaitsForAnother(t *testing.T) {
 
 // H103: of several simultaneous runs with --try, as started by cron on several hosts, one runs its command.
 func TestRunTryAtOneInstant(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	rounds := 10
 	if !long.Enabled() {
 		rounds = 2
@@ -122,7 +122,7 @@ func TestRunTryAtOneInstant(t *testing.T) {
 
 // H126: a name stays locked for the minimum hold even if the command has ended or redlock was killed.
 func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	f.start("run", "--min-hold", "-1s", "a", "--", "true").ends(exitRunUsage, "minimum hold -1s is negative")
 	f.start("run", "--min-hold", "1h", "a", "--", "true").ends(exitRunUsage, "the max TTL")
 	const minimum = 4 * time.Second
@@ -149,7 +149,7 @@ func TestRunKeepsTheNameForAMinimumHold(t *testing.T) {
 }
 
 // waiting waits until a client waits for a name.
-func (f *votingFleet) waiting(name string) {
+func (f *votingDeployment) waiting(name string) {
 	f.t.Helper()
 	for end := time.Now().Add(hang); ; {
 		on := 0
@@ -168,7 +168,7 @@ func (f *votingFleet) waiting(name string) {
 }
 
 func TestRunWithoutAQuorum(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	for _, s := range f.servers[:2] {
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestRunWithoutAQuorum(t *testing.T) {
 
 // Signals are passed on to the command and its children.
 func TestRunPassesSignalsOn(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	const script = `trap 'echo caught; exit 5' USR1
 		(trap 'echo child; exit 0' USR1; echo one; while :; do sleep 0.05; done) &
 		echo two; while :; do sleep 0.05; done`
@@ -209,7 +209,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 // A command that ignores TERM, and its child, are dead at the end of the lock's validity. A majority of the masters
 // hangs, so only the clock shows that end.
 func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "--ttl", "3s", "--grace", "500ms", "a", "--", "sh", "-c", `exec 3>"$0"; trap 'echo term' TERM
 		(trap '' TERM; while :; do sleep 0.05; done) &
@@ -239,7 +239,7 @@ func TestRunKillsTheCommandWithinTheValidity(t *testing.T) {
 
 // A lock that is deleted on the masters is lost at the next extension. A command that ends on TERM is not killed.
 func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	p := f.start("run", "--ttl", "3s", "a", "--", "sh", "-c",
 		"trap 'echo cleaned; exit 4' TERM; echo ready; while :; do sleep 0.05; done")
 	p.hear("ready")
@@ -254,7 +254,7 @@ func TestRunEndsACommandWhoseLockIsGone(t *testing.T) {
 
 // When run is killed, the command and its child are killed too.
 func TestKillingRunKillsTheCommand(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; trap '' TERM INT HUP
 		sleep 1000 & echo ready; while :; do sleep 0.05; done`, end.path)
@@ -265,7 +265,7 @@ func TestKillingRunKillsTheCommand(t *testing.T) {
 
 // A stopped run extends nothing, so the supervisor must end the command.
 func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "--ttl", "1s", "a", "--", "sh", "-c",
 		`exec 3>"$0"; echo ready; while :; do sleep 0.05; done`, end.path)
@@ -278,7 +278,7 @@ func TestACommandDoesNotOutliveTheLockOfAStoppedRun(t *testing.T) {
 
 // Processes that a command leaves running do not outlive the lock.
 func TestWhatACommandLeavesRunningIsKilled(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	end := newTomb(t)
 	f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; sleep 1000 & echo done`, end.path).ends(0, "done")
 	end.closes()
@@ -290,7 +290,7 @@ func TestRunWithoutTheRestartGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newFleet(t, 1, redisproc.Config{}).servers[0]
+	s := newDeployment(t, 1, redisproc.Config{}).servers[0]
 	run := func(args ...string) {
 		t.Helper()
 		out, err := exec.Command(program, append([]string{"run", "a", "--wait", "20s"}, args...)...).CombinedOutput()

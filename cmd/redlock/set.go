@@ -15,7 +15,7 @@ func (a *app) setCommand() *cobra.Command {
 	var raise, finish, abort bool
 	cmd := &cobra.Command{
 		Use:   "set [--raise | --finish | --abort] FILE",
-		Short: "take the fleet through a change of its masters",
+		Short: "take the deployment through a change of its masters",
 		Long: `Shows the progress of a change of the masters, and the next step. FILE is the configuration of the programs:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
 It may say what the file of --config says. Where names are spread over groups, it is about one of them and says
@@ -33,7 +33,7 @@ Without any of them nothing is written.`,
 			if len(args) != 1 {
 				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the programs"))
 			}
-			c := &fleetConfig{Prefix: private.DefaultPrefix}
+			c := &deploymentConfig{Prefix: private.DefaultPrefix}
 			err := c.readFile(args[0])
 			if err == nil && len(c.Groups) > 0 {
 				err = fmt.Errorf(`%s: the masters are changed group by group: the file has "group": "2/3", and the masters of `+
@@ -43,7 +43,7 @@ Without any of them nothing is written.`,
 				err = c.checkSet(args[0])
 			}
 			if err == nil {
-				err = a.fleet.override(cmd.Flags(), c)
+				err = a.deployment.override(cmd.Flags(), c)
 			}
 			if err == nil && abort && (raise || finish) {
 				err = fmt.Errorf("redlock set: --abort excludes --raise and --finish")
@@ -52,7 +52,7 @@ Without any of them nothing is written.`,
 				return wrongCall(cmd, err)
 			}
 			c.useSet = true
-			return a.observeFleet(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *fleetConfig) int {
+			return a.observeDeployment(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
 				if abort {
 					return a.abortChange(ctx, l)
 				}
@@ -63,7 +63,7 @@ Without any of them nothing is written.`,
 			return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every program uses the file")
 	cmd.Flags().BoolVar(&abort, "abort", false, "give the change up: the old masters act alone again")
 	cmd.Flags().BoolVar(&finish, "finish", false, "let the next masters act alone, once the change is complete")

@@ -18,8 +18,8 @@ import (
 
 // A change of the masters with the commands in the order of the documentation. The old masters must have had the epoch
 // for a minute; their records are rewritten so that most of it has passed.
-func TestSetTakesAFleetThroughAChange(t *testing.T) {
-	f := newFleet(t, 5, redisproc.Config{})
+func TestSetTakesADeploymentThroughAChange(t *testing.T) {
+	f := newDeployment(t, 5, redisproc.Config{})
 	path := filepath.Join(t.TempDir(), "masters.json")
 	file := func(s redlock.Configuration) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestSetTakesAFleetThroughAChange(t *testing.T) {
 }
 
 // age makes the epoch older by d in all records.
-func (f *fleet) age(d time.Duration) {
+func (f *deployment) age(d time.Duration) {
 	f.t.Helper()
 	for i := range f.urls {
 		text, err := redis.String(f.do(i, "GET", "redlock:admission"), nil)

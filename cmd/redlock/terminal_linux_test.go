@@ -13,7 +13,7 @@ import (
 
 // inTerminal starts a command as the leader of a session with its own terminal. Writing to stdin of the process types
 // on the terminal.
-func (f *votingFleet) inTerminal(cmd *exec.Cmd) *process {
+func (f *votingDeployment) inTerminal(cmd *exec.Cmd) *process {
 	f.t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -66,7 +66,7 @@ const ctrlC, ctrlZ = "\x03", "\x1a"
 
 // In a terminal, Ctrl-C reaches the command once, and the status of the command is returned.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	const script = `n=0; trap 'n=$((n+1)); echo interrupted $n' INT; trap 'echo ends after $n; exit 9' USR1
 		echo ready; while :; do sleep 0.05; done`
 	p := f.inTerminal(f.ask("run", "a", "--", "sh", "-c", script))
@@ -89,7 +89,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 
 // A command that reads the terminal can be stopped and continued with its lock, and the shell gets the terminal back.
 func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
-	p := newVotingFleet(t).shell()
+	p := newVotingDeployment(t).shell()
 	p.types("$P run --config $F --ttl 20s a -- sh -c 'echo re''ady; read x; echo got $x; exit 6'\n")
 	p.hear("ready")
 	p.types(ctrlZ)
@@ -106,7 +106,7 @@ func TestCtrlZStopsRunAndTheCommand(t *testing.T) {
 }
 
 // shell starts bash with job control in a terminal.
-func (f *votingFleet) shell() *process {
+func (f *votingDeployment) shell() *process {
 	f.t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
 		f.t.Skipf("needs a shell with job control: %v", err)
@@ -137,7 +137,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 			[]string{"it uses the terminal, and is in the background", "got words"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newVotingFleet(t).shell()
+			p := newVotingDeployment(t).shell()
 			p.types(c.line + "\n")
 			for i, text := range c.prints {
 				p.hear(text)
@@ -151,7 +151,7 @@ func TestCommandsThatUseTheTerminal(t *testing.T) {
 
 // A command that is stopped for longer than its lock is valid is dead when the shell continues it.
 func TestAStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
-	p := newVotingFleet(t).shell()
+	p := newVotingDeployment(t).shell()
 	end := newTomb(t)
 	p.types("$P run --config $F --ttl 1s a -- sh -c 'exec 3>" + end.path + "; echo re''ady; read x; echo got $x'\n")
 	p.hear("ready")
@@ -168,7 +168,7 @@ func TestAStoppedCommandDoesNotOutliveItsLock(t *testing.T) {
 
 // On Linux the command ends even if both processes of redlock are killed.
 func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	end := newTomb(t)
 	p := f.start("run", "a", "--", "sh", "-c", `exec 3>"$0"; echo ready; exec sleep 1000`, end.path)
 	p.hear("ready")
@@ -200,7 +200,7 @@ func TestKillingBothProcessesKillsTheCommand(t *testing.T) {
 
 // release asks for confirmation in a terminal, and accepts only yes.
 func TestReleaseAsksInATerminal(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	holder := f.start("run", "--owner", "the holder", "--ttl", "3s", "a", "--", "sh", "-c", "echo have it; read x")
 	holder.hear("have it")
 	for _, answer := range []string{"n\n", "\n", "\x04"} {

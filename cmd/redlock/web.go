@@ -49,7 +49,7 @@ func (a *app) webCommand() *cobra.Command {
 			if token != "" && len(token) < 16 {
 				return wrongCall(cmd, fmt.Errorf("redlock web: %s has fewer than 16 characters", webTokenVariable))
 			}
-			c, err := a.fleet.readFleet(cmd, args)
+			c, err := a.deployment.readDeployment(cmd, args)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}

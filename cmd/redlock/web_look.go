@@ -98,7 +98,7 @@ type webHold struct {
 // overdue reports that the holder has not extended the lock, which it does each third of the TTL.
 func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
 
-func newWebLooker(ctx context.Context, l *redlock.Locker, c *fleetConfig, pools []*pool.Pool) *webLooker {
+func newWebLooker(ctx context.Context, l *redlock.Locker, c *deploymentConfig, pools []*pool.Pool) *webLooker {
 	w := &webLooker{
 		ctx: ctx, l: l, scans: c.scans(pools, "", webScan), sets: c.sets(),
 		sight: make(map[string]webHold), states: make(map[string]webMaster), news: []webEvent{},

@@ -138,10 +138,11 @@ func (v *viewer) sees(what string, texts ...string) {
 }
 
 // page returns the page of a deployment, which the test reads itself.
-func (f *votingFleet) page(token string) http.Handler {
+func (f *votingDeployment) page(token string) http.Handler {
 	f.t.Helper()
 	a := &app{stdout: f.t.Output(), stderr: f.t.Output()}
-	c := &fleetConfig{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock", guard: 30 * time.Second}
+	masters := redlock.Configuration{Masters: f.urls}
+	c := &deploymentConfig{Configuration: masters, Prefix: "redlock", guard: 30 * time.Second}
 	l, pools, shut, err := a.openPools(c, observer)
 	if err != nil {
 		f.t.Fatal(err)
@@ -153,7 +154,7 @@ func (f *votingFleet) page(token string) http.Handler {
 
 // The page shows in a browser what happens to the masters and the locks, at any width, in light and dark.
 func TestThePageShowsFaults(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	v := view(t, f.page(""), "1")
 	v.sees("the start", "Locks can be taken: 3 of 3 masters vote, 2 are needed, so 1 of them may fail",
 		"No client holds a name", "None seen")
@@ -184,7 +185,7 @@ func TestThePageShowsFaults(t *testing.T) {
 }
 
 // looks checks that no frame scrolls sideways, and that a name is shown as text.
-func (f *votingFleet) looks(v *viewer, paper string) {
+func (f *votingDeployment) looks(v *viewer, paper string) {
 	f.t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -197,7 +198,7 @@ func (f *votingFleet) looks(v *viewer, paper string) {
 
 // A user that may not write sees everything: the names, and the time left of a quarantine.
 func TestThePageOnlyReads(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	f.do(2, "DEL", "redlock:admission")
 	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x") // starts the quarantine
 	holder.hear("have it")
@@ -266,7 +267,7 @@ func TestThePageIsNotForEveryone(t *testing.T) {
 
 // The command prints its address, and a password unless only this host can reach the page; it ends at a signal.
 func TestWebPrintsItsAddress(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	p := f.start("web", "--listen", "127.0.0.1:0")
 	p.hear("redlock web: http://127.0.0.1:")
 	p.hear("/\n")

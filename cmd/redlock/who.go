@@ -40,7 +40,7 @@ With --watch it looks again and again, and prints changes, until it is interrupt
 			if every < 100*time.Millisecond {
 				return wrongCall(cmd, fmt.Errorf("--every %v: 100ms is the least", every))
 			}
-			c, err := a.fleet.readFleet(cmd, nil)
+			c, err := a.deployment.readDeployment(cmd, nil)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -62,7 +62,7 @@ With --watch it looks again and again, and prints changes, until it is interrupt
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	a.fleet.addTimeout(cmd.Flags())
+	a.deployment.addTimeout(cmd.Flags())
 	cmd.Flags().BoolVar(&watch, "watch", false, "look again and again")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "how often --watch looks")
 	return cmd
@@ -86,7 +86,7 @@ func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch 
 	for {
 		code = exitDone
 		for _, name := range names {
-			looking, cancel := context.WithTimeout(ctx, a.fleet.timeout)
+			looking, cancel := context.WithTimeout(ctx, a.deployment.timeout)
 			w, err := l.Inspect(looking, name)
 			cancel()
 			switch state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, labels(w)); {

@@ -11,7 +11,7 @@ import (
 
 // who prints the holder and the waiters, also with --watch.
 func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
-	f := newVotingFleet(t)
+	f := newVotingDeployment(t)
 	call(t, exitDone, `"a": no client holds it, say 3 of 3 masters`, "who", "a", "--config", f.config)
 	watch := f.start("who", "--watch", "--every", "100ms", "a")
 	watch.hear("no client holds it")

@@ -15,22 +15,24 @@ import (
 
 // A stage has the masters of the demonstration, and two clients that lock the same name.
 type stage struct {
-	out   io.Writer
-	began time.Time
-	fleet *fleet
-	a, b  *redlock.Locker
+	out        io.Writer
+	began      time.Time
+	deployment *deployment
+	a, b       *redlock.Locker
 }
 
 // demonstrate shows the purpose of the library in about ten seconds.
 func demonstrate(ctx context.Context) (err error) { return demonstrateOn(ctx, os.Stdout, bring) }
 
-func demonstrateOn(ctx context.Context, out io.Writer, bring func(context.Context, int) (*fleet, error)) (err error) {
+func demonstrateOn(
+	ctx context.Context, out io.Writer, bring func(context.Context, int) (*deployment, error),
+) (err error) {
 	f, err := bring(ctx, 5)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	s := &stage{out: out, began: time.Now(), fleet: f}
+	s := &stage{out: out, began: time.Now(), deployment: f}
 	s.say("five masters, %s", f.what)
 	for _, l := range []**redlock.Locker{&s.a, &s.b} {
 		masters, err := pool.Dial(f.urls, pool.WithTimeout(300*time.Millisecond))
@@ -74,7 +76,7 @@ func (s *stage) play(ctx context.Context) error {
 	}()
 	s.say("program B waits for it")
 
-	if err := errors.Join(s.fleet.kill(3), s.fleet.kill(4)); err != nil {
+	if err := errors.Join(s.deployment.kill(3), s.deployment.kill(4)); err != nil {
 		return err
 	}
 	s.say("masters 4 and 5 are killed")
@@ -82,7 +84,7 @@ func (s *stage) play(ctx context.Context) error {
 	on, n := first.HeldOn()
 	s.say("longer than a TTL later: A holds it still (%v), on %d of %d masters", first.Err() == nil, on, n)
 
-	if err := s.fleet.restart(ctx, 4); err != nil {
+	if err := s.deployment.restart(ctx, 4); err != nil {
 		return err
 	}
 	pause(ctx, 1500*time.Millisecond)
@@ -91,7 +93,7 @@ func (s *stage) play(ctx context.Context) error {
 		m.Left.Round(time.Second))
 	on, _ = first.HeldOn()
 	s.say("A's lock was given back to it: A holds it on %d of %d masters", on, n)
-	if err := errors.Join(s.fleet.hang(1), s.fleet.hang(2)); err != nil {
+	if err := errors.Join(s.deployment.hang(1), s.deployment.hang(2)); err != nil {
 		return err
 	}
 	s.say("masters 2 and 3 hang. No majority can grant or extend anything")
@@ -99,7 +101,7 @@ func (s *stage) play(ctx context.Context) error {
 	<-lost.Done()
 	s.say("A learns of the loss in time, while no other client can hold it: %v", context.Cause(lost))
 
-	if err := errors.Join(s.fleet.goOn(1), s.fleet.goOn(2)); err != nil {
+	if err := errors.Join(s.deployment.goOn(1), s.deployment.goOn(2)); err != nil {
 		return err
 	}
 	s.say("masters 2 and 3 go on; with master 1 they are a majority again")

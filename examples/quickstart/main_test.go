@@ -13,9 +13,9 @@ import (
 
 // The demonstration runs to its end on servers, and in memory.
 func TestDemonstration(t *testing.T) {
-	for what, bring := range map[string]func(context.Context, int) (*fleet, error){
+	for what, bring := range map[string]func(context.Context, int) (*deployment, error){
 		"the masters that it chooses": bring,
-		"in memory":                   func(_ context.Context, n int) (*fleet, error) { return inMemory(n) },
+		"in memory":                   func(_ context.Context, n int) (*deployment, error) { return inMemory(n) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			if what != "in memory" {

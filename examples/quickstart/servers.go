@@ -8,8 +8,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/redlocktest"
 )
 
-// A fleet has the masters of the demonstration, and the faults that it injects.
-type fleet struct {
+// A deployment has the masters of the demonstration, and the faults that it injects.
+type deployment struct {
 	what    string
 	urls    []string
 	kill    func(i int) error
@@ -20,19 +20,19 @@ type fleet struct {
 }
 
 // bring starts n servers if a server program is installed, and otherwise n masters in memory.
-func bring(ctx context.Context, n int) (*fleet, error) {
+func bring(ctx context.Context, n int) (*deployment, error) {
 	if path, err := redisproc.Find(); err == nil {
 		return processes(ctx, n, path)
 	}
 	return inMemory(n)
 }
 
-func processes(ctx context.Context, n int, path string) (*fleet, error) {
+func processes(ctx context.Context, n int, path string) (*deployment, error) {
 	servers, err := redisproc.StartN(ctx, n, redisproc.Config{})
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{
+	f := &deployment{
 		what:    "processes of " + path,
 		kill:    func(i int) error { return servers[i].Kill() },
 		restart: func(ctx context.Context, i int) error { return servers[i].Restart(ctx) },
@@ -52,7 +52,7 @@ func processes(ctx context.Context, n int, path string) (*fleet, error) {
 	return f, nil
 }
 
-func inMemory(n int) (*fleet, error) {
+func inMemory(n int) (*deployment, error) {
 	masters := redlocktest.New(n, redlocktest.Fresh())
 	addrs, err := masters.Listen()
 	if err != nil {
@@ -64,7 +64,7 @@ func inMemory(n int) (*fleet, error) {
 			return nil
 		}
 	}
-	return &fleet{
+	return &deployment{
 		what: "in memory, since no redis-server is installed",
 		urls: addrs,
 		kill: do((*redlocktest.Master).Stop),

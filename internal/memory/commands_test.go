@@ -106,8 +106,8 @@ func TestScriptsAreCachedByLoadAndByEval(t *testing.T) {
 	m := newMasters(t, 1)
 	c := dial(t, m, 0)
 	keys := prefix.Keys("a")
-	_, bySHA := fleet.Inspect(&keys).Args("", false)
-	_, byText := fleet.Inspect(&keys).Args("", true)
+	_, bySHA := deployment.Inspect(&keys).Args("", false)
+	_, byText := deployment.Inspect(&keys).Args("", true)
 	if _, err := c.Do("EVALSHA", bySHA...); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 		t.Errorf("unknown script: %v", err)
 	}

@@ -39,7 +39,7 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 	for i, owner := range []string{"deaf", "second", "third"} {
 		ticket := scripts.NewTicket(scripts.Plain, owner, 1, "", now+int64(i), 0)
 		tickets = append(tickets, ticket)
-		call := fleet.Acquire(&keys, owner+":1:", time.Second, now, now, ticket)
+		call := deployment.Acquire(&keys, owner+":1:", time.Second, now, now, ticket)
 		command, args := call.Args(record(one), false)
 		if _, err := c.Do(command, args...); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestFreeTellsTheFirstWaiterThatIsHeard(t *testing.T) {
 	if _, on := m.Holder("a"); on != 0 {
 		t.Errorf("a freed name is held on %d masters", on)
 	}
-	command, args := fleet.Inspect(&keys).Args("", false)
+	command, args := deployment.Inspect(&keys).Args("", false)
 	reply, err := c.Do(command, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const prefix = scripts.Prefix("redlock")
 
-// fleet encodes the calls of a Locker with default options.
-var fleet = scripts.NewEncoder(prefix, 0)
+// deployment encodes the calls of a Locker with default options.
+var deployment = scripts.NewEncoder(prefix, 0)
 
 func newMasters(t *testing.T, n int, opts ...memory.Option) *memory.Masters {
 	t.Helper()
@@ -60,7 +60,7 @@ func record(m *memory.Master) string {
 func acquire(c redis.Conn, m *memory.Master, name, id string) (scripts.Vote, error) {
 	ballot := m.Time().UnixMicro()
 	keys := prefix.Keys(name)
-	call := fleet.Acquire(&keys, id, 10*time.Second, ballot, ballot, nil)
+	call := deployment.Acquire(&keys, id, 10*time.Second, ballot, ballot, nil)
 	command, args := call.Args(record(m), false)
 	reply, err := c.Do(command, args...)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
 	c := dial(t, m, 0)
 	load(t, c)
 	keys := prefix.Keys("a")
-	call := fleet.Acquire(&keys, "me:1", time.Second, 1, 1, nil)
+	call := deployment.Acquire(&keys, "me:1", time.Second, 1, 1, nil)
 	command, args := call.Args("v1 something", false)
 	reply, err := c.Do(command, args...)
 	v, derr := scripts.DecodeVote(reply)
@@ -225,7 +225,7 @@ func TestReplicaWritesNothing(t *testing.T) {
 		t.Error("a replica wrote a key")
 	}
 	keys := prefix.Keys("a")
-	command, args := fleet.Inspect(&keys).Args("", false)
+	command, args := deployment.Inspect(&keys).Args("", false)
 	if _, err := c.Do(command, args...); err != nil {
 		t.Errorf("read on a replica: %v", err)
 	}

@@ -137,7 +137,7 @@ func (f *facts) replicas(opts *CheckOptions) {
 	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
 		"a replica that is promoted in its place lacks the last writes: a lock may be given away, unless the restart "+
 			"guard is on; and then its vote is lost for the max TTL",
-		"attach none; a promotion is survived only if the restart guard is on in the whole fleet")
+		"attach none; a promotion is survived only if the restart guard is on in the whole deployment")
 }
 
 // writes reports why a write was refused: acquires are refused as well.

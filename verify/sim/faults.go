@@ -156,7 +156,7 @@ func (w *world) mayForget(s *server) bool {
 	if m := w.plan.move; m != nil { // a minority of each set
 		return w.mayForgetIn(s, m.old) && w.mayForgetIn(s, m.next)
 	}
-	// A client with a shorter max TTL than its fleet is safe only if no more than a minority loses its data.
+	// A client with a shorter max TTL than its deployment is safe only if no more than a minority loses its data.
 	if w.random.IntN(20) == 0 && slices.Min(w.plan.guards) == w.plan.guard {
 		return true
 	}

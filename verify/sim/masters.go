@@ -185,7 +185,7 @@ func (w *world) checkFresh() {
 	k.unlock(lock)
 }
 
-// checkGuardTime reports a call that waits forever because its TTL is above the max TTL of the fleet.
+// checkGuardTime reports a call that waits forever because its TTL is above the max TTL of the deployment.
 func (w *world) checkGuardTime() {
 	c := w.clients[len(w.clients)-1]
 	if !w.plan.long || c.index == 0 {
@@ -196,7 +196,7 @@ func (w *world) checkGuardTime() {
 	asked := time.Now()
 	lock, err := c.now().Lock(ctx, w.plan.names[0], redlock.WithTTL(w.plan.guards[c.index]))
 	if took := time.Since(asked); took > longestWait || err != nil && !errors.Is(err, redlock.ErrTTLTooLong) {
-		w.problem("a lock whose TTL is above the max TTL of the fleet took %v: %v", took, err)
+		w.problem("a lock whose TTL is above the max TTL of the deployment took %v: %v", took, err)
 	}
 	if err == nil {
 		_ = lock.Unlock(ctx)

@@ -13,34 +13,34 @@ type kind int
 
 // The kinds. The last one includes faults beyond what the documentation says is tolerated; see plan.beyond.
 const (
-	contention kind = iota // no faults but a network with different delays: many clients compete for one name
-	amnesia                // masters restart empty, are flushed, restored from a snapshot, fail back
-	lateness               // messages are delayed, lost, duplicated, or arrive on an old connection
-	partition              // links cut, one way or both
-	suspension             // clients are suspended and frozen, and hurry after waking up
-	clocks                 // rates with the maximum error that the drift allows for, locks used to their end
-	oldness                // no client locks for longer than fences are kept, and clients lose time meanwhile
-	fleets                 // clients with different max TTLs
-	mixture                // any combination from the seed
-	excess                 // faults that are not tolerated
-	changes                // the masters are changed; clients are notified at different times, and one perhaps never
-	freezes                // programs, machines, and all machines stop for part of the validity
-	setback                // wall clocks are set back and forward by hours, while masters are in quarantine and calls wait
-	leaving                // Lockers are closed with contexts in any state, while masters hang
-	strangers              // clients with different lists of masters, or with the same id
-	emptied                // all masters lose their data at once; clients with different max TTLs
-	backups                // masters get another replication id without loss of data
-	crowd                  // many waiters die at once, while others continue
-	lasting                // a minority is partitioned away forever, and every client must be served; a new client starts
-	lonely                 // a client reaches only a minority, forever, and waits in front of all others
-	quitting               // many calls of a client end without a release, and it continues
-	far                    // a distant client waits while near ones try all the time
-	several                // several names are locked together, in any order
-	minimum                // locks with a minimum hold, also after an early unlock
-	readers                // names with readers and writers
-	paused                 // machines stop with both of their clocks
-	lapses                 // a master forgets a vote while messages of a round that may repair it are late
-	lingers                // locks linger after their Unlock
+	contention  kind = iota // no faults but a network with different delays: many clients compete for one name
+	amnesia                 // masters restart empty, are flushed, restored from a snapshot, fail back
+	lateness                // messages are delayed, lost, duplicated, or arrive on an old connection
+	partition               // links cut, one way or both
+	suspension              // clients are suspended and frozen, and hurry after waking up
+	clocks                  // rates with the maximum error that the drift allows for, locks used to their end
+	oldness                 // no client locks for longer than fences are kept, and clients lose time meanwhile
+	deployments             // clients with different max TTLs
+	mixture                 // any combination from the seed
+	excess                  // faults that are not tolerated
+	changes                 // the masters are changed; clients are notified at different times, and one perhaps never
+	freezes                 // programs, machines, and all machines stop for part of the validity
+	setback                 // wall clocks jump back and forward by hours, while masters are in quarantine and calls wait
+	leaving                 // Lockers are closed with contexts in any state, while masters hang
+	strangers               // clients with different lists of masters, or with the same id
+	emptied                 // all masters lose their data at once; clients with different max TTLs
+	backups                 // masters get another replication id without loss of data
+	crowd                   // many waiters die at once, while others continue
+	lasting                 // a minority is partitioned away forever, and every client must be served; a new client starts
+	lonely                  // a client reaches only a minority, forever, and waits in front of all others
+	quitting                // many calls of a client end without a release, and it continues
+	far                     // a distant client waits while near ones try all the time
+	several                 // several names are locked together, in any order
+	minimum                 // locks with a minimum hold, also after an early unlock
+	readers                 // names with readers and writers
+	paused                  // machines stop with both of their clocks
+	lapses                  // a master forgets a vote while messages of a round that may repair it are late
+	lingers                 // locks linger after their Unlock
 )
 
 // kindOf returns the kind of a run: kinds that share a last digit of the seed alternate.
@@ -55,12 +55,12 @@ func kindOf(s *Setup) kind {
 // kindsOf lists the kinds of the seeds, by their last digit.
 var kindsOf = [10][]kind{
 	{contention, freezes, far}, {amnesia, setback}, {lateness, leaving, quitting}, {partition, strangers, several},
-	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {fleets, crowd},
+	{suspension, emptied, minimum}, {clocks, backups, readers}, {oldness, lasting, paused}, {deployments, crowd},
 	{mixture, changes}, {excess, lonely, lapses, lingers},
 }
 
 var kindNames = [...]string{
-	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "fleets",
+	"contention", "amnesia", "lateness", "partition", "suspension", "clocks", "oldness", "deployments",
 	"mixture", "excess", "changes", "freezes", "setback", "leaving", "strangers",
 	"emptied", "backups", "crowd", "lasting", "lonely", "quitting", "far", "several", "minimum", "readers",
 	"paused", "lapses", "lingers",
@@ -86,9 +86,9 @@ type size struct {
 	names                  []string
 }
 
-// The times of a fleet.
+// The times of a deployment.
 type times struct {
-	guard              time.Duration   // of the fleet
+	guard              time.Duration   // of the deployment
 	guards             []time.Duration // of each client
 	least, most        time.Duration   // TTLs
 	length             time.Duration   // how long the clients work
@@ -184,7 +184,7 @@ func draw(s *Setup) plan {
 	for i := range p.guards {
 		p.guards[i] = p.guard
 		switch {
-		case p.kind == fleets && i > 0 && r.IntN(2) == 0, p.weights[emptyAll] > 0 && i > 0:
+		case p.kind == deployments && i > 0 && r.IntN(2) == 0, p.weights[emptyAll] > 0 && i > 0:
 			p.guards[i] = between(r, 10*time.Second, 30*time.Second)
 		case p.long && i == p.clients-1:
 			p.guards[i] = 2 * p.guard
@@ -231,7 +231,7 @@ func (p *plan) stress(r *rand.Rand) {
 		p.idle, p.frozen = 140*time.Second, r.IntN(3) > 0
 		p.clients, p.busy = pick(r, 2, 3), 1
 		p.most, p.rate = min(p.most, 500*time.Millisecond), 0
-	case fleets: // locks on a bare quorum that far outlast the shortest quarantine
+	case deployments: // locks on a bare quorum that far outlast the shortest quarantine
 		p.few(r, crashEmpty, flush, restore, failback)
 		p.weights[split] = pick(r, 2, 4, 6)
 		p.slowly(r, between(r, 90*time.Second, 150*time.Second))
@@ -286,7 +286,7 @@ func (p *plan) amnesia(r *rand.Rand) {
 	p.weights[split] += 1 + r.IntN(4)
 }
 
-// slowly draws a fleet with this max TTL, and a run long enough for quarantines to end.
+// slowly draws a deployment with this max TTL, and a run long enough for quarantines to end.
 func (p *plan) slowly(r *rand.Rand, guard time.Duration) {
 	p.guard, p.least, p.most = guard, guard/4, guard
 	p.length = 2*max(guard, leastQuarantine) + between(r, 10*time.Second, 60*time.Second)

@@ -17,7 +17,7 @@ type extras struct {
 	cutAfter time.Duration
 	waiters  int           // waiters that die in a separate program
 	silent   bool          // ... without an end of their connections that the masters notice
-	long     bool          // the last client has a longer max TTL than the fleet
+	long     bool          // the last client has a longer max TTL than the deployment
 	away     time.Duration // how far away the guest is, each way
 	together bool          // several names are locked as one
 	linger   bool          // locks linger
@@ -199,7 +199,7 @@ func (p *plan) rollingChange(r *rand.Rand) {
 	}
 }
 
-// emptied draws masters that all lose their data at once, and clients with other max TTLs than the fleet.
+// emptied draws masters that all lose their data at once, and clients with other max TTLs than the deployment.
 func (p *plan) emptied(r *rand.Rand) {
 	p.guard = between(r, 800*time.Millisecond, 1500*time.Millisecond)
 	p.least, p.most = p.guard/2, p.guard

@@ -3,8 +3,8 @@
 //
 // A master that restarts without its data could grant a name that is still held. So a master votes only with its
 // admission record, a value stored on it. The record identifies the server, states that no earlier lock can still be
-// valid there, and holds the numbers of its fleet. Each connection reads the record, and each vote is given only if it
-// has not changed.
+// valid there, and holds the numbers of its deployment. Each connection reads the record, and each vote is given only
+// if it has not changed.
 //
 // A client cannot see whether a restarted server has all its data. So every restart ends its vote, with or without its
 // data, and its leases count as lost until the server confirms them again ([Memory]). A durable master is the
@@ -36,7 +36,7 @@
 // restart. It is recognized by its old record, which contains the address. A promoted server is never taken for one,
 // since a replica would carry that record too.
 //
-// # The numbers of the fleet
+// # The numbers of the deployment
 //
 // The record holds the longest TTL that the master accepts (longest), and the length of a quarantine (quarantine).
 // Together they are the max TTL of the deployment, which is a single number unless an operator is raising it. For
@@ -76,13 +76,13 @@
 // # The list of masters
 //
 // The record has the list of all masters, in a joint configuration both lists. Two clients that use three and five
-// masters of one fleet could both find a majority. So a client that has read another list at its own epoch admits no
-// masters and wins no locks, until that record is gone or replaced by a quarantine.
+// masters of one deployment could both find a majority. So a client that has read another list at its own epoch admits
+// no masters and wins no locks, until that record is gone or replaced by a quarantine.
 //
 // # Groups
 //
-// Names may be sharded over several groups of masters, each of which is a separate fleet. Two clients that use two and
-// three groups would look for one name in different groups, and both could hold it. So a record also contains the
+// Names may be sharded over several groups of masters, each of which is a separate deployment. Two clients that use two
+// and three groups would look for one name in different groups, and both could hold it. So a record also contains the
 // number of its group and of all groups, group=2/3, and a client that reads another group on any of its masters wins no
 // locks there.
 //

@@ -17,10 +17,10 @@ func group(g scripts.Group) string {
 // or the records of all masters of all groups contain their groups. Without groups it returns true.
 //
 //mutant:shards-seen = true
-func (f *Fleet) mayBegin() bool { return f.Group == (scripts.Group{}) || f.Agreed || f.Begun() }
+func (f *Deployment) mayBegin() bool { return f.Group == (scripts.Group{}) || f.Agreed || f.Begun() }
 
 // Begun reports whether some master has been admitted as one of this group.
-func (f *Fleet) Begun() bool {
+func (f *Deployment) Begun() bool {
 	for j := range f.Config.Follow.All().All() {
 		if fact := &f.Facts[j]; fact.told() && fact.Record.Admitted && fact.Record.Group == f.Group {
 			return true
@@ -30,7 +30,7 @@ func (f *Fleet) Begun() bool {
 }
 
 // Other reports whether the record of some master contains another group.
-func (f *Fleet) Other() bool {
+func (f *Deployment) Other() bool {
 	for j := range f.Config.Rule.All().All() {
 		if fact := &f.Facts[j]; fact.shown() && fact.Record.Group != f.Group {
 			return true
@@ -40,7 +40,7 @@ func (f *Fleet) Other() bool {
 }
 
 // Named reports whether the records of all masters contain this group.
-func (f *Fleet) Named() bool {
+func (f *Deployment) Named() bool {
 	for j := range f.Config.Rule.All().All() {
 		//mutant:shards-all-masters = j < 2 && (!fact.shown() || fact.Record.Group != f.Group)
 		if fact := &f.Facts[j]; !fact.shown() || fact.Record.Group != f.Group {

@@ -49,7 +49,7 @@ func TestJudgeOfAGroup(t *testing.T) {
 		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "",
 			"in quarantine until "},
 	} {
-		f := fleet(c.own)
+		f := deployment(c.own)
 		f.Group, f.Agreed = second, c.agreed
 		for i := 1; i < 5; i++ {
 			id := f.Facts[i].Identity
@@ -83,7 +83,7 @@ func TestAnotherGroupOnOneMaster(t *testing.T) {
 	id := "f2" + zeros
 	later := record(id)
 	later.Epoch, later.Raised, later.Group = 7, epoch, second
-	f := fleet(empty("a"+zeros), with("f1"+zeros, record("f1"+zeros)), with(id, later))
+	f := deployment(empty("a"+zeros), with("f1"+zeros, record("f1"+zeros)), with(id, later))
 	if st, m := f.Judge(2); !errors.Is(st.Err, ErrGroup) || m.Step != "" {
 		t.Errorf("%v, step %q", st.Err, m.Step)
 	}
@@ -101,7 +101,7 @@ func TestAnotherGroupOnOneMaster(t *testing.T) {
 // A group is named if all masters have it on their present connections, and has begun once one of them has been
 // admitted.
 func TestNamedAndBegun(t *testing.T) {
-	f := fleet(empty("a" + zeros))
+	f := deployment(empty("a" + zeros))
 	f.Group = second
 	for i := range f.Facts {
 		id := f.Facts[i].Identity
@@ -126,7 +126,7 @@ func TestNamedAndBegun(t *testing.T) {
 
 // A client that has seen another group somewhere, and none of its own that has begun, claims no new master.
 func TestAStrangerClaimsNothing(t *testing.T) {
-	f := fleet(empty("a" + zeros))
+	f := deployment(empty("a" + zeros))
 	f.Group, f.Stranger, f.Now = second, true, quorum.First(5)
 	for i := 1; i < 5; i++ {
 		f.Facts[i] = empty(f.Facts[i].Identity)

@@ -26,8 +26,8 @@ var (
 	ErrGroup      = errors.New("redlock: another program spreads the names over other groups")
 )
 
-// A Fleet holds everything that the decisions about the masters depend on.
-type Fleet struct {
+// A Deployment holds everything that the decisions about the masters depend on.
+type Deployment struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the client's max TTL; 0: the guard is off
 	Group    scripts.Group // the group of these masters; zero if there are no groups
@@ -50,7 +50,7 @@ type Move struct {
 }
 
 // Judge returns the state of master i, and the next action for it. The caller adds the session and the generation.
-func (f *Fleet) Judge(i int) (State, Move) {
+func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: fact.Away > scripts.Window, Backlog: fact.Backlog}
 	switch {
@@ -86,7 +86,7 @@ func (f *Fleet) Judge(i int) (State, Move) {
 const Unread = "-"
 
 // judgeUp is like Judge for a master that is up, with the guard on.
-func (f *Fleet) judgeUp(i int, st *State) Move {
+func (f *Deployment) judgeUp(i int, st *State) Move {
 	fact := &f.Facts[i]
 	if !fact.Read {
 		return Move{Step: scripts.AdmitRead}
@@ -112,7 +112,7 @@ func (st *State) block(err error) Move {
 }
 
 // obstacle returns the problem that prevents master i from voting until it is fixed.
-func (f *Fleet) obstacle(i int) error {
+func (f *Deployment) obstacle(i int) error {
 	fact := &f.Facts[i]
 	if fact.Bad != nil {
 		return fmt.Errorf("%w; %s", fact.Bad, replace)
@@ -123,7 +123,7 @@ func (f *Fleet) obstacle(i int) error {
 	return f.shortBacklog(i)
 }
 
-func (f *Fleet) shortBacklog(i int) error {
+func (f *Deployment) shortBacklog(i int) error {
 	return ShortBacklog(f.Facts[i].Backlog, max(f.Guard, f.largest().Longest))
 }
 
@@ -137,7 +137,7 @@ func ShortBacklog(backlog, guard time.Duration) error {
 }
 
 // vote returns the action for an admitted master.
-func (f *Fleet) vote(i int, st *State) (m Move) {
+func (f *Deployment) vote(i int, st *State) (m Move) {
 	fact, c := &f.Facts[i], f.Config
 	r := &fact.Record
 	st.Phase, st.Err = Voting, nil
@@ -158,7 +158,7 @@ func (f *Fleet) vote(i int, st *State) (m Move) {
 }
 
 // start returns the action for a master without its own record: it is new, or may have lost locks.
-func (f *Fleet) start(i int, st *State) Move {
+func (f *Deployment) start(i int, st *State) Move {
 	if f.Observer && !f.Now.Has(i) {
 		st.Phase = InQuarantine
 		st.Err = fmt.Errorf("%w, which begins when a program that takes locks finds it", ErrQuarantine)
@@ -188,7 +188,7 @@ func (f *Fleet) start(i int, st *State) Move {
 }
 
 // comparable reports whether the clock of master i may start or end a quarantine. If not, it returns the action.
-func (f *Fleet) comparable(i int, st *State) (m Move, ok bool) {
+func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 	own := f.Config.Follow.Of(i)
 	if !own.Won(f.Clocks.Known) {
 		for j := range own.All().All() {
@@ -207,7 +207,7 @@ func (f *Fleet) comparable(i int, st *State) (m Move, ok bool) {
 }
 
 // quarantine returns the action for a master whose quarantine has begun.
-func (f *Fleet) quarantine(i int, st *State) Move {
+func (f *Deployment) quarantine(i int, st *State) Move {
 	fact := &f.Facts[i]
 	r := &fact.Record
 	st.Phase, st.Over = InQuarantine, r.Since+r.Quarantine.Microseconds()
@@ -260,7 +260,7 @@ func (f *Fleet) quarantine(i int, st *State) Move {
 }
 
 // admit returns the step that makes master i vote. With it the master accepts the agreed max TTL.
-func (f *Fleet) admit(step scripts.AdmitStep, i int) Move {
+func (f *Deployment) admit(step scripts.AdmitStep, i int) Move {
 	m := f.write(step, i)
 	//mutant:agreed-ttl -> m.Record.Longest = f.largest().Longest
 	if agreed := f.agreedTTL(i); agreed > 0 {
@@ -275,7 +275,7 @@ func (f *Fleet) admit(step scripts.AdmitStep, i int) Move {
 // It is the max TTL of the masters that vote: each of them has a quarantine of at least that. If none of these votes,
 // clients may have begun with different max TTLs on different masters. Then it is the one in a majority of the records,
 // or the largest of all masters.
-func (f *Fleet) agreedTTL(i int) (agreed time.Duration) {
+func (f *Deployment) agreedTTL(i int) (agreed time.Duration) {
 	fresh, _ := f.readSince(i)
 	having := map[time.Duration]quorum.Set{}
 	var largest time.Duration
@@ -304,7 +304,7 @@ func (f *Fleet) agreedTTL(i int) (agreed time.Duration) {
 // readSince returns the masters whose records were read since the quarantine of master i was first seen here and
 // contain this configuration (fresh), and those not read since (stale). A master that was read and has no record is in
 // neither, because reading it again would prevent its own quarantine from beginning.
-func (f *Fleet) readSince(i int) (fresh, stale quorum.Set) {
+func (f *Deployment) readSince(i int) (fresh, stale quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		switch fact := &f.Facts[j]; {
 		case j != i && fact.Asked <= f.Facts[i].Began:

@@ -52,9 +52,9 @@ func empty(identity string) Fact {
 	return f
 }
 
-// fleet returns a Fleet with own as master 0 and healthy others, for a client whose max TTL is guard.
-func fleet(own Fact, others ...Fact) *Fleet {
-	f := &Fleet{
+// deployment returns a Deployment with own as master 0 and healthy others, for a client whose max TTL is guard.
+func deployment(own Fact, others ...Fact) *Deployment {
+	f := &Deployment{
 		Config: config(5), Guard: guard, Facts: []Fact{own}, Addr: func(i int) string { return fmt.Sprint("master", i) },
 		Clocks: ballot.Reading{Median: epoch, Latest: epoch, Known: quorum.First(5)},
 	}
@@ -152,7 +152,7 @@ func TestJudgeAsTable(t *testing.T) {
 		{"backlog is freed late enough", changed(with(id, record(id)), backlog(guard)), Voting, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fleet(c.own)
+			f := deployment(c.own)
 			st, m := f.Judge(0)
 			if st.Phase != c.phase || m.Step != c.step || !strings.Contains(fmt.Sprint(st.Err), c.err) {
 				t.Errorf("%v, step %q, %v; want %v, step %q, %s", st.Phase, m.Step, st.Err, c.phase, c.step, c.err)
@@ -194,7 +194,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		longest, quarantine time.Duration
 	}{
 		{"the others' are larger", 10 * time.Second, []Fact{blank, other(minute, minute)}, minute, minute},
-		{"the others' are smaller: the longest is the fleet's", 5 * minute,
+		{"the others' are smaller: the longest is the deployment's", 5 * minute,
 			[]Fact{blank, other(minute, minute), down, down, down}, minute, 5 * minute},
 		{"the max TTL is being raised: H80", guard, []Fact{blank, other(guard, 5*minute)}, guard, 5 * minute},
 		{"one that is down was read before", guard,
@@ -203,13 +203,13 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		{"one that was promoted: H128", guard, []Fact{late, other(minute, minute)}, minute, minute + 5*time.Second},
 		{"one that was promoted, with room: H128", guard, []Fact{late, other(minute, 2*minute)}, minute, 2 * minute},
 		{"another was promoted: H128", guard, []Fact{blank, late, other(minute, minute)}, minute, minute},
-		{"a new fleet", minute, []Fact{blank, blank, blank, blank, blank}, minute, minute},
-		{"a new fleet, short", 5 * time.Second, []Fact{blank, blank, blank, blank, blank}, 5 * time.Second, Shortest},
-		{"a new fleet as far as a quorum tells", minute, []Fact{blank, blank, blank, down, down}, minute, minute},
-		{"nothing is known of the fleet", minute, []Fact{blank, blank, down, down, down}, Shortest, minute},
+		{"a new deployment", minute, []Fact{blank, blank, blank, blank, blank}, minute, minute},
+		{"a new deployment, short", 5 * time.Second, []Fact{blank, blank, blank, blank, blank}, 5 * time.Second, Shortest},
+		{"a new deployment as far as a quorum tells", minute, []Fact{blank, blank, blank, down, down}, minute, minute},
+		{"nothing is known of the deployment", minute, []Fact{blank, blank, down, down, down}, Shortest, minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := fleet(c.facts[0], c.facts[1:]...)
+			f := deployment(c.facts[0], c.facts[1:]...)
 			f.Guard = c.guard
 			f.Facts[0].Identity = "new" + zeros
 			_, m := f.Judge(0)
@@ -224,11 +224,11 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 // Nothing is started while another master may still show a record, because that may count.
 func TestAStartWaitsForTheOthers(t *testing.T) {
 	for name, other := range map[string]Fact{"not heard of": {}, "not read": {Settled: true, Up: true}} {
-		if st, m := fleet(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
+		if st, m := deployment(empty("a"+zeros), other).Judge(0); st.Phase != Connecting || m.Step != "" {
 			t.Errorf("%s: %v, step %q", name, st.Phase, m.Step)
 		}
 	}
-	f := fleet(empty("a" + zeros))
+	f := deployment(empty("a" + zeros))
 	f.Clocks.Known = quorum.First(2)
 	st, m := f.Judge(0)
 	if st.Phase != Blocked || m.Step != "" || !strings.Contains(st.Err.Error(), "3 masters can be compared; 2 can") {
@@ -241,7 +241,7 @@ func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	own := quarantined(over, guard)
 	for asked := range uint64(4) {
-		f := fleet(own)
+		f := deployment(own)
 		f.Facts[0].Began = 2
 		for i := 1; i < 5; i++ {
 			f.Facts[i].Asked = 2
@@ -257,7 +257,7 @@ func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
 			t.Errorf("%d read since: step %q, %v", asked, m.Step, st.Phase)
 		}
 	}
-	f := fleet(own, empty("b"+zeros), empty("c"+zeros), empty("d"+zeros))
+	f := deployment(own, empty("b"+zeros), empty("c"+zeros), empty("d"+zeros))
 	if _, m := f.Judge(0); m.Step == scripts.AdmitEnd {
 		t.Error("masters without a record counted as read")
 	}
@@ -268,7 +268,7 @@ func TestAnEndNeedsRecordsReadSinceTheBegin(t *testing.T) {
 func TestAnotherListOfMasters(t *testing.T) {
 	stray := record("s" + zeros)
 	stray.Masters = "a,b,c"
-	f := fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray), empty("e"+zeros))
+	f := deployment(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray), empty("e"+zeros))
 	blocked := func(when string, want quorum.Set) {
 		t.Helper()
 		for i := range f.Facts {
@@ -296,7 +296,7 @@ func TestAnotherListOfMasters(t *testing.T) {
 	f.Facts[1].Lose()
 	blocked("it is down: H104", 0)
 
-	f = fleet(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
+	f = deployment(with("a"+zeros, record("a"+zeros)), with("s"+zeros, stray))
 	if req, err := f.Quarantine(1); err != nil || req.Step != scripts.AdmitReplace || req.Record.Masters != list(5) ||
 		req.Seen != stray.String() {
 		t.Errorf("the stray record was replaced by %+v, %v", req, err)
@@ -337,7 +337,7 @@ func TestRecordsThatAgree(t *testing.T) {
 		{final, scripts.Record{Masters: "ab", Next: "cd", Epoch: 1}, 0b1001},
 		{final, scripts.Record{Masters: "bc", Epoch: 2, Group: scripts.Group{Number: 1, Of: 2}}, 0},
 	} {
-		f := &Fleet{Config: c.config, Facts: make([]Fact, 4)}
+		f := &Deployment{Config: c.config, Facts: make([]Fact, 4)}
 		for i := range 4 {
 			f.Facts[i].Learn(c.record.String(), 1, 1)
 			if got := f.agrees(i); got != c.masters.Has(i) {
@@ -361,7 +361,7 @@ func TestAdopts(t *testing.T) {
 		"joint":     {func(r *scripts.Record) { r.Epoch, r.Next = 5, "g" }, 5, 0},
 		"not alone": {func(r *scripts.Record) { r.Alone = 2 }, 5, 0},
 	} {
-		f := fleet(empty("a" + zeros))
+		f := deployment(empty("a" + zeros))
 		r := final
 		c.change(&r)
 		for i := range c.on {
@@ -377,8 +377,8 @@ func TestAdopts(t *testing.T) {
 // began. H120: no master is admitted at once before, and none without the records of a majority.
 func TestFirstMastersAgree(t *testing.T) {
 	over := epoch - guard.Microseconds()
-	first := func() *Fleet {
-		f := fleet(quarantined(over, guard))
+	first := func() *Deployment {
+		f := deployment(quarantined(over, guard))
 		for i := 1; i < 5; i++ {
 			id := f.Facts[i].Identity
 			f.Facts[i] = with(id, pending(id, over, guard))
@@ -403,7 +403,7 @@ func TestFirstMastersAgree(t *testing.T) {
 			}
 		}
 	}
-	f := fleet(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
+	f := deployment(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
 	f.Now = quorum.First(5)
 	if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" {
 		t.Errorf("the records of two of five were read: %v, step %q", st.Phase, m.Step)

@@ -9,7 +9,7 @@ import (
 
 // agrees reports whether the record of master j contains this client's configuration, or the one before it: the same
 // masters, as the same shard. Only such a master votes.
-func (f *Fleet) agrees(j int) bool {
+func (f *Deployment) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
 	//mutant:shard-in-record 2= false
@@ -30,10 +30,10 @@ func (f *Fleet) agrees(j int) bool {
 }
 
 // objects reports whether the record that was read on the present connection to master j has another configuration.
-func (f *Fleet) objects(j int) bool { return f.Facts[j].shown() && !f.agrees(j) }
+func (f *Deployment) objects(j int) bool { return f.Facts[j].shown() && !f.agrees(j) }
 
 // established reports whether a majority has been admitted in this client's configuration.
-func (f *Fleet) established() bool {
+func (f *Deployment) established() bool {
 	var admitted quorum.Set
 	for j := range f.Config.Rule.All().All() {
 		if fact := &f.Facts[j]; fact.shown() && fact.Record.Admitted && f.agrees(j) {
@@ -44,7 +44,7 @@ func (f *Fleet) established() bool {
 }
 
 // read returns the masters whose records, or the lack of one, were read on the present connections.
-func (f *Fleet) read() (set quorum.Set) {
+func (f *Deployment) read() (set quorum.Set) {
 	for j := range f.Config.Follow.All().All() {
 		if f.Facts[j].Read {
 			set |= quorum.One(j)
@@ -55,7 +55,7 @@ func (f *Fleet) read() (set quorum.Set) {
 
 // mayWrite returns why this client may not write its configuration into the record of master i, which has none or the
 // same; nil if it may.
-func (f *Fleet) mayWrite(i int) error {
+func (f *Deployment) mayWrite(i int) error {
 	all := f.Config.Rule.All()
 	if !all.Has(i) || f.established() && !f.Now.Has(i) {
 		return nil
@@ -71,7 +71,7 @@ func (f *Fleet) mayWrite(i int) error {
 
 // mayReplace returns why an operator of this client may not replace the record of master i. It returns nil if that is
 // safe: a majority has this configuration, or no other master has another one.
-func (f *Fleet) mayReplace(i int) error {
+func (f *Deployment) mayReplace(i int) error {
 	all := f.Config.Follow.All()
 	var agree quorum.Set
 	var err error
@@ -98,7 +98,7 @@ func (f *Fleet) mayReplace(i int) error {
 // A majority must have shown this configuration since the quarantine began. As long as none has been admitted in it,
 // every reachable master must have shown it: otherwise a client with another list could begin on the others at the same
 // time.
-func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
+func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
 	//mutant:fresh-records = false
@@ -122,7 +122,7 @@ func (f *Fleet) seen(i int) (gather quorum.Set, ok bool) {
 // Adopts returns the epoch of a final configuration with this client's masters that a majority of them has; 0 if there
 // is none. This is how a client that gets its masters by plain URLs follows a change of the others, and how a client in
 // a joint configuration learns that the change was cancelled.
-func (f *Fleet) Adopts() int64 {
+func (f *Deployment) Adopts() int64 {
 	c := f.Config
 	names := map[int64]quorum.Set{}
 	for j := range c.Rule.Old.All() {
@@ -141,7 +141,7 @@ func (f *Fleet) Adopts() int64 {
 
 // otherMasters returns the error of master i about the record of master j, which has another configuration. It does not
 // contain i, so that masters with the same error are listed together.
-func (f *Fleet) otherMasters(i, j int) error {
+func (f *Deployment) otherMasters(i, j int) error {
 	c, r, record := f.Config, &f.Facts[j].Record, "its record"
 	if i != j {
 		record = "the record on " + f.Addr(j)
@@ -161,7 +161,7 @@ func (f *Fleet) otherMasters(i, j int) error {
 		ErrMasterList, record, there, here, replace)
 }
 
-func (f *Fleet) incomplete(j int) error {
+func (f *Deployment) incomplete(j int) error {
 	return fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete, f.Addr(j),
 		f.Facts[j].Record.Alone, f.Config.Needs(j))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // write returns a step that writes the record of master i with the largest numbers that were read anywhere.
-func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
+func (f *Deployment) write(step scripts.AdmitStep, i int) Move {
 	if f.Observer && !f.Now.Has(i) {
 		return Move{Look: Look}
 	}
@@ -18,7 +18,7 @@ func (f *Fleet) write(step scripts.AdmitStep, i int) Move {
 }
 
 // record returns the record to write to master i.
-func (f *Fleet) record(i int) scripts.Record {
+func (f *Deployment) record(i int) scripts.Record {
 	r, own := f.largest(), &f.Facts[i].Record
 	switch {
 	case f.agrees(i) && own.Epoch >= r.Epoch: // a next master may have a different list
@@ -33,9 +33,9 @@ func (f *Fleet) record(i int) scripts.Record {
 
 // span returns how long a quarantine of master i must last. A promoted master waits for longer, because the server that
 // it replaces may have granted locks until then.
-func (f *Fleet) span(i int) time.Duration {
+func (f *Deployment) span(i int) time.Duration {
 	r := f.largest()
-	//mutant:fleet-guard-time = r.Quarantine
+	//mutant:deployment-guard-time = r.Quarantine
 	return max(r.Quarantine, r.Longest+f.Facts[i].Late)
 }
 
@@ -43,7 +43,7 @@ func (f *Fleet) span(i int) time.Duration {
 // median, and a quarantine begins at the later of the two. There the latest clock is used instead of the median: if
 // several clocks are set forward during a quarantine, the latest was right before. The tolerance is increased
 // accordingly.
-func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
+func (f *Deployment) Request(i int, m Move) scripts.AdmitRequest {
 	fact := &f.Facts[i]
 	req := scripts.AdmitRequest{
 		Step: m.Step, Identity: fact.Identity, Seen: fact.Text, Record: m.Record,
@@ -61,17 +61,17 @@ func (f *Fleet) Request(i int, m Move) scripts.AdmitRequest {
 
 // Quarantine returns the step that puts master i into quarantine, even for an observer, and even if its record lists
 // other masters. The error is why that is not safe.
-func (f *Fleet) Quarantine(i int) (scripts.AdmitRequest, error) {
+func (f *Deployment) Quarantine(i int) (scripts.AdmitRequest, error) {
 	return f.Request(i, Move{Step: scripts.AdmitReplace, Record: f.record(i)}), f.mayReplace(i)
 }
 
 // largest returns a record with the largest numbers that were read anywhere, the length of a quarantine, and the latest
 // of the configurations that agree with this client's.
 //
-// If there is no record, this client begins the fleet with its max TTL and its epoch. Until it has read the records
-// of a quorum it cannot know that there is none: then the longest TTL is at most [Shortest], since no quarantine is
-// shorter.
-func (f *Fleet) largest() scripts.Record {
+// If there is no record, this client begins the deployment with its max TTL and its epoch. Until it has read the
+// records of a quorum it cannot know that there is none: then the longest TTL is at most [Shortest], since no
+// quarantine is shorter.
+func (f *Deployment) largest() scripts.Record {
 	r := scripts.Record{Quarantine: max(f.Guard, Shortest), Epoch: -1}
 	var looked quorum.Set
 	for j := range f.Config.Follow.All().All() {
@@ -83,7 +83,7 @@ func (f *Fleet) largest() scripts.Record {
 			continue
 		}
 		r.Longest = max(r.Longest, fact.Record.Longest)
-		//mutant:fleet-guard-time drop
+		//mutant:deployment-guard-time drop
 		r.Quarantine = max(r.Quarantine, fact.Record.Quarantine, fact.Record.Longest)
 		if !f.agrees(j) || fact.Record.Epoch < f.Config.Epoch && !f.Config.Rule.Old.Has(j) {
 			continue

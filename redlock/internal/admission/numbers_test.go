@@ -93,7 +93,7 @@ func TestUnlikeMaxTTLsOfNewMasters(t *testing.T) {
 }
 
 // H81: a quarantine is begun by a client that reads 30 s and ended by one that knows 300 s. Every master that is
-// admitted again has the fleet's numbers, not those of the client.
+// admitted again has the deployment's numbers, not those of the client.
 func TestRewritesCarryTheLargestNumbers(t *testing.T) {
 	w := newWorld(t, 5)
 	w.program("operator", 300*time.Second).admit()

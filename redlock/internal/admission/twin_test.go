@@ -42,7 +42,7 @@ func randomFact(r *rand.Rand) Fact {
 }
 
 // twin is a second implementation of Judge, as a list of questions about one of three masters at epoch 0.
-func twin(f *Fleet, i int) (Phase, scripts.AdmitStep) {
+func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	me := f.Facts[i]
 	longest, needed, clocks, unknown, other := time.Duration(0), max(f.Guard, 30*time.Second), 0, false, false
 	fresh, admitted, waits := 0, 0, false
@@ -127,7 +127,7 @@ func TestJudgeAgainstItsTwin(t *testing.T) {
 	seen := make(map[scripts.AdmitStep]int)
 	for seed := range uint64(70_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		f := &Fleet{
+		f := &Deployment{
 			Config: config(3), Guard: time.Duration(1+r.IntN(90)) * time.Second, Addr: func(int) string { return "x" },
 			Facts: []Fact{randomFact(r), randomFact(r), randomFact(r)},
 			Clocks: ballot.Reading{

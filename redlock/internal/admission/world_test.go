@@ -13,9 +13,9 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// A world is a fleet with one lock and no network: masters that execute the admit script, and clients that decide with
-// this package. Its time is real time, from which the masters' clocks differ. The lock is kept outside of the scripts,
-// for its TTL of real time, so that a second holder is a fault of the admission alone.
+// A world is a deployment with one lock and no network: masters that execute the admit script, and clients that decide
+// with this package. Its time is real time, from which the masters' clocks differ. The lock is kept outside of the
+// scripts, for its TTL of real time, so that a second holder is a fault of the admission alone.
 type world struct {
 	t       *testing.T
 	us      int64 // now
@@ -36,9 +36,9 @@ type server struct {
 	changed int64 // when it was last promoted
 }
 
-// A program is one client of the fleet.
+// A program is one client of the deployment.
 type program struct {
-	*Fleet
+	*Deployment
 	w      *world
 	name   string
 	reach  quorum.Set
@@ -74,7 +74,7 @@ func (w *world) program(name string, guard time.Duration) *program {
 	n := len(w.servers)
 	all := quorum.First(n)
 	p := &program{w: w, name: name, reach: all, clocks: ballot.NewClocks(all), memory: make([]string, n)}
-	p.Fleet = &Fleet{
+	p.Deployment = &Deployment{
 		Config: config(n), Guard: guard, Facts: make([]Fact, n), Addr: func(i int) string { return fmt.Sprint("master", i) },
 	}
 	return p
@@ -286,9 +286,9 @@ func (w *world) told(i int) scripts.Record {
 	return r
 }
 
-// H53: a new fleet votes after 30 s, and a master that lost its data after a quarantine. The clients begin and end
+// H53: a new deployment votes after 30 s, and a master that lost its data after a quarantine. The clients begin and end
 // quarantines by themselves; two of them do not interfere with each other.
-func TestQuarantineOfAFleetAndOfAMaster(t *testing.T) {
+func TestQuarantineOfADeploymentAndOfAMaster(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		w := newWorld(t, n)
 		a, b := w.program("a", guard), w.program("b", guard)
@@ -312,7 +312,8 @@ func TestQuarantineOfAFleetAndOfAMaster(t *testing.T) {
 	}
 }
 
-// H75: all masters of a fleet with a max TTL of a minute come back empty, and a client with 30 s reaches them first.
+// H75: all masters of a deployment with a max TTL of a minute come back empty, and a client with 30 s reaches them
+// first.
 func TestAShorterProgramBeginsTheQuarantineOfAllMasters(t *testing.T) {
 	w := newWorld(t, 5)
 	w.program("operator", time.Minute).admit()

@@ -288,7 +288,7 @@ func TestAnInnerUnlockInAJointConfigurationLosesNothing(t *testing.T) {
 	})
 }
 
-// H70: a re-entry with a TTL that the fleet does not allow fails with the reason, and leaves the lock as it was.
+// H70: a re-entry with a TTL that the deployment does not allow fails with the reason, and leaves the lock as it was.
 func TestRefusedTTLOfAReentryIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)

@@ -107,7 +107,7 @@ func (m *Monitor) Step(ctx context.Context, i int, req scripts.AdmitRequest) err
 // this client's list is wrong. It is else as Step.
 func (m *Monitor) Quarantine(ctx context.Context, i int) error {
 	failed, err := m.sendSteps(ctx, quorum.One(i), func() (scripts.AdmitRequest, error) {
-		return m.fleet(m.settings.Clock.Now()).Quarantine(i)
+		return m.deployment(m.settings.Clock.Now()).Quarantine(i)
 	})
 	if err = cmp.Or(err, failed); err == nil && m.View().Masters[i].Phase == admission.Voting {
 		return fmt.Errorf("%s has refused it, and goes on voting: its clock is more than %v from the median of the "+

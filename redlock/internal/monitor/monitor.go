@@ -24,7 +24,7 @@ type Settings struct {
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // writes nothing
 	Group    scripts.Group          // the group of the masters; zero: there are no groups
-	// AgreedFunc returns admission.Fleet.Agreed and Stranger. Reevaluate reports that they have changed.
+	// AgreedFunc returns admission.Deployment.Agreed and Stranger. Reevaluate reports that they have changed.
 	AgreedFunc func() (agreed, stranger bool)
 	Closed     error // of calls that wait after Close
 	// OnView is called with each View that differs, by the goroutine of Run and with no lock held. It must not block, nor
@@ -167,20 +167,20 @@ func (m *Monitor) recordEvent(e transport.Event) {
 // decide makes the next move for each master, publishes a View, and returns when to decide again.
 func (m *Monitor) decide() time.Duration {
 	now, c, idle := m.settings.Clock.Now(), m.config, never
-	fleet := m.fleet(now)
-	if epoch := fleet.Adopts(); m.settings.Guard > 0 && epoch > 0 {
+	deployment := m.deployment(now)
+	if epoch := deployment.Adopts(); m.settings.Guard > 0 && epoch > 0 {
 		m.applyConfig(c.Final(epoch))
-		c, fleet = m.config, m.fleet(now)
+		c, deployment = m.config, m.deployment(now)
 	}
 	next := &admission.View{
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
-	if fleet.Group.Of > 0 {
-		next.Named, next.Begun, next.Other = fleet.Named(), fleet.Begun(), fleet.Other()
+	if deployment.Group.Of > 0 {
+		next.Named, next.Begun, next.Other = deployment.Named(), deployment.Begun(), deployment.Other()
 	}
 	for i := range masters(c).All() {
-		st, move := fleet.Judge(i)
-		idle = min(idle, m.makeMove(i, move, fleet, now))
+		st, move := deployment.Judge(i)
+		idle = min(idle, m.makeMove(i, move, deployment, now))
 		next.Masters[i] = st
 		if st.Phase == admission.Voting {
 			m.voted |= quorum.One(i)
@@ -194,10 +194,10 @@ func (m *Monitor) decide() time.Duration {
 		}
 	}
 	// While no quorum votes no client acquires, so none would notice that a voting master has lost its record.
-	//mutant:fleet-guard-time = false
+	//mutant:deployment-guard-time = false
 	if m.settings.Guard > 0 && !c.Rule.Won(next.Voting) {
 		for i := range next.Voting.All() {
-			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, fleet, now))
+			idle = min(idle, m.makeMove(i, admission.Move{Look: admission.Look}, deployment, now))
 		}
 	}
 	for i := range next.Masters { // also of those that have left: a lease may still use them
@@ -211,8 +211,8 @@ func (m *Monitor) decide() time.Duration {
 	return max(idle, time.Millisecond)
 }
 
-// fleet returns what package admission decides by at this instant.
-func (m *Monitor) fleet(at clock.Instant) *admission.Fleet {
+// deployment returns what package admission decides by at this instant.
+func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
 		m.facts[i].Own, m.facts[i].Away = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i)
@@ -225,7 +225,7 @@ func (m *Monitor) fleet(at clock.Instant) *admission.Fleet {
 	if m.settings.Group.Of > 0 {
 		agreed, stranger = m.settings.AgreedFunc()
 	}
-	return &admission.Fleet{
+	return &admission.Deployment{
 		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: now,
 		Group: m.settings.Group, Agreed: agreed, Stranger: stranger,
 		Facts: m.facts, Clocks: m.settings.Clocks.Read(at), Addr: m.settings.Pool.Addr,

@@ -13,7 +13,7 @@ import (
 const never = time.Hour
 
 // makeMove makes the move for master i if it is due, and returns when to check again at the latest.
-func (m *Monitor) makeMove(i int, move admission.Move, fleet *admission.Fleet, now clock.Instant) time.Duration {
+func (m *Monitor) makeMove(i int, move admission.Move, d *admission.Deployment, now clock.Instant) time.Duration {
 	for j := range move.Gather.All() {
 		if f, t := &m.facts[j], &m.tracks[j]; f.Up && !t.inFlight && t.pauseLeft(now) <= 0 {
 			m.sendStep(j, scripts.AdmitRequest{Step: scripts.AdmitRead}, nil)
@@ -45,7 +45,7 @@ func (m *Monitor) makeMove(i int, move admission.Move, fleet *admission.Fleet, n
 		return t.pause
 	}
 	move.Step = step
-	m.sendStep(i, fleet.Request(i, move), nil)
+	m.sendStep(i, d.Request(i, move), nil)
 	return never
 }
 

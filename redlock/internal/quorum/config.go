@@ -2,7 +2,7 @@ package quorum
 
 import "time"
 
-// A Config is one state of the fleet's configuration. It is never changed once made: a round uses one Config from
+// A Config is one state of the deployment's configuration. It is never changed once made: a round uses one Config from
 // its beginning to its end.
 type Config struct {
 	Epoch int64

@@ -1,4 +1,5 @@
-// Package reconfig defines how a fleet changes its masters while locks are held. It is pure: no I/O, no clock, no lock.
+// Package reconfig defines how a deployment changes its masters while locks are held. It is pure: no I/O, no clock, no
+// lock.
 //
 //	epoch 0    the old set           a lock needs a majority of the old one
 //	epoch 1    joint configuration   a lock needs a majority of each

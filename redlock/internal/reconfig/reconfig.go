@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// Seen is the fleet as seen by one client.
+// Seen is the deployment as seen by one client.
 type Seen struct {
 	Config  *quorum.Config    // in use
 	Masters []admission.State // by the number in the pool
@@ -88,7 +88,7 @@ func (s Seen) follows(want *quorum.Config) error {
 	return nil
 }
 
-// late reports whether the fleet has moved on without this client, which is granted nothing any more.
+// late reports whether the deployment has moved on without this client, which is granted nothing any more.
 func (s Seen) late() bool {
 	old := s.Config.Rule.Old
 	return s.those(old, func(_ int, st *admission.State) bool { return st.Epoch > s.Config.Epoch }).MajorityOf(old)

@@ -133,8 +133,8 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 	}
 }
 
-// A fleet is five masters and some clients that lock one name, in real time.
-type fleet struct {
+// A deployment is five masters and some clients that lock one name, in real time.
+type deployment struct {
 	us      int64
 	masters []admission.State
 	by      [5]*program // holder of the name on each master
@@ -148,7 +148,7 @@ type program struct {
 }
 
 // seen returns the view of p, of the masters that it reaches.
-func (f *fleet) seen(p *program, reach quorum.Set) Seen {
+func (f *deployment) seen(p *program, reach quorum.Set) Seen {
 	list := make([]admission.State, 5)
 	for i := range list {
 		if list[i] = (admission.State{Phase: admission.Down}); reach.Has(i) {
@@ -161,7 +161,7 @@ func (f *fleet) seen(p *program, reach quorum.Set) Seen {
 }
 
 // ask acquires the lock, or extends it.
-func (f *fleet) ask(p *program, reach quorum.Set) {
+func (f *deployment) ask(p *program, reach quorum.Set) {
 	var votes quorum.Set
 	for i := range (p.config.Rule.All() & reach).All() {
 		st := &f.masters[i]
@@ -186,7 +186,7 @@ func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
 	furthest := [5]int{}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		f := &fleet{us: 1e15, masters: masters(0)}
+		f := &deployment{us: 1e15, masters: masters(0)}
 		programs := []*program{{config: states[0]}, {config: states[0]}, {config: states[0]}}
 		pace := []int64{3e5, 4e6}[seed%2]
 		for range 400 {
@@ -224,7 +224,7 @@ func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
 }
 
 // write writes the records of some masters like the admit script.
-func (f *fleet) write(w Writing, reach quorum.Set) {
+func (f *deployment) write(w Writing, reach quorum.Set) {
 	for i := range (w.Rule.All() & reach).All() {
 		st := &f.masters[i]
 		if w.Record.Epoch < st.Epoch {

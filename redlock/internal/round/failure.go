@@ -19,7 +19,7 @@ var (
 	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
 	ErrOverloaded = fmt.Errorf("%w: too many calls of this client are under way", ErrNoQuorum)
 	ErrTooSlow    = errors.New("redlock: the quorum came too late")
-	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the fleet allows")
+	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the deployment allows")
 	ErrQuarantine = admission.ErrQuarantine
 	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
 		"has plain locks (Lock, TryLock, Do), or readers and writers (Shared), and never both", ErrNoQuorum)
@@ -109,7 +109,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Err = whyNot(view, i)
 	case m.Longest > 0 && ttl > m.Longest:
 		v.Outcome = scripts.Refused
-		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the fleet: redlock guard -set %v",
+		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it in the deployment: redlock guard -set %v",
 			ErrGuardTime, ttl, m.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList):

@@ -43,7 +43,6 @@ B tries orders
 0.321 B to masters 2-3: acquire orders for B1, 10s, ballot 0.320000 to 0.320032 -> held by A1 for 9.999
 0.322 B cannot lock orders, and is told after 0.002: lock "orders": held by another; 0 of 3 masters said yes, 2
         are needed; held by "A" since 00:00:00; it may be free in 9.791s
-0.323 B to master 3: release orders of B1 -> was not there
 
 wait 4s
 ----

@@ -15,29 +15,23 @@ A locks orders
 B locks orders hand-on=off
 ----
 0.111 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 -> held by A1 for 9.990
-0.113 B to master 3: release orders of B1 -> was not there
 0.115 B to masters 1-3: subscribe to its inbox -> done
 0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008, waiter wB1 -> held by A1 for 9.984; place 1
         in the queue
-0.119 B to master 3: release orders of B2, waiter wB1 stays -> was not there
 
 C locks orders hand-on=off
 ----
 0.121 C to masters 1-3: acquire orders for C1, 10s, ballot 0.120000 -> held by A1 for 9.980
 0.121 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008, waiter wB1 -> held by A1 for 9.980; place 1
         in the queue
-0.123 C to master 3: release orders of C1 -> was not there
-0.123 B to master 3: release orders of B3, waiter wB1 stays -> was not there
 0.125 C to masters 1-3: subscribe to its inbox -> done
 0.127 C to masters 1-3: acquire orders for C2, 10s, ballot 0.126008, waiter wC1 -> held by A1 for 9.974; place 2
         in the queue
-0.129 C to master 3: release orders of C2, waiter wC1 stays -> was not there
 
 B locks orders hand-on=off
 ----
 0.131 C to masters 1-3: acquire orders for C3, 10s, ballot 0.130008, waiter wC1 -> held by A1 for 9.970; place 2
         in the queue
-0.133 C to master 3: release orders of C3, waiter wC1 stays -> was not there
 
 B locks orders hand-on=off
 ----
@@ -66,7 +60,6 @@ B unlocks orders
         first for 1.000; place 2 in the queue
 0.162 B has unlocked orders
 0.163 C to masters 1-3: acquire orders for C4, 10s, ballot 0.162002, waiter wC1 -> granted
-0.163 B to master 3: release orders of B5, waiter wB2 stays -> was not there
 0.164 C has orders until 10.060, token 0.162002
 
 C unlocks orders

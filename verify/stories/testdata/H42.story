@@ -15,23 +15,18 @@ A locks orders
 B locks orders
 ----
 0.111 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
-0.113 B to master 3: release orders of B1 -> was not there
 0.115 B to masters 1-3: subscribe to its inbox -> done
 0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
-0.119 B to master 3: release orders of B2, waiter wB1 stays -> was not there
 
 C locks orders
 ----
 0.121 C to masters 1-3: acquire orders for C1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 9.980
 0.121 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
         9.980; place 1 in the queue
-0.123 C to master 3: release orders of C1 -> was not there
-0.123 B to master 3: release orders of B3, waiter wB1 stays -> was not there
 0.125 C to masters 1-3: subscribe to its inbox -> done
 0.127 C to masters 1-3: acquire orders for C2, 10s, ballot 0.126008 to 0.126040, waiter wC1 -> held by A1 for
         9.974; place 2 in the queue
-0.129 C to master 3: release orders of C2, waiter wC1 stays -> was not there
 
 show queues
 ----
@@ -41,7 +36,6 @@ B dies
 ----
 0.131 C to masters 1-3: acquire orders for C3, 10s, ballot 0.130008 to 0.130040, waiter wC1 -> held by A1 for
         9.970; place 2 in the queue
-0.133 C to master 3: release orders of C3, waiter wC1 stays -> was not there
 
 A unlocks orders
 ----
@@ -55,23 +49,18 @@ A unlocks orders
 D locks orders
 ----
 0.151 D to masters 1-3: acquire orders for D1, 10s, ballot 0.150000 to 0.150032 -> held by C4 for 9.992
-0.153 D to master 3: release orders of D1 -> was not there
 0.155 D to masters 1-3: subscribe to its inbox -> done
 0.157 D to masters 1-3: acquire orders for D2, 10s, ballot 0.156008 to 0.156040, waiter wD1 -> held by C4 for
         9.986; place 1 in the queue
-0.159 D to master 3: release orders of D2, waiter wD1 stays -> was not there
 
 E locks orders
 ----
 0.161 E to masters 1-3: acquire orders for E1, 10s, ballot 0.160000 to 0.160032 -> held by C4 for 9.982
 0.161 D to masters 1-3: acquire orders for D3, 10s, ballot 0.160008 to 0.160040, waiter wD1 -> held by C4 for
         9.982; place 1 in the queue
-0.163 E to master 3: release orders of E1 -> was not there
-0.163 D to master 3: release orders of D3, waiter wD1 stays -> was not there
 0.165 E to masters 1-3: subscribe to its inbox -> done
 0.167 E to masters 1-3: acquire orders for E2, 10s, ballot 0.166008 to 0.166040, waiter wE1 -> held by C4 for
         9.976; place 2 in the queue
-0.169 E to master 3: release orders of E2, waiter wE1 stays -> was not there
 
 hold everything from D to 1-3
 ----
@@ -86,8 +75,6 @@ C unlocks orders
 0.171 E to masters 1-3: acquire orders for E3, 10s, ballot 0.170008 to 0.170040, waiter wE1 -> free, but another
         waiter is first for 1.000; place 2 in the queue
 0.172 C has unlocked orders
-0.173 master 3 to D: orders is free, and wD1 is first
-0.173 E to master 3: release orders of E3, waiter wE1 stays -> was not there
 
 wait 2s
 ----

@@ -29,9 +29,9 @@ master 3 restarts empty
 
 wait 1s
 ----
-0.230 A to master 3: begin a quarantine -> done: in quarantine since 0.230837, one of 5, longest TTL 30s,
+0.230 A to master 3: begin a quarantine -> done: in quarantine since 0.230838, one of 5, longest TTL 30s,
         quarantine 30s
-0.230 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.230837, one of
+0.230 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.230838, one of
         5, longest TTL 30s, quarantine 30s
 
 show B
@@ -136,9 +136,9 @@ at 30.220
 
 wait 2s
 ----
-30.232 A to master 3: end the quarantine -> done: admitted since 30.232839, one of 5, longest TTL 30s, quarantine
+30.232 A to master 3: end the quarantine -> done: admitted since 30.232840, one of 5, longest TTL 30s, quarantine
         30s
-30.232 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.232839, one of 5,
+30.232 B to master 3: end the quarantine -> not done, the record has changed: admitted since 30.232840, one of 5,
         longest TTL 30s, quarantine 30s
 
 show B

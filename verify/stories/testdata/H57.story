@@ -38,7 +38,7 @@ master 3 becomes a master
 
 wait 4s
 ----
-4.600 A to master 3: begin a quarantine -> done: in quarantine since 4.600669, one of 5, longest TTL 30s,
+4.600 A to master 3: begin a quarantine -> done: in quarantine since 4.600670, one of 5, longest TTL 30s,
         quarantine 30s
 
 show B

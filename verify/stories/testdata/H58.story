@@ -1,6 +1,6 @@
 # H58. Two programs have different guard times: the longest lock that they reckon with when a master has forgotten.
 # What could go wrong: the one with 5 s lets a forgetful master vote under the other's lock of 55 s.
-# What must hold: the guard time stands on the masters and belongs to the fleet. The larger one holds.
+# What must hold: the guard time stands on the masters and belongs to the deployment. The larger one holds.
 masters 5 guard=1m
 ----
 
@@ -24,7 +24,7 @@ master 3 restarts empty
 
 wait 31s
 ----
-0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230837, one of 5, longest TTL 1m0s,
+0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230838, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B
@@ -116,7 +116,7 @@ wait 30s
         quarantine until 00:01:00 UTC by its clock, since it is new or may have forgotten locks
 31.675 B to masters 4-5: release orders of B22 -> deleted
 54.648 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
-60.232 B to master 3: end the quarantine -> done: admitted since 60.232839, one of 5, longest TTL 1m0s,
+60.232 B to master 3: end the quarantine -> done: admitted since 60.232840, one of 5, longest TTL 1m0s,
         quarantine 1m0s
 
 show B

@@ -40,17 +40,14 @@ wait 3500ms
 B locks orders
 ----
 9.611 B to masters 1-5: acquire orders for B1, 10s, ballot 9.610000 to 9.610032 -> held by A1 for 0.490
-9.613 B to masters 4-5: release orders of B1 -> was not there
 9.615 B to masters 1-5: subscribe to its inbox -> done
 9.617 B to masters 1-5: acquire orders for B2, 10s, ballot 9.616008 to 9.616040, waiter wB1 -> held by A1 for
         0.484; place 1 in the queue
-9.619 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 
 wait 500ms
 ----
 9.621 B to masters 1-5: acquire orders for B3, 10s, ballot 9.620008 to 9.620040, waiter wB1 -> held by A1 for
         0.480; place 1 in the queue
-9.623 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
 9.998 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 10.104 B to masters 1-5: acquire orders for B4, 10s, ballot 10.103010 to 10.103042, waiter wB1 -> granted
 10.105 B has orders until 20.001, token 10.103010

@@ -1,4 +1,4 @@
-# H63. One program was told of three masters, another of five, of one fleet.
+# H63. One program was told of three masters, another of five, of one deployment.
 # What could go wrong: each finds a majority of those that it knows, and both hold the name.
 # What must hold: the number stands in the admission records. Who goes by another number is refused, and told both.
 masters 5 fresh
@@ -6,7 +6,7 @@ masters 5 fresh
 
 program A masters=3
 ----
-0.007 A to masters 1-3: begin a quarantine -> done: in quarantine since 0.007018, one of 3, longest TTL 30s,
+0.007 A to masters 1-3: begin a quarantine -> done: in quarantine since 0.007019, one of 3, longest TTL 30s,
         quarantine 30s
 
 A admits

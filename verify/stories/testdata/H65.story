@@ -19,30 +19,24 @@ crowd 600
 B locks orders
 ----
 0.121 B to masters 1-3: acquire orders for B1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 9.980
-0.123 B to master 3: release orders of B1 -> was not there
 0.125 B to masters 1-3: subscribe to its inbox -> done
 0.127 B to masters 1-3: acquire orders for B2, 10s, ballot 0.126008 to 0.126040, waiter wB1 -> held by A1 for
         9.974; place 601 in the queue
-0.129 B to master 3: release orders of B2, waiter wB1 stays -> was not there
 
 wait 19900ms
 ----
 0.131 B to masters 1-3: acquire orders for B3, 10s, ballot 0.130008 to 0.130040, waiter wB1 -> held by A1 for
         9.970; place 601 in the queue
-0.133 B to master 3: release orders of B3, waiter wB1 stays -> was not there
 3.434 A to masters 1-3: extend orders for A1 by 10s -> done
 5.133 B to masters 1-3: acquire orders for B4, 10s, ballot 5.132010 to 5.132042, waiter wB1 -> held by A1 for
         8.301; place 601 in the queue
-5.135 B to master 3: release orders of B4, waiter wB1 stays -> was not there
 6.767 A to masters 1-3: extend orders for A1 by 10s -> done
 10.101 A to masters 1-3: extend orders for A1 by 10s -> done
 10.135 B to masters 1-3: acquire orders for B5, 10s, ballot 10.134012 to 10.134044, waiter wB1 -> held by A1 for
         9.966; place 601 in the queue
-10.137 B to master 3: release orders of B5, waiter wB1 stays -> was not there
 13.434 A to masters 1-3: extend orders for A1 by 10s -> done
 15.137 B to masters 1-3: acquire orders for B6, 10s, ballot 15.136014 to 15.136046, waiter wB1 -> held by A1 for
         8.297; place 601 in the queue
-15.139 B to master 3: release orders of B6, waiter wB1 stays -> was not there
 16.767 A to masters 1-3: extend orders for A1 by 10s -> done
 
 show queues
@@ -54,7 +48,6 @@ wait 1s
 20.101 A to masters 1-3: extend orders for A1 by 10s -> done
 20.139 B to masters 1-3: acquire orders for B7, 10s, ballot 20.138016 to 20.138048, waiter wB1 -> held by A1 for
         9.962; place 101 in the queue
-20.141 B to master 3: release orders of B7, waiter wB1 stays -> was not there
 
 show queues
 ----

@@ -18,7 +18,6 @@ A locks orders extension=off ttl=1s
 B locks orders
 ----
 0.211 B to masters 1-3: acquire orders for B1, 10s, ballot 0.210000 to 0.210032 -> held by A1 for 0.990
-0.213 B to master 3: release orders of B1 -> was not there
 
 wait 1s
 ----

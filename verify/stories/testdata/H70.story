@@ -1,4 +1,4 @@
-# H70. A program asks for a TTL that is longer than its fleet allows.
+# H70. A program asks for a TTL that is longer than its deployment allows.
 # What could go wrong: the masters refuse it for ever, and the call waits for ever.
 # What must hold: the call ends at once, with the figure and the command that changes it.
 masters 5 guard=30s
@@ -9,10 +9,10 @@ program A guard=2m ttl=1m
 
 A locks orders
 ----
-0.100 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the fleet
-        allows; 0 of 5 masters said yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock:
-        the TTL is above the longest that the fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet:
-        redlock guard -set 1m0s
+0.100 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the
+        deployment allows; 0 of 5 masters said yes, 3 are needed; master 1, master 2, master 3, master 4, master
+        5: lock: the TTL is above the longest that the deployment allows: TTL 1m0s, longest TTL 30s; raise it in
+        the deployment: redlock guard -set 1m0s
 
 A raises guard=2m
 ----

@@ -24,19 +24,19 @@ masters 1-5 restart empty
 
 wait 1s
 ----
-0.230 B to masters 1-5: begin a quarantine -> done: in quarantine since 0.230837, one of 5, longest TTL 30s,
+0.230 B to masters 1-5: begin a quarantine -> done: in quarantine since 0.230838, one of 5, longest TTL 30s,
         quarantine 30s
 0.623 A learns that its lock of orders has ended: the lock was lost: too few masters still have it
-0.923 A to masters 1-5: settle the max TTL -> done: in quarantine since 0.230837, one of 5, longest TTL 30s,
+0.923 A to masters 1-5: settle the max TTL -> done: in quarantine since 0.230838, one of 5, longest TTL 30s,
         quarantine 1m0s
 
 show masters
 ----
-  masters 1-5: in quarantine since 0.230837, one of 5, longest TTL 30s, quarantine 1m0s
+  masters 1-5: in quarantine since 0.230838, one of 5, longest TTL 30s, quarantine 1m0s
 
 wait 4s
 ----
-1.234 B to masters 2-4: settle the max TTL -> not done, the record has changed: in quarantine since 0.230837, one
+1.234 B to masters 2-4: settle the max TTL -> not done, the record has changed: in quarantine since 0.230838, one
         of 5, longest TTL 30s, quarantine 1m0s
 
 who holds orders
@@ -59,9 +59,9 @@ B tries orders
 
 wait 30s
 ----
-60.231 B to masters 1-5: end the quarantine -> done: admitted since 60.231838, one of 5, longest TTL 30s,
+60.231 B to masters 1-5: end the quarantine -> done: admitted since 60.231839, one of 5, longest TTL 30s,
         quarantine 1m0s
-60.330 A to masters 1-5: end the quarantine -> not done, the record has changed: admitted since 60.231838, one of
+60.330 A to masters 1-5: end the quarantine -> not done, the record has changed: admitted since 60.231839, one of
         5, longest TTL 30s, quarantine 1m0s
 
 B tries orders

@@ -23,17 +23,17 @@ show masters
 
 A tries orders ttl=1m
 ----
-0.110 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the fleet
-        allows; 0 of 3 masters said yes, 2 are needed; master 1, master 2: lock: the TTL is above the longest
-        that the fleet allows: TTL 1m0s, longest TTL 30s; raise it in the fleet: redlock guard -set 1m0s; master
-        3: read: master is down: connection reset
+0.110 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the
+        deployment allows; 0 of 3 masters said yes, 2 are needed; master 1, master 2: lock: the TTL is above the
+        longest that the deployment allows: TTL 1m0s, longest TTL 30s; raise it in the deployment: redlock guard
+        -set 1m0s; master 3: read: master is down: connection reset
 
 master 3 restarts empty
 ----
 
 wait 40s
 ----
-0.150 A to master 3: begin a quarantine -> done: in quarantine since 0.150478, one of 3, longest TTL 30s,
+0.150 A to master 3: begin a quarantine -> done: in quarantine since 0.150479, one of 3, longest TTL 30s,
         quarantine 5m0s
 
 show A
@@ -55,14 +55,14 @@ wait 10ms
 ----
 40.131 A to master 2: raise the max TTL -> done: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine
         5m0s
-40.133 A to master 3: raise the max TTL -> done: in quarantine since 0.150478, one of 3, longest TTL 5m0s,
+40.133 A to master 3: raise the max TTL -> done: in quarantine since 0.150479, one of 3, longest TTL 5m0s,
         quarantine 5m0s
 40.134 A has raised the max TTL to 5m
 
 show masters
 ----
   masters 1-2: admitted since 0.000000, one of 3, longest TTL 5m0s, quarantine 5m0s
-  master 3: in quarantine since 0.150478, one of 3, longest TTL 5m0s, quarantine 5m0s
+  master 3: in quarantine since 0.150479, one of 3, longest TTL 5m0s, quarantine 5m0s
 
 A tries orders ttl=1m
 ----

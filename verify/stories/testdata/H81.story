@@ -13,12 +13,12 @@ master 1 restarts empty
 
 wait 25s
 ----
-0.120 A to master 1: begin a quarantine -> done: in quarantine since 0.120837, one of 3, longest TTL 30s,
+0.120 A to master 1: begin a quarantine -> done: in quarantine since 0.120838, one of 3, longest TTL 30s,
         quarantine 30s
 
 program B guard=5m
 ----
-25.107 B to master 1: settle the max TTL -> done: in quarantine since 0.120837, one of 3, longest TTL 30s,
+25.107 B to master 1: settle the max TTL -> done: in quarantine since 0.120838, one of 3, longest TTL 30s,
         quarantine 5m0s
 
 wait 10s
@@ -26,7 +26,7 @@ wait 10s
 
 show masters
 ----
-  master 1: in quarantine since 0.120837, one of 3, longest TTL 30s, quarantine 5m0s
+  master 1: in quarantine since 0.120838, one of 3, longest TTL 30s, quarantine 5m0s
   masters 2-3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s
 
 wait 4m
@@ -39,12 +39,12 @@ show A
 
 wait 30s
 ----
-300.121 B to master 1: end the quarantine -> done: admitted since 300.121838, one of 3, longest TTL 30s,
+300.121 B to master 1: end the quarantine -> done: admitted since 300.121839, one of 3, longest TTL 30s,
         quarantine 5m0s
-300.122 A to master 1: end the quarantine -> not done, the record has changed: admitted since 300.121838, one of
+300.122 A to master 1: end the quarantine -> not done, the record has changed: admitted since 300.121839, one of
         3, longest TTL 30s, quarantine 5m0s
 
 show masters
 ----
-  master 1: admitted since 300.121838, one of 3, longest TTL 30s, quarantine 5m0s
+  master 1: admitted since 300.121839, one of 3, longest TTL 30s, quarantine 5m0s
   masters 2-3: admitted since 0.000000, one of 3, longest TTL 30s, quarantine 30s

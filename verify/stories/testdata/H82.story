@@ -63,16 +63,12 @@ B locks orders
 0.421 masters 4-5 to A: orders is free, and wA1 is first
 0.421 B to masters 4-5: acquire orders for B1, 10s, ballot 0.420000 to 0.420032 -> free, but another waiter is
         first for 0.935
-0.423 masters 4-5 to A: orders is free, and wA1 is first
-0.423 B to masters 4-5: release orders of B1 -> was not there
 0.425 B to masters 1-5: subscribe to its inbox -> done
 0.427 B to masters 1-3: acquire orders for B2, 10s, ballot 0.426008 to 0.426040, waiter wB1 -> held by C1 for
         9.774; place 2 in the queue
 0.427 masters 4-5 to A: orders is free, and wA1 is first
 0.427 B to masters 4-5: acquire orders for B2, 10s, ballot 0.426008 to 0.426040, waiter wB1 -> free, but another
         waiter is first for 0.929; place 2 in the queue
-0.429 masters 4-5 to A: orders is free, and wA1 is first
-0.429 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 
 wait 10ms
 ----
@@ -81,8 +77,6 @@ wait 10ms
 0.431 masters 4-5 to A: orders is free, and wA1 is first
 0.431 B to masters 4-5: acquire orders for B3, 10s, ballot 0.430008 to 0.430040, waiter wB1 -> free, but another
         waiter is first for 0.925; place 2 in the queue
-0.433 masters 4-5 to A: orders is free, and wA1 is first
-0.433 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
 
 show queues
 ----

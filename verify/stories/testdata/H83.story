@@ -16,11 +16,9 @@ A locks orders
 B locks orders
 ----
 0.111 B to masters 1-5: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
-0.113 B to masters 4-5: release orders of B1 -> was not there
 0.115 B to masters 1-5: subscribe to its inbox -> done
 0.117 B to masters 1-5: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
-0.119 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 
 master 1 restarts empty
 ----
@@ -33,15 +31,15 @@ wait 4s
 0.136 B to master 1: subscribe to its inbox -> done
 0.138 A to masters 2-5: extend orders for A1 by 10s -> done
 0.138 A to master 1: extend orders for A1 by 10s -> missing
-0.140 A to master 1: begin a quarantine -> done: in quarantine since 0.140837, one of 5, longest TTL 30s,
+0.140 A to master 1: begin a quarantine -> done: in quarantine since 0.140838, one of 5, longest TTL 30s,
         quarantine 30s
-0.140 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.140837, one of
+0.140 B to master 1: begin a quarantine -> not done, the record has changed: in quarantine since 0.140838, one of
         5, longest TTL 30s, quarantine 30s
-0.140 A to master 1: repair orders for A1, 10s, ballot 0.139837, token 0.100000 -> no vote: in quarantine since
-        0.140837, one of 5, longest TTL 30s, quarantine 30s
+0.140 A to master 1: repair orders for A1, 10s, ballot 0.139838, token 0.100000 -> no vote: in quarantine since
+        0.140838, one of 5, longest TTL 30s, quarantine 30s
 0.142 A to master 1: extend orders for A1 by 10s -> missing
 0.142 A to masters 2-5: extend orders for A1 by 10s -> done
-0.144 A to master 1: repair orders for A1, 10s, ballot 0.143841, token 0.100000 -> granted
+0.144 A to master 1: repair orders for A1, 10s, ballot 0.143842, token 0.100000 -> granted
 0.146 B to masters 2-5: acquire orders for B4, 10s, ballot 0.145825 to 0.145857, waiter wB1 -> held by A1 for
         9.996; place 1 in the queue
 0.148 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
@@ -66,16 +64,16 @@ wait 4s
 4.125 A to master 2: extend orders for A1 by 10s -> missing
 4.127 B to masters 3-5: acquire orders for B8, 10s, ballot 4.126006 to 4.126038, waiter wB1 -> held by A1 for
         9.998; place 1 in the queue
-4.127 A to master 2: begin a quarantine -> done: in quarantine since 4.127018, one of 5, longest TTL 30s,
+4.127 A to master 2: begin a quarantine -> done: in quarantine since 4.127019, one of 5, longest TTL 30s,
         quarantine 30s
-4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127018, one of
+4.127 B to master 2: begin a quarantine -> not done, the record has changed: in quarantine since 4.127019, one of
         5, longest TTL 30s, quarantine 30s
-4.127 A to master 2: repair orders for A1, 10s, ballot 4.126018, token 0.100000 -> no vote: in quarantine since
-        4.127018, one of 5, longest TTL 30s, quarantine 30s
+4.127 A to master 2: repair orders for A1, 10s, ballot 4.126019, token 0.100000 -> no vote: in quarantine since
+        4.127019, one of 5, longest TTL 30s, quarantine 30s
 4.129 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
 4.129 A to master 2: extend orders for A1 by 10s -> missing
 4.129 A to masters 1 3-5: extend orders for A1 by 10s -> done
-4.131 A to master 2: repair orders for A1, 10s, ballot 4.130022, token 0.100000 -> granted
+4.131 A to master 2: repair orders for A1, 10s, ballot 4.130023, token 0.100000 -> granted
 5.129 B to masters 3-5: acquire orders for B9, 10s, ballot 5.128008 to 5.128040, waiter wB1 -> held by A1 for
         9.000; place 1 in the queue
 5.131 B to masters 4-5: release orders of B9, waiter wB1 stays -> was not there
@@ -108,16 +106,16 @@ wait 4s
 8.123 B to master 3: subscribe to its inbox -> done
 8.125 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
 8.125 A to master 3: extend orders for A1 by 10s -> missing
-8.127 A to master 3: begin a quarantine -> done: in quarantine since 8.127018, one of 5, longest TTL 30s,
+8.127 A to master 3: begin a quarantine -> done: in quarantine since 8.127019, one of 5, longest TTL 30s,
         quarantine 30s
-8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127018, one of
+8.127 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 8.127019, one of
         5, longest TTL 30s, quarantine 30s
-8.127 A to master 3: repair orders for A1, 10s, ballot 8.126018, token 0.100000 -> no vote: in quarantine since
-        8.127018, one of 5, longest TTL 30s, quarantine 30s
+8.127 A to master 3: repair orders for A1, 10s, ballot 8.126019, token 0.100000 -> no vote: in quarantine since
+        8.127019, one of 5, longest TTL 30s, quarantine 30s
 8.129 A to master 3: extend orders for A1 by 10s -> missing
 8.129 B to masters 1-5: release orders, waiter wB1 leaves -> done
 8.129 A to masters 1-2 4-5: extend orders for A1 by 10s -> done
-8.131 A to master 3: repair orders for A1, 10s, ballot 8.130022, token 0.100000 -> granted
+8.131 A to master 3: repair orders for A1, 10s, ballot 8.130023, token 0.100000 -> granted
 11.462 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders

@@ -1,4 +1,4 @@
-# H84. An acquire has been on its way for two and a half minutes, in a fleet whose guard time is five.
+# H84. An acquire has been on its way for two and a half minutes, in a deployment whose guard time is five.
 # What could go wrong: the window in which ballots are accepted grows with the guard time, but the fences have expired.
 # The old acquire wins, with a token below that of a holder who came later.
 # What must hold: the window is 15 s and fences are kept for 60 s, whatever the guard time is.

@@ -16,23 +16,18 @@ A locks orders
 B locks orders
 ----
 0.111 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
-0.113 B to master 3: release orders of B1 -> was not there
 0.115 B to masters 1-3: subscribe to its inbox -> done
 0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
-0.119 B to master 3: release orders of B2, waiter wB1 stays -> was not there
 
 C locks orders
 ----
 0.121 C to masters 1-3: acquire orders for C1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 9.980
 0.121 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
         9.980; place 1 in the queue
-0.123 C to master 3: release orders of C1 -> was not there
-0.123 B to master 3: release orders of B3, waiter wB1 stays -> was not there
 0.125 C to masters 1-3: subscribe to its inbox -> done
 0.127 C to masters 1-3: acquire orders for C2, 10s, ballot 0.126008 to 0.126040, waiter wC1 -> held by A1 for
         9.974; place 2 in the queue
-0.129 C to master 3: release orders of C2, waiter wC1 stays -> was not there
 
 B gives up orders
 ----
@@ -41,7 +36,6 @@ B gives up orders
 0.131 B to masters 1-3: release orders, waiter wB1 leaves -> done
 0.131 C to masters 1-3: acquire orders for C3, 10s, ballot 0.130008 to 0.130040, waiter wC1 -> held by A1 for
         9.970; place 1 in the queue
-0.133 C to master 3: release orders of C3, waiter wC1 stays -> was not there
 
 show queues
 ----

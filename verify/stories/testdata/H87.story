@@ -16,29 +16,23 @@ A locks orders
 B locks orders
 ----
 0.111 B to masters 1-5: acquire orders for B1, 10s, ballot 0.110000 to 0.110032 -> held by A1 for 9.990
-0.113 B to masters 4-5: release orders of B1 -> was not there
 0.115 B to masters 1-5: subscribe to its inbox -> done
 0.117 B to masters 1-5: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
-0.119 B to masters 4-5: release orders of B2, waiter wB1 stays -> was not there
 
 C locks orders
 ----
 0.121 C to masters 1-5: acquire orders for C1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 9.980
 0.121 B to masters 1-5: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
         9.980; place 1 in the queue
-0.123 C to masters 4-5: release orders of C1 -> was not there
-0.123 B to masters 4-5: release orders of B3, waiter wB1 stays -> was not there
 0.125 C to masters 1-5: subscribe to its inbox -> done
 0.127 C to masters 1-5: acquire orders for C2, 10s, ballot 0.126008 to 0.126040, waiter wC1 -> held by A1 for
         9.974; place 2 in the queue
-0.129 C to masters 4-5: release orders of C2, waiter wC1 stays -> was not there
 
 wait 200ms
 ----
 0.131 C to masters 1-5: acquire orders for C3, 10s, ballot 0.130008 to 0.130040, waiter wC1 -> held by A1 for
         9.970; place 2 in the queue
-0.133 C to masters 4-5: release orders of C3, waiter wC1 stays -> was not there
 
 show queues
 ----
@@ -54,7 +48,6 @@ wait 1s
         8.968; place 1 in the queue
 1.133 C to masters 3-5: acquire orders for C4, 10s, ballot 1.132010 to 1.132042, waiter wC1 -> held by A1 for
         8.968; place 2 in the queue
-1.135 C to masters 4-5: release orders of C4, waiter wC1 stays -> was not there
 
 show queues
 ----
@@ -84,19 +77,15 @@ join B to 3-5
 wait 3s
 ----
 1.906 B to masters 3-5: subscribe to its inbox -> done
-1.910 B to masters 1-3: acquire orders for B4, 10s, ballot 1.909648 to 1.909680 -> held by C5 for 9.423
-1.912 B to masters 1-5: acquire orders for B5, 10s, ballot 1.911650 to 1.911682 -> held by C5 for 9.421
+1.910 B to masters 1-3: acquire orders for B4, 10s, ballot 1.909649 to 1.909681 -> held by C5 for 9.423
+1.912 B to masters 1-5: acquire orders for B5, 10s, ballot 1.911651 to 1.911683 -> held by C5 for 9.421
 1.912 B to masters 2-3: release orders of B4 -> was not there
-1.914 B to masters 1-5: acquire orders for B6, 10s, ballot 1.913652 to 1.913684, waiter wB1 -> held by C5 for
+1.914 B to masters 1-5: acquire orders for B6, 10s, ballot 1.913653 to 1.913685, waiter wB1 -> held by C5 for
         9.419; place 1 in the queue
-1.914 B to masters 2-3: release orders of B5 -> was not there
-1.916 B to masters 2-3: release orders of B6, waiter wB1 stays -> was not there
-2.916 B to masters 1-5: acquire orders for B7, 10s, ballot 2.915654 to 2.915686, waiter wB1 -> held by C5 for
+2.916 B to masters 1-5: acquire orders for B7, 10s, ballot 2.915655 to 2.915687, waiter wB1 -> held by C5 for
         8.417; place 1 in the queue
-2.918 B to masters 4-5: release orders of B7, waiter wB1 stays -> was not there
-3.918 B to masters 1-5: acquire orders for B8, 10s, ballot 3.917656 to 3.917688, waiter wB1 -> held by C5 for
+3.918 B to masters 1-5: acquire orders for B8, 10s, ballot 3.917657 to 3.917689, waiter wB1 -> held by C5 for
         7.415; place 1 in the queue
-3.920 B to masters 4-5: release orders of B8, waiter wB1 stays -> was not there
 
 C unlocks orders
 ----

@@ -18,7 +18,7 @@ master 1 restarts with its data
 wait 4s
 ----
 0.128 A to masters 1-3: extend orders for A1 by 10s -> done
-0.130 A to master 1: begin a quarantine -> done: in quarantine since 0.130837, one of 3, longest TTL 30s,
+0.130 A to master 1: begin a quarantine -> done: in quarantine since 0.130838, one of 3, longest TTL 30s,
         quarantine 30s
 0.130 A to masters 1-3: extend orders for A1 by 10s -> done
 3.464 A to masters 1-3: extend orders for A1 by 10s -> done
@@ -30,7 +30,7 @@ wait 4s
 ----
 4.115 A to masters 1-3: extend orders for A1 by 10s -> done
 4.117 A to masters 1-3: extend orders for A1 by 10s -> done
-4.117 A to master 2: begin a quarantine -> done: in quarantine since 4.117018, one of 3, longest TTL 30s,
+4.117 A to master 2: begin a quarantine -> done: in quarantine since 4.117019, one of 3, longest TTL 30s,
         quarantine 30s
 7.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -41,7 +41,7 @@ wait 4s
 ----
 8.115 A to masters 1-3: extend orders for A1 by 10s -> done
 8.117 A to masters 1-3: extend orders for A1 by 10s -> done
-8.117 A to master 3: begin a quarantine -> done: in quarantine since 8.117018, one of 3, longest TTL 30s,
+8.117 A to master 3: begin a quarantine -> done: in quarantine since 8.117019, one of 3, longest TTL 30s,
         quarantine 30s
 11.450 A to masters 1-3: extend orders for A1 by 10s -> done
 
@@ -51,7 +51,7 @@ master 1 restarts with its data
 wait 4s
 ----
 12.115 A to masters 1-3: extend orders for A1 by 10s -> done
-12.117 A to master 1: begin a quarantine -> done: in quarantine since 12.117018, one of 3, longest TTL 30s,
+12.117 A to master 1: begin a quarantine -> done: in quarantine since 12.117019, one of 3, longest TTL 30s,
         quarantine 30s
 12.117 A to masters 1-3: extend orders for A1 by 10s -> done
 15.450 A to masters 1-3: extend orders for A1 by 10s -> done

@@ -25,7 +25,7 @@ masters 1-2 restart empty
 
 wait 5s
 ----
-0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129836, one of 3, longest TTL 30s,
+0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129837, one of 3, longest TTL 30s,
         quarantine 30s
 
 masters 1-2 are right

@@ -23,17 +23,17 @@ const hang = 20 * time.Second
 // longHang is like hang, for events that take long.
 const longHang = 5 * time.Minute
 
-// A fleet has the real masters of one test. Each Locker made from it has its own pool, as in another process.
-type fleet struct {
+// A deployment has the real masters of one test. Each Locker made from it has its own pool, as in another process.
+type deployment struct {
 	t       testing.TB
 	servers []*redisproc.Server
 	urls    []string
 }
 
-// newFleet starts n masters, with further arguments for the server program. They are stopped with the test.
-func newFleet(t testing.TB, n int, args ...string) *fleet {
+// newDeployment starts n masters, with further arguments for the server program. They are stopped with the test.
+func newDeployment(t testing.TB, n int, args ...string) *deployment {
 	t.Helper()
-	f := &fleet{t: t, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
+	f := &deployment{t: t, servers: redistest.Test(t, n, redisproc.Config{Args: args})}
 	for _, s := range f.servers {
 		f.urls = append(f.urls, s.URL())
 	}
@@ -44,7 +44,7 @@ func newFleet(t testing.TB, n int, args ...string) *fleet {
 const calm = 5 * time.Second
 
 // dial returns a pool over all masters, which is closed at the end of the test.
-func (f *fleet) dial(opts ...pool.Option) *pool.Pool {
+func (f *deployment) dial(opts ...pool.Option) *pool.Pool {
 	f.t.Helper()
 	p, err := pool.Dial(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
 	if err != nil {
@@ -55,20 +55,20 @@ func (f *fleet) dial(opts ...pool.Option) *pool.Pool {
 }
 
 // locker returns a Locker with its own pool; both are closed at the end of the test.
-func (f *fleet) locker(opts ...redlock.Option) *redlock.Locker {
+func (f *deployment) locker(opts ...redlock.Option) *redlock.Locker {
 	f.t.Helper()
 	return locker(f.t, f.dial(), opts...)
 }
 
 // admitted is like locker, with every master admitted at once.
-func (f *fleet) admitted(opts ...redlock.Option) *redlock.Locker {
+func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
 	f.t.Helper()
 	l := f.locker(opts...)
 	f.admit(l)
 	return l
 }
 
-func (f *fleet) admit(l *redlock.Locker) {
+func (f *deployment) admit(l *redlock.Locker) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
@@ -79,7 +79,7 @@ func (f *fleet) admit(l *redlock.Locker) {
 
 // pause stops masters without closing their connections. Masters that are still paused at the end of the test resume
 // before the Lockers are closed.
-func (f *fleet) pause(masters ...int) {
+func (f *deployment) pause(masters ...int) {
 	f.t.Helper()
 	f.t.Cleanup(func() {
 		for _, i := range masters {
@@ -93,7 +93,7 @@ func (f *fleet) pause(masters ...int) {
 	}
 }
 
-func (f *fleet) resume(masters ...int) {
+func (f *deployment) resume(masters ...int) {
 	f.t.Helper()
 	for _, i := range masters {
 		if err := f.servers[i].Resume(); err != nil {
@@ -102,7 +102,7 @@ func (f *fleet) resume(masters ...int) {
 	}
 }
 
-func (f *fleet) kill(masters ...int) {
+func (f *deployment) kill(masters ...int) {
 	f.t.Helper()
 	for _, i := range masters {
 		if err := f.servers[i].Kill(); err != nil {
@@ -112,7 +112,7 @@ func (f *fleet) kill(masters ...int) {
 }
 
 // restart kills masters and starts them again, one after the other: empty, unless persistence is on.
-func (f *fleet) restart(masters ...int) {
+func (f *deployment) restart(masters ...int) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
@@ -124,7 +124,7 @@ func (f *fleet) restart(masters ...int) {
 }
 
 // ask sends one command to master i on a separate connection.
-func (f *fleet) ask(i int, cmd string, args ...any) (any, error) {
+func (f *deployment) ask(i int, cmd string, args ...any) (any, error) {
 	c, err := redis.Dial("unix", f.servers[i].Unix(), redis.DialReadTimeout(hang), redis.DialWriteTimeout(hang))
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (f *fleet) ask(i int, cmd string, args ...any) (any, error) {
 }
 
 // do is like ask, and fails the test on an error.
-func (f *fleet) do(i int, cmd string, args ...any) any {
+func (f *deployment) do(i int, cmd string, args ...any) any {
 	f.t.Helper()
 	v, err := f.ask(i, cmd, args...)
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *fleet) do(i int, cmd string, args ...any) any {
 }
 
 // keys returns the keys of one kind (lock, fence) on master i.
-func (f *fleet) keys(i int, kind string) []string {
+func (f *deployment) keys(i int, kind string) []string {
 	f.t.Helper()
 	pattern := "*}:" + kind
 	if kind == "lock" {
@@ -159,7 +159,7 @@ func (f *fleet) keys(i int, kind string) []string {
 }
 
 // record returns the admission record of master i.
-func (f *fleet) record(i int) string {
+func (f *deployment) record(i int) string {
 	f.t.Helper()
 	text, err := redis.String(f.ask(i, "GET", admissionKey))
 	if err != nil {
@@ -172,7 +172,7 @@ const admissionKey = redlock.DefaultPrefix + ":admission"
 
 // hasten makes the quarantines of masters end after left, which is at least the TTL of all locks. A quarantine lasts
 // for half a minute and more, since ballots may be 15 s off; no message of a test is.
-func (f *fleet) hasten(left time.Duration, masters ...int) {
+func (f *deployment) hasten(left time.Duration, masters ...int) {
 	f.t.Helper()
 	for _, i := range masters {
 		eventually(f.t, hang, func() string {
@@ -192,7 +192,7 @@ func (f *fleet) hasten(left time.Duration, masters ...int) {
 }
 
 // connections returns the number of TCP connections of master i: those of the Lockers, since the tests use its socket.
-func (f *fleet) connections(i int) int {
+func (f *deployment) connections(i int) int {
 	f.t.Helper()
 	list, err := redis.String(f.do(i, "CLIENT", "LIST"), nil)
 	if err != nil {
@@ -203,7 +203,7 @@ func (f *fleet) connections(i int) int {
 
 // noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks: then they were
 // released, and did not expire.
-func (f *fleet) noLocks(bound time.Duration) {
+func (f *deployment) noLocks(bound time.Duration) {
 	f.t.Helper()
 	for i := range f.servers {
 		eventually(f.t, bound, func() string {

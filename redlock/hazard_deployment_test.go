@@ -66,7 +66,7 @@ func TestHazardProgramsWithOneLabelAreTwoOwners(t *testing.T) {
 
 // H70: the deployment allows 30 s, and a client uses a longer TTL. The call fails at once, with the limit and the
 // command that changes it.
-func TestHazardATTLAboveWhatTheFleetAllowsIsToldAtOnce(t *testing.T) {
+func TestHazardATTLAboveWhatTheDeploymentAllowsIsToldAtOnce(t *testing.T) {
 	calls := map[string]func(p *program, ctx context.Context) (*redlock.Lock, error){
 		"H70 Lock": func(p *program, ctx context.Context) (*redlock.Lock, error) {
 			return p.Lock(ctx, "n")
