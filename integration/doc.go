@@ -6,7 +6,7 @@
 //	go test ./integration -run 'TestScenarios/TLS' -v            one scenario, with its effect on users
 //	go test ./integration -run Sentinel -v                       masters behind Sentinel, in containers
 //	go test ./integration -run TestNightmare -v -long -nightmare 10m -nightmare-seed 7
-//	integration/report.sh                                        regenerates the table of docs/faults.md
+//	integration/report.sh                                        regenerates the table of integration/faults.md
 //	integration/matrix.sh                                        every available version of Redis and Valkey
 //
 // # Scenarios

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every scenario, one at a time, and writes its effect on users into the table of docs/faults.md, between the two
+# Runs every scenario, one at a time, and writes its effect on users into the table of integration/faults.md, between the two
 # marks. It takes about four minutes on an otherwise idle machine.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -17,5 +17,5 @@ awk -v rows="$rows" '
     print "| --- | --- | --- | --- | --- | --- |"
     while (("sort " rows) | getline row) { sub(/^[0-9]+ /, "", row); print row }
   }
-' ../docs/faults.md >"$rows.md"
-cat "$rows.md" >../docs/faults.md
+' faults.md >"$rows.md"
+cat "$rows.md" >faults.md

@@ -11,7 +11,7 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 )
 
-// reportEnv names a file to which each scenario appends its row of the table in docs/faults.md, after its number; see
+// reportEnv names a file to which each scenario appends its row of the table in faults.md, after its number; see
 // report.sh.
 const reportEnv = "REDLOCK_TEST_REPORT"
 

@@ -21,7 +21,7 @@ import (
 // Masters behind Sentinel, in containers. Sentinels report the addresses of the containers, not published ports, so
 // this process must be able to reach those. The addresses do not change after restarts or disconnections.
 
-// Settings of the servers and of the sentinels; docs/stores.md explains why the lag is 2 s below the down-after time.
+// Settings of the servers and of the sentinels; docs/guide.md explains why the lag is 2 s below the down-after time.
 const (
 	replicasMaxLag = "2"
 	downAfter      = "4000"

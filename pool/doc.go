@@ -28,7 +28,7 @@
 //   - its INFO may not be read, or lacks the server's identity or clock;
 //   - another master of the Pool is the same server; or
 //   - it is behind Sentinel, and may keep taking writes while a replica is promoted (unless [AllowTwoHolders];
-//     docs/stores.md).
+//     docs/guide.md).
 //
 // # Rights
 //

@@ -123,7 +123,7 @@ func unwrap(masters []Master) []transport.Master {
 // The last two schemes may also begin with valkey, rediss or valkeys. redis+sentinel is the master of that name behind
 // sentinels, whose port is 26379 unless given; user and password are those of the master. redis+cluster is a cluster
 // with some of its nodes, for [DialBuckets]. Such masters vote only if no failover can lead to two holders: see
-// docs/stores.md.
+// docs/guide.md.
 //
 // The port is 6379 unless given, the host localhost. A user without a colon is taken as a password, as redis-cli does.
 // Special characters in user and password are percent-encoded. [New] returns an error if rawurl is invalid.

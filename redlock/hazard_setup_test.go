@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// The tests in files named hazard_* verify claims of docs/hazards.md through the public API only. This file has the
+// The tests in files named hazard_* verify claims of verify/hazards.md through the public API only. This file has the
 // helpers of those in virtual time.
 
 // A stage is one bubble of virtual time with masters and clients, each client on its own machine.

@@ -99,7 +99,7 @@ environment variable REDLOCK_MASTERS, with spaces between them. The first of the
 in an argument can be read in the list of processes; in the file or in the environment it cannot.
 
 A master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, a cluster redis+cluster://n1,n2?buckets=64; what a
-failover of these costs and endangers is in docs/stores.md.
+failover of these costs and endangers is in docs/guide.md.
 
 Where names are spread over groups of masters, a slash is between those of two groups: URL URL URL / URL URL URL.
 

@@ -56,7 +56,7 @@
 //   - its INFO may not be read, or has no identity or clock;
 //   - another master of the Transport is the same server; or
 //   - it is behind Sentinel, and may keep taking writes while a replica is promoted (unless [AllowTwoHolders];
-//     docs/stores.md).
+//     docs/guide.md).
 //
 // # Guarantees
 //

@@ -1,0 +1,50 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+)
+
+// The procedure of docs/upgrades.md. Records of another version of the protocol stop a client, which writes nothing;
+// after they are deleted, and the masters admitted, locks are taken at once.
+func TestAnUpgradeOfTheProtocol(t *testing.T) {
+	f := newDeployment(t, 3, redisproc.Config{})
+	f.call(exitDone, "3 of 3 vote", "admit")
+	var old []string
+	for i := range f.urls {
+		record, err := redis.String(f.do(i, "GET", "redlock:admission"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(record, " ")
+		old = append(old, "v2 "+rest)
+		f.do(i, "SET", "redlock:admission", old[i])
+	}
+	masters := "--masters=" + strings.Join(f.urls, " ")
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &votingDeployment{f, program, setText(t, f.urls)}
+	v.start("run", "--wait", "2s", "a", "--", "true").ends(exitRunNoQuorum, `has version "v2"`)
+	f.call(exitNoQuorum, `has version "v2"`, "status")
+	f.call(exitNoQuorum, `has version "v2"`, "admit", "--timeout", "2s")
+	for i := range f.urls {
+		if record, err := redis.String(f.do(i, "GET", "redlock:admission"), nil); err != nil || record != old[i] {
+			t.Errorf("the record %q was replaced by %q, %v", old[i], record, err)
+		}
+	}
+
+	call(t, exitDone, "", "ls", masters)
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:admission")
+	}
+	f.call(exitDone, "3 of 3 vote", "admit")
+	v.start("run", "--wait", "30s", "a", "--", "true").ends(0, "")
+}
