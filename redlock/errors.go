@@ -156,8 +156,7 @@ func (e *LockError) Error() string {
 		}
 	}
 	if e.here {
-		b.WriteString(", a lock of this Locker: to lock it again inside of that one, pass the context of that lock " +
-			"(Lock.Context)")
+		b.WriteString(", a lock of this Locker: " + hintOwnHold)
 	}
 	if e.Left > 0 {
 		fmt.Fprintf(&b, "; it may be free in %v", e.Left.Round(time.Millisecond))
@@ -193,14 +192,7 @@ func (e *LockError) decision() string {
 func joined(errs []error) (texts []string) {
 	names := map[string][]string{} // by text
 	for _, err := range errs {
-		said, name := strings.TrimPrefix(err.Error(), "pool: "), ""
-		var e *transport.Error
-		if errors.As(err, &e) && strings.HasPrefix(said, e.Addr+": ") {
-			name = e.Addr
-			// Some causes repeat the address.
-			said = strings.ReplaceAll(said[len(name)+2:], " "+name+": ", " ")
-		}
-		said = strings.ReplaceAll(" "+said, " redlock: ", " ")[1:]
+		name, said := addressed(err)
 		if names[said] == nil {
 			texts = append(texts, said)
 		}
@@ -212,6 +204,19 @@ func joined(errs []error) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// addressed returns the address of the master that an error is about, "" if it is about none, and the text of the
+// error without that address.
+func addressed(err error) (name, said string) {
+	said = strings.TrimPrefix(err.Error(), "pool: ")
+	var e *transport.Error
+	if errors.As(err, &e) && strings.HasPrefix(said, e.Addr+": ") {
+		name = e.Addr
+		// Some causes repeat the address.
+		said = strings.ReplaceAll(said[len(name)+2:], " "+name+": ", " ")
+	}
+	return name, strings.ReplaceAll(" "+said, " redlock: ", " ")[1:]
 }
 
 // plain returns the text of a sentinel without the package name, for use within a longer text.

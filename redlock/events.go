@@ -181,11 +181,36 @@ func (e *events) NotSent(op, name string, f *round.Failure) {
 	}
 }
 
+// longHold is the time after which a lock without a max hold is logged, once.
+const longHold = time.Hour
+
+const (
+	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold bounds the hold, and tells the log that it is meant"
+	hintOwnHold  = "to lock it again inside of that one, pass the context of that lock (Lock.Context)"
+)
+
+// logLock logs a record about a lock, with how long it has been held.
+func (e *events) logLock(level slog.Level, text string, g *lease.Lease, more ...slog.Attr) {
+	i := g.Info()
+	e.Log(level, text, append([]slog.Attr{
+		slog.String("lock", g.Name), slog.Int64("token", i.Token), seconds("held", i.Held),
+	}, more...)...)
+}
+
+// ownHold logs that a call of this Locker waits for a lock of this Locker, perhaps for its own.
+func (e *events) ownHold(g *lease.Lease) {
+	e.logLock(slog.LevelWarn, "redlock: call without an end waits for a lock of this Locker", g,
+		slog.String("reason", "held already"), slog.String("hint", hintOwnHold))
+}
+
 // Acquired implements lease.Events.
 func (e *events) Acquired(h *lease.Hold) { e.lock(kindAcquired, h, nil) }
 
 // Extended implements lease.Events.
 func (e *events) Extended(g *lease.Lease, err error) {
+	if g.HeldLong(longHold) {
+		e.logLock(slog.LevelWarn, "redlock: lock held for an hour without a max hold", g, slog.String("hint", hintLongHold))
+	}
 	e.grant(kindExtended, g, failed("extend", g.Name, err))
 }
 
@@ -200,9 +225,9 @@ func (e *events) Repaired(g *lease.Lease, i int) {
 func (e *events) Lost(g *lease.Lease, cause error) {
 	level, text := slog.LevelWarn, "redlock: lock was lost"
 	if errors.Is(cause, ErrMaxHold) { // WithMaxHold requested it
-		level, text = slog.LevelInfo, "redlock: lock has ended at its longest hold"
+		level, text = slog.LevelInfo, "redlock: lock released at its max hold"
 	}
-	e.Log(level, text, slog.String("lock", g.Name), slog.Int64("token", g.Info().Token), slog.Any("error", cause))
+	e.logLock(level, text, g, slog.String("reason", plain(cause)))
 	e.grant(kindLost, g, cause)
 }
 

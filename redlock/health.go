@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -99,11 +98,11 @@ func (l *shard) probe(ctx context.Context) {
 func (l *shard) healthChanged(i int) {
 	view := l.voters.View()
 	if i < len(view.Masters) {
-		l.journal.health(i, l.sender.Trouble(i, &view.Masters[i]))
 		m := l.masterInfo(i, &view.Masters[i])
+		l.journal.health(&m)
 		l.events.master(&m)
 	}
-	l.journal.watch(view)
+	l.journal.watch()
 	l.recheckLater()
 }
 
@@ -123,14 +122,4 @@ func (l *shard) recheck() {
 	l.probe(context.Background())
 	l.rechecks.Store(false)
 	l.recheckLater()
-}
-
-// health logs that a voting master fails because of err, or, if err is nil, that it has recovered.
-func (j *journal) health(i int, err error) {
-	master := slog.String("master", j.addr(i))
-	if err == nil {
-		j.Log(slog.LevelInfo, "redlock: master grants locks again", master)
-		return
-	}
-	j.Log(slog.LevelWarn, "redlock: master is failing", master, slog.Any("error", err))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/jitter"
@@ -16,6 +17,7 @@ const leadPause = time.Second
 
 // lead implements [Locker.Lead].
 func (l *Locker) lead(ctx context.Context, name string, f func(ctx context.Context) error, opts []LockOption) error {
+	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.Long = true }))
 	for {
 		lock, err := l.take(ctx, name, opts, true)
 		if err == nil {
@@ -58,10 +60,10 @@ func (l *shard) logTerm(k *Lock, err, lost error) {
 	attrs := []slog.Attr{slog.String("lock", k.Name()), slog.Int64("token", k.Token())}
 	switch {
 	case errors.Is(lost, ErrMaxHold): // WithMaxHold requested it
-		level, text = slog.LevelInfo, "redlock: leadership ended at its longest hold, campaigning again"
+		level, text = slog.LevelInfo, "redlock: leadership ended at its max hold, campaigning again"
 	case lost != nil:
 		text = "redlock: leadership was lost, campaigning again"
-		attrs = append(attrs, slog.Any("cause", lost))
+		attrs = append(attrs, slog.String("reason", plain(lost)))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))

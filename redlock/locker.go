@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,10 +106,10 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 
 // start runs the voters. It closes l.closed when they have stopped and all calls, grants and events have ended.
 func (l *shard) start() {
-	l.journal.watch(l.voters.View())
 	idle := make(chan struct{})
 	l.calls.Store(1)
 	l.idle = sync.OnceFunc(func() { close(idle) })
+	l.journal.watch()
 	go func() {
 		defer close(l.closed)
 		l.voters.Run()
@@ -125,10 +126,7 @@ func (l *shard) build(first *quorum.Config, id string) {
 		Queue: dispatch.New(l.cfg.log.Handler(), slog.String("owner", l.cfg.label)),
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
-	l.journal = &journal{
-		Queue: l.events.Queue, addr: l.pool.Addr, quorumFunc: l.noQuorum,
-		able: func(v *admission.View) quorum.Set { return l.sender.Able(v) },
-	}
+	l.journal = &journal{Queue: l.events.Queue, info: l.masterInfo, shortage: l.shortage}
 	if l.cfg.group.Of > 0 {
 		l.member = &sharding.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Reevaluate() }}
 	}
@@ -150,7 +148,8 @@ func (l *shard) build(first *quorum.Config, id string) {
 	})
 	l.queue = waitqueue.New(waitqueue.Env{
 		Manager: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
-		Listen: func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
+		Listen:  func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
+		Starved: func() { l.journal.watch() }, OwnHold: l.events.ownHold,
 	})
 	l.grants.Waiters = l.queue
 }
@@ -173,14 +172,29 @@ func (l *shard) viewed(last, next *admission.View) {
 	}
 }
 
-// noQuorum returns why no majority of the masters can grant a lock. It reports false if one can, and once l is closed.
-func (l *shard) noQuorum() (*round.Failure, bool) {
+// shortage describes why no lock can be acquired: no majority of the masters can grant one, or calls wait without a
+// quorum. It returns nil if neither is so, and once l is closed.
+func (l *shard) shortage() *shortage {
 	if !l.enter() {
-		return nil, false
+		return nil
 	}
 	defer l.leave()
 	view := l.voters.View()
-	return l.sender.NoQuorum(view, "vote", nil), !view.Config.Rule.Won(l.sender.Able(view))
+	able, waiting := l.sender.Able(view), l.queue.Waiting()
+	if view.Config.Rule.Won(able) && waiting.NoQuorum == 0 {
+		return nil
+	}
+	s := &shortage{able: able.Len(), needed: view.Config.Rule.Least(), waiting: waiting.NoQuorum}
+	s.quarantine = !view.Config.Rule.Won(able) && errors.Is(l.sender.NoQuorum(view, "vote", nil), errQuarantine)
+	for _, i := range view.Config.Order {
+		if m := l.masterInfo(i, &view.Masters[i]); m.State != admission.Voting.String() {
+			s.masters = append(s.masters, troubleOf(&m))
+		}
+	}
+	if waiting.Failure != nil {
+		s.reason = strings.Join(append([]string{plain(waiting.Failure.Decision)}, joined(waiting.Failure.Masters)...), "; ")
+	}
+	return s
 }
 
 // A listener passes the messages of the inbox to the queue.
@@ -455,11 +469,11 @@ func (l *shard) begin(g *lease.Lease, k *Lock, cfg *lockConfig) error {
 // close ends the shard: see [Locker.Close].
 func (l *shard) close(ctx context.Context) error {
 	l.once.Do(func() {
+		l.journal.close()
 		close(l.closing)
 		//mutant:close-releases-first -> time.AfterFunc(5*time.Second, l.grants.EndAll)
 		l.grants.EndAll()
 		l.queue.Close()
-		l.journal.close()
 		l.voters.Close()
 		l.leave()
 	})

@@ -1,46 +1,126 @@
 package redlock
 
 import (
-	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
-	"github.com/redlock-go/redlock/redlock/internal/round"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // WithLogger sets the logger for what an operator needs to know; the default is [slog.Default] at the time of [New].
-// The Locker warns of risks of the configuration, of masters that are down or back without a vote, and of lost locks.
-// If no quorum has voted for a second, it warns of each master that does not vote and why: then again after two
-// seconds, four, and so on up to a minute. At level Info it logs that a master votes again, and that a lock has reached
-// its maximum hold. Each record has the owner ([WithOwner]), and none a password. Records go through the event queue of
-// the Locker (see [redlockinfo.Trace]) and keep their original times: a handler that blocks or panics delays or loses
-// records, but never a lock. slog.DiscardHandler turns the log off.
+// The Locker warns of risks of the configuration, of masters that grant no locks, and of lost locks. If no lock can be
+// acquired for a second, it warns with the reason of each master: then again after two seconds, four, and so on up to a
+// minute. It warns once of a lock that has been held for an hour without [WithMaxHold], except by [Locker.Lead], and of
+// a call that has waited for a second for a lock of its own Locker with a context that never ends. At level Info it
+// logs that a master grants locks again, that locks can be acquired again, and that a lock has reached its max hold.
+//
+// The message of a record is constant, and its attributes are data: owner ([WithOwner]), master, state, reason, lock,
+// token, and times in seconds (left, held, for). Advice is in the attribute hint. None has a password. Records go
+// through the event queue of the Locker (see [redlockinfo.Trace]) and keep their original times: a handler that blocks
+// or panics delays or loses records, but never a lock. slog.DiscardHandler turns the log off.
 func WithLogger(log *slog.Logger) Option { return lockerOption(func(c *config) { c.log = log }) }
 
-// The pauses between two warnings that no quorum votes.
+// The pauses between two warnings that no lock can be acquired, and between two checks whether that has changed.
 const (
 	firstWarning  = time.Second
 	longestSilent = time.Minute
+	checkPause    = time.Second
 )
 
 // A journal writes the log of one Locker.
 type journal struct {
 	*dispatch.Queue
-	addr func(master int) string
-	// quorumFunc returns why no majority can grant a lock. It reports false if one can, or the Locker is closed.
-	quorumFunc func() (*round.Failure, bool)
-	able       func(*admission.View) quorum.Set // masters that can grant a lock
-	known      quorum.Set                       // masters whose first state was seen; used by viewed only
+	info     func(master int, st *admission.State) redlockinfo.Master
+	shortage func() *shortage // why no lock can be acquired; nil if one can, or the Locker is closed
+	known    quorum.Set       // masters whose first state was seen; used by viewed only
 
 	mu     sync.Mutex
-	alarm  *time.Timer   // runs while no quorum votes; nil if one does, or the Locker is closed
+	alarm  *time.Timer   // runs while no lock can be acquired; nil if one can, or the Locker is closed
 	since  time.Time     // when the alarm was set first
-	pause  time.Duration // until the alarm rings
+	due    time.Time     // of the next warning
+	pause  time.Duration // before it
+	warned bool
 	closed bool
+}
+
+// A shortage describes why no lock can be acquired.
+type shortage struct {
+	able, needed int      // masters that can grant a lock, and how many of them are needed
+	waiting      int      // calls that wait because of that
+	masters      troubles // those that grant none
+	reason       string   // of a waiting call; "" if none waits
+	quarantine   bool     // masters are in quarantine, and no quorum votes
+}
+
+// A trouble is the state of a master that grants no locks, in the attribute "masters" of a record.
+type trouble struct {
+	Master string  `json:"master"`
+	State  string  `json:"state"`
+	Reason string  `json:"reason"`
+	Left   float64 `json:"left,omitempty"` // of a quarantine, in seconds
+}
+
+// String returns the trouble for log handlers that write text.
+func (t trouble) String() string {
+	if t.Left > 0 {
+		return fmt.Sprintf("%s %s (%vs left): %s", t.Master, t.State, t.Left, t.Reason)
+	}
+	return fmt.Sprintf("%s %s: %s", t.Master, t.State, t.Reason)
+}
+
+// troubles are the masters that grant no locks.
+type troubles []trouble
+
+// String returns the troubles for log handlers that write text.
+func (t troubles) String() string {
+	texts := make([]string, len(t))
+	for i, one := range t {
+		texts[i] = one.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// troubleOf returns the trouble of a master that does not vote.
+func troubleOf(m *redlockinfo.Master) trouble {
+	t := trouble{Master: m.Addr, State: m.State, Left: inSeconds(m.Left), Reason: "it has not answered yet"}
+	if m.Err != nil {
+		_, t.Reason = addressed(m.Err)
+	}
+	return t
+}
+
+// inSeconds returns a time in seconds with three decimals.
+func inSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+// seconds returns the attribute of a time.
+func seconds(key string, d time.Duration) slog.Attr { return slog.Float64(key, inSeconds(d)) }
+
+// master logs a record about one master.
+func (j *journal) master(level slog.Level, text string, m *redlockinfo.Master) {
+	attrs := []slog.Attr{slog.String("master", m.Addr), slog.String("state", m.State)}
+	if level > slog.LevelInfo {
+		attrs = append(attrs, slog.String("reason", troubleOf(m).Reason))
+	}
+	if m.Left > 0 {
+		attrs = append(attrs, seconds("left", m.Left))
+	}
+	j.Log(level, text, attrs...)
+}
+
+// health logs that a voting master starts or stops failing.
+func (j *journal) health(m *redlockinfo.Master) {
+	if m.Err == nil {
+		j.master(slog.LevelInfo, "redlock: master grants locks again", m)
+		return
+	}
+	j.master(slog.LevelWarn, "redlock: master is failing", m)
 }
 
 // viewed logs the masters whose state has changed. It logs the first state of a master only if the master is down; the
@@ -51,61 +131,74 @@ func (j *journal) viewed(last, next *admission.View) {
 		if i < len(last.Masters) && last.Masters[i].Phase == now.Phase || now.Phase == admission.Connecting {
 			continue
 		}
-		master := slog.String("master", j.addr(i))
+		m := j.info(i, now)
 		switch known := j.known.Has(i); {
 		case now.Phase == admission.Down:
-			j.Log(slog.LevelWarn, "redlock: master is down", master, slog.Any("error", now.Err))
+			j.master(slog.LevelWarn, "redlock: master is down", &m)
 		case known && now.Phase == admission.Voting:
-			j.Log(slog.LevelInfo, "redlock: master votes", master)
+			j.master(slog.LevelInfo, "redlock: master votes", &m)
 		case known:
-			j.Log(slog.LevelWarn, "redlock: master does not vote", master, slog.Any("error", now.Err))
+			j.master(slog.LevelWarn, "redlock: master does not vote", &m)
 		}
 		j.known |= quorum.One(i)
 	}
-	j.watch(next)
+	j.watch()
 }
 
-// watch sets the alarm if no quorum votes, and stops it if one does.
-func (j *journal) watch(view *admission.View) {
+// watch sets the alarm if no lock can be acquired, and stops it if one can.
+func (j *journal) watch() {
+	short := j.shortage() != nil
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	switch votes := view.Config.Rule.Won(j.able(view)); {
-	case j.alarm != nil && votes:
-		j.alarm.Stop()
-		j.alarm = nil
-	case j.alarm == nil && !votes && !j.closed:
-		j.since, j.pause = time.Now(), firstWarning
+	switch {
+	case j.alarm != nil && !short:
+		j.recoveredLocked()
+	case j.alarm == nil && short && !j.closed:
+		j.since, j.pause, j.warned = time.Now(), firstWarning, false
+		j.due = j.since.Add(j.pause)
 		j.alarm = time.AfterFunc(j.pause, j.ring)
 	}
 }
 
-// ring logs that no quorum votes, and sets the alarm again.
+// recoveredLocked stops the alarm, and logs that locks can be acquired again if it was logged that they cannot.
+func (j *journal) recoveredLocked() {
+	j.alarm.Stop()
+	j.alarm = nil
+	if j.warned && !j.closed {
+		j.Log(slog.LevelInfo, "redlock: locks can be acquired again", seconds("for", time.Since(j.since)))
+	}
+}
+
+// ring logs that no lock can be acquired if that is due, and sets the alarm again.
 func (j *journal) ring() {
-	f, bad := j.quorumFunc()
+	s := j.shortage()
 	j.mu.Lock()
-	if !bad {
-		j.alarm = nil
-		j.mu.Unlock()
+	defer j.mu.Unlock()
+	switch {
+	case j.alarm == nil:
+		return
+	case s == nil:
+		j.recoveredLocked()
 		return
 	}
-	on, since := j.alarm != nil, j.since
-	if on {
-		j.pause = min(2*j.pause, longestSilent)
-		j.alarm.Reset(j.pause)
-	}
-	j.mu.Unlock()
-	if !on {
+	j.alarm.Reset(checkPause)
+	if time.Now().Before(j.due) {
 		return
 	}
+	j.pause, j.warned = min(2*j.pause, longestSilent), true
+	j.due = j.due.Add(j.pause)
 	attrs := []slog.Attr{
-		slog.Duration("for", time.Since(since).Round(time.Millisecond)),
-		slog.Int("voting", f.N-len(f.Masters)), slog.Int("needed", f.Quorum), slog.Any("masters", joined(f.Masters)),
+		seconds("for", time.Since(j.since)), slog.Int("able", s.able), slog.Int("needed", s.needed),
+		slog.Int("waiting", s.waiting), slog.Any("masters", s.masters),
 	}
-	if errors.Is(f, errQuarantine) {
+	if s.reason != "" {
+		attrs = append(attrs, slog.String("reason", s.reason))
+	}
+	if s.quarantine {
 		//mutant:hint-in-log drop
 		attrs = append(attrs, slog.String("hint", mayAdmit))
 	}
-	j.Log(slog.LevelWarn, "redlock: no quorum of masters votes", attrs...)
+	j.Log(slog.LevelWarn, "redlock: no lock can be acquired", attrs...)
 }
 
 // close stops the alarm.

@@ -382,10 +382,13 @@ func (l *Locker) WaitReady(ctx context.Context) error {
 
 // Stats returns the counts of the Locker. It sends nothing and does not block.
 func (l *Locker) Stats() Stats {
-	var sum Stats
+	sum := Stats{Waiting: map[string]int{}}
 	for _, s := range l.shards {
 		one := s.stats()
 		sum.Held = append(sum.Held, one.Held...)
+		for reason, n := range one.Waiting {
+			sum.Waiting[reason] += n
+		}
 		sum.Unconfirmed += one.Unconfirmed
 		sum.Dropped += one.Dropped
 		sum.Panics += one.Panics

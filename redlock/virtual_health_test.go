@@ -72,7 +72,7 @@ var healthCases = []struct {
 		w.refuse(outOfMemory, 0, 1, 2)
 		call := w.call(w.Context(), l, "n")
 		after(1200 * time.Millisecond)
-		if h.logged("no quorum", "OOM", "master-1") == 0 {
+		if h.logged("no lock can be acquired", "waiting=1", "OOM", "master-1") == 0 {
 			w.Errorf("after a second: %q", h.logs)
 		}
 		if got := w.initials(l); got != "fffvv" {
@@ -93,7 +93,7 @@ var healthCases = []struct {
 		if got := w.initials(l); got != "vvvvv" {
 			w.Errorf("states %q after the masters have recovered", got)
 		}
-		if h.logged("grants locks again") != 3 {
+		if h.logged("grants locks again") != 3 || h.logged("locks can be acquired again") != 1 {
 			w.Errorf("%q", h.logs)
 		}
 		w.unlock(k)
@@ -119,7 +119,7 @@ var healthCases = []struct {
 		if got := w.initials(l); got != "ffvvv" {
 			w.Errorf("states %q", got)
 		}
-		if h.logged("master is failing", "OOM") != 2 || h.logged("no quorum") != 0 {
+		if h.logged("master is failing", "OOM") != 2 || h.logged("no lock can") != 0 {
 			w.Errorf("%q", h.logs)
 		}
 	}},
@@ -175,7 +175,7 @@ var healthCases = []struct {
 		if got := w.initials(l); got != "ffdvv" {
 			w.Errorf("states %q", got)
 		}
-		if h.logged("no quorum", "clock") == 0 {
+		if h.logged("no lock can be acquired", "clock") == 0 {
 			w.Errorf("%q", h.logs)
 		}
 	}},

@@ -17,6 +17,7 @@
 //	redlock.wait.duration           s            how long Lock, TryLock and Import took; by redlock.operation, error.type
 //	redlock.hold.duration           s            how long locks were held that have ended
 //	redlock.held                    {lock}       locks that are held now
+//	redlock.waiting                 {call}       calls that wait now; by redlock.reason, "held" or "no_quorum"
 //	redlock.lost                    {lock}       locks that ended before their release; by error.type
 //	redlock.attempts                {attempt}    rounds that asked the masters for a lock; by error.type
 //	redlock.extensions              {extension}  extensions of held locks; by error.type
@@ -25,10 +26,12 @@
 //	redlock.releases.unconfirmed    {release}    releases that no quorum confirmed in time
 //	redlock.votes                   {vote}       what each master said; by server.address, server.port, redlock.vote
 //	db.client.operation.duration    s            how long each master took to answer; of those that answered
-//	redlock.master.voting           {master}     1 if the master votes; by server.address, server.port
-//	redlock.master.pending_releases    {release}    names of which it still has to get a release
+//	redlock.master.voting           {master}     1 if the master votes and is not failing; by server.address, server.port
+//	redlock.master.state            {master}     1 for its state, 0 for the others; by redlock.state too
+//	redlock.master.epoch            1            the epoch of its admission record
+//	redlock.master.pending_releases {release}    names of which it still has to get a release
 //	redlock.master.quarantine.left  s            how long its quarantine still lasts
-//	redlock.quorum                  1            1 if a quorum of masters votes
+//	redlock.quorum                  1            1 if a quorum of masters can grant a lock
 //
 // Held locks, the masters, the quorum and the three counts above redlock.votes are read from the Locker that is passed
 // to Watch, and are exact. The others are derived from events, which are dropped, with their spans, while the queue of

@@ -198,11 +198,14 @@ func address(name string) []attribute.KeyValue {
 	return append(attrs, semconv.ServerAddress(host), semconv.ServerPort(n))
 }
 
+// states are those of redlockinfo.Master.
+var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
+
 // Watch registers the metrics that are read from l at each collection: the held locks, the counts of [redlock.Stats],
 // and the state of the masters. It returns an error if an instrument cannot be created. stop unregisters them; call it
 // before l is discarded.
 func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
-	var errs [8]error
+	var errs [11]error
 	total := func(err *error, name, unit, help string) (c metric.Int64ObservableCounter) {
 		c, *err = w.meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
 		return c
@@ -215,7 +218,7 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	dropped := total(&errs[6], "redlock.events.dropped", "{event}", "Log records and trace events that were dropped.")
 	panics := total(&errs[7], "redlock.callback.panics", "{panic}", "Callbacks that panicked.")
 	voting, err := w.meter.Int64ObservableUpDownCounter("redlock.master.voting", metric.WithUnit("{master}"),
-		metric.WithDescription("1 if the master votes, else 0."))
+		metric.WithDescription("1 if the master votes and is not failing, else 0."))
 	errs[0] = err
 	pending, err := w.meter.Int64ObservableUpDownCounter("redlock.master.pending_releases", metric.WithUnit("{release}"),
 		metric.WithDescription("Names of which the master still has to get a release."))
@@ -224,8 +227,17 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		metric.WithDescription("How long the quarantine of the master still lasts."))
 	errs[2] = err
 	quorum, err := w.meter.Int64ObservableGauge("redlock.quorum", metric.WithUnit("1"),
-		metric.WithDescription("1 if a quorum of masters votes, else 0."))
+		metric.WithDescription("1 if a quorum of masters can grant a lock, else 0."))
 	errs[3] = err
+	waiting, err := w.meter.Int64ObservableUpDownCounter("redlock.waiting", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls that wait for a lock now."))
+	errs[8] = err
+	state, err := w.meter.Int64ObservableUpDownCounter("redlock.master.state", metric.WithUnit("{master}"),
+		metric.WithDescription("1 for the state of the master, 0 for the others."))
+	errs[9] = err
+	epoch, err := w.meter.Int64ObservableGauge("redlock.master.epoch", metric.WithUnit("1"),
+		metric.WithDescription("The epoch of the admission record of the master."))
+	errs[10] = err
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -236,19 +248,28 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		for name, n := range w.count(stats.Held) {
 			o.ObserveInt64(held, n, w.attributes(name, nil))
 		}
+		for reason, n := range stats.Waiting {
+			o.ObserveInt64(waiting, int64(n), metric.WithAttributes(text("redlock.reason", reason)))
+		}
 		o.ObserveInt64(unconfirmed, int64(stats.Unconfirmed))
 		o.ObserveInt64(dropped, int64(stats.Dropped))
 		o.ObserveInt64(panics, int64(stats.Panics))
 		for _, m := range l.Admin().Masters() {
 			at := metric.WithAttributes(address(m.Addr)...)
 			o.ObserveInt64(voting, one(m.State == "voting"), at)
+			for _, s := range states {
+				o.ObserveInt64(state, one(m.State == s),
+					metric.WithAttributes(append(address(m.Addr), text("redlock.state", s))...))
+			}
+			o.ObserveInt64(epoch, m.Epoch, at)
 			o.ObserveInt64(pending, int64(m.Pending), at)
 			o.ObserveFloat64(left, m.Left.Seconds(), at)
 		}
 		o.ObserveInt64(quorum, one(l.WaitReady(over) == nil))
 		return nil
 	}
-	r, err := w.meter.RegisterCallback(look, held, unconfirmed, dropped, panics, voting, pending, left, quorum)
+	r, err := w.meter.RegisterCallback(look, held, waiting, unconfirmed, dropped, panics, voting, state, epoch, pending,
+		left, quorum)
 	if err != nil {
 		return nil, err
 	}

@@ -286,6 +286,7 @@ func TestMetricsOfLocks(t *testing.T) {
 			t.Fatal("the name is held")
 		}
 		f.has(map[string]float64{
+			"redlock.waiting {call} {redlock.reason=held}": 0, "redlock.waiting {call} {redlock.reason=no_quorum}": 0,
 			"redlock.held {lock} {}": 0, "redlock.hold.duration s {}": 2, "redlock.lost {lock} {error.type=lost}": 1,
 		})
 	})

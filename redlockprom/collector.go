@@ -21,18 +21,27 @@ var (
 
 // The metrics that are read from a Locker at each scrape.
 var (
-	voting  = prometheus.NewDesc("redlock_master_voting", "1 if the master votes, else 0.", []string{"master"}, nil)
+	waiting = prometheus.NewDesc("redlock_waiting", "Calls that wait for a lock now.", []string{"reason"}, nil)
+	voting  = prometheus.NewDesc("redlock_master_voting", "1 if the master votes and is not failing, else 0.",
+		[]string{"master"}, nil)
+	state = prometheus.NewDesc("redlock_master_state", "1 for the state of the master, 0 for the others.",
+		[]string{"master", "state"}, nil)
+	epoch = prometheus.NewDesc("redlock_master_epoch", "The epoch of the admission record of the master.",
+		[]string{"master"}, nil)
 	pending = prometheus.NewDesc("redlock_master_pending_releases",
 		"Names of which the master still has to get a release.", []string{"master"}, nil)
 	quarantine = prometheus.NewDesc("redlock_master_quarantine_left_seconds",
 		"How long the quarantine of the master still lasts.", []string{"master"}, nil)
-	quorum      = prometheus.NewDesc("redlock_quorum", "1 if a quorum of masters votes, else 0.", nil, nil)
+	quorum      = prometheus.NewDesc("redlock_quorum", "1 if a quorum of masters can grant a lock, else 0.", nil, nil)
 	unconfirmed = prometheus.NewDesc("redlock_unconfirmed_releases_total",
 		"Releases that no quorum confirmed in time.", nil, nil)
 	dropped = prometheus.NewDesc("redlock_events_dropped_total",
 		"Log records and trace events that were dropped.", nil, nil)
 	panics = prometheus.NewDesc("redlock_callback_panics_total", "Callbacks that panicked.", nil, nil)
 )
+
+// states are those of redlockinfo.Master.
+var states = []string{"connecting", "down", "quarantine", "voting", "failing", "blocked"}
 
 // A Collector collects the metrics of one Locker. It implements [prometheus.Collector]. In a program with several
 // Lockers make one Collector for each, and register each with a distinct label; see [prometheus.WrapRegistererWith].
@@ -149,7 +158,9 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range c.vecs() {
 		v.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{c.held, unconfirmed, dropped, panics, voting, pending, quarantine, quorum} {
+	for _, d := range []*prometheus.Desc{
+		c.held, waiting, unconfirmed, dropped, panics, voting, state, epoch, pending, quarantine, quorum,
+	} {
 		to <- d
 	}
 }
@@ -171,11 +182,18 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	stats := l.Stats()
 	c.collectHeld(to, stats.Held)
+	for reason, n := range stats.Waiting {
+		gauge(waiting, float64(n), reason)
+	}
 	total(unconfirmed, stats.Unconfirmed)
 	total(dropped, stats.Dropped)
 	total(panics, stats.Panics)
 	for _, m := range l.Admin().Masters() {
 		gauge(voting, one(m.State == "voting"), m.Addr)
+		for _, s := range states {
+			gauge(state, one(m.State == s), m.Addr, s)
+		}
+		gauge(epoch, float64(m.Epoch), m.Addr)
 		gauge(pending, float64(m.Pending), m.Addr)
 		gauge(quarantine, m.Left.Seconds(), m.Addr)
 	}

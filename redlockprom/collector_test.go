@@ -173,6 +173,9 @@ func TestEachMasterIsTold(t *testing.T) {
 		for i := range 3 {
 			want["redlock_master_voting{master="+addr(i)+"}"] = 1
 			want["redlock_master_pending_releases{master="+addr(i)+"}"] = 0
+			want["redlock_master_epoch{master="+addr(i)+"}"] = 0
+			want["redlock_master_state{master="+addr(i)+",state=voting}"] = 1
+			want["redlock_master_state{master="+addr(i)+",state=failing}"] = 0
 			want["redlock_master_quarantine_left_seconds{master="+addr(i)+"}"] = 0
 			want["redlock_votes_total{master="+addr(i)+",vote=granted}"] = 1
 			want["redlock_vote_seconds{master="+addr(i)+"}"] = 1
@@ -181,7 +184,12 @@ func TestEachMasterIsTold(t *testing.T) {
 
 		f.masters.Master(0).Stop()
 		after(time.Millisecond)
-		f.has(map[string]float64{"redlock_master_voting{master=" + addr(0) + "}": 0, "redlock_quorum{}": 1})
+		f.has(map[string]float64{
+			"redlock_master_voting{master=" + addr(0) + "}": 0, "redlock_quorum{}": 1,
+			"redlock_master_state{master=" + addr(0) + ",state=down}":   1,
+			"redlock_master_state{master=" + addr(0) + ",state=voting}": 0,
+			"redlock_waiting{reason=held}":                              0, "redlock_waiting{reason=no_quorum}": 0,
+		})
 		if err := k.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,15 +11,18 @@
 //	                                                and, of a Shared, "rlock", "try rlock" and "downgrade" took
 //	redlock_hold_seconds                            how long locks were held that have ended
 //	redlock_held                                    locks that are held now
+//	redlock_waiting{reason}                         calls that wait now: "held", or "no_quorum"
 //	redlock_lost_total{reason}                      locks that ended before their release: "lost", "max_hold"
 //	redlock_attempts_total{outcome}                 rounds that asked the masters for a lock
 //	redlock_extensions_total{outcome}               extensions of held locks that a quorum confirmed ("ok") or not
-//	redlock_votes_total{master,vote}                what each master said: "granted", "held", "failed", ...
+//	redlock_votes_total{master,vote}                what each master said: see [redlockinfo.Event.State]
 //	redlock_vote_seconds{master}                    how long each master took to answer; of those that answered
-//	redlock_master_voting{master}                   1 if the master votes
-//	redlock_master_pending_releases{master}            names of which it still has to get a release
+//	redlock_master_voting{master}                   1 if the master votes and is not failing
+//	redlock_master_state{master,state}              1 for its state, 0 for the others: see [redlockinfo.Master]
+//	redlock_master_epoch{master}                    the epoch of its admission record
+//	redlock_master_pending_releases{master}         names of which it still has to get a release
 //	redlock_master_quarantine_left_seconds{master}  how long its quarantine still lasts
-//	redlock_quorum                                  1 if a quorum of masters votes
+//	redlock_quorum                                  1 if a quorum of masters can grant a lock
 //	redlock_unconfirmed_releases_total              releases that no quorum confirmed in time
 //	redlock_events_dropped_total                    log records and trace events that were dropped
 //	redlock_callback_panics_total                   callbacks that panicked

@@ -24,7 +24,7 @@ const (
 	Refused   Outcome = 7
 )
 
-var outcomeNames = [...]string{"failed", "granted", "held", "stale", "ahead", "missing", "abstained", "refused"}
+var outcomeNames = [...]string{"failed", "granted", "held", "too old", "too new", "missing", "not voting", "refused"}
 
 // String returns the name of o that errors and traces use.
 func (o Outcome) String() string {

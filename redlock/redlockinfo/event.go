@@ -48,12 +48,16 @@ type Event struct {
 	// Op is the call: "lock" (Lock), "try lock", "import", "do", "extend", "unlock"; of a redlock.RWLock also
 	// "rlock", "try rlock" and "downgrade". The Lock and the Unlock of a Do are calls with its context. Of a vote it is
 	// the step, as "roll back".
-	Op      string
-	Name    string        // of the lock, as the caller gave it, also if it is invalid
-	ID      string        // of the lease
-	Token   int64         // the fencing token; of an attempt, the ballot; 0 if there is none
-	Master  string        // its address
-	State   string        // of a master: see [Master]; of a vote: "granted", "held", "missing", "failed", ...
+	Op     string
+	Name   string // of the lock, as the caller gave it, also if it is invalid
+	ID     string // of the lease
+	Token  int64  // the fencing token; of an attempt, the ballot; 0 if there is none
+	Master string // its address
+	// State is that of a master: see [Master]. Of a vote it is "granted"; "held", also if another client is first;
+	// "missing" (the lease is not there), "too old" or "too new" (the attempt, by the master's fence and clock), "not
+	// voting" (the master is in quarantine), "refused" (the TTL is too long, or the epoch too old), "failed" (no reply, or
+	// an error).
+	State   string
 	Elapsed time.Duration // how long it took
 	Held    time.Duration // since the lock was acquired; of one that was unlocked, until then
 	// Left is the validity left; of a lock that has ended, how long the masters still keep the name, by

@@ -45,6 +45,8 @@ type Terms struct {
 	HandoffTime time.Duration
 	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: it is released.
 	Linger time.Duration
+	// Long means that the holder keeps the lease for as long as it can: HeldLong does not report it.
+	Long bool
 }
 
 // remainingMinHold returns the part of MinHold that is left after held. The drift is added to it, for clocks that run
@@ -142,6 +144,7 @@ type ownership struct {
 	entering int // re-entries under way, which have no Hold yet
 	terms    Terms
 	began    clock.Instant
+	reported bool // by HeldLong
 	holds    []*Hold
 	single   [1]*Hold // the first hold; the storage of holds while there is one
 }
@@ -347,6 +350,17 @@ func (l *Lease) Info() Info {
 		}
 	}
 	return i
+}
+
+// HeldLong reports, once for each ownership, that it has lasted for at least d although nothing bounds it.
+func (l *Lease) HeldLong(d time.Duration) bool {
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := &l.ownership
+	long := l.state == live && !o.reported && o.terms.MaxHold == 0 && !o.terms.Long && l.heldLocked(now) >= d
+	o.reported = o.reported || long
+	return long
 }
 
 // Config returns the configuration by which the lease was last won or confirmed.

@@ -292,10 +292,10 @@ func (r *Round) complaintLocked(i int, v *Vote, waited time.Duration) error {
 	case v.Outcome == scripts.Refused:
 		return r.refusal(v)
 	case (v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead) && r.View.Masters[i].ClockOff:
-		return fmt.Errorf("its clock is more than %v off the median of the masters: it refused the ballot as %v; "+
+		return fmt.Errorf("its clock is more than %v off the median of the masters: it rejected the attempt as %v; "+
 			"its time is %d", scripts.Window, v.Outcome, v.Time)
 	case v.Outcome == scripts.Stale || v.Outcome == scripts.Ahead:
-		return fmt.Errorf("it refused the ballot as %v; its fence is %d, its time %d", v.Outcome, v.Fence, v.Time)
+		return fmt.Errorf("it rejected the attempt as %v: its fence is %d, its time %d", v.Outcome, v.Fence, v.Time)
 	}
 	return nil
 }

@@ -23,6 +23,11 @@ type Env struct {
 	Changed func() <-chan struct{}
 	// Listen subscribes to the inbox: wake-ups arrive through Queue.WakeUp and Queue.Resubscribed.
 	Listen func() Subscription
+	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
+	Starved func()
+	// OwnHold is called, with no lock held, when a call without an end has waited for a second for a lease of this same
+	// Locker, once for each lease.
+	OwnHold func(l *lease.Lease)
 }
 
 // A Queue holds the waiting calls of one Locker. Its methods are safe for concurrent use.
@@ -36,6 +41,7 @@ type Queue struct {
 	inbox       Subscription // nil: no client waits, or has for a while
 	idle        *time.Timer  // closes inbox
 	subscribers map[uint64]*Call
+	refused     map[*Call]bool // contenders whose last attempt has failed
 
 	attempts uint64 // so far, of calls that do not queue
 	trying   map[string]*attempt
@@ -51,6 +57,7 @@ type nameQueue struct {
 	waiting   []*Call        // the others, by priority and then by call
 	idle      bool           // holder lingers, and is the next call's
 	refusal   *round.Failure // why the others do not get the name: heldLocally, or how the contender's last attempt failed
+	noticed   *lease.Lease   // the last one that OwnHold was called for
 }
 
 // heldLocally refuses a call while the same Locker holds the name.
@@ -103,7 +110,8 @@ const (
 // New makes the Queue of one Locker.
 func New(env Env) *Queue {
 	return &Queue{
-		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), trying: make(map[string]*attempt),
+		Env: env, names: make(map[string]*nameQueue), subscribers: make(map[uint64]*Call), refused: make(map[*Call]bool),
+		trying: make(map[string]*attempt),
 	}
 }
 
@@ -211,9 +219,12 @@ func (q *Queue) sleep(ctx context.Context, c *Call, changed <-chan struct{}, pau
 // awaitTurn waits until c becomes the contender, and reports whether the lease was handed off to it. If c must
 // end during the handoff, it waits until it has the lease, and gives it back.
 func (q *Queue) awaitTurn(ctx context.Context, c *Call) (handed bool, err error) {
-	for {
+	for first := true; ; first = false {
 		if t, _ := q.stateOf(c); t == acquiring || t == holding {
 			return t == holding, nil
+		}
+		if first && ctx.Done() == nil {
+			defer q.watchOwnHold(c)()
 		}
 		cause := q.sleep(ctx, c, nil, nil)
 		if cause == nil {
@@ -244,8 +255,12 @@ func (q *Queue) stateOf(c *Call) (waiterState, *round.Failure) {
 // recordFailure records how an attempt of a contender has failed.
 func (q *Queue) recordFailure(c *Call, f *round.Failure) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	c.names.refusal = f
+	starves := starved(f) && !(q.refused[c] && starved(c.names.refusal))
+	c.names.refusal, q.refused[c] = f, true
+	q.mu.Unlock()
+	if starves && q.Starved != nil {
+		q.Starved()
+	}
 }
 
 // yieldLocked puts the contender c back into the local queue if one with a better priority waits there, and reports
@@ -256,6 +271,7 @@ func (q *Queue) yieldLocked(c *Call) bool {
 		return false
 	}
 	q.leaveMastersLocked(c)
+	delete(q.refused, c)
 	nq.contender, c.state = nil, queued
 	nq.insert(c)
 	q.promoteLocked(c.Name, nq)
@@ -277,6 +293,7 @@ func (q *Queue) leave(c *Call) waiterState {
 		q.promoteLocked(c.Name, nq)
 		c.state = abandoned
 	}
+	delete(q.refused, c)
 	q.unsubscribeLocked(c)
 	return c.state
 }
@@ -299,6 +316,7 @@ func (q *Queue) promoteLocked(name string, nq *nameQueue) {
 func (q *Queue) startHold(c *Call, l *lease.Lease) error {
 	q.mu.Lock()
 	c.names.contender, c.state = nil, holding
+	delete(q.refused, c)
 	if l.Role() == scripts.Plain {
 		q.recordHoldLocked(l)
 	}

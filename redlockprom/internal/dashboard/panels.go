@@ -41,8 +41,14 @@ var rows = []row{
 			states:  []state{{0, "no vote", "red"}, {1, "votes", "green"}},
 		},
 		{
-			title: "Quarantine left", unit: "s", metrics: []string{"redlock_master_quarantine_left_seconds"},
-			queries: []query{{`max by (master) (redlock_master_quarantine_left_seconds{SEL})`, "{{master}}"}},
+			title: "Masters out, by state", unit: "short",
+			metrics: []string{"redlock_master_state", "redlock_master_quarantine_left_seconds", "redlock_master_epoch"},
+			note:    "1 for each master that grants no locks, with its state, and the seconds left of a quarantine.",
+			queries: []query{
+				{`max by (master, state) (redlock_master_state{SEL, state!="voting"}) > 0`, "{{master}} {{state}}"},
+				{`max by (master) (redlock_master_quarantine_left_seconds{SEL}) > 0`, "{{master}} quarantine left"},
+				{`max by (master) (redlock_master_epoch{SEL}) > 0`, "{{master}} epoch"},
+			},
 		},
 		{
 			title: "Pending releases", unit: "short",
@@ -70,10 +76,10 @@ var rows = []row{
 			},
 		},
 		{
-			title: "Waiting calls", unit: "short", metrics: []string{"redlock_wait_seconds"},
-			note: "The mean number of calls that wait at once. A call counts when it has ended, with all its time.",
+			title: "Waiting calls", unit: "short", metrics: []string{"redlock_waiting"},
+			note: "By reason: another lock has the name, or no quorum of the masters can grant it.",
 			queries: []query{
-				{`sum by (instance) (rate(redlock_wait_seconds_sum{SEL}[$__rate_interval]))`, "{{instance}}"},
+				{`sum by (instance, reason) (redlock_waiting{SEL})`, "{{instance}}: {{reason}}"},
 			},
 		},
 		{

@@ -1,0 +1,84 @@
+package waitqueue
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock/internal/round"
+)
+
+// ownHoldPause is how long a call without an end waits for a lease of its own Locker before OwnHold is called.
+const ownHoldPause = time.Second
+
+// Waiting counts the calls that wait.
+type Waiting struct {
+	Held     int            // another lock of this or of another Locker has the name, or another client is first
+	NoQuorum int            // no quorum of the masters can grant the name
+	Failure  *round.Failure // of one of the latter; nil if there is none
+}
+
+// Waiting returns how many calls wait now, and why.
+func (q *Queue) Waiting() (w Waiting) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	count := func(f *round.Failure, n int) {
+		if n == 0 {
+			return
+		}
+		if starved(f) {
+			w.NoQuorum, w.Failure = w.NoQuorum+n, f
+		} else {
+			w.Held += n
+		}
+	}
+	for c := range q.refused {
+		count(c.names.refusal, 1)
+	}
+	for _, nq := range q.names {
+		count(nq.refusal, len(nq.waiting))
+	}
+	return w
+}
+
+// starved reports whether an attempt failed because the masters could not grant the name, rather than because of other
+// clients.
+func starved(f *round.Failure) bool {
+	return f != nil && !errors.Is(f.Decision, round.ErrHeld) && !errors.Is(f.Decision, round.ErrUndecided) &&
+		!errors.Is(f.Decision, round.ErrOverloaded)
+}
+
+// watchOwnHold calls OwnHold if a lease of this Locker keeps c waiting for ownHoldPause. It looks after that time, and
+// then at growing intervals of up to a minute, until stop is called.
+func (q *Queue) watchOwnHold(c *Call) (stop func() bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var timer *time.Timer
+	pause := ownHoldPause
+	timer = time.AfterFunc(pause, func() {
+		q.noticeOwnHold(c)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if pause = min(2*pause, time.Minute); c.state == queued {
+			timer.Reset(pause)
+		}
+	})
+	return timer.Stop
+}
+
+// noticeOwnHold calls OwnHold if a lease of this Locker has been held for ownHoldPause while c waits for it.
+func (q *Queue) noticeOwnHold(c *Call) {
+	q.mu.Lock()
+	nq := c.names
+	l := nq.holder
+	known := l == nil || nq.noticed == l || c.state != queued
+	q.mu.Unlock()
+	if known || l.Info().Held < ownHoldPause {
+		return
+	}
+	q.mu.Lock()
+	known, nq.noticed = nq.noticed == l || nq.holder != l, l
+	q.mu.Unlock()
+	if !known && q.OwnHold != nil {
+		q.OwnHold(l)
+	}
+}
