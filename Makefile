@@ -9,6 +9,7 @@ help: ## list the targets
 
 test: ## run the tests of the library, of the examples and of verify
 	go test ./... ./examples/... ./verify/...
+	go test -count=1 ./verify/mutants # again: it reads files of another module, which the cache does not follow
 
 race: ## run the tests of all modules with the race detector
 	go test -race -timeout 20m work

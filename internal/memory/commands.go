@@ -14,7 +14,7 @@ const (
 	errArgs    reference.Error = "ERR wrong number of arguments"
 	errInteger reference.Error = "ERR value is not an integer or out of range"
 	errSyntax  reference.Error = "ERR syntax error"
-	errNoSuch  reference.Error = "NOSCRIPT No matching script. Please use EVAL."
+	NoScript   reference.Error = "NOSCRIPT No matching script. Please use EVAL."
 	errForeign reference.Error = "ERR the in-memory master runs the scripts of redlock and no others"
 	errReplica reference.Error = "READONLY You can't write against a read only replica."
 	errNoAuth  reference.Error = "ERR AUTH <password> called without any password configured for the default user. " +
@@ -24,7 +24,7 @@ const (
 // A command executes one command; args includes its name. It returns answered if it has queued its replies itself.
 type command struct {
 	least int // minimum number of args, with the name
-	run   func(c *conn, now int64, args []string) any
+	run   func(s *Server, c *Client, args []string) any
 }
 
 type answeredType struct{}
@@ -34,12 +34,12 @@ var answered any = answeredType{}
 // commands are the supported commands other than scripts.
 var commands = map[string]command{
 	"PING":        {1, ping},
-	"ECHO":        {2, func(_ *conn, _ int64, args []string) any { return args[1] }},
-	"AUTH":        {2, func(*conn, int64, []string) any { return errNoAuth }},
+	"ECHO":        {2, func(_ *Server, _ *Client, args []string) any { return args[1] }},
+	"AUTH":        {2, func(*Server, *Client, []string) any { return errNoAuth }},
 	"SELECT":      {2, selectDB},
 	"CLIENT":      {2, client},
-	"QUIT":        {1, func(*conn, int64, []string) any { return status("OK") }},
-	"INFO":        {1, func(c *conn, now int64, args []string) any { return c.m.infoLocked(now, args[1:]) }},
+	"QUIT":        {1, func(*Server, *Client, []string) any { return status("OK") }},
+	"INFO":        {1, func(s *Server, _ *Client, args []string) any { return s.info(args[1:]) }},
 	"TIME":        {1, clockTime},
 	"CONFIG":      {3, config},
 	"SCRIPT":      {2, script},
@@ -47,78 +47,47 @@ var commands = map[string]command{
 	"SET":         {3, set},
 	"DEL":         {2, del},
 	"EXISTS":      {2, exists},
-	"PTTL":        {2, func(c *conn, now int64, args []string) any { return c.m.state.TTL(now, args[1]) }},
+	"PTTL":        {2, func(s *Server, _ *Client, args []string) any { return s.State.TTL(s.Now(), args[1]) }},
 	"HGETALL":     {2, hgetall},
-	"DBSIZE":      {1, func(c *conn, now int64, _ []string) any { return len(c.m.state.Keys(now)) }},
+	"DBSIZE":      {1, func(s *Server, _ *Client, _ []string) any { return len(s.State.Keys(s.Now())) }},
 	"FLUSHALL":    {1, flush},
 	"FLUSHDB":     {1, flush},
-	"PUBLISH":     {3, func(c *conn, _ int64, args []string) any { return c.m.publishLocked(args[1], args[2]) }},
+	"PUBLISH":     {3, func(s *Server, _ *Client, args []string) any { return s.Publish(args[1], args[2]) }},
 	"SUBSCRIBE":   {2, subscribe},
 	"UNSUBSCRIBE": {1, unsubscribe},
 }
 
-// commandLocked executes one command, queues its reply, and reports whether the connection is still open.
-func (c *conn) commandLocked(args []string) bool {
-	m := c.m
+// Execute executes one command other than a script, and gives its replies to the client. It reports whether the command
+// is known and allowed.
+func (s *Server) Execute(c *Client, args []string) bool {
 	name := strings.ToUpper(args[0])
-	if name == "EVALSHA" || name == "EVAL" {
-		return c.scriptLocked(name, args)
-	}
 	cmd, known := commands[name]
 	switch {
 	case !known:
-		c.answerLocked(reference.Error(fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0])))
-		return true
+		c.Reply(reference.Error(fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: ", args[0])))
 	case len(args) < cmd.least:
-		c.answerLocked(errArgs + reference.Error(" for '"+strings.ToLower(name)+"' command"))
-		return true
+		c.Reply(errArgs + reference.Error(" for '"+strings.ToLower(name)+"' command"))
 	case len(c.channels) > 0 && !slices.Contains([]string{"SUBSCRIBE", "UNSUBSCRIBE", "PING", "QUIT"}, name):
-		c.answerLocked(reference.Error("ERR Can't execute '" + strings.ToLower(name) + "': only (P|S)SUBSCRIBE / " +
+		c.Reply(reference.Error("ERR Can't execute '" + strings.ToLower(name) + "': only (P|S)SUBSCRIBE / " +
 			"(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"))
+	default:
+		if reply := cmd.run(s, c, args); reply != answered {
+			c.Reply(reply)
+		}
 		return true
 	}
-	m.counts[name]++
-	if reply := cmd.run(c, m.clock.now(), args); reply != answered {
-		c.answerLocked(reply)
-	}
-	return true
+	return false
 }
 
-// scriptLocked executes EVALSHA or EVAL, with the injected faults.
-func (c *conn) scriptLocked(name string, args []string) bool {
-	m := c.m
-	s, keys, argv, failed := m.findScriptLocked(name, args)
-	if failed != "" {
-		m.counts[name]++
-		c.answerLocked(failed)
-		return true
-	}
-	if s == scripts.Heartbeat { // the faults of scripts are for those of locks
-		m.counts[s.Name]++
-		c.answerLocked(m.evalLocked(s, keys, argv))
-		return true
-	}
-	if m.faults.noEffect > 0 {
-		m.faults.noEffect--
-		c.cutLocked()
-		return false
-	}
-	reply := m.evalLocked(s, keys, argv)
-	m.counts[s.Name]++
-	if m.faults.noReply > 0 {
-		m.faults.noReply--
-		c.cutLocked()
-		return false
-	}
-	c.answerLocked(reply)
-	return true
+// IsScript reports whether a command runs a script: see Find.
+func IsScript(command string) bool {
+	return strings.EqualFold(command, "EVALSHA") || strings.EqualFold(command, "EVAL")
 }
 
-func (m *Master) findScriptLocked(name string, args []string) (
-	s *scripts.Script, keys, argv []string, failed reference.Error,
-) {
+// Find returns the script of EVALSHA or EVAL, and its arguments, or the error reply. EVAL also loads it.
+func (s *Server) Find(args []string) (script *scripts.Script, keys, argv []string, failed reference.Error) {
 	if len(args) < 3 {
-		return nil, nil, nil, errArgs + reference.Error(" for '"+strings.ToLower(name)+"' command")
+		return nil, nil, nil, errArgs + reference.Error(" for '"+strings.ToLower(args[0])+"' command")
 	}
 	n, err := strconv.Atoi(args[2])
 	switch {
@@ -129,49 +98,28 @@ func (m *Master) findScriptLocked(name string, args []string) (
 	case n > len(args)-3:
 		return nil, nil, nil, "ERR Number of keys can't be greater than number of args"
 	}
-	if name == "EVALSHA" {
-		if s = m.loaded[strings.ToLower(args[1])]; s == nil {
-			return nil, nil, nil, errNoSuch
+	if strings.EqualFold(args[0], "EVALSHA") {
+		if script = s.Loaded[strings.ToLower(args[1])]; script == nil {
+			return nil, nil, nil, NoScript
 		}
-	} else if s = m.loadLocked(args[1]); s == nil {
+	} else if script = s.load(args[1]); script == nil {
 		return nil, nil, nil, errForeign
 	}
-	return s, args[3 : 3+n], args[3+n:], ""
+	return script, args[3 : 3+n], args[3+n:], ""
 }
 
-// loadLocked caches the script with this text; it returns nil if the text is unknown.
-func (m *Master) loadLocked(text string) *scripts.Script {
-	for _, s := range scripts.All {
-		if s.Text == text {
-			m.loaded[s.SHA] = s
-			return s
+// load caches the script with this text; it returns nil if the text is unknown.
+func (s *Server) load(text string) *scripts.Script {
+	for _, one := range scripts.All {
+		if one.Text == text {
+			s.Loaded[one.SHA] = one
+			return one
 		}
 	}
 	return nil
 }
 
-func (m *Master) evalLocked(s *scripts.Script, keys, argv []string) any {
-	if m.faults.refusal != "" {
-		return reference.Error(m.faults.refusal)
-	}
-	now, env := m.clock.now(), m.server.env
-	env.InfoFunc = func() string { return m.infoLocked(now, nil) }
-	if m.server.role == "master" {
-		env.Publish = m.publishLocked
-		return m.state.Eval(now, env, s, keys, argv)
-	}
-	// A replica stops a script at its first write. Expired keys do not count as written.
-	m.state.Keys(now) // drop expired keys
-	trial := m.state.Clone()
-	env.Publish = func(channel, _ string) int { return len(m.subs[channel]) }
-	reply := trial.Eval(now, env, s, keys, argv)
-	if trial.String() != m.state.String() {
-		return errReplica
-	}
-	return reply
-}
-
-func ping(c *conn, _ int64, args []string) any {
+func ping(s *Server, c *Client, args []string) any {
 	text := "PONG"
 	if len(args) > 1 {
 		text = args[1]
@@ -189,7 +137,7 @@ func ping(c *conn, _ int64, args []string) any {
 }
 
 // selectDB accepts the sixteen databases of a default configuration, which are all the same here.
-func selectDB(_ *conn, _ int64, args []string) any {
+func selectDB(_ *Server, _ *Client, args []string) any {
 	if n, err := strconv.Atoi(args[1]); err != nil {
 		return errInteger
 	} else if n < 0 || n > 15 {
@@ -198,7 +146,7 @@ func selectDB(_ *conn, _ int64, args []string) any {
 	return status("OK")
 }
 
-func client(_ *conn, _ int64, args []string) any {
+func client(_ *Server, _ *Client, args []string) any {
 	switch strings.ToUpper(args[1]) {
 	case "SETNAME", "SETINFO", "NO-EVICT", "NO-TOUCH":
 		return status("OK")
@@ -208,52 +156,54 @@ func client(_ *conn, _ int64, args []string) any {
 }
 
 // config supports CONFIG GET of names without patterns.
-func config(c *conn, _ int64, args []string) any {
+func config(s *Server, c *Client, args []string) any {
 	if strings.ToUpper(args[1]) != "GET" {
 		return reference.Error("ERR unknown subcommand '" + args[1] + "'. Try CONFIG HELP.")
 	}
 	reply := []any{}
 	for _, name := range args[2:] {
 		name = strings.ToLower(name)
-		if value, known := c.m.server.config[name]; known {
+		if value, known := s.config[name]; known {
 			reply = append(reply, name, value)
 		}
 	}
 	return reply
 }
 
-func clockTime(_ *conn, now int64, _ []string) any {
+func clockTime(s *Server, _ *Client, _ []string) any {
+	now := s.Now()
 	return []any{strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10)}
 }
 
-func script(c *conn, _ int64, args []string) any {
+func script(s *Server, c *Client, args []string) any {
 	switch sub := strings.ToUpper(args[1]); {
 	case sub == "LOAD" && len(args) == 3:
-		s := c.m.loadLocked(args[2])
-		if s == nil {
+		one := s.load(args[2])
+		if one == nil {
 			return errForeign
 		}
-		return s.SHA
+		return one.SHA
 	case sub == "EXISTS" && len(args) > 2:
 		var reply []any
 		for _, sha := range args[2:] {
 			n := int64(0)
-			if c.m.loaded[strings.ToLower(sha)] != nil {
+			if s.Loaded[strings.ToLower(sha)] != nil {
 				n = 1
 			}
 			reply = append(reply, n)
 		}
 		return reply
 	case sub == "FLUSH":
-		clear(c.m.loaded)
+		clear(s.Loaded)
 		return status("OK")
 	default:
 		return reference.Error("ERR unknown subcommand or wrong number of arguments for '" + args[1] + "'. Try SCRIPT HELP.")
 	}
 }
 
-func get(c *conn, now int64, args []string) any {
-	v := c.m.state.Look(now, args[1])
+func get(s *Server, _ *Client, args []string) any {
+	now := s.Now()
+	v := s.State.Look(now, args[1])
 	switch v.Type {
 	case reference.None:
 		return nil
@@ -265,7 +215,8 @@ func get(c *conn, now int64, args []string) any {
 }
 
 // set supports PX and EX.
-func set(c *conn, now int64, args []string) any {
+func set(s *Server, _ *Client, args []string) any {
+	now := s.Now()
 	ttl := int64(0)
 	switch {
 	case len(args) == 3:
@@ -288,32 +239,35 @@ func set(c *conn, now int64, args []string) any {
 	default:
 		return errSyntax
 	}
-	c.m.state.Set(now, args[1], args[2], ttl)
+	s.State.Set(now, args[1], args[2], ttl)
 	return status("OK")
 }
 
-func del(c *conn, now int64, args []string) any {
+func del(s *Server, _ *Client, args []string) any {
+	now := s.Now()
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.m.state.Delete(now, key) {
+		if s.State.Delete(now, key) {
 			n++
 		}
 	}
 	return n
 }
 
-func exists(c *conn, now int64, args []string) any {
+func exists(s *Server, _ *Client, args []string) any {
+	now := s.Now()
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.m.state.Look(now, key).Type != reference.None {
+		if s.State.Look(now, key).Type != reference.None {
 			n++
 		}
 	}
 	return n
 }
 
-func hgetall(c *conn, now int64, args []string) any {
-	v := c.m.state.Look(now, args[1])
+func hgetall(s *Server, _ *Client, args []string) any {
+	now := s.Now()
+	v := s.State.Look(now, args[1])
 	if v.Type != reference.None && v.Type != reference.Hash {
 		return reference.WrongType
 	}
@@ -324,30 +278,27 @@ func hgetall(c *conn, now int64, args []string) any {
 	return reply
 }
 
-func flush(c *conn, _ int64, _ []string) any {
-	c.m.state.Flush()
+func flush(s *Server, c *Client, _ []string) any {
+	s.State.Flush()
 	return status("OK")
 }
 
-func subscribe(c *conn, _ int64, args []string) any {
+func subscribe(s *Server, c *Client, args []string) any {
 	for _, channel := range args[1:] {
-		c.subscribeLocked(channel)
-		c.answerLocked([]any{"subscribe", channel, len(c.channels)})
+		s.subscribe(c, channel)
+		c.Reply([]any{"subscribe", channel, len(c.channels)})
 	}
 	return answered
 }
 
-func unsubscribe(c *conn, _ int64, args []string) any {
+func unsubscribe(s *Server, c *Client, args []string) any {
 	channels := args[1:]
 	if len(channels) == 0 {
-		for channel := range c.channels {
-			channels = append(channels, channel)
-		}
-		slices.Sort(channels)
+		channels = slices.Sorted(slices.Values(c.channels))
 	}
 	for _, channel := range channels {
-		c.unsubscribeLocked(channel)
-		c.answerLocked([]any{"unsubscribe", channel, len(c.channels)})
+		s.unsubscribe(c, channel)
+		c.Reply([]any{"unsubscribe", channel, len(c.channels)})
 	}
 	if len(channels) == 0 {
 		return []any{"unsubscribe", nil, 0}

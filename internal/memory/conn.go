@@ -1,10 +1,12 @@
 package memory
 
 import (
-	"bufio"
 	"net"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
 )
 
 // A conn is the master's side of one client connection.
@@ -16,7 +18,7 @@ type conn struct {
 	in  queue[request]
 	out queue[answer]
 
-	channels map[string]struct{} // subscriptions; guarded by m.mu
+	client *Client // guarded by m.mu
 }
 
 // A request is one command, not to be executed before at. An answer is the bytes of a reply, not to be written before
@@ -41,10 +43,12 @@ func (m *Master) serve(nc net.Conn) error {
 	case m.faults.down:
 		return errDown
 	}
-	c := &conn{m: m, nc: nc, dead: make(chan struct{}), channels: map[string]struct{}{}}
+	c := &conn{m: m, nc: nc, dead: make(chan struct{})}
+	c.client = &Client{Reply: c.answerLocked, Message: c.answerLocked}
 	c.in.init()
 	c.out.init()
 	m.conns[c] = struct{}{}
+	m.server.Connections = len(m.conns)
 	m.set.wg.Go(c.read)
 	m.set.wg.Go(c.execute)
 	m.set.wg.Go(c.write)
@@ -57,27 +61,10 @@ func (c *conn) cutLocked() {
 		return
 	}
 	delete(c.m.conns, c)
-	for channel := range c.channels {
-		c.unsubscribeLocked(channel)
-	}
+	c.m.server.Connections = len(c.m.conns)
+	c.m.server.Leave(c.client)
 	close(c.dead)
 	_ = c.nc.Close()
-}
-
-func (c *conn) subscribeLocked(channel string) {
-	if c.m.subs[channel] == nil {
-		c.m.subs[channel] = map[*conn]struct{}{}
-	}
-	c.m.subs[channel][c] = struct{}{}
-	c.channels[channel] = struct{}{}
-}
-
-func (c *conn) unsubscribeLocked(channel string) {
-	delete(c.channels, channel)
-	delete(c.m.subs[channel], c)
-	if len(c.m.subs[channel]) == 0 {
-		delete(c.m.subs, channel)
-	}
 }
 
 // answerLocked queues a reply.
@@ -86,26 +73,31 @@ func (c *conn) answerLocked(reply any) {
 	if d := c.m.faults.delay(); d > 0 {
 		at = time.Now().Add(d)
 	}
-	c.out.put(answer{at: at, text: appendReply(nil, reply)})
+	c.out.put(answer{at: at, text: AppendReply(nil, reply)})
 }
 
 // read queues commands until the client closes the connection or it is cut. Queued commands are still executed after
 // the client has closed the connection, because their bytes have already been sent.
 func (c *conn) read() {
 	defer c.in.close()
-	r := bufio.NewReader(c.nc)
-	for {
-		args, err := readCommand(r)
+	for chunk, rest := make([]byte, 4096), ""; ; {
+		n, err := c.nc.Read(chunk)
 		if err != nil {
 			return
 		}
-		var at time.Time
-		c.m.mu.Lock()
-		if d := c.m.faults.delay(); d > 0 {
-			at = time.Now().Add(d)
+		var commands [][]string
+		if commands, rest, err = Parse(rest + string(chunk[:n])); err != nil {
+			return
 		}
-		c.m.mu.Unlock()
-		c.in.put(request{at: at, args: args})
+		for _, args := range commands {
+			var at time.Time
+			c.m.mu.Lock()
+			if d := c.m.faults.delay(); d > 0 {
+				at = time.Now().Add(d)
+			}
+			c.m.mu.Unlock()
+			c.in.put(request{at: at, args: args})
+		}
 	}
 }
 
@@ -166,6 +158,42 @@ func (c *conn) executeOne(args []string) bool {
 	default:
 	}
 	return c.commandLocked(args)
+}
+
+// commandLocked executes one command, with the injected faults, and reports whether the connection is still open.
+func (c *conn) commandLocked(args []string) bool {
+	m := c.m
+	if !IsScript(args[0]) {
+		if m.server.Execute(c.client, args) {
+			m.counts[strings.ToUpper(args[0])]++
+		}
+		return true
+	}
+	script, keys, argv, failed := m.server.Find(args)
+	if failed != "" {
+		m.counts[strings.ToUpper(args[0])]++
+		c.answerLocked(failed)
+		return true
+	}
+	if script == scripts.Heartbeat { // the faults of scripts are for those of locks
+		m.counts[script.Name]++
+		c.answerLocked(m.server.Eval(script, keys, argv))
+		return true
+	}
+	if m.faults.noEffect > 0 {
+		m.faults.noEffect--
+		c.cutLocked()
+		return false
+	}
+	reply := m.server.Eval(script, keys, argv)
+	m.counts[script.Name]++
+	if m.faults.noReply > 0 {
+		m.faults.noReply--
+		c.cutLocked()
+		return false
+	}
+	c.answerLocked(reply)
+	return true
 }
 
 // write writes the replies in order, as many at once as are due, and then closes the connection.

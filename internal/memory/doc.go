@@ -3,7 +3,8 @@
 // tests use it.
 //
 // A master executes the library's own scripts by their reference in Go (internal/scripts/reference), and of the other
-// commands only the few that the library and simple checks need.
+// commands only the few that the library and simple checks need. [Server] is a master without a network; the simulator
+// has one of its own for it.
 //
 // # Goroutines
 //

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// infoLocked returns the reply of INFO: the lines of Redis 7.0 that a lock's client may need. sections are the
+// info returns the reply of INFO: the lines of Redis 7.0 that a lock's client may need. sections are the
 // requested sections, empty for all.
-func (m *Master) infoLocked(now int64, sections []string) string {
+func (s *Server) info(sections []string) string {
+	now := s.Now()
 	all := len(sections) == 0
-	for i, s := range sections {
-		sections[i] = strings.ToLower(s)
+	for i, one := range sections {
+		sections[i] = strings.ToLower(one)
 		all = all || slices.Contains([]string{"all", "default", "everything"}, sections[i])
 	}
 	var b strings.Builder
@@ -28,21 +29,21 @@ func (m *Master) infoLocked(now int64, sections []string) string {
 			b.WriteString(line + "\r\n")
 		}
 	}
-	replicaOf := ""
-	if m.server.role != "master" {
-		replicaOf = "master_host:master-0\r\nmaster_port:6379\r\nmaster_link_status:up\r\n"
+	role, replicaOf := "master", ""
+	if s.Replica {
+		role, replicaOf = "slave", "master_host:master-0\r\nmaster_port:6379\r\nmaster_link_status:up\r\n"
 	}
-	_, second, _ := strings.Cut(m.server.env.Identity(), "/")
+	_, second, _ := strings.Cut(s.Env.Identity(), "/")
 	replID2, offset, _ := strings.Cut(second, "/")
-	up := int64(time.Since(m.server.started).Seconds())
-	section("Server", "redis_version:7.0.15", "redis_mode:standalone", "run_id:"+m.server.env.RunID, "tcp_port:6379",
+	up := int64(time.Since(s.started).Seconds())
+	section("Server", "redis_version:7.0.15", "redis_mode:standalone", "run_id:"+s.Env.RunID, "tcp_port:6379",
 		fmt.Sprintf("server_time_usec:%d", now), fmt.Sprintf("uptime_in_seconds:%d", up))
-	section("Clients", fmt.Sprintf("connected_clients:%d", len(m.conns)))
-	section("Memory", fmt.Sprintf("maxmemory:%d", m.server.limit), "maxmemory_policy:"+m.server.policy)
+	section("Clients", fmt.Sprintf("connected_clients:%d", s.Connections))
+	section("Memory", fmt.Sprintf("maxmemory:%d", s.limit), "maxmemory_policy:"+s.policy)
 	section("Persistence", "loading:0", "async_loading:0", "aof_enabled:0")
-	section("Replication", "role:"+m.server.role, replicaOf+"connected_slaves:0", "master_replid:"+m.server.replID,
+	section("Replication", "role:"+role, replicaOf+"connected_slaves:0", "master_replid:"+s.ReplID,
 		"master_replid2:"+replID2, "master_repl_offset:0", "second_repl_offset:"+offset)
 	section("Cluster", "cluster_enabled:0")
-	section("Keyspace", fmt.Sprintf("db0:keys=%d,expires=0,avg_ttl=0", len(m.state.Keys(now))))
+	section("Keyspace", fmt.Sprintf("db0:keys=%d,expires=0,avg_ttl=0", len(s.State.Keys(now))))
 	return b.String()
 }

@@ -21,32 +21,17 @@ type Master struct {
 
 	mu sync.Mutex // guards the fields below; held while a command is executed, never while waiting
 
-	state  *reference.State
-	server server
+	server *Server
 	clock  skewed
-	loaded map[string]*scripts.Script // by SHA-1
-	subs   map[string]map[*conn]struct{}
 	conns  map[*conn]struct{}
 	counts map[string]int
 	faults faults
 	closed bool
 }
 
-// A server is the state that a master reports in INFO and CONFIG GET.
-type server struct {
-	env     reference.Env
-	replID  string
-	started time.Time
-	role    string
-	policy  string
-	limit   int64             // maxmemory
-	config  map[string]string // values for CONFIG GET
-}
-
 // faults are the injected faults.
 type faults struct {
 	delay    func() time.Duration
-	refusal  string
 	noReply  int
 	noEffect int
 	work     time.Duration // duration of a script
@@ -57,18 +42,15 @@ type faults struct {
 
 func newMaster(set *Masters, i int) *Master {
 	now := time.Now()
-	return &Master{
+	m := &Master{
 		set: set, addr: fmt.Sprintf("master-%d:6379", i+1),
-		state: new(reference.State),
-		server: server{
-			env: reference.Env{RunID: hexID()}, replID: hexID(), started: now, role: "master", policy: "noeviction",
-			config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
-		},
-		clock:  skewed{base: now, micros: now.UnixMicro(), rate: 1},
-		loaded: map[string]*scripts.Script{}, subs: map[string]map[*conn]struct{}{},
+		clock: skewed{base: now, micros: now.UnixMicro(), rate: 1},
 		conns: map[*conn]struct{}{}, counts: map[string]int{},
 		faults: faults{delay: func() time.Duration { return 0 }},
 	}
+	m.server = NewServer(func() int64 { return m.clock.now() })
+	m.server.Env.RunID, m.server.ReplID = hexID(), hexID()
+	return m
 }
 
 func hexID() string {
@@ -165,11 +147,11 @@ func (m *Master) Restart(keepMemory bool) {
 	m.faults.down = false
 	m.cutLocked()
 	m.resumeLocked()
-	clear(m.loaded)
-	m.server.env, m.server.replID = reference.Env{RunID: hexID()}, hexID()
+	clear(m.server.Loaded)
+	m.server.Env, m.server.ReplID = reference.Env{RunID: hexID()}, hexID()
 	m.server.started = time.Now()
 	if !keepMemory {
-		m.state.Flush()
+		m.server.State.Flush()
 	}
 }
 
@@ -178,7 +160,7 @@ func (m *Master) Restart(keepMemory bool) {
 func (m *Master) Refuse(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.faults.refusal = text
+	m.server.Refusal = text
 }
 
 // DropReplies executes the next n scripts, but drops their replies and cuts their connections.
@@ -217,15 +199,16 @@ func (m *Master) Time() time.Time {
 func (m *Master) SetRole(role string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch role {
-	case m.server.role:
+	replica := role != "master"
+	switch {
+	case replica == m.server.Replica:
 		return
-	case "master": // promoted: it keeps the id of its former master
-		m.server.env.ReplID2, m.server.env.Offset = m.server.replID, 1
+	case !replica: // promoted: it keeps the id of its former master
+		m.server.Env.ReplID2, m.server.Env.Offset = m.server.ReplID, 1
 	default:
-		m.server.env.ReplID2, m.server.env.Offset = "", 0
+		m.server.Env.ReplID2, m.server.Env.Offset = "", 0
 	}
-	m.server.role, m.server.replID = role, hexID()
+	m.server.Replica, m.server.ReplID = replica, hexID()
 }
 
 // SetConfig sets the CONFIG GET value of one name, in lower case. It has no other effect. The defaults are those of
@@ -266,7 +249,7 @@ func (m *Master) Admit(prefix string, maxTTL time.Duration) {
 	m.set.mu.Unlock()
 	m.change(func(now int64, s *reference.State) {
 		record := scripts.Record{
-			Stamp: scripts.NewStamp(), Identity: m.server.env.Identity(), Group: m.set.group, Masters: names, Longest: maxTTL,
+			Stamp: scripts.NewStamp(), Identity: m.server.Env.Identity(), Group: m.set.group, Masters: names, Longest: maxTTL,
 			Quarantine: max(maxTTL, shortestQuarantine), Admitted: true, Since: now,
 		}
 		s.Set(now, scripts.Prefix(prefix).Admission(), record.String(), 0)
@@ -343,7 +326,7 @@ func (m *Master) Connections() int {
 func (m *Master) change(f func(now int64, s *reference.State)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f(m.clock.now(), m.state)
+	f(m.clock.now(), m.server.State)
 }
 
 // free runs the release of the present holder of name, or a release without a grant if there is none.
@@ -355,20 +338,12 @@ func (m *Master) free(name string) {
 	scriptKeys, argv := call.Arguments("")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.state.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash && role == scripts.Plain {
-		m.state.Delete(m.clock.now(), keys.Lock())
+	if v := m.server.State.Look(m.clock.now(), keys.Lock()); v.Type != reference.Hash && role == scripts.Plain {
+		m.server.State.Delete(m.clock.now(), keys.Lock())
 	}
-	env := m.server.env
-	env.Publish = m.publishLocked
-	m.state.Eval(m.clock.now(), env, call.Script, scriptKeys, argv)
-}
-
-// publishLocked sends a message to the subscribers and returns their number.
-func (m *Master) publishLocked(channel, payload string) int {
-	for c := range m.subs[channel] {
-		c.answerLocked([]any{"message", channel, payload})
-	}
-	return len(m.subs[channel])
+	env := m.server.Env
+	env.Publish = m.server.Publish
+	m.server.State.Eval(m.clock.now(), env, call.Script, scriptKeys, argv)
 }
 
 func (m *Master) accept(l net.Listener) {

@@ -1,9 +1,7 @@
 package memory
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -13,8 +11,8 @@ import (
 // A status is a simple string reply, such as OK. The other replies are int64, string, nil, []any and reference.Error.
 type status string
 
-// appendReply appends the RESP2 encoding of a reply.
-func appendReply(b []byte, reply any) []byte {
+// AppendReply appends the RESP2 encoding of a reply.
+func AppendReply(b []byte, reply any) []byte {
 	line := func(kind byte, text string) []byte {
 		b = append(b, kind)
 		b = append(b, text...)
@@ -38,7 +36,7 @@ func appendReply(b []byte, reply any) []byte {
 	case []any:
 		b = line('*', strconv.Itoa(len(v)))
 		for _, e := range v {
-			b = appendReply(b, e)
+			b = AppendReply(b, e)
 		}
 		return b
 	default:
@@ -54,63 +52,64 @@ const (
 	maxBulk = 512 << 20
 )
 
-// readCommand reads one command: an array of bulk strings, or an inline command.
-func readCommand(r *bufio.Reader) ([]string, error) {
-	for {
-		line, err := readLine(r)
-		if err != nil {
-			return nil, err
-		}
+// Parse splits the complete commands off text, arrays of bulk strings or inline commands, and returns the rest. The
+// words share the memory of the text.
+func Parse(text string) (list [][]string, rest string, err error) {
+	for text != "" {
+		line, left, complete := cutLine(text)
 		count, isArray := strings.CutPrefix(line, "*")
-		if !isArray {
+		switch {
+		case !complete:
+			return list, text, nil
+		case !isArray:
 			if words := strings.Fields(line); len(words) > 0 {
-				return words, nil
+				list = append(list, words)
 			}
+			text = left
 			continue
 		}
 		n, err := strconv.Atoi(count)
 		if err != nil || n > maxArgs {
-			return nil, errProtocol
+			return nil, "", errProtocol
 		}
-		if n <= 0 {
-			continue
-		}
-		args := make([]string, 0, min(n, 64))
+		args := make([]string, 0, max(0, min(n, 64)))
 		for range n {
-			arg, err := readBulk(r)
+			arg, after, complete, err := cutBulk(left)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
-			args = append(args, arg)
+			if !complete {
+				return list, text, nil
+			}
+			args, left = append(args, arg), after
 		}
-		return args, nil
+		if text = left; n > 0 {
+			list = append(list, args)
+		}
 	}
+	return list, "", nil
 }
 
-func readBulk(r *bufio.Reader) (string, error) {
-	line, err := readLine(r)
-	if err != nil {
-		return "", err
+func cutBulk(text string) (arg, rest string, complete bool, err error) {
+	line, rest, complete := cutLine(text)
+	if !complete {
+		return "", "", false, nil
 	}
 	length, ok := strings.CutPrefix(line, "$")
 	n, err := strconv.Atoi(length)
 	if !ok || err != nil || n < 0 || n > maxBulk {
-		return "", errProtocol
+		return "", "", false, errProtocol
 	}
-	var b strings.Builder
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		return "", err
+	switch {
+	case len(rest) < n+2:
+		return "", "", false, nil
+	case rest[n:n+2] != "\r\n":
+		return "", "", false, errProtocol
 	}
-	if line, err := readLine(r); err != nil || line != "" {
-		return "", errProtocol
-	}
-	return b.String(), nil
+	return rest[:n], rest[n+2:], true, nil
 }
 
-func readLine(r *bufio.Reader) (string, error) {
-	line, err := r.ReadSlice('\n')
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(string(line[:len(line)-1]), "\r"), nil
+func cutLine(text string) (line, rest string, complete bool) {
+	line, rest, complete = strings.Cut(text, "\n")
+	return strings.TrimSuffix(line, "\r"), rest, complete
 }

@@ -199,7 +199,7 @@ func (w *world) checkRepair() {
 	held := w.agreeing()
 	s := held[w.random.IntN(len(held))]
 	w.note(-1, s.index, "drops the lock", name, 0)
-	s.state.Delete(s.clock.now(), prefix.Lock(name))
+	s.State.Delete(s.clock.now(), prefix.Lock(name))
 	s.lost(trace.Evict)
 	w.mu.Unlock()
 	if len(held) > 2 {

@@ -96,7 +96,7 @@ func (d *dying) quit() {
 	for _, l := range d.c.inOrder {
 		l.refuse = true
 		for _, n := range append([]*conn(nil), l.conns...) {
-			if len(n.channels) == 0 {
+			if n.client.Channels() == 0 {
 				n.cut(false)
 			}
 		}
@@ -165,8 +165,8 @@ const deadLabel = "dead"
 // dead returns the number of members of a sorted set that are dead waiters.
 func (s *server) dead() (n int) {
 	now := s.clock.now()
-	for _, key := range s.state.Keys(now) {
-		v := s.state.Look(now, key)
+	for _, key := range s.State.Keys(now) {
+		v := s.State.Look(now, key)
 		if v.Type != reference.SortedSet {
 			continue
 		}

@@ -61,7 +61,7 @@ func (w *world) fault() {
 	}
 	if w.random.IntN(5) == 0 {
 		s := w.anyServer()
-		s.saved = s.state.Clone()
+		s.saved = s.State.Clone()
 	}
 	draw := w.random.IntN(total)
 	for f, n := range w.plan.weights {
@@ -80,14 +80,14 @@ func (w *world) make(f fault) {
 	case flush:
 		if w.mayForget(s) {
 			w.note(-1, s.index, "loses all its keys", "", 0)
-			s.state.Flush()
+			s.State.Flush()
 			s.forget()
 		}
 	case failback:
 		w.failback(s)
 	case scriptFlush:
 		w.note(-1, s.index, "forgets its scripts", "", 0)
-		clear(s.loaded)
+		clear(s.Loaded)
 	case stall, splitUp:
 		w.separate(c, s, f, true, false)
 	case splitDown:
@@ -103,8 +103,8 @@ func (w *world) make(f fault) {
 		s.hang(w.upTo(3 * w.plan.most))
 	case refusal:
 		w.note(-1, s.index, "is out of memory", "", 0)
-		s.refusal = "OOM command not allowed when used memory > 'maxmemory'."
-		w.ending(w.upTo(w.plan.guard), func() { s.refusal = "" })
+		s.Refusal = "OOM command not allowed when used memory > 'maxmemory'."
+		w.ending(w.upTo(w.plan.guard), func() { s.Refusal = "" })
 	case suspend, stopProgram:
 		w.suspend(c, f == suspend)
 	case leapAll, leapReply:
@@ -138,7 +138,7 @@ func (w *world) makeClock(f fault, s *server, c *client) {
 	case evict:
 		name := w.plan.names[w.random.IntN(len(w.plan.names))]
 		w.note(-1, s.index, "drops the lock", name, 0)
-		s.state.Delete(s.clock.now(), prefix.Lock(name))
+		s.State.Delete(s.clock.now(), prefix.Lock(name))
 		s.lost(trace.Evict)
 	case leap:
 		d := w.upTo(w.plan.guard)
@@ -195,9 +195,9 @@ func (w *world) crash(s *server, f fault) {
 	s.down, s.hung, s.backlog, s.mute = true, false, nil, 0
 	s.disconnect(nil)
 	w.ending(d, func() {
-		s.down, s.replica = false, false
+		s.down, s.Replica = false, false
 		s.restart()
-		clear(s.loaded)
+		clear(s.Loaded)
 		switch {
 		case f == crashFull:
 			s.forgot = s.w.now()
@@ -205,7 +205,7 @@ func (w *world) crash(s *server, f fault) {
 		case f == restore && s.saved != nil:
 			s.recall()
 		default:
-			s.state.Flush()
+			s.State.Flush()
 		}
 		s.forget()
 	})
@@ -213,7 +213,7 @@ func (w *world) crash(s *server, f fault) {
 
 // recall restores the last snapshot. Its locks may have been released since; they last until their TTL expires.
 func (s *server) recall() {
-	s.state = *s.saved.Clone()
+	s.State = s.saved.Clone()
 	clear(s.relics)
 	for _, name := range s.w.plan.names {
 		if id, _ := s.holder(name); id != "" {
@@ -238,32 +238,32 @@ func (s *server) disconnect(wanted func(*conn) bool) {
 // admission record and without recent locks. Connections stay open. A client that is asleep throughout would not
 // notice, which is documented as not tolerated, so its connection breaks.
 func (w *world) failback(s *server) {
-	if s.down || s.replica || !w.mayForget(s) {
+	if s.down || s.Replica || !w.mayForget(s) {
 		return
 	}
 	began := w.now()
 	w.note(-1, s.index, "is made a replica, and loses what it has", "", 0)
 	now := s.clock.now()
-	record, _ := s.state.Get(now, prefix.Admission())
+	record, _ := s.State.Get(now, prefix.Admission())
 	if s.saved != nil && w.random.IntN(2) == 0 {
 		s.recall()
 	} else {
-		s.state = reference.State{}
+		s.State = new(reference.State)
 	}
 	if record != "" {
-		s.state.Set(now, prefix.Admission(), record, 0)
+		s.State.Set(now, prefix.Admission(), record, 0)
 	}
-	s.replica, s.replicaSince = true, began
+	s.Replica, s.replicaSince = true, began
 	s.forget()
 	// The fault lasts its full time even if the faults end earlier: a change within a heartbeat is not tolerated.
 	d := w.plan.heartbeat + 3*w.plan.timeout + w.plan.spike + w.upTo(w.plan.heartbeat)
 	w.calmFrom = later(w.calmFrom, time.Now().Add(d))
 	w.at(d, slotFaults, func() {
-		if !s.replica || !s.replicaSince.Equal(began) {
+		if !s.Replica || !s.replicaSince.Equal(began) {
 			return // it has crashed since
 		}
 		w.note(-1, s.index, "is made a master again", "", 0)
-		s.replica = false
+		s.Replica = false
 		s.forgot = s.w.now()
 		s.promote()
 		s.disconnect(func(n *conn) bool { c := n.l.c; return c.asleep || c.woken.After(began) || n.l.upCut || n.l.downCut })
@@ -316,9 +316,9 @@ func (w *world) duplicate(n *conn, commands []command) {
 	if !w.faults || w.plan.twice == 0 || n.l.random.Float64() >= w.plan.twice {
 		return
 	}
-	s, run := n.l.s, n.l.s.env.RunID
+	s, run := n.l.s, n.l.s.Env.RunID
 	due := w.at(time.Duration(n.l.random.Int64N(int64(w.plan.most))), n.slot, func() {
-		if s.down || s.hung || s.env.RunID != run {
+		if s.down || s.hung || s.Env.RunID != run {
 			return
 		}
 		for _, c := range commands {

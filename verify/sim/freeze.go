@@ -69,7 +69,7 @@ func (w *world) turn(c *client, by time.Duration) {
 func (w *world) forgetAndTurn() {
 	for _, s := range w.servers[:len(w.servers)/2+1] {
 		w.note(-1, s.index, "loses all its keys", "", 0)
-		s.state.Flush()
+		s.State.Flush()
 		s.forget()
 	}
 	d := w.upTo(w.plan.guard)

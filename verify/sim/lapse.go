@@ -74,11 +74,11 @@ func (l *lapse) forget() {
 		return
 	}
 	l.holder.refuse = false
-	s.state.Flush()
+	s.State.Flush()
 	s.forget()
 	if l.w.random.IntN(2) == 0 {
 		s.restart()
-		clear(s.loaded)
+		clear(s.Loaded)
 		s.disconnect(nil)
 	}
 }

@@ -17,8 +17,8 @@ func (w *world) emptyAll() {
 		w.note(-1, s.index, "restarts without its memory", "", 0)
 		s.disconnect(nil)
 		s.restart()
-		clear(s.loaded)
-		s.state.Flush()
+		clear(s.Loaded)
+		s.State.Flush()
 		s.forget()
 	}
 }
@@ -31,9 +31,9 @@ func (w *world) backup() {
 			continue
 		}
 		w.note(-1, s.index, "gets another replication id", "", 0)
-		s.replID = s.another()
+		s.ReplID = s.another()
 		if w.random.IntN(2) == 0 {
-			s.env.ReplID2, s.env.Offset = "", 0
+			s.Env.ReplID2, s.Env.Offset = "", 0
 		}
 	}
 }

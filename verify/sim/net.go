@@ -2,11 +2,12 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
 )
 
 // redialEvery is the minimum time between connections of a client to the same master.
@@ -61,9 +62,9 @@ type underWay struct {
 
 // The farEnd of a connection is the master's side.
 type farEnd struct {
-	dead     bool // arriving data is lost
-	out      []byte
-	channels []string
+	dead   bool // arriving data is lost
+	out    []byte
+	client memory.Client
 }
 
 // at runs f, with the world's lock held, after about d: at an instant that is unique to slot.
@@ -133,6 +134,8 @@ func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 		return nil, errUnreachable
 	}
 	n := &conn{l: l, slot: slot}
+	n.client.Reply = func(reply any) { n.out = memory.AppendReply(n.out, reply) }
+	n.client.Message = func(reply any) { l.s.message(n, reply) }
 	n.wake = make(chan struct{}, 1)
 	l.conns = append(l.conns, n)
 	w.count.Connections++
@@ -178,7 +181,7 @@ func (n *conn) Write(b []byte) (int, error) {
 	if n.closed || n.reset {
 		return 0, net.ErrClosed
 	}
-	commands, rest, err := parse(n.rest + string(b))
+	commands, rest, err := memory.Parse(n.rest + string(b))
 	if err != nil {
 		return 0, err
 	}
@@ -310,10 +313,7 @@ func (n *conn) cut(arrives bool) {
 // drop closes the master's side.
 func (n *conn) drop() {
 	n.dead = true
-	for _, ch := range n.channels {
-		n.l.s.unsubscribe(n, ch)
-	}
-	n.channels = nil
+	n.l.s.Leave(&n.client)
 }
 
 func (n *conn) pause() {
@@ -349,4 +349,5 @@ type address string
 func (a address) Network() string { return "tcp" }
 func (a address) String() string  { return string(a) }
 
-var errProtocol = errors.New("sim: the client has written what is no command")
+// A command is one command from a client.
+type command = []string

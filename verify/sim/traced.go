@@ -35,11 +35,11 @@ func (s *server) lost(kind string) {
 func (s *server) executed(n *conn, keys []string, m message) {
 	now := s.clock.now()
 	e := &trace.Event{Master: s.index, Clock: now, Name: keys[0], Lease: m.id, Reply: m.code, Unread: n.closed}
-	e.Record, _ = s.state.Get(now, prefix.Admission())
+	e.Record, _ = s.State.Get(now, prefix.Admission())
 	if r, err := scripts.ParseRecord(e.Record); err == nil {
-		id := s.env.Identity()
-		freed := id == s.env.RunID+"/0000000000000000000000000000000000000000/-1" && len(r.Identity) > len(s.env.RunID) &&
-			r.Identity[:len(s.env.RunID)] == s.env.RunID
+		id := s.Env.Identity()
+		freed := id == s.Env.RunID+"/0000000000000000000000000000000000000000/-1" && len(r.Identity) > len(s.Env.RunID) &&
+			r.Identity[:len(s.Env.RunID)] == s.Env.RunID
 		e.Own = r.Identity == id || freed
 	}
 	ms := func(i int) time.Duration { return time.Duration(number(word(m.words, i))) * time.Millisecond }

@@ -1,0 +1,110 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/scripts/reference"
+)
+
+// A Server is the state of a master, which executes commands. It has neither a network nor a lock: Master and the
+// simulator provide these.
+type Server struct {
+	State   *reference.State
+	Env     reference.Env // without its functions
+	ReplID  string
+	Replica bool
+	Refusal string // error reply of every script; "" for none
+	Loaded  map[string]*scripts.Script
+
+	// Now is the server's clock, in microseconds.
+	Now func() int64
+	// Connections is the number of clients that INFO reports.
+	Connections int
+
+	started time.Time
+	policy  string
+	limit   int64             // maxmemory
+	config  map[string]string // values for CONFIG GET
+	subs    map[string][]*Client
+}
+
+// A Client is one connection, as the server sees it.
+type Client struct {
+	Reply   func(reply any) // takes the replies of a command, in order
+	Message func(reply any) // takes a message of a channel
+
+	channels []string
+}
+
+// Channels returns the number of channels that the client has subscribed to.
+func (c *Client) Channels() int { return len(c.channels) }
+
+// NewServer returns an empty master that was just started.
+func NewServer(now func() int64) *Server {
+	return &Server{
+		State: new(reference.State), Now: now, Loaded: map[string]*scripts.Script{}, subs: map[string][]*Client{},
+		started: time.Now(), policy: "noeviction",
+		config: map[string]string{"repl-backlog-ttl": "3600", "appendonly": "no"},
+	}
+}
+
+// Publish sends a message to the subscribers and returns their number.
+func (s *Server) Publish(channel, payload string) int {
+	for _, c := range s.subs[channel] {
+		c.Message([]any{"message", channel, payload})
+	}
+	return len(s.subs[channel])
+}
+
+// Listeners returns the number of subscribers of a channel.
+func (s *Server) Listeners(channel string) int { return len(s.subs[channel]) }
+
+// Leave ends the subscriptions of a client.
+func (s *Server) Leave(c *Client) {
+	for len(c.channels) > 0 {
+		s.unsubscribe(c, c.channels[0])
+	}
+}
+
+func (s *Server) subscribe(c *Client, channel string) {
+	if !slices.Contains(c.channels, channel) {
+		c.channels = append(c.channels, channel)
+		s.subs[channel] = append(s.subs[channel], c)
+	}
+}
+
+func (s *Server) unsubscribe(c *Client, channel string) {
+	if i := slices.Index(c.channels, channel); i >= 0 {
+		c.channels = slices.Delete(slices.Clone(c.channels), i, i+1)
+	}
+	if i := slices.Index(s.subs[channel], c); i >= 0 {
+		s.subs[channel] = slices.Delete(slices.Clone(s.subs[channel]), i, i+1)
+	}
+	if len(s.subs[channel]) == 0 {
+		delete(s.subs, channel)
+	}
+}
+
+// Eval executes a script.
+func (s *Server) Eval(script *scripts.Script, keys, argv []string) any {
+	if s.Refusal != "" {
+		return reference.Error(s.Refusal)
+	}
+	now, env := s.Now(), s.Env
+	env.InfoFunc = func() string { return s.info(nil) }
+	if !s.Replica {
+		env.Publish = s.Publish
+		return s.State.Eval(now, env, script, keys, argv)
+	}
+	// A replica stops a script at its first write. Expired keys do not count as written.
+	s.State.Keys(now) // drop expired keys
+	trial := s.State.Clone()
+	env.Publish = func(channel, _ string) int { return s.Listeners(channel) }
+	reply := trial.Eval(now, env, script, keys, argv)
+	if trial.String() != s.State.String() {
+		return errReplica
+	}
+	return reply
+}
