@@ -1,7 +1,9 @@
 // Command redlock inspects and administers the masters of a deployment of locks, and runs commands under a lock.
 //
-//	redlock run NAME -- COMMAND [ARG...]
+//	redlock run NAME... -- COMMAND [ARG...]
 //	                          runs a command while the lock is held
+//	redlock lock NAME...      takes a lock, holds it in the background, and prints a handle
+//	redlock unlock HANDLE     releases such a lock
 //	redlock check [URL...]    reports the problems of each master, their risks, and the fixes
 //	redlock status [URL...]   shows the state of each master
 //	redlock admit [URL...]    makes all masters vote at once, if no lock is held on them
@@ -35,19 +37,20 @@
 //
 // # Exit status
 //
-// All commands except run:
+// All commands except run, lock and unlock:
 //
 //	0    success; no problem found
 //	1    check has found something that endangers locks; or the operation failed, perhaps only on some masters
 //	2    fewer than a quorum of the masters, or of those of one group, vote: no lock can be acquired there
 //	3    usage error; nothing was sent
 //
-// run returns the status of its command, 128 plus the number of the signal that has ended it, or:
+// run returns the status of its command, 128 plus the number of the signal that has ended it, or one of the following.
+// lock and unlock return 0 or one of the following.
 //
 //	64   usage error; nothing was sent
 //	69   no quorum of the masters could be reached
-//	75   another client holds the lock
-//	76   the lock was lost, or could not be kept, before the command had ended
+//	75   another client holds the lock; --conflict-exit-code sets another status
+//	76   the lock was lost, could not be kept, or reached its --max-hold, before the command or the unlock
 //	126  the command cannot be run
 //	127  the command was not found
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Exit statuses of all commands except run, which has its own.
+// Exit statuses of all commands except run, lock and unlock, which have their own.
 const (
 	exitDone     = 0
 	exitDanger   = 1
@@ -24,12 +24,20 @@ func main() {
 		supervise(os.Args[2:])
 	}
 	catchBrokenPipes()
+	if len(os.Args) > 1 && os.Args[1] == holdCommand {
+		a := &app{holder: true, stdout: os.Stdout, stderr: os.Stderr}
+		os.Exit(a.run(os.Args[2:]))
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the program once and returns the exit status.
+// run runs the program once with these outputs and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	return (&app{stdout: stdout, stderr: stderr}).run(args)
+}
+
+// run runs the program once and returns the exit status.
+func (a *app) run(args []string) int {
 	defer a.flush()
 	root := a.root()
 	root.SetArgs(longFlags(root, args))
@@ -52,6 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 type app struct {
 	deployment     deploymentFlags
 	json           bool
+	holder         bool // this process holds a lock in the background: see lock.go
 	stdout, stderr io.Writer
 }
 
@@ -84,7 +93,8 @@ func leave(code int) error {
 func wrongCall(cmd *cobra.Command, err error) error { return &exit{usageStatus(cmd), err} }
 
 func usageStatus(cmd *cobra.Command) int {
-	if cmd.Name() == "run" {
+	switch cmd.Name() {
+	case "run", "lock", "unlock":
 		return exitRunUsage
 	}
 	return exitUsage
@@ -116,7 +126,7 @@ A flag goes before what the file says.
 
 Flags may be written with one dash or two.
 
-Exit status (of all commands but run, see "redlock run --help"):
+Exit status (of all commands but run, lock and unlock, see "redlock run --help"):
   0  all is well, or done
   1  check has found something that endangers locks; or what was asked for was not done, or not on all masters
   2  fewer than a quorum of the masters, or of those of one group, vote: no lock can be taken there
@@ -145,7 +155,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON instead of text")
 	root.AddCommand(
 		a.checkCommand(), a.statusCommand(), a.admitCommand(), a.quarantineCommand(), a.guardCommand(), a.setCommand(),
-		a.runCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.webCommand(),
+		a.runCommand(), a.lockCommand(), a.unlockCommand(), a.whoCommand(), a.lsCommand(), a.releaseCommand(), a.webCommand(),
 		a.versionCommand(), a.manCommand(),
 	)
 	completeFiles(root)

@@ -1,25 +1,24 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Exit statuses of run itself. They use the numbers of sysexits.h where possible.
+// Exit statuses of run itself, lock and unlock. They use the numbers of sysexits.h where possible.
 const (
 	exitRunUsage    = 64  // EX_USAGE
 	exitRunNoQuorum = 69  // EX_UNAVAILABLE
@@ -30,11 +29,11 @@ const (
 	exitSignal      = 128 // plus the number of the signal
 )
 
-// tryBound is how long --try waits for the masters. It does not wait for the holder.
-const tryBound = 10 * time.Second
-
 const runLong = `Takes the lock of NAME, runs the command while it is held, and gives it back. The command gets the
-fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME. Its standard input, output and error are those of redlock.
+fencing token in REDLOCK_TOKEN and the name in REDLOCK_NAME; of several names, one line for each, in the order of the
+arguments. Its standard input, output and error are those of redlock.
+
+` + acquireLong + `
 
 It waits as long as another holds the name: with --wait no longer than that, with --try not at all. Of any number of
 hosts that use --try at one instant one gets the lock. If their votes are split they ask again, for half a second.
@@ -50,6 +49,8 @@ valid is killed. In a pipe, as before "| tee", the terminal is handed to the com
 then Ctrl-Z stops redlock alone. In the background redlock says that the command is stopped, and stops too.
 What the command has left running in its group is killed before the lock is given back.
 
+With --max-hold the command is ended like one whose lock is lost, so that it has ended by then.
+
 A name that begins with a dash is behind -- as well: redlock run -- -name -- command.
 
 When the lock cannot be kept, the group gets TERM, as long as --grace before the validity of the lock ends, and KILL
@@ -63,35 +64,32 @@ what the command has started, and the command outlives a redlock that is killed.
 Exit status: that of the command; 128 and the number of the signal that has ended it. Those of redlock itself:
    64  the call is wrong; nothing was sent
    69  too few masters can vote, or their votes are split: no client holds the lock
-   75  another holds the lock (EX_TEMPFAIL)
-   76  the lock was lost, or could not be kept, before the command had ended
+   75  another holds the lock (EX_TEMPFAIL), or what --conflict-exit-code says
+   76  the lock was lost, could not be kept, or reached its --max-hold, before the command had ended
   126  the command cannot be run;  127  it was not found`
 
 // runFlags are the flags of run.
 type runFlags struct {
-	wait, ttl, grace, minHold time.Duration
-	try                       bool
-	owner                     string
+	acquireFlags
+	grace time.Duration
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run NAME -- COMMAND [ARG...]",
+		Use:   "run NAME... -- COMMAND [ARG...]",
 		Short: "run a command while a lock is held",
 		Long:  runLong,
 		Example: `  redlock run --config locks.json --try --min-hold 20s nightly-report -- /usr/local/bin/report --all
   redlock run --try --min-hold 20s hourly-mail -- send-mail
+  redlock run --slots 3 --max-hold 1h import -- import-files
   redlock run --wait 1m deploy -- sh -c 'deploy --fence "$REDLOCK_TOKEN"'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, command := cmd.ArgsLenAtDash(), 1
-			if name == 0 && len(args) > 1 && args[1] == "--" { // run -- -name -- command
-				name, command = 1, 2
+			names, command := namesAndCommand(args, cmd.ArgsLenAtDash())
+			if len(names) == 0 || len(command) == 0 {
+				return wrongCall(cmd, errors.New("redlock run: give the name, or several, then --, then the command"))
 			}
-			if name != 1 || len(args) <= command {
-				return wrongCall(cmd, errors.New("redlock run: give one name, then --, then the command"))
-			}
-			return a.runUnderLock(cmd, f, args[0], args[command:])
+			return a.runUnderLock(cmd, f, names, command)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -100,26 +98,37 @@ func (a *app) runCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 	}
-	flags := cmd.Flags()
-	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
-	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
-	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "how long the name stays locked if this machine dies")
-	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays locked at least, also after the command")
-	flags.DurationVar(&f.grace, "grace", 0,
+	f.add(cmd)
+	cmd.Flags().DurationVar(&f.maxHold, "max-hold", 0, "end the command after this time; 0 is never")
+	cmd.Flags().DurationVar(&f.grace, "grace", 0,
 		"time between TERM and KILL when the lock is lost (default a fifth of the TTL)")
-	flags.StringVar(&f.owner, "owner", "", "label that others see (default the host and the process id)")
-	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	return cmd
 }
 
+// namesAndCommand splits the arguments, with the number of arguments before the first "--"; -1: there is none.
+func namesAndCommand(args []string, dash int) (names, command []string) {
+	if dash == 0 { // run -- -name -- command
+		if dash = slices.Index(args[min(1, len(args)):], "--") + 1; dash > 0 {
+			return args[:dash], args[dash+1:]
+		}
+	}
+	if dash <= 0 {
+		return nil, nil
+	}
+	return args[:dash], args[dash:]
+}
+
 // check validates the flags, and sets the values that follow from them.
-func (f *runFlags) check(graceGiven bool) error {
-	if !graceGiven {
+func (f *runFlags) check(flags *pflag.FlagSet, names []string) error {
+	if !flags.Changed("grace") {
 		f.grace = f.ttl / 5
 	}
+	if err := f.acquireFlags.check(flags, names); err != nil {
+		return err
+	}
 	switch {
-	case f.wait < 0:
-		return fmt.Errorf("--wait %v is negative", f.wait)
+	case f.maxHold > 0 && f.maxHold <= f.grace:
+		return fmt.Errorf("--max-hold %v: it is longer than --grace, which is %v", f.maxHold, f.grace)
 	case f.grace < 0 || f.grace > f.ttl/3:
 		return fmt.Errorf("--grace %v: it is from 0 to a third of the TTL of %v, since the command is asked so long before "+
 			"the lock ends", f.grace, f.ttl)
@@ -128,10 +137,10 @@ func (f *runFlags) check(graceGiven bool) error {
 }
 
 // runUnderLock implements the command run.
-func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []string) error {
+func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, names, argv []string) error {
 	c, err := a.deployment.readDeployment(cmd, nil)
 	if err == nil {
-		err = f.check(cmd.Flags().Changed("grace"))
+		err = f.check(cmd.Flags(), names)
 	}
 	if err != nil {
 		return wrongCall(cmd, err)
@@ -141,16 +150,12 @@ func (a *app) runUnderLock(cmd *cobra.Command, f *runFlags, name string, argv []
 		return &exit{cannotRun(err), err}
 	}
 	a.reportAside()
-	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold),
-		redlock.WithLogger(slog.Default())} // it may wait long for a quorum, and logs the reason
-	if f.owner != "" {
-		opts = append(opts, redlock.WithOwner(f.owner))
-	}
-	l, shut, err := a.open(c, opts...)
+	l, shut, err := a.open(c, f.lockerOptions()...)
 	if err != nil {
 		return wrongCall(cmd, err)
 	}
-	r := &runner{app: a, flags: f, name: name, path: path, argv: argv}
+	a.silence(&f.acquireFlags)
+	r := &runner{app: a, flags: f, names: names, path: path, argv: argv}
 	signals, stop := catchSignals()
 	defer stop()
 	r.signals = signals
@@ -188,14 +193,15 @@ func catchSignals() (signals chan os.Signal, stop func()) {
 type runner struct {
 	*app
 	flags   *runFlags
-	name    string
+	names   []string
 	path    string
 	argv    []string
 	signals chan os.Signal
 
-	lost error         // why the command was asked to end
-	end  clock.Instant // known end of the lock's validity
-	kill clock.Instant // when to kill a command that was asked to end
+	began clock.Instant // when the lock was acquired, or a little later
+	lost  error         // why the command was asked to end
+	end   clock.Instant // known end of the lock's validity
+	kill  clock.Instant // when to kill a command that was asked to end
 }
 
 // run takes the lock and runs the command. A status that is redlock's own comes with an error.
@@ -208,22 +214,22 @@ func (r *runner) run(l *redlock.Locker) (status int, err error) {
 		return exitCannotRun, fmt.Errorf("redlock run: %w", err)
 	}
 	defer job.end()
-	lock, status, err := r.take(l)
+	lock, status, err := r.acquire(l, &r.flags.acquireFlags, "redlock run", r.names, r.signals, nil)
 	if err != nil {
 		return status, err
 	}
-	env := []string{"REDLOCK_NAME=" + r.name, "REDLOCK_TOKEN=" + strconv.FormatInt(lock.Token(), 10)}
+	r.began = (*clock.Clock)(nil).Now()
 	if r.watch(lock, job); r.lost != nil { // the supervisor gets the end of the validity before the command starts
-		_ = r.release(lock) // it prints its own errors
+		_ = r.giveBack(lock) // it prints its own errors
 		return exitRunLost, errors.New("redlock run: the command was not begun")
 	}
-	if err := job.start(r.path, r.argv, env); err != nil {
-		_ = r.release(lock) // it prints its own errors
+	if err := job.start(r.path, r.argv, lock.env()); err != nil {
+		_ = r.giveBack(lock) // it prints its own errors
 		return cannotRun(err), fmt.Errorf("redlock run: %w", err)
 	}
 	status = r.hold(lock, job)
 	job.end() // processes that the command left running must not outlive the lock
-	if err := r.release(lock); r.lost == nil && errors.Is(err, redlock.ErrLost) {
+	if err := r.giveBack(lock); r.lost == nil && errors.Is(err, redlock.ErrLost) {
 		r.lost = err
 		r.complain(err)
 	}
@@ -234,67 +240,14 @@ func (r *runner) run(l *redlock.Locker) (status int, err error) {
 	return status, nil
 }
 
-// take takes the lock, and gives up when a signal comes.
-func (r *runner) take(l *redlock.Locker) (lock *redlock.Lock, status int, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	lockFunc, bound := l.Lock, r.flags.wait
-	if r.flags.try {
-		lockFunc, bound = l.TryLock, tryBound
-	}
-	if bound > 0 {
-		ctx, cancel = context.WithTimeout(ctx, bound)
-		defer cancel()
-	}
-	over := make(chan struct{})
-	caught := make(chan os.Signal, 1)
-	go func() {
-		defer close(caught)
-		for {
-			select {
-			case s := <-r.signals:
-				if ends(s) {
-					caught <- s
-					cancel()
-					return
-				}
-			case <-over:
-				return
-			}
-		}
-	}()
-	lock, err = lockFunc(ctx, r.name)
-	close(over)
-	if s, ok := <-caught; ok {
-		if err == nil {
-			_ = r.release(lock) // it prints its own errors
-		}
-		return nil, exitSignal + signalNumber(s), fmt.Errorf("redlock run: %v", s)
-	}
-	return lock, lockStatus(err), err
-}
-
-// lockStatus returns the exit status for an error of Lock.
-func lockStatus(err error) int {
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.Is(err, redlock.ErrInvalid), errors.Is(err, redlock.ErrTTLTooLong):
-		return exitRunUsage
-	case errors.Is(err, redlock.ErrHeld):
-		return exitRunHeld
-	}
-	return exitRunNoQuorum
-}
-
 // look is how often the lock is checked: the clock of a machine that was suspended wakes no goroutine.
 const look = 50 * time.Millisecond
 
 // hold waits for the end of the command, and ends it if the lock cannot be kept.
-func (r *runner) hold(lock *redlock.Lock, job *job) (status int) {
+func (r *runner) hold(lock *locks, job *job) (status int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	done := lock.Done()
+	done := lock.done
 	for {
 		select {
 		case status := <-job.done:
@@ -316,7 +269,7 @@ func (r *runner) hold(lock *redlock.Lock, job *job) (status int) {
 
 // watch checks whether the lock can be kept, and asks the command to end if not. It returns the time until the next
 // check.
-func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
+func (r *runner) watch(lock *locks, job *job) time.Duration {
 	now, left, grace := (*clock.Clock)(nil).Now(), lock.Remaining(), r.flags.grace
 	switch err := lock.Err(); {
 	case r.lost != nil:
@@ -324,12 +277,16 @@ func (r *runner) watch(lock *redlock.Lock, job *job) time.Duration {
 		r.end = now.Add(left)
 		job.until(now, left)
 		return left - grace
-	case err == nil: // extensions have failed for too long
-		r.giveUp(job, fmt.Errorf("redlock run: the lock of %q cannot be kept, and ends in %v",
-			r.name, left.Round(time.Millisecond)))
+	case err == nil: // extensions have failed for too long, or the maximum hold is reached
+		why := "cannot be kept"
+		if m := r.flags.maxHold; m > 0 && now.Sub(r.began) >= m-grace-time.Second { // r.began may be late
+			why = fmt.Sprintf("reaches --max-hold %v", m)
+		}
+		r.giveUp(job, fmt.Errorf("redlock run: the lock of %q %s, and ends in %v",
+			r.names, why, left.Round(time.Millisecond)))
 		r.end, r.kill = now.Add(left), now.Add(left)
 	default:
-		r.giveUp(job, fmt.Errorf("redlock run: %q: %w", r.name, err))
+		r.giveUp(job, fmt.Errorf("redlock run: %q: %w", r.names, err))
 		r.kill = now.Add(min(grace, r.end.Sub(now)))
 	}
 	wait := r.kill.Sub(now)
@@ -347,13 +304,11 @@ func (r *runner) giveUp(job *job, why error) {
 	r.complain(why)
 }
 
-// release releases the lock.
-func (r *runner) release(lock *redlock.Lock) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(max(0, lock.Remaining()), time.Second))
-	defer cancel()
-	err := lock.Unlock(ctx)
-	if err != nil && r.lost == nil && !errors.Is(err, redlock.ErrLost) {
-		r.complain(fmt.Errorf("redlock run: the name stays locked for at most %v: %w", r.flags.ttl, err))
+// giveBack releases the lock. It reports nothing if the loss of the lock was reported.
+func (r *runner) giveBack(lock *locks) error {
+	quiet := *r.app
+	if r.lost != nil {
+		quiet.stderr = io.Discard
 	}
-	return err
+	return quiet.unlock(lock, &r.flags.acquireFlags, "redlock run")
 }

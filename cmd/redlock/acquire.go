@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// How run and lock acquire locks.
+
+// tryBound is how long --try waits for the masters. It does not wait for the holder.
+const tryBound = 10 * time.Second
+
+// acquireLong is the part of the help texts of run and lock about the flags that both have.
+const acquireLong = `Several names are locked together, or none of them. With --shared any number of holders
+share the name, except while one has locked it with --exclusive; such a name is locked with one of these flags only.
+With --slots K at most K holders share the name: redlock takes any one of the locks NAME:1 to NAME:K. --fair waits its
+turn behind all earlier waiters of a name, on any host; --priority puts a waiter before those of a lower priority, and
+implies --fair.`
+
+// acquireFlags are the flags of run and lock.
+type acquireFlags struct {
+	wait, ttl, minHold, maxHold time.Duration
+	try, fair                   bool
+	shared, exclusive           bool
+	priority, slots, conflict   int
+	priorityGiven, slotsGiven   bool
+	quiet                       bool
+	owner                       string
+}
+
+func (f *acquireFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&f.wait, "wait", 0, "give up after this time; 0 is never")
+	flags.BoolVar(&f.try, "try", false, "do not wait for another holder")
+	flags.DurationVar(&f.ttl, "ttl", private.DefaultTTL, "how long the name stays locked if this machine dies")
+	flags.DurationVar(&f.minHold, "min-hold", 0, "how long the name stays locked at least, also after the release")
+	flags.BoolVar(&f.fair, "fair", false, "wait in the order of the calls of all clients")
+	flags.IntVar(&f.priority, "priority", 0, "priority among waiters, from -1000 to 1000")
+	flags.BoolVar(&f.shared, "shared", false, "lock as one of many readers")
+	flags.BoolVar(&f.exclusive, "exclusive", false, "lock as the only writer of a name that others lock with --shared")
+	flags.IntVar(&f.slots, "slots", 0, "share the name between this number of holders")
+	flags.IntVar(&f.conflict, "conflict-exit-code", exitRunHeld, "exit status if another client holds the lock")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "report nothing; only the exit status shows what happened")
+	flags.StringVar(&f.owner, "owner", "", "label that others see (default the host and the process id)")
+	cmd.MarkFlagsMutuallyExclusive("wait", "try")
+	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "slots")
+}
+
+// check validates the flags for these names.
+func (f *acquireFlags) check(flags *pflag.FlagSet, names []string) error {
+	f.priorityGiven, f.slotsGiven = flags.Changed("priority"), flags.Changed("slots")
+	switch {
+	case f.wait < 0:
+		return fmt.Errorf("--wait %v is negative", f.wait)
+	case f.maxHold < 0:
+		return fmt.Errorf("--max-hold %v is negative", f.maxHold)
+	case len(names) > 1 && (f.shared || f.exclusive || f.slotsGiven):
+		return errors.New("--shared, --exclusive and --slots take one name")
+	case f.conflict < 0 || f.conflict > 255:
+		return fmt.Errorf("--conflict-exit-code %d: it is from 0 to 255", f.conflict)
+	}
+	return nil
+}
+
+// lockerOptions returns the options of the Locker. It may wait long for a quorum, and logs the reason.
+func (f *acquireFlags) lockerOptions() []redlock.Option {
+	log := slog.Default()
+	if f.quiet {
+		log = slog.New(slog.DiscardHandler)
+	}
+	opts := []redlock.Option{redlock.WithTTL(f.ttl), redlock.WithMinHold(f.minHold), redlock.WithMaxHold(f.maxHold),
+		redlock.WithLogger(log)}
+	if f.fair {
+		opts = append(opts, redlock.WithFair())
+	}
+	if f.priorityGiven {
+		opts = append(opts, redlock.WithPriority(f.priority))
+	}
+	if f.owner != "" {
+		opts = append(opts, redlock.WithOwner(f.owner))
+	}
+	return opts
+}
+
+// silence drops the reports of this program if --quiet is set. Usage errors come before it.
+func (a *app) silence(f *acquireFlags) {
+	if f.quiet {
+		a.stderr = io.Discard
+	}
+}
+
+// locks are the locks of all names of a call.
+type locks struct {
+	of     []*redlock.Lock // in the order of the names; each name once
+	unlock func(context.Context) error
+	done   <-chan struct{} // closed when the first of them ends
+}
+
+// acquire acquires the locks of all names.
+func (f *acquireFlags) acquire(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
+	if len(names) > 1 {
+		return f.acquireAll(ctx, l, names)
+	}
+	lockFunc := l.Lock
+	switch rw := l.RWLock(names[0]); {
+	case f.shared && f.try:
+		lockFunc = ofOne(rw.TryRLock)
+	case f.shared:
+		lockFunc = ofOne(rw.RLock)
+	case f.exclusive && f.try:
+		lockFunc = ofOne(rw.TryLock)
+	case f.exclusive:
+		lockFunc = ofOne(rw.Lock)
+	case f.try:
+		lockFunc = l.TryLock
+	}
+	var opts []redlock.LockOption
+	if f.slotsGiven {
+		opts = append(opts, redlock.WithSlots(f.slots))
+	}
+	lock, err := lockFunc(ctx, names[0], opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &locks{of: []*redlock.Lock{lock}, unlock: lock.Unlock, done: lock.Done()}, nil
+}
+
+// ofOne returns a function like Locker.Lock from one of an RWLock.
+func ofOne(
+	lock func(context.Context, ...redlock.LockOption) (*redlock.Lock, error),
+) func(context.Context, string, ...redlock.LockOption) (*redlock.Lock, error) {
+	return func(ctx context.Context, _ string, opts ...redlock.LockOption) (*redlock.Lock, error) {
+		return lock(ctx, opts...)
+	}
+}
+
+// acquireAll acquires several names.
+func (f *acquireFlags) acquireAll(ctx context.Context, l *redlock.Locker, names []string) (*locks, error) {
+	lockFunc := l.LockAll
+	if f.try {
+		lockFunc = l.TryLockAll
+	}
+	all, err := lockFunc(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	k := &locks{unlock: all.Unlock, done: all.Context(context.Background()).Done()}
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) {
+			k.of = append(k.of, private.Of(l).Member(all, name).(*redlock.Lock))
+		}
+	}
+	return k, nil
+}
+
+// Remaining returns the validity that is left of all of them.
+func (k *locks) Remaining() time.Duration {
+	left := k.of[0].Remaining()
+	for _, lock := range k.of[1:] {
+		left = min(left, lock.Remaining())
+	}
+	return left
+}
+
+// Err returns nil while all of them are held.
+func (k *locks) Err() error {
+	for _, lock := range k.of {
+		if err := lock.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// env returns the variables that a command gets.
+func (k *locks) env() []string {
+	var names, tokens []string
+	for _, lock := range k.of {
+		names, tokens = append(names, lock.Name()), append(tokens, strconv.FormatInt(lock.Token(), 10))
+	}
+	return []string{"REDLOCK_NAME=" + strings.Join(names, "\n"), "REDLOCK_TOKEN=" + strings.Join(tokens, "\n")}
+}
+
+// acquire acquires the locks, and gives up when a signal comes that ends the program, or when stop is closed. A status
+// that is not 0 comes with an error. op is the name of the command.
+func (a *app) acquire(
+	l *redlock.Locker, f *acquireFlags, op string, names []string, signals <-chan os.Signal, stop <-chan struct{},
+) (k *locks, status int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	bound := f.wait
+	if f.try {
+		bound = tryBound
+	}
+	if bound > 0 {
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	over := make(chan struct{})
+	caught := make(chan error, 1)
+	status = exitSignal
+	go func() {
+		defer close(caught)
+		for {
+			select {
+			case s := <-signals:
+				if !ends(s) {
+					continue
+				}
+				status += signalNumber(s)
+				caught <- fmt.Errorf("%s: %v", op, s)
+			case <-stop:
+				caught <- fmt.Errorf("%s: the calling process has ended", op)
+			case <-over:
+				return
+			}
+			cancel()
+			return
+		}
+	}()
+	k, err = f.acquire(ctx, l, names)
+	close(over)
+	if cause, ok := <-caught; ok {
+		if err == nil {
+			_ = a.unlock(k, f, op) // it prints its own errors
+		}
+		return nil, status, cause
+	}
+	return k, f.status(err), err
+}
+
+// status returns the exit status for an error of an acquire.
+func (f *acquireFlags) status(err error) int {
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, redlock.ErrInvalid), errors.Is(err, redlock.ErrTTLTooLong):
+		return exitRunUsage
+	case errors.Is(err, redlock.ErrHeld):
+		return f.conflict
+	}
+	return exitRunNoQuorum
+}
+
+// releaseBound bounds a release of which the holder does not know how long the lock would have been valid.
+const releaseBound = time.Second
+
+// unlock releases the locks. It reports a release that no quorum has confirmed.
+func (a *app) unlock(k *locks, f *acquireFlags, op string) error {
+	bound := releaseBound
+	if left := k.Remaining(); left > 0 {
+		bound = left
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	err := k.unlock(ctx)
+	if err != nil && !errors.Is(err, redlock.ErrLost) {
+		a.complain(fmt.Errorf("%s: the name stays locked for at most %v: %w", op, f.ttl, err))
+	}
+	return err
+}

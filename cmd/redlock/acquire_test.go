@@ -1,0 +1,128 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// Several names are locked together; the command gets all names and tokens, in the order of the arguments.
+func TestRunLocksSeveralNames(t *testing.T) {
+	f := newVotingDeployment(t)
+	p := f.start("run", "b", "a", "b", "--", "sh", "-c",
+		`echo "$REDLOCK_NAME"; echo "$REDLOCK_TOKEN"; echo have it; read x; exit 0`)
+	p.hear("have it")
+	lines := strings.Split(p.said(), "\n")
+	if len(lines) < 5 || lines[0] != "b" || lines[1] != "a" || lines[4] != "have it" || len(lines[2]) != len(lines[3]) {
+		t.Errorf("the command printed %q", lines)
+	}
+	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "held by")
+	f.start("run", "--try", "c", "b", "--", "true").ends(exitRunHeld, `"b"`)
+	f.start("run", "--try", "c", "--", "true").ends(0, "")
+	p.stdin.Close()
+	p.ends(0, "")
+	f.start("run", "--try", "a", "b", "--", "true").ends(0, "")
+	f.start("run", "--", "-a", "-b", "--", "sh", "-c", `echo "$REDLOCK_NAME"`).ends(0, "-a\n-b\n")
+
+	p = f.start("run", "--ttl", "3s", "a", "b", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.hear("ready")
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:{b}")
+	}
+	p.ends(exitRunLost, redlock.ErrLost.Error()[len("redlock: "):])
+}
+
+// Readers share a name, a writer does not; such a name is no plain lock.
+func TestRunShared(t *testing.T) {
+	f := newVotingDeployment(t)
+	p := f.start("run", "--shared", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	p.hear("have it")
+	f.start("run", "--shared", "--try", "a", "--", "echo", "reads too").ends(0, "reads too")
+	f.start("run", "--exclusive", "--try", "a", "--", "true").ends(exitRunHeld, "")
+	f.start("run", "--try", "a", "--", "true").ends(exitRunNoQuorum, "readers")
+	p.stdin.Close()
+	p.ends(0, "")
+	f.start("run", "--exclusive", "a", "--", "echo", "writes").ends(0, "writes")
+	f.start("run", "--shared", "--min-hold", "1s", "a", "--", "true").ends(exitRunUsage, "minimum hold")
+}
+
+// As many commands run at a time as there are slots.
+func TestRunSlots(t *testing.T) {
+	f := newVotingDeployment(t)
+	const script = `echo "have $REDLOCK_NAME"; read x; exit 0`
+	two := []string{"--slots", "2", "a", "--", "sh", "-c", script}
+	p, q := f.start("run", two...), f.start("run", two...)
+	p.hear("have a:")
+	q.hear("have a:")
+	if p.said() == q.said() {
+		t.Errorf("both have %s", p.said())
+	}
+	f.start("run", "--slots", "2", "--try", "a", "--", "true").ends(exitRunHeld, "each of 2 slots is held")
+	next := f.start("run", two...)
+	f.waiting("a:1")
+	f.waiting("a:2")
+	q.stdin.Close()
+	q.ends(0, "")
+	next.hear("have a:")
+	if next.said() != q.said() {
+		t.Errorf("the waiter got %s, and %s was released", next.said(), q.said())
+	}
+	f.start("ls", "a:").ends(0, "a:2")
+	f.start("run", "--slots", "0", "a", "--", "true").ends(exitRunUsage, "0 slots")
+}
+
+// A command is ended before its maximum hold has passed.
+func TestRunMaxHold(t *testing.T) {
+	f := newVotingDeployment(t)
+	began := time.Now()
+	p := f.start("run", "--max-hold", "2s", "--grace", "500ms", "a", "--", "sh", "-c",
+		"trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+	p.ends(exitRunLost, "reaches --max-hold 2s")
+	if took := time.Since(began); took < 1400*time.Millisecond || !strings.Contains(p.said(), "cleaned") {
+		t.Errorf("after %v:\n%s", took, p.said())
+	}
+	f.start("run", "--max-hold", "1s", "--grace", "1s", "a", "--", "true").ends(exitRunUsage, "longer than --grace")
+	f.start("run", "--max-hold", "1h", "a", "--", "true").ends(0, "")
+}
+
+// --quiet leaves the exit status alone to show what happened; --conflict-exit-code sets that of a lock held elsewhere.
+func TestRunQuietWithAConflictExitCode(t *testing.T) {
+	f := newVotingDeployment(t)
+	p := f.start("run", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	p.hear("have it")
+	q := f.start("run", "--quiet", "--try", "--conflict-exit-code", "0", "a", "--", "echo", "never")
+	if q.ends(0, ""); q.said() != "" {
+		t.Errorf("output %q", q.said())
+	}
+	f.start("run", "--wait", "100ms", "--conflict-exit-code", "9", "a", "--", "true").ends(9, "held by")
+	f.start("run", "-q", "--priority", "7000", "b", "--", "true").ends(exitRunUsage, "7000")
+	f.start("run", "-q", "b", "--", "sh", "-c", "echo heard; exit 5").ends(5, "heard")
+	p.stdin.Close()
+	p.ends(0, "")
+}
+
+// Fair waiters of several hosts are served in the order of their calls, those of a higher priority first.
+func TestRunInOrder(t *testing.T) {
+	f := newVotingDeployment(t)
+	holder := f.start("run", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	holder.hear("have it")
+	fair := f.start("run", "--fair", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	f.waiting("a")
+	urgent := f.start("run", "--priority", "5", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
+	for f.do(0, "ZCARD", "redlock:{a}:queue") != int64(2) || f.do(1, "ZCARD", "redlock:{a}:queue") != int64(2) {
+		time.Sleep(10 * time.Millisecond) // the test's own time limit bounds it
+	}
+	holder.stdin.Close()
+	urgent.hear("have it")
+	if fair.said() != "" {
+		t.Error("two holders")
+	}
+	urgent.stdin.Close()
+	fair.hear("have it")
+	fair.stdin.Close()
+	fair.ends(0, "")
+}

@@ -1,0 +1,283 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// The command lock has two processes: the one that the user starts, and the holder, which it starts with the same
+// arguments in a session of its own.
+//
+//	redlock lock ──starts──► holder: acquires the lock, listens on the socket
+//	     ◄──report: handle── (file 3)
+//	prints the handle
+//	     ──one byte────────► (standard input) keeps the lock from now on
+//
+// If the standard input of the holder ends before the byte, the first process was killed or could not print the handle:
+// then nothing else would ever unlock the lock, and the holder releases it.
+
+// startHolder starts the holder and prints the handle.
+func (a *app) startHolder(f *lockFlags) error {
+	a.silence(&f.acquireFlags)
+	failed := func(err error) error { return &exit{exitCannotRun, fmt.Errorf("redlock lock: %w", err)} }
+	path, err := os.Executable()
+	if err != nil {
+		return failed(err)
+	}
+	reports, reported, err := os.Pipe()
+	if err != nil {
+		return failed(err)
+	}
+	logs, logged, err := os.Pipe()
+	if err != nil {
+		return failed(err)
+	}
+	keepOpenFiles()
+	cmd := exec.Command(path, append([]string{holdCommand}, os.Args[1:]...)...)
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{reported}, logged
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	accept, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	reported.Close()
+	logged.Close()
+	if err != nil {
+		return failed(err)
+	}
+	go func() { _, _ = io.Copy(a.stderr, logs) }() // until this process ends
+	var r heldReport
+	switch err := gob.NewDecoder(reports).Decode(&r); {
+	case err != nil:
+		return failed(errors.New("the process in the background has ended"))
+	case r.Status != exitDone || r.Handle == "":
+		return &exit{r.Status, errors.New(r.Error)}
+	}
+	if err := a.print(&r); err != nil {
+		return failed(err) // with this process the standard input of the holder ends
+	}
+	if _, err := accept.Write([]byte{'\n'}); err != nil {
+		return failed(errors.New("the process in the background has ended"))
+	}
+	return nil
+}
+
+// keepOpenFiles keeps files that this process has inherited from the holder: a holder must not keep the lock of a file,
+// or the writing end of a pipe, of the script.
+func keepOpenFiles() {
+	for fd := 3; fd < 256; fd++ {
+		syscall.CloseOnExec(fd) // it does nothing for a number that is not open
+	}
+}
+
+// hold is the holder: it acquires the lock, reports it, and keeps it until one of the ends that lockLong lists.
+func (a *app) hold(cmd *cobra.Command, c *deploymentConfig, f *lockFlags, names []string) error {
+	report := os.NewFile(3, "report")
+	syscall.CloseOnExec(3)
+	refuse := func(status int, err error) error {
+		_ = gob.NewEncoder(report).Encode(&heldReport{Status: status, Error: err.Error()}) // nobody may wait for it
+		return leave(status)
+	}
+	a.reportAside()
+	l, shut, err := a.open(c, f.lockerOptions()...)
+	if err != nil {
+		return refuse(exitRunUsage, err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		shut(ctx)
+	}()
+	a.silence(&f.acquireFlags)
+	h := &holder{app: a, flags: f, ended: make(chan struct{}), accepted: make(chan bool, 1),
+		abandoned: make(chan struct{})}
+	if f.while > 0 {
+		if err := h.watchProcess(f.while); err != nil {
+			return refuse(exitRunUsage, err)
+		}
+	}
+	signals, stop := catchSignals()
+	defer stop()
+	h.signals = signals
+	go h.awaitAcceptance()
+	status, err := h.acquireAndReport(l, names, report)
+	if err != nil {
+		return refuse(status, err)
+	}
+	return leave(h.keep())
+}
+
+// A holder is the process that holds the lock.
+type holder struct {
+	*app
+	flags     *lockFlags
+	locks     *locks
+	socket    *net.UnixListener
+	signals   chan os.Signal
+	ended     chan struct{} // closed when the process of --while has ended; never without --while
+	accepted  chan bool     // receives whether the handle was printed
+	abandoned chan struct{} // closed when it was not
+}
+
+// awaitAcceptance waits for the byte that says that the handle was printed.
+func (h *holder) awaitAcceptance() {
+	_, err := bufio.NewReader(os.Stdin).ReadByte()
+	if err != nil {
+		close(h.abandoned)
+	}
+	h.accepted <- err == nil
+}
+
+// acquireAndReport acquires the lock, opens the socket, and reports the handle. A status that is not 0 comes with an
+// error.
+func (h *holder) acquireAndReport(l *redlock.Locker, names []string, report *os.File) (status int, err error) {
+	const op = "redlock lock"
+	h.locks, status, err = h.app.acquire(l, &h.flags.acquireFlags, op, names, h.signals, h.abandoned)
+	if err != nil {
+		return status, err
+	}
+	token := h.locks.of[0].Token()
+	handle, err := h.listen(token)
+	if err != nil {
+		_ = h.unlock(h.locks, &h.flags.acquireFlags, op) // it prints its own errors
+		return exitCannotRun, fmt.Errorf("redlock lock: %w", err)
+	}
+	r := heldReport{Handle: handle, PID: os.Getpid()}
+	for _, k := range h.locks.of {
+		r.Locks = append(r.Locks, struct {
+			Name  string `json:"name"`
+			Token int64  `json:"token"`
+		}{k.Name(), k.Token()})
+	}
+	_ = gob.NewEncoder(report).Encode(&r) // a reader that has gone shows in accepted
+	report.Close()
+	return exitDone, nil
+}
+
+// listen opens the socket. Its path is the handle.
+func (h *holder) listen(token int64) (handle string, err error) {
+	dir, err := socketDir()
+	if err != nil {
+		return "", err
+	}
+	random := make([]byte, 8)
+	_, _ = rand.Read(random) // it returns nil
+	handle = filepath.Join(dir, fmt.Sprintf("%s%x-%d", handlePrefix, random, token))
+	h.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: handle, Net: "unix"})
+	return handle, err
+}
+
+// socketDir returns the directory of the sockets, which only this user can reach.
+func socketDir() (string, error) {
+	dir := filepath.Join(os.TempDir(), "redlock-"+strconv.Itoa(os.Getuid()))
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
+		dir = filepath.Join(runtime, "redlock")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	of, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !ok || int(of.Uid) != os.Getuid() {
+		return "", fmt.Errorf("%s is not a directory that only this user can reach", dir)
+	}
+	return dir, nil
+}
+
+// keep holds the lock until its end, and returns the exit status.
+func (h *holder) keep() int {
+	defer h.socket.Close() // it removes the file
+	requests := make(chan net.Conn)
+	go h.serve(requests)
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case yes := <-h.accepted:
+			if yes {
+				continue
+			}
+		case c := <-requests:
+			h.answer(c)
+			return exitDone
+		case s := <-h.signals:
+			if !ends(s) {
+				continue
+			}
+		case <-h.ended:
+		case <-h.locks.done:
+		case <-tick.C:
+			if h.locks.Err() == nil { // the clock of a machine that was suspended wakes no goroutine
+				continue
+			}
+		}
+		_ = h.unlock(h.locks, &h.flags.acquireFlags, "redlock lock") // nobody waits for the result
+		return exitDone
+	}
+}
+
+// serve passes on connections that request the release.
+func (h *holder) serve(requests chan<- net.Conn) {
+	for {
+		c, err := h.socket.Accept()
+		if err != nil {
+			return
+		}
+		_ = c.SetDeadline(time.Now().Add(unlockBound)) // cannot fail for a socket
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != unlockRequest {
+			c.Close()
+			continue
+		}
+		requests <- c
+	}
+}
+
+// answer releases the lock and reports the result.
+func (h *holder) answer(c net.Conn) {
+	defer c.Close()
+	r := unlockReport{}
+	switch err := h.unlock(h.locks, &h.flags.acquireFlags, "redlock lock"); {
+	case errors.Is(err, redlock.ErrLost):
+		r = unlockReport{exitRunLost, err.Error()}
+	case err != nil:
+		r = unlockReport{exitRunNoQuorum, err.Error()}
+	}
+	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
+}
+
+// pollProcess is watchProcess for systems on which only polling shows the end of a process that is no child.
+func (h *holder) pollProcess(pid int) error {
+	exists := func() bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+	if !exists() {
+		return fmt.Errorf("--while %d: there is no such process", pid)
+	}
+	go func() {
+		defer close(h.ended)
+		for exists() {
+			time.Sleep(look)
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,194 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// lock runs redlock lock and returns its standard output, without the end of the line.
+func (f *votingDeployment) lock(args ...string) string {
+	f.t.Helper()
+	cmd := f.ask("lock", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		f.t.Fatalf("%q: %v", cmd.Args, err)
+	}
+	handle := strings.TrimSpace(string(out))
+	f.t.Cleanup(func() { _ = f.ask("unlock", handle).Run() })
+	return handle
+}
+
+// free waits until a name is not held on any master.
+func (f *votingDeployment) free(name string) {
+	f.t.Helper()
+	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {
+		n := int64(0)
+		for i := range f.urls {
+			on, _ := f.do(i, "EXISTS", "redlock:{"+name+"}").(int64)
+			n += on
+		}
+		if n == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("%q is held on %d masters", name, n)
+		}
+	}
+}
+
+// A lock outlives the command that has taken it, and keeps its token; unlock releases it, once.
+func TestLockHoldsUntilUnlock(t *testing.T) {
+	f := newVotingDeployment(t)
+	handle := f.lock("--ttl", "5s", "--owner", "a script", "a")
+	f.start("run", "--wait", "6s", "a", "--", "true").ends(exitRunHeld, `held by "a script"`) // longer than the TTL
+	f.start("lock", "--try", "a").ends(exitRunHeld, `held by "a script"`)
+	token := handle[strings.LastIndex(handle, "-")+1:]
+	f.start("who", "--json", "a").ends(0, `"token":`+token)
+	f.start("unlock", handle).ends(0, "")
+	f.free("a")
+	f.start("unlock", handle).ends(exitRunLost, "had ended before")
+	f.start("unlock", "/etc/passwd").ends(exitRunUsage, "not a handle")
+	if _, err := os.Stat(handle); err == nil {
+		t.Error("the socket is left")
+	}
+}
+
+// A lock of several names, as JSON.
+func TestLockOfSeveralNames(t *testing.T) {
+	f := newVotingDeployment(t)
+	var r heldReport
+	if err := json.Unmarshal([]byte(f.lock("--json", "b", "a")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Locks) != 2 || r.Locks[0].Name != "b" || r.Locks[1].Name != "a" || r.Locks[1].Token == 0 || r.PID == 0 {
+		t.Errorf("report %+v", r)
+	}
+	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "")
+	f.start("unlock", r.Handle).ends(0, "")
+	f.free("a")
+	f.free("b")
+}
+
+// A lock ends with the process of --while, also if no process waits for that one, and at its maximum hold.
+func TestLockEndsWithAProcess(t *testing.T) {
+	f := newVotingDeployment(t)
+	other := exec.Command("sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	handle := f.lock("--while", strconv.Itoa(other.Process.Pid), "a")
+	f.start("who", "a").ends(0, "held by")
+	_ = other.Process.Kill()
+	if runtime.GOOS != "linux" {
+		_ = other.Wait()
+	}
+	f.free("a")
+	_ = other.Wait()
+	f.start("unlock", handle).ends(exitRunLost, "had ended before")
+	f.start("lock", "--while", strconv.Itoa(other.Process.Pid), "a").ends(exitRunUsage, "no such process")
+	f.lock("--max-hold", "1s", "a")
+	f.free("a")
+	for want, args := range map[string][]string{
+		"without a bound":      {"--max-hold", "0", "a"},
+		"the name of a lock":   {},
+		"number of a process":  {"--while", "-1", "a"},
+		"minimum hold -1s":     {"--min-hold", "-1s", "a"},
+		"take one name":        {"--shared", "a", "b"},
+		"none of the others":   {"--shared", "--slots", "2", "a"},
+		"101 slots":            {"--slots", "101", "a"},
+		"it is from 0 to 255":  {"--conflict-exit-code", "256", "a"},
+		"--max-hold -1s is":    {"--max-hold", "-1s", "a"},
+		"from -1000 to 1000":   {"--priority", "1001", "a"},
+		"unknown flag: --grac": {"--grace", "1s", "a"},
+	} {
+		f.start("lock", args...).ends(exitRunUsage, want)
+	}
+}
+
+// The loss of a lock is reported by unlock.
+func TestUnlockReportsTheLoss(t *testing.T) {
+	f := newVotingDeployment(t)
+	handle := f.lock("a")
+	for i := range f.urls {
+		f.do(i, "DEL", "redlock:{a}")
+	}
+	f.start("unlock", handle).ends(exitRunLost, "")
+
+	var r heldReport
+	if err := json.Unmarshal([]byte(f.lock("--json", "--ttl", "1s", "a")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(r.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	f.free("a")
+	f.start("unlock", r.Handle).ends(exitRunLost, "had ended before")
+	if _, err := os.Stat(r.Handle); err == nil {
+		t.Error("the socket of a killed process is left")
+	}
+}
+
+// A caller that ends before the handle is printed leaves no lock and no process that waits for one.
+func TestALockThatNobodyCanUnlockIsReleased(t *testing.T) {
+	f := newVotingDeployment(t)
+	handle := f.lock("a")
+	waiting := f.start("lock", "a")
+	f.waiting("a")
+	waiting.signal(syscall.SIGKILL)
+	_ = waiting.cmd.Wait()
+	for end := time.Now().Add(hang); f.do(0, "EXISTS", "redlock:{a}:queue") != int64(0); {
+		time.Sleep(10 * time.Millisecond)
+		if time.Now().After(end) {
+			t.Fatal("it waits without its caller")
+		}
+	}
+	f.start("unlock", handle).ends(0, "")
+
+	cmd := f.ask("lock", "b")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	cmd.Stdout = write
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitCannotRun {
+		t.Errorf("without a reader of the handle: %v", err)
+	}
+	write.Close()
+	f.free("b")
+}
+
+// The process in the background keeps neither the output of the script nor its other files open, and is in no group
+// that the script signals.
+func TestLockLeavesTheFilesOfTheScriptAlone(t *testing.T) {
+	f := newVotingDeployment(t)
+	lines := filepath.Join(t.TempDir(), "lines")
+	script := exec.Command("sh", "-c", `exec 5>"$0"; h=$("$1" lock --config "$2" a); echo "$h"; kill -INT 0`, lines,
+		f.program, f.config)
+	script.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, _ := script.CombinedOutput() // it returns when all writing ends of the pipe are closed
+	handle := strings.TrimSpace(string(out))
+	if !filepath.IsAbs(handle) {
+		t.Fatalf("output %q", handle)
+	}
+	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, "")
+	c, err := net.Dial("unix", handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close() // a connection without a request changes nothing
+	f.start("unlock", "--quiet", handle).ends(0, "")
+	f.free("a")
+}
