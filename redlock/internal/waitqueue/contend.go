@@ -15,7 +15,7 @@ import (
 // How long a contender waits before its next attempt.
 const (
 	//mutant:delay-after-wake-up = time.Second
-	leastDelay = 2 * time.Millisecond // after the first wake-up
+	leastDelay = 2 * time.Millisecond // after the first wake-up, if an attempt that one has caused was lost
 	mostDelay  = time.Second          // the same, after many refusals
 	firstPause = time.Second          // without a wake-up, if it is first or second in a queue
 	otherPause = 5 * time.Second      // elsewhere
@@ -248,18 +248,20 @@ func (n *contention) orFree(pause time.Duration) time.Duration {
 // answered reports whether a vote comes from the master itself: a master to which nothing was sent has a vote too.
 func answered(v *round.Vote) bool { return v.Outcome != scripts.Failed && v.Err == nil }
 
-// wakeUpDelayLocked returns how long to wait for further wake-ups: not at all after those of a quorum. After the first
-// one the delay is short, and doubles with each attempt that a wake-up has caused without success. Without any it is an
-// hour.
+// wakeUpDelayLocked returns how long to wait for further wake-ups: not at all after the first one. The holder has sent
+// its release to all masters at once, so on each of them it is ahead of an attempt that follows the wake-up of one. If
+// such an attempt is lost all the same, the next one waits for the wake-ups of a quorum, or for a short delay after the
+// first, which doubles with each attempt that is lost. Without any wake-up it is an hour.
 func (n *contention) wakeUpDelayLocked() time.Duration {
 	switch {
 	case n.c.woken == 0:
 		return time.Hour
-	case n.round.View.Config.Rule.Won(n.c.woken):
+	//mutant:first-wake-up 1= false
+	case n.wakeUps == 0, n.round.View.Config.Rule.Won(n.c.woken):
 		return 0
 	}
 	//mutant:delay-doubles = max(leastDelay, 2*n.replySpread())
-	delay := max(leastDelay, 2*n.replySpread()) << min(n.wakeUps, 9)
+	delay := max(leastDelay, 2*n.replySpread()) << min(n.wakeUps, 10) / 2
 	return min(delay, mostDelay) - time.Since(n.c.first)
 }
 

@@ -90,13 +90,13 @@ var dueCases = []dueCase{
 	{name: "free in a moment", votes: votes(5, vote(held, 3, 0)), ticket: true, standing: 5, want: ms},
 	{name: "wake-ups of a quorum",
 		votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{0, 1, 2}, want: 0},
-	{name: "a first wake-up", votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4}, want: 2 * ms},
-	{name: "a first wake-up, and a second one later",
-		votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4, 3}, firstAt: ms, want: ms},
-	{name: "a first wake-up, over",
-		votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4}, firstAt: 2 * ms, want: 0},
+	{name: "a first wake-up", votes: votes(5, fourth), ticket: true, standing: 5, wakeUps: []int{4}, want: 0},
+	{name: "after a lost attempt a first wake-up, and a second one later",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 1, wakeUps: []int{4, 3}, firstAt: ms, want: ms},
+	{name: "after a lost attempt a first wake-up, over",
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 1, wakeUps: []int{4}, firstAt: 2 * ms, want: 0},
 	{name: "a first wake-up after two that were without success",
-		votes: votes(5, fourth), ticket: true, standing: 5, lost: 2, wakeUps: []int{4}, want: 8 * ms},
+		votes: votes(5, fourth), ticket: true, standing: 5, lost: 2, wakeUps: []int{4}, want: 4 * ms},
 	{name: "a first wake-up after 29 that were without success",
 		votes: votes(5, fourth), ticket: true, standing: 5, lost: 29, wakeUps: []int{4}, want: time.Second},
 	{name: "no ticket, and wake-ups can arrive now", votes: votes(5, first), standing: 3, want: 0},
@@ -168,7 +168,7 @@ func (c *dueCase) contention(p *testClient) *contention {
 func TestFirstWakeUpWaitsTwiceTheSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 5)
-		c := dueCase{ticket: true, standing: 5, votes: votes(1, unasked)}
+		c := dueCase{ticket: true, standing: 5, lost: 1, votes: votes(1, unasked)}
 		n := c.contention(p)
 		for i, pause := range []time.Duration{50 * ms, 3 * ms, 4 * ms, 20 * ms} {
 			<-time.After(pause)

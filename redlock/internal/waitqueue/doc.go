@@ -27,9 +27,9 @@
 // Each attempt goes to all masters that may vote; the votes are the replies. A contender that was refused waits until
 // one of these comes first:
 //
-//   - wake-ups from a quorum of masters, which say that it is first on them;
-//   - a little after the first wake-up: 2 ms, or twice the spread of the last replies. It doubles, up to 1 s, with each
-//     attempt in a row that a wake-up has caused without success;
+//   - the first wake-up of a master, which says that it is first there;
+//   - if an attempt that a wake-up has caused was lost: wake-ups from a quorum, or 2 ms after the first, or twice the
+//     spread of the last replies. This doubles, up to 1 s, with each such attempt in a row;
 //   - the times left of a quorum of refusals have ended;
 //   - a second since its attempt was decided if it is first or second in a queue, five seconds elsewhere;
 //   - a subscription is made again, which counts as a wake-up from that master.
