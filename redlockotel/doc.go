@@ -25,7 +25,7 @@
 //	redlock.callback.panics         {panic}      callbacks that panicked
 //	redlock.releases.unconfirmed    {release}    releases that no quorum confirmed in time
 //	redlock.votes                   {vote}       what each master said; by server.address, server.port, redlock.vote
-//	db.client.operation.duration    s            how long each master took to answer; of those that answered
+//	db.client.operation.duration    s            how long each master took to answer, or to fail; by error.type
 //	redlock.master.voting           {master}     1 if the master votes and is not failing; by server.address, server.port
 //	redlock.master.state            {master}     1 for its state, 0 for the others; by redlock.state too
 //	redlock.master.epoch            1            the epoch of its admission record
@@ -37,7 +37,11 @@
 // to Watch, and are exact. The others are derived from events, which are dropped, with their spans, while the queue of
 // the Locker is full: see [redlockinfo.Trace]. redlock.events.dropped counts the dropped ones.
 //
-// db.client.operation.duration, error.type, server.address and server.port are those of the semantic conventions.
+// db.client.operation.duration, error.type, db.response.status_code, server.address and server.port are those of the
+// semantic conventions, whose version is the schema URL of the tracer and the meter. The instrumentation version is
+// that of this module. An operation that failed has as its error.type the code of the error reply, such as OOM or
+// NOPERM, which is also db.response.status_code; or "timeout"; "refused" if the server is not fit to hold locks; "down"
+// if it is not connected, or the connection ended; "closed"; or "_OTHER". A master in quarantine is not asked.
 //
 // The name of a lock is an attribute of spans. It is an attribute of metrics, redlock.name, only with [WithNames],
 // since most programs have more names than a metrics store can hold.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/gomodule/redigo/redis"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -16,11 +18,26 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0/dbconv"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 const scope = "github.com/redlock-go/redlock/redlockotel"
+
+// version returns the version of this module that the Go command has recorded in the program, or "".
+var version = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == scope {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return ""
+})
 
 // A Watcher records the spans and the metrics of one Locker. It is safe for concurrent use.
 type Watcher struct {
@@ -55,7 +72,9 @@ func New(opts ...Option) (*Watcher, error) {
 	for _, o := range opts {
 		o(w)
 	}
-	w.tracer, w.meter = w.tracers.Tracer(scope), w.meters.Meter(scope)
+	v := version()
+	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(v), trace.WithSchemaURL(semconv.SchemaURL))
+	w.meter = w.meters.Meter(scope, metric.WithInstrumentationVersion(v), metric.WithSchemaURL(semconv.SchemaURL))
 	var errs [7]error
 	histogram := func(err *error, name, help string, bounds ...float64) (h metric.Float64Histogram) {
 		h, *err = w.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
@@ -165,10 +184,35 @@ func (w *Watcher) over(i redlockinfo.Event) {
 func (w *Watcher) vote(v redlockinfo.Event) {
 	ctx, at := context.Background(), address(v.Master)
 	w.votes.Add(ctx, 1, metric.WithAttributes(append(at, text("redlock.vote", v.State))...))
-	if v.Err == nil {
-		w.latency.Record(ctx, v.Elapsed.Seconds(), metric.WithAttributes(
-			append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))...))
+	if v.Err != nil && (v.State == "abstained" || v.State == "refused") {
+		return // the master was not asked: it has no vote
 	}
+	at = append(at, semconv.DBSystemNameRedis, semconv.DBOperationName("EVALSHA"))
+	w.latency.Record(ctx, v.Elapsed.Seconds(), metric.WithAttributes(append(at, failure(v.Err)...)...))
+}
+
+// failure returns the attributes of an operation that failed with err: of an error reply its code, as the semantic
+// conventions for Redis have it, else a word. A nil err has none.
+func failure(err error) []attribute.KeyValue {
+	var reply redis.Error
+	word := string(dbconv.ErrorTypeOther)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &reply) && !errors.Is(err, pool.ErrDown):
+		code, _, _ := strings.Cut(string(reply), " ")
+		code = strings.ToValidUTF8(code, "\ufffd")
+		return []attribute.KeyValue{semconv.ErrorTypeKey.String(code), semconv.DBResponseStatusCode(code)}
+	case errors.Is(err, pool.ErrTimeout):
+		word = "timeout"
+	case errors.Is(err, pool.ErrRefused):
+		word = "refused"
+	case errors.Is(err, pool.ErrClosed):
+		word = "closed"
+	case errors.Is(err, pool.ErrDown):
+		word = "down"
+	}
+	return []attribute.KeyValue{semconv.ErrorTypeKey.String(word)}
 }
 
 // attributes returns the given attributes and, if they apply, those of the name of the lock and of an error.
@@ -187,9 +231,9 @@ func text(key, value string) attribute.KeyValue {
 	return attribute.String(key, strings.ToValidUTF8(value, "\ufffd"))
 }
 
-// address returns the attributes of the address of a master, with capacity for two more.
+// address returns the attributes of the address of a master.
 func address(name string) []attribute.KeyValue {
-	attrs := make([]attribute.KeyValue, 0, 4)
+	attrs := make([]attribute.KeyValue, 0, 6)
 	host, port, err := net.SplitHostPort(name)
 	n, bad := strconv.Atoi(port)
 	if err != nil || bad != nil {

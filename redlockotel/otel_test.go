@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
@@ -315,9 +316,10 @@ func TestMetricsOfMasters(t *testing.T) {
 		synctest.Wait()
 		f.has(map[string]float64{
 			"redlock.quorum 1 {}": 1, "redlock.master.voting {master} {" + at(0) + "}": 0,
-			"redlock.master.pending_releases {release} {" + at(0) + "}":                                     1,
-			"redlock.votes {vote} {redlock.vote=failed," + at(0) + "}":                                      1,
-			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis," + at(0) + "}": 1,
+			"redlock.master.pending_releases {release} {" + at(0) + "}":                                                     1,
+			"redlock.votes {vote} {redlock.vote=failed," + at(0) + "}":                                                      1,
+			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis," + at(0) + "}":                 1,
+			"db.client.operation.duration s {db.operation.name=EVALSHA,db.system.name=redis,error.type=down," + at(0) + "}": 1,
 		})
 		f.masters.Master(1).Stop()
 		f.masters.Master(1).Restart(false) // empty: it has a quarantine
@@ -331,6 +333,49 @@ func TestMetricsOfMasters(t *testing.T) {
 		}
 		if _, there := f.series()["redlock.quorum 1 {}"]; there {
 			t.Error("the masters are reported after stop")
+		}
+	})
+}
+
+// A failed operation has the type of its error, and of an error reply the status code.
+func TestFailedOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		f.masters.Master(0).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
+		f.masters.Master(1).Hang()
+		if _, err := f.TryLock(t.Context(), "a"); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Error(err)
+		}
+		after(time.Second)
+		series := f.series()
+		for _, want := range []string{
+			"db.operation.name=EVALSHA,db.response.status_code=OOM,db.system.name=redis,error.type=OOM,server.address=master-1,",
+			"db.operation.name=EVALSHA,db.system.name=redis,error.type=timeout,server.address=master-2,",
+			"db.operation.name=EVALSHA,db.system.name=redis,server.address=master-3,",
+		} {
+			if series["db.client.operation.duration s {"+want+"server.port=6379}"] == 0 {
+				t.Errorf("no %s in %v", want, series)
+			}
+		}
+	})
+}
+
+// The scope of spans and metrics has the version of the conventions. That of the module is unknown in its own test.
+func TestScopeHasASchema(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := observed(t)
+		k := f.lock("a")
+		if s, _ := f.last(); s.InstrumentationScope.SchemaURL != semconv.SchemaURL {
+			t.Errorf("spans: %+v", s.InstrumentationScope)
+		}
+		var all metricdata.ResourceMetrics
+		if err := errors.Join(f.reader.Collect(t.Context(), &all), k.Unlock(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all.ScopeMetrics {
+			if m.Scope.SchemaURL != semconv.SchemaURL {
+				t.Errorf("metrics: %+v", m.Scope)
+			}
 		}
 	})
 }
