@@ -3,15 +3,15 @@ module github.com/redlock-go/redlock/bench
 go 1.25.0
 
 require (
-	github.com/go-redsync/redsync/v4 v4.17.0
+	github.com/go-redsync/redsync/v4 v4.17.0 // v4.18.0 needs Go 1.26
 	github.com/gomodule/redigo v1.9.3
 	github.com/google/uuid v1.6.0
-	github.com/redis/rueidis v1.0.76
-	github.com/redis/rueidis/rueidiscompat v1.0.76
+	github.com/redis/rueidis v1.0.79
+	github.com/redis/rueidis/rueidiscompat v1.0.79
 	github.com/redlock-go/redlock v0.0.0
 	go.uber.org/goleak v1.3.0
-	golang.org/x/perf v0.0.0-20241204221936-711ff2ab7231
-	golang.org/x/sys v0.43.0
+	golang.org/x/perf v0.0.0-20260312031701-16a31bc5fbd0 // later ones need Go 1.26
+	golang.org/x/sys v0.47.0 // v0.48.0 needs Go 1.26
 	gonum.org/v1/plot v0.17.0
 )
 
@@ -25,8 +25,8 @@ require (
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
-	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/text v0.36.0 // indirect
+	golang.org/x/image v0.43.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 )
 
 replace github.com/redlock-go/redlock => ../

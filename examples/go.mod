@@ -9,23 +9,23 @@ replace (
 )
 
 require (
-	github.com/fsnotify/fsnotify v1.9.0
+	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-co-op/gocron/v2 v2.21.2
-	github.com/go-redsync/redsync/v4 v4.17.0
+	github.com/go-redsync/redsync/v4 v4.17.0 // v4.18.0 needs Go 1.26
 	github.com/gomodule/redigo v1.9.3
 	github.com/jonboulle/clockwork v0.5.0
-	github.com/prometheus/client_golang v1.24.1
-	github.com/redis/go-redis/v9 v9.21.0
-	github.com/redis/rueidis v1.0.76
+	github.com/prometheus/client_golang v1.24.1 // v1.25.0 needs Go 1.26
+	github.com/redis/go-redis/v9 v9.22.0 // v9.23.0 needs Go 1.26
+	github.com/redis/rueidis v1.0.79
 	github.com/redlock-go/redlock v0.1.0
 	github.com/redlock-go/redlock/redlockotel v0.0.0-00010101000000-000000000000
 	github.com/redlock-go/redlock/redlockprom v0.0.0-00010101000000-000000000000
-	go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.46.0
-	go.opentelemetry.io/otel/sdk v1.46.0
-	go.opentelemetry.io/otel/trace v1.46.0
+	go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.46.0 // v1.47.0 needs Go 1.26
+	go.opentelemetry.io/otel/sdk v1.46.0 // v1.47.0 needs Go 1.26
+	go.opentelemetry.io/otel/trace v1.46.0 // v1.47.0 needs Go 1.26
 	go.uber.org/goleak v1.3.0
-	go.yaml.in/yaml/v3 v3.0.5
-	modernc.org/sqlite v1.40.1
+	go.yaml.in/yaml/v3 v3.0.6
+	modernc.org/sqlite v1.59.0 // v1.60.1 needs Go 1.26
 )
 
 require (
@@ -37,10 +37,10 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
-	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/ncruces/go-strftime v0.1.9 // indirect
-	github.com/prometheus/client_model v0.6.2 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.70.1 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -49,10 +49,9 @@ require (
 	go.opentelemetry.io/otel v1.46.0 // indirect
 	go.opentelemetry.io/otel/metric v1.46.0 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
-	golang.org/x/exp v0.0.0-20250620022241-b7579e27df2b // indirect
 	golang.org/x/sys v0.47.0 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
-	modernc.org/libc v1.66.10 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+	modernc.org/libc v1.75.7 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
-	modernc.org/memory v1.11.0 // indirect
+	modernc.org/memory v1.12.1 // indirect
 )

@@ -3,8 +3,8 @@ module github.com/redlock-go/redlock/redlockprom
 go 1.25.0
 
 require (
-	github.com/prometheus/client_golang v1.24.1
-	github.com/prometheus/client_model v0.6.2
+	github.com/prometheus/client_golang v1.24.1 // v1.25.0 needs Go 1.26
+	github.com/prometheus/client_model v0.6.3
 	github.com/redlock-go/redlock v0.1.0
 	go.uber.org/goleak v1.3.0
 )
@@ -21,5 +21,5 @@ require (
 	github.com/prometheus/common v0.70.1 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	golang.org/x/sys v0.47.0 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )

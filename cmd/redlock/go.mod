@@ -6,8 +6,8 @@ require (
 	github.com/gomodule/redigo v1.9.3
 	github.com/redlock-go/redlock v0.1.0
 	github.com/spf13/cobra v1.10.2
-	github.com/spf13/pflag v1.0.9
-	golang.org/x/sys v0.43.0
+	github.com/spf13/pflag v1.1.0
+	golang.org/x/sys v0.47.0 // v0.48.0 needs Go 1.26
 )
 
 require (
