@@ -22,7 +22,7 @@ type Pool struct{ transport *transport.Transport }
 // Dial is [New] for masters given as URLs; see [URL].
 //
 // All clients must use the same masters. A client with another list acquires no lock, and gets an error that shows both
-// lists. To replace a master use "redlock set", see docs/masters.md.
+// lists. To replace a master use "redlock set", see docs/operations.md.
 //
 // A URL, except that of a master behind Sentinel, must lead to one server at any time. Two servers behind one name, by
 // DNS or by a virtual IP address, are not safe: each may vote as the same master for different clients, and two clients
@@ -113,10 +113,10 @@ func unwrap(masters []Master) []transport.Master {
 //	redis+cluster://[[user]:password@]host[:port],host[:port],...?buckets=n[&allow=two-holders][&name=name]
 //
 // The name identifies the master in admission records and errors, see [Master]; clients that reach one master at
-// different addresses must set the same name. To replace a master by another one, use "redlock set" (docs/masters.md);
-// a change of the URLs alone does not do it. Without a name of its own, a master behind Sentinel is named service@ with
-// the sentinels' addresses in order, and a cluster is named cluster@ with the given nodes. Set a name if these
-// addresses may change.
+// different addresses must set the same name. To replace a master by another one, use "redlock set"
+// (docs/operations.md); a change of the URLs alone does not do it. Without a name of its own, a master behind Sentinel
+// is named service@ with the sentinels' addresses in order, and a cluster is named cluster@ with the given nodes. Set a
+// name if these addresses may change.
 //
 // guard=off, in the URLs of all masters, is the same as redlock.WithoutRestartGuard.
 //

@@ -39,7 +39,7 @@ var (
 	// ErrTokensExhausted means that a token would be 2^53 or more, where the masters' numbers are not exact.
 	ErrTokensExhausted = ballot.ErrTooFar
 	// ErrMasterList means that the admission records name other masters than those of this Locker, which acquires nothing
-	// with the votes of such masters. The text shows both lists and a remedy: see docs/masters.md.
+	// with the votes of such masters. The text shows both lists and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
 	// ErrShardLayout means that the admission records have another number of shards, or belong to another shard: see
 	// [NewSharded].

@@ -49,7 +49,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // All clients must name the same shards in the same order. The number of a shard is in the admission records of its
 // masters: a client with another number of shards, or another order, acquires nothing there and gets [ErrShardLayout],
 // which shows both layouts and the command that replaces a stray record. New shards begin to vote only when one client
-// has seen all masters of all shards, so all must be up once at the very first start. docs/sizing.md shows how to
+// has seen all masters of all shards, so all must be up once at the very first start. docs/performance.md shows how to
 // change the number of shards.
 //
 // For a cluster (redis+cluster://) pass the pools of [pool.DialBuckets]: each of its buckets is a shard. Otherwise

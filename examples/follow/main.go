@@ -1,5 +1,5 @@
 // Command follow leads, if no other client does, on the masters of a file. When the file changes, it changes to the new
-// masters and keeps its lock. The file has the format that "redlock set" reads: see docs/masters.md.
+// masters and keeps its lock. The file has the format that "redlock set" reads: see docs/operations.md.
 //
 //	echo '{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}' >locks.json
 //	go run ./examples/follow locks.json
