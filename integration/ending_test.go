@@ -135,7 +135,7 @@ func TestInner(t *testing.T) {
 	for _, m := range list {
 		fmt.Println("\nmaster", m.URL())
 	}
-	fmt.Println("process", w.cmd.Process.Pid)
+	fmt.Println("process", w.Cmd.Process.Pid)
 	fmt.Println("ready")
 	switch os.Getenv(endingEnv) {
 	case "failure":
@@ -145,7 +145,7 @@ func TestInner(t *testing.T) {
 	case "interrupt", "kill":
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the outer test ends it
 	}
-	w.finish(t)
+	w.Finish()
 }
 
 func (in *inner) nothingLeft(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/worker"
 )
 
 // proxyLeaks are goroutines that toxiproxy 2.5 leaks: if a connection ends while data passes through a link, they wait
@@ -22,8 +24,8 @@ var proxyLeaks = []goleak.Option{
 
 // The test binary also runs as the programs that the tests start: see worker_test.go and reaper_test.go.
 func TestMain(m *testing.M) {
-	if os.Getenv(workerEnv) != "" {
-		os.Exit(workerMain())
+	if worker.Role() != "" {
+		os.Exit(worker.Main(runWorker))
 	}
 	if os.Getenv(reaperEnv) != "" {
 		os.Exit(reaperMain())

@@ -51,8 +51,8 @@ type deployment struct {
 	links   []*link
 	args    workerArgs
 	locker  *redlock.Locker // an observer
-	workers []*worker
-	retired []*worker // killed by the scenario
+	workers []*client
+	retired []*client // killed by the scenario
 	history history.Tail
 	began   int64 // stamps of the beginning and the end of the fault
 	ended   int64
@@ -206,8 +206,8 @@ func (x *deployment) checkWorkers() {
 	x.Helper()
 	for _, w := range x.workers {
 		select {
-		case <-w.ended:
-			x.Fatalf("worker %s has ended: %v: %s", w.id, w.err, w.trash.String())
+		case <-w.Ended:
+			x.Fatalf("worker %s has ended: %v: %s", w.id, w.Err, w.Errors())
 		default:
 		}
 	}
@@ -302,7 +302,7 @@ func (x *deployment) finish() {
 	x.Helper()
 	var wg sync.WaitGroup
 	for _, w := range x.workers {
-		wg.Go(func() { w.finish(x) })
+		wg.Go(func() { w.Finish() })
 	}
 	wg.Wait()
 	x.noLocks()

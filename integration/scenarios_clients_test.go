@@ -18,9 +18,9 @@ var clientScenarios = []scenario{
 }
 
 // replace kills a process of the workload and starts another one instead.
-func (x *deployment) replace(w *worker) {
+func (x *deployment) replace(w *client) {
 	x.Helper()
-	w.kill()
+	w.Kill()
 	for i, other := range x.workers {
 		if other == w {
 			x.workers = append(x.workers[:i], x.workers[i+1:]...)
@@ -31,9 +31,9 @@ func (x *deployment) replace(w *worker) {
 	x.spawn(w.id + "'")
 }
 
-func (x *deployment) signal(w *worker, s os.Signal) {
+func (x *deployment) signal(w *client, s os.Signal) {
 	x.Helper()
-	if err := w.cmd.Process.Signal(s); err != nil {
+	if err := w.Cmd.Process.Signal(s); err != nil {
 		x.Fatal(err)
 	}
 }

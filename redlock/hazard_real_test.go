@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -151,7 +152,7 @@ func spinRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 			return err
 		}
 		lockCtx := k.Context(ctx)
-		say("held")
+		worker.Say("held")
 		var byLock, byContext int64
 		for start, ended, n := time.Now(), false, 0; !ended && time.Since(start) < hang; n++ {
 			if n%1024 == 0 {
@@ -167,7 +168,7 @@ func spinRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 			}
 			ended = lost && over
 		}
-		say("last %d %d", byLock, byContext)
+		worker.Say("last %d %d", byLock, byContext)
 	}
 	return nil
 }
@@ -185,13 +186,13 @@ func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 	args := workerArgs{URLs: f.urls, Count: rounds, TTL: 300 * time.Millisecond}
 	w := startWorker(t, "spin", args, "GOMAXPROCS=1")
 	for round := range rounds {
-		w.line("held")
-		w.signal(stopSignal)
+		w.Line("held")
+		w.Signal(stopSignal)
 		lock := held(t)(next.Lock(bounded(t), fmt.Sprint("n", round)))
 		since := time.Now().UnixNano()
-		w.signal(continueSignal)
+		w.Signal(continueSignal)
 		var byLock, byContext int64
-		if _, err := fmt.Sscan(w.line("last"), &byLock, &byContext); err != nil {
+		if _, err := fmt.Sscan(w.Line("last"), &byLock, &byContext); err != nil {
 			t.Fatal(err)
 		}
 		for what, last := range map[string]int64{"lock": byLock, "context": byContext} {
@@ -204,5 +205,5 @@ func TestHazardAProcessThatWasStoppedSeesItsLossAtTheFirstLook(t *testing.T) {
 			return
 		}
 	}
-	w.finish()
+	w.Finish()
 }

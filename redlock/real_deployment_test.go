@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -294,4 +295,4 @@ func must[T any](t testing.TB) func(v T, err error) T {
 func held(t testing.TB) func(*redlock.Lock, error) *redlock.Lock { return must[*redlock.Lock](t) }
 
 // longRun reports whether the long forms of the tests were requested.
-func longRun() bool { return longEnv() != "" }
+func longRun() bool { return os.Getenv(longEnv) != "" }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -29,7 +30,7 @@ func waitRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	if err != nil {
 		return err
 	}
-	say("got %d", lock.Token())
+	worker.Say("got %d", lock.Token())
 	return lock.Unlock(ctx)
 }
 
@@ -55,7 +56,9 @@ func (f *deployment) queued(name string, n int) {
 
 // passed starts a process that waits first, makes this process wait second, applies a fault to the first, and returns
 // how long after the release the second had the lock. By then the first has left the queues of a quorum.
-func (f *deployment) passed(holder, second *redlock.Locker, name string, harm func(first *worker)) time.Duration {
+func (f *deployment) passed(
+	holder, second *redlock.Locker, name string, harm func(first *worker.Process),
+) time.Duration {
 	t := f.t
 	t.Helper()
 	lock := held(t)(holder.Lock(bounded(t), name))
@@ -106,14 +109,14 @@ func TestAFirstWaiterThatIsStoppedOrKilledIsPassed(t *testing.T) {
 	holder, second := f.admitted(redlock.WithTTL(20*time.Second)), f.locker()
 	var stopped, killed []time.Duration
 	for round := range *firstRounds {
-		stopped = append(stopped, f.passed(holder, second, fmt.Sprint("stopped", round), func(w *worker) {
-			w.stop()
+		stopped = append(stopped, f.passed(holder, second, fmt.Sprint("stopped", round), func(w *worker.Process) {
+			stop(f.t, w)
 		}))
-		killed = append(killed, f.passed(holder, second, fmt.Sprint("killed", round), func(w *worker) {
-			if err := w.cmd.Process.Kill(); err != nil {
+		killed = append(killed, f.passed(holder, second, fmt.Sprint("killed", round), func(w *worker.Process) {
+			if err := w.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			w.join()
+			w.Join()
 		}))
 	}
 	slices.Sort(stopped)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -17,7 +18,7 @@ func init() { roles["lead"] = leadRole }
 // context was last alive.
 func leadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	err := l.Lead(ctx, a.Name, func(leads context.Context) error {
-		say("leads %d", redlock.TokenOf(leads))
+		worker.Say("leads %d", redlock.TokenOf(leads))
 		alive := int64(0)
 		for n := 0; ; n++ {
 			before := time.Now().UnixNano()
@@ -29,7 +30,7 @@ func leadRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 				runtime.Gosched()
 			}
 		}
-		say("alive %d", alive)
+		worker.Say("alive %d", alive)
 		return leads.Err()
 	})
 	if ctx.Err() != nil {
@@ -47,10 +48,10 @@ func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 	f.admitted()
 	args := workerArgs{URLs: f.urls, Name: "boss", TTL: time.Second}
 	token := int64(0)
-	leads := func(w *worker) (at int64) {
+	leads := func(w *worker.Process) (at int64) {
 		t.Helper()
 		before := token
-		if _, err := fmt.Sscan(w.line("leads"), &token); err != nil || token <= before {
+		if _, err := fmt.Sscan(w.Line("leads"), &token); err != nil || token <= before {
 			t.Fatalf("a leader with token %d after %d, %v", token, before, err)
 		}
 		return time.Now().UnixNano()
@@ -59,15 +60,15 @@ func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 	leads(dies)
 	stops := startWorker(t, "lead", args)
 	f.queued("boss", 1) // the other waits
-	dies.signal(os.Kill)
+	dies.Signal(os.Kill)
 	leads(stops)
 	goesOn := startWorker(t, "lead", args)
 	for range rounds(3, 1) {
-		stops.signal(stopSignal)
+		stops.Signal(stopSignal)
 		began := leads(goesOn)
-		stops.signal(continueSignal)
+		stops.Signal(continueSignal)
 		var alive int64
-		if _, err := fmt.Sscan(stops.line("alive"), &alive); err != nil {
+		if _, err := fmt.Sscan(stops.Line("alive"), &alive); err != nil {
 			t.Fatal(err)
 		}
 		// began is the time at which the line was read: by then the other has led for a moment.
@@ -77,16 +78,16 @@ func TestLeadersOnRealMastersFollowOneAnother(t *testing.T) {
 		stops, goesOn = goesOn, stops
 	}
 	f.pause(0, 1)
-	stops.line("alive")
+	stops.Line("alive")
 	f.resume(0, 1)
 	select { // whichever
-	case text := <-stops.lines:
+	case text := <-stops.Lines:
 		t.Log(text)
-	case text := <-goesOn.lines:
+	case text := <-goesOn.Lines:
 		t.Log(text)
 	case <-time.After(hang):
 		t.Fatal("no client leads again")
 	}
-	stops.finish()
-	goesOn.finish()
+	stops.Finish()
+	goesOn.Finish()
 }

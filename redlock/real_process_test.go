@@ -16,6 +16,7 @@ import (
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/transport"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -27,9 +28,9 @@ func holdRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 		if err != nil {
 			return err
 		}
-		say("locked %d", lock.Token())
+		worker.Say("locked %d", lock.Token())
 	}
-	say("holding")
+	worker.Say("holding")
 	<-ctx.Done()
 	return nil
 }
@@ -40,14 +41,14 @@ func TestATerminatedProcessThatClosesLeavesNoKey(t *testing.T) {
 	f := newDeployment(t, 5)
 	l := f.admitted()
 	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 100, TTL: 30 * time.Second})
-	w.line("holding")
+	w.Line("holding")
 	if _, err := l.TryLock(bounded(t), "n7"); !errors.Is(err, redlock.ErrHeld) {
 		t.Fatalf("while the process lives: %v, want ErrHeld", err)
 	}
-	w.signal(syscall.SIGTERM)
-	w.line("done")
+	w.Signal(syscall.SIGTERM)
+	w.Line("done")
 	f.noLocks(hang)
-	w.finish()
+	w.Finish()
 }
 
 // H37: a process that is killed leaves its keys until the TTL, and then another gets the lock, with a larger token.
@@ -56,12 +57,12 @@ func TestTheLocksOfAKilledProcessPassOnAfterTheirTTL(t *testing.T) {
 	f := newDeployment(t, 5)
 	l := f.admitted()
 	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 1, TTL: 3 * time.Second})
-	token := number(t, w.line("locked"))
-	w.line("holding")
-	if err := w.cmd.Process.Kill(); err != nil {
+	token := number(t, w.Line("locked"))
+	w.Line("holding")
+	if err := w.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	w.join()
+	w.Join()
 	if _, err := l.TryLock(bounded(t), "n0"); !errors.Is(err, redlock.ErrHeld) {
 		t.Fatalf("just after its death: %v, want ErrHeld", err)
 	}
@@ -118,12 +119,12 @@ func suspendedRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 		return err
 	}
 	mine := lock.Context(ctx)
-	say("locked %d", lock.Token())
+	worker.Say("locked %d", lock.Token())
 	<-mine.Done()
-	say("ended lost=%v cause=%v", errors.Is(context.Cause(mine), redlock.ErrLost), context.Cause(mine))
-	say("write %d", lock.Token())
+	worker.Say("ended lost=%v cause=%v", errors.Is(context.Cause(mine), redlock.ErrLost), context.Cause(mine))
+	worker.Say("write %d", lock.Token())
 	err = lock.Unlock(ctx)
-	say("unlocked lost=%v again=%v err=%v", errors.Is(err, redlock.ErrLost),
+	worker.Say("unlocked lost=%v again=%v err=%v", errors.Is(err, redlock.ErrLost),
 		errors.Is(lock.Unlock(ctx), redlock.ErrReleased), err)
 	return nil
 }
@@ -148,24 +149,24 @@ func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 	l := f.admitted(redlock.WithTTL(20 * time.Second))
 	w := startWorker(t, "suspended", workerArgs{URLs: f.urls, Name: "n", TTL: 1500 * time.Millisecond})
 	var res resource
-	token := number(t, w.line("locked"))
+	token := number(t, w.Line("locked"))
 	if !res.write(token) {
 		t.Fatal("the first write was refused")
 	}
-	w.signal(stopSignal)
+	w.Signal(stopSignal)
 	lock := held(t)(l.Lock(bounded(t), "n"))
 	if lock.Token() <= token || !res.write(lock.Token()) {
 		t.Fatalf("token %d after %d", lock.Token(), token)
 	}
 	select {
-	case line := <-w.lines:
+	case line := <-w.Lines:
 		t.Fatalf("the stopped worker says %q", line)
 	default:
 	}
 	f.pause(0, 1, 2, 3, 4) // no master can report the loss: the holder must detect it
-	w.signal(continueSignal)
+	w.Signal(continueSignal)
 	resumed := time.Now()
-	ended := w.line("ended")
+	ended := w.Line("ended")
 	if late := time.Since(resumed); late > time.Second {
 		t.Errorf("its context ended %v after it ran on", late)
 	}
@@ -173,13 +174,13 @@ func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 	if !strings.HasPrefix(ended, "lost=true ") {
 		t.Errorf("its context ended so: %s", ended)
 	}
-	if late := number(t, w.line("write")); late != token || res.write(late) {
+	if late := number(t, w.Line("write")); late != token || res.write(late) {
 		t.Errorf("the late write with token %d was accepted after %d", late, lock.Token())
 	}
-	if text := w.line("unlocked"); !strings.HasPrefix(text, "lost=true again=true ") {
+	if text := w.Line("unlocked"); !strings.HasPrefix(text, "lost=true again=true ") {
 		t.Errorf("its Unlock: %s", text)
 	}
-	w.finish()
+	w.Finish()
 	if err := lock.Extend(bounded(t)); err != nil || lock.Err() != nil {
 		t.Errorf("the new holder was hurt: %v, %v", err, lock.Err())
 	}
@@ -242,7 +243,7 @@ func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 			return err
 		}
 	}
-	say("paired, fips=%v sha1=%v", fips140.Enabled(), sha1Allowed())
+	worker.Say("paired, fips=%v sha1=%v", fips140.Enabled(), sha1Allowed())
 	return nil
 }
 
@@ -260,10 +261,10 @@ func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
 	f.admitted()
 	f.do(0, "SCRIPT", "FLUSH") // so that NOSCRIPT is met as well
 	w := startWorker(t, "pair", workerArgs{URLs: f.urls, Name: "n"}, "GODEBUG=fips140=only")
-	if text := w.line("paired,"); text != "fips=true sha1=false" {
+	if text := w.Line("paired,"); text != "fips=true sha1=false" {
 		t.Errorf("the worker did not run as meant: %s", text)
 	}
-	w.finish()
+	w.Finish()
 	f.noLocks(hang)
 }
 

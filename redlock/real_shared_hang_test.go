@@ -27,7 +27,7 @@ func TestAWriterThatHangsInFrontKeepsReadersOutForASmallTime(t *testing.T) {
 	for len(must[redlockinfo.Inspection](t)(l.Inspect(bounded(t), "prices")).Waiters) == 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	writer.stop()
+	stop(t, writer)
 	began := time.Now()
 	second := held(t)(other.RWLock("prices").RLock(bounded(t)))
 	took := time.Since(began)
@@ -40,6 +40,6 @@ func TestAWriterThatHangsInFrontKeepsReadersOutForASmallTime(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	writer.signal(continueSignal)
-	writer.finishAfter("written")
+	writer.Signal(continueSignal)
+	writer.FinishAfter("written", longHang)
 }

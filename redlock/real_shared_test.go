@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -142,6 +143,6 @@ func writeRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	if err != nil {
 		return err
 	}
-	say("written")
+	worker.Say("written")
 	return lock.Unlock(ctx)
 }

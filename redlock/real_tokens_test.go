@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -69,7 +70,7 @@ func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 	f.admitted()
 	each := rounds(2500, 100)
 	dir := t.TempDir()
-	var workers []*worker
+	var workers []*worker.Process
 	for _, a := range []workerArgs{
 		{}, {Shift: -5 * time.Second, ShiftPool: true}, {Shift: time.Hour, ShiftPool: true}, {Shift: time.Hour},
 	} {
@@ -77,7 +78,7 @@ func TestTokensGrowAcrossProcessesWhoseClocksDiffer(t *testing.T) {
 		workers = append(workers, startWorker(t, "tokens", a))
 	}
 	for _, w := range workers {
-		w.finishAfter("done")
+		w.FinishAfter("done", longHang)
 	}
 	text := must[[]byte](t)(os.ReadFile(filepath.Join(dir, "tokens")))
 	lines := strings.Fields(string(text))

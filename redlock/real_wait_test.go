@@ -16,6 +16,7 @@ import (
 	"github.com/redlock-go/redlock/internal/history"
 	"github.com/redlock-go/redlock/internal/long"
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -49,7 +50,7 @@ func takeTurn(ctx context.Context, l *redlock.Locker, rec *history.Recorder, nam
 		return err
 	}
 	if stay {
-		say("staying %d", lock.Token())
+		worker.Say("staying %d", lock.Token())
 		<-ctx.Done()
 		return lock.Unlock(ctx)
 	}
@@ -59,10 +60,10 @@ func takeTurn(ctx context.Context, l *redlock.Locker, rec *history.Recorder, nam
 
 // firstToStay waits until one of the workers keeps its hold, and returns it, the token, and the others. The masters
 // decide which worker it is.
-func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []*worker) {
+func firstToStay(t *testing.T, of []*worker.Process) (w *worker.Process, token string, others []*worker.Process) {
 	t.Helper()
 	if len(of) == 1 {
-		return of[0], of[0].line("staying"), nil
+		return of[0], of[0].Line("staying"), nil
 	}
 	timer := time.NewTimer(hang)
 	defer timer.Stop()
@@ -70,8 +71,8 @@ func firstToStay(t *testing.T, of []*worker) (w *worker, token string, others []
 		var text string
 		w, others = of[0], of[1:]
 		select {
-		case text = <-of[0].lines:
-		case text = <-of[1].lines:
+		case text = <-of[0].Lines:
+		case text = <-of[1].Lines:
 			w, others = of[1], of[:1]
 		case <-timer.C:
 			t.Fatalf("no worker keeps its hold after %v", hang)
@@ -93,7 +94,7 @@ func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 	f := newDeployment(t, 5)
 	f.admitted()
 	dir := t.TempDir()
-	var workers []*worker
+	var workers []*worker.Process
 	for i := range processes {
 		workers = append(workers, startWorker(t, "turns", workerArgs{
 			URLs: f.urls, Name: "n", TTL: 2 * time.Second, Goroutines: goroutines, Count: turns, Dir: dir, Stay: i < 2,
@@ -101,20 +102,20 @@ func TestEightProcessesGetTheirTurnsThoughTwoHoldersAreKilled(t *testing.T) {
 	}
 	stays := workers[:2]
 	for len(stays) > 0 {
-		var w *worker
+		var w *worker.Process
 		var said string
 		w, said, stays = firstToStay(t, stays)
 		token := number(t, said)
 		if id, on := f.holder("n"); on < 3 {
 			t.Errorf("%q holds it on %d masters while the holder of token %d is killed", id, on, token)
 		}
-		if err := w.cmd.Process.Kill(); err != nil {
+		if err := w.Cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		w.join()
+		w.Join()
 	}
 	for _, w := range workers[2:] {
-		w.finishAfter("done")
+		w.FinishAfter("done", longHang)
 	}
 	events := must[[]history.Event](t)(history.Read(dir))
 	holds := must[[]*history.Hold](t)(history.Holds(events))

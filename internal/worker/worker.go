@@ -1,0 +1,206 @@
+// Package worker runs parts of tests in processes of their own: the test binary starts itself as a worker, which does
+// one role until its standard input ends. Lines of its standard output are its messages to the test.
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The environment variables of a worker.
+const (
+	roleEnv = "REDLOCK_TEST_WORKER"      // set in workers only
+	argsEnv = "REDLOCK_TEST_WORKER_ARGS" // in JSON
+)
+
+// Role returns the role of this process; "" if it is no worker.
+func Role() string { return os.Getenv(roleEnv) }
+
+// Main runs f with the arguments of Start in this process, and returns its exit code. The context ends at TERM, and
+// when the standard input ends: then the test has ended or wants the worker to end. A goroutine that is left is an
+// error.
+func Main[A any](f func(ctx context.Context, args A) error) int {
+	signal.Ignore(os.Interrupt) // of a terminal: the test ends the workers
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	var args A
+	if err := json.Unmarshal([]byte(os.Getenv(argsEnv)), &args); err != nil {
+		return fail(err)
+	}
+	var input sync.WaitGroup
+	input.Go(func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test
+		cancel()
+	})
+	if err := f(ctx, args); err != nil {
+		return fail(err)
+	}
+	Say("done")
+	input.Wait()
+	cancel()
+	if err := goleak.Find(); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, "worker:", err)
+	return 1
+}
+
+// Say writes one line to the test.
+func Say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// A Process is a worker, as its test sees it.
+type Process struct {
+	Cmd   *exec.Cmd
+	Lines chan string // its output; closed at the end
+	Ended chan struct{}
+	Err   error // its exit error; to be read after Ended is closed
+
+	t        testing.TB
+	patience time.Duration
+	stdin    io.WriteCloser
+	trash    bytes.Buffer
+}
+
+// Start starts a process, which is killed and joined at the end of the test. Waiting for it fails after patience.
+func Start(t testing.TB, role string, args any, patience time.Duration, env ...string) *Process {
+	t.Helper()
+	text, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{
+		t: t, patience: patience, Cmd: exec.Command(exe), Lines: make(chan string, 4096), Ended: make(chan struct{}),
+	}
+	p.Cmd.Env = append(append(os.Environ(), roleEnv+"="+role, argsEnv+"="+string(text)), env...)
+	p.Cmd.Stderr = &p.trash
+	if p.stdin, err = p.Cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.Ended)
+		defer close(p.Lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.Lines <- s.Text()
+		}
+		p.Err = p.Cmd.Wait()
+	}()
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// Errors returns what the worker has written to its standard error. It must have ended.
+func (p *Process) Errors() string { return p.trash.String() }
+
+// Kill ends the worker at once, and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.Cmd.Process.Kill() // it may have ended
+	for range p.Lines {
+	}
+	<-p.Ended
+}
+
+// Line returns the next line that begins with a word, without that word. It skips other lines before it.
+func (p *Process) Line(word string) string {
+	p.t.Helper()
+	timer := time.NewTimer(p.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case text, ok := <-p.Lines:
+			if !ok {
+				<-p.Ended
+				p.t.Fatalf("the worker ended (%v) without %q: %s", p.Err, word, p.trash.String())
+			}
+			if rest, found := strings.CutPrefix(text, word); found {
+				return strings.TrimSpace(rest)
+			}
+		case <-timer.C:
+			p.t.Fatalf("the worker has not said %q after %v", word, p.patience)
+		}
+	}
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Finish asks the worker to end, and waits until it has, without an error.
+func (p *Process) Finish() {
+	p.t.Helper()
+	_ = p.stdin.Close() // the worker may have ended
+	p.Join()
+	if p.Err != nil {
+		p.t.Errorf("worker: %v: %s", p.Err, p.trash.String())
+	}
+}
+
+// FinishAfter calls Finish after the worker has written a word, for which it waits for longer.
+func (p *Process) FinishAfter(word string, patience time.Duration) {
+	p.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case text, ok := <-p.Lines:
+			if !ok || strings.HasPrefix(text, word) {
+				p.Finish()
+				return
+			}
+		case <-timer.C:
+			p.t.Fatalf("the worker has not said %q after %v", word, patience)
+		}
+	}
+}
+
+// Join waits until the process has ended. It may be called by any goroutine, as Finish.
+func (p *Process) Join() {
+	p.t.Helper()
+	timer := time.NewTimer(2 * p.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case _, ok := <-p.Lines:
+			if !ok {
+				<-p.Ended
+				return
+			}
+		case <-timer.C:
+			p.t.Errorf("the worker has not ended after %v: it is killed", 2*p.patience)
+			p.Kill()
+			return
+		}
+	}
+}
