@@ -24,12 +24,12 @@ B locks orders
 4.615 B to masters 1-5: subscribe to its inbox -> done
 4.617 B to masters 1-5: acquire orders for B2, 10s, ballot 4.616008 to 4.616040, waiter wB1 -> held by A1 for
         0.484; place 1 in the queue
+4.619 B to masters 1-5: acquire orders for B3, 10s, ballot 4.618010 to 4.618042, waiter wB1 -> held by A1 for
+        0.482; place 1 in the queue
 
 # The validity is the TTL less the time since before the acquire was sent, less the drift of 1 % and 2 ms.
 wait 400ms
 ----
-4.621 B to masters 1-5: acquire orders for B3, 10s, ballot 4.620008 to 4.620040, waiter wB1 -> held by A1 for
-        0.480; place 1 in the queue
 
 who holds orders
 ----
@@ -41,12 +41,12 @@ at 5.020
 wait 100ms
 ----
 5.048 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
-5.104 B to masters 1-5: acquire orders for B4, 10s, ballot 5.103010 to 5.103042, waiter wB1 -> granted
-5.105 B has orders until 15.001, token 5.103010
+5.104 B to masters 1-5: acquire orders for B4, 10s, ballot 5.103012 to 5.103044, waiter wB1 -> granted
+5.105 B has orders until 15.001, token 5.103012
 
 who holds orders
 ----
 at 5.120
   masters 1-5: B4 until 15.104
   A knows that its lock has ended: the lock was lost: no majority extended it in time
-  B holds it until 15.001, on 5 of 5, token 5.103010
+  B holds it until 15.001, on 5 of 5, token 5.103012

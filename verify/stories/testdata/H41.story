@@ -18,20 +18,20 @@ B locks orders hand-on=off
 0.115 B to masters 1-3: subscribe to its inbox -> done
 0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008, waiter wB1 -> held by A1 for 9.984; place 1
         in the queue
+0.119 B to masters 1-3: acquire orders for B3, 10s, ballot 0.118010, waiter wB1 -> held by A1 for 9.982; place 1
+        in the queue
 
 C locks orders hand-on=off
 ----
 0.121 C to masters 1-3: acquire orders for C1, 10s, ballot 0.120000 -> held by A1 for 9.980
-0.121 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008, waiter wB1 -> held by A1 for 9.980; place 1
-        in the queue
 0.125 C to masters 1-3: subscribe to its inbox -> done
 0.127 C to masters 1-3: acquire orders for C2, 10s, ballot 0.126008, waiter wC1 -> held by A1 for 9.974; place 2
+        in the queue
+0.129 C to masters 1-3: acquire orders for C3, 10s, ballot 0.128010, waiter wC1 -> held by A1 for 9.972; place 2
         in the queue
 
 B locks orders hand-on=off
 ----
-0.131 C to masters 1-3: acquire orders for C3, 10s, ballot 0.130008, waiter wC1 -> held by A1 for 9.970; place 2
-        in the queue
 
 B locks orders hand-on=off
 ----

@@ -43,21 +43,21 @@ B locks orders
 9.615 B to masters 1-5: subscribe to its inbox -> done
 9.617 B to masters 1-5: acquire orders for B2, 10s, ballot 9.616008 to 9.616040, waiter wB1 -> held by A1 for
         0.484; place 1 in the queue
+9.619 B to masters 1-5: acquire orders for B3, 10s, ballot 9.618010 to 9.618042, waiter wB1 -> held by A1 for
+        0.482; place 1 in the queue
 
 wait 500ms
 ----
-9.621 B to masters 1-5: acquire orders for B3, 10s, ballot 9.620008 to 9.620040, waiter wB1 -> held by A1 for
-        0.480; place 1 in the queue
 9.998 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
-10.104 B to masters 1-5: acquire orders for B4, 10s, ballot 10.103010 to 10.103042, waiter wB1 -> granted
-10.105 B has orders until 20.001, token 10.103010
+10.104 B to masters 1-5: acquire orders for B4, 10s, ballot 10.103012 to 10.103044, waiter wB1 -> granted
+10.105 B has orders until 20.001, token 10.103012
 
 who holds orders
 ----
 at 10.120
   masters 1-5: B4 until 20.104
   A knows that its lock has ended: the lock was lost: no majority extended it in time
-  B holds it until 20.001, on 5 of 5, token 10.103010
+  B holds it until 20.001, on 5 of 5, token 10.103012
 
 B unlocks orders
 ----

@@ -22,21 +22,21 @@ B locks orders
 0.125 B to masters 1-3: subscribe to its inbox -> done
 0.127 B to masters 1-3: acquire orders for B2, 10s, ballot 0.126008 to 0.126040, waiter wB1 -> held by A1 for
         9.974; place 601 in the queue
+0.129 B to masters 1-3: acquire orders for B3, 10s, ballot 0.128010 to 0.128042, waiter wB1 -> held by A1 for
+        9.972; place 601 in the queue
 
 wait 19900ms
 ----
-0.131 B to masters 1-3: acquire orders for B3, 10s, ballot 0.130008 to 0.130040, waiter wB1 -> held by A1 for
-        9.970; place 601 in the queue
 3.434 A to masters 1-3: extend orders for A1 by 10s -> done
-5.133 B to masters 1-3: acquire orders for B4, 10s, ballot 5.132010 to 5.132042, waiter wB1 -> held by A1 for
-        8.301; place 601 in the queue
+5.131 B to masters 1-3: acquire orders for B4, 10s, ballot 5.130012 to 5.130044, waiter wB1 -> held by A1 for
+        8.303; place 601 in the queue
 6.767 A to masters 1-3: extend orders for A1 by 10s -> done
 10.101 A to masters 1-3: extend orders for A1 by 10s -> done
-10.135 B to masters 1-3: acquire orders for B5, 10s, ballot 10.134012 to 10.134044, waiter wB1 -> held by A1 for
-        9.966; place 601 in the queue
+10.133 B to masters 1-3: acquire orders for B5, 10s, ballot 10.132014 to 10.132046, waiter wB1 -> held by A1 for
+        9.968; place 601 in the queue
 13.434 A to masters 1-3: extend orders for A1 by 10s -> done
-15.137 B to masters 1-3: acquire orders for B6, 10s, ballot 15.136014 to 15.136046, waiter wB1 -> held by A1 for
-        8.297; place 601 in the queue
+15.135 B to masters 1-3: acquire orders for B6, 10s, ballot 15.134016 to 15.134048, waiter wB1 -> held by A1 for
+        8.299; place 601 in the queue
 16.767 A to masters 1-3: extend orders for A1 by 10s -> done
 
 show queues
@@ -46,8 +46,8 @@ show queues
 wait 1s
 ----
 20.101 A to masters 1-3: extend orders for A1 by 10s -> done
-20.139 B to masters 1-3: acquire orders for B7, 10s, ballot 20.138016 to 20.138048, waiter wB1 -> held by A1 for
-        9.962; place 101 in the queue
+20.137 B to masters 1-3: acquire orders for B7, 10s, ballot 20.136018 to 20.136050, waiter wB1 -> held by A1 for
+        9.964; place 101 in the queue
 
 show queues
 ----

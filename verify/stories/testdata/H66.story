@@ -45,6 +45,10 @@ B locks orders
         8.795; place 1 in the queue
 31.217 B to master 3: acquire orders for B2, 10s, ballot 31.216008 to 31.216040, waiter wB1 -> held by A1 for
         8.797; place 1 in the queue
+31.219 B to masters 1-2: acquire orders for B3, 10s, ballot 31.218010 to 31.218042, waiter wB1 -> held by A1 for
+        8.793; place 1 in the queue
+31.219 B to master 3: acquire orders for B3, 10s, ballot 31.218010 to 31.218042, waiter wB1 -> held by A1 for
+        8.795; place 1 in the queue
 
 set wall clock of B back 1h
 ----
@@ -54,6 +58,6 @@ A unlocks orders
 31.221 A to masters 1-2: release orders of A1 -> deleted
 31.221 masters 1-3 to B: orders is free, and wB1 is first
 31.221 A to master 3: release orders of A1, fence 30.013025 -> deleted
-31.221 B to masters 1-3: acquire orders for B3, 10s, ballot 31.220008 to 31.220040, waiter wB1 -> granted
 31.222 A has unlocked orders
-31.222 B has orders until 41.118, token 31.220008
+31.223 B to masters 1-3: acquire orders for B4, 10s, ballot 31.222002 to 31.222034, waiter wB1 -> granted
+31.224 B has orders until 41.120, token 31.222002

@@ -26,57 +26,61 @@ A locks orders
 0.217 A to masters 1-3: acquire orders for A2, 10s, ballot 0.216008 to 0.216040, waiter wA1 -> held by C1 for
         9.984; place 1 in the queue
 0.217 A to masters 4-5: acquire orders for A2, 10s, ballot 0.216008 to 0.216040, waiter wA1 -> granted
+0.219 A to masters 1-3: acquire orders for A3, 10s, ballot 0.218010 to 0.218042, waiter wA1 -> held by C1 for
+        9.982; place 1 in the queue
+0.219 A to masters 4-5: acquire orders for A3, 10s, ballot 0.218010 to 0.218042, waiter wA1 -> held by A2 for
+        9.998; place 1 in the queue
 0.219 masters 4-5 to A: orders is free, and wA1 is first
 0.219 A to masters 4-5: release orders of A2, waiter wA1 stays -> deleted
 
 wait 200ms
 ----
-0.221 A to masters 1-3: acquire orders for A3, 10s, ballot 0.220008 to 0.220040, waiter wA1 -> held by C1 for
-        9.980; place 1 in the queue
-0.221 A to masters 4-5: acquire orders for A3, 10s, ballot 0.220008 to 0.220040, waiter wA1 -> granted
-0.223 masters 4-5 to A: orders is free, and wA1 is first
-0.223 A to masters 4-5: release orders of A3, waiter wA1 stays -> deleted
-0.229 A to masters 1-3: acquire orders for A4, 10s, ballot 0.228012 to 0.228044, waiter wA1 -> held by C1 for
-        9.972; place 1 in the queue
-0.229 A to masters 4-5: acquire orders for A4, 10s, ballot 0.228012 to 0.228044, waiter wA1 -> granted
-0.231 masters 4-5 to A: orders is free, and wA1 is first
-0.231 A to masters 4-5: release orders of A4, waiter wA1 stays -> deleted
-0.249 A to masters 1-3: acquire orders for A5, 10s, ballot 0.248016 to 0.248048, waiter wA1 -> held by C1 for
-        9.952; place 1 in the queue
-0.249 A to masters 4-5: acquire orders for A5, 10s, ballot 0.248016 to 0.248048, waiter wA1 -> granted
-0.251 masters 4-5 to A: orders is free, and wA1 is first
-0.251 A to masters 4-5: release orders of A5, waiter wA1 stays -> deleted
-0.285 A to masters 1-3: acquire orders for A6, 10s, ballot 0.284020 to 0.284052, waiter wA1 -> held by C1 for
-        9.916; place 1 in the queue
-0.285 A to masters 4-5: acquire orders for A6, 10s, ballot 0.284020 to 0.284052, waiter wA1 -> granted
-0.287 masters 4-5 to A: orders is free, and wA1 is first
-0.287 A to masters 4-5: release orders of A6, waiter wA1 stays -> deleted
-0.353 A to masters 1-3: acquire orders for A7, 10s, ballot 0.352024 to 0.352056, waiter wA1 -> held by C1 for
-        9.848; place 1 in the queue
-0.353 A to masters 4-5: acquire orders for A7, 10s, ballot 0.352024 to 0.352056, waiter wA1 -> granted
-0.355 masters 4-5 to A: orders is free, and wA1 is first
-0.355 A to masters 4-5: release orders of A7, waiter wA1 stays -> deleted
+0.225 A to masters 1-3: acquire orders for A4, 10s, ballot 0.224013 to 0.224045, waiter wA1 -> held by C1 for
+        9.976; place 1 in the queue
+0.225 A to masters 4-5: acquire orders for A4, 10s, ballot 0.224013 to 0.224045, waiter wA1 -> granted
+0.227 masters 4-5 to A: orders is free, and wA1 is first
+0.227 A to masters 4-5: release orders of A4, waiter wA1 stays -> deleted
+0.237 A to masters 1-3: acquire orders for A5, 10s, ballot 0.236017 to 0.236049, waiter wA1 -> held by C1 for
+        9.964; place 1 in the queue
+0.237 A to masters 4-5: acquire orders for A5, 10s, ballot 0.236017 to 0.236049, waiter wA1 -> granted
+0.239 masters 4-5 to A: orders is free, and wA1 is first
+0.239 A to masters 4-5: release orders of A5, waiter wA1 stays -> deleted
+0.257 A to masters 1-3: acquire orders for A6, 10s, ballot 0.256021 to 0.256053, waiter wA1 -> held by C1 for
+        9.944; place 1 in the queue
+0.257 A to masters 4-5: acquire orders for A6, 10s, ballot 0.256021 to 0.256053, waiter wA1 -> granted
+0.259 masters 4-5 to A: orders is free, and wA1 is first
+0.259 A to masters 4-5: release orders of A6, waiter wA1 stays -> deleted
+0.293 A to masters 1-3: acquire orders for A7, 10s, ballot 0.292025 to 0.292057, waiter wA1 -> held by C1 for
+        9.908; place 1 in the queue
+0.293 A to masters 4-5: acquire orders for A7, 10s, ballot 0.292025 to 0.292057, waiter wA1 -> granted
+0.295 masters 4-5 to A: orders is free, and wA1 is first
+0.295 A to masters 4-5: release orders of A7, waiter wA1 stays -> deleted
+0.361 A to masters 1-3: acquire orders for A8, 10s, ballot 0.360029 to 0.360061, waiter wA1 -> held by C1 for
+        9.840; place 1 in the queue
+0.361 A to masters 4-5: acquire orders for A8, 10s, ballot 0.360029 to 0.360061, waiter wA1 -> granted
+0.363 masters 4-5 to A: orders is free, and wA1 is first
+0.363 A to masters 4-5: release orders of A8, waiter wA1 stays -> deleted
 
 B locks orders
 ----
 0.421 B to masters 1-3: acquire orders for B1, 10s, ballot 0.420000 to 0.420032 -> held by C1 for 9.780
 0.421 masters 4-5 to A: orders is free, and wA1 is first
 0.421 B to masters 4-5: acquire orders for B1, 10s, ballot 0.420000 to 0.420032 -> free, but another waiter is
-        first for 0.935
+        first for 0.943
 0.425 B to masters 1-5: subscribe to its inbox -> done
 0.427 B to masters 1-3: acquire orders for B2, 10s, ballot 0.426008 to 0.426040, waiter wB1 -> held by C1 for
         9.774; place 2 in the queue
 0.427 masters 4-5 to A: orders is free, and wA1 is first
 0.427 B to masters 4-5: acquire orders for B2, 10s, ballot 0.426008 to 0.426040, waiter wB1 -> free, but another
-        waiter is first for 0.929; place 2 in the queue
+        waiter is first for 0.937; place 2 in the queue
+0.429 B to masters 1-3: acquire orders for B3, 10s, ballot 0.428010 to 0.428042, waiter wB1 -> held by C1 for
+        9.772; place 2 in the queue
+0.429 masters 4-5 to A: orders is free, and wA1 is first
+0.429 B to masters 4-5: acquire orders for B3, 10s, ballot 0.428010 to 0.428042, waiter wB1 -> free, but another
+        waiter is first for 0.935; place 2 in the queue
 
 wait 10ms
 ----
-0.431 B to masters 1-3: acquire orders for B3, 10s, ballot 0.430008 to 0.430040, waiter wB1 -> held by C1 for
-        9.770; place 2 in the queue
-0.431 masters 4-5 to A: orders is free, and wA1 is first
-0.431 B to masters 4-5: acquire orders for B3, 10s, ballot 0.430008 to 0.430040, waiter wB1 -> free, but another
-        waiter is first for 0.925; place 2 in the queue
 
 show queues
 ----
@@ -93,12 +97,12 @@ C unlocks orders
         reset
 0.441 masters 1 3 to A: orders is free, and wA1 is first
 0.441 C to masters 1 3: release orders of C1 -> deleted
-0.443 A to masters 1 3-5: acquire orders for A8, 10s, ballot 0.442002 to 0.442034, waiter wA1 -> granted
+0.443 A to masters 1 3-5: acquire orders for A9, 10s, ballot 0.442002 to 0.442034, waiter wA1 -> granted
 0.444 A has orders until 10.340, token 0.442002
 
 A unlocks orders
 ----
-0.451 A to masters 1 3-5: release orders of A8, waiter wA1 leaves -> deleted
+0.451 A to masters 1 3-5: release orders of A9, waiter wA1 leaves -> deleted
 0.451 masters 1 3-5 to B: orders is free, and wB1 is first
 0.452 A has unlocked orders
 0.453 B to masters 1 3-5: acquire orders for B4, 10s, ballot 0.452002 to 0.452034, waiter wB1 -> granted

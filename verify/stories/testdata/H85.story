@@ -19,23 +19,23 @@ B locks orders
 0.115 B to masters 1-3: subscribe to its inbox -> done
 0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
+0.119 B to masters 1-3: acquire orders for B3, 10s, ballot 0.118010 to 0.118042, waiter wB1 -> held by A1 for
+        9.982; place 1 in the queue
 
 C locks orders
 ----
 0.121 C to masters 1-3: acquire orders for C1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 9.980
-0.121 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
-        9.980; place 1 in the queue
 0.125 C to masters 1-3: subscribe to its inbox -> done
 0.127 C to masters 1-3: acquire orders for C2, 10s, ballot 0.126008 to 0.126040, waiter wC1 -> held by A1 for
         9.974; place 2 in the queue
+0.129 C to masters 1-3: acquire orders for C3, 10s, ballot 0.128010 to 0.128042, waiter wC1 -> held by A1 for
+        9.972; place 2 in the queue
 
 B gives up orders
 ----
 0.130 B cannot lock orders, and is told after 0.020: lock "orders": context canceled (held by another); 0 of 3
-        masters said yes, 2 are needed; held by "A" since 00:00:00; it may be free in 9.981s
+        masters said yes, 2 are needed; held by "A" since 00:00:00; it may be free in 9.983s
 0.131 B to masters 1-3: release orders, waiter wB1 leaves -> done
-0.131 C to masters 1-3: acquire orders for C3, 10s, ballot 0.130008 to 0.130040, waiter wC1 -> held by A1 for
-        9.970; place 1 in the queue
 
 show queues
 ----
@@ -43,7 +43,7 @@ show queues
 
 repeat acquire from B to 1-3
 ----
-0.140 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
+0.140 B to masters 1-3: acquire orders for B3, 10s, ballot 0.118010 to 0.118042, waiter wB1 -> held by A1 for
         9.961; place 1 in the queue
 
 show queues
@@ -82,7 +82,7 @@ wait 20s
 
 repeat acquire from B to 1-3
 ----
-20.170 B to masters 1-3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> stale, the fence
+20.170 B to masters 1-3: acquire orders for B3, 10s, ballot 0.118010 to 0.118042, waiter wB1 -> stale, the fence
         is 0.154036
 
 show queues

@@ -26,26 +26,24 @@ B locks orders
 0.125 B to masters 1-3: subscribe to its inbox -> done
 0.127 B to masters 1-3: acquire orders for B2, 10s, ballot 0.126008 to 0.126040, waiter wB1 -> held by A1 for
         9.974; place 21 in the queue
+0.129 B to masters 1-3: acquire orders for B3, 10s, ballot 0.128010 to 0.128042, waiter wB1 -> held by A1 for
+        9.972; place 21 in the queue
 
 A unlocks orders
 ----
 0.131 A to masters 1-3: release orders of A1 -> deleted
-0.131 B to masters 1-3: acquire orders for B3, 10s, ballot 0.130008 to 0.130040, waiter wB1 -> free, but another
-        waiter is first for 0.000; place 5 in the queue
 0.132 A has unlocked orders
-0.133 B to masters 1-3: acquire orders for B4, 10s, ballot 0.132010 to 0.132042, waiter wB1 -> granted
-0.134 B has orders until 10.030, token 0.132010
 
 wait 1s
 ----
 
 show queues
 ----
-  masters 1-3: no client waits
+  masters 1-3: 13 waiting: dead ones
 
 who holds orders
 ----
 at 1.140
-  masters 1-3: B4 until 10.133
+  masters 1-3: nobody
   A does not hold it
-  B holds it until 10.030, on 3 of 3, token 0.132010
+  B waits for it

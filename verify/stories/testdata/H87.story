@@ -19,20 +19,20 @@ B locks orders
 0.115 B to masters 1-5: subscribe to its inbox -> done
 0.117 B to masters 1-5: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
+0.119 B to masters 1-5: acquire orders for B3, 10s, ballot 0.118010 to 0.118042, waiter wB1 -> held by A1 for
+        9.982; place 1 in the queue
 
 C locks orders
 ----
 0.121 C to masters 1-5: acquire orders for C1, 10s, ballot 0.120000 to 0.120032 -> held by A1 for 9.980
-0.121 B to masters 1-5: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
-        9.980; place 1 in the queue
 0.125 C to masters 1-5: subscribe to its inbox -> done
 0.127 C to masters 1-5: acquire orders for C2, 10s, ballot 0.126008 to 0.126040, waiter wC1 -> held by A1 for
         9.974; place 2 in the queue
+0.129 C to masters 1-5: acquire orders for C3, 10s, ballot 0.128010 to 0.128042, waiter wC1 -> held by A1 for
+        9.972; place 2 in the queue
 
 wait 200ms
 ----
-0.131 C to masters 1-5: acquire orders for C3, 10s, ballot 0.130008 to 0.130040, waiter wC1 -> held by A1 for
-        9.970; place 2 in the queue
 
 show queues
 ----
@@ -43,11 +43,11 @@ cut B from 3-5
 
 wait 1s
 ----
-1.123 B to masters 1-2: release orders, waiter wB1 leaves -> done
-1.133 C to masters 1-2: acquire orders for C4, 10s, ballot 1.132010 to 1.132042, waiter wC1 -> held by A1 for
-        8.968; place 1 in the queue
-1.133 C to masters 3-5: acquire orders for C4, 10s, ballot 1.132010 to 1.132042, waiter wC1 -> held by A1 for
-        8.968; place 2 in the queue
+1.121 B to masters 1-2: release orders, waiter wB1 leaves -> done
+1.131 C to masters 1-2: acquire orders for C4, 10s, ballot 1.130012 to 1.130044, waiter wC1 -> held by A1 for
+        8.970; place 1 in the queue
+1.131 C to masters 3-5: acquire orders for C4, 10s, ballot 1.130012 to 1.130044, waiter wC1 -> held by A1 for
+        8.970; place 2 in the queue
 
 show queues
 ----

@@ -25,68 +25,72 @@ B locks orders
 0.217 B to masters 1-2: acquire orders for B2, 10s, ballot 0.216008 to 0.216040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
 0.217 B to master 3: acquire orders for B2, 10s, ballot 0.216008 to 0.216040, waiter wB1 -> granted
+0.219 B to masters 1-2: acquire orders for B3, 10s, ballot 0.218010 to 0.218042, waiter wB1 -> held by A1 for
+        9.982; place 1 in the queue
+0.219 B to master 3: acquire orders for B3, 10s, ballot 0.218010 to 0.218042, waiter wB1 -> held by B2 for 9.998;
+        place 1 in the queue
 0.219 master 3 to B: orders is free, and wB1 is first
 0.219 B to master 3: release orders of B2, waiter wB1 stays -> deleted
 
 wait 3s
 ----
-0.221 B to masters 1-2: acquire orders for B3, 10s, ballot 0.220008 to 0.220040, waiter wB1 -> held by A1 for
-        9.980; place 1 in the queue
-0.221 B to master 3: acquire orders for B3, 10s, ballot 0.220008 to 0.220040, waiter wB1 -> granted
-0.223 master 3 to B: orders is free, and wB1 is first
-0.223 B to master 3: release orders of B3, waiter wB1 stays -> deleted
-0.229 B to masters 1-2: acquire orders for B4, 10s, ballot 0.228012 to 0.228044, waiter wB1 -> held by A1 for
-        9.972; place 1 in the queue
-0.229 B to master 3: acquire orders for B4, 10s, ballot 0.228012 to 0.228044, waiter wB1 -> granted
-0.231 master 3 to B: orders is free, and wB1 is first
-0.231 B to master 3: release orders of B4, waiter wB1 stays -> deleted
-0.249 B to masters 1-2: acquire orders for B5, 10s, ballot 0.248016 to 0.248048, waiter wB1 -> held by A1 for
-        9.952; place 1 in the queue
-0.249 B to master 3: acquire orders for B5, 10s, ballot 0.248016 to 0.248048, waiter wB1 -> granted
-0.251 master 3 to B: orders is free, and wB1 is first
-0.251 B to master 3: release orders of B5, waiter wB1 stays -> deleted
-0.285 B to masters 1-2: acquire orders for B6, 10s, ballot 0.284020 to 0.284052, waiter wB1 -> held by A1 for
-        9.916; place 1 in the queue
-0.285 B to master 3: acquire orders for B6, 10s, ballot 0.284020 to 0.284052, waiter wB1 -> granted
-0.287 master 3 to B: orders is free, and wB1 is first
-0.287 B to master 3: release orders of B6, waiter wB1 stays -> deleted
-0.353 B to masters 1-2: acquire orders for B7, 10s, ballot 0.352024 to 0.352056, waiter wB1 -> held by A1 for
-        9.848; place 1 in the queue
-0.353 B to master 3: acquire orders for B7, 10s, ballot 0.352024 to 0.352056, waiter wB1 -> granted
-0.355 master 3 to B: orders is free, and wB1 is first
-0.355 B to master 3: release orders of B7, waiter wB1 stays -> deleted
-0.485 B to masters 1-2: acquire orders for B8, 10s, ballot 0.484028 to 0.484060, waiter wB1 -> held by A1 for
-        9.716; place 1 in the queue
-0.485 B to master 3: acquire orders for B8, 10s, ballot 0.484028 to 0.484060, waiter wB1 -> granted
-0.487 master 3 to B: orders is free, and wB1 is first
-0.487 B to master 3: release orders of B8, waiter wB1 stays -> deleted
-0.745 B to masters 1-2: acquire orders for B9, 10s, ballot 0.744032 to 0.744064, waiter wB1 -> held by A1 for
-        9.456; place 1 in the queue
-0.745 B to master 3: acquire orders for B9, 10s, ballot 0.744032 to 0.744064, waiter wB1 -> granted
-0.747 master 3 to B: orders is free, and wB1 is first
-0.747 B to master 3: release orders of B9, waiter wB1 stays -> deleted
-1.261 B to masters 1-2: acquire orders for B10, 10s, ballot 1.260036 to 1.260068, waiter wB1 -> held by A1 for
-        8.940; place 1 in the queue
-1.261 B to master 3: acquire orders for B10, 10s, ballot 1.260036 to 1.260068, waiter wB1 -> granted
-1.263 master 3 to B: orders is free, and wB1 is first
-1.263 B to master 3: release orders of B10, waiter wB1 stays -> deleted
-2.263 B to masters 1-2: acquire orders for B11, 10s, ballot 2.262038 to 2.262070, waiter wB1 -> held by A1 for
-        7.938; place 1 in the queue
-2.263 B to master 3: acquire orders for B11, 10s, ballot 2.262038 to 2.262070, waiter wB1 -> granted
-2.265 master 3 to B: orders is free, and wB1 is first
-2.265 B to master 3: release orders of B11, waiter wB1 stays -> deleted
+0.225 B to masters 1-2: acquire orders for B4, 10s, ballot 0.224013 to 0.224045, waiter wB1 -> held by A1 for
+        9.976; place 1 in the queue
+0.225 B to master 3: acquire orders for B4, 10s, ballot 0.224013 to 0.224045, waiter wB1 -> granted
+0.227 master 3 to B: orders is free, and wB1 is first
+0.227 B to master 3: release orders of B4, waiter wB1 stays -> deleted
+0.237 B to masters 1-2: acquire orders for B5, 10s, ballot 0.236017 to 0.236049, waiter wB1 -> held by A1 for
+        9.964; place 1 in the queue
+0.237 B to master 3: acquire orders for B5, 10s, ballot 0.236017 to 0.236049, waiter wB1 -> granted
+0.239 master 3 to B: orders is free, and wB1 is first
+0.239 B to master 3: release orders of B5, waiter wB1 stays -> deleted
+0.257 B to masters 1-2: acquire orders for B6, 10s, ballot 0.256021 to 0.256053, waiter wB1 -> held by A1 for
+        9.944; place 1 in the queue
+0.257 B to master 3: acquire orders for B6, 10s, ballot 0.256021 to 0.256053, waiter wB1 -> granted
+0.259 master 3 to B: orders is free, and wB1 is first
+0.259 B to master 3: release orders of B6, waiter wB1 stays -> deleted
+0.293 B to masters 1-2: acquire orders for B7, 10s, ballot 0.292025 to 0.292057, waiter wB1 -> held by A1 for
+        9.908; place 1 in the queue
+0.293 B to master 3: acquire orders for B7, 10s, ballot 0.292025 to 0.292057, waiter wB1 -> granted
+0.295 master 3 to B: orders is free, and wB1 is first
+0.295 B to master 3: release orders of B7, waiter wB1 stays -> deleted
+0.361 B to masters 1-2: acquire orders for B8, 10s, ballot 0.360029 to 0.360061, waiter wB1 -> held by A1 for
+        9.840; place 1 in the queue
+0.361 B to master 3: acquire orders for B8, 10s, ballot 0.360029 to 0.360061, waiter wB1 -> granted
+0.363 master 3 to B: orders is free, and wB1 is first
+0.363 B to master 3: release orders of B8, waiter wB1 stays -> deleted
+0.493 B to masters 1-2: acquire orders for B9, 10s, ballot 0.492033 to 0.492065, waiter wB1 -> held by A1 for
+        9.708; place 1 in the queue
+0.493 B to master 3: acquire orders for B9, 10s, ballot 0.492033 to 0.492065, waiter wB1 -> granted
+0.495 master 3 to B: orders is free, and wB1 is first
+0.495 B to master 3: release orders of B9, waiter wB1 stays -> deleted
+0.753 B to masters 1-2: acquire orders for B10, 10s, ballot 0.752037 to 0.752069, waiter wB1 -> held by A1 for
+        9.448; place 1 in the queue
+0.753 B to master 3: acquire orders for B10, 10s, ballot 0.752037 to 0.752069, waiter wB1 -> granted
+0.755 master 3 to B: orders is free, and wB1 is first
+0.755 B to master 3: release orders of B10, waiter wB1 stays -> deleted
+1.269 B to masters 1-2: acquire orders for B11, 10s, ballot 1.268041 to 1.268073, waiter wB1 -> held by A1 for
+        8.932; place 1 in the queue
+1.269 B to master 3: acquire orders for B11, 10s, ballot 1.268041 to 1.268073, waiter wB1 -> granted
+1.271 master 3 to B: orders is free, and wB1 is first
+1.271 B to master 3: release orders of B11, waiter wB1 stays -> deleted
+2.271 B to masters 1-2: acquire orders for B12, 10s, ballot 2.270043 to 2.270075, waiter wB1 -> held by A1 for
+        7.930; place 1 in the queue
+2.271 B to master 3: acquire orders for B12, 10s, ballot 2.270043 to 2.270075, waiter wB1 -> granted
+2.273 master 3 to B: orders is free, and wB1 is first
+2.273 B to master 3: release orders of B12, waiter wB1 stays -> deleted
 
 A unlocks orders
 ----
 3.221 A to masters 1-2: release orders of A1 -> deleted
 3.221 masters 1-2 to B: orders is free, and wB1 is first
 3.222 A has unlocked orders
-3.223 B to masters 1-3: acquire orders for B12, 10s, ballot 3.222002 to 3.222034, waiter wB1 -> granted
+3.223 B to masters 1-3: acquire orders for B13, 10s, ballot 3.222002 to 3.222034, waiter wB1 -> granted
 3.224 B has orders until 13.120, token 3.222002
 
 who holds orders
 ----
 at 3.230
-  masters 1-3: B12 until 13.223
+  masters 1-3: B13 until 13.223
   A does not hold it
   B holds it until 13.120, on 3 of 3, token 3.222002

@@ -18,26 +18,24 @@ B locks orders
 0.115 B to masters 1-3: subscribe to its inbox -> done
 0.117 B to masters 1-3: acquire orders for B2, 10s, ballot 0.116008 to 0.116040, waiter wB1 -> held by A1 for
         9.984; place 1 in the queue
+0.119 B to masters 1-3: acquire orders for B3, 10s, ballot 0.118010 to 0.118042, waiter wB1 -> held by A1 for
+        9.982; place 1 in the queue
 
 hold messages from B to 3
 ----
 
 wait 550ms
 ----
-0.121 B to masters 1-2: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by A1 for
-        9.980; place 1 in the queue
 
 let messages from B to 3 pass
 ----
 
 wait 1500ms
 ----
-1.123 B to masters 1-2: acquire orders for B4, 10s, ballot 1.122010 to 1.122042, waiter wB1 -> held by A1 for
-        8.978; place 1 in the queue
-1.125 B to master 2: release orders of B4, waiter wB1 stays -> was not there
-1.666 B to master 3: release orders of B3, fence 0.120040 -> was not there
-2.125 B to masters 1-3: acquire orders for B5, 10s, ballot 2.124012 to 2.124044, waiter wB1 -> held by A1 for
-        7.976; place 1 in the queue
+1.121 B to masters 1-3: acquire orders for B4, 10s, ballot 1.120012 to 1.120044, waiter wB1 -> held by A1 for
+        8.980; place 1 in the queue
+2.123 B to masters 1-3: acquire orders for B5, 10s, ballot 2.122014 to 2.122046, waiter wB1 -> held by A1 for
+        7.978; place 1 in the queue
 
 A unlocks orders
 ----
@@ -56,8 +54,6 @@ at 2.180
 
 deliver messages from B to 3
 ----
-2.181 B to master 3: acquire orders for B3, 10s, ballot 0.120008 to 0.120040, waiter wB1 -> held by B6 for 9.992;
-        place 1 in the queue
 
 who holds orders
 ----
