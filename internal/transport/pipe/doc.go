@@ -9,6 +9,7 @@
 // The lists end with the Pipe, so a request is never written on another connection, and each gets exactly one reply.
 //
 // The writer takes the whole queue at once, so the number of system calls per call falls as the number of callers
-// grows. A variant in which callers write to an idle connection themselves was slower: with five masters on two
-// processors a round took 15 to 25 % longer.
+// grows. A variant in which callers write to an idle connection themselves is not worth its code. A pair of lock and
+// unlock by one goroutine took as long with five masters (214 and 214 us, 10th percentiles of eight runs in turn on two
+// busy processors), and with one master 54 and 58 us, before 57 and 56; the processor time did not fall.
 package pipe
