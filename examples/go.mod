@@ -4,8 +4,10 @@ go 1.25.0
 
 replace (
 	github.com/redlock-go/redlock => ../
+	github.com/redlock-go/redlock/redlockgoredis => ../redlockgoredis
 	github.com/redlock-go/redlock/redlockotel => ../redlockotel
 	github.com/redlock-go/redlock/redlockprom => ../redlockprom
+	github.com/redlock-go/redlock/redlockrueidis => ../redlockrueidis
 )
 
 require (
@@ -18,8 +20,10 @@ require (
 	github.com/redis/go-redis/v9 v9.22.0 // v9.23.0 needs Go 1.26
 	github.com/redis/rueidis v1.0.79
 	github.com/redlock-go/redlock v0.1.0
+	github.com/redlock-go/redlock/redlockgoredis v0.0.0-00010101000000-000000000000
 	github.com/redlock-go/redlock/redlockotel v0.0.0-00010101000000-000000000000
 	github.com/redlock-go/redlock/redlockprom v0.0.0-00010101000000-000000000000
+	github.com/redlock-go/redlock/redlockrueidis v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/otel/exporters/stdout/stdouttrace v1.46.0 // v1.47.0 needs Go 1.26
 	go.opentelemetry.io/otel/sdk v1.46.0 // v1.47.0 needs Go 1.26
 	go.opentelemetry.io/otel/trace v1.46.0 // v1.47.0 needs Go 1.26

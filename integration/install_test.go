@@ -18,7 +18,7 @@ import (
 const rootModule = "github.com/redlock-go/redlock"
 
 // released lists the directories of the modules that users import or install. All others require the first.
-var released = []string{".", "cmd/redlock", "redlockotel", "redlockprom"}
+var released = []string{".", "cmd/redlock", "redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
 
 // user is a program that imports the released modules.
 const user = `package main
@@ -30,9 +30,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlocktest"
+	"github.com/redlock-go/redlock/redlockgoredis"
 	"github.com/redlock-go/redlock/redlockotel"
 	"github.com/redlock-go/redlock/redlockprom"
+	"github.com/redlock-go/redlock/redlockrueidis"
 )
+
+// The clients' options are of no use here.
+var _, _ = redlockgoredis.Master, redlockrueidis.Master
 
 func main() {
 	masters := redlocktest.New(3)
@@ -91,7 +96,8 @@ func TestWhatIsReleasedCanBeInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(dir, "go", "mod", "init", "example.com/user")
-	run(dir, "go", "get", rootModule+"@"+version, rootModule+"/redlockotel@"+version, rootModule+"/redlockprom@"+version)
+	run(dir, "go", "get", rootModule+"@"+version, rootModule+"/redlockotel@"+version, rootModule+"/redlockprom@"+version,
+		rootModule+"/redlockgoredis@"+version, rootModule+"/redlockrueidis@"+version)
 	run(dir, "go", "mod", "tidy")
 	if out := run(dir, "go", "run", "."); out != "locked: <nil>\n" {
 		t.Error(out)

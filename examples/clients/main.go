@@ -17,6 +17,8 @@ import (
 
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlockgoredis"
+	"github.com/redlock-go/redlock/redlockrueidis"
 )
 
 func main() {
@@ -54,15 +56,17 @@ func run(ctx context.Context, client string, urls []string, out io.Writer) error
 func from(client string, urls []string) (*pool.Pool, error) {
 	switch client {
 	case "go-redis":
-		servers := make([]*goredis.Options, len(urls))
+		masters := make([]pool.Master, len(urls))
 		for i, u := range urls {
 			o, err := goredis.ParseURL(u)
 			if err != nil {
 				return nil, err
 			}
-			servers[i] = o
+			if masters[i], err = redlockgoredis.Master(o); err != nil {
+				return nil, err
+			}
 		}
-		return fromGoRedis(servers)
+		return pool.New(masters)
 	case "rueidis":
 		servers := make([]rueidis.ClientOption, len(urls))
 		for i, u := range urls {
@@ -72,7 +76,7 @@ func from(client string, urls []string) (*pool.Pool, error) {
 			}
 			servers[i] = o
 		}
-		return fromRueidis(servers)
+		return redlockrueidis.New(servers)
 	case "redigo":
 		pools := make(map[string]*redis.Pool)
 		for _, u := range urls {

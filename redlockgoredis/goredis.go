@@ -1,0 +1,147 @@
+package redlockgoredis
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/redlock-go/redlock/pool"
+)
+
+// New makes a Pool with [pool.New] from one UniversalOptions for each master: a server, or a master behind sentinels if
+// MasterName is set. An error matches [pool.ErrInvalid]; nothing has been dialled then. The Pool must be closed.
+func New(servers []*redis.UniversalOptions, opts ...pool.Option) (*pool.Pool, error) {
+	masters := make([]pool.Master, len(servers))
+	for i, o := range servers {
+		var err error
+		switch {
+		case o == nil:
+			err = invalid("the options of master %d are nil", i+1)
+		case o.MasterName != "":
+			masters[i], err = Failover(o.Failover(), opts...)
+		case len(o.Addrs) > 1 || o.IsClusterMode:
+			err = invalid("%q is a cluster, which has several slots: use Buckets; or give each master options of its own",
+				o.Addrs)
+		default:
+			masters[i], err = Master(o.Simple(), opts...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return pool.New(masters)
+}
+
+// Master returns the master that a client with these options uses, as they are given to NewClient or returned by
+// [redis.Client.Options]. An error matches [pool.ErrInvalid].
+func Master(o *redis.Options, opts ...pool.Option) (pool.Master, error) {
+	if o == nil {
+		return pool.Master{}, invalid("the options are nil")
+	}
+	scheme, own := reach(o)
+	u := url.URL{Scheme: scheme, Host: o.Addr}
+	if o.Network == "unix" || strings.HasPrefix(o.Addr, "/") {
+		if scheme == "rediss" {
+			return pool.Master{}, invalid("%s: TLS over a Unix socket", o.Addr)
+		}
+		u = url.URL{Scheme: "unix", Path: o.Addr}
+	}
+	return pool.URL(u.String(), append(own, opts...)...), nil
+}
+
+// Failover returns the master that a failover client with these options uses. TLSConfig applies to the master and to
+// its sentinels. An error matches [pool.ErrInvalid].
+func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error) {
+	switch {
+	case o == nil || o.MasterName == "" || len(o.SentinelAddrs) == 0:
+		return pool.Master{}, invalid("a failover client needs MasterName and SentinelAddrs")
+	case o.ReplicaOnly:
+		return pool.Master{}, invalid("%s: ReplicaOnly: a replica has no vote", o.MasterName)
+	}
+	scheme, own := reach(&redis.Options{
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password, DB: o.DB,
+		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+	})
+	if scheme == "rediss" {
+		own = append(own, pool.WithSentinelTLS(o.TLSConfig))
+	}
+	if o.SentinelPassword != "" {
+		own = append(own, pool.WithSentinelCredentials(o.SentinelUsername, o.SentinelPassword))
+	}
+	name := scheme + "+sentinel://" + strings.Join(o.SentinelAddrs, ",") + "/" + url.PathEscape(o.MasterName)
+	return pool.URL(name, append(own, opts...)...), nil
+}
+
+// Buckets makes a Pool for each of n buckets of the cluster that a cluster client with these options uses, with
+// [pool.DialBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
+// error matches [pool.ErrInvalid]; nothing has been dialled then.
+func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool, error) {
+	if o == nil || len(o.Addrs) == 0 {
+		return nil, invalid("a cluster needs Addrs")
+	}
+	scheme, own := reach(&redis.Options{
+		Dialer: o.Dialer, TLSConfig: o.TLSConfig, Username: o.Username, Password: o.Password,
+		CredentialsProvider: o.CredentialsProvider, CredentialsProviderContext: o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+	})
+	name := scheme + "+cluster://" + strings.Join(o.Addrs, ",") + "?buckets=" + strconv.Itoa(n)
+	return pool.DialBuckets([]string{name}, append(own, opts...)...)
+}
+
+// reach returns the beginning of the scheme, and the options for dialling, TLS and the login that go-redis would use.
+func reach(o *redis.Options) (scheme string, own []pool.Option) {
+	scheme = "redis"
+	switch {
+	case o.Dialer != nil:
+		own = append(own, pool.WithDialer(o.Dialer))
+	case o.TLSConfig != nil:
+		scheme = "rediss"
+		own = append(own, pool.WithTLSConfig(o.TLSConfig))
+	}
+	withContext := o.CredentialsProviderContext
+	switch streaming, plain := o.StreamingCredentialsProvider, o.CredentialsProvider; {
+	case streaming != nil:
+		withContext = func(context.Context) (string, string, error) { return present(streaming) }
+	case withContext == nil && plain != nil:
+		withContext = func(context.Context) (string, string, error) {
+			user, password := plain()
+			return user, password, nil
+		}
+	}
+	switch {
+	case withContext != nil:
+		own = append(own, pool.WithCredentialsProvider(withContext))
+	case o.Password != "":
+		own = append(own, pool.WithCredentials(o.Username, o.Password))
+	}
+	return scheme, append(own, pool.WithDatabase(o.DB))
+}
+
+// A listener ignores credentials that come later.
+type listener struct{ _ byte }
+
+func (*listener) OnNext(auth.Credentials) {}
+func (*listener) OnError(error)           {}
+
+// present returns the present credentials of p.
+func present(p auth.StreamingCredentialsProvider) (user, password string, err error) {
+	c, cancel, err := p.Subscribe(&listener{})
+	if err != nil {
+		return "", "", err
+	}
+	user, password = c.BasicAuth()
+	if cancel != nil {
+		err = cancel()
+	}
+	return user, password, err
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: redlockgoredis: "+format, append([]any{pool.ErrInvalid}, args...)...)
+}

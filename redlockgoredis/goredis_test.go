@@ -1,0 +1,199 @@
+package redlockgoredis_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlockgoredis"
+)
+
+// user is an ACL user "lock" with the password "secret", for servers.
+var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
+
+// locks acquires a lock over p, and closes p. Each of its masters is voted in by hand, and must then hold the lock.
+func locks(t *testing.T, p *pool.Pool, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := l.Admin().Admit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Do(ctx, "orders:42", context.Context.Err); err != nil {
+		t.Error(err)
+	}
+	for _, m := range l.Admin().Masters() {
+		if m.State != "voting" {
+			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+		}
+	}
+}
+
+// counted are credentials that a client asks for.
+type counted struct{ asked, cancelled atomic.Int32 }
+
+func (c *counted) plain() (string, string) {
+	c.asked.Add(1)
+	return "lock", "secret"
+}
+
+func (c *counted) context(context.Context) (string, string, error) {
+	c.asked.Add(1)
+	return "lock", "secret", nil
+}
+
+func (c *counted) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	c.asked.Add(1)
+	return auth.NewBasicCredentials("lock", "secret"), func() error { c.cancelled.Add(1); return nil }, nil
+}
+
+// Each kind of credentials of go-redis logs in.
+func TestCredentials(t *testing.T) {
+	servers := redistest.Test(t, 4, user)
+	var c counted
+	options := []*redis.UniversalOptions{
+		{Username: "lock", Password: "secret"},
+		{CredentialsProvider: c.plain, Username: "no", Password: "no"},
+		{CredentialsProviderContext: c.context, CredentialsProvider: func() (string, string) { return "no", "no" }},
+		{StreamingCredentialsProvider: &c, CredentialsProviderContext: (&counted{}).context},
+	}
+	for i, o := range options {
+		o.Addrs, o.DB = []string{servers[i].Addr()}, 3
+	}
+	p, err := redlockgoredis.New(options)
+	locks(t, p, err)
+	if c.asked.Load() < 3 || c.cancelled.Load() < 1 {
+		t.Errorf("asked %d times, subscriptions ended %d times", c.asked.Load(), c.cancelled.Load())
+	}
+	options[0].Password = "wrong"
+	if p, err = redlockgoredis.New(options[:1]); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	if _, err := l.TryLock(t.Context(), "a"); err == nil || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
+
+// TLS, a Unix socket, a dial function, and the options of a client that exists.
+func TestConnections(t *testing.T) {
+	servers := redistest.Test(t, 2, user)
+	_, secure, trust := redistest.Secure(t)
+	var dialled atomic.Int32
+	options := []*redis.Options{
+		{Addr: secure, TLSConfig: trust},
+		{Network: "unix", Addr: servers[0].Unix()},
+		{Addr: servers[1].Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialled.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}},
+	}
+	for _, exists := range []bool{false, true} {
+		var masters []pool.Master
+		for _, o := range options {
+			if exists {
+				client := redis.NewClient(o)
+				defer client.Close()
+				o = client.Options()
+			}
+			m, err := redlockgoredis.Master(o, pool.WithDialTimeout(10*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			masters = append(masters, m)
+		}
+		p, err := pool.New(masters)
+		locks(t, p, err)
+	}
+	if dialled.Load() < 2 {
+		t.Errorf("dialled %d times", dialled.Load())
+	}
+}
+
+// A master behind a sentinel with a password.
+func TestSentinel(t *testing.T) {
+	server := redistest.Test(t, 1, user)[0]
+	sentinel := redistest.Sentinel(t, server, "watch")
+	o := &redis.UniversalOptions{
+		MasterName: "master", Addrs: []string{sentinel}, SentinelPassword: "watch", Username: "lock", Password: "secret",
+	}
+	p, err := redlockgoredis.New([]*redis.UniversalOptions{o}, pool.AllowTwoHolders())
+	if err == nil && p.Addr(0) != "master@"+sentinel {
+		t.Error(p.Addr(0))
+	}
+	locks(t, p, err)
+}
+
+// A cluster has a pool for each bucket, and every option of its client.
+func TestBuckets(t *testing.T) {
+	for _, secure := range []*tls.Config{nil, {}} {
+		pools, err := redlockgoredis.Buckets(&redis.ClusterOptions{
+			Addrs: []string{"127.0.0.1:1", "127.0.0.1:2"}, Username: "u", Password: "p", TLSConfig: secure,
+		}, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(pools) != 3 || pools[0].N() != 1 {
+			t.Errorf("%d pools", len(pools))
+		}
+		for _, p := range pools {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Options that do not name one master are refused before anything is dialled.
+func TestRefused(t *testing.T) {
+	for name, o := range map[string]*redis.UniversalOptions{
+		"nil": nil, "a cluster": {Addrs: []string{"a:1", "b:1"}}, "one node": {Addrs: []string{"a:1"}, IsClusterMode: true},
+		"no address": {Addrs: []string{"a:b:c"}},
+	} {
+		if _, err := redlockgoredis.New([]*redis.UniversalOptions{o}); !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, none := redlockgoredis.Master(nil)
+	_, socket := redlockgoredis.Master(&redis.Options{Network: "unix", Addr: "/s", TLSConfig: &tls.Config{}})
+	_, replica := redlockgoredis.Failover(&redis.FailoverOptions{
+		MasterName: "m", SentinelAddrs: []string{"a:1"}, ReplicaOnly: true,
+	})
+	_, sentinels := redlockgoredis.Failover(&redis.FailoverOptions{MasterName: "m"})
+	_, empty := redlockgoredis.Buckets(&redis.ClusterOptions{}, 3)
+	_, zero := redlockgoredis.Buckets(&redis.ClusterOptions{Addrs: []string{"a:1"}}, 0)
+	for i, err := range []error{none, socket, replica, sentinels, empty, zero} {
+		if !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}

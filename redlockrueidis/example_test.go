@@ -1,0 +1,58 @@
+package redlockrueidis_test
+
+import (
+	"log"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlockrueidis"
+)
+
+// Three masters, one of them behind sentinels.
+func ExampleNew() {
+	masters, err := redlockrueidis.New([]rueidis.ClientOption{
+		{InitAddress: []string{"10.0.0.1:6379"}, Username: "lock", Password: "secret"},
+		{InitAddress: []string{"10.0.0.2:6379"}, Username: "lock", Password: "secret"},
+		{
+			InitAddress: []string{"10.0.1.1:26379", "10.0.1.2:26379", "10.0.1.3:26379"},
+			Sentinel:    rueidis.SentinelOption{MasterSet: "third"},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer masters.Close()
+	if _, err := redlock.New(masters); err != nil {
+		log.Print(err)
+	}
+}
+
+// A master that other clients reach at another address has a name of its own.
+func ExampleMaster() {
+	m, err := redlockrueidis.Master(rueidis.ClientOption{InitAddress: []string{"10.0.0.1:6379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	m.Name = "first"
+	p, err := pool.New([]pool.Master{m})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+}
+
+// A cluster is one master for each of its buckets.
+func ExampleBuckets() {
+	pools, err := redlockrueidis.Buckets(rueidis.ClientOption{InitAddress: []string{"10.0.0.1:6379", "10.0.0.2:6379"}}, 64)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := redlock.NewSharded(pools); err != nil {
+		log.Print(err)
+	}
+	for _, p := range pools {
+		defer p.Close()
+	}
+}

@@ -1,0 +1,135 @@
+package redlockrueidis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlock-go/redlock/pool"
+)
+
+// New makes a Pool with [pool.New] from one ClientOption for each master. An error matches [pool.ErrInvalid]; nothing
+// has been dialled then. The Pool must be closed.
+func New(servers []rueidis.ClientOption, opts ...pool.Option) (*pool.Pool, error) {
+	masters := make([]pool.Master, len(servers))
+	for i := range servers {
+		var err error
+		if masters[i], err = Master(servers[i], opts...); err != nil {
+			return nil, err
+		}
+	}
+	return pool.New(masters)
+}
+
+// Master returns the master that a client with these options uses: a server, or a master behind sentinels if
+// Sentinel.MasterSet is set. An error matches [pool.ErrInvalid].
+func Master(o rueidis.ClientOption, opts ...pool.Option) (pool.Master, error) {
+	switch {
+	case o.ReplicaOnly:
+		return pool.Master{}, invalid("%q: ReplicaOnly: a replica has no vote", o.InitAddress)
+	case len(o.InitAddress) == 0:
+		return pool.Master{}, invalid("InitAddress is empty")
+	case o.Sentinel.MasterSet != "":
+		return failover(&o, opts)
+	case len(o.InitAddress) > 1:
+		return pool.Master{}, invalid("%q is a cluster, which has several slots: use Buckets; or give each master options "+
+			"of its own", o.InitAddress)
+	}
+	scheme, own := reach(&o)
+	u := url.URL{Scheme: scheme, Host: o.InitAddress[0]}
+	if strings.HasPrefix(o.InitAddress[0], "/") {
+		if scheme == "rediss" {
+			return pool.Master{}, invalid("%s: TLS over a Unix socket", o.InitAddress[0])
+		}
+		u = url.URL{Scheme: "unix", Path: o.InitAddress[0]}
+	}
+	own = append(own, pool.WithDatabase(o.SelectDB))
+	return pool.URL(u.String(), append(own, opts...)...), nil
+}
+
+// failover returns a master behind sentinels.
+func failover(o *rueidis.ClientOption, opts []pool.Option) (pool.Master, error) {
+	s := &o.Sentinel
+	scheme, own := reach(o)
+	if (s.TLSConfig == nil) != (o.TLSConfig == nil) || scheme == "redis" && s.TLSConfig != o.TLSConfig {
+		return pool.Master{}, invalid("%s: TLS to the master and to its sentinels must be alike: both or none, "+
+			"and with a dial function the same configuration", s.MasterSet)
+	}
+	if scheme == "rediss" {
+		own = append(own, pool.WithSentinelTLS(s.TLSConfig))
+	}
+	if s.Password != "" {
+		own = append(own, pool.WithSentinelCredentials(s.Username, s.Password))
+	}
+	own = append(own, pool.WithDatabase(o.SelectDB))
+	name := scheme + "+sentinel://" + strings.Join(o.InitAddress, ",") + "/" + url.PathEscape(s.MasterSet)
+	return pool.URL(name, append(own, opts...)...), nil
+}
+
+// Buckets makes a Pool for each of n buckets of the cluster that a client with these options uses, with
+// [pool.DialBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
+// error matches [pool.ErrInvalid]; nothing has been dialled then.
+func Buckets(o rueidis.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, error) {
+	if len(o.InitAddress) == 0 || o.Sentinel.MasterSet != "" {
+		return nil, invalid("%q is no cluster", o.InitAddress)
+	}
+	scheme, own := reach(&o)
+	name := scheme + "+cluster://" + strings.Join(o.InitAddress, ",") + "?buckets=" + strconv.Itoa(n)
+	return pool.DialBuckets([]string{name}, append(own, opts...)...)
+}
+
+// reach returns the scheme of the URL, and the options for dialling, TLS and the login.
+func reach(o *rueidis.ClientOption) (scheme string, own []pool.Option) {
+	scheme = "redis"
+	dialer, secure := o.Dialer, o.TLSConfig
+	switch dial, plain := o.DialCtxFn, o.DialFn; {
+	case dial != nil:
+		own = append(own, pool.WithDialer(func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return dial(ctx, addr, &dialer, secure)
+		}))
+	case plain != nil:
+		own = append(own, pool.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
+			return plain(addr, &dialer, secure)
+		}))
+	default:
+		own = append(own, pool.WithDialer(dialer.DialContext))
+		if secure != nil {
+			scheme = "rediss"
+			own = append(own, pool.WithTLSConfig(secure))
+		}
+	}
+	switch credentials := o.AuthCredentialsFn; {
+	case credentials != nil:
+		at := rueidis.AuthCredentialsContext{Address: address(o.InitAddress[0])}
+		own = append(own, pool.WithCredentialsProvider(func(context.Context) (user, password string, err error) {
+			c, err := credentials(at)
+			return c.Username, c.Password, err
+		}))
+	case o.Password != "":
+		own = append(own, pool.WithCredentials(o.Username, o.Password))
+	}
+	return scheme, own
+}
+
+// An address is a net.Addr of the text in the options.
+type address string
+
+// Network implements net.Addr.
+func (a address) Network() string {
+	if strings.HasPrefix(string(a), "/") {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// String implements net.Addr.
+func (a address) String() string { return string(a) }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: redlockrueidis: "+format, append([]any{pool.ErrInvalid}, args...)...)
+}

@@ -1,0 +1,143 @@
+package redlockrueidis_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlockrueidis"
+)
+
+// user is an ACL user "lock" with the password "secret", for servers.
+var user = redisproc.Config{Args: []string{"--user", "lock", "on", ">secret", "~*", "&*", "+@all"}}
+
+// locks acquires a lock over p, and closes p. Each of its masters is voted in by hand, and must then hold the lock.
+func locks(t *testing.T, p *pool.Pool, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := redlock.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := l.Admin().Admit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Do(ctx, "orders:42", context.Context.Err); err != nil {
+		t.Error(err)
+	}
+	for _, m := range l.Admin().Masters() {
+		if m.State != "voting" {
+			t.Errorf("%s is %s: %v", m.Addr, m.State, m.Err)
+		}
+	}
+}
+
+// A password, a function for credentials, TLS, a Unix socket, and dial functions.
+func TestServers(t *testing.T) {
+	servers := redistest.Test(t, 4, user)
+	_, secure, trust := redistest.Secure(t)
+	var dialled, asked atomic.Int32
+	at := func(i int) []string { return []string{servers[i].Addr()} }
+	unix, err := rueidis.ParseURL("unix://" + servers[3].Unix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := redlockrueidis.New([]rueidis.ClientOption{
+		{InitAddress: []string{secure}, TLSConfig: trust},
+		{InitAddress: at(0), Username: "lock", Password: "secret", SelectDB: 3},
+		{
+			InitAddress: at(1), Username: "no", Password: "no",
+			AuthCredentialsFn: func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+				asked.Add(1)
+				if got := c.Address.Network() + " " + c.Address.String(); got != "tcp "+servers[1].Addr() {
+					t.Errorf("asked for %s", got)
+				}
+				return rueidis.AuthCredentials{Username: "lock", Password: "secret"}, nil
+			},
+		},
+		{
+			InitAddress: at(2),
+			DialFn: func(addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				dialled.Add(1)
+				return d.Dial("tcp", addr)
+			},
+		},
+		unix,
+	}, pool.WithDialTimeout(10*time.Second))
+	locks(t, p, err)
+	if dialled.Load() == 0 || asked.Load() == 0 {
+		t.Errorf("dialled %d times, asked %d times", dialled.Load(), asked.Load())
+	}
+}
+
+// A master behind a sentinel with a password.
+func TestSentinel(t *testing.T) {
+	server := redistest.Test(t, 1, user)[0]
+	sentinel := redistest.Sentinel(t, server, "watch")
+	p, err := redlockrueidis.New([]rueidis.ClientOption{{
+		InitAddress: []string{sentinel}, Username: "lock", Password: "secret",
+		Sentinel: rueidis.SentinelOption{MasterSet: "master", Password: "watch"},
+	}}, pool.AllowTwoHolders())
+	if err == nil && p.Addr(0) != "master@"+sentinel {
+		t.Error(p.Addr(0))
+	}
+	locks(t, p, err)
+}
+
+// A cluster has a pool for each bucket.
+func TestBuckets(t *testing.T) {
+	for _, secure := range []*tls.Config{nil, {}} {
+		pools, err := redlockrueidis.Buckets(rueidis.ClientOption{
+			InitAddress: []string{"127.0.0.1:1", "127.0.0.1:2"}, Password: "p", TLSConfig: secure,
+		}, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(pools) != 3 || pools[0].N() != 1 {
+			t.Errorf("%d pools", len(pools))
+		}
+		for _, p := range pools {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Options that do not name one master are refused before anything is dialled.
+func TestRefused(t *testing.T) {
+	at := []string{"a:1"}
+	for name, o := range map[string]rueidis.ClientOption{
+		"nothing": {}, "a cluster": {InitAddress: []string{"a:1", "b:1"}}, "a replica": {InitAddress: at, ReplicaOnly: true},
+		"TLS to the master alone": {
+			InitAddress: at, TLSConfig: &tls.Config{}, Sentinel: rueidis.SentinelOption{MasterSet: "m"},
+		},
+		"TLS over a socket": {InitAddress: []string{"/s"}, TLSConfig: &tls.Config{}},
+	} {
+		if _, err := redlockrueidis.New([]rueidis.ClientOption{o}); !errors.Is(err, pool.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := redlockrueidis.Buckets(rueidis.ClientOption{}, 3); !errors.Is(err, pool.ErrInvalid) {
+		t.Error(err)
+	}
+}
