@@ -43,7 +43,7 @@ var (
 	ErrMasterList = admission.ErrMasterList
 	// ErrShardLayout means that the admission records have another number of shards, or belong to another shard: see
 	// [NewSharded].
-	ErrShardLayout = admission.ErrGroup
+	ErrShardLayout = admission.ErrShardLayout
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
 	// ErrReleased means that the lock was released.

@@ -23,7 +23,7 @@ func TestExportGivesWhatImportNeedsAndEndsTheLock(t *testing.T) {
 	// The token of the next holder must be above every ballot that this one has sent, not only above its token.
 	got, err := parseHandle(text)
 	want := exportedLock{
-		prefix: DefaultPrefix, name: "orders:42", id: k.handle.Lease().ID, token: k.Token() + DefaultHandOns,
+		prefix: DefaultPrefix, name: "orders:42", id: k.handle.Lease().ID, token: k.Token() + DefaultHandoffs,
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)

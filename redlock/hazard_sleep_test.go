@@ -104,7 +104,7 @@ func TestHazardACallSucceedsOnlyWithValidityLeft(t *testing.T) {
 			}
 			return func() (*redlock.Lock, error) { return p.Import(s.within(time.Minute), handle) }
 		},
-		"H62 hand-on": handOn,
+		"H62 handoff": handoff,
 	}
 	for id, way := range ways {
 		t.Run(id, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestHazardACallSucceedsOnlyWithValidityLeft(t *testing.T) {
 	}
 }
 
-// handOn acquires the lock in a goroutine that waits behind another one of the same client.
-func handOn(s *stage, p *sleeper) func() (*redlock.Lock, error) {
+// handoff acquires the lock in a goroutine that waits behind another one of the same client.
+func handoff(s *stage, p *sleeper) func() (*redlock.Lock, error) {
 	first := p.take("n")
 	type result struct {
 		k   *redlock.Lock

@@ -87,7 +87,7 @@ func (l *shard) probe(ctx context.Context) {
 	if l.cfg.guard > 0 {
 		ttl = min(ttl, l.cfg.guard)
 	}
-	r.LeaseID = scripts.GrantID(l.grants.Owner, uint64(first), l.cfg.label)
+	r.LeaseID = scripts.LeaseID(l.grants.Owner, uint64(first), l.cfg.label)
 	sent, skipped := r.SendAll(view.Encoder.Acquire(&keys, r.LeaseID, ttl, first, last, nil), ttl, round.NeedsVote)
 	r.RecordAll(skipped)
 	r.Complete(ctx)

@@ -67,7 +67,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 	switch n := t.Unguarded(); {
 	case n > 0 && n < t.N():
 		return nil, invalid("guard=off is in the URLs of %d of %d masters: give it to all of them or to none", n, t.N())
-	case n > 0 && cfg.group.Of > 0:
+	case n > 0 && cfg.shard.Of > 0:
 		return nil, invalid("shards do not go with guard=off: the admission records keep clients with different numbers " +
 			"of shards apart")
 	case n > 0:
@@ -127,13 +127,13 @@ func (l *shard) build(first *quorum.Config, id string) {
 		trace: l.cfg.trace, clock: l.cfg.clock, addr: l.pool.Addr,
 	}
 	l.journal = &journal{Queue: l.events.Queue, info: l.masterInfo, shortage: l.shortage}
-	if l.cfg.group.Of > 0 {
-		l.member = &sharding.Member{Group: l.cfg.group, AgainFunc: func() { l.voters.Reevaluate() }}
+	if l.cfg.shard.Of > 0 {
+		l.member = &sharding.Member{Shard: l.cfg.shard, AgainFunc: func() { l.voters.Reevaluate() }}
 	}
 	l.voters = monitor.New(monitor.Settings{
 		Pool: l.pool, Clock: l.cfg.clock, Clocks: l.ballots.Clocks, Prefix: prefix, Guard: l.cfg.guard,
 		Durable: l.cfg.remembers, Observer: l.cfg.observer, OnView: l.viewed, Closed: ErrClosed,
-		Group: l.cfg.group, AgreedFunc: l.member.Agreed,
+		Shard: l.cfg.shard, AgreedFunc: l.member.Agreed,
 	}, first)
 	l.sender = &round.Sender{
 		Pool: l.pool, Clock: l.cfg.clock, Doubt: l.voters.Doubt, Health: round.NewHealth(l.healthChanged),

@@ -29,7 +29,7 @@ func (l *shard) mastersOf(v *admission.View) []redlockinfo.Master {
 // masterInfo returns the description of master i for monitoring.
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
-		Addr: l.pool.Addr(i), Shard: l.cfg.group.Number, State: st.Phase.String(), MaxTTL: st.Longest, Epoch: st.Epoch,
+		Addr: l.pool.Addr(i), Shard: l.cfg.shard.Number, State: st.Phase.String(), MaxTTL: st.Longest, Epoch: st.Epoch,
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
@@ -328,7 +328,7 @@ func (l *shard) deployment() string {
 	if l.member == nil {
 		return "deployment"
 	}
-	return fmt.Sprintf("group %d of %d", l.cfg.group.Number, l.cfg.group.Of)
+	return fmt.Sprintf("shard %d of %d", l.cfg.shard.Number, l.cfg.shard.Of)
 }
 
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, longest that of
@@ -342,7 +342,7 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, quorum bool) 
 	const noVote = "until then it has no vote, and one failure less is survived"
 	switch m.State {
 	case admission.InQuarantine.String():
-		what, do := plain(m.Err), "it votes by itself when a program that takes locks has waited for the end of it"
+		what, do := plain(m.Err), "it votes when a client that acquires locks has waited for the end of it"
 		if m.Left > 0 {
 			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
 		}
@@ -363,7 +363,7 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, quorum bool) 
 			"it has no vote on longer ones", fmt.Sprintf("raise it once more: redlock guard -set %v", longest))
 	case guard > m.MaxTTL:
 		find(pool.Notice, "max TTL",
-			fmt.Sprintf("the deployment accepts TTLs up to %v, the max TTL of this program is %v", m.MaxTTL, guard),
+			fmt.Sprintf("the deployment accepts TTLs up to %v, the max TTL of this client is %v", m.MaxTTL, guard),
 			"longer TTLs are refused",
 			fmt.Sprintf("raise it in the deployment (redlock guard -set %v), or lower WithMaxTTL", guard))
 	}

@@ -28,8 +28,8 @@ const (
 	minTTL = 10 * time.Millisecond // below it the drift and a single network round trip leave nothing
 	maxTTL = 24 * time.Hour        // if the restart guard is off
 
-	defaultHandOns    = 32
-	defaultHandOnTime = 100 * time.Millisecond
+	defaultHandoffs    = 32
+	defaultHandoffTime = 100 * time.Millisecond
 
 	// A TryLock waits for its turn for this many timeouts of the pool. With fewer, callers that fail and try again at
 	// once take the processor time of those that get a lock.
@@ -39,8 +39,8 @@ const (
 // The bounds of local hand-offs. Each hand-off puts the fence one microsecond further ahead of the clock. The masters
 // could take more: the documentation of internal/lease shows the cost.
 const (
-	mostHandOns    = 1000
-	mostHandOnTime = time.Minute
+	mostHandoffs    = 1000
+	mostHandoffTime = time.Minute
 )
 
 // An Option configures a [Locker]. [New] checks the options and returns [ErrInvalid] if one is out of range.
@@ -68,7 +68,7 @@ type config struct {
 	observer bool
 	sets     []Configuration // indexed by shard
 	set      *Configuration  // of this shard; nil: the masters of the pool
-	group    scripts.Group
+	shard    scripts.Shard
 }
 
 // lockConfig holds the settings of one call.
@@ -104,7 +104,7 @@ func defaultConfig() config {
 	host, _ := os.Hostname()
 	return config{
 		lock: lockConfig{delays: defaultDelays, Terms: lease.Terms{
-			TTL: defaultTTL, Extend: true, Handoffs: defaultHandOns, HandoffTime: defaultHandOnTime,
+			TTL: defaultTTL, Extend: true, Handoffs: defaultHandoffs, HandoffTime: defaultHandoffTime,
 		}},
 		prefix: defaultPrefix,
 		drift:  lease.DefaultDrift,
@@ -246,7 +246,7 @@ func (h hidden) applyLocker(c *config) {
 		c.clock = h.Clock
 	}
 	if h.Shards > 0 {
-		c.group = scripts.Group{Number: h.Shard, Of: h.Shards}
+		c.shard = scripts.Shard{Number: h.Shard, Of: h.Shards}
 	}
 	c.observer = c.observer || h.Observer
 	h.applyLock(&c.lock)
@@ -271,8 +271,8 @@ func (c *config) check() error {
 	if c.log == nil {
 		return invalid("WithLogger(nil): slog.DiscardHandler is the handler of a logger that writes nothing")
 	}
-	if c.group != (scripts.Group{}) {
-		if err := sharding.Check(c.group); err != nil {
+	if c.shard != (scripts.Shard{}) {
+		if err := sharding.Check(c.shard); err != nil {
 			return invalid("%v", err)
 		}
 	}
@@ -312,9 +312,9 @@ func (c *lockConfig) check(l *config) error {
 		return invalid("wait limit %v is negative; 0 is no limit", c.waitLimit)
 	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
-	case c.Handoffs < 0 || c.Handoffs > mostHandOns || c.HandoffTime < 0 || c.HandoffTime > mostHandOnTime:
+	case c.Handoffs < 0 || c.Handoffs > mostHandoffs || c.HandoffTime < 0 || c.HandoffTime > mostHandoffTime:
 		return invalid("handing on %d times within %v: at most %d times, within %v; 0 times is not at all",
-			c.Handoffs, c.HandoffTime, mostHandOns, mostHandOnTime)
+			c.Handoffs, c.HandoffTime, mostHandoffs, mostHandoffTime)
 	case c.fair && c.bounded():
 		return invalid("a fair call waits in the queues until its context ends: " +
 			"WithFair and WithPriority do not go with WithRetry")

@@ -36,8 +36,8 @@ func (l *Locker) FinishChange(ctx context.Context) error { return private.Of(l).
 
 func (l *Locker) AbortChange(ctx context.Context) error { return private.Of(l).AbortChange(ctx) }
 
-// WithGroup makes the Locker that of one shard of a given number of shards.
-func WithGroup(number, of int) Option {
+// WithShard makes the Locker that of one shard of a given number of shards.
+func WithShard(number, of int) Option {
 	return private.Option[Option](private.Settings{Shard: number, Shards: of})
 }
 
@@ -68,7 +68,7 @@ func WithMinValidity(d time.Duration) LockOption {
 	return private.Option[LockOption](private.Settings{MinValidity: d})
 }
 
-func WithHandOn(times int, atMost time.Duration) LockOption {
+func WithHandoff(times int, atMost time.Duration) LockOption {
 	return private.Option[LockOption](private.Settings{Handoffs: &private.Handoffs{Most: times, Within: atMost}})
 }
 
@@ -83,13 +83,13 @@ func WithDelays(d Delays) LockOption { return lockOption(func(c *lockConfig) { c
 var DefaultDelays = defaultDelays
 
 const (
-	MinTTL            = minTTL
-	MaxTTL            = maxTTL
-	DefaultTTL        = defaultTTL
-	DefaultMaxTTL     = defaultMaxTTL
-	DefaultPrefix     = defaultPrefix
-	DefaultHandOns    = defaultHandOns
-	DefaultHandOnTime = defaultHandOnTime
+	MinTTL             = minTTL
+	MaxTTL             = maxTTL
+	DefaultTTL         = defaultTTL
+	DefaultMaxTTL      = defaultMaxTTL
+	DefaultPrefix      = defaultPrefix
+	DefaultHandoffs    = defaultHandoffs
+	DefaultHandoffTime = defaultHandoffTime
 )
 
 // On returns a trace that calls f for events of one kind.

@@ -75,7 +75,7 @@ func TestLockUnlockOnRealMasters(t *testing.T) {
 	}
 }
 
-func TestHandOnOnRealMasters(t *testing.T) {
+func TestExportAndImportOnRealMasters(t *testing.T) {
 	t.Parallel()
 	_, p, l := masters(t, 5)
 	ctx := bounded(t)

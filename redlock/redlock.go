@@ -39,7 +39,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 	case p.Transport().Bucket().Of > 0:
 		return newSharded([]*transport.Transport{p.Transport()}, cfg)
 	}
-	return newLocker([]*transport.Transport{p.Transport()}, cfg, []scripts.Group{cfg.group})
+	return newLocker([]*transport.Transport{p.Transport()}, cfg, []scripts.Shard{cfg.shard})
 }
 
 // NewSharded makes a Locker that distributes names over several shards. A shard is a set of masters with its own pool;
@@ -75,7 +75,7 @@ func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
 // newSharded numbers the shards: by bucket in a cluster, otherwise in the order given.
 func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
 	n := len(pools)
-	ordered, groups := make([]*transport.Transport, n), make([]scripts.Group, n)
+	ordered, numbers := make([]*transport.Transport, n), make([]scripts.Shard, n)
 	for i, p := range pools {
 		at := i
 		if b := p.Bucket(); b.Of > 0 {
@@ -87,20 +87,20 @@ func newSharded(pools []*transport.Transport, cfg *config) (*Locker, error) {
 		if ordered[at] != nil || slices.Contains(ordered, p) {
 			return nil, invalid("two shards have the same pool, or the same bucket of a cluster")
 		}
-		ordered[at], groups[at] = p, scripts.Group{Number: at + 1, Of: n}
+		ordered[at], numbers[at] = p, scripts.Shard{Number: at + 1, Of: n}
 	}
 	switch {
-	case cfg.group.Of > 0:
+	case cfg.shard.Of > 0:
 		return nil, invalid("the number of a shard does not go with several shards")
 	case cfg.noGuard:
 		return nil, invalid("shards do not go with WithoutRestartGuard: the admission records keep clients with different " +
 			"numbers of shards apart")
 	}
-	return newLocker(ordered, cfg, groups)
+	return newLocker(ordered, cfg, numbers)
 }
 
 // newLocker makes one shard for each pool and joins them.
-func newLocker(pools []*transport.Transport, cfg *config, groups []scripts.Group) (*Locker, error) {
+func newLocker(pools []*transport.Transport, cfg *config, numbers []scripts.Shard) (*Locker, error) {
 	l := &Locker{}
 	if len(cfg.sets) > 0 && len(cfg.sets) != len(pools) {
 		return nil, invalid("WithConfiguration has %d configurations, and there are %d shards: give one for each",
@@ -117,7 +117,7 @@ func newLocker(pools []*transport.Transport, cfg *config, groups []scripts.Group
 	}
 	for i, p := range pools {
 		own := *cfg
-		if own.group = groups[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
+		if own.shard = numbers[i]; len(cfg.sets) > 0 && len(cfg.sets[i].Masters) > 0 {
 			own.set = &cfg.sets[i]
 		}
 		own.prefix += p.Bucket().Tag()
@@ -224,7 +224,7 @@ func (l *shard) checkName(name string) error {
 	if l.member == nil {
 		return nil
 	}
-	if g := l.cfg.group; sharding.Pick(name, g.Of) != g.Number {
+	if g := l.cfg.shard; sharding.Pick(name, g.Of) != g.Number {
 		return invalid("%.80q belongs to shard %d of %d, and this Locker has shard %d alone",
 			name, sharding.Pick(name, g.Of), g.Of, g.Number)
 	}

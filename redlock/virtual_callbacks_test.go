@@ -282,7 +282,7 @@ func TestSlowCallback(t *testing.T) {
 		var want []time.Time
 		var wantTokens []int64
 		for len(want) < 100 {
-			k := w.take(l, "n", redlock.WithHandOn(0, 0))
+			k := w.take(l, "n", redlock.WithHandoff(0, 0))
 			want, wantTokens = append(want, time.Now()), append(wantTokens, k.Token())
 			after(time.Second)
 			w.unlock(k)

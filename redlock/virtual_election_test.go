@@ -117,7 +117,7 @@ func TestVirtualAnImportedLockIsNotHandedOnPastTheContender(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		other, l := w.locker(), w.locker()
 		held := w.take(other, "x")
-		many := redlock.WithHandOn(1000, time.Minute)
+		many := redlock.WithHandoff(1000, time.Minute)
 		first, second := w.call(w.Context(), l, "x", redlock.WithPriority(100)), (*call)(nil)
 		after(time.Second)
 		second = w.call(w.Context(), l, "x", many)

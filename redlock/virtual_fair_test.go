@@ -116,7 +116,7 @@ func TestVirtualMixingFairAndUnfairIsSafeAndLive(t *testing.T) {
 				p := w.peer(fmt.Sprint("p", i))
 				for n := range 5 {
 					opts := [][]redlock.LockOption{
-						nil, {redlock.WithFair()}, {redlock.WithPriority(random.IntN(5) - 2)}, {redlock.WithHandOn(0, 0)},
+						nil, {redlock.WithFair()}, {redlock.WithPriority(random.IntN(5) - 2)}, {redlock.WithHandoff(0, 0)},
 						{redlock.WithRetry(redlock.Retry{Tries: 1 << 30})},
 					}[(n+i)%5]
 					calls = append(calls, w.call(w.Context(), p.Locker, "n", opts...))

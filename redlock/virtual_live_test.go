@@ -28,7 +28,7 @@ func (s *siege) work(p *peer, g int, random *rand.Rand) {
 	for range turnsEach {
 		name := fmt.Sprint("n", random.IntN(2))
 		opts := [][]redlock.LockOption{
-			nil, nil, {redlock.WithFair()}, {redlock.WithPriority(random.IntN(3))}, {redlock.WithHandOn(0, 0)},
+			nil, nil, {redlock.WithFair()}, {redlock.WithPriority(random.IntN(3))}, {redlock.WithHandoff(0, 0)},
 		}[random.IntN(5)]
 		k, err := p.Lock(s.Context(), name, opts...)
 		if err != nil {

@@ -227,7 +227,7 @@ func TestVirtualATraceIsToldHowLongALockWasHeld(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		held := map[int64]time.Duration{}
 		end := func(i redlockinfo.Event) { held[i.Token] = i.Held }
-		l := w.locker(redlock.WithHandOn(10, time.Minute), redlock.WithTrace(redlock.On("released", end), redlock.On("lost",
+		l := w.locker(redlock.WithHandoff(10, time.Minute), redlock.WithTrace(redlock.On("released", end), redlock.On("lost",
 			end)))
 		first := w.take(l, "n")
 		got := make(chan *redlock.Lock)

@@ -78,7 +78,7 @@ on them; use --force then. If a record names other masters, or a later epoch, no
 	return cmd
 }
 
-// inUse returns the error for admitting the masters of a group if only some of them vote.
+// inUse returns the error for admitting the masters of a shard if only some of them vote.
 func inUse(list []redlockinfo.Master) error {
 	voting, all := map[int]int{}, map[int]int{}
 	for _, m := range list {
@@ -86,11 +86,11 @@ func inUse(list []redlockinfo.Master) error {
 			voting[m.Shard]++
 		}
 	}
-	for group, n := range voting {
-		if n < all[group] {
-			return fmt.Errorf("redlock admit: %d of %d masters vote, so programs may hold locks, and the others may have "+
+	for shard, n := range voting {
+		if n < all[shard] {
+			return fmt.Errorf("redlock admit: %d of %d masters vote, so clients may hold locks, and the others may have "+
 				"forgotten them; they vote by themselves after their quarantine. If no client can hold a lock: --force",
-				n, all[group])
+				n, all[shard])
 		}
 	}
 	return nil
@@ -123,8 +123,8 @@ func (a *app) guardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard [--set DURATION] [URL...]",
 		Short: "show or raise the max TTL of the deployment",
-		Long: `Shows the max TTL of each master, the longest TTL that a program may use. With --set it is raised in the
-whole deployment while programs run, before any of them uses a longer TTL. For that all masters must be up.`,
+		Long: `Shows the max TTL of each master, the longest TTL that a client may use. With --set it is raised in the
+whole deployment while clients run, before any of them uses a longer TTL. For that all masters must be up.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
@@ -179,13 +179,13 @@ func settled(ctx context.Context, l *redlock.Locker) []redlockinfo.Master {
 	return l.Admin().Masters()
 }
 
-// report prints the masters of a deployment, and whether a quorum of them votes, of each group. err is why something
+// report prints the masters of a deployment, and whether a quorum of them votes, of each shard. err is why something
 // was not done to them.
 func (a *app) report(list []redlockinfo.Master, err error) int {
 	status, code := jsonStatus{Masters: jsonMasters(list)}, exitDone
 	for len(list) > 0 {
-		group, n, voting := list[0].Shard, 0, 0
-		for ; n < len(list) && list[n].Shard == group; n++ {
+		shard, n, voting := list[0].Shard, 0, 0
+		for ; n < len(list) && list[n].Shard == shard; n++ {
 			if list[n].State == "voting" {
 				voting++
 			}
@@ -197,8 +197,8 @@ func (a *app) report(list []redlockinfo.Master, err error) int {
 		if voting < needed {
 			code = exitNoQuorum
 		}
-		if !a.json && group > 0 {
-			fmt.Fprintf(a.stdout, "group %d: ", group)
+		if !a.json && shard > 0 {
+			fmt.Fprintf(a.stdout, "shard %d: ", shard)
 		}
 		if !a.json {
 			fmt.Fprintf(a.stdout, "%d of %d vote, %d are needed\n", voting, n, needed)

@@ -29,8 +29,8 @@
 // --config or the environment variable REDLOCK_MASTERS; the first of these that is present is used. Every user of the
 // machine can read a password in an argument in the list of processes, but not one in the file or in the environment.
 //
-// If names are sharded over groups of masters, a slash separates the masters of two groups, and the file has "groups".
-// The masters of each group are changed separately: set takes a file of one group, which "group" identifies.
+// If names are sharded, a slash separates the masters of two shards, and the file has "shards".
+// The masters of each shard are changed separately: set takes a file of one shard, which "shard" identifies.
 //
 // A command writes to the masters only the requested change. So check, status, who, ls, web, guard without --set, and
 // set without --raise and --finish write nothing, and only quarantine and run start a quarantine.
@@ -41,7 +41,7 @@
 //
 //	0    success; no problem found
 //	1    check has found something that endangers locks; or the operation failed, perhaps only on some masters
-//	2    fewer than a quorum of the masters, or of those of one group, vote: no lock can be acquired there
+//	2    fewer than a quorum of the masters, or of those of one shard, vote: no lock can be acquired there
 //	3    usage error; nothing was sent
 //
 // run returns the status of its command, 128 plus the number of the signal that has ended it, or one of the following.

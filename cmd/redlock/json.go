@@ -25,7 +25,7 @@ type (
 	}
 	jsonMaster struct {
 		Addr  string `json:"addr"`
-		Group int    `json:"group,omitempty"`
+		Shard int    `json:"shard,omitempty"`
 		State string `json:"state"`
 		Left  int64  `json:"left_ms,omitempty"`
 		Guard int64  `json:"guard_ms,omitempty"`

@@ -221,10 +221,10 @@ func (to stepReply) Reply(_ int, value any, err error) {
 	}{value, err}
 }
 
-// sets returns the addresses of the masters of each group: one set, or two while the masters are changed.
+// sets returns the addresses of the masters of each shard: one set, or two while the masters are changed.
 func (c *deploymentConfig) sets() (list []map[string]bool) {
 	all := [][]string{c.Masters, c.Next}
-	for _, g := range c.Groups {
+	for _, g := range c.Shards {
 		all = append(all, g.Masters, g.Next)
 	}
 	for _, urls := range all {

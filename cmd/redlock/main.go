@@ -111,17 +111,17 @@ in an argument can be read in the list of processes; in the file or in the envir
 A master behind Sentinel is redis+sentinel://s1,s2,s3/mymaster, a cluster redis+cluster://n1,n2?buckets=64; what a
 failover of these costs and endangers is in docs/guide.md.
 
-Where names are spread over groups of masters, a slash is between those of two groups: URL URL URL / URL URL URL.
+If names are sharded, a slash separates the masters of two shards: URL URL URL / URL URL URL.
 
-The file of --config is JSON. It may be the file that the programs use (see "redlock set"), and may say more:
+The file of --config is JSON. It may be the file that the clients use (see "redlock set"), and may say more:
   {"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "password": "...",
    "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
 For a password that expires it has, in the place of "password", one of these, read or run for each connection:
   "passwordFile": "/run/secrets/redis-lock"
   "passwordCommand": ["vault", "kv", "get", "-field=password", "secret/redis-lock"]
-With groups it has, in the place of "masters":
-  "groups": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
-or "group": "2/3" beside the masters of that group alone. Paths in it are relative to its directory.
+If names are sharded, it has "shards" in the place of "masters":
+  "shards": [{"masters": ["redis://a", ...]}, {"masters": ["redis://d", ...]}]
+or "shard": "2/3" and the masters of that shard alone. Paths in it are relative to its directory.
 A flag goes before what the file says.
 
 Flags may be written with one dash or two.
@@ -129,7 +129,7 @@ Flags may be written with one dash or two.
 Exit status (of all commands but run, lock and unlock, see "redlock run --help"):
   0  all is well, or done
   1  check has found something that endangers locks; or what was asked for was not done, or not on all masters
-  2  fewer than a quorum of the masters, or of those of one group, vote: no lock can be taken there
+  2  fewer than a quorum of the masters, or of those of one shard, vote: no lock can be taken there
   3  the call is wrong; nothing was sent`
 
 // root returns the tree of commands.

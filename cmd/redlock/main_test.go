@@ -71,7 +71,7 @@ func TestWrongCallsAreToldBeforeAnythingIsSent(t *testing.T) {
 
 func TestAdmitLetsNewMastersVote(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "which begins when a program that takes locks finds it", "status")
+	f.call(exitNoQuorum, "which begins when a client that acquires locks finds it", "status")
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.call(exitDone, "voting, max TTL 30s", "status")
 	f.call(exitDone, "nothing found", "check")
@@ -137,7 +137,7 @@ func TestGuardRaisesTheGuardTime(t *testing.T) {
 	}
 	f.call(exitDone, "max TTL 10s", "admit", "-guard", "10s")
 	f.call(exitDone, "nothing found", "check")
-	f.call(exitDone, "the deployment accepts TTLs up to 10s, the max TTL of this program is 20s", "check", "-guard", "20s")
+	f.call(exitDone, "the deployment accepts TTLs up to 10s, the max TTL of this client is 20s", "check", "-guard", "20s")
 	f.call(exitDone, `unknown master "nobody:1"`, "check", "-durable", "nobody:1")
 }
 
@@ -164,7 +164,7 @@ func TestAdmitLeavesADeploymentThatIsInUseAlone(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "3 of 3 vote", "admit")
 	f.do(0, "FLUSHALL")
-	f.call(exitDanger, "2 of 3 masters vote, so programs may hold locks", "admit")
+	f.call(exitDanger, "2 of 3 masters vote, so clients may hold locks", "admit")
 	f.call(exitDone, "2 of 3 vote", "status")
 	f.call(exitDone, "3 of 3 vote", "admit", "--force")
 }

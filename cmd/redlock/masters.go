@@ -59,8 +59,8 @@ func (f *deploymentFlags) addTimeout(flags *pflag.FlagSet) {
 // A deploymentConfig combines flags, file and environment for one deployment.
 type deploymentConfig struct {
 	redlock.Configuration
-	Group           string    `json:"group"`  // that the masters are, as 2/3
-	Groups          groupSets `json:"groups"` // in the place of the masters
+	Shard           string    `json:"shard"`  // that the masters are, as 2/3
+	Shards          shardSets `json:"shards"` // in the place of the masters
 	Prefix          string    `json:"prefix"`
 	Guard           string    `json:"guard"`
 	Durable         []string  `json:"durable"`
@@ -75,7 +75,7 @@ type deploymentConfig struct {
 	guard    time.Duration
 	ownGuard bool   // the max TTL was given, and is that of the clients
 	useSet   bool   // the masters are being changed, with Epoch and Next
-	group    [2]int // parsed from Group: number and total
+	shard    [2]int // parsed from Shard: number and total
 }
 
 // readDeployment combines all settings of the deployment; args are URLs.
@@ -92,10 +92,10 @@ func (f *deploymentFlags) readDeployment(cmd *cobra.Command, args []string) (*de
 			break
 		}
 	}
-	if len(c.Masters) == 0 && len(c.Groups) == 0 {
+	if len(c.Masters) == 0 && len(c.Shards) == 0 {
 		c.name(splitURLs([]string{os.Getenv(mastersVariable)}))
 	}
-	if len(c.Masters) == 0 && len(c.Groups) == 0 {
+	if len(c.Masters) == 0 && len(c.Shards) == 0 {
 		return nil, fmt.Errorf("no masters are named: give their URLs as arguments or by --masters, "+
 			"in the file of --config, or in %s", mastersVariable)
 	}
@@ -148,7 +148,7 @@ func (c *deploymentConfig) readFile(path string) error {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}
 	}
-	if err := c.checkGroups(path); err != nil {
+	if err := c.checkShards(path); err != nil {
 		return err
 	}
 	if c.useSet = c.Epoch != 0 || len(c.Next) > 0; !c.useSet {
@@ -234,8 +234,8 @@ func (c *deploymentConfig) options(more ...redlock.Option) []redlock.Option {
 	} else {
 		list = append(list, redlock.WithMaxTTL(c.guard), redlock.WithTTL(min(c.guard, private.DefaultTTL)))
 	}
-	if c.group != [2]int{} {
-		list = append(list, private.Option[redlock.Option](private.Settings{Shard: c.group[0], Shards: c.group[1]}))
+	if c.shard != [2]int{} {
+		list = append(list, private.Option[redlock.Option](private.Settings{Shard: c.shard[0], Shards: c.shard[1]}))
 	}
 	switch {
 	case len(c.Durable) == 0:

@@ -19,7 +19,7 @@ and no other, on all masters that it reaches. It raises the fence, so that late 
 Then the first waiter gets the name. In scripts, without a terminal, --yes is needed.
 
 This endangers what the lock protects. A holder that lives notices at its next extension, a third of its TTL later,
-and may write until then and longer: two programs at a time believe that they hold the name. Make sure that it is
+and may write until then and longer: two clients at a time believe that they hold the name. Make sure that it is
 dead, or that the resource refuses a smaller token than it has seen. If the holder is dead, the end of its TTL frees
 the name without this command.
 

@@ -16,12 +16,12 @@ func (a *app) setCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set [--raise | --finish | --abort] FILE",
 		Short: "take the deployment through a change of its masters",
-		Long: `Shows the progress of a change of the masters, and the next step. FILE is the configuration of the programs:
+		Long: `Shows the progress of a change of the masters, and the next step. FILE is the configuration of the clients:
   {"epoch": 1, "masters": ["redis://old1", ...], "next": ["redis://next1", ...]}
-It may say what the file of --config says. Where names are spread over groups, it is about one of them and says
-which: {"group": "2/3", "epoch": 1, ...}.
+It may say what the file of --config says. If names are sharded, the file is of one shard and says
+which: {"shard": "2/3", "epoch": 1, ...}.
 
---raise writes its epoch, which refuses programs that use an earlier one. --finish lets the next masters act alone
+--raise writes its epoch, which refuses clients that use an earlier one. --finish lets the next masters act alone
 as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. --abort gives
 the change up and lets the old masters act alone at the next epoch; it is refused once the next ones may act alone.
 Without any of them nothing is written.`,
@@ -31,12 +31,12 @@ Without any of them nothing is written.`,
   redlock set --abort locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the programs"))
+				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the clients"))
 			}
 			c := &deploymentConfig{Prefix: private.DefaultPrefix}
 			err := c.readFile(args[0])
-			if err == nil && len(c.Groups) > 0 {
-				err = fmt.Errorf(`%s: the masters are changed group by group: the file has "group": "2/3", and the masters of `+
+			if err == nil && len(c.Shards) > 0 {
+				err = fmt.Errorf(`%s: the masters are changed shard by shard: the file has "shard": "2/3", and the masters of `+
 					"that one", args[0])
 			}
 			if err == nil {
@@ -64,7 +64,7 @@ Without any of them nothing is written.`,
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
-	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every program uses the file")
+	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every client uses the file")
 	cmd.Flags().BoolVar(&abort, "abort", false, "give the change up: the old masters act alone again")
 	cmd.Flags().BoolVar(&finish, "finish", false, "let the next masters act alone, once the change is complete")
 	return cmd
@@ -165,7 +165,7 @@ func (a *app) tellChange(admin redlock.Admin, c private.Change) {
 	}
 }
 
-const nextRaise = "when every program uses this file, redlock set --raise, which refuses those that do not"
+const nextRaise = "when every client uses this file, redlock set --raise, which refuses those that do not"
 
 // nextStep is what the operator does next; "" if there is nothing.
 func nextStep(set redlock.Configuration, c private.Change) string {
@@ -175,7 +175,7 @@ func nextStep(set redlock.Configuration, c private.Change) string {
 	case len(set.Next) == 0:
 		return ""
 	case c.OpenAll:
-		return fmt.Sprintf("give the programs the file of epoch %d, with the next masters as the only ones", set.Epoch+1)
+		return fmt.Sprintf("give the clients the file of epoch %d, with the next masters as the only ones", set.Epoch+1)
 	case !c.RaisedAll:
 		return nextRaise
 	}

@@ -38,7 +38,7 @@ func TestSetTakesADeploymentThroughAChange(t *testing.T) {
 	call(t, exitDone, "3 of 3 old masters have it", "set", "-raise", path)
 	call(t, exitDanger, "may live for another", "set", "-finish", path)
 	f.age(59 * time.Second)
-	call(t, exitDone, "5 of 5 next masters may act alone\nnext: give the programs the file of epoch 2",
+	call(t, exitDone, "5 of 5 next masters may act alone\nnext: give the clients the file of epoch 2",
 		"set", "-finish", path)
 	call(t, exitNoQuorum, "max TTL 30s, epoch 1: redlock: the masters have changed",
 		append([]string{"status"}, f.urls[3:]...)...)

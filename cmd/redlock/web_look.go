@@ -166,7 +166,7 @@ func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 	for k := range list {
 		wg.Go(func() {
 			m := &list[k]
-			t := w.pools[max(0, m.Group-1)]
+			t := w.pools[max(0, m.Shard-1)]
 			if i, ok := t.Find(m.Addr); ok && m.State != "down" && m.State != "connecting" {
 				m.ask(ctx, t, i)
 			}
@@ -226,7 +226,7 @@ func infoOf(ctx context.Context, t *transport.Transport, i int, section string) 
 
 // compare records how a master differs from when it was seen last.
 func (w *webLooker) compare(m webMaster) {
-	key := fmt.Sprint(m.Group, m.Addr)
+	key := fmt.Sprint(m.Shard, m.Addr)
 	last, known := w.states[key]
 	if known && last.State != m.State {
 		class := map[bool]string{true: "good", false: "bad"}[m.Votes]
@@ -291,12 +291,12 @@ func (w *webLooker) holders(ctx context.Context, names []string) []webName {
 	return list
 }
 
-// webVerdict says whether locks can be taken, and how many failures are survived, in the worst group.
+// webVerdict says whether locks can be taken, and how many failures are survived, in the worst shard.
 func webVerdict(list []webMaster) (text, class string) {
 	least := math.MaxInt
 	for len(list) > 0 {
-		group, n, votes := list[0].Group, 0, 0
-		for ; n < len(list) && list[n].Group == group; n++ {
+		shard, n, votes := list[0].Shard, 0, 0
+		for ; n < len(list) && list[n].Shard == shard; n++ {
 			if list[n].Votes {
 				votes++
 			}
@@ -309,8 +309,8 @@ func webVerdict(list []webMaster) (text, class string) {
 		}
 		least = spare
 		text = fmt.Sprintf("%d of %d masters vote, %d are needed", votes, n, needed)
-		if group > 0 {
-			text = fmt.Sprintf("in group %d %s", group, text)
+		if shard > 0 {
+			text = fmt.Sprintf("in shard %d %s", shard, text)
 		}
 		if spare < 0 {
 			text, class = "No lock can be taken: "+text, "bad"

@@ -22,7 +22,7 @@ type Masters struct {
 	list   []*Master
 	prefix scripts.Prefix
 	maxTTL time.Duration
-	group  scripts.Group
+	shard  scripts.Shard
 
 	wg sync.WaitGroup // all goroutines of all masters
 
@@ -39,7 +39,7 @@ type options struct {
 	prefix string
 	maxTTL time.Duration
 	fresh  bool
-	group  scripts.Group
+	shard  scripts.Shard
 }
 
 // Fresh makes masters that have not been admitted, like real ones after their first start: a Locker puts them through
@@ -53,7 +53,7 @@ func Prefix(prefix string) Option { return func(o *options) { o.prefix = prefix 
 // Shard makes masters that are admitted as shard number of so many: see redlock.NewSharded. The default is that there
 // is only one shard.
 func Shard(number, of int) Option {
-	return func(o *options) { o.group = scripts.Group{Number: number, Of: of} }
+	return func(o *options) { o.shard = scripts.Shard{Number: number, Of: of} }
 }
 
 // MaxTTL sets the max TTL for which the masters are admitted, which must be that of the Lockers. The default is 30 s.
@@ -71,7 +71,7 @@ func New(n int, opts ...Option) *Masters {
 	if err := scripts.CheckPrefix(o.prefix); err != nil {
 		panic("redlocktest: " + err.Error())
 	}
-	m := &Masters{prefix: scripts.Prefix(o.prefix), maxTTL: o.maxTTL, group: o.group}
+	m := &Masters{prefix: scripts.Prefix(o.prefix), maxTTL: o.maxTTL, shard: o.shard}
 	names := make([]string, n)
 	for i := range n {
 		m.list = append(m.list, newMaster(m, i))

@@ -343,11 +343,11 @@ func TestAnExtensionUnderAnotherRecord(t *testing.T) {
 	}
 }
 
-// A group is written with a whole record, and other steps do not change it.
+// A shard is written with a whole record, and other steps do not change it.
 func TestAdmitKeepsTheGroup(t *testing.T) {
 	c := onServer(t)
 	start := c.request(scripts.AdmitStart)
-	start.Record.Group = scripts.Group{Number: 2, Of: 3}
+	start.Record.Shard = scripts.Shard{Number: 2, Of: 3}
 	c.wantAdmit(scripts.AdmitDone, start)
 	for _, step := range []scripts.AdmitStep{
 		scripts.AdmitSettle, scripts.AdmitGuard, scripts.AdmitEpoch, scripts.AdmitRewrite, scripts.AdmitNow,
@@ -355,11 +355,11 @@ func TestAdmitKeepsTheGroup(t *testing.T) {
 		r := c.request(step)
 		there := c.wantAdmit(scripts.AdmitDone, c.request(scripts.AdmitRead))
 		if r.Seen, r.Record.Epoch = there.Record, 1; step == scripts.AdmitNow {
-			r.Record.Group = scripts.Group{Number: 1, Of: 2}
+			r.Record.Shard = scripts.Shard{Number: 1, Of: 2}
 		}
 		done := c.wantAdmit(scripts.AdmitDone, r)
-		if got := parse(t, done.Record).Group; (got == start.Record.Group) != (step != scripts.AdmitNow) {
-			t.Errorf("%s: group %v", step, got)
+		if got := parse(t, done.Record).Shard; (got == start.Record.Shard) != (step != scripts.AdmitNow) {
+			t.Errorf("%s: shard %v", step, got)
 		}
 	}
 }

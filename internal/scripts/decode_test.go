@@ -115,8 +115,8 @@ func TestRecordRoundTrip(t *testing.T) {
 		{Identity: "a1/b2/7", Masters: three, Next: five, Epoch: 17, Raised: 946684800000000, Alone: 16, Admitted: true,
 			Since: 1},
 		{Identity: "a1/b2/7", Home: scripts.Escape("10.0.0.1:6379"), Masters: "a", Longest: time.Millisecond},
-		{Identity: "a1/b2/7", Home: "h", Group: scripts.Group{Number: 2, Of: 3}, Masters: five, Next: three, Epoch: 1},
-		{Identity: "a1/b2/7", Group: scripts.Group{Number: 1, Of: 1}, Masters: "a"},
+		{Identity: "a1/b2/7", Home: "h", Shard: scripts.Shard{Number: 2, Of: 3}, Masters: five, Next: three, Epoch: 1},
+		{Identity: "a1/b2/7", Shard: scripts.Shard{Number: 1, Of: 1}, Masters: "a"},
 		{Identity: "a1/b2/7", Home: scripts.Escape("/var/run/my redis% n=1 .sock"), Epoch: 1},
 	} {
 		if got, err := scripts.ParseRecord(r.String()); err != nil || got != r {

@@ -170,7 +170,7 @@ func channelOfWakeUp(p scripts.Prefix, name string, role scripts.Role) (channel 
 		channel = to
 		return 1
 	}}
-	s.Eval(now, env, script, []string{p.Lock(name)}, []string{scripts.GrantID(me, 1, "")})
+	s.Eval(now, env, script, []string{p.Lock(name)}, []string{scripts.LeaseID(me, 1, "")})
 	return channel
 }
 

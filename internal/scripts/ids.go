@@ -23,9 +23,9 @@ func CheckLabel(label string) error {
 	return nil
 }
 
-// GrantID returns the id of a grant: <owner>:<number>:<label>. In this package, owner always means the UUID of a
+// LeaseID returns the id of a grant: <owner>:<number>:<label>. In this package, owner always means the UUID of a
 // Locker. The number counts the grants of the owner; the label is for people. An id is never used twice.
-func GrantID(owner string, number uint64, label string) string {
+func LeaseID(owner string, number uint64, label string) string {
 	return grantID(owner, number, "", label)
 }
 
@@ -33,7 +33,7 @@ func GrantID(owner string, number uint64, label string) string {
 // writer contains both: <owner>:<number>r<time>:<label>, or w instead of r.
 func ShareID(owner string, number uint64, role Role, at int64, label string) string {
 	if role == Plain {
-		return GrantID(owner, number, label)
+		return LeaseID(owner, number, label)
 	}
 	return grantID(owner, number, role.mark()+strconv.FormatInt(min(max(at, 0), MaxBallot), 10), label)
 }

@@ -63,7 +63,7 @@ func instructions(t *testing.T, pairs int) int {
 	}
 	record := c.admittedRecord()
 	for i := range pairs {
-		k, id := prefix.Keys(fmt.Sprintf("orders:%07d", i)), scripts.GrantID(me, uint64(i), "host/12345")
+		k, id := prefix.Keys(fmt.Sprintf("orders:%07d", i)), scripts.LeaseID(me, uint64(i), "host/12345")
 		ballot := time.Now().UnixMicro()
 		acquire := enc.Acquire(&k, id, 10*time.Second, ballot, ballot+31, nil)
 		release := enc.Release(&k, scripts.Ending{Grants: []string{id}})

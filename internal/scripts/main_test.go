@@ -33,7 +33,7 @@ var enc = scripts.NewEncoder(prefix, 3)
 
 // grant and keys return the id of a grant, and the keys of a name.
 func grant(owner string, number uint64) string {
-	return scripts.GrantID(owner, number, "label")
+	return scripts.LeaseID(owner, number, "label")
 }
 
 func keys(name string) *scripts.Keys {

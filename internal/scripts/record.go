@@ -39,7 +39,7 @@ type Record struct {
 	Stamp    string // 16 hexadecimal digits, new for each write
 	Identity string // run_id/master_replid2/second_repl_offset of the server that was admitted
 	Home     string // the name of a durable master, as [Escape] writes it; "" for any other
-	Group    Group  // the zero Group if names are not sharded
+	Shard    Shard  // the zero Shard if names are not sharded
 	// Masters lists all masters of the configuration, and Next those of the next one in a joint configuration: see
 	// [List].
 	Masters, Next string
@@ -54,13 +54,13 @@ type Record struct {
 	Since int64
 }
 
-// A Group is one of several groups of masters over which names are sharded: Number of Of, from 1.
-type Group struct{ Number, Of int }
+// A Shard is one of several sets of masters over which names are sharded: Number of Of, from 1.
+type Shard struct{ Number, Of int }
 
 // String returns the form of records, such as "2/3".
-func (g Group) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
+func (g Shard) String() string { return fmt.Sprintf("%d/%d", g.Number, g.Of) }
 
-func parseGroup(text string) (g Group) {
+func parseShard(text string) (g Shard) {
 	number, of, _ := strings.Cut(text, "/")
 	g.Number, _ = strconv.Atoi(number) // cannot fail: String writes numbers
 	g.Of, _ = strconv.Atoi(of)
@@ -98,8 +98,8 @@ func (r Record) String() string {
 	if r.Home != "" {
 		fmt.Fprintf(&b, " home=%s", r.Home)
 	}
-	if r.Group != (Group{}) {
-		fmt.Fprintf(&b, " group=%v", r.Group)
+	if r.Shard != (Shard{}) {
+		fmt.Fprintf(&b, " group=%v", r.Shard)
 	}
 	if r.Masters != "" {
 		fmt.Fprintf(&b, " masters=%s", r.Masters)
@@ -148,7 +148,7 @@ func ParseRecord(text string) (Record, error) {
 	}
 	longest, quarantine := number("longest"), number("quarantine")
 	r := Record{
-		Stamp: stamp, Identity: values["id"], Home: values["home"], Group: parseGroup(values["group"]),
+		Stamp: stamp, Identity: values["id"], Home: values["home"], Shard: parseShard(values["group"]),
 		Masters: values["masters"], Next: values["next"],
 		Epoch: number("epoch"), Raised: number("raised"), Alone: number("alone"),
 		Longest: time.Duration(longest) * time.Millisecond, Quarantine: time.Duration(quarantine) * time.Millisecond,

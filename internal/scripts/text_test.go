@@ -154,7 +154,7 @@ func TestPrefixNameAndLabelAreChecked(t *testing.T) {
 func TestIDsTellOwnerAndLabel(t *testing.T) {
 	for _, label := range []string{"", "host 7", "a:b:c", "1700000000000000:x"} {
 		ticket := scripts.NewTicket(scripts.Plain, me, 12, label, 1_700_000_000_000_000, 3)
-		id := scripts.GrantID(me, 12, label)
+		id := scripts.LeaseID(me, 12, label)
 		if want := "1700000000000000:" + id; ticket.Waiter() != want || id != me+":12:"+label {
 			t.Errorf("ids %q and %q", ticket.Waiter(), id)
 		}

@@ -270,7 +270,7 @@ func (w *twin) admitCall() *scripts.Call {
 	own := w.env.Identity()
 	record := w.record()
 	record.Home = pick(w, "", "", "10.0.0.1:6379", "%2Fa%20b")
-	record.Group = pick(w, scripts.Group{}, scripts.Group{Number: 2, Of: 3}, scripts.Group{Number: 1, Of: 2})
+	record.Shard = pick(w, scripts.Shard{}, scripts.Shard{Number: 2, Of: 3}, scripts.Shard{Number: 1, Of: 2})
 	return enc.Admit(scripts.AdmitRequest{
 		Step: pick(w, scripts.AdmitRead, scripts.AdmitStart, scripts.AdmitStart, scripts.AdmitEnd, scripts.AdmitEnd,
 			scripts.AdmitNow, scripts.AdmitNow, scripts.AdmitReplace, scripts.AdmitGuard, scripts.AdmitSettle,

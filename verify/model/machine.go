@@ -47,7 +47,7 @@ func newMachine(b *Bounds) *machine {
 
 // grantOf returns the grant id of attempt h.
 func grantOf(h int) string {
-	return scripts.GrantID("client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), "")
+	return scripts.LeaseID("client"+strconv.Itoa(h/attempts), uint64(h%attempts+1), "")
 }
 
 // now returns the masters' time.

@@ -128,8 +128,8 @@ type habits struct {
 // Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on; and what the trace
 // callbacks of each client do.
 type manners struct {
-	retry, fair, handOn float64
-	callbacks           []callback
+	retry, fair, handoff float64
+	callbacks            []callback
 }
 
 // A callback is what the vote callback of a client does, besides the reports that the checks need.
@@ -168,7 +168,7 @@ func draw(s *Setup) plan {
 	p.toEnd, p.reenter, p.hand = some(r, 0.3), some(r, 0.3), some(r, 0.2)
 	p.hurry, p.write, p.keep = some(r, 0.3), r.Float64(), some(r, 0.1)
 	p.frozen = r.IntN(3) == 0
-	p.retry, p.fair, p.handOn = some(r, 0.8), some(r, 0.6), r.Float64()
+	p.retry, p.fair, p.handoff = some(r, 0.8), some(r, 0.6), r.Float64()
 	if p.kind > changes {
 		p.stressNewer(r)
 	} else {

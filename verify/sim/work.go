@@ -74,8 +74,8 @@ func (k *worker) one() {
 	k.hold(b, opts)
 }
 
-// anySlot returns the name and the options of a call for any slot if the plan has slots; a few of its calls lock one slot
-// by its name.
+// anySlot returns the name and the options of a call for any slot if the plan has slots; a few of its calls lock one
+// slot by its name.
 func (k *worker) anySlot(name string, opts []redlock.LockOption) (string, []redlock.LockOption) {
 	if p := &k.c.w.plan; p.slots > 0 && k.random.IntN(8) > 0 {
 		return slotsName, append(slices.Clip(opts), redlock.WithSlots(p.slots))
@@ -140,7 +140,7 @@ func (k *worker) manner() []redlock.LockOption {
 		return []redlock.LockOption{k.spinning()}
 	case k.chance(p.fair):
 		return []redlock.LockOption{redlock.WithPriority(k.random.IntN(3) - 1)}
-	case k.chance(p.handOn):
+	case k.chance(p.handoff):
 		return nil
 	}
 	return []redlock.LockOption{private.Option[redlock.LockOption](private.Settings{

@@ -33,7 +33,7 @@
 //	masters 5 [fresh] [guard=1m]           the masters; fresh ones have not been admitted yet
 //	program A B [ttl= guard= label= ...]   starts programs; masters=3 uses the first three only, without=4,5 cannot
 //	                                       reach those, tries=3 bounds the tries, trace=hangs and backoff=hangs
-//	A locks orders [ttl= minimum= within= tries= extension=off hand-on=off] [again: a re-entry]
+//	A locks orders [ttl= minimum= within= tries= extension=off handoff=off] [again: a re-entry]
 //	A tries orders; A unlocks orders; A extends orders; A gives up orders; A exports orders; B imports orders
 //	A closes; A admits; A raises guard=5m; A dies                  [within=100ms] [cancelled]
 //	wait 2s                                time passes
@@ -70,8 +70,8 @@
 //	H60  needs the INFO rights of a real server
 //	H69  needs real replication for backups and backlogs; a failback is in H57
 //
-// Their tests carry the ids in comments, as those of all hazards. H65 and H86 show that the work of a script is bounded;
-// a test of H65 shows that it takes a real server at most 5 ms (the maximum seen was 1 ms). H61 simulates a freeze with
-// clocks; a test of H76 stops a process with SIGSTOP. Two servers behind one name (H63) have no story, because that is
-// not tolerated, as the documentation of package redlock says.
+// Their tests carry the ids in comments, as those of all hazards. H65 and H86 show that the work of a script is
+// bounded; a test of H65 shows that it takes a real server at most 5 ms (the maximum seen was 1 ms). H61 simulates a
+// freeze with clocks; a test of H76 stops a process with SIGSTOP. Two servers behind one name (H63) have no story,
+// because that is not tolerated, as the documentation of package redlock says.
 package stories

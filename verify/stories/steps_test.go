@@ -29,7 +29,7 @@ type options map[string]string
 
 // known lists all keys.
 var known = []string{
-	"backoff", "by", "cancelled", "extension", "fresh", "guard", "hand-on", "label", "masters", "minimum", "trace",
+	"backoff", "by", "cancelled", "extension", "fresh", "guard", "handoff", "label", "masters", "minimum", "trace",
 	"tries", "ttl",
 	"virtual", "within", "without",
 }

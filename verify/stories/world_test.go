@@ -195,7 +195,7 @@ func (p *program) lockOptions(o options) (opts []redlock.LockOption) {
 	if o["extension"] == "off" {
 		opts = append(opts, redlock.WithExtension(false))
 	}
-	if o["hand-on"] == "off" {
+	if o["handoff"] == "off" {
 		opts = append(opts, private.Option[redlock.LockOption](private.Settings{Handoffs: &private.Handoffs{}}))
 	}
 	if o["backoff"] == "hangs" {

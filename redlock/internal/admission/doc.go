@@ -79,18 +79,18 @@
 // masters of one deployment could both find a majority. So a client that has read another list at its own epoch admits
 // no masters and wins no locks, until that record is gone or replaced by a quarantine.
 //
-// # Groups
+// # Shards
 //
-// Names may be sharded over several groups of masters, each of which is a separate deployment. Two clients that use two
-// and three groups would look for one name in different groups, and both could hold it. So a record also contains the
-// number of its group and of all groups, group=2/3, and a client that reads another group on any of its masters wins no
+// Names may be sharded over several shards of masters, each of which is a separate deployment. Two clients that use two
+// and three shards would look for one name in different shards, and both could hold it. So a record also contains the
+// number of its shard and of all shards, group=2/3, and a client that reads another shard on any of its masters wins no
 // locks there.
 //
-// That is not sufficient on new masters: two clients could each be the first in one group. So groups begin once. The
-// first master of all groups is admitted when every master of every group has a record with its group, in quarantine or
-// not. If the groups of two clients contradict each other on some masters, only one of the clients can see that. Every
-// later master needs only one master of any group that was admitted before with the same number of groups: a group that
-// is down does not block the others, and a group that has lost all its records begins again. A client that has seen no
-// such master, but some master of another group, writes no first record anywhere, because it could otherwise claim a
-// group that has just lost its records.
+// That is not sufficient on new masters: two clients could each be the first in one shard. So shards begin once. The
+// first master of all shards is admitted when every master of every shard has a record with its shard, in quarantine or
+// not. If the shards of two clients contradict each other on some masters, only one of the clients can see that. Every
+// later master needs only one master of any shard that was admitted before with the same number of shards: a shard that
+// is down does not block the others, and a shard that has lost all its records begins again. A client that has seen no
+// such master, but some master of another shard, writes no first record anywhere, because it could otherwise claim a
+// shard that has just lost its records.
 package admission

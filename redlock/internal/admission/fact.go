@@ -91,8 +91,8 @@ func freed(from, to string) bool { return from != to && to == runID(from)+noRepl
 
 // A Memory counts how often the master at one address may have lost its leases.
 type Memory struct {
-	identity   string // of the last server counted
-	Generation uint64 // from 1; 0 until it has been up
+	identity    string // of the last server counted
+	Incarnation uint64 // from 1; 0 until it has been up
 }
 
 // Forget records that the master may have lost data since, regardless of its identity.
@@ -106,14 +106,14 @@ func (m *Memory) See(f *Fact) {
 	}
 	switch {
 	case m.identity == "": // up for the first time
-		m.Generation++
+		m.Incarnation++
 	case freed(m.identity, f.Identity): // the same server
 	case f.durable() && !f.Read && f.Err == nil:
 		// Its record, which is being read, shows whether it has kept its data: See is called again with it. If that
 		// fails, it has not shown that.
 		return
 	case !f.remembers():
-		m.Generation++
+		m.Incarnation++
 	}
 	m.identity = f.Identity
 }

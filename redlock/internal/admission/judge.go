@@ -19,20 +19,20 @@ const (
 
 // Reasons why a master does not vote. The texts are for people.
 var (
-	ErrQuarantine = errors.New("redlock: the master is in quarantine")
-	ErrOldMasters = errors.New("redlock: the masters have changed")
-	ErrIncomplete = errors.New("redlock: the change of the masters is not complete")
-	ErrMasterList = errors.New("redlock: master list mismatch")
-	ErrGroup      = errors.New("redlock: another program spreads the names over other groups")
+	ErrQuarantine  = errors.New("redlock: the master is in quarantine")
+	ErrOldMasters  = errors.New("redlock: the masters have changed")
+	ErrIncomplete  = errors.New("redlock: the change of the masters is not complete")
+	ErrMasterList  = errors.New("redlock: master list mismatch")
+	ErrShardLayout = errors.New("redlock: shard layout mismatch")
 )
 
 // A Deployment holds everything that the decisions about the masters depend on.
 type Deployment struct {
 	Config   *quorum.Config
 	Guard    time.Duration // the client's max TTL; 0: the guard is off
-	Group    scripts.Group // the group of these masters; zero if there are no groups
-	Agreed   bool          // one of the groups has begun, or all masters of all groups have theirs
-	Stranger bool          // not Agreed, and a master of one of the groups has another group
+	Shard    scripts.Shard // the shard of these masters; zero if there are no shards
+	Agreed   bool          // one of the shards has begun, or all masters of all shards have theirs
+	Stranger bool          // not Agreed, and a master of one of the shards has another shard
 	Observer bool          // starts, ends and writes nothing
 	Now      quorum.Set    // according to an operator these hold no lock, so they need no quarantine
 	Facts    []Fact        // by the number in the pool
@@ -49,7 +49,7 @@ type Move struct {
 	Gather quorum.Set        // read the records of these masters again
 }
 
-// Judge returns the state of master i, and the next action for it. The caller adds the session and the generation.
+// Judge returns the state of master i, and the next action for it. The caller adds the session and the incarnation.
 func (f *Deployment) Judge(i int) (State, Move) {
 	fact := &f.Facts[i]
 	st := State{Err: fact.Err, ClockOff: fact.Away > scripts.Window, Backlog: fact.Backlog}
@@ -161,7 +161,7 @@ func (f *Deployment) vote(i int, st *State) (m Move) {
 func (f *Deployment) start(i int, st *State) Move {
 	if f.Observer && !f.Now.Has(i) {
 		st.Phase = InQuarantine
-		st.Err = fmt.Errorf("%w, which begins when a program that takes locks finds it", ErrQuarantine)
+		st.Err = fmt.Errorf("%w, which begins when a client that acquires locks finds it", ErrQuarantine)
 		return Move{Look: Look}
 	}
 	for j := range f.Config.Follow.All().All() {
@@ -170,7 +170,7 @@ func (f *Deployment) start(i int, st *State) Move {
 		}
 	}
 	if f.Stranger {
-		return st.block(fmt.Errorf("%w, as a master of another group says", ErrGroup))
+		return st.block(fmt.Errorf("%w, as a master of another shard says", ErrShardLayout))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
@@ -220,7 +220,7 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	may := f.mayBegin()
 	if !may && (left == 0 || f.Now.Has(i)) {
 		st.Err = fmt.Errorf("%w: it is of %s, of which none has voted yet: that begins when one client has seen all masters "+
-			"of all groups", ErrQuarantine, group(f.Group))
+			"of all shards", ErrQuarantine, shard(f.Shard))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)

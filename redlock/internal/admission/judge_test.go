@@ -335,7 +335,7 @@ func TestRecordsThatAgree(t *testing.T) {
 		{final, scripts.Record{Masters: "bc", Epoch: 2}, 0b1111}, {final, scripts.Record{Masters: "ab", Epoch: 2}, 0},
 		{final, scripts.Record{Masters: "ab", Next: "bc", Epoch: 1}, 0b1111},
 		{final, scripts.Record{Masters: "ab", Next: "cd", Epoch: 1}, 0b1001},
-		{final, scripts.Record{Masters: "bc", Epoch: 2, Group: scripts.Group{Number: 1, Of: 2}}, 0},
+		{final, scripts.Record{Masters: "bc", Epoch: 2, Shard: scripts.Shard{Number: 1, Of: 2}}, 0},
 	} {
 		f := &Deployment{Config: c.config, Facts: make([]Fact, 4)}
 		for i := range 4 {
@@ -410,9 +410,9 @@ func TestFirstMastersAgree(t *testing.T) {
 	}
 }
 
-// H90: the generation changes when the server may have lost data: after a restart, unless it is durable and has its
+// H90: the incarnation changes when the server may have lost data: after a restart, unless it is durable and has its
 // record, and after a promotion, but not when a backlog was freed.
-func TestGenerations(t *testing.T) {
+func TestIncarnations(t *testing.T) {
 	durable := record("a" + zeros)
 	durable.Home = "h:1"
 	home := func(f Fact) Fact { f.Home = "h:1"; return f }
@@ -436,11 +436,11 @@ func TestGenerations(t *testing.T) {
 		var m Memory
 		first := unread("a" + zeros)
 		m.See(&first)
-		before := m.Generation
+		before := m.Incarnation
 		for i := range c.facts {
 			m.See(&c.facts[i])
 		}
-		if got := int(m.Generation - before); before != 1 || got != c.grows {
+		if got := int(m.Incarnation - before); before != 1 || got != c.grows {
 			t.Errorf("%s: from %d by %d, want %d", c.name, before, got, c.grows)
 		}
 	}

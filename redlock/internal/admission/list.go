@@ -13,7 +13,7 @@ func (f *Deployment) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
 	//mutant:shard-in-record 2= false
-	case !f.Facts[j].told() || r.Group != f.Group || r.Epoch > c.Epoch:
+	case !f.Facts[j].told() || r.Shard != f.Shard || r.Epoch > c.Epoch:
 		//mutant:epoch = r.Epoch > c.Epoch
 		return false
 	case r.Epoch == c.Epoch:
@@ -128,7 +128,7 @@ func (f *Deployment) Adopts() int64 {
 	for j := range c.Rule.Old.All() {
 		fact := &f.Facts[j]
 		r := &fact.Record
-		final := r.Epoch%2 == 0 && r.Alone >= r.Epoch && r.Masters == c.Masters && r.Group == f.Group
+		final := r.Epoch%2 == 0 && r.Alone >= r.Epoch && r.Masters == c.Masters && r.Shard == f.Shard
 		if !fact.shown() || r.Epoch <= c.Epoch || !final {
 			continue
 		}
@@ -149,8 +149,9 @@ func (f *Deployment) otherMasters(i, j int) error {
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
 	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
 	switch {
-	case r.Group != f.Group:
-		return fmt.Errorf("%w: %s says %s, this client has %s; %s", ErrGroup, record, group(r.Group), group(f.Group), replace)
+	case r.Shard != f.Shard:
+		theirs, own := shard(r.Shard), shard(f.Shard)
+		return fmt.Errorf("%w: %s says %s, this client has %s; %s", ErrShardLayout, record, theirs, own, replace)
 	case r.Epoch > c.Epoch:
 		return fmt.Errorf("%w: %s names %s, this client %s", ErrOldMasters, record, there, here)
 	case r.Alone < c.Needs(j):

@@ -27,7 +27,7 @@ func (f *Deployment) record(i int) scripts.Record {
 		r.Epoch, r.Masters, r.Next = f.Config.Epoch, f.Config.Prepared, ""
 	}
 	r.Quarantine = f.span(i)
-	r.Identity, r.Home, r.Group = f.Facts[i].Identity, f.Facts[i].Home, f.Group
+	r.Identity, r.Home, r.Shard = f.Facts[i].Identity, f.Facts[i].Home, f.Shard
 	return r
 }
 

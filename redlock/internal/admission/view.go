@@ -36,15 +36,15 @@ type State struct {
 	Agrees        bool
 	// Longest is the max TTL in its record, and Quarantine the length of a quarantine; 0: unknown, or the guard is off.
 	Longest, Quarantine time.Duration
-	// Generation increases whenever another server, or one that may have lost data, is found at this address. Leases of
-	// an older generation count as lost.
-	Generation uint64
-	Over       int64 // InQuarantine: its end, in microseconds of the master's clock
-	Epoch      int64 // of its record, 0 if it was not read; like the next three
-	Raised     int64 // when it got this epoch, us
-	Alone      int64 // the largest epoch whose configuration is final
-	Read       int64 // the master's time when the record was read, us
-	Admitted   bool  // its record admits it, at any epoch
+	// Incarnation increases whenever another server, or one that may have lost data, is found at this address. Leases of
+	// an older incarnation count as lost.
+	Incarnation uint64
+	Over        int64 // InQuarantine: its end, in microseconds of the master's clock
+	Epoch       int64 // of its record, 0 if it was not read; like the next three
+	Raised      int64 // when it got this epoch, us
+	Alone       int64 // the largest epoch whose configuration is final
+	Read        int64 // the master's time when the record was read, us
+	Admitted    bool  // its record admits it, at any epoch
 	// Backlog is its repl-backlog-ttl; 0: never freed, or unknown. If it is below the max TTL, the master has no
 	// vote.
 	Backlog  time.Duration
@@ -61,8 +61,8 @@ type View struct {
 	Voting     quorum.Set
 	Connecting quorum.Set
 	Encoder    *scripts.Encoder
-	// If the masters are a group: whether the records of all of them contain it, whether one has been admitted as one
-	// of it, and whether the record of one contains another group.
+	// If the masters are a shard: whether the records of all of them contain it, whether one has been admitted as one
+	// of it, and whether the record of one contains another shard.
 	Named, Begun, Other bool
 }
 

@@ -21,7 +21,8 @@ type Attempt struct {
 	Keys   *scripts.Keys
 	Terms  *Terms
 	Ticket *scripts.Ticket // nil: the caller does not wait in the masters' queues
-	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called by the goroutine of a vote.
+	// Waits reports whether the waiter of the ticket may be in the masters' queues. It is called by the goroutine of a
+	// vote.
 	Waits func() bool
 	// Complete is called when the last vote of the round is in; nil: no client is notified.
 	Complete func()
@@ -249,9 +250,9 @@ func mayHold(v *round.Vote) bool {
 	return v.Outcome == scripts.Granted || v.Unsure()
 }
 
-// undo releases what a round that was not won has been granted, or may still be. It returns at once. If all have refused
-// that decided the round, the masters that have not answered yet will hardly grant the acquire: each is sent a roll-back
-// only if its answer is no refusal.
+// undo releases what a round that was not won has been granted, or may still be. It returns at once. If all have
+// refused that decided the round, the masters that have not answered yet will hardly grant the acquire: each is sent a
+// roll-back only if its answer is no refusal.
 func (l *Lease) undo(r *round.Round) {
 	var set, late quorum.Set
 	l.mu.Lock()
@@ -295,7 +296,7 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	if role := keys.Role(); role != scripts.Plain {
 		l.ID = scripts.ShareID(m.Owner, id, role, m.Ballots.Median(m.Clock.Now()), m.Label)
 	} else {
-		l.ID = scripts.GrantID(m.Owner, id, m.Label)
+		l.ID = scripts.LeaseID(m.Owner, id, m.Label)
 	}
 	l.recorder.lease = l
 	return l

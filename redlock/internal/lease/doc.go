@@ -50,7 +50,7 @@
 //	                                                   flushed since then has others, and rejects the repair
 //	inner unlock      it confirms the new depth        as for an extension; the validity stays as it was
 //	late vote         as for its message               the server at the address has not changed since the round began
-//	                                                   (Generation, compared when a vote is counted, when the lease
+//	                                                   (Incarnation, compared when a vote is counted, when the lease
 //	                                                   begins, and with each new View)
 //	admission: end    it votes from now on             the script compares identity, record and clock: the quarantine is
 //	                                                   this server's, and has lasted since it may have forgotten

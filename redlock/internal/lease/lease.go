@@ -211,7 +211,7 @@ func (o *ownership) start(l *Lease, h *Hold, token int64, terms *Terms, now cloc
 // same returns the masters at whose addresses the same servers still are, and have not forgotten since.
 func same(then, now *admission.View) (set quorum.Set) {
 	for i := range min(len(then.Masters), len(now.Masters)) {
-		if then.Masters[i].Generation == now.Masters[i].Generation {
+		if then.Masters[i].Incarnation == now.Masters[i].Incarnation {
 			set |= quorum.One(i)
 		}
 	}

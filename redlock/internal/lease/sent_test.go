@@ -122,14 +122,14 @@ func TestSentAsTable(t *testing.T) {
 func TestTokensOfARange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
-		for _, handOns := range []int{0, 1, 32} {
+		for _, handoff := range []int{0, 1, 32} {
 			terms := terms()
-			terms.Handoffs = handOns
+			terms.Handoffs = handoff
 			h := b.lock(terms)
 			l := h.Lease()
 			n, last := l.tokens.last-h.Token(), l.sent.last(0)
-			if n != int64(handOns) || l.tokens.next != h.Token()+1 || last != l.tokens.last {
-				t.Errorf("%d hand-ons: %+v after token %d, the masters were sent %d", handOns, l.tokens, h.Token(), last)
+			if n != int64(handoff) || l.tokens.next != h.Token()+1 || last != l.tokens.last {
+				t.Errorf("%d handoff: %+v after token %d, the masters were sent %d", handoff, l.tokens, h.Token(), last)
 			}
 			if err := h.Unlock(t.Context(), nil); err != nil {
 				t.Fatal(err)
@@ -192,8 +192,8 @@ func TestFencesAreLearnedFromRefusals(t *testing.T) {
 
 // What a vote said counts for the server that said it: one that may have forgotten since then has lost the lease (H90).
 func TestVoteOfAReplacedServerDoesNotCount(t *testing.T) {
-	at := func(generation uint64) *admission.View {
-		return &admission.View{Masters: []admission.State{{Generation: generation}}}
+	at := func(incarnation uint64) *admission.View {
+		return &admission.View{Masters: []admission.State{{Incarnation: incarnation}}}
 	}
 	for _, c := range []struct {
 		then, now *admission.View

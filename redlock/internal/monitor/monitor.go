@@ -23,7 +23,7 @@ type Settings struct {
 	Guard    time.Duration          // restart guard; 0: it is off, and every master that is up votes
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // writes nothing
-	Group    scripts.Group          // the group of the masters; zero: there are no groups
+	Shard    scripts.Shard          // the shard of the masters; zero: there are no shards
 	// AgreedFunc returns admission.Deployment.Agreed and Stranger. Reevaluate reports that they have changed.
 	AgreedFunc func() (agreed, stranger bool)
 	Closed     error // of calls that wait after Close
@@ -175,7 +175,7 @@ func (m *Monitor) decide() time.Duration {
 	next := &admission.View{
 		Config: c, Masters: make([]admission.State, len(m.facts)), Encoder: scripts.NewEncoder(m.settings.Prefix, c.Epoch),
 	}
-	if deployment.Group.Of > 0 {
+	if deployment.Shard.Of > 0 {
 		next.Named, next.Begun, next.Other = deployment.Named(), deployment.Begun(), deployment.Other()
 	}
 	for i := range masters(c).All() {
@@ -202,7 +202,7 @@ func (m *Monitor) decide() time.Duration {
 	}
 	for i := range next.Masters { // also of those that have left: a lease may still use them
 		t, st := &m.tracks[i], &next.Masters[i]
-		st.Session, st.Generation, st.Read = t.session, t.memory.Generation, t.read
+		st.Session, st.Incarnation, st.Read = t.session, t.memory.Incarnation, t.read
 		if st.Stamp == "" && m.settings.Guard > 0 {
 			st.Stamp = admission.Unread
 		}
@@ -222,12 +222,12 @@ func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 		now = quorum.First(m.config.Slots) &^ m.voted // one that has voted may have granted locks, and lost them since
 	}
 	agreed, stranger := false, false
-	if m.settings.Group.Of > 0 {
+	if m.settings.Shard.Of > 0 {
 		agreed, stranger = m.settings.AgreedFunc()
 	}
 	return &admission.Deployment{
 		Config: m.config, Guard: m.settings.Guard, Observer: m.settings.Observer, Now: now,
-		Group: m.settings.Group, Agreed: agreed, Stranger: stranger,
+		Shard: m.settings.Shard, Agreed: agreed, Stranger: stranger,
 		Facts: m.facts, Clocks: m.settings.Clocks.Read(at), Addr: m.settings.Pool.Addr,
 	}
 }

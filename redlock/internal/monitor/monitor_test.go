@@ -164,9 +164,9 @@ func TestNewMastersVoteAfterTheirQuarantine(t *testing.T) {
 	}, nil, memory.Fresh())
 }
 
-// H53, H90: a master that restarts empty is in quarantine, and its generation is another one. One that only went
+// H53, H90: a master that restarts empty is in quarantine, and its incarnation is another one. One that only went
 // away, or that was flushed, has the same.
-func TestAMasterThatLostItsDataIsAnotherGeneration(t *testing.T) {
+func TestAMasterThatLostItsDataIsAnotherIncarnation(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
 		first := r.View().Masters
@@ -176,8 +176,8 @@ func TestAMasterThatLostItsDataIsAnotherGeneration(t *testing.T) {
 		after(5 * time.Second)
 		r.phases("after the restarts", admission.Voting, admission.InQuarantine)
 		for i, m := range r.View().Masters {
-			if grown := m.Generation - first[i].Generation; grown != min(uint64(i), 1) || m.Session == first[i].Session {
-				r.Errorf("master %d: generation %d, then %d", i, first[i].Generation, m.Generation)
+			if grown := m.Incarnation - first[i].Incarnation; grown != min(uint64(i), 1) || m.Session == first[i].Session {
+				r.Errorf("master %d: incarnation %d, then %d", i, first[i].Incarnation, m.Incarnation)
 			}
 		}
 		after(40 * time.Second)
@@ -208,17 +208,17 @@ func TestTwoEmptyMastersAreAdmitted(t *testing.T) {
 	}, nil)
 }
 
-// A durable master votes at once when it is back, and is the same generation.
+// A durable master votes at once when it is back, and is the same incarnation.
 func TestADurableMasterVotesAtOnce(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
-		before := r.View().Masters[0].Generation
+		before := r.View().Masters[0].Incarnation
 		r.masters.Master(0).Restart(true)
 		r.masters.Master(1).Restart(false)
 		after(5 * time.Second)
 		r.phases("after the restarts", admission.Voting, admission.InQuarantine, admission.Voting)
-		if got := r.View().Masters[0].Generation; got != before {
-			r.Errorf("generation %d, then %d", before, got)
+		if got := r.View().Masters[0].Incarnation; got != before {
+			r.Errorf("incarnation %d, then %d", before, got)
 		}
 	}, func(s *monitor.Settings) { s.Durable = func(string) bool { return true } })
 }
@@ -420,13 +420,13 @@ func TestConfigurationsAreFollowedAndLeft(t *testing.T) {
 		if v := r.View(); v.Voting != quorum.First(3) {
 			r.Errorf("%b vote while the others are followed", v.Voting)
 		}
-		before := r.View().Masters[0].Generation
+		before := r.View().Masters[0].Incarnation
 		r.SetConfig(next)
 		if v := r.View(); v.Voting != next.Rule.Old {
 			r.Errorf("%b vote afterwards", v.Voting)
 		}
-		if got := r.View().Masters[0].Generation; got != before || got == 0 {
-			r.Errorf("a master that left has generation %d, then %d: leases that still use it would be lost", before, got)
+		if got := r.View().Masters[0].Incarnation; got != before || got == 0 {
+			r.Errorf("a master that left has incarnation %d, then %d: leases that still use it would be lost", before, got)
 		}
 		after(29 * time.Second)
 		_, early := r.pool.Find(r.pool.Addr(0))

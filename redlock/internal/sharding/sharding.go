@@ -7,20 +7,20 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
-// Most is the largest number of groups. To find that of a name takes three nanoseconds a group.
+// Most is the largest number of shards. To find that of a name takes three nanoseconds a shard.
 const Most = 300
 
-// Check returns an error if g is not a valid group.
-func Check(g scripts.Group) error {
+// Check returns an error if g is not a valid shard.
+func Check(g scripts.Shard) error {
 	if g.Of < 1 || g.Of > Most || g.Number < 1 || g.Number > g.Of {
-		return fmt.Errorf("group %d of %d: there are 1 to %d groups, and the first is group 1", g.Number, g.Of, Most)
+		return fmt.Errorf("shard %d of %d: there are 1 to %d shards, and the first is shard 1", g.Number, g.Of, Most)
 	}
 	return nil
 }
 
-// Pick returns the number, from 1, of the group of n to which name belongs. It must never change: clients of two
-// versions would find one name in two groups.
-func Pick(name string, n int) (group int) {
+// Pick returns the number, from 1, of the shard of n to which name belongs. It must never change: clients of two
+// versions would find one name in two shards.
+func Pick(name string, n int) (shard int) {
 	hash := uint64(14695981039346656037) // FNV-1a
 	for i := range len(name) {
 		hash = (hash ^ uint64(name[i])) * 1099511628211
@@ -29,10 +29,10 @@ func Pick(name string, n int) (group int) {
 	most := uint64(0)
 	for i := 1; i <= n; i++ {
 		if number := mix(hash + uint64(i)*0x9e3779b97f4a7c15); number >= most {
-			group, most = i, number
+			shard, most = i, number
 		}
 	}
-	return group
+	return shard
 }
 
 // mix is the finalizer of SplitMix64: each bit of x changes half of the bits.
@@ -42,9 +42,9 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A Member is what the Locker of one group knows of the other groups. All methods are safe for concurrent use.
+// A Member is what the Locker of one shard knows of the other shards. All methods are safe for concurrent use.
 type Member struct {
-	Group     scripts.Group
+	Shard     scripts.Shard
 	AgainFunc func() // called when Agreed may have changed; it must not block
 	named     atomic.Bool
 	begun     atomic.Bool
@@ -53,22 +53,22 @@ type Member struct {
 	all       atomic.Pointer[[]*Member]
 }
 
-// Join introduces the members of all groups to each other. It fails if one of them has been joined before.
+// Join introduces the members of all shards to each other. It fails if one of them has been joined before.
 func Join(all []*Member) error {
 	for i, m := range all {
 		if !m.all.CompareAndSwap(nil, &all) {
 			for _, before := range all[:i] {
 				before.all.Store(nil)
 			}
-			return fmt.Errorf("the Locker of group %d of %d has been joined before", m.Group.Number, m.Group.Of)
+			return fmt.Errorf("the Locker of shard %d of %d has been joined before", m.Shard.Number, m.Shard.Of)
 		}
 	}
 	all[0].notify()
 	return nil
 }
 
-// Record records that all masters of the group have records that name it, and that one of them has been admitted as one
-// of it; what was seen once stays so. other reports whether a master now says that it belongs to another group.
+// Record records that all masters of the shard have records that name it, and that one of them has been admitted as one
+// of it; what was seen once stays so. other reports whether a master now says that it belongs to another shard.
 func (m *Member) Record(named, begun, other bool) {
 	news := named && !m.named.Swap(true)
 	news = begun && !m.begun.Swap(true) || news
@@ -92,8 +92,8 @@ func (m *Member) notify() {
 	}
 }
 
-// Agreed reports whether one of the groups was seen to have begun, or all masters of all groups to name theirs; and, if
-// not, whether a master of one of the groups says that it is another. Before Join a Member knows of no group.
+// Agreed reports whether one of the shards was seen to have begun, or all masters of all shards to name theirs; and, if
+// not, whether a master of one of the shards says that it is another. Before Join a Member knows of no shard.
 func (m *Member) Agreed() (agreed, stranger bool) {
 	all := m.all.Load()
 	if m.notified.Load() || all == nil {

@@ -16,7 +16,7 @@ var kinds = map[string]func(i int) string{
 	"at the end": func(i int) string { return fmt.Sprintf("customer/%d/invoices", i) },
 }
 
-// Of 100 000 names each group has its share within 5 %.
+// Of 100 000 names each shard has its share within 5 %.
 func TestNamesAreDistributedEvenly(t *testing.T) {
 	const names = 100_000
 	for kind, name := range kinds {
@@ -27,26 +27,26 @@ func TestNamesAreDistributedEvenly(t *testing.T) {
 			}
 			for i, c := range count {
 				if off := float64(c)*float64(n)/names - 1; math.Abs(off) > 0.05 {
-					t.Errorf("%s: group %d of %d has %+.1f %% of its share", kind, i+1, n, 100*off)
+					t.Errorf("%s: shard %d of %d has %+.1f %% of its share", kind, i+1, n, 100*off)
 				}
 			}
 		}
 	}
 }
 
-// One group more takes its share from the others, and no name moves between those.
-func TestAnotherGroupTakesOnlyItsShare(t *testing.T) {
+// One shard more takes its share from the others, and no name moves between those.
+func TestAnotherShardTakesOnlyItsShare(t *testing.T) {
 	for n := 1; n < 20; n++ {
 		for i := range 5000 {
 			name := fmt.Sprint("job-", i)
 			if before, after := Pick(name, n), Pick(name, n+1); after != before && after != n+1 {
-				t.Fatalf("%q goes from group %d of %d to %d of %d", name, before, n, after, n+1)
+				t.Fatalf("%q goes from shard %d of %d to %d of %d", name, before, n, after, n+1)
 			}
 		}
 	}
 }
 
-// Clients of two versions must find a name in the same group, so these never change.
+// Clients of two versions must find a name in the same shard, so these never change.
 func TestNamesStayWhereTheyAre(t *testing.T) {
 	for name, want := range map[string][]int{
 		"":               {1, 1, 9, 15},
@@ -58,13 +58,13 @@ func TestNamesStayWhereTheyAre(t *testing.T) {
 	} {
 		got := []int{Pick(name, 2), Pick(name, 3), Pick(name, 10), Pick(name, Most)}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%q: of 2, 3, 10 and %d groups %v; want %v", name, Most, got, want)
+			t.Errorf("%q: of 2, 3, 10 and %d shards %v; want %v", name, Most, got, want)
 		}
 	}
 }
 
-func TestGroupsAreChecked(t *testing.T) {
-	for g, ok := range map[scripts.Group]bool{
+func TestShardsAreChecked(t *testing.T) {
+	for g, ok := range map[scripts.Shard]bool{
 		{Number: 1, Of: 1}: true, {Number: Most, Of: Most}: true, {Number: 2, Of: 3}: true,
 		{}: false, {Number: 0, Of: 3}: false, {Number: 4, Of: 3}: false, {Number: 1, Of: Most + 1}: false, {Number: 1}: false,
 		{Number: -1, Of: 3}: false,
@@ -79,7 +79,7 @@ func TestGroupsAreChecked(t *testing.T) {
 func members(n int) (list []*Member, again []int) {
 	again = make([]int, n)
 	for i := range n {
-		list = append(list, &Member{Group: scripts.Group{Number: i + 1, Of: n}, AgainFunc: func() { again[i]++ }})
+		list = append(list, &Member{Shard: scripts.Shard{Number: i + 1, Of: n}, AgainFunc: func() { again[i]++ }})
 	}
 	return list, again
 }
@@ -89,7 +89,7 @@ func agreed(m *Member) bool {
 	return agreed
 }
 
-// If a master says that it is another group, all members are notified, until it is fixed or the groups have begun.
+// If a master says that it is another shard, all members are notified, until it is fixed or the shards have begun.
 func TestStrangerIsReported(t *testing.T) {
 	all, again := members(2)
 	if err := Join(all); err != nil {
@@ -110,8 +110,8 @@ func TestStrangerIsReported(t *testing.T) {
 	}
 }
 
-// All groups agree when each was seen to be named by all its masters, or one has begun; not before they are joined.
-func TestGroupsAgree(t *testing.T) {
+// All shards agree when each was seen to be named by all its masters, or one has begun; not before they are joined.
+func TestShardsAgree(t *testing.T) {
 	all, again := members(3)
 	for _, m := range all {
 		m.Record(true, true, false)
@@ -131,7 +131,7 @@ func TestGroupsAgree(t *testing.T) {
 	all[2].Record(true, false, false)
 	all[2].Record(false, false, false) // what was seen stays
 	if agreed(all[0]) {
-		t.Error("agreed though one group was not seen")
+		t.Error("agreed though one shard was not seen")
 	}
 	before := again[2]
 	all[1].Record(true, false, false)
@@ -171,7 +171,7 @@ func TestMembersAreNotifiedInAnyOrder(t *testing.T) {
 		all := make([]*Member, 4)
 		for i := range all {
 			notified.Add(1)
-			all[i] = &Member{Group: scripts.Group{Number: i + 1, Of: 4}, AgainFunc: sync.OnceFunc(notified.Done)}
+			all[i] = &Member{Shard: scripts.Shard{Number: i + 1, Of: 4}, AgainFunc: sync.OnceFunc(notified.Done)}
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -187,7 +187,7 @@ func TestMembersAreNotifiedInAnyOrder(t *testing.T) {
 	}
 }
 
-// What Groups add to a pair of Lock and Unlock: they find the group of the name, and its Locker checks it.
+// What Shards add to a pair of Lock and Unlock: they find the shard of the name, and its Locker checks it.
 func BenchmarkOverheadOfAPair(b *testing.B) {
 	for _, n := range []int{2, 10, 100, Most} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -12,7 +12,7 @@ A locks orders
 0.101 A to masters 1-3: acquire orders for A1, 10s, ballot 0.100000 to 0.100032 -> granted
 0.102 A has orders until 9.998, token 0.100000
 
-B locks orders hand-on=off
+B locks orders handoff=off
 ----
 0.111 B to masters 1-3: acquire orders for B1, 10s, ballot 0.110000 -> held by A1 for 9.990
 0.115 B to masters 1-3: subscribe to its inbox -> done
@@ -21,7 +21,7 @@ B locks orders hand-on=off
 0.119 B to masters 1-3: acquire orders for B3, 10s, ballot 0.118010, waiter wB1 -> held by A1 for 9.982; place 1
         in the queue
 
-C locks orders hand-on=off
+C locks orders handoff=off
 ----
 0.121 C to masters 1-3: acquire orders for C1, 10s, ballot 0.120000 -> held by A1 for 9.980
 0.125 C to masters 1-3: subscribe to its inbox -> done
@@ -30,10 +30,10 @@ C locks orders hand-on=off
 0.129 C to masters 1-3: acquire orders for C3, 10s, ballot 0.128010, waiter wC1 -> held by A1 for 9.972; place 2
         in the queue
 
-B locks orders hand-on=off
+B locks orders handoff=off
 ----
 
-B locks orders hand-on=off
+B locks orders handoff=off
 ----
 
 show queues

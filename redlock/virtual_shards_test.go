@@ -20,9 +20,9 @@ import (
 
 // Clients lock the same names of several shards in opposite orders, again and again: they never deadlock, and no two
 // hold a name.
-func TestVirtualNamesOfSeveralGroupsAreLockedInOneOrder(t *testing.T) {
+func TestVirtualNamesOfSeveralShardsAreLockedInOneOrder(t *testing.T) {
 	realms(t, 3, func(r *realm) {
-		programs := []*redlock.Locker{r.admitted(0, 1, 2), r.groups(0, 1, 2), r.groups(0, 1, 2)}
+		programs := []*redlock.Locker{r.admitted(0, 1, 2), r.shards(0, 1, 2), r.shards(0, 1, 2)}
 		names := slices.Concat(in(3, 2)...)
 		holders, done := map[string]int{}, make(chan error)
 		mu := make(chan struct{}, 1)
@@ -66,7 +66,7 @@ func TestVirtualNamesOfSeveralGroupsAreLockedInOneOrder(t *testing.T) {
 }
 
 // A client that holds names of several shards may not wait for a name that sorts before them, in any shard.
-func TestVirtualTheOrderGoesAcrossGroups(t *testing.T) {
+func TestVirtualTheOrderGoesAcrossShards(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		g := r.admitted(0, 1)
 		of := in(2, 3)
@@ -102,9 +102,9 @@ func TestVirtualTheOrderGoesAcrossGroups(t *testing.T) {
 }
 
 // Each call about one name goes to the shard of the name; a Locker of another shard refuses the name.
-func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
+func TestVirtualCallsGoToTheShardOfTheName(t *testing.T) {
 	realms(t, 2, func(r *realm) {
-		g, other := r.admitted(0, 1), r.groups(0, 1)
+		g, other := r.admitted(0, 1), r.shards(0, 1)
 		ctx, names := r.Context(), in(2, 1)
 		for i, of := range names {
 			name := of[0]
@@ -138,7 +138,7 @@ func TestVirtualCallsGoToTheGroupOfTheName(t *testing.T) {
 			}
 			r.isError(lock.Extend(ctx), redlock.ErrLost)
 
-			wrong := r.locker(1-i, redlock.WithGroup(2-i, 2))
+			wrong := r.locker(1-i, redlock.WithShard(2-i, 2))
 			_, err = wrong.Lock(ctx, name)
 			r.isError(err, redlock.ErrInvalid, fmt.Sprintf("belongs to shard %d of 2", i+1))
 			_, err = wrong.Import(ctx, handle)
@@ -189,20 +189,20 @@ func TestVirtualCallsAboutAllMasters(t *testing.T) {
 			t.Error(err)
 		}
 		about := slices.IndexFunc(findings, func(f pool.Finding) bool { return f.About == "quorum" })
-		if about < 0 || findings[about].Master != "group 2 of 2" {
+		if about < 0 || findings[about].Master != "shard 2 of 2" {
 			t.Errorf("%+v", findings)
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		err = g.WaitReady(short)
-		r.isError(err, redlock.ErrNoQuorum, "group 2 of 2: ")
-		if strings.Contains(err.Error(), "group 1 of 2") {
-			t.Errorf("group 1 is ready: %v", err)
+		r.isError(err, redlock.ErrNoQuorum, "shard 2 of 2: ")
+		if strings.Contains(err.Error(), "shard 1 of 2") {
+			t.Errorf("shard 1 is ready: %v", err)
 		}
 		r.isError(g.Admin().Quarantine(ctx, "nobody"), redlock.ErrInvalid)
 		// The second shard also has a master of this name, and a majority of the shard is down.
 		if err := g.Admin().Quarantine(ctx, g.Masters()[2].Addr); err == nil || !strings.HasPrefix(err.Error(),
-			"group 2 of 2: ") {
+			"shard 2 of 2: ") {
 			t.Errorf("quarantine: %v", err)
 		}
 		if g.Masters()[2].State != "quarantine" {
@@ -228,7 +228,7 @@ func TestVirtualCallsAboutAllMasters(t *testing.T) {
 
 // A shard that has lost all its records begins again, even without one master that never comes back, since the other
 // shard has the number.
-func TestVirtualAGroupThatHasLostEverythingBeginsAgain(t *testing.T) {
+func TestVirtualAShardThatHasLostEverythingBeginsAgain(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		first := r.admitted(0, 1)
 		_ = first.Close(r.Context())
@@ -236,7 +236,7 @@ func TestVirtualAGroupThatHasLostEverythingBeginsAgain(t *testing.T) {
 			r.sets[1].Master(i).Restart(false)
 		}
 		r.sets[1].Master(2).Stop()
-		g := r.groups(0, 1)
+		g := r.shards(0, 1)
 		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 		defer cancel()
 		if err := g.WaitReady(ctx); err != nil {
@@ -246,7 +246,7 @@ func TestVirtualAGroupThatHasLostEverythingBeginsAgain(t *testing.T) {
 }
 
 // The number of shards is changed with no client running: the records are deleted, and the masters admitted again.
-func TestVirtualTheNumberOfGroupsIsChangedWithNobodyRunning(t *testing.T) {
+func TestVirtualTheNumberOfShardsIsChangedWithNobodyRunning(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		old := r.admitted(0, 1)
 		if err := old.Close(r.Context()); err != nil {
@@ -263,12 +263,12 @@ func TestVirtualTheNumberOfGroupsIsChangedWithNobodyRunning(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		r.isError(r.try(r.groups(0, 1), in(2, 1)[0][0]), redlock.ErrShardLayout)
+		r.isError(r.try(r.shards(0, 1), in(2, 1)[0][0]), redlock.ErrShardLayout)
 	})
 }
 
 // The masters of one shard are changed while locks are held: the next masters join the shard by themselves.
-func TestVirtualTheMastersOfAGroupAreChanged(t *testing.T) {
+func TestVirtualTheMastersOfAShardAreChanged(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		p, err := pool.Dial(r.sets[1].URLs(), transport.WithClock(clock.Runtime()), pool.WithDialer(r.either(1, 2)))
 		if err != nil {
@@ -296,7 +296,7 @@ func TestVirtualTheMastersOfAGroupAreChanged(t *testing.T) {
 		sets[1] = redlock.Configuration{
 			Epoch: 1, Masters: sets[1].Masters, Next: []string{"redis://next-1", "redis://next-2", "redis://next-3"},
 		}
-		second, err := redlock.New(p, redlock.WithGroup(2, 2), redlock.WithConfiguration(sets[1])) // like the command
+		second, err := redlock.New(p, redlock.WithShard(2, 2), redlock.WithConfiguration(sets[1])) // like the command
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,13 +349,13 @@ func TestVirtualNewShardedRefusesWhatIsNoSetOfShards(t *testing.T) {
 			r.isError(err, redlock.ErrInvalid, what)
 		}
 		for _, opts := range [][]redlock.Option{
-			{redlock.WithGroup(1, 2)}, {redlock.WithoutRestartGuard()}, {redlock.WithTTL(0)}, {nil},
+			{redlock.WithShard(1, 2)}, {redlock.WithoutRestartGuard()}, {redlock.WithTTL(0)}, {nil},
 		} {
 			_, err := redlock.NewSharded(pools, opts...)
 			r.isError(err, redlock.ErrInvalid)
 		}
 		for _, opts := range [][]redlock.Option{
-			{redlock.WithGroup(0, 2)}, {redlock.WithGroup(3, 2)}, {redlock.WithGroup(1, 1001)},
+			{redlock.WithShard(0, 2)}, {redlock.WithShard(3, 2)}, {redlock.WithShard(1, 1001)},
 		} {
 			_, err := redlock.New(pools[0], opts...)
 			r.isError(err, redlock.ErrInvalid)

@@ -67,8 +67,8 @@ func (r *realm) either(set, next int) func(ctx context.Context, network, addr st
 	}
 }
 
-// groups distributes names over these sets, in their order.
-func (r *realm) groups(sets ...int) *redlock.Locker {
+// shards distributes names over these sets, in their order.
+func (r *realm) shards(sets ...int) *redlock.Locker {
 	r.Helper()
 	var pools []*pool.Pool
 	for _, set := range sets {
@@ -87,10 +87,10 @@ func (r *realm) groups(sets ...int) *redlock.Locker {
 	return l
 }
 
-// admitted is like groups, with masters that vote.
+// admitted is like shards, with masters that vote.
 func (r *realm) admitted(sets ...int) *redlock.Locker {
 	r.Helper()
-	g := r.groups(sets...)
+	g := r.shards(sets...)
 	if err := g.Admin().Admit(r.Context()); err != nil {
 		r.Fatal(err)
 	}
@@ -135,9 +135,9 @@ func (r *realm) try(l *redlock.Locker, name string) error {
 
 // New masters complete their quarantine, each name is locked only in its shard, and a shard that is down affects only
 // its names, even for a client that starts meanwhile.
-func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
+func TestVirtualAShardThatIsDownCostsItsNamesOnly(t *testing.T) {
 	realms(t, 3, func(r *realm) {
-		g := r.groups(0, 1, 2)
+		g := r.shards(0, 1, 2)
 		if err := g.WaitReady(r.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
 			after(time.Millisecond)
 			for k, set := range r.sets {
 				if _, on := set.Holder(of[0]); (on == 3) != (k == i) {
-					t.Errorf("%q of group %d is on %d masters of group %d", of[0], i+1, on, k+1)
+					t.Errorf("%q of shard %d is on %d masters of shard %d", of[0], i+1, on, k+1)
 				}
 			}
 			if err := lock.Unlock(r.Context()); err != nil {
@@ -161,14 +161,14 @@ func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
 			r.sets[1].Master(i).Stop()
 		}
 		after(time.Second)
-		late := r.groups(0, 1, 2)
+		late := r.shards(0, 1, 2)
 		for _, program := range []*redlock.Locker{g, late} {
 			for i, of := range names {
 				switch err := r.try(program, of[1]); {
 				case i == 1:
 					r.isError(err, redlock.ErrNoQuorum)
 				case err != nil:
-					t.Errorf("group %d: %v", i+1, err)
+					t.Errorf("shard %d: %v", i+1, err)
 				}
 			}
 		}
@@ -177,23 +177,23 @@ func TestVirtualAGroupThatIsDownCostsItsNamesOnly(t *testing.T) {
 
 // Two clients have different numbers of shards: the later one wins nothing if it shares masters with the first, and
 // nothing on new masters.
-func TestVirtualAnotherNumberOfGroupsWinsNothing(t *testing.T) {
+func TestVirtualAnotherNumberOfShardsWinsNothing(t *testing.T) {
 	realms(t, 3, func(r *realm) {
 		first := r.admitted(0, 1)
 		names := in(2, 1)
-		others := map[string]*redlock.Locker{"three": r.groups(0, 1, 2), "the other order": r.groups(1, 0)}
+		others := map[string]*redlock.Locker{"three": r.shards(0, 1, 2), "the other order": r.shards(1, 0)}
 		alone := r.locker(0)
 		after(5 * time.Minute)
 		for what, g := range others {
 			for k := range 30 {
 				if err := r.try(g, fmt.Sprint(k)); err == nil {
-					t.Errorf("%s: a lock was won in group %d", what, private.Of(g).Shard(fmt.Sprint(k)))
+					t.Errorf("%s: a lock was won in shard %d", what, private.Of(g).Shard(fmt.Sprint(k)))
 				}
 			}
 		}
-		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrShardLayout, "group 1 of 2", "group 1 of 3",
+		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrShardLayout, "shard 1 of 2", "shard 1 of 3",
 			"redlock quarantine -master")
-		r.isError(r.try(alone, "a"), redlock.ErrShardLayout, "group 1 of 2", "no groups")
+		r.isError(r.try(alone, "a"), redlock.ErrShardLayout, "shard 1 of 2", "no shards")
 		for _, of := range names {
 			if err := r.try(first, of[0]); err != nil {
 				t.Error(err)
@@ -205,7 +205,7 @@ func TestVirtualAnotherNumberOfGroupsWinsNothing(t *testing.T) {
 		if err := alone.Admin().Admit(r.Context()); err != nil {
 			t.Fatal(err)
 		}
-		g := r.groups(0, 1)
+		g := r.shards(0, 1)
 		after(5 * time.Minute)
 		for _, of := range in(2, 1) {
 			r.isError(r.try(g, of[0]), redlock.ErrNoQuorum)
@@ -219,14 +219,14 @@ func TestVirtualAnotherNumberOfGroupsWinsNothing(t *testing.T) {
 // Shards begin only when all their masters were seen. If a majority sufficed, one of its masters could lose its record
 // and another be unreachable when a client without shards starts: that client would find a majority whose records name
 // no shard.
-func TestVirtualGroupsBeginWhenAllMastersWereSeen(t *testing.T) {
+func TestVirtualShardsBeginWhenAllMastersWereSeen(t *testing.T) {
 	realms(t, 2, func(r *realm) {
 		late := r.sets[1].Master(2)
 		late.Stop()
-		g := r.groups(0, 1)
+		g := r.shards(0, 1)
 		after(5 * time.Minute)
 		_, err := g.Lock(r.Context(), in(2, 1)[0][0], redlock.WithWaitLimit(time.Second))
-		r.isError(err, redlock.ErrQuarantine, "group 1 of 2, of which none has voted yet")
+		r.isError(err, redlock.ErrQuarantine, "shard 1 of 2, of which none has voted yet")
 		late.Restart(false)
 		if err := g.WaitReady(r.Context()); err != nil {
 			t.Error(err)
@@ -236,7 +236,7 @@ func TestVirtualGroupsBeginWhenAllMastersWereSeen(t *testing.T) {
 
 // Clients with different numbers of shards begin on new masters, some of which are down, hang, and restart with their
 // data or, a minority, without. No name is ever locked on two sets of masters.
-func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
+func TestVirtualUnlikeShardsNeverBothWin(t *testing.T) {
 	seeds := rounds(9, 2)
 	plans := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 1}, {1, 0}, {0}}
 	won := make([]int, len(plans))
@@ -249,7 +249,7 @@ func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 				for range 3 {
 					r.disturb(rnd)
 				}
-				programs[k] = r.groups(plans[k]...)
+				programs[k] = r.shards(plans[k]...)
 				after(time.Duration(rnd.IntN(3)) * time.Second)
 			}
 			where := map[string]int{}
@@ -270,7 +270,7 @@ func TestVirtualUnlikeGroupsNeverBothWin(t *testing.T) {
 						won[k]++
 						set := plans[k][sharding.Pick(name, len(plans[k]))-1]
 						if before, known := where[name]; known && before != set {
-							t.Errorf("seed %d: %q was locked on set %d, and with the groups %v on %d", seed, name, before, plans[k], set)
+							t.Errorf("seed %d: %q was locked on set %d, and with the shards %v on %d", seed, name, before, plans[k], set)
 						}
 						where[name] = set
 					}

@@ -140,14 +140,14 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 		rest time.Duration        // for which each holds it
 		most int                  // times that it is handed on
 	}{
-		"off":     {hold: []redlock.LockOption{redlock.WithHandOn(0, 0)}},
-		"times":   {hold: []redlock.LockOption{redlock.WithHandOn(3, time.Minute)}, most: 3},
-		"default": {most: redlock.DefaultHandOns},
+		"off":     {hold: []redlock.LockOption{redlock.WithHandoff(0, 0)}},
+		"times":   {hold: []redlock.LockOption{redlock.WithHandoff(3, time.Minute)}, most: 3},
+		"default": {most: redlock.DefaultHandoffs},
 		"time": {
-			hold: []redlock.LockOption{redlock.WithHandOn(1000, 50*time.Millisecond)}, rest: 20 * time.Millisecond, most: 2,
+			hold: []redlock.LockOption{redlock.WithHandoff(1000, 50*time.Millisecond)}, rest: 20 * time.Millisecond, most: 2,
 		},
 		"validity": {
-			hold: []redlock.LockOption{redlock.WithHandOn(1000, time.Minute), redlock.WithExtension(false)},
+			hold: []redlock.LockOption{redlock.WithHandoff(1000, time.Minute), redlock.WithExtension(false)},
 			next: []redlock.LockOption{redlock.WithMinValidity(7 * time.Second)}, rest: time.Second, most: 2,
 		},
 		"fair": {next: []redlock.LockOption{redlock.WithFair()}},
@@ -160,7 +160,7 @@ func TestVirtualHandingOnIsBounded(t *testing.T) {
 				other := w.call(w.Context(), q.Locker, "n", unpolled)
 				after(time.Millisecond) // later waiters are behind it
 				var calls []*call
-				for range redlock.DefaultHandOns + 4 {
+				for range redlock.DefaultHandoffs + 4 {
 					opts := slices.Concat([]redlock.LockOption{unpolled}, bound.hold, bound.next)
 					calls = append(calls, w.call(w.Context(), p.Locker, "n", opts...))
 				}

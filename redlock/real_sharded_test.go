@@ -14,10 +14,10 @@ import (
 )
 
 // spreadOver returns the sharded Locker of one client over real servers, three for each shard, in this order.
-func spreadOver(t testing.TB, groups ...[]*redisproc.Server) *redlock.Locker {
+func spreadOver(t testing.TB, shards ...[]*redisproc.Server) *redlock.Locker {
 	t.Helper()
 	var pools []*pool.Pool
-	for _, servers := range groups {
+	for _, servers := range shards {
 		var urls []string
 		for _, s := range servers {
 			urls = append(urls, s.URL())
@@ -40,7 +40,7 @@ func spreadOver(t testing.TB, groups ...[]*redisproc.Server) *redlock.Locker {
 // Two clients use two shards of real masters, and exclude each other. A third client, with the shards in the opposite
 // order, wins nothing. While one shard is dead the names of the other can be locked, even by a client that starts then;
 // afterwards the names of the first can be locked again, too.
-func TestGroupsOnRealMasters(t *testing.T) {
+func TestShardsOnRealMasters(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Test(t, 6, redisproc.Config{})
 	first, second := servers[:3], servers[3:]
@@ -75,7 +75,7 @@ func TestGroupsOnRealMasters(t *testing.T) {
 	wrong.Ready(ctx)
 	for i := range 10 {
 		if _, err := wrong.TryLock(ctx, fmt.Sprint("n", i)); !errors.Is(err, redlock.ErrShardLayout) {
-			t.Errorf("groups the other way round: %v, want ErrGroup", err)
+			t.Errorf("shards the other way round: %v, want ErrShardLayout", err)
 		}
 	}
 	names := in(2, 1)
@@ -91,7 +91,7 @@ func TestGroupsOnRealMasters(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := g.TryLock(ctx, names[1][0]); !errors.Is(err, redlock.ErrNoQuorum) {
-			t.Errorf("a name of the dead group: %v, want ErrNoQuorum", err)
+			t.Errorf("a name of the dead shard: %v, want ErrNoQuorum", err)
 		}
 	}
 	for _, s := range second {

@@ -19,7 +19,7 @@ func TestVirtualAHundredGoroutinesCostTheMastersOneContender(t *testing.T) {
 		before := w.count("acquire")
 		var calls []*call
 		for range 100 {
-			calls = append(calls, w.call(w.Context(), p.Locker, "n", unpolled, redlock.WithHandOn(0, 0)))
+			calls = append(calls, w.call(w.Context(), p.Locker, "n", unpolled, redlock.WithHandoff(0, 0)))
 		}
 		after(900 * time.Millisecond)                  // the head of the queue tries again after a second
 		if n := w.count("acquire") - before; n > 3*5 { // refused; queued after the subscription; and at most one more

@@ -166,7 +166,7 @@ func (g *gauge) open() (holds, calls int) {
 func TestHazardInATraceEachBeginHasOneEnd(t *testing.T) {
 	for id, steps := range map[string][]string{
 		"H71 release and loss": {"lock", "try", "unlock", "again", "lose", "limit", "wait"},
-		"H71 hand-on":          {"lock", "unlock", "queue", "queue"},
+		"H71 handoff":          {"lock", "unlock", "queue", "queue"},
 		"H71 export":           {"lock", "unlock", "export"},
 		"H71 calls that fail":  {"lock", "unlock", "do", "bad", "late", "panic", "queue"},
 	} {

@@ -9,21 +9,21 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-var second = scripts.Group{Number: 2, Of: 3}
+var second = scripts.Shard{Number: 2, Of: 3}
 
-// grouped returns the fact of a server whose record contains a group.
-func grouped(f Fact, g scripts.Group) Fact {
+// sharded returns the fact of a server whose record contains a shard.
+func sharded(f Fact, g scripts.Shard) Fact {
 	r := f.Record
-	r.Group = g
+	r.Shard = g
 	f.Learn(r.String(), f.Asked, f.Began)
 	return f
 }
 
-// Each row is about master 0 of five that are group 2 of 3; the others have records of it, in quarantine unless voted.
-func TestJudgeOfAGroup(t *testing.T) {
+// Each row is about master 0 of five that are shard 2 of 3; the others have records of it, in quarantine unless voted.
+func TestJudgeOfAShard(t *testing.T) {
 	id := "a" + zeros
 	over := epoch - guard.Microseconds()
-	ready := grouped(quarantined(over, guard), second)
+	ready := sharded(quarantined(over, guard), second)
 	for _, c := range []struct {
 		name   string
 		own    Fact
@@ -34,10 +34,10 @@ func TestJudgeOfAGroup(t *testing.T) {
 		step   scripts.AdmitStep
 		err    string
 	}{
-		{"votes", grouped(with(id, record(id)), second), false, false, false, Voting, "", ""},
-		{"other group", grouped(with(id, record(id)), scripts.Group{Number: 2, Of: 4}), true, true, false, Blocked, "",
-			"its record says group 2 of 4, this client has group 2 of 3"},
-		{"no group", with(id, record(id)), true, true, true, Blocked, "", "says no groups"},
+		{"votes", sharded(with(id, record(id)), second), false, false, false, Voting, "", ""},
+		{"other shard", sharded(with(id, record(id)), scripts.Shard{Number: 2, Of: 4}), true, true, false, Blocked, "",
+			"its record says shard 2 of 4, this client has shard 2 of 3"},
+		{"no shard", with(id, record(id)), true, true, true, Blocked, "", "says no shards"},
 		{"new", empty(id), false, false, false, Connecting, scripts.AdmitStart, ""},
 		{"new, may be admitted", empty(id), false, false, true, Connecting, scripts.AdmitStart, ""},
 		{"new, agreed, may be admitted", empty(id), false, true, true, Connecting, scripts.AdmitStart, ""},
@@ -46,18 +46,18 @@ func TestJudgeOfAGroup(t *testing.T) {
 		{"over, agreed", ready, false, true, false, InQuarantine, scripts.AdmitEnd, ""},
 		{"over, agreed, may be admitted", ready, false, true, true, InQuarantine, scripts.AdmitNow, ""},
 		{"over, another was admitted", ready, true, false, false, InQuarantine, scripts.AdmitEnd, ""},
-		{"not over, agreed", grouped(quarantined(over+5, guard), second), false, true, false, InQuarantine, "",
+		{"not over, agreed", sharded(quarantined(over+5, guard), second), false, true, false, InQuarantine, "",
 			"in quarantine until "},
 	} {
 		f := deployment(c.own)
-		f.Group, f.Agreed = second, c.agreed
+		f.Shard, f.Agreed = second, c.agreed
 		for i := 1; i < 5; i++ {
 			id := f.Facts[i].Identity
-			f.Facts[i] = grouped(with(id, pending(id, epoch, guard)), second)
+			f.Facts[i] = sharded(with(id, pending(id, epoch, guard)), second)
 			f.Facts[i].Asked = 1
 		}
 		if c.voted {
-			f.Facts[3] = grouped(with("f3"+zeros, record("f3"+zeros)), second)
+			f.Facts[3] = sharded(with("f3"+zeros, record("f3"+zeros)), second)
 			f.Facts[3].Lose() // its record still counts
 		}
 		if c.now {
@@ -68,44 +68,44 @@ func TestJudgeOfAGroup(t *testing.T) {
 			c.err != "" && (st.Err == nil || !strings.Contains(st.Err.Error(), c.err)) {
 			t.Errorf("%s: %v, step %q, %v", c.name, st.Phase, m.Step, st.Err)
 		}
-		if c.phase == Blocked && !errors.Is(st.Err, ErrGroup) {
+		if c.phase == Blocked && !errors.Is(st.Err, ErrShardLayout) {
 			t.Errorf("%s: %v", c.name, st.Err)
 		}
-		if m.Step != "" && m.Record.Group != second {
-			t.Errorf("%s: group %v was written", c.name, m.Record.Group)
+		if m.Step != "" && m.Record.Shard != second {
+			t.Errorf("%s: shard %v was written", c.name, m.Record.Shard)
 		}
 	}
 }
 
-// The group counts at every epoch. A client of another group, or of none, gets no vote from such a master, and begins
-// nothing if no majority has its group.
-func TestAnotherGroupOnOneMaster(t *testing.T) {
+// The shard counts at every epoch. A client of another shard, or of none, gets no vote from such a master, and begins
+// nothing if no majority has its shard.
+func TestAnotherShardOnOneMaster(t *testing.T) {
 	id := "f2" + zeros
 	later := record(id)
-	later.Epoch, later.Raised, later.Group = 7, epoch, second
+	later.Epoch, later.Raised, later.Shard = 7, epoch, second
 	f := deployment(empty("a"+zeros), with("f1"+zeros, record("f1"+zeros)), with(id, later))
-	if st, m := f.Judge(2); !errors.Is(st.Err, ErrGroup) || m.Step != "" {
+	if st, m := f.Judge(2); !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
 		t.Errorf("%v, step %q", st.Err, m.Step)
 	}
 	if st, _ := f.Judge(1); st.Phase != Voting {
-		t.Errorf("one record of another group blocks a master: %v", st.Err)
+		t.Errorf("one record of another shard blocks a master: %v", st.Err)
 	}
 	f.Facts[1], f.Facts[3] = empty("f1"+zeros), empty("f3"+zeros)
 	for _, i := range []int{0, 1, 3} {
-		if st, m := f.Judge(i); !errors.Is(st.Err, ErrGroup) || m.Step != "" {
+		if st, m := f.Judge(i); !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
 			t.Errorf("master %d: %v, step %q", i, st.Err, m.Step)
 		}
 	}
 }
 
-// A group is named if all masters have it on their present connections, and has begun once one of them has been
+// A shard is named if all masters have it on their present connections, and has begun once one of them has been
 // admitted.
 func TestNamedAndBegun(t *testing.T) {
 	f := deployment(empty("a" + zeros))
-	f.Group = second
+	f.Shard = second
 	for i := range f.Facts {
 		id := f.Facts[i].Identity
-		f.Facts[i] = grouped(with(id, pending(id, epoch, guard)), second)
+		f.Facts[i] = sharded(with(id, pending(id, epoch, guard)), second)
 	}
 	if !f.Named() || f.Begun() {
 		t.Errorf("all in quarantine: named %v, begun %v", f.Named(), f.Begun())
@@ -114,24 +114,24 @@ func TestNamedAndBegun(t *testing.T) {
 	if f.Named() {
 		t.Error("named although one master is down")
 	}
-	f.Facts[1] = grouped(with("f1"+zeros, record("other"+zeros)), second)
+	f.Facts[1] = sharded(with("f1"+zeros, record("other"+zeros)), second)
 	if !f.Begun() {
 		t.Error("not begun although a master was admitted before it restarted")
 	}
-	f.Facts[1] = grouped(f.Facts[1], scripts.Group{Number: 2, Of: 4})
+	f.Facts[1] = sharded(f.Facts[1], scripts.Shard{Number: 2, Of: 4})
 	if f.Begun() || f.Named() {
-		t.Error("named or begun with another group")
+		t.Error("named or begun with another shard")
 	}
 }
 
-// A client that has seen another group somewhere, and none of its own that has begun, claims no new master.
+// A client that has seen another shard somewhere, and none of its own that has begun, claims no new master.
 func TestAStrangerClaimsNothing(t *testing.T) {
 	f := deployment(empty("a" + zeros))
-	f.Group, f.Stranger, f.Now = second, true, quorum.First(5)
+	f.Shard, f.Stranger, f.Now = second, true, quorum.First(5)
 	for i := 1; i < 5; i++ {
 		f.Facts[i] = empty(f.Facts[i].Identity)
 	}
-	if st, m := f.Judge(0); st.Phase != Blocked || !errors.Is(st.Err, ErrGroup) || m.Step != "" {
+	if st, m := f.Judge(0); st.Phase != Blocked || !errors.Is(st.Err, ErrShardLayout) || m.Step != "" {
 		t.Errorf("%v, %v, step %q", st.Phase, st.Err, m.Step)
 	}
 	if f.Other() {
@@ -139,6 +139,6 @@ func TestAStrangerClaimsNothing(t *testing.T) {
 	}
 	f.Facts[2] = with("f2"+zeros, record("f2"+zeros))
 	if !f.Other() {
-		t.Error("Other is false although a master has no group")
+		t.Error("Other is false although a master has no shard")
 	}
 }

@@ -12,43 +12,43 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// groupSets are the masters of several groups.
-type groupSets []redlock.Configuration
+// shardSets are the masters of several shards.
+type shardSets []redlock.Configuration
 
-// name makes c use only these masters. A slash separates those of two groups.
+// name makes c use only these masters. A slash separates those of two shards.
 func (c *deploymentConfig) name(urls []string) {
-	c.Configuration, c.Groups, c.useSet = redlock.Configuration{}, nil, false
+	c.Configuration, c.Shards, c.useSet = redlock.Configuration{}, nil, false
 	for {
 		at := slices.Index(urls, "/")
 		if at < 0 {
 			break
 		}
-		c.Groups = append(c.Groups, redlock.Configuration{Masters: urls[:at]})
+		c.Shards = append(c.Shards, redlock.Configuration{Masters: urls[:at]})
 		urls = urls[at+1:]
 	}
-	if c.Masters = urls; len(c.Groups) > 0 {
-		c.Groups, c.Masters = append(c.Groups, c.Configuration), nil
+	if c.Masters = urls; len(c.Shards) > 0 {
+		c.Shards, c.Masters = append(c.Shards, c.Configuration), nil
 	}
 }
 
-// checkGroups checks the groups in a file.
-func (c *deploymentConfig) checkGroups(path string) error {
-	if len(c.Groups) > 0 && (len(c.Masters) > 0 || c.Group != "") {
-		return fmt.Errorf("%s: the masters are named by groups, or by masters, which may be one group, not both", path)
+// checkShards checks the shards in a file.
+func (c *deploymentConfig) checkShards(path string) error {
+	if len(c.Shards) > 0 && (len(c.Masters) > 0 || c.Shard != "") {
+		return fmt.Errorf("%s: the masters are named by shards, or by masters, which may be one shard, not both", path)
 	}
-	if c.Group == "" {
+	if c.Shard == "" {
 		return nil
 	}
-	if n, err := fmt.Sscanf(c.Group, "%d/%d", &c.group[0], &c.group[1]); n != 2 || err != nil {
-		return fmt.Errorf("%s: group %q: it is the number of one and of all, as 2/3", path, c.Group)
+	if n, err := fmt.Sscanf(c.Shard, "%d/%d", &c.shard[0], &c.shard[1]); n != 2 || err != nil {
+		return fmt.Errorf("%s: shard %q: it is the number of one and of all, as 2/3", path, c.Shard)
 	}
 	return nil
 }
 
-// ofGroup returns the part of c for one group.
-func (c *deploymentConfig) ofGroup(i int) *deploymentConfig {
+// ofShard returns the part of c for one shard.
+func (c *deploymentConfig) ofShard(i int) *deploymentConfig {
 	one := *c
-	one.Configuration, one.Groups, one.group = c.Groups[i], nil, [2]int{i + 1, len(c.Groups)}
+	one.Configuration, one.Shards, one.shard = c.Shards[i], nil, [2]int{i + 1, len(c.Shards)}
 	one.useSet = one.Epoch != 0 || len(one.Next) > 0
 	if !slices.Equal(c.Durable, []string{"all"}) {
 		one.Durable = nil
@@ -66,10 +66,10 @@ func (a *app) openPools(
 	c *deploymentConfig, opts ...redlock.Option,
 ) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {
 	shards := []*deploymentConfig{c}
-	if len(c.Groups) > 0 {
+	if len(c.Shards) > 0 {
 		shards = nil
-		for i := range c.Groups {
-			shards = append(shards, c.ofGroup(i))
+		for i := range c.Shards {
+			shards = append(shards, c.ofShard(i))
 		}
 	}
 	var sets []redlock.Configuration
@@ -78,7 +78,7 @@ func (a *app) openPools(
 		more, err := one.dial()
 		if err != nil {
 			if len(shards) > 1 {
-				err = fmt.Errorf("group %d of %d: %w", i+1, len(shards), err)
+				err = fmt.Errorf("shard %d of %d: %w", i+1, len(shards), err)
 			}
 			closeAll(pools)
 			return nil, nil, nil, err
@@ -95,7 +95,7 @@ func (a *app) openPools(
 	if changes {
 		opts = append(opts, redlock.WithConfiguration(sets...))
 	}
-	if len(pools) > 1 || len(c.Groups) > 0 {
+	if len(pools) > 1 || len(c.Shards) > 0 {
 		l, err = redlock.NewSharded(pools, opts...)
 	} else {
 		l, err = redlock.New(pools[0], opts...)

@@ -1,0 +1,51 @@
+package admission
+
+import (
+	"fmt"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+func shard(g scripts.Shard) string {
+	if g == (scripts.Shard{}) {
+		return "no shards"
+	}
+	return fmt.Sprintf("shard %d of %d", g.Number, g.Of)
+}
+
+// mayBegin reports whether masters of this shard may vote: some master was admitted before with this number of shards,
+// or the records of all masters of all shards contain their shards. Without shards it returns true.
+//
+//mutant:shards-seen = true
+func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.Agreed || f.Begun() }
+
+// Begun reports whether some master has been admitted as one of this shard.
+func (f *Deployment) Begun() bool {
+	for j := range f.Config.Follow.All().All() {
+		if fact := &f.Facts[j]; fact.told() && fact.Record.Admitted && fact.Record.Shard == f.Shard {
+			return true
+		}
+	}
+	return false
+}
+
+// Other reports whether the record of some master contains another shard.
+func (f *Deployment) Other() bool {
+	for j := range f.Config.Rule.All().All() {
+		if fact := &f.Facts[j]; fact.shown() && fact.Record.Shard != f.Shard {
+			return true
+		}
+	}
+	return false
+}
+
+// Named reports whether the records of all masters contain this shard.
+func (f *Deployment) Named() bool {
+	for j := range f.Config.Rule.All().All() {
+		//mutant:shards-all-masters = j < 2 && (!fact.shown() || fact.Record.Shard != f.Shard)
+		if fact := &f.Facts[j]; !fact.shown() || fact.Record.Shard != f.Shard {
+			return false
+		}
+	}
+	return true
+}
