@@ -7,8 +7,8 @@ import (
 )
 
 // The words of the reply to a heartbeat, as INFO names them.
-var heartbeatFields = []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves", "maxmemory",
-	"maxmemory_policy", "server_time_usec"}
+var heartbeatFields = []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves",
+	"maxmemory", "maxmemory_policy", "server_time_usec"}
 
 // noField stands for a field that a server does not report.
 const noField = "?"

@@ -55,10 +55,11 @@ func TestHeartbeatReadsInfo(t *testing.T) {
 	}
 	host, port, _ := net.SplitHostPort(servers[0].Addr())
 	replica.must("REPLICAOF", host, port)
-	for end := time.Now().Add(time.Minute); agree(master)["slave0"] != "state=online,lag=0"; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); agree(master)["slave0"] != "state=online,lag=0"; {
 		if time.Now().After(end) {
 			t.Fatalf("with a replica: %v", agree(master))
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 	if got := agree(replica); got["role"] != "slave" {
 		t.Errorf("replica: %v", got)

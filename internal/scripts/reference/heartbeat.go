@@ -20,8 +20,8 @@ func (c *call) heartbeat() any {
 		fields[found[1]] = found[2]
 	}
 	var words []string
-	for _, name := range []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves", "maxmemory",
-		"maxmemory_policy", "server_time_usec"} {
+	for _, name := range []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves",
+		"maxmemory", "maxmemory_policy", "server_time_usec"} {
 		word, known := fields[name]
 		if !known {
 			word = "?"
