@@ -23,7 +23,7 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualARefusedAttemptIsRolledBackOnlyWhereItIsGranted"},
 	{Name: "repair-session", Wrong: "a repair goes to the present session of a master, which has forgotten a " +
 		"vote since the round that justified it",
-		Suite: Sim, Kinds: "amnesia", Shows: "rule \"missing\""},
+		Suite: Sim, Kinds: "amnesia", Shows: "rule \"missing\"", First: 23581},
 	{Name: "tombstone", Wrong: "an acquire that comes after its own release takes the name for no client",
 		Suite: Sim, Kinds: "lateness", Shows: "after its end"},
 	{Name: "fence", Wrong: "an acquire that was long on its way wins with a token not above that of the holder " +
