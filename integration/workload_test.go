@@ -27,11 +27,6 @@ const (
 	longName    = "long-"
 )
 
-// redlockEnded reports whether an error is that of a context.
-func redlockEnded(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
-
 // workload is the load of one process until its context ends: six goroutines lock, wait, re-enter, extend and unlock.
 type workload struct {
 	args workerArgs

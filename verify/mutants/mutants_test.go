@@ -141,7 +141,8 @@ func killed(t *testing.T, m Mutant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-run", "^Test(" + m.Tests + ")$", "./" + m.Suite}
+	tests := "^Test(" + m.Tests + ")$"
+	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-run", tests, "./" + m.Suite}
 	if m.Suite == "redlock" || m.Suite == "internal/transport" { // some of their tests are long
 		args = append(args, "-long")
 	}
