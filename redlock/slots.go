@@ -128,6 +128,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	ctx, cancel := s.cfg.limited(caller)
 	defer cancel()
+	//mutant:slots-reentry = false
 	if own := s.l.owner(ctx, s.name, []LockOption{slots(len(s.names))}); own != nil {
 		s.names = []string{own.Lease().Name}
 	}
@@ -193,6 +194,7 @@ func (s *slotCall) await(ctx context.Context, stats *lease.AcquireStats) (*Lock,
 			switch {
 			case r.err != nil:
 			case won.Swap(true):
+				//mutant:slots-second drop
 				r.lock.drop()
 				r.lock, r.err = nil, ErrReleased
 			default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,14 +205,20 @@ func TestVirtualTheCallsOfOneLockerShareItsSlots(t *testing.T) {
 	virtual(t, 3, func(w *world) {
 		l := w.locker()
 		w.delay(time.Millisecond)
+		var mu sync.Mutex
 		holders, most, done := 0, 0, make(chan error)
+		count := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			holders += n
+			most = max(most, holders)
+		}
 		for range 20 {
 			go func() {
 				done <- l.Do(w.Context(), "n", func(context.Context) error {
-					holders++ // the bubble runs one goroutine at a time
-					most = max(most, holders)
+					count(1)
 					time.Sleep(3 * time.Millisecond)
-					holders--
+					count(-1)
 					return nil
 				}, redlock.WithSlots(3))
 			}()
