@@ -131,9 +131,10 @@ func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 // ForceRelease takes the lease with this id from its holder; [Locker.Inspect] returns the id. Use it if the holder is
 // dead or hangs and waiting for its TTL takes too long.
 //
-// ForceRelease endangers the resource that the lock protects. A holder that is alive detects the loss at its next
-// extension, a third of its TTL later, and until then two clients may believe that they hold the name. Only a resource
-// that refuses a smaller token than it has seen is safe: the next holder has a larger one.
+// ForceRelease endangers the resource that the lock protects. A message to the holder makes it look at once, so a
+// holder that is alive and reachable learns of the loss within two round trips; else at its next extension, a third of
+// its TTL later. Until then two clients may believe that they hold the name. Only a resource that refuses a smaller
+// token than it has seen is safe: the next holder has a larger one. [Admin.RequestRelease] endangers nothing.
 //
 // On every master that can be reached it deletes this lease and no other, and raises the fence to a new ballot, so that
 // late messages of the holder are refused. Then it wakes the first waiter, as any release does.
@@ -144,6 +145,17 @@ func (a Admin) Reconfigure(ctx context.Context, c ...Configuration) error {
 // if the lease is still there.
 func (a Admin) ForceRelease(ctx context.Context, name, id string) (released int, err error) {
 	return a.l.of(name).forceRelease(ctx, name, id)
+}
+
+// RequestRelease requests the holder of name to release it, and returns how many holders have received the request: 0
+// or 1, or the readers of an [RWLock]. It does not wait for the release, and takes the lock from no holder: a client
+// that uses [ReleaseRequested] decides when it unlocks, and other clients ignore the request. The name then belongs to
+// the first waiter, as after any Unlock.
+//
+// The request is a message that is not stored. It reaches a client that has called ReleaseRequested, or has held the
+// lock for a second. Errors are those of [Locker.Inspect].
+func (a Admin) RequestRelease(ctx context.Context, name string) (heard int, err error) {
+	return a.l.of(name).requestRelease(ctx, name)
 }
 
 // tools implements the calls that only the command and the tests of this module use: see package private.

@@ -237,6 +237,43 @@ func (hs holdings) queue() (list []redlockinfo.Client) {
 	return list
 }
 
+// requestRelease implements [Admin.RequestRelease].
+func (l *shard) requestRelease(ctx context.Context, name string) (heard int, err error) {
+	if err := l.checkName(name); err != nil {
+		return 0, err
+	}
+	if !l.enter() {
+		return 0, ErrClosed
+	}
+	defer l.leave()
+	view, _, hs, err := l.askAll(ctx, "request release", name)
+	if err != nil {
+		return 0, err
+	}
+	holders := hs.inspection(view.Config.Rule)
+	ids := []string{holders.ID}
+	for _, r := range holders.Readers {
+		ids = append(ids, r.ID)
+	}
+	prefix := scripts.Prefix(l.cfg.prefix)
+	keys := prefix.Keys(name)
+	for _, id := range ids {
+		if owner, _ := scripts.GrantLabel(id); owner == "" {
+			continue // no holder, or none of this library
+		}
+		received := 0
+		err = l.toAll(ctx, view, prefix.Notify(&keys, id, true), func(a answer) {
+			if n, _ := a.value.(int64); n > 0 {
+				received = 1
+			}
+		})
+		if heard += received; err != nil {
+			return heard, &LockError{Op: "request release", Name: name, cause: err}
+		}
+	}
+	return heard, nil
+}
+
 // forceRelease implements [Admin.ForceRelease].
 func (l *shard) forceRelease(ctx context.Context, name, id string) (released int, err error) {
 	if err := l.checkName(name); err != nil {
@@ -267,6 +304,11 @@ func (l *shard) forceRelease(ctx context.Context, name, id string) (released int
 	call := view.Encoder.Release(&keys, scripts.Ending{Grants: []string{id}, Ballot: above})
 	r := l.sender.New(view, "force release", nil)
 	var without quorum.Set
+	notified := false
+	notify := func() {
+		notified = true
+		l.grants.Post(view.Config.Rule.All(), scripts.Prefix(l.cfg.prefix).Notify(&keys, id, false))
+	}
 	cause := l.toAll(ctx, view, call, func(a answer) {
 		r.Reply(a.master, a.value, a.err)
 		if had, err := scripts.DecodeReleased(a.value); a.err == nil && err == nil {
@@ -274,6 +316,10 @@ func (l *shard) forceRelease(ctx context.Context, name, id string) (released int
 			if had {
 				released++
 			}
+		}
+		//mutant:forced-notice = false
+		if !notified && view.Config.Rule.Won(without) { // not before: its holder would extend it on the others
+			notify()
 		}
 	})
 	if view.Config.Rule.Won(without) {

@@ -124,16 +124,34 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	return k.handle.Context(parent)
 }
 
+// ReleaseRequested returns a channel that is closed when another client requests that the innermost lock that owns ctx,
+// or with a name the innermost lock of that name, is released: by [Admin.RequestRelease] or `redlock release --ask`.
+// Long work that can be handed over stops at a good point, and returns or unlocks; the request itself ends nothing. ctx
+// is that of [Lock.Context], or of the function of [Locker.Do] or [Locker.Lead].
+//
+// It returns nil, which blocks forever, if no such lock owns ctx, or if it has ended. The request is a message that may
+// be lost: work must not depend on it. It does not block.
+func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
+	if h := ownerOf(ctx, name); h != nil {
+		return h.Requested()
+	}
+	return nil
+}
+
+// ownerOf returns the innermost hold that owns ctx, or with a name the innermost of that name; nil if there is none.
+func ownerOf(ctx context.Context, name []string) *lease.Hold {
+	if len(name) > 0 {
+		return lease.Owner(ctx, nil, name[0])
+	}
+	return lease.Innermost(ctx)
+}
+
 // TokenOf returns the fencing token of the innermost lock that owns ctx, for code that gets only a context, such as the
 // function of [Locker.Do]. With a name it returns the token of the innermost lock of that name. It returns 0 if no such
 // lock owns ctx, or if no name is given and the innermost lock owns several names.
 func TokenOf(ctx context.Context, name ...string) int64 {
-	h := lease.Innermost(ctx)
-	if len(name) > 0 {
-		h = lease.Owner(ctx, nil, name[0])
+	if h := ownerOf(ctx, name); h != nil {
+		return h.Token()
 	}
-	if h == nil {
-		return 0
-	}
-	return h.Token()
+	return 0
 }

@@ -148,8 +148,8 @@ func (l *shard) build(first *quorum.Config, id string) {
 	})
 	l.queue = waitqueue.New(waitqueue.Env{
 		Manager: l.grants, Ready: l.voters.Ready, Changed: l.voters.Changed,
-		Listen:  func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
-		Starved: func() { l.journal.watch() }, OwnHold: l.events.ownHold,
+		Subscribe: func() waitqueue.Subscription { return l.pool.Subscribe(prefix.Inbox(id), &listener{l.queue, prefix}) },
+		Starved:   func() { l.journal.watch() }, OwnHold: l.events.ownHold,
 	})
 	l.grants.Waiters = l.queue
 }

@@ -14,26 +14,32 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-const releaseLong = `Takes a lock from its holder: shows the grant, asks if that is meant, and deletes that grant,
-and no other, on all masters that it reaches. It raises the fence, so that late messages of the holder are refused.
-Then the first waiter gets the name. In scripts, without a terminal, --yes is needed.
+const releaseLong = `With --ask, requests the holder to release the lock, and returns at once: programs that use
+redlock.ReleaseRequested stop at a good point, others ignore it. It takes the lock from no holder and endangers nothing.
+Exit status: 0 if a holder has received the request; 1 if no client holds the name, or none is subscribed; 2 if fewer
+than a quorum of the masters were reached.
 
-This endangers what the lock protects. A holder that lives notices at its next extension, a third of its TTL later,
-and may write until then and longer: two clients at a time believe that they hold the name. Make sure that it is
-dead, or that the resource refuses a smaller token than it has seen. If the holder is dead, the end of its TTL frees
-the name without this command.
+With --force, takes the lock from its holder: shows the grant, asks if that is meant, and deletes that grant, and no
+other, on all masters that it reaches. It raises the fence, so that late messages of the holder are refused. Then the
+first waiter gets the name. In scripts, without a terminal, --yes is needed.
 
-Exit status: 0 if the holder has lost the lock; 1 if no client holds the name, another grant is there than --grant says,
-or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
+This endangers what the lock protects. A holder that lives is notified at once if it can be reached, and else notices at
+its next extension, a third of its TTL later. It may write until then and longer: two programs at a time believe that
+they hold the name. Make sure that it is dead, or that the resource refuses a smaller token than it has seen. If the
+holder is dead, the end of its TTL frees the name without this command.
+
+Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds the name, another grant is there than
+--grant says, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
 
 func (a *app) releaseCommand() *cobra.Command {
-	var force, yes bool
+	var force, ask, yes bool
 	var grant string
 	cmd := &cobra.Command{
-		Use:   "release --force NAME",
-		Short: "take a lock from its holder",
+		Use:   "release --ask|--force NAME",
+		Short: "request a lock from its holder, or take it",
 		Long:  releaseLong,
-		Example: `  redlock release --force nightly-report
+		Example: `  redlock release --ask nightly-report
+  redlock release --force nightly-report
   redlock release --force --yes --grant "$(redlock who --json deploy | jq -r .grant)" deploy`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if len(names) != 1 {
@@ -42,11 +48,11 @@ func (a *app) releaseCommand() *cobra.Command {
 			return checkNames(names)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !force {
-				return wrongCall(cmd, errors.New("redlock release: it takes a lock from its holder, so --force is wanted; "+
-					"read redlock release --help before"))
-			}
-			if !yes && !stdinIsTerminal() {
+			switch {
+			case force == ask:
+				return wrongCall(cmd, errors.New("redlock release: it requests a lock from its holder with --ask, or takes it "+
+					"with --force; read redlock release --help before"))
+			case !ask && !yes && !stdinIsTerminal():
 				return wrongCall(cmd, errors.New("redlock release: there is no terminal to ask in; --yes releases without asking"))
 			}
 			c, err := a.deployment.readDeployment(cmd, nil)
@@ -57,7 +63,12 @@ func (a *app) releaseCommand() *cobra.Command {
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			code := a.release(l, args[0], grant, yes)
+			code := 0
+			if ask {
+				code = a.requestRelease(l, args[0])
+			} else {
+				code = a.release(l, args[0], grant, yes)
+			}
 			over, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			shut(over)
@@ -67,10 +78,31 @@ func (a *app) releaseCommand() *cobra.Command {
 	}
 	a.deployment.addTimeout(cmd.Flags())
 	flags := cmd.Flags()
-	flags.BoolVar(&force, "force", false, "the holder is not asked")
+	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
+	flags.BoolVar(&force, "force", false, "take the lock from its holder, which is not asked")
 	flags.BoolVar(&yes, "yes", false, "the user is not asked")
 	flags.StringVar(&grant, "grant", "", "release only this grant, as printed by who --json")
 	return cmd
+}
+
+// requestRelease requests the holder of a name to release it.
+func (a *app) requestRelease(l *redlock.Locker, name string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), a.fleet.timeout)
+	defer cancel()
+	heard, err := l.Admin().RequestRelease(ctx, name)
+	switch {
+	case err != nil:
+		a.complain(err)
+		return exitNoQuorum
+	case heard == 0:
+		a.complain(fmt.Errorf("redlock release: no client holds %q, or its holder is not subscribed to requests", name))
+		return exitDanger
+	case a.json:
+		a.encode(a.stdout, map[string]any{"name": name, "heard": heard})
+	default:
+		fmt.Fprintf(a.stdout, "requested from %d holder(s) of %q\n", heard, name)
+	}
+	return exitDone
 }
 
 // release shows the grant, and takes it away if the user says yes.

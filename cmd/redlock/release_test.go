@@ -3,15 +3,21 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // Without a terminal, release needs --yes, and may be given the id of the grant.
 func TestReleaseInScripts(t *testing.T) {
 	f := newVotingDeployment(t)
-	f.start("release", "a").ends(exitUsage, "--force is wanted")
+	f.start("release", "a").ends(exitUsage, "with --force")
+	f.start("release", "--ask", "--force", "a").ends(exitUsage, "with --force")
 	f.start("release", "--force", "a").ends(exitUsage, "no terminal to ask in")
 	f.start("release", "--force").ends(exitUsage, "the name of one lock is wanted")
 	f.start("release", "--force", "--yes", "a").ends(exitDanger, `no client holds "a"`)
@@ -35,4 +41,42 @@ func TestReleaseInScripts(t *testing.T) {
 		}
 	}
 	f.start("release", "--force", "--yes", "b").ends(exitNoQuorum, "connection refused")
+}
+
+// A request reaches a holder that is subscribed, and takes the lock from no holder.
+func TestReleaseAsks(t *testing.T) {
+	f := newVotingDeployment(t)
+	f.start("release", "--ask", "a").ends(exitDanger, `no client holds "a"`)
+	masters, err := pool.Dial(f.urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = masters.Close() })
+	locker, err := redlock.New(masters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close(context.Background()) })
+	lock, err := locker.Lock(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := redlock.ReleaseRequested(lock.Context(t.Context()))
+	for end := time.Now().Add(hang); ; { // until the subscription is there
+		p := f.start("release", "--ask", "a")
+		_ = p.cmd.Wait()
+		if p.cmd.ProcessState.ExitCode() == exitDone {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not heard: %s", p.said())
+		}
+	}
+	<-request
+	if err := lock.Err(); err != nil {
+		t.Errorf("a request has ended the lock: %v", err)
+	}
+	if err := lock.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -120,35 +120,51 @@ func cutID(id string) (p parts, ok bool) {
 	return p, ok && err == nil && strconv.FormatUint(number, 10) == text
 }
 
-// A WakeUp is a message to an inbox. It notifies a waiter that on one master the name is free, and that this waiter is
-// the first; or the owner of a lease that may linger that another lease was refused because of it (a recall). It is not
-// a vote, and a wrong one costs one round.
+// A WakeUp is a message to an inbox, for a waiter or about a lease. It is not a vote, and a wrong one costs one round.
+//
+// It notifies a waiter that on one master the name is free, and that this waiter is the first. It notifies the owner of
+// a lease that another client wants the name, or may have it already: the owner checks the lease. With Release another
+// client also requests that the lock is unlocked.
 type WakeUp struct {
-	Waiter string // "" in a recall
-	Lease  string // the id of the lease in a recall, otherwise ""
+	Waiter string // "" in a message about a lease
+	Lease  string // the id of the lease, or ""
 	Number uint64 // the number of the waiter among those of its owner
 	Name   string
 	Role   Role
 	// Probe: the name is not free. The message only tests whether the waiter still listens.
-	Probe bool
+	Probe   bool
+	Release bool // about a lease: see above
 }
 
-// ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. The scripts publish
-// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline.
+// releaseMark ends a message that requests a release.
+const releaseMark = "\nrelease"
+
+// Notify encodes a message to the owner of a lease with this id: see [WakeUp]. The reply is the number of subscribers
+// that received it.
+func (p Prefix) Notify(k *Keys, id string, release bool) *Call {
+	owner, _ := GrantLabel(id)
+	payload := id + "\n" + k.lock
+	if release {
+		payload += releaseMark
+	}
+	return Command("notify", "PUBLISH", p.Inbox(owner), payload)
+}
+
+// ParseWakeUp parses a message of an inbox, and reports whether it is a wake-up for a lock of p. A message consists of
+// the id of the waiter or the lease, a newline, and the lock's key; a probe ends with one more newline, a request with
+// releaseMark.
 func (p Prefix) ParseWakeUp(payload string) (WakeUp, bool) {
 	id, key, _ := strings.Cut(payload, "\n")
 	key, probe := strings.CutSuffix(key, "\n")
+	key, release := strings.CutSuffix(key, releaseMark)
 	of, ok := cutID(id)
 	name, ours := strings.CutPrefix(key, string(p)+":{")
 	name, whole := strings.CutSuffix(name, "}")
-	if !ok || !ours || !whole || CheckName(name) != nil {
+	if !ok || !ours || !whole || CheckName(name) != nil || probe && (release || !of.timed) || release && of.timed {
 		return WakeUp{}, false
 	}
-	if !of.timed { // a recall; a share does not linger
-		if probe || of.role != Plain {
-			return WakeUp{}, false
-		}
-		return WakeUp{Lease: id, Name: name}, true
+	if !of.timed {
+		return WakeUp{Lease: id, Name: name, Role: of.role, Release: release}, true
 	}
 	return WakeUp{Waiter: id, Number: of.number, Name: name, Role: of.role, Probe: probe}, true
 }

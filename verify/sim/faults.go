@@ -41,6 +41,7 @@ const (
 	backup                   // all masters, or all but one, get another replication id without loss of data
 	leave                    // like restart, but Close has a short deadline, mostly while masters hang
 	lapseOne                 // a master loses a vote while messages of a round that may repair it are late
+	notify                   // masters publish messages about a lease: again, late, and false
 	faultKinds
 )
 
@@ -115,6 +116,8 @@ func (w *world) make(f fault) {
 		w.leave(c)
 	case lapseOne:
 		w.lapse(s, c)
+	case notify:
+		w.notify(s)
 	case emptyAll:
 		w.emptyAll()
 	case backup:
@@ -209,6 +212,24 @@ func (w *world) crash(s *server, f fault) {
 		}
 		s.forget()
 	})
+}
+
+// notify makes a master publish messages about the lease that it has: that its owner should check it, or is requested
+// to release it. Each is repeated at a random time, when the lease may have ended.
+func (w *world) notify(s *server) {
+	name := w.plan.names[w.random.IntN(len(w.plan.names))]
+	id, _ := s.holder(name)
+	owner, _ := scripts.GrantLabel(id)
+	if owner == "" || s.down || s.hung {
+		return
+	}
+	w.note(-1, s.index, "publishes messages about", name, 0)
+	keys := prefix.Keys(name)
+	words := prefix.Notify(&keys, id, w.random.IntN(2) == 0).Words("", false)
+	for range 1 + w.random.IntN(3) {
+		s.Publish(words[1], words[2])
+		w.ending(w.upTo(w.plan.guard), func() { s.Publish(words[1], words[2]) })
+	}
 }
 
 // recall restores the last snapshot. Its locks may have been released since; they last until their TTL expires.

@@ -75,6 +75,7 @@ func (p *plan) stressNewer(r *rand.Rand) {
 // lingers draws locks of one TTL that linger, and faults of masters and clients while they are idle.
 func (p *plan) lingers(r *rand.Rand) {
 	p.few(r, crashEmpty, crashFull, flush, suspend, suspend, stall, cutOff, loseReply)
+	p.weights[notify] = 2
 	p.clients, p.names, p.linger = pick(r, 2, 2, 3), []string{"a"}, true
 	p.guard = between(r, 300*time.Millisecond, 600*time.Millisecond)
 	p.least, p.most = p.guard/2, p.guard/2
@@ -203,6 +204,7 @@ func (p *plan) rollingChange(r *rand.Rand) {
 func (p *plan) emptied(r *rand.Rand) {
 	p.guard = between(r, 800*time.Millisecond, 1500*time.Millisecond)
 	p.least, p.most = p.guard/2, p.guard
+	p.weights[notify] = 1
 	p.toEnd, p.extend, p.hand = 0.9, some(r, 0.5), 0
 	p.every, p.idle = between(r, 300*time.Millisecond, 800*time.Millisecond), 5*time.Millisecond
 	p.unlike = between(r, 0, 15*time.Millisecond)
@@ -287,6 +289,7 @@ func (p *plan) several(r *rand.Rand) {
 func (p *plan) minimum(r *rand.Rand) {
 	p.few(r, split, cutOff, stall, loseReply, suspend, restart, crashEmpty, flush)
 	p.minHold, p.together = true, r.IntN(4) == 0
+	p.weights[notify] = 2
 	p.guard = between(r, 500*time.Millisecond, 1500*time.Millisecond)
 	p.least, p.most = p.guard/4, p.guard/2
 	p.clients, p.hand = pick(r, 2, 3, 4), 0
@@ -308,7 +311,7 @@ func (p *plan) share(r *rand.Rand) {
 		return
 	}
 	p.few(r, split, cutOff, stall, loseReply, hang, suspend, restart, crashEmpty, flush, failback)
-	p.weights[leave] = pick(r, 0, 0, 1)
+	p.weights[leave], p.weights[notify] = pick(r, 0, 0, 1), 1
 	p.spikes, p.spike = some(r, 0.1), between(r, p.timeout, 6*p.timeout)
 	p.twice = some(r, 0.05)
 	p.toEnd = some(r, 0.3)

@@ -128,7 +128,8 @@ func addrOf(i int) string { return fmt.Sprintf("master-%d:6379", i+1) }
 func (s *server) message(n *conn, reply any) {
 	m := reply.([]any)
 	h, ok := prefix.ParseWakeUp(m[2].(string))
-	s.w.seen.reach(recalled, ok && h.Lease != "")
+	s.w.seen.reach(recalled, ok && h.Lease != "" && !h.Release)
+	s.w.seen.reach(releaseRequested, ok && h.Release)
 	n.out = memory.AppendReply(n.out, reply)
 	n.flush()
 }

@@ -59,6 +59,7 @@ const (
 	takenOver
 	recalled
 	allSlotsHeld
+	releaseRequested
 	situationCount
 )
 
@@ -105,8 +106,9 @@ var situationNames = [situationCount]string{
 	"a lock of a client whose callback blocks",
 	"a lock of a client whose callbacks panic",
 	"an idle lock that its client takes over",
-	"a recall of a lock that may linger",
+	"a message about a lease that its client receives",
 	"as many holders as there are slots",
+	"a request to release a lock",
 }
 
 // A grantSeen is the known history of one grant.

@@ -311,7 +311,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 			k.c.w.write(b)
 		}
 		step := min(time.Until(end), 1+k.upTo(p.dwell/2))
-		if step <= 0 || !k.sleep(step, b.lock.Done()) {
+		if step <= 0 || !k.sleep(step, b.lock.Done()) || b.requested() {
 			break
 		}
 		if k.waitAwake() && k.chance(p.hurry) || k.random.IntN(12) == 0 || p.byHand > 0 && k.chance(p.byHand) {
@@ -322,6 +322,20 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 	b.look()
 	k.end(b)
 	k.giveBack(b, opts)
+}
+
+// requested reports whether another client has requested the release of the lock. Only some holders ask, in plans with
+// such requests: those that do are subscribed.
+func (b *belief) requested() bool {
+	if b.c.w.plan.weights[notify] == 0 || b.token%4 == 0 {
+		return false
+	}
+	select {
+	case <-redlock.ReleaseRequested(b.ctx):
+		return true
+	default:
+		return false
+	}
 }
 
 // extend extends a lock by hand, several times in a row, like a client that has slept and may lose the lock.

@@ -108,7 +108,7 @@ func (m *Manager) Acquire(ctx context.Context, a *Attempt) (*Lease, *round.Round
 	encode := view.Encoder.Acquire
 	if l.linger.allowed = a.Terms.Linger > 0 && first < last; l.linger.allowed {
 		encode = view.Encoder.AcquireLingering
-		m.lingerers.add(l) // until StartHold or giveUp
+		m.addressees.add(l) // until StartHold or giveUp
 	}
 	l.sendAcquire(r, encode(a.Keys, l.ID, ttl, first, last, a.Ticket), ttl, last, round.NeedsVote)
 	err = l.awaitQuorum(ctx, r, a.Terms, first, last)
@@ -212,6 +212,7 @@ type voteRecorder struct {
 	waits    func() bool
 	active   atomic.Bool // it counts in Manager.rounds
 	late     quorum.Set  // masters whose votes are still to be rolled back if they come as grants; guarded by Lease.mu
+	held     quorum.Set  // masters that show another lease, whose owner is to be notified; guarded by lease.mu
 }
 
 // OnVote implements round.VoteObserver.
@@ -229,8 +230,10 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	late := a.late.Has(i)
 	a.late &^= quorum.One(i)
 	complete := late && a.late == 0
+	beaten := a.beatenLocked(r, i, v)
 	l.mu.Unlock()
 	l.notify(n)
+	a.warn(r, beaten)
 	//mutant:late-grants = false
 	if late && mayHold(v) {
 		end := scripts.Ending{}
@@ -300,4 +303,26 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	}
 	l.recorder.lease = l
 	return l
+}
+
+// beatenLocked records a vote that shows another lease. Once the round is won, it returns the masters with such votes
+// whose owners are not notified yet: a majority has lost those leases.
+func (a *voteRecorder) beatenLocked(r *round.Round, i int, v *round.Vote) (set quorum.Set) {
+	if v.Outcome == scripts.Held && v.Holder != "" {
+		a.held |= quorum.One(i)
+	}
+	//mutant:beaten-holder = false
+	if a.held != 0 && r.Verdict() == quorum.Won {
+		set, a.held = a.held, 0
+	}
+	return set
+}
+
+// warn notifies the owners of the leases that the masters of set have shown in r.
+func (a *voteRecorder) warn(r *round.Round, set quorum.Set) {
+	for i := range set.All() {
+		if v := r.Vote(i); v.Holder != "" {
+			a.lease.m.Post(quorum.One(i), a.lease.m.Prefix.Notify(a.lease.keys, v.Holder, false))
+		}
+	}
 }

@@ -55,6 +55,9 @@ func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	return b
 }
 
+// Listen implements Waiters.
+func (b *managerBed) Listen(*Lease) {}
+
 // terms are those of tests: a TTL of 10 s, extended.
 func terms() *Terms {
 	return &Terms{

@@ -15,6 +15,7 @@ type extension struct {
 	lease    *Lease
 	ttl      time.Duration
 	retry    clock.Instant // of one by the Manager: when the next is due unless this one is confirmed
+	check    bool          // it prolongs nothing: only the masters' answers count
 	skipped  []round.Skipped
 	repaired quorum.Set // masters that were sent a repair by this round; guarded by l.mu
 }
@@ -31,23 +32,32 @@ func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	return e
 }
 
+// checkLocked queues a round that writes the depth and prolongs nothing, for a lease that is not extended in the
+// background. Its answers show whether the masters still have the lease.
+func (l *Lease) checkLocked() *extension {
+	e := &extension{lease: l, check: true}
+	e.Init(l.m.Sender, l.m.View(), "check", e)
+	_, e.skipped = e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked()), 0, round.NeedsConnection)
+	return e
+}
+
 // OnVote implements round.VoteObserver.
 func (e *extension) OnVote(r *round.Round, i int, v *round.Vote, decides, _ bool) {
 	l := e.lease
 	won := r.Verdict() == quorum.Won
 	l.mu.Lock()
 	l.recordVoteLocked(r, i, v.Outcome)
-	if (l.state == live || l.state == idle) && decides && won {
+	if (l.state == live || l.state == idle) && decides && won && !e.check {
 		e.confirmedLocked(l.m.Clock.Now())
 	}
 	n := l.endLocked(l.goneLocked())
 	//mutant:stop-before-release = true
-	if l.state == live {
+	if l.state == live && !e.check {
 		e.repairLocked()
 	}
 	l.mu.Unlock()
 	l.notify(n)
-	if !decides || n.cause != nil {
+	if !decides || n.cause != nil || e.check {
 		return
 	}
 	var err error

@@ -142,6 +142,25 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
+// Requested returns a channel that is closed when another client requests that the lock is unlocked. The Locker
+// subscribes to its inbox for that. It returns nil for a hold that has ended.
+func (h *Hold) Requested() <-chan struct{} {
+	if h.lockHeld() != nil {
+		return nil
+	}
+	l := h.lease
+	defer l.mu.Unlock()
+	l.listenLocked()
+	m := l.messagesLocked()
+	if m.holder != l.ownership.token { // the channel of an earlier holder stays open
+		m.holder, m.requested = l.ownership.token, make(chan struct{})
+		if l.inbox.requested {
+			close(m.requested)
+		}
+	}
+	return m.requested
+}
+
 // leastPrune is the number of contexts of a hold at which those that have ended by themselves are first dropped.
 const leastPrune = 32
 

@@ -94,6 +94,8 @@ type Lease struct {
 
 	mu        sync.Mutex
 	state     state
+	Listens   bool // for the Waiters alone, guarded by their lock: the inbox is open because of the lease
+	inbox     inbox
 	validity  validity
 	config    *quorum.Config // by which it was last won or confirmed
 	on        masters
@@ -153,8 +155,10 @@ type ownership struct {
 // or too many masters have lost the lease meanwhile; then the lease has been released.
 func (l *Lease) StartHold(h *Hold, terms *Terms) error {
 	now := l.m.Clock.Now()
-	if l.linger.allowed {
-		defer l.m.lingerers.remove(l) // the local queue knows it by now
+	if l.Role() != scripts.Plain {
+		l.m.addressees.add(l)
+	} else if l.linger.allowed {
+		defer l.m.addressees.remove(l) // the local queue knows it by now
 	}
 	l.mu.Lock()
 	l.state = live
@@ -187,7 +191,7 @@ func (l *Lease) StartHold(h *Hold, terms *Terms) error {
 // giveUp ends a lease that was not won, or that no client has taken.
 func (l *Lease) giveUp() {
 	if l.linger.allowed {
-		l.m.lingerers.remove(l)
+		l.m.addressees.remove(l)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +254,7 @@ func (l *Lease) expiredLocked(now clock.Instant) error {
 		return errLapsed
 	case l.state == live && l.leftLocked(now) <= 0:
 		return ErrMaxHold
-	case l.state == idle && l.linger.until.Steady() <= now.Steady():
+	case l.state == idle && l.linger.until <= now.Steady():
 		return errIdle
 	}
 	return nil
@@ -280,6 +284,9 @@ func (l *Lease) endLocked(cause error) notice {
 	n := notice{cause: cause, idle: l.state == idle}
 	l.state = ended
 	l.m.timers.Remove(&l.renewal.entry)
+	if l.Role() != scripts.Plain {
+		l.m.addressees.remove(l)
+	}
 	n.holds = l.ownership.endLocked(cause)
 	return n
 }

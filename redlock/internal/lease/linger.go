@@ -2,7 +2,6 @@ package lease
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -19,13 +18,12 @@ var errIdle = errors.New("redlock: the idle lock is released")
 // takes it over without a message to the masters.
 //
 // The masters know that the lease may linger: its depth ends with "~". When another client is refused because of it,
-// the script publishes a recall to the owner's inbox. An idle lease is then released; one that is held does not become
-// idle, and the masters are notified.
+// the script publishes a message to the owner's inbox. An idle lease is then released; one that is held does not become
+// idle, and the extension that follows the message writes its depth without "~": see inbox.go.
 type linger struct {
-	allowed   bool          // the acquire announced it to the masters
-	recalled  bool          // another client has requested the name
-	withdrawn bool          // the masters were notified that it does not linger any more
-	until     clock.Instant // an idle lease is released then
+	allowed  bool  // the acquire announced it to the masters
+	recalled bool  // another client wants the name
+	until    int64 // an idle lease is released then, on the boot clock
 }
 
 func (l *Lease) mayLingerLocked() bool { return l.linger.allowed && !l.linger.recalled }
@@ -62,7 +60,7 @@ func (l *Lease) lingerLocked(now clock.Instant) bool {
 		return false
 	}
 	l.ownership.endLocked(ErrReleased)
-	l.state, l.linger.until = idle, now.Add(min(d, l.validity.left(now)))
+	l.state, l.linger.until = idle, now.Add(min(d, l.validity.left(now))).Steady()
 	l.m.timers.Advance(&l.renewal.entry, l.nextRunLocked(now))
 	return true
 }
@@ -122,60 +120,6 @@ func (l *Lease) TakeOver(h *Hold, terms *Terms) bool {
 func (l *Lease) suitsLocked(terms *Terms, now clock.Instant) bool {
 	//mutant:idle-validity 3= true
 	return terms.MinHold == 0 && l.validity.ttl <= terms.TTL && l.validity.left(now) >= terms.Least
-}
-
-// Recall is called when another client has requested the name. An idle lease is released. If the
-// lease is held, the masters are notified that it does not linger, so that a call which does not wait is refused.
-func (l *Lease) Recall() {
-	l.mu.Lock()
-	l.linger.recalled = true
-	if l.state == trying {
-		l.mu.Unlock()
-		return // its call is about to hold it: the masters are notified if another recall follows
-	}
-	//mutant:recall-in-use 1= false
-	tell := l.state == live && l.linger.allowed && !l.linger.withdrawn
-	l.linger.withdrawn = l.linger.withdrawn || tell
-	n := notice{}
-	if l.state == idle {
-		n = l.endLocked(errIdle)
-	}
-	view := l.m.View()
-	call := view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked())
-	l.mu.Unlock()
-	l.notify(n)
-	if tell {
-		l.m.Post(view.Config.Rule.All(), call)
-	}
-}
-
-// lingerers are the leases that may linger and are not live yet, by their ids: a recall may arrive before the call
-// knows that it has won the lease.
-type lingerers struct {
-	mu     sync.Mutex
-	leases map[string]*Lease
-}
-
-func (ls *lingerers) add(l *Lease) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.leases == nil {
-		ls.leases = make(map[string]*Lease)
-	}
-	ls.leases[l.ID] = l
-}
-
-func (ls *lingerers) remove(l *Lease) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	delete(ls.leases, l.ID)
-}
-
-// Trying returns the lease with this id that may linger and is not live yet; nil if there is none.
-func (m *Manager) Trying(id string) *Lease {
-	m.lingerers.mu.Lock()
-	defer m.lingerers.mu.Unlock()
-	return m.lingerers.leases[id]
 }
 
 // ReleaseIdle releases every lease that lingers.

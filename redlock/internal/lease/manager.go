@@ -42,6 +42,8 @@ type Waiters interface {
 	MayIdle(l *Lease) bool
 	// Idle is MayIdle, and gives l to the next call if so.
 	Idle(l *Lease) bool
+	// Listen subscribes to the inbox, for messages about l, until Ended. It is called with the lease's lock held.
+	Listen(l *Lease)
 }
 
 // Env is what all leases of one Locker share.
@@ -70,7 +72,8 @@ type Manager struct {
 	rounds limiter             // of acquires
 	shared atomic.Pointer[Manager]
 
-	lingerers lingerers
+	addressees addressees
+	checks     pacer
 }
 
 // NewManager starts the Manager's goroutine. EndAll ends it.
@@ -103,6 +106,10 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 		if l.renewInLocked(now) <= 0 {
 			e = l.renewLocked(now)
 		}
+		//mutant:long-hold-listens = false
+		if l.listenInLocked(now) <= 0 {
+			l.listenLocked()
+		}
 		l.scheduleLocked(now)
 	case idle:
 		l.scheduleLocked(now)
@@ -120,29 +127,41 @@ func (l *Lease) Run(now clock.Instant) (after func()) {
 	return nil
 }
 
-// renewLocked sends an extension, and another one later unless this one is confirmed.
+// renewLocked sends an extension, and another one later unless this one is confirmed. Without extension in the
+// background it sends one that prolongs nothing, because of a message about the lease.
 func (l *Lease) renewLocked(now clock.Instant) *extension {
+	l.checkedLocked(now)
+	if !l.ownership.terms.Extend {
+		//mutant:check-prolongs = l.extendLocked("extend", 0)
+		return l.checkLocked()
+	}
 	e := l.extendLocked("extend", 0)
 	e.retry = now.Add(l.validity.retryIn(now))
 	l.renewal.soon, l.renewal.retry = clock.Instant{}, e.retry
 	return e
 }
 
+const forever = time.Duration(math.MaxInt64)
+
 // renewInLocked returns the time until the next extension in the background.
 func (l *Lease) renewInLocked(now clock.Instant) time.Duration {
-	wait := time.Duration(math.MaxInt64)
+	wait := l.checkInLocked(now)
 	if !l.ownership.terms.Extend {
 		return wait
 	}
 	if l.renewal.retry == (clock.Instant{}) {
-		wait = l.validity.extendIn(l.ownership.terms.TTL, l.m.Drift, now)
+		wait = min(wait, l.validity.extendIn(l.ownership.terms.TTL, l.m.Drift, now))
 	}
-	for _, at := range []clock.Instant{l.renewal.soon, l.renewal.retry} {
-		if at != (clock.Instant{}) {
-			wait = min(wait, time.Duration(at.Steady()-now.Steady())) // it only makes us wait: by the boot clock alone
-		}
+	return min(wait, until(l.renewal.soon, now), until(l.renewal.retry, now))
+}
+
+// until returns the time from now to at, by the boot clock alone: it only makes us wait. It is forever for the zero
+// Instant.
+func until(at, now clock.Instant) time.Duration {
+	if at == (clock.Instant{}) {
+		return forever
 	}
-	return wait
+	return time.Duration(at.Steady() - now.Steady())
 }
 
 // scheduleLocked sets when the manager runs the lease again.
@@ -152,9 +171,9 @@ func (l *Lease) scheduleLocked(now clock.Instant) {
 
 // nextRunLocked returns when the manager is to run the lease again, on the boot clock.
 func (l *Lease) nextRunLocked(now clock.Instant) int64 {
-	wait := min(l.leftLocked(now), l.renewInLocked(now))
+	wait := min(l.leftLocked(now), l.renewInLocked(now), l.listenInLocked(now))
 	if l.state == idle {
-		wait = time.Duration(l.linger.until.Steady() - now.Steady())
+		wait = time.Duration(l.linger.until - now.Steady())
 	}
 	return now.Steady() + int64(max(0, wait))
 }

@@ -236,10 +236,13 @@ type Successor struct {
 type ChooseSuccessor func(left, ttl time.Duration) *Successor
 
 // successorLocked returns the call that gets the lease, nil if the lease is to be released. A successor needs tokens
-// and time left, and no re-entry under way.
+// and time left, and no re-entry under way; a lease whose release was requested is for another client.
 func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
 	o := &l.ownership
 	switch {
+	//mutant:requested-handoff = false
+	case l.inbox.requested:
+		return nil
 	case next == nil, o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:
 		return nil

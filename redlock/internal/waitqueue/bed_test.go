@@ -49,7 +49,7 @@ func newTestClient(t *testing.T, n int) *testClient {
 	})
 	p.Queue = New(Env{
 		Manager: manager, Ready: p.Monitor.Ready, Changed: p.Monitor.Changed,
-		Listen: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p) },
+		Subscribe: func() Subscription { return p.Pool.Subscribe(testbed.Prefix.Inbox("owner"), p) },
 	})
 	p.OnView = manager.Changed
 	p.Run()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
+	"github.com/redlock-go/redlock/redlock/internal/lease"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
@@ -27,7 +28,7 @@ func (q *Queue) openInboxLocked() {
 		q.idle.Stop()
 	}
 	if q.inbox == nil {
-		q.inbox = q.Listen()
+		q.inbox = q.Subscribe()
 	}
 }
 
@@ -40,8 +41,33 @@ func (q *Queue) unsubscribeLocked(c *Call) {
 	q.closeInboxLaterLocked()
 }
 
-// inboxUnusedLocked reports whether neither a call nor a lease that may linger needs the inbox.
-func (q *Queue) inboxUnusedLocked() bool { return len(q.subscribers) == 0 && q.lingering.leases == 0 }
+// Listen implements lease.Waiters.
+func (q *Queue) Listen(l *lease.Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.listenLocked(l)
+}
+
+// listenLocked opens the inbox for messages about l.
+func (q *Queue) listenLocked(l *lease.Lease) {
+	if !l.Listens {
+		l.Listens = true
+		q.listening++
+		q.openInboxLocked()
+	}
+}
+
+// unlistenLocked undoes listenLocked.
+func (q *Queue) unlistenLocked(l *lease.Lease) {
+	if l.Listens {
+		l.Listens = false
+		q.listening--
+		q.closeInboxLaterLocked()
+	}
+}
+
+// inboxUnusedLocked reports whether neither a call nor a lease needs the inbox.
+func (q *Queue) inboxUnusedLocked() bool { return len(q.subscribers) == 0 && q.listening == 0 }
 
 // closeInboxLaterLocked closes the inbox after inboxIdle, if it is unused.
 func (q *Queue) closeInboxLaterLocked() {
@@ -83,7 +109,7 @@ func (q *Queue) receivingLocked() bool {
 // WakeUp handles a message from the inbox on a master.
 func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 	if h.Lease != "" {
-		q.recall(h)
+		q.message(h)
 		return
 	}
 	q.mu.Lock()
@@ -102,6 +128,20 @@ func (q *Queue) WakeUp(master int, h scripts.WakeUp) {
 	keys := q.Manager.Prefix.KeysOf(h.Name, h.Role)
 	//mutant:hint-for-nobody -> _ = keys
 	q.removeWaiter(&keys, h.Ticket(), quorum.One(master))
+}
+
+// message passes a message to the lease that it is about.
+func (q *Queue) message(h scripts.WakeUp) {
+	//mutant:early-recall = q.Holder(h.Name)
+	l := q.Manager.Addressee(h.Lease)
+	if l == nil {
+		l = q.Holder(h.Name)
+	}
+	//mutant:recall-idle = false
+	//mutant:request-for-earlier 2= true
+	if l != nil && l.ID == h.Lease {
+		l.Message(h.Release)
+	}
 }
 
 // Resubscribed records that a master has confirmed the subscription, for the first time or again: earlier messages are

@@ -1,7 +1,6 @@
 package waitqueue
 
 import (
-	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
@@ -11,9 +10,8 @@ const mostIdle = 1000
 
 // lingering is the part of a Queue for leases that linger; see package lease. It is guarded by Queue.mu.
 type lingering struct {
-	leases int  // leases that may linger; as long as there are any, the inbox is open
-	idle   int  // leases that are idle
-	none   bool // no lease becomes idle any more
+	idle int  // leases that are idle
+	none bool // no lease becomes idle any more
 }
 
 // StopLingering makes Idle report false from now on.
@@ -78,33 +76,4 @@ func (q *Queue) TakeOver(name string, h *lease.Hold, terms *lease.Terms) bool {
 	}
 	q.mu.Unlock()
 	return l != nil && l.TakeOver(h, terms)
-}
-
-// countLingeringLocked opens the inbox for recalls of l.
-func (q *Queue) countLingeringLocked(l *lease.Lease) {
-	if l.MayLinger() {
-		q.lingering.leases++
-		q.openInboxLocked()
-	}
-}
-
-// uncountLingeringLocked undoes countLingeringLocked.
-func (q *Queue) uncountLingeringLocked(l *lease.Lease) {
-	if l.MayLinger() {
-		q.lingering.leases--
-		q.closeInboxLaterLocked()
-	}
-}
-
-// recall passes a recall to the lease, whose call may not know yet that it is won.
-func (q *Queue) recall(h scripts.WakeUp) {
-	//mutant:early-recall = q.Holder(h.Name)
-	l := q.Manager.Trying(h.Lease)
-	if l == nil {
-		l = q.Holder(h.Name)
-	}
-	//mutant:recall-idle = false
-	if l != nil && l.ID == h.Lease {
-		l.Recall()
-	}
 }

@@ -21,8 +21,8 @@ type Env struct {
 	// Ready waits for a view in which an attempt makes sense; Changed is closed when the view changes.
 	Ready   func(ctx context.Context) (*admission.View, error)
 	Changed func() <-chan struct{}
-	// Listen subscribes to the inbox: wake-ups arrive through Queue.WakeUp and Queue.Resubscribed.
-	Listen func() Subscription
+	// Subscribe subscribes to the inbox: wake-ups arrive through Queue.WakeUp and Queue.Resubscribed.
+	Subscribe func() Subscription
 	// Starved is called, with no lock held, when a call begins to wait because no quorum can grant its name.
 	Starved func()
 	// OwnHold is called, with no lock held, when a call without an end has waited for a second for a lease of this same
@@ -42,6 +42,7 @@ type Queue struct {
 	idle        *time.Timer  // closes inbox
 	subscribers map[uint64]*Call
 	refused     map[*Call]bool // contenders whose last attempt has failed
+	listening   int            // leases that need the inbox
 
 	attempts uint64 // so far, of calls that do not queue
 	trying   map[string]*attempt
@@ -122,7 +123,7 @@ func (q *Queue) Lock(ctx context.Context, c *Call) error {
 		if !c.Fair && l.TakeOver(c.Hold, c.Terms) {
 			return nil
 		}
-		l.Recall()
+		l.Message(false) // it is released
 	}
 	defer q.leave(c)
 	for {
@@ -353,21 +354,23 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 	}
 	//mutant:replaced-inbox = false
 	if old := nq.holder; old != nil { // the masters have given its name away, and this Locker does not know it yet
-		q.uncountLingeringLocked(old)
+		q.unlistenLocked(old)
 	}
 	q.takeIdleLocked(nq)
 	nq.holder, nq.refusal = l, heldLocally
-	q.countLingeringLocked(l)
+	if l.MayLinger() {
+		q.listenLocked(l)
+	}
 }
 
 // Ended implements lease.Waiters: the lease is not held here any more, and the first of the local queue contends.
 func (q *Queue) Ended(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.unlistenLocked(l)
 	if nq := q.names[l.Name]; nq != nil && nq.holder == l {
 		q.takeIdleLocked(nq)
 		nq.holder = nil
-		q.uncountLingeringLocked(l)
 		q.promoteLocked(l.Name, nq)
 	}
 }

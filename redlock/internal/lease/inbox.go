@@ -1,0 +1,186 @@
+package lease
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redlock-go/redlock/clock"
+)
+
+// Messages about a lease arrive in the inbox of its owner. There are two, and both say that another client wants the
+// name, or may have it already:
+//
+//	check     a client was refused because of a lease that may linger; or has won the name although a master still
+//	          shows this lease; or has taken the lease from its holder by force
+//	release   a client requests that the lock is unlocked
+//
+// Either releases an idle lease, and keeps one that is held from becoming idle. A check also makes the Manager extend
+// the lease at once, which shows whether the masters still have it. No message is trusted: a false one costs a round, a
+// lost one the time until the next extension. A message for another lease, or one that has ended, changes nothing.
+//
+// A Locker is subscribed to its inbox while one of its leases has been live for listenAfter, may linger, or has a holder
+// that has called Requested. An earlier message is lost.
+
+const (
+	// listenAfter is how long a lease is live before its Locker subscribes to the inbox: a short lock costs no
+	// subscription.
+	listenAfter = time.Second
+	// checkPause is the least time between two extensions of one lease that messages cause, and checkPace between those
+	// of all leases of a Locker: a flood of messages costs the masters no more.
+	checkPause = 100 * time.Millisecond
+	checkPace  = time.Millisecond
+)
+
+// An inbox records what messages about a lease have said.
+type inbox struct {
+	listens   bool      // the Locker is subscribed because of the lease
+	requested bool      // another client has requested a release
+	messages  *messages // nil until a message or the holder needs it: many locks are held without any
+}
+
+type messages struct {
+	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is new
+	checked clock.Instant // when it last did
+	// requested is closed when another client requests a release. It is for the holder with this token.
+	requested chan struct{}
+	holder    int64
+}
+
+func (l *Lease) messagesLocked() *messages {
+	if l.inbox.messages == nil {
+		l.inbox.messages = &messages{}
+	}
+	return l.inbox.messages
+}
+
+// listenLocked subscribes the Locker to its inbox until the lease ends. It is live.
+func (l *Lease) listenLocked() {
+	if !l.inbox.listens {
+		l.inbox.listens = true
+		l.m.Waiters.Listen(l)
+	}
+}
+
+// listenInLocked returns the time until a live lease needs the inbox.
+func (l *Lease) listenInLocked(now clock.Instant) time.Duration {
+	if l.inbox.listens {
+		return forever
+	}
+	return listenAfter - time.Duration(now.Steady()-l.tokens.won.Steady())
+}
+
+// Message handles a message about the lease: see above.
+func (l *Lease) Message(release bool) {
+	now := l.m.Clock.Now()
+	l.mu.Lock()
+	n := notice{}
+	l.linger.recalled = true
+	l.inbox.requested = l.inbox.requested || release
+	switch {
+	case l.state == idle:
+		n = l.endLocked(errIdle)
+	case l.state == live && release:
+		l.requestLocked()
+	case l.state == live:
+		//mutant:recall-in-use drop
+		l.checkSoonLocked(now)
+	}
+	l.mu.Unlock()
+	l.notify(n)
+}
+
+// requestLocked closes the channel of the holder, which may have none.
+func (l *Lease) requestLocked() {
+	m := l.inbox.messages
+	if m == nil || m.holder != l.ownership.token {
+		return
+	}
+	select {
+	case <-m.requested:
+	default:
+		close(m.requested)
+	}
+}
+
+// checkSoonLocked makes the Manager extend the lease as soon as the pauses allow.
+func (l *Lease) checkSoonLocked(now clock.Instant) {
+	m := l.messagesLocked()
+	if m.due != (clock.Instant{}) {
+		return
+	}
+	m.due = l.m.checks.next(now)
+	if c := m.checked; c != (clock.Instant{}) {
+		//mutant:message-pause drop
+		m.due = later(m.due, c.Add(checkPause))
+	}
+	l.scheduleLocked(now)
+}
+
+// checkInLocked returns the time until the next extension because of a message.
+func (l *Lease) checkInLocked(now clock.Instant) time.Duration {
+	if l.inbox.messages == nil {
+		return forever
+	}
+	return until(l.inbox.messages.due, now)
+}
+
+// checkedLocked records that an extension is sent now.
+func (l *Lease) checkedLocked(now clock.Instant) {
+	if m := l.inbox.messages; m != nil && m.due != (clock.Instant{}) {
+		m.due, m.checked = clock.Instant{}, now
+	}
+}
+
+// later returns the later instant by the boot clock.
+func later(a, b clock.Instant) clock.Instant {
+	if a.Steady() < b.Steady() {
+		return b
+	}
+	return a
+}
+
+// A pacer spaces the extensions of all leases of a Locker that messages cause.
+type pacer struct {
+	mu   sync.Mutex
+	free clock.Instant // when the next may be sent
+}
+
+// next returns when the next extension may be sent, now at the earliest.
+func (p *pacer) next(now clock.Instant) clock.Instant {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := later(now, p.free)
+	//mutant:message-pace = at
+	p.free = at.Add(checkPace)
+	return at
+}
+
+// addressees are the leases that a message may be about and the local queue does not know, by their ids: those with
+// readers, and those that may linger and are not live yet, since a message may arrive before the call knows that it has
+// won the lease.
+type addressees struct {
+	mu     sync.Mutex
+	leases map[string]*Lease
+}
+
+func (a *addressees) add(l *Lease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.leases == nil {
+		a.leases = make(map[string]*Lease)
+	}
+	a.leases[l.ID] = l
+}
+
+func (a *addressees) remove(l *Lease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.leases, l.ID)
+}
+
+// Addressee returns the lease with this id that the local queue does not know; nil if there is none.
+func (m *Manager) Addressee(id string) *Lease {
+	m.addressees.mu.Lock()
+	defer m.addressees.mu.Unlock()
+	return m.addressees.leases[id]
+}

@@ -1,0 +1,383 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// notify publishes a message about a lease of name on some masters, or on all if none is given.
+func (w *world) notify(name, id string, release bool, which ...int) {
+	w.Helper()
+	keys := defaultPrefix.Keys(name)
+	if len(which) == 0 {
+		which = []int{0, 1, 2, 3, 4}
+	}
+	for _, i := range which {
+		if _, err := w.do(i, defaultPrefix.Notify(&keys, id, release)); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// idOf returns the id of the lease of name that most masters have.
+func (w *world) idOf(name string) string {
+	id, _ := w.masters.Holder(name)
+	return id
+}
+
+// force takes the lock of name from its holder, as an operator.
+func (w *world) force(l *redlock.Locker, name string) {
+	w.Helper()
+	who, err := l.Inspect(w.Context(), name)
+	w.must(err)
+	if _, err := l.Admin().ForceRelease(w.Context(), name, who.ID); err != nil {
+		w.Fatal(err)
+	}
+}
+
+var hearCases = []struct {
+	name string
+	opts []redlock.LockOption
+	// lose makes the masters forget the lock of p. It has been held for two seconds.
+	lose   func(w *world, p *peer)
+	within time.Duration // the lock ends
+}{
+	{"forced release", nil, func(w *world, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
+	{"forced release, not extended", []redlock.LockOption{redlock.WithExtension(false)},
+		func(w *world, _ *peer) { w.force(w.locker(), "n") }, 3 * trip},
+	{"another client has it", nil, func(w *world, _ *peer) {
+		for i := range 3 {
+			w.masters.Master(i).Evict("n")
+		}
+		w.take(w.locker(), "n")
+	}, 4 * trip},
+	{"no inbox", nil, func(w *world, p *peer) {
+		p.deafen()
+		w.force(w.locker(), "n")
+	}, redlock.DefaultTTL/3 + trip},
+	{"lost messages", nil, func(w *world, p *peer) {
+		p.tampering(lost)
+		w.force(w.locker(), "n")
+	}, redlock.DefaultTTL/3 + trip},
+	{"a frozen client", nil, func(w *world, p *peer) {
+		p.hang()
+		w.force(w.locker(), "n")
+		p.wake()
+	}, 3 * trip},
+}
+
+// A holder that is subscribed learns within a few round trips that it has lost the lock, and otherwise at its next
+// extension. A lock that is held for less than a second costs no subscription.
+func TestVirtualHolderHears(t *testing.T) {
+	for _, c := range hearCases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				w.delay(trip / 2)
+				p := w.peer("p")
+				k := w.take(p.Locker, "n", c.opts...)
+				if p.inbox() != "" {
+					t.Error("a new lock costs a subscription")
+				}
+				after(2 * time.Second)
+				c.lose(w, p)
+				_, cause := w.ended(k.Context(w.Context()), c.within)
+				w.isError(cause, redlock.ErrLost)
+				_ = k.Unlock(w.Context())
+			})
+		})
+	}
+	t.Run("writer", func(t *testing.T) {
+		virtual(t, 5, func(w *world) {
+			w.delay(trip / 2)
+			k := w.wlock(w.peer("p").RWLock("n"))
+			after(2 * time.Second)
+			w.force(w.locker(), "n")
+			_, cause := w.ended(k.Context(w.Context()), 3*trip)
+			w.isError(cause, redlock.ErrLost)
+			_ = k.Unlock(w.Context())
+		})
+	})
+}
+
+// False messages end no lock, and do not prolong one that is not extended.
+func TestVirtualHolderHearsNonsense(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		w.delay(trip / 2)
+		p := w.peer("p")
+		k := w.take(p.Locker, "n")
+		manual := w.take(p.Locker, "manual", redlock.WithExtension(false))
+		after(2 * time.Second)
+		for _, id := range []string{w.idOf("n"), w.idOf("manual"), "x:1:y"} {
+			for _, name := range []string{"n", "manual", "other"} {
+				w.notify(name, id, false)
+			}
+		}
+		after(5 * time.Second)
+		w.must(errors.Join(k.Err(), manual.Err()))
+		if left := manual.Remaining(); left > 3*time.Second {
+			t.Errorf("a message has prolonged a lock that is not extended: %v left", left)
+		}
+		w.unlock(manual)
+		w.unlock(k)
+		w.nothingLeft("n", "manual")
+	})
+}
+
+// A flood of messages costs at most ten rounds a second for each lock, and a thousand for all.
+func TestVirtualFloodOfMessages(t *testing.T) {
+	const locks, flood = 300, 20
+	virtual(t, 5, func(w *world) {
+		w.delay(time.Millisecond)
+		p := w.peer("p")
+		var all []*redlock.Lock
+		for i := range locks {
+			all = append(all, w.take(p.Locker, "n"+strconv.Itoa(i), redlock.WithTTL(29*time.Second)))
+		}
+		after(2 * time.Second)
+		one, before, began := w.idOf("n0"), w.count("extend"), time.Now()
+		for range 100 * flood {
+			w.notify("n0", one, false, 0)
+			after(time.Millisecond)
+		}
+		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/(100*time.Millisecond)); n > most {
+			t.Errorf("messages about one lock cost %d rounds in %v, want at most %d", n, time.Since(began), most)
+		}
+		before, began = w.count("extend"), time.Now()
+		for range flood {
+			for i := range all {
+				name := "n" + strconv.Itoa(i)
+				w.notify(name, w.idOf(name), false, 0)
+			}
+			after(10 * time.Millisecond)
+		}
+		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/time.Millisecond); n > most {
+			t.Errorf("messages about %d locks cost %d rounds in %v, want at most %d", locks, n, time.Since(began), most)
+		}
+		for _, k := range all {
+			w.must(k.Err())
+		}
+	})
+}
+
+// requested reports whether a request has come.
+func requested(c <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// request requests the release of name, and returns how many holders have received it.
+func (w *world) request(l *redlock.Locker, name string) int {
+	w.Helper()
+	heard, err := l.Admin().RequestRelease(w.Context(), name)
+	w.must(err)
+	after(trip)
+	return heard
+}
+
+var requestCases = []struct {
+	name string
+	run  func(w *world, p, other *peer)
+}{
+	{"of a function", func(w *world, p, other *peer) {
+		first := make(chan struct{})
+		go func() {
+			defer close(first)
+			w.must(p.Do(w.Context(), "n", func(ctx context.Context) error {
+				<-redlock.ReleaseRequested(ctx)
+				return ctx.Err()
+			}))
+		}()
+		after(time.Second / 2)
+		its := other.waits("n")
+		if n := w.request(other.Locker, "n"); n != 1 {
+			w.Errorf("%d holders have received the request", n)
+		}
+		<-first
+		k, _ := its.gets(10 * trip)
+		w.unlock(k)
+	}},
+	{"without a holder", func(w *world, _, other *peer) {
+		if n := w.request(other.Locker, "n"); n != 0 {
+			w.Errorf("%d holders have received the request", n)
+		}
+	}},
+	{"before the client is subscribed", func(w *world, p, other *peer) {
+		k := w.take(p.Locker, "n")
+		if n := w.request(other.Locker, "n"); n != 0 || requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			w.Errorf("%d holders have received the request", n)
+		}
+		w.unlock(k)
+	}},
+	{"before the holder looks", func(w *world, p, other *peer) {
+		k := w.take(p.Locker, "n")
+		after(2 * time.Second)
+		if n := w.request(other.Locker, "n"); n != 1 || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			w.Errorf("%d holders have received the request", n)
+		}
+		w.request(other.Locker, "n")
+		w.unlock(k)
+	}},
+	{"of a re-entry", func(w *world, p, other *peer) {
+		k := w.take(p.Locker, "n")
+		inner, err := p.Lock(k.Context(w.Context()), "n")
+		w.must(err)
+		c := redlock.ReleaseRequested(inner.Context(w.Context()), "n")
+		after(5 * trip)
+		w.request(other.Locker, "n")
+		if !requested(c) || !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+			w.Error("both have the same request")
+		}
+		w.unlock(inner)
+		w.unlock(k)
+	}},
+	{"of an earlier lock", func(w *world, p, other *peer) {
+		k := w.take(p.Locker, "n")
+		redlock.ReleaseRequested(k.Context(w.Context()))
+		id := w.idOf("n")
+		after(5 * trip)
+		w.unlock(k)
+		k = w.take(p.Locker, "n")
+		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		w.notify("n", id, true)
+		w.notify("n", id, false)
+		after(5 * trip)
+		if requested(c) {
+			w.Error("a late request for an earlier lock has arrived")
+		}
+		w.unlock(k)
+		if redlock.ReleaseRequested(k.Context(w.Context())) != nil {
+			w.Error("a lock that has ended can be requested")
+		}
+	}},
+	{"with a local waiter", func(w *world, p, other *peer) {
+		k := w.take(p.Locker, "n")
+		redlock.ReleaseRequested(k.Context(w.Context()))
+		after(5 * trip)
+		its := other.waits("n")
+		mine := w.call(w.Context(), p.Locker, "n")
+		w.request(other.Locker, "n")
+		w.unlock(k)
+		k, _ = its.gets(10 * trip)
+		w.unlock(k)
+		k, _ = mine.gets(time.Second)
+		w.unlock(k)
+	}},
+	{"of a lock that lingers", func(w *world, _, other *peer) {
+		p := w.peer("lingers", redlock.WithLinger(time.Hour))
+		idle(w, p)
+		w.request(other.Locker, "n")
+		after(5 * trip)
+		if w.on("n") > 0 {
+			w.Error("an idle lock was not released")
+		}
+		k := w.take(p.Locker, "n")
+		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		after(5 * trip)
+		w.request(other.Locker, "n")
+		if !requested(c) {
+			w.Error("no request")
+		}
+		w.unlock(k)
+	}},
+	{"of an exported lock", func(w *world, p, other *peer) {
+		k := w.take(p.Locker, "n")
+		c, id := redlock.ReleaseRequested(k.Context(w.Context())), w.idOf("n")
+		after(5 * trip)
+		text := w.export(k)
+		w.notify("n", id, true)
+		w.notify("n", id, false)
+		imported, err := other.Import(w.Context(), text)
+		w.must(err)
+		after(5 * trip)
+		if requested(c) || requested(redlock.ReleaseRequested(imported.Context(w.Context()))) || imported.Err() != nil {
+			w.Errorf("a request for the exported lock has arrived: %v", imported.Err())
+		}
+		w.unlock(imported)
+	}},
+	{"while it is unlocked", func(w *world, p, other *peer) {
+		for range 20 {
+			k := w.take(p.Locker, "n")
+			redlock.ReleaseRequested(k.Context(w.Context()))
+			after(5 * trip)
+			done, id := make(chan struct{}), w.idOf("n")
+			go func() {
+				defer close(done)
+				w.unlock(k)
+			}()
+			w.notify("n", id, true)
+			w.notify("n", id, false)
+			<-done
+		}
+	}},
+	{"of readers", func(w *world, p, other *peer) {
+		one, two := w.rlock(p.RWLock("n")), w.rlock(other.RWLock("n"))
+		after(2 * time.Second)
+		if n := w.request(other.Locker, "n"); n != 2 {
+			w.Errorf("%d readers have received the request", n)
+		}
+		for _, k := range []*redlock.Lock{one, two} {
+			if !requested(redlock.ReleaseRequested(k.Context(w.Context()))) {
+				w.Error("a reader has no request")
+			}
+			w.unlock(k)
+		}
+	}},
+	{"of a leader", func(w *world, p, other *peer) {
+		ctx, stop := context.WithCancel(w.Context())
+		handOver, leads := errors.New("handing over"), make(chan string, 2)
+		both := make(chan struct{})
+		for _, of := range []*peer{p, other} {
+			go func() {
+				defer func() { both <- struct{}{} }()
+				_ = of.Lead(ctx, "n", func(ctx context.Context) error {
+					leads <- of.id
+					select {
+					case <-redlock.ReleaseRequested(ctx):
+						return handOver
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+			}()
+		}
+		first := <-leads
+		after(time.Second)
+		w.request(other.Locker, "n")
+		if next := <-leads; next == first {
+			w.Errorf("%s leads again", next)
+		}
+		stop()
+		<-both
+		<-both
+		after(trip)
+	}},
+}
+
+// A request reaches the present holder of a name, and nothing else.
+func TestVirtualReleaseRequested(t *testing.T) {
+	for _, c := range requestCases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				w.delay(trip / 2)
+				c.run(w, w.peer("p", quiet()), w.peer("other", quiet()))
+				if w.queued("n") > 0 || w.on("n") > 0 {
+					t.Error("the name is not free")
+				}
+			})
+		})
+	}
+	if redlock.ReleaseRequested(t.Context()) != nil || redlock.ReleaseRequested(t.Context(), "n") != nil {
+		t.Error("a context without a lock has a request")
+	}
+}
