@@ -15,6 +15,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/redigo"
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -78,7 +79,7 @@ func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 
 	for _, name := range []string{"orders:42", redisson, "redisson_lock__channel:{orders:43}"} {
 		lock := take(t, l, name)
-		if on, n := lock.HeldOn(); on < 3 || n != 5 {
+		if on, n := private.HeldOn(lock); on < 3 || n != 5 {
 			t.Errorf("%s is held on %d of %d masters", name, on, n)
 		}
 		for _, m := range five {
@@ -212,7 +213,7 @@ func TestClientsOfRESP3BesideOurs(t *testing.T) {
 	say("HGETALL nothing", "%0")
 	say("PSUBSCRIBE redlock:inbox:*", ">3")
 	lock := take(t, l, "job")
-	for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() { // until it is held on every master
+	for on, n := private.HeldOn(lock); on < n; on, n = private.HeldOn(lock) { // until it is held on every master
 		if err := lock.Extend(bounded(t)); err != nil {
 			t.Fatal(err)
 		}

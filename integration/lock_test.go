@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -66,7 +67,7 @@ func TestALockOutlivesAMinority(t *testing.T) {
 	}
 	whole := func() {
 		t.Helper()
-		for on, n := lock.HeldOn(); on < n; on, n = lock.HeldOn() {
+		for on, n := private.HeldOn(lock); on < n; on, n = private.HeldOn(lock) {
 			select {
 			case <-ctx.Done():
 				t.Fatalf("the lock is on %d of %d", on, n)

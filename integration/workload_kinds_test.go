@@ -41,7 +41,7 @@ func (w *workload) several(ctx context.Context, rnd *rand.Rand, id string) error
 	member := func(name string) *redlock.Lock { return private.Of(w.l).Member(locks, name).(*redlock.Lock) }
 	for _, name := range names {
 		k := member(name)
-		on, _ := k.HeldOn()
+		on, _ := private.HeldOn(k)
 		err := w.rec.Put(history.Event{Op: history.Lock, Name: name, Hold: of(name), Call: call, Ret: ret, Token: k.Token(),
 			Until: history.Until(k), On: on})
 		if err != nil {

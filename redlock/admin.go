@@ -172,7 +172,15 @@ var _ = private.Provide(
 		return cfg.prefix, cfg.guard
 	},
 	errIncomplete,
+	func(lock any) (on, n int) { return heldOn(lock.(*Lock)) },
 )
+
+// heldOn returns how many of the n masters are connected and known to have the lock. That is usually n, and fewer for a
+// moment after Lock, until the last masters have answered.
+func heldOn(k *Lock) (on, n int) {
+	i := k.handle.Lease().Info()
+	return i.On, i.Expects
+}
 
 // Warnings returns the warnings about the configuration, one sentence each.
 func (t tools) Warnings() []string {

@@ -138,11 +138,6 @@ func (s *Locks) Err() error {
 	return nil
 }
 
-// Extend extends all the locks at once: see [Lock.Extend]. It joins their errors.
-func (s *Locks) Extend(ctx context.Context) error {
-	return s.each(func(k *Lock) error { return k.Extend(ctx) })
-}
-
 // Unlock releases all the locks at once: see [Lock.Unlock]. It joins their errors.
 func (s *Locks) Unlock(ctx context.Context) error {
 	if s == nil {

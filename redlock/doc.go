@@ -46,7 +46,10 @@
 //
 // With [WithLinger] a lock that no call waits for stays with its Locker after the last Unlock, and the next call takes
 // it over with the next token of its block. The depth of such a lock on the masters ends with "~". When they refuse
-// another client because of it, the script publishes a recall to the inbox of the Locker, which then releases the lock.
+// another client because of it, the script publishes a message to the inbox of the Locker, which then releases the lock.
+// The same kind of message makes a holder check a lock that another client has taken by force, or has won although a
+// master still showed it; and requests a release ([ReleaseRequested]). A Locker is subscribed to its inbox while it
+// holds a lock for more than a second. A message only makes it look: one that is lost or false endangers nothing.
 //
 // # How it is kept
 //

@@ -72,11 +72,11 @@ func ExampleLocks() {
 	for _, name := range []string{"a", "b"} {
 		fmt.Println(name, redlock.TokenOf(work, name) > 0)
 	}
-	fmt.Println(locks.Err(), locks.Extend(ctx), locks.Unlock(ctx))
+	fmt.Println(locks.Err(), locks.Unlock(ctx))
 	// Output:
 	// a true
 	// b true
-	// <nil> <nil> <nil>
+	// <nil> <nil>
 }
 
 // The label of a metric.

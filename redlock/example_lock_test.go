@@ -19,18 +19,41 @@ func ExampleLock() {
 		fmt.Println(err)
 		return
 	}
-	on, n := lock.HeldOn()
-	fmt.Println(lock.Name(), "is on a majority:", on > n/2)
+	fmt.Println("locked:", lock.Name())
 	fmt.Println("more than 9 s are left:", lock.Remaining() > 9*time.Second)
 	fmt.Println("held:", lock.Err() == nil)
 	fmt.Println("unlocked:", lock.Unlock(ctx))
 	fmt.Println("held:", lock.Err() == nil)
 	// Output:
-	// orders:42 is on a majority: true
+	// locked: orders:42
 	// more than 9 s are left: true
 	// held: true
 	// unlocked: <nil>
 	// held: false
+}
+
+// Work that can be handed over stops at a good point when another client requests the lock.
+func ExampleReleaseRequested() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+	err := locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
+		for page := range 3 {
+			select {
+			case <-redlock.ReleaseRequested(ctx): // redlock release --ask nightly-report
+				return nil
+			default:
+				fmt.Println("page", page)
+			}
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// page 0
+	// page 1
+	// page 2
+	// <nil>
 }
 
 // The context of a lock ends when the lock does, so that the work stops by itself.

@@ -156,6 +156,36 @@ func ExampleAdmin_ForceRelease() {
 	// released on 3 <nil>
 }
 
+// A long job hands its lock over when an operator, or the next release of the program, requests it.
+func ExampleAdmin_RequestRelease() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+	operator, started := locker.Admin(), make(chan struct{})
+	go func() {
+		<-started
+		for heard := 0; heard == 0; time.Sleep(time.Millisecond) { // until the job is subscribed
+			heard, _ = operator.RequestRelease(ctx, "nightly-report")
+		}
+	}()
+	err := locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
+		requested := redlock.ReleaseRequested(ctx)
+		close(started)
+		for page := 1; ; page++ { // write a page, and stop between two pages
+			select {
+			case <-requested:
+				fmt.Println("handing over")
+				return nil
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	fmt.Println(err)
+	// Output:
+	// handing over
+	// <nil>
+}
+
 func ExampleAdmin_Check() {
 	locker, masters, done := inMemory()
 	defer done()

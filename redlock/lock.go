@@ -38,14 +38,6 @@ func (k *Lock) Done() <-chan struct{} { return k.handle.Done() }
 // ErrClosed. It compares with the clocks at each call.
 func (k *Lock) Err() error { return k.handle.Err() }
 
-// HeldOn returns how many of the n masters are connected and known to have the lock. That is usually n, and fewer for a
-// moment after [Locker.Lock], until the last masters have answered. A master that lost the lock gets it again as soon
-// as it is back.
-func (k *Lock) HeldOn() (on, n int) {
-	i := k.handle.Lease().Info()
-	return i.On, i.Expects
-}
-
 // Extend extends the lock by its TTL from now, without waiting for the next background extension. When it returns nil,
 // the lock still has validity left. On failure nothing has changed: the validity ends when it did before, and the
 // background extension goes on trying. It returns ErrNoQuorum, the error of ctx, or why the lock has ended.

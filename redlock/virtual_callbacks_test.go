@@ -73,7 +73,7 @@ func (w *world) everything(l *redlock.Locker) {
 	w.must(<-next)
 	all, err := l.LockAll(ctx, []string{"b", "c"})
 	w.must(err)
-	w.must(all.Extend(ctx))
+	w.must(errors.Join(all.Of("b").Extend(ctx), all.Of("c").Extend(ctx)))
 	w.must(all.Unlock(ctx))
 	w.must(l.Do(ctx, "d", func(ctx context.Context) error {
 		return l.Do(ctx, "d", func(context.Context) error { return nil })

@@ -56,6 +56,15 @@ func (s *stage) say(format string, args ...any) {
 	fmt.Fprintf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
+// heldOn returns on how many of the n masters the name is locked.
+func (s *stage) heldOn(ctx context.Context, name string) (on, n int) {
+	i, err := s.a.Inspect(ctx, name)
+	if err != nil {
+		return 0, len(s.a.Admin().Masters())
+	}
+	return i.On, i.N
+}
+
 func (s *stage) play(ctx context.Context) error {
 	const name = "orders:42"
 	first, err := s.a.Lock(ctx, name)
@@ -63,7 +72,7 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	s.say("program A holds %q with a TTL of 2 s, token %d", name, first.Token())
-	for on, n := first.HeldOn(); on < n && ctx.Err() == nil; on, n = first.HeldOn() {
+	for on, n := s.heldOn(ctx, name); on < n && ctx.Err() == nil; on, n = s.heldOn(ctx, name) {
 		pause(ctx, 10*time.Millisecond) // a majority has the lock; the others get it with the next extension at the latest
 	}
 	won, failed := make(chan *redlock.Lock, 1), make(chan error, 1)
@@ -81,7 +90,7 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	s.say("masters 4 and 5 are killed")
 	pause(ctx, 2500*time.Millisecond)
-	on, n := first.HeldOn()
+	on, n := s.heldOn(ctx, name)
 	s.say("longer than a TTL later: A holds it still (%v), on %d of %d masters", first.Err() == nil, on, n)
 
 	if err := s.deployment.restart(ctx, 4); err != nil {
@@ -91,7 +100,7 @@ func (s *stage) play(ctx context.Context) error {
 	m := s.a.Admin().Masters()[4]
 	s.say("master 5 is back, empty. It may have forgotten a lock, so it grants none: %s for %v", m.State,
 		m.Left.Round(time.Second))
-	on, _ = first.HeldOn()
+	on, _ = s.heldOn(ctx, name)
 	s.say("A's lock was given back to it: A holds it on %d of %d masters", on, n)
 	if err := errors.Join(s.deployment.hang(1), s.deployment.hang(2)); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -86,7 +87,7 @@ func (r *Recorder) Call(e Event, f func() (*redlock.Lock, error)) (*redlock.Lock
 		e.Kind, e.Err = KindOf(err), err.Error()
 	} else if lock != nil {
 		e.Token, e.Until = lock.Token(), Until(lock)
-		e.On, _ = lock.HeldOn()
+		e.On, _ = private.HeldOn(lock)
 	}
 	if writeErr := r.Put(e); writeErr != nil {
 		panic(writeErr)
@@ -98,7 +99,7 @@ func (r *Recorder) Call(e Event, f func() (*redlock.Lock, error)) (*redlock.Lock
 func (r *Recorder) Look(lock *redlock.Lock, hold string) error {
 	e := Event{Op: Alive, Name: lock.Name(), Hold: hold, Call: Stamp(), Until: Until(lock)}
 	e.Ret = Stamp()
-	e.On, _ = lock.HeldOn()
+	e.On, _ = private.HeldOn(lock)
 	if lock.Err() != nil || e.Until <= e.Call {
 		return nil
 	}

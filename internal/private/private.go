@@ -66,6 +66,7 @@ var (
 	optionFunc     func(Settings) any
 	toolsFunc      func(locker any) Tools
 	deploymentFunc func(opts any) (prefix string, maxTTL time.Duration)
+	heldOnFunc     func(lock any) (on, n int)
 )
 
 // ErrIncomplete is what a step of a change returns until enough masters have reported the step before it.
@@ -74,9 +75,9 @@ var ErrIncomplete error
 // Provide is called by package redlock.
 func Provide(
 	option func(Settings) any, tools func(locker any) Tools, deployment func(opts any) (string, time.Duration),
-	incomplete error,
+	incomplete error, heldOn func(lock any) (on, n int),
 ) bool {
-	optionFunc, toolsFunc, deploymentFunc, ErrIncomplete = option, tools, deployment, incomplete
+	optionFunc, toolsFunc, deploymentFunc, ErrIncomplete, heldOnFunc = option, tools, deployment, incomplete, heldOn
 	return true
 }
 
@@ -88,3 +89,6 @@ func Of(locker any) Tools { return toolsFunc(locker) }
 
 // Deployment returns the prefix and the max TTL that these options, a []redlock.Option, set for a Locker.
 func Deployment(opts any) (prefix string, maxTTL time.Duration) { return deploymentFunc(opts) }
+
+// HeldOn returns on how many of the n masters a *redlock.Lock is, as far as its Locker knows.
+func HeldOn(lock any) (on, n int) { return heldOnFunc(lock) }

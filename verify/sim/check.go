@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/verify/sim/trace"
@@ -238,7 +239,7 @@ func (w *world) checkAll(lock *redlock.Lock, when string) {
 	}
 	w.mu.Unlock()
 	if on < len(voters) || lock.Err() != nil {
-		known, _ := lock.HeldOn()
+		known, _ := private.HeldOn(lock)
 		w.problem("%s: %s it is on %d of %d masters, %d known of: %v", lock.Name(), when, on, len(voters), known,
 			lock.Err())
 	}

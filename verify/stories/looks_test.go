@@ -59,7 +59,7 @@ func (p *program) word(name string) string {
 	k := p.lock(name)
 	switch {
 	case k != nil && k.Err() == nil:
-		on, n := k.HeldOn()
+		on, n := private.HeldOn(k)
 		return fmt.Sprintf("holds it until %s, on %d of %d, token %s",
 			seconds(p.w.now()+k.Remaining()), on, n, p.w.ballot(k.Token()))
 	case p.waiting[name] > 0:

@@ -212,7 +212,6 @@ type voteRecorder struct {
 	waits    func() bool
 	active   atomic.Bool // it counts in Manager.rounds
 	late     quorum.Set  // masters whose votes are still to be rolled back if they come as grants; guarded by Lease.mu
-	held     quorum.Set  // masters that show another lease, whose owner is to be notified; guarded by lease.mu
 }
 
 // OnVote implements round.VoteObserver.
@@ -230,10 +229,9 @@ func (a *voteRecorder) OnVote(r *round.Round, i int, v *round.Vote, decides, las
 	late := a.late.Has(i)
 	a.late &^= quorum.One(i)
 	complete := late && a.late == 0
-	beaten := a.beatenLocked(r, i, v)
 	l.mu.Unlock()
 	l.notify(n)
-	a.warn(r, beaten)
+	a.warn(r, i, v, decides)
 	//mutant:late-grants = false
 	if late && mayHold(v) {
 		end := scripts.Ending{}
@@ -305,24 +303,23 @@ func (m *Manager) newLease(name string, keys *scripts.Keys, t *scripts.Ticket) *
 	return l
 }
 
-// beatenLocked records a vote that shows another lease. Once the round is won, it returns the masters with such votes
-// whose owners are not notified yet: a majority has lost those leases.
-func (a *voteRecorder) beatenLocked(r *round.Round, i int, v *round.Vote) (set quorum.Set) {
-	if v.Outcome == scripts.Held && v.Holder != "" {
-		a.held |= quorum.One(i)
+// warn notifies the owners of other leases that masters have shown in a round that is won: a majority has lost those
+// leases.
+func (a *voteRecorder) warn(r *round.Round, i int, v *round.Vote, decides bool) {
+	set := quorum.Set(0)
+	switch {
+	case decides:
+		t := r.Tally()
+		set = t.Of(scripts.Held)
+	case v.Outcome == scripts.Held:
+		set = quorum.One(i)
 	}
-	//mutant:beaten-holder = false
-	if a.held != 0 && r.Verdict() == quorum.Won {
-		set, a.held = a.held, 0
-	}
-	return set
-}
-
-// warn notifies the owners of the leases that the masters of set have shown in r.
-func (a *voteRecorder) warn(r *round.Round, set quorum.Set) {
-	for i := range set.All() {
-		if v := r.Vote(i); v.Holder != "" {
-			a.lease.m.Post(quorum.One(i), a.lease.m.Prefix.Notify(a.lease.keys, v.Holder, false))
+	//mutant:beaten-holder 1= false
+	if set != 0 && r.Verdict() == quorum.Won {
+		for i := range set.All() {
+			if v := r.Vote(i); v.Holder != "" {
+				a.lease.m.Post(quorum.One(i), a.lease.m.Prefix.Notify(a.lease.keys, v.Holder, false))
+			}
 		}
 	}
 }

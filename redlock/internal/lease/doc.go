@@ -91,6 +91,11 @@
 // the clock; an acquire of another client that comes within it is refused as stale, and is repeated above it. The
 // masters accept ballots up to 15 s ahead of their clocks (acquire.lua).
 //
+// # Messages
+//
+// A message in the inbox of its owner says that another client wants the name of a lease, or may have it already: see
+// inbox.go. It makes the Manager extend the lease at once, and nothing depends on it.
+//
 // # Locks
 //
 // Lease.mu is not held while anything waits, while a context is cancelled, or while a function of the caller runs. The

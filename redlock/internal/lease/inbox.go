@@ -33,11 +33,11 @@ const (
 
 // An inbox records what messages about a lease have said.
 type inbox struct {
-	listens   bool      // the Locker is subscribed because of the lease
-	requested bool      // another client has requested a release
-	messages  *messages // nil until a message or the holder needs it: many locks are held without any
+	listens   bool // the Locker is subscribed because of the lease
+	requested bool // another client has requested a release
 }
 
+// The messages of a lease that have an effect later. A lease has none until a message or its holder needs it.
 type messages struct {
 	due     clock.Instant // when the Manager is to extend the lease because of a message; zero: no message is new
 	checked clock.Instant // when it last did
@@ -47,10 +47,10 @@ type messages struct {
 }
 
 func (l *Lease) messagesLocked() *messages {
-	if l.inbox.messages == nil {
-		l.inbox.messages = &messages{}
+	if l.messages == nil {
+		l.messages = &messages{}
 	}
-	return l.inbox.messages
+	return l.messages
 }
 
 // listenLocked subscribes the Locker to its inbox until the lease ends. It is live.
@@ -91,7 +91,7 @@ func (l *Lease) Message(release bool) {
 
 // requestLocked closes the channel of the holder, which may have none.
 func (l *Lease) requestLocked() {
-	m := l.inbox.messages
+	m := l.messages
 	if m == nil || m.holder != l.ownership.token {
 		return
 	}
@@ -118,15 +118,15 @@ func (l *Lease) checkSoonLocked(now clock.Instant) {
 
 // checkInLocked returns the time until the next extension because of a message.
 func (l *Lease) checkInLocked(now clock.Instant) time.Duration {
-	if l.inbox.messages == nil {
+	if l.messages == nil {
 		return forever
 	}
-	return until(l.inbox.messages.due, now)
+	return until(l.messages.due, now)
 }
 
 // checkedLocked records that an extension is sent now.
 func (l *Lease) checkedLocked(now clock.Instant) {
-	if m := l.inbox.messages; m != nil && m.due != (clock.Instant{}) {
+	if m := l.messages; m != nil && m.due != (clock.Instant{}) {
 		m.due, m.checked = clock.Instant{}, now
 	}
 }

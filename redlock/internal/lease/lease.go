@@ -96,6 +96,7 @@ type Lease struct {
 	state     state
 	Listens   bool // for the Waiters alone, guarded by their lock: the inbox is open because of the lease
 	inbox     inbox
+	messages  *messages
 	validity  validity
 	config    *quorum.Config // by which it was last won or confirmed
 	on        masters

@@ -50,5 +50,5 @@
 //	contend.go  the contender: when it tries again
 //	acquire.go  one attempt, and what its errors mean for waiting calls
 //	tickets.go  the places in the masters' queues
-//	inbox.go    the subscription, and the wake-ups that come by it
+//	inbox.go    the subscription, and the wake-ups and messages about leases that come by it
 package waitqueue
