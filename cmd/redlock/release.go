@@ -87,7 +87,7 @@ func (a *app) releaseCommand() *cobra.Command {
 
 // requestRelease requests the holder of a name to release it.
 func (a *app) requestRelease(l *redlock.Locker, name string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), a.fleet.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), a.deployment.timeout)
 	defer cancel()
 	heard, err := l.Admin().RequestRelease(ctx, name)
 	switch {

@@ -113,7 +113,7 @@ func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more i
 		return nil, &round.Failure{Decision: err}
 	}
 	l := h.lease
-	l.ownership.entering += more
+	l.ownership.entering += int32(more)
 	e := l.extendLocked(op, ttl)
 	l.mu.Unlock()
 	e.RecordAll(e.skipped)

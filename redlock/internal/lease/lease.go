@@ -38,6 +38,7 @@ type Terms struct {
 	MinHold time.Duration // the masters keep the name for so long, also after its Unlock
 	Extend  bool          // in the background
 	Async   bool          // Unlock does not wait for the masters
+	Long    bool          // the holder keeps the lease for as long as it can: HeldLong does not report it
 	// Handoffs of the call that wins the lease is how often it may be handed off until its release. A later holder with 0
 	// does not hands it off. HandoffTime is of the holder that unlocks: it hands the lease off only if less than this has
 	// passed since the lease was won. See the package documentation.
@@ -45,8 +46,6 @@ type Terms struct {
 	HandoffTime time.Duration
 	// Linger bounds how long the lease is kept after the last Unlock, for the next call of the Locker; 0: it is released.
 	Linger time.Duration
-	// Long means that the holder keeps the lease for as long as it can: HeldLong does not report it.
-	Long bool
 }
 
 // remainingMinHold returns the part of MinHold that is left after held. The drift is added to it, for clocks that run
@@ -143,11 +142,11 @@ type renewal struct {
 // An ownership is what a caller has from its Lock to its last Unlock, re-entries included.
 type ownership struct {
 	token    int64
-	depth    int // holds that are not unlocked
-	entering int // re-entries under way, which have no Hold yet
+	depth    int   // holds that are not unlocked
+	entering int32 // re-entries under way, which have no Hold yet
+	reported bool  // by HeldLong
 	terms    Terms
 	began    clock.Instant
-	reported bool // by HeldLong
 	holds    []*Hold
 	single   [1]*Hold // the first hold; the storage of holds while there is one
 }

@@ -40,7 +40,7 @@ func (l *Lease) Idle() bool {
 
 // depthLocked returns the depth that is sent to the masters.
 func (l *Lease) depthLocked() scripts.Depth {
-	depth := scripts.Depth(max(1, l.ownership.depth+l.ownership.entering))
+	depth := scripts.Depth(max(1, l.ownership.depth+int(l.ownership.entering)))
 	if l.mayLingerLocked() {
 		depth |= scripts.Lingers
 	}

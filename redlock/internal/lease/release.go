@@ -283,7 +283,7 @@ func (h *Hold) endWithoutRelease(cause, outcome error) (id string, ballot int64,
 		return "", 0, err
 	}
 	l := h.lease
-	if l.ownership.depth+l.ownership.entering > 1 {
+	if l.ownership.depth+int(l.ownership.entering) > 1 {
 		l.mu.Unlock()
 		return "", 0, ErrNested
 	}
