@@ -128,7 +128,6 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 func (s *slotCall) acquire(caller context.Context, wait bool, stats *lease.AcquireStats) (*Lock, error) {
 	ctx, cancel := s.cfg.limited(caller)
 	defer cancel()
-	//mutant:slots-reentry = false
 	if own := s.l.owner(ctx, s.name, []LockOption{slots(len(s.names))}); own != nil {
 		s.names = []string{own.Lease().Name}
 	}
