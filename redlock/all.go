@@ -29,7 +29,7 @@ func (s *Locks) during(ctx context.Context, f func(ctx context.Context) error, t
 	}
 	defer func() {
 		lost := s.each(func(k *Lock) error { return k.finish(ctx) })
-		err = errors.Join(ofFunction(err), lost)
+		err = joinErrors(ofFunction(err), lost)
 	}()
 	return f(s.Context(ctx))
 }
@@ -59,7 +59,7 @@ func takeAll(
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	// ctx carries the wait limit. While the call waits for some names, held ones are extended, without a maximum hold.
-	opts = append(slices.Clip(opts), WithWaitLimit(0), WithExtension(true), WithMaxHold(0), WithLinger(0))
+	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true), WithMaxHold(0), WithLinger(0))
 	for {
 		locks, err := multilock.Acquire(len(names), wait, &multilock.Source[*Lock]{
 			Try:     func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, false) },

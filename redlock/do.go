@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/redlock-go/redlock/internal/transport"
@@ -11,7 +12,7 @@ import (
 // during runs f while k is held, and releases k. It returns the error of f, joined with the loss of k if it ended
 // before f returned.
 func (k *Lock) during(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	defer func() { err = errors.Join(ofFunction(err), k.finish(ctx)) }()
+	defer func() { err = joinErrors(ofFunction(err), k.finish(ctx)) }()
 	return f(k.Context(ctx))
 }
 
@@ -33,6 +34,20 @@ func (k *Lock) finish(ctx context.Context) error {
 	}
 	//mutant:unconfirmed-release = err
 	return nil
+}
+
+// joinErrors is like errors.Join, with a text of one line.
+func joinErrors(errs ...error) (all error) {
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case all == nil:
+			all = err
+		default:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
 }
 
 // ofFunction returns the error of the function of a Do in the form in which Do returns it.

@@ -30,7 +30,7 @@ var (
 	ErrLost = lease.ErrLost
 )
 
-// More specific outcomes. A LockError that wraps one of the first five wraps ErrNoQuorum as well.
+// More specific outcomes. A LockError that wraps one of the first four wraps ErrNoQuorum as well.
 var (
 	// ErrOverloaded means that too many calls of this Locker were under way, and nothing was sent. See [Locker.TryLock].
 	ErrOverloaded = round.ErrOverloaded
@@ -39,11 +39,9 @@ var (
 	// ErrTokensExhausted means that a token would be 2^53 or more, where the masters' numbers are not exact.
 	ErrTokensExhausted = ballot.ErrTooFar
 	// ErrMasterList means that the admission records name other masters than those of this Locker, which acquires nothing
-	// with the votes of such masters. The text shows both lists and a remedy: see docs/operations.md.
+	// with the votes of such masters; or another number of shards, or another shard: see [NewSharded]. The text shows both
+	// and a remedy: see docs/operations.md.
 	ErrMasterList = admission.ErrMasterList
-	// ErrShardLayout means that the admission records have another number of shards, or belong to another shard: see
-	// [NewSharded].
-	ErrShardLayout = admission.ErrShardLayout
 	// ErrMaxHold means that the lock was held as long as [WithMaxHold] allows. It wraps ErrLost.
 	ErrMaxHold = lease.ErrMaxHold
 	// ErrReleased means that the lock was released.
@@ -77,7 +75,8 @@ func (m misuse) Unwrap() error { return ErrInvalid }
 
 // A LockError describes why a call failed. Use [errors.Is] and [errors.As] on it: it wraps the outcome, such as
 // [ErrHeld], the error of the context if one ended the call, and an error for each master that failed, which may match
-// [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]. The text names the masters.
+// [pool.ErrDown], [pool.ErrTimeout] or [pool.ErrRefused]; [errors.As] also finds these as one
+// [github.com/hashicorp/go-multierror.Error]. The text names the masters.
 type LockError struct {
 	Op     string        // the call: "lock", "re-enter", "extend", "unlock", "import", "inspect", or one about the masters
 	Name   string        // of the lock; the key prefix in a call about the masters
@@ -239,6 +238,7 @@ func (e *LockError) Unwrap() []error {
 	}
 	if e.masters != nil {
 		all = append(all, e.masters.Errors...)
+		all = append(all, e.masters)
 	}
 	return all
 }

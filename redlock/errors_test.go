@@ -109,7 +109,7 @@ func TestLockErrorText(t *testing.T) {
 		err  *LockError
 		want string
 	}{
-		{&LockError{Op: "unlock", Name: "a", decided: ErrReleased}, `redlock: unlock "a": the lock is released`},
+		{&LockError{Op: "unlock", Name: "a", decided: ErrReleased}, `redlock: unlock "a": the lock was released before`},
 		{&LockError{Op: "lock", Name: "a", cause: context.Canceled}, `redlock: lock "a": context canceled`},
 		{
 			&LockError{Op: "lock", Name: "a", cause: ErrClosed, decided: ErrHeld},

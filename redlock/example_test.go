@@ -221,3 +221,16 @@ func ExampleLocker_Close() {
 	// <nil>
 	// closed: true
 }
+
+func ExampleLocker_TryDo() {
+	locker, _, shut := inMemory()
+	defer shut()
+	err := locker.TryDo(context.Background(), "nightly-report", func(context.Context) error {
+		fmt.Println("report")
+		return nil
+	})
+	if errors.Is(err, redlock.ErrHeld) {
+		fmt.Println("another machine writes it")
+	}
+	// Output: report
+}

@@ -31,7 +31,7 @@ func (l *Locker) lead(ctx context.Context, name string, f func(ctx context.Conte
 				return nil
 			//mutant:shutdown-no-failure = false
 			case ctx.Err() != nil:
-				return errors.Join(contextError(ctx), err)
+				return joinErrors(contextError(ctx), err)
 			}
 			lock.l.logTerm(lock, err, lost)
 		} else if own := l.owner(ctx, name, opts); own != nil && own.Err() != nil ||
@@ -41,7 +41,7 @@ func (l *Locker) lead(ctx context.Context, name string, f func(ctx context.Conte
 		select {
 		case <-time.After(leadPause + time.Duration(jitter.Float64()*float64(leadPause))):
 		case <-ctx.Done():
-			return errors.Join(contextError(ctx), err)
+			return joinErrors(contextError(ctx), err)
 		case <-l.of(name).closing:
 			return ErrClosed
 		}

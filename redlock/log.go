@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/dispatch"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
@@ -39,7 +41,9 @@ type journal struct {
 	*dispatch.Queue
 	info     func(master int, st *admission.State) redlockinfo.Master
 	shortage func() *shortage // why no lock can be acquired; nil if one can, or the Locker is closed
-	known    quorum.Set       // masters whose first state was seen; used by viewed only
+	known    quorum.Set       // masters whose first state was seen; used by viewed only, as poolClosed
+
+	poolClosed bool
 
 	mu     sync.Mutex
 	alarm  *time.Timer   // runs while no lock can be acquired; nil if one can, or the Locker is closed
@@ -133,6 +137,12 @@ func (j *journal) viewed(last, next *admission.View) {
 		}
 		m := j.info(i, now)
 		switch known := j.known.Has(i); {
+		case errors.Is(now.Err, transport.ErrClosed): // the states of its masters do not matter any more
+			if !j.poolClosed {
+				j.poolClosed = true
+				j.Log(slog.LevelError, "redlock: pool was closed before its Locker",
+					slog.String("hint", "no lock can be extended or released any more: close the Locker first, then the pool"))
+			}
 		case now.Phase == admission.Down:
 			j.master(slog.LevelWarn, "redlock: master is down", &m)
 		case known && now.Phase == admission.Voting:

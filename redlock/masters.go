@@ -86,7 +86,7 @@ func (l *shard) admit(ctx context.Context) error {
 func objection(view *admission.View) error {
 	for _, i := range view.Config.Order {
 		err := view.Masters[i].Err
-		for _, other := range []error{ErrMasterList, errOldMasters, errIncomplete, ErrShardLayout} {
+		for _, other := range []error{admission.ErrShardLayout, ErrMasterList, errOldMasters, errIncomplete} {
 			if errors.Is(err, other) {
 				return other
 			}

@@ -127,7 +127,7 @@ func TestTheGuardTimeIsRaisedOnAllMastersOrNone(t *testing.T) {
 		long := o.over(0, 5, redlock.WithMaxTTL(5*time.Minute))
 		start := time.Now()
 		_, err = long.Lock(o.within(time.Minute), "a", redlock.WithTTL(4*time.Minute))
-		if o.says(err, redlock.ErrTTLTooLong, "redlock guard -set"); time.Since(start) > 0 {
+		if o.says(err, redlock.ErrTTLTooLong, "redlock guard --set"); time.Since(start) > 0 {
 			o.Errorf("it took %v", time.Since(start))
 		}
 		o.masters.Master(4).Restart(false)

@@ -290,8 +290,8 @@ func (c *lockConfig) check(l *config) error {
 	drift, longest := l.drift.Of(c.TTL), cmp.Or(l.guard, maxTTL)
 	switch {
 	case l.guard > 0 && c.TTL > l.guard:
-		return invalid("TTL %v is above the max TTL %v: raise WithMaxTTL in the whole deployment, or lower WithTTL",
-			c.TTL, l.guard)
+		return invalid("TTL %v is above the max TTL %v of this client: raise that of the masters first (redlock guard "+
+			"--set %v URL...), then WithMaxTTL of all clients; or lower WithTTL", c.TTL, l.guard, c.TTL)
 	case c.TTL < minTTL || c.TTL > maxTTL:
 		return invalid("TTL %v: it is from %v to %v", c.TTL, minTTL, longest)
 	case drift >= c.TTL:
@@ -309,7 +309,8 @@ func (c *lockConfig) check(l *config) error {
 	case c.MaxHold < 0:
 		return invalid("maximum hold %v is negative; 0 is no bound", c.MaxHold)
 	case c.waitLimit < 0:
-		return invalid("wait limit %v is negative; 0 is no limit", c.waitLimit)
+		return invalid("a wait limit must be positive; without WithWaitLimit the context limits the wait, and TryLock " +
+			"does not wait for a holder")
 	case c.tries < 0:
 		return invalid("%d tries: 0 means until the context ends", c.tries)
 	case c.Handoffs < 0 || c.Handoffs > mostHandoffs || c.HandoffTime < 0 || c.HandoffTime > mostHandoffTime:

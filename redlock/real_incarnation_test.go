@@ -118,7 +118,7 @@ func TestTheGuardTimeBelongsToTheDeployment(t *testing.T) {
 	works(larger, redlock.WithTTL(guardTime))
 	_, err := larger.TryLock(bounded(t), "n")
 	if !errors.Is(err, redlock.ErrTTLTooLong) || !strings.Contains(err.Error(),
-		"TTL 10s, longest TTL 3s; raise it in the deployment: redlock guard -set 10s") {
+		"TTL 10s, longest TTL 3s; raise it on the masters first: redlock guard --set 10s") {
 		t.Errorf("a TTL above the max TTL: %v", err)
 	}
 	lock := held(t)(larger.Lock(bounded(t), "n", redlock.WithTTL(guardTime)))

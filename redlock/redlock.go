@@ -47,7 +47,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // without a quorum affects its own names only. The limit is 300 shards.
 //
 // All clients must name the same shards in the same order. The number of a shard is in the admission records of its
-// masters: a client with another number of shards, or another order, acquires nothing there and gets [ErrShardLayout],
+// masters: a client with another number of shards, or another order, acquires nothing there and gets [ErrMasterList],
 // which shows both layouts and the command that replaces a stray record. New shards begin to vote only when one client
 // has seen all masters of all shards, so all must be up once at the very first start. docs/performance.md shows how to
 // change the number of shards.
@@ -203,7 +203,7 @@ func (l *Locker) each(f func(i int, s *shard) error) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return joinErrors(errs...)
 }
 
 // gather concatenates the lists of all shards.
@@ -279,6 +279,14 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...LockOption) (
 func (l *Locker) Do(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
 	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
 		return l.take(ctx, name, opts, true)
+	}, f)
+}
+
+// TryDo runs f while holding the lock of name, as [Locker.Do] does, but does not wait for another holder: it acquires
+// the lock as [Locker.TryLock] does. If it returns [ErrHeld], f has not run, and another client has the lock.
+func (l *Locker) TryDo(ctx context.Context, name string, f func(ctx context.Context) error, opts ...LockOption) error {
+	return l.of(name).do(ctx, name, func(ctx context.Context) (*Lock, error) {
+		return l.take(ctx, name, opts, false)
 	}, f)
 }
 

@@ -115,7 +115,7 @@ func (l *Locker) newSlotCall(name string, k int, opts []LockOption) (*slotCall, 
 	if s.cfg.bounded() {
 		return nil, invalid("a call for slots waits in the queues: WithSlots does not go with WithRetry")
 	}
-	s.opts = append(s.opts, WithWaitLimit(0)) // one context has the limit of all
+	s.opts = append(s.opts, lockOption(func(c *lockConfig) { c.waitLimit = 0 })) // one context has the limit of all
 	for _, n := range s.names {
 		if err := l.of(n).checkName(n); err != nil {
 			return nil, err

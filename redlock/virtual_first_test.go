@@ -287,8 +287,8 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 				_, err := l.Lock(w.Context(), "z", redlock.WithTTL(time.Minute))
 				return err
 			},
-				"redlock: invalid option: TTL 1m0s is above the max TTL 30s: raise WithMaxTTL in the whole deployment, " +
-					"or lower WithTTL"},
+				"redlock: invalid option: TTL 1m0s is above the max TTL 30s of this client: raise that of the masters " +
+					"first (redlock guard --set 1m0s URL...), then WithMaxTTL of all clients; or lower WithTTL"},
 			{"locking again without the context of the lock", func() error {
 				_, err := l.Lock(short(), "x")
 				return err
@@ -301,7 +301,7 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			}, `redlock: lock "x": held by another; 0 of 3 masters said yes, 2 are needed; held by "web-1" since ` + since +
 				"; it may be free in T"},
 			{"unlocking twice", func() error { return released.Unlock(w.Context()) },
-				`redlock: unlock "y": the lock is released`},
+				`redlock: unlock "y": the lock was released before`},
 			{"unlocking what was not had", func() error {
 				var none *redlock.Lock
 				return none.Unlock(w.Context())

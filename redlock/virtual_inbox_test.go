@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,12 +149,17 @@ func TestVirtualFloodOfMessages(t *testing.T) {
 		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/(100*time.Millisecond)); n > most {
 			t.Errorf("messages about one lock cost %d rounds in %v, want at most %d", n, time.Since(began), most)
 		}
+		var ids []string
+		for _, k := range all {
+			ids = append(ids, w.idOf(k.Name()))
+		}
 		before, began = w.count("extend"), time.Now()
 		for range flood {
-			for i := range all {
-				name := "n" + strconv.Itoa(i)
-				w.notify(name, w.idOf(name), false, 0)
+			var sent sync.WaitGroup
+			for i, k := range all {
+				sent.Go(func() { w.notify(k.Name(), ids[i], false, 0) })
 			}
+			sent.Wait()
 			after(10 * time.Millisecond)
 		}
 		if n, most := (w.count("extend")-before)/5, 1+int(time.Since(began)/time.Millisecond); n > most {
@@ -332,6 +338,29 @@ var requestCases = []struct {
 			}
 			w.unlock(k)
 		}
+	}},
+	{"before a local handoff", func(w *world, p, other *peer) {
+		w.delay(time.Millisecond)
+		k := w.take(p.Locker, "n")
+		c := redlock.ReleaseRequested(k.Context(w.Context()))
+		next := make(chan string)
+		for _, of := range []*peer{other, p} { // other is in front
+			go func() {
+				k := w.take(of.Locker, "n")
+				next <- of.id
+				w.unlock(k)
+			}()
+			after(10 * time.Millisecond)
+		}
+		if w.request(other.Locker, "n"); !requested(c) {
+			w.Error("the holder has no request")
+		}
+		w.unlock(k)
+		if first := <-next; first != other.id {
+			w.Errorf("%s has the lock, handed off by the holder whose lock was requested", first)
+		}
+		<-next
+		after(trip)
 	}},
 	{"of a leader", func(w *world, p, other *peer) {
 		ctx, stop := context.WithCancel(w.Context())

@@ -97,3 +97,21 @@ func TestVirtualASelfDeadlockIsLogged(t *testing.T) {
 		w.unlock(k)
 	})
 }
+
+func TestVirtualAPoolThatIsClosedBeforeItsLockerIsReported(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		var h health
+		p := w.pool()
+		l := w.over(p, h.option())
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after(time.Second)
+		if h.logged("pool was closed before its Locker", "hint=") != 1 || h.logged("master is down") != 0 {
+			t.Errorf("%q", h.logs)
+		}
+		if _, err := l.TryLock(w.Context(), "n"); err == nil {
+			t.Error("locked without a pool")
+		}
+	})
+}

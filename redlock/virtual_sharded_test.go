@@ -191,9 +191,9 @@ func TestVirtualAnotherNumberOfShardsWinsNothing(t *testing.T) {
 				}
 			}
 		}
-		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrShardLayout, "shard 1 of 2", "shard 1 of 3",
-			"redlock quarantine -master")
-		r.isError(r.try(alone, "a"), redlock.ErrShardLayout, "shard 1 of 2", "no shards")
+		r.isError(r.try(others["three"], in(3, 1)[0][0]), redlock.ErrMasterList, "shard 1 of 2", "shard 1 of 3",
+			"probably wrong")
+		r.isError(r.try(alone, "a"), redlock.ErrMasterList, "shard 1 of 2", "no shards")
 		for _, of := range names {
 			if err := r.try(first, of[0]); err != nil {
 				t.Error(err)

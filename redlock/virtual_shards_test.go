@@ -263,7 +263,7 @@ func TestVirtualTheNumberOfShardsIsChangedWithNobodyRunning(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		r.isError(r.try(r.shards(0, 1), in(2, 1)[0][0]), redlock.ErrShardLayout)
+		r.isError(r.try(r.shards(0, 1), in(2, 1)[0][0]), redlock.ErrMasterList)
 	})
 }
 

@@ -27,7 +27,7 @@ func TestAllCommandsGoByAChangeOfTheMasters(t *testing.T) {
 	if err := os.WriteFile(f.config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.start("admit", "--force").ends(0, "5 of 5 vote")
+	f.start("admit", "--force", "--yes").ends(0, "5 of 5 vote")
 	holder := f.start("run", "--owner", "holder", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	holder.hear("have it")
 	f.start("run", "--try", "a", "--", "true").ends(exitRunHeld, `held by "holder"`)

@@ -59,23 +59,49 @@ func (a *app) admitCommand() *cobra.Command {
 		Long: `Lets all masters vote at once, without their quarantine. It is for those who know that no lock of
 this prefix is held on them, as on new masters. If a client does hold one, two holders at a
 time are possible until its TTL has expired. If some masters vote already, clients may hold locks
-on them; use --force then. If a record names other masters, or a later epoch, nothing is written.`,
+on them; use --force then. If a record names other masters, or a later epoch, nothing is written.
+
+If masters have been used before, it shows the clients that are connected, and asks; --yes does it without asking.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
-				list := settled(ctx, l)
-				err := inUse(list)
-				if err == nil || force {
-					err = l.Admin().Admit(ctx)
-					list = settled(ctx, l)
-				}
-				return a.report(list, err)
+			return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+				return a.admit(ctx, l, pools, force)
 			})
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
+	a.addYes(cmd.Flags())
 	cmd.Flags().BoolVar(&force, "force", false, "also where some of the masters vote already")
 	return cmd
+}
+
+// admit lets all masters vote. It asks if masters have been used before, unless all of them vote already.
+func (a *app) admit(ctx context.Context, l *redlock.Locker, pools []*pool.Pool, force bool) int {
+	list := settled(ctx, l)
+	err := inUse(list)
+	if force {
+		err = nil
+	}
+	used := func(m redlockinfo.Master) bool { return m.MaxTTL > 0 }
+	stays := func(m redlockinfo.Master) bool {
+		return m.State != "connecting" && m.State != "down" && m.State != "quarantine"
+	}
+	ended := slices.DeleteFunc(slices.Clone(list), stays)
+	if err == nil && slices.ContainsFunc(list, used) && len(ended) > 0 {
+		ch := &change{command: "admit", question: "Can no client hold a lock on them? Admit them?", undone: "none was admitted"}
+		for _, m := range ended {
+			ch.effects = append(ch.effects, fmt.Sprintf("%s votes at once: it is in the state %s, and may have forgotten a "+
+				"lock that a client still holds", m.Addr, m.State))
+		}
+		err = a.approve(ctx, l, pools, ch)
+	}
+	if err == nil {
+		ctx, cancel := a.within()
+		defer cancel()
+		err = l.Admin().Admit(ctx)
+		list = settled(ctx, l)
+	}
+	return a.report(list, err)
 }
 
 // inUse returns the error for admitting the masters of a shard if only some of them vote.
@@ -103,16 +129,23 @@ func (a *app) quarantineCommand() *cobra.Command {
 		Short: "put one master into quarantine, to replace its admission record",
 		Long: `Puts one master into quarantine, named as status names it. It replaces an admission record that cannot be
 read, or that names other masters and that no client needs: look first. The URLs are those of all masters; if the
-other records say that this list is wrong, nothing is written.`,
+other records say that this list is wrong, nothing is written. It shows what will happen to which clients, and asks;
+in scripts, without a terminal, --yes is needed.`,
 		Example: `  redlock quarantine --master 10.0.0.2:6379 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
-				err := l.Admin().Quarantine(ctx, master)
-				return a.report(settled(ctx, l), err)
+			if err := a.needsAnswer(cmd); err != nil {
+				return err
+			}
+			return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+				return a.changed(ctx, l, pools, &change{
+					command: "quarantine", target: master, effects: loses(master, settled(ctx, l)),
+					question: "Put it into quarantine?", undone: "nothing was changed",
+				}, func(ctx context.Context) error { return l.Admin().Quarantine(ctx, master) })
 			})
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
+	a.addYes(cmd.Flags())
 	cmd.Flags().StringVar(&master, "master", "", "address of the master, as status names it")
 	_ = cmd.MarkFlagRequired("master") // fails only for an unknown flag
 	return cmd
@@ -124,21 +157,44 @@ func (a *app) guardCommand() *cobra.Command {
 		Use:   "guard [--set DURATION] [URL...]",
 		Short: "show or raise the max TTL of the deployment",
 		Long: `Shows the max TTL of each master, the longest TTL that a client may use. With --set it is raised in the
-whole deployment while clients run, before any of them uses a longer TTL. For that all masters must be up.`,
+whole deployment while clients run, before any of them uses a longer TTL. For that all masters must be up. It shows what
+will happen, and asks; in scripts, without a terminal, --yes is needed.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
-				err := error(nil)
-				if set != 0 {
-					err = l.Admin().RaiseMaxTTL(ctx, set)
-				}
-				return a.report(settled(ctx, l), err)
+			if set == 0 {
+				return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
+					return a.report(settled(ctx, l), nil)
+				})
+			}
+			if err := a.needsAnswer(cmd); err != nil {
+				return err
+			}
+			return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+				return a.changed(ctx, l, pools, &change{
+					command: "guard", question: "Raise it?", undone: "nothing was changed",
+					effects: []string{fmt.Sprintf("every master accepts TTLs up to %v, and does not vote for %v after each restart; "+
+						"it cannot be lowered while clients run", set, max(set, 30*time.Second))},
+				}, func(ctx context.Context) error { return l.Admin().RaiseMaxTTL(ctx, set) })
 			})
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
+	a.addYes(cmd.Flags())
 	cmd.Flags().DurationVar(&set, "set", 0, "the new max TTL")
 	return cmd
+}
+
+// changed makes a change if the user approves it, and reports the masters.
+func (a *app) changed(
+	ctx context.Context, l *redlock.Locker, pools []*pool.Pool, ch *change, do func(context.Context) error,
+) int {
+	if err := a.approve(ctx, l, pools, ch); err != nil {
+		return a.report(l.Admin().Masters(), err)
+	}
+	ctx, cancel := a.within()
+	defer cancel()
+	err := do(ctx)
+	return a.report(settled(ctx, l), err)
 }
 
 func (a *app) check(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int {

@@ -42,7 +42,7 @@ func (a *app) lsCommand() *cobra.Command {
 	var most int
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "ls [PREFIX]",
+		Use:   "ls [URL...] [PREFIX]",
 		Short: "list the names that are held",
 		Long: `Lists the names that are held now, on a quorum of the masters, in order; with PREFIX only those that begin so.
 Writes nothing. With --all also the names that fewer masters have: locks that are being taken or given back, and what
@@ -57,10 +57,12 @@ be asked; 2 if fewer than a quorum could be asked.`,
 		Example: `  redlock ls --config locks.json orders:
   redlock ls --json | jq -r '.names[].name'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(cobra.MaximumNArgs(1)(cmd, args), checkNames(args))
+			_, names := cutURLs(args)
+			return errors.Join(cobra.MaximumNArgs(1)(cmd, names), checkNames(names))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.deployment.readDeployment(cmd, nil)
+			urls, names := cutURLs(args)
+			c, err := a.deployment.readDeployment(cmd, urls)
 			if err == nil && most < 1 {
 				err = fmt.Errorf("--most %d: 1 is the least", most)
 			}
@@ -76,7 +78,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			defer cancel()
 			defer shut(ctx)
 			private.Of(l).Settle(ctx)
-			found := scanAll(ctx, c.scans(pools, strings.Join(args, ""), most))
+			found := scanAll(ctx, c.scans(pools, strings.Join(names, ""), most))
 			return leave(a.list(found, c.sets(), all))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,

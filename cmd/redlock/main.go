@@ -61,6 +61,7 @@ type app struct {
 	deployment     deploymentFlags
 	json           bool
 	holder         bool // this process holds a lock in the background: see lock.go
+	yes            bool // the user need not be asked
 	stdout, stderr io.Writer
 }
 

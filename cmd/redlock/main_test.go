@@ -80,7 +80,7 @@ func TestAdmitLetsNewMastersVote(t *testing.T) {
 // H72: a command that raises the max TTL creates no key, as after a mistyped prefix.
 func TestAMistypedPrefixLeavesNoKey(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "-set", "60s", "-prefix", "redlok")
+	f.call(exitNoQuorum, "0 of 3 masters said yes", "guard", "--yes", "-set", "60s", "-prefix", "redlok")
 	f.call(exitNoQuorum, `look whether the prefix "redlok" is right`, "check", "-prefix", "redlok")
 	for i := range f.urls {
 		if n := f.do(i, "DBSIZE"); n != int64(0) {
@@ -124,14 +124,14 @@ func TestTheExitCodeOfACheckTells(t *testing.T) {
 func TestGuardRaisesTheGuardTime(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	f.call(exitDone, "max TTL 30s", "admit")
-	f.call(exitDanger, "CONFIG SET repl-backlog-ttl 0, or 7200", "guard", "-set", "2h")
+	f.call(exitDanger, "CONFIG SET repl-backlog-ttl 0, or 7200", "guard", "--yes", "-set", "2h")
 	f.call(exitDone, "nothing found", "check") // nothing was written
 	for i := range f.urls {
 		f.do(i, "CONFIG", "SET", "repl-backlog-ttl", "7200")
 	}
-	f.call(exitDone, "max TTL 2h0m0s", "guard", "-set", "2h")
+	f.call(exitDone, "max TTL 2h0m0s", "guard", "--yes", "-set", "2h")
 	f.call(exitDone, "voting, max TTL 2h0m0s", "guard")
-	f.call(exitDanger, "lowered by admitting all masters again with no client running", "guard", "-set", "10s")
+	f.call(exitDanger, "lowered by admitting all masters again with no client running", "guard", "--yes", "-set", "10s")
 	for i := range f.urls {
 		f.do(i, "DEL", "redlock:admission")
 	}
@@ -146,17 +146,17 @@ func TestQuarantineReplacesAStrayRecord(t *testing.T) {
 	f := newDeployment(t, 3, redisproc.Config{})
 	call(t, exitDone, "1 of 1 vote", "admit", f.urls[0])
 	addr := f.servers[0].Addr()
-	f.call(exitNoQuorum, "redlock quarantine -master", "admit", "-timeout", "500ms")
-	f.call(exitNoQuorum, "no master is named", "quarantine", "-master", "nobody:1")
-	f.call(exitNoQuorum, addr, "quarantine", "-master", addr)
+	f.call(exitNoQuorum, "redlock quarantine --master", "admit", "--yes", "-timeout", "500ms")
+	f.call(exitNoQuorum, "no master is named", "quarantine", "--yes", "-master", "nobody:1")
+	f.call(exitNoQuorum, addr, "quarantine", "--yes", "-master", addr)
 	if n := f.do(1, "DBSIZE"); n != int64(0) {
 		t.Errorf("another master has %v keys", n)
 	}
-	f.call(exitDone, "3 of 3 vote", "admit")
+	f.call(exitDone, "3 of 3 vote", "admit", "--yes")
 
 	f.do(2, "SET", "redlock:admission", "v1 of an older program")
-	f.call(exitDanger, "redlock quarantine -master", "check")
-	f.call(exitDone, "quarantine, 30s left", "quarantine", "-master", f.servers[2].Addr())
+	f.call(exitDanger, "redlock quarantine --master", "check")
+	f.call(exitDone, "quarantine, 30s left", "quarantine", "--yes", "-master", f.servers[2].Addr())
 }
 
 // If some masters vote, clients may hold locks that another master has lost: admit then requires --force.
@@ -166,5 +166,5 @@ func TestAdmitLeavesADeploymentThatIsInUseAlone(t *testing.T) {
 	f.do(0, "FLUSHALL")
 	f.call(exitDanger, "2 of 3 masters vote, so clients may hold locks", "admit")
 	f.call(exitDone, "2 of 3 vote", "status")
-	f.call(exitDone, "3 of 3 vote", "admit", "--force")
+	f.call(exitDone, "3 of 3 vote", "admit", "--force", "--yes")
 }

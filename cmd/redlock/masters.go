@@ -263,6 +263,16 @@ func (a *app) open(
 func (a *app) observe(
 	cmd *cobra.Command, args []string, f func(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int,
 ) error {
+	return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, c *deploymentConfig, _ []*pool.Pool) int {
+		return f(ctx, l, c)
+	})
+}
+
+// operate is like observe, for f that also needs the pools.
+func (a *app) operate(
+	cmd *cobra.Command, args []string,
+	f func(ctx context.Context, l *redlock.Locker, c *deploymentConfig, pools []*pool.Pool) int,
+) error {
 	c, err := a.deployment.readDeployment(cmd, args)
 	if err != nil {
 		return wrongCall(cmd, err)
@@ -271,14 +281,15 @@ func (a *app) observe(
 }
 
 func (a *app) observeDeployment(
-	cmd *cobra.Command, c *deploymentConfig, f func(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int,
+	cmd *cobra.Command, c *deploymentConfig,
+	f func(ctx context.Context, l *redlock.Locker, c *deploymentConfig, pools []*pool.Pool) int,
 ) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), a.deployment.timeout)
 	defer cancel()
-	l, shut, err := a.open(c, observer)
+	l, pools, shut, err := a.openPools(c, observer)
 	if err != nil {
 		return wrongCall(cmd, err)
 	}
 	defer shut(ctx)
-	return leave(f(ctx, l, c))
+	return leave(f(ctx, l, c, pools))
 }

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 const releaseLong = `With --ask, requests the holder to release the lock, and returns at once: programs that use
@@ -32,7 +30,7 @@ Exit status of --force: 0 if the holder has lost the lock; 1 if no client holds 
 --grant says, or the answer was no; 2 if so few masters were reached that the holder may keep it: then call it again.`
 
 func (a *app) releaseCommand() *cobra.Command {
-	var force, ask, yes bool
+	var force, ask bool
 	var grant string
 	cmd := &cobra.Command{
 		Use:   "release --ask|--force NAME",
@@ -48,12 +46,14 @@ func (a *app) releaseCommand() *cobra.Command {
 			return checkNames(names)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case force == ask:
+			if force == ask {
 				return wrongCall(cmd, errors.New("redlock release: it requests a lock from its holder with --ask, or takes it "+
 					"with --force; read redlock release --help before"))
-			case !ask && !yes && !stdinIsTerminal():
-				return wrongCall(cmd, errors.New("redlock release: there is no terminal to ask in; --yes releases without asking"))
+			}
+			if force {
+				if err := a.needsAnswer(cmd); err != nil {
+					return err
+				}
 			}
 			c, err := a.deployment.readDeployment(cmd, nil)
 			if err != nil {
@@ -67,7 +67,7 @@ func (a *app) releaseCommand() *cobra.Command {
 			if ask {
 				code = a.requestRelease(l, args[0])
 			} else {
-				code = a.release(l, args[0], grant, yes)
+				code = a.release(l, args[0], grant)
 			}
 			over, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
@@ -80,7 +80,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&ask, "ask", false, "request the lock from its holder, which may release it")
 	flags.BoolVar(&force, "force", false, "take the lock from its holder, which is not asked")
-	flags.BoolVar(&yes, "yes", false, "the user is not asked")
+	a.addYes(flags)
 	flags.StringVar(&grant, "grant", "", "release only this grant, as printed by who --json")
 	return cmd
 }
@@ -106,9 +106,13 @@ func (a *app) requestRelease(l *redlock.Locker, name string) int {
 }
 
 // release shows the grant, and takes it away if the user says yes.
-func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
+func (a *app) release(l *redlock.Locker, name, grant string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), a.deployment.timeout)
-	w, err := l.Inspect(ctx, name)
+	err := agreement(&change{command: "release"}, settled(ctx, l))
+	w := redlockinfo.Inspection{}
+	if err == nil {
+		w, err = l.Inspect(ctx, name)
+	}
 	cancel()
 	if err != nil {
 		a.complain(err)
@@ -124,7 +128,7 @@ func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
 	case grant != "" && grant != w.ID:
 		a.complain(fmt.Errorf("redlock release: %q is held by another grant, %s", name, w.ID))
 		return exitDanger
-	case !yes && !a.confirm():
+	case !a.yes && !a.ask("The holder, if it lives, may go on writing until it notices. Release it?"):
 		a.complain(errors.New("redlock release: nothing was released"))
 		return exitDanger
 	}
@@ -141,12 +145,4 @@ func (a *app) release(l *redlock.Locker, name, grant string, yes bool) int {
 		return exitNoQuorum
 	}
 	return exitDone
-}
-
-// confirm asks the user, and reports whether the answer was yes.
-func (a *app) confirm() bool {
-	fmt.Fprint(a.stderr, "The holder, if it lives, may go on writing until it notices. Release it? [y/N] ")
-	line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // the end of the input means no
-	line = strings.ToLower(strings.TrimSpace(line))
-	return line == "y" || line == "yes"
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -24,7 +27,8 @@ which: {"shard": "2/3", "epoch": 1, ...}.
 --raise writes its epoch, which refuses clients that use an earlier one. --finish lets the next masters act alone
 as soon as the old ones show that nothing is held by them alone; it waits for that within the timeout. --abort gives
 the change up and lets the old masters act alone at the next epoch; it is refused once the next ones may act alone.
-Without any of them nothing is written.`,
+Without any of them nothing is written. Each of them shows what will happen to which clients, and asks; in scripts,
+without a terminal, --yes is needed.`,
 		Example: `  redlock set locks.json
   redlock set --raise locks.json
   redlock set --finish --timeout 2m locks.json
@@ -52,11 +56,25 @@ Without any of them nothing is written.`,
 				return wrongCall(cmd, err)
 			}
 			c.useSet = true
-			return a.observeDeployment(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
+			if writes := raise || finish || abort; writes {
+				if err := a.needsAnswer(cmd); err != nil {
+					return err
+				}
+			}
+			return a.observeDeployment(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+				if raise || finish || abort {
+					if err := a.approveSet(ctx, l, pools, raise, finish); err != nil {
+						a.complain(err)
+						return exitDanger
+					}
+					var cancel context.CancelFunc
+					ctx, cancel = a.within()
+					defer cancel()
+				}
 				if abort {
 					return a.abortChange(ctx, l)
 				}
-				return a.changeSet(ctx, l, raise, finish)
+				return a.changeSet(ctx, l, raise, finish, pools)
 			})
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -64,14 +82,62 @@ Without any of them nothing is written.`,
 		},
 	}
 	a.deployment.addTimeout(cmd.Flags())
+	a.addYes(cmd.Flags())
 	cmd.Flags().BoolVar(&raise, "raise", false, "write the epoch on the masters: every client uses the file")
 	cmd.Flags().BoolVar(&abort, "abort", false, "give the change up: the old masters act alone again")
 	cmd.Flags().BoolVar(&finish, "finish", false, "let the next masters act alone, once the change is complete")
 	return cmd
 }
 
+// approveSet asks whether a step of a change may be made.
+func (a *app) approveSet(ctx context.Context, l *redlock.Locker, pools []*pool.Pool, raise, finish bool) error {
+	settled(ctx, l)
+	set := l.Admin().Configuration()[0]
+	ch := &change{command: "set", question: "Go on?", undone: "nothing was changed"}
+	if raise {
+		ch.effects = append(ch.effects, fmt.Sprintf("the masters get the epoch %d: clients that do not use this file yet "+
+			"acquire nothing from then on, and their locks end", set.Epoch))
+		ch.effects = append(ch.effects, following(ctx, set, pools)...)
+	}
+	if finish {
+		ch.effects = append(ch.effects, "the next masters may act alone: there is no way back but another change")
+	}
+	if !raise && !finish {
+		ch.effects = append(ch.effects, fmt.Sprintf("the old masters act alone, with the epoch %d; clients follow by themselves",
+			set.Epoch+1))
+	}
+	return a.approve(ctx, l, pools, ch)
+}
+
+// following returns which clients have not followed a change of the masters yet: they are connected to old masters and
+// to none of those that only the next set has. It returns nothing if that cannot be seen.
+func following(ctx context.Context, set redlock.Configuration, pools []*pool.Pool) []string {
+	if len(set.Next) == 0 {
+		return nil
+	}
+	var old, next []string
+	fresh := 0
+	for addr, labels := range connected(ctx, pools) {
+		if slices.Contains(set.Masters, addr) {
+			old = append(old, labels...)
+		} else {
+			fresh++
+			next = append(next, labels...)
+		}
+	}
+	if fresh == 0 {
+		return nil
+	}
+	late := slices.DeleteFunc(old, func(label string) bool { return slices.Contains(next, label) })
+	slices.Sort(late)
+	if late = slices.Compact(late); len(late) == 0 {
+		return []string{"every client that is connected to the old masters is connected to the next ones, too"}
+	}
+	return []string{"not connected to the next masters yet: " + strings.Join(late, ", ")}
+}
+
 // changeSet performs the steps that the flags request, and reports the progress of the change.
-func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bool) int {
+func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bool, pools []*pool.Pool) int {
 	err := error(nil)
 	if raise {
 		err = private.Of(l).RaiseEpoch(ctx)
@@ -88,6 +154,11 @@ func (a *app) changeSet(ctx context.Context, l *redlock.Locker, raise, finish bo
 		return exitDanger
 	}
 	a.tellChange(l.Admin(), c)
+	if !a.json {
+		for _, line := range following(ctx, l.Admin().Configuration()[0], pools) {
+			fmt.Fprintln(a.stdout, line)
+		}
+	}
 	if err != nil {
 		return exitDanger
 	}

@@ -38,11 +38,11 @@ func TestCommandsKnowShards(t *testing.T) {
 	both(exitDone, "shard 2: 3 of 3 vote, 2 are needed", "admit")
 	f.records("1/2", "2/2")
 	both(exitDone, "nothing found", "check")
-	both(exitDone, "max TTL 1m0s", "guard", "--set", "60s")
+	both(exitDone, "max TTL 1m0s", "guard", "--yes", "--set", "60s")
 	f.records("1/2", "2/2")
-	f.call(exitNoQuorum, "says shard 1 of 2, this client has no shards", "status")
-	f.call(exitNoQuorum, "says shard 1 of 2, this client has no shards", "admit", "--timeout", "2s")
-	call(t, exitNoQuorum, "says shard 2 of 2, this client has shard 1 of 2", "status", f.urls[3], f.urls[4], f.urls[5],
+	f.call(exitNoQuorum, "it has no shards, and its record has shard 1 of 2", "status")
+	f.call(exitNoQuorum, "it has no shards, and its record has shard 1 of 2", "admit", "--timeout", "2s")
+	call(t, exitNoQuorum, "it has shard 1 of 2, and its record has shard 2 of 2", "status", f.urls[3], f.urls[4], f.urls[5],
 		"/", f.urls[0], f.urls[1], f.urls[2])
 	f.records("1/2", "2/2")
 
@@ -98,11 +98,11 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 	}
 	write(map[string]any{"shard": "2/3", "masters": f.urls[3:]})
 	call(t, exitNoQuorum, "shard 2 of 3, of which none has voted yet", "admit", "--timeout", "2s", "--config", path)
-	call(t, exitNoQuorum, "says shard 2 of 3, this client has shard 2 of 2",
+	call(t, exitNoQuorum, "it has shard 2 of 2, and its record has shard 2 of 3",
 		append([]string{"admit", "--timeout", "2s"}, urls...)...)
 	for i := range 3 {
 		addr := strings.TrimPrefix(f.urls[3+i], "redis://")
-		call(t, exitNoQuorum, "says shard 2 of 3", append([]string{"quarantine", "--master", addr}, urls...)...)
+		call(t, exitNoQuorum, "its record has shard 2 of 3", append([]string{"quarantine", "--yes", "--master", addr}, urls...)...)
 	}
 	for i := range 3 {
 		f.do(3+i, "DEL", "redlock:admission")
@@ -113,7 +113,7 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 
 	// A change of the masters of one shard also keeps the shard.
 	write(map[string]any{"shard": "1/2", "epoch": 1, "masters": f.urls[:3], "next": f.urls[:1]})
-	call(t, exitDone, "epoch 1: 3 of 3 old masters have it", "set", "--raise", path)
+	call(t, exitDone, "epoch 1: 3 of 3 old masters have it", "set", "--yes", "--raise", path)
 	f.records("1/2", "2/2")
 	for _, wrong := range []map[string]any{
 		{"shards": []redlock.Configuration{{Masters: f.urls[:3]}}}, {"shard": "two", "masters": f.urls},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func (a *app) whoCommand() *cobra.Command {
 	var watch bool
 	var every time.Duration
 	cmd := &cobra.Command{
-		Use:   "who NAME...",
+		Use:   "who [URL...] NAME...",
 		Short: "show the holder of a name, and its waiters",
 		Long: `Shows for each name the label of its holder, since when, how much time is left until it must be extended,
 the token, how many of the masters have the lock, and who waits: place, label and for how long. Writes nothing.
@@ -30,17 +31,19 @@ ten waiters of each master; one that has died is in it for some twenty seconds m
 With --watch it looks again and again, and prints changes, until it is interrupted.`,
 		Example: `  redlock who --config locks.json nightly-report
   redlock who --watch deploy`,
-		Args: func(_ *cobra.Command, names []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
+			_, names := cutURLs(args)
 			if len(names) == 0 {
 				return errors.New("redlock who: the name of a lock is wanted")
 			}
 			return checkNames(names)
 		},
-		RunE: func(cmd *cobra.Command, names []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			urls, names := cutURLs(args)
 			if every < 100*time.Millisecond {
 				return wrongCall(cmd, fmt.Errorf("--every %v: 100ms is the least", every))
 			}
-			c, err := a.deployment.readDeployment(cmd, nil)
+			c, err := a.deployment.readDeployment(cmd, urls)
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
@@ -66,6 +69,15 @@ With --watch it looks again and again, and prints changes, until it is interrupt
 	cmd.Flags().BoolVar(&watch, "watch", false, "look again and again")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "how often --watch looks")
 	return cmd
+}
+
+// cutURLs returns the URLs of masters with which args begin, and the names of locks after them. A slash separates the
+// masters of two shards.
+func cutURLs(args []string) (urls, names []string) {
+	for len(args) > 0 && (strings.Contains(args[0], "://") || len(urls) > 0 && args[0] == "/") {
+		urls, args = append(urls, args[0]), args[1:]
+	}
+	return urls, args
 }
 
 // checkNames returns an error for names that are not valid.

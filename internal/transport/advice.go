@@ -3,12 +3,18 @@ package transport
 import (
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/redlock-go/redlock/internal/transport/fault"
 )
+
+// deniedCommand finds the user, if it is named, and the command in the reply to a script that ran a command without
+// the right to it.
+var deniedCommand = regexp.MustCompile(
+	`(?:[Uu]ser (\S+) has|user has) no permissions to run the '([a-zA-Z|]+)' command`)
 
 // advice returns the topic of a failure of op and the advice for it, or "" if the cause suggests none. Errors of a
 // program and findings of [Transport.Check] give the same advice. user is the name that the client logs in with.
@@ -21,6 +27,12 @@ func advice(op string, err error, user string) (about, do string) {
 		connecting = true
 	}
 	var reply redis.Error
+	if m := deniedCommand.FindStringSubmatch(text); m != nil && !connecting {
+		if m[1] != "" {
+			user = m[1]
+		}
+		return "rights", "grant the right to run " + m[2] + ": ACL SETUSER " + user + " +" + strings.ToLower(m[2])
+	}
 	switch {
 	case !connecting && !errors.As(err, &reply):
 		return "connection", ""

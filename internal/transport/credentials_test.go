@@ -132,7 +132,7 @@ func TestAFailingProviderKeepsItsMasterDown(t *testing.T) {
 		timeout bool
 	}{
 		{"error", func(context.Context) error { return errors.New("vault is sealed") },
-			"credentials: master is down: the credentials provider failed: vault is sealed", false},
+			"credentials: the credentials provider failed: vault is sealed", false},
 		{"URL in the error", func(context.Context) error {
 			return fmt.Errorf(`Get "https://me:%s@vault/v1?token=%s": EOF, not %s`, secret, secret, secret)
 		}, `failed: Get "https://xxxxx@vault/v1?xxxxx": EOF, not xxxxx`, false},

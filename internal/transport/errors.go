@@ -47,7 +47,12 @@ func (e *Error) Error() string {
 
 // withoutAdvice returns the text without advice.
 func (e *Error) withoutAdvice() string {
-	text := "pool: " + e.Addr + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), "pool: ")
+	said := strings.TrimPrefix(e.Err.Error(), "pool: ")
+	switch e.Op {
+	case "auth", "credentials", "select": // the server may be well: the settings of this client are wrong
+		said = strings.TrimPrefix(said, "master is down: ")
+	}
+	text := "pool: " + e.Addr + ": " + e.Op + ": " + said
 	if e.Unknown {
 		text += " (outcome unknown)"
 	}

@@ -165,7 +165,7 @@ func TestLeastRightsSuffice(t *testing.T) {
 	_ = p.Close()
 
 	p = open(t, []string{lockUser(srv) + "/3"})
-	if err := waitDown(t, p, 0, ErrDown); !strings.Contains(err.Error(), "select: master is down: NOPERM") {
+	if err := waitDown(t, p, 0, ErrDown); !strings.Contains(err.Error(), "select: NOPERM") {
 		t.Errorf("without +select: %v", err)
 	}
 	without("+select")

@@ -23,7 +23,7 @@ var (
 	ErrOldMasters  = errors.New("redlock: the masters have changed")
 	ErrIncomplete  = errors.New("redlock: the change of the masters is not complete")
 	ErrMasterList  = errors.New("redlock: master list mismatch")
-	ErrShardLayout = errors.New("redlock: shard layout mismatch")
+	ErrShardLayout = fmt.Errorf("%w: shard layout mismatch", ErrMasterList)
 )
 
 // A Deployment holds everything that the decisions about the masters depend on.

@@ -148,18 +148,43 @@ func (f *Deployment) otherMasters(i, j int) error {
 	}
 	here := fmt.Sprintf("epoch %d and the masters %s", c.Epoch, lists(c.Masters, c.Next))
 	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
+	sure, perhaps := f.strayness(j)
+	stray := ""
+	if sure || perhaps {
+		stray = "; " + replace
+	}
 	switch {
 	case r.Shard != f.Shard:
-		theirs, own := shard(r.Shard), shard(f.Shard)
-		return fmt.Errorf("%w: %s says %s, this client has %s; %s", ErrShardLayout, record, theirs, own, replace)
+		return fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s", ErrShardLayout,
+			shard(f.Shard), record, shard(r.Shard), stray)
 	case r.Epoch > c.Epoch:
-		return fmt.Errorf("%w: %s names %s, this client %s", ErrOldMasters, record, there, here)
+		return fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters, here,
+			record, there)
 	case r.Alone < c.Needs(j):
 		return f.incomplete(j)
 	}
-	return fmt.Errorf("%w: %s names %s, this client %s; check this client's list first; replace a master by redlock set; "+
-		"if the same masters have other addresses here, use the names of the record (?name=); %s",
-		ErrMasterList, record, there, here, replace)
+	wrong, correct := "the list of this client is probably wrong: it", "correct the list; "
+	if sure {
+		wrong, correct = "this client", ""
+	}
+	return fmt.Errorf("%w: %s has %s, and %s has %s; %sto replace a master use redlock set; if the same masters "+
+		"have other addresses here, use the names of the record (?name=)%s", ErrMasterList, wrong, here, record, there,
+		correct, stray)
+}
+
+// strayness reports whether the record of master j is a stray one: sure if a majority of the masters has this client's
+// configuration, perhaps if a majority was read and no other master objects. Then mayReplace allows to replace it.
+func (f *Deployment) strayness(j int) (sure, perhaps bool) {
+	var agree quorum.Set
+	others := false
+	for k := range f.Config.Follow.All().All() {
+		if f.Facts[k].shown() && f.agrees(k) {
+			agree |= quorum.One(k)
+		}
+		others = others || k != j && f.objects(k)
+	}
+	rule := f.Config.Follow.Of(j)
+	return rule.Won(agree), rule.Won(f.read()) && !others
 }
 
 func (f *Deployment) incomplete(j int) error {
@@ -175,6 +200,6 @@ func lists(masters, next string) string {
 	return scripts.ShowList(masters) + " together with " + scripts.ShowList(next)
 }
 
-// replace says how to replace a record.
-const replace = "if no client needs the record and a minority has it: redlock quarantine -master HOST:PORT URL..., " +
-	"with the URLs of all masters"
+// replace says how to replace a record that a minority has.
+const replace = "if no client needs that record, replace it: redlock quarantine --master HOST:PORT URL..., with the URLs " +
+	"of all masters"

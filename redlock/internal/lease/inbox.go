@@ -74,6 +74,7 @@ func (l *Lease) Message(release bool) {
 	now := l.m.Clock.Now()
 	l.mu.Lock()
 	n := notice{}
+	//mutant:recall-in-use drop
 	l.linger.recalled = true
 	l.inbox.requested = l.inbox.requested || release
 	switch {
@@ -82,7 +83,6 @@ func (l *Lease) Message(release bool) {
 	case l.state == live && release:
 		l.requestLocked()
 	case l.state == live:
-		//mutant:recall-in-use drop
 		l.checkSoonLocked(now)
 	}
 	l.mu.Unlock()

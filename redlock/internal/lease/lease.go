@@ -18,7 +18,7 @@ import (
 var (
 	ErrLost     = errors.New("redlock: the lock was lost")
 	ErrMaxHold  = fmt.Errorf("%w: it was held as long as its limit allows", ErrLost)
-	ErrReleased = errors.New("redlock: the lock is released")
+	ErrReleased = errors.New("redlock: the lock was released before")
 	ErrExported = errors.New("redlock: the lock was exported to another process")
 	ErrClosed   = errors.New("redlock: the locker is closed")
 	ErrNested   = errors.New("redlock: it is locked more than once; unlock the inner locks first")

@@ -46,6 +46,7 @@ B tries orders
 
 wait 4s
 ----
+1.105 A to masters 1-3: subscribe to its inbox -> done
 3.444 A to masters 1-3: extend orders for A1 by 10s -> done
 
 who holds orders

@@ -15,6 +15,7 @@ A locks orders
 
 wait 3200ms
 ----
+1.105 A to masters 1-3: subscribe to its inbox -> done
 
 hold messages from A to 3
 ----
@@ -54,6 +55,7 @@ master 3 loses orders
 
 wait 3200ms
 ----
+24.485 A to masters 1-3: subscribe to its inbox -> done
 
 hold answers from 1-3 to A
 ----

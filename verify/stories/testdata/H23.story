@@ -14,6 +14,7 @@ A locks orders
 
 wait 3s
 ----
+1.105 A to masters 1-5: subscribe to its inbox -> done
 
 cut A from 1-3
 ----
@@ -39,6 +40,7 @@ join A to 1-3
 
 wait 2s
 ----
+8.153 A to masters 1-3: subscribe to its inbox -> done
 8.289 A to masters 1-5: extend orders for A1 by 10s -> done
 
 who holds orders

@@ -33,6 +33,7 @@ wait 1s
         quarantine 30s
 0.230 B to master 3: begin a quarantine -> not done, the record has changed: in quarantine since 0.230838, one of
         5, longest TTL 30s, quarantine 30s
+1.205 A to masters 1-3: subscribe to its inbox -> done
 
 show B
 ----

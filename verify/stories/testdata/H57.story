@@ -25,6 +25,7 @@ master 3 loses orders
 
 wait 4s
 ----
+1.205 A to masters 1-3: subscribe to its inbox -> done
 
 show B
 ----

@@ -26,6 +26,7 @@ wait 31s
 ----
 0.230 B to master 3: begin a quarantine -> done: in quarantine since 0.230838, one of 5, longest TTL 1m0s,
         quarantine 1m0s
+1.205 A to masters 1-2: subscribe to its inbox -> done
 
 show B
 ----

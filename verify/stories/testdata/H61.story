@@ -15,6 +15,7 @@ A locks orders extension=off
 
 wait 2s
 ----
+1.105 A to masters 1-5: subscribe to its inbox -> done
 
 who holds orders
 ----
@@ -67,7 +68,7 @@ B unlocks orders
 # The wall clock jumps forward by a part of the validity. Nobody knows which clock is right, so it counts.
 A locks orders extension=off
 ----
-10.131 A to masters 1-5: acquire orders for A2, 10s, ballot 10.130000 to 10.130032 -> granted
+10.131 A to masters 1-5: acquire orders for A2, 10s, ballot 10.130000 to 10.130032, waiter wA1 -> granted
 10.132 A has orders until 20.028, token 10.130000
 
 set wall clock of A forward 4s

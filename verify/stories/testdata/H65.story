@@ -27,6 +27,7 @@ B locks orders
 
 wait 19900ms
 ----
+1.105 A to masters 1-3: subscribe to its inbox -> done
 3.434 A to masters 1-3: extend orders for A1 by 10s -> done
 5.131 B to masters 1-3: acquire orders for B4, 10s, ballot 5.130012 to 5.130044, waiter wB1 -> held by A1 for
         8.303; place 601 in the queue

@@ -42,6 +42,7 @@ wait 4s
 0.142 A to masters 2-5: extend orders for A1 by 10s -> done
 0.144 B to masters 4-5: release orders of B4, waiter wB1 stays -> was not there
 0.144 A to master 1: repair orders for A1, 10s, ballot 0.143842, token 0.100000 -> granted
+1.105 A to masters 1-5: subscribe to its inbox -> done
 1.144 B to masters 2-5: acquire orders for B5, 10s, ballot 1.143827 to 1.143859, waiter wB1 -> held by A1 for
         8.998; place 1 in the queue
 1.146 B to masters 4-5: release orders of B5, waiter wB1 stays -> was not there
@@ -58,6 +59,7 @@ master 2 restarts empty
 
 wait 4s
 ----
+4.123 A to master 2: subscribe to its inbox -> done
 4.123 B to master 2: subscribe to its inbox -> done
 4.125 B to masters 3-5: acquire orders for B8, 10s, ballot 4.124006 to 4.124038, waiter wB1 -> held by A1 for
         9.351; place 1 in the queue
@@ -102,6 +104,7 @@ master 3 restarts empty
 
 wait 4s
 ----
+8.123 A to master 3: subscribe to its inbox -> done
 8.123 B to master 3: subscribe to its inbox -> done
 8.125 B to masters 1-2 4-5: release orders, waiter wB1 leaves -> done
 8.125 A to masters 1-2 4-5: extend orders for A1 by 10s -> done

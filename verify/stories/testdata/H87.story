@@ -43,6 +43,7 @@ cut B from 3-5
 
 wait 1s
 ----
+1.105 A to masters 1-5: subscribe to its inbox -> done
 1.121 B to masters 1-2: release orders, waiter wB1 leaves -> done
 1.131 C to masters 1-2: acquire orders for C4, 10s, ballot 1.130012 to 1.130044, waiter wC1 -> held by A1 for
         8.970; place 1 in the queue

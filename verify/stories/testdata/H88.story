@@ -69,6 +69,7 @@ wait 3s
 0.753 B to master 3: acquire orders for B10, 10s, ballot 0.752037 to 0.752069, waiter wB1 -> granted
 0.755 master 3 to B: orders is free, and wB1 is first
 0.755 B to master 3: release orders of B10, waiter wB1 stays -> deleted
+1.205 A to masters 1-2: subscribe to its inbox -> done
 1.269 B to masters 1-2: acquire orders for B11, 10s, ballot 1.268041 to 1.268073, waiter wB1 -> held by A1 for
         8.932; place 1 in the queue
 1.269 B to master 3: acquire orders for B11, 10s, ballot 1.268041 to 1.268073, waiter wB1 -> granted

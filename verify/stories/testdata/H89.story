@@ -32,6 +32,7 @@ let messages from B to 3 pass
 
 wait 1500ms
 ----
+1.105 A to masters 1-3: subscribe to its inbox -> done
 1.121 B to masters 1-3: acquire orders for B4, 10s, ballot 1.120012 to 1.120044, waiter wB1 -> held by A1 for
         8.980; place 1 in the queue
 2.123 B to masters 1-3: acquire orders for B5, 10s, ballot 2.122014 to 2.122046, waiter wB1 -> held by A1 for

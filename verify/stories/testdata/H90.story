@@ -21,6 +21,7 @@ wait 4s
 0.130 A to master 1: begin a quarantine -> done: in quarantine since 0.130838, one of 3, longest TTL 30s,
         quarantine 30s
 0.130 A to masters 1-3: extend orders for A1 by 10s -> done
+1.105 A to masters 1-3: subscribe to its inbox -> done
 3.464 A to masters 1-3: extend orders for A1 by 10s -> done
 
 master 2 restarts with its data
@@ -28,6 +29,7 @@ master 2 restarts with its data
 
 wait 4s
 ----
+4.113 A to master 2: subscribe to its inbox -> done
 4.115 A to masters 1-3: extend orders for A1 by 10s -> done
 4.117 A to masters 1-3: extend orders for A1 by 10s -> done
 4.117 A to master 2: begin a quarantine -> done: in quarantine since 4.117019, one of 3, longest TTL 30s,
@@ -39,6 +41,7 @@ master 3 restarts with its data
 
 wait 4s
 ----
+8.113 A to master 3: subscribe to its inbox -> done
 8.115 A to masters 1-3: extend orders for A1 by 10s -> done
 8.117 A to masters 1-3: extend orders for A1 by 10s -> done
 8.117 A to master 3: begin a quarantine -> done: in quarantine since 8.117019, one of 3, longest TTL 30s,
@@ -50,6 +53,7 @@ master 1 restarts with its data
 
 wait 4s
 ----
+12.113 A to master 1: subscribe to its inbox -> done
 12.115 A to masters 1-3: extend orders for A1 by 10s -> done
 12.117 A to master 1: begin a quarantine -> done: in quarantine since 12.117019, one of 3, longest TTL 30s,
         quarantine 30s

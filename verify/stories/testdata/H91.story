@@ -27,6 +27,7 @@ wait 5s
 ----
 0.130 B to masters 1-2: begin a quarantine -> done: in quarantine since 0.129837, one of 3, longest TTL 30s,
         quarantine 30s
+1.105 A to master 3: subscribe to its inbox -> done
 
 masters 1-2 are right
 ----
