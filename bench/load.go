@@ -82,8 +82,8 @@ func underLoad(ctx context.Context, b *bench, n int) (err error) {
 	return nil
 }
 
-// loadTargets returns the targets under load: ten thousand callers, and fifty thousand, get at least 0.9 of the throughput
-// of 64, no master counts as down, and no held lock is lost.
+// loadTargets returns the targets under load: ten thousand callers, and fifty thousand, get at least 0.9 of the
+// throughput of 64, no master counts as down, and no held lock is lost.
 func loadTargets(l figures) (list []target) {
 	find := func(n int, m metric) *figure {
 		return l.find(scenarioLoad, "callers at once, each with its own names", goroutinesCase(n), m)

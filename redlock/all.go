@@ -59,7 +59,8 @@ func takeAll(
 	ctx, cancel := cfg.limited(caller)
 	defer cancel()
 	// ctx carries the wait limit. While the call waits for some names, held ones are extended, without a maximum hold.
-	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true), WithMaxHold(0), WithLinger(0))
+	opts = append(slices.Clip(opts), lockOption(func(c *lockConfig) { c.waitLimit = 0 }), WithExtension(true),
+		WithMaxHold(0), WithLinger(0))
 	for {
 		locks, err := multilock.Acquire(len(names), wait, &multilock.Source[*Lock]{
 			Try:     func(i int) (*Lock, error) { return of(names[i]).take(ctx, names[i], scripts.Plain, opts, false) },

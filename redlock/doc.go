@@ -45,11 +45,9 @@
 // TTLs have expired, and every few seconds. If a round trip takes half a second or more, a waiter may lose its turn.
 //
 // With [WithLinger] a lock that no call waits for stays with its Locker after the last Unlock, and the next call takes
-// it over with the next token of its block. The depth of such a lock on the masters ends with "~". When they refuse
-// another client because of it, the script publishes a message to the inbox of the Locker, which then releases the lock.
-// The same kind of message makes a holder check a lock that another client has taken by force, or has won although a
-// master still showed it; and requests a release ([ReleaseRequested]). A Locker is subscribed to its inbox while it
-// holds a lock for more than a second. A message only makes it look: one that is lost or false endangers nothing.
+// it over with the next token of its block. When a master refuses another client because of it, the script publishes a
+// message to the inbox of the Locker, which then releases the lock. Such a message also makes a holder check a lock
+// that was released by force, and requests a release ([ReleaseRequested]). One that is lost or false endangers nothing.
 //
 // # How it is kept
 //
@@ -87,8 +85,7 @@
 // an idle connection; clients with different max TTLs or timeouts; clocks that were far ahead and are set right, after
 // which masters lose data; a virtual machine that is frozen and whose wall clock is set back, within one validity. A
 // machine that stops with both of its clocks learns of it from the masters, within 3 s. Order among waiters is best
-// effort. For the 2016 debate see martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html,
-// antirez.com/news/101.
+// effort. The 2016 debate: martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
 //
 // # Inside
 //

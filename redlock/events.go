@@ -185,7 +185,7 @@ func (e *events) NotSent(op, name string, f *round.Failure) {
 const longHold = time.Hour
 
 const (
-	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold bounds the hold, and tells the log that it is meant"
+	hintLongHold = "if its work has ended, an Unlock is missing; WithMaxHold bounds the hold, and ends this warning"
 	hintOwnHold  = "to lock it again inside of that one, pass the context of that lock (Lock.Context)"
 )
 

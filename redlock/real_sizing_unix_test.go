@@ -48,8 +48,8 @@ func used(b *testing.B) float64 {
 }
 
 // BenchmarkSizing has the figures of docs/performance.md, as processor times: what a pair of Lock and Unlock of a free
-// name costs each of five masters and the program, with one call at a time and with 64, which share messages; and what a
-// heartbeat costs a master.
+// name costs each of five masters and the program, with one call at a time and with 64, which share messages; and what
+// a heartbeat costs a master.
 func BenchmarkSizing(b *testing.B) {
 	for _, calls := range []int{1, 64} {
 		b.Run(fmt.Sprint("calls=", calls), func(b *testing.B) {

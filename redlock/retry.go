@@ -108,9 +108,9 @@ func (l *shard) repeat(ctx context.Context, op, name string, cfg *lockConfig, on
 
 // WithWaitLimit bounds how long a call waits for the lock, independently of the context of the work. When the limit has
 // expired, the call fails with [ErrHeld] if another client holds the name, or with [ErrNoQuorum] if too few masters
-// have answered, and not with context.DeadlineExceeded. d must be positive; without the option only the context limits the wait. TryLock and
-// calls with bounded tries do not wait for another holder: for them the limit bounds the wait for answers, and how long
-// an attempt is repeated while the votes are split (by default half a second).
+// have answered, and not with context.DeadlineExceeded. d must be positive; without the option only the context limits
+// the wait. TryLock and calls with bounded tries do not wait for another holder: for them the limit bounds the wait for
+// answers, and how long an attempt is repeated while the votes are split (by default half a second).
 func WithWaitLimit(d time.Duration) LockOption {
 	if d == 0 {
 		d = -1 // refused: a computed limit that has come down to 0 must not mean "forever"

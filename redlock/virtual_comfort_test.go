@@ -19,7 +19,8 @@ func TestVirtualTryDo(t *testing.T) {
 		ran := 0
 		f := func(ctx context.Context) error { ran++; return ctx.Err() }
 		start := time.Now()
-		if err := l.TryDo(w.Context(), "n", f); !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
+		err := l.TryDo(w.Context(), "n", f)
+		if !errors.Is(err, redlock.ErrHeld) || ran != 0 || time.Since(start) > time.Second {
 			t.Errorf("a held name: %v, %d runs, after %v", err, ran, time.Since(start))
 		}
 		w.unlock(k)
@@ -51,7 +52,8 @@ func TestVirtualErrorsForPeople(t *testing.T) {
 
 		k := w.take(l, "m")
 		w.unlock(k)
-		if err := k.Unlock(w.Context()); !errors.Is(err, redlock.ErrReleased) || !strings.Contains(err.Error(), "released before") {
+		err = k.Unlock(w.Context())
+		if !errors.Is(err, redlock.ErrReleased) || !strings.Contains(err.Error(), "released before") {
 			t.Errorf("a second Unlock: %v", err)
 		}
 

@@ -52,8 +52,11 @@ func TestVirtualALockThatIsHeldForAnHourIsLoggedOnce(t *testing.T) {
 		k := w.take(l, "forgotten")
 		bounded := w.take(l, "bounded", redlock.WithMaxHold(5*time.Hour))
 		ctx, cancel := context.WithCancel(w.Context())
-		led := make(chan error)
-		go func() { led <- l.Lead(ctx, "leader", func(ctx context.Context) error { <-ctx.Done(); return nil }) }()
+		led := make(chan struct{})
+		go func() {
+			defer close(led)
+			_ = l.Lead(ctx, "leader", func(ctx context.Context) error { <-ctx.Done(); return nil })
+		}()
 		after(59 * time.Minute)
 		if h.logged("held for an hour") != 0 {
 			t.Errorf("too early: %q", h.logs)

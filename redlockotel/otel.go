@@ -298,17 +298,7 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		o.ObserveInt64(unconfirmed, int64(stats.Unconfirmed))
 		o.ObserveInt64(dropped, int64(stats.Dropped))
 		o.ObserveInt64(panics, int64(stats.Panics))
-		for _, m := range l.Admin().Masters() {
-			at := metric.WithAttributes(address(m.Addr)...)
-			o.ObserveInt64(voting, one(m.State == "voting"), at)
-			for _, s := range states {
-				o.ObserveInt64(state, one(m.State == s),
-					metric.WithAttributes(append(address(m.Addr), text("redlock.state", s))...))
-			}
-			o.ObserveInt64(epoch, m.Epoch, at)
-			o.ObserveInt64(pending, int64(m.Pending), at)
-			o.ObserveFloat64(left, m.Left.Seconds(), at)
-		}
+		observeMasters(o, l.Admin().Masters(), voting, pending, state, epoch, left)
 		o.ObserveInt64(quorum, one(l.WaitReady(over) == nil))
 		return nil
 	}
@@ -318,6 +308,24 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		return nil, err
 	}
 	return r.Unregister, nil
+}
+
+// observeMasters records the state of each master.
+func observeMasters(
+	o metric.Observer, masters []redlockinfo.Master, voting, pending, state metric.Int64ObservableUpDownCounter,
+	epoch metric.Int64ObservableGauge, left metric.Float64ObservableGauge,
+) {
+	for _, m := range masters {
+		at := metric.WithAttributes(address(m.Addr)...)
+		o.ObserveInt64(voting, one(m.State == "voting"), at)
+		for _, s := range states {
+			o.ObserveInt64(state, one(m.State == s),
+				metric.WithAttributes(append(address(m.Addr), text("redlock.state", s))...))
+		}
+		o.ObserveInt64(epoch, m.Epoch, at)
+		o.ObserveInt64(pending, int64(m.Pending), at)
+		o.ObserveFloat64(left, m.Left.Seconds(), at)
+	}
 }
 
 // count returns the number of names for each value of the attribute redlock.name, keyed by one name for each value.

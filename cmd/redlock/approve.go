@@ -28,7 +28,8 @@ func (a *app) needsAnswer(cmd *cobra.Command) error {
 	if a.yes || stdinIsTerminal() {
 		return nil
 	}
-	return wrongCall(cmd, fmt.Errorf("redlock %s: there is no terminal to ask in; --yes does it without asking", cmd.Name()))
+	return wrongCall(cmd, fmt.Errorf("redlock %s: there is no terminal to ask in; --yes does it without asking",
+		cmd.Name()))
 }
 
 // A change is an operation that may stop or endanger clients.

@@ -64,8 +64,9 @@ func TestAWrongListChangesNothing(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := run(args, &out, &errs)
 		text := out.String() + errs.String()
-		if code == exitDone || code == exitUsage || !strings.Contains(text, "the list of this client is probably wrong: it has "+
-			"epoch 0 and the masters [") || strings.Contains(text, "redlock quarantine --master") ||
+		if code == exitDone || code == exitUsage ||
+			!strings.Contains(text, "the list of this client is probably wrong: it has epoch 0 and the masters [") ||
+			strings.Contains(text, "redlock quarantine --master") ||
 			!strings.Contains(text, f.servers[4].Addr()) {
 			t.Errorf("%q: code %d\n%s", args, code, text)
 		}
@@ -91,7 +92,8 @@ func TestCommandsThatMayStopClientsAsk(t *testing.T) {
 		}
 		call(t, exitUsage, "--yes does it without asking", args...)
 	}
-	call(t, exitUsage, "--yes does it without asking", "release", "--force", "--masters", strings.Join(f.urls, " "), "orders")
+	call(t, exitUsage, "--yes does it without asking",
+		"release", "--force", "--masters", strings.Join(f.urls, " "), "orders")
 	if f.admissions() != before {
 		t.Error("a command without an answer has written")
 	}

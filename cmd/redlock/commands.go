@@ -64,7 +64,9 @@ on them; use --force then. If a record names other masters, or a later epoch, no
 If masters have been used before, it shows the clients that are connected, and asks; --yes does it without asking.`,
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+			return a.operate(cmd, args, func(
+				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+			) int {
 				return a.admit(ctx, l, pools, force)
 			})
 		},
@@ -88,7 +90,8 @@ func (a *app) admit(ctx context.Context, l *redlock.Locker, pools []*pool.Pool, 
 	}
 	ended := slices.DeleteFunc(slices.Clone(list), stays)
 	if err == nil && slices.ContainsFunc(list, used) && len(ended) > 0 {
-		ch := &change{command: "admit", question: "Can no client hold a lock on them? Admit them?", undone: "none was admitted"}
+		ch := &change{command: "admit", question: "Can no client hold a lock on them? Admit them?",
+			undone: "none was admitted"}
 		for _, m := range ended {
 			ch.effects = append(ch.effects, fmt.Sprintf("%s votes at once: it is in the state %s, and may have forgotten a "+
 				"lock that a client still holds", m.Addr, m.State))
@@ -136,7 +139,9 @@ in scripts, without a terminal, --yes is needed.`,
 			if err := a.needsAnswer(cmd); err != nil {
 				return err
 			}
-			return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+			return a.operate(cmd, args, func(
+				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+			) int {
 				return a.changed(ctx, l, pools, &change{
 					command: "quarantine", target: master, effects: loses(master, settled(ctx, l)),
 					question: "Put it into quarantine?", undone: "nothing was changed",
@@ -169,7 +174,9 @@ will happen, and asks; in scripts, without a terminal, --yes is needed.`,
 			if err := a.needsAnswer(cmd); err != nil {
 				return err
 			}
-			return a.operate(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+			return a.operate(cmd, args, func(
+				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+			) int {
 				return a.changed(ctx, l, pools, &change{
 					command: "guard", question: "Raise it?", undone: "nothing was changed",
 					effects: []string{fmt.Sprintf("every master accepts TTLs up to %v, and does not vote for %v after each restart; "+

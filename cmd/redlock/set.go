@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
@@ -34,34 +36,21 @@ without a terminal, --yes is needed.`,
   redlock set --finish --timeout 2m locks.json
   redlock set --abort locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return wrongCall(cmd, fmt.Errorf("redlock set: one file is wanted, the configuration of the clients"))
-			}
-			c := &deploymentConfig{Prefix: private.DefaultPrefix}
-			err := c.readFile(args[0])
-			if err == nil && len(c.Shards) > 0 {
-				err = fmt.Errorf(`%s: the masters are changed shard by shard: the file has "shard": "2/3", and the masters of `+
-					"that one", args[0])
-			}
-			if err == nil {
-				err = c.checkSet(args[0])
-			}
-			if err == nil {
-				err = a.deployment.override(cmd.Flags(), c)
-			}
+			c, err := a.setFile(cmd.Flags(), args)
 			if err == nil && abort && (raise || finish) {
 				err = fmt.Errorf("redlock set: --abort excludes --raise and --finish")
 			}
 			if err != nil {
 				return wrongCall(cmd, err)
 			}
-			c.useSet = true
 			if writes := raise || finish || abort; writes {
 				if err := a.needsAnswer(cmd); err != nil {
 					return err
 				}
 			}
-			return a.observeDeployment(cmd, c, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool) int {
+			return a.observeDeployment(cmd, c, func(
+				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+			) int {
 				if raise || finish || abort {
 					if err := a.approveSet(ctx, l, pools, raise, finish); err != nil {
 						a.complain(err)
@@ -89,6 +78,27 @@ without a terminal, --yes is needed.`,
 	return cmd
 }
 
+// setFile reads the file of a change of the masters.
+func (a *app) setFile(flags *pflag.FlagSet, args []string) (*deploymentConfig, error) {
+	if len(args) != 1 {
+		return nil, errors.New("redlock set: one file is wanted, the configuration of the clients")
+	}
+	c := &deploymentConfig{Prefix: private.DefaultPrefix}
+	err := c.readFile(args[0])
+	if err == nil && len(c.Shards) > 0 {
+		err = fmt.Errorf(`%s: the masters are changed shard by shard: the file has "shard": "2/3", and the masters of `+
+			"that one", args[0])
+	}
+	if err == nil {
+		err = c.checkSet(args[0])
+	}
+	if err == nil {
+		err = a.deployment.override(flags, c)
+	}
+	c.useSet = true
+	return c, err
+}
+
 // approveSet asks whether a step of a change may be made.
 func (a *app) approveSet(ctx context.Context, l *redlock.Locker, pools []*pool.Pool, raise, finish bool) error {
 	settled(ctx, l)
@@ -103,8 +113,8 @@ func (a *app) approveSet(ctx context.Context, l *redlock.Locker, pools []*pool.P
 		ch.effects = append(ch.effects, "the next masters may act alone: there is no way back but another change")
 	}
 	if !raise && !finish {
-		ch.effects = append(ch.effects, fmt.Sprintf("the old masters act alone, with the epoch %d; clients follow by themselves",
-			set.Epoch+1))
+		ch.effects = append(ch.effects, fmt.Sprintf(
+			"the old masters act alone, with the epoch %d; clients follow by themselves", set.Epoch+1))
 	}
 	return a.approve(ctx, l, pools, ch)
 }

@@ -42,8 +42,8 @@ func TestCommandsKnowShards(t *testing.T) {
 	f.records("1/2", "2/2")
 	f.call(exitNoQuorum, "it has no shards, and its record has shard 1 of 2", "status")
 	f.call(exitNoQuorum, "it has no shards, and its record has shard 1 of 2", "admit", "--timeout", "2s")
-	call(t, exitNoQuorum, "it has shard 1 of 2, and its record has shard 2 of 2", "status", f.urls[3], f.urls[4], f.urls[5],
-		"/", f.urls[0], f.urls[1], f.urls[2])
+	call(t, exitNoQuorum, "it has shard 1 of 2, and its record has shard 2 of 2",
+		"status", f.urls[3], f.urls[4], f.urls[5], "/", f.urls[0], f.urls[1], f.urls[2])
 	f.records("1/2", "2/2")
 
 	t.Setenv(mastersVariable, strings.Join(urls, " "))
@@ -102,7 +102,8 @@ func TestQuarantineKeepsRecordsOfAnotherShard(t *testing.T) {
 		append([]string{"admit", "--timeout", "2s"}, urls...)...)
 	for i := range 3 {
 		addr := strings.TrimPrefix(f.urls[3+i], "redis://")
-		call(t, exitNoQuorum, "its record has shard 2 of 3", append([]string{"quarantine", "--yes", "--master", addr}, urls...)...)
+		call(t, exitNoQuorum, "its record has shard 2 of 3",
+			append([]string{"quarantine", "--yes", "--master", addr}, urls...)...)
 	}
 	for i := range 3 {
 		f.do(3+i, "DEL", "redlock:admission")

@@ -201,5 +201,5 @@ func lists(masters, next string) string {
 }
 
 // replace says how to replace a record that a minority has.
-const replace = "if no client needs that record, replace it: redlock quarantine --master HOST:PORT URL..., with the URLs " +
-	"of all masters"
+const replace = "if no client needs that record, replace it: redlock quarantine --master HOST:PORT URL..., " +
+	"with the URLs of all masters"

@@ -88,13 +88,7 @@
 //     more validity than is left.
 //
 // A token costs a microsecond of the fence. With 1000, the most that can be set, the fence is a millisecond ahead of
-// the clock; an acquire of another client that comes within it is refused as stale, and is repeated above it. The
-// masters accept ballots up to 15 s ahead of their clocks (acquire.lua).
-//
-// # Messages
-//
-// A message in the inbox of its owner says that another client wants the name of a lease, or may have it already: see
-// inbox.go. It makes the Manager extend the lease at once, and nothing depends on it.
+// the clock; an acquire of another client that comes within it is refused as stale, and is repeated above it.
 //
 // # Locks
 //

@@ -18,8 +18,8 @@ import (
 // the lease at once, which shows whether the masters still have it. No message is trusted: a false one costs a round, a
 // lost one the time until the next extension. A message for another lease, or one that has ended, changes nothing.
 //
-// A Locker is subscribed to its inbox while one of its leases has been live for listenAfter, may linger, or has a holder
-// that has called Requested. An earlier message is lost.
+// A Locker is subscribed to its inbox while one of its leases has been live for listenAfter, may linger, or has a
+// holder that has called ReleaseRequested. An earlier message is lost.
 
 const (
 	// listenAfter is how long a lease is live before its Locker subscribes to the inbox: a short lock costs no

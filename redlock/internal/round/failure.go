@@ -109,10 +109,11 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 		v.Err = whyNot(view, i)
 	case m.Longest > 0 && ttl > m.Longest:
 		v.Outcome = scripts.Refused
-		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it on the masters first: redlock guard --set %v URL...",
-			ErrGuardTime, ttl, m.Longest, ttl)
+		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it on the masters first: redlock guard --set %v, "+
+			"with the URLs of all", ErrGuardTime, ttl, m.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
-		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) && !errors.Is(m.Err, admission.ErrShardLayout):
+		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
+			!errors.Is(m.Err, admission.ErrShardLayout):
 		v.Outcome, v.Err = scripts.Abstained, whyNot(view, i)
 	}
 	return v, v.Err != nil

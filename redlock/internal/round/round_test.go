@@ -199,7 +199,8 @@ func TestComplaintsAsTable(t *testing.T) {
 		{record(scripts.Refused, short), round.ErrGuardTime, "5s"},
 		{record(scripts.Refused, old), admission.ErrOldMasters, "epoch 4"},
 		{record(scripts.Refused, "?"), round.ErrGuardTime, `"?"`},
-		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Stale, Fence: 7, Time: 9}}, nil, "too old: its fence is 7, its time 9"},
+		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Stale, Fence: 7, Time: 9}}, nil,
+			"too old: its fence is 7, its time 9"},
 		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Ahead, Fence: 7, Time: 9}}, nil, "too new"},
 		{round.Vote{Err: io.EOF}, io.EOF, "EOF"},
 	} {

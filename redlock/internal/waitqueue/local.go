@@ -256,7 +256,7 @@ func (q *Queue) stateOf(c *Call) (waiterState, *round.Failure) {
 // recordFailure records how an attempt of a contender has failed.
 func (q *Queue) recordFailure(c *Call, f *round.Failure) {
 	q.mu.Lock()
-	starves := starved(f) && !(q.refused[c] && starved(c.names.refusal))
+	starves := starved(f) && (!q.refused[c] || !starved(c.names.refusal))
 	c.names.refusal, q.refused[c] = f, true
 	q.mu.Unlock()
 	if starves && q.Starved != nil {

@@ -26,7 +26,7 @@ A tries orders ttl=1m
 0.110 A cannot lock orders, and is told after 0.000: lock "orders": the TTL is above the longest that the
         deployment allows; 0 of 3 masters said yes, 2 are needed; master 1, master 2: lock: the TTL is above the
         longest that the deployment allows: TTL 1m0s, longest TTL 30s; raise it on the masters first: redlock
-        guard --set 1m0s URL...; master 3: read: master is down: connection reset
+        guard --set 1m0s, with the URLs of all; master 3: read: master is down: connection reset
 
 master 3 restarts empty
 ----
