@@ -127,6 +127,7 @@ func (j *job) reap() {
 // start starts the command in the group. env is added to the environment.
 func (j *job) start(path string, argv, env []string) error {
 	if isTerminal(0) && isTerminal(1) {
+		//mutant:lend-terminal drop
 		j.terminal.lend(j.group)
 	}
 	var r report
@@ -157,6 +158,7 @@ func (j *job) follow() {
 			j.done <- r.Status
 			return
 		case r.Stopped == syscall.SIGTTIN || r.Stopped == syscall.SIGTTOU:
+			//mutant:lend-terminal = false
 			if j.terminal.lend(j.group) {
 				_ = syscall.Kill(-j.group, syscall.SIGCONT) // fails only if the group does not exist
 				continue

@@ -83,6 +83,7 @@ be asked; 2 if fewer than a quorum could be asked.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	//mutant:ls-timeout -> cmd.Flags().DurationVar(&a.deployment.timeout, "timeout", time.Minute, "")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "bound on the whole command")
 	cmd.Flags().BoolVar(&all, "all", false, "names that no quorum has, too")
 	cmd.Flags().IntVar(&most, "most", 1_000_000, "names of one master at the most")

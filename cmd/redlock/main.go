@@ -23,6 +23,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == superviseCommand {
 		supervise(os.Args[2:])
 	}
+	//mutant:broken-pipes drop
 	catchBrokenPipes()
 	if len(os.Args) > 1 && os.Args[1] == holdCommand {
 		a := &app{holder: true, stdout: os.Stdout, stderr: os.Stderr}

@@ -13,8 +13,8 @@ var List = []Mutant{
 	{Name: "deployment-guard-time", Wrong: "a program with a short max TTL admits a forgetful master under the long " +
 		"grant of another, which does not look at the records of those that vote while no quorum does: two holders",
 		Suite: Sim, Kinds: "deployments", Shows: "two holders", First: 1307},
-	{Name: "master-list", Wrong: "clients that name other masters of one deployment have a majority each: two " +
-		"holders",
+	{Name: "master-list", Wrong: "H98, H120: clients that name other masters of one deployment have a majority " +
+		"each: two holders",
 		Suite: Sim, Kinds: "strangers", Shows: "two holders"},
 	{Name: "first-records", Wrong: "clients with unlike lists begin on new masters at one moment, each on those " +
 		"that the other has not reached first: two holders",
@@ -275,4 +275,16 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualUnlikeShardsNeverBothWin|VirtualShardsBeginWhenAllMastersWereSeen"},
 	{Name: "replaced-inbox", Wrong: "the inbox is not kept for a grant that was replaced",
 		Suite: "redlock", Tests: "LingerIsReplaced"},
+	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
+		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
+	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",
+		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
+	{Name: "signal-descendants", Wrong: "H107: a command that has left the process group is not reached",
+		Suite: "cmd/redlock", Tests: "RunEndsCommandsInOtherGroups"},
+	{Name: "lend-terminal", Wrong: "H109: a command that uses the terminal does not get it",
+		Suite: "cmd/redlock", Tests: "CommandsThatUseTheTerminal"},
+	{Name: "broken-pipes", Wrong: "H108: the reader of the log that goes away ends run and its command",
+		Suite: "cmd/redlock", Tests: "RunWithoutReaderOfItsLog"},
+	{Name: "ls-timeout", Wrong: "H110: ls has the bound of another command",
+		Suite: "cmd/redlock", Tests: "FlagsHaveTheirDefaults"},
 }

@@ -43,7 +43,7 @@ type edit struct {
 }
 
 // sources are the directories with protections.
-var sources = []string{"clock", "internal", "pool", "redlock"}
+var sources = []string{"clock", "cmd/redlock", "internal", "pool", "redlock"}
 
 var comment = regexp.MustCompile(`^\s*//mutant:(\S+) (.*)$`)
 

@@ -70,7 +70,7 @@ type listedPackage struct {
 func newCompiler(t *testing.T) *compiler {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./clock/...",
-		"./internal/...", "./pool/...", "./redlock/...")
+		"./cmd/redlock", "./internal/...", "./pool/...", "./redlock/...")
 	cmd.Dir, cmd.Stderr = absolute(t), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -125,7 +125,8 @@ func TestMutantsAreKilled(t *testing.T) {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			if _, err := exec.LookPath("redis-server"); err != nil && m.Suite == "internal/transport" {
+			_, err := exec.LookPath("redis-server")
+			if err != nil && (m.Suite == "internal/transport" || m.Suite == "cmd/redlock") {
 				t.Skip("needs redis-server: without it the tests of the pool on real servers are skipped")
 			}
 			t.Parallel()
@@ -142,12 +143,13 @@ func killed(t *testing.T, m Mutant) {
 		t.Fatal(err)
 	}
 	tests := "^Test(" + m.Tests + ")$"
-	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-run", tests, "./" + m.Suite}
+	args := []string{"test", "-count=1", "-failfast", "-run", tests, "./" + m.Suite}
 	if m.Suite == "redlock" || m.Suite == "internal/transport" { // some of their tests are long
 		args = append(args, "-long")
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = absolute(t)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also where a test builds the command
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL") {
 		t.Errorf("the tests did not fail: %v\n%s", err, out)
 	} else {

@@ -30,7 +30,10 @@ func (f *Deployment) agrees(j int) bool {
 }
 
 // objects reports whether the record that was read on the present connection to master j has another configuration.
-func (f *Deployment) objects(j int) bool { return f.Facts[j].shown() && !f.agrees(j) }
+func (f *Deployment) objects(j int) bool {
+	//mutant:dead-record = f.Facts[j].told() && !f.agrees(j)
+	return f.Facts[j].shown() && !f.agrees(j)
+}
 
 // established reports whether a majority has been admitted in this client's configuration.
 func (f *Deployment) established() bool {
@@ -57,6 +60,7 @@ func (f *Deployment) read() (set quorum.Set) {
 // same; nil if it may.
 func (f *Deployment) mayWrite(i int) error {
 	all := f.Config.Rule.All()
+	//mutant:stray-record = !all.Has(i)
 	if !all.Has(i) || f.established() && !f.Now.Has(i) {
 		return nil
 	}
