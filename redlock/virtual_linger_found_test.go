@@ -200,9 +200,7 @@ func TestLingerIsReplaced(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p, other := w.peer("p", redlock.WithLinger(3*time.Second)), w.peer("other")
 		p.lingers("n")
-		h, err := other.Inspect(w.Context(), "n")
-		w.must(err)
-		w.must(second(other.Admin().ForceRelease(w.Context(), "n", h.ID)))
+		w.masters.Lose("n")
 		k, err := p.Import(w.Context(), w.export(w.take(other.Locker, "n")))
 		w.must(err)
 		w.unlock(k)

@@ -273,8 +273,6 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualAReaderThatDiesFreesItsShareAlone"},
 	{Name: "shard-in-record", Wrong: "the shard in the records",
 		Suite: "redlock", Tests: "VirtualUnlikeShardsNeverBothWin|VirtualShardsBeginWhenAllMastersWereSeen"},
-	{Name: "replaced-inbox", Wrong: "the inbox is not kept for a grant that was replaced",
-		Suite: "redlock", Tests: "LingerIsReplaced"},
 	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
 		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
 	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",

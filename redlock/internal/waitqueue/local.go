@@ -352,11 +352,7 @@ func (q *Queue) recordHoldLocked(l *lease.Lease) {
 		nq = &nameQueue{}
 		q.names[l.Name] = nq
 	}
-	//mutant:replaced-inbox = false
-	if old := nq.holder; old != nil { // the masters have given its name away, and this Locker does not know it yet
-		q.unlistenLocked(old)
-	}
-	q.takeIdleLocked(nq)
+	q.takeIdleLocked(nq) // a former holder is there if the masters have lost it, and this Locker does not know it yet
 	nq.holder, nq.refusal = l, heldLocally
 	if l.MayLinger() {
 		q.listenLocked(l)
