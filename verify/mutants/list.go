@@ -71,8 +71,6 @@ var List = []Mutant{
 		Suite: Sim, Kinds: "lonely", Shows: "a lock took"},
 	{Name: "hint-for-nobody", Wrong: "waiters that have gone unheard cost the others a second each",
 		Suite: Sim, Kinds: "quitting", Shows: "no client had the name"},
-	{Name: "no-ballot", Wrong: "a near program that tries all the time keeps the asks of a far one stale",
-		Suite: Sim, Kinds: "far", Shows: "a lock took"},
 	{Name: "kept-place", Wrong: "a waiter whose ask was rolled back is behind all others, and the next one gets " +
 		"the name several times as late",
 		Suite: Sim, Kinds: "lasting", Shows: "on average"},
@@ -273,6 +271,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualAReaderThatDiesFreesItsShareAlone"},
 	{Name: "shard-in-record", Wrong: "the shard in the records",
 		Suite: "redlock", Tests: "VirtualUnlikeShardsNeverBothWin|VirtualShardsBeginWhenAllMastersWereSeen"},
+	{Name: "no-ballot", Wrong: "a release that follows its acquire on one connection raises the fence",
+		Suite: "redlock", Tests: "VirtualAReleaseOnTheAsksConnectionRaisesNoFence"},
 	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
 		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
 	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",
