@@ -273,6 +273,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualUnlikeShardsNeverBothWin|VirtualShardsBeginWhenAllMastersWereSeen"},
 	{Name: "no-ballot", Wrong: "a release that follows its acquire on one connection raises the fence",
 		Suite: "redlock", Tests: "VirtualAReleaseOnTheAsksConnectionRaisesNoFence"},
+	{Name: "foreign-hash", Wrong: "H106: a hash of another program at the key of a lock is read",
+		Suite: "internal/scripts/reference", Tests: "AForeignHashIsNotRead"},
 	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
 		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
 	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",

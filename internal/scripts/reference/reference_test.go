@@ -146,6 +146,17 @@ func TestEvalDependsOnItsArgumentsAlone(t *testing.T) {
 	}
 }
 
+// H106: a hash of another program at the key of a lock is an error, and is not read.
+func TestAForeignHashIsNotRead(t *testing.T) {
+	const lock = "redlock:{a}"
+	var s reference.State
+	s.SetHash(lock, reference.Field{Name: "name", Value: "a"}, reference.Field{Name: "text", Value: "b"})
+	reply := s.Eval(now, reference.Env{RunID: "abc"}, scripts.Inspect, []string{lock, "redlock:admission"}, nil)
+	if reply != reference.NoLock {
+		t.Errorf("reply %v, want %v", reply, reference.NoLock)
+	}
+}
+
 // H86: for any queue, one script notifies or removes 8 waiters, and drops 500 that no longer count.
 func TestOneScriptWorksThroughABoundedNumberOfWaiters(t *testing.T) {
 	names := []string{"redlock:{a}", "redlock:{a}:fence", "redlock:{a}:queue", "redlock:{a}:waiters"}
