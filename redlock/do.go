@@ -91,3 +91,25 @@ func isOwn(err error) bool {
 	}
 	return false
 }
+
+// do implements Do of Locker and RWLock; take acquires the lock.
+func (l *shard) do(
+	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
+) error {
+	ctx = l.events.within(ctx, name)
+	if l.cfg.trace.Event == nil {
+		return within(ctx, take, f)
+	}
+	return l.events.call(ctx, "do", name, func(*tracedCall) error { return within(ctx, take, f) })
+}
+
+// within implements do without its trace.
+func within(
+	ctx context.Context, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
+) error {
+	lock, err := take(ctx)
+	if err != nil {
+		return err
+	}
+	return lock.during(ctx, f)
+}

@@ -228,28 +228,6 @@ func (l *life) leave() {
 	}
 }
 
-// do implements Do of Locker and RWLock; take acquires the lock.
-func (l *shard) do(
-	ctx context.Context, name string, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
-) error {
-	ctx = l.events.within(ctx, name)
-	if l.cfg.trace.Event == nil {
-		return within(ctx, take, f)
-	}
-	return l.events.call(ctx, "do", name, func(*tracedCall) error { return within(ctx, take, f) })
-}
-
-// within implements do without its trace.
-func within(
-	ctx context.Context, take func(ctx context.Context) (*Lock, error), f func(ctx context.Context) error,
-) error {
-	lock, err := take(ctx)
-	if err != nil {
-		return err
-	}
-	return lock.during(ctx, f)
-}
-
 // take implements Lock and TryLock of Locker and RWLock.
 func (l *shard) take(
 	ctx context.Context, name string, role scripts.Role, opts []LockOption, wait bool,
@@ -276,10 +254,7 @@ func (l *shard) acquire(
 	if err := l.checkName(name); err != nil {
 		return nil, err
 	}
-	cfg, err := l.cfg.lock.with(opts, &l.cfg)
-	if err == nil && role != scripts.Plain {
-		cfg, err = cfg.shared()
-	}
+	cfg, err := l.configOf(role, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,15 @@ type lockConfig struct {
 	called      clock.Instant // when the call began; zero: now
 }
 
+// configOf returns the settings of a call for a role with its options.
+func (l *shard) configOf(role scripts.Role, opts []LockOption) (*lockConfig, error) {
+	cfg, err := l.cfg.lock.with(opts, &l.cfg)
+	if err == nil && role != scripts.Plain {
+		cfg, err = cfg.shared()
+	}
+	return cfg, err
+}
+
 // remembers reports whether the master at addr is durable.
 func (c *config) remembers(addr string) bool {
 	return c.durable != nil && (len(c.durable) == 0 || slices.Contains(c.durable, addr))

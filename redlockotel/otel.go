@@ -285,8 +285,7 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	over, cancel := context.WithCancel(context.Background())
-	cancel() // WaitReady does not wait
+	over := ended()
 	look := func(_ context.Context, o metric.Observer) error {
 		stats := l.Stats()
 		for name, n := range w.count(stats.Held) {
@@ -308,6 +307,13 @@ func (w *Watcher) Watch(l *redlock.Locker) (stop func() error, err error) {
 		return nil, err
 	}
 	return r.Unregister, nil
+}
+
+// ended returns a context with which WaitReady does not wait.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // observeMasters records the state of each master.

@@ -3,10 +3,10 @@
 // A [Server] is one process in its own temporary directory, on a free port of 127.0.0.1 and on a Unix socket. It keeps
 // nothing on disk unless its [Config] asks for persistence. Its life cycle:
 //
-//	Start ──> up ──Pause──> paused ──Resume──> up
-//	           │                │
-//	           ├──Kill──────────┴──> down ──Restart──> up (same port; empty without persistence)
-//	           └──Stop, from any state──> gone, with its directory
+//	Start --> up --Pause--> paused --Resume--> up
+//	           |                |
+//	           +--Kill----------+--> down --Restart--> up (same port; empty without persistence)
+//	           +--Stop, from any state--> gone, with its directory
 //
 // On Linux no server outlives this process, however it ends: the kernel kills the child when the thread that started it
 // dies. A goroutine per server keeps that thread until the child is gone. On other Unix systems a parent that is killed

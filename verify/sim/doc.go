@@ -5,10 +5,10 @@
 // reference, which a test of package scripts compares with real servers, executes their scripts. The simulated network
 // is between the two. Everything runs in a testing/synctest bubble.
 //
-//	workers ──► redlock ──► pool ──► conn ──► link (delays, cuts) ──► server ──► reference
-//	   │                                                                            ▲
-//	   │ spans, writes                                  faults ── agenda ─────────┘
-//	   ▼
+//	workers --> redlock --> pool --> conn --> link (delays, cuts) --> server --> reference
+//	   |                                                                            ^
+//	   | spans, writes                                  faults -- agenda ---------+
+//	   v
 //	checks
 //
 // # One run
