@@ -66,8 +66,8 @@
 // all its data, unless it is named by [WithDurableMasters]. New masters wait too, unless an operator who knows that
 // nothing is held calls [Admin.Admit] (or: redlock admit).
 //
-// Restart masters one after the other: if a majority restarts, with their data or without, before the first of them has
-// confirmed a lock, that lock ends with [ErrLost]. Durable masters are the exception.
+// Restart masters one after the other: if a majority restarts, before the first of them has confirmed a lock again,
+// that lock ends with [ErrLost]. Durable masters are the exception.
 //
 // # Several names, leaders, readers, shards, slots
 //
@@ -82,10 +82,11 @@
 // [Lock.Token] with each write and let the resource refuse a smaller one. Not tolerated: eviction or manual deletion of
 // lock keys; a master's machine restored from a snapshot; a master's clock that jumps forward; two servers behind one
 // name at one time (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of
-// an idle connection; clients with different max TTLs or timeouts; clocks that were far ahead and are set right, after
-// which masters lose data; a virtual machine that is frozen and whose wall clock is set back, within one validity. A
-// machine that stops with both of its clocks learns of it from the masters, within 3 s. Order among waiters is best
-// effort. The 2016 debate: martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
+// an idle connection; clients with different max TTLs or timeouts; clients with different lists of masters during an
+// outage (docs/operations.md); clocks that were far ahead and are set right, after which masters lose data; a virtual
+// machine that is frozen and whose wall clock is set back, within one validity. A machine that stops with both of its
+// clocks learns of it from the masters, within 3 s. Order among waiters is best effort. The 2016 debate:
+// martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
 //
 // # Inside
 //
