@@ -81,12 +81,11 @@
 // A holder that is paused can write after another client has acquired its lock; no lock prevents that. Send
 // [Lock.Token] with each write and let the resource refuse a smaller one. Not tolerated: eviction or manual deletion of
 // lock keys; a master's machine restored from a snapshot; a master's clock that jumps forward; two servers behind one
-// name at one time (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of
-// an idle connection; clients with different max TTLs or timeouts; clients with different lists of masters during an
-// outage (docs/operations.md); clocks that were far ahead and are set right, after which masters lose data; a virtual
-// machine that is frozen and whose wall clock is set back, within one validity. A machine that stops with both of its
-// clocks learns of it from the masters, within 3 s. Order among waiters is best effort. The 2016 debate:
-// martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html, antirez.com/news/101.
+// name (DNS, virtual IP); a master that becomes a replica and a master again within one heartbeat (3 s) of an idle
+// connection; clients with different max TTLs or timeouts; clients with different lists of masters during an outage
+// (docs/operations.md); clocks that were far ahead and are set right, after which masters lose data; a virtual machine
+// that is frozen and whose wall clock is set back, within one validity. A machine that stops with both clocks learns of
+// it from the masters within 3 s. Order among waiters is best effort. On the 2016 debate see docs/protocol.md.
 //
 // # Inside
 //
