@@ -113,8 +113,10 @@ func TestRunInOrder(t *testing.T) {
 	fair := f.start("run", "--fair", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
 	f.waiting("a")
 	urgent := f.start("run", "--priority", "5", "a", "--", "sh", "-c", "echo have it; read x; exit 0")
-	for f.do(0, "ZCARD", "redlock:{a}:queue") != int64(2) || f.do(1, "ZCARD", "redlock:{a}:queue") != int64(2) {
-		time.Sleep(10 * time.Millisecond) // the test's own time limit bounds it
+	if !eventuallyTrue(func() bool {
+		return f.do(0, "ZCARD", "redlock:{a}:queue") == int64(2) && f.do(1, "ZCARD", "redlock:{a}:queue") == int64(2)
+	}) {
+		t.Fatal("they do not wait")
 	}
 	holder.stdin.Close()
 	urgent.hear("have it")

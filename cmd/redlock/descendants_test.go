@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // wrappers run a command in a separate process group or session.
@@ -117,14 +116,4 @@ func running(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	return !strings.HasPrefix(rest, "Z")
-}
-
-// eventuallyTrue polls until ok holds, for at most a minute.
-func eventuallyTrue(ok func() bool) bool {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-	}
-	return false
 }

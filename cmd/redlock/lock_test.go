@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // lock runs redlock lock and returns its standard output, without the end of the line.
@@ -33,18 +32,15 @@ func (f *votingDeployment) lock(args ...string) string {
 // free waits until a name is not held on any master.
 func (f *votingDeployment) free(name string) {
 	f.t.Helper()
-	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {
-		n := int64(0)
+	if n := int64(0); !eventuallyTrue(func() bool {
+		n = 0
 		for i := range f.urls {
 			on, _ := f.do(i, "EXISTS", "redlock:{"+name+"}").(int64)
 			n += on
 		}
-		if n == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("%q is held on %d masters", name, n)
-		}
+		return n == 0
+	}) {
+		f.t.Fatalf("%q is held on %d masters", name, n)
 	}
 }
 
@@ -148,11 +144,8 @@ func TestALockThatNobodyCanUnlockIsReleased(t *testing.T) {
 	f.waiting("a")
 	waiting.signal(syscall.SIGKILL)
 	_ = waiting.cmd.Wait()
-	for end := time.Now().Add(hang); f.do(0, "EXISTS", "redlock:{a}:queue") != int64(0); {
-		time.Sleep(10 * time.Millisecond)
-		if time.Now().After(end) {
-			t.Fatal("it waits without its caller")
-		}
+	if !eventuallyTrue(func() bool { return f.do(0, "EXISTS", "redlock:{a}:queue") == int64(0) }) {
+		t.Fatal("it waits without its caller")
 	}
 	f.start("unlock", handle).ends(0, "")
 
