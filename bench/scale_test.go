@@ -34,7 +34,7 @@ func scaleLocker(b *testing.B, n int, urls []string, options ...redlock.Option) 
 			urls = append(urls, s.URL())
 		}
 	}
-	p, err := pool.Dial(urls, pool.WithTimeout(openBound)) // masters of a busy machine must not count as down
+	p, err := pool.Open(urls, pool.WithTimeout(openBound)) // masters of a busy machine must not count as down
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestAFirstLockOnFreshServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := pool.Dial(urls(five))
+	p, err := pool.Open(urls(five))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func allHealthy(t *testing.T) {
 // lockOnce runs the steps of the README on new masters.
 func lockOnce(ctx context.Context, t *testing.T, addresses []string) {
 	t.Helper()
-	p, err := pool.Dial(addresses)
+	p, err := pool.Open(addresses)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // open returns a Locker over the masters, whose pool considers a master down after a second.
 func open(t *testing.T, list []Master, opts ...redlock.Option) *redlock.Locker {
 	t.Helper()
-	p, err := pool.Dial(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
+	p, err := pool.Open(urls(list), pool.WithTimeout(time.Second), pool.WithDialTimeout(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

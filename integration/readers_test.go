@@ -205,7 +205,7 @@ func TestHistoriesOfReadersOnRealServers(t *testing.T) {
 	defer cancel()
 	var lockers []*redlock.Locker
 	for range 4 {
-		p, err := pool.Dial(urls, pool.WithTimeout(200*time.Millisecond))
+		p, err := pool.Open(urls, pool.WithTimeout(200*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}

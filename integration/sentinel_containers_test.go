@@ -117,7 +117,7 @@ func (r *rivals) program(i int) *workload {
 	if i == 0 {
 		opts = append(opts, pool.WithDialer(r.dial))
 	}
-	p, err := pool.Dial(r.args.URLs, opts...)
+	p, err := pool.Open(r.args.URLs, opts...)
 	if err != nil {
 		r.Fatal(err)
 	}

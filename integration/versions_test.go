@@ -10,7 +10,7 @@ import (
 // Check reports no problem on any supported version.
 func TestTheCheckKnowsWhichVersionsAreSupported(t *testing.T) {
 	five := masters(t, 5)
-	p, err := transport.Dial(urls(five), transport.WithTimeout(time.Second), transport.WithDialTimeout(3*time.Second))
+	p, err := transport.Open(urls(five), transport.WithTimeout(time.Second), transport.WithDialTimeout(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

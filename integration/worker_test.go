@@ -64,7 +64,7 @@ func dialPool(a workerArgs) (*pool.Pool, error) {
 		}
 		opts = append(opts, pool.WithTLSConfig(cfg))
 	}
-	return pool.Dial(a.URLs, opts...)
+	return pool.Open(a.URLs, opts...)
 }
 
 // A client is a process that runs the workload.

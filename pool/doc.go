@@ -1,7 +1,7 @@
 // Package pool names the N independent Redis or Valkey masters of a deployment, and connects to them. A Locker of
 // package redlock takes its locks over a Pool.
 //
-//	masters, err := pool.Dial([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"})
+//	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"})
 //	if err != nil {
 //		return err
 //	}

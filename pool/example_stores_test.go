@@ -9,7 +9,7 @@ import (
 
 // One of three masters is behind sentinels, which have a different password.
 func ExampleWithSentinelCredentials() {
-	p, err := pool.Dial([]string{
+	p, err := pool.Open([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2",
 		"redis+sentinel://10.0.0.3,10.0.0.4,10.0.0.5/mymaster",
 	}, pool.WithSentinelCredentials("", "the sentinels' password"))
@@ -30,7 +30,7 @@ func ExampleWithSentinelCredentials() {
 // The master and its sentinels have certificates from different authorities.
 func ExampleWithSentinelTLS() {
 	ofMaster, ofSentinels := &tls.Config{}, &tls.Config{}
-	p, err := pool.Dial([]string{"rediss+sentinel://10.0.0.3,10.0.0.4,10.0.0.5/mymaster"},
+	p, err := pool.Open([]string{"rediss+sentinel://10.0.0.3,10.0.0.4,10.0.0.5/mymaster"},
 		pool.WithTLSConfig(ofMaster), pool.WithSentinelTLS(ofSentinels))
 	if err != nil {
 		fmt.Println(err)
@@ -44,7 +44,7 @@ func ExampleWithSentinelTLS() {
 
 // For work that may be done twice, a master that takes writes without its replicas may vote. A Locker logs the warning.
 func ExampleAllowTwoHolders() {
-	p, err := pool.Dial([]string{"redis+sentinel://10.0.0.3/mymaster"}, pool.AllowTwoHolders())
+	p, err := pool.Open([]string{"redis+sentinel://10.0.0.3/mymaster"}, pool.AllowTwoHolders())
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -56,8 +56,8 @@ func ExampleAllowTwoHolders() {
 }
 
 // Each bucket of a cluster has a pool. Masters that are not clusters are in all of them.
-func ExampleDialBuckets() {
-	pools, err := pool.DialBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000?buckets=2", "redis://10.0.0.9"})
+func ExampleOpenBuckets() {
+	pools, err := pool.OpenBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000?buckets=2", "redis://10.0.0.9"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,7 +19,7 @@ import (
 
 // A pool of five masters, for redlock.New.
 func Example() {
-	masters, err := pool.Dial([]string{
+	masters, err := pool.Open([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
 	})
 	if err != nil {
@@ -29,9 +29,9 @@ func Example() {
 	defer masters.Close()
 }
 
-// Dial does not block and does not need a master that is up. Invalid URLs are reported at once.
-func ExampleDial() {
-	_, err := pool.Dial([]string{"redis://10.0.0.1", "10.0.0.2:6379"})
+// Open does not block and does not need a master that is up. Invalid URLs are reported at once.
+func ExampleOpen() {
+	_, err := pool.Open([]string{"redis://10.0.0.1", "10.0.0.2:6379"})
 	fmt.Println(errors.Is(err, pool.ErrInvalid))
 	// Output:
 	// true
@@ -98,7 +98,7 @@ func ExampleFromRedisPool() {
 // All options are checked at once. If one is invalid, nothing is dialled.
 func ExampleOption() {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
-	masters, err := pool.Dial([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
+	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithTimeout(300*time.Millisecond),              // maximum silence of a master before it counts as down
 		pool.WithDialTimeout(time.Second),                   // limit for making a connection, with its handshake
 		pool.WithHeartbeat(3*time.Second),                   // interval of checks of an idle master
@@ -122,7 +122,7 @@ func ExampleWithCredentialsProvider() {
 		text, err := os.ReadFile("/run/secrets/redis-lock")
 		return "lock", strings.TrimSpace(string(text)), err
 	}
-	masters, err := pool.Dial([]string{"rediss://10.0.0.1", "rediss://10.0.0.2", "rediss://10.0.0.3"},
+	masters, err := pool.Open([]string{"rediss://10.0.0.1", "rediss://10.0.0.2", "rediss://10.0.0.3"},
 		pool.WithCredentialsProvider(fromFile))
 	if err != nil {
 		fmt.Println(err)
@@ -153,7 +153,7 @@ func ExampleWithTLSConfig() {
 		Certificates: nil, // from tls.LoadX509KeyPair
 	}
 	urls := []string{"rediss://10.0.0.1", "rediss://10.0.0.2", "rediss://10.0.0.3"}
-	masters, err := pool.Dial(urls, pool.WithTLSConfig(config))
+	masters, err := pool.Open(urls, pool.WithTLSConfig(config))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -163,7 +163,7 @@ func ExampleWithTLSConfig() {
 
 // An ACL user of the masters. docs/operations.md lists the rights that it needs.
 func ExampleWithCredentials() {
-	masters, err := pool.Dial([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
+	masters, err := pool.Open([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
 		pool.WithCredentials("lock", os.Getenv("LOCK_PASSWORD")))
 	if err != nil {
 		fmt.Println(err)
@@ -179,7 +179,7 @@ func ExampleWithDialer() {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return masters.Dial(ctx, network, addr)
 	}
-	p, err := pool.Dial(masters.URLs(), pool.WithDialer(dial))
+	p, err := pool.Open(masters.URLs(), pool.WithDialer(dial))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -216,7 +216,7 @@ func ExampleAllowEviction() {
 func ExamplePool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
-	p, err := masters.Pool() // it calls Dial
+	p, err := masters.Pool() // it calls Open
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,11 +15,11 @@ var (
 	ErrTimeout = transport.ErrTimeout // any timeout: dialling, handshake, an overdue reply, a blocked write
 )
 
-// A Pool holds the connections to N masters. It is made by [New] or [Dial] and used by a Locker of package redlock;
+// A Pool holds the connections to N masters. It is made by [New] or [Open] and used by a Locker of package redlock;
 // several Lockers may share it. All methods are safe for concurrent use.
 type Pool struct{ transport *transport.Transport }
 
-// Dial is [New] for masters given as URLs; see [URL].
+// Open calls [New] with masters given as URLs; see [URL].
 //
 // All clients must use the same masters. A client with another list acquires no lock, and gets an error that shows both
 // lists. To replace a master use "redlock set", see docs/operations.md.
@@ -28,7 +28,7 @@ type Pool struct{ transport *transport.Transport }
 // DNS or by a virtual IP address, are not safe: each may vote as the same master for different clients, and two clients
 // may hold one lock. A client with a shorter max TTL than the other clients is not protected either when a majority
 // of the masters loses its data at once; see "What is not guaranteed" in package redlock.
-func Dial(urls []string, opts ...Option) (*Pool, error) {
+func Open(urls []string, opts ...Option) (*Pool, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
 		masters[i] = URL(u)
@@ -37,7 +37,7 @@ func Dial(urls []string, opts ...Option) (*Pool, error) {
 }
 
 // New connects to the masters in the background. It does not block, and succeeds even if no master is up. An error
-// matches [ErrInvalid]; nothing has been dialled then. The Pool must be closed. The rule for names in [Dial] applies
+// matches [ErrInvalid]; nothing has been dialled then. The Pool must be closed. The rule for names in [Open] applies
 // here, too.
 func New(masters []Master, opts ...Option) (*Pool, error) {
 	t, err := transport.New(unwrap(masters), options(opts)...)
@@ -47,16 +47,16 @@ func New(masters []Master, opts ...Option) (*Pool, error) {
 	return &Pool{t}, nil
 }
 
-// DialBuckets makes a Pool with [New] for each bucket of the clusters among the masters. Names are distributed over the
-// Pools, and package redlock joins them again ([redlock.Buckets]). In each Pool a cluster is one master: the node that
-// owns the bucket's hash slot. Masters that are not clusters are in every Pool, with one connection for each.
+// OpenBuckets makes a Pool with [New] for each bucket of the clusters among the masters, for [redlock.NewSharded], which
+// distributes names over the Pools. In each Pool a cluster is one master: the node that owns the bucket's hash slot.
+// Masters that are not clusters are in every Pool, with one connection for each.
 //
 // All clusters must have the same number of buckets. An error matches [ErrInvalid]; nothing has been dialled then. The
-// caller must close each Pool. DialBuckets does not block.
+// caller must close each Pool. OpenBuckets does not block.
 //
-// [redlock.Buckets]: https://pkg.go.dev/github.com/redlock-go/redlock/redlock#Buckets
-func DialBuckets(urls []string, opts ...Option) ([]*Pool, error) {
-	list, err := transport.DialBuckets(urls, options(opts)...)
+// [redlock.NewSharded]: https://pkg.go.dev/github.com/redlock-go/redlock/redlock#NewSharded
+func OpenBuckets(urls []string, opts ...Option) ([]*Pool, error) {
+	list, err := transport.OpenBuckets(urls, options(opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func unwrap(masters []Master) []transport.Master {
 //
 // The last two schemes may also begin with valkey, rediss or valkeys. redis+sentinel is the master of that name behind
 // sentinels, whose port is 26379 unless given; user and password are those of the master. redis+cluster is a cluster
-// with some of its nodes, for [DialBuckets]. Such masters vote only if no failover can lead to two holders: see
+// with some of its nodes, for [OpenBuckets]. Such masters vote only if no failover can lead to two holders: see
 // docs/guide.md.
 //
 // The port is 6379 unless given, the host localhost. A user without a colon is taken as a password, as redis-cli does.
@@ -137,7 +137,7 @@ func FromRedisPool(name string, p *redis.Pool, opts ...Option) Master {
 	return wrap(transport.FromRedisPool(name, p, options(opts)...))
 }
 
-// An Option sets how masters are reached. An Option of [New] or [Dial] applies to all masters. One of [URL] or
+// An Option sets how masters are reached. An Option of [New] or [Open] applies to all masters. One of [URL] or
 // [FromRedisPool] applies to that master and takes precedence. New returns [ErrInvalid] for invalid options.
 type Option func(*transport.Config) error
 

@@ -1,7 +1,7 @@
 // Package redlock takes locks over N independent Redis or Valkey masters. A lock is held while a majority of the
 // masters has granted it and its validity lasts, so any minority of them may be dead, hung, slow or restarted.
 //
-//	masters, err := pool.Dial(urls)        // usually five
+//	masters, err := pool.Open(urls)        // usually five
 //	locker, err := redlock.New(masters)
 //	lock, err := locker.Lock(ctx, "orders:42")
 //	defer lock.Unlock(ctx)

@@ -242,7 +242,7 @@ func ExampleAdmin_Reconfigure() {
 		fmt.Println(err)
 		return
 	}
-	masters, err := pool.Dial(oldURLs)
+	masters, err := pool.Open(oldURLs)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -281,7 +281,7 @@ func ExampleWithConfiguration() {
 		fmt.Println(err)
 		return
 	}
-	masters, err := pool.Dial(set.Masters)
+	masters, err := pool.Open(set.Masters)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -46,7 +46,7 @@ func ExampleNewSharded() {
 		{"redis://10.0.1.1", "redis://10.0.1.2", "redis://10.0.1.3"},
 		{"redis://10.0.2.1", "redis://10.0.2.2", "redis://10.0.2.3"},
 	} {
-		masters, err := pool.Dial(urls)
+		masters, err := pool.Open(urls)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -69,7 +69,7 @@ func ExampleNewSharded() {
 
 // Locks on a Redis Cluster: each of its buckets is a shard, with its own hash slot.
 func ExampleNewSharded_cluster() {
-	buckets, err := pool.DialBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
+	buckets, err := pool.OpenBuckets([]string{"redis+cluster://10.0.0.1:7000,10.0.0.2:7000,10.0.0.3:7000?buckets=64"})
 	if err != nil {
 		fmt.Println(err)
 		return

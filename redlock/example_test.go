@@ -12,7 +12,7 @@ import (
 )
 
 // inMemory returns the Locker of an example, over three masters in memory. A real program calls New with a pool from
-// pool.Dial.
+// pool.Open.
 func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlocktest.Masters, done func()) {
 	masters = redlocktest.New(3)
 	p, err := masters.Pool(pool.WithTimeout(time.Minute), pool.WithDialTimeout(time.Minute)) // for busy machines
@@ -33,7 +33,7 @@ func inMemory(opts ...redlock.Option) (locker *redlock.Locker, masters *redlockt
 // Do is the simplest call: it acquires the lock, runs the function, and releases the lock.
 func Example() {
 	ctx := context.Background()
-	masters := redlocktest.New(5) // in memory; for servers use pool.Dial(urls)
+	masters := redlocktest.New(5) // in memory; for servers use pool.Open(urls)
 	defer masters.Close()
 	p, err := masters.Pool()
 	if err != nil {
@@ -62,7 +62,7 @@ func Example() {
 }
 
 func ExampleNew() {
-	masters, err := pool.Dial([]string{
+	masters, err := pool.Open([]string{
 		"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3", "redis://10.0.0.4", "redis://10.0.0.5",
 	})
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Opti
 	s.mu.Unlock()
 	common := []pool.Option{pool.WithDialer(s.masters.Dial), transport.WithClock(h.clock())}
 	var err error
-	if p.pool, err = pool.Dial(urls, append(common, dial...)...); err != nil {
+	if p.pool, err = pool.Open(urls, append(common, dial...)...); err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = p.pool.Close() })

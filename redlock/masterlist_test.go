@@ -30,7 +30,7 @@ func (o *office) dial(
 	urls []string, dialer func(context.Context, string, string) (net.Conn, error), opts ...redlock.Option,
 ) *redlock.Locker {
 	o.Helper()
-	p, err := pool.Dial(urls, pool.WithDialer(dialer), transport.WithClock(clock.Runtime()))
+	p, err := pool.Open(urls, pool.WithDialer(dialer), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		o.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func operate(t *testing.T, n int, body func(o *office), opts ...memory.Option) {
 // over returns a Locker over the masters from, from+1, ... to-1, with its own pool.
 func (o *office) over(from, to int, opts ...redlock.Option) *redlock.Locker {
 	o.Helper()
-	p, err := pool.Dial(o.masters.URLs()[from:to], pool.WithDialer(o.masters.Dial), transport.WithClock(clock.Runtime()))
+	p, err := pool.Open(o.masters.URLs()[from:to], pool.WithDialer(o.masters.Dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		o.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func farPool(t *testing.T, n int) *pool.Pool {
 	for i := range urls {
 		urls[i] = fmt.Sprintf("redis://192.0.2.1:%d", 1000+i)
 	}
-	p, err := pool.Dial(urls, pool.WithRedial(time.Hour, time.Hour), pool.WithDialer(
+	p, err := pool.Open(urls, pool.WithRedial(time.Hour, time.Hour), pool.WithDialer(
 		func(context.Context, string, string) (net.Conn, error) { return nil, errNoRoute }))
 	if err != nil {
 		t.Fatal(err)
@@ -400,7 +400,7 @@ func TestTheGuardIsTurnedOffByURLs(t *testing.T) {
 		{"redis://127.0.0.1:1?guard=on", "the parameter guard has only the value off"},
 	} {
 		got := ""
-		p, err := pool.Dial(strings.Fields(c.urls))
+		p, err := pool.Open(strings.Fields(c.urls))
 		if err == nil {
 			defer p.Close()
 			var l *Locker

@@ -36,7 +36,7 @@ func TestADeploymentChangesItsMasters(t *testing.T) {
 			old, next := f.urls[:c.old], f.urls[c.nextFrom:c.nextTo]
 			states := []redlock.Configuration{{Masters: old}, {Epoch: 1, Masters: old, Next: next}, {Epoch: 2, Masters: next}}
 			program := func(more ...redlock.Option) *redlock.Locker {
-				p := must[*pool.Pool](t)(pool.Dial(old, pool.WithTimeout(calm), pool.WithDialTimeout(calm)))
+				p := must[*pool.Pool](t)(pool.Open(old, pool.WithTimeout(calm), pool.WithDialTimeout(calm)))
 				t.Cleanup(func() { p.Close() })
 				return locker(t, p, append(append(opts, redlock.WithConfiguration(states[0])), more...)...)
 			}

@@ -47,7 +47,7 @@ const calm = 5 * time.Second
 // dial returns a pool over all masters, which is closed at the end of the test.
 func (f *deployment) dial(opts ...pool.Option) *pool.Pool {
 	f.t.Helper()
-	p, err := pool.Dial(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
+	p, err := pool.Open(f.urls, append([]pool.Option{pool.WithTimeout(calm), pool.WithDialTimeout(calm)}, opts...)...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

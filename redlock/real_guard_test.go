@@ -241,7 +241,7 @@ func shortLived(t *testing.T, f *deployment) {
 	programs := 0
 	program := func() error {
 		programs++
-		p := must[*pool.Pool](t)(pool.Dial(f.urls))
+		p := must[*pool.Pool](t)(pool.Open(f.urls))
 		defer p.Close()
 		l := must[*redlock.Locker](t)(redlock.New(p, opts...))
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)

@@ -26,7 +26,7 @@ func TestOneShotCallsOnRealMastersHaveOneWinner(t *testing.T) {
 		dial := jitteryDial(6*time.Millisecond, uint64(i), func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, addr)
 		})
-		p := must[*pool.Pool](t)(pool.Dial(urls, pool.WithDialer(dial), pool.WithTimeout(10*time.Second)))
+		p := must[*pool.Pool](t)(pool.Open(urls, pool.WithDialer(dial), pool.WithTimeout(10*time.Second)))
 		t.Cleanup(func() { _ = p.Close() })
 		return locker(t, p, redlock.WithOwner(fmt.Sprint("host-", i)))
 	}

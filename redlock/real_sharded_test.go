@@ -22,7 +22,7 @@ func spreadOver(t testing.TB, shards ...[]*redisproc.Server) *redlock.Locker {
 		for _, s := range servers {
 			urls = append(urls, s.URL())
 		}
-		p, err := pool.Dial(urls, pool.WithTimeout(calm))
+		p, err := pool.Open(urls, pool.WithTimeout(calm))
 		if err != nil {
 			t.Fatal(err)
 		}

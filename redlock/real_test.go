@@ -23,7 +23,7 @@ func masters(t testing.TB, n int, opts ...redlock.Option) ([]*redisproc.Server, 
 	for i, s := range servers {
 		urls[i] = s.URL()
 	}
-	p, err := pool.Dial(urls)
+	p, err := pool.Open(urls)
 	if err != nil {
 		t.Fatal(err)
 	}

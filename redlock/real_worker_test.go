@@ -55,7 +55,7 @@ func runRole(ctx context.Context, role string, a workerArgs) error {
 	if a.ShiftPool {
 		dialOpts = append(dialOpts, transport.WithClock(clk))
 	}
-	p, err := pool.Dial(a.URLs, dialOpts...)
+	p, err := pool.Open(a.URLs, dialOpts...)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func New(p *pool.Pool, opts ...Option) (*Locker, error) {
 // has seen all masters of all shards, so all must be up once at the very first start. docs/performance.md shows how to
 // change the number of shards.
 //
-// For a cluster (redis+cluster://) pass the pools of [pool.DialBuckets]: each of its buckets is a shard. Otherwise
+// For a cluster (redis+cluster://) pass the pools of [pool.OpenBuckets]: each of its buckets is a shard. Otherwise
 // names, options and errors are those of New. NewSharded does not close the pools either.
 func NewSharded(pools []*pool.Pool, opts ...Option) (*Locker, error) {
 	cfg, err := configure(opts)

@@ -34,7 +34,7 @@ type gate struct {
 func (w *world) client(set redlock.Configuration, opts ...redlock.Option) (*redlock.Locker, *route) {
 	w.Helper()
 	r := &route{w: w, cut: map[int]bool{}, gates: map[gate]chan struct{}{}, conns: map[int][]net.Conn{}}
-	p, err := pool.Dial(slices.Concat(set.Masters, set.Next), pool.WithDialer(r.dial),
+	p, err := pool.Open(slices.Concat(set.Masters, set.Next), pool.WithDialer(r.dial),
 		transport.WithClock(clock.Runtime()), pool.WithRedial(10*time.Millisecond, 10*time.Millisecond))
 	if err != nil {
 		w.Fatal(err)

@@ -65,7 +65,7 @@ func newFar(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Option
 		}
 		return nil, errors.New("unknown")
 	}
-	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
+	p, err := pool.Open(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func newParty(t *testing.T, m *memory.Masters, cutAt []int, opts ...redlock.Opti
 		}
 		return m.Dial(ctx, network, addr)
 	}
-	p, err := pool.Dial(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
+	p, err := pool.Open(m.URLs(), pool.WithDialer(dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		t.Fatal(err)
 	}

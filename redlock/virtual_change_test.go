@@ -19,7 +19,7 @@ import (
 // some returns a Locker over only the given masters.
 func (w *world) some(which []int, opts ...redlock.Option) *redlock.Locker {
 	w.Helper()
-	p, err := pool.Dial(w.urls(which...), pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime()))
+	p, err := pool.Open(w.urls(which...), pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestVirtualMastersInQuarantineImportNothing(t *testing.T) {
 func TestVirtualAProgramWithOtherMastersImportsNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a := w.locker()
-		p, err := pool.Dial(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
+		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
 			func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if "redis://"+addr == w.masters.URLs()[2] {
 					return nil, errBlocked // so the deployment has a majority without the two that are left

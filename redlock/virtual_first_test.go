@@ -172,7 +172,7 @@ func TestVirtualTheLogTellsOfMastersAndLosses(t *testing.T) {
 // A dial that hangs must not appear as a deadline either, since no context of the caller has expired.
 func TestVirtualADialThatHangsIsNoDeadline(t *testing.T) {
 	virtual(t, 3, func(w *world) {
-		p, err := pool.Dial(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
+		p, err := pool.Open(w.urls(0, 1, 2), transport.WithClock(clock.Runtime()), pool.WithDialer(
 			func(ctx context.Context, _, _ string) (net.Conn, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -275,12 +275,12 @@ func TestVirtualTheCommonestMistakesAreExplained(t *testing.T) {
 			told    string
 		}{
 			{"an address without a scheme", func() error {
-				_, err := pool.Dial([]string{"localhost:6379"})
+				_, err := pool.Open([]string{"localhost:6379"})
 				return err
 			}, `pool: master "localhost:6379": it is not of the form redis://host:port: ` +
 				`it has no scheme; write redis://localhost:6379`},
 			{"no address", func() error {
-				_, err := pool.Dial(nil)
+				_, err := pool.Open(nil)
 				return err
 			}, "pool: there is no master: the list is empty"},
 			{"a TTL above the max TTL", func() error {

@@ -212,7 +212,7 @@ func TestVirtualNewClientsAtOneInstantHaveOneWinner(t *testing.T) {
 
 // dial returns a pool that the test closes.
 func (w *world) dial(opts ...pool.Option) *pool.Pool {
-	p, err := pool.Dial(w.masters.URLs(), append([]pool.Option{transport.WithClock(clock.Runtime())}, opts...)...)
+	p, err := pool.Open(w.masters.URLs(), append([]pool.Option{transport.WithClock(clock.Runtime())}, opts...)...)
 	if err != nil {
 		w.Error(err)
 	}

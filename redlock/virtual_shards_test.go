@@ -270,7 +270,7 @@ func TestVirtualTheNumberOfShardsIsChangedWithNobodyRunning(t *testing.T) {
 // The masters of one shard are changed while locks are held: the next masters join the shard by themselves.
 func TestVirtualTheMastersOfAShardAreChanged(t *testing.T) {
 	realms(t, 3, func(r *realm) {
-		p, err := pool.Dial(r.sets[1].URLs(), transport.WithClock(clock.Runtime()), pool.WithDialer(r.either(1, 2)))
+		p, err := pool.Open(r.sets[1].URLs(), transport.WithClock(clock.Runtime()), pool.WithDialer(r.either(1, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func after(d time.Duration) {
 func (w *world) pool(opts ...pool.Option) *pool.Pool {
 	w.Helper()
 	common := []pool.Option{pool.WithDialer(w.wire.dial), transport.WithClock(clock.Runtime())}
-	p, err := pool.Dial(w.masters.URLs(), append(common, opts...)...)
+	p, err := pool.Open(w.masters.URLs(), append(common, opts...)...)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func Failover(o *redis.FailoverOptions, opts ...pool.Option) (pool.Master, error
 }
 
 // Buckets makes a Pool for each of n buckets of the cluster that a cluster client with these options uses, with
-// [pool.DialBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
+// [pool.OpenBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
 // error matches [pool.ErrInvalid]; nothing has been dialled then.
 func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if o == nil || len(o.Addrs) == 0 {
@@ -91,7 +91,7 @@ func Buckets(o *redis.ClusterOptions, n int, opts ...pool.Option) ([]*pool.Pool,
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 	})
 	name := scheme + "+cluster://" + strings.Join(o.Addrs, ",") + "?buckets=" + strconv.Itoa(n)
-	return pool.DialBuckets([]string{name}, append(own, opts...)...)
+	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
 // reach returns the beginning of the scheme, and the options for dialling, TLS and the login that go-redis would use.

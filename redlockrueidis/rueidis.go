@@ -72,7 +72,7 @@ func failover(o *rueidis.ClientOption, opts []pool.Option) (pool.Master, error) 
 }
 
 // Buckets makes a Pool for each of n buckets of the cluster that a client with these options uses, with
-// [pool.DialBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
+// [pool.OpenBuckets], for redlock.NewSharded. All clients must use the same n. The caller must close each Pool. An
 // error matches [pool.ErrInvalid]; nothing has been dialled then.
 func Buckets(o rueidis.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, error) {
 	if len(o.InitAddress) == 0 || o.Sentinel.MasterSet != "" {
@@ -80,7 +80,7 @@ func Buckets(o rueidis.ClientOption, n int, opts ...pool.Option) ([]*pool.Pool, 
 	}
 	scheme, own := reach(&o)
 	name := scheme + "+cluster://" + strings.Join(o.InitAddress, ",") + "?buckets=" + strconv.Itoa(n)
-	return pool.DialBuckets([]string{name}, append(own, opts...)...)
+	return pool.OpenBuckets([]string{name}, append(own, opts...)...)
 }
 
 // reach returns the scheme of the URL, and the options for dialling, TLS and the login.

@@ -15,7 +15,7 @@ import (
 // holder returns a held lock of a client of the fleet, which has the label web-1.
 func (f *deployment) holder(name string) *redlock.Lock {
 	f.t.Helper()
-	p, err := pool.Dial(f.urls)
+	p, err := pool.Open(f.urls)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -196,9 +196,9 @@ func (c *deploymentConfig) dial() ([]*pool.Pool, error) {
 		}
 	}
 	if slices.ContainsFunc(urls, func(u string) bool { return transport.URL(u).Buckets() > 0 }) {
-		return pool.DialBuckets(urls, opts...)
+		return pool.OpenBuckets(urls, opts...)
 	}
-	p, err := pool.Dial(urls, opts...)
+	p, err := pool.Open(urls, opts...)
 	return []*pool.Pool{p}, err
 }
 

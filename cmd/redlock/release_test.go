@@ -47,7 +47,7 @@ func TestReleaseInScripts(t *testing.T) {
 func TestReleaseAsks(t *testing.T) {
 	f := newVotingDeployment(t)
 	f.start("release", "--ask", "a").ends(exitDanger, `no client holds "a"`)
-	masters, err := pool.Dial(f.urls)
+	masters, err := pool.Open(f.urls)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func run(ctx context.Context, urls []string, dir string, maxAge time.Duration, o
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return err
 	}

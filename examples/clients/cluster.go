@@ -7,7 +7,7 @@ import (
 
 // dialCluster makes a Locker for a cluster. The pools are closed after it.
 func dialCluster(url string) (*redlock.Locker, []*pool.Pool, error) {
-	pools, err := pool.DialBuckets([]string{url})
+	pools, err := pool.OpenBuckets([]string{url})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if *every < 2*time.Millisecond {
 		return fmt.Errorf("-every %v is too short", *every)
 	}
-	masters, err := pool.Dial(flags.Args())
+	masters, err := pool.Open(flags.Args())
 	if err != nil {
 		return err
 	}

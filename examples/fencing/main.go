@@ -41,7 +41,7 @@ func run(ctx context.Context, path, item string, urls []string, out io.Writer) e
 		return err
 	}
 	defer table.close()
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return err
 	}

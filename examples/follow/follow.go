@@ -20,7 +20,7 @@ func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(con
 	if err != nil {
 		return nil, nil, err
 	}
-	masters, err := pool.Dial(set.Masters)
+	masters, err := pool.Open(set.Masters)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -29,7 +29,7 @@ func main() {
 
 // run campaigns until ctx ends, and calls work while this process leads.
 func run(ctx context.Context, urls []string, work func(ctx context.Context, token int64) error) error {
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func main() {
 
 // run locks one name over the given masters.
 func run(ctx context.Context, urls []string) error {
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func run(ctx context.Context, urls []string, l net.Listener, spans io.Writer, op
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
 	defer func() { err = errors.Join(err, tracers.Shutdown(context.WithoutCancel(ctx))) }() // the last spans
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func start(t *testing.T) *running {
 	t.Helper()
 	servers, urls := testmasters.Start(t, 5)
 	r := &running{T: t, servers: servers, spans: &buffer{}}
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		t.Fatal(err)
 	}

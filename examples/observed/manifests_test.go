@@ -266,7 +266,7 @@ func TestConfigurationOfTheMasters(t *testing.T) {
 	if err := redlocktest.Admit(ctx, urls...); err != nil {
 		t.Fatal(err)
 	}
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		t.Fatal(err)
 	}

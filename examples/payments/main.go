@@ -40,7 +40,7 @@ func main() {
 // payments that have begun and still need their locks, then the Locker, which releases what is left, then the pool.
 func run(ctx context.Context, urls []string, l net.Listener) error {
 	defer l.Close()
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func demonstrateOn(
 	s := &stage{out: out, began: time.Now(), deployment: f}
 	s.say("five masters, %s", f.what)
 	for _, l := range []**redlock.Locker{&s.a, &s.b} {
-		masters, err := pool.Dial(f.urls, pool.WithTimeout(300*time.Millisecond))
+		masters, err := pool.Open(f.urls, pool.WithTimeout(300*time.Millisecond))
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 // connect makes the one Locker of a program and calls run with it.
 func connect(ctx context.Context, urls []string, run func(ctx context.Context, locker *redlock.Locker) error) error {
-	masters, err := pool.Dial(urls) // redis://10.0.0.1:6379 and so on, usually five
+	masters, err := pool.Open(urls) // redis://10.0.0.1:6379 and so on, usually five
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer db.Close()
-	masters, err := pool.Dial(args[4:])
+	masters, err := pool.Open(args[4:])
 	if err != nil {
 		return err
 	}

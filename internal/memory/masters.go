@@ -103,7 +103,7 @@ func (m *Masters) URLs() []string {
 // it. The options are applied after those that set the dialer and the clock. The caller must close the pool.
 func (m *Masters) Pool(opts ...pool.Option) (*pool.Pool, error) {
 	ours := []pool.Option{pool.WithDialer(m.Dial), transport.WithClock(clock.Runtime())}
-	return pool.Dial(m.URLs(), append(ours, opts...)...)
+	return pool.Open(m.URLs(), append(ours, opts...)...)
 }
 
 // Dial connects to one of the addresses in URLs without leaving the process; it is for [pool.WithDialer]. A stopped

@@ -43,13 +43,13 @@ func TestMain(m *testing.M) {
 // open returns a Locker for these masters.
 func open(urls []string) (*redlock.Locker, error) {
 	if strings.Contains(urls[len(urls)-1], "+cluster://") {
-		buckets, err := pool.DialBuckets(urls)
+		buckets, err := pool.OpenBuckets(urls)
 		if err != nil {
 			return nil, err
 		}
 		return redlock.NewSharded(buckets, redlock.WithTTL(2*time.Second))
 	}
-	masters, err := pool.Dial(urls)
+	masters, err := pool.Open(urls)
 	if err != nil {
 		return nil, err
 	}

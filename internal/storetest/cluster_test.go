@@ -44,7 +44,7 @@ func TestALockOnACluster(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
-	plain, err := transport.Dial([]string{c.nodes[0].addrURL()})
+	plain, err := transport.Open([]string{c.nodes[0].addrURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestALockOnACluster(t *testing.T) {
 // groups returns Lockers for all buckets; end closes them.
 func (c *cluster) groups(parameters string) (g *redlock.Locker, end func()) {
 	c.t.Helper()
-	pools, err := pool.DialBuckets([]string{c.url(parameters)})
+	pools, err := pool.OpenBuckets([]string{c.url(parameters)})
 	if err != nil {
 		c.t.Fatal(err)
 	}

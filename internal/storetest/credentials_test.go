@@ -42,10 +42,10 @@ func TestCredentialsFromAProvider(t *testing.T) {
 			var pools []*transport.Transport
 			var err error
 			if name == "cluster" {
-				pools, err = transport.DialBuckets([]string{url}, provide)
+				pools, err = transport.OpenBuckets([]string{url}, provide)
 			} else {
 				var p *transport.Transport
-				p, err = transport.Dial([]string{url}, provide)
+				p, err = transport.Open([]string{url}, provide)
 				pools = append(pools, p)
 			}
 			if err != nil {

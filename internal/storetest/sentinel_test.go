@@ -36,7 +36,7 @@ func TestALockBehindSentinel(t *testing.T) {
 func TestAMasterThatGoesOnWithoutItsReplicasIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, loopback, loopback, "min-replicas-to-write 1", "min-replicas-max-lag 3")
-	p, err := transport.Dial([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond))
+	p, err := transport.Open([]string{s.url("")}, transport.WithRedial(50*time.Millisecond, 100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 // H114: an IPv6 address is always written in brackets.
 func TestIPv6Addresses(t *testing.T) {
 	for _, bad := range []string{"redis://::1:6379", "redis://::1", "redis://fe80::1:2:6379"} {
-		_, err := Dial([]string{bad})
+		_, err := Open([]string{bad})
 		if err == nil || !strings.Contains(err.Error(), "redis://[::1]:6379") {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -115,7 +115,7 @@ func open(t testing.TB, urls []string, opts ...Option) *Transport {
 	if given.Dialer == nil {
 		opts = append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)
 	}
-	p, err := Dial(urls, opts...)
+	p, err := Open(urls, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,16 +33,16 @@ func (b Bucket) Tag() string {
 	return "{" + strconv.Itoa(b.Number) + "}"
 }
 
-// Bucket returns the bucket that p serves; see [DialBuckets].
+// Bucket returns the bucket that p serves; see [OpenBuckets].
 func (t *Transport) Bucket() Bucket { return t.bucket }
 
 // Buckets returns the number of buckets of a master that is a cluster (redis+cluster://), and 0 for any other master.
 func (m Master) Buckets() int { return m.buckets }
 
-// DialBuckets makes a Transport with [New] for each bucket of the clusters among the masters. In each Transport a
+// OpenBuckets makes a Transport with [New] for each bucket of the clusters among the masters. In each Transport a
 // cluster is one master: the node that owns the bucket's hash slot. Masters that are not clusters are in every
 // Transport, with one connection for each.
-func DialBuckets(urls []string, opts ...Option) ([]*Transport, error) {
+func OpenBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 	masters, of := make([]Master, len(urls)), 0
 	for i, u := range urls {
 		m := URL(u)
@@ -58,7 +58,7 @@ func DialBuckets(urls []string, opts ...Option) ([]*Transport, error) {
 		if _, _, err := settings(masters, opts); err != nil {
 			return nil, err
 		}
-		return nil, fault.Invalid("no master is a cluster: name one by redis+cluster://host:port?buckets=64, or use Dial")
+		return nil, fault.Invalid("no master is a cluster: name one by redis+cluster://host:port?buckets=64, or use Open")
 	}
 	pools := make([]*Transport, of)
 	for i := range pools {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestEachBucketHasItsPool(t *testing.T) {
-	pools, err := DialBuckets([]string{"rediss+cluster://u:secret@n1:7000,N2/?buckets=3", "redis://plain"})
+	pools, err := OpenBuckets([]string{"rediss+cluster://u:secret@n1:7000,N2/?buckets=3", "redis://plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +43,13 @@ func TestEachBucketHasItsPool(t *testing.T) {
 		{[]string{"redis://n1"}, "no master is a cluster"},
 		{[]string{"redis+clusters://n1"}, "redis+cluster"},
 	} {
-		if _, err := DialBuckets(c.urls); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) ||
+		if _, err := OpenBuckets(c.urls); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) ||
 			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", c.urls, err)
 		}
 	}
-	if _, err := Dial([]string{"redis+cluster://n1?buckets=2"}); !errors.Is(err, ErrInvalid) ||
-		!strings.Contains(err.Error(), "DialBuckets") {
+	if _, err := Open([]string{"redis+cluster://n1?buckets=2"}); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "OpenBuckets") {
 		t.Error(err)
 	}
 }

@@ -265,7 +265,7 @@ func ExampleNotLoaded() {
 
 // FailsOver reports the masters that lose their vote for a while when one of their replicas is promoted.
 func ExampleTransport_FailsOver() {
-	p, err := transport.Dial([]string{"redis+sentinel://10.0.0.3,10.0.0.4,10.0.0.5/mymaster"})
+	p, err := transport.Open([]string{"redis+sentinel://10.0.0.3,10.0.0.4,10.0.0.5/mymaster"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -293,7 +293,7 @@ func ExampleMaster_Buckets() {
 
 // A pool of plain masters belongs to no bucket.
 func ExampleTransport_Bucket() {
-	p, err := transport.Dial([]string{"redis://10.0.0.1"})
+	p, err := transport.Open([]string{"redis://10.0.0.1"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -324,7 +324,7 @@ func ExampleTransport_Clock() {
 func ExampleWithClock() {
 	masters := memory.New(3)
 	defer masters.Close()
-	p, err := pool.Dial(masters.URLs(), pool.WithDialer(masters.Dial), transport.WithClock(clock.Runtime()))
+	p, err := pool.Open(masters.URLs(), pool.WithDialer(masters.Dial), transport.WithClock(clock.Runtime()))
 	if err != nil {
 		fmt.Println(err)
 		return

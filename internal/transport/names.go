@@ -300,7 +300,7 @@ func (m Master) settings(common Config) (Config, error) {
 	case m.service != "":
 		cfg.behindSentinels(&m)
 	case m.buckets > 0 && m.bucket == 0:
-		return Config{}, fault.Invalid("master %q is a cluster: DialBuckets makes a pool for each of its buckets", m.Name)
+		return Config{}, fault.Invalid("master %q is a cluster: OpenBuckets makes a pool for each of its buckets", m.Name)
 	case m.buckets > 0:
 		cfg.inCluster(&m)
 	}

@@ -65,16 +65,16 @@ func TestURLsOfMastersBehindSentinel(t *testing.T) {
 		"redis://s1:1,s2:2":                                "one URL a master",
 		"redis+sentinel://user:secret@s1:1,s2:2/job/again": "xxxxx@s1:1,s2:2",
 	} {
-		_, err := Dial([]string{url})
+		_, err := Open([]string{url})
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	_, err := Dial([]string{"redis://h"}, WithSentinelCredentials("", "secret"))
+	_, err := Open([]string{"redis://h"}, WithSentinelCredentials("", "secret"))
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "redis+sentinel://") {
 		t.Error(err)
 	}
-	if _, err = Dial([]string{"redis+sentinel://h/job"}, WithSentinelTLS(nil)); !errors.Is(err, ErrInvalid) {
+	if _, err = Open([]string{"redis+sentinel://h/job"}, WithSentinelTLS(nil)); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ func realPool(t testing.TB, n int, opts ...Option) ([]*redisproc.Server, *Transp
 	for i, s := range servers {
 		urls[i] = s.URL()
 	}
-	p, err := Dial(urls, append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)...)
+	p, err := Open(urls, append([]Option{WithTimeout(patience), WithDialTimeout(patience)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestRealUserWithoutChannelRights(t *testing.T) {
 	}
 	srv := redistest.Test(t, 1, redisproc.Config{})[0]
 	do(t, srv, "ACL", "SETUSER", "lock", "on", ">pass", "~*", "resetchannels", "&mine:*", "+@all")
-	p, err := Dial([]string{"redis://lock:pass@" + srv.Addr()}, WithTimeout(patience), WithDialTimeout(patience),
+	p, err := Open([]string{"redis://lock:pass@" + srv.Addr()}, WithTimeout(patience), WithDialTimeout(patience),
 		WithHeartbeat(10*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)

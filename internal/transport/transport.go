@@ -14,7 +14,7 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/feed"
 )
 
-// Transport is N masters, made by [New] or [Dial]. All methods are safe for concurrent use.
+// Transport is N masters, made by [New] or [Open]. All methods are safe for concurrent use.
 type Transport struct {
 	list     atomic.Pointer[[]*master] // by number; the list is replaced by a longer one, never changed
 	watchers watchers
@@ -29,8 +29,8 @@ type Transport struct {
 	ended    bool       // guarded by changeMu
 }
 
-// Dial is [New] for masters given as URLs.
-func Dial(urls []string, opts ...Option) (*Transport, error) {
+// Open is [New] for masters given as URLs.
+func Open(urls []string, opts ...Option) (*Transport, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {
 		masters[i] = URL(u)

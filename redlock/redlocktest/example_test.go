@@ -97,7 +97,7 @@ func ExampleAdmit() {
 		fmt.Println(err)
 		return
 	}
-	p, err := pool.Dial(urls)
+	p, err := pool.Open(urls)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -121,7 +121,7 @@ func ExampleAdmit() {
 	defer lock.Unlock(ctx)
 }
 
-// Masters without a Locker have addresses, for programs that call pool.Dial themselves.
+// Masters without a Locker have addresses, for programs that call pool.Open themselves.
 func ExampleMasters() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -181,7 +181,7 @@ func ExampleMasters_Lose() {
 	// true
 }
 
-// Pool takes the same options as pool.Dial.
+// Pool takes the same options as pool.Open.
 func ExampleMasters_Pool() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
@@ -196,11 +196,11 @@ func ExampleMasters_Pool() {
 	// 3 masters
 }
 
-// A program that calls pool.Dial itself needs the dialer.
+// A program that calls pool.Open itself needs the dialer.
 func ExampleMasters_Dial() {
 	masters := redlocktest.New(3)
 	defer masters.Close()
-	p, err := pool.Dial(masters.URLs(), pool.WithDialer(masters.Dial))
+	p, err := pool.Open(masters.URLs(), pool.WithDialer(masters.Dial))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -220,7 +220,7 @@ func ExampleMasters_Listen() {
 		fmt.Println(err)
 		return
 	}
-	p, err := pool.Dial(urls)
+	p, err := pool.Open(urls)
 	if err != nil {
 		fmt.Println(err)
 		return

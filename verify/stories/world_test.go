@@ -144,7 +144,7 @@ func (w *world) newProgram(name string, o options) {
 		urls = urls[:n]
 	}
 	var err error
-	p.pool, err = pool.Dial(urls, pool.WithDialer(p.dial), transport.WithClock(p.clock()))
+	p.pool, err = pool.Open(urls, pool.WithDialer(p.dial), transport.WithClock(p.clock()))
 	if err == nil {
 		p.Locker, err = redlock.New(p.pool, p.options(o)...)
 	}

@@ -43,7 +43,7 @@ func Listen(t testing.TB, n int) (urls []string) {
 // Locker returns the Locker of one more client over these masters. All of them must answer at the end of the test.
 func Locker(t testing.TB, urls []string) *redlock.Locker {
 	t.Helper()
-	p, err := pool.Dial(urls)
+	p, err := pool.Open(urls)
 	if err != nil {
 		t.Fatal(err)
 	}
