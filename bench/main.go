@@ -79,8 +79,7 @@ func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 // deliverAll writes the report in every requested form: the document, or the tables, the targets, and last the summary;
 // files; and the comparison.
 func deliverAll(r *report, c *config, stdout io.Writer) error {
-	page := func(w io.Writer) error { return writePage(w, r, c.check) }
-	err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, page))
+	err := writeFile(c.out, r.writeJSON)
 	if c.json {
 		err = errors.Join(err, r.writeJSON(stdout))
 	} else {

@@ -22,10 +22,8 @@ type report struct {
 	Machine    machineInfo    `json:"machine"`
 	Build      buildInfo      `json:"build"`
 	Parameters parametersInfo `json:"parameters"`
-	Busy       string         `json:"busy,omitempty"` // why the figures say little
 	Notes      []string       `json:"notes"`
 	Figures    figures        `json:"figures"`
-	Curves     []curve        `json:"curves"`
 	Targets    []target       `json:"targets"`
 }
 
@@ -76,7 +74,6 @@ func newReport(c *config, m *masters) *report {
 		Parameters: parametersInfo{Scenarios: c.chosen, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration},
 		Notes:      []string{},
 		Figures:    figures{},
-		Curves:     []curve{},
 	}
 	for _, e := range c.entrants {
 		r.Parameters.Contenders = append(r.Parameters.Contenders, e.name)
@@ -90,8 +87,6 @@ func newReport(c *config, m *masters) *report {
 		_, _ = fmt.Sscan(string(text), &load)
 	}
 	if load > float64(r.Machine.CPUs)/2 {
-		r.Busy = fmt.Sprintf("The machine was busy before this run (load %.1f on %d processors), so the times say little. "+
-			"Repeat it on an idle machine.", load, r.Machine.CPUs)
 		r.note("busy before the run (load %.1f on %d processors): it says little", load, r.Machine.CPUs)
 	}
 	return r
