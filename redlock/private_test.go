@@ -83,13 +83,12 @@ func WithDelays(d Delays) LockOption { return lockOption(func(c *lockConfig) { c
 var DefaultDelays = defaultDelays
 
 const (
-	MinTTL             = minTTL
-	MaxTTL             = maxTTL
-	DefaultTTL         = defaultTTL
-	DefaultMaxTTL      = defaultMaxTTL
-	DefaultPrefix      = defaultPrefix
-	DefaultHandoffs    = defaultHandoffs
-	DefaultHandoffTime = defaultHandoffTime
+	MinTTL          = minTTL
+	MaxTTL          = maxTTL
+	DefaultTTL      = defaultTTL
+	DefaultMaxTTL   = defaultMaxTTL
+	DefaultPrefix   = defaultPrefix
+	DefaultHandoffs = defaultHandoffs
 )
 
 // On returns a trace that calls f for events of one kind.

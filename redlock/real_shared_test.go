@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -104,37 +103,6 @@ func TestAWriterIsAloneOnRealMasters(t *testing.T) {
 	if most < 2 {
 		t.Error("readers have never shared the name")
 	}
-}
-
-// BenchmarkReader compares an uncontended reader's pair with that of a plain lock, in turn.
-func BenchmarkReader(b *testing.B) {
-	_, _, l := masters(b, 5)
-	ctx, s, took := b.Context(), l.RWLock("shared"), [3][]time.Duration{}
-	calls := []func() (*redlock.Lock, error){
-		func() (*redlock.Lock, error) { return l.TryLock(ctx, "plain") },
-		func() (*redlock.Lock, error) { return s.TryRLock(ctx) },
-		func() (*redlock.Lock, error) { return l.RWLock("written").TryLock(ctx) },
-	}
-	for b.Loop() {
-		for i, call := range calls {
-			start := time.Now()
-			lock, err := call()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := lock.Unlock(ctx); err != nil {
-				b.Fatal(err)
-			}
-			took[i] = append(took[i], time.Since(start))
-		}
-	}
-	middle := func(i int) float64 {
-		slices.Sort(took[i])
-		return float64(took[i][len(took[i])/2])
-	}
-	b.ReportMetric(middle(0)/1000, "us/plain")
-	b.ReportMetric(middle(1)/middle(0), "reader/plain")
-	b.ReportMetric(middle(2)/middle(0), "writer/plain")
 }
 
 // writeRole waits for a lock with readers, as a writer.

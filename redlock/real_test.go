@@ -3,11 +3,9 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/internal/redisproc/redistest"
 	"github.com/redlock-go/redlock/pool"
@@ -100,80 +98,5 @@ func TestExportAndImportOnRealMasters(t *testing.T) {
 	}
 	if _, err := other.Import(ctx, text); !errors.Is(err, redlock.ErrLost) {
 		t.Errorf("a handle of what was released: %v, want ErrLost", err)
-	}
-}
-
-func BenchmarkPair(b *testing.B) {
-	_, _, l := masters(b, 5)
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		lock, err := l.TryLock(ctx, "name")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := lock.Unlock(ctx); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkPairParallel(b *testing.B) {
-	_, _, l := masters(b, 5)
-	ctx := b.Context()
-	b.ReportAllocs()
-	b.SetParallelism(256)
-	b.RunParallel(func(pb *testing.PB) {
-		name := time.Now().String()
-		for pb.Next() {
-			lock, err := l.TryLock(ctx, name)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			if err := lock.Unlock(ctx); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-}
-
-// BenchmarkLockAll compares locking one name with locking four as one, alternately: over real masters on this machine,
-// and over masters in memory that are 1 ms away.
-func BenchmarkLockAll(b *testing.B) {
-	_, _, near := masters(b, 5)
-	m := memory.New(5)
-	b.Cleanup(m.Close)
-	for i := range 5 {
-		m.Master(i).Delay(500 * time.Microsecond) // each way
-	}
-	p := must[*pool.Pool](b)(m.Pool())
-	b.Cleanup(func() { p.Close() })
-	far := locker(b, p)
-	names := []string{"a", "b", "c", "d"}
-	for what, l := range map[string]*redlock.Locker{"near": near, "1 ms": far} {
-		b.Run(what, func(b *testing.B) {
-			ctx, took := b.Context(), [2][]time.Duration{}
-			for b.Loop() {
-				for i, list := range [][]string{names[:1], names} {
-					start := time.Now()
-					locks, err := l.LockAll(ctx, list)
-					if err != nil {
-						b.Fatal(err)
-					}
-					took[i] = append(took[i], time.Since(start))
-					if err := locks.Unlock(ctx); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			for i := range took {
-				slices.Sort(took[i])
-			}
-			one, four := took[0][len(took[0])/2], took[1][len(took[1])/2]
-			b.ReportMetric(float64(one.Microseconds()), "us/one")
-			b.ReportMetric(float64(four)/float64(one), "four/one")
-		})
 	}
 }
