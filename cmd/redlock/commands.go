@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -40,7 +41,7 @@ releases a lock of a name of its own, and writes nothing else.
 Exit status: 0 if a quorum can grant a lock, else 2.`,
 		Example: `  redlock status --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
+			return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *configfile.Config) int {
 				settled(ctx, l)
 				_ = l.Healthy(ctx) // the states have the reasons
 				return a.report(l.Admin().Masters(), nil)
@@ -65,7 +66,7 @@ If masters have been used before, it shows the clients that are connected, and a
 		Example: `  redlock admit redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.operate(cmd, args, func(
-				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+				ctx context.Context, l *redlock.Locker, _ *configfile.Config, pools []*pool.Pool,
 			) int {
 				return a.admit(ctx, l, pools, force)
 			})
@@ -140,7 +141,7 @@ in scripts, without a terminal, --yes is needed.`,
 				return err
 			}
 			return a.operate(cmd, args, func(
-				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+				ctx context.Context, l *redlock.Locker, _ *configfile.Config, pools []*pool.Pool,
 			) int {
 				return a.changed(ctx, l, pools, &change{
 					command: "quarantine", target: master, effects: loses(master, settled(ctx, l)),
@@ -167,7 +168,7 @@ will happen, and asks; in scripts, without a terminal, --yes is needed.`,
 		Example: `  redlock guard --set 60s --config locks.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if set == 0 {
-				return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *deploymentConfig) int {
+				return a.observe(cmd, args, func(ctx context.Context, l *redlock.Locker, _ *configfile.Config) int {
 					return a.report(settled(ctx, l), nil)
 				})
 			}
@@ -175,7 +176,7 @@ will happen, and asks; in scripts, without a terminal, --yes is needed.`,
 				return err
 			}
 			return a.operate(cmd, args, func(
-				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+				ctx context.Context, l *redlock.Locker, _ *configfile.Config, pools []*pool.Pool,
 			) int {
 				return a.changed(ctx, l, pools, &change{
 					command: "guard", question: "Raise it?", undone: "nothing was changed",
@@ -204,7 +205,7 @@ func (a *app) changed(
 	return a.report(settled(ctx, l), err)
 }
 
-func (a *app) check(ctx context.Context, l *redlock.Locker, c *deploymentConfig) int {
+func (a *app) check(ctx context.Context, l *redlock.Locker, c *configfile.Config) int {
 	findings, err := l.Admin().Check(ctx)
 	if err != nil {
 		a.complain(err)
@@ -212,7 +213,7 @@ func (a *app) check(ctx context.Context, l *redlock.Locker, c *deploymentConfig)
 	}
 	code := exitDone
 	findings = slices.DeleteFunc(findings, func(f pool.Finding) bool { // about this command, which takes no locks
-		return f.About == "max TTL" && f.Severity == pool.Notice && !c.ownGuard
+		return f.About == "max TTL" && f.Severity == pool.Notice && c.Guard == ""
 	})
 	for _, f := range findings {
 		switch {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -90,7 +91,7 @@ func keepOpenFiles() {
 }
 
 // hold is the holder: it acquires the lock, reports it, and keeps it until one of the ends that lockLong lists.
-func (a *app) hold(cmd *cobra.Command, c *deploymentConfig, f *lockFlags, names []string) error {
+func (a *app) hold(cmd *cobra.Command, c *configfile.Config, f *lockFlags, names []string) error {
 	report := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
 	refuse := func(status int, err error) error {

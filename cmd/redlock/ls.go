@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"github.com/spf13/cobra"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
@@ -78,8 +79,8 @@ be asked; 2 if fewer than a quorum could be asked.`,
 			defer cancel()
 			defer shut(ctx)
 			private.Of(l).Settle(ctx)
-			found := scanAll(ctx, c.scans(pools, strings.Join(names, ""), most))
-			return leave(a.list(found, c.sets(), all))
+			found := scanAll(ctx, scans(c, pools, strings.Join(names, ""), most))
+			return leave(a.list(found, sets(c), all))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -98,7 +99,7 @@ type scanning struct {
 }
 
 // scans returns a scan of each pool, for names that begin so.
-func (c *deploymentConfig) scans(pools []*pool.Pool, begins string, most int) (list []*scanning) {
+func scans(c *configfile.Config, pools []*pool.Pool, begins string, most int) (list []*scanning) {
 	for _, p := range pools {
 		t := p.Transport()
 		list = append(list, &scanning{masters: t, prefix: c.Prefix + t.Bucket().Tag(), begins: begins, most: most})
@@ -225,7 +226,7 @@ func (to stepReply) Reply(_ int, value any, err error) {
 }
 
 // sets returns the addresses of the masters of each shard: one set, or two while the masters are changed.
-func (c *deploymentConfig) sets() (list []map[string]bool) {
+func sets(c *configfile.Config) (list []map[string]bool) {
 	all := [][]string{c.Masters, c.Next}
 	for _, g := range c.Shards {
 		all = append(all, g.Masters, g.Next)

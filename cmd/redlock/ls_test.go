@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -24,8 +24,7 @@ func TestTheSumOfTheScanIsRight(t *testing.T) {
 // hold acquires locks in this process, with a TTL longer than the test.
 func (f *votingDeployment) hold(names ...string) {
 	f.t.Helper()
-	c := &deploymentConfig{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock",
-		guard: private.DefaultMaxTTL}
+	c := &configfile.Config{Configuration: redlock.Configuration{Masters: f.urls}, Prefix: "redlock"}
 	l, shut, err := (&app{stdout: f.t.Output(), stderr: f.t.Output()}).open(c)
 	if err != nil {
 		f.t.Fatal(err)

@@ -142,11 +142,11 @@ func TestAFileGivesPasswordAndCertificates(t *testing.T) {
 	call(t, exitNoQuorum, "tls: certificate required", "status", "--config", write(), "--timeout", "2s")
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	call(t, exitDone, "3 of 3 vote", "status", "--config", path, "--cert", cert, "--key", key)
-	call(t, exitUsage, "give --cert and --key", "status", "--config", path, "--cert", cert)
+	call(t, exitUsage, "give both", "status", "--config", path, "--cert", cert)
 	call(t, exitUsage, "no certificate in PEM", "status", "--config", path, "--ca", key)
 	call(t, exitUsage, "no such file", "status", "--config", path, "--ca", "none.pem")
 	c["guard"] = "soon"
-	call(t, exitUsage, "the max TTL in", "status", "--config", write())
+	call(t, exitUsage, "the max TTL \"soon\"", "status", "--config", write())
 	c["gaurd"] = "30s"
 	call(t, exitUsage, `unknown field "gaurd"`, "status", "--config", write())
 }

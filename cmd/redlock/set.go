@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
@@ -49,7 +50,7 @@ without a terminal, --yes is needed.`,
 				}
 			}
 			return a.observeDeployment(cmd, c, func(
-				ctx context.Context, l *redlock.Locker, _ *deploymentConfig, pools []*pool.Pool,
+				ctx context.Context, l *redlock.Locker, _ *configfile.Config, pools []*pool.Pool,
 			) int {
 				if raise || finish || abort {
 					if err := a.approveSet(ctx, l, pools, raise, finish); err != nil {
@@ -79,24 +80,24 @@ without a terminal, --yes is needed.`,
 }
 
 // setFile reads the file of a change of the masters.
-func (a *app) setFile(flags *pflag.FlagSet, args []string) (*deploymentConfig, error) {
+func (a *app) setFile(flags *pflag.FlagSet, args []string) (*configfile.Config, error) {
 	if len(args) != 1 {
 		return nil, errors.New("redlock set: one file is wanted, the configuration of the clients")
 	}
-	c := &deploymentConfig{Prefix: private.DefaultPrefix}
-	err := c.readFile(args[0])
-	if err == nil && len(c.Shards) > 0 {
-		err = fmt.Errorf(`%s: the masters are changed shard by shard: the file has "shard": "2/3", and the masters of `+
-			"that one", args[0])
+	c, err := configfile.Read(args[0])
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = c.checkSet(args[0])
+	if len(c.Shards) > 0 {
+		return nil, fmt.Errorf(`%s: the masters are changed shard by shard: the file has "shard": "2/3", and the masters `+
+			"of that one", args[0])
 	}
-	if err == nil {
-		err = a.deployment.override(flags, c)
+	if err := c.CheckConfiguration(); err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
 	}
-	c.useSet = true
-	return c, err
+	a.deployment.override(flags, c)
+	c.Change = true
+	return c, nil
 }
 
 // approveSet asks whether a step of a change may be made.

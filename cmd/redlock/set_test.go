@@ -68,7 +68,7 @@ func (f *deployment) age(d time.Duration) {
 func TestSetRefusesWhatIsNoSet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "masters.json")
 	for text, want := range map[string]string{
-		"{":                             "no set of masters",
+		"{":                             "invalid configuration of masters",
 		`{"epoch":1,"masters":["x"]}`:   "no next ones",
 		`{"epoch":0,"masters":["x:1"]}`: "redis://",
 		`{"epoch":0,"more":1}`:          "more",

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/redisproc"
 	"github.com/redlock-go/redlock/redlock"
 )
@@ -47,8 +47,8 @@ func TestCommandsKnowShards(t *testing.T) {
 	f.records("1/2", "2/2")
 
 	t.Setenv(mastersVariable, strings.Join(urls, " "))
-	c := &deploymentConfig{Prefix: private.DefaultPrefix, guard: private.DefaultMaxTTL}
-	c.name(urls)
+	c := configfile.New()
+	c.Name(urls)
 	l, shut, err := (&app{stdout: t.Output(), stderr: t.Output()}).open(c)
 	if err != nil {
 		t.Fatal(err)

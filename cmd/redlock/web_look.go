@@ -15,6 +15,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
@@ -98,9 +99,9 @@ type webHold struct {
 // overdue reports that the holder has not extended the lock, which it does each third of the TTL.
 func (h webHold) overdue() bool { return !h.Kept && h.Left < h.full/2 }
 
-func newWebLooker(ctx context.Context, l *redlock.Locker, c *deploymentConfig, pools []*pool.Pool) *webLooker {
+func newWebLooker(ctx context.Context, l *redlock.Locker, c *configfile.Config, pools []*pool.Pool) *webLooker {
 	w := &webLooker{
-		ctx: ctx, l: l, scans: c.scans(pools, "", webScan), sets: c.sets(),
+		ctx: ctx, l: l, scans: scans(c, pools, "", webScan), sets: sets(c),
 		sight: make(map[string]webHold), states: make(map[string]webMaster), news: []webEvent{},
 	}
 	for _, p := range pools {

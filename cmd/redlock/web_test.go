@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlock-go/redlock/internal/configfile"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -142,7 +143,7 @@ func (f *votingDeployment) page(token string) http.Handler {
 	f.t.Helper()
 	a := &app{stdout: f.t.Output(), stderr: f.t.Output()}
 	masters := redlock.Configuration{Masters: f.urls}
-	c := &deploymentConfig{Configuration: masters, Prefix: "redlock", guard: 30 * time.Second}
+	c := &configfile.Config{Configuration: masters, Prefix: "redlock"}
 	l, pools, shut, err := a.openPools(c, observer)
 	if err != nil {
 		f.t.Fatal(err)

@@ -2,39 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
-
-// Open returns a Locker over the masters of the file, which has the JSON of a redlock.Configuration. shut closes the
-// Locker and its pool.
-func Open(path string, opts ...redlock.Option) (l *redlock.Locker, shut func(context.Context) error, err error) {
-	set, err := read(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	masters, err := pool.Open(set.Masters)
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err = redlock.New(masters, append(opts, redlock.WithConfiguration(set))...)
-	if err != nil {
-		return nil, nil, errors.Join(err, masters.Close())
-	}
-	return l, func(ctx context.Context) error {
-		if err := l.Close(ctx); err != nil {
-			return err
-		}
-		return masters.Close()
-	}, nil
-}
 
 // Follow applies the configuration of the file to l whenever the file is written or replaced, until ctx ends. It logs a
 // configuration that cannot be applied and leaves the Locker unchanged; then it tries the next version of the file.
@@ -49,7 +25,7 @@ func Follow(ctx context.Context, l *redlock.Locker, path string) error {
 		return err
 	}
 	for {
-		change(ctx, l, path) // the file may have changed since Open
+		change(ctx, l, path) // the file may have changed since redlockfile.Open
 		for again := false; !again; {
 			select {
 			case <-ctx.Done():
@@ -76,10 +52,10 @@ func change(ctx context.Context, l *redlock.Locker, path string) {
 	slog.Info("masters", "epoch", set.Epoch)
 }
 
-func read(path string) (redlock.Configuration, error) {
+func read(path string) (set redlock.Configuration, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return redlock.Configuration{}, err
+		return set, err
 	}
-	return redlock.ParseConfiguration(text)
+	return set, json.Unmarshal(text, &set) // other fields, such as the login, do not change; Reconfigure checks set
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlock-go/redlock/examples/internal/testmasters"
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
@@ -22,7 +23,7 @@ func TestAProgramFollowsItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.json")
 	write(t, path, redlock.Configuration{Masters: old})
 	changed := make(chan redlockinfo.Event, 10)
-	locker, shut, err := Open(path, redlock.WithTrace(&redlockinfo.Trace{Event: func(e redlockinfo.Event) {
+	locker, shut, err := redlockfile.Open(path, redlock.WithTrace(&redlockinfo.Trace{Event: func(e redlockinfo.Event) {
 		if e.Kind == "reconfigured" {
 			changed <- e
 		}

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 
 	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
 )
 
 func main() {
@@ -33,7 +34,7 @@ func main() {
 func run(ctx context.Context, path string, out io.Writer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	locker, shut, err := Open(path)
+	locker, shut, err := redlockfile.Open(path)
 	if err != nil {
 		return err
 	}

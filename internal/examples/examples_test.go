@@ -16,8 +16,8 @@ import (
 const module = "github.com/redlock-go/redlock/"
 
 // packages lists the packages that users import.
-var packages = []string{"clock", "pool", "redlock", "redlock/redlocktest", "redlockgoredis", "redlockotel",
-	"redlockprom", "redlockrueidis"}
+var packages = []string{"clock", "pool", "redlock", "redlock/redlockfile", "redlock/redlocktest",
+	"redlockgoredis", "redlockotel", "redlockprom", "redlockrueidis"}
 
 // internalCalls are calls that only this module can use, because their results have internal types.
 var internalCalls = []string{"pool.Pool.Transport"}

@@ -1,13 +1,13 @@
-package main
+package configfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redlock-go/redlock/pool"
@@ -20,8 +20,8 @@ const (
 	commandDialTimeout = 5 * time.Second
 )
 
-// checkPassword checks that the file, at path, has at most one source of the password.
-func (c *deploymentConfig) checkPassword(path string) error {
+// checkPassword checks that the file has at most one source of the password.
+func (c *Config) checkPassword() error {
 	given := 0
 	for _, is := range []bool{c.Password != "", c.PasswordFile != "", c.PasswordCommand != nil} {
 		if is {
@@ -30,15 +30,15 @@ func (c *deploymentConfig) checkPassword(path string) error {
 	}
 	switch {
 	case given > 1:
-		return fmt.Errorf("%s: password, passwordFile and passwordCommand exclude each other: give one of them", path)
+		return errors.New("password, passwordFile and passwordCommand exclude each other: give one of them")
 	case c.PasswordCommand != nil && (len(c.PasswordCommand) == 0 || c.PasswordCommand[0] == ""):
-		return fmt.Errorf("%s: passwordCommand names no program", path)
+		return errors.New("passwordCommand names no program")
 	}
 	return nil
 }
 
 // credentials returns the options of the pool that log in.
-func (c *deploymentConfig) credentials() []pool.Option {
+func (c *Config) credentials() []pool.Option {
 	read := c.readPassword
 	switch {
 	case c.PasswordCommand != nil:
@@ -61,7 +61,7 @@ func (c *deploymentConfig) credentials() []pool.Option {
 }
 
 // readPassword reads the file with the password. Its errors name the file, and do not contain its content.
-func (c *deploymentConfig) readPassword(context.Context) (string, error) {
+func (c *Config) readPassword(context.Context) (string, error) {
 	f, err := os.Open(c.PasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("passwordFile: %w", err)
@@ -76,13 +76,17 @@ func (c *deploymentConfig) readPassword(context.Context) (string, error) {
 
 // runPasswordCommand runs the command that writes the password. Its errors name the program, and contain neither its
 // arguments nor its output.
-func (c *deploymentConfig) runPasswordCommand(ctx context.Context) (string, error) {
+func (c *Config) runPasswordCommand(ctx context.Context) (string, error) {
 	name := "passwordCommand " + c.PasswordCommand[0]
 	var out limitedOutput
 	cmd := exec.CommandContext(ctx, c.PasswordCommand[0], c.PasswordCommand[1:]...)
 	cmd.Stdout = &out
 	cmd.WaitDelay = time.Second // a child of the command may keep its output open
-	err := helpers.run(cmd)
+	run := c.Run
+	if run == nil {
+		run = (*exec.Cmd).Run
+	}
+	err := run(cmd)
 	switch {
 	case out.full:
 		return "", fmt.Errorf("%s: more than %d bytes", name, maxPassword)
@@ -117,35 +121,4 @@ func (l *limitedOutput) Write(p []byte) (int, error) {
 		return 0, io.ErrShortWrite // the command then gets SIGPIPE
 	}
 	return l.Builder.Write(p)
-}
-
-// helpers are the running password commands. They are children of this process and do not belong to the command that
-// "run" runs: they must be neither killed with it nor reaped with its orphans.
-var helpers helperSet
-
-type helperSet struct {
-	pids    sync.Map   // process ids as int
-	startMu sync.Mutex // held until a new process is listed
-}
-
-// run starts cmd and waits for its end.
-func (s *helperSet) run(cmd *exec.Cmd) error {
-	s.startMu.Lock()
-	err := cmd.Start()
-	if err == nil {
-		defer s.pids.Delete(cmd.Process.Pid)
-		s.pids.Store(cmd.Process.Pid, nil)
-	}
-	s.startMu.Unlock()
-	if err != nil {
-		return err
-	}
-	return cmd.Wait()
-}
-
-// has reports whether a process is a running password command. One that has just been started may be missing, unless
-// startMu is held.
-func (s *helperSet) has(pid int) bool {
-	_, ok := s.pids.Load(pid)
-	return ok
 }

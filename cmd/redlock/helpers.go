@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os/exec"
+	"sync"
+)
+
+// helpers are the running password commands. They are children of this process and do not belong to the command that
+// "run" runs: they must be neither killed with it nor reaped with its orphans.
+var helpers helperSet
+
+type helperSet struct {
+	pids    sync.Map   // process ids as int
+	startMu sync.Mutex // held until a new process is listed
+}
+
+// run starts cmd and waits for its end.
+func (s *helperSet) run(cmd *exec.Cmd) error {
+	s.startMu.Lock()
+	err := cmd.Start()
+	if err == nil {
+		defer s.pids.Delete(cmd.Process.Pid)
+		s.pids.Store(cmd.Process.Pid, nil)
+	}
+	s.startMu.Unlock()
+	if err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// has reports whether a process is a running password command. One that has just been started may be missing, unless
+// startMu is held.
+func (s *helperSet) has(pid int) bool {
+	_, ok := s.pids.Load(pid)
+	return ok
+}

@@ -1,0 +1,187 @@
+package configfile
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A Config describes a deployment.
+type Config struct {
+	redlock.Configuration
+	Shard           string   `json:"shard"`  // that the masters are, as 2/3
+	Shards          []Shard  `json:"shards"` // in the place of the masters
+	Prefix          string   `json:"prefix"`
+	Guard           string   `json:"guard"` // the max TTL; empty for the default
+	Durable         []string `json:"durable"`
+	User            string   `json:"user"`
+	Password        string   `json:"password"`
+	PasswordFile    string   `json:"passwordFile"`    // read for each connection
+	PasswordCommand []string `json:"passwordCommand"` // program and arguments, run for each connection
+	CA              string   `json:"ca"`
+	Cert            string   `json:"cert"`
+	Key             string   `json:"key"`
+
+	// Change makes Open use the epoch and the next masters.
+	Change bool `json:"-"`
+	// Run runs a password command; nil for its own method.
+	Run func(*exec.Cmd) error `json:"-"`
+
+	shard [2]int // parsed from Shard: number and total
+}
+
+// New returns a Config without masters.
+func New() *Config { return &Config{Prefix: private.DefaultPrefix} }
+
+// Read reads the file and checks it. Relative paths in it become relative to its directory.
+func Read(path string) (*Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := New()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return nil, fmt.Errorf("%s: invalid configuration of masters: %w", path, err)
+	}
+	if d.More() {
+		return nil, fmt.Errorf("%s: text after the configuration of masters", path)
+	}
+	paths := []*string{&c.CA, &c.Cert, &c.Key, &c.PasswordFile}
+	if program := c.PasswordCommand; len(program) > 0 && filepath.Base(program[0]) != program[0] {
+		paths = append(paths, &program[0]) // a name without a directory is looked up in PATH
+	}
+	for _, p := range paths {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(path), *p)
+		}
+	}
+	c.Change = inChange(c.Configuration)
+	for _, check := range []func() error{c.checkMaxTTL, c.checkPassword, c.checkShards, c.checkChange} {
+		if err := check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *Config) checkMaxTTL() error {
+	if _, err := time.ParseDuration(c.Guard); c.Guard != "" && err != nil {
+		return fmt.Errorf("the max TTL %q: %w", c.Guard, err)
+	}
+	return nil
+}
+
+func (c *Config) checkChange() error {
+	if !c.Change {
+		return nil
+	}
+	return c.CheckConfiguration()
+}
+
+// CheckConfiguration checks the epoch and the related fields.
+func (c *Config) CheckConfiguration() error {
+	text, err := json.Marshal(c.Configuration)
+	if err == nil {
+		_, err = redlock.ParseConfiguration(text)
+	}
+	return err
+}
+
+func (c *Config) tls() (*tls.Config, error) {
+	t := &tls.Config{}
+	if c.CA != "" {
+		text, err := os.ReadFile(c.CA)
+		if err != nil {
+			return nil, err
+		}
+		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", c.CA)
+		}
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, errors.New("a certificate needs its key, and a key its certificate: give both")
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, err
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}
+
+// poolOptions returns the options of the pools.
+func (c *Config) poolOptions() ([]pool.Option, error) {
+	opts := c.credentials()
+	if c.CA == "" && c.Cert == "" && c.Key == "" {
+		return opts, nil
+	}
+	t, err := c.tls()
+	return append(opts, pool.WithTLSConfig(t)), err
+}
+
+// lockerOptions returns the options of a Locker.
+func (c *Config) lockerOptions() []redlock.Option {
+	opts := []redlock.Option{redlock.WithPrefix(c.Prefix)}
+	maxTTL := private.DefaultMaxTTL
+	if c.Guard != "" {
+		maxTTL, _ = time.ParseDuration(c.Guard) // checked by Read
+	}
+	if maxTTL == 0 {
+		opts = append(opts, redlock.WithoutRestartGuard())
+	} else {
+		opts = append(opts, redlock.WithMaxTTL(maxTTL), redlock.WithTTL(min(maxTTL, private.DefaultTTL)))
+	}
+	if c.shard != [2]int{} {
+		opts = append(opts, private.Option[redlock.Option](private.Settings{Shard: c.shard[0], Shards: c.shard[1]}))
+	}
+	switch {
+	case len(c.Durable) == 0:
+	case slices.Equal(c.Durable, []string{"all"}):
+		opts = append(opts, redlock.WithDurableMasters())
+	default:
+		opts = append(opts, redlock.WithDurableMasters(c.Durable...))
+	}
+	return opts
+}
+
+// urls returns the URLs of the masters, each once.
+func (c *Config) urls() (urls []string) {
+	for _, u := range slices.Concat(c.Masters, c.Next) {
+		if !c.Change || !slices.Contains(urls, u) { // old and next masters may overlap
+			urls = append(urls, u)
+		}
+	}
+	return urls
+}
+
+// Name replaces the masters of c. A slash separates those of two shards.
+func (c *Config) Name(urls []string) {
+	c.Configuration, c.Shards, c.Change = redlock.Configuration{}, nil, false
+	for {
+		at := slices.Index(urls, "/")
+		if at < 0 {
+			break
+		}
+		c.Shards = append(c.Shards, Shard{Masters: urls[:at]})
+		urls = urls[at+1:]
+	}
+	if c.Masters = urls; len(c.Shards) > 0 {
+		c.Shards, c.Masters = append(c.Shards, c.Configuration), nil
+	}
+}

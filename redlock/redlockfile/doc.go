@@ -1,0 +1,8 @@
+// Package redlockfile makes a Locker from the file that the command redlock reads with --config, so that a deployment
+// is described once for the programs and for the command:
+//
+//	{"masters": ["redis://a", "redis://b", "redis://c"], "prefix": "redlock", "user": "lock", "passwordFile": "pass",
+//	 "ca": "ca.pem", "cert": "client.pem", "key": "client.key", "guard": "30s", "durable": ["all"]}
+//
+// "redlock help" describes all fields. Paths are relative to the directory of the file.
+package redlockfile

@@ -1,0 +1,119 @@
+package redlockfile_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A program locks with the masters, the login and the prefix of the file.
+func TestOpen(t *testing.T) {
+	config := map[string]any{"prefix": "shop", "passwordFile": "pass"}
+	var urls []string
+	for _, s := range redistest.Test(t, 3, redisproc.Config{Args: []string{"--requirepass", "secret"}}) {
+		urls = append(urls, "unix://"+s.Unix())
+	}
+	config["masters"] = urls
+	path := write(t, config)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pass"), []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	locker, shut, err := redlockfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := locker.Admin().Admit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := shut(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenRejectsInvalidFiles(t *testing.T) {
+	masters := []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}
+	for want, config := range map[string]map[string]any{
+		`unknown field "gaurd"`: {"masters": masters, "gaurd": "30s"},
+		`the max TTL "soon"`:    {"masters": masters, "guard": "soon"},
+		"epoch 1":               {"masters": masters, "epoch": 1},
+		"give both":             {"masters": masters, "cert": "client.pem"},
+		"not as both":           {"masters": masters, "shards": []any{map[string]any{"masters": masters}}},
+		"exclude each other":    {"masters": masters, "password": "p", "passwordFile": "f"},
+		"above the max TTL":     {"masters": masters},
+	} {
+		_, _, err := redlockfile.Open(write(t, config), redlock.WithTTL(time.Hour))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", config, err, want)
+		}
+	}
+	if _, _, err := redlockfile.Open(filepath.Join(t.TempDir(), "none.json")); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+}
+
+func write(t *testing.T, config map[string]any) (path string) {
+	t.Helper()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "locks.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// One file serves the program and the command: redlock status --config locks.json.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "locks.json")
+	text := `{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"], "prefix": "shop", "guard": "1m"}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx := context.Background()
+	locker, shut, err := redlockfile.Open(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer shut(ctx)
+	for _, m := range locker.Admin().Masters() {
+		fmt.Println(m.Addr)
+	}
+	// Output:
+	// 10.0.0.1:6379
+	// 10.0.0.2:6379
+	// 10.0.0.3:6379
+}
