@@ -20,7 +20,7 @@ if [ -z "$versions" ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-go test -c -o "$work/tests" . && go test -c -o "$work/locks" ../redlock || exit 1
+go test -c -o "$work/tests" . && go test -c -o "$work/identity" ../internal/transport || exit 1
 
 newest() { grep "^$1-" <<<"$versions" | tail -1 | cut -d' ' -f1; }
 
@@ -32,8 +32,8 @@ run() {
   REDLOCK_TEST_MASTERS=$way REDLOCK_REDIS_SERVER=$server REDLOCK_TEST_IMAGE=$image \
     "$work/tests" -test.timeout 20m "$@" </dev/null >"$log" 2>&1 || verdict=FAILED
   if [ "$way" = process ]; then # effects of a backup, a replica and a failover on the identity of this version's server
-    (cd ../redlock && REDLOCK_REDIS_SERVER=$server "$work/locks" -test.timeout 10m \
-      -test.run '^TestHazard(WhatForgetsNothing|AMasterThatWasAReplica)') </dev/null >>"$log" 2>&1 || verdict=FAILED
+    (cd ../internal/transport && REDLOCK_REDIS_SERVER=$server "$work/identity" -test.timeout 10m \
+      -test.run '^Test(BackupsAndFirstReplicas|AReplicaThatIsPromoted|AFreedBacklog)') </dev/null >>"$log" 2>&1 || verdict=FAILED
   fi
   printf '%-6s %-14s %-10s %-9s %4ss\n' "$verdict" "$name" "$way" "${*:-everything}" "$((SECONDS - began))"
   if [ "$verdict" = FAILED ]; then

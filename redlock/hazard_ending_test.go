@@ -12,7 +12,6 @@ import (
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // endings is the number of repetitions of the tests of Close whose failures are not deterministic.
@@ -100,17 +99,6 @@ func (s *stage) closesInTime(p *program, release func()) {
 	}
 }
 
-// H67: a trace callback hangs. Close does not wait for it beyond its context.
-func TestHazardCloseDoesNotWaitForATraceThatHangs(t *testing.T) {
-	onStage(t, 3, func(s *stage) {
-		hang := make(chan struct{})
-		p := s.program(redlock.WithTrace(redlock.On("lost", func(redlockinfo.Event) { <-hang })))
-		p.take("n", redlock.WithExtension(false))
-		after(11 * time.Second)
-		s.closesInTime(p, func() { close(hang) })
-	})
-}
-
 // H67: a retry policy hangs. Close does not wait for it beyond its context.
 func TestHazardCloseDoesNotWaitForABackoffThatHangs(t *testing.T) {
 	onStage(t, 3, func(s *stage) {
@@ -187,19 +175,4 @@ func TestHazardOverAClosedPoolEveryCallSaysSo(t *testing.T) {
 			})
 		})
 	}
-}
-
-// H79: the nil lock of a failed call can be unlocked, as a deferred Unlock does, and the error says that there is no
-// lock.
-func TestHazardUnlockOfTheNilLockOfAFailedCallIsAnError(t *testing.T) {
-	onStage(t, 3, func(s *stage) {
-		s.program().take("n")
-		k, err := s.program().TryLock(s.Context(), "n")
-		if k != nil || err == nil {
-			s.Fatalf("%v, %v", k, err)
-		}
-		if err := k.Unlock(s.Context()); err == nil {
-			s.Errorf("no error")
-		}
-	})
 }

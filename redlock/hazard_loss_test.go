@@ -5,82 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
-
-// The max TTL of the deployment of these tests, and the time within which a holder learns of a loss from a heartbeat.
-const (
-	longGuard  = time.Minute
-	toldWithin = transport.DefaultHeartbeat + time.Second
-)
-
-// allForget plays H75: a lock is held for a minute, which is the max TTL of the deployment, when all masters restart
-// without their data. A client with half of that max TTL connects first, so its value determines the quarantine.
-func (s *stage) allForget(opts ...redlock.LockOption) (k *redlock.Lock, other *program) {
-	s.Helper()
-	var pause atomic.Int64
-	a := s.starting(nil, []pool.Option{pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-		<-time.After(time.Duration(pause.Load()))
-		return s.masters.Dial(ctx, network, addr)
-	})}, redlock.WithMaxTTL(longGuard), redlock.WithTTL(longGuard))
-	k = a.take("n", opts...)
-	other = s.program(redlock.WithMaxTTL(longGuard / 2))
-	after(time.Second)
-	pause.Store(int64(500 * time.Millisecond))
-	s.each(func(m *memory.Master) { m.Restart(false) })
-	return k, other
-}
-
-// H75: no other client gets the lock while its first holder believes that it holds it.
-func TestHazardAShorterGuardTimeAdmitsNoSecondHolder(t *testing.T) {
-	onStage(t, 5, func(s *stage) {
-		k, other := s.allForget()
-		s.tellsBeforeAnother(k, other)
-	}, memory.MaxTTL(longGuard))
-}
-
-// H75: the masters that granted a lock are new servers. The loss is reported as soon as the holder can detect it, with
-// the masters in a quarantine shorter than its TTL, and whether or not the lock is extended.
-func TestHazardAHolderWhoseMastersLostTheirMemoryIsToldAtOnce(t *testing.T) {
-	for id, extend := range map[string]bool{"H75 told at once": true, "H75 without extension": false} {
-		t.Run(id, func(t *testing.T) {
-			onStage(t, 5, func(s *stage) {
-				k, _ := s.allForget(redlock.WithExtension(extend))
-				after(toldWithin)
-				if extend { // then a manual extension may detect the loss as well
-					_ = k.Extend(s.within(time.Second))
-				}
-				synctest.Wait()
-				if !over(k) {
-					s.Errorf("%v after all masters lost the lock it is held, for another %v", toldWithin, k.Remaining())
-				}
-			}, memory.MaxTTL(longGuard))
-		})
-	}
-}
-
-// H75: if a minority has lost its data, the lock stays held.
-func TestHazardAMinorityThatLostItsMemoryEndsNoLock(t *testing.T) {
-	onStage(t, 5, func(s *stage) {
-		k := s.program().take("n")
-		synctest.Wait()
-		for i := range 2 {
-			s.masters.Master(i).Restart(false)
-		}
-		after(3 * longGuard)
-		if over(k) {
-			s.Errorf("it ended: %v", k.Err())
-		}
-	})
-}
 
 // late starts a program whose connections to two of the masters are established slightly later than the others.
 func (s *stage) late(random *rand.Rand) *program {

@@ -49,28 +49,6 @@ func TestHazardMastersThatDoNotAnswerAreNamed(t *testing.T) {
 	})
 }
 
-// H79: attempts for which no master is available are traced, too.
-func TestHazardAttemptsWithoutAnyMasterAreTraced(t *testing.T) {
-	onStage(t, 3, func(s *stage) {
-		var mu sync.Mutex
-		var told []error
-		p := s.program(redlock.WithTrace(redlock.On("attempt", func(i redlockinfo.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			told = append(told, i.Err)
-		})))
-		s.each((*memory.Master).Stop)
-		after(2 * time.Second)
-		_, err := p.TryLock(s.Context(), "n")
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		if !errors.Is(err, redlock.ErrNoQuorum) || len(told) != 1 || told[0] == nil {
-			s.Errorf("the call returned %v; told: %v", err, told)
-		}
-	})
-}
-
 // H79: the error for a foreign key in the place of a lock contains the key, its master, and a remedy.
 func TestHazardAForeignKeyIsExplained(t *testing.T) {
 	onStage(t, 3, func(s *stage) {

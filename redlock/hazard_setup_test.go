@@ -62,15 +62,6 @@ func (s *stage) program(opts ...redlock.Option) *program {
 	return p
 }
 
-// over is like program, over only the given masters.
-func (s *stage) over(urls []string, opts ...redlock.Option) *program {
-	s.Helper()
-	p := s.starting(urls, nil, opts...)
-	p.Ready(s.Context())
-	synctest.Wait()
-	return p
-}
-
 // starting starts a program without waiting.
 func (s *stage) starting(urls []string, dial []pool.Option, opts ...redlock.Option) *program {
 	s.Helper()

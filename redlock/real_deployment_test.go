@@ -21,9 +21,6 @@ import (
 // hang is how long a test waits for an event that should come soon. It only bounds the time of a failure.
 const hang = 20 * time.Second
 
-// longHang is like hang, for events that take long.
-const longHang = 5 * time.Minute
-
 // A deployment has the real masters of one test. Each Locker made from it has its own pool, as in another process.
 type deployment struct {
 	t       testing.TB
@@ -192,16 +189,6 @@ func (f *deployment) hasten(left time.Duration, masters ...int) {
 	}
 }
 
-// connections returns the number of TCP connections of master i: those of the Lockers, since the tests use its socket.
-func (f *deployment) connections(i int) int {
-	f.t.Helper()
-	list, err := redis.String(f.do(i, "CLIENT", "LIST"), nil)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return strings.Count(list, " addr=127.0.0.1:")
-}
-
 // noLocks waits until no master has the key of a lock. bound must be well below the TTL of the locks: then they were
 // released, and did not expire.
 func (f *deployment) noLocks(bound time.Duration) {
@@ -296,3 +283,17 @@ func held(t testing.TB) func(*redlock.Lock, error) *redlock.Lock { return must[*
 
 // longRun reports whether the long forms of the tests were requested.
 func longRun() bool { return os.Getenv(longEnv) != "" }
+
+// demote makes master i a replica of another, and waits until it has copied the data.
+func (f *deployment) demote(i, of int) {
+	f.t.Helper()
+	host, port, _ := strings.Cut(f.servers[of].Addr(), ":")
+	f.do(i, "REPLICAOF", host, port)
+	eventually(f.t, hang, func() string {
+		text := string(f.do(i, "INFO", "replication").([]byte))
+		if !strings.Contains(text, "master_link_status:up") {
+			return text
+		}
+		return ""
+	})
+}

@@ -5,19 +5,12 @@ import (
 	"crypto/fips140"
 	"crypto/sha1"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/internal/worker"
-	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 )
 
@@ -33,22 +26,6 @@ func holdRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	worker.Say("holding")
 	<-ctx.Done()
 	return nil
-}
-
-// H37: a process that is asked to end by SIGTERM and calls Close leaves no key.
-func TestATerminatedProcessThatClosesLeavesNoKey(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 5)
-	l := f.admitted()
-	w := startWorker(t, "hold", workerArgs{URLs: f.urls, Name: "n", Count: 100, TTL: 30 * time.Second})
-	w.Line("holding")
-	if _, err := l.TryLock(bounded(t), "n7"); !errors.Is(err, redlock.ErrHeld) {
-		t.Fatalf("while the process lives: %v, want ErrHeld", err)
-	}
-	w.Signal(syscall.SIGTERM)
-	w.Line("done")
-	f.noLocks(hang)
-	w.Finish()
 }
 
 // H37: a process that is killed leaves its keys until the TTL, and then another gets the lock, with a larger token.
@@ -79,36 +56,6 @@ func TestTheLocksOfAKilledProcessPassOnAfterTheirTTL(t *testing.T) {
 func number(t testing.TB, text string) int64 {
 	t.Helper()
 	return must[int64](t)(strconv.ParseInt(text, 10, 64))
-}
-
-// H37: Close releases all held locks at once: with a hung master whose timeout is 1 s it takes one such timeout, not
-// one for each of 200 locks.
-func TestCloseReleasesEverythingInParallel(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 5)
-	l := locker(t, f.dial(pool.WithTimeout(time.Second)), redlock.WithTTL(30*time.Second))
-	f.admit(l)
-	var contexts []context.Context
-	for i := range 200 {
-		lock := held(t)(l.Lock(bounded(t), fmt.Sprint("n", i)))
-		contexts = append(contexts, lock.Context(context.Background()))
-	}
-	f.pause(2)
-	within(t, hang, "Close", func() {
-		if err := l.Close(bounded(t)); err != nil {
-			t.Error(err)
-		}
-	})
-	for i, ctx := range contexts {
-		if err := context.Cause(ctx); !errors.Is(err, redlock.ErrClosed) {
-			t.Fatalf("context %d ended with %v, want ErrClosed", i, err)
-		}
-	}
-	if _, err := l.Lock(bounded(t), "n"); !errors.Is(err, redlock.ErrClosed) {
-		t.Errorf("Lock after Close: %v, want ErrClosed", err)
-	}
-	f.resume(2)
-	f.noLocks(hang)
 }
 
 // suspendedRole holds one lock and reports its end. It writes to the resource late, without checking its lock; fencing
@@ -193,31 +140,6 @@ func TestAHolderThatWasStoppedHearsOfItsLossAndDoesNoHarm(t *testing.T) {
 	f.noLocks(hang)
 }
 
-// H14: if the machine sleeps, timers stop and the clock leaps. The holder of a lock then detects its end although no
-// timer of that length has run.
-func TestAClockThatLeapsOverTheTTLEndsTheLock(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3)
-	var slept atomic.Int64
-	leaping := clock.New(func() clock.Instant { return (*clock.Clock)(nil).Now().Add(time.Duration(slept.Load())) })
-	l := locker(t, f.dial(transport.WithClock(leaping)), redlock.WithClock(leaping), redlock.WithTTL(20*time.Second))
-	f.admit(l)
-	lock := held(t)(l.Lock(bounded(t), "n"))
-	ctx := lock.Context(context.Background())
-	slept.Store(int64(21 * time.Second))
-	if left := lock.Remaining(); left > 0 {
-		t.Errorf("%v of validity left after the leap", left)
-	}
-	within(t, 5*time.Second, "the end of the context", func() { <-ctx.Done() })
-	if err := context.Cause(ctx); !errors.Is(err, redlock.ErrLost) {
-		t.Errorf("cause %v, want ErrLost", err)
-	}
-	if err := lock.Unlock(bounded(t)); !errors.Is(err, redlock.ErrLost) {
-		t.Errorf("Unlock: %v, want ErrLost", err)
-	}
-	f.noLocks(hang) // the release of a lost lock is sent all the same
-}
-
 // pairRole locks and unlocks once, through everything that hashes or draws random numbers.
 func pairRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
 	for range 3 {
@@ -265,38 +187,5 @@ func TestLocksWithOnlyFIPSAlgorithmsAllowed(t *testing.T) {
 		t.Errorf("the worker did not run as meant: %s", text)
 	}
 	w.Finish()
-	f.noLocks(hang)
-}
-
-// A pool keeps one connection to each master for commands, however many goroutines lock.
-func TestManyGoroutinesShareOneConnectionAMaster(t *testing.T) {
-	f := newDeployment(t, 5)
-	l := f.admitted()
-	ctx := bounded(t)
-	var wg sync.WaitGroup
-	for g := range 512 {
-		wg.Go(func() {
-			for range 3 {
-				lock, err := l.Lock(ctx, fmt.Sprint("n", g))
-				if err == nil {
-					err = lock.Unlock(ctx)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	most := 0
-	for range 10 {
-		for i := range f.servers {
-			most = max(most, f.connections(i))
-		}
-	}
-	wg.Wait()
-	if most != 1 {
-		t.Errorf("up to %d connections to one master, want 1", most)
-	}
 	f.noLocks(hang)
 }

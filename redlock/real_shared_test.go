@@ -1,13 +1,10 @@
 package redlock_test
 
 import (
-	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redlock-go/redlock/internal/worker"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -58,59 +55,4 @@ func TestReadersAndWritersOnRealMasters(t *testing.T) {
 	if err := held(t)(l.Lock(ctx, "prices")).Unlock(ctx); err != nil { // no client has it any more: it may be a plain lock
 		t.Fatal(err)
 	}
-}
-
-// Readers and writers of several programs, on real masters: a writer is alone with a value that readers see unchanged.
-func TestAWriterIsAloneOnRealMasters(t *testing.T) {
-	t.Parallel()
-	_, p, first := masters(t, 3)
-	ctx := bounded(t)
-	lockers := []*redlock.Locker{first, locker(t, p), locker(t, p)}
-	var mu sync.Mutex // of the value alone
-	reading, writing, most := 0, 0, 0
-	in := func(n *int, by int) {
-		mu.Lock()
-		defer mu.Unlock()
-		*n += by
-		most = max(most, reading)
-		if writing > 1 || writing == 1 && reading > 0 {
-			t.Errorf("%d writers and %d readers", writing, reading)
-		}
-	}
-	var wg sync.WaitGroup
-	for i := range 12 {
-		s := lockers[i%3].RWLock("prices")
-		wg.Go(func() {
-			for n := range 25 {
-				do, what := s.DoRead, &reading
-				if (i+n)%5 == 0 {
-					do, what = s.Do, &writing
-				}
-				err := do(ctx, func(ctx context.Context) error {
-					in(what, 1)
-					defer in(what, -1)
-					time.Sleep(time.Millisecond)
-					return ctx.Err()
-				})
-				if err != nil && !errors.Is(err, redlock.ErrNoQuorum) { // the masters of a busy machine may be too late
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if most < 2 {
-		t.Error("readers have never shared the name")
-	}
-}
-
-// writeRole waits for a lock with readers, as a writer.
-func writeRole(ctx context.Context, l *redlock.Locker, a workerArgs) error {
-	lock, err := l.RWLock(a.Name).Lock(ctx)
-	if err != nil {
-		return err
-	}
-	worker.Say("written")
-	return lock.Unlock(ctx)
 }

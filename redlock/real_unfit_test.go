@@ -3,12 +3,10 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -161,39 +159,6 @@ func checkAilment(t *testing.T, f *deployment, a *ailment, ill []int, err error)
 	}
 }
 
-// H52: the heartbeat detects eviction that is enabled while a connection is open. That master stops voting, and votes
-// again after eviction is disabled. The lock on it continues on the other masters.
-func TestEvictionTurnedOnWhileConnectedCostsTheVote(t *testing.T) {
-	t.Parallel()
-	f := newDeployment(t, 3)
-	l := locker(t, f.dial(pool.WithHeartbeat(50*time.Millisecond)))
-	f.admit(l)
-	f.do(1, "CONFIG", "SET", "maxmemory", "100mb")
-	f.do(1, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-	stateOf(t, l, 1, "down")
-	if err := l.Masters()[1].Err; !errors.Is(err, pool.ErrRefused) || !strings.Contains(err.Error(), "noeviction") {
-		t.Errorf("the reason is %v, want one with a remedy", err)
-	}
-	lock := held(t)(l.TryLock(bounded(t), "n"))
-	if on, _ := lock.HeldOn(); on != 2 {
-		t.Errorf("held on %d, want 2", on)
-	}
-	if err := lock.Unlock(bounded(t)); err != nil {
-		t.Error(err)
-	}
-	f.do(2, "CONFIG", "SET", "maxmemory", "100mb")
-	f.do(2, "CONFIG", "SET", "maxmemory-policy", "volatile-lru")
-	stateOf(t, l, 2, "down")
-	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
-		!strings.Contains(err.Error(), "volatile-lru") {
-		t.Errorf("with two of three: %v, want ErrNoQuorum that names the policy", err)
-	}
-	for _, i := range []int{1, 2} {
-		f.do(i, "CONFIG", "SET", "maxmemory-policy", "noeviction")
-		stateOf(t, l, i, "voting")
-	}
-}
-
 // H50: one server under two names has one vote, and the error says why.
 func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	t.Parallel()
@@ -218,43 +183,6 @@ func TestTheSameServerTwiceHasOneVote(t *testing.T) {
 	if _, err := l.TryLock(bounded(t), "n"); !errors.Is(err, redlock.ErrNoQuorum) ||
 		!strings.Contains(err.Error(), "same server") {
 		t.Errorf("one server twice granted a majority: %v", err)
-	}
-}
-
-// H56: masters that are still loading their data do not vote, and the error says so; they vote when they are ready.
-func TestMastersThatLoadTheirDataDoNotVoteYet(t *testing.T) {
-	t.Parallel()
-	if v := newDeployment(t, 1).servers[0].Version(); strings.HasPrefix(v, "6.") {
-		t.Skipf("needs Redis 7: Redis %s answers no client until 2 MB are loaded, and then it is too late to be asked", v)
-	}
-	f := newDeployment(t, 3, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
-	l := f.admitted(redlock.WithMaxTTL(time.Second), redlock.WithTTL(500*time.Millisecond))
-	for _, i := range []int{0, 1} {
-		f.do(i, "EVAL", "for k = 1, 500 do redis.call('SET', 'other:' .. k, string.rep('x', 100)) end", 0)
-		f.do(i, "SAVE")
-	}
-	var restarted sync.WaitGroup
-	for _, i := range []int{0, 1} {
-		restarted.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), hang)
-			defer cancel()
-			if err := f.servers[i].Restart(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	eventually(t, hang, func() string {
-		_, err := l.TryLock(bounded(t), "n")
-		if !errors.Is(err, redlock.ErrNoQuorum) || !strings.Contains(err.Error(), "loading") {
-			return fmt.Sprintf("no error reported loading: %v", err)
-		}
-		return ""
-	})
-	restarted.Wait()
-	f.hasten(time.Second, 0, 1)
-	lock := held(t)(l.Lock(bounded(t), "n"))
-	if err := lock.Unlock(bounded(t)); err != nil {
-		t.Error(err)
 	}
 }
 
