@@ -1,14 +1,11 @@
-// Command quickstart shows the library at work.
+// Command quickstart is a demonstration of ten seconds, on five masters that it starts itself.
 //
-//	go run ./examples/quickstart                  # a demonstration, on five masters that it brings itself
-//	go run ./examples/quickstart redis://... ...  # takes one lock over these masters
+//	go run ./examples/quickstart
 package main
 
 import (
 	"context"
 	"log"
-	"os"
-	"strings"
 	"time"
 )
 
@@ -16,11 +13,7 @@ func main() {
 	log.SetFlags(0)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	run := demonstrate
-	if urls := strings.Fields(strings.Join(os.Args[1:], " ")); len(urls) > 0 { // some shells pass $M as one argument
-		run = func(ctx context.Context) error { return connect(ctx, urls, pay) }
-	}
-	if err := run(ctx); err != nil {
+	if err := demonstrate(ctx); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -1,0 +1,42 @@
+// Command lock locks one name, on the masters that are named as arguments, and works while it holds the lock.
+//
+//	go run ./examples/lock redis://10.0.0.1:6379 redis://10.0.0.2:6379 redis://10.0.0.3:6379
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+func main() {
+	ctx := context.Background()
+	masters, err := pool.Open(os.Args[1:]) // redis://10.0.0.1:6379 and so on, usually five
+	check(err)
+	defer masters.Close()
+	locker, err := redlock.New(masters) // one for all goroutines of the program
+	check(err)
+	defer locker.Close(ctx)
+	check(locker.Do(ctx, "orders:42", func(ctx context.Context) error { // waits while another client holds the lock
+		return work(ctx, redlock.TokenOf(ctx)) // ctx ends when the lock is lost
+	}, redlock.WithWaitLimit(10*time.Second))) // then Do returns ErrHeld or ErrNoQuorum
+}
+
+// work is a placeholder for the work of a program. The resource that it writes to rejects a token below the largest
+// that it has seen.
+func work(ctx context.Context, token int64) error {
+	fmt.Println("locked; each write carries the token", token)
+	return ctx.Err()
+}
+
+// check ends the program if err is not nil.
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
