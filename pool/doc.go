@@ -45,5 +45,5 @@
 // Without +publish, or without the channel, locks are released but no waiter is notified. A waiter without +subscribe,
 // +unsubscribe and +ping receives no notification. Both then rely on TTLs and polling. With +config|get the pool reads
 // repl-backlog-ttl, and Check reads the persistence settings. With +client|setname, and +client|setinfo since Redis
-// 7.2, CLIENT LIST shows the label of the client and this library; without them, ACL LOG shows the attempts.
+// 7.2, CLIENT LIST shows the label and epoch of the client and this library; without them, ACL LOG shows the attempts.
 package pool

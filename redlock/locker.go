@@ -99,7 +99,7 @@ func newShard(t *transport.Transport, cfg config) (*shard, error) {
 		life:      life{closing: make(chan struct{}), closed: make(chan struct{})},
 	}
 	l.cfg.clock = l.ballots.Counting(cfg.clock)
-	t.SetClientName(cfg.label)
+	t.SetClientName(cfg.label, first.Epoch)
 	l.build(first, id.String())
 	return l, nil
 }
@@ -161,6 +161,9 @@ func (l *shard) viewed(last, next *admission.View) {
 		l.member.Record(next.Named, next.Begun, next.Other)
 	}
 	l.journal.viewed(last, next)
+	if last.Config.Epoch != next.Config.Epoch {
+		l.pool.SetClientName(l.cfg.label, next.Config.Epoch)
+	}
 	if l.cfg.trace.Event == nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
@@ -113,8 +114,10 @@ func shardsOf(list []redlockinfo.Master) (shards [][]redlockinfo.Master) {
 // affected returns a line about the clients that are connected to the masters.
 func affected(ctx context.Context, pools []*pool.Pool) string {
 	var labels []string
-	for _, names := range connected(ctx, pools) {
-		labels = append(labels, names...)
+	for _, clients := range connected(ctx, pools) {
+		for _, c := range clients {
+			labels = append(labels, c.Label)
+		}
 	}
 	slices.Sort(labels)
 	if labels = slices.Compact(labels); len(labels) == 0 {
@@ -123,12 +126,12 @@ func affected(ctx context.Context, pools []*pool.Pool) string {
 	return "clients: " + strings.Join(labels, ", ")
 }
 
-// connected returns the labels of the clients that are connected to each master, by address.
-func connected(ctx context.Context, pools []*pool.Pool) map[string][]string {
-	all := map[string][]string{}
+// connected returns the clients that are connected to each master, by address.
+func connected(ctx context.Context, pools []*pool.Pool) map[string][]transport.Client {
+	all := map[string][]transport.Client{}
 	for _, p := range pools {
-		for addr, names := range p.Transport().Clients(ctx) {
-			all[addr] = append(all[addr], names...)
+		for addr, clients := range p.Transport().Clients(ctx) {
+			all[addr] = append(all[addr], clients...)
 		}
 	}
 	return all

@@ -34,18 +34,18 @@ func TestSetTakesADeploymentThroughAChange(t *testing.T) {
 	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, f.urls[:3]...)...)
 	call(t, exitDone, "2 of 2 vote", append([]string{"admit"}, f.urls[3:]...)...)
 	file(redlock.Configuration{Epoch: 1, Masters: f.urls[:3], Next: f.urls})
-	call(t, exitDone, "0 of 3 old masters have it", "set", path)
+	call(t, exitDone, "next  redlock set --raise "+path+": 0 of 3", "set", path)
 	call(t, exitDanger, "a majority is needed; see redlock set --raise", "set", "--yes", "-finish", path)
-	call(t, exitDone, "3 of 3 old masters have it", "set", "--yes", "-raise", path)
+	call(t, exitDone, "3 of 3 masters refuse clients", "set", "--yes", "-raise", path)
 	call(t, exitDanger, "may live for another", "set", "--yes", "-finish", path)
 	f.age(59 * time.Second)
-	call(t, exitDone, "5 of 5 next masters may act alone\nnext: give the clients the file of epoch 2",
+	call(t, exitDone, "5 of 5 next masters may act alone\n  next  write the file of epoch 2",
 		"set", "--yes", "-finish", path)
 	call(t, exitNoQuorum, "max TTL 30s, epoch 1: redlock: the masters have changed",
 		append([]string{"status"}, f.urls[3:]...)...)
 	file(redlock.Configuration{Epoch: 2, Masters: f.urls})
-	call(t, exitDone, "5 of 5 masters say that they may act alone, 0 have the epoch\nnext: when", "set", path)
-	call(t, exitDone, "5 have the epoch\n", "set", "--yes", "-raise", path)
+	call(t, exitDone, "next  redlock set --raise "+path+": 0 of 5", "set", path)
+	call(t, exitDone, "next  stop the masters that are not in the file", "set", "--yes", "-raise", path)
 }
 
 // age makes the epoch older by d in all records.

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,15 +14,18 @@ import (
 // library is the name of this library for CLIENT SETINFO, and of a client that has no other name.
 const library = "redlock"
 
-// SetClientName sets the name of the connections, which CLIENT LIST shows, to a label. The last call counts.
-// Characters that Redis does not allow in it are replaced by '-'.
-func (t *Transport) SetClientName(label string) {
+// epochMark separates the label and the epoch in the name of a connection, as in web-1/17;epoch=0.
+const epochMark = ";epoch="
+
+// SetClientName sets the name of the connections, which CLIENT LIST shows, to the label of the client and the epoch of
+// its configuration. The last call counts. Characters that Redis does not allow in it are replaced by '-'.
+func (t *Transport) SetClientName(label string, epoch int64) {
 	name := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
 			return '-'
 		}
 		return r
-	}, label)
+	}, cmp.Or(label, library)) + epochMark + strconv.FormatInt(epoch, 10)
 	t.name.Store(&name)
 	for _, m := range *t.list.Load() {
 		if s := m.state.Load().sess; s != nil {
@@ -32,7 +36,7 @@ func (t *Transport) SetClientName(label string) {
 
 func (t *Transport) clientName() string {
 	if name := t.name.Load(); name != nil {
-		return cmp.Or(*name, library)
+		return *name
 	}
 	return library
 }

@@ -23,14 +23,14 @@ func TestConnectionsHaveTheNameOfTheClient(t *testing.T) {
 		eventually(t, name, func() bool { return strings.Count(clientList(t, admin), " name="+name+" ") == n })
 	}
 	named("redlock", 2)
-	p.SetClientName("web 1/é") // connections for messages that are up keep their name
-	named("web-1/-", 1)
+	p.SetClientName("web 1/é", 0) // connections for messages that are up keep their name
+	named("web-1/-;epoch=0", 1)
 	if _, err := admin.Do("CLIENT", "KILL", "TYPE", "pubsub"); err != nil {
 		t.Fatal(err)
 	}
-	named("web-1/-", 2)
-	p.SetClientName("")
-	named("redlock", 1)
+	named("web-1/-;epoch=0", 2)
+	p.SetClientName("", 3)
+	named("redlock;epoch=3", 1)
 	if list := clientList(t, admin); strings.Contains(list, "lib-name=") && strings.Count(list, "lib-name=redlock ") != 2 {
 		t.Errorf("the library is not named:\n%s", list)
 	}
@@ -58,7 +58,7 @@ func TestNamesAreOptional(t *testing.T) {
 			}
 			p := open(t, []string{url})
 			waitUp(t, p)
-			p.SetClientName("web-1")
+			p.SetClientName("web-1", 0)
 			if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
 				t.Error(err)
 			}

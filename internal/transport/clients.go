@@ -2,7 +2,7 @@ package transport
 
 import (
 	"context"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -11,11 +11,17 @@ import (
 	"github.com/redlock-go/redlock/internal/transport/wire"
 )
 
-// Clients returns, by the address of the master, the names of the connections of this library to it, as
-// [Transport.SetClientName] sets them, without those of this Transport: sorted, each once. A master that does not
-// answer within the dial timeout, or whose user may not run CLIENT LIST, is absent.
-func (t *Transport) Clients(ctx context.Context) map[string][]string {
-	all := map[string][]string{}
+// A Client is a connection of this library to a master: the label of the client, and the epoch of its configuration.
+type Client struct {
+	Label string
+	Epoch int64
+}
+
+// Clients returns, by the address of the master, the clients that are connected to it, without this one. A client over
+// a *redis.Pool, or without the right to CLIENT SETNAME, is not in it. A master that does not answer within the dial
+// timeout, or whose user may not run CLIENT LIST, is absent.
+func (t *Transport) Clients(ctx context.Context) map[string][]Client {
+	all := map[string][]Client{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, m := range *t.list.Load() {
@@ -38,31 +44,34 @@ func (t *Transport) Clients(ctx context.Context) map[string][]string {
 			c.Close()
 			mu.Lock()
 			defer mu.Unlock()
-			all[m.Name] = clientNames(text, t.clientName())
+			all[m.Name] = clientsOf(text, t.clientName())
 		})
 	}
 	wg.Wait()
 	return all
 }
 
-// clientNames returns the names of the connections of this library in the reply to CLIENT LIST, without own. Servers
-// before Redis 7.2 do not show the library; then each name counts.
-func clientNames(text, own string) []string {
-	names := []string{}
+// clientsOf returns the clients in the reply to CLIENT LIST, without own. A connection for messages keeps the name that
+// it began with, so it is left out: each client has another one.
+func clientsOf(text, own string) []Client {
+	list := []Client{}
 	for line := range strings.Lines(text) {
-		name, lib, shown := "", "", false
+		name, flags := "", ""
 		for field := range strings.FieldsSeq(line) {
 			switch key, value, _ := strings.Cut(field, "="); key {
 			case "name":
 				name = value
-			case "lib-name":
-				lib, shown = value, true
+			case "flags":
+				flags = value
 			}
 		}
-		if name != "" && name != own && (!shown || lib == library) {
-			names = append(names, name)
+		i := strings.LastIndex(name, epochMark)
+		if i < 0 || name == own || strings.Contains(flags, "P") {
+			continue
+		}
+		if epoch, err := strconv.ParseInt(name[i+len(epochMark):], 10, 64); err == nil {
+			list = append(list, Client{name[:i], epoch})
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return list
 }
