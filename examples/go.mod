@@ -11,7 +11,6 @@ replace (
 )
 
 require (
-	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-co-op/gocron/v2 v2.21.2
 	github.com/go-redsync/redsync/v4 v4.17.0 // v4.18.0 needs Go 1.26
 	github.com/gomodule/redigo v1.9.3

@@ -34,6 +34,9 @@ func (l *shard) reconfigure(ctx context.Context, s Configuration) (err error) {
 		case <-l.closing:
 			return ErrClosed
 		}
+		if s.lists(l.configuration()) {
+			return nil
+		}
 		err := reconfig.MayFollow(l.seen(l.voters.View(), nil), s.Epoch)
 		if err != nil { // the masters of s are not added to the pool
 			return refused(err)

@@ -247,6 +247,12 @@ func TestPlainListAfterAChange(t *testing.T) {
 		if late.Set().Epoch != 2 {
 			o.Errorf("it follows %v", late.Set())
 		}
+		for i, plain := range [][]string{{urls[2], urls[3], urls[1]}, urls[:3]} { // as a file says that is followed
+			err := late.Admin().Reconfigure(o.within(time.Minute), redlock.Configuration{Masters: plain})
+			if (err == nil) != (i == 0) {
+				o.Errorf("plain list %v: %v", plain, err)
+			}
+		}
 		_, err = o.client(0, 1, 2).TryLock(o.Context(), "n")
 		o.says(err, redlock.ErrOldMasters)
 	}, memory.Fresh())

@@ -68,6 +68,19 @@ func (s *Configuration) check() error {
 	return nil
 }
 
+// lists reports whether s is a plain list, without an epoch, of the masters of now, which is final.
+func (s *Configuration) lists(now Configuration) bool {
+	names := slices.Clone(s.Masters)
+	for i, name := range names {
+		if m := transport.URL(name); m.Err() == nil {
+			names[i] = m.Name
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(now.Masters)
+	return s.Epoch == 0 && len(now.Next) == 0 && slices.Equal(names, now.Masters)
+}
+
 // join adds the masters of s to the pool and numbers them. It dials none of them if one is invalid.
 func (s *Configuration) join(p *transport.Transport) (*quorum.Config, error) {
 	if err := s.check(); err != nil {

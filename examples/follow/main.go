@@ -32,23 +32,15 @@ func main() {
 
 // run leads, and follows the file, until ctx ends.
 func run(ctx context.Context, path string, out io.Writer) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	locker, shut, err := redlockfile.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, shut(context.WithoutCancel(ctx))) }()
-	followed := make(chan error, 1)
-	go func() {
-		defer cancel()
-		followed <- Follow(ctx, locker, path)
-	}()
-	err = locker.Lead(ctx, "leader", func(ctx context.Context) error {
+	go redlockfile.Follow(ctx, locker, path)
+	return locker.Lead(ctx, "leader", func(ctx context.Context) error {
 		fmt.Fprintln(out, "leading, token", redlock.TokenOf(ctx))
 		<-ctx.Done() // the work of the leader ends with this
 		return context.Cause(ctx)
 	})
-	cancel()
-	return errors.Join(err, <-followed)
 }

@@ -15,7 +15,7 @@ import (
 // shrinks.
 var budgets = map[string]int{
 	"redlock":             110,
-	"redlock/redlockfile": 1,
+	"redlock/redlockfile": 2,
 	"redlock/redlockinfo": 46,
 	"redlock/redlocktest": 30,
 	"pool":                45,

@@ -44,6 +44,14 @@ func (c *Config) shards() []*Config {
 	return list
 }
 
+// Configurations returns the configuration of each shard.
+func (c *Config) Configurations() (list []redlock.Configuration) {
+	for _, one := range c.shards() {
+		list = append(list, one.Configuration)
+	}
+	return list
+}
+
 // openPools makes the pool of one shard, or those of the buckets of a cluster.
 func (c *Config) openPools() ([]*pool.Pool, error) {
 	opts, err := c.poolOptions()

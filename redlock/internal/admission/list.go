@@ -161,6 +161,9 @@ func (f *Deployment) otherMasters(i, j int) error {
 	case r.Shard != f.Shard:
 		return fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s", ErrShardLayout,
 			shard(f.Shard), record, shard(r.Shard), stray)
+	case r.Epoch > c.Epoch && r.Masters == c.Masters && r.Next == c.Next:
+		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them can "+
+			"be read", ErrOldMasters, record, r.Epoch)
 	case r.Epoch > c.Epoch:
 		return fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters, here,
 			record, there)

@@ -1,0 +1,141 @@
+package redlockfile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
+	"github.com/redlock-go/redlock/redlock/redlocktest"
+)
+
+// A volume is the directory of a Kubernetes ConfigMap with locks.json.
+type volume struct {
+	t    *testing.T
+	dir  string
+	data string // the directory that ..data leads to
+}
+
+func newVolume(t *testing.T, text []byte) *volume {
+	v := &volume{t: t, dir: t.TempDir()}
+	v.swap(text)
+	v.check(os.Symlink(filepath.Join("..data", "locks.json"), v.path()))
+	return v
+}
+
+func (v *volume) path() string { return filepath.Join(v.dir, "locks.json") }
+
+func (v *volume) check(errs ...error) {
+	v.t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// swap replaces the data as the kubelet does (pkg/volume/util/atomic_writer.go): a new directory, a symbolic link to it
+// that replaces ..data, and the end of the old directory. locks.json stays the same link.
+func (v *volume) swap(text []byte) {
+	v.t.Helper()
+	next, err := os.MkdirTemp(v.dir, "..2026_")
+	v.check(err, os.WriteFile(filepath.Join(next, "locks.json"), text, 0o600))
+	link := filepath.Join(v.dir, "..data_tmp")
+	v.check(os.Symlink(filepath.Base(next), link), os.Rename(link, filepath.Join(v.dir, "..data")))
+	if v.data != "" {
+		v.check(os.RemoveAll(v.data))
+	}
+	v.data = next
+}
+
+// A client follows a ConfigMap from three masters to three and three others together. Text that is no configuration
+// changes nothing. A lock stays held throughout.
+func TestFollowAConfigMap(t *testing.T) {
+	old, next := listen(t), listen(t)
+	v := newVolume(t, text(t, redlock.Configuration{Masters: old}))
+	locker, shut, err := redlockfile.Open(v.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		redlockfile.Follow(ctx, locker, v.path())
+	}()
+	lock, err := locker.Lock(ctx, "orders:42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.swap([]byte("{"))
+	v.swap(text(t, redlock.Configuration{Epoch: 1, Masters: old, Next: next}))
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c := locker.Admin().Configuration()[0]
+		if c.Epoch == 1 && len(c.Next) == 3 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it uses %+v", c)
+		}
+	}
+	if err := lock.Err(); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-ended
+	if err := errors.Join(lock.Unlock(t.Context()), shut(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+func listen(t *testing.T) (urls []string) {
+	t.Helper()
+	masters := redlocktest.New(3)
+	t.Cleanup(masters.Close)
+	urls, err := masters.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return urls
+}
+
+func text(t *testing.T, c redlock.Configuration) []byte {
+	t.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A program follows the file of the command until its context ends.
+func ExampleFollow() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "locks.json")
+	text := `{"masters": ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	locker, shut, err := redlockfile.Open(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer shut(ctx)
+	go redlockfile.Follow(ctx, locker, path)
+	fmt.Println(len(locker.Admin().Masters()), "masters")
+	// Output: 3 masters
+}
