@@ -68,18 +68,18 @@ func newFlags(c *config) *flag.FlagSet {
 	fs.String("masters", "", "`list` of masters, host:port or redis:// URLs; without it five are started")
 	fs.Func("goroutines", "`list` of numbers of concurrent callers (default 1,8,64)", of(parseGoroutines))
 	fs.Func("scenario", "`list` of what to measure in full, or all, which takes many minutes; without it the parts of\n"+
-		strings.Join(defaultScenarios, ", ")+" that the summary and the page show", of(parseScenarios))
+		strings.Join(defaultScenarios, ", ")+" that the summary shows", of(parseScenarios))
 	fs.Func("impl", "`list` of contenders, or all; see below (default "+strings.Join(defaultImpl, ",")+")",
 		of(parseEntrants))
 	fs.IntVar(&c.rounds, "rounds", 3, "rounds; the median over them is printed (2 with -short)")
 	fs.DurationVar(&c.duration, "duration", 500*time.Millisecond, "length of one measurement (100ms with -short)")
 	fs.BoolVar(&c.short, "short", false, "a few seconds, for continuous integration; -check fails beyond twice a bound")
 	fs.BoolVar(&c.verbose, "v", false, "all tables before the summary; -scenario prints them too")
-	fs.BoolVar(&c.check, "check", false, "print the targets of this project, here and on the page, and exit with 3 if "+
-		"one is not met")
+	fs.BoolVar(&c.check, "check", false, "print the targets of this project, with the cause of each miss, and exit with 3 "+
+		"if one is not met")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
 	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
-	fs.StringVar(&c.compare, "compare", "", "say what differs from the run in this JSON `file`, or list of files, "+
+	fs.StringVar(&c.compare, "compare", "", "print what differs from the run in this JSON `file`, or list of files, "+
 		"by more than chance")
 	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`, or list of files")
 	return fs

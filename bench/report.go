@@ -22,6 +22,7 @@ type report struct {
 	Machine    machineInfo    `json:"machine"`
 	Build      buildInfo      `json:"build"`
 	Parameters parametersInfo `json:"parameters"`
+	Busy       string         `json:"busy,omitempty"` // that other programs used the machine
 	Notes      []string       `json:"notes"`
 	Figures    figures        `json:"figures"`
 	Targets    []target       `json:"targets"`
@@ -87,7 +88,8 @@ func newReport(c *config, m *masters) *report {
 		_, _ = fmt.Sscan(string(text), &load)
 	}
 	if load > float64(r.Machine.CPUs)/2 {
-		r.note("busy before the run (load %.1f on %d processors): it says little", load, r.Machine.CPUs)
+		r.Busy = fmt.Sprintf("The machine was busy (load %.1f on %d processors): these figures say little.", load,
+			r.Machine.CPUs)
 	}
 	return r
 }

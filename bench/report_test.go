@@ -171,3 +171,15 @@ func TestARatioThatIsVoidIsMarked(t *testing.T) {
 		}
 	}
 }
+
+func TestMissedTargetsHaveTheirCause(t *testing.T) {
+	missed := atMost("pairs", 1, newSpread([]float64{2, 2}), whySafety)
+	met := atMost("memory", 3, newSpread([]float64{2, 2}), whyBoxed)
+	var out strings.Builder
+	if err := writeTargets(&out, []target{missed, met}); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasSuffix(got, "  pairs: "+whySafety+"\n") || strings.Contains(got, whyBoxed) {
+		t.Error(got)
+	}
+}

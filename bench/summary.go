@@ -9,7 +9,7 @@ import (
 // summaryWidth and summaryNotes bound the summary, which must be readable at a glance in any terminal.
 const (
 	summaryWidth = 80
-	summaryNotes = 4
+	summaryNotes = 3
 )
 
 // A line of the summary is one figure of the library next to that of redsync and that of the floor.
@@ -42,7 +42,7 @@ const summaryForm = "%-34s %8s %9s %7s %9s %8s\n"
 // writeSummary writes the result of a run in a few lines: the cost of a lock compared with redsync and the floor. It
 // omits lines without figures.
 func writeSummary(w io.Writer, r *report) error {
-	text := fmt.Sprintf("\n%d masters", r.Masters.N)
+	text := "\n" + verdict(r) + fmt.Sprintf("%d masters", r.Masters.N)
 	if r.Masters.Version != "" {
 		text += " (" + r.Masters.Version + ")"
 	}
@@ -74,6 +74,29 @@ func writeSummary(w io.Writer, r *report) error {
 	}
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// verdict answers in words what a lock costs; "" if that was not measured. The first line
+// says if the machine was busy.
+func verdict(r *report) (text string) {
+	if r.Busy != "" {
+		text = r.Busy + "\n"
+	}
+	if mine, redsync, _ := lineOne.of(r.Figures); mine != nil {
+		text += fmt.Sprintf("A lock and its release take %s us", brief(mine)) + compared(mine, redsync, "that of redsync") + ".\n"
+	}
+	if mine, redsync, _ := lineRate.of(r.Figures); mine != nil {
+		text += fmt.Sprintf("64 callers take %s locks a second", brief(mine)) + compared(mine, redsync, "as many as with redsync") + ".\n"
+	}
+	return text
+}
+
+// compared returns ", 0.60 times that of redsync".
+func compared(mine, redsync *figure, with string) string {
+	if redsync == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %s times %s", times(mine, redsync), with)
 }
 
 // brief formats a median as briefly as possible, "-" if there is none.

@@ -47,6 +47,9 @@ func summaryOf(t *testing.T, r *report) string {
 
 func TestTheSummaryIsAnAnswer(t *testing.T) {
 	const want = `
+The machine was busy (load 8.4 on 2 processors): these figures say little.
+A lock and its release take 195 us, 0.60 times that of redsync.
+64 callers take 22778 locks a second, 2.63 times as many as with redsync.
 5 masters (redis 7.0.15), 2 processors, 2 rounds of 500ms
                                     library   redsync   ratio     floor    ratio
 one lock, taken and released, us        195       326    0.60       176     1.11
@@ -57,7 +60,9 @@ bytes left on a master               106480         0       -         0        -
   for at most, s                       60.0         0       -         0        -
 ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 `
-	if got := summaryOf(t, summaryReport()); got != want {
+	r := summaryReport()
+	r.Busy = "The machine was busy (load 8.4 on 2 processors): these figures say little."
+	if got := summaryOf(t, r); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -65,6 +70,7 @@ ratio: the library's over it; ~: the rounds disagree; * beside a local mutex
 // The summary has at most 15 lines of 80 columns, no matter how much was measured.
 func TestTheSummaryStaysShort(t *testing.T) {
 	r := summaryReport()
+	r.Busy = "The machine was busy."
 	for i := range 20 {
 		r.note("%d: %s", i, strings.Repeat("a long story – ", 20))
 	}
@@ -77,7 +83,7 @@ func TestTheSummaryStaysShort(t *testing.T) {
 			t.Errorf("%d columns: %s", n, l)
 		}
 	}
-	if last := lines[len(lines)-1]; !strings.Contains(last, "17 more notes") {
+	if last := lines[len(lines)-1]; !strings.Contains(last, "18 more notes") {
 		t.Errorf("last line %q", last)
 	}
 }

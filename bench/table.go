@@ -88,7 +88,7 @@ func writeTables(w io.Writer, r *report) error {
 	return out.Flush()
 }
 
-// writeTargets writes the targets that this run has measured.
+// writeTargets writes the targets that this run has measured, then the cause of each miss.
 func writeTargets(w io.Writer, list []target) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	open := 0
@@ -103,5 +103,15 @@ func writeTargets(w io.Writer, list []target) error {
 	if open > 0 {
 		fmt.Fprintf(out, "  %d others are not measured by this run\n", open)
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	for _, t := range list {
+		if t.Met != nil && !*t.Met && t.Why != "" {
+			if _, err := fmt.Fprintf(w, "  %s: %s\n", t.Name, t.Why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
