@@ -128,17 +128,6 @@ func (s *Locks) Context(parent context.Context) context.Context {
 	return lease.Owning(parent, handles, true)
 }
 
-// Err returns nil while all the locks are held. Afterwards it returns the error of the first lock by name that has
-// ended. It compares with the clocks at each call.
-func (s *Locks) Err() error {
-	for _, k := range s.locks {
-		if err := k.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Unlock releases all the locks at once: see [Lock.Unlock]. It joins their errors.
 func (s *Locks) Unlock(ctx context.Context) error {
 	if s == nil {

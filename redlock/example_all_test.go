@@ -72,7 +72,7 @@ func ExampleLocks() {
 	for _, name := range []string{"a", "b"} {
 		fmt.Println(name, redlock.TokenOf(work, name) > 0)
 	}
-	fmt.Println(locks.Err(), locks.Unlock(ctx))
+	fmt.Println(work.Err(), locks.Unlock(ctx))
 	// Output:
 	// a true
 	// b true

@@ -56,6 +56,26 @@ func ExampleReleaseRequested() {
 	// <nil>
 }
 
+// A leader shows its address, and others find it.
+func ExampleSetValue() {
+	ctx := context.Background()
+	locker, _, done := inMemory()
+	defer done()
+	err := locker.Lead(ctx, "orders/leader", func(ctx context.Context) error {
+		if err := redlock.SetValue(ctx, "10.0.0.7:8080 v42"); err != nil {
+			return err
+		}
+		who, err := locker.Inspect(ctx, "orders/leader") // any client, or: redlock who orders/leader
+		fmt.Println(who.Value)
+		return err
+	})
+	who, _ := locker.Inspect(ctx, "orders/leader")
+	fmt.Printf("%q %v\n", who.Value, err)
+	// Output:
+	// 10.0.0.7:8080 v42
+	// "" <nil>
+}
+
 // The context of a lock ends when the lock does, so that the work stops by itself.
 func ExampleLock_Context() {
 	ctx := context.Background()

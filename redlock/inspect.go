@@ -106,10 +106,18 @@ func (hs holdings) inspection(rule quorum.Rule) redlockinfo.Inspection {
 	}
 	h.ID, h.On, h.Left = id, on.Len(), math.MaxInt64
 	_, h.Owner = scripts.GrantLabel(id)
+	version := int64(-1)
 	for i := range on.All() {
+		//mutant:newest-value = true
+		if hs[i].Version > version {
+			version, h.Value = hs[i].Version, hs[i].Value
+		}
 		h.Token = hs[i].Token
 		h.Idle = h.Idle || hs[i].Lingers
 		h.Kept = h.Kept || hs[i].Depth == 0 // its client has unlocked it: the other masters learn of it later, or never
+	}
+	if h.Kept { // the holder that has set it is gone
+		h.Value = ""
 	}
 	h.Since = heldSince(id, h.Token)
 	for _, set := range rule.Sets() { // a majority of each set that has it keeps it that long

@@ -79,16 +79,16 @@ func watch(
 ) iter.Seq2[redlockinfo.Inspection, error] {
 	return func(yield func(redlockinfo.Inspection, error) bool) {
 		told, failing := false, false
-		for last := ""; ; {
+		for last := [2]string{}; ; {
 			h, err := inspect()
 			switch {
 			case ctx.Err() != nil || errors.Is(err, ErrClosed):
 				return
-			case err != nil && !failing, err == nil && (!told || failing || h.ID != last):
+			case err != nil && !failing, err == nil && (!told || failing || last != [2]string{h.ID, h.Value}):
 				if !yield(h, err) {
 					return
 				}
-				last, told, failing = h.ID, true, err != nil
+				last, told, failing = [2]string{h.ID, h.Value}, true, err != nil
 			}
 			select {
 			case <-time.After(watchPause):

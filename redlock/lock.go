@@ -130,6 +130,33 @@ func ReleaseRequested(ctx context.Context, name ...string) <-chan struct{} {
 	return nil
 }
 
+// SetValue sets the value of the innermost lock that owns ctx, or with a name that of the innermost lock of that name:
+// what others see of its holder in [Locker.Inspect], [Locker.Watch] and `redlock who`, such as the address and the
+// version of a leader. It is UTF-8 of at most 1 KiB, and empty until it is set. ctx is that of [Lock.Context], or of the
+// function of [Locker.Do] or [Locker.Lead].
+//
+// SetValue writes the value at once, and returns nil once a quorum of masters has it: from then on no inspection shows an
+// earlier value. It does not extend the lock. If it returns [ErrNoQuorum] or the error of ctx, some masters may have the
+// value; the next extensions bring it to the others. The value ends with the lock, or when another process imports the
+// lock. A lock whose value was set is released at its last Unlock: it is neither handed off nor kept by [WithLinger].
+//
+// It returns [ErrInvalid], and sends nothing, for an invalid value, for a lock of an [RWLock], which has no value, and if
+// no such lock owns ctx.
+func SetValue(ctx context.Context, value string, name ...string) error {
+	h := ownerOf(ctx, name)
+	if h == nil {
+		return invalid("set value: the context owns no such lock")
+	}
+	of := h.Lease().Name
+	if h.Lease().Role() != scripts.Plain {
+		return invalid("set value of %.80q: a lock of an RWLock has none", of)
+	}
+	if _, err := scripts.NewValue(0, value); err != nil {
+		return invalid("set value of %.80q: %v", of, err)
+	}
+	return failed("set value", of, h.SetValue(ctx, value))
+}
+
 // ownerOf returns the innermost hold that owns ctx, or with a name the innermost of that name; nil if there is none.
 func ownerOf(ctx context.Context, name []string) *lease.Hold {
 	if len(name) > 0 {

@@ -52,10 +52,10 @@ func TestVirtualLocksAreSortedAndHaveATokenEach(t *testing.T) {
 			t.Error("a token without a name")
 		}
 		after(time.Minute) // the locks are extended
-		if err := errors.Join(s.Err(), ctx.Err(), s.Unlock(w.Context())); err != nil {
+		if err := errors.Join(s.Context(w.Context()).Err(), ctx.Err(), s.Unlock(w.Context())); err != nil {
 			t.Error(err)
 		}
-		w.isError(s.Err(), redlock.ErrReleased)
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrReleased)
 		w.isError(s.Unlock(w.Context()), redlock.ErrReleased)
 		w.isError(context.Cause(ctx), redlock.ErrReleased)
 		w.nothingLeft("a", "b", "c")
@@ -73,7 +73,7 @@ func TestVirtualOneLostNameEndsTheContextOfAll(t *testing.T) {
 			if took, cause := w.ended(ctx, 10*time.Second); !errors.Is(cause, redlock.ErrLost) || took > 5*time.Second {
 				t.Errorf("%q: after %v the context ended with %v", lost, took, cause)
 			}
-			w.isError(s.Err(), redlock.ErrLost)
+			w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost)
 			w.isError(s.Unlock(w.Context()), redlock.ErrLost)
 			w.nothingLeft("a", "b", "c")
 		}
@@ -103,7 +103,7 @@ func TestVirtualWhoWaitsForOneNameHoldsOnlyNamesBeforeIt(t *testing.T) {
 			t.Error(err)
 		}
 		s := <-got
-		if err := errors.Join(s.Err(), s.Unlock(w.Context())); err != nil {
+		if err := errors.Join(s.Context(w.Context()).Err(), s.Unlock(w.Context())); err != nil {
 			t.Error(err)
 		}
 		w.nothingLeft("a", "b", "c")
@@ -189,7 +189,7 @@ func TestVirtualTheOrderOfNamesIsKeptWithinAContext(t *testing.T) {
 			}
 		}
 		after(time.Millisecond) // the last votes
-		if s.Err() != nil || w.on("b") != 3 {
+		if s.Context(w.Context()).Err() != nil || w.on("b") != 3 {
 			t.Error("the inner Unlock has released the outer locks")
 		}
 		other := w.locker() // a separate Locker has a separate order
@@ -274,7 +274,7 @@ func TestVirtualANameThatIsLostDuringTheWaitIsTakenAgain(t *testing.T) {
 				t.Errorf("%q is on %d masters", name, w.on(name))
 			}
 		}
-		if err := errors.Join(s.Err(), s.Unlock(w.Context())); err != nil {
+		if err := errors.Join(s.Context(w.Context()).Err(), s.Unlock(w.Context())); err != nil {
 			t.Error(err)
 		}
 	})

@@ -49,6 +49,15 @@ var lingerCases = []struct {
 			w.Errorf("100 locks took %v and %d acquires", took, n)
 		}
 	}},
+	{"a lock whose value was set does not linger", func(w *world, p, _ *peer) {
+		idle(w, p)
+		k := w.take(p.Locker, "n")
+		w.setValue(k, "v")
+		w.unlock(k)
+		after(trip)
+		w.nothingLeft("n")
+		w.unlock(w.take(p.Locker, "n"))
+	}},
 	{"ends after its time", func(w *world, p, _ *peer) {
 		idle(w, p)
 		after(4*time.Second + trip)

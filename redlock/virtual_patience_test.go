@@ -71,16 +71,16 @@ func TestVirtualTheTermsOfAllBeginWhenAllAreHeld(t *testing.T) {
 			t.Errorf("%v are left", left)
 		}
 		after(6 * time.Second)
-		w.isError(s.Err(), redlock.ErrLost) // it was not extended
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrLost) // it was not extended
 		_ = s.Unlock(w.Context())
 
 		s = w.all(w.locker(), []string{"a", "b"}, redlock.WithMaxHold(8*time.Second))
 		after(7900 * time.Millisecond)
-		if err := s.Err(); err != nil {
+		if err := s.Context(w.Context()).Err(); err != nil {
 			t.Error(err)
 		}
 		after(200 * time.Millisecond)
-		w.isError(s.Err(), redlock.ErrMaxHold)
+		w.isError(context.Cause(s.Context(w.Context())), redlock.ErrMaxHold)
 		_ = s.Unlock(w.Context())
 	})
 }

@@ -9,8 +9,8 @@
 // Each call is a span, a child of the span in the context of the call: "redlock lock", "redlock try lock", "redlock
 // import", "redlock extend", "redlock unlock", and "redlock do", which has the lock, the unlock, and the spans of the
 // function in between as its children. Attributes: redlock.name, redlock.token, redlock.attempts, redlock.place,
-// redlock.votes.granted, redlock.votes.needed, redlock.masters, and redlock.held of an unlock, in seconds. A failed
-// call has error.type, a word of [redlock.Outcome], and the status Error; a try lock of a held name has only the word.
+// redlock.votes.granted, redlock.masters, and redlock.held of an unlock, in seconds. A failed call has error.type, a
+// word of [redlock.Outcome], and the status Error; a try lock of a held name has only the word.
 //
 // # Metrics
 //

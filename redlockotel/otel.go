@@ -160,7 +160,6 @@ func end(span trace.Span, i *redlockinfo.Event) {
 	count("redlock.attempts", int64(i.Attempts))
 	count("redlock.place", int64(i.Place))
 	count("redlock.votes.granted", int64(i.Granted))
-	count("redlock.votes.needed", int64(i.Quorum))
 	count("redlock.masters", int64(i.N))
 	if i.Held > 0 {
 		span.SetAttributes(attribute.Float64("redlock.held", i.Held.Seconds()))

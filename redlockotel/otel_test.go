@@ -216,7 +216,7 @@ func TestSpansSayWhatACallTook(t *testing.T) {
 		k := f.lock("orders:42")
 		_, at := f.last()
 		for key, want := range map[string]string{
-			"redlock.name": "orders:42", "redlock.attempts": "1", "redlock.votes.needed": "2", "redlock.masters": "3",
+			"redlock.name": "orders:42", "redlock.attempts": "1", "redlock.masters": "3",
 			"redlock.token": fmt.Sprint(k.Token()), "redlock.place": "", "error.type": "",
 		} {
 			if at[key] != want {

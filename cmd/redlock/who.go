@@ -23,7 +23,8 @@ func (a *app) whoCommand() *cobra.Command {
 		Use:   "who [URL...] NAME...",
 		Short: "show the holder of a name, and its waiters",
 		Long: `Shows for each name the label of its holder, since when, how much time is left until it must be extended,
-the token, how many of the masters have the lock, and who waits: place, label and for how long. Writes nothing.
+the token, the value that the holder shows, how many of the masters have the lock, and who waits: place, label and
+for how long. Writes nothing.
 
 It is a snapshot: do not use it to decide whether something is safe to do. The queue is put together from the first
 ten waiters of each master; one that has died is in it for some twenty seconds more.
@@ -101,7 +102,7 @@ func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch 
 			looking, cancel := context.WithTimeout(ctx, a.deployment.timeout)
 			w, err := l.Inspect(looking, name)
 			cancel()
-			switch state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, labels(w)); {
+			switch state := fmt.Sprint(err, w.ID, w.On, w.ReaderCount, w.Value, labels(w)); {
 			case ctx.Err() != nil:
 			case watch && state == last[name]:
 			default:
@@ -145,6 +146,7 @@ type (
 		Since   *time.Time   `json:"since,omitempty"`
 		Left    int64        `json:"left_ms,omitempty"`
 		Token   int64        `json:"token,omitempty"`
+		Value   string       `json:"value,omitempty"` // what the holder shows: redlock.SetValue
 		On      int          `json:"on"`
 		Masters int          `json:"masters"`
 		Waiters int          `json:"waiters"`
@@ -168,7 +170,7 @@ type (
 func newJSONWho(name string, w redlockinfo.Inspection) jsonWho {
 	j := jsonWho{
 		Name: name, Held: w.ID != "", Kept: w.Kept, Grant: w.ID, Owner: w.Owner, Left: millis(w.Left), Token: w.Token,
-		Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
+		Value: w.Value, Masters: w.N, Waiters: w.WaiterCount, Queue: make([]jsonWaiter, 0, len(w.Waiters)),
 		Readers: w.ReaderCount,
 	}
 	for _, r := range w.Readers {
@@ -233,8 +235,12 @@ func writeWho(to io.Writer, name string, w redlockinfo.Inspection) {
 		if w.Idle {
 			unused = "; it may be unused, and is released then when another client asks for it"
 		}
-		fmt.Fprintf(to, "%q: held by %q%s, %v left, token %d, on %d of %d masters%s\n",
-			name, w.Owner, since(w.Since), max(0, w.Left).Round(time.Millisecond), w.Token, w.On, w.N, unused)
+		value := ""
+		if w.Value != "" {
+			value = fmt.Sprintf(", value %q", w.Value)
+		}
+		fmt.Fprintf(to, "%q: held by %q%s, %v left, token %d%s, on %d of %d masters%s\n", name, w.Owner, since(w.Since),
+			max(0, w.Left).Round(time.Millisecond), w.Token, value, w.On, w.N, unused)
 	}
 	for i, q := range w.Waiters {
 		fmt.Fprintf(to, "  %2d. %q waits for %v\n", i+1, q.Owner, time.Since(q.Since).Round(time.Second))

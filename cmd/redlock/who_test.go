@@ -3,10 +3,14 @@
 package main
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/redlock-go/redlock/pool"
+	"github.com/redlock-go/redlock/redlock"
 )
 
 // who prints the holder and the waiters, also with --watch.
@@ -48,4 +52,31 @@ func TestWhoTellsTheHolderAndWhoWaits(t *testing.T) {
 	}
 	f.start("who", "a").ends(exitNoQuorum, "connection refused")
 	f.start("who").ends(exitUsage, "the name of a lock is wanted")
+}
+
+// who shows the value of a holder.
+func TestWhoShowsTheValue(t *testing.T) {
+	f := newVotingDeployment(t)
+	masters, err := pool.Open(f.urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = masters.Close() })
+	locker, err := redlock.New(masters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close(context.Background()) })
+	err = locker.Do(t.Context(), "a", func(ctx context.Context) error {
+		if err := redlock.SetValue(ctx, "10.0.0.7:8080\n<v2>"); err != nil {
+			return err
+		}
+		f.start("who", "a").ends(0, `, value "10.0.0.7:8080\n<v2>", on 3 of 3 masters`)
+		f.start("who", "--json", "a").ends(0, `"value":"10.0.0.7:8080\n<v2>"`)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	f.start("who", "a").ends(0, `"a": no client holds it`)
 }

@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"os"
 	"os/signal"
@@ -44,12 +45,21 @@ func run(ctx context.Context, urls []string, work func(ctx context.Context, toke
 		_ = locker.Close(over) // what could not be released expires after its TTL
 	}()
 	err = locker.Lead(ctx, "leader", func(ctx context.Context) error {
+		if err := redlock.SetValue(ctx, address()); err != nil { // others see it: redlock who leader
+			return err
+		}
 		return work(ctx, redlock.TokenOf(ctx)) // Lead resigns after it has returned
 	})
 	if errors.Is(err, ctx.Err()) {
 		return nil // asked to stop
 	}
 	return err
+}
+
+// address returns what others are to know of the leader, such as its address and its version.
+func address() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d v1", host, os.Getpid())
 }
 
 // work is a placeholder for the work of the leader. It must return soon after ctx ends: then this process leads no

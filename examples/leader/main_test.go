@@ -38,6 +38,10 @@ func TestTheNextOneLeads(t *testing.T) {
 		return one
 	}
 	first := next()
+	seen, err := testmasters.Locker(t, urls).Inspect(t.Context(), "leader")
+	if err != nil || seen.Token != first.token || seen.Value != address() {
+		t.Errorf("%+v, %v: want the value %q", seen, err, address())
+	}
 	stop[first.who]()
 	second := next()
 	select {

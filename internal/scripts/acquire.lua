@@ -1,12 +1,13 @@
 -- Acquires the lock of one name for one lease.
 --
--- KEYS  1 lock (hash with one field: lease id -> 'depth token ballot')   2 admission record
+-- KEYS  1 lock (hash with one field: lease id -> 'depth token ballot', then perhaps ' version value')
+--       2 admission record
 --       The other keys of a name begin with the lock's: lock:fence, lock:queue, lock:waiters.
 -- ARGV  1 stamp of the admission record that the connection expects; '' without the restart guard
 --       2 lease id   3 TTL in ms   4 first ballot   5 last ballot, both of 16 digits
 --       6 mode: 'acquire', 'repair' or 'import'; absent for an acquire without a ticket
 --       acquire: 7 waiter   8 rank (less is earlier), both '' without a ticket   9 '1~' if the lease may linger
---       repair: 7 token   8 depth   9 id of the lease that is replaced, optional
+--       repair: 7 token   8 depth   9 id of the lease that is replaced, '' for none   10 ' version value', optional
 --       import: 7 id of the lease that is replaced
 -- Reply 1                                               granted
 --       {2, ms left, 0, {id, 'depth token ballot'}, place, fence, time us}   held by another lease
@@ -44,29 +45,29 @@ if not ARGV[6] and call('GETRANGE', KEYS[2], '0', '18') == ARGV[1] and #fence ==
 end
 -- include common.lua
 local stamp, ttl, mode = ARGV[1], tonumber(ARGV[3]), ARGV[6] or 'acquire'
-local token, depth, waiter, rank, previous = first, '1', nil, nil, nil
+local token, depth, waiter, rank, previous, value = first, '1', nil, nil, nil, nil
 if mode == 'acquire' then waiter, rank, depth = ARGV[8] ~= '' and ARGV[7] or nil, tonumber(ARGV[8]), ARGV[9] or '1'
-elseif mode == 'repair' then token, depth, previous = ARGV[7], ARGV[8], ARGV[9] else previous = ARGV[7] end
+elseif mode == 'repair' then token, depth, previous, value = unpack(ARGV, 7) else previous = ARGV[7] end
 local asked, ballot, now = tonumber(first), tonumber(last), time()
 local there = stamp ~= '' and call('GETRANGE', KEYS[2], 0, 65535) or ''
 if string.sub(there, 1, #stamp) ~= stamp then return {6, there, now} end
 local top, queued = number(fence), call('EXISTS', queue) == 1
-if not top then return bad_fence() end
-if queued then drop(now) end
+if not top then return bad_fence() elseif queued then drop(now) end
 local left = call('PTTL', lock)
 local lease = left ~= -2 and call('HGET', lock, id)
 local replaces = left ~= -2 and previous and call('HEXISTS', lock, previous) == 1
 if lease then
-  local accepted = tonumber(string.match(lease, '%d+$') or 0)
-  if ballot == accepted then return 1 end
-  if ballot < accepted then return {3, join(now, waiter, rank, asked), fence, now} end
-elseif mode == 'import' and not replaces then
-  return {5, left, fence, now}
+  local accepted, kept = string.match(lease, '^%S+ %d+ (%d+)(.*)$')
+  accepted = tonumber(accepted or 0)
+  if ballot <= accepted then return ballot == accepted and 1 or {3, join(now, waiter, rank, asked), fence, now} end
+  if kept and string.sub(kept, 2, 17) > string.sub(value or '', 2, 17) then value = kept end -- the later version
+elseif mode == 'import' and not replaces then return {5, left, fence, now}
 elseif left ~= -2 and not replaces then
-  -- A lock has one short field. The hash of another program may be large, and is not read.
+  -- A lock has one field, with at most 1 KiB of value. The hash of another program may be large, and is not read.
   local held = call('HLEN', lock) == 1 and call('HSCAN', lock, 0)[2]
-  if not held or #held[1] + #held[2] > 400 then return redis.error_reply('WRONGTYPE the hash is no lock') end
+  if not held or #held[1] + #held[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is no lock') end
   if string.find(held[2], '^%d+~') then publish(held[1], '') end
+  held[2] = string.match(held[2], '^%S+ %S+ %S+') or held[2] -- without the value
   return {2, left, 0, held, join(now, waiter, rank, asked), fence, now}
 elseif queued and mode == 'acquire' then
   local counts = wake(now, waiter, rank)
@@ -78,7 +79,7 @@ if asked <= top or asked <= now - window then return {3, join(now, waiter, rank,
 -- One ballot may follow a fence that is itself ahead: clocks that were ahead and are set right must cost no waiting.
 local latest = (asked == ballot and math.max(now, top) or now) + window
 if ballot > latest then return {4, join(now, waiter, rank, asked), fence, now} end
-call('HSET', lock, id, depth .. ' ' .. token .. ' ' .. last)
+call('HSET', lock, id, depth .. ' ' .. token .. ' ' .. last .. (value or ''))
 if left < ttl then call('PEXPIRE', lock, ARGV[3]) end
 if replaces then call('HDEL', lock, previous) end
 raise(fence_key, now, last)

@@ -62,9 +62,9 @@ func TestAnAcquireDeliveredTwiceChangesNothing(t *testing.T) {
 		}
 	}
 	twice(enc.Acquire(keys("a"), id, ttl, now, now+9, nil))
-	twice(enc.Repair(keys("a"), id, "", ttl, now+20, now, 1))
-	twice(enc.Extend(keys("a"), id, ttl, 2)) // re-entry
-	twice(enc.Extend(keys("a"), id, 0, 1))   // release of the re-entry
+	twice(enc.Repair(keys("a"), id, "", ttl, now+20, now, 1, ""))
+	twice(enc.Extend(keys("a"), id, ttl, 2, "")) // re-entry
+	twice(enc.Extend(keys("a"), id, 0, 1, ""))   // release of the re-entry
 	end := scripts.Ending{Grants: []string{id}, Ballot: now + 20}
 	if !c.release("a", end) {
 		t.Error("the release did not find the grant")
@@ -257,7 +257,7 @@ func TestAFenceThatCannotBeReadIsAnError(t *testing.T) {
 		c.wantError("BADFENCE", acquire("a", grant(me, 1), c.now()), "")
 		end := scripts.Ending{Grants: []string{grant(me, 1)}, Ballot: c.now()}
 		c.wantError("BADFENCE", enc.Release(keys("a"), end), "")
-		reply, err := c.run(enc.Extend(keys("a"), grant(me, 1), ttl, 1), "")
+		reply, err := c.run(enc.Extend(keys("a"), grant(me, 1), ttl, 1, ""), "")
 		if v, derr := scripts.DecodeVote(reply); err != nil || derr == nil {
 			t.Errorf("fence %q was read as %+v, %v", fence, v, err)
 		}
@@ -275,7 +275,7 @@ func TestForeignKeysAreErrors(t *testing.T) {
 	c := onServer(t)
 	c.must("SET", prefix.Lock("a"), "data")
 	for _, call := range []*scripts.Call{
-		acquire("a", grant(me, 1), c.now()), enc.Extend(keys("a"), grant(me, 1), ttl, 1),
+		acquire("a", grant(me, 1), c.now()), enc.Extend(keys("a"), grant(me, 1), ttl, 1, ""),
 		enc.Release(keys("a"), ending(grant(me, 1))), enc.Inspect(keys("a")),
 	} {
 		c.wantError("WRONGTYPE", call, "")
@@ -291,7 +291,7 @@ func TestAnImportReplacesTheGrant(t *testing.T) {
 	call := func(b int64) *scripts.Call { return enc.Import(keys("a"), id, old, ttl, b, b+9) }
 	c.want(scripts.Missing, call(now))
 	c.want(scripts.Granted, acquire("a", old, now))
-	c.want(scripts.Granted, enc.Extend(keys("a"), old, time.Minute, 1))
+	c.want(scripts.Granted, enc.Extend(keys("a"), old, time.Minute, 1, ""))
 	c.want(scripts.Stale, call(now))
 	c.want(scripts.Granted, call(now+1))
 	want := map[string]string{id: fmt.Sprint("1 ", now+1, " ", now+10)}
@@ -304,7 +304,7 @@ func TestAnImportReplacesTheGrant(t *testing.T) {
 		t.Errorf("repeated, it changed\n%s\nto\n%s", before, got)
 	}
 	c.want(scripts.Held, acquire("a", old, now+20))
-	if v := c.want(scripts.Missing, enc.Extend(keys("a"), old, ttl, 1)); v.Left <= 0 {
+	if v := c.want(scripts.Missing, enc.Extend(keys("a"), old, ttl, 1, "")); v.Left <= 0 {
 		t.Errorf("extension of the replaced grant: %+v", v)
 	}
 	// If it is not known whether an import has arrived, its release ends either grant.
@@ -321,16 +321,16 @@ func TestAnImportReplacesTheGrant(t *testing.T) {
 func TestARepairCarriesTheOldTokenAndAFreshBallot(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", time.Minute, now, now-90*second, 3))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", time.Minute, now, now-90*second, 3, ""))
 	want := map[string]string{id: fmt.Sprint("3 ", now-90*second, " ", now)}
 	if got := c.fields("a"); !maps.Equal(got, want) {
 		t.Errorf("lock %v", got)
 	}
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", time.Second, now+1, now-90*second, 3))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", time.Second, now+1, now-90*second, 3, ""))
 	if left := c.left(prefix.Lock("a")); left < 50_000 {
 		t.Errorf("after a repair it expires in %d ms", left)
 	}
-	v := c.want(scripts.Held, enc.Repair(keys("a"), grant(other, 1), "", ttl, now+2, now, 1))
+	v := c.want(scripts.Held, enc.Repair(keys("a"), grant(other, 1), "", ttl, now+2, now, 1, ""))
 	if v.Holder != id || v.Token != now-90*second || v.Place != -1 {
 		t.Errorf("repair of another's grant: %+v", v)
 	}

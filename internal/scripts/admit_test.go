@@ -291,10 +291,10 @@ func TestAsksUnderAnotherRecordAbstain(t *testing.T) {
 	asks := map[string]*scripts.Call{
 		"acquire":       enc.Acquire(keys("a"), id, ttl, now, now, ticket),
 		"import":        enc.Import(keys("a"), id, id+"previous", ttl, now, now),
-		"repair":        enc.Repair(keys("a"), id, "", ttl, now, now, 1),
+		"repair":        enc.Repair(keys("a"), id, "", ttl, now, now, 1, ""),
 		"reader":        enc.Acquire(&readers, shared, ttl, now, now, nil),
 		"downgrade":     enc.Import(&readers, shared, id, ttl, now, now),
-		"shared repair": enc.Repair(&readers, shared, "", ttl, now, now, 1),
+		"shared repair": enc.Repair(&readers, shared, "", ttl, now, now, 1, ""),
 	}
 	for _, there := range []string{here, "v1 nonsense", ""} {
 		if c.must("DEL", prefix.Admission()); there != "" {
@@ -327,18 +327,18 @@ func TestAnExtensionUnderAnotherRecord(t *testing.T) {
 	c.want(scripts.Granted, acquire("a", id, now))
 	old := scripts.NewEncoder(prefix, 2)
 	for _, refused := range []*scripts.Call{
-		enc.Extend(keys("a"), id, 21*time.Second, 1), old.Extend(keys("a"), id, ttl, 1),
+		enc.Extend(keys("a"), id, 21*time.Second, 1, ""), old.Extend(keys("a"), id, ttl, 1, ""),
 	} {
 		if v := c.stamped(refused, "v3 another"); v.Outcome != scripts.Refused || v.Record != here {
 			t.Errorf("another TTL or epoch: %+v", v)
 		}
 	}
-	if v := c.stamped(enc.Extend(keys("a"), id, 20*time.Second, 1), "v3 another"); v.Outcome != scripts.Granted {
+	if v := c.stamped(enc.Extend(keys("a"), id, 20*time.Second, 1, ""), "v3 another"); v.Outcome != scripts.Granted {
 		t.Errorf("in quarantine: %+v", v)
 	}
 	// H75: an extension reports that the lock is missing.
 	c.must("DEL", prefix.Lock("a"))
-	if v := c.stamped(old.Extend(keys("a"), id, ttl, 1), "v3 another"); v.Outcome != scripts.Missing {
+	if v := c.stamped(old.Extend(keys("a"), id, ttl, 1, ""), "v3 another"); v.Outcome != scripts.Missing {
 		t.Errorf("missing lock: %+v", v)
 	}
 }

@@ -54,7 +54,7 @@ func BenchmarkServerCost(b *testing.B) {
 	absent := func(i int) *scripts.Call {
 		return enc.Release(&ks[i%chunk], scripts.Ending{Grants: []string{grant(other, uint64(i))}, Ballot: base + int64(i)})
 	}
-	extend := func(i int) *scripts.Call { return enc.Extend(&ks[i%chunk], grant(me, uint64(i)), ttl, 1) }
+	extend := func(i int) *scripts.Call { return enc.Extend(&ks[i%chunk], grant(me, uint64(i)), ttl, 1, "") }
 	inspect := func(i int) *scripts.Call { return enc.Inspect(&ks[i%chunk]) }
 	for _, bench := range []struct {
 		name                string

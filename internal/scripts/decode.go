@@ -69,7 +69,8 @@ func DecodeVote(reply any) (Vote, error) {
 	switch v.Outcome {
 	case Held:
 		v.Left, v.Free = f.left(-1), f.number() == 1
-		v.Holder, _, v.Token, v.Lingers = f.grant()
+		g := f.grant()
+		v.Holder, v.Token, v.Lingers = g.id, g.token, g.lingers
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
 	case Stale, Ahead:
 		v.Place, v.Fence, v.Time = int(f.number()), f.fence(), f.number()
@@ -101,6 +102,8 @@ type Holding struct {
 	Token int64
 	// Lingers: the grant may have no holder, and is given up then as soon as another client asks for the name.
 	Lingers bool
+	Value   string // of the grant, with its version; "" and 0 if it has none
+	Version int64
 	Left    time.Duration // negative if the name is free, or the key never expires
 	Fence   int64
 	Time    int64 // microseconds
@@ -122,7 +125,8 @@ type Share struct {
 // DecodeHolding decodes the reply of an inspection.
 func DecodeHolding(reply any) (Holding, error) {
 	f, h := newFields(reply), Holding{}
-	h.ID, h.Depth, h.Token, h.Lingers = f.grant()
+	g := f.grant()
+	h.ID, h.Depth, h.Token, h.Lingers, h.Version, h.Value = g.id, g.depth, g.token, g.lingers, g.version, g.value
 	h.Left, h.Fence, h.Time = f.left(-1), f.fence(), f.number()
 	h.Record, h.Waiters, h.First = f.text(), int(f.number()), f.texts()
 	h.Shares = int(f.number())
@@ -218,26 +222,34 @@ func (f *fields) text() string {
 	}
 }
 
-// grant reads the field of a lock: the lease's id, and its depth, token and ballot. All are zero if the name is free. A
-// foreign hash may have any value.
-func (f *fields) grant() (id string, depth int, token int64, lingers bool) {
+// A grantText is the field of a lock.
+type grantText struct {
+	id      string
+	depth   int
+	lingers bool
+	token   int64
+	version int64
+	value   string
+}
+
+// grant reads the field of a lock: the lease's id, then "depth token ballot" and perhaps " version value". All are zero
+// if the name is free. A foreign hash may have any value.
+func (f *fields) grant() (g grantText) {
 	list := f.texts()
 	if len(list) < 2 {
-		return "", 0, 0, false
+		return g
 	}
-	values := strings.Fields(list[1])
-	if len(values) > 0 {
-		values[0], lingers = strings.CutSuffix(values[0], "~")
-	}
-	for i, v := range values[:min(2, len(values))] {
-		n := f.plain([]string{"depth", "token"}[i], v)
-		if i == 0 {
-			depth = int(n)
-		} else {
-			token = n
+	words := append(strings.SplitN(list[1], " ", 5), "", "", "", "")
+	words[0], g.lingers = strings.CutSuffix(words[0], "~")
+	number := func(i int, what string) int64 {
+		if words[i] == "" {
+			return 0
 		}
+		return f.plain(what, words[i])
 	}
-	return list[0], depth, token, lingers
+	g.id, g.depth, g.token = list[0], int(number(0, "depth")), number(1, "token")
+	g.version, g.value = number(3, "version of the value"), words[4]
+	return g
 }
 
 // texts reads a list of texts.

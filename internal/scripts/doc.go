@@ -7,7 +7,8 @@
 //
 // For a prefix P, see [Prefix]:
 //
-//	P:{name}          hash with one field: <lease id> = "depth token ballot"; exists while the name is held
+//	P:{name}          hash with one field: <lease id> = "depth token ballot", and " version value" if the holder has set a
+//	                  value; exists while the name is held
 //	P:{name}:fence    string: the largest ballot that was accepted for the name, or that a release has ended
 //	P:{name}:reads    string: of a lock with readers, the largest ballot of a reader that was accepted
 //	P:{name}:queue    sorted set: waiter by rank; P:{name}:waiters: waiter by the time until which it counts
@@ -33,8 +34,9 @@
 // fence expires 60 s after the latest ballot that the master accepts, or after itself if it is later. By then every
 // acceptable ballot is larger, so the fence is no longer needed, regardless of the TTL.
 //
-// Depth is written as an absolute number, TTLs are never shortened, and an extension never creates a key. A message
-// that is delivered twice finds its effect already present, or a fence that refuses it.
+// Depth is written as an absolute number, TTLs are never shortened, and an extension never creates a key. A value
+// replaces only one with a smaller version, which the holder counts; it is part of the lease, so it ends with it. A
+// message that is delivered twice finds its effect already present, or a fence that refuses it.
 //
 // # Waiting
 //
@@ -94,6 +96,7 @@
 //
 //	a held name     240   while it is held: 168 the lock, 72 the fence
 //	its fence        72   for 75 s after the last acquire; about 130 with its place in the tables of all keys
+//	a value         its length and 17 more
 //	a waiter        150   for 21 s after the last acquire by any waiter: in both sets, more in short queues
 //
 // So 5 000 new names a second keep 375 000 fences, or 50 MB.

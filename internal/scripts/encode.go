@@ -97,9 +97,9 @@ func (c *Call) ticket(t *Ticket) {
 
 // Repair encodes the restoration of a grant on a master that lost it: a fresh ballot, and the token that the grant was
 // won with. In the same round a majority has confirmed the grant to the caller. previous is the grant that it has taken
-// over and that a master may still have; "" for none.
+// over and that a master may still have; "" for none. A share has no value.
 func (e *Encoder) Repair(
-	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth Depth,
+	k *Keys, grant, previous string, ttl time.Duration, ballot, token int64, depth Depth, value Value,
 ) *Call {
 	c := e.acquire(k, grant, ttl, ballot, ballot)
 	c.text("repair")
@@ -107,8 +107,11 @@ func (e *Encoder) Repair(
 		c.ballot(token)
 		c.text(depth.String())
 	}
-	if previous != "" {
+	if previous != "" || value != "" {
 		c.text(previous)
+	}
+	if value != "" {
+		c.text(string(value))
 	}
 	return c
 }
@@ -126,8 +129,9 @@ func (e *Encoder) Import(k *Keys, grant, previous string, ttl time.Duration, fir
 	return c
 }
 
-// Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock: the depth alone.
-func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth Depth) *Call {
+// Extend encodes an extension, a re-entry, or with a TTL of 0 the release of an inner lock, or a new value: these alone.
+// With "" the value stays as it is. A share has none.
+func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth Depth, value Value) *Call {
 	script := Extend
 	if k.role != Plain {
 		script = SharedExtend
@@ -139,6 +143,9 @@ func (e *Encoder) Extend(k *Keys, grant string, ttl time.Duration, depth Depth) 
 		c.text(depth.String())
 	}
 	c.number(e.epoch)
+	if value != "" {
+		c.text(string(value))
+	}
 	return c
 }
 

@@ -13,7 +13,7 @@ import (
 func TestExtendNeverCreates(t *testing.T) {
 	c := onServer(t)
 	now, id := c.now(), grant(me, 1)
-	v := c.want(scripts.Missing, enc.Extend(keys("a"), id, ttl, 1))
+	v := c.want(scripts.Missing, enc.Extend(keys("a"), id, ttl, 1, ""))
 	if v.Fence != 0 || v.Time < now || v.Left != -1 {
 		t.Errorf("free name: %+v", v)
 	}
@@ -21,11 +21,11 @@ func TestExtendNeverCreates(t *testing.T) {
 		t.Error("the extension created a key")
 	}
 	c.want(scripts.Granted, acquire("a", grant(other, 1), now))
-	if v = c.want(scripts.Missing, enc.Extend(keys("a"), id, time.Minute, 2)); v.Fence != now || !near(v.Left, ttl) {
+	if v = c.want(scripts.Missing, enc.Extend(keys("a"), id, time.Minute, 2, "")); v.Fence != now || !near(v.Left, ttl) {
 		t.Errorf("name held by another: %+v", v)
 	}
 	c.must("PERSIST", prefix.Lock("a"))
-	if v = c.want(scripts.Missing, enc.Extend(keys("a"), id, ttl, 1)); v.Left != math.MaxInt64 {
+	if v = c.want(scripts.Missing, enc.Extend(keys("a"), id, ttl, 1, "")); v.Left != math.MaxInt64 {
 		t.Errorf("name held by another without expiry: %+v", v)
 	}
 }
@@ -43,7 +43,7 @@ func TestExtendNeverShortens(t *testing.T) {
 		{time.Minute, 2, time.Minute}, {time.Second, 3, time.Minute}, {0, 1, time.Minute},
 		{2 * time.Minute, 1, 2 * time.Minute}, {time.Millisecond, 7, 2 * time.Minute},
 	} {
-		c.want(scripts.Granted, enc.Extend(keys("a"), id, step.ttl, step.depth))
+		c.want(scripts.Granted, enc.Extend(keys("a"), id, step.ttl, step.depth, ""))
 		if got := c.inspect("a"); got.ID != id || got.Depth != int(step.depth) || !near(got.Left, step.left) {
 			t.Errorf("after %v and depth %d: %+v", step.ttl, step.depth, got)
 		}
@@ -55,7 +55,7 @@ func TestTheReleaseOfAnInnerLockKeepsALockWithoutTime(t *testing.T) {
 	c := onServer(t)
 	id := grant(me, 1)
 	c.must("HSET", prefix.Lock("a"), id, "2 1 1")
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, 0, 1))
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, 0, 1, ""))
 	if got := c.inspect("a"); got.ID != id || got.Depth != 1 || got.Left >= 0 {
 		t.Errorf("outer lock: %+v", got)
 	}
@@ -77,7 +77,7 @@ func TestInspectWritesNothing(t *testing.T) {
 	c.must("SET", prefix.Admission(), "v3 whatever")
 	now, id := c.now(), grant(me, 1)
 	c.want(scripts.Granted, enc.Acquire(keys("a"), id, ttl, now, now+3, nil))
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 3))
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 3, ""))
 	got = c.inspect("a")
 	want := scripts.Holding{ID: id, Depth: 3, Token: now, Left: got.Left, Fence: now + 3, Time: got.Time,
 		Record: "v3 whatever"}

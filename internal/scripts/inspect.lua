@@ -13,7 +13,7 @@ if left ~= -2 then
   local size = redis.pcall('HLEN', KEYS[1])
   if size == 1 then fields = redis.call('HSCAN', KEYS[1], 0)[2] end
   if type(size) == 'number' then
-    if size ~= 1 or #fields[1] + #fields[2] > 400 then return redis.error_reply('WRONGTYPE the hash is no lock') end
+    if size ~= 1 or #fields[1] + #fields[2] > 1500 then return redis.error_reply('WRONGTYPE the hash is no lock') end
   else
     local now = '(' .. t[1] .. string.format('%06d', t[2])
     shares = redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)

@@ -48,6 +48,24 @@ func CheckPrefix(p string) error {
 	return nil
 }
 
+// MaxValue is the maximum length of a value in bytes.
+const MaxValue = 1 << 10
+
+// A Value is what the holder of a lease shows to others, with a version that grows with each change: as the masters
+// keep it after the ballot of the lease. "" is none.
+type Value string
+
+// NewValue returns a value, or an error if text is too long or not UTF-8.
+func NewValue(version int64, text string) (Value, error) {
+	switch {
+	case len(text) > MaxValue:
+		return "", fmt.Errorf("the value has %d bytes; %d are the most", len(text), MaxValue)
+	case !utf8.ValidString(text):
+		return "", fmt.Errorf("the value %.80q is not UTF-8: encode it, for example in hexadecimal", text)
+	}
+	return Value(string(appendDigits([]byte{' '}, version)) + " " + text), nil
+}
+
 // CheckName returns an error if name is invalid. A name is any valid UTF-8: JSON, logs and metrics could show two
 // different invalid names alike.
 func CheckName(name string) error {

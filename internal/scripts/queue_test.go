@@ -300,7 +300,7 @@ func TestRepairAndImportIgnoreTheQueue(t *testing.T) {
 	c.want(scripts.Granted, acquire("a", grant(me, 1), now))
 	p.ask("a", now+1)
 	c.must("DEL", prefix.Lock("a"), prefix.Fence("a")) // the master loses its data
-	c.want(scripts.Granted, enc.Repair(keys("a"), grant(me, 1), "", ttl, now+2, now, 1))
+	c.want(scripts.Granted, enc.Repair(keys("a"), grant(me, 1), "", ttl, now+2, now, 1, ""))
 	c.want(scripts.Granted, enc.Import(keys("a"), grant(me, 2), grant(me, 1), ttl, now+3, now+3))
 	if got := c.queue("a"); len(got) != 1 {
 		t.Errorf("queue %q", got)

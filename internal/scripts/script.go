@@ -43,10 +43,10 @@ var include = regexp.MustCompile(`(?m)^-- include (\w+\.lua)\n`)
 
 // SHA-1 of each text in hexadecimal. They are constants, because computing SHA-1 panics where FIPS 140 forbids it.
 const (
-	acquireSHA   = "61add5805ae32ccfe0a0f351d18e74c19535df47"
-	extendSHA    = "b70ef4c20565c91ba7db2ce52afe48ecb9f68aaa"
+	acquireSHA   = "35ffe202b79455ce65ee3c6d91f67829cf98a19b"
+	extendSHA    = "e58fcdd8b82ca276beb628cfe6b1cbf577f7a18d"
 	releaseSHA   = "d5b5da0a02421d2374c1cdbcdddaf622b745a762"
-	inspectSHA   = "1697c7b59dadf28addd1a39b33e396b017aabebf"
+	inspectSHA   = "0ba183701ee293fe7a40d769c4e5a7df316ae8be"
 	admitSHA     = "8327a20ceee9846b2f22692626e4e7e4e2c3b7e9"
 	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
 

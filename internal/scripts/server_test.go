@@ -48,13 +48,13 @@ func TestFullMasterGrantsNothing(t *testing.T) {
 	waiting.ask("a", now+1)
 	c.must("CONFIG", "SET", "maxmemory", "1")
 	before := c.everything("a")
-	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1), "")
+	c.wantError("OOM", enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""), "")
 	c.wantError("OOM", acquire("b", grant(me, 2), now), "")
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 2)) // the depth is not updated: only people read it
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 2, "")) // the depth is not updated: only people read it
 	if got := c.everything("a"); got != before || c.must("EXISTS", prefix.Lock("b"), prefix.Fence("b")) != int64(0) {
 		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
-	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1)) // an extension needs no memory
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1, "")) // an extension needs no memory
 	if !c.release("a", scripts.Ending{Grants: []string{id}, Ballot: now + 1}) {
 		t.Error("the grant was not found")
 	}
@@ -77,14 +77,14 @@ func TestReplicaAnswersReadonly(t *testing.T) {
 	c.must("REPLICAOF", "127.0.0.1", "1") // the host does not exist, so the keys remain
 	before := c.everything("a")
 	c.wantError("READONLY", acquire("b", grant(me, 2), now+1), "")
-	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2), "")
+	c.wantError("READONLY", enc.Extend(keys("a"), id, ttl, 2, ""), "")
 	c.wantError("READONLY", enc.Release(keys("a"), ending(id)), "")
 	c.wantError("READONLY", enc.Admit(c.request(scripts.AdmitStart)), "")
 	if got := c.everything("a"); got != before {
 		t.Errorf("keys before:\n%safter:\n%s", before, got)
 	}
 	c.must("REPLICAOF", "NO", "ONE")
-	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, ""))
 }
 
 // H57: a failback keeps the run id, and changes the second replication id.

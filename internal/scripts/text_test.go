@@ -183,6 +183,10 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 	const waiter, b41, b42 = "0000000000000077:me:9:l", "0000000000000041", "0000000000000042"
 	acquire, extend := scripts.Acquire.SHA+" 2 p:{n} p:admission S ", scripts.Extend.SHA+" 2 p:{n} p:admission S "
 	release := scripts.Release.SHA + " 1 p:{n} "
+	value, err := scripts.NewValue(3, "a b")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		what string
 		call *scripts.Call
@@ -191,13 +195,16 @@ func TestCallsAreWhatTheScriptsRead(t *testing.T) {
 		{"acquire", e.Acquire(&k, "me:1:l", time.Second+1, 42, 42, nil), acquire + "me:1:l 1001 " + b42 + " " + b42},
 		{"acquire with a ticket", e.Acquire(&k, "me:1:l", time.Second, 41, 42, ticket),
 			acquire + "me:1:l 1000 " + b41 + " " + b42 + " acquire " + waiter + " -3"},
-		{"repair", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2),
+		{"repair", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2, ""),
 			acquire + "me:1:l 1000 " + b42 + " " + b42 + " repair 0000000000000007 2"},
 		{"import", e.Import(&k, "me:2:l", "me:1:l", time.Second, 41, 42),
 			acquire + "me:2:l 1000 " + b41 + " " + b42 + " import me:1:l"},
-		{"repair of an import", e.Repair(&k, "me:2:l", "me:1:l", time.Second, 42, 7, 2),
+		{"repair of an import", e.Repair(&k, "me:2:l", "me:1:l", time.Second, 42, 7, 2, ""),
 			acquire + "me:2:l 1000 " + b42 + " " + b42 + " repair 0000000000000007 2 me:1:l"},
-		{"extend", e.Extend(&k, "me:1:l", time.Second, 3), extend + "me:1:l 1000 3 7"},
+		{"extend", e.Extend(&k, "me:1:l", time.Second, 3, ""), extend + "me:1:l 1000 3 7"},
+		{"extend with a value", e.Extend(&k, "me:1:l", 0, 1, value), extend + "me:1:l 0 1 7  0000000000000003 a b"},
+		{"repair with a value", e.Repair(&k, "me:1:l", "", time.Second, 42, 7, 2, value),
+			acquire + "me:1:l 1000 " + b42 + " " + b42 + " repair 0000000000000007 2   0000000000000003 a b"},
 		{"release", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}}), release + "me:1:l"},
 		{"kept", e.Release(&k, scripts.Ending{Grants: []string{"me:1:l"}, Keep: time.Second + 1}),
 			release + "me:1:l 0 1001   0"},

@@ -161,7 +161,8 @@ func (w *twin) next() {
 		if there := w.state.Look(w.t1, k.Lock()).Fields; len(there) > 0 && w.rnd.IntN(2) == 0 {
 			id = there[0].Name // usually a grant that exists
 		}
-		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3, 1|scripts.Lingers)), w.stamp())
+		w.both(enc.Extend(k, id, pick(w, 0, w.life(), w.life()), pick(w, 1, 2, 3, 1|scripts.Lingers),
+			w.value(k)), w.stamp())
 	case n < 79:
 		w.both(w.releaseCall())
 	case n < 83:
@@ -195,6 +196,21 @@ func (w *twin) id(k *scripts.Keys) string {
 	}
 	return scripts.ShareID(pick(w, me, me, other), pick(w, uint64(1), 2), role, 7, "label")
 }
+
+// value returns none, or one of a few versions. Two texts with one version occur as little as between clients.
+func (w *twin) value(k *scripts.Keys) scripts.Value {
+	version := pick(w, int64(0), 0, 1, 2, 3)
+	if version == 0 || k.Role() != scripts.Plain {
+		return ""
+	}
+	texts := []string{"", "10.0.0.1:80 v2", "7 8", "é\n \x00", strings.Repeat("x", scripts.MaxValue)}
+	v, err := scripts.NewValue(version, texts[version])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
 func (w *twin) life() time.Duration {
 	return pick(w, 20*time.Second, 30*time.Second, 60*time.Second)
 }
@@ -232,7 +248,7 @@ func (w *twin) acquireCall() (*scripts.Call, string) {
 	switch w.rnd.IntN(10) {
 	case 0:
 		depth := pick(w, 1, 2, 1|scripts.Lingers)
-		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.life(), first, w.now()-second, depth), w.stamp()
+		return enc.Repair(k, w.id(k), pick(w, "", w.id(k)), w.life(), first, w.now()-second, depth, w.value(k)), w.stamp()
 	case 1, 2:
 		return enc.Import(k, w.id(k), w.id(k), w.life(), first, last), w.stamp()
 	case 3, 4:

@@ -22,7 +22,9 @@ type Inspection struct {
 	// is then the number of masters that answered.
 	Client
 	Token int64 // the fencing token; 0 for a writer
-	N     int   // the number of masters
+	// Value is what the holder shows; see redlock.SetValue.
+	Value string
+	N     int // the number of masters
 	// Left is the time for which at least a quorum keeps the lease if it is not extended: the quorum-th largest TTL,
 	// less the time of the inspection and the drift.
 	Left time.Duration

@@ -17,7 +17,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	}
 	for mode, c := range map[string]*scripts.Call{
 		"acquire": enc.Acquire(&keys, "the grant", time.Second, 4711, 4711, ticket),
-		"repair":  enc.Repair(&keys, "the grant", "", time.Second, 4711, 4710, 1),
+		"repair":  enc.Repair(&keys, "the grant", "", time.Second, 4711, 4710, 1, ""),
 		"import":  enc.Import(&keys, "the grant", "the previous one", time.Second, 4711, 4711),
 	} {
 		w := words(c)
@@ -28,7 +28,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 			t.Errorf("%s: %q", mode, w)
 		}
 	}
-	if w := words(enc.Extend(&keys, "the grant", time.Second, 1)); w[wordID] != "the grant" {
+	if w := words(enc.Extend(&keys, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("extend: %q", w)
 	}
 	for what, end := range map[string]scripts.Ending{
@@ -46,7 +46,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 	shared := prefix.KeysOf("a", scripts.Reader)
 	for mode, c := range map[string]*scripts.Call{
 		"acquire":   enc.Acquire(&shared, "the grant", time.Second, 4711, 4711, ticket),
-		"repair":    enc.Repair(&shared, "the grant", "", time.Second, 4711, 4710, 1),
+		"repair":    enc.Repair(&shared, "the grant", "", time.Second, 4711, 4710, 1, ""),
 		"downgrade": enc.Import(&shared, "the grant", "the previous one", time.Second, 4711, 4711),
 	} {
 		w := words(c)
@@ -54,7 +54,7 @@ func TestTheWordsAreWhereTheLibraryPutsThem(t *testing.T) {
 			t.Errorf("%s of a share: %q", mode, w)
 		}
 	}
-	if w := words(enc.Extend(&shared, "the grant", time.Second, 1)); w[wordID] != "the grant" {
+	if w := words(enc.Extend(&shared, "the grant", time.Second, 1, "")); w[wordID] != "the grant" {
 		t.Errorf("extend of a share: %q", w)
 	}
 	end := scripts.Ending{Grants: []string{"the grant"}, Ballot: 4713, Waiter: ticket}

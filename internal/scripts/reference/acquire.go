@@ -25,7 +25,7 @@ type ask struct {
 	first, last     float64
 	token, depth    string
 	waiter          waiter
-	previous        string
+	previous, value string
 }
 
 func (c *call) ask() ask {
@@ -33,7 +33,7 @@ func (c *call) ask() ask {
 		mode: c.argOr(6, "acquire"), token: c.arg(4), depth: "1"}
 	switch {
 	case a.mode == "repair":
-		a.token, a.depth, a.previous = c.arg(7), c.arg(8), c.argOr(9, "")
+		a.token, a.depth, a.previous, a.value = c.arg(7), c.arg(8), c.argOr(9, ""), c.argOr(10, "")
 	case a.mode != "acquire":
 		a.previous = c.arg(7)
 	default:
@@ -69,17 +69,23 @@ func (c *call) acquire() any {
 	replaces := a.previous != "" && held.has(a.previous)
 	switch {
 	case mine:
-		switch accepted := ballotOf(lease); {
+		accepted, value := ballotAndValue(lease)
+		switch {
 		case a.last == accepted:
 			return int64(scripts.Granted)
 		case a.last < accepted:
 			return []any{int64(scripts.Stale), c.join(a.waiter), raw, c.now}
 		}
+		a.value = laterValue(value, a.value)
 	case a.mode == "import" && !replaces:
 		return []any{int64(scripts.Missing), left, raw, c.now}
 	case left != -2 && !replaces:
 		c.recall(lock)
-		return []any{int64(scripts.Held), left, int64(0), c.lease(lock), c.join(a.waiter), raw, c.now}
+		there := c.lease(lock)
+		if without := threeWords.FindString(there[1].(string)); without != "" {
+			there[1] = without
+		}
+		return []any{int64(scripts.Held), left, int64(0), there, c.join(a.waiter), raw, c.now}
 	//mutant:repair-no-queue 2= true
 	case queued && a.mode == "acquire":
 		if left, woken := c.wake(a.waiter); woken {
@@ -89,7 +95,7 @@ func (c *call) acquire() any {
 	if o := c.judge(&a, top); o != scripts.Granted {
 		return []any{int64(o), c.join(a.waiter), raw, c.now}
 	}
-	c.state.setField(c.now, lock, a.id, a.depth+" "+a.token+" "+c.arg(5))
+	c.state.setField(c.now, lock, a.id, a.depth+" "+a.token+" "+c.arg(5)+a.value)
 	if left < a.ttl {
 		c.state.Expire(c.now, lock, a.ttl)
 	}
@@ -122,13 +128,27 @@ func (c *call) judge(a *ask, top float64) scripts.Outcome {
 	return scripts.Granted
 }
 
-// ballotOf returns the ballot at the end of a lease; a hash that the scripts have not written may have none.
-func ballotOf(lease string) float64 {
-	digits := endDigits.FindString(lease)
-	if digits == "" {
-		return 0
+// ballotAndValue returns the ballot and the value of a lease; a hash that the scripts have not written may have none.
+func ballotAndValue(lease string) (ballot float64, value string) {
+	found := wordsOfLease.FindStringSubmatch(lease)
+	if found == nil {
+		return 0, ""
 	}
-	return number(digits)
+	return number(found[1]), found[2]
 }
 
-var endDigits = regexp.MustCompile(`[0-9]+$`)
+// laterValue returns the value with the larger version, that of b if both have the same.
+func laterValue(a, b string) string {
+	if versionOf(a) > versionOf(b) {
+		return a
+	}
+	return b
+}
+
+// versionOf returns the version of a value, which is a space, 16 digits, a space and a text.
+func versionOf(value string) string { return value[min(1, len(value)):min(17, len(value))] }
+
+var (
+	wordsOfLease = regexp.MustCompile(`(?s)^\S+ [0-9]+ ([0-9]+)(.*)$`)
+	threeWords   = regexp.MustCompile(`^\S+ \S+ \S+`)
+)

@@ -162,7 +162,7 @@ func (v Value) has(name string) bool {
 func (c *call) lease(lock string) []any {
 	fields := c.typed(lock, Hash).Fields
 	//mutant:foreign-hash = len(fields) == 0
-	if len(fields) != 1 || len(fields[0].Name)+len(fields[0].Value) > 400 {
+	if len(fields) != 1 || len(fields[0].Name)+len(fields[0].Value) > 1500 {
 		panic(NoLock)
 	}
 	return []any{fields[0].Name, fields[0].Value}

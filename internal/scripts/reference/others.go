@@ -17,8 +17,14 @@ func (c *call) extend() any {
 	if refusal := c.refuse(float64(ttl), c.arg(5)); refusal != nil {
 		return refusal
 	}
-	if depth != c.arg(4) {
-		c.state.setField(c.now, lock, c.arg(2), c.arg(4)+strings.TrimPrefix(lease, depth))
+	numbers, value := strings.TrimPrefix(lease, depth), ""
+	if found := numbersAndValue.FindStringSubmatch(numbers); found != nil {
+		numbers, value = found[1], found[2]
+	}
+	//mutant:value-version = c.argOr(6, value)
+	after := laterValue(value, c.argOr(6, ""))
+	if depth != c.arg(4) || after != value {
+		c.state.setField(c.now, lock, c.arg(2), c.arg(4)+numbers+after)
 	}
 	if ttl > 0 && c.state.TTL(c.now, lock) < ttl {
 		c.state.Expire(c.now, lock, ttl)
@@ -43,6 +49,8 @@ func (c *call) refuse(ttl float64, epoch string) any {
 var (
 	depthOf = regexp.MustCompile(`^[0-9]+~?`)
 	rest    = regexp.MustCompile(`(?s) .*`)
+
+	numbersAndValue = regexp.MustCompile(`(?s)^( [0-9]+ [0-9]+)(.*)$`)
 )
 
 func (c *call) release() any {

@@ -35,8 +35,8 @@ type Attempt struct {
 // records nothing.
 type AcquireStats struct {
 	Rounds int // that were sent
-	// Granted of N masters had said yes when the last round was decided or given up, and Quorum were needed.
-	Granted, Quorum, N int
+	// Granted of N masters had said yes when the last round was decided or given up.
+	Granted, N int
 	// Place is the place of the call when it first waited in a queue, from 1; 0: it has not waited in one.
 	Place int
 }
@@ -48,7 +48,7 @@ func (s *AcquireStats) recordRound(r *round.Round) {
 	}
 	t := r.Tally()
 	s.Rounds++
-	s.Granted, s.Quorum, s.N = t.Of(scripts.Granted).Len(), t.Rule.Least(), t.Rule.N()
+	s.Granted, s.N = t.Of(scripts.Granted).Len(), t.Rule.N()
 	place := 0
 	r.Each(func(_ int, v *round.Vote) {
 		if v.Outcome == scripts.Held {
@@ -64,7 +64,7 @@ func (s *AcquireStats) Add(part *AcquireStats) {
 		return
 	}
 	s.Rounds += part.Rounds
-	s.Granted, s.Quorum, s.N = part.Granted, part.Quorum, part.N
+	s.Granted, s.N = part.Granted, part.N
 	s.RecordPlace(part.Place)
 }
 

@@ -83,7 +83,7 @@
 //     if its ballot had to begin above the masters' present time (ballot.Propose): a name that changes hands fast
 //     would run ahead of the clock.
 //   - The call that gives the lease has Handoffs above 0, and the lease was won less than its HandoffTime ago.
-//   - No re-entry is under way.
+//   - No re-entry is under way, and no holder has set a value: it would be shown as that of the next holder.
 //   - The first call of the local queue is not fair. Its TTL is at least that of the lease, and it wants no
 //     more validity than is left.
 //

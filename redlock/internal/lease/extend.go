@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/clock"
+	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
 )
@@ -21,23 +22,23 @@ type extension struct {
 }
 
 // extendLocked queues a round that prolongs the lease, to ttl if that is longer than its terms say, and writes its
-// depth. l.mu is held and l is live. The caller records the skipped votes after it has released the lock.
+// depth and its value. l.mu is held and l is live. The caller records the skipped votes after it has released the lock.
 func (l *Lease) extendLocked(op string, ttl time.Duration) *extension {
 	view := l.m.View()
 	e := &extension{lease: l}
 	e.Init(l.m.Sender, view, op, e)
 	ttl = max(ttl, l.ownership.terms.leaseTTL(l.heldLocked(e.Start), l.m.Drift))
 	e.ttl = ttl
-	_, e.skipped = e.SendAll(view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked()), ttl, round.NeedsConnection)
+	_, e.skipped = e.SendAll(view.Encoder.Extend(l.keys, l.ID, ttl, l.depthLocked(), l.valueLocked()), ttl, round.NeedsConnection)
 	return e
 }
 
-// checkLocked queues a round that writes the depth and prolongs nothing, for a lease that is not extended in the
-// background. Its answers show whether the masters still have the lease.
-func (l *Lease) checkLocked() *extension {
+// checkLocked queues a round that writes the depth and a value, and prolongs nothing. Its answers show whether the
+// masters still have the lease.
+func (l *Lease) checkLocked(op string, value scripts.Value) *extension {
 	e := &extension{lease: l, check: true}
-	e.Init(l.m.Sender, l.m.View(), "check", e)
-	_, e.skipped = e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked()), 0, round.NeedsConnection)
+	e.Init(l.m.Sender, l.m.View(), op, e)
+	_, e.skipped = e.SendAll(e.View.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), value), 0, round.NeedsConnection)
 	return e
 }
 
@@ -116,15 +117,39 @@ func (h *Hold) prolong(ctx context.Context, op string, ttl time.Duration, more i
 	l.ownership.entering += int32(more)
 	e := l.extendLocked(op, ttl)
 	l.mu.Unlock()
+	return e, h.decided(ctx, e)
+}
+
+// decided waits for the decision of a round of h. It returns nil only if the round is won and h is held at this instant.
+func (h *Hold) decided(ctx context.Context, e *extension) error {
 	e.RecordAll(e.skipped)
-	err := l.m.awaitDecision(ctx, &e.Round)
+	err := h.lease.m.awaitDecision(ctx, &e.Round)
 	if f, ok := round.AsFailure(err); ok && f.Cause != nil {
-		return e, err
+		return err
 	}
 	if ended := h.Err(); ended != nil {
-		return e, e.Failure(ended, nil)
+		return e.Failure(ended, nil)
 	}
-	return e, err
+	return err
+}
+
+// SetValue sets the value of the lease, writes it to the masters and waits for the decision. Later extensions and
+// repairs carry it, so masters that lack it get it then, also if this round fails. text is valid: see scripts.NewValue.
+func (h *Hold) SetValue(ctx context.Context, text string) error {
+	if err := h.lockHeld(); err != nil {
+		return &round.Failure{Decision: err}
+	}
+	l := h.lease
+	if l.value == nil {
+		l.value = &value{}
+	}
+	l.value.version++
+	l.value.text, _ = scripts.NewValue(l.value.version, text)
+	e := l.checkLocked("set value", l.value.text)
+	l.m.Enter() // Close waits for it
+	l.mu.Unlock()
+	defer l.m.Leave()
+	return h.decided(ctx, e)
 }
 
 // worthAnother reports whether the round has given the lease to masters that had not got it yet, so that another

@@ -104,6 +104,21 @@ type Lease struct {
 	ownership ownership
 	renewal   renewal
 	linger    linger
+	value     *value // nil: no holder has set one
+}
+
+// A value is the latest that a holder has set. Extensions and repairs carry it.
+type value struct {
+	version int64
+	text    scripts.Value
+}
+
+// valueLocked returns the value that is sent to the masters.
+func (l *Lease) valueLocked() scripts.Value {
+	if l.value == nil {
+		return ""
+	}
+	return l.value.text
 }
 
 // Role returns the role of the lease for its name.

@@ -48,12 +48,15 @@ func (l *Lease) depthLocked() scripts.Depth {
 }
 
 // lingerLocked makes the lease idle when its last hold is unlocked, if it may linger and has tokens left, no call
-// waits for the name, and a quorum of masters can send a recall. It is not extended while it is idle. A TTL after it
+// waits for the name, a quorum of masters can send a recall, and no holder has set a value. It is not extended while it is idle. A TTL after it
 // was won it is released all the same: a recall may have been lost.
 func (l *Lease) lingerLocked(now clock.Instant) bool {
 	d, entering := l.ownership.terms.Linger, l.ownership.entering > 0
 	switch {
 	case d == 0, entering, !l.mayLingerLocked(), l.tokens.next > l.tokens.last:
+		return false
+	//mutant:linger-value = false
+	case l.value != nil: // it is that of the last holder
 		return false
 	//mutant:linger-lost-recall 1= false
 	case now.Sub(l.tokens.won) >= l.ownership.terms.TTL, !l.m.Waiters.MayIdle(l):

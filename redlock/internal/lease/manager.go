@@ -133,7 +133,7 @@ func (l *Lease) renewLocked(now clock.Instant) *extension {
 	l.checkedLocked(now)
 	if !l.ownership.terms.Extend {
 		//mutant:check-prolongs = l.extendLocked("extend", 0)
-		return l.checkLocked()
+		return l.checkLocked("check", "")
 	}
 	e := l.extendLocked("extend", 0)
 	e.retry = now.Add(l.validity.retryIn(now))

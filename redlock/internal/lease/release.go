@@ -213,7 +213,7 @@ func (l *Lease) unlockInner(ctx context.Context, h *Hold, left time.Duration) er
 	view := l.m.View()
 	r := l.m.Sender.New(view, "unlock", nil)
 	r.Judge(l.endRule(view.Config), view.Config.Rule.All())
-	_, skipped := r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked()), 0, round.NeedsConnection)
+	_, skipped := r.SendAll(view.Encoder.Extend(l.keys, l.ID, 0, l.depthLocked(), ""), 0, round.NeedsConnection)
 	async := l.ownership.terms.Async
 	l.mu.Unlock()
 	h.endContexts(ErrReleased)
@@ -236,12 +236,16 @@ type Successor struct {
 type ChooseSuccessor func(left, ttl time.Duration) *Successor
 
 // successorLocked returns the call that gets the lease, nil if the lease is to be released. A successor needs tokens
-// and time left, and no re-entry under way; a lease whose release was requested is for another client.
+// and time left, and no re-entry under way; a lease whose release was requested is for another client, and the value of
+// a lease is that of the last holder.
 func (l *Lease) successorLocked(next ChooseSuccessor, now clock.Instant) *Successor {
 	o := &l.ownership
 	switch {
 	//mutant:requested-handoff = false
 	case l.inbox.requested:
+		return nil
+	//mutant:handoff-value = false
+	case l.value != nil:
 		return nil
 	case next == nil, o.terms.maxHandoffs() == 0, l.tokens.handoffs == 0, l.tokens.next > l.tokens.last, o.entering > 0,
 		now.Sub(l.tokens.won) >= o.terms.HandoffTime:

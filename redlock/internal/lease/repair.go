@@ -43,7 +43,7 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	if err != nil {
 		return
 	}
-	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked())
+	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked(), l.valueLocked())
 	l.sent.touchRepair(view, i, ballot)
 	master := &view.Masters[i]
 	// The next extension sees whether it worked.

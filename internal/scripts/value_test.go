@@ -1,0 +1,98 @@
+package scripts_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+func valueOf(t *testing.T, version int64, text string) scripts.Value {
+	t.Helper()
+	v, err := scripts.NewValue(version, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A value belongs to one lease. A message that comes late or twice does not bring an older one back.
+func TestAValueBelongsToItsLease(t *testing.T) {
+	c := onServer(t)
+	now, id := c.now(), grant(me, 1)
+	shows := func(version int64, text string) {
+		t.Helper()
+		if h := c.inspect("a"); h.ID != id || h.Version != version || h.Value != text {
+			t.Errorf("%+v, want version %d, %q", h, version, text)
+		}
+	}
+	one, three := valueOf(t, 1, "10.0.0.1:80"), valueOf(t, 3, "a b\n\x00 7")
+	c.want(scripts.Missing, enc.Extend(keys("a"), id, ttl, 1, one))
+	c.want(scripts.Granted, acquire("a", id, now))
+	shows(0, "")
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, 0, 1, one))
+	shows(1, "10.0.0.1:80")
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, time.Minute, 2, three))
+	before := c.everything("a")
+	for _, late := range []*scripts.Call{
+		enc.Extend(keys("a"), id, ttl, 2, one), enc.Extend(keys("a"), id, ttl, 2, three), enc.Extend(keys("a"), id, ttl, 2, ""),
+	} {
+		c.want(scripts.Granted, late)
+	}
+	if got := c.everything("a"); got != before {
+		t.Errorf("late messages changed\n%s to\n%s", before, got)
+	}
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, one))
+	shows(3, "a b\n\x00 7")
+	if v := c.want(scripts.Held, acquire("a", grant(other, 1), now+2)); v.Holder != id || v.Token != now {
+		t.Errorf("refused by %+v", v)
+	}
+	long := valueOf(t, 4, strings.Repeat("x", scripts.MaxValue))
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1, long))
+	c.want(scripts.Held, acquire("a", grant(other, 1), now+2))
+	shows(4, strings.Repeat("x", scripts.MaxValue))
+
+	c.must("DEL", prefix.Lock("a"), prefix.Fence("a"))
+	c.want(scripts.Granted, enc.Repair(keys("a"), id, "", ttl, now+1, now, 1, three))
+	shows(3, "a b\n\x00 7")
+	from := id
+	id = grant(me, 2)
+	c.want(scripts.Granted, enc.Import(keys("a"), id, from, ttl, now+5, now+5))
+	shows(0, "")
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, ttl, 1, one))
+	c.release("a", ending(id))
+	id = grant(me, 3)
+	c.want(scripts.Granted, acquire("a", id, now+6))
+	shows(0, "")
+}
+
+// A full master says that it has not written a value, and extends the lease nevertheless.
+func TestAFullMasterKeepsTheOldValue(t *testing.T) {
+	c := onServer(t)
+	id := grant(me, 1)
+	c.want(scripts.Granted, acquire("a", id, c.now()))
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, 0, 1, valueOf(t, 1, "old")))
+	c.must("CONFIG", "SET", "maxmemory", "1")
+	c.wantError("OOM", enc.Extend(keys("a"), id, 0, 1, valueOf(t, 2, "new")), "")
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, time.Minute, 1, valueOf(t, 2, "new")))
+	if h := c.inspect("a"); h.Value != "old" || !near(h.Left, time.Minute) {
+		t.Errorf("%+v", h)
+	}
+	c.must("CONFIG", "SET", "maxmemory", "0")
+	c.want(scripts.Granted, enc.Extend(keys("a"), id, time.Minute, 1, valueOf(t, 2, "new")))
+	if h := c.inspect("a"); h.Value != "new" {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestValuesAreChecked(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"": true, "\x00é": true, "\xff": false, strings.Repeat("x", scripts.MaxValue): true,
+		strings.Repeat("x", scripts.MaxValue+1): false,
+	} {
+		if _, err := scripts.NewValue(1, text); (err == nil) != ok {
+			t.Errorf("value %.20q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package redlock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/memory"
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// shows fails the test unless an inspection by l shows this value of name.
+func (w *world) shows(l *redlock.Locker, name, value string) {
+	w.Helper()
+	who, err := l.Inspect(w.Context(), name)
+	w.must(err)
+	if who.Value != value {
+		w.Errorf("%s shows %q, want %q: %+v", name, who.Value, value, who)
+	}
+}
+
+func (w *world) setValue(k *redlock.Lock, value string) {
+	w.Helper()
+	w.must(redlock.SetValue(k.Context(w.Context()), value))
+}
+
+// valueCases are the ways in which a lock with a value ends: nothing of it is shown as that of the next holder.
+var valueCases = []struct {
+	name string
+	end  func(w *world, p *peer, k *redlock.Lock)
+}{
+	{"released", func(w *world, p *peer, k *redlock.Lock) {
+		w.unlock(k)
+		w.shows(p.Locker, "n", "")
+		w.unlock(w.take(p.Locker, "n"))
+	}},
+	{"handed off", func(w *world, p *peer, k *redlock.Lock) {
+		next := w.call(w.Context(), p.Locker, "n", unpolled)
+		w.unlock(k)
+		k, _ = next.gets(time.Second)
+		w.shows(p.Locker, "n", "")
+		w.unlock(k)
+	}},
+	{"kept by WithMinHold", func(w *world, p *peer, k *redlock.Lock) {
+		w.unlock(k)
+		k = w.take(p.Locker, "n", redlock.WithMinHold(5*time.Second))
+		w.setValue(k, "second")
+		w.unlock(k)
+		if who, err := p.Inspect(w.Context(), "n"); err != nil || !who.Kept || who.Value != "" {
+			w.Errorf("%+v, %v", who, err)
+		}
+		after(6 * time.Second)
+	}},
+	{"taken by force", func(w *world, p *peer, k *redlock.Lock) {
+		w.force(p.Locker, "n")
+		w.shows(p.Locker, "n", "")
+		_ = k.Unlock(w.Context())
+	}},
+	{"imported", func(w *world, p *peer, k *redlock.Lock) {
+		other := w.peer("other")
+		handle := w.export(k)
+		w.shows(p.Locker, "n", "first")
+		k, err := other.Import(w.Context(), handle)
+		w.must(err)
+		w.shows(p.Locker, "n", "")
+		w.setValue(k, "third")
+		w.shows(p.Locker, "n", "third")
+		w.unlock(k)
+	}},
+	{"expired", func(w *world, p *peer, _ *redlock.Lock) {
+		dead := w.peer("dead")
+		k := w.take(dead.Locker, "m")
+		w.setValue(k, "second")
+		dead.kill()
+		after(redlock.DefaultTTL + time.Second)
+		w.shows(p.Locker, "m", "")
+	}},
+}
+
+func TestVirtualAValueEndsWithItsLock(t *testing.T) {
+	for _, c := range valueCases {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, 5, func(w *world) {
+				p := w.peer("p")
+				k := w.take(p.Locker, "n")
+				w.setValue(k, "first")
+				w.shows(p.Locker, "n", "first")
+				c.end(w, p, k)
+				k = w.take(p.Locker, "o")
+				w.shows(p.Locker, "o", "")
+				w.unlock(k)
+			})
+		})
+	}
+}
+
+// A value that a quorum has is shown by any quorum of the masters, and comes to the others with the next extension, or
+// with the lock itself. One that no quorum has got yet comes, too.
+func TestVirtualAValueComesToAllMasters(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		p, look := w.locker(), w.locker(redlock.WithObserver())
+		k := w.take(p, "n")
+		w.setValue(k, "first")
+		all := func(value string, which ...int) {
+			t.Helper()
+			synctest.Wait() // a SetValue waits for a quorum alone
+			for _, i := range which {
+				if h := w.holding(i, "n"); h.Value != value {
+					t.Errorf("master %d shows %q, want %q", i, h.Value, value)
+				}
+			}
+		}
+		all("first", 0, 1, 2, 3, 4)
+		w.hang(3, 4)
+		w.setValue(k, "second")
+		w.shows(look, "n", "second")
+		all("second", 0, 1, 2)
+		w.masters.Master(0).Restart(false)
+		w.masters.Master(0).Readmit()
+		w.masters.Master(3).CutConnections()
+		w.masters.Master(4).CutConnections()
+		w.resume(3, 4)
+		after(redlock.DefaultTTL)
+		all("second", 0, 1, 2, 3, 4)
+		w.hang(1, 2)
+		w.shows(look, "n", "second")
+		w.resume(1, 2)
+
+		w.hang(0, 1, 2)
+		w.isError(redlock.SetValue(k.Context(w.Context()), "third"), redlock.ErrNoQuorum)
+		w.resume(0, 1, 2)
+		after(redlock.DefaultTTL)
+		all("third", 0, 1, 2, 3, 4)
+		w.setValue(k, "")
+		all("", 0, 1, 2, 3, 4)
+		w.unlock(k)
+	})
+}
+
+// An inspection shows the newest value of the lease, also if masters that lack it answer.
+func TestVirtualTheNewestValueIsShown(t *testing.T) {
+	virtual(t, 5, func(w *world) {
+		look := w.locker(redlock.WithObserver())
+		k := w.take(w.locker(), "n", redlock.WithExtension(false))
+		w.setValue(k, "first")
+		synctest.Wait()
+		w.hang(3, 4)
+		w.setValue(k, "second")
+		w.each(func(_ int, m *memory.Master) { m.CutConnections() }, 3, 4)
+		w.resume(3, 4)
+		after(time.Second)
+		for i, want := range []string{"second", "second", "second", "first", "first"} {
+			if h := w.holding(i, "n"); h.Value != want {
+				t.Fatalf("master %d shows %q", i, h.Value)
+			}
+		}
+		if who, err := look.Inspect(w.Context(), "n"); err != nil || who.On != 5 || who.Value != "second" {
+			t.Errorf("%+v, %v", who, err)
+		}
+		w.unlock(k)
+	})
+}
+
+// An old message that arrives once more changes no value.
+func TestVirtualALateValueIsIgnored(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		p := w.peer("p")
+		k := w.take(p.Locker, "n")
+		for _, value := range []string{"first", "second", "third"} {
+			w.setValue(k, value)
+		}
+		synctest.Wait()
+		for _, s := range p.world.wire.sent("extend") {
+			w.replay(s)
+			if h := w.holding(s.master, "n"); h.Value != "third" {
+				t.Errorf("master %d shows %q", s.master, h.Value)
+			}
+		}
+		w.unlock(k)
+		for _, s := range p.world.wire.sent("extend") {
+			w.replay(s)
+		}
+		w.nothingLeft("n")
+	})
+}
+
+// Every kind of call for a plain lock has values, of the innermost lock or of the one that is named.
+func TestVirtualEachKindOfLockHasAValue(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		set := func(value string, names ...string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				w.must(redlock.SetValue(ctx, value, names...))
+				return nil
+			}
+		}
+		look := func(name, value string, call func(ctx context.Context) error) func(context.Context) error {
+			return func(ctx context.Context) error {
+				w.must(call(ctx))
+				w.shows(l, name, value)
+				return nil
+			}
+		}
+		w.must(l.Do(w.Context(), "n", look("n", "do", set("do"))))
+		w.must(l.Lead(w.Context(), "n", look("n", "lead", set("lead"))))
+		w.must(l.Do(w.Context(), "n", look("n:1", "slot", set("slot")), redlock.WithSlots(1)))
+		w.must(l.DoAll(w.Context(), []string{"a", "b"}, look("b", "all", set("all", "b"))))
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error { // a re-entry has that of the outer lock
+			w.must(l.Do(ctx, "n", set("inner")))
+			w.shows(l, "n", "inner")
+			return nil
+		}))
+	})
+}
+
+// What cannot be a value, or has none, is refused before anything is sent.
+func TestVirtualAValueIsRefused(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l := w.locker()
+		k, ended := w.take(l, "n"), w.take(l, "m")
+		w.unlock(ended)
+		all, err := l.LockAll(w.Context(), []string{"a", "b"})
+		w.must(err)
+		reader, err := l.RWLock("r").RLock(w.Context())
+		w.must(err)
+		ctx, before := k.Context(w.Context()), w.count("extend")
+		for what, err := range map[string]error{
+			"too long":      redlock.SetValue(ctx, strings.Repeat("x", 1025)),
+			"not UTF-8":     redlock.SetValue(ctx, "\xff"),
+			"no lock":       redlock.SetValue(w.Context(), "x"),
+			"another name":  redlock.SetValue(ctx, "x", "m"),
+			"several names": redlock.SetValue(all.Context(w.Context()), "x"),
+			"a reader":      redlock.SetValue(reader.Context(w.Context()), "x"),
+		} {
+			w.Log(what, err)
+			w.isError(err, redlock.ErrInvalid)
+		}
+		w.isError(redlock.SetValue(ended.Context(w.Context()), "x"), redlock.ErrReleased)
+		if n := w.count("extend") - before; n != 0 {
+			t.Errorf("%d extensions were sent", n)
+		}
+		w.must(redlock.SetValue(ctx, strings.Repeat("x", 1024)))
+		w.shows(l, "n", strings.Repeat("x", 1024))
+		w.must(reader.Unlock(w.Context()))
+		w.must(all.Unlock(w.Context()))
+		w.unlock(k)
+	})
+}
+
+// Watch reports a value that changes.
+func TestVirtualWatchReportsValues(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		l, observer := w.locker(), w.locker(redlock.WithObserver())
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		seen := make(chan string, 9)
+		go func() {
+			for h, err := range observer.Watch(ctx, "n") {
+				w.must(err)
+				seen <- h.Owner + " " + h.Value
+			}
+			close(seen)
+		}()
+		after(time.Second)
+		w.must(l.Do(w.Context(), "n", func(ctx context.Context) error {
+			for _, value := range []string{"", "v1", "v2"} {
+				w.must(redlock.SetValue(ctx, value))
+				after(2 * time.Second)
+			}
+			return nil
+		}))
+		after(2 * time.Second)
+		cancel()
+		var got []string
+		for s := range seen {
+			got = append(got, s[strings.LastIndex(s, " "):])
+		}
+		if text := strings.Join(got, ","); text != " , , v1, v2, " {
+			t.Errorf("reported %q", text)
+		}
+	})
+}
