@@ -17,7 +17,7 @@ func fromRedigo(pools map[string]*redis.Pool) (*pool.Pool, error) {
 	return pool.New(masters)
 }
 
-// withFreshPassword is a master whose password changes: it is asked for at each connection.
+// withFreshPassword returns a master whose password changes: each connection fetches it.
 func withFreshPassword(addr string, password func(context.Context) (string, error)) pool.Master {
 	return pool.FromRedisPool(addr, &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
 		secret, err := password(ctx)
