@@ -445,3 +445,19 @@ func TestIncarnations(t *testing.T) {
 		}
 	}
 }
+
+// H57, H69: only the effect of a freed backlog is not a change of identity.
+func TestIdentitiesAreToldApart(t *testing.T) {
+	x := strings.Repeat("1", 40)
+	for _, c := range []struct {
+		from, to string
+		freed    bool
+	}{
+		{"a" + taken, "a" + zeros, true}, {"a" + zeros, "a" + zeros, false}, {"a" + zeros, "a" + taken, false},
+		{"a" + taken, "b" + zeros, false}, {"a" + taken, "a/" + x + "/7", false}, {"", "a" + zeros, false},
+	} {
+		if got := freed(c.from, c.to); got != c.freed {
+			t.Errorf("from %s to %s: %v", c.from, c.to, got)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -286,55 +285,6 @@ func (w *world) told(i int) scripts.Record {
 	return r
 }
 
-// H53: a new deployment votes after 30 s, and a master that lost its data after a quarantine. The clients begin and end
-// quarantines by themselves; two of them do not interfere with each other.
-func TestQuarantineOfADeploymentAndOfAMaster(t *testing.T) {
-	for n := 1; n <= 5; n++ {
-		w := newWorld(t, n)
-		a, b := w.program("a", guard), w.program("b", guard)
-		w.pass(guard, a, b)
-		if a.voting() != 0 {
-			t.Fatalf("%d masters: %b vote before the end of the quarantine", n, a.voting())
-		}
-		w.pass(2*time.Second, a, b)
-		if a.voting() != quorum.First(n) || b.voting() != a.voting() || !a.lock(guard) {
-			t.Fatalf("%d masters: %b vote afterwards", n, a.voting())
-		}
-		w.forget(w.servers[0])
-		w.pass(guard, b, a)
-		if a.voting().Has(0) {
-			t.Fatalf("%d masters: the one that lost its data votes", n)
-		}
-		w.pass(2*time.Second, a, b)
-		if !a.voting().Has(0) || !b.lock(guard) {
-			t.Fatalf("%d masters: the one that lost its data does not vote again", n)
-		}
-	}
-}
-
-// H75: all masters of a deployment with a max TTL of a minute come back empty, and a client with 30 s reaches them
-// first.
-func TestAShorterProgramBeginsTheQuarantineOfAllMasters(t *testing.T) {
-	w := newWorld(t, 5)
-	w.program("operator", time.Minute).admit()
-	short, long := w.program("short", 30*time.Second), w.program("long", time.Minute)
-	w.pass(time.Second, long)
-	if !long.lock(time.Minute) {
-		t.Fatal("the lock was not acquired")
-	}
-	for _, s := range w.servers {
-		w.forget(s)
-	}
-	w.pass(2*time.Second, short)
-	for range 70 {
-		w.pass(time.Second, short, long)
-		short.lock(10 * time.Second)
-	}
-	if short.voting() != quorum.First(5) {
-		t.Errorf("%b vote", short.voting())
-	}
-}
-
 // H91: two of three masters boot with clocks 14 s behind, which NTP corrects meanwhile. The quarantine has its normal
 // length.
 func TestClocksThatAreSetForwardDoNotShortenAQuarantine(t *testing.T) {
@@ -378,33 +328,5 @@ func TestAFrozenProgramLowersNothing(t *testing.T) {
 		if r := w.told(i); r.Longest != 300*time.Second || r.Quarantine != 300*time.Second {
 			t.Errorf("master %d: %v", i, r)
 		}
-	}
-}
-
-// H69: a backup attaches to and leaves most masters, and later their backlogs are freed. No client waits.
-func TestFreedBacklogsStopNobody(t *testing.T) {
-	w := newWorld(t, 5)
-	w.program("operator", guard).admit()
-	for _, s := range w.servers { // all were promoted once, and have been admitted since
-		s.env.ReplID2, s.env.Offset = strings.Repeat("a", 40), 77
-	}
-	a, b := w.program("a", guard), w.program("b", guard)
-	w.pass(2*guard, a, b)
-	if a.voting() != quorum.First(5) {
-		t.Fatalf("%b vote after the promotions", a.voting())
-	}
-	for _, s := range w.servers[:4] {
-		s.env.ReplID2 = ""
-	}
-	a.connect()
-	if a.voting() != quorum.First(5) {
-		t.Errorf("%b vote immediately", a.voting())
-	}
-	w.pass(time.Second, a, b)
-	if a.voting() != quorum.First(5) || b.voting() != a.voting() || !a.lock(guard) {
-		t.Errorf("%b and %b vote afterwards", a.voting(), b.voting())
-	}
-	if got := w.told(0).Identity; got != w.servers[0].env.Identity() {
-		t.Errorf("the record was not rewritten: %s", got)
 	}
 }

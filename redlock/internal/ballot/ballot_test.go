@@ -106,32 +106,6 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 	}
 }
 
-// H59: a poisoned fence costs its own name one step per try, and does not affect other names.
-func TestPoisonedFenceTouchesNoOtherName(t *testing.T) {
-	b := knowing(0, 0, 0, 0, 0)
-	b.Saw(at(0), "poisoned", 1<<52)
-	b.Saw(at(0), "used up", math.MaxInt64)
-	for i := range int64(3) {
-		if got := mustPropose(t, b, 0, "poisoned", 0); got != 1<<52+1+i {
-			t.Errorf("try %d: %d", i, got)
-		}
-	}
-	for _, name := range []string{"", "poisone", "poisoned ", "another"} {
-		if got := mustPropose(t, b, 0, name, 0); got != epoch {
-			t.Errorf("%q: %d, want %d", name, got, epoch)
-		}
-	}
-	if _, _, err := b.Propose(at(0), "used up", 0, 0); !errors.Is(err, ErrTooFar) {
-		t.Errorf("tokens exhausted: %v", err)
-	}
-	if got := mustPropose(t, b, 0, "used up", 0); got != epoch {
-		t.Errorf("tokens exhausted, next call: %d, want %d, since the master may have been fixed", got, epoch)
-	}
-	if got, err := b.Repair(at(0), 0); err != nil || got != epoch {
-		t.Errorf("repair: %d, %v", got, err)
-	}
-}
-
 // H59: a fence that came from too few votes is replaced by the next one that the masters report.
 func TestHighFenceIsForgottenWhenTheMastersShowALowerOne(t *testing.T) {
 	b := knowing(0, 0, 0, 0, 0)

@@ -90,16 +90,6 @@ func (b *managerBed) lock(t *Terms) *Hold {
 	return h
 }
 
-// on returns how many masters have the name n.
-func (b *managerBed) on() (n int) {
-	for i := range b.Masters.N() {
-		if id, _, _ := b.Masters.Master(i).Holds("n"); id != "" {
-			n++
-		}
-	}
-	return n
-}
-
 // change shows the Manager another view than that of the voters.
 func (b *managerBed) change(f func(v *admission.View)) {
 	v := *b.Monitor.View()
@@ -154,7 +144,6 @@ func after(d time.Duration) {
 // Outcomes of votes by short names.
 const (
 	staleVote     = scripts.Stale
-	missingVote   = scripts.Missing
 	admissionVote = scripts.Abstained
 )
 

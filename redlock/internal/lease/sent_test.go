@@ -1,19 +1,14 @@
 package lease
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/redlock-go/redlock/clock"
 	"github.com/redlock-go/redlock/internal/property"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
-	"github.com/redlock-go/redlock/redlock/internal/quorum"
-	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/testbed"
 )
 
 // A letter is one message that was sent to one master.
@@ -87,37 +82,6 @@ func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	}
 }
 
-func TestSentAsTable(t *testing.T) {
-	view := func(sessions ...uint64) *admission.View {
-		v := &admission.View{Masters: make([]admission.State, len(sessions))}
-		for i, s := range sessions {
-			v.Masters[i].Session = s
-		}
-		return v
-	}
-	var s sent
-	if s.session(0) != 0 || s.last(0) != 0 || s.to != 0 {
-		t.Error("nothing was sent, and something is known of it")
-	}
-	s.touch(view(7, 8), 0, 5)
-	s.touch(view(7, 8), 1, 5)
-	if s.session(0) != 7 || s.session(1) != 8 || s.last(0) != 5 || s.last(2) != 0 || s.to != 0b11 {
-		t.Errorf("after one round: %+v", s)
-	}
-	s.touchRepair(view(7, 9, 4), 1, 20)
-	if s.session(1) != 0 || s.last(1) != 20 || s.last(0) != 5 {
-		t.Errorf("after a repair over another session: %+v", s)
-	}
-	s.touchRepair(view(7, 8), 0, 10)
-	if s.session(0) != 0 || s.last(0) != 10 {
-		t.Errorf("after a repair over the same session, which may be executed once more: %+v", s)
-	}
-	s.touchRepair(view(7, 9, 4), 2, 30)
-	if s.session(2) != 0 || s.last(2) != 30 || s.to != 0b111 {
-		t.Errorf("after a repair of a master that was not there: %+v", s)
-	}
-}
-
 // A range has as many tokens as there are handoffs, and one more.
 func TestTokensOfARange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,32 +109,6 @@ func TestTokensOfARange(t *testing.T) {
 	})
 }
 
-// H92: a release over the connection of the acquire carries no ballot, and leaves the fence alone where the lease is
-// there. One over another connection raises it (H02), so that the acquire is refused if it comes after its own release.
-func TestReleaseRaisesTheFenceIfTheAcquireMayComeLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, 3)
-		h := b.lock(terms())
-		last := h.Lease().tokens.last
-		b.Masters.Master(2).CutConnections()
-		b.Masters.Master(2).Evict("n")
-		after(time.Second) // it is connected again, over another session
-		fence := testbed.Prefix.Fence("n")
-		for i := range 3 {
-			b.Masters.Master(i).EvictKey(fence)
-		}
-		if err := h.Unlock(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		for i := range 3 { // the third may have been repaired, with a larger ballot
-			if got, there := b.Masters.Master(i).Get(fence); there != (i == 2) || there && got < fmt.Sprintf("%016d", last) {
-				t.Errorf("after the release the fence of master %d is %q, the last ballot was %d", i, got, last)
-			}
-		}
-	})
-}
-
 // A fence that is ahead is learned from the refusals; a master that abstained shows none (H59).
 func TestFencesAreLearnedFromRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -188,49 +126,4 @@ func TestFencesAreLearnedFromRefusals(t *testing.T) {
 			t.Errorf("the next ballot is %d above the third of the fences, %v", first-ahead-2, err)
 		}
 	})
-}
-
-// What a vote said counts for the server that said it: one that may have forgotten since then has lost the lease (H90).
-func TestVoteOfAReplacedServerDoesNotCount(t *testing.T) {
-	at := func(incarnation uint64) *admission.View {
-		return &admission.View{Masters: []admission.State{{Incarnation: incarnation}}}
-	}
-	for _, c := range []struct {
-		then, now *admission.View
-		lost      bool
-	}{
-		{at(1), at(1), false}, {at(1), at(2), true}, {at(2), at(2), false}, {&admission.View{}, at(1), true},
-		{at(1), &admission.View{}, true},
-	} {
-		l := &Lease{m: &Manager{Env: Env{View: func() *admission.View { return c.now }}}}
-		l.markHeldLocked(c.then, 0)
-		if l.on.lost.Has(0) != c.lost || l.on.has.Has(0) == c.lost {
-			t.Errorf("%+v, then %+v: has %b, lost %b", c.then.Masters, c.now.Masters, l.on.has, l.on.lost)
-		}
-	}
-}
-
-// H75: a live lease is gone when those that have lost it leave no quorum; what failed or refused says nothing of that.
-func TestLeaseEndsWhenTooManyMastersHaveLostIt(t *testing.T) {
-	config := &quorum.Config{Rule: quorum.Rule{Old: quorum.First(3)}}
-	view := &admission.View{Config: config, Masters: make([]admission.State, 3)}
-	m := &Manager{Env: Env{View: func() *admission.View { return view }, Clock: clock.Runtime()}}
-	for _, c := range []struct {
-		votes []round.Vote
-		want  bool
-	}{
-		{nil, false},
-		{[]round.Vote{vote(missingVote, 0, 0)}, false},
-		{[]round.Vote{vote(missingVote, 0, 0), vote(missingVote, 0, 0)}, true},
-		{[]round.Vote{vote(missingVote, 0, 0), vote(admissionVote, 0, 0), {}}, false},
-	} {
-		l := &Lease{m: m, state: live, config: config, on: masters{has: quorum.First(3)}}
-		r := (&round.Sender{Clock: m.Clock, Doubt: func(int, string) {}}).New(view, "extend", nil)
-		for i := range c.votes {
-			l.recordVoteLocked(r, i, c.votes[i].Outcome)
-		}
-		if gone := l.goneLocked() != nil; gone != c.want {
-			t.Errorf("%v: gone is %v", c.votes, gone)
-		}
-	}
 }

@@ -31,26 +31,6 @@ func randomValidity(r *rand.Rand) (validity, Drift) {
 	return validity{start: start, ttl: ttl, drift: drift.Of(ttl)}, drift
 }
 
-// H11: the 2 ms belong to the drift, and the drift is taken off.
-func TestValidityAsTable(t *testing.T) {
-	start := clock.At(0, int64(1_700_000_000*time.Second))
-	for _, c := range []struct {
-		ttl, elapsed, want time.Duration
-	}{
-		{10 * time.Second, 0, 9898 * time.Millisecond},
-		{10 * time.Second, 3 * time.Millisecond, 9895 * time.Millisecond},
-		{10 * time.Second, 9898 * time.Millisecond, 0},
-		{10 * time.Second, 10 * time.Second, -102 * time.Millisecond},
-		{minTTL, 0, 7900 * time.Microsecond},
-		{30 * time.Second, time.Hour, 30*time.Second - time.Hour - 302*time.Millisecond},
-	} {
-		v := validity{start: start, ttl: c.ttl, drift: DefaultDrift.Of(c.ttl)}
-		if got := v.left(start.Add(c.elapsed)); got != c.want {
-			t.Errorf("TTL %v after %v: %v left, want %v", c.ttl, c.elapsed, got, c.want)
-		}
-	}
-}
-
 // H11: validity = TTL - elapsed - drift, against exact arithmetic. Nothing but the rounding of one nanosecond lies
 // between the two, and it lies on the safe side.
 func TestValidityIsExact(t *testing.T) {

@@ -151,19 +151,6 @@ func TestReadyWaitsForAQuorumAlone(t *testing.T) {
 	}, nil)
 }
 
-// H53: new masters vote after 30 s, and no client has to do anything about it.
-func TestNewMastersVoteAfterTheirQuarantine(t *testing.T) {
-	virtual(t, 5, func(r *rig) {
-		after(29 * time.Second)
-		r.phases("before", admission.InQuarantine)
-		if left := r.View().Masters[0].Over - time.Now().UnixMicro(); left <= 0 || left > 2e6 {
-			r.Errorf("%d us are left after 29 s", left)
-		}
-		after(3 * time.Second)
-		r.phases("afterwards", admission.Voting)
-	}, nil, memory.Fresh())
-}
-
 // H53, H90: a master that restarts empty is in quarantine, and its incarnation is another one. One that only went
 // away, or that was flushed, has the same.
 func TestAMasterThatLostItsDataIsAnotherIncarnation(t *testing.T) {
@@ -206,21 +193,6 @@ func TestTwoEmptyMastersAreAdmitted(t *testing.T) {
 			r.Errorf("%d scripts in 40 s", got)
 		}
 	}, nil)
-}
-
-// A durable master votes at once when it is back, and is the same incarnation.
-func TestADurableMasterVotesAtOnce(t *testing.T) {
-	virtual(t, 3, func(r *rig) {
-		after(time.Second)
-		before := r.View().Masters[0].Incarnation
-		r.masters.Master(0).Restart(true)
-		r.masters.Master(1).Restart(false)
-		after(5 * time.Second)
-		r.phases("after the restarts", admission.Voting, admission.InQuarantine, admission.Voting)
-		if got := r.View().Masters[0].Incarnation; got != before {
-			r.Errorf("incarnation %d, then %d", before, got)
-		}
-	}, func(s *monitor.Settings) { s.Durable = func(string) bool { return true } })
 }
 
 // A record that changes without a word is read again when a vote shows it, or when a client wants to know.
@@ -340,54 +312,6 @@ func TestAnObserverWritesNothing(t *testing.T) {
 			}
 		}
 	}, func(s *monitor.Settings) { s.Observer = true }, memory.Fresh())
-}
-
-// Admit follows the start of servers, and ends when all vote.
-func TestAdmitFollowsTheStartOfServers(t *testing.T) {
-	virtual(t, 3, func(r *rig) {
-		r.masters.Master(2).Stop()
-		all := func(v *admission.View) bool { return v.Voting == v.Config.Rule.All() }
-		bounded, cancel := context.WithTimeout(r.Context(), 10*time.Second)
-		defer cancel()
-		if view, err := r.Admit(bounded, all); !errors.Is(err, context.DeadlineExceeded) || view.Voting != quorum.First(2) {
-			r.Errorf("one is down: %b vote, %v", view.Voting, err)
-		}
-		go func() {
-			<-time.After(7 * time.Second)
-			r.masters.Master(2).Restart(false)
-		}()
-		start := time.Now()
-		if view, err := r.Admit(r.Context(), all); err != nil || time.Since(start) > 15*time.Second {
-			r.Errorf("%b vote, %v, after %v", view.Voting, err, time.Since(start))
-		}
-		r.masters.Master(0).Restart(false)
-		after(5 * time.Second)
-		r.phases("restarted since", admission.InQuarantine, admission.Voting)
-	}, nil, memory.Fresh())
-}
-
-// H66: the wall clock is set back by an hour while a step rests, and while a quarantine lasts. Nothing is an hour late.
-func TestAWallClockThatIsSetBackDelaysNothing(t *testing.T) {
-	var mu sync.Mutex
-	back := time.Duration(0)
-	virtual(t, 3, func(r *rig) {
-		r.masters.Master(0).Refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		after(10 * time.Second)
-		mu.Lock()
-		back = time.Hour
-		mu.Unlock()
-		r.masters.Master(0).Refuse("")
-		after(32 * time.Second)
-		r.phases("after the quarantine", admission.Voting)
-	}, func(s *monitor.Settings) {
-		inner := clock.Runtime()
-		s.Clock = clock.New(func() clock.Instant {
-			mu.Lock()
-			defer mu.Unlock()
-			now := inner.Now()
-			return clock.At(now.Steady(), now.Steady()+now.Skew()-int64(back))
-		})
-	}, memory.Fresh())
 }
 
 // With the guard off every master that is up votes, no record is written, and none is expected.

@@ -3,7 +3,6 @@ package quorum
 import (
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/property"
@@ -46,26 +45,6 @@ func naiveMajority(set, yes Set) bool {
 
 func naiveWon(r Rule, yes Set) bool {
 	return naiveMajority(r.Old, yes) && (len(listOf(r.Next)) == 0 || naiveMajority(r.Next, yes))
-}
-
-func TestSetsAreWhatTheirListsSay(t *testing.T) {
-	property.Check(t, func(t *testing.T, r *rand.Rand) {
-		set := Set(r.Uint64())
-		list := listOf(set)
-		if got := slices.Collect(set.All()); !slices.Equal(got, list) {
-			t.Errorf("%b: %v", set, got)
-		}
-		if set.Len() != len(list) {
-			t.Errorf("%b has %d masters", set, set.Len())
-		}
-		for range set.All() { // a loop that is left early does not go on
-			break
-		}
-		n := r.IntN(Most + 1)
-		if first := First(n); first.Len() != n || n > 0 && !first.Has(n-1) || n < Most && first.Has(n) {
-			t.Errorf("the first %d are %b", n, first)
-		}
-	})
 }
 
 // Won, Lost and WonHalf are what counting one by one says.
@@ -137,40 +116,6 @@ func TestJointVerdictIsWhatAllCompletionsAgreeOn(t *testing.T) {
 			t.Errorf("%+v, granted %b, open %b: verdict %d, want %d", ru, c.Of(granted), open, got, want)
 		}
 	})
-}
-
-func TestJointVerdictAsTable(t *testing.T) {
-	apart, grown := Rule{Old: 0b11111, Next: 0b11111 << 5}, Rule{Old: 0b111, Next: 0b11111}
-	for _, c := range []struct {
-		Rule
-		yes, no Set
-		want    Verdict
-	}{
-		{apart, 0b11111, 0, Pending},
-		{apart, 0b11111, 0b111 << 5, Lost},
-		{apart, 0b00111_00111, 0, Won},
-		{apart, 0b00011_11111, 0b11000_00000, Pending},
-		{apart, 0b11111_00000, 0b00111, Lost},
-		{grown, 0b00011, 0, Pending},
-		{grown, 0b00111, 0, Won},
-		{grown, 0b11100, 0b00011, Lost},
-		{grown, 0b11110, 0, Won},
-		{Rule{Old: 0b111}, 0b110, 0, Won},
-		{Rule{Old: 0b111, Next: 0b111}, 0b110, 0, Won},
-		{Rule{Old: 0b111, Next: 1 << 63}, 0b111, 0, Pending},
-		{Rule{Old: 0b111, Next: 1 << 63}, 1<<63 | 0b101, 0, Won},
-	} {
-		ta := Tally{Rule: c.Rule}
-		for i := range c.yes.All() {
-			ta.Add(i, granted)
-		}
-		for i := range c.no.All() {
-			ta.Add(i, held)
-		}
-		if got := ta.Verdict(); got != c.want {
-			t.Errorf("%+v, granted %b, not %b: verdict %d, want %d", c.Rule, c.yes, c.no, got, c.want)
-		}
-	}
 }
 
 // The client that wins by two sets shares a master with the client that wins by either of them, and with the client

@@ -72,33 +72,6 @@ func TestAQuorumIsAMajorityOfTheConfigured(t *testing.T) {
 	}
 }
 
-// H51: a master that does not answer still counts, so few answers that all say yes decide nothing.
-func TestVerdictAsTable(t *testing.T) {
-	for _, c := range []struct {
-		n     int
-		votes []scripts.Outcome
-		want  Verdict
-	}{
-		{1, nil, Pending},
-		{1, []scripts.Outcome{granted}, Won},
-		{1, []scripts.Outcome{held}, Lost},
-		{2, []scripts.Outcome{granted}, Pending},
-		{2, []scripts.Outcome{failed}, Lost},
-		{3, []scripts.Outcome{granted, failed}, Pending},
-		{3, []scripts.Outcome{granted, failed, granted}, Won},
-		{4, []scripts.Outcome{granted, granted}, Pending},
-		{4, []scripts.Outcome{granted, granted, held, held}, Lost},
-		{5, []scripts.Outcome{granted, granted}, Pending},
-		{5, []scripts.Outcome{failed, failed, granted, granted}, Pending},
-		{5, []scripts.Outcome{failed, failed, granted, granted, granted}, Won},
-		{5, []scripts.Outcome{failed, abstained, missing}, Lost},
-	} {
-		if got := tallyOf(c.n, c.votes).Verdict(); got != c.want {
-			t.Errorf("%v of %d masters: verdict %d, want %d", c.votes, c.n, got, c.want)
-		}
-	}
-}
-
 // completions counts, of all ways in which the open votes can come, those that end with a quorum and those that do not.
 func completions(n, yes, open int) (with, without int) {
 	if open == 0 {
@@ -168,24 +141,4 @@ func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
 			t.Errorf("%v of %d masters: a better ballot is tried where no quorum is possible", votes, n)
 		}
 	})
-}
-
-func TestBallotOnlyAsTable(t *testing.T) {
-	for _, c := range []struct {
-		n     int
-		votes []scripts.Outcome
-		want  bool
-	}{
-		{5, []scripts.Outcome{stale, stale, stale}, true},
-		{5, []scripts.Outcome{stale, held, held}, true},
-		{5, []scripts.Outcome{stale, held, held, held}, false},
-		{5, []scripts.Outcome{held, held, held}, false},
-		{3, []scripts.Outcome{ahead, failed}, true},
-		{3, []scripts.Outcome{ahead, failed, held}, false},
-		{1, []scripts.Outcome{stale}, true},
-	} {
-		if got := tallyOf(c.n, c.votes).BallotOnly(); got != c.want {
-			t.Errorf("%v of %d masters: %v, want %v", c.votes, c.n, got, c.want)
-		}
-	}
 }

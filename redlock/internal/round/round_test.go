@@ -136,30 +136,6 @@ func TestUnsureAsTable(t *testing.T) {
 	}
 }
 
-// H78: the error names each master that has not answered, and for how long.
-func TestMastersThatDoNotAnswerAreNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, 5)
-		rd := b.Sender.New(b.Monitor.View(), "lock", nil)
-		rd.Record(0, voteOf(scripts.Granted))
-		rd.Record(1, round.Vote{Err: &transport.Error{Addr: "x", Op: "lock", Err: io.EOF}})
-		<-time.After(450 * ms)
-		f := rd.Failure(nil, context.DeadlineExceeded)
-		if len(f.Masters) != 4 || f.Granted != 1 || f.Quorum != 3 || f.N != 5 {
-			t.Fatalf("%+v", f)
-		}
-		for k, i := range []int{2, 3, 4} {
-			text := f.Masters[k+1].Error()
-			if !strings.Contains(text, b.Pool.Addr(i)) || !strings.Contains(text, "not answered for 450ms") {
-				t.Errorf("master %d: %s", i, text)
-			}
-		}
-		if !errors.Is(f, context.DeadlineExceeded) || !errors.Is(f, io.EOF) || errors.Is(f, round.ErrHeld) {
-			t.Errorf("%v", f)
-		}
-	})
-}
-
 // If nothing was sent, the error names each master that does not vote.
 func TestMastersThatDoNotVoteAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

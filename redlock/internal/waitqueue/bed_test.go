@@ -128,33 +128,11 @@ func (l *pending) is() string {
 	}
 }
 
-// unlock ends a Lock that holds.
-func (p *testClient) unlock(l *pending) {
-	p.t.Helper()
-	if err := l.Hold.Unlock(p.t.Context(), p.Successor("n")); err != nil {
-		p.t.Error(err)
-	}
-}
-
 // subscribed reports whether the inbox is open.
 func (p *testClient) subscribed() bool {
 	p.Queue.mu.Lock()
 	defer p.Queue.mu.Unlock()
 	return p.inbox != nil
-}
-
-// waiters returns the lengths of the masters' queues.
-func (p *testClient) waiters() (lengths []int) {
-	for i := range p.Masters.N() {
-		n := 0
-		view := p.Monitor.View()
-		to := &counting{n: make(chan int, 1)}
-		if err := p.Pool.Send(i, view.Encoder.Inspect(keysOf("n")), poolStamp, to); err == nil {
-			n = <-to.n
-		}
-		lengths = append(lengths, n)
-	}
-	return lengths
 }
 
 // Attempted implements lease.Events, as all that follow.
@@ -181,18 +159,6 @@ func (p *testClient) logf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events = append(p.events, fmt.Sprintf(format, args...))
-}
-
-// count returns how often an event was logged.
-func (p *testClient) count(event string) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.events {
-		if e == event {
-			n++
-		}
-	}
-	return n
 }
 
 // Message implements transport.Listener.

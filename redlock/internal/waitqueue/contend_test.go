@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
-	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/round"
-	"github.com/redlock-go/redlock/redlock/internal/testbed"
 )
 
 const (
@@ -24,17 +22,6 @@ const (
 	stale     = scripts.Stale
 	abstained = scripts.Abstained
 )
-
-var poolStamp transport.Stamp
-
-// A counting receives the length of a queue.
-type counting struct{ n chan int }
-
-// Reply implements transport.Receiver.
-func (c *counting) Reply(_ int, value any, err error) {
-	h, _ := scripts.DecodeHolding(value) // the test sees a length of 0
-	c.n <- h.Waiters
-}
 
 // A dueCase is what a contender of five masters knows when it looks how long it is to wait.
 type dueCase struct {
@@ -216,40 +203,6 @@ func TestVotersAsTable(t *testing.T) {
 	})
 }
 
-// H87: without a quorum of voters every contender of a client leaves the queues, and it tries with a ticket again when
-// there is a quorum.
-func TestContendersLeaveTheQueuesWithoutAQuorumOfVoters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 5)
-		var calls []*pending
-		names := []string{"n", "m"}
-		for _, name := range names {
-			p.Masters.Take(name, time.Hour)
-			c := p.call(0, false)
-			c.Name, c.Keys = name, keysOf(name)
-			calls = append(calls, p.start(c))
-		}
-		after(20 * ms)
-		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1, 1, 1}) {
-			t.Fatalf("in the queues are %v", got)
-		}
-		for i := range 3 {
-			p.Masters.Master(i).Stop()
-		}
-		after(7 * time.Second)
-		if got := p.waiters(); !slices.Equal(got[3:], []int{0, 0}) || !p.noQuorum {
-			t.Errorf("without a quorum the queues have %v, no quorum %v", got, p.noQuorum)
-		}
-		for _, l := range calls {
-			if l.is() != "waits" {
-				t.Errorf("a call %s", l.is())
-			}
-			l.cancel()
-			l.is()
-		}
-	})
-}
-
 // A quorum that votes again between an attempt that sent nothing and the wait that follows is not overlooked.
 func TestQuorumThatReturnsBeforeTheWaitIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -259,27 +212,6 @@ func TestQuorumThatReturnsBeforeTheWaitIsNoticed(t *testing.T) {
 		p.view = nil
 		if d := n.untilAttemptLocked(); d > 0 {
 			t.Errorf("it waits for %v", d)
-		}
-	})
-}
-
-// H78: a call that gives up says for how long each master has not answered, from its last attempt to its end.
-func TestCancelledCallReportsHowLongMastersAreSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 5)
-		for i := 1; i < 4; i++ {
-			p.Masters.Master(i).Hang()
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 450*ms)
-		defer cancel()
-		err := p.Lock(ctx, p.call(0, false))
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		for i := 1; i < 4; i++ {
-			if text := err.Error(); !strings.Contains(text, p.Masters.Master(i).Addr()+": lock: it has not answered for 450ms") {
-				t.Errorf("it does not say for how long master %d is silent: %s", i, text)
-			}
 		}
 	})
 }
@@ -301,31 +233,6 @@ func TestCallThatCouldNotSendNamesTheMasters(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), p.Masters.Master(i).Addr()) {
 				t.Errorf("it does not name master %d: %v", i, err)
 			}
-		}
-	})
-}
-
-// H85: a wake-up for a waiter that is not there any more is answered by leaving the queue.
-func TestWakeUpWithoutAWaiterLeavesTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 3)
-		p.Masters.Take("n", 10*time.Second)
-		ticket := scripts.NewTicket(scripts.Plain, "owner", 99, "label", p.Ballots.Median(p.Bed.Clock.Now()), 0)
-		now := p.Ballots.Median(p.Bed.Clock.Now())
-		p.Manager.Post(quorum.First(3), p.Monitor.View().Encoder.Release(keysOf("n"),
-			scripts.Ending{Waiter: ticket, Back: true, AskBallot: now}))
-		synctest.Wait()
-		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1}) {
-			t.Fatalf("in the queues are %v", got)
-		}
-		h, ok := testbed.Prefix.ParseWakeUp(ticket.Waiter() + "\n" + testbed.Prefix.Lock("n"))
-		if !ok {
-			t.Fatal("it is no wake-up")
-		}
-		p.WakeUp(1, h)
-		synctest.Wait()
-		if got := p.waiters(); !slices.Equal(got, []int{1, 0, 1}) {
-			t.Errorf("in the queues are %v", got)
 		}
 	})
 }

@@ -1,17 +1,13 @@
 package waitqueue
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
 	"github.com/redlock-go/redlock/redlock/internal/lease"
-	"github.com/redlock-go/redlock/redlock/internal/round"
 )
 
 // A twin implements the rule of the local queue plainly.
@@ -145,22 +141,6 @@ func TestLocalQueueMatchesTwin(t *testing.T) {
 	}
 }
 
-// Waiting calls are ordered by priority, and then by the time of the call.
-func TestWaitersAreOrderedByPriorityThenCall(t *testing.T) {
-	q := idleQueue()
-	for _, priority := range []int{1000, 0, 5, -3, 5, 0, 7, -3} {
-		c := &Call{Name: "n", Keys: &scripts.Keys{}, Priority: priority}
-		q.join(c)
-	}
-	var got []int
-	for _, c := range q.names["n"].waiting {
-		got = append(got, c.Priority*100+int(c.seq))
-	}
-	if want := []int{707, 503, 505, 2, 6, -296, -292}; !slices.Equal(got, want) {
-		t.Errorf("the order is %v, want %v", got, want)
-	}
-}
-
 // A lease is handed off to the first waiting call, if that is not fair and the lease suits its terms.
 func TestSuccessorAsTable(t *testing.T) {
 	for _, c := range []struct {
@@ -191,169 +171,4 @@ func TestSuccessorAsTable(t *testing.T) {
 			t.Errorf("%s: the successor is %+v", c.name, successor)
 		}
 	}
-}
-
-func TestCallsOfOneClientFollowByHandoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 3)
-		a := p.start(p.call(0, false))
-		b := p.start(p.call(0, false))
-		c := p.start(p.call(0, false))
-		for _, next := range []*pending{b, c} {
-			if a.is() != "holds" || next.is() != "waits" {
-				t.Fatalf("%s and %s", a.is(), next.is())
-			}
-			p.unlock(a)
-			if next.is() != "holds" || next.Hold.Token() != a.Hold.Token()+1 {
-				t.Fatalf("the next %s, with token %d after %d", next.is(), next.Hold.Token(), a.Hold.Token())
-			}
-			a = next
-		}
-		p.unlock(c)
-		synctest.Wait()
-		if n := p.count("attempted true") + p.count("attempted false"); n != 1 || p.names["n"] != nil {
-			t.Errorf("%d rounds; of the name is left %+v", n, p.names["n"])
-		}
-	})
-}
-
-// A call with a better priority than the contender's takes over, and the contender is behind it.
-func TestContenderYieldsToABetterPriority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 3)
-		p.Masters.Take("n", 10*time.Second)
-		low := p.start(p.call(-1, true))
-		after(10 * time.Millisecond)
-		high := p.start(p.call(7, true))
-		after(10 * time.Millisecond)
-		if nq := p.names["n"]; nq.contender != high.Call || !slices.Equal(nq.waiting, []*Call{low.Call}) {
-			t.Fatalf("%+v", nq)
-		}
-		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1}) {
-			t.Errorf("in the masters' queues are %v", got)
-		}
-		p.Masters.Free("n")
-		after(2 * time.Second)
-		if high.is() != "holds" || low.is() != "waits" {
-			t.Errorf("the better one %s, the other %s", high.is(), low.is())
-		}
-		p.unlock(high)
-		if after(2 * time.Second); low.is() != "holds" {
-			t.Errorf("the other %s", low.is())
-		}
-	})
-}
-
-// A call that becomes the contender as its context ends promotes the next one.
-func TestContenderThatLeavesPromotesTheNext(t *testing.T) {
-	q := idleQueue()
-	var calls []*Call
-	for range 3 {
-		c := &Call{Name: "n", Keys: &scripts.Keys{}}
-		q.join(c)
-		calls = append(calls, c)
-	}
-	q.leave(calls[0])
-	if q.names["n"].contender != calls[1] || calls[1].state != acquiring {
-		t.Error("the turn went to no client")
-	}
-	if got := q.leave(calls[1]); got != abandoned || q.names["n"].contender != calls[2] || calls[2].state != acquiring {
-		t.Errorf("a contender that has left has the state %d", got)
-	}
-	if q.leave(calls[1]); q.names["n"].contender != calls[2] {
-		t.Error("one that quits twice takes the turn of another")
-	}
-	if q.leave(calls[2]); len(q.names) != 0 {
-		t.Errorf("%d name queues are left", len(q.names))
-	}
-}
-
-// A lease that is handed to a call whose context ends at that very moment goes on to the next, or is released: no
-// client extends it forever.
-func TestLeaseHandedToACancelledCallIsNotLeftBehind(t *testing.T) {
-	for _, others := range []int{0, 1} {
-		synctest.Test(t, func(t *testing.T) {
-			p := newTestClient(t, 3)
-			a := p.start(p.call(0, false))
-			b := p.start(p.call(0, false))
-			var c *pending
-			if others > 0 {
-				c = p.start(p.call(0, false))
-			}
-			p.handing = func() { // the handoff to b is not finished yet
-				b.cancel()
-				synctest.Wait()
-			}
-			p.unlock(a)
-			if b.is() != "failed" || !errors.Is(<-b.err, context.Canceled) {
-				t.Fatal("the call whose context has ended")
-			}
-			if c != nil {
-				if c.is() != "holds" {
-					t.Fatalf("the next %s", c.is())
-				}
-				p.unlock(c)
-			}
-			synctest.Wait()
-			if id, on := p.Masters.Holder("n"); on != 0 {
-				t.Errorf("%s is left on %d masters", id, on)
-			}
-			if len(p.Manager.All()) != 0 || p.names["n"] != nil {
-				t.Errorf("%d leases are live; of the name is left %+v", len(p.Manager.All()), p.names["n"])
-			}
-			if n := p.count("acquired"); n != p.count("released") || n != 2+others {
-				t.Errorf("%d ownerships began, %d ended", n, p.count("released"))
-			}
-		})
-	}
-}
-
-// A call that gives up while it is in the local queue says so, and leaves nothing: neither here nor in the masters'
-// queues, which a fair call joins before the release of the one before it (H85).
-func TestCallCancelledInTheLocalQueueLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 3)
-		a := p.start(p.call(0, true))
-		b := p.start(p.call(0, true))
-		after(10 * time.Millisecond) // its inbox is open
-		p.Queue.Releasing(a.Hold.Lease())
-		synctest.Wait()
-		if got := p.waiters(); !slices.Equal(got, []int{1, 1, 1}) {
-			t.Errorf("a fair call that is next is not in the queues before the release: %v", got)
-		}
-		b.cancel()
-		var f *round.Failure
-		if b.is() != "failed" || !errors.As(<-b.err, &f) || !errors.Is(f.Cause, context.Canceled) ||
-			!errors.Is(f.Decision, round.ErrHeld) {
-			t.Fatalf("it %s: %+v", b.is(), f)
-		}
-		synctest.Wait()
-		if got := p.waiters(); !slices.Equal(got, []int{0, 0, 0}) {
-			t.Errorf("in the masters' queues are left %v", got)
-		}
-		if len(p.subscribers) != 0 || len(p.names["n"].waiting) != 0 {
-			t.Errorf("here are left %d waiters, %d calls", len(p.subscribers), len(p.names["n"].waiting))
-		}
-		p.unlock(a)
-	})
-}
-
-// Calls that wait end with Close.
-func TestWaitingCallsEndWithClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newTestClient(t, 3)
-		p.Masters.Take("n", 10*time.Second)
-		a := p.start(p.call(0, false))
-		b := p.start(p.call(0, false))
-		p.once.Do(func() { close(p.closing) })
-		for _, l := range []*pending{a, b} {
-			var f *round.Failure
-			if l.is() != "failed" || !errors.As(<-l.err, &f) || !errors.Is(f.Cause, lease.ErrClosed) {
-				t.Errorf("%+v", f)
-			}
-		}
-		if len(p.names) != 0 {
-			t.Errorf("name queues are left: %+v", p.names)
-		}
-	})
 }
