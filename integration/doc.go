@@ -4,7 +4,6 @@
 //	go test ./integration -long                                  everything
 //	go test ./integration                                        the short set
 //	go test ./integration -run 'TestScenarios/TLS' -v            one scenario, with its effect on users
-//	go test ./integration -run Sentinel -v                       masters behind Sentinel, in containers
 //	go test ./integration -run TestNightmare -v -long -nightmare 10m -nightmare-seed 7
 //	integration/report.sh                                        regenerates the table of integration/faults.md
 //	integration/matrix.sh                                        every available version of Redis and Valkey
@@ -28,9 +27,6 @@
 //
 // The nightmare combines all faults at random. A scenario that fails keeps its history and its log of faults, with
 // times of the same clock, in a directory that it prints.
-//
-// Masters behind Sentinel (sentinel_*_test.go) are containers with fixed addresses on their own network. Three clients
-// in the test process lock on them while a replica is promoted.
 //
 // # Environment
 //

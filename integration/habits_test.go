@@ -112,35 +112,6 @@ func TestLocksOfOtherLibrariesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A name may contain any characters, up to 64 KB, and different names are different locks.
-func TestNamesOfAllKinds(t *testing.T) {
-	five := masters(t, 5)
-	l, other := admitted(t, five), open(t, five)
-	long := strings.Repeat("x", 64<<10-1)
-	names := []string{
-		"a b", " a b ", "\t\r\n", "{a}", "}{", "a}", "a}:fence", "{a}:fence", "redlock:{a}", "Straße/名前/🔒", "Strasse",
-		"nul\x00byte", "ÿ", "*", "%s", `"`, `\`, "$1\r\nPING", long + "1", long + "2",
-	}
-	held := make(map[string]*redlock.Lock)
-	for _, name := range names {
-		held[name] = take(t, l, name)
-	}
-	for _, name := range names {
-		if _, err := other.TryLock(bounded(t), name); !errors.Is(err, redlock.ErrHeld) {
-			t.Errorf("%.60q is held, but another client got %v", name, err)
-		}
-	}
-	for _, name := range names {
-		give(t, held[name])
-	}
-	for _, name := range names {
-		give(t, take(t, other, name))
-	}
-	if _, err := l.TryLock(bounded(t), long+"12"); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("name longer than 64 KB: %v", err)
-	}
-}
-
 // numbered is a master in another database.
 type numbered struct {
 	Master

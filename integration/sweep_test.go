@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -159,40 +158,6 @@ func (e *dockerEngine) ourNetworks(which func(session string) bool) ([]docker.Ne
 		}
 	}
 	return list, nil
-}
-
-// left describes the remaining containers and networks of a session; "" if there are none. If the session ended long
-// ago, a network that the engine keeps because of a wrong count is not reported. The only way to find that out is to
-// remove the network, so left reports a network that it has removed.
-func (e *dockerEngine) left(session string, longEnded bool) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callBound)
-	defer cancel()
-	mine := func(s string) bool { return s == session }
-	containers, err := e.ours(ctx, mine)
-	networks, netErr := e.ourNetworks(mine)
-	if err := errors.Join(err, netErr); err != nil {
-		return "", err
-	}
-	if longEnded && len(containers) == 0 {
-		networks = slices.DeleteFunc(networks, func(n docker.Network) bool {
-			return e.miscounts(n.ID, e.pool.Client.RemoveNetwork(n.ID))
-		})
-	}
-	if len(containers)+len(networks) == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("%d containers and %d networks of %s are left", len(containers), len(networks), session), nil
-}
-
-// containersLeft returns the number of containers of this run, 0 if it has no engine.
-func containersLeft() (int, error) {
-	if engine == nil {
-		return 0, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), callBound)
-	defer cancel()
-	list, err := engine.ours(ctx, func(s string) bool { return s == engine.session })
-	return len(list), err
 }
 
 // closeDocker removes everything that this run has left, including its network, and closes the connections to the

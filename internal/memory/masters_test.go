@@ -3,7 +3,6 @@ package memory_test
 import (
 	"context"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,89 +75,6 @@ func mustGrant(t *testing.T, c redis.Conn, m *memory.Master, name, id string) {
 	}
 }
 
-func TestMasterVotesAtOnceAndShowsTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := memory.New(3)
-		defer m.Close()
-		for i := range 3 {
-			c := dial(t, m, i)
-			load(t, c)
-			mustGrant(t, c, m.Master(i), "a", "me:1")
-			id, depth, left := m.Master(i).Holds("a")
-			if id != "me:1" || depth != 1 || left != 10*time.Second {
-				t.Errorf("master %d: held by %q, depth %d, %v left", i, id, depth, left)
-			}
-			if v, err := acquire(c, m.Master(i), "a", "other:1"); err != nil || v.Outcome != scripts.Held {
-				t.Errorf("second hold: %+v, %v", v, err)
-			}
-		}
-		if id, on := m.Holder("a"); id != "me:1" || on != 3 {
-			t.Errorf("held by %q on %d", id, on)
-		}
-		<-time.After(11 * time.Second) // in the bubble's time
-		if id, on := m.Holder("a"); id != "" || on != 0 {
-			t.Errorf("after the TTL: held by %q on %d", id, on)
-		}
-		want := []string{prefix.Fence("a"), prefix.Admission()}
-		slices.Sort(want)
-		if got := m.Master(0).Keys(); !slices.Equal(got, want) {
-			t.Errorf("keys %q, want %q", got, want)
-		}
-		if n := m.Master(0).Commands(); n["acquire"] != 2 || n["SCRIPT"] != len(scripts.All) {
-			t.Errorf("commands %v", n)
-		}
-	})
-}
-
-func TestFreshMasterAbstainsUntilAdmitted(t *testing.T) {
-	m := newMasters(t, 1, memory.Fresh())
-	c := dial(t, m, 0)
-	load(t, c)
-	keys := prefix.Keys("a")
-	call := deployment.Acquire(&keys, "me:1", time.Second, 1, 1, nil)
-	command, args := call.Args("v1 something", false)
-	reply, err := c.Do(command, args...)
-	v, derr := scripts.DecodeVote(reply)
-	if err != nil || derr != nil || v.Outcome != scripts.Abstained || v.Record != "" {
-		t.Fatalf("fresh master: %+v, %v, %v", v, err, derr)
-	}
-	m.Admit("redlock", 30*time.Second)
-	mustGrant(t, c, m.Master(0), "a", "me:1")
-}
-
-func TestRestartWithoutMemoryForgets(t *testing.T) {
-	m := newMasters(t, 1)
-	one := m.Master(0)
-	c := dial(t, m, 0)
-	load(t, c)
-	mustGrant(t, c, one, "a", "me:1")
-	before := info(t, c)
-
-	one.Restart(true)
-	if _, err := c.Do("PING"); err == nil {
-		t.Fatal("the connection survived a restart")
-	}
-	c = dial(t, m, 0)
-	after := info(t, c)
-	if before["run_id"] == after["run_id"] || before["master_replid"] == after["master_replid"] {
-		t.Error("a restarted master has its old identity")
-	}
-	if id, _, _ := one.Holds("a"); id != "me:1" {
-		t.Error("a master with its data on disk lost the lock")
-	}
-	if _, err := acquire(c, one, "b", "me:2"); err == nil || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		t.Errorf("a restarted master still has its scripts cached: %v", err)
-	}
-	if parsed, err := scripts.ParseRecord(record(one)); err != nil || parsed.Identity == identity(after) {
-		t.Errorf("a restarted master is admitted: %+v, %v", parsed, err)
-	}
-
-	one.Restart(false)
-	if keys := one.Keys(); len(keys) != 0 {
-		t.Errorf("a master that restarted empty has %q", keys)
-	}
-}
-
 func identity(info map[string]string) string {
 	return info["run_id"] + "/" + info["master_replid2"] + "/" + info["second_repl_offset"]
 }
@@ -212,64 +128,6 @@ func TestInfoHasWhatTheConnectionChecks(t *testing.T) {
 	}
 }
 
-func TestReplicaWritesNothing(t *testing.T) {
-	m := newMasters(t, 1)
-	one := m.Master(0)
-	c := dial(t, m, 0)
-	load(t, c)
-	one.SetRole("slave")
-	if _, err := acquire(c, one, "a", "me:1"); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
-		t.Errorf("acquire on a replica: %v", err)
-	}
-	if id, _, _ := one.Holds("a"); id != "" {
-		t.Error("a replica wrote a key")
-	}
-	keys := prefix.Keys("a")
-	command, args := deployment.Inspect(&keys).Args("", false)
-	if _, err := c.Do(command, args...); err != nil {
-		t.Errorf("read on a replica: %v", err)
-	}
-	one.SetRole("master")
-	mustGrant(t, c, one, "a", "me:1")
-}
-
-func TestSkewedClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := memory.New(1)
-		defer m.Close()
-		one := m.Master(0)
-		if off := time.Until(one.Time()); off != 0 {
-			t.Errorf("a correct clock is off by %v", off)
-		}
-		one.SetClock(-time.Minute, 1.5)
-		<-time.After(10 * time.Second)
-		if off := time.Until(one.Time()); off != -55*time.Second {
-			t.Errorf("the clock is off by %v", off)
-		}
-	})
-}
-
-func TestTakeFreeLoseEvict(t *testing.T) {
-	m := newMasters(t, 3)
-	m.Take("a", time.Minute)
-	id, on := m.Holder("a")
-	if id == "" || on != 3 {
-		t.Fatalf("taken: %q on %d", id, on)
-	}
-	if !m.Master(0).Evict("a") || m.Master(0).Evict("a") {
-		t.Error("wrong result of Evict")
-	}
-	m.Free("a")
-	if _, on := m.Holder("a"); on != 0 {
-		t.Errorf("a freed name is held on %d masters", on)
-	}
-	m.Take("a", time.Minute)
-	m.Lose("a")
-	if _, on := m.Holder("a"); on != 0 {
-		t.Errorf("a lost name is held on %d masters", on)
-	}
-}
-
 func TestListenGivesRealConnections(t *testing.T) {
 	m := newMasters(t, 2)
 	urls, err := m.Listen()
@@ -315,27 +173,6 @@ func TestCloseEndsHangingAndDelayedConnections(t *testing.T) {
 		m.Close()
 		if _, err := m.Dial(context.Background(), "tcp", m.Master(0).Addr()); err == nil {
 			t.Error("Dial succeeded on closed masters")
-		}
-	})
-}
-
-func TestPoolReachesEveryMaster(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := memory.New(5)
-		defer m.Close()
-		p, err := m.Pool()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		synctest.Wait()
-		for i := range 5 {
-			if n := m.Master(i).Connections(); n != 1 {
-				t.Errorf("master %d has %d connections", i, n)
-			}
-			if n := m.Master(i).Commands()["INFO"]; n != 1 {
-				t.Errorf("master %d received %d INFO commands", i, n)
-			}
 		}
 	})
 }
