@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/redlock-go/redlock/internal/private"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock/internal/admission"
+	"github.com/redlock-go/redlock/redlock/internal/quorum"
 	"github.com/redlock-go/redlock/redlock/internal/sharding"
 	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
@@ -34,8 +36,9 @@ func (a Admin) Masters() []redlockinfo.Master {
 }
 
 // Check reports problems of the masters: the findings of [pool.Pool.Check] for the prefix and the durable masters of
-// this Locker, and why masters do not vote. A missing quorum is a separate finding, and a failure. The findings are
-// sorted by master and by severity, the most severe first. A healthy deployment has none.
+// this Locker, and why masters do not vote or grant no locks. Like [Locker.Healthy] it may lock and release a probe
+// name. A missing quorum is a separate finding, and a failure. The findings are sorted by master and by severity, the
+// most severe first. A healthy deployment has none.
 //
 // Check opens its own connections, and returns within two dial timeouts, or when ctx ends. With several shards it
 // returns the findings of the shards that it reached even if the error is not nil.
@@ -202,6 +205,19 @@ func (t tools) Settle(ctx context.Context) {
 
 // Shard returns the number of the shard of a name.
 func (t tools) Shard(name string) int { return sharding.Pick(name, len(t.shards)) }
+
+// Spare returns how many more masters may fail, in the worst case, before no lock can be taken; -1 if none can be now.
+func (t tools) Spare() int {
+	spare := math.MaxInt
+	for _, s := range t.shards {
+		view := s.voters.View()
+		able := s.sender.Able(view)
+		for _, set := range view.Config.Rule.Sets() {
+			spare = min(spare, (able&set).Len()-quorum.Quorum(set.Len()))
+		}
+	}
+	return max(spare, -1)
+}
 
 // Member returns the *Lock of name in locks, which is a *Locks; nil if it has no such name.
 func (tools) Member(locks any, name string) any {

@@ -26,6 +26,9 @@ func (l *shard) mastersOf(v *admission.View) []redlockinfo.Master {
 	return list
 }
 
+// failing is the state of a master that votes and grants no locks.
+const failing = "failing"
+
 // masterInfo returns the description of master i for monitoring.
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
@@ -33,7 +36,7 @@ func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
-		info.State, info.Err = "failing", err
+		info.State, info.Err = failing, err
 	}
 	if st.Phase == admission.InQuarantine && st.Over > 0 {
 		now := l.cfg.clock.Now()
@@ -284,7 +287,12 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 	}
 	defer l.leave()
 	view, _ := l.voters.ReadRecords(ctx) // an early end shows in the states
-	opts := transport.CheckOptions{Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0}
+	if l.unhealthy(ctx); ctx.Err() == nil {
+		view = l.voters.View()
+	}
+	opts := transport.CheckOptions{
+		Prefix: l.cfg.prefix, Unguarded: l.cfg.guard == 0, Admitted: view.Config.Rule.Won(view.Voting),
+	}
 	order := make(map[string]int, view.Config.N())
 	for k, i := range view.Config.Order {
 		addr := l.pool.Addr(i)
@@ -306,15 +314,21 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 	states := l.mastersOf(view)
 	longest := slices.MaxFunc(states, func(a, b redlockinfo.Master) int { return cmp.Compare(a.MaxTTL, b.MaxTTL) }).MaxTTL
 	for _, m := range states {
-		list = append(list, findings(&m, l.cfg.guard, longest, view.Config.Rule.Won(view.Voting))...)
+		known := slices.ContainsFunc(list, func(f pool.Finding) bool {
+			return f.Master == m.Addr && f.Severity == pool.Failure
+		})
+		list = append(list, findings(&m, l.cfg.guard, longest, known)...)
 	}
-	if r := view.Config.Rule; !r.Won(view.Voting) {
+	if able, r := l.sender.Able(view), view.Config.Rule; !r.Won(able) {
+		do := "follow the advice for the masters below"
+		fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
+		if longest == 0 && slices.ContainsFunc(states, fresh) {
+			do = fmt.Sprintf("see whether the prefix %q is that of the clients: none has a record with it", l.cfg.prefix)
+		}
 		list = append(list, pool.Finding{
 			Master: l.deployment(), Severity: pool.Failure, About: "quorum",
-			What:      fmt.Sprintf("%d of %d masters vote, %d are needed", view.Voting.Len(), r.N(), r.Least()),
-			Endangers: "no lock can be taken",
-			Do: fmt.Sprintf("see to the masters below; if all are new, look whether the prefix %q is right",
-				l.cfg.prefix),
+			What:      fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
+			Endangers: "no lock can be taken", Do: do,
 		})
 	}
 	slices.SortStableFunc(list, func(a, b pool.Finding) int {
@@ -332,8 +346,8 @@ func (l *shard) deployment() string {
 }
 
 // findings returns the problems of the admission of one master. guard is the max TTL of this client, longest that of
-// the deployment, and quorum says whether a quorum votes. It does not report again that the master is down.
-func findings(m *redlockinfo.Master, guard, longest time.Duration, quorum bool) (list []pool.Finding) {
+// the deployment. It does not report again that the master is down, or, if known, that it fails.
+func findings(m *redlockinfo.Master, guard, longest time.Duration, known bool) (list []pool.Finding) {
 	find := func(s pool.Severity, about, what, endangers, do string) {
 		list = append(list, pool.Finding{
 			Master: m.Addr, Severity: s, About: about, What: what, Endangers: endangers, Do: do,
@@ -342,30 +356,31 @@ func findings(m *redlockinfo.Master, guard, longest time.Duration, quorum bool) 
 	const noVote = "until then it has no vote, and one failure less is survived"
 	switch m.State {
 	case admission.InQuarantine.String():
-		what, do := plain(m.Err), "it votes when a client that acquires locks has waited for the end of it"
+		what := plain(m.Err)
 		if m.Left > 0 {
 			what += fmt.Sprintf(", %v from now", m.Left.Round(time.Second))
 		}
-		if !quorum {
-			do += "; " + mayAdmit
-		}
-		find(pool.Warning, "quarantine", what, noVote, do)
+		find(pool.Warning, "quarantine", what, noVote, admission.StepNothing)
 	case admission.Blocked.String():
-		find(pool.Failure, "quarantine", fmt.Sprintf("it cannot be admitted: %v", m.Err), noVote, "fix what it says")
+		cause, do := admission.Advice(m.Err)
+		find(pool.Failure, "quarantine", "it cannot be admitted: "+plain(cause), noVote, do)
 	case admission.Connecting.String():
-		find(pool.Warning, "quarantine", "whether it votes is not known yet", noVote, "ask again in a moment")
+		find(pool.Warning, "quarantine", "whether it votes is not known yet", noVote, admission.StepAgain)
+	case failing:
+		if !known {
+			find(pool.Failure, "failing", "it grants no locks: "+plain(m.Err), noVote, admission.StepAgain)
+		}
 	}
 	switch {
 	case m.MaxTTL == 0:
 	case m.MaxTTL < longest:
 		find(pool.Warning, "max TTL",
 			fmt.Sprintf("it accepts TTLs up to %v, another master up to %v", m.MaxTTL, longest),
-			"it has no vote on longer ones", fmt.Sprintf("raise it once more: redlock guard -set %v", longest))
+			"it has no vote on longer ones", fmt.Sprintf(admission.StepGuard, longest))
 	case guard > m.MaxTTL:
 		find(pool.Notice, "max TTL",
 			fmt.Sprintf("the deployment accepts TTLs up to %v, the max TTL of this client is %v", m.MaxTTL, guard),
-			"longer TTLs are refused",
-			fmt.Sprintf("raise it in the deployment (redlock guard -set %v), or lower WithMaxTTL", guard))
+			"longer TTLs are refused", fmt.Sprintf(admission.StepGuard, guard))
 	}
 	return list
 }

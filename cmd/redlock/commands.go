@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,9 +20,10 @@ func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [URL...]",
 		Short: "report problems of the masters, their risks, and what to do",
-		Long: `Reports the problems of each master, their risks, and what to do. Writes nothing.
+		Long: `Reports whether locks can be taken, and then the problems of the masters, their risks, and for each
+the one next step that fixes it. It acquires and releases a lock of a name of its own, and writes nothing else.
 
-Exit status: 0 if nothing endangers locks, 1 if something does, 2 if fewer than a quorum of the masters vote.`,
+Exit status: 0 if nothing endangers locks, 1 if something does, 2 if no lock can be taken.`,
 		Example: `  redlock check redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.observe(cmd, args, a.check)
@@ -223,18 +225,39 @@ func (a *app) check(ctx context.Context, l *redlock.Locker, c *configfile.Config
 			code = max(code, exitDanger)
 		}
 	}
+	verdict := canLock(private.Of(l).Spare())
 	if a.json {
-		a.encode(a.stdout, jsonFindings(findings, code))
+		a.encode(a.stdout, jsonFindings(verdict, findings, code))
 		return code
 	}
-	for _, f := range findings {
-		fmt.Fprintf(a.stdout, "%s: %v: %s\n    %s\n    endangers: %s\n    to do: %s\n",
-			f.Master, f.Severity, f.About, f.What, f.Endangers, f.Do)
-	}
-	if len(findings) == 0 {
-		fmt.Fprintln(a.stdout, "nothing found")
+	fmt.Fprintf(a.stdout, "locks can be taken: %s\n", verdict)
+	for len(findings) > 0 { // those that several masters share are printed once
+		f, masters := findings[0], []string{}
+		findings = slices.DeleteFunc(findings, func(g pool.Finding) bool {
+			master := g.Master
+			if g.Master = f.Master; g != f {
+				return false
+			}
+			masters = append(masters, master)
+			return true
+		})
+		fmt.Fprintf(a.stdout, "%s: %v: %s\n    %s\n    risk: %s\n    fix: %s\n",
+			strings.Join(masters, ", "), f.Severity, f.About, f.What, f.Endangers, f.Do)
 	}
 	return code
+}
+
+// canLock is the verdict on masters of which this many may still fail.
+func canLock(spare int) string {
+	switch spare {
+	case -1:
+		return "no"
+	case 0:
+		return "yes, no failure is survived"
+	case 1:
+		return "yes, one failure is survived"
+	}
+	return fmt.Sprintf("yes, %d failures are survived", spare)
 }
 
 // settled returns the states of the masters once they are known, or ctx has ended.

@@ -33,6 +33,7 @@ type (
 		Error string `json:"error,omitempty"`
 	}
 	jsonCheck struct {
+		CanLock  string        `json:"can_lock"`
 		Findings []jsonFinding `json:"findings"`
 		Status   int           `json:"status"`
 	}
@@ -69,8 +70,8 @@ func jsonMasters(list []redlockinfo.Master) []jsonMaster {
 	return out
 }
 
-func jsonFindings(list []pool.Finding, status int) jsonCheck {
-	out := jsonCheck{Findings: make([]jsonFinding, 0, len(list)), Status: status}
+func jsonFindings(verdict string, list []pool.Finding, status int) jsonCheck {
+	out := jsonCheck{CanLock: verdict, Findings: make([]jsonFinding, 0, len(list)), Status: status}
 	for _, f := range list {
 		out.Findings = append(out.Findings, jsonFinding{f.Master, f.Severity.String(), f.About, f.What, f.Endangers, f.Do})
 	}

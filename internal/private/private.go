@@ -53,6 +53,7 @@ type Change struct {
 // Tools are calls of one Locker.
 type Tools interface {
 	Warnings() []string
+	Spare() int                        // masters that may still fail; -1: no lock can be taken
 	Settle(ctx context.Context)        // until each master has answered or is known to be down
 	Shard(name string) int             // the number of the shard of a name, from 1
 	Member(locks any, name string) any // the *redlock.Lock of a name in a *redlock.Locks; nil: it has no such name

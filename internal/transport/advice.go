@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -31,7 +32,7 @@ func advice(op string, err error, user string) (about, do string) {
 		if m[1] != "" {
 			user = m[1]
 		}
-		return "rights", "grant the right to run " + m[2] + ": ACL SETUSER " + user + " +" + strings.ToLower(m[2])
+		return "rights", "grant the right to run " + m[2] + ": `ACL SETUSER " + user + " +" + strings.ToLower(m[2]) + "`"
 	}
 	switch {
 	case !connecting && !errors.As(err, &reply):
@@ -39,39 +40,40 @@ func advice(op string, err error, user string) (about, do string) {
 	case errors.Is(err, ErrRefused) && !has("may not run INFO"):
 		return "connection", "" // the error has its own advice
 	case op == "info" && (has("may not run INFO") || fault.IsCode(err, "NOPERM")):
-		return "rights", "grant the right to it: ACL SETUSER " + user + " +info"
+		return "rights", fmt.Sprintf(stepInfo, user)
 	case op == "credentials":
-		return "rights", ""
+		return "rights", stepSecret
+	case op == "select" && fault.IsCode(err, "NOPERM"):
+		return "rights", fmt.Sprintf(stepRights, user, "+select")
 	case fault.IsCode(err, "NOAUTH"):
-		return "rights", "name the password in the URL, or by WithCredentials"
+		return "rights", stepPassword
 	case fault.IsCode(err, "WRONGPASS"), op == "auth" && reply != "":
-		return "rights", "name the user and the password that this master knows, in the URL, by WithCredentials, or " +
-			"by WithCredentialsProvider"
+		return "rights", stepLogin
 	case fault.IsCode(err, "NOPERM"):
 		return "rights", "grant its user the rights that redlock check lists"
 	case has("max number of clients"):
-		return "connection", "raise maxclients, or close connections that are not needed (CLIENT LIST)"
+		return "connection", stepClients
 	case fault.IsCode(err, "DENIED"):
-		return "connection", "it is in protected mode: set a password (requirepass), or bind it to an address " +
-			"that only clients reach"
+		return "connection", stepProtected
 	case fault.IsCode(err, "BUSY"):
-		return "connection", "a script runs there: wait for it, or end it by SCRIPT KILL"
+		return "connection", stepBusy
 	case has("unknown command") && has("INFO"):
-		return "connection", "name the master itself: this seems to be a proxy, which answers no INFO"
+		return "connection", stepProxy
 	case has("first record does not look like a TLS handshake"),
 		has("TLS:") && (errors.Is(err, ErrTimeout) || errors.Is(err, io.EOF)):
-		return "connection", "name the port for TLS, or use redis:// instead of rediss://"
+		return "connection", stepPlain
+	case has("certificate is valid for"), has("certificate is not valid for"), has("cannot validate certificate for"):
+		return "connection", stepHost
 	case has("certificate"):
-		return "connection", "name the authority that has signed the certificate (WithTLSConfig), or the name that it is for"
+		return "connection", stepAuthority
 	case has("too many colons"):
 		return "connection", "write an IPv6 address in brackets: redis://[::1]:6379"
 	case op == "select":
-		return "rights", "name a database that there is, and that its user may select"
+		return "rights", stepDatabase
 	case op != "connect" && (errors.Is(err, io.EOF) || has("the server closed it") || has("connection reset")):
-		return "connection", "if the port is one for TLS, use rediss://; else read the server's log"
+		return "connection", stepClosed
 	case connecting && errors.Is(err, ErrTimeout):
-		return "connection", "look whether it hangs (SLOWLOG, swapping, a long script), or give it more time by " +
-			"WithDialTimeout"
+		return "connection", stepHangs
 	}
 	return "connection", ""
 }

@@ -55,6 +55,7 @@ func (f Finding) String() string {
 type CheckOptions struct {
 	Prefix    string // key prefix of the locks; the default is "redlock"
 	Unguarded bool   // the restart guard is off, so masters must never lose data
+	Admitted  bool   // a majority of the masters votes, so their list is right
 	// Durable names the masters, as [Transport.Addr] does, that must persist every write before they reply: they are
 	// checked for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no.
 	Durable []string
@@ -106,17 +107,18 @@ type facts struct {
 	cfg        *Config
 	failed     *Error // why reading stopped early; nil if every question was answered
 
-	info           Info
-	text           map[string]string // INFO; nil if it was not answered
-	write          redis.Error       // the error reply to a write, if it was refused
-	lacking        []scripts.Right   // the rights that the user lacks
-	grants         []string          // rules of ACL SETUSER that grant the lacking rights and revoke none
-	databases      []int             // other databases with an admission record of the prefix
-	noEval, noLoad bool              // EVAL, SCRIPT LOAD may not be used
-	renamed        []string          // commands that the server does not know
-	durable        bool              // listed in CheckOptions.Durable
-	wrong          []string          // persistence settings that are wrong, if a client relies on them
-	denied         string            // why the persistence settings cannot be read
+	info            Info
+	text            map[string]string // INFO; nil if it was not answered
+	write           redis.Error       // the error reply to a write, if it was refused
+	lacking         []scripts.Right   // the rights that the user lacks
+	grants          []string          // rules of ACL SETUSER that grant the lacking rights and revoke none
+	databases       []int             // other databases with an admission record of the prefix
+	noEval, noLoad  bool              // EVAL, SCRIPT LOAD may not be used
+	renamed         []string          // commands that the server does not know
+	durable         bool              // listed in CheckOptions.Durable
+	wrong, durables []string          // persistence settings that are wrong, if a client relies on them, and the steps
+	noConfig        bool              // the server has no CONFIG
+	denied          string            // why the persistence settings cannot be read
 
 	stop    stopping          // set if a replica may be promoted in its place
 	answers []sentinel.Answer // one per sentinel
@@ -191,6 +193,8 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 	prefix := scripts.Prefix(opts.Prefix)
 	ask("set", func(_ any, refused redis.Error) { f.write = refused },
 		"SET", prefix.Lock("check of writes"), "0", "XX", "PX", "1000")
+	ask("config get", func(_ any, refused redis.Error) { f.noConfig = unknownCommand(refused) },
+		"CONFIG", "GET", "maxmemory-policy")
 	for _, s := range durableSettings {
 		if !f.durable && !opts.Unguarded {
 			break
@@ -203,6 +207,7 @@ func (f *facts) questions(cfg *Config, opts *CheckOptions) (list []wire.Question
 			case s[1]:
 			default:
 				f.wrong = append(f.wrong, fmt.Sprintf("%s is %s, not %s", s[0], value, s[1]))
+				f.durables = append(f.durables, f.set(s[0], s[1]))
 			}
 		}, "CONFIG", "GET", s[0])
 	}

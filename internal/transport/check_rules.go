@@ -2,9 +2,12 @@ package transport
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/scripts"
@@ -23,7 +26,7 @@ func (f *facts) judge(opts *CheckOptions) {
 		f.connection()
 	}
 	if f.text != nil {
-		f.state()
+		f.state(opts)
 		f.eviction()
 		f.version()
 		f.memory()
@@ -41,7 +44,7 @@ func (f *facts) judge(opts *CheckOptions) {
 		f.find(Warning, "databases",
 			fmt.Sprintf("other databases have an admission record of the prefix %q, too: %v", opts.Prefix, f.databases),
 			"clients of different databases do not exclude each other: both get a lock of the same name",
-			"give all clients the same database in their URLs")
+			fmt.Sprintf(stepDatabases, f.databases[0], scripts.Prefix(opts.Prefix).Admission()))
 	}
 }
 
@@ -49,30 +52,44 @@ func (f *facts) judge(opts *CheckOptions) {
 func (f *facts) connection() {
 	about, do := advice(f.failed.Op, f.failed.Err, f.user)
 	if do == "" {
-		do = "start it, or fix the network, its address or its TLS; while a majority of the others votes, locks go on"
+		if do = stepReach; errors.Is(f.failed.Err, syscall.ECONNREFUSED) {
+			do = stepStart
+		}
 	}
 	f.find(Failure, about, strings.TrimPrefix(f.failed.withoutAdvice(), "pool: "+f.name+": "), noVote, do)
 }
 
 // state checks the role and the activity of the server.
-func (f *facts) state() {
+func (f *facts) state(opts *CheckOptions) {
 	for _, u := range f.info.unfit(f.cfg) {
-		if u.About == "role" {
+		switch u.About {
+		case "role":
 			u.What += fmt.Sprintf(", a replica of %s:%s", f.text["master_host"], f.text["master_port"])
+			if opts.Admitted {
+				u.Do = stepPromote
+			}
+		case "eviction":
+			u.Do = f.set("maxmemory-policy", "noeviction")
 		}
 		f.find(u.Severity, u.About, u.What, u.Endangers, u.Do)
 	}
-	if f.text["rdb_last_bgsave_status"] == "err" {
+	if f.text["rdb_last_bgsave_status"] == "err" && fault.Code(f.write) != "MISCONF" {
 		f.find(Warning, "writes", "its last snapshot has failed (rdb_last_bgsave_status:err)",
-			"with stop-writes-on-bgsave-error yes, the default, it takes no writes, and "+noVote, mendSnapshots)
+			"with stop-writes-on-bgsave-error yes, the default, it takes no writes, and "+noVote, stepSnapshot)
 	}
 	if f.text["aof_last_write_status"] == "err" {
 		f.find(Failure, "persistence", "it cannot write its append-only file (aof_last_write_status:err)",
-			"it takes no writes, and "+noVote, "look into its log; make room on its disk")
+			"it takes no writes, and "+noVote, stepFile)
 	}
 }
 
-const mendSnapshots = "look into its log; make room on its disk, or switch snapshots off: CONFIG SET save \"\""
+// set returns the step that changes a setting of the server.
+func (f *facts) set(name, value string) string {
+	if f.noConfig {
+		return fmt.Sprintf(stepParameter, name, value)
+	}
+	return fmt.Sprintf(stepSet, name, value)
+}
 
 // eviction warns of a policy that does not keep the master from voting.
 func (f *facts) eviction() {
@@ -81,11 +98,13 @@ func (f *facts) eviction() {
 	case policy == "noeviction" || policy == "":
 	case limit == 0:
 		f.find(Notice, "eviction", fmt.Sprintf("its maxmemory-policy is %q, without a limit now", policy),
-			"once a client sets maxmemory, keys of locks may be dropped, and the master is refused", noEviction)
+			"once a client sets maxmemory, keys of locks may be dropped, and the master is refused",
+			f.set("maxmemory-policy", "noeviction"))
 	case f.cfg.allowEviction:
 		f.find(Warning, "eviction",
 			fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d, allowed by AllowEviction", policy, limit),
-			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it", noEviction)
+			"a lock that is dropped on one master of a majority is a second holder, and nothing announces it",
+			f.set("maxmemory-policy", "noeviction"))
 	}
 }
 
@@ -97,33 +116,36 @@ func (f *facts) version() {
 		name, first, last = "Valkey", [2]int{7, 2}, 9
 	}
 	what := fmt.Sprintf("it is %s %.40s", name, f.info.Version)
-	use := fmt.Sprintf("use %s %d.%d", name, first[0], first[1])
+	use := fmt.Sprintf(stepVersion, name, first[0], first[1])
 	var major, minor int
 	_, err := fmt.Sscanf(f.info.Version, "%d.%d", &major, &minor)
 	switch {
 	case err != nil:
 		f.find(Warning, "version", fmt.Sprintf("its version %.40q cannot be read", f.info.Version),
-			"no client knows whether the scripts mean the same there", fmt.Sprintf("%s to %d", use, last))
+			"no client knows whether the scripts mean the same there", use)
 	case major < first[0] || major == first[0] && minor < first[1]:
-		f.find(Failure, "version", what, "scripts and rights are not tested there, and may mean something else",
-			use+" or later")
+		f.find(Failure, "version", what, "scripts and rights are not tested there, and may mean something else", use)
 	case major > last:
-		f.find(Notice, "version", what+", newer than the tested ones", "nothing that is known", "run the tests against it")
+		f.find(Notice, "version", what+", newer than the tested ones", "none known", stepNewer)
 	}
 }
 
 // memory warns before the memory limit is reached, beyond which every acquire fails.
 func (f *facts) memory() {
 	used, limit := number(f.text["used_memory"]), f.info.MaxMemory
-	if limit <= 0 || used < limit/10*9 {
-		return
+	if limit > 0 && used >= limit/10*9 && fault.Code(f.write) != "OOM" {
+		f.find(Warning, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit),
+			"soon it takes no more locks", f.moreMemory())
 	}
-	severity, endangers := Warning, "soon it takes no more locks"
-	if used >= limit {
-		severity, endangers = Failure, "it takes no locks (OOM), and one failure less is survived"
+}
+
+// moreMemory returns the step that doubles maxmemory, up to half the memory of the machine.
+func (f *facts) moreMemory() string {
+	more := max(number(f.text["used_memory"]), f.info.MaxMemory) * 2
+	if all := number(f.text["total_system_memory"]); all > 0 && more > all/2 {
+		return fmt.Sprintf(stepMemory, f.info.MaxMemory)
 	}
-	f.find(severity, "memory", fmt.Sprintf("it uses %d of %d bytes of maxmemory", used, limit), endangers,
-		"raise maxmemory, or keep other data elsewhere")
+	return f.set("maxmemory", fmt.Sprintf("%dmb", more>>20+1))
 }
 
 func (f *facts) replicas(opts *CheckOptions) {
@@ -134,10 +156,18 @@ func (f *facts) replicas(opts *CheckOptions) {
 	if opts.Unguarded {
 		severity = Failure
 	}
+	var list []string
+	for i := range f.info.Replicas {
+		var ip, port string
+		for word := range strings.SplitSeq(f.text[replica(i)], ",") {
+			ip, port = cmp.Or(after(word, "ip="), ip), cmp.Or(after(word, "port="), port)
+		}
+		list = append(list, net.JoinHostPort(ip, port))
+	}
 	f.find(severity, "replicas", fmt.Sprintf("it has %d replicas", f.info.Replicas),
 		"a replica that is promoted in its place lacks the last writes: a lock may be given away, unless the restart "+
 			"guard is on; and then its vote is lost for the max TTL",
-		"attach none; a promotion is survived only if the restart guard is on in the whole deployment")
+		fmt.Sprintf(stepReplicas, strings.Join(list, ", ")))
 }
 
 // writes reports why a write was refused: acquires are refused as well.
@@ -146,18 +176,20 @@ func (f *facts) writes() {
 	if f.write == "" || code == "NOPERM" || f.info.Role != "master" || f.info.Loading { // other rules report these
 		return
 	}
-	do := map[string]string{
-		"OOM":        "raise maxmemory, or keep other data elsewhere",
-		"MISCONF":    mendSnapshots,
-		"NOREPLICAS": "CONFIG SET min-replicas-to-write 0: a master for locks has no replicas to wait for",
-		"READONLY":   "name its master in its place",
-		"BUSY":       "end the script that runs there: SCRIPT KILL",
-	}[code]
-	if code == "NOREPLICAS" && f.cfg.failover != nil {
-		do = "start its replicas, or fix the network between it and them"
+	do := stepMessage
+	switch {
+	case code == "OOM":
+		do = f.moreMemory()
+	case code == "MISCONF" && f.text["aof_last_write_status"] == "err":
+		return // state reports it
+	case code == "MISCONF":
+		do = stepSnapshot
+	case code == "NOREPLICAS" && f.cfg.failover != nil:
+		do = stepInStep
+	case code == "NOREPLICAS":
+		do = f.set("min-replicas-to-write", "0")
 	}
-	f.find(Failure, "writes", fmt.Sprintf("it refuses a write: %.200s", string(f.write)), noVote,
-		cmp.Or(do, "read the message"))
+	f.find(Failure, "writes", fmt.Sprintf("it refuses a write: %.200s", string(f.write)), noVote, do)
 }
 
 func (f *facts) rights(p scripts.Prefix) {
@@ -182,11 +214,11 @@ func (f *facts) rights(p scripts.Prefix) {
 	if len(f.grants) > 0 {
 		//mutant:missing-rights-only -> f.grants[0] = "-@all " + f.grants[0]
 		slices.Sort(f.grants)
-		dos = append(dos, fmt.Sprintf("grant the missing rights: ACL SETUSER %s %s", f.user,
+		dos = append(dos, fmt.Sprintf(stepRights, f.user,
 			strings.Join(slices.Compact(f.grants), " ")))
 	}
 	if len(f.renamed) > 0 {
-		dos = append(dos, "remove rename-command of "+strings.Join(f.renamed, ", ")+" from the server's configuration")
+		dos = append(dos, fmt.Sprintf(stepRenamed, strings.Join(f.renamed, ", ")))
 	}
 	do := strings.Join(dos, "; ")
 	if len(needed) > 0 {
@@ -204,9 +236,12 @@ func (f *facts) rights(p scripts.Prefix) {
 // persistence reports settings with which a restart may lose acknowledged writes.
 func (f *facts) persistence() {
 	if f.denied != "" {
+		do := fmt.Sprintf(stepConfig, f.user)
+		if f.noConfig {
+			do = stepDecide
+		}
 		f.find(Warning, "persistence", "whether it remembers every write cannot be looked at: "+f.denied,
-			"if it does not, a restart of it gives held locks away",
-			"grant +config|get, or look at its configuration by hand")
+			"if it does not, a restart of it gives held locks away", do)
 		return
 	}
 	if len(f.wrong) == 0 {
@@ -217,9 +252,7 @@ func (f *facts) persistence() {
 		why = "it is named as durable, so it votes at once after a restart"
 	}
 	f.find(Failure, "persistence", strings.Join(f.wrong, "; ")+"; and "+why,
-		"a restart loses locks that are held, and gives them to a second holder",
-		"set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, in its configuration file as well, or "+
-			"let the guard make it wait")
+		"a restart loses locks that are held, and gives them to a second holder", strings.Join(f.durables, "; "))
 }
 
 // compare checks master i against the others: whether it is the same server as one of them, and its clock.
@@ -232,7 +265,7 @@ func compare(read []facts, i int) {
 	if k < i && f.info.RunID != "" {
 		f.find(Failure, "identity", fmt.Sprintf("it is the same server as %s (run_id %s)", read[k].name, f.info.RunID),
 			"one server would have two votes, and its failure would cost both; "+noVote,
-			"name different servers, each on a machine of its own")
+			stepDiffer)
 	}
 	var offsets []int64 // of the other clocks from this one, in microseconds
 	for _, other := range read {
@@ -255,12 +288,20 @@ func (f *facts) clock(off int64) {
 	away := max(d, -d) - f.info.RTT/2
 	what := fmt.Sprintf("its clock is %v %s the median of the masters; the bound is %v",
 		max(d, -d).Round(10*time.Millisecond), word, skew)
-	const do = "let chrony or ntpd set its clock, slowly and not by a jump"
 	switch {
 	case away > skew:
 		f.find(Failure, "clock", what, "its votes are refused as stale or ahead, and after a restart it is never "+
-			"admitted; one failure less is survived", do)
+			"admitted; one failure less is survived", stepClock)
 	case away > skew/2:
-		f.find(Warning, "clock", what, "a little more, and its votes are lost", do)
+		f.find(Warning, "clock", what, "a little more, and its votes are lost", stepClock)
 	}
+}
+
+// after returns the rest of s behind prefix, or "".
+func after(s, prefix string) string {
+	rest, ok := strings.CutPrefix(s, prefix)
+	if !ok {
+		return ""
+	}
+	return rest
 }

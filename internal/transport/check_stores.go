@@ -20,17 +20,17 @@ func (f *facts) askSentinels(ctx context.Context, cfg *Config) {
 
 // failsOver reports what a failover costs and endangers.
 func (f *facts) failsOver(rule promotion) {
-	what, do := f.stop.danger(rule, &f.info)
+	what, do := f.stop.danger(rule, &f.info, f.user)
 	switch {
 	case what == "":
 		f.find(Notice, "failover", fmt.Sprintf("a replica is promoted in its place after %v of silence", rule.after),
-			"a failover costs its vote for the max TTL; locks that have their majority elsewhere go on", "nothing")
+			"a failover costs its vote for the max TTL; locks that have their majority elsewhere go on", stepFailover)
 	case f.cfg.twoHolders:
 		f.find(Warning, "failover", what+"; two holders are allowed (AllowTwoHolders)",
 			"while it is cut off together with some programs, a lock may be held twice", do)
 	default:
-		f.find(Failure, "failover", what, "cut off, it would give locks that the promoted one gives to others, so "+noVote,
-			do+"; or allow two holders (allow=two-holders in its URL)")
+		f.find(Failure, "failover", what, "cut off, it would give locks that the promoted one gives to others, so "+noVote+
+			"; allow=two-holders in its URL accepts that", do)
 	}
 }
 
@@ -45,7 +45,7 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 		p := a.Place
 		if a.Err != nil {
 			f.find(Warning, "sentinels", fmt.Sprintf("its sentinel %s does not know its address: %v", a.Sentinel, a.Err),
-				"one that is down more, and a failover is not found", "start it, or fix its address or its rights")
+				"one that is down more, and a failover is not found", stepSentinel)
 			continue
 		}
 		if !ok {
@@ -61,18 +61,16 @@ func (f *facts) sentinels() (rule promotion, ok bool) {
 	}
 	if len(places) > 1 {
 		f.find(Warning, "sentinels", fmt.Sprintf("its sentinels disagree about its address: %q; the latest failover says %s",
-			places, best.Addr), "programs that reach others of them may be led to the old master", "wait for a minute; "+
-			"then look which sentinel is cut off, or has another master of that name")
+			places, best.Addr), "programs that reach others of them may be led to the old master", stepDisagree)
 	}
 	if ok && best.Sentinels != len(f.answers) {
 		f.find(Warning, "sentinels", fmt.Sprintf("%d sentinels watch over it, and %d are named", best.Sentinels,
-			len(f.answers)), "those that are not named may promote a replica unheard", "name them all; SENTINEL RESET forgets "+
-			"those that are gone")
+			len(f.answers)), "those that are not named may promote a replica unheard", stepNameAll)
 	}
 	if ok && best.Quorum <= best.Sentinels/2 {
 		f.find(Notice, "sentinels", fmt.Sprintf("%d of %d sentinels begin a failover", best.Quorum, best.Sentinels),
-			"a failover that is not needed costs its vote for the max TTL", fmt.Sprintf("SENTINEL SET NAME quorum %d",
-				best.Sentinels/2+1))
+			"a failover that is not needed costs its vote for the max TTL", fmt.Sprintf(stepQuorum,
+				f.cfg.finder.Name, best.Sentinels/2+1))
 	}
 	return rule, ok
 }
@@ -83,10 +81,10 @@ func (f *facts) behind() {
 		lag, ok := lagOf(f.text, i)
 		if !ok {
 			f.find(Warning, "replicas", fmt.Sprintf("its replica %d is not in step yet (%s)", i, f.text[replica(i)]),
-				"while it is not, the master takes no locks", "wait, or look into the replica's log")
+				"while it is not, the master takes no locks", stepWait)
 		} else if lag > 2*time.Second {
 			f.find(Warning, "replicas", fmt.Sprintf("its replica %d was heard of %v ago", i, lag),
-				"beyond min-replicas-max-lag the master takes no locks", "look at the network, and into the replica's log")
+				"beyond min-replicas-max-lag the master takes no locks", stepSilent)
 		}
 	}
 }

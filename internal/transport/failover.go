@@ -69,25 +69,25 @@ func (s *stopping) take(reply any) {
 
 // danger returns a sentence on why a lock may have two holders while the master is partitioned away, or "" if it
 // cannot.
-func (s *stopping) danger(rule promotion, i *Info) (what, do string) {
+func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string) {
 	replicas := max(rule.replicas, i.Replicas, 1)
 	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
 	switch {
 	case !i.stopsScripts():
 		return fmt.Sprintf("it is Redis %.40s, where scripts write whatever min-replicas-to-write says", i.Version),
-			"use Redis 6.2.7 or later"
+			stepStops
 	case s.err != nil:
-		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), "grant it: +config|get"
+		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(stepConfig, user)
 	case s.replicas < replicas:
 		return fmt.Sprintf("its min-replicas-to-write is %d, and it has %d replicas of which any may be promoted",
-			s.replicas, replicas), fmt.Sprintf("CONFIG SET min-replicas-to-write %d on each of its servers", replicas)
+			s.replicas, replicas), fmt.Sprintf(stepAll, "min-replicas-to-write", replicas)
 	case longest < time.Second:
 		return fmt.Sprintf("a replica is promoted after %v of silence, and a master notices only within 3s that it is cut "+
-			"off", rule.after), "raise down-after-milliseconds, of a cluster cluster-node-timeout, to 5000 or more"
+			"off", rule.after), stepDownAfter
 	case s.lag <= 0 || s.lag > longest:
 		return fmt.Sprintf("its min-replicas-max-lag is %v, and a replica is promoted after %v of silence: it must be from "+
 				"1s to %v", s.lag, rule.after, longest),
-			fmt.Sprintf("CONFIG SET min-replicas-max-lag %d on each of its servers", longest/time.Second)
+			fmt.Sprintf(stepAll, "min-replicas-max-lag", longest/time.Second)
 	}
 	return "", ""
 }
@@ -143,7 +143,7 @@ func (f *failover) verdict(s *stopping, i *Info, fields map[string]string) error
 	case !ok:
 		return fault.Refused("no client has said so far when a replica is promoted in its place")
 	}
-	if what, do := s.danger(rule, i); what != "" {
+	if what, do := s.danger(rule, i, "USER"); what != "" {
 		return fault.Refused(fmt.Sprintf("%s: cut off from them it goes on giving locks, while the promoted one gives them "+
 			"to others; %s; or allow two holders (allow=two-holders in its URL)", what, do))
 	}

@@ -117,12 +117,10 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 	if i.RunID == "" || i.ReplID2 == "" || i.Time == 0 {
 		add("identity", "its INFO lacks run_id, master_replid2 or server_time_usec",
 			"no client could know whether it has restarted and lost locks, or what time it has, so "+noVote,
-			"name a server of Redis 6.2 or Valkey 7.2, or later, and no proxy in between; for tests without a server, which "+
-				"miniredis cannot replace, use package redlock/redlocktest")
+			stepIdentity)
 	}
 	if i.Loading {
-		add("loading", "it is still loading its data", noVote+", until it is ready",
-			"wait; it is asked again by itself")
+		add("loading", "it is still loading its data", noVote+", until it is ready", stepLoading)
 	}
 	if i.Role != "master" {
 		what := fmt.Sprintf("its role is %q, not master", i.Role)
@@ -131,24 +129,24 @@ func (i Info) unfit(cfg *Config) (list []Finding) {
 		}
 		add("role", what,
 			noVote+"; copies of locks would be counted as votes",
-			"name its master in its place, or make it one (REPLICAOF NO ONE) that shares nothing with the others")
+			stepMaster)
 	}
 	switch {
 	case i.Cluster && cfg.tag == "":
 		add("cluster", "it is a cluster node", noVote+": names hash to other nodes, and a failover loses locks",
-			"use a server with cluster-enabled no, or name the cluster by redis+cluster://host:port?buckets=64")
+			stepCluster)
 	case !i.Cluster && cfg.tag != "":
-		add("cluster", "it is no cluster node", noVote, "name it by redis://host:port")
+		add("cluster", "it is no cluster node", noVote, stepSingle)
 	}
 	if i.MaxMemory > 0 && i.Policy != "noeviction" && !cfg.allowEviction {
 		add("eviction", fmt.Sprintf("its maxmemory-policy is %q with maxmemory %d", i.Policy, i.MaxMemory),
-			noVote+": a lock that is dropped is a second holder, and nothing announces it", noEviction+
-				"; pool.AllowEviction admits it and accepts that risk, also of a volatile- policy, as locks have a TTL")
+			noVote+": a lock that is dropped, also by a volatile- policy, as locks have a TTL, is a second holder, and "+
+				"nothing announces it; pool.AllowEviction accepts that risk", noEviction)
 	}
 	return list
 }
 
-const noEviction = "CONFIG SET maxmemory-policy noeviction, or that parameter of a managed service, which has no CONFIG"
+const noEviction = "set maxmemory-policy to noeviction, by CONFIG SET or in the parameters of a managed service"
 
 // verdict returns an error if the server is not fit to hold locks.
 func (i Info) verdict(cfg *Config) error {

@@ -102,7 +102,7 @@ func TestAMasterThatDoesNotStopByItselfIsADanger(t *testing.T) {
 		{stopping{replicas: 2, lag: 1 * s}, promotion{2, 2 * s}, 2, "a replica is promoted after 2s"},
 		{stopping{err: errors.New("NOPERM")}, promotion{2, 5 * s}, 2, "cannot be read (NOPERM)"},
 	} {
-		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}); c.says == "" && what != "" ||
+		if what, do := c.stop.danger(c.rule, &Info{Version: "7.0.15", Replicas: c.connected}, "lock"); c.says == "" && what != "" ||
 			!strings.Contains(what, c.says) || (what == "") != (do == "") {
 			t.Errorf("%+v, %+v: %q, %q", c.stop, c.rule, what, do)
 		}
@@ -122,7 +122,7 @@ func TestAMasterWhoseScriptsDoNotStopIsADanger(t *testing.T) {
 		{"7.2.4", true, true}, {"255.255.255", true, true},
 	} {
 		info := &Info{Version: c.version, Valkey: c.valkey, Replicas: 1}
-		if what, do := stop.danger(rule, info); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
+		if what, do := stop.danger(rule, info, "lock"); (what == "") != c.safe || !c.safe && !strings.Contains(do, "6.2.7") {
 			t.Errorf("%q: %q, %q", c.version, what, do)
 		}
 	}

@@ -115,7 +115,7 @@ func (st *State) block(err error) Move {
 func (f *Deployment) obstacle(i int) error {
 	fact := &f.Facts[i]
 	if fact.Bad != nil {
-		return fmt.Errorf("%w; %s", fact.Bad, replace)
+		return advise(fact.Bad, stepStray, f.Addr(i))
 	}
 	if f.objects(i) {
 		return f.otherMasters(i, i)
@@ -132,8 +132,8 @@ func ShortBacklog(backlog, guard time.Duration) error {
 	if backlog <= 0 || backlog >= guard {
 		return nil
 	}
-	return fmt.Errorf("its repl-backlog-ttl is %v, below the max TTL of %v, so it could be replaced by a replica "+
-		"unnoticed; CONFIG SET repl-backlog-ttl 0, or %d", backlog, guard, (guard+time.Second-1)/time.Second)
+	return advise(fmt.Errorf("its repl-backlog-ttl is %v, below the max TTL of %v, so it could be replaced by a replica "+
+		"unnoticed", backlog, guard), stepBacklog, (guard+time.Second-1)/time.Second)
 }
 
 // vote returns the action for an admitted master.
@@ -170,7 +170,7 @@ func (f *Deployment) start(i int, st *State) Move {
 		}
 	}
 	if f.Stranger {
-		return st.block(fmt.Errorf("%w, as a master of another shard says", ErrShardLayout))
+		return st.block(advise(fmt.Errorf("%w, as a master of another shard says", ErrShardLayout), stepShards))
 	}
 	if err := f.mayWrite(i); err != nil {
 		return st.block(err)
@@ -200,8 +200,8 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 			own.Least(), (f.Clocks.Known & own.All()).Len())), false
 	}
 	if away := f.Facts[i].Away; away > scripts.Window {
-		return st.block(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v: set the clocks "+
-			"right", ErrQuarantine, away.Round(time.Millisecond), scripts.Window)), false
+		return st.block(advise(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v",
+			ErrQuarantine, away.Round(time.Millisecond), scripts.Window), stepClock)), false
 	}
 	return Move{}, true
 }
@@ -253,8 +253,8 @@ func (f *Deployment) quarantine(i int, st *State) Move {
 	case !may:
 		return Move{Look: Look}
 	case f.agreedTTL(i) == 0:
-		return st.block(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has a "+
-			"majority: raise all to one of them", ErrQuarantine))
+		return st.block(advise(fmt.Errorf("%w, and the masters that can be read have different max TTLs, of which none has a "+
+			"majority", ErrQuarantine), StepGuard, f.largest().Longest))
 	}
 	return f.admit(scripts.AdmitEnd, i)
 }

@@ -154,29 +154,30 @@ func (f *Deployment) otherMasters(i, j int) error {
 	there := fmt.Sprintf("epoch %d and the masters %s", r.Epoch, lists(r.Masters, r.Next))
 	sure, perhaps := f.strayness(j)
 	stray := ""
-	if sure || perhaps {
-		stray = "; " + replace
+	if perhaps {
+		stray = fmt.Sprintf(", unless that record is a stray one (redlock quarantine --master %s)", f.Addr(j))
 	}
 	switch {
+	case r.Shard != f.Shard && sure:
+		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrShardLayout, shard(f.Shard), record,
+			shard(r.Shard)), stepStray, f.Addr(j))
 	case r.Shard != f.Shard:
-		return fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s", ErrShardLayout,
-			shard(f.Shard), record, shard(r.Shard), stray)
+		return advise(fmt.Errorf("%w: the shards of this client are probably wrong: it has %s, and %s has %s%s",
+			ErrShardLayout, shard(f.Shard), record, shard(r.Shard), stray), stepShards)
 	case r.Epoch > c.Epoch && r.Masters == c.Masters && r.Next == c.Next:
 		return fmt.Errorf("%w: %s has the masters of this client at epoch %d, which it uses as soon as a majority of them can "+
 			"be read", ErrOldMasters, record, r.Epoch)
 	case r.Epoch > c.Epoch:
-		return fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters, here,
-			record, there)
+		return advise(fmt.Errorf("%w: the list of this client is out of date: it has %s, and %s has %s", ErrOldMasters, here,
+			record, there), stepEpoch, r.Epoch, lists(r.Masters, r.Next))
 	case r.Alone < c.Needs(j):
 		return f.incomplete(j)
+	case sure:
+		return advise(fmt.Errorf("%w: this client has %s, and %s has %s", ErrMasterList, here, record, there), stepStray,
+			f.Addr(j))
 	}
-	wrong, correct := "the list of this client is probably wrong: it", "correct the list; "
-	if sure {
-		wrong, correct = "this client", ""
-	}
-	return fmt.Errorf("%w: %s has %s, and %s has %s; %sto replace a master use redlock set; if the same masters "+
-		"have other addresses here, use the names of the record (?name=)%s", ErrMasterList, wrong, here, record, there,
-		correct, stray)
+	return advise(fmt.Errorf("%w: the list of this client is probably wrong: it has %s, and %s has %s%s", ErrMasterList,
+		here, record, there, stray), stepList)
 }
 
 // strayness reports whether the record of master j is a stray one: sure if a majority of the masters has this client's
@@ -195,8 +196,8 @@ func (f *Deployment) strayness(j int) (sure, perhaps bool) {
 }
 
 func (f *Deployment) incomplete(j int) error {
-	return fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete, f.Addr(j),
-		f.Facts[j].Record.Alone, f.Config.Needs(j))
+	return advise(fmt.Errorf("%w: on %s its set may act alone up to epoch %d, this client has %d", ErrIncomplete, f.Addr(j),
+		f.Facts[j].Record.Alone, f.Config.Needs(j)), stepBefore, f.Config.Needs(j)-1)
 }
 
 // lists formats the masters of a configuration.
@@ -206,7 +207,3 @@ func lists(masters, next string) string {
 	}
 	return scripts.ShowList(masters) + " together with " + scripts.ShowList(next)
 }
-
-// replace says how to replace a record that a minority has.
-const replace = "if no client needs that record, replace it: redlock quarantine --master HOST:PORT URL..., " +
-	"with the URLs of all masters"

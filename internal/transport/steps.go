@@ -1,0 +1,65 @@
+package transport
+
+// The next steps that findings name. Each is one step, and safe if it is followed literally. Commands are in
+// backquotes; those of Redis are for the master of the finding, unless another server is named. A test of the command
+// follows each step on real servers, and fails if a step has no case there.
+const (
+	stepNothing   = "nothing: "
+	stepStart     = "start the server; its log says why it ended"
+	stepReach     = "correct the address, or the network between this host and the master"
+	stepPassword  = "name the password in the URL, or by WithCredentials"
+	stepLogin     = "name the user and the password that this master knows, in the URL, by WithCredentials, or by " + provider
+	provider      = "WithCredentialsProvider"
+	stepInfo      = "grant the right to it: `ACL SETUSER %s +info`"
+	stepClients   = "end a program without locks that has many connections there, then `CONFIG SET maxclients 10000`"
+	stepProtected = "decide who may reach it: give it a password (requirepass) that is in the URLs of all clients, or " +
+		"bind it to an address that only clients reach"
+	stepBusy      = "a script runs there: end it by `SCRIPT KILL`"
+	stepProxy     = "name the master itself: this seems to be a proxy, which answers no INFO"
+	stepPlain     = "name the port for TLS, or use redis:// instead of rediss://"
+	stepAuthority = "name the authority that has signed the certificate (--ca, WithTLSConfig)"
+	stepHost      = "name the master by a name in its certificate"
+	stepSecret    = "make its password readable: its file, or what its command or its provider returns"
+	stepDatabase  = "name a database that there is, and that its user may select"
+	stepClosed    = "if the port is one for TLS, use rediss://; else read the server's log"
+	stepHangs     = "look on its machine why it hangs: a stopped process, swapping, a long command (SLOWLOG)"
+
+	stepIdentity = "name a server of Redis 6.2 or Valkey 7.2, or later, without a proxy in between; for tests without a " +
+		"server use package redlock/redlocktest, which miniredis cannot replace"
+	stepLoading = stepNothing + "it is asked again by itself when its data are loaded"
+	stepMaster  = "name its master in its place"
+	stepPromote = "make it a master again: `REPLICAOF NO ONE`; it votes after its quarantine"
+	stepCluster = "name the cluster by redis+cluster://host:port?buckets=64, or a server with cluster-enabled no"
+	stepSingle  = "name it by redis://host:port"
+	stepVersion = "use %s %d.%d or later"
+	stepNewer   = stepNothing + "the tests of this library have not run on it yet"
+	stepDiffer  = "name different servers, each on a machine of its own"
+	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
+
+	stepSet       = "`CONFIG SET %s %s`, and the same in its configuration file"
+	stepParameter = "set %s to %s in the parameters of the service, which has no CONFIG"
+	stepMemory    = "remove other data there: its machine has no memory for a larger maxmemory than %d"
+	stepSnapshot  = "make room on its disk, or what else its log asks for, and then `BGSAVE`"
+	stepFile      = "make room on its disk, or what else its log asks for; it goes on by itself"
+	stepReplicas  = "detach each replica: `REPLICAOF NO ONE` on %s"
+	stepInStep    = "start its replicas, or correct the network between it and them"
+	stepMessage   = "decide by its message, which is the server's own"
+	stepRights    = "grant the missing rights: `ACL SETUSER %s %s`"
+	stepRenamed   = "remove rename-command of %s from the server's configuration"
+	stepConfig    = "grant the right to read it: `ACL SETUSER %s +config|get`"
+	stepDecide    = "decide by the parameters of the service: without appendonly yes, appendfsync always and " +
+		"no-appendfsync-on-rewrite no the restart guard is needed"
+	stepDatabases = "decide for one database, and give it to all clients; a record that no client uses is deleted by " +
+		"`SELECT %d` and `DEL %s`"
+
+	stepFailover  = stepNothing + "it is how a master with a failover works"
+	stepStops     = "use Redis 6.2.7 or later"
+	stepAll       = "`CONFIG SET %s %d` on each of its servers"
+	stepDownAfter = "set down-after-milliseconds on each sentinel, of a cluster cluster-node-timeout on each node, to 5000"
+	stepSentinel  = "start that sentinel, or correct its address or its rights"
+	stepDisagree  = "wait for a minute; then look which sentinel is cut off, or has another master of that name"
+	stepNameAll   = "name exactly the sentinels that watch over it in the URL"
+	stepQuorum    = "`SENTINEL SET %s quorum %d` on each sentinel"
+	stepWait      = stepNothing + "it votes when they are in step; the log of the replica says how far it is"
+	stepSilent    = "look into the replica's log, and at the network between it and the master"
+)

@@ -1,0 +1,48 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The next steps that errors about a master name. Each is one step, and safe if it is followed literally; commands are
+// in backquotes. A test of the command follows each of them on real servers, and fails if a step has no case there.
+const (
+	StepNothing = "nothing: it votes by itself after the quarantine, as long as a client that takes locks runs"
+	StepAgain   = "nothing: run `redlock check` again in a moment"
+	StepOthers  = "follow the other advice first: this master waits for it"
+	StepGuard   = "`redlock guard --set %v`"
+
+	stepList = "correct the list of this client: name the masters of the record; to replace a master use redlock set; if " +
+		"the same masters have other addresses here, use the names of the record (?name=)"
+	stepStray   = "unless a client needs that record, replace it: `redlock quarantine --master %s`, with the URLs of all masters"
+	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
+	stepBefore  = "run redlock set FILE with the file of epoch %d: it shows what the change waits for"
+	stepShards  = "give this client the shards that the records name"
+	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
+	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
+)
+
+// advised is an error and the step that fixes its cause.
+type advised struct {
+	error
+	step string
+}
+
+// Error implements error.
+func (e *advised) Error() string { return e.error.Error() + "; " + e.step }
+
+// Unwrap returns the error without the step.
+func (e *advised) Unwrap() error { return e.error }
+
+func advise(err error, step string, args ...any) error {
+	return &advised{err, fmt.Sprintf(step, args...)}
+}
+
+// Advice returns the step that err names, or [StepOthers], and err without it.
+func Advice(err error) (cause error, step string) {
+	if e := (*advised)(nil); errors.As(err, &e) {
+		return e.error, e.step
+	}
+	return err, StepOthers
+}
