@@ -15,7 +15,7 @@ race: ## run the tests of all modules with the race detector
 	go test -race -timeout 20m work
 
 long: ## run the long suites on real servers (half an hour); the integration tests also in containers, if there is Docker
-	go test -timeout 60m ./redlock ./redlock/internal/admission ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
+	go test -timeout 60m ./redlock ./cmd/redlock ./redlock/internal/admission ./internal/transport ./internal/scripts ./internal/storetest ./integration -long
 
 verify: simulator mutants model spec fuzz ## simulator, mutants, model, specification and fuzzing
 

@@ -192,6 +192,8 @@ func (a *app) awaitClients(ctx context.Context, s *setCall) error {
 		late, known := s.late(ctx)
 		text := strings.Join(late, ", ")
 		switch {
+		case ctx.Err() != nil:
+			text = shown
 		case !known:
 			return errors.New("redlock set: nothing was changed: no old master lists its clients (CLIENT LIST); if every " +
 				"client uses this file: --force")

@@ -48,20 +48,3 @@ func TestAnUpgradeOfTheProtocol(t *testing.T) {
 	f.call(exitDone, "3 of 3 vote", "admit")
 	v.start("run", "--wait", "30s", "a", "--", "true").ends(0, "")
 }
-
-// The procedure of docs/operations.md for a majority that does not come back. Without the second step nothing is
-// admitted, as the remaining master names the old list.
-func TestAMajorityIsLostForGood(t *testing.T) {
-	f := newDeployment(t, 3, redisproc.Config{})
-	f.call(exitDone, "3 of 3 vote", "admit")
-	for _, s := range f.servers[:2] {
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next := newDeployment(t, 2, redisproc.Config{})
-	list := append(next.urls, f.urls[2])
-	call(t, exitNoQuorum, "", append([]string{"admit", "--timeout", "2s"}, list...)...)
-	f.do(2, "DEL", "redlock:admission")
-	call(t, exitDone, "3 of 3 vote", append([]string{"admit"}, list...)...)
-}

@@ -1,0 +1,393 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redlock-go/redlock/internal/long"
+	"github.com/redlock-go/redlock/internal/private"
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/redlock"
+	"github.com/redlock-go/redlock/redlock/redlockfile"
+	"github.com/redlock-go/redlock/redlock/redlockinfo"
+)
+
+// A procedure is a section of docs/operations.md. Its commands are run literally, in a directory with locks.json, on
+// servers that stand for 10.0.0.1, 10.0.0.2, and so on.
+type procedure struct {
+	*deployment
+	commands []string
+	output   string // the block after the commands, if there is one
+	dir      string
+	dead     map[int]bool
+	to, from *strings.Replacer // between the addresses of the document and those of the servers
+}
+
+// newProcedure starts n servers, and writes a file with the first five as the masters.
+func newProcedure(t *testing.T, heading string, n int) *procedure {
+	t.Helper()
+	for _, tool := range []string{"bash", "jq", "redis-cli"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("needs %s", tool)
+		}
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n### "+heading+"\n")
+	if !found {
+		t.Fatalf("docs/operations.md has no section %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n##")
+	block := func(kind string) string {
+		_, text, _ := strings.Cut(section, "\n```"+kind+"\n")
+		text, _, _ = strings.Cut(text, "```")
+		return text
+	}
+	p := &procedure{deployment: newDeployment(t, n, redisproc.Config{}), dir: t.TempDir(), dead: map[int]bool{}}
+	p.commands, p.output = strings.Split(strings.TrimSpace(block("sh")), "\n"), block("text")
+	var to, from []string
+	for i, s := range p.servers {
+		name := fmt.Sprint("10.0.0.", i+1)
+		to = append(to, name+":6379", s.Addr(), name, s.Addr())
+		from = append(from, s.Addr(), name+":6379")
+	}
+	p.to, p.from = strings.NewReplacer(to...), strings.NewReplacer(from...)
+	text, err := json.Marshal(redlock.Configuration{Masters: p.urls[:5]})
+	if err == nil {
+		err = os.WriteFile(p.path(), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *procedure) path() string { return filepath.Join(p.dir, "locks.json") }
+
+// sh runs a line of the document, and returns its output in the terms of the document.
+func (p *procedure) sh(status int, line string) string {
+	p.t.Helper()
+	program, err := build()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", p.to.Replace(line))
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != status {
+		p.t.Fatalf("%s\n%v, want status %d\n%s", line, err, status, p.from.Replace(out.String()))
+	}
+	return p.from.Replace(out.String())
+}
+
+func (p *procedure) kill(masters ...int) {
+	p.t.Helper()
+	for _, i := range masters {
+		p.dead[i] = true
+		if err := p.servers[i].Kill(); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// restart starts masters that were killed, without their data.
+func (p *procedure) restart(masters ...int) {
+	p.t.Helper()
+	for _, i := range masters {
+		if err := p.servers[i].Restart(p.t.Context()); err != nil {
+			p.t.Fatal(err)
+		}
+		delete(p.dead, i)
+	}
+}
+
+// A member is a client of the file, which holds a lock of its own.
+type member struct {
+	*redlock.Locker
+	kept *redlock.Lock
+	shut func()
+}
+
+// join starts a client with this label. If follows is false it does not follow the file.
+func (p *procedure) join(label string, follows bool) *member {
+	p.t.Helper()
+	l, closeAll, err := redlockfile.Open(p.path(), redlock.WithOwner(label))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if follows {
+		go redlockfile.Follow(ctx, l, p.path())
+	}
+	m := &member{Locker: l, shut: sync.OnceFunc(func() {
+		cancel()
+		ctx, cancel := context.WithTimeout(context.Background(), hang)
+		defer cancel()
+		_ = closeAll(ctx) // masters may be dead
+	})}
+	p.t.Cleanup(m.shut)
+	within, stop := context.WithTimeout(p.t.Context(), hang)
+	defer stop()
+	if m.kept, err = l.Lock(within, "kept by "+label); err != nil {
+		p.t.Fatal(err)
+	}
+	out := func(o redlockinfo.Master) bool { return o.State != "voting" && o.State != "connecting" }
+	eventuallyTrue(func() bool { // a new client may have it on a bare quorum, one of which may be killed
+		on, _ := private.HeldOn(m.kept)
+		return on >= len(slices.DeleteFunc(l.Admin().Masters(), out))
+	})
+	return m
+}
+
+// takeTurns makes the members lock one name in turns. It checks that each call succeeds, that no two hold the name at
+// once, and that tokens grow.
+func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var inside, last atomic.Int64
+	turns = new(atomic.Int64)
+	for _, m := range members {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				k, err := m.Lock(ctx, "turns")
+				if err != nil {
+					if ctx.Err() == nil {
+						p.t.Errorf("a call failed: %v", err)
+					}
+					return
+				}
+				if inside.Add(1) > 1 && k.Err() == nil {
+					p.t.Error("two clients hold the name at once")
+				}
+				if token := k.Token(); last.Swap(token) >= token {
+					p.t.Errorf("token %d does not grow", token)
+				}
+				turns.Add(1)
+				inside.Add(-1)
+				if err := k.Unlock(context.WithoutCancel(ctx)); err != nil {
+					p.t.Errorf("an unlock failed: %v", err)
+				}
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	p.t.Cleanup(stop)
+	return turns, stop
+}
+
+// pass makes the epochs of all records a minute older, in a short run. Before that each kept lock must be on both sets,
+// as it is after a minute.
+func (p *procedure) pass(members []*member) {
+	p.t.Helper()
+	if long.Enabled() {
+		return
+	}
+	carried := func() bool {
+		return !slices.ContainsFunc(members, func(m *member) bool {
+			on, n := private.HeldOn(m.kept)
+			return on < n-len(p.dead) || n != len(m.Admin().Masters())
+		})
+	}
+	if !eventuallyTrue(carried) {
+		p.t.Fatal("the locks are not on both sets")
+	}
+	p.age(59*time.Second, p.dead)
+}
+
+// The masters of a deployment are changed by the documented scripts. Meanwhile each client holds a lock throughout, and
+// all lock one name in turns. The masters that leave are killed at the end.
+func TestDocumentedChangesOfTheMasters(t *testing.T) {
+	for heading, c := range map[string]struct {
+		servers      int
+		dead, leaves []int
+		masters      int
+	}{
+		"From five masters to seven": {7, nil, nil, 7},
+		"Replacing a dead master":    {6, []int{2}, nil, 5},
+		"From five masters to three": {5, nil, []int{3, 4}, 3},
+	} {
+		t.Run(heading, func(t *testing.T) {
+			t.Parallel()
+			p := newProcedure(t, heading, c.servers)
+			p.sh(exitDone, "redlock admit --config locks.json")
+			members := []*member{p.join("web-1", true), p.join("web-2", true), p.join("web-3", true)}
+			turns, stop := p.takeTurns(members...)
+			p.kill(c.dead...)
+			for _, line := range p.commands {
+				if strings.Contains(line, "--finish") {
+					p.pass(members)
+				}
+				out := p.sh(exitDone, line)
+				if strings.HasPrefix(line, "redlock set new.json") && !strings.Contains(out, p.output) {
+					t.Errorf("the document has\n%s\nand the command prints\n%s", p.output, out)
+				}
+			}
+			p.kill(c.leaves...)
+			before := turns.Load()
+			if !eventuallyTrue(func() bool { return turns.Load() > before+20 || t.Failed() }) {
+				t.Error("no turns after the change")
+			}
+			stop()
+			for _, m := range members {
+				if on, n := private.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
+					t.Errorf("%s: %v, on %d of %d masters", m.kept.Name(), m.kept.Err(), on, n)
+				}
+				if err := m.kept.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			t.Logf("%d turns", turns.Load())
+		})
+	}
+}
+
+func TestDocumentedRecoveryOfAMajorityThatWasDown(t *testing.T) {
+	t.Parallel()
+	if !long.Enabled() {
+		t.Skip("needs -long: a master votes after 30 s")
+	}
+	p := newProcedure(t, "A majority is down", 5)
+	p.sh(exitDone, "redlock admit --config locks.json")
+	m := p.join("web-1", true)
+	p.kill(0, 1, 2)
+	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "3 of 5 masters are down") {
+		t.Error(out)
+	}
+	if !eventuallyTrue(func() bool { return errors.Is(m.kept.Err(), redlock.ErrLost) }) {
+		t.Errorf("the holder: %v", m.kept.Err())
+	}
+	p.restart(0, 1, 2)
+	for _, line := range p.commands {
+		p.sh(exitDone, line)
+	}
+	p.join("web-2", true)
+	if k, err := m.Lock(t.Context(), "kept by web-1"); err != nil || k.Token() <= m.kept.Token() {
+		t.Errorf("the name that was lost: %v, %v", k, err)
+	}
+}
+
+func TestDocumentedRecoveryOfLostMasters(t *testing.T) {
+	t.Parallel()
+	p := newProcedure(t, "All masters are lost", 5)
+	p.sh(exitDone, "redlock admit --config locks.json")
+	m := p.join("web-1", true)
+	m.shut()
+	p.kill(0, 1, 2, 3, 4)
+	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "5 of 5 masters are down") {
+		t.Error(out)
+	}
+	p.restart(0, 1, 2, 3, 4)
+	for _, line := range p.commands {
+		p.sh(exitDone, line)
+	}
+	p.join("web-1", true)
+}
+
+// Each step of a change that needs the lost masters prints the steps of the document, and writes nothing.
+func TestDocumentedRecoveryOfAMajorityThatIsLostForGood(t *testing.T) {
+	t.Parallel()
+	p := newProcedure(t, "A majority is lost for good, with its names", 6)
+	p.sh(exitDone, "redlock admit --config locks.json")
+	m := p.join("web-1", true)
+	p.kill(0, 1, 2)
+	p.sh(0, `jq '.epoch = 1 | .next = .masters[3:] + ["redis://10.0.0.6"]' locks.json >joint.json`)
+	record := fmt.Sprintf("%s", p.do(3, "GET", "redlock:admission"))
+	steps := []string{"locks.json", "--yes --raise joint.json", "--yes --finish joint.json", "--yes --abort joint.json"}
+	for _, step := range steps {
+		out := p.sh(exitNoQuorum, "redlock set "+step)
+		for _, line := range append(p.commands[:2:2], "stop all clients, and wait 30s;", "redlock admit --guard 30s") {
+			want, _, _ := strings.Cut(line, " #")
+			if want = strings.ReplaceAll(strings.TrimSpace(want), " DEL", ":6379 DEL"); !strings.Contains(out, want) {
+				t.Errorf("set %s: no %q in\n%s", step, want, out)
+			}
+		}
+	}
+	if now := fmt.Sprintf("%s", p.do(3, "GET", "redlock:admission")); now != record {
+		t.Errorf("the record\n%s\nis now\n%s", record, now)
+	}
+	m.shut()
+	for _, line := range p.commands {
+		p.sh(exitDone, line)
+	}
+	p.join("web-1", true)
+}
+
+// Running locks are not affected by a wrong record of one master, nor by its replacement.
+func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
+	t.Parallel()
+	p := newProcedure(t, "A wrong record", 5)
+	p.sh(exitDone, "redlock admit --config locks.json")
+	p.do(1, "DEL", "redlock:admission")
+	p.sh(exitDone, "redlock admit redis://10.0.0.2")
+	m := p.join("web-1", true)
+	for i, line := range p.commands {
+		if strings.HasPrefix(line, "until ") && !long.Enabled() { // 30 s
+			line = "redlock status --config locks.json | grep '10.0.0.2:6379 .*quarantine, '"
+			line = strings.ReplaceAll(line, "10.0.0.2:6379 ", p.servers[1].Addr()+" ")
+		}
+		if out := p.sh(exitDone, line); i == 0 && !strings.Contains(out, "10.0.0.2:6379") {
+			t.Errorf("check does not name the master:\n%s", out)
+		}
+	}
+	if err := m.kept.Err(); err != nil {
+		t.Error(err)
+	}
+	p.join("web-2", true)
+}
+
+// A client that does not follow the file keeps a change from its next step. The change is given up, and no lock ends.
+func TestDocumentedEndOfAStuckChange(t *testing.T) {
+	t.Parallel()
+	p := newProcedure(t, "A change that is stuck", 6)
+	p.sh(exitDone, "redlock admit --config locks.json && redlock admit redis://10.0.0.6")
+	members := []*member{p.join("web-1", true), p.join("web-2", true), p.join("stray", false)}
+	turns, stop := p.takeTurns(members...)
+	p.sh(0, `jq '.epoch += 1 | .next = .masters[1:] + ["redis://10.0.0.6"]' locks.json >new.json`)
+	p.sh(0, "mv new.json locks.json")
+	out := p.sh(exitDanger, "redlock set --raise --yes --timeout 3s locks.json")
+	if !strings.Contains(out, "not every client uses this file yet: stray (epoch 0);") {
+		t.Error(out)
+	}
+	for i, line := range p.commands {
+		if out := p.sh(exitDone, line); i == 0 && !strings.Contains(out, "every client uses this file; not yet: stray (") {
+			t.Error(out)
+		}
+	}
+	for _, m := range members {
+		if !eventuallyTrue(func() bool {
+			c := m.Admin().Configuration()[0]
+			return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
+		}) {
+			t.Errorf("%s uses %+v", m.kept.Name(), m.Admin().Configuration())
+		}
+	}
+	before := turns.Load()
+	if !eventuallyTrue(func() bool { return turns.Load() > before+20 || t.Failed() }) {
+		t.Error("no turns after the change was given up")
+	}
+	stop()
+	for _, m := range members {
+		if err := m.kept.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
