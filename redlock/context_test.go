@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/redlock-go/redlock/internal/memory"
-	"github.com/redlock-go/redlock/redlock/internal/lease"
 )
 
 // nearLocker is a Locker over three masters in memory.
@@ -101,58 +100,6 @@ func TestContextEndsWithItsParentAndLeavesTheLock(t *testing.T) {
 	}
 	mustUnlock(t, k)
 	<-other.Done()
-}
-
-// H29: only the context determines ownership, by Locker and name.
-func TestOwnerIsFoundByLockerAndName(t *testing.T) {
-	l, another := nearLocker(t), nearLocker(t)
-	a, b, foreign := mustLock(t, l, "a"), mustLock(t, l, "b"), mustLock(t, another, "a")
-	bare := t.Context()
-	onlyA := a.Context(bare)
-	all := foreign.Context(b.Context(onlyA))
-	a2, err := l.Lock(all, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type key struct{}
-	deep, cancel := context.WithCancel(context.WithValue(all, key{}, 1))
-	defer cancel()
-	for _, c := range []struct {
-		what string
-		ctx  context.Context
-		l    *Locker
-		name string
-		want *Lock
-	}{
-		{"no lock", bare, l, "a", nil},
-		{"its own", onlyA, l, "a", a},
-		{"another name", onlyA, l, "b", nil},
-		{"a longer name", onlyA, l, "a ", nil},
-		{"another Locker", onlyA, another, "a", nil},
-		{"outer of three", all, l, "a", a},
-		{"middle of three", all, l, "b", b},
-		{"the other Locker's", all, another, "a", foreign},
-		{"through contexts of others", deep, l, "a", a},
-		{"without cancel", context.WithoutCancel(deep), l, "b", b},
-		{"the innermost of two of a name", a2.Context(all), l, "a", a2},
-	} {
-		var want *lease.Hold
-		if c.want != nil {
-			want = &c.want.handle
-		}
-		if got := lease.Owner(c.ctx, c.l.shards[0].grants, c.name); got != want {
-			t.Errorf("%s: %p, want %p", c.what, got, want)
-		}
-	}
-	for _, k := range []*Lock{a2, a, b, foreign} {
-		mustUnlock(t, k)
-	}
-	if got := lease.Owner(onlyA, l.shards[0].grants, "a"); got != &a.handle {
-		t.Error("a context of a lock that has ended owns nothing: Lock would acquire the name again")
-	}
-	if _, err := l.Lock(context.WithoutCancel(onlyA), "a"); !errors.Is(err, ErrReleased) {
-		t.Errorf("a re-entry of a lock that is released: %v", err)
-	}
 }
 
 func TestContextsAreMadeWhileTheLockEnds(t *testing.T) {

@@ -40,44 +40,6 @@ func thief(t *testing.T, l *redlock.Locker, lock *redlock.Lock, until time.Time)
 	return tries, false
 }
 
-// H53: three of five masters restart empty, one after the other, while a lock is held. With the guard no other client
-// gets the name before the validity of that lock would have expired. Without the guard one does, which is the violation
-// that the guard prevents.
-func TestMastersThatRestartEmptyDoNotGiveAHeldLockAway(t *testing.T) {
-	t.Parallel()
-	for name, guarded := range map[string]bool{"with the guard": true, "without it two hold the lock": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newDeployment(t, 5)
-			guard := redlock.WithoutRestartGuard()
-			if guarded {
-				guard = redlock.WithMaxTTL(guardTime)
-			}
-			holder, other := f.admitted(guard, redlock.WithTTL(guardTime)), f.locker(guard, redlock.WithTTL(time.Second))
-			for i := range f.servers {
-				stateOf(t, holder, i, "voting")
-				stateOf(t, other, i, "voting")
-			}
-			lock := held(t)(holder.Lock(bounded(t), "n", redlock.WithExtension(false)))
-			until := lock.Until()
-			f.restart(0, 1, 2)
-			tries, two := thief(t, other, lock, until)
-			t.Logf("%d tries, two holders: %v", tries, two)
-			if two == guarded {
-				t.Errorf("guard %v, two holders at once: %v", guarded, two)
-			}
-			f.admit(other) // no hold is valid any more
-			got := held(t)(other.Lock(bounded(t), "n"))
-			if got.Token() <= lock.Token() {
-				t.Errorf("token %d after %d, although the masters forgot their fences", got.Token(), lock.Token())
-			}
-			if err := got.Unlock(bounded(t)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 var untilPattern = regexp.MustCompile(`quarantine until (\S+ UTC) by its clock, since `)
 
 // quarantined checks that TryLock fails because masters are in quarantine, and returns the longest time in the text.

@@ -18,7 +18,6 @@ import (
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/pool"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // Schedules that were found by reading the code, and that broke a guarantee.
@@ -247,32 +246,6 @@ func TestAPanicInAnImportLeavesNothing(t *testing.T) {
 		if id, _, left := w.masters.Master(0).Holds("x"); id != "" {
 			t.Errorf("the name stays locked for no client for %v", left)
 		}
-	})
-}
-
-// H67: Close does not wait beyond its context for a callback that hangs. Here it is the callback for the vote of master
-// 0, which was down when the lock was acquired.
-func TestCloseDoesNotWaitForATraceOfVotesThatHangs(t *testing.T) {
-	onStage(t, 3, func(s *stage) {
-		s.masters.Master(0).Stop()
-		hang := make(chan struct{})
-		p := s.program(redlock.WithTrace(redlock.On("vote", func(v redlockinfo.Event) {
-			if v.Op == "unlock" {
-				<-hang
-			}
-		})))
-		p.take("n")
-		began := time.Now()
-		closed := make(chan error, 1)
-		go func() { closed <- p.Close(s.within(time.Second)) }()
-		select {
-		case err := <-closed:
-			s.Logf("%v", err)
-		case <-time.After(5 * time.Second):
-			s.Errorf("Close with a context of 1 s is still there after %v, and the lock is on %d masters", time.Since(began),
-				s.on("n"))
-		}
-		close(hang)
 	})
 }
 

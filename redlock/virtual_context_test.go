@@ -3,15 +3,11 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // With the context of a lock that has ended, in any way, the name cannot be locked.
@@ -127,57 +123,6 @@ func TestVirtualDoReleasesWhateverTheBodyDoes(t *testing.T) {
 		synctest.Wait()
 		if n := w.on("a"); n != 0 {
 			w.Errorf("still on %d after the panic", n)
-		}
-	})
-}
-
-// The functions of a Trace are called without any mutex held: they may call every method of the lock and the Locker
-// that does not wait, without a deadlock.
-func TestVirtualTraceFunctionsAreCalledOutsideLocks(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		var l atomic.Pointer[redlock.Locker]
-		var k atomic.Pointer[redlock.Lock]
-		seen := map[string]int{}
-		var mu sync.Mutex
-		see := func(what string) {
-			mu.Lock()
-			seen[what]++
-			mu.Unlock()
-			if l := l.Load(); l != nil {
-				l.Masters()
-			}
-			if k := k.Load(); k != nil {
-				k.HeldOn()
-				k.Until()
-				k.Done()
-				_, _ = k.Err(), k.Token()
-				k.Context(w.Context())
-				if what == "repaired" || what == "lost" { // an extension would report itself forever
-					_ = k.Extend(deadContext()) // sends, and does not wait
-				}
-			}
-		}
-		made := w.locker(redlock.WithTrace(&redlockinfo.Trace{Event: func(e redlockinfo.Event) {
-			if e.Kind != "call" && e.Kind != "vote" {
-				see(e.Kind)
-			}
-		}}))
-		l.Store(made)
-		k.Store(w.take(made, "a"))
-		after(4 * time.Second)
-		w.masters.Master(0).Evict("a")
-		after(4 * time.Second)
-		w.masters.Lose("a")
-		after(4 * time.Second)
-		k.Store(w.take(made, "a"))
-		_ = k.Load().Unlock(w.Context())
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		for _, what := range []string{"attempt", "acquired", "released", "extended", "lost", "repaired", "master"} {
-			if seen[what] == 0 {
-				w.Errorf("no event %s: %v", what, seen)
-			}
 		}
 	})
 }

@@ -98,25 +98,6 @@ func TestVirtualOfSeveralImportersOneWins(t *testing.T) {
 	}
 }
 
-// A single importer wins; a later second one imports nothing.
-func TestVirtualAHandleIsImportedOnce(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		l := w.locker()
-		handle := w.export(w.take(l, "a"))
-		k, err := l.Import(w.Context(), handle)
-		if err != nil {
-			w.Fatal(err)
-		}
-		_, err = w.locker().Import(w.Context(), handle, redlock.WithTries(3))
-		w.isError(err, redlock.ErrLost)
-		if err := k.Unlock(w.Context()); err != nil {
-			w.Error(err)
-		}
-		_, err = l.Import(w.Context(), handle)
-		w.isError(err, redlock.ErrLost)
-	})
-}
-
 // A handle whose validity has expired imports nothing and creates nothing, whether the name is free by then or held by
 // another client.
 func TestVirtualAnExpiredHandleImportsNothing(t *testing.T) {

@@ -168,25 +168,6 @@ func TestVirtualTheGuardTimeBelongsToTheDeployment(t *testing.T) {
 	}, memory.MaxTTL(time.Minute))
 }
 
-// H58: the reproduced schedule: during a hold under the longer max TTL, a client with a shorter one must not acquire
-// the name through a master that lost its data.
-func TestVirtualTheShorterGuardTimeDoesNotAdmitUnderTheLongerLock(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		w.wire.block(3, 4)
-		first := w.locker(redlock.WithMaxTTL(time.Minute), redlock.WithExtension(false))
-		w.wire.block()
-		second := w.locker(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(3*time.Second))
-		k := w.take(first, "a", redlock.WithTTL(55*time.Second))
-		w.masters.Master(2).Restart(false)
-		for k.Err() == nil {
-			after(200 * time.Millisecond)
-			if other, err := second.TryLock(w.Context(), "a"); err == nil && k.Err() == nil {
-				w.Fatalf("a second holder, token %d, while the first has %v left", other.Token(), k.Remaining())
-			}
-		}
-	}, memory.MaxTTL(time.Minute))
-}
-
 // H59: one master whose fence of a name is near the maximum moves neither the tokens of that name nor those of another.
 func TestVirtualOnePoisonedFenceMovesNoToken(t *testing.T) {
 	virtual(t, 5, func(w *world) {
@@ -205,28 +186,6 @@ func TestVirtualOnePoisonedFenceMovesNoToken(t *testing.T) {
 			}
 			after(time.Second)
 		}
-	})
-}
-
-// H59: a client that has just started knows three of five masters, one of them with a fence near the maximum. The other
-// two may be healthy, so that fence is not used.
-func TestVirtualAPoisonedFenceIsNotBelievedWhileMastersConnect(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		w.masters.Take("a", time.Minute)
-		w.masters.Master(0).Set(defaultPrefix.Fence("a"), fmt.Sprint(int64(scripts.MaxBallot)-1))
-		w.delay(300*time.Millisecond, 3, 4)
-		l, err := redlock.New(w.pool(), redlock.WithClock(clock.Runtime()))
-		if err != nil {
-			w.Fatal(err)
-		}
-		w.Cleanup(func() { _ = l.Close(context.WithoutCancel(w.Context())) })
-		for range 3 {
-			_, err := l.TryLock(w.Context(), "a")
-			w.isError(err, redlock.ErrHeld)
-			after(time.Millisecond)
-		}
-		w.delay(0)
-		after(time.Second)
 	})
 }
 
@@ -278,21 +237,6 @@ func TestVirtualShortLivedLockersAloneFinishTheQuarantine(t *testing.T) {
 			after(1700 * time.Millisecond)
 		}
 		if took := time.Since(start); took < 30*time.Second || took > 40*time.Second {
-			w.Errorf("it took %v", took)
-		}
-	}, memory.Fresh())
-}
-
-// Two Lockers that both try to end the quarantine do not hinder each other, in either order.
-func TestVirtualTwoLockersEndTheQuarantine(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		start := time.Now()
-		one := w.locker()
-		after(3 * time.Second)
-		two := w.locker()
-		w.take(one, "a")
-		w.take(two, "b")
-		if took := time.Since(start); took > 32*time.Second {
 			w.Errorf("it took %v", took)
 		}
 	}, memory.Fresh())

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -147,46 +146,6 @@ func TestVirtualAMinimumHoldByDefault(t *testing.T) {
 	})
 }
 
-// Every message that was sent for a lock, including repairs, arrives once more, in any order, after its kept release.
-func TestVirtualWhatComesOnceMoreChangesNothingOfAKeptName(t *testing.T) {
-	for seed := range uint64(20) {
-		bubble(t, 5, func(w *world) {
-			r := seeded(seed)
-			p, other := w.peer("p"), w.peer("other")
-			until := time.Now().Add(minHold)
-			k := w.take(p.Locker, "n", redlock.WithMinHold(minHold), redlock.WithTTL(3*time.Second))
-			inner, err := p.Lock(k.Context(w.Context()), "n")
-			if err != nil {
-				t.Fatal(err)
-			}
-			after(time.Second)
-			w.masters.Master(1).Stop()
-			w.masters.Master(1).Restart(false)
-			after(time.Second)
-			_ = k.Extend(w.Context())
-			w.unlock(inner)
-			after(time.Duration(r.IntN(1000)) * time.Millisecond)
-			w.unlock(k)
-			all := p.world.wire.sent("acquire", "extend", "release")
-			for range 3 {
-				r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-				for _, s := range all[:r.IntN(len(all))+1] {
-					w.replay(s)
-				}
-				if _, err := other.TryLock(w.Context(), "n"); !errors.Is(err, redlock.ErrHeld) {
-					t.Fatalf("seed %d: %v before the end", seed, err)
-				}
-				after(time.Duration(r.IntN(2000)) * time.Millisecond)
-			}
-			got := w.take(other.Locker, "n")
-			if late := time.Since(until); late < 0 || late > 140*time.Millisecond {
-				t.Errorf("seed %d: acquired %v after the end", seed, late)
-			}
-			w.unlock(got)
-		})
-	}
-}
-
 // An acquire that a master reads late keeps the name no longer than any other: even if the Unlock could not reach the
 // master, the late acquire is refused once it can.
 func TestVirtualAKeptReleaseThatIsLateRefusesALateAsk(t *testing.T) {
@@ -216,39 +175,4 @@ func TestVirtualAKeptReleaseThatIsLateRefusesALateAsk(t *testing.T) {
 		after(minHold - 9*time.Second)
 		w.free("n")
 	})
-}
-
-// The masters are changed while a name is kept.
-func TestVirtualAKeptNameOutlastsAChangeOfTheMasters(t *testing.T) {
-	for _, at := range []string{"first", "joint"} {
-		bubble(t, 10, func(w *world) {
-			_, both, last := w.states(oldFive, nextFive)
-			p, other := w.some(oldFive), w.some(oldFive)
-			if at == "joint" {
-				w.change(p, both)
-			}
-			until := time.Now().Add(29 * time.Second)
-			k := w.take(p, "n", redlock.WithMinHold(29*time.Second))
-			if at == "first" {
-				w.change(p, both)
-			}
-			w.change(other, both)
-			w.unlock(k)
-			after(time.Second)
-			w.must(other.RaiseEpoch(w.Context()))
-			for other.FinishChange(w.Context()) != nil {
-				after(100 * time.Millisecond)
-				if g, err := other.TryLock(w.Context(), "n"); err == nil {
-					if early := time.Until(until); early > 0 {
-						t.Errorf("%s: acquired %v early", at, early)
-					}
-					w.unlock(g)
-				}
-			}
-			w.change(other, last)
-			if early := time.Until(until); early > 0 {
-				t.Errorf("%s: the change ended %v before the minimum hold", at, early)
-			}
-		})
-	}
 }

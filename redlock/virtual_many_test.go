@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -50,73 +49,4 @@ func TestVirtualGrantsThatAreDueTogetherAreAllExtended(t *testing.T) {
 			}
 		}
 	})
-}
-
-// H26: a master that lost all leases, and one that lost some, get back those that a majority has confirmed.
-func TestVirtualManyGrantsDriftBackToAllMasters(t *testing.T) {
-	for _, late := range []time.Duration{0, 50 * time.Millisecond} { // answers with the others, or after them
-		bubble(t, 5, func(w *world) {
-			locks := w.takeMany(w.locker(), 40)
-			w.delay(late, 0, 1)
-			w.masters.Master(0).Flush()
-			for i := range 10 {
-				w.masters.Master(1).Evict("held-" + strconv.Itoa(i))
-			}
-			after(6 * time.Second) // the next extension is after 6.7 s
-			for i, k := range locks {
-				if on, n := k.HeldOn(); on != n || w.on("held-"+strconv.Itoa(i)) != n || k.Err() != nil {
-					w.Errorf("%v late: lock %d is held on %d of %d: %v", late, i, on, n, k.Err())
-				}
-			}
-		})
-	}
-}
-
-// H20, H24: exactly the locks that a majority has lost are lost, and they are not written again.
-func TestVirtualOfManyGrantsTheLostOneIsLost(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		l := w.locker()
-		locks := w.takeMany(l, 40)
-		after(time.Second) // until they are on all masters
-		for i := range 3 {
-			w.masters.Master(i).Evict("held-5")
-		}
-		after(4 * time.Second)
-		for i, k := range locks {
-			if lost := errors.Is(k.Err(), redlock.ErrLost); lost != (i == 5) {
-				w.Errorf("lock %d: %v", i, k.Err())
-			}
-		}
-		if on := w.on("held-5"); on > 2 {
-			w.Errorf("the lost lock is on %d masters", on)
-		}
-	})
-}
-
-// H21, H23: while a majority is away nothing is extended, and every lock ends at the end of its validity and not
-// before; a majority that hangs for less than that ends no lock.
-func TestVirtualManyGrantsOutliveAShortHang(t *testing.T) {
-	for _, c := range []struct {
-		hang time.Duration
-		lost bool
-	}{{5 * time.Second, false}, {12 * time.Second, true}} {
-		bubble(t, 5, func(w *world) {
-			locks := w.takeMany(w.locker(), 40)
-			w.hang(0, 1, 2)
-			after(9 * time.Second) // of a validity of 9.9 s
-			for i, k := range locks {
-				if c.lost && k.Err() != nil {
-					w.Errorf("lock %d ended too early: %v", i, k.Err())
-				}
-			}
-			after(c.hang - 9*time.Second)
-			w.resume(0, 1, 2)
-			after(20 * time.Second)
-			for i, k := range locks {
-				if lost := errors.Is(k.Err(), redlock.ErrLost); lost != c.lost {
-					w.Errorf("hung for %v, lock %d: %v", c.hang, i, k.Err())
-				}
-			}
-		})
-	}
 }

@@ -219,23 +219,6 @@ func TestVirtualWhatIsNotHadIsNotKept(t *testing.T) {
 	})
 }
 
-// An import has its own minimum hold, which begins at the import.
-func TestVirtualAnImportHasAMinimumHoldOfItsOwn(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		p, q, other := w.peer("p"), w.peer("q"), w.peer("other")
-		k := w.take(p.Locker, "n", redlock.WithMinHold(minHold), redlock.WithTTL(5*time.Second))
-		after(2 * time.Second)
-		handle := w.export(k)
-		until := time.Now().Add(minHold)
-		imported, err := q.Import(w.Context(), handle, redlock.WithMinHold(minHold), redlock.WithTTL(5*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.unlock(imported)
-		w.keptUntil(other.Locker, "n", until)
-	})
-}
-
 // The event of a trace reports how long a name is kept.
 func TestVirtualATraceIsToldWhatIsKept(t *testing.T) {
 	virtual(t, 3, func(w *world) {

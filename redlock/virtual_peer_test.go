@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -375,15 +374,3 @@ func isProbeFence(key string) bool {
 
 // inboxIdle is the time for which the inbox of a Locker stays open after its last wait.
 const inboxIdle = 10 * time.Second
-
-// lockedDelays is a random source for several goroutines.
-type lockedDelays struct {
-	mu     sync.Mutex
-	random *rand.Rand
-}
-
-func (l *lockedDelays) below(d time.Duration) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Duration(l.random.Int64N(int64(d)))
-}

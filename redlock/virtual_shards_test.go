@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -17,53 +16,6 @@ import (
 )
 
 // Tests of the calls of a sharded Locker.
-
-// Clients lock the same names of several shards in opposite orders, again and again: they never deadlock, and no two
-// hold a name.
-func TestVirtualNamesOfSeveralShardsAreLockedInOneOrder(t *testing.T) {
-	realms(t, 3, func(r *realm) {
-		programs := []*redlock.Locker{r.admitted(0, 1, 2), r.shards(0, 1, 2), r.shards(0, 1, 2)}
-		names := slices.Concat(in(3, 2)...)
-		holders, done := map[string]int{}, make(chan error)
-		mu := make(chan struct{}, 1)
-		count := func(list []string, by int) {
-			mu <- struct{}{}
-			for _, name := range list {
-				if holders[name] += by; holders[name] > 1 {
-					t.Errorf("%q is held twice", name)
-				}
-			}
-			<-mu
-		}
-		for k, g := range programs {
-			rnd := rand.New(rand.NewPCG(uint64(k), 3))
-			go func() {
-				for range 60 {
-					var list []string
-					for _, i := range rnd.Perm(len(names))[:3] {
-						list = append(list, names[i])
-					}
-					err := g.DoAll(r.Context(), list, func(ctx context.Context) error {
-						count(list, 1)
-						defer count(list, -1)
-						time.Sleep(time.Millisecond)
-						return ctx.Err()
-					})
-					if err != nil {
-						done <- err
-						return
-					}
-				}
-				done <- nil
-			}()
-		}
-		for range programs {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
 
 // A client that holds names of several shards may not wait for a name that sorts before them, in any shard.
 func TestVirtualTheOrderGoesAcrossShards(t *testing.T) {

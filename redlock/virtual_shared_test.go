@@ -297,42 +297,6 @@ func TestVirtualReadersAreExtendedAndRepaired(t *testing.T) {
 	})
 }
 
-// A client that dies while its writer is first in the queue keeps no reader out: its hint has no receiver.
-func TestVirtualADeadWriterInFrontKeepsNobodyOut(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		reader := w.rlock(w.locker().RWLock("x"))
-		p := w.pool()
-		dying := w.over(p)
-		ctx, die := context.WithCancel(w.Context())
-		done := make(chan error, 1)
-		go func() {
-			_, err := dying.RWLock("x").Lock(ctx)
-			done <- err
-		}()
-		after(3 * time.Second)
-		other := w.locker().RWLock("x")
-		_, err := other.TryRLock(w.Context())
-		w.isError(err, redlock.ErrHeld)
-		// The client dies: its connections end, and it cannot leave the queues.
-		w.each(func(_ int, m *memory.Master) { m.DropRequests(1 << 20) })
-		die()
-		if err := <-done; err == nil {
-			w.Error("it got the lock")
-		}
-		w.each(func(_ int, m *memory.Master) { m.DropRequests(0); m.CutConnections() })
-		if err := p.Close(); err != nil {
-			w.Fatal(err)
-		}
-		after(2 * time.Second)
-		began := time.Now()
-		w.unlockAll(w.rlock(other))
-		if took := time.Since(began); took > 100*time.Millisecond {
-			w.Errorf("behind a dead writer a reader has waited for %v", took)
-		}
-		w.unlockAll(reader)
-	})
-}
-
 // A downgrade that no quorum answers fails with its context, and leaves no keys.
 func TestVirtualADowngradeWithoutQuorumLeavesNothing(t *testing.T) {
 	virtual(t, 5, func(w *world) {
@@ -394,44 +358,6 @@ func TestVirtualADowngradeThatAMasterMisses(t *testing.T) {
 		}
 		w.unlockAll(reader, other)
 		w.unlockAll(w.wlock(w.locker().RWLock("x")))
-	})
-}
-
-// Clients with different TTLs, tries and priorities share a name.
-func TestVirtualReadersWithUnlikeSettings(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		long := w.rlock(w.locker(redlock.WithTTL(20*time.Second)).RWLock("x"), redlock.WithExtension(false))
-		short := w.rlock(w.locker(redlock.WithTTL(time.Second)).RWLock("x"), redlock.WithExtension(false))
-		got := make(chan string, 3)
-		wait := func(what string, priority int, take func(context.Context, ...redlock.LockOption) (*redlock.Lock, error)) {
-			go func() {
-				k, err := take(w.Context(), redlock.WithPriority(priority))
-				if err != nil {
-					w.Errorf("%s: %v", what, err)
-					return
-				}
-				got <- what
-				after := time.After(time.Second)
-				<-after
-				_ = k.Unlock(w.Context())
-			}()
-			after(100 * time.Millisecond)
-		}
-		wait("writer", 0, w.locker().RWLock("x").Lock)
-		wait("reader behind it", 0, w.locker().RWLock("x").RLock)
-		wait("reader before it", 1, w.locker().RWLock("x").RLock)
-		after(2 * time.Second)
-		w.isError(short.Err(), redlock.ErrLost)
-		if first := <-got; first != "reader before it" {
-			w.Errorf("%s came first", first)
-		}
-		w.unlockAll(long)
-		if second, third := <-got, <-got; second != "writer" || third != "reader behind it" {
-			w.Errorf("then %s, %s", second, third)
-		}
-		_, err := w.locker().RWLock("x").Lock(w.Context(), redlock.WithTries(2))
-		w.isError(err, redlock.ErrHeld)
-		after(2 * time.Second)
 	})
 }
 

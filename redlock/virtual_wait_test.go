@@ -83,21 +83,6 @@ func TestVirtualAReleaseWakesOneWaiter(t *testing.T) {
 	})
 }
 
-// A name that is freed on in-memory masters goes to a waiter like a released one.
-func TestVirtualFreeingANameWakesItsWaiter(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		w.masters.Take("n", time.Hour)
-		c := w.peer("a").waits("n", unpolled)
-		w.masters.Free("n")
-		k, took := c.gets(time.Second)
-		if took != 0 {
-			w.Errorf("it took %v", took)
-		}
-		w.unlock(k)
-		w.nothingLeft("n")
-	})
-}
-
 // H40: the release comes after the refusal and before the subscription is established, so no client gets the hint. Once
 // subscribed, the waiter tries again.
 func TestVirtualAReleaseBeforeTheSubscriptionStandsIsNotMissed(t *testing.T) {
@@ -182,23 +167,6 @@ func TestVirtualWithEverySubscriptionCutWaitingEndsByPollAndTTL(t *testing.T) {
 			w.nothingLeft("n")
 		})
 	}
-}
-
-// The holder is killed while others wait with subscriptions: the first of them has the lock when the TTL has expired.
-func TestVirtualAKilledHolderIsFollowedWhenItsTTLIsOver(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		a, b := w.peer("a"), w.peer("b")
-		w.take(a.Locker, "n")
-		after(7 * time.Second) // the lock has been extended
-		c := b.waits("n", unpolled)
-		a.kill()
-		next, took := c.gets(time.Minute)
-		if took > redlock.DefaultTTL+50*time.Millisecond {
-			w.Errorf("it took %v", took)
-		}
-		w.unlock(next)
-		w.nothingLeft("n")
-	})
 }
 
 // All hints are lost in transit, although the masters count their receivers: the first and the second waiter try again

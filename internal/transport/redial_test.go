@@ -9,67 +9,6 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// H33: a master that was killed and restarted on the same port is used again. Calls in between fail at once, and no
-// call made after it is up again is lost to the old connection.
-func TestKilledMasterComesBack(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.url()})
-	waitUp(t, p)
-	before := state(p, 0)
-	srv.kill()
-	_ = waitDown(t, p, 0, ErrDown)
-	box := newMailbox()
-	err := p.Send(0, inspect("x"), Stamp{}, box)
-	var e *Error
-	if !errors.As(err, &e) || !errors.Is(err, ErrDown) || e.Unknown {
-		t.Errorf("Send: %v", err)
-	}
-	srv.restart()
-	waitUp(t, p)
-	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
-		t.Errorf("first call after the restart: %v", err)
-	}
-	after := state(p, 0)
-	if after.Session <= before.Session || after.Info.RunID == before.Info.RunID {
-		t.Errorf("before %+v, after %+v", before, after)
-	}
-	if box.count() != 0 {
-		t.Error("Reply was called for a Send that failed")
-	}
-}
-
-// H31, H36: a stopped master costs its callers one timeout, after which calls fail at once. It is used again when it
-// resumes.
-func TestHungMasterFailsFastAndRecovers(t *testing.T) {
-	srv := startServer(t)
-	p := open(t, []string{srv.url()}, WithTimeout(100*time.Millisecond), WithDialTimeout(200*time.Millisecond))
-	waitUp(t, p)
-	srv.signal(stopSignal)
-	stopped := true
-	defer func() {
-		if stopped {
-			srv.signal(continueSignal)
-		}
-	}()
-	_, err := call(t, p, 0, inspect("x"), Stamp{})
-	var e *Error
-	if !errors.As(err, &e) || !errors.Is(err, ErrTimeout) || !e.Unknown {
-		t.Errorf("call to a stopped master: %v", err)
-	}
-	for range 1000 {
-		if err := p.Send(0, inspect("x"), Stamp{}, newMailbox()); !errors.Is(err, ErrDown) {
-			t.Fatalf("Send to a stopped master: %v", err)
-		}
-	}
-	_ = waitDown(t, p, 0, ErrTimeout)
-	srv.signal(continueSignal)
-	stopped = false
-	waitUp(t, p)
-	if _, err := call(t, p, 0, inspect("x"), Stamp{}); err != nil {
-		t.Error(err)
-	}
-}
-
 // A master whose socket accepts no more bytes blocks the writer, but no client.
 func TestFullSocketBlocksNobody(t *testing.T) {
 	srv := startServer(t)

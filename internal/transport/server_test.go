@@ -161,14 +161,6 @@ func (s *server) kill() {
 	<-s.exited
 }
 
-// restart starts a killed server again on the same port, with no data.
-func (s *server) restart() {
-	s.t.Helper()
-	if !s.launch(redisServer(s.t)) {
-		s.t.Fatalf("redis-server did not start again:\n%s", s.output)
-	}
-}
-
 // do runs one command on a separate connection.
 func (s *server) do(args ...any) any {
 	s.t.Helper()
