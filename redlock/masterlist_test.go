@@ -122,6 +122,28 @@ func TestMasterList(t *testing.T) {
 			}
 		}
 	})
+	// A client of the second list reads the record of master 1 between two outages of that master, which it never loses.
+	t.Run("ShortOutages", func(t *testing.T) {
+		operate(t, 4, func(o *office) {
+			a := o.client(0, 1, 2)
+			if err := errors.Join(a.Admin().Admit(o.within(time.Minute)), a.Close(o.Context())); err != nil {
+				o.Fatal(err)
+			}
+			o.masters.Master(1).Restart(false)
+			o.masters.Master(0).Hang()
+			b := o.client(0, 1, 3)
+			o.pass(5 * time.Second) // the quarantines of masters 2 and 4 begin
+			o.masters.Master(0).Resume()
+			o.pass(20 * time.Second)
+			o.masters.Master(0).Hang()
+			o.pass(15 * time.Second) // and are over
+			o.masters.Master(0).Resume()
+			o.pass(15 * time.Second)
+			o.locks("the first list", o.client(0, 1, 2))
+			_, err := b.TryLock(o.Context(), "n")
+			o.says(err, redlock.ErrMasterList)
+		}, memory.Fresh())
+	})
 	t.Run("OrderAndNames", func(t *testing.T) {
 		operate(t, 3, func(o *office) {
 			o.locks("another order", o.client(2, 0, 1))

@@ -283,6 +283,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualAReleaseOnTheAsksConnectionRaisesNoFence"},
 	{Name: "foreign-hash", Wrong: "H106: a hash of another program at the key of a lock is read",
 		Suite: "internal/scripts/reference", Tests: "AForeignHashIsNotRead"},
+	{Name: "short-outage", Wrong: "H98: during a short outage of the master that has another list a client begins without it",
+		Suite: "redlock", Tests: "MasterList"},
 	{Name: "dead-record", Wrong: "H104: a master that is down objects by the record that was read before",
 		Suite: "redlock/internal/admission", Tests: "AnotherListOfMasters"},
 	{Name: "stray-record", Wrong: "H124: the record of a minority stops a majority",

@@ -82,6 +82,9 @@
 #define TTL_LIMIT 62
 #define LINGER_VALIDITY 63
 #define LINGER_TOKEN 64
+#define MASTER_LIST 65
+#define FIRST_RECORDS 66
+#define SHORT_OUTAGE 67
 
 #ifndef TTL
 #define TTL 2               /* how long a master keeps a lease */

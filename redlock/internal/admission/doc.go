@@ -76,8 +76,14 @@
 // # The list of masters
 //
 // The record has the list of all masters, in a joint configuration both lists. Two clients that use three and five
-// masters of one deployment could both find a majority. So a client that has read another list at its own epoch admits
-// no masters and wins no locks, until that record is gone or replaced by a quarantine.
+// masters of one deployment could both find a majority. So a master votes only for clients that have the list of its
+// record. A client begins with its list (admits masters before a majority has been admitted in it) when every master has
+// shown that list since the quarantine began, or has been down for a quarantine. Once a majority has been admitted in a
+// list, the record of a minority costs that minority's votes and no others.
+//
+// Two lists can still both begin if a client cannot reach, for a whole quarantine, the master that would show it the
+// other list, and a master of both lists has forgotten its record. verify/spec/lists.pml shows that both are needed.
+// Waiting for all masters would prevent it, but one dead master would then stop every first start.
 //
 // # Shards
 //

@@ -22,6 +22,7 @@ type Fact struct {
 	Began    uint64         // number of the last step sent before this quarantine was first seen
 	Own      int64          // estimate of its clock, in microseconds
 	Away     time.Duration  // distance of Own from the median
+	Lost     time.Duration  // how long it has been down, or unknown; 0 if it is up
 	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or unknown
 	Moved    bool           // its hash slot was being moved, so it may have lost data, regardless of its identity
 	Late     time.Duration  // how long the server that this one has replaced may continue to grant locks

@@ -373,8 +373,8 @@ func TestAdopts(t *testing.T) {
 	}
 }
 
-// H98: the first masters are admitted when all reachable ones list this client's masters, read since the quarantine
-// began. H120: no master is admitted at once before, and none without the records of a majority.
+// H98: the first masters are admitted when all list this client's masters, read since the quarantine began, or are down
+// for a quarantine. H120: no master is admitted at once before, and none without the records of a majority.
 func TestFirstMastersAgree(t *testing.T) {
 	over := epoch - guard.Microseconds()
 	first := func() *Deployment {
@@ -389,7 +389,7 @@ func TestFirstMastersAgree(t *testing.T) {
 		fact Fact
 		ends bool
 	}{
-		"down": {Fact{Settled: true}, true}, "not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
+		"down": {Fact{Settled: true, Lost: guard}, true}, "not heard of": {Fact{}, false}, "empty": {empty("e" + zeros), false},
 		"cannot be written": {changed(empty("e"+zeros), func(f *Fact) { f.Err = errors.New("OOM") }), true},
 		"clock is off":      {changed(empty("e"+zeros), func(f *Fact) { f.Away = time.Minute }), true},
 		"not read since": {changed(with("e"+zeros, pending("e"+zeros, over, guard)), func(f *Fact) { f.Asked = 0 }),
@@ -403,7 +403,16 @@ func TestFirstMastersAgree(t *testing.T) {
 			}
 		}
 	}
-	f := deployment(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
+	f := first()
+	f.Facts[4] = Fact{Settled: true, Lost: guard - 1}
+	if _, m := f.Judge(0); m.Step != "" {
+		t.Errorf("one was down for less than a quarantine: step %q", m.Step)
+	}
+	f.Now = quorum.One(0)
+	if _, m := f.Judge(0); m.Step != scripts.AdmitNow {
+		t.Errorf("an operator admits, one is down: step %q", m.Step)
+	}
+	f = deployment(empty("a"+zeros), Fact{Settled: true}, Fact{Settled: true}, Fact{Settled: true})
 	f.Now = quorum.First(5)
 	if st, m := f.Judge(0); st.Phase != Blocked || m.Step != "" {
 		t.Errorf("the records of two of five were read: %v, step %q", st.Phase, m.Step)

@@ -35,11 +35,12 @@ func (f *Deployment) objects(j int) bool {
 	return f.Facts[j].shown() && !f.agrees(j)
 }
 
-// established reports whether a majority has been admitted in this client's configuration.
+// established reports whether a majority has been admitted in this client's configuration, by the last records that were
+// read.
 func (f *Deployment) established() bool {
 	var admitted quorum.Set
 	for j := range f.Config.Rule.All().All() {
-		if fact := &f.Facts[j]; fact.shown() && fact.Record.Admitted && f.agrees(j) {
+		if f.Facts[j].Record.Admitted && f.agrees(j) {
 			admitted |= quorum.One(j)
 		}
 	}
@@ -100,8 +101,8 @@ func (f *Deployment) mayReplace(i int) error {
 // are the masters whose records must be read again.
 //
 // A majority must have shown this configuration since the quarantine began. As long as none has been admitted in it,
-// every reachable master must have shown it: otherwise a client with another list could begin on the others at the same
-// time.
+// every master must have shown it, unless it has been down for a quarantine: otherwise a client with another list could
+// begin on the others at the same time.
 func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	fresh, stale := f.readSince(i)
 	own, all := f.Config.Follow.Of(i), f.Config.Rule.All()
@@ -115,8 +116,11 @@ func (f *Deployment) seen(i int) (gather quorum.Set, ok bool) {
 	for j := range all.All() {
 		fact := &f.Facts[j]
 		stuck := fact.Err != nil || fact.Away > scripts.Window || f.shortBacklog(j) != nil // no client writes a record there
+		// After a shorter outage it may vote for clients of another list. An operator knows which masters are down.
+		//mutant:short-outage = true
+		gone := f.Now.Has(i) || fact.Lost >= f.largest().Quarantine
 		//mutant:first-records 1= false
-		if !fresh.Has(j) && (!fact.Settled || fact.Up && !stuck) {
+		if !fresh.Has(j) && (!fact.Settled || fact.Up && !stuck || !fact.Up && !gone) {
 			return stale & all, false
 		}
 	}

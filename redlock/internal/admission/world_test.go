@@ -43,6 +43,7 @@ type program struct {
 	reach  quorum.Set
 	clocks *ballot.Clocks
 	memory []string // identity of the connection, by master; "" for none
+	lost   []int64  // when the connection ended, by master
 	sent   uint64
 }
 
@@ -72,7 +73,7 @@ func (w *world) forget(s *server) {
 func (w *world) program(name string, guard time.Duration) *program {
 	n := len(w.servers)
 	all := quorum.First(n)
-	p := &program{w: w, name: name, reach: all, clocks: ballot.NewClocks(all), memory: make([]string, n)}
+	p := &program{w: w, name: name, reach: all, clocks: ballot.NewClocks(all), memory: make([]string, n), lost: make([]int64, n)}
 	p.Deployment = &Deployment{
 		Config: config(n), Guard: guard, Facts: make([]Fact, n), Addr: func(i int) string { return fmt.Sprint("master", i) },
 	}
@@ -120,14 +121,16 @@ func (p *program) connect() {
 		switch {
 		case !p.reach.Has(i):
 			if f.Up || !f.Settled {
+				p.lost[i] = p.w.us
 				f.Lose()
 			}
+			f.Lost = time.Duration(p.w.us-p.lost[i]) * time.Microsecond
 			p.memory[i] = ""
 			continue
 		case p.memory[i] != id && !freed(p.memory[i], id):
 			f.Lose()
 		}
-		f.Up, f.Identity, p.memory[i] = true, id, id
+		f.Up, f.Lost, f.Identity, p.memory[i] = true, 0, id, id
 		p.clocks.Learn(i, p.w.us+s.offset, now, 0)
 	}
 	for i := range p.Facts {

@@ -66,6 +66,7 @@ type track struct {
 	refusedAt  clock.Instant     // when the last step was answered by a refusal; zero: it was not
 	pause      time.Duration     // no step is sent for this long after refusedAt
 	read       int64             // the master's time when its record was read
+	lostAt     clock.Instant     // when the last connection ended, or the master was named
 }
 
 // New returns a Monitor that uses c. It knows nothing until Run runs. Until the end of Run the masters are registered
@@ -136,7 +137,7 @@ func (m *Monitor) grow(n int) {
 		if s.Durable != nil && !s.Pool.FailsOver(i) && s.Durable(addr) {
 			f.Home = scripts.Escape(addr)
 		}
-		m.facts, m.tracks = append(m.facts, f), append(m.tracks, track{})
+		m.facts, m.tracks = append(m.facts, f), append(m.tracks, track{lostAt: s.Clock.Now()})
 	}
 }
 
@@ -145,6 +146,9 @@ func (m *Monitor) recordEvent(e transport.Event) {
 	m.grow(e.Master + 1)
 	f, t := &m.facts[e.Master], &m.tracks[e.Master]
 	if e.Err != nil {
+		if f.Up {
+			t.lostAt = m.settings.Clock.Now()
+		}
 		f.Lose()
 		f.Err, t.session, t.inFlight, t.refusedAt = e.Err, 0, false, clock.Instant{}
 		return
@@ -215,7 +219,11 @@ func (m *Monitor) decide() time.Duration {
 func (m *Monitor) deployment(at clock.Instant) *admission.Deployment {
 	m.grow(m.config.Slots)
 	for i := range m.facts {
-		m.facts[i].Own, m.facts[i].Away = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i)
+		f := &m.facts[i]
+		f.Own, f.Away, f.Lost = m.settings.Clocks.Own(at, i), m.settings.Clocks.Away(i), 0
+		if !f.Up {
+			f.Lost = at.Sub(m.tracks[i].lostAt)
+		}
 	}
 	now := quorum.Set(0)
 	if m.admitting > 0 {
