@@ -45,7 +45,7 @@ func (l *figures) add(scenario, kase, who string, m metric, value float64) {
 	f.spread = *newSpread(append(f.Rounds, rounded(value, 6)))
 }
 
-// set is like add for a value over all rounds so far.
+// set replaces the value, which is over all rounds so far; add adds one.
 func (l *figures) set(scenario, kase, who string, m metric, value float64) {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		f.Rounds = nil
@@ -64,7 +64,7 @@ func (l figures) find(scenario, kase, who string, m metric) *figure {
 	return l[i]
 }
 
-// spread is find without the names; nil if there is no such figure.
+// spread returns the figure as find does, without the names; nil if it was not measured.
 func (l figures) spread(scenario, kase, who string, m metric) *spread {
 	if f := l.find(scenario, kase, who, m); f != nil {
 		return &f.spread

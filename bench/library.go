@@ -36,7 +36,7 @@ func withAttempts(ctx context.Context) (context.Context, <-chan int64) {
 	return context.WithValue(ctx, attemptsKey{}, attempts), attempts
 }
 
-// reportAttempts is a callback of a trace.
+// reportAttempts counts the attempts of a call, as a callback of a trace.
 func reportAttempts(c redlockinfo.Event) {
 	if c.Kind != "call" {
 		return
@@ -78,7 +78,7 @@ func openLibrary(ctx context.Context, s setting) (contender, error) {
 	return l, nil
 }
 
-// openWith is openLibrary with an option for each lock.
+// openWith opens the library, with an option for each lock.
 func openWith(o redlock.LockOption) func(ctx context.Context, s setting) (contender, error) {
 	return func(ctx context.Context, s setting) (contender, error) {
 		c, err := openLibrary(ctx, s)

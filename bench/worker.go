@@ -100,7 +100,7 @@ func (w *Worker) Contend(j Job, a *Answer) error {
 	return errors.Join(errs...)
 }
 
-// contendAlone is one goroutine of Contend. A wait that has not ended within the remaining time is recorded as ended
+// contendAlone runs one goroutine of Contend. A wait that has not ended within the remaining time is recorded as ended
 // then. Holds need a precise duration: a timer of Go is up to a millisecond late if the process reads something
 // meanwhile, such as a late reply, and all other clients would wait for that.
 func contendAlone(ctx context.Context, c caller, j Job, process int) ([]turn, error) {

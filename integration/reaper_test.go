@@ -51,7 +51,7 @@ func (r *reaper) end() error {
 	return errors.Join(r.tie.Close(), r.cmd.Wait())
 }
 
-// reaperMain is the main function of the reaper. It ignores interrupts, which a terminal sends to all processes.
+// reaperMain runs the reaper. It ignores interrupts, which a terminal sends to all processes.
 func reaperMain() int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin)

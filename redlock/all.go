@@ -86,9 +86,8 @@ func takeAll(
 	}
 }
 
-// settle is called when all locks are held, some of them for a while. It extends those that lack the required validity,
-// and applies the extension and the maximum hold of the caller's options. It fails if one of the locks cannot be
-// extended.
+// settle extends those locks that lack the required validity, when all locks are held, and applies the extension and
+// the maximum hold of the caller's options. It fails if one of the locks cannot be extended.
 func (s *Locks) settle(ctx context.Context, cfg *lockConfig) error {
 	err := s.each(func(k *Lock) error {
 		if k.handle.HasLeft(cfg.Least) {

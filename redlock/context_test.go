@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/internal/memory"
 )
 
-// nearLocker is a Locker over three masters in memory.
+// nearLocker returns a Locker over three masters in memory.
 func nearLocker(t testing.TB, opts ...Option) *Locker {
 	t.Helper()
 	masters := memory.New(3)

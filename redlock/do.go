@@ -36,7 +36,7 @@ func (k *Lock) finish(ctx context.Context) error {
 	return nil
 }
 
-// joinErrors is like errors.Join, with a text of one line.
+// joinErrors joins like errors.Join, with a text of one line.
 func joinErrors(errs ...error) (all error) {
 	for _, err := range errs {
 		switch {

@@ -50,7 +50,7 @@ func both[T any](f, g func(T)) func(T) {
 	}
 }
 
-// bothDo is like both, for Trace.Do: g gets the context that f returned.
+// bothDo combines two callbacks like both, for Trace.Do: g gets the context that f returned.
 func bothDo(f, g func(context.Context, string) context.Context) func(context.Context, string) context.Context {
 	if f == nil {
 		return g
@@ -97,7 +97,7 @@ func (e *events) call(ctx context.Context, op, name string, f func(*tracedCall) 
 	return err
 }
 
-// acquiring is like call, for a call that acquires a lock.
+// acquiring reports a call like call, for one that acquires a lock.
 func (e *events) acquiring(
 	ctx context.Context, op, name string, f func(*lease.AcquireStats) (*Lock, error),
 ) (k *Lock, err error) {

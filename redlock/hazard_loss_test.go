@@ -30,7 +30,7 @@ func (s *stage) late(random *rand.Rand) *program {
 	return s.starting(nil, []pool.Option{pool.WithDialer(dial)})
 }
 
-// firstLocks is the number of runs in which a new client acquires its first lock.
+// firstLocks returns the number of runs in which a new client acquires its first lock.
 func firstLocks() int { return rounds(40, 10) }
 
 // H77: the first lock of a client is on all masters as soon as the client is connected to all of them.

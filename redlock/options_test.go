@@ -27,7 +27,7 @@ import (
 
 var errNoRoute = errors.New("no master is reached in this test")
 
-// farPool is a pool of n masters that are never reached.
+// farPool returns a pool of n masters that are never reached.
 func farPool(t *testing.T, n int) *pool.Pool {
 	t.Helper()
 	urls := make([]string, n)

@@ -146,7 +146,7 @@ func newPatient(t *testing.T, aof bool) *patient {
 	return x
 }
 
-// reach is like dial, with the promoted replica at the address of master 0.
+// reach connects like dial, with the promoted replica at the address of master 0.
 func (x *patient) reach() *pool.Pool {
 	return x.dial(pool.WithHeartbeat(100*time.Millisecond),
 		pool.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -58,7 +58,7 @@ func (f *deployment) locker(opts ...redlock.Option) *redlock.Locker {
 	return locker(f.t, f.dial(), opts...)
 }
 
-// admitted is like locker, with every master admitted at once.
+// admitted returns a Locker like locker, with every master admitted at once.
 func (f *deployment) admitted(opts ...redlock.Option) *redlock.Locker {
 	f.t.Helper()
 	l := f.locker(opts...)
@@ -131,7 +131,7 @@ func (f *deployment) ask(i int, cmd string, args ...any) (any, error) {
 	return c.Do(cmd, args...)
 }
 
-// do is like ask, and fails the test on an error.
+// do sends a command like ask, and fails the test on an error.
 func (f *deployment) do(i int, cmd string, args ...any) any {
 	f.t.Helper()
 	v, err := f.ask(i, cmd, args...)

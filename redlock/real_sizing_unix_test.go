@@ -18,7 +18,7 @@ import (
 
 var cpuOf = regexp.MustCompile(`used_cpu_(?:sys|user):([0-9.]+)`)
 
-// worked is the processor time that a server has used, in microseconds.
+// worked returns the processor time that a server has used, in microseconds.
 func worked(b *testing.B, s *redisproc.Server) (us float64) {
 	b.Helper()
 	c, err := redis.DialURL(s.URL())
@@ -37,7 +37,7 @@ func worked(b *testing.B, s *redisproc.Server) (us float64) {
 	return us
 }
 
-// used is the processor time that this process has used, in microseconds.
+// used returns the processor time that this process has used, in microseconds.
 func used(b *testing.B) float64 {
 	b.Helper()
 	var u syscall.Rusage

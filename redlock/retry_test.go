@@ -57,7 +57,7 @@ func randomDelays(r *rand.Rand) Delays {
 	return d
 }
 
-// stepwise is Delay by repeated multiplication, one retry after the other.
+// stepwise computes Delay by repeated multiplication, one retry after the other.
 func stepwise(d Delays, n int, random float64) float64 {
 	fixed, top := float64(d.Fixed), float64(math.MaxInt64/4)
 	if d.Cap > 0 {

@@ -87,7 +87,7 @@ func (r *realm) shards(sets ...int) *redlock.Locker {
 	return l
 }
 
-// admitted is like shards, with masters that vote.
+// admitted returns shards whose masters vote.
 func (r *realm) admitted(sets ...int) *redlock.Locker {
 	r.Helper()
 	g := r.shards(sets...)

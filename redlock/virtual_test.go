@@ -38,7 +38,7 @@ func virtual(t *testing.T, n int, f func(w *world), opts ...memory.Option) {
 	bubble(t, n, f, opts...)
 }
 
-// bubble is like virtual, for a test that has several bubbles, one after the other.
+// bubble runs f like virtual, for a test that has several bubbles, one after the other.
 func bubble(t *testing.T, n int, f func(w *world), opts ...memory.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

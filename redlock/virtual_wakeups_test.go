@@ -51,8 +51,8 @@ func (p *peer) inbox() string {
 	return v.inbox
 }
 
-// taken is take, and waits until all masters have granted. Messages take time from here on: two that ask at one instant
-// carry the same ballot.
+// taken acquires the name, and waits until all masters have granted it. From then on messages take time: two attempts
+// of one instant carry the same ballot.
 func (w *world) taken(l *redlock.Locker, opts ...redlock.LockOption) *redlock.Lock {
 	w.Helper()
 	w.delay(10 * time.Microsecond)

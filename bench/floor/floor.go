@@ -54,7 +54,8 @@ func Dial(ctx context.Context, urls []string, prefix string, ttl time.Duration) 
 	return dial(ctx, urls, prefix, ttl, acquire, release, nil)
 }
 
-// DialLibrary is like Dial with the scripts of the library: the same work on the masters, over the floor's connections.
+// DialLibrary connects like Dial, and uses the scripts of the library: the same work on the masters, over the floor's
+// connections.
 func DialLibrary(ctx context.Context, urls []string, prefix string, ttl time.Duration) (*Floor, error) {
 	return dial(ctx, urls, prefix, ttl, scripts.Acquire.Text, scripts.Release.Text, prefix+"admission")
 }

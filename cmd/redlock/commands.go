@@ -247,7 +247,7 @@ func (a *app) check(ctx context.Context, l *redlock.Locker, c *configfile.Config
 	return code
 }
 
-// canLock is the verdict on masters of which this many may still fail.
+// canLock returns the verdict on masters of which this many may still fail.
 func canLock(spare int) string {
 	switch spare {
 	case -1:

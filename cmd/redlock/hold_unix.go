@@ -90,7 +90,7 @@ func keepOpenFiles() {
 	}
 }
 
-// hold is the holder: it acquires the lock, reports it, and keeps it until one of the ends that lockLong lists.
+// hold runs the holder: it acquires the lock, reports it, and keeps it until one of the ends that lockLong lists.
 func (a *app) hold(cmd *cobra.Command, c *configfile.Config, f *lockFlags, names []string) error {
 	report := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
@@ -268,7 +268,7 @@ func (h *holder) answer(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(r) // unlock may have given up
 }
 
-// pollProcess is watchProcess for systems on which only polling shows the end of a process that is no child.
+// pollProcess does the work of watchProcess on systems where only polling shows the end of a process that is no child.
 func (h *holder) pollProcess(pid int) error {
 	exists := func() bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 	if !exists() {

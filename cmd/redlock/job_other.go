@@ -12,7 +12,7 @@ import (
 
 const superviseCommand = "__supervise"
 
-// supervise is not used on systems without process groups.
+// supervise panics: systems without process groups do not use it.
 func supervise([]string) {}
 
 func catchBrokenPipes() {}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand is hidden: it is for developers and packagers of this program. redlock.1 is its output.
+// manCommand prints redlock.1. It is hidden, because it is for developers and packagers.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man",

@@ -124,7 +124,7 @@ func (a *app) observe(
 	})
 }
 
-// operate is like observe, for f that also needs the pools.
+// operate calls f like observe, with the pools as well.
 func (a *app) operate(
 	cmd *cobra.Command, args []string,
 	f func(ctx context.Context, l *redlock.Locker, c *configfile.Config, pools []*pool.Pool) int,
@@ -150,7 +150,7 @@ func (a *app) observeDeployment(
 	return leave(f(ctx, l, c, pools))
 }
 
-// openPools is like open, and returns the pools as well: one for each shard.
+// openPools opens like open, and returns the pools as well: one for each shard.
 func (a *app) openPools(
 	c *configfile.Config, opts ...redlock.Option,
 ) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {

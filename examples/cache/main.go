@@ -58,7 +58,7 @@ func run(ctx context.Context, urls []string, dir string, maxAge time.Duration, o
 	}
 }
 
-// build is a placeholder for expensive work.
+// build stands in for expensive work.
 func build(ctx context.Context) ([]byte, error) {
 	if err := sleep(ctx, time.Second); err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// report is the job: it takes a millisecond.
+// report does the job, in a millisecond.
 func report(slots *Slots, file string) error {
 	lock := slots.Run(jobName)
 	time.Sleep(time.Millisecond)

@@ -62,8 +62,8 @@ func address() string {
 	return fmt.Sprintf("%s/%d v1", host, os.Getpid())
 }
 
-// work is a placeholder for the work of the leader. It must return soon after ctx ends: then this process leads no
-// more. If it returns an error, the process resigns and campaigns again.
+// work does the work of the leader; replace it by yours. It must return soon after ctx ends, when this process is no
+// longer the leader. If it returns an error, the process resigns and campaigns again.
 func work(ctx context.Context, token int64) error {
 	log.Printf("leads, with the token %d", token)
 	for {

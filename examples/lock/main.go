@@ -27,8 +27,8 @@ func main() {
 	}, redlock.WithWaitLimit(10*time.Second))) // then Do returns ErrHeld or ErrNoQuorum
 }
 
-// work is a placeholder for the work of a program. The resource that it writes to rejects a token below the largest
-// that it has seen.
+// work does the work of the program; replace it by yours. The resource that it writes to rejects a token below the
+// largest that it has seen.
 func work(ctx context.Context, token int64) error {
 	fmt.Println("locked; each write carries the token", token)
 	return ctx.Err()

@@ -78,7 +78,7 @@ func run(ctx context.Context, urls []string, l net.Listener) error {
 	return err
 }
 
-// pay is a placeholder for the payment of your program: see Handler.Pay.
+// pay only prints; replace it by your payment, see Handler.Pay.
 func pay(ctx context.Context, order string, token int64) error {
 	fmt.Printf("order %s is paid with the token %d\n", order, token)
 	return ctx.Err()

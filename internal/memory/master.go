@@ -256,7 +256,7 @@ func (m *Master) Admit(prefix string, maxTTL time.Duration) {
 	})
 }
 
-// Readmit is Admit for the prefix and the max TTL given to New.
+// Readmit admits the master with the prefix and the max TTL given to New.
 func (m *Master) Readmit() { m.Admit(string(m.set.prefix), m.set.maxTTL) }
 
 // rename replaces the list of masters in the admission record, if there is one.

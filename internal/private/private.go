@@ -73,7 +73,7 @@ var (
 // ErrIncomplete is what a step of a change returns until enough masters have reported the step before it.
 var ErrIncomplete error
 
-// Provide is called by package redlock.
+// Provide sets the tools; package redlock calls it.
 func Provide(
 	option func(Settings) any, tools func(locker any) Tools, deployment func(opts any) (string, time.Duration),
 	incomplete error, heldOn func(lock any) (on, n int),

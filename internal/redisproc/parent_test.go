@@ -57,8 +57,8 @@ func orphan(t *testing.T) int {
 	return pid
 }
 
-// parent is the program that TestServersDieWithTheirParent kills. Before it prints the server's process id it ends many
-// threads, which must not end the server.
+// parent runs the program that TestServersDieWithTheirParent kills. Before it prints the server's process id it ends
+// many threads, which must not end the server.
 func parent() {
 	s, err := redisproc.Start(context.Background(), redisproc.Config{})
 	if err != nil {

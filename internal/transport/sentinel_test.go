@@ -300,7 +300,7 @@ func TestSecretsOfMasterAndSentinelsAreNotMixedUp(t *testing.T) {
 	}
 }
 
-// replaceable is an option: the master has one replica, which is promoted after five seconds of silence.
+// replaceable makes the master have one replica, which is promoted after five seconds of silence.
 func replaceable(c *Config) error {
 	c.failover = &failover{
 		ruleFunc:   func() (promotion, bool) { return promotion{1, 5 * time.Second}, true },

@@ -29,7 +29,7 @@ type Transport struct {
 	ended    bool       // guarded by changeMu
 }
 
-// Open is [New] for masters given as URLs.
+// Open calls [New] with masters given as URLs.
 func Open(urls []string, opts ...Option) (*Transport, error) {
 	masters := make([]Master, len(urls))
 	for i, u := range urls {

@@ -76,7 +76,7 @@ func (p *plan) change(r *rand.Rand) {
 	}
 }
 
-// stateOf is the state of this epoch.
+// stateOf returns the state of this epoch.
 func (w *world) stateOf(epoch int64) redlock.Configuration {
 	urls := func(which []int) (list []string) {
 		for _, i := range which {

@@ -210,7 +210,7 @@ func (k *worker) call(what string, ctx context.Context, f func() error) error {
 	return err
 }
 
-// spinning is a retry with pauses from the seed.
+// spinning returns a retry with pauses from the seed.
 func (k *worker) spinning() redlock.LockOption {
 	return redlock.WithRetry(redlock.Retry{Pause: func(n int) time.Duration {
 		pause := time.Duration(min(n, 8))*time.Millisecond + k.upTo(10*time.Millisecond+k.c.w.plan.most/50)

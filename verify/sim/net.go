@@ -98,7 +98,7 @@ var (
 	errReset       = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// dial is the dialer of the client's pool.
+// dial connects the client's pool.
 func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	w := c.w
 	w.mu.Lock()

@@ -147,7 +147,7 @@ func (o *observer) sawShares(m *message, kind scripts.Outcome, over bool) {
 	o.reach(lateReader, kind == scripts.Stale && role == scripts.Reader && over)
 }
 
-// writeShared is like write for a lock of a Shared. The resource refuses tokens smaller than that of the last writer.
+// writeShared writes like write, for an RWLock. The resource refuses tokens smaller than that of the last writer.
 func (w *world) writeShared(b *belief, last span, wrote bool) {
 	if wrote && b.from.Before(last.from) {
 		w.problemLocked("%s: the resource has accepted token %d of client %d, older than token %d of the writer %d", b.name,

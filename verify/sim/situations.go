@@ -152,7 +152,7 @@ func (o *observer) grant(id string) *grantSeen {
 	return g
 }
 
-// sawMessage is called for each script that a master has executed.
+// sawMessage records a script that a master has executed.
 func (o *observer) sawMessage(e *entry, m *message, n *conn) {
 	kind := scripts.Outcome(e.code)
 	if e.code < 0 {
@@ -243,7 +243,7 @@ func (o *observer) sawRelease(e *entry, n *conn) {
 	g.over[e.master] = true
 }
 
-// saw is called for all other events, with the words of the story.
+// saw records all other events, with the words of the story.
 func (o *observer) saw(e *entry, masters int) {
 	switch {
 	case e.what == "holds":

@@ -91,7 +91,7 @@ func (n *lane) deliver() {
 	}
 }
 
-// dial is the dialer of a program's pool.
+// dial connects a client's pool.
 func (p *program) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	w := p.w
 	w.mu.Lock()

@@ -211,7 +211,7 @@ func (p *program) gate() chan struct{} {
 	return p.gates[len(p.gates)-1]
 }
 
-// hanging is a retry whose pause hangs until the gate is closed.
+// hanging returns a retry whose pause hangs until the gate is closed.
 func hanging(gate <-chan struct{}) redlock.LockOption {
 	return redlock.WithRetry(redlock.Retry{Pause: func(int) time.Duration {
 		<-gate

@@ -45,7 +45,7 @@ func (c *call) ask() ask {
 	return a
 }
 
-// acquire is the script without its fast path for the common case, which gives the same answers.
+// acquire does what the script does without its fast path, which gives the same answers.
 func (c *call) acquire() any {
 	lock, a := c.key(1), c.ask()
 	c.get(c.fenceKey(), "")

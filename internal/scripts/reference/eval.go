@@ -142,7 +142,7 @@ func (c *call) typed(key string, want Type) Value {
 	return v
 }
 
-// get is GET; it returns absent if the key does not exist.
+// get does GET; it returns absent if the key does not exist.
 func (c *call) get(key, absent string) string {
 	if v := c.typed(key, String); v.Type == String {
 		return v.Text

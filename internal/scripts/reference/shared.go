@@ -56,7 +56,7 @@ func (c *call) share(id string, ttl int64) {
 	}
 }
 
-// invite is like wake, for a name held by readers.
+// invite wakes the first waiter, like wake, for a name held by readers.
 func (c *call) invite(caller waiter) (left int64, woken bool) {
 	for range mostWoken {
 		queue := c.typed(c.queue(), SortedSet).Fields
@@ -221,7 +221,7 @@ func (c *call) sharedExtend() any {
 	return int64(scripts.Granted)
 }
 
-// plainNumber is tonumber(text) or 0.
+// plainNumber returns tonumber(text), or 0.
 func plainNumber(text string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || math.IsNaN(n) {

@@ -198,7 +198,7 @@ func (v Value) field(name string) (string, bool) {
 	return "", false
 }
 
-// setField is HSET of one field: it creates the hash if needed, and keeps its TTL.
+// setField does HSET of one field: it creates the hash if needed, and keeps its TTL.
 func (s *State) setField(now int64, key, name, value string) {
 	v := s.lookup(now, key)
 	v.Type = Hash
@@ -213,7 +213,7 @@ func (s *State) setField(now int64, key, name, value string) {
 	s.put(key, v)
 }
 
-// deleteFields is HDEL and ZREM: it returns how many of the fields existed, and deletes the key with its last field.
+// deleteFields does HDEL and ZREM: it returns how many of the fields existed, and deletes the key with its last field.
 func (s *State) deleteFields(now int64, key string, names ...string) int {
 	v := s.lookup(now, key)
 	kept := slices.DeleteFunc(slices.Clone(v.Fields), func(f Field) bool { return slices.Contains(names, f.Name) })
@@ -229,7 +229,7 @@ func (s *State) deleteFields(now int64, key string, names ...string) int {
 	return n
 }
 
-// SetScore is ZADD: it adds a member to a sorted set, or moves it. The members of a sorted set are ordered by their
+// SetScore does ZADD: it adds a member to a sorted set, or moves it. The members of a sorted set are ordered by their
 // scores, then by their bytes.
 func (s *State) SetScore(now int64, key, member string, score int64) {
 	v := s.lookup(now, key)
@@ -248,7 +248,7 @@ func (f Field) score() int64 {
 	return n
 }
 
-// place is ZRANK: -1 if there is no such member.
+// place does ZRANK: -1 if the set lacks the member.
 func (v Value) place(member string) int {
 	return slices.IndexFunc(v.Fields, func(f Field) bool { return f.Name == member })
 }

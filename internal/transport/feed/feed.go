@@ -36,7 +36,7 @@ type feed struct {
 	err    error           // why the last connection ended, or failed; cleared by the next reply to SUBSCRIBE
 }
 
-// changedLocked is called when a listener is added to a channel or removed from it.
+// changedLocked updates the subscriptions after a listener was added to a channel or removed from it.
 func (f *feed) changedLocked(channel string) {
 	if f.pipe == nil {
 		select {

@@ -85,7 +85,7 @@ func (f *Deployment) Judge(i int) (State, Move) {
 // off.
 const Unread = "-"
 
-// judgeUp is like Judge for a master that is up, with the guard on.
+// judgeUp judges like Judge, for a master that is up, with the guard on.
 func (f *Deployment) judgeUp(i int, st *State) Move {
 	fact := &f.Facts[i]
 	if !fact.Read {

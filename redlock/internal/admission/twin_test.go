@@ -41,7 +41,7 @@ func randomFact(r *rand.Rand) Fact {
 	return f
 }
 
-// twin is a second implementation of Judge, as a list of questions about one of three masters at epoch 0.
+// twin implements Judge a second time, as a list of questions about one of three masters at epoch 0.
 func twin(f *Deployment, i int) (Phase, scripts.AdmitStep) {
 	me := f.Facts[i]
 	needed, clocks, unknown, other := max(f.Guard, 30*time.Second), 0, false, false

@@ -56,10 +56,10 @@ func (c *Clocks) Learn(i int, t int64, at clock.Instant, within time.Duration) {
 	c.compareLocked(i, reading{t, at, within})
 }
 
-// Refine is like Learn for a reading from a reply, timed by the counting clock. It replaces the offset if it is
-// better than the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need
-// the precision: they follow each other within a round trip, and a ballot that is behind the clock of the last holder
-// is refused.
+// Refine learns from a reading in a reply, timed by the counting clock. It replaces the offset if the reading is better
+// than the last refinement, or contradicts it: then this machine was frozen, or a clock was set. Waiters need the
+// precision: they follow each other within a round trip, and a ballot that is behind the clock of the last holder is
+// refused.
 func (c *Clocks) Refine(i int, t int64, at clock.Instant, within time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

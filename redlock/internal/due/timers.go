@@ -76,7 +76,7 @@ func (t *Timers[T]) Reschedule(e *Entry[T], at int64) {
 	}
 }
 
-// Advance is Reschedule if at is earlier than e is due.
+// Advance reschedules e if at is earlier than e is due.
 func (t *Timers[T]) Advance(e *Entry[T], at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -38,7 +38,7 @@ func newBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	return b
 }
 
-// newQuietBed is newBed before anything is known of the masters.
+// newQuietBed returns a bed before anything is known of the masters.
 func newQuietBed(t *testing.T, n int, opts ...pool.Option) *managerBed {
 	t.Helper()
 	b := &managerBed{Bed: testbed.New(t, n, opts...), t: t, closing: make(chan struct{})}

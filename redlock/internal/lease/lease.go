@@ -322,7 +322,7 @@ func (l *Lease) notify(n notice) {
 	l.report(n)
 }
 
-// report is notify without the contexts: if several leases end at once, the contexts of all of them end first.
+// report notifies without the contexts: if several leases end at once, the contexts of all of them end first.
 func (l *Lease) report(n notice) {
 	if n.cause == nil {
 		return

@@ -214,7 +214,7 @@ func newlyReachable(then, now *admission.View) (set quorum.Set) {
 	return set
 }
 
-// Changed is called when the view has changed: what masters have forgotten is lost, and missing leases are repaired.
+// Changed handles a changed view: it drops what masters have forgotten, and repairs missing leases.
 func (m *Manager) Changed(old, now *admission.View) {
 	forgot, up := quorum.First(now.Config.Slots)&^same(old, now), newlyReachable(old, now)
 	if forgot|up == 0 {

@@ -26,7 +26,7 @@ func (l *Lease) release(op string) *round.Round {
 	return l.sendRelease(op, l.sent.to, scripts.Ending{Waiter: l.ticket})
 }
 
-// sendRelease is release to the masters of set. end says what becomes of the waiter.
+// sendRelease sends a release to the masters of set. end says what becomes of the waiter.
 func (l *Lease) sendRelease(op string, set quorum.Set, end scripts.Ending) *round.Round {
 	m := l.m
 	view := m.View()
@@ -276,7 +276,7 @@ func (h *Hold) Export() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(ErrExported, ErrExported)
 }
 
-// Downgrade is Export for a lease that another one of this Manager replaces at once: it is released.
+// Downgrade ends h like Export, for a lease that another one of this Manager replaces at once; the lease is released.
 func (h *Hold) Downgrade() (id string, ballot int64, err error) {
 	return h.endWithoutRelease(ErrReleased, nil)
 }

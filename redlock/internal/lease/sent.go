@@ -26,9 +26,8 @@ func (s *sent) touch(view *admission.View, i int, ballot int64) {
 	s.ballot = max(s.ballot, ballot)
 }
 
-// touchRepair is touch for a repair, whose ballot concerns this master only. The release of a lease that was
-// repaired carries its ballot, over any session: a repair that was refused must not be granted where it is
-// executed once more after the release.
+// touchRepair records a repair, whose ballot concerns this master only. The release of a repaired lease carries its
+// ballot, over any session, so that a refused repair is not granted if it is executed again after the release.
 func (s *sent) touchRepair(view *admission.View, i int, ballot int64) {
 	s.touch(view, i, 0)
 	s.mixed |= quorum.One(i)

@@ -18,13 +18,13 @@ type Config struct {
 	Slowest time.Duration
 }
 
-// N is the number of masters.
+// N returns the number of masters.
 func (c *Config) N() int { return len(c.Order) }
 
 // Same reports whether both name the same masters in the same state.
 func (c *Config) Same(o *Config) bool { return c.Epoch == o.Epoch && c.Rule == o.Rule }
 
-// Needs is the epoch up to which the record of master i must let a set act alone before i may vote here. A master
+// Needs returns the epoch up to which the record of master i must let a set act alone before i may vote here. A master
 // that is only in the next set votes together with the old one, and needs nothing.
 func (c *Config) Needs(i int) int64 {
 	switch {
@@ -41,14 +41,14 @@ func (c *Config) Within(o *Config) bool {
 	return !c.Rule.Joint() && (c.Rule.Old == o.Rule.Old || c.Rule.Old == o.Rule.Next)
 }
 
-// Following is c that also has the masters of next admitted.
+// Following returns c that also has the masters of next admitted.
 func (c *Config) Following(next *Config) *Config {
 	f := *c
 	f.Slots, f.Follow, f.Slowest, f.Prepared = next.Slots, next.Rule, max(c.Slowest, next.Slowest), next.Next
 	return &f
 }
 
-// Final is the configuration of the old masters alone, at a later epoch.
+// Final returns the configuration of the old masters alone, at a later epoch.
 func (c *Config) Final(epoch int64) *Config {
 	f := *c
 	f.Epoch, f.Rule, f.Next, f.Prepared, f.Order = epoch, Rule{Old: c.Rule.Old}, "", "", nil

@@ -11,16 +11,16 @@ const Most = 64
 // A Set is a set of masters: bit i is master i of the pool.
 type Set uint64
 
-// One is the set of master i alone.
+// One returns the set of master i alone.
 func One(i int) Set { return 1 << i }
 
-// First is the set of the masters 0 to n-1.
+// First returns the set of the masters 0 to n-1.
 func First(n int) Set { return ^Set(0) >> (Most - n) }
 
 // Has reports whether master i is in s.
 func (s Set) Has(i int) bool { return s&One(i) != 0 }
 
-// Len is the number of masters in s.
+// Len returns the number of masters in s.
 func (s Set) Len() int { return bits.OnesCount64(uint64(s)) }
 
 // All yields the masters of s in order.
@@ -34,7 +34,7 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// Quorum is the number of votes that decide among n masters.
+// Quorum returns the number of votes that decide among n masters.
 func Quorum(n int) int { return n/2 + 1 }
 
 // MajorityOf reports whether s has a majority of set.
@@ -50,10 +50,10 @@ type Rule struct {
 // Joint reports whether majorities of two sets are needed.
 func (r Rule) Joint() bool { return r.Next != 0 }
 
-// All is every master that votes.
+// All returns every master that votes.
 func (r Rule) All() Set { return r.Old | r.Next }
 
-// N is the number of masters that vote.
+// N returns the number of masters that vote.
 func (r Rule) N() int { return r.All().Len() }
 
 // Sets lists the sets, one or two.
@@ -77,7 +77,7 @@ func (r Rule) WonHalf(votes Set) bool {
 	return votes.MajorityOf(r.Old) || r.Next != 0 && votes.MajorityOf(r.Next)
 }
 
-// Least is the smallest number of votes that can decide.
+// Least returns the smallest number of votes that can decide.
 func (r Rule) Least() int {
 	old := Quorum(r.Old.Len())
 	if r.Next == 0 {
@@ -87,7 +87,7 @@ func (r Rule) Least() int {
 	return max(old, next, old+next-(r.Old&r.Next).Len())
 }
 
-// Of is the rule of those sets that master i is in.
+// Of returns the rule of those sets that master i is in.
 func (r Rule) Of(i int) Rule {
 	switch {
 	case !r.Next.Has(i):

@@ -8,7 +8,7 @@ import (
 	"github.com/redlock-go/redlock/internal/property"
 )
 
-// randomRule is two sets of up to seven masters each that may share some, or now and then one set.
+// randomRule returns two sets of up to seven masters each that may share some, or now and then one set.
 func randomRule(r *rand.Rand) Rule {
 	some := func() (set Set) {
 		for range 1 + r.IntN(7) {
@@ -22,7 +22,7 @@ func randomRule(r *rand.Rand) Rule {
 	return Rule{Old: some(), Next: some()}
 }
 
-// listOf is the naive twin of Set.All.
+// listOf does naively what Set.All does.
 func listOf(set Set) (list []int) {
 	for i := range Most {
 		if set>>i&1 == 1 {

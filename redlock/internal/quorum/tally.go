@@ -21,10 +21,10 @@ type Tally struct {
 // Add counts the vote of master i.
 func (t *Tally) Add(i int, o scripts.Outcome) { t.by[o&7] |= One(i) }
 
-// Of is the set of masters that voted so.
+// Of returns the set of masters with this vote.
 func (t *Tally) Of(o scripts.Outcome) Set { return t.by[o&7] }
 
-// In is the set of masters whose votes have come.
+// In returns the set of masters whose votes have arrived.
 func (t *Tally) In() (in Set) {
 	for _, s := range t.by {
 		in |= s
@@ -32,7 +32,7 @@ func (t *Tally) In() (in Set) {
 	return in
 }
 
-// Verdict is what the votes decide so far.
+// Verdict returns the decision of the votes so far.
 func (t *Tally) Verdict() Verdict {
 	yes := t.by[scripts.Granted]
 	switch {
@@ -44,8 +44,8 @@ func (t *Tally) Verdict() Verdict {
 	return Pending
 }
 
-// Unable is the set of masters that cannot say yes, the client that holds the name: they failed, are not admitted,
-// refuse the TTL or the epoch, or miss what the round is about.
+// Unable returns the set of masters that cannot vote yes, regardless of the holder: they failed, are not admitted,
+// refuse the TTL or the epoch, or miss the lease of the round.
 func (t *Tally) Unable() Set {
 	return t.by[scripts.Failed] | t.by[scripts.Abstained] | t.by[scripts.Refused] | t.by[scripts.Missing]
 }

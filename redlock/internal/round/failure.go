@@ -43,12 +43,12 @@ type Failure struct {
 	Masters  []error       // what was wrong, master by master
 }
 
-// Error is for logs of this library's tests; users see the error that package redlock makes.
+// Error returns a text for this library's tests; users see the error that package redlock makes.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%v (%v), %d of %d granted: %v", f.Decision, f.Cause, f.Granted, f.N, f.Masters)
 }
 
-// AsFailure is err as a Failure. The packages hand failures on as they are, so a look at the type is enough; errors.As
+// AsFailure returns err as a Failure. The packages return failures unwrapped, so a type assertion is enough; errors.As
 // would allocate for each lock.
 func AsFailure(err error) (f *Failure, ok bool) {
 	f, _ = err.(*Failure) //nolint:errorlint // failures are handed off as they are

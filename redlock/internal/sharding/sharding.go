@@ -35,7 +35,7 @@ func Pick(name string, n int) (shard int) {
 	return shard
 }
 
-// mix is the finalizer of SplitMix64: each bit of x changes half of the bits.
+// mix applies the finalizer of SplitMix64: each bit of x changes half of the bits.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

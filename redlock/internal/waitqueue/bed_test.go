@@ -183,7 +183,7 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// vote is one that a master itself has given.
+// vote returns a vote of the master itself.
 func vote(k scripts.Outcome, place int, left time.Duration) round.Vote {
 	return round.Vote{Vote: scripts.Vote{Outcome: k, Place: place, Left: left}}
 }

@@ -174,8 +174,8 @@ func (n *contention) untilAttemptLocked() time.Duration {
 	return n.orFree(n.pause) - since
 }
 
-// votesComplete is called when all votes of the last attempt of c are in: c checks again if it did not know whether a
-// quorum can vote.
+// votesComplete makes c check again, when all votes of its last attempt are in, if c did not know whether a quorum can
+// vote.
 func (q *Queue) votesComplete(c *Call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -121,7 +121,7 @@ func TestDueAsTable(t *testing.T) {
 	}
 }
 
-// contention is that of the case.
+// contention returns that of the case.
 func (c *dueCase) contention(p *testClient) *contention {
 	call := p.call(0, false)
 	call.wake = make(chan struct{}, 1)

@@ -34,7 +34,7 @@ func (w *twin) stand(c *Call) {
 	w.waiting = slices.Insert(w.waiting, at, c)
 }
 
-// idleQueue is a Queue without masters and wake-ups.
+// idleQueue returns a Queue without masters and wake-ups.
 func idleQueue() *Queue {
 	q := New(Env{Manager: &lease.Manager{}})
 	q.inbox = fakeSub(0)

@@ -33,9 +33,9 @@ func (q *Queue) removeWaiter(keys *scripts.Keys, t *scripts.Ticket, set quorum.S
 	q.Manager.Post(set, q.Manager.View().Encoder.Release(keys, scripts.Ending{Waiter: t}))
 }
 
-// Releasing is called just before the release of l is sent: a fair call that is first in the local queue joins the
-// masters' queues before it, over the same connections. Else the release would wake another client's waiter, although
-// the call came first. The message is a release of nothing, which puts the waiter into the queues.
+// Releasing makes a fair call that is first in the local queue join the masters' queues just before the release of l is
+// sent, over the same connections. Otherwise the release would wake another client's waiter, although the call came
+// first. The message is a release of nothing, which puts the waiter into the queues.
 func (q *Queue) Releasing(l *lease.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock() // held to the end: a call that ends meanwhile leaves the queues after it has joined them
