@@ -12,7 +12,7 @@ import (
 
 const superviseCommand = "__supervise"
 
-// supervise panics: systems without process groups do not use it.
+// supervise does nothing: systems without process groups do not use it.
 func supervise([]string) {}
 
 func catchBrokenPipes() {}
