@@ -212,6 +212,7 @@ func addContention(b *bench, s shape, who string, c *contended, ideal float64) {
 	add(mWait99, millis(p99))
 	add(mWaitMax, millis(percentile(waits, 100)))
 	add(mWaitRatio, float64(p99)/float64(p50))
+	b.report.setCurve(waitsCurve(s.String(), who, waits))
 	add(mOvertaken, float64(slices.Max(append(c.overtaken(), 0))))
 	add(mCommands, c.commands)
 	handed := math.NaN()

@@ -130,7 +130,8 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	defer func() { err = errors.Join(err, shut(ctx, c)) }()
 	// The masters' load is not read: a hung master would not answer.
 	r := run{contender: c, goroutines: 1, duration: b.cfg.duration / 5, cold: true, label: "fault-", masters: &masters{}}
-	if _, err = r.measure(ctx); err != nil { // the masters are healthy first
+	before, err := r.measure(ctx)
+	if err != nil {
 		return nil, err
 	}
 	r.duration = b.cfg.duration
@@ -142,10 +143,31 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 			err = l.admit(mendCtx)
 		}
 	}()
+	struck := time.Now()
 	if err := strike(b, f, round, proxies); err != nil {
 		return nil, err
 	}
-	return r.measure(ctx)
+	if s, err = r.measure(ctx); err == nil && f.kind != healthy {
+		b.report.setCurve(faultCurve(f.String(), e.name, struck, r.duration/50, before, s))
+	}
+	return s, err
+}
+
+// faultCurve returns the duration of pairs before and after a fault began: the median of those that ended in each step.
+func faultCurve(kase, who string, struck time.Time, step time.Duration, samples ...*sample) curve {
+	var x, y []float64
+	for _, s := range samples {
+		ended := func(p pair) time.Duration { return s.start.Add(p.began + p.both()).Sub(struck) }
+		for i := 0; i < len(s.pairs); {
+			var took []time.Duration
+			first := ended(s.pairs[i])
+			for ; i < len(s.pairs) && ended(s.pairs[i]) <= first+step; i++ {
+				took = append(took, s.pairs[i].both())
+			}
+			x, y = append(x, millis(ended(s.pairs[i-1]))), append(y, millis(median(took)))
+		}
+	}
+	return newCurve(curveFault, kase, who, x, y)
 }
 
 // between starts a proxy for each master that is to be distant or slow, and returns the URLs to use.

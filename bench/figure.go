@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A figure holds the values of one metric of one contender in one case, over the rounds.
@@ -99,6 +100,16 @@ func (l figures) best(scenario, kase string, m metric, fits func(who string) boo
 	return best
 }
 
+// who lists the contenders that have figures of a scenario.
+func (l figures) who(scenario string) (list []string) {
+	for _, f := range l {
+		if f.Scenario == scenario {
+			list = appendNew(list, f.Who)
+		}
+	}
+	return list
+}
+
 func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -116,4 +127,47 @@ func goroutinesCase(n int) string {
 		return "1 goroutine"
 	}
 	return fmt.Sprintf("%d goroutines", n)
+}
+
+// A curve is one line of a plot.
+type curve struct {
+	Kind string    `json:"kind"`
+	Case string    `json:"case"`
+	Who  string    `json:"who"`
+	X    []float64 `json:"x"`
+	Y    []float64 `json:"y"`
+}
+
+// Kinds of curves.
+const (
+	curveWaits = "waits" // the longest of the share X of waits, in percent, takes Y ms
+	curveFault = "fault" // pairs that ended X ms after the fault took Y ms, as the median of a few
+)
+
+// newCurve keeps as many digits as a plot shows.
+func newCurve(kind, kase, who string, x, y []float64) curve {
+	for i := range x {
+		x[i], y[i] = rounded(x[i], 5), rounded(y[i], 4)
+	}
+	return curve{kind, kase, who, x, y}
+}
+
+// waitShares are the X values of a curve of waits, in percent.
+var waitShares = []float64{50, 60, 70, 80, 90, 95, 98, 99, 99.5, 99.9}
+
+// waitsCurve returns the curve of sorted waits; it ends when a share would be less than one wait.
+func waitsCurve(kase, who string, waits []time.Duration) curve {
+	var x, y []float64
+	for _, p := range waitShares {
+		if float64(len(waits))*(100-p) >= 100 {
+			x, y = append(x, p), append(y, millis(percentile(waits, p)))
+		}
+	}
+	return newCurve(curveWaits, kase, who, x, y)
+}
+
+// setCurve replaces the curve of the same kind, case and contender, so that the last round remains.
+func (r *report) setCurve(c curve) {
+	same := func(o curve) bool { return o.Kind == c.Kind && o.Case == c.Case && o.Who == c.Who }
+	r.Curves = append(slices.DeleteFunc(r.Curves, same), c)
 }

@@ -35,6 +35,7 @@ type output struct {
 	json    bool
 	from    string // a saved run to show instead of measuring
 	out     string
+	html    string
 	compare string
 }
 
@@ -79,6 +80,7 @@ func newFlags(c *config) *flag.FlagSet {
 		"if one is not met")
 	fs.BoolVar(&c.json, "json", false, "one JSON document on standard output instead of text")
 	fs.StringVar(&c.out, "out", "", "write the JSON document to this `file` as well")
+	fs.StringVar(&c.html, "html", "", "write a page with plots to this `file` as well")
 	fs.StringVar(&c.compare, "compare", "", "print what differs from the run in this JSON `file`, or list of files, "+
 		"by more than chance")
 	fs.StringVar(&c.from, "from", "", "measure nothing, and show the run in this JSON `file`, or list of files")

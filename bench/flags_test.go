@@ -82,7 +82,7 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	for _, want := range []string{"usage: go run ./bench", "-masters", "-rounds", "-duration", "-goroutines", "-scenario",
-		"-impl", "-v", "-compare", "-from", "-out", "-short", "-json", "-check", "exit codes"} {
+		"-impl", "-v", "-html", "-compare", "-from", "-out", "-short", "-json", "-check", "exit codes"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the help does not contain %q", want)
 		}

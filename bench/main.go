@@ -79,7 +79,8 @@ func obtain(ctx context.Context, c *config, p *progress) (*report, error) {
 // deliverAll writes the report in every requested form: the document, or the tables, the targets, and last the summary;
 // files; and the comparison.
 func deliverAll(r *report, c *config, stdout io.Writer) error {
-	err := writeFile(c.out, r.writeJSON)
+	page := func(w io.Writer) error { return writePage(w, r, c.check) }
+	err := errors.Join(writeFile(c.out, r.writeJSON), writeFile(c.html, page))
 	if c.json {
 		err = errors.Join(err, r.writeJSON(stdout))
 	} else {

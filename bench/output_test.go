@@ -50,11 +50,11 @@ func TestComparisonTellsDifferencesFromChance(t *testing.T) {
 // A saved run can be shown in every form without measuring again.
 func TestAKeptRunIsShownAgain(t *testing.T) {
 	dir := t.TempDir()
-	kept, again := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
-	if err := writeFile(kept, madeReport().writeJSON); err != nil {
+	kept, again, page := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "p.html")
+	if err := writeFile(kept, fullReport().writeJSON); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := runCommand(t, "-from", kept, "-out", again, "-compare", kept)
+	code, stdout, stderr := runCommand(t, "-from", kept, "-out", again, "-html", page, "-compare", kept)
 	if code != exitOK || !strings.Contains(stdout, "do not differ") {
 		t.Fatalf("exit code %d, %q:\n%s", code, stderr, stdout)
 	}
@@ -64,6 +64,9 @@ func TestAKeptRunIsShownAgain(t *testing.T) {
 	}
 	if b, err := os.ReadFile(again); err != nil || !bytes.Equal(a, b) {
 		t.Errorf("saved again, the document differs: %v", err)
+	}
+	if info, err := os.Stat(page); err != nil || info.Size() < 1000 {
+		t.Errorf("page: %v, %v", info, err)
 	}
 }
 

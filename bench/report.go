@@ -25,6 +25,7 @@ type report struct {
 	Busy       string         `json:"busy,omitempty"` // that other programs used the machine
 	Notes      []string       `json:"notes"`
 	Figures    figures        `json:"figures"`
+	Curves     []curve        `json:"curves"`
 	Targets    []target       `json:"targets"`
 }
 
@@ -75,6 +76,7 @@ func newReport(c *config, m *masters) *report {
 		Parameters: parametersInfo{Scenarios: c.chosen, Goroutines: c.goroutines, Rounds: c.rounds, Duration: c.duration},
 		Notes:      []string{},
 		Figures:    figures{},
+		Curves:     []curve{},
 	}
 	for _, e := range c.entrants {
 		r.Parameters.Contenders = append(r.Parameters.Contenders, e.name)

@@ -5,18 +5,13 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-)
 
-// A table has the figures of one case.
-type table struct {
-	title string
-	heads []string
-	rows  [][]string
-}
+	"github.com/redlock-go/redlock/bench/internal/page"
+)
 
 // tables returns those of the report, in the order of measuring: one for each case, with a column for each metric and a
 // row for each contender.
-func tables(l figures) (list []table) {
+func tables(l figures) (list []page.Table) {
 	cases := map[string]figures{}
 	var titles []string
 	for _, f := range l {
@@ -30,13 +25,13 @@ func tables(l figures) (list []table) {
 }
 
 // tableOf returns the figures of one case. The contenders are compared by the first metric that has a better side.
-func tableOf(title string, l figures) table {
-	t := table{title: title, heads: []string{""}}
+func tableOf(title string, l figures) page.Table {
+	t := page.Table{Title: title, Heads: []string{""}}
 	var metrics, who []string
 	var chief metric
 	for _, f := range l {
 		if len(metrics) < len(appendNew(metrics, f.Metric)) {
-			metrics, t.heads = append(metrics, f.Metric), append(t.heads, f.Metric+unitOf(f))
+			metrics, t.Heads = append(metrics, f.Metric), append(t.Heads, f.Metric+unitOf(f))
 		}
 		who = appendNew(who, f.Who)
 		if chief.name == "" && f.Better != "" {
@@ -46,7 +41,7 @@ func tableOf(title string, l figures) table {
 	scenario, kase := l[0].Scenario, l[0].Case
 	mine := l.find(scenario, kase, nameLibrary, chief)
 	if len(who) > 1 && mine != nil {
-		t.heads = append(t.heads, "library / it ("+chief.name+")")
+		t.Heads = append(t.Heads, "library / it ("+chief.name+")")
 	}
 	for _, w := range who {
 		row := []string{w}
@@ -60,7 +55,7 @@ func tableOf(title string, l figures) table {
 		if v := ratio(mine, l.find(scenario, kase, w, chief)); v != nil && w != nameLibrary {
 			row = append(row, v.asRatio())
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -80,8 +75,8 @@ func writeTables(w io.Writer, r *report) error {
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, t := range tables(r.Figures) {
-		fmt.Fprintf(out, "\n%s%s\n", t.title, strings.Join(t.heads, "\t"))
-		for _, row := range t.rows {
+		fmt.Fprintf(out, "\n%s%s\n", t.Title, strings.Join(t.Heads, "\t"))
+		for _, row := range t.Rows {
 			fmt.Fprintf(out, "  %s\n", strings.Join(row, "\t"))
 		}
 	}

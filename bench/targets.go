@@ -61,6 +61,21 @@ func (t *target) verdict() string {
 	return "NOT MET"
 }
 
+// reason explains why a target is missed, or met only in some rounds.
+func (t *target) reason() string {
+	var list []string
+	if !*t.Met && t.Why != "" {
+		list = append(list, t.Why)
+	}
+	if !*t.Met && t.Floor != nil {
+		list = append(list, fmt.Sprintf("%.4g is what it comes to %s.", *t.Floor, cmp.Or(t.FloorOf, "with the floor")))
+	}
+	if t.Void {
+		list = append(list, fmt.Sprintf("The rounds disagree: the best came to %.4g.", t.Best))
+	}
+	return strings.Join(list, " ")
+}
+
 // Causes of misses, as far as they are known.
 const (
 	whySafety  = "Fences, tokens, admission and queues are work of the servers' scripts: this is what safety costs."
