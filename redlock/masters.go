@@ -319,22 +319,39 @@ func (l *shard) check(ctx context.Context) ([]pool.Finding, error) {
 		})
 		list = append(list, findings(&m, l.cfg.guard, longest, known)...)
 	}
-	if able, r := l.sender.Able(view), view.Config.Rule; !r.Won(able) {
-		do := "follow the advice for the masters below"
-		fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
-		if longest == 0 && slices.ContainsFunc(states, fresh) {
-			do = fmt.Sprintf("see whether the prefix %q is that of the clients: none has a record with it", l.cfg.prefix)
-		}
-		list = append(list, pool.Finding{
-			Master: l.deployment(), Severity: pool.Failure, About: "quorum",
-			What:      fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
-			Endangers: "no lock can be taken", Do: do,
-		})
-	}
+	list = append(list, l.quorumFinding(view, states, longest)...)
 	slices.SortStableFunc(list, func(a, b pool.Finding) int {
 		return cmp.Or(cmp.Compare(order[a.Master], order[b.Master]), cmp.Compare(b.Severity, a.Severity))
 	})
 	return list, nil
+}
+
+// quorumFinding returns a finding if no quorum of the masters can grant a lock. longest is the largest max TTL.
+func (l *shard) quorumFinding(
+	view *admission.View, states []redlockinfo.Master, longest time.Duration,
+) []pool.Finding {
+	able, r, down := l.sender.Able(view), view.Config.Rule, quorum.Set(0)
+	if r.Won(able) {
+		return nil
+	}
+	for i := range r.All().All() {
+		if view.Masters[i].Phase == admission.Down {
+			down |= quorum.One(i)
+		}
+	}
+	do := "follow the advice for the masters below"
+	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
+	switch {
+	case !r.Won(r.All() &^ down):
+		do = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
+	case longest == 0 && slices.ContainsFunc(states, fresh):
+		do = fmt.Sprintf("see whether the prefix %q is that of the clients: none has a record with it", l.cfg.prefix)
+	}
+	return []pool.Finding{{
+		Master: l.deployment(), Severity: pool.Failure, About: "quorum",
+		What:      fmt.Sprintf("%d of %d masters can grant a lock, %d are needed", able.Len(), r.N(), r.Least()),
+		Endangers: "no lock can be taken", Do: do,
+	}}
 }
 
 // deployment returns the name that findings use for all masters of the shard.

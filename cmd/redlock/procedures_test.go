@@ -194,6 +194,16 @@ func (p *procedure) takeTurns(members ...*member) (turns *atomic.Int64, stop fun
 	return turns, stop
 }
 
+// moves waits for 20 more turns, and stops them.
+func (p *procedure) moves(turns *atomic.Int64, stop func()) {
+	p.t.Helper()
+	before := turns.Load()
+	if !eventuallyTrue(func() bool { return turns.Load() > before+20 || p.t.Failed() }) {
+		p.t.Error("no more turns")
+	}
+	stop()
+}
+
 // pass makes the epochs of all records a minute older, in a short run. Before that each kept lock must be on both sets,
 // as it is after a minute.
 func (p *procedure) pass(members []*member) {
@@ -242,11 +252,7 @@ func TestDocumentedChangesOfTheMasters(t *testing.T) {
 				}
 			}
 			p.kill(c.leaves...)
-			before := turns.Load()
-			if !eventuallyTrue(func() bool { return turns.Load() > before+20 || t.Failed() }) {
-				t.Error("no turns after the change")
-			}
-			stop()
+			p.moves(turns, stop)
 			for _, m := range members {
 				if on, n := private.HeldOn(m.kept); m.kept.Err() != nil || on < n/2+1 || n != c.masters {
 					t.Errorf("%s: %v, on %d of %d masters", m.kept.Name(), m.kept.Err(), on, n)
@@ -293,6 +299,10 @@ func TestDocumentedRecoveryOfLostMasters(t *testing.T) {
 	m.shut()
 	p.kill(0, 1, 2, 3, 4)
 	if out := p.sh(exitNoQuorum, "redlock set locks.json"); !strings.Contains(out, "5 of 5 masters are down") {
+		t.Error(out)
+	}
+	out := p.sh(exitNoQuorum, "redlock check --config locks.json")
+	if !strings.Contains(out, "if they are lost for good, redlock set FILE prints what to do") {
 		t.Error(out)
 	}
 	p.restart(0, 1, 2, 3, 4)
@@ -354,40 +364,76 @@ func TestDocumentedReplacementOfAWrongRecord(t *testing.T) {
 	p.join("web-2", true)
 }
 
-// A client that does not follow the file keeps a change from its next step. The change is given up, and no lock ends.
+// A client that does not follow the file keeps a change from its next step. The change is given up before that step or
+// after it, and no lock ends but those of that client if the step was forced.
 func TestDocumentedEndOfAStuckChange(t *testing.T) {
-	t.Parallel()
-	p := newProcedure(t, "A change that is stuck", 6)
-	p.sh(exitDone, "redlock admit --config locks.json && redlock admit redis://10.0.0.6")
-	members := []*member{p.join("web-1", true), p.join("web-2", true), p.join("stray", false)}
-	turns, stop := p.takeTurns(members...)
-	p.sh(0, `jq '.epoch += 1 | .next = .masters[1:] + ["redis://10.0.0.6"]' locks.json >new.json`)
-	p.sh(0, "mv new.json locks.json")
-	out := p.sh(exitDanger, "redlock set --raise --yes --timeout 3s locks.json")
-	if !strings.Contains(out, "not every client uses this file yet: stray (epoch 0);") {
-		t.Error(out)
+	for _, raised := range []bool{false, true} {
+		t.Run(fmt.Sprint("raised ", raised), func(t *testing.T) {
+			t.Parallel()
+			p := newProcedure(t, "A change that is stuck", 6)
+			p.sh(exitDone, "redlock admit --config locks.json && redlock admit redis://10.0.0.6")
+			members := []*member{p.join("web-1", true), p.join("web-2", true)}
+			turns, stop := p.takeTurns(members...)
+			stray := p.join("stray", false)
+			p.sh(0, `jq '.epoch += 1 | .next = .masters[1:] + ["redis://10.0.0.6"]' locks.json >new.json`)
+			p.sh(0, "mv new.json locks.json")
+			out := p.sh(exitDanger, "redlock set --raise --yes --timeout 3s locks.json")
+			if !strings.Contains(out, "not every client uses this file yet: stray (epoch 0);") {
+				t.Error(out)
+			}
+			late := "not yet: stray (epoch 0)"
+			if raised {
+				late = "refused: stray (epoch 0)"
+				p.sh(exitDone, "redlock set --raise --force --yes locks.json")
+			}
+			for i, line := range p.commands {
+				out := p.sh(exitDone, line)
+				if i == 0 && !strings.Contains(out, "every client uses this file; "+late) {
+					t.Error(out)
+				}
+			}
+			for _, m := range append(members, stray) {
+				if !eventuallyTrue(func() bool {
+					c := m.Admin().Configuration()[0]
+					return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
+				}) {
+					t.Errorf("%s uses %+v", m.kept.Name(), m.Admin().Configuration())
+				}
+			}
+			p.moves(turns, stop)
+			if !raised {
+				members = append(members, stray)
+			}
+			for _, m := range members {
+				if err := m.kept.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	for i, line := range p.commands {
-		if out := p.sh(exitDone, line); i == 0 && !strings.Contains(out, "every client uses this file; not yet: stray (") {
+}
+
+// A majority of the next masters is lost before --raise: the clients that are started again with the old file lock as
+// before.
+func TestDocumentedWayBackFromLostNextMasters(t *testing.T) {
+	t.Parallel()
+	p := newProcedure(t, "A change that is stuck", 8)
+	p.sh(exitDone, "redlock admit --config locks.json && redlock admit redis://10.0.0.6 redis://10.0.0.7 redis://10.0.0.8")
+	m := p.join("web-1", true)
+	p.sh(0, `cp locks.json old.json`)
+	p.sh(0, `jq '.epoch = 1 | .next = ["redis://10.0.0.6", "redis://10.0.0.7", "redis://10.0.0.8"]' old.json >new.json`)
+	p.sh(0, "mv new.json locks.json")
+	if !eventuallyTrue(func() bool { return m.Admin().Configuration()[0].Epoch == 1 }) {
+		t.Error("the client does not follow")
+	}
+	p.kill(5, 6)
+	for _, step := range []string{"locks.json", "--raise --yes locks.json"} {
+		out := p.sh(exitNoQuorum, "redlock set "+step)
+		if !strings.Contains(out, "1. start the clients again with the file of epoch 0") {
 			t.Error(out)
 		}
 	}
-	for _, m := range members {
-		if !eventuallyTrue(func() bool {
-			c := m.Admin().Configuration()[0]
-			return c.Epoch == 2 && len(c.Masters) == 5 && len(c.Next) == 0
-		}) {
-			t.Errorf("%s uses %+v", m.kept.Name(), m.Admin().Configuration())
-		}
-	}
-	before := turns.Load()
-	if !eventuallyTrue(func() bool { return turns.Load() > before+20 || t.Failed() }) {
-		t.Error("no turns after the change was given up")
-	}
-	stop()
-	for _, m := range members {
-		if err := m.kept.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
+	m.shut()
+	p.sh(0, "mv old.json locks.json")
+	p.join("web-1", true)
 }

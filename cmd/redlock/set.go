@@ -197,6 +197,7 @@ func (a *app) awaitClients(ctx context.Context, s *setCall) error {
 		case !known:
 			return errors.New("redlock set: nothing was changed: no old master lists its clients (CLIENT LIST); if every " +
 				"client uses this file: --force")
+		//mutant:late-clients = true
 		case text == "":
 			return nil
 		case text != shown && !a.json:
@@ -323,6 +324,8 @@ func (s *setCall) title() string {
 func (s *setCall) plan(c private.Change, masters []redlockinfo.Master, late []string, known bool) []planStep {
 	follow := planStep{c.RaisedAll || known && len(late) == 0, "every client uses this file"}
 	switch {
+	case len(late) > 0 && c.RaisedAll:
+		follow.text += "; refused: " + strings.Join(late, ", ")
 	case len(late) > 0:
 		follow.text += "; not yet: " + strings.Join(late, ", ")
 	case !known:

@@ -295,6 +295,8 @@ var List = []Mutant{
 		Suite: "cmd/redlock", Tests: "CommandsThatUseTheTerminal"},
 	{Name: "broken-pipes", Wrong: "H108: the reader of the log that goes away ends run and its command",
 		Suite: "cmd/redlock", Tests: "RunWithoutReaderOfItsLog"},
+	{Name: "late-clients", Wrong: "redlock set --raise ends the locks of clients that do not use the file yet",
+		Suite: "cmd/redlock", Tests: "DocumentedEndOfAStuckChange"},
 	{Name: "ls-timeout", Wrong: "H110: ls has the bound of another command",
 		Suite: "cmd/redlock", Tests: "FlagsHaveTheirDefaults"},
 }
