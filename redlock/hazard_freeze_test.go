@@ -3,59 +3,10 @@ package redlock_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/redlock"
 )
-
-// tellsBeforeAnother makes another client acquire the name. The loss must be reported by then.
-func (s *stage) tellsBeforeAnother(k *redlock.Lock, other *program) {
-	s.Helper()
-	for range 6000 {
-		if got, err := other.TryLock(s.Context(), k.Name()); err == nil {
-			synctest.Wait()
-			if !over(k) {
-				s.Errorf("another holds %q, and the first holder is not notified: valid for another %v", k.Name(), k.Remaining())
-			}
-			_ = got.Unlock(s.Context())
-			return
-		}
-		after(20 * time.Millisecond)
-	}
-	s.Fatalf("no other client got %q", k.Name())
-}
-
-// H61: the machine freezes for less than the validity of a lock that is not extended. The loss is reported in time.
-func TestHazardAFreezeShorterThanTheValidityDelaysNoLoss(t *testing.T) {
-	onStage(t, 5, func(s *stage) {
-		for name, suspend := range map[string]bool{"suspended": true, "stopped": false} {
-			a, b := s.program(), s.program()
-			k := a.take(name, redlock.WithExtension(false))
-			after(2 * time.Second)
-			s.freeze(a, 4*time.Second, suspend)
-			s.tellsBeforeAnother(k, b)
-		}
-	})
-}
-
-// H61: several freezes do not prolong the maximum hold.
-func TestHazardFreezesDoNotProlongTheLongestHold(t *testing.T) {
-	onStage(t, 5, func(s *stage) {
-		const longest, frozen = 26 * time.Second, 4 * time.Second
-		a, b := s.program(), s.program()
-		k := a.take("n", redlock.WithMaxHold(longest))
-		for range 5 {
-			after(time.Second)
-			s.freeze(a, frozen, false)
-		}
-		after(longest - 5*(time.Second+frozen) + 150*time.Millisecond)
-		if !over(k) {
-			s.Errorf("held for longer than %v without a reported loss", longest)
-		}
-		s.tellsBeforeAnother(k, b)
-	})
-}
 
 // H61: the wall clock jumps by a part of the validity. The client cannot know which clock is right, so the loss is
 // reported by the wall clock.

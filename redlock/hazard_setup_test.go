@@ -118,12 +118,6 @@ func (s *stage) each(f func(m *memory.Master)) {
 	}
 }
 
-// count returns how often the masters together have executed a command.
-func (s *stage) count(command string) (n int) {
-	s.each(func(m *memory.Master) { n += m.Commands()[command] })
-	return n
-}
-
 // on returns the number of masters on which a client holds name.
 func (s *stage) on(name string) (n int) {
 	s.each(func(m *memory.Master) {

@@ -4,51 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/internal/transport"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
-
-// H44: a policy is made again for each call that waits, and its tries count that call's attempts alone.
-func TestVirtualRetryStateBelongsToOneCall(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		var attempts, made int
-		trace := redlock.On("attempt", func(redlockinfo.Event) { attempts++ })
-		l := w.locker(redlock.WithTries(3), redlock.WithTrace(trace))
-		w.masters.Take("a", 25*time.Second)
-		for range 4 {
-			attempts = 0
-			_, err := l.Lock(w.Context(), "a")
-			w.isError(err, redlock.ErrHeld)
-			synctest.Wait()
-			if attempts != 3 {
-				w.Errorf("%d attempts", attempts)
-			}
-		}
-		pause := func(retry int) time.Duration {
-			if made++; retry == 2 {
-				return -1
-			}
-			return time.Millisecond
-		}
-		for range 3 {
-			attempts = 0
-			_, err := l.Lock(w.Context(), "a", redlock.WithRetry(redlock.Retry{Pause: pause}))
-			w.isError(err, redlock.ErrHeld)
-			synctest.Wait()
-			if attempts != 2 {
-				w.Errorf("%d attempts with a policy of one's own", attempts)
-			}
-		}
-		if made != 6 {
-			w.Errorf("%d pauses of 3 calls", made)
-		}
-	})
-}
 
 // H38: which error each end of a lock gives.
 func TestVirtualErrorIdentities(t *testing.T) {

@@ -146,49 +146,6 @@ func TestVirtualTokensDoNotDependOnClientsClocks(t *testing.T) {
 	})
 }
 
-// H58: the max TTL belongs to the deployment. A client with a shorter one gives a master that lost its data the longer
-// quarantine, and a client whose TTL is above that of the deployment is refused, with a text that has both values.
-func TestVirtualTheGuardTimeBelongsToTheDeployment(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		w.masters.Master(2).Restart(false)
-		short := w.locker(redlock.WithMaxTTL(5*time.Second), redlock.WithTTL(3*time.Second))
-		after(time.Second)
-		left := short.Masters()[2].Left
-		if left < 55*time.Second || left > time.Minute {
-			w.Errorf("the quarantine lasts another %v, want the deployment's minute", left)
-		}
-		long := w.locker(redlock.WithMaxTTL(2*time.Minute), redlock.WithTTL(90*time.Second))
-		_, err := long.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrTTLTooLong)
-		if !strings.Contains(fmt.Sprint(err), "1m0s") || !strings.Contains(fmt.Sprint(err), "1m30s") {
-			w.Errorf("the values are not quoted: %v", err)
-		}
-		k := w.take(long, "a", redlock.WithTTL(59*time.Second))
-		_ = k.Unlock(w.Context())
-	}, memory.MaxTTL(time.Minute))
-}
-
-// H59: one master whose fence of a name is near the maximum moves neither the tokens of that name nor those of another.
-func TestVirtualOnePoisonedFenceMovesNoToken(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		l := w.locker()
-		w.masters.Master(1).Set(defaultPrefix.Fence("a"), fmt.Sprint(int64(scripts.MaxBallot)-1))
-		for n := range 20 {
-			name := []string{"a", "b"}[n%2]
-			k := w.take(l, name, redlock.WithTries(1))
-			synctest.Wait()
-			want := 5 - (n+1)%2
-			if on, _ := k.HeldOn(); on != want || k.Token() > time.Now().Add(time.Second).UnixMicro() {
-				w.Errorf("%s: held on %d, token %d", name, on, k.Token())
-			}
-			if err := k.Unlock(w.Context()); err != nil {
-				w.Error(err)
-			}
-			after(time.Second)
-		}
-	})
-}
-
 // A new deployment votes after 30 s, without an operator; Lock waits for that, and the error of TryLock has the time
 // that is left.
 func TestVirtualFreshMastersVoteAfterTheirQuarantine(t *testing.T) {
@@ -316,28 +273,6 @@ func TestVirtualAdmitNowEndsTheQuarantine(t *testing.T) {
 			w.Errorf("the master that is down is not named: %v", err)
 		}
 	}, memory.Fresh())
-}
-
-// H57: a master that was a replica in between has another replication id, and enters quarantine.
-func TestVirtualAFailbackIsAQuarantine(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		l := w.locker()
-		w.masters.Master(0).SetRole("slave")
-		w.masters.Master(0).Flush()
-		after(4 * time.Second)
-		if m := l.Masters()[0]; m.State == "voting" {
-			w.Errorf("as a replica: %+v", m)
-		}
-		w.masters.Master(0).SetRole("master")
-		after(4 * time.Second)
-		if m := l.Masters()[0]; m.State != "quarantine" {
-			w.Errorf("afterwards: %+v", m)
-		}
-		after(31 * time.Second)
-		if m := l.Masters()[0]; m.State != "voting" {
-			w.Errorf("at last: %+v", m)
-		}
-	})
 }
 
 // While no quorum votes no client sends acquires. A master that loses its data then is still detected, so that its

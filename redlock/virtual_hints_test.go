@@ -1,9 +1,7 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,44 +94,6 @@ func (w *world) labels(i int, name string) (list []string) {
 		list = append(list, labelOf(waiter))
 	}
 	return list
-}
-
-// H85: a hint reaches a live program for a call that it no longer has, as if the word that the call gave up was
-// lost. The program answers by leaving the queue, and the next waiter has its turn at once; it does not wait for the
-// second of that one.
-func TestVirtualAHintForNobodyIsAnsweredByLeaving(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		holder, b, next := w.peer("holder"), w.peer("b"), w.peer("next")
-		k := w.taken(holder.Locker, redlock.WithTTL(30*time.Second))
-		ctx, cancel := context.WithCancel(w.Context())
-		gone := w.call(ctx, b.Locker, "n")
-		after(100 * time.Millisecond)
-		asks := b.world.wire.sent("acquire")
-		c := w.call(w.Context(), next.Locker, "n", unpolled)
-		after(100 * time.Millisecond)
-		cancel()
-		w.isError(gone.fails(time.Second), context.Canceled)
-		after(time.Millisecond)
-		for _, s := range asks { // as if it had been on its way until now
-			if s.waiter() != "" {
-				w.replay(s)
-			}
-		}
-		for i := range 5 {
-			if got := w.labels(i, "n"); !slices.Equal(got, []string{"b", "next"}) {
-				w.Fatalf("master %d has %q in its queue, so this shows nothing", i, got)
-			}
-		}
-		w.delay(time.Millisecond)
-		go w.unlock(k)
-		last, took := c.gets(5 * time.Second)
-		if took > 10*time.Millisecond {
-			w.Errorf("it took %v", took)
-		}
-		w.delay(0)
-		w.unlock(last)
-		w.nothingLeft("n")
-	})
 }
 
 // H82: the first hint need not become a quorum's. With two of five masters down and the hints of one more lost, a

@@ -1,17 +1,14 @@
 package redlock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redlock-go/redlock/internal/memory"
 	"github.com/redlock-go/redlock/redlock"
-	"github.com/redlock-go/redlock/redlock/redlockinfo"
 )
 
 // H14: a client was suspended for an hour. Its timers stopped, but one of the clocks went on. The context ends within a
@@ -44,41 +41,6 @@ func TestVirtualASuspendedClientHearsOfItsLossOnWaking(t *testing.T) {
 	}
 }
 
-// H20: a hold that a majority has forgotten is lost, and is recreated on no master.
-func TestVirtualExtensionNeverCreatesALostLockAgain(t *testing.T) {
-	for name, forget := range map[string]func(m *memory.Master){
-		"evicted": func(m *memory.Master) { m.Evict("a") },
-		"flushed": func(m *memory.Master) { m.Flush() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, 5, func(w *world) {
-				l := w.locker()
-				k := w.take(l, "a")
-				ctx := k.Context(w.Context())
-				lost := []int{0, 2, 4}
-				after(time.Second)
-				w.each(func(_ int, m *memory.Master) { forget(m) }, lost...)
-				took, cause := w.ended(ctx, time.Minute)
-				w.isError(cause, redlock.ErrLost)
-				if took > 3*time.Second {
-					w.Errorf("it took %v", took)
-				}
-				after(30 * time.Second)
-				w.each(func(i int, m *memory.Master) {
-					if id, _, _ := m.Holds("a"); id != "" {
-						w.Errorf("master %d has it again", i)
-					}
-					if n := m.Commands()["acquire"]; n != 1 {
-						w.Errorf("master %d got %d acquires", i, n)
-					}
-				}, lost...)
-				w.isError(k.Unlock(w.Context()), redlock.ErrLost)
-				w.isError(k.Unlock(w.Context()), redlock.ErrReleased)
-			})
-		})
-	}
-}
-
 // H20: masters that another client has acquired are not repaired.
 func TestVirtualRepairLeavesTheLockOfAnother(t *testing.T) {
 	virtual(t, 5, func(w *world) {
@@ -102,133 +64,6 @@ func TestVirtualRepairLeavesTheLockOfAnother(t *testing.T) {
 		if on, n := k.HeldOn(); on != 5 || n != 5 || k.Err() != nil {
 			w.Errorf("held on %d of %d, %v", on, n, k.Err())
 		}
-	})
-}
-
-// H21: an extension that fails because every master hangs changes nothing: the lock is still held when they are back.
-func TestVirtualAFailedExtensionChangesNothing(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		l := w.locker()
-		k := w.take(l, "a")
-		after(3 * time.Second)
-		until := k.Until()
-		w.hang()
-		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-		err := k.Extend(ctx)
-		cancel()
-		w.notError(err, redlock.ErrLost)
-		if err == nil || !k.Until().Equal(until) || k.Err() != nil {
-			w.Errorf("%v; valid until %v, before %v; %v", err, k.Until(), until, k.Err())
-		}
-		after(3 * time.Second)
-		w.resume()
-		after(20 * time.Second)
-		if on, _ := k.HeldOn(); k.Err() != nil || on != 5 || w.on("a") != 5 {
-			w.Errorf("20 s later: %v, held on %d, in truth %d", k.Err(), on, w.on("a"))
-		}
-		if n := w.count("release"); n != 0 {
-			w.Errorf("%d releases were sent", n)
-		}
-	})
-}
-
-// H22: at any moment of the release, no byte of a renewal of the hold follows it on any connection.
-func TestVirtualNoByteOfARenewalFollowsTheRelease(t *testing.T) {
-	schedules := 2000
-	virtual(t, 3, func(w *world) {
-		l := w.locker(redlock.WithTTL(900 * time.Millisecond))
-		random := seeded(22)
-		for n := range schedules {
-			k := w.take(l, "a")
-			ctx := k.Context(w.Context())
-			var others sync.WaitGroup
-			if n%4 == 1 { // more renewals that may race with the release
-				others.Go(func() { _ = k.Extend(ctx) })
-			}
-			if n%4 == 2 {
-				others.Go(func() {
-					if inner, err := l.TryLock(ctx, "a"); err == nil {
-						_ = inner.Unlock(ctx)
-					}
-				})
-			}
-			if n%4 == 3 { // and a master that needs a repair
-				w.masters.Master(n % 3).Evict("a")
-			}
-			// The extension is due at 300 ms: hit the moment itself, and just before and after.
-			<-time.After(300*time.Millisecond + time.Duration(random.IntN(5)-2)*time.Microsecond*time.Duration(random.IntN(2)))
-			if err := k.Unlock(w.Context()); err != nil {
-				w.Fatalf("schedule %d: %v", n, err)
-			}
-			others.Wait()
-			synctest.Wait()
-			checkOrder(w)
-			w.wire.clear()
-		}
-		if n := w.count("extend"); n < schedules {
-			w.Errorf("only %d extensions were executed in %d schedules", n, schedules)
-		}
-	})
-}
-
-// checkOrder fails the test if a message of a hold follows its release.
-func checkOrder(w *world) {
-	w.Helper()
-	type place struct {
-		master int
-		hold   string
-	}
-	over := map[place]bool{}
-	for _, s := range w.wire.sent("acquire", "extend", "release") {
-		p := place{s.master, s.grant()}
-		switch {
-		case s.script() == "release":
-			over[p] = true
-		case over[p]:
-			w.Fatalf("master %d: %s of %s after its release", p.master, s.script(), p.hold)
-		}
-	}
-	if len(over) == 0 {
-		w.Fatal("no release was sent")
-	}
-}
-
-// H23: transient failures are retried as long as the validity lasts.
-func TestVirtualExtensionIsRetriedUntilTheValidityEnds(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		var failed, good int
-		var mu sync.Mutex
-		l := w.locker(redlock.WithTrace(redlock.On("extended", func(i redlockinfo.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			if i.Err != nil {
-				failed++
-			} else {
-				good++
-			}
-		})))
-		k := w.take(l, "a")
-		refuse := func(text string) {
-			w.each(func(_ int, m *memory.Master) { m.Refuse(text) })
-		}
-		after(3 * time.Second)
-		refuse("OOM command not allowed when used memory > 'maxmemory'.")
-		after(6500 * time.Millisecond) // of 9.898 s
-		if k.Err() != nil || failed < 5 || good != 0 {
-			w.Fatalf("%v, %d extensions failed, %d did not", k.Err(), failed, good)
-		}
-		refuse("")
-		after(2 * time.Second)
-		if k.Err() != nil || good == 0 {
-			w.Fatalf("%v, %d extensions were good", k.Err(), good)
-		}
-		refuse("MISCONF Redis is configured to save RDB snapshots")
-		until := k.Until()
-		_, _ = w.ended(k.Context(w.Context()), time.Minute)
-		if off := time.Since(until).Abs(); off > time.Millisecond {
-			w.Errorf("it ended %v from the end of its validity", off)
-		}
-		refuse("")
 	})
 }
 

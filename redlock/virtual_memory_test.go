@@ -15,7 +15,7 @@ import (
 // kilobyte, both when it has just been acquired and when it has been extended and reported. The masters are in the same
 // heap, so the test measures the memory that is freed when every lock is exported, which sends nothing to the masters.
 func TestAHeldLockIsSmall(t *testing.T) {
-	const most = 1000
+	const most = 1024
 	count := rounds(10_000, 2000)
 	var mu sync.Mutex
 	bubble(t, 5, func(w *world) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,45 +124,6 @@ func TestVirtualMessagesOfAFinishedLockAreRefusedForEver(t *testing.T) {
 	})
 }
 
-// H02: the acquire of a hold that was rolled back arrives after the release, or before it, on two connections. In both
-// orders the name is free afterwards.
-func TestVirtualALateAcquireAfterItsRollbackIsRefused(t *testing.T) {
-	for _, order := range []string{"acquire first", "release first"} {
-		t.Run(order, func(t *testing.T) {
-			virtual(t, 3, func(w *world) {
-				l := w.locker()
-				// Two masters lose the request, so the attempt fails; their pending releases are sent on the next connection.
-				for i := range 2 {
-					if order == "release first" {
-						w.masters.Master(i).DropRequests(1)
-					} else {
-						w.masters.Master(i).DropReplies(1)
-					}
-				}
-				_, err := l.TryLock(w.Context(), "a")
-				w.isError(err, redlock.ErrNoQuorum)
-				after(5 * time.Second)
-				if n := w.on("a"); n != 0 {
-					w.Fatalf("after the roll-back: on %d masters", n)
-				}
-				for _, s := range w.wire.sent("acquire") {
-					if reply := fmt.Sprint(w.replay(s)); reply == "1" {
-						w.Errorf("master %d granted the late acquire", s.master)
-					}
-				}
-				if n := w.on("a"); n != 0 {
-					w.Errorf("after the late acquires: on %d masters", n)
-				}
-				k := w.take(l, "a", redlock.WithTries(1))
-				synctest.Wait() // every vote has been recorded, including those before the deciding one
-				if on, _ := k.HeldOn(); on < 2 {
-					w.Errorf("the next hold is on %d", on)
-				}
-			})
-		})
-	}
-}
-
 // H02, H03: masters hang when an attempt reaches them. Messages in their old connections are executed when they resume,
 // before or after the pending release on the new ones: none of them holds the name.
 func TestVirtualRollbackReachesMastersThatHungAndResume(t *testing.T) {
@@ -196,94 +156,6 @@ func TestVirtualRollbackReachesMastersThatHungAndResume(t *testing.T) {
 			})
 		})
 	}
-}
-
-// H03: masters that executed the acquire and whose reply was lost are rolled back as well.
-func TestVirtualUnknownOutcomesAreRolledBack(t *testing.T) {
-	virtual(t, 5, func(w *world) {
-		l := w.locker(redlock.WithTTL(30 * time.Second))
-		w.each(func(_ int, m *memory.Master) { m.DropReplies(1) })
-		_, err := l.TryLock(w.Context(), "a")
-		w.isError(err, redlock.ErrNoQuorum, pool.ErrDown)
-		after(2 * time.Second)
-		if n := w.on("a"); n != 0 {
-			w.Errorf("held on %d masters whose answer was lost", n)
-		}
-		if n := w.count("acquire"); n != 5 {
-			w.Errorf("%d acquires were executed, want 5", n)
-		}
-	})
-}
-
-// H04: the roll-back does not depend on the caller's context, which has ended.
-func TestVirtualRollbackWorksOnADeadContext(t *testing.T) {
-	virtual(t, 3, func(w *world) {
-		l := w.locker(redlock.WithTTL(25 * time.Second))
-		w.delay(200*time.Millisecond, 0)
-		w.delay(200*time.Millisecond, 1)
-		ctx, cancel := context.WithTimeout(w.Context(), 50*time.Millisecond)
-		defer cancel()
-		_, err := l.Lock(ctx, "a")
-		w.isError(err, context.DeadlineExceeded)
-		after(time.Second)
-		if n := w.on("a"); n != 0 || w.count("acquire") != 3 || w.count("release") != 3 {
-			w.Errorf("held on %d masters after %d acquires and %d releases", n, w.count("acquire"), w.count("release"))
-		}
-	})
-}
-
-// H05: a dead minority does not turn "held" into "no quorum", nor a held minority "no quorum" into "held".
-func TestVirtualDeadAndHeldAreToldApart(t *testing.T) {
-	for _, c := range []struct {
-		dead, held []int
-		want, not  error
-		failed     int
-	}{
-		{nil, []int{0, 1, 2, 3, 4}, redlock.ErrHeld, redlock.ErrNoQuorum, 0},
-		{[]int{0, 1}, []int{2, 3, 4}, redlock.ErrHeld, redlock.ErrNoQuorum, 2},
-		{[]int{3, 4}, []int{2}, redlock.ErrNoQuorum, redlock.ErrHeld, 2}, // H103: no lease has a majority
-		{[]int{0, 1, 2}, []int{3, 4}, redlock.ErrNoQuorum, redlock.ErrHeld, 3},
-		{[]int{0, 1, 2}, nil, redlock.ErrNoQuorum, redlock.ErrHeld, 3},
-		{[]int{0, 1, 2, 3, 4}, nil, redlock.ErrNoQuorum, redlock.ErrHeld, 5},
-	} {
-		t.Run(fmt.Sprint("dead ", c.dead, " held ", c.held), func(t *testing.T) {
-			virtual(t, 5, func(w *world) {
-				l := w.locker()
-				w.masters.Take("a", 20*time.Second)
-				free := []int{}
-				for i := range 5 {
-					if !slices.Contains(c.held, i) {
-						w.masters.Master(i).Evict("a")
-						free = append(free, i)
-					}
-				}
-				if len(c.dead) > 0 {
-					w.stop(c.dead...)
-				}
-				_, err := l.TryLock(w.Context(), "a")
-				w.isError(err, c.want)
-				w.notError(err, c.not, context.Canceled, context.DeadlineExceeded)
-				var e *redlock.LockError
-				if !asError(err, &e) || !e.NeedsOf(3, 5) {
-					w.Fatalf("%#v", err)
-				}
-				if got := failedMasters(e); got != c.failed {
-					w.Errorf("%d masters are listed as failed, want %d: %v", got, c.failed, err)
-				}
-				after(time.Second)
-				for _, i := range free {
-					if id, _, _ := w.masters.Master(i).Holds("a"); id != "" {
-						w.Errorf("master %d keeps %s", i, id)
-					}
-				}
-			})
-		})
-	}
-}
-
-// failedMasters returns the number of masters that an error lists.
-func failedMasters(e *redlock.LockError) int {
-	return len(e.FailedMasters())
 }
 
 // H10: a quorum that is reached too late is ErrTooSlow and is rolled back. The start is measured for each attempt, so

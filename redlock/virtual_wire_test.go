@@ -43,17 +43,6 @@ func (s *sent) arg(n int) string {
 	return s.args[3+keys+n]
 }
 
-// grant returns the id of the lease in the command, or "" if it has none.
-func (s *sent) grant() string {
-	switch s.script() {
-	case "acquire", "extend":
-		return s.arg(1)
-	case "release":
-		return s.arg(0)
-	}
-	return ""
-}
-
 // ballot returns the first ballot of an acquire, or the new fence of a release; "0" if it raises none.
 func (s *sent) ballot() string {
 	if s.script() == "acquire" {
