@@ -163,6 +163,22 @@ func TestVirtualTheNewestValueIsShown(t *testing.T) {
 	})
 }
 
+// A master that is given the lock back is given its value with it.
+func TestVirtualARepairHasTheValue(t *testing.T) {
+	virtual(t, 3, func(w *world) {
+		k := w.take(w.locker(), "n", redlock.WithExtension(false))
+		w.setValue(k, "v")
+		synctest.Wait()
+		w.masters.Master(0).Evict("n")
+		w.must(k.Extend(w.Context()))
+		synctest.Wait()
+		if h := w.holding(0, "n"); h.ID == "" || h.Value != "v" {
+			t.Errorf("the master has %+v", h)
+		}
+		w.unlock(k)
+	})
+}
+
 // An old message that arrives once more changes no value.
 func TestVirtualALateValueIsIgnored(t *testing.T) {
 	virtual(t, 3, func(w *world) {

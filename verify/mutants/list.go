@@ -261,6 +261,8 @@ var List = []Mutant{
 		Suite: "redlock", Tests: "VirtualReleaseRequested"},
 	{Name: "newest-value", Wrong: "an inspection shows a value that its holder has replaced",
 		Suite: "redlock", Tests: "VirtualTheNewestValueIsShown"},
+	{Name: "repaired-value", Wrong: "a master is given a lock back without its value, and counts for an inspection",
+		Suite: "redlock", Tests: "VirtualARepairHasTheValue"},
 	{Name: "value-version", Wrong: "a late message brings an old value back",
 		Suite: "redlock", Tests: "VirtualALateValueIsIgnored"},
 	{Name: "handoff-value", Wrong: "a value is shown as that of the successor of its holder",

@@ -123,6 +123,7 @@ type habits struct {
 	again                    float64       // probability that a handle is delivered twice
 	longest                  time.Duration // minimum duration of a hold that is used to its end
 	byHand                   float64       // probability that a holder's pause ends with an extension
+	values                   float64       // ... that it sets the value of its lock before
 }
 
 // Manners are the shares of the calls that try again by themselves, that wait in turn, that hand on; and what the trace
@@ -180,6 +181,7 @@ func draw(s *Setup) plan {
 		p.hand = 0.4 * more.Float64()
 	}
 	p.drawSlots(rand.New(rand.NewPCG(s.Seed, 4)))
+	p.drawValues(rand.New(rand.NewPCG(s.Seed, 5)))
 	p.guards = make([]time.Duration, p.clients)
 	for i := range p.guards {
 		p.guards[i] = p.guard

@@ -72,14 +72,16 @@ type troubles struct {
 
 // The books record the history of a run.
 type books struct {
-	log      []entry
-	problems []string
-	spans    []span
-	written  map[string]span      // by name: the last writer that the resource has accepted
-	wins     map[win]string       // the grant of each token
-	asked    map[string]time.Time // by grant: when the call that acquired it began; zero if unknown
-	count    Counts
-	rules    *trace.Checker // checks the rules of the specification
+	log       []entry
+	problems  []string
+	spans     []span
+	written   map[string]span  // by name: the last writer that the resource has accepted
+	wins      map[win]string   // the grant of each token
+	shown     map[holdOf]int64 // the newest value of each hold that a quorum has had
+	valuesSet int64
+	asked     map[string]time.Time // by grant: when the call that acquired it began; zero if unknown
+	count     Counts
+	rules     *trace.Checker // checks the rules of the specification
 }
 
 // Counts holds the numbers of acquired locks, of imports among them, of repairs of a grant on a master, of writes to
@@ -103,6 +105,7 @@ func Run(setup Setup) (*Result, error) {
 	w.troubles = troubles{faults: true, random: rand.New(rand.NewPCG(setup.Seed, 1))}
 	w.books = books{
 		written: map[string]span{}, wins: map[win]string{}, asked: map[string]time.Time{},
+		shown: map[holdOf]int64{},
 	}
 	w.plan = draw(&w.Setup)
 	w.rules = trace.NewChecker(w.plan.masters, w.plan.move != nil || w.plan.kind == strangers)

@@ -60,6 +60,7 @@ const (
 	recalled
 	allSlotsHeld
 	releaseRequested
+	valueShown
 	situationCount
 )
 
@@ -109,6 +110,7 @@ var situationNames = [situationCount]string{
 	"a message about a lease that its client receives",
 	"as many holders as there are slots",
 	"a request to release a lock",
+	"a value that an inspection shows",
 }
 
 // A grantSeen is the known history of one grant.

@@ -102,6 +102,7 @@ func (k *worker) lead(name string) {
 				return err
 			}
 			b := k.begin(l, lock, asked, 0)
+			k.showValue(b)
 			if b.token != redlock.TokenOf(ctx) {
 				w.problem("client %d leads %s by token %d, and holds it by %d", k.c.index, name, redlock.TokenOf(ctx), b.token)
 			}

@@ -310,6 +310,7 @@ func (k *worker) hold(b *belief, opts []redlock.LockOption) {
 		if k.chance(p.write) {
 			k.c.w.write(b)
 		}
+		k.showValue(b)
 		step := min(time.Until(end), 1+k.upTo(p.dwell/2))
 		if step <= 0 || !k.sleep(step, b.lock.Done()) || b.requested() {
 			break

@@ -43,7 +43,9 @@ func (l *Lease) repairLocked(r *round.Round, i int, ttl time.Duration, token int
 	if err != nil {
 		return
 	}
-	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked(), l.valueLocked())
+	//mutant:repaired-value = scripts.Value("")
+	value := l.valueLocked()
+	call := view.Encoder.Repair(l.keys, l.ID, l.replaces, ttl, ballot, token, l.depthLocked(), value)
 	l.sent.touchRepair(view, i, ballot)
 	master := &view.Masters[i]
 	// The next extension sees whether it worked.

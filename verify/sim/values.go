@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redlock-go/redlock/redlock"
+)
+
+// A holdOf is one hold of a name.
+type holdOf struct {
+	name  string
+	token int64
+}
+
+// drawValues makes the holders of a third of the runs set values: not in runs in which masters come back with older
+// data, which they show until the next extension.
+func (p *plan) drawValues(r *rand.Rand) {
+	if chance := 0.5 * r.Float64(); r.IntN(3) == 0 && p.weights[restore] == 0 && p.kind != deployments &&
+		!p.beyond && !p.readers {
+		p.values = chance
+	}
+}
+
+// showValue sets the value of a lock, and makes a client inspect the name.
+func (k *worker) showValue(b *belief) {
+	w := k.c.w
+	if b.shared != nil || !k.chance(w.plan.values) {
+		return
+	}
+	of := holdOf{b.name, b.token}
+	w.mu.Lock()
+	w.valuesSet++
+	number := w.valuesSet
+	w.mu.Unlock()
+	ctx, cancel := k.within(k.ctx, k.upTo(4*w.plan.timeout))
+	defer cancel()
+	err := k.call("SetValue", ctx, func() error {
+		return redlock.SetValue(b.lock.Context(ctx), fmt.Sprint(b.token, " ", number))
+	})
+	if err == nil {
+		w.mu.Lock()
+		w.shown[of] = number
+		w.mu.Unlock()
+	}
+	if k.random.IntN(2) == 0 {
+		k.sleep(k.upTo(w.plan.most), b.lock.Done())
+	}
+	k.lookAt(b.name)
+}
+
+// lookAt makes a client inspect a name. The inspection must show the newest value that a quorum of the masters had when
+// it began, or a newer one, and none of another lease, or of an earlier holder of the lease.
+func (k *worker) lookAt(name string) {
+	w := k.c.w
+	other := w.clients[k.random.IntN(len(w.clients))]
+	next := &worker{c: other, slot: k.slot, random: k.random, ctx: k.ctx}
+	next.waitAwake()
+	ctx, cancel := next.within(k.ctx, k.upTo(4*w.plan.timeout))
+	defer cancel()
+	began := w.now()
+	w.mu.Lock()
+	least := maps.Clone(w.shown)
+	w.mu.Unlock()
+	h, err := other.now().Inspect(ctx, name)
+	next.waitAwake()
+	if err != nil || h.ID == "" || h.Kept || w.behind(other) {
+		return
+	}
+	var of, number int64
+	if h.Value != "" {
+		if n, err := fmt.Sscan(h.Value, &of, &number); n != 2 || err != nil {
+			w.problem("%s shows the value %q", name, h.Value)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.reach(valueShown, number > 0)
+	for hold, newest := range least {
+		if hold.name == name && w.leaseOf(hold) == h.ID && number < newest {
+			w.problemLocked("%s shows the value %q, and that of token %d has the number %d", name, h.Value, hold.token, newest)
+		}
+	}
+	if lease := w.leaseOf(holdOf{name, of}); number > 0 && lease != "" && lease != h.ID {
+		w.problemLocked("%s is held by %s, and shows the value %q of %s", name, h.ID, h.Value, lease)
+	}
+	w.checkSuccessor(name, h.ID, of, number, began)
+}
+
+// behind reports whether a client uses former masters alone, while another uses the next ones alone: its inspections show
+// what the former masters remember.
+func (w *world) behind(c *client) bool {
+	last := int64(0)
+	for _, o := range w.clients {
+		last = max(last, o.now().Admin().Configuration()[0].Epoch)
+	}
+	return c.now().Admin().Configuration()[0].Epoch+1 < last
+}
+
+// checkSuccessor reports a value that is shown although another hold of its lease had begun before the inspection.
+func (w *world) checkSuccessor(name, lease string, of, number int64, began time.Time) {
+	for _, c := range w.clients {
+		for _, b := range c.beliefs {
+			if number > 0 && b.name == name && b.token > of && b.from.Before(began) && w.leaseOf(holdOf{name, b.token}) == lease {
+				w.problemLocked("%s is held by token %d, and shows the value of token %d", name, b.token, of)
+			}
+		}
+	}
+}
+
+// leaseOf returns the id of the lease of a hold; "" if it is not known.
+func (w *world) leaseOf(h holdOf) string {
+	for _, c := range w.clients {
+		if id := w.wins[win{c.index, h.name, h.token}]; id != "" {
+			return id
+		}
+	}
+	return ""
+}
