@@ -339,13 +339,13 @@ func (l *shard) quorumFinding(
 			down |= quorum.One(i)
 		}
 	}
-	do := "follow the advice for the masters below"
+	do := admission.StepMasters
 	fresh := func(m redlockinfo.Master) bool { return m.State == admission.InQuarantine.String() }
 	switch {
 	case !r.Won(r.All() &^ down):
-		do = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
+		do = admission.StepDown
 	case longest == 0 && slices.ContainsFunc(states, fresh):
-		do = fmt.Sprintf("see whether the prefix %q is that of the clients: none has a record with it", l.cfg.prefix)
+		do = fmt.Sprintf(admission.StepPrefix, l.cfg.prefix)
 	}
 	return []pool.Finding{{
 		Master: l.deployment(), Severity: pool.Failure, About: "quorum",

@@ -238,7 +238,9 @@ func (a *app) check(ctx context.Context, l *redlock.Locker, c *configfile.Config
 			if g.Master = f.Master; g != f {
 				return false
 			}
-			masters = append(masters, master)
+			if !slices.Contains(masters, master) { // that of a cluster is in each shard
+				masters = append(masters, master)
+			}
 			return true
 		})
 		fmt.Fprintf(a.stdout, "%s: %v: %s\n    %s\n    risk: %s\n    fix: %s\n",

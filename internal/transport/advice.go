@@ -66,6 +66,8 @@ func advice(op string, err error, user string) (about, do string) {
 		return "connection", stepHost
 	case has("certificate"):
 		return "connection", stepAuthority
+	case has("CLUSTERDOWN"):
+		return "connection", stepMessage
 	case has("too many colons"):
 		return "connection", "write an IPv6 address in brackets: redis://[::1]:6379"
 	case op == "select":

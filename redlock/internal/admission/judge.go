@@ -201,7 +201,7 @@ func (f *Deployment) comparable(i int, st *State) (m Move, ok bool) {
 	}
 	if away := f.Facts[i].Away; away > scripts.Window {
 		return st.block(advise(fmt.Errorf("%w, and its clock is %v from the median of the masters, more than %v",
-			ErrQuarantine, away.Round(time.Millisecond), scripts.Window), stepClock)), false
+			ErrQuarantine, away.Round(time.Millisecond), scripts.Window), setClock)), false
 	}
 	return Move{}, true
 }

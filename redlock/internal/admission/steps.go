@@ -12,6 +12,9 @@ const (
 	StepAgain   = "nothing: run `redlock check` again in a moment"
 	StepOthers  = "follow the other advice first: this master waits for it"
 	StepGuard   = "`redlock guard --set %v`"
+	StepMasters = "follow the advice for the masters below"
+	StepDown    = "start the masters that are down; if they are lost for good, redlock set FILE prints what to do"
+	StepPrefix  = "see whether the prefix %q is that of the clients: none has a record with it"
 
 	stepList = "correct the list of this client: name the masters of the record; to replace a master use redlock set; if " +
 		"the same masters have other addresses here, use the names of the record (?name=)"
@@ -19,9 +22,11 @@ const (
 	stepEpoch   = "use the file of epoch %d, with the masters %s; redlock set FILE shows the next step of the change"
 	stepBefore  = "run redlock set FILE with the file of epoch %d: it shows what the change waits for"
 	stepShards  = "give this client the shards that the records name"
-	stepClock   = "let chrony or ntpd correct its clock, slowly and not by a jump"
 	stepBacklog = "`CONFIG SET repl-backlog-ttl %d`"
 )
+
+// setClock is the step for a clock that is wrong. The command, which admits nothing, finds wrong clocks itself.
+const setClock = "let chrony or ntpd correct its clock, slowly and not by a jump"
 
 // advised is an error and the step that fixes its cause.
 type advised struct {

@@ -1,0 +1,494 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+func adviceCases() []adviceCase {
+	return slices.Concat(connectionAdvice(), loginAdvice(), serverAdvice(), writeAdvice(), rightsAdvice(),
+		persistenceAdvice(), recordAdvice(), changeAdvice(), sentinelAdvice(), stoppingAdvice())
+}
+
+// setting changes settings of master 1.
+func setting(pairs ...any) func(*adviceEnv) {
+	return func(e *adviceEnv) {
+		for i := 0; i < len(pairs); i += 2 {
+			e.admin("CONFIG", "SET", pairs[i], pairs[i+1])
+		}
+	}
+}
+
+// asUser makes check log in to master 1 as a user with the documented rights, changed by rules.
+func asUser(rules ...string) func(*adviceEnv) {
+	return func(e *adviceEnv) {
+		words := []any{"ACL", "SETUSER", "lock", "on", ">secret"}
+		for _, word := range append(strings.Fields(scripts.Prefix("redlock").Rule()), rules...) {
+			words = append(words, word)
+		}
+		e.admin(words...)
+		e.urls[1] = "redis://lock:secret@" + e.master.Addr()
+	}
+}
+
+// useURL gives check another URL of master 1.
+func useURL(url func(e *adviceEnv) string) func(*adviceEnv, *printed) {
+	return func(e *adviceEnv, _ *printed) { e.urls[1] = url(e) }
+}
+
+// plainURL gives check the URL of master 1.
+func plainURL(e *adviceEnv, _ *printed) { e.urls[1] = e.named(e.master.URL()) }
+
+// runForever runs a script on master 1 until it is killed.
+func runForever(e *adviceEnv) {
+	e.admin("CONFIG", "SET", "lua-time-limit", "1")
+	c, err := redis.Dial("unix", e.master.Unix())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = c.Close() })
+	if err := c.Send("EVAL", "while true do end", "0"); err != nil {
+		e.t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func connectionAdvice() []adviceCase {
+	var busy []redis.Conn
+	return []adviceCase{
+		{name: "down", about: "connection", what: "refused",
+			spoil: func(e *adviceEnv) { _ = e.master.Kill() },
+			apply: func(e *adviceEnv, _ *printed) {
+				if err := e.master.Restart(e.t.Context()); err != nil {
+					e.t.Fatal(err)
+				}
+			}},
+		{name: "no such socket", about: "connection", what: "no such file",
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix:///nowhere/redis.sock") }, apply: plainURL},
+		{name: "too many clients", about: "connection", what: "max number of clients",
+			spoil: func(e *adviceEnv) {
+				c, err := redis.Dial("unix", e.master.Unix())
+				if err != nil {
+					e.t.Fatal(err)
+				}
+				busy = append(busy, c)
+				if _, err := c.Do("CONFIG", "SET", "maxclients", 1); err != nil {
+					e.t.Fatal(err)
+				}
+			},
+			apply: func(e *adviceEnv, f *printed) { // the program that holds connections is here the only way in
+				if _, err := busy[0].Do("CONFIG", "SET", "maxclients", 100); err != nil {
+					e.t.Fatal(err)
+				}
+				_ = busy[0].Close()
+				e.follow(f)
+			}},
+		{name: "protected", args: []string{"--bind", "0.0.0.0", "--protected-mode", "yes"}, about: "connection",
+			what: "DENIED", spoil: func(e *adviceEnv) { e.urls[1] = e.named("redis://" + e.outside()) },
+			apply: func(e *adviceEnv, _ *printed) {
+				setting("requirepass", "secret")(e)
+				e.urls[1] = e.named("redis://:secret@" + e.outside())
+			}},
+		{name: "busy", about: "connection", what: "BUSY", spoil: runForever},
+		{name: "a proxy", about: "connection", what: "unknown command", apply: plainURL, spoil: func(e *adviceEnv) {
+			s := redistest.Test(e.t, 1, redisproc.Config{Args: []string{"--rename-command", "INFO", ""}})[0]
+			e.urls[1] = e.named(s.URL())
+		}},
+		{name: "TLS to a plain port", about: "connection", what: "TLS", apply: plainURL,
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named("rediss://" + e.master.Addr()) }},
+		{name: "hung", about: "connection", what: "timed out",
+			spoil: func(e *adviceEnv) {
+				if err := e.master.Pause(); err != nil {
+					e.t.Fatal(err)
+				}
+			},
+			apply: func(e *adviceEnv, _ *printed) {
+				if err := e.master.Resume(); err != nil {
+					e.t.Fatal(err)
+				}
+			}},
+		{name: "unknown authority", about: "connection", what: "certificate", spoil: func(e *adviceEnv) { secure(e, false) },
+			apply: func(e *adviceEnv, _ *printed) { secure(e, true) }},
+		{name: "another name", about: "connection", what: "certificate is not valid for", spoil: func(e *adviceEnv) {
+			secure(e, true)
+			e.urls[1] = strings.Replace(e.urls[1], "127.0.0.1", "localhost", 1)
+		}, apply: func(e *adviceEnv, _ *printed) { e.urls[1] = strings.Replace(e.urls[1], "localhost", "127.0.0.1", 1) }},
+		{name: "plain to a TLS port", about: "connection", what: "info: master is down: ",
+			spoil: func(e *adviceEnv) {
+				secure(e, false)
+				e.urls[1] = strings.Replace(e.urls[1], "rediss", "redis", 1)
+			},
+			apply: func(e *adviceEnv, _ *printed) {
+				e.urls[1] = strings.Replace(e.urls[1], "redis", "rediss", 1)
+				secure(e, true)
+			}},
+	}
+}
+
+// outside is the address of master 1 that is not of the loopback interface.
+func (e *adviceEnv) outside() string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && ip.IP.To4() != nil {
+			_, port, _ := strings.Cut(e.master.Addr(), ":")
+			return net.JoinHostPort(ip.IP.String(), port)
+		}
+	}
+	e.t.Skip("needs a network besides the loopback interface")
+	return ""
+}
+
+// secure puts a server with TLS in the place of master 1, and lets check trust it.
+func secure(e *adviceEnv, trust bool) {
+	e.t.Helper()
+	if !strings.HasPrefix(e.urls[1], "rediss:") {
+		_, addr, cfg := redistest.Secure(e.t)
+		c, err := tls.Dial("tcp", addr, cfg)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		der := c.ConnectionState().PeerCertificates[0].Raw
+		_ = c.Close()
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+		if err := os.WriteFile(filepath.Join(e.master.Dir(), "ca.pem"), text, 0o600); err != nil {
+			e.t.Fatal(err)
+		}
+		e.urls[1] = e.named("rediss://" + addr)
+	}
+	if trust {
+		e.flags = []string{"--ca", filepath.Join(e.master.Dir(), "ca.pem")}
+	}
+}
+
+func loginAdvice() []adviceCase {
+	withSecret := useURL(func(e *adviceEnv) string { return "redis://lock:secret@" + e.master.Addr() })
+	return []adviceCase{
+		{name: "no password", about: "rights", what: "NOAUTH", spoil: setting("requirepass", "secret"),
+			apply: useURL(func(e *adviceEnv) string { return "redis://:secret@" + e.master.Addr() })},
+		{name: "wrong password", about: "rights", what: "WRONGPASS", apply: withSecret, spoil: func(e *adviceEnv) {
+			asUser()(e)
+			e.urls[1] = "redis://lock:other@" + e.master.Addr()
+		}},
+		{name: "no file of the password", about: "rights", what: "no such file", spoil: func(e *adviceEnv) {
+			for i := range e.servers {
+				adminOf(e.t, e.servers[i], "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all")
+			}
+			file := filepath.Join(e.master.Dir(), "locks.json")
+			text := fmt.Sprintf(`{"masters": ["%s"], "user": "lock", "passwordFile": "password"}`,
+				strings.Join(e.urls, `", "`))
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				e.t.Fatal(err)
+			}
+			e.flags, e.urls = []string{"--config", file}, nil
+		}, apply: func(e *adviceEnv, _ *printed) {
+			if err := os.WriteFile(filepath.Join(e.master.Dir(), "password"), []byte("secret"), 0o600); err != nil {
+				e.t.Fatal(err)
+			}
+		}},
+		{name: "no such database", about: "rights", what: "out of range", apply: plainURL,
+			spoil: func(e *adviceEnv) { e.urls[1] += "/99" }},
+		{name: "no right to select", about: "rights", what: "select", spoil: func(e *adviceEnv) {
+			asUser()(e)
+			e.urls[1] += "/2"
+		}},
+		{name: "no right to INFO", about: "rights", what: "may not run INFO", spoil: asUser("-info")},
+	}
+}
+
+func serverAdvice() []adviceCase {
+	return []adviceCase{
+		{name: "no identity", about: "identity", what: "INFO lacks", apply: plainURL,
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named("redis://" + e.rewriting("run_id:", "run_xx:")) }},
+		{name: "loading", about: "loading", what: "loading", stays: true, spoil: loading,
+			apply: func(e *adviceEnv, _ *printed) {},
+			args:  []string{"--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024"}},
+		{name: "became a replica", about: "role", what: "it is a replica", spoil: func(e *adviceEnv) {
+			_, port, _ := strings.Cut(redistest.Test(e.t, 1, redisproc.Config{})[0].Addr(), ":")
+			e.admin("REPLICAOF", "127.0.0.1", port)
+		}},
+		{name: "a replica is named", new: true, about: "role", what: "it is a replica", spoil: func(e *adviceEnv) {
+			s := redistest.Test(e.t, 1, redisproc.Config{})[0]
+			host, port, _ := strings.Cut(e.master.Addr(), ":")
+			adminOf(e.t, s, "REPLICAOF", host, port)
+			e.urls[1] = s.URL()
+		}, apply: func(e *adviceEnv, f *printed) {
+			_, at, _ := strings.Cut(f.what, "a replica of ")
+			e.urls[1] = "redis://" + at
+		}},
+		{name: "a node of a cluster", about: "cluster", what: "it is a cluster node", spoil: func(e *adviceEnv) {
+			e.urls[1] = e.named(cluster(e).URL())
+		}, apply: func(e *adviceEnv, _ *printed) {
+			u, _ := url.Parse(e.urls[1])
+			e.urls[1] = "redis+cluster://" + u.Host + "?buckets=2"
+		}},
+		{name: "named as a cluster", about: "cluster", what: "it is no cluster node", apply: plainURL,
+			spoil: func(e *adviceEnv) { e.urls[1] = "redis+cluster://" + e.master.Addr() + "?buckets=2" }},
+		{name: "eviction", about: "eviction", what: "volatile-lru",
+			spoil: setting("maxmemory", "100mb", "maxmemory-policy", "volatile-lru")},
+		{name: "eviction without a limit", about: "eviction", what: "without a limit now",
+			spoil: setting("maxmemory-policy", "allkeys-lru")},
+		{name: "eviction of a managed service", about: "eviction", what: "allkeys-lru",
+			spoil: func(e *adviceEnv) {
+				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+			},
+			apply: func(e *adviceEnv, f *printed) {
+				words := strings.Fields(f.do) // set NAME to VALUE in the parameters ...
+				e.replace("--rename-command", "CONFIG", "", "--maxmemory", "100mb", "--"+words[1], words[3])
+			}},
+		{name: "old", about: "version", what: "6.0", apply: plainURL,
+			spoil: func(e *adviceEnv) {
+				e.urls[1] = e.named("redis://" + e.rewriting(`redis_version:\d\.\d`, "redis_version:6.0"))
+			}},
+		{name: "newer", about: "version", what: "newer", stays: true, apply: plainURL,
+			spoil: func(e *adviceEnv) {
+				e.urls[1] = e.named("redis://" + e.rewriting(`redis_version:\d`, "redis_version:9"))
+			}},
+		{name: "the same server", about: "identity", what: "same server", apply: plainURL,
+			spoil: func(e *adviceEnv) { e.urls[1] = e.named("unix://" + e.servers[0].Unix()) }},
+		{name: "clock", about: "clock", what: "ahead of", spoil: wrongClock, apply: correctClock},
+	}
+}
+
+// loading makes master 1 load its data for five seconds.
+func loading(e *adviceEnv) {
+	e.admin("EVAL", "for k = 1, 500 do redis.call('SET', 'other:' .. k, string.rep('x', 100)) end", 0)
+	e.admin("SAVE")
+	e.t.Cleanup(func() { _ = e.master.Kill() })
+	go func() { _ = e.master.Restart(e.t.Context()) }()
+	eventuallyTrue(func() bool {
+		_, text := e.check()
+		return strings.Contains(text, "loading")
+	})
+}
+
+// cluster starts a server that is a cluster of one node.
+func cluster(e *adviceEnv) *redisproc.Server {
+	s := redistest.Test(e.t, 1, redisproc.Config{Args: []string{"--cluster-enabled", "yes"}})[0]
+	words := []any{"CLUSTER", "ADDSLOTS"}
+	for slot := range 16384 {
+		words = append(words, slot)
+	}
+	adminOf(e.t, s, words...)
+	if !eventuallyTrue(func() bool {
+		return strings.Contains(string(adminOf(e.t, s, "CLUSTER", "INFO").([]byte)), "cluster_state:ok")
+	}) {
+		e.t.Fatal("the cluster is not ready")
+	}
+	return s
+}
+
+func writeAdvice() []adviceCase {
+	nearlyFull := func(e *adviceEnv) {
+		e.admin("EVAL", "for k = 1, 100 do redis.call('SET', 'other:' .. k, string.rep('x', 100000)) end", 0)
+		text, err := redis.String(e.admin("INFO", "memory"), nil)
+		_, rest, _ := strings.Cut(text, "used_memory:")
+		var used int
+		if _, err2 := fmt.Sscan(rest, &used); err != nil || err2 != nil {
+			e.t.Fatal(err, err2)
+		}
+		e.admin("CONFIG", "SET", "maxmemory", used*106/100)
+	}
+	return []adviceCase{
+		{name: "nearly full", about: "memory", what: "of maxmemory", spoil: nearlyFull},
+		{name: "nearly full, on a full machine", about: "memory", what: "of maxmemory", spoil: func(e *adviceEnv) {
+			e.urls[1] = e.named("redis://" + e.rewriting(`total_system_memory:\d{6}`, "total_system_memory:000000"))
+			nearlyFull(e)
+		}, apply: func(e *adviceEnv, _ *printed) {
+			e.admin("EVAL", "for k = 1, 100 do redis.call('DEL', 'other:' .. k) end", 0)
+		}},
+		{name: "full", about: "writes", what: "OOM", spoil: setting("maxmemory", "1")},
+		{name: "failed snapshot", about: "writes", what: "MISCONF", spoil: failSnapshot, apply: makeRoom},
+		{name: "failed snapshot that stops no writes", args: []string{"--stop-writes-on-bgsave-error", "no"},
+			about: "writes", what: "rdb_last_bgsave_status", spoil: failSnapshot, apply: makeRoom},
+		{name: "no replicas", about: "writes", what: "NOREPLICAS", spoil: setting("min-replicas-to-write", "1")},
+		{name: "append-only file", about: "persistence", what: "append-only file",
+			args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}, spoil: fullDisk, apply: roomOnDisk},
+		{name: "a message", about: "connection", what: "CLUSTERDOWN", stays: true, apply: func(*adviceEnv, *printed) {},
+			spoil: func(e *adviceEnv) {
+				s := cluster(e)
+				adminOf(e.t, s, "CLUSTER", "DELSLOTS", 1)
+				e.urls[1] = "redis+cluster://" + s.Addr() + "?buckets=2"
+			}},
+		{name: "a replica", about: "replicas", what: "it has 1 replicas", spoil: func(e *adviceEnv) {
+			host, port, _ := strings.Cut(e.master.Addr(), ":")
+			s := redistest.Test(e.t, 1, redisproc.Config{})[0]
+			adminOf(e.t, s, "REPLICAOF", host, port)
+		}},
+	}
+}
+
+// failSnapshot makes the last snapshot of master 1 fail: a directory has the name of its file.
+func failSnapshot(e *adviceEnv) {
+	if err := os.Mkdir(filepath.Join(e.master.Dir(), "dump.rdb"), 0o700); err != nil {
+		e.t.Fatal(err)
+	}
+	e.admin("CONFIG", "SET", "save", "3600 1")
+	e.admin("BGSAVE")
+}
+
+func makeRoom(e *adviceEnv, f *printed) {
+	if err := os.Remove(filepath.Join(e.master.Dir(), "dump.rdb")); err != nil {
+		e.t.Fatal(err)
+	}
+	e.follow(f)
+}
+
+func rightsAdvice() []adviceCase {
+	return []adviceCase{
+		{name: "a right", about: "rights", what: "hset", spoil: asUser("-hset")},
+		{name: "keys", about: "rights", what: "get, getrange", spoil: asUser("resetkeys", "~other:*")},
+		{name: "channels", about: "rights", what: "publish, subscribe", spoil: asUser("resetchannels", "&other:*")},
+		{name: "renamed", about: "rights", what: "evalsha (renamed",
+			spoil: func(e *adviceEnv) { e.replace("--rename-command", "EVALSHA", "") },
+			apply: func(e *adviceEnv, _ *printed) { e.replace() }},
+		{name: "two databases", about: "databases", what: "[3]", spoil: func(e *adviceEnv) {
+			c, err := redis.Dial("unix", e.master.Unix(), redis.DialDatabase(3))
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.Do("SET", "redlock:admission", "v3 0123456789abcdef state=admitted"); err != nil {
+				e.t.Fatal(err)
+			}
+		}},
+	}
+}
+
+func persistenceAdvice() []adviceCase {
+	durable := func(spoil func(*adviceEnv)) func(*adviceEnv) {
+		return func(e *adviceEnv) {
+			spoil(e)
+			e.flags = []string{"--durable", e.master.Addr()}
+		}
+	}
+	return []adviceCase{
+		{name: "durable without a file", about: "persistence", what: "appendonly is no", spoil: durable(func(*adviceEnv) {})},
+		{name: "durable each second", about: "persistence", what: "appendfsync is everysec",
+			args: []string{"--appendonly", "yes"}, spoil: durable(func(*adviceEnv) {})},
+		{name: "durable, and no right to look", about: "persistence", what: "cannot be looked at", spoil: durable(asUser())},
+		{name: "durable, of a managed service", about: "persistence", what: "cannot be looked at", stays: true,
+			spoil: durable(func(e *adviceEnv) { e.replace("--rename-command", "CONFIG", "") }),
+			apply: func(*adviceEnv, *printed) {}},
+	}
+}
+
+func recordAdvice() []adviceCase {
+	edit := func(i int, change func(r *scripts.Record)) func(*adviceEnv) {
+		return func(e *adviceEnv) { e.edit(i, change) }
+	}
+	return []adviceCase{
+		{name: "quarantine", about: "quarantine", what: "in quarantine", spoil: func(e *adviceEnv) {
+			e.admin("FLUSHALL")
+		}, apply: func(e *adviceEnv, f *printed) {
+			if !strings.HasPrefix(f.do, "nothing: ") {
+				e.t.Errorf("%s", f.do)
+			}
+			if !eventuallyTrue(func() bool { return e.admin("EXISTS", "redlock:admission") == int64(1) }) {
+				e.t.Fatal("no quarantine has begun")
+			}
+			e.edit(1, func(r *scripts.Record) { r.Since -= (29 * time.Second).Microseconds() })
+		}},
+		{name: "not known yet", about: "quarantine", what: "not known yet", spoil: func(e *adviceEnv) {
+			if err := e.master.Pause(); err != nil {
+				e.t.Fatal(err)
+			}
+			e.flags = []string{"--timeout", "300ms"}
+		}, apply: func(e *adviceEnv, _ *printed) {
+			e.flags = nil
+			if err := e.master.Resume(); err != nil {
+				e.t.Fatal(err)
+			}
+		}},
+		{name: "no right to the record", about: "quarantine", what: "cannot be admitted", spoil: asUser("-get", "-getrange"),
+			apply: func(e *adviceEnv, _ *printed) {
+				list, text := e.check()
+				other := (&adviceCase{about: "rights", what: "getrange"}).finding(list)
+				if other == nil {
+					e.t.Fatal(text)
+				}
+				e.follow(other)
+			}},
+		{name: "max TTLs", about: "max TTL", what: "another master up to", spoil: edit(0, func(r *scripts.Record) {
+			r.Longest, r.Quarantine = time.Minute, time.Minute
+		})},
+		{name: "max TTL of this client", about: "max TTL", what: "the max TTL of this client is 1m0s",
+			spoil: func(e *adviceEnv) { e.flags = []string{"--guard", "60s"} }},
+		{name: "a wrong list", about: "quarantine", what: "the list of this client is probably wrong",
+			spoil: func(e *adviceEnv) { e.urls = e.urls[:2] },
+			apply: func(e *adviceEnv, f *printed) {
+				e.urls = nil
+				for addr := range strings.FieldsSeq(shownList.FindStringSubmatch(f.what)[1]) {
+					e.urls = append(e.urls, "redis://"+addr)
+				}
+			}},
+		{name: "a stray record", about: "quarantine", what: "this client has epoch", spoil: func(e *adviceEnv) {
+			e.admin("FLUSHALL")
+			call(e.t, exitDone, "1 of 1 vote", "admit", e.urls[1])
+		}},
+		{name: "a record that cannot be read", about: "quarantine", what: "v1", spoil: func(e *adviceEnv) {
+			e.admin("SET", "redlock:admission", "v1 of an older program")
+		}},
+		{name: "the prefix", new: true, about: "quorum", what: "0 of 3", apply: func(e *adviceEnv, f *printed) {
+			e.call(exitDone, "3 of 3 vote", "admit")
+			e.flags = nil
+		}, spoil: func(e *adviceEnv) { e.flags = []string{"--prefix", "redlokc"} }},
+		{name: "no quorum", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
+			for _, s := range e.servers[:2] {
+				adminOf(e.t, s, "CONFIG", "SET", "maxmemory", 1)
+			}
+		}, apply: func(e *adviceEnv, _ *printed) {
+			list, text := e.check()
+			f := (&adviceCase{about: "writes", what: "OOM"}).finding(list)
+			if f == nil || len(f.masters) != 2 {
+				e.t.Fatalf("want one finding of two masters:\n%s", text)
+			}
+			e.follow(f)
+		}},
+		{name: "a majority is down", about: "quorum", what: "1 of 3", spoil: func(e *adviceEnv) {
+			for _, s := range e.servers[:2] {
+				_ = s.Pause()
+			}
+		}, apply: func(e *adviceEnv, _ *printed) {
+			for _, s := range e.servers[:2] {
+				_ = s.Resume()
+			}
+		}},
+		{name: "backlog", about: "quarantine", what: "repl-backlog-ttl", spoil: setting("repl-backlog-ttl", "10")},
+	}
+}
+
+// edit changes the record of master i.
+func (e *adviceEnv) edit(i int, change func(r *scripts.Record)) {
+	e.t.Helper()
+	text, err := redis.String(adminOf(e.t, e.servers[i], "GET", "redlock:admission"), nil)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	r, err := scripts.ParseRecord(text)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	change(&r)
+	adminOf(e.t, e.servers[i], "SET", "redlock:admission", r.String())
+}

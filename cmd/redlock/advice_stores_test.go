@@ -1,0 +1,387 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"golang.org/x/sys/unix"
+
+	"github.com/redlock-go/redlock/internal/redisproc"
+	"github.com/redlock-go/redlock/internal/redisproc/redistest"
+	"github.com/redlock-go/redlock/internal/scripts"
+)
+
+// changeAdvice is about clients that have the file of another epoch.
+func changeAdvice() []adviceCase {
+	return []adviceCase{
+		{name: "an old epoch", new: true, about: "quarantine", what: "out of date", spoil: func(e *adviceEnv) {
+			files, old := e.reconfigure(true), e.urls
+			call(e.t, exitDone, "", "set", "--yes", "--raise", files[1])
+			e.urls = old
+		}, apply: func(e *adviceEnv, f *printed) {
+			var epoch int
+			if _, err := fmt.Sscanf(f.do, "use the file of epoch %d,", &epoch); err != nil {
+				e.t.Fatal(err)
+			}
+			_, list, _ := strings.Cut(f.do, "masters [")
+			list, _, _ = strings.Cut(list, "]")
+			var urls []string
+			for addr := range strings.FieldsSeq(list) {
+				urls = append(urls, "redis://"+addr)
+			}
+			file := e.file(fmt.Sprintf(`{"epoch": %d, "masters": ["%s"]}`, epoch, strings.Join(urls, `", "`)))
+			e.flags, e.urls = []string{"--config", file}, nil
+			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
+				e.t.Errorf("set: code %d\n%s", code, said)
+			}
+		}},
+		{name: "an epoch too early", new: true, about: "quarantine", what: "not complete", spoil: func(e *adviceEnv) {
+			files := e.reconfigure(false)
+			e.flags, e.urls = []string{"--config", files[1]}, nil
+		}, apply: func(e *adviceEnv, f *printed) {
+			if !strings.Contains(f.do, "with the file of epoch 1:") {
+				e.t.Errorf("%s", f.do)
+			}
+			file := filepath.Join(e.master.Dir(), "epoch1.json")
+			if code, said := command("set", file); code != exitDone || !strings.Contains(said, "next") {
+				e.t.Errorf("set: code %d\n%s", code, said)
+			}
+			e.raisedBefore(time.Minute)
+			call(e.t, exitDone, "", "set", "--yes", "--finish", file)
+		}},
+		{name: "other shards", new: true, about: "quarantine", what: "shard layout", spoil: func(e *adviceEnv) {
+			more := redistest.Test(e.t, 3, redisproc.Config{})
+			shard := append([]string(nil), e.urls...)
+			other := []string{more[0].URL(), more[1].URL(), more[2].URL()}
+			e.urls = append(append(append([]string(nil), shard...), "/"), other...)
+			e.call(exitDone, "3 of 3 vote", "admit")
+			e.urls = append(append(append([]string(nil), other...), "/"), shard...)
+		}, apply: func(e *adviceEnv, _ *printed) {
+			e.urls = append(append(append([]string(nil), e.urls[4:]...), "/"), e.urls[:3]...)
+		}},
+	}
+}
+
+func (e *adviceEnv) file(text string) string {
+	e.t.Helper()
+	name := filepath.Join(e.master.Dir(), fmt.Sprint("masters", len(text), ".json"))
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+	return name
+}
+
+// reconfigure puts a new server in the place of the third master, up to the raise of epoch 1 or to the finish. It
+// returns the files of epochs 1 and 2.
+func (e *adviceEnv) reconfigure(finish bool) (files [2]string) {
+	e.t.Helper()
+	e.call(exitDone, "3 of 3 vote", "admit")
+	more := redistest.Test(e.t, 1, redisproc.Config{})[0]
+	e.servers = append(e.servers, more)
+	next := []string{e.urls[0], e.urls[1], more.URL()}
+	files = [2]string{filepath.Join(e.master.Dir(), "epoch1.json"), filepath.Join(e.master.Dir(), "epoch2.json")}
+	for i, text := range []string{
+		fmt.Sprintf(`{"epoch": 1, "masters": ["%s"], "next": ["%s"]}`, strings.Join(e.urls, `", "`),
+			strings.Join(next, `", "`)),
+		fmt.Sprintf(`{"epoch": 2, "masters": ["%s"]}`, strings.Join(next, `", "`)),
+	} {
+		if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	call(e.t, exitDone, "", "admit", "--force", "--yes", "--config", files[0])
+	call(e.t, exitDone, "", "set", "--yes", "--raise", files[0])
+	if finish {
+		e.raisedBefore(time.Minute)
+		call(e.t, exitDone, "", "set", "--yes", "--finish", files[0])
+	}
+	return files
+}
+
+// raisedBefore makes the present epoch older by d on all servers.
+func (e *adviceEnv) raisedBefore(d time.Duration) {
+	e.t.Helper()
+	for i := range e.servers {
+		e.edit(i, func(r *scripts.Record) { r.Raised -= d.Microseconds() })
+	}
+}
+
+// sentinelAdvice is about sentinels.
+func sentinelAdvice() []adviceCase {
+	var port int
+	return []adviceCase{
+		{name: "a sentinel is down", about: "sentinels", what: "does not know its address", spoil: func(e *adviceEnv) {
+			first := e.sentinel(e.master.Addr(), 2, 0)
+			var err error
+			if port, err = redisproc.FreePort(); err != nil {
+				e.t.Fatal(err)
+			}
+			e.behind(first, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		}, apply: func(e *adviceEnv, _ *printed) { e.sentinel(e.master.Addr(), 2, port) }},
+		{name: "sentinels disagree", about: "sentinels", what: "disagree", spoil: func(e *adviceEnv) {
+			e.behind(e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.servers[0].Addr(), 2, 0))
+		}, apply: func(e *adviceEnv, _ *printed) {
+			host, at, _ := strings.Cut(e.master.Addr(), ":")
+			_, list, _ := strings.Cut(e.urls[1], ",")
+			second, _, _ := strings.Cut(list, "/")
+			e.on([]string{second}, "SENTINEL", "REMOVE", "master")
+			e.on([]string{second}, "SENTINEL", "MONITOR", "master", host, at, "2")
+		}},
+		{name: "a sentinel is not named", about: "sentinels", what: "2 sentinels watch over it, and 1 are named",
+			spoil: func(e *adviceEnv) {
+				first, second := e.sentinel(e.master.Addr(), 2, 0), e.sentinel(e.master.Addr(), 2, 0)
+				e.behind(first)
+				e.flags = []string{"--timeout", "10s"}
+				e.second = second
+			},
+			apply: func(e *adviceEnv, _ *printed) {
+				first, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
+				e.behind(first, e.second)
+			}},
+		{name: "too small a quorum", about: "sentinels", what: "1 of 2 sentinels begin a failover",
+			spoil: func(e *adviceEnv) {
+				e.behind(e.sentinel(e.master.Addr(), 1, 0), e.sentinel(e.master.Addr(), 1, 0))
+			},
+			apply: func(e *adviceEnv, f *printed) {
+				both, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
+				e.on(strings.Split(both, ","), strings.Fields(inBackquotes.FindStringSubmatch(f.do)[1])...)
+			}},
+	}
+}
+
+// stoppingAdvice is about a master that a replica may replace.
+func stoppingAdvice() []adviceCase {
+	// watched has one replica, the right settings, and a sentinel that begins no failover.
+	watched := func(more ...any) func(*adviceEnv) {
+		return func(e *adviceEnv) {
+			e.attach()
+			setting("min-replicas-to-write", "1", "min-replicas-max-lag", "3")(e)
+			e.behind(e.sentinel(e.master.Addr(), 2, 0))
+			setting(more...)(e)
+		}
+	}
+	return []adviceCase{
+		{name: "a failover", about: "failover", what: "a replica is promoted in its place", stays: true, spoil: watched(),
+			apply: func(*adviceEnv, *printed) {}},
+		{name: "too few replicas to write", about: "failover", what: "min-replicas-to-write is 0",
+			spoil: watched("min-replicas-to-write", "0")},
+		{name: "too long a lag", about: "failover", what: "min-replicas-max-lag is 10s",
+			spoil: watched("min-replicas-max-lag", "10")},
+		{name: "no right to the settings", about: "failover", what: "cannot be read", spoil: func(e *adviceEnv) {
+			watched()(e)
+			behind := e.urls[1]
+			asUser()(e)
+			e.urls[1] = strings.Replace(behind, "://", "://lock:secret@", 1)
+		}},
+		{name: "too quick a failover", about: "failover", what: "after 2.5s of silence", spoil: func(e *adviceEnv) {
+			watched()(e)
+			e.on([]string{e.watcher()}, "SENTINEL", "SET", "master", "down-after-milliseconds", "2500")
+		}, apply: func(e *adviceEnv, _ *printed) {
+			e.on([]string{e.watcher()}, "SENTINEL", "SET", "master", "down-after-milliseconds", "5000")
+		}},
+		{name: "scripts that do not stop", about: "failover", what: "it is Redis 6.2.0", spoil: func(e *adviceEnv) {
+			watched()(e)
+			e.behind(e.sentinel(e.rewriting(`redis_version:\d\.\d\.\d`, "redis_version:6.2.0"), 2, 0))
+		}, apply: func(e *adviceEnv, _ *printed) { e.honest.Store(true) }},
+		{name: "its replica is away", about: "writes", what: "NOREPLICAS", spoil: func(e *adviceEnv) {
+			watched()(e)
+			_ = e.replica.Kill()
+		}, apply: func(e *adviceEnv, _ *printed) {
+			if err := e.replica.Restart(e.t.Context()); err != nil {
+				e.t.Fatal(err)
+			}
+		}},
+		{name: "its replica is silent", about: "replicas", what: "was heard of", spoil: func(e *adviceEnv) {
+			watched("min-replicas-max-lag", "3")(e)
+			_ = e.replica.Pause()
+		}, apply: func(e *adviceEnv, _ *printed) { _ = e.replica.Resume() }},
+		{name: "its replica is not in step", about: "replicas", what: "is not in step yet", spoil: func(e *adviceEnv) {
+			setting("repl-diskless-sync", "yes", "repl-diskless-sync-delay", "600")(e)
+			watched()(e)
+		}, apply: func(e *adviceEnv, _ *printed) { setting("repl-diskless-sync-delay", "0")(e) }},
+	}
+}
+
+// attach starts a replica of master 1.
+func (e *adviceEnv) attach() {
+	e.t.Helper()
+	host, at, _ := strings.Cut(e.master.Addr(), ":")
+	e.replica = redistest.Test(e.t, 1, redisproc.Config{Args: []string{"--replicaof", host, at}})[0]
+}
+
+// behind names master 1 by its sentinels.
+func (e *adviceEnv) behind(sentinels ...string) {
+	e.urls[1] = e.named("redis+sentinel://" + strings.Join(sentinels, ",") + "/master")
+}
+
+// watcher is the only sentinel in the URL of master 1.
+func (e *adviceEnv) watcher() string {
+	s, _, _ := strings.Cut(strings.TrimPrefix(e.urls[1], "redis+sentinel://"), "/")
+	return s
+}
+
+// sentinel starts a sentinel that watches the server at addr; port 0 is a free one.
+func (e *adviceEnv) sentinel(addr string, quorum, port int) string {
+	e.t.Helper()
+	path, err := redisproc.Find()
+	if err == nil && port == 0 {
+		port, err = redisproc.FreePort()
+	}
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	host, at, _ := strings.Cut(addr, ":")
+	dir := e.t.TempDir()
+	file := filepath.Join(dir, "sentinel.conf")
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor master %s %s %d\n"+
+		"sentinel down-after-milliseconds master 5000\n", port, dir, host, at, quorum)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+	startAt(e.t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), exec.Command(path, file, "--sentinel"))
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
+// startAt starts a server, and waits until it answers at addr.
+func startAt(t testing.TB, addr string, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	if !eventuallyTrue(func() bool {
+		c, err := redis.Dial("tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}) {
+		t.Fatal("no answer")
+	}
+}
+
+// rewriting returns the address of a proxy before master 1 that replaces text in its replies, of the same length, until
+// e.honest is set.
+func (e *adviceEnv) rewriting(pattern, by string) string {
+	e.t.Helper()
+	old := regexp.MustCompile(pattern)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = l.Close() })
+	to := e.master.Addr()
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go func() {
+				_, _ = out.(*net.TCPConn).ReadFrom(in)
+				_ = out.Close()
+			}()
+			go func() {
+				defer in.Close()
+				buf := make([]byte, 1<<16)
+				for {
+					n, err := out.Read(buf)
+					text := buf[:n]
+					if !e.honest.Load() {
+						text = old.ReplaceAll(text, []byte(by))
+					}
+					if _, err2 := in.Write(text); err != nil || err2 != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// wrongClock names a server in the place of master 1 whose clock is 20 s ahead.
+func wrongClock(e *adviceEnv) {
+	e.t.Helper()
+	shim := filepath.Join(e.master.Dir(), "shift.so")
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-o", shim,
+		"../../internal/transport/testdata/shift/shift.c").CombinedOutput(); err != nil {
+		e.t.Skipf("needs a C compiler (apt-get install gcc libc6-dev): %v %s", err, out)
+	}
+	path, err := redisproc.Find()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	port, err := redisproc.FreePort()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	shift(e, 20)
+	cmd := exec.Command(path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", e.master.Dir())
+	cmd.Env = append(os.Environ(), "LD_PRELOAD="+shim, "SHIFT_FILE="+filepath.Join(e.master.Dir(), "shift"))
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	startAt(e.t, addr, cmd)
+	e.urls[1] = e.named("redis://" + addr)
+}
+
+// shift sets the clock of that server this many seconds ahead.
+func shift(e *adviceEnv, seconds uint64) {
+	e.t.Helper()
+	f, err := os.OpenFile(filepath.Join(e.master.Dir(), "shift"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, seconds), 0); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// correctClock corrects it slowly.
+func correctClock(e *adviceEnv, _ *printed) {
+	for s := range uint64(20) {
+		shift(e, 19-s)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// fullDisk makes each write of master 1 to its files fail.
+func fullDisk(e *adviceEnv) {
+	limit(e, 1)
+	c, err := redis.Dial("unix", e.master.Unix())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = c.Do("SET", "other", "1") // refused if the lock was extended since
+}
+
+func roomOnDisk(e *adviceEnv, _ *printed) { limit(e, unix.RLIM_INFINITY) }
+
+func limit(e *adviceEnv, size uint64) {
+	e.t.Helper()
+	if err := unix.Prlimit(e.master.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY},
+		nil); err != nil {
+		e.t.Fatal(err)
+	}
+}
