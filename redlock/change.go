@@ -178,7 +178,7 @@ func (l *shard) writeNumbers(ctx context.Context, w reconfig.Writing) error {
 				return false, errors.New("its admission record is of another change of the masters")
 			}
 			r.Masters, r.Next, r.Epoch = w.Record.Masters, w.Record.Next, w.Record.Epoch
-			r.Alone = max(st.Alone, w.Record.Alone)
+			r.Alone = max(st.Record.Alone, w.Record.Alone)
 			return false, nil
 		})
 }

@@ -32,7 +32,7 @@ const failing = "failing"
 // masterInfo returns the description of master i for monitoring.
 func (l *shard) masterInfo(i int, st *admission.State) redlockinfo.Master {
 	info := redlockinfo.Master{
-		Addr: l.pool.Addr(i), Shard: l.cfg.shard.Number, State: st.Phase.String(), MaxTTL: st.Longest, Epoch: st.Epoch,
+		Addr: l.pool.Addr(i), Shard: l.cfg.shard.Number, State: st.Phase.String(), MaxTTL: st.Record.Longest, Epoch: st.Record.Epoch,
 		Err: st.Err, Pending: l.pool.Pending(i),
 	}
 	if err := l.sender.Trouble(i, st); err != nil && st.Phase == admission.Voting {
@@ -140,7 +140,7 @@ func (l *shard) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 	}
 	return l.withRecords(ctx, "guard", func(view *admission.View) error {
 		for _, i := range view.Config.Order {
-			if have := view.Masters[i].Longest; have > g {
+			if have := view.Masters[i].Record.Longest; have > g {
 				return invalid("max TTL %v: %s has %v; it is lowered by admitting all masters again with no client running",
 					g, l.pool.Addr(i), have)
 			}
@@ -155,7 +155,7 @@ func (l *shard) raiseMaxTTL(ctx context.Context, g time.Duration) error {
 		}
 		longest := func(st *admission.State, r *scripts.Record) (bool, error) {
 			r.Longest = g
-			return st.Quarantine >= g && st.Longest >= g, disagrees(st)
+			return st.Record.Quarantine >= g && st.Record.Longest >= g, disagrees(st)
 		}
 		return l.write(ctx, "guard", scripts.AdmitGuard, all, true, longest)
 	})
@@ -168,7 +168,7 @@ func (l *shard) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.Du
 	for range 10 {
 		longer := func(st *admission.State, r *scripts.Record) (has bool, err error) {
 			r.Quarantine = max(r.Quarantine, g)
-			return st.Quarantine >= g, disagrees(st)
+			return st.Record.Quarantine >= g, disagrees(st)
 		}
 		if err := l.write(ctx, "guard", scripts.AdmitGuard, all, true, longer); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (l *shard) raiseQuarantines(ctx context.Context, all quorum.Rule, g time.Du
 		}
 		same := true
 		for i := range all.All().All() {
-			same = same && before.Masters[i].Record == after.Masters[i].Record
+			same = same && before.Masters[i].Text == after.Masters[i].Text
 		}
 		if same {
 			return nil
@@ -250,7 +250,7 @@ type change func(st *admission.State, r *scripts.Record) (has bool, err error)
 
 // wanted returns the record that f requires for a master, and whether the master has it already.
 func wanted(st *admission.State, f change) (r scripts.Record, has bool, err error) {
-	if r, err = scripts.ParseRecord(st.Record); err != nil {
+	if r = st.Record; st.Text == "" {
 		return r, false, cmp.Or(st.Err, errors.New("it has no admission record that this client may change"))
 	}
 	if has, err = f(st, &r); err != nil {
@@ -271,7 +271,7 @@ func (l *shard) writeOne(
 		}
 		record.Stamp = "" // each write gets a new stamp
 		err = l.voters.Step(ctx, i, scripts.AdmitRequest{
-			Step: step, Identity: record.Identity, Seen: st.Record, Record: record,
+			Step: step, Identity: record.Identity, Seen: st.Text, Record: record,
 		})
 		if err != nil {
 			return err

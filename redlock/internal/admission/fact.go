@@ -7,9 +7,16 @@ import (
 	"github.com/redlock-go/redlock/internal/scripts"
 )
 
+// A Clock is the knowledge of one client about the clock of a master.
+type Clock struct {
+	Own  int64         // an estimate, in microseconds
+	Away time.Duration // distance of Own from the median
+}
+
 // A Fact is the knowledge of one client about one master. When the connection ends, the last record is kept with Read
 // false, because its numbers still count.
 type Fact struct {
+	Clock
 	Settled  bool // up, or known to be down
 	Up       bool
 	Identity string         // run_id/master_replid2/second_repl_offset of the server that the connection reaches
@@ -20,8 +27,6 @@ type Fact struct {
 	Err      error          // why it is down, or why the last step failed
 	Asked    uint64         // number of the step whose reply Text is; steps are numbered in the order of sending
 	Began    uint64         // number of the last step sent before this quarantine was first seen
-	Own      int64          // estimate of its clock, in microseconds
-	Away     time.Duration  // distance of Own from the median
 	Lost     time.Duration  // how long it has been down, or unknown; 0 if it is up
 	Backlog  time.Duration  // its repl-backlog-ttl; 0: never freed, or unknown
 	Moved    bool           // its hash slot was being moved, so it may have lost data, regardless of its identity

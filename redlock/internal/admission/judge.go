@@ -65,11 +65,8 @@ func (f *Deployment) Judge(i int) (State, Move) {
 	}
 	st.Stamp = Unread
 	if fact.shown() {
-		r := &fact.Record
-		st.Record, st.Masters, st.Next = fact.Text, r.Masters, r.Next
-		st.Admitted = fact.own() && r.Admitted
-		st.Longest, st.Quarantine = r.Longest, r.Quarantine
-		st.Epoch, st.Raised, st.Alone = r.Epoch, r.Raised, r.Alone
+		st.Text, st.Record = fact.Text, fact.Record
+		st.Admitted = fact.own() && st.Record.Admitted
 		if st.Agrees = f.agrees(i); st.Agrees {
 			st.Stamp = scripts.StampOf(fact.Text)
 		} // otherwise the master itself checks the epoch that the call carries

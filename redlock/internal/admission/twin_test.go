@@ -12,7 +12,8 @@ import (
 
 func randomFact(r *rand.Rand) Fact {
 	identities := []string{"a" + zeros, "a" + taken, "b" + zeros, "b" + taken}
-	f := Fact{Settled: r.IntN(8) > 0, Own: epoch + r.Int64N(80e6) - 40e6, Began: r.Uint64N(3)}
+	f := Fact{Settled: r.IntN(8) > 0, Began: r.Uint64N(3)}
+	f.Own = epoch + r.Int64N(80e6) - 40e6
 	f.Away = time.Duration(r.IntN(20)) * time.Second
 	if r.IntN(4) == 0 {
 		f.Home = []string{"h:1", "h:2"}[r.IntN(2)]

@@ -29,20 +29,15 @@ type State struct {
 	Phase   Phase
 	Session uint64 // of its connection; 0 if there is none
 	Stamp   string // of its admission record, as calls expect it; "" if the guard is off
-	Record  string // its admission record, read on this session; "" if there is none
-	// Masters and Next are the lists of its record. Agrees reports whether they, and its shard, are those of the
-	// client's configuration or of the one before it.
-	Masters, Next string
-	Agrees        bool
-	// Longest is the max TTL in its record, and Quarantine the length of a quarantine; 0: unknown, or the guard is off.
-	Longest, Quarantine time.Duration
+	// Text is its admission record, read on this session, and Record what it says; both are zero if there is none, or if
+	// the guard is off.
+	Text   string
+	Record scripts.Record
+	Agrees bool // whether the masters and the shard of Record are those of the client's configuration or of the one before
 	// Incarnation increases whenever another server, or one that may have lost data, is found at this address. Leases of
 	// an older incarnation count as lost.
 	Incarnation uint64
 	Over        int64 // InQuarantine: its end, in microseconds of the master's clock
-	Epoch       int64 // of its record, 0 if it was not read; like the next three
-	Raised      int64 // when it got this epoch, us
-	Alone       int64 // the largest epoch whose configuration is final
 	Read        int64 // the master's time when the record was read, us
 	Admitted    bool  // its record admits it, at any epoch
 	// Backlog is its repl-backlog-ttl; 0: never freed, or unknown. If it is below the max TTL, the master has no

@@ -196,7 +196,7 @@ func (p *program) lock(ttl time.Duration) bool {
 		st, _ := p.Judge(i)
 		there, _ := s.state.Get(p.w.us+s.offset, "p:admission")
 		held := s.by != nil && s.until > p.w.us
-		if st.Phase != Voting || scripts.StampOf(there) != st.Stamp || ttl > st.Longest || held && s.by != p {
+		if st.Phase != Voting || scripts.StampOf(there) != st.Stamp || ttl > st.Record.Longest || held && s.by != p {
 			continue
 		}
 		votes |= quorum.One(i)

@@ -271,7 +271,7 @@ func (m *Monitor) applyConfig(c *quorum.Config) {
 	m.retain(masters(c))
 	longest := m.settings.Guard
 	for _, st := range m.view.Load().Masters {
-		longest = max(longest, st.Longest)
+		longest = max(longest, st.Record.Longest)
 	}
 	time.AfterFunc(longest, func() { m.enqueue(func() { m.release(left &^ masters(m.config)) }) })
 }

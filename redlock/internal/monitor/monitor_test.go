@@ -199,7 +199,7 @@ func TestTwoEmptyMastersAreAdmitted(t *testing.T) {
 func TestDoubtsAndReads(t *testing.T) {
 	virtual(t, 3, func(r *rig) {
 		after(time.Second)
-		known := r.View().Masters[0].Record
+		known := r.View().Masters[0].Text
 		before := r.scripts()
 		r.Doubt(0, known)
 		after(time.Second)

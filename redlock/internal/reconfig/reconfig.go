@@ -91,34 +91,34 @@ func (s Seen) follows(want *quorum.Config) error {
 // late reports whether the deployment has moved on without this client, which is granted nothing any more.
 func (s Seen) late() bool {
 	old := s.Config.Rule.Old
-	return s.those(old, func(_ int, st *admission.State) bool { return st.Epoch > s.Config.Epoch }).MajorityOf(old)
+	return s.those(old, func(_ int, st *admission.State) bool { return st.Record.Epoch > s.Config.Epoch }).MajorityOf(old)
 }
 
 // able returns the masters in the next set of want that would vote for a client that uses want.
 func (s Seen) able(want *quorum.Config) quorum.Set {
 	return s.those(want.Rule.Next, func(i int, st *admission.State) bool {
-		named := st.Epoch < want.Epoch && !want.Rule.Old.Has(i) || names(st, want)
-		return st.Admitted && st.Epoch <= want.Epoch && st.Alone >= want.Needs(i) && named
+		named := st.Record.Epoch < want.Epoch && !want.Rule.Old.Has(i) || names(st, want)
+		return st.Admitted && st.Record.Epoch <= want.Epoch && st.Record.Alone >= want.Needs(i) && named
 	})
 }
 
 // mayActAlone returns the masters whose records allow the configuration of this epoch, with this list, to be final.
 func (s Seen) mayActAlone(set quorum.Set, epoch int64, list string) quorum.Set {
 	final := &quorum.Config{Epoch: epoch, Masters: list}
-	return s.those(set, func(_ int, st *admission.State) bool { return st.Alone >= epoch && names(st, final) })
+	return s.those(set, func(_ int, st *admission.State) bool { return st.Record.Alone >= epoch && names(st, final) })
 }
 
 // names reports whether a record has the configuration c, or the one before it, or a later epoch.
 func names(st *admission.State, c *quorum.Config) bool {
 	switch {
-	case st.Epoch > c.Epoch:
+	case st.Record.Epoch > c.Epoch:
 		return true
-	case st.Epoch == c.Epoch:
-		return st.Masters == c.Masters && st.Next == c.Next
-	case st.Epoch%2 == 1:
-		return st.Next == c.Masters
+	case st.Record.Epoch == c.Epoch:
+		return st.Record.Masters == c.Masters && st.Record.Next == c.Next
+	case st.Record.Epoch%2 == 1:
+		return st.Record.Next == c.Masters
 	}
-	return st.Masters == c.Masters
+	return st.Record.Masters == c.Masters
 }
 
 // those returns the masters of a set for which is returns true. Masters that are down are not included.
@@ -156,14 +156,14 @@ func Look(s Seen) (p Progress) {
 	}
 	p.Open = s.mayActAlone(target, epoch, list)
 	p.OpenAll = p.Open.MajorityOf(target)
-	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool { return st.Epoch >= c.Epoch && names(st, c) })
+	p.Raised = s.those(c.Rule.Old, func(_ int, st *admission.State) bool { return st.Record.Epoch >= c.Epoch && names(st, c) })
 	p.RaisedAll = p.Raised.MajorityOf(c.Rule.Old)
 	if !p.RaisedAll || !c.Rule.Joint() {
 		return p
 	}
 	var lefts []time.Duration
 	for i := range p.Raised.All() {
-		lefts = append(lefts, s.needed()-ballot.Span(s.Masters[i].Read-s.Masters[i].Raised))
+		lefts = append(lefts, s.needed()-ballot.Span(s.Masters[i].Read-s.Masters[i].Record.Raised))
 	}
 	slices.Sort(lefts)
 	p.Left = max(0, lefts[quorum.Quorum(c.Rule.Old.Len())-1])
@@ -177,7 +177,7 @@ func Look(s Seen) (p Progress) {
 // shorter than the longest TTL of a master that cannot be seen now.
 func (s Seen) needed() (longest time.Duration) {
 	for i := range s.Config.Rule.All().All() {
-		longest = max(longest, s.Masters[i].Longest, s.Masters[i].Quarantine)
+		longest = max(longest, s.Masters[i].Record.Longest, s.Masters[i].Record.Quarantine)
 	}
 	return longest + 2*scripts.Window
 }
@@ -248,12 +248,12 @@ func Abort(s Seen) (list []Writing, err error) {
 // never the old masters over a record that allows the next ones to act alone.
 func (w *Writing) May(st *admission.State) bool {
 	switch {
-	case st.Epoch > w.Record.Epoch:
+	case st.Record.Epoch > w.Record.Epoch:
 		return false
-	case st.Epoch == w.Record.Epoch:
-		return st.Masters == w.Record.Masters && st.Next == w.Record.Next
+	case st.Record.Epoch == w.Record.Epoch:
+		return st.Record.Masters == w.Record.Masters && st.Record.Next == w.Record.Next
 	}
-	return w.Record.Epoch%2 == 1 || st.Alone < w.Record.Epoch || st.Next == w.Record.Masters
+	return w.Record.Epoch%2 == 1 || st.Record.Alone < w.Record.Epoch || st.Record.Next == w.Record.Masters
 }
 
 func record(c *quorum.Config) scripts.Record {
@@ -263,5 +263,5 @@ func record(c *quorum.Config) scripts.Record {
 // Has reports whether a master has the numbers, or larger ones.
 func (w *Writing) Has(st *admission.State) bool {
 	c := &quorum.Config{Epoch: w.Record.Epoch, Masters: w.Record.Masters, Next: w.Record.Next}
-	return st.Epoch >= w.Record.Epoch && st.Alone >= w.Record.Alone && names(st, c)
+	return st.Record.Epoch >= w.Record.Epoch && st.Record.Alone >= w.Record.Alone && names(st, c)
 }

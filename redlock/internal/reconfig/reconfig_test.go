@@ -36,7 +36,8 @@ var states = []*quorum.Config{
 func masters(now int64) []admission.State {
 	list := make([]admission.State, 5)
 	for i := range list {
-		list[i] = admission.State{Phase: admission.Voting, Admitted: true, Longest: ttl, Quarantine: ttl, Read: now}
+		list[i] = admission.State{Phase: admission.Voting, Admitted: true, Read: now,
+			Record: scripts.Record{Longest: ttl, Quarantine: ttl}}
 	}
 	return list
 }
@@ -53,7 +54,7 @@ func TestNextAsTable(t *testing.T) {
 		return having(list, next&^old, func(s *admission.State) { s.Admitted = false })
 	}
 	epoch := func(set quorum.Set, epoch, alone int64) []admission.State {
-		return having(masters(1), set, func(s *admission.State) { s.Epoch, s.Alone = epoch, alone })
+		return having(masters(1), set, func(s *admission.State) { s.Record.Epoch, s.Record.Alone = epoch, alone })
 	}
 	for _, c := range []struct {
 		name    string
@@ -94,7 +95,7 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 	const now = int64(1e15)
 	raised := func(set quorum.Set, ago time.Duration) Seen {
 		return Seen{Config: states[1], Masters: having(masters(now), set, func(s *admission.State) {
-			s.Epoch, s.Raised = 1, now-ago.Microseconds()
+			s.Record.Epoch, s.Record.Raised = 1, now-ago.Microseconds()
 		})}
 	}
 	if _, err := Raise(Seen{Config: states[0], Masters: masters(now)}); err == nil {
@@ -123,11 +124,13 @@ func TestRaiseAndFinishNeedWhatTheMastersShow(t *testing.T) {
 	if _, err := Raise(Seen{Config: states[2], Masters: masters(now)}); !errors.Is(err, admission.ErrIncomplete) {
 		t.Errorf("epoch 2 was raised although it may not act alone: %v", err)
 	}
-	open := having(masters(now), next, func(s *admission.State) { s.Alone = 2 })
+	open := having(masters(now), next, func(s *admission.State) { s.Record.Alone = 2 })
 	if w, err = Raise(Seen{Config: states[2], Masters: open}); err != nil || w.Record.Alone != 2 {
 		t.Errorf("raise epoch 2: %+v, %v", w, err)
 	}
-	has := func(epoch, alone int64) bool { return w.Has(&admission.State{Epoch: epoch, Alone: alone}) }
+	has := func(epoch, alone int64) bool {
+		return w.Has(&admission.State{Record: scripts.Record{Epoch: epoch, Alone: alone}})
+	}
 	if !has(2, 2) || has(2, 0) || has(0, 2) {
 		t.Error("wrong result of Has")
 	}
@@ -166,7 +169,7 @@ func (f *deployment) ask(p *program, reach quorum.Set) {
 	for i := range (p.config.Rule.All() & reach).All() {
 		st := &f.masters[i]
 		free := f.by[i] == nil || f.by[i] == p || f.until[i] < f.us
-		if st.Epoch <= p.config.Epoch && st.Alone >= p.config.Needs(i) && free {
+		if st.Record.Epoch <= p.config.Epoch && st.Record.Alone >= p.config.Needs(i) && free {
 			votes |= quorum.One(i)
 		}
 	}
@@ -227,13 +230,13 @@ func TestNobodyHoldsByTheOldSetWhileAnotherHoldsByTheNext(t *testing.T) {
 func (f *deployment) write(w Writing, reach quorum.Set) {
 	for i := range (w.Rule.All() & reach).All() {
 		st := &f.masters[i]
-		if w.Record.Epoch < st.Epoch {
+		if w.Record.Epoch < st.Record.Epoch {
 			continue
 		}
-		if w.Record.Epoch > st.Epoch {
-			st.Epoch, st.Raised = w.Record.Epoch, f.us
+		if w.Record.Epoch > st.Record.Epoch {
+			st.Record.Epoch, st.Record.Raised = w.Record.Epoch, f.us
 		}
-		st.Alone = max(st.Alone, w.Record.Alone)
+		st.Record.Alone = max(st.Record.Alone, w.Record.Alone)
 	}
 }
 
@@ -245,7 +248,7 @@ func TestRecordsOfAnotherChange(t *testing.T) {
 	final.Masters = "bcde"
 	list := func(masters, next string) []admission.State {
 		return having(masters5(), 0b11111, func(s *admission.State) {
-			s.Epoch, s.Alone, s.Masters, s.Next = 1, 2, masters, next
+			s.Record.Epoch, s.Record.Alone, s.Record.Masters, s.Record.Next = 1, 2, masters, next
 		})
 	}
 	ours, others := list("abc", "bcde"), list("abc", "bcdef")
@@ -275,10 +278,10 @@ func TestAbort(t *testing.T) {
 	joint := conf(1, old, next)
 	joint.Masters, joint.Next = "abc", "bcde"
 	seen := func(set quorum.Set, how func(*admission.State)) Seen {
-		list := having(masters5(), 0b11111, func(s *admission.State) { s.Epoch, s.Masters, s.Next = 1, "abc", "bcde" })
+		list := having(masters5(), 0b11111, func(s *admission.State) { s.Record.Epoch, s.Record.Masters, s.Record.Next = 1, "abc", "bcde" })
 		return Seen{Config: joint, Masters: having(list, set, how)}
 	}
-	alone := func(s *admission.State) { s.Alone = 2 }
+	alone := func(s *admission.State) { s.Record.Alone = 2 }
 	list, err := Abort(seen(0b00010, alone))
 	if err != nil || len(list) != 2 || list[0].Rule.Old != next || list[1].Rule.Old != old {
 		t.Fatalf("%+v, %v", list, err)
@@ -291,7 +294,7 @@ func TestAbort(t *testing.T) {
 	if first.May(&s.Masters[1]) || !first.May(&s.Masters[2]) {
 		t.Error("the change was cancelled on a master that allows the next ones to act alone, or not on the other")
 	}
-	aborted := admission.State{Epoch: 2, Masters: "abc"}
+	aborted := admission.State{Record: scripts.Record{Epoch: 2, Masters: "abc"}}
 	if !first.Has(&aborted) || second.Has(&aborted) || !second.May(&aborted) {
 		t.Error("the second writing does not follow the first")
 	}

@@ -107,10 +107,10 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	switch {
 	case m.Phase == admission.Down, m.Session == 0:
 		v.Err = whyNot(view, i)
-	case m.Longest > 0 && ttl > m.Longest:
+	case m.Record.Longest > 0 && ttl > m.Record.Longest:
 		v.Outcome = scripts.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it on the masters first: redlock guard --set %v, "+
-			"with the URLs of all", ErrGuardTime, ttl, m.Longest, ttl)
+			"with the URLs of all", ErrGuardTime, ttl, m.Record.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
 			!errors.Is(m.Err, admission.ErrShardLayout):

@@ -235,7 +235,7 @@ func TestTooLongAsTable(t *testing.T) {
 func TestRefusalAsTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
-		voting := admission.State{Phase: admission.Voting, Session: 1, Longest: time.Second}
+		voting := admission.State{Phase: admission.Voting, Session: 1, Record: scripts.Record{Longest: time.Second}}
 		unread := admission.State{Phase: admission.Connecting, Session: 1, Stamp: admission.Unread}
 		for _, c := range []struct {
 			state admission.State
