@@ -87,24 +87,39 @@ type Lease struct {
 	Name     string
 	ID       string
 	replaces string // of an import: the id by which masters may know it still; else ""
-	keys     *scripts.Keys
-	ticket   *scripts.Ticket // of the waiter; nil if it has none
-	recorder voteRecorder
+	wire
 
-	mu        sync.Mutex
-	state     state
-	Listens   bool // for the Waiters alone, guarded by their lock: the inbox is open because of the lease
-	inbox     inbox
-	messages  *messages
-	validity  validity
-	config    *quorum.Config // by which it was last won or confirmed
-	on        masters
+	mu    sync.Mutex
+	state state
+	wakeups
+	validity validity
+	holders
 	sent      sent
 	tokens    tokenRange
 	ownership ownership
 	renewal   renewal
 	linger    linger
 	value     *value // nil: no holder has set one
+}
+
+// wire is what all messages of a lease have in common.
+type wire struct {
+	keys     *scripts.Keys
+	ticket   *scripts.Ticket // of the waiter; nil if it has none
+	recorder voteRecorder
+}
+
+// wakeups are how a holder hears that another client wants the lease.
+type wakeups struct {
+	Listens  bool // for the Waiters alone, guarded by their lock: the inbox is open because of the lease
+	inbox    inbox
+	messages *messages
+}
+
+// holders says which masters have the lease, and by which configuration that was a majority.
+type holders struct {
+	config *quorum.Config
+	on     masters
 }
 
 // A value is the latest that a holder has set. Extensions and repairs carry it.
