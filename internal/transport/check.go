@@ -107,18 +107,12 @@ type facts struct {
 	cfg        *Config
 	failed     *Error // why reading stopped early; nil if every question was answered
 
-	info            Info
-	text            map[string]string // INFO; nil if it was not answered
-	write           redis.Error       // the error reply to a write, if it was refused
-	lacking         []scripts.Right   // the rights that the user lacks
-	grants          []string          // rules of ACL SETUSER that grant the lacking rights and revoke none
-	databases       []int             // other databases with an admission record of the prefix
-	noEval, noLoad  bool              // EVAL, SCRIPT LOAD may not be used
-	renamed         []string          // commands that the server does not know
-	durable         bool              // listed in CheckOptions.Durable
-	wrong, durables []string          // persistence settings that are wrong, if a client relies on them, and the steps
-	noConfig        bool              // the server has no CONFIG
-	denied          string            // why the persistence settings cannot be read
+	info      Info
+	text      map[string]string // INFO; nil if it was not answered
+	write     redis.Error       // the error reply to a write, if it was refused
+	databases []int             // other databases with an admission record of the prefix
+	permissions
+	storage
 
 	stop    stopping          // set if a replica may be promoted in its place
 	answers []sentinel.Answer // one per sentinel
@@ -126,9 +120,26 @@ type facts struct {
 	findings []Finding
 }
 
+// permissions say what the user of a master may not do.
+type permissions struct {
+	lacking        []scripts.Right // the rights that the user lacks
+	grants         []string        // rules of ACL SETUSER that grant the lacking rights and revoke none
+	noEval, noLoad bool            // EVAL, SCRIPT LOAD may not be used
+	renamed        []string        // commands that the server does not know
+}
+
+// storage says whether a master retains its data.
+type storage struct {
+	durable         bool     // listed in CheckOptions.Durable
+	wrong, durables []string // settings that are wrong, if a client relies on them, and the steps
+	noConfig        bool     // the server has no CONFIG
+	denied          string   // why the settings cannot be read
+}
+
 // examine reads the facts of m: first the identity of the server, then everything else in one round trip.
 func (m *master) examine(ctx context.Context, opts *CheckOptions) facts {
-	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg, durable: slices.Contains(opts.Durable, m.Name)}
+	f := facts{name: m.Name, user: m.cfg.userName(), cfg: &m.cfg}
+	f.durable = slices.Contains(opts.Durable, m.Name)
 	f.askSentinels(ctx, &m.cfg)
 	c, op, err := m.cfg.Connect(ctx, func(c *wire.Conn) (string, error) {
 		f.user = m.cfg.userName()
