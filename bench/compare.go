@@ -25,7 +25,7 @@ func writeComparison(w io.Writer, old, now *report) error {
 			old.Machine, old.Masters, now.Machine, now.Masters)
 	}
 	if min(old.Parameters.Rounds, now.Parameters.Rounds) < fewestRounds {
-		fmt.Fprintf(w, "note: with fewer than %d rounds on either side no difference can be told from chance\n", fewestRounds)
+		fmt.Fprintf(w, "note: with fewer than %d rounds on either side differences may be chance\n", fewestRounds)
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "\ncase\tcontender\tmetric\told\tnew\tchange\t\n")

@@ -83,7 +83,7 @@ var entrants = []entrant{
 func entrantNamed(name string) (entrant, error) {
 	i := slices.IndexFunc(entrants, func(e entrant) bool { return e.name == name })
 	if i < 0 {
-		return entrant{}, fmt.Errorf("bench: there is no contender %q", name)
+		return entrant{}, fmt.Errorf("bench: unknown contender %q", name)
 	}
 	return entrants[i], nil
 }

@@ -138,7 +138,7 @@ func underFault(ctx context.Context, b *bench, f fault, e entrant, round int) (s
 	defer func() {
 		mendCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mendBound)
 		defer cancel()
-		err = errors.Join(err, mend(mendCtx, b, f, round, proxies))
+		err = errors.Join(err, endFault(mendCtx, b, f, round, proxies))
 		if l, ok := c.(*library); ok && err == nil {
 			err = l.admit(mendCtx)
 		}
@@ -201,8 +201,8 @@ func strike(b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	return err
 }
 
-// mend ends the fault.
-func mend(ctx context.Context, b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
+// endFault ends the fault.
+func endFault(ctx context.Context, b *bench, f fault, round int, proxies []*proxy.Proxy) (err error) {
 	for i := range f.count {
 		switch s := hit(b, round+i); f.kind {
 		case slow:

@@ -162,7 +162,7 @@ func writeHelp(fs *flag.FlagSet, out io.Writer) {
 func splitList(text string) (list []string, err error) {
 	for _, s := range strings.Split(text, ",") {
 		if s = strings.TrimSpace(s); slices.Contains(list, s) {
-			return nil, fmt.Errorf("entry %d stands there twice", len(list)+1)
+			return nil, fmt.Errorf("entry %d is a duplicate", len(list)+1)
 		} else if s != "" {
 			list = append(list, s)
 		}
@@ -213,7 +213,7 @@ func parseEntrants(c *config, list []string) error {
 			}
 		}
 		if len(c.entrants) == n {
-			return fmt.Errorf("%q is no contender, or stands there twice", s)
+			return fmt.Errorf("%q is an unknown contender or a duplicate", s)
 		}
 	}
 	return nil

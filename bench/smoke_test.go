@@ -186,7 +186,7 @@ func TestMeasuresContention(t *testing.T) {
 		}
 		// As for the pairs of a lone caller.
 		if f := want(t, r, scenarioContention, kase, nameLibrary, mCommands); s.processes > 1 && f.Median < 1.2-0.1 {
-			t.Errorf("%s: %v commands a hold and master, where an acquire and a release are two, or one at two of five", kase,
+			t.Errorf("%s: %v commands per lock and master; want two, or one on two of five masters", kase,
 				f.Median)
 		}
 		if f := r.Figures.find(scenarioContention, kase, nameLibrary, mViolations); f == nil || f.Max != 0 {

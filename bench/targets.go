@@ -185,7 +185,7 @@ func splitTargets(l figures) (list []target) {
 		kase := splitCase(k)
 		of := func(m metric) *spread { return l.of(scenarioSplit, kase, m) }
 		t := atMost(kase+": p99 until one has it / uncontended lock", 5, of(mFirstOver), whyInstant)
-		t.Floor, t.FloorOf = l.median(scenarioSplit, kase, nameLibrary, mOwnOver), "where each wants another name"
+		t.Floor, t.FloorOf = l.median(scenarioSplit, kase, nameLibrary, mOwnOver), "of processes with a name each"
 		list = append(list, t,
 			atMost(kase+": p99 until one has it / uncontended locks of as many", 5, of(mFirstOwn), whyInstant),
 			atMost(kase+": rounds until one has it, p99", 3, of(mRounds99), ""))

@@ -52,7 +52,7 @@ func Runtime() *Clock {
 	})
 }
 
-// runtime is the system clock where no better one is available.
+// runtime is the system clock, used if no better one is available.
 var runtime = Runtime()
 
 // Now returns the current instant. It never blocks.

@@ -11,7 +11,7 @@ import (
 )
 
 // H74: the tests pass with and without a Docker engine, an image, a way to pull one, and a redis-server; a skipped test
-// says what it needs. This test repeats one scenario in each environment that can be simulated here.
+// names its requirement. This test repeats one scenario in each environment that can be simulated here.
 func TestTheTestsPassInEachEnvironment(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // maxExported is the number of exported identifiers that package pool may have: types with their fields and methods,
-// functions, constants and variables. Whatever only this module needs belongs in internal/transport.
+// functions, constants and variables. Identifiers that only this module needs belong in internal/transport.
 const maxExported = 45
 
 func TestExportedIdentifiersAreFew(t *testing.T) {

@@ -35,9 +35,9 @@ var (
 	// ErrOverloaded means that too many calls of this Locker were under way, and nothing was sent. See [Locker.TryLock].
 	ErrOverloaded = round.ErrOverloaded
 	// ErrTTLTooLong means that the TTL is above the max TTL that a quorum of the masters has. The call ends at once.
-	ErrTTLTooLong = round.ErrGuardTime
-	// ErrTokensExhausted means that a token would be 2^53 or more, where the masters' numbers are not exact.
-	ErrTokensExhausted = ballot.ErrTooFar
+	ErrTTLTooLong = round.ErrTTLTooLong
+	// ErrTokensExhausted means that a token would be 2^53 or more, beyond which the masters' numbers are not exact.
+	ErrTokensExhausted = ballot.ErrTokensExhausted
 	// ErrMasterList means that the admission records name other masters than those of this Locker, which acquires nothing
 	// with the votes of such masters; or another number of shards, or another shard: see [NewSharded]. The text shows both
 	// and a remedy: see docs/operations.md.

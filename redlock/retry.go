@@ -119,7 +119,7 @@ func WithWaitLimit(d time.Duration) LockOption {
 }
 
 // errWaited is the cause of a context that ends with the wait limit.
-var errWaited = errors.New("the limit of the wait is over")
+var errWaited = errors.New("the wait limit has expired")
 
 // limited returns ctx with the wait limit of the call.
 func (c *lockConfig) limited(ctx context.Context) (context.Context, context.CancelFunc) {

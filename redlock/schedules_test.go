@@ -218,7 +218,7 @@ func TestAQuarantineGoesByRecordsReadAfterItWasNeeded(t *testing.T) {
 	})
 }
 
-// A master that boots before its clock is set is not admitted by a client that sees too few clocks to tell.
+// A master that boots before its clock is set is not admitted by a client that sees too few clocks to compare.
 func TestAWrongClockIsNotTakenForTheMedian(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMasters(t, 3)

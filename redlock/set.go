@@ -68,7 +68,7 @@ func (s *Configuration) check() error {
 	return nil
 }
 
-// lists reports whether s is a plain list, without an epoch, of the masters of now, which is final.
+// lists reports whether s is a plain list, without an epoch, with the masters of now, which is final.
 func (s *Configuration) lists(now Configuration) bool {
 	names := slices.Clone(s.Masters)
 	for i, name := range names {

@@ -29,7 +29,7 @@ func (k *Lock) Export() (string, error) {
 		return "", errNoLock
 	}
 	if k.keys.Role() != scripts.Plain {
-		return "", invalid("export %.80q: a lock of an RWLock stays where it is; only plain locks are exported", k.Name())
+		return "", invalid("export %.80q: only plain locks can be exported, not those of an RWLock", k.Name())
 	}
 	id, ballot, err := k.handle.Export()
 	switch {

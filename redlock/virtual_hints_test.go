@@ -11,8 +11,8 @@ import (
 	"github.com/redlock-go/redlock/redlock"
 )
 
-// Votes are replies. Whatever a waiter is told, and however often, it asks, and the masters say what is true: hints
-// while another holds the name bring nothing, and wrong ones bring nothing but a round.
+// Votes are replies. After any wake-up, however often, a waiter attempts the lock, and the masters decide: a wake-up
+// while another client holds the name, or a false one, only costs a round.
 func TestVirtualHintsAreNotVotes(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		a, b := w.peer("a"), w.peer("b")
@@ -131,9 +131,9 @@ func firstHint(w *world, wait time.Duration) {
 	w.nothingLeft("n")
 }
 
-// H88: a waiter that is first on a minority, if the name is free, and refused by the others wins those few, rolls
-// back, and is told by its own roll-back. Its asks become rarer: the pause after a first hint doubles with each lost
-// round, up to a second.
+// H88: a waiter that is first on a minority, if the name is free, and refused by the others wins only those few, rolls
+// back, and is woken by its own rollback. Its attempts become rarer: the pause after a first wake-up doubles with each
+// lost round, up to a second.
 func TestVirtualThePauseAfterAFirstHintDoubles(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		w.masters.Take("n", time.Hour)

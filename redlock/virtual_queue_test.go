@@ -129,8 +129,8 @@ func TestVirtualAParkedCallThatGivesUpLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// When the context of a parked call ends, its error says what keeps the contender in front of it from the lock: that
-// the name is held, or that there is no quorum, with the masters that fail.
+// When the context of a parked call ends, its error has the reason why the contender in front of it waits: the name is
+// held, or no quorum, with the failed masters.
 func TestVirtualAParkedCallIsToldWhatTheContenderLearnt(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		p := w.peer("p")

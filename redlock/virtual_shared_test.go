@@ -387,7 +387,7 @@ func TestVirtualTheCallsOfReadersAreTraced(t *testing.T) {
 		want := []string{"rlock ok", "try lock invalid", "try lock lock_kind", "unlock ok", "lock ok", "try rlock held",
 			"downgrade ok", "unlock ok"}
 		if !slices.Equal(ops, want) {
-			w.Errorf("told were %q, want %q", ops, want)
+			w.Errorf("notified %q, want %q", ops, want)
 		}
 	})
 }

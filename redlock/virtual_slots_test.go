@@ -139,7 +139,7 @@ func TestVirtualSlotsWonTogetherAreReleasedAtOnce(t *testing.T) {
 	}
 }
 
-// Fair waiters are served in the order of their calls, whichever slot becomes free.
+// Fair waiters are served in the order of their calls, regardless of which slot becomes free.
 func TestVirtualFairWaitersForSlotsAreServedInOrder(t *testing.T) {
 	virtual(t, 5, func(w *world) {
 		var held []*redlock.Lock

@@ -29,7 +29,7 @@ func (a *app) needsAnswer(cmd *cobra.Command) error {
 	if a.yes || stdinIsTerminal() {
 		return nil
 	}
-	return wrongCall(cmd, fmt.Errorf("redlock %s: there is no terminal to ask in; --yes does it without asking",
+	return wrongCall(cmd, fmt.Errorf("redlock %s: no terminal to ask for confirmation; use --yes",
 		cmd.Name()))
 }
 
@@ -58,7 +58,7 @@ func (a *app) approve(ctx context.Context, l *redlock.Locker, pools []*pool.Pool
 		return nil
 	}
 	if !stdinIsTerminal() {
-		return fmt.Errorf("redlock %s: there is no terminal to ask in; --yes does it without asking", ch.command)
+		return fmt.Errorf("redlock %s: no terminal to ask for confirmation; use --yes", ch.command)
 	}
 	if !a.ask(ch.question) {
 		return fmt.Errorf("redlock %s: %s", ch.command, ch.undone)

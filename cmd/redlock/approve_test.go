@@ -47,8 +47,8 @@ func (f *deployment) admissions() (all string) {
 	return all
 }
 
-// H98: an operator with a list of three of the five masters changes nothing, is told that the list is wrong, with both
-// lists, and not how to replace a record. The clients go on.
+// H98: an operator with a list of three of the five masters changes nothing. The error says that the list is wrong,
+// shows both lists, and does not suggest to replace a record. The clients go on.
 func TestAWrongListChangesNothing(t *testing.T) {
 	f := newDeployment(t, 5, redisproc.Config{})
 	f.call(exitDone, "5 of 5 vote", "admit")

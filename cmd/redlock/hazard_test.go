@@ -91,8 +91,8 @@ func TestHazardTheExitStatusOfACheckTellsWhetherAMajorityVotes(t *testing.T) {
 func TestHazardCommandsThatReadWriteNothing(t *testing.T) {
 	t.Parallel()
 	for id, verb := range map[string]string{
-		"H72 check writes nothing":  "check",  // where no quorum votes
-		"H72 status writes nothing": "status", // where no quorum votes
+		"H72 check writes nothing":  "check",  // if no quorum votes
+		"H72 status writes nothing": "status", // if no quorum votes
 		"H72 guard writes nothing":  "guard",
 		"H72 set writes nothing":    "set",
 	} {

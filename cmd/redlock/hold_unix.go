@@ -95,7 +95,7 @@ func (a *app) hold(cmd *cobra.Command, c *configfile.Config, f *lockFlags, names
 	report := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
 	refuse := func(status int, err error) error {
-		_ = gob.NewEncoder(report).Encode(&heldReport{Status: status, Error: err.Error()}) // nobody may wait for it
+		_ = gob.NewEncoder(report).Encode(&heldReport{Status: status, Error: err.Error()}) // the parent may have ended
 		return leave(status)
 	}
 	a.reportAside()
@@ -234,7 +234,7 @@ func (h *holder) keep() int {
 				continue
 			}
 		}
-		_ = h.unlock(h.locks, &h.flags.acquireFlags, "redlock lock") // nobody waits for the result
+		_ = h.unlock(h.locks, &h.flags.acquireFlags, "redlock lock") // no command waits for the result
 		return exitDone
 	}
 }
@@ -272,7 +272,7 @@ func (h *holder) answer(c net.Conn) {
 func (h *holder) pollProcess(pid int) error {
 	exists := func() bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 	if !exists() {
-		return fmt.Errorf("--while %d: there is no such process", pid)
+		return fmt.Errorf("--while %d: no such process", pid)
 	}
 	go func() {
 		defer close(h.ended)

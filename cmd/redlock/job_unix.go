@@ -216,7 +216,7 @@ func (j *job) kill() {
 	killDescendants()
 }
 
-// until tells the supervisor that the lock is valid for left from now on.
+// until informs the supervisor that the lock is valid for left from now on.
 func (j *job) until(now clock.Instant, left time.Duration) {
 	end := now.Add(left)
 	if j.validity != (clock.Instant{}) && end.Sub(j.validity) <= time.Millisecond {

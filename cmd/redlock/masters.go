@@ -154,7 +154,7 @@ func (a *app) observeDeployment(
 func (a *app) openPools(
 	c *configfile.Config, opts ...redlock.Option,
 ) (l *redlock.Locker, pools []*pool.Pool, shut func(context.Context), err error) {
-	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command itself says what it finds
+	silent := redlock.WithLogger(slog.New(slog.DiscardHandler)) // the command prints its own reports
 	l, pools, end, err := c.Open(append([]redlock.Option{silent}, opts...)...)
 	if err != nil {
 		return nil, nil, nil, err

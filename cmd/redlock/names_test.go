@@ -21,7 +21,7 @@ func TestUnusualNames(t *testing.T) {
 		var found struct{ Names []held }
 		if err := json.Unmarshal([]byte(list.said()), &found); err != nil || len(found.Names) != 1 ||
 			found.Names[0].Name != name {
-			t.Errorf("ls tells %+v, %v; want %q", found, err, name)
+			t.Errorf("ls lists %+v, %v; want %q", found, err, name)
 		}
 		f.start("release", "--force", "--yes", "--", name).ends(0, "")
 		p.stdin.Close()

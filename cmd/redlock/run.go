@@ -105,7 +105,7 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// namesAndCommand splits the arguments, with the number of arguments before the first "--"; -1: there is none.
+// namesAndCommand splits the arguments; dash is the number of arguments before the first "--", or -1 without one.
 func namesAndCommand(args []string, dash int) (names, command []string) {
 	if dash == 0 { // run -- -name -- command
 		if dash = slices.Index(args[min(1, len(args)):], "--") + 1; dash > 0 {

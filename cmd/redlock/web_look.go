@@ -158,7 +158,7 @@ func (w *webLooker) scan() {
 	w.found.Store(&webFound{slices.Sorted(maps.Keys(on)), time.Now()})
 }
 
-// masters returns the masters, with their answers to INFO, and records what has changed.
+// masters returns the masters, with their replies to INFO, and records the changes.
 func (w *webLooker) masters(ctx context.Context) (list []webMaster) {
 	for _, m := range w.l.Admin().Masters() {
 		list = append(list, webMaster{jsonMaster: jsonMasters([]redlockinfo.Master{m})[0]})

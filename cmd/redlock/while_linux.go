@@ -15,7 +15,7 @@ func (h *holder) watchProcess(pid int) error {
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // an old kernel, or a filter
 		return h.pollProcess(pid)
 	case err != nil:
-		return fmt.Errorf("--while %d: there is no such process", pid)
+		return fmt.Errorf("--while %d: no such process", pid)
 	}
 	go func() {
 		defer close(h.ended)

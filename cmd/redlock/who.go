@@ -110,7 +110,7 @@ func (a *app) who(ctx context.Context, l *redlock.Locker, names []string, watch 
 				if watch && !a.json {
 					fmt.Fprint(a.stdout, time.Now().Format(time.TimeOnly), " ")
 				}
-				a.tellWho(name, w, err)
+				a.printWho(name, w, err)
 			}
 			if err != nil {
 				code = exitNoQuorum
@@ -201,8 +201,8 @@ func since(t time.Time) string {
 	return t.Format(" since " + time.DateTime)
 }
 
-// tellWho tells one name.
-func (a *app) tellWho(name string, w redlockinfo.Inspection, err error) {
+// printWho prints the holder and the waiters of one name.
+func (a *app) printWho(name string, w redlockinfo.Inspection, err error) {
 	switch {
 	case err != nil:
 		a.complain(err)

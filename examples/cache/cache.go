@@ -17,8 +17,8 @@ import (
 // lock of the writer, checks again, since another may have been faster, and rebuilds. Then it downgrades to a reader's
 // lock, so that the others continue at once. The name of an RWLock must not be locked by Locker.Lock or Locker.TryLock.
 //
-// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore
-// what it writes then: the name of the file is the token of its lock, and the file with the largest token is the cache.
+// A program that was stopped while it rebuilt may resume when another program has acquired its lock. Readers ignore its
+// late file: a file is named by the token of its lock, and the file with the largest token is the cache.
 type Cache struct {
 	Shared *redlock.RWLock // one name for each cache
 	Dir    string          // a separate directory, shared by all programs

@@ -36,9 +36,9 @@ const jobName = "report"
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("cron", flag.ContinueOnError)
 	every := flags.Duration("every", time.Minute, "the time between two runs")
-	skew := flags.Duration("skew", 0, "by how much the clock of this host is wrong; to try it out")
-	apart := flags.Duration("apart", 500*time.Millisecond, "how far the clocks of two hosts may be apart")
-	file := flags.String("file", "runs.txt", "where the job writes a line for each run")
+	skew := flags.Duration("skew", 0, "simulated error of this host's clock")
+	apart := flags.Duration("apart", 500*time.Millisecond, "largest difference between the clocks of two hosts")
+	file := flags.String("file", "runs.txt", "file to which the job appends a line for each run")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

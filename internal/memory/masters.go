@@ -121,7 +121,7 @@ func (m *Masters) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 			return client, nil
 		}
 	}
-	return nil, fmt.Errorf("redlocktest: there is no master %q: they are %s", addr, strings.Join(m.URLs(), ", "))
+	return nil, fmt.Errorf("redlocktest: unknown master %q (have %s)", addr, strings.Join(m.URLs(), ", "))
 }
 
 // Listen opens a port on 127.0.0.1 for each master and returns their URLs, for clients that need real connections. From

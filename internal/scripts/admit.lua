@@ -5,7 +5,7 @@
 --       3 the record that the caller has read, '' for none
 --       4 the masters' time in us: the median of their clocks; with start the latest clock that is not far off it
 --       5 how far this master's time may be from that, in us
---       6 the record that is wanted, with a new stamp; what is taken of it depends on the step
+--       6 the wanted record, with a new stamp; the step decides which parts are used
 -- Steps read             nothing is written
 --       start            the wanted record, in quarantine since the later of this master's time and that of ARGV 4
 --       replace          the same, also over a record that names other masters: an operator says that none needs it

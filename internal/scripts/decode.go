@@ -11,8 +11,8 @@ import (
 // An Outcome is the result of a call on one master.
 type Outcome uint8
 
-// The outcomes of votes, with the numbers that the scripts use. Failed is never sent by a script: there was no reply,
-// or an error.
+// The outcomes of votes, with the numbers that the scripts use. No script replies Failed, which means no reply or an
+// error.
 const (
 	Failed    Outcome = 0
 	Granted   Outcome = 1

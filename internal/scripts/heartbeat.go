@@ -10,7 +10,7 @@ import (
 var heartbeatFields = []string{"run_id", "master_replid2", "second_repl_offset", "role", "connected_slaves",
 	"maxmemory", "maxmemory_policy", "server_time_usec"}
 
-// noField stands for a field that a server does not report.
+// noField replaces a field that the server does not report.
 const noField = "?"
 
 // The calls of the heartbeat script.

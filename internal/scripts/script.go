@@ -47,10 +47,10 @@ const (
 	extendSHA    = "e58fcdd8b82ca276beb628cfe6b1cbf577f7a18d"
 	releaseSHA   = "d5b5da0a02421d2374c1cdbcdddaf622b745a762"
 	inspectSHA   = "0ba183701ee293fe7a40d769c4e5a7df316ae8be"
-	admitSHA     = "8327a20ceee9846b2f22692626e4e7e4e2c3b7e9"
+	admitSHA     = "a11ad8f3579cc92fba5644a83206aed145f8393e"
 	heartbeatSHA = "0edf9dc7c6512f9c7ed048697ea1f8b88e7454e6"
 
-	sharedAcquireSHA = "46ec83d243ec87ac1acb976d2e8b9359f0d41189"
+	sharedAcquireSHA = "f720ce7abd128782499ec28ddbf03b02b32029fe"
 	sharedExtendSHA  = "4d34fbc3e5d4ab4830cf30e55a79e0d791f2259c"
 	sharedReleaseSHA = "e21c2c6eaff107d31ce849b372d853213a7dfc83"
 )

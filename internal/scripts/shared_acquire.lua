@@ -1,5 +1,5 @@
--- Takes a share of one name for one grant: a reader's, beside other readers, or the writer's, beside nobody. The first
--- line that applies is the answer.
+-- Acquires a share of one name for one lease: a reader's, beside other readers, or a writer's, alone. The first line
+-- that applies is the answer.
 --
 -- KEYS  1 lock (sorted set: lease id by the time at which its share ends)   2 admission record
 --       The other keys of a name begin with the lock's: lock:fence, lock:reads, lock:queue, lock:waiters.
@@ -22,11 +22,12 @@
 -- A downgrade is sent in several rounds. Each round that is granted prolongs the share, since the validity counts from
 -- that round, and raises the readers' fence to its ballot, which is the token if the round wins.
 --
--- Safe to repeat. Where the grant has its share nothing is written and the answer is 1 again. Where a writer's has
--- ended, the fence refuses it. A reader's ask that comes once more after its release may take a share that nobody knows
--- of, until its end; a release that an ask may follow raises the fence instead. The first write of a grant is one that
--- a full master refuses. Each mode expects the admission record that the caller had read before its round began, as in
--- acquire.lua. Repair and downgrade also work in quarantine, if their round saw that quarantine.
+-- Safe to repeat. If the lease has its share, nothing is written and the answer is 1 again. If a writer's share has
+-- ended, the fence refuses a late message. A reader's acquire that is repeated after its release may create a share
+-- without a holder, until it expires; a release that an acquire may follow raises the fence instead. The first write
+-- for a lease is one that a master without free memory refuses. Each mode expects the admission record that the caller
+-- had read before its round began, as in acquire.lua. Repair and downgrade also work in quarantine, if their round saw
+-- that quarantine.
 local call, lock = redis.call, KEYS[1]
 -- include common.lua
 -- include shared_common.lua

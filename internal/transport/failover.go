@@ -74,7 +74,7 @@ func (s *stopping) danger(rule promotion, i *Info, user string) (what, do string
 	longest := min(longestLag, (rule.after - slack).Truncate(time.Second))
 	switch {
 	case !i.stopsScripts():
-		return fmt.Sprintf("it is Redis %.40s, where scripts write whatever min-replicas-to-write says", i.Version),
+		return fmt.Sprintf("it is Redis %.40s, whose scripts ignore min-replicas-to-write", i.Version),
 			stepStops
 	case s.err != nil:
 		return fmt.Sprintf("its min-replicas-to-write cannot be read (%v)", s.err), fmt.Sprintf(stepConfig, user)

@@ -135,8 +135,8 @@ func (s *session) take(
 	}
 }
 
-// readHeartbeat parses the reply of the heartbeat script. What it does not contain is the same for as long as the
-// server runs, or, while the server loads, prevents the script.
+// readHeartbeat parses the reply of the heartbeat script. Other fields of INFO do not change while the server runs, or
+// prevent the script while the server loads.
 func (s *session) readHeartbeat(asked clock.Instant, reply any) (Info, map[string]string, error) {
 	text, err := redis.String(reply, nil)
 	if err != nil {

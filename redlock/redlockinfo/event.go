@@ -11,8 +11,8 @@ import (
 // Event runs on a goroutine of its own, beside the locks: events are queued when they happen, with their times, and
 // delivered one at a time in that order. A callback that blocks delays the events behind it, and the log, and nothing
 // else. The queue holds 16384 events; while it is full, further ones are dropped and counted (redlock.Stats), and the
-// log shows the number when the queue has caught up. So a Trace must not count what begins and ends:
-// redlock.Locker.Stats has the exact numbers. A callback that panics is recovered, counted and logged.
+// log shows the number when the queue has caught up. So a Trace must not count starts and ends: redlock.Locker.Stats
+// has the exact numbers. A callback that panics is recovered, counted and logged.
 //
 // redlock.Locker.Close delivers queued events, until its context ends. A callback that calls Close waits for itself.
 type Trace struct {

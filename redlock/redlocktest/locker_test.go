@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A Locker of NewLocker locks at once, whatever its prefix and its max TTL are, and Take works on the same keys.
+// A Locker of NewLocker locks at once, with any prefix and any max TTL, and Take uses the same keys.
 func TestNewLocker(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{
 		"defaults":   nil,

@@ -15,8 +15,8 @@ const (
 	wr = scripts.Writer
 )
 
-// nobody is a client without an attempt.
-const nobody = scripts.Plain
+// noClient is a client without an attempt.
+const noClient = scripts.Plain
 
 func searchShares(t *testing.T, b ShareBounds) *Violation {
 	t.Helper()
@@ -36,7 +36,7 @@ func soundShares(t *testing.T, b ShareBounds) {
 
 // For readers and writers within these bounds, a writer is alone, tokens grow as required, and no share is left behind.
 func TestReadersAndWritersWithinSmallBounds(t *testing.T) {
-	for _, roles := range [][3]scripts.Role{{wr, rd, nobody}, {wr, wr, nobody}, {rd, rd, nobody}} {
+	for _, roles := range [][3]scripts.Role{{wr, rd, noClient}, {wr, wr, noClient}, {rd, rd, noClient}} {
 		for _, ballots := range [][3]uint8{{1, 2}, {2, 1}, {1, 1}} {
 			if (!long.Enabled() || race.Enabled) && ballots != [3]uint8{1, 2} {
 				continue // the race detector is ten times slower, and there is one goroutine
@@ -85,7 +85,7 @@ func TestWithoutAProtectionOfReadersAShortestStoryIsFound(t *testing.T) {
 		"the readers' fence": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2}, OwnConnection: true,
 			NoReads: true},
 			"is not larger than one before", 14},
-		"a reader's tombstone": {ShareBounds{Roles: [3]scripts.Role{rd, nobody}, Ballots: [3]uint8{1}, NoTombstone: true},
+		"a reader's tombstone": {ShareBounds{Roles: [3]scripts.Role{rd, noClient}, Ballots: [3]uint8{1}, NoTombstone: true},
 			"has a share of reader A, which has ended", 5},
 		"the guard": {ShareBounds{Roles: [3]scripts.Role{wr, rd}, Ballots: [3]uint8{1, 2}, Forgets: 1, NoGuard: true},
 			"a writer is not alone", 10},

@@ -13,10 +13,10 @@
 //	//mutant:ballot-bounds 2= false
 //	if a.first <= top || a.first <= now-window {
 //
-// A mutant can have several comments, in several files. Its row in [List] says what is wrong without the protection,
-// and which suite kills the mutant. A test of this package checks that comments and rows belong together and that each
-// mutant compiles, so a change that makes a comment invalid is noticed at once. With -long it runs the mutants that
-// tests kill; package sim runs those that schedules kill. To run both:
+// A mutant can have several comments, in several files. Its row in [List] describes the fault without the protection,
+// and names the suite that kills the mutant. A test of this package checks that comments and rows belong together and
+// that each mutant compiles, so a change that makes a comment invalid is noticed at once. With -long it runs the
+// mutants that tests kill; package sim runs those that schedules kill. To run both:
 //
 //	make mutants
 //

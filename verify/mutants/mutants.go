@@ -21,7 +21,7 @@ import (
 // A Mutant is a row of List.
 type Mutant struct {
 	Name  string // of its comments
-	Wrong string // what is wrong without the protection, or what the protection is, with the id of a hazard
+	Wrong string // the fault without the protection, or the protection, with the id of a hazard
 	Suite string // the directory of the package that kills it
 
 	Tests string // a pattern of tests of Suite that fail, without the prefix Test
@@ -35,7 +35,7 @@ type Mutant struct {
 // Sim is the suite of schedules.
 const Sim = "verify/sim"
 
-// An edit replaces a part of a file.
+// An edit replaces some bytes of a file.
 type edit struct {
 	file        string // absolute
 	begin, end  int    // byte offsets
@@ -93,7 +93,7 @@ func scanFile(path string, all map[string][]edit) error {
 	return nil
 }
 
-// change returns the edit of what begins on a line.
+// change returns the edit of the statement or expression that begins on a line.
 func change(files *token.FileSet, file *ast.File, text []byte, line int, how string) (e edit, err error) {
 	offset := func(p token.Pos) int { return files.Position(p).Offset }
 	n := beginning(files, file, line)

@@ -149,7 +149,7 @@ func killed(t *testing.T, m Mutant) {
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = absolute(t)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also where a test builds the command
+	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // also if a test builds the command
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL") {
 		t.Errorf("the tests did not fail: %v\n%s", err, out)
 	} else {

@@ -117,18 +117,18 @@ func (w *world) mayForgetIn(s *server, set []int) bool {
 	return !slices.Contains(set, s.index) || recent < (len(set)-1)/2
 }
 
-// A teller notifies one client of the configurations, and performs the operator's actions for the first one.
-type teller struct {
+// A configurer notifies one client of the configurations, and performs the operator's actions for the first one.
+type configurer struct {
 	*worker
 	raised, finished bool
 }
 
-func newTeller(c *client, ctx context.Context) *teller {
-	return &teller{worker: &worker{c: c, slot: slotTold + c.index, ctx: ctx,
+func newTeller(c *client, ctx context.Context) *configurer {
+	return &configurer{worker: &worker{c: c, slot: slotTold + c.index, ctx: ctx,
 		random: rand.New(rand.NewPCG(c.w.Seed, 3000+uint64(c.index)))}}
 }
 
-func (k *teller) run() {
+func (k *configurer) run() {
 	w := k.c.w
 	m := w.plan.move
 	for k.sleep(100*time.Millisecond+k.upTo(2*time.Second), nil) {
@@ -148,7 +148,7 @@ func (k *teller) run() {
 			if k.random.IntN(8) == 0 { // the client skips a configuration
 				next = want
 			}
-			k.tell(l, next)
+			k.give(l, next)
 		}
 		if k.c.index == 0 && l.Admin().Configuration()[0].Epoch == 1 && time.Since(w.start) >= m.raise {
 			k.operate(l)
@@ -156,8 +156,8 @@ func (k *teller) run() {
 	}
 }
 
-// tell makes a Locker use a configuration.
-func (k *teller) tell(l *redlock.Locker, epoch int64) {
+// give gives a configuration to a Locker.
+func (k *configurer) give(l *redlock.Locker, epoch int64) {
 	w := k.c.w
 	w.mu.Lock()
 	w.note(k.c.index, -1, "is notified of the state", "", epoch)
@@ -177,7 +177,7 @@ func (k *teller) tell(l *redlock.Locker, epoch int64) {
 }
 
 // operate writes the epoch, and finishes the change once that is possible.
-func (k *teller) operate(l *redlock.Locker) {
+func (k *configurer) operate(l *redlock.Locker) {
 	w := k.c.w
 	ctx, cancel := k.within(k.ctx, 100*time.Millisecond)
 	defer cancel()
@@ -209,7 +209,7 @@ func (w *world) complete() {
 	err := w.finish(ctx, c)
 	for l := c.now(); err == nil && l.Admin().Configuration()[0].Epoch < 2; {
 		err = l.Admin().Reconfigure(ctx, w.stateOf(l.Admin().Configuration()[0].Epoch+1))
-		if errors.Is(err, private.ErrIncomplete) && ctx.Err() == nil { // it has yet to read what was written
+		if errors.Is(err, private.ErrIncomplete) && ctx.Err() == nil { // it has not read the written records yet
 			w.sleep(500 * time.Millisecond)
 			err = nil
 		}

@@ -116,7 +116,7 @@ func (c *client) trace() *redlockinfo.Trace {
 		w := c.w
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tell(entry{at: w.since(w.start), client: int8(c.index), master: -1, what: what, name: name, n: n, err: err})
+		w.record(entry{at: w.since(w.start), client: int8(c.index), master: -1, what: what, name: name, n: n, err: err})
 	}
 	return &redlockinfo.Trace{Event: func(i redlockinfo.Event) {
 		switch i.Kind {

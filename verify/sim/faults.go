@@ -382,7 +382,7 @@ func (w *world) calm() {
 			s.set(0, 1)
 		}
 	}
-	w.note(-1, -1, "the faults are over", "", 0)
+	w.note(-1, -1, "the faults end", "", 0)
 }
 
 func (w *world) anyServer() *server { return w.servers[w.random.IntN(len(w.servers))] }

@@ -14,7 +14,7 @@ import (
 var (
 	seedCount    = flag.Int("seeds", 0, "how many schedules; 0: 500, 100 with the race detector, 30 without -long")
 	firstSeed    = flag.Uint64("first", 0, "the seed of the first schedule")
-	oneSeed      = flag.Int64("seed", -1, "the seed of a single schedule, which is told in words")
+	oneSeed      = flag.Int64("seed", -1, "the seed of a single schedule, which is printed in words")
 	traceFile    = flag.String("trace", "", "with -seed: the file for the events of the schedule, as JSON lines")
 	withoutGiven = flag.String("without", "", "the mutant to run, by its name in package mutants")
 	kindForce    = flag.String("kind", "", "the kind of every schedule, instead of that of its seed")

@@ -46,7 +46,7 @@ func TestMutantsHaveKinds(t *testing.T) {
 	for _, m := range mutants.Of(mutants.Sim) {
 		for _, kind := range strings.Split(m.Kinds, ",") {
 			if !slices.Contains(kindNames[:], kind) {
-				t.Errorf("mutant %s: there is no kind %q", m.Name, kind)
+				t.Errorf("mutant %s: unknown kind %q", m.Name, kind)
 			}
 		}
 	}

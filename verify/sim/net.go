@@ -67,7 +67,7 @@ type farEnd struct {
 	client memory.Client
 }
 
-// at runs f, with the world's lock held, after about d: at an instant that is unique to slot.
+// at runs f, with the world's lock held, after about d, at a time that is unique to slot.
 func (w *world) at(d time.Duration, slot int, f func()) time.Time {
 	due := w.instant(time.Now().Add(d), slot)
 	w.agenda.add(due, f)

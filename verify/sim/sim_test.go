@@ -21,7 +21,7 @@ const (
 // except the first. H01-H05, H10, H14, H20-H26, H30, H31, H37, H51-H53, H55, H57, H58.
 func TestSchedules(t *testing.T) {
 	if *oneSeed >= 0 {
-		told(t, uint64(*oneSeed))
+		printStory(t, uint64(*oneSeed))
 		return
 	}
 	n := *seedCount
@@ -70,8 +70,8 @@ func reachedAll(t *testing.T, sum summary) {
 	}
 }
 
-// told runs one seed and prints its story.
-func told(t *testing.T, seed uint64) {
+// printStory runs one seed, and prints its story.
+func printStory(t *testing.T, seed uint64) {
 	t.Helper()
 	r := one(t, seed)
 	t.Log(r.Story())

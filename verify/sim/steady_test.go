@@ -16,9 +16,9 @@ import (
 // A seed determines everything except the random choices of the Go runtime. With an unchanged runtime, one processor,
 // no collector, and no preemption by signals, 1 run in 20 of 300 seeds still differs; disabling the end of time slices
 // makes no difference. The causes are all of these: which branch of a select is taken if several are ready, which of
-// two timers of one instant runs first, where the iteration over a map begins, and that a goroutine that calls Gosched
-// is put in front after every 61st switch since the start of the process. So these runs use a runtime without these
-// choices. If an edit no longer applies, because the runtime has another version, the tests that need it fail.
+// two timers of one instant runs first, the first key of an iteration over a map, and that a goroutine that calls
+// Gosched is put in front after every 61st switch since the start of the process. So these runs use a runtime without
+// these choices. If an edit no longer applies, because the runtime has another version, the tests that need it fail.
 var steadyEdits = []struct{ file, text, replacement string }{
 	{"rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif true {\n\t\treturn 0\n\t}\n"},
 	{"rand.go", "func maps_rand() uint64 {\n\treturn rand()\n", "func maps_rand() uint64 {\n\treturn 1 << 40\n"},

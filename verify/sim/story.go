@@ -22,11 +22,11 @@ type entry struct {
 
 // note records a fault, or an action of a client. The world's lock is held.
 func (w *world) note(client, master int, what, name string, n int64) {
-	w.tell(entry{at: w.since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
+	w.record(entry{at: w.since(w.start), client: int8(client), master: int8(master), what: what, name: name, n: n})
 }
 
-// tell records an event other than a message, and passes it to the observer.
-func (w *world) tell(e entry) {
+// record records an event other than a message, and passes it to the observer.
+func (w *world) record(e entry) {
 	w.log = append(w.log, e)
 	w.seen.saw(&e, len(w.voters()))
 }

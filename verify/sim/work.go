@@ -125,7 +125,7 @@ func (k *worker) options(most time.Duration) (opts []redlock.LockOption, wanted 
 	return opts, wanted
 }
 
-// sawTakeover records that a call which began at an instant took over an idle lock, if no time has passed since.
+// sawTakeover records that a call took over an idle lock, if no time has passed since asked.
 func (w *world) sawTakeover(asked time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +218,7 @@ type belief struct {
 	over   time.Time       // when its context ended; guarded by world.mu
 	late   bool            // the validity had expired when the call returned, because the client was suspended in it
 	stop   func() bool
-	shared *redlock.RWLock // what it is a lock of; nil: it is a plain one
+	shared *redlock.RWLock // its RWLock; nil for a plain lock
 }
 
 func (k *worker) begin(l *redlock.Locker, lock *redlock.Lock, asked time.Time, wanted time.Duration) *belief {

@@ -123,7 +123,7 @@ func (w *world) run(t *testing.T, td *datadriven.TestData) (told string) {
 		s.toProgram()
 	}
 	synctest.Wait()
-	return w.tell() + told
+	return w.report() + told
 }
 
 // span parses a duration. Like all functions that parse the words of a step, it panics on errors.

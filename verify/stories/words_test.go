@@ -32,8 +32,8 @@ func (w *world) log(e entry) {
 	w.news = append(w.news, e)
 }
 
-// tell reports the new entries.
-func (w *world) tell() string {
+// report reports the new entries.
+func (w *world) report() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.SortStableFunc(w.news, func(a, b entry) int { // actions of programs at one instant have no order

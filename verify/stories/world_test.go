@@ -284,7 +284,7 @@ func (p *program) call(
 		switch {
 		case p.dead:
 		case err != nil:
-			w.say(p, "cannot %s, and is told after %s: %s", what, seconds(w.now()-begun), plainly(err))
+			w.say(p, "cannot %s; the call ends after %s: %s", what, seconds(w.now()-begun), plainly(err))
 		case k == nil:
 			w.say(p, "%s", done)
 		default:

@@ -63,7 +63,7 @@ func (f *Finder) Find(ctx context.Context) (Place, error) {
 	}
 	if answered < need {
 		slices.Sort(causes)
-		return Place{}, fmt.Errorf("%d of %d sentinels say where the master %q is, and %d must: %s", answered,
+		return Place{}, fmt.Errorf("%d of %d sentinels returned the address of the master %q, %d are needed: %s", answered,
 			len(f.Sentinels), f.Name, need, strings.Join(causes, "; "))
 	}
 	return best, nil

@@ -52,11 +52,11 @@ func (f *Fact) Lose() {
 	*f = Fact{Settled: true, Text: f.Text, Record: f.Record, Bad: f.Bad, Asked: f.Asked, Began: f.Began, Home: f.Home}
 }
 
-// told reports whether a valid record was ever read.
-func (f *Fact) told() bool { return f.Text != "" && f.Bad == nil }
+// hasRecord reports whether a valid record was ever read.
+func (f *Fact) hasRecord() bool { return f.Text != "" && f.Bad == nil }
 
 // shown reports whether a valid record was read on this connection.
-func (f *Fact) shown() bool { return f.Read && f.told() }
+func (f *Fact) shown() bool { return f.Read && f.hasRecord() }
 
 // own reports whether the record was written for the server that is connected. A server whose backlog was freed since
 // then is the same.

@@ -205,7 +205,7 @@ func TestNumbersOfAWrittenRecord(t *testing.T) {
 		{"another was promoted: H128", guard, []Fact{blank, late, other(minute, minute)}, minute, minute},
 		{"a new deployment", minute, []Fact{blank, blank, blank, blank, blank}, minute, minute},
 		{"a new deployment, short", 5 * time.Second, []Fact{blank, blank, blank, blank, blank}, 5 * time.Second, Shortest},
-		{"a new deployment as far as a quorum tells", minute, []Fact{blank, blank, blank, down, down}, minute, minute},
+		{"a new deployment, by a quorum", minute, []Fact{blank, blank, blank, down, down}, minute, minute},
 		{"nothing is known of the deployment", minute, []Fact{blank, blank, down, down, down}, Shortest, minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {

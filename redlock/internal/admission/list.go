@@ -13,7 +13,7 @@ func (f *Deployment) agrees(j int) bool {
 	c, r := f.Config, &f.Facts[j].Record
 	switch {
 	//mutant:shard-in-record 2= false
-	case !f.Facts[j].told() || r.Shard != f.Shard || r.Epoch > c.Epoch:
+	case !f.Facts[j].hasRecord() || r.Shard != f.Shard || r.Epoch > c.Epoch:
 		//mutant:epoch = r.Epoch > c.Epoch
 		return false
 	case r.Epoch == c.Epoch:
@@ -31,7 +31,7 @@ func (f *Deployment) agrees(j int) bool {
 
 // objects reports whether the record that was read on the present connection to master j has another configuration.
 func (f *Deployment) objects(j int) bool {
-	//mutant:dead-record = f.Facts[j].told() && !f.agrees(j)
+	//mutant:dead-record = f.Facts[j].hasRecord() && !f.agrees(j)
 	return f.Facts[j].shown() && !f.agrees(j)
 }
 

@@ -79,7 +79,7 @@ func (f *Deployment) largest() scripts.Record {
 		if fact.Read {
 			looked |= quorum.One(j)
 		}
-		if !fact.told() {
+		if !fact.hasRecord() {
 			continue
 		}
 		r.Longest = max(r.Longest, fact.Record.Longest)

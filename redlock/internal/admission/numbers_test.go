@@ -85,7 +85,7 @@ func TestUnlikeMaxTTLsOfNewMasters(t *testing.T) {
 			t.Fatalf("%b vote", short.voting())
 		}
 		for i := range 3 {
-			if r := w.told(i); r.Longest != 30*time.Second {
+			if r := w.record(i); r.Longest != 30*time.Second {
 				t.Errorf("master %d accepts TTLs up to %v", i, r.Longest)
 			}
 		}
@@ -102,7 +102,7 @@ func TestRewritesCarryTheLargestNumbers(t *testing.T) {
 		w.forget(w.servers[i])
 		w.pass(301*time.Second, short)
 		w.pass(2*time.Second, short)
-		if r := w.told(i); r.Longest != 300*time.Second || r.Quarantine != 300*time.Second || !r.Admitted {
+		if r := w.record(i); r.Longest != 300*time.Second || r.Quarantine != 300*time.Second || !r.Admitted {
 			t.Fatalf("master %d was admitted again with %v", i, r)
 		}
 	}
@@ -112,15 +112,15 @@ func TestRewritesCarryTheLargestNumbers(t *testing.T) {
 	short, long := w.program("short", 30*time.Second), w.program("long", 300*time.Second)
 	w.pass(25*time.Second, short)
 	w.pass(10*time.Second, long)
-	if w.told(0).Admitted {
+	if w.record(0).Admitted {
 		t.Error("the client with the longer max TTL ended a short quarantine")
 	}
 	w.pass(200*time.Second, short) // H75: it was lengthened, for every client
-	if w.told(0).Admitted {
+	if w.record(0).Admitted {
 		t.Error("the client with the shorter max TTL ended a quarantine that was lengthened")
 	}
 	w.pass(80*time.Second, short, long)
-	if r := w.told(0); !r.Admitted || r.Longest != 30*time.Second {
+	if r := w.record(0); !r.Admitted || r.Longest != 30*time.Second {
 		t.Errorf("at the end: %v", r)
 	}
 }

@@ -22,7 +22,7 @@ func (f *Deployment) mayBegin() bool { return f.Shard == (scripts.Shard{}) || f.
 // Begun reports whether some master has been admitted as one of this shard.
 func (f *Deployment) Begun() bool {
 	for j := range f.Config.Follow.All().All() {
-		if fact := &f.Facts[j]; fact.told() && fact.Record.Admitted && fact.Record.Shard == f.Shard {
+		if fact := &f.Facts[j]; fact.hasRecord() && fact.Record.Admitted && fact.Record.Shard == f.Shard {
 			return true
 		}
 	}

@@ -277,8 +277,8 @@ func (p *program) raise(g time.Duration, steps int) {
 	}
 }
 
-// told returns the record on a master.
-func (w *world) told(i int) scripts.Record {
+// record returns the record on a master.
+func (w *world) record(i int) scripts.Record {
 	w.t.Helper()
 	text, _ := w.servers[i].state.Get(w.us+w.servers[i].offset, "p:admission")
 	r, err := scripts.ParseRecord(text)
@@ -328,7 +328,7 @@ func TestAFrozenProgramLowersNothing(t *testing.T) {
 	frozen.act() // with outdated data
 	w.pass(time.Second, frozen)
 	for i := range 3 {
-		if r := w.told(i); r.Longest != 300*time.Second || r.Quarantine != 300*time.Second {
+		if r := w.record(i); r.Longest != 300*time.Second || r.Quarantine != 300*time.Second {
 			t.Errorf("master %d: %v", i, r)
 		}
 	}

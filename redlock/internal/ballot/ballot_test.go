@@ -88,20 +88,20 @@ func TestBallotsEndBelow2To53(t *testing.T) {
 	const most = scripts.MaxBallot
 	for _, above := range []int64{most - 1, most, most + 1, 1 << 60, math.MaxInt64} {
 		b := knowing(0, 0, 0)
-		if got, _, err := b.Propose(at(0), "a", above, 0); !errors.Is(err, ErrTooFar) || got != 0 {
+		if got, _, err := b.Propose(at(0), "a", above, 0); !errors.Is(err, ErrTokensExhausted) || got != 0 {
 			t.Errorf("above %d: %d, %v", above, got, err)
 		}
-		if got, err := b.Repair(at(0), above); !errors.Is(err, ErrTooFar) {
+		if got, err := b.Repair(at(0), above); !errors.Is(err, ErrTokensExhausted) {
 			t.Errorf("repair above %d: %d, %v", above, got, err)
 		}
 		b.Saw(at(0), "b", above)
-		if got, _, err := b.Propose(at(0), "b", 0, 0); !errors.Is(err, ErrTooFar) || got != 0 {
+		if got, _, err := b.Propose(at(0), "b", 0, 0); !errors.Is(err, ErrTokensExhausted) || got != 0 {
 			t.Errorf("above a fence of %d: %d, %v", above, got, err)
 		}
 	}
 	late := New(quorum.First(1))
 	late.Learn(0, scripts.MaxBallot-1, at(0), 0)
-	if got, _, err := late.Propose(at(1), "a", 0, 0); !errors.Is(err, ErrTooFar) {
+	if got, _, err := late.Propose(at(1), "a", 0, 0); !errors.Is(err, ErrTokensExhausted) {
 		t.Errorf("at the end of time: %d, %v", got, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// ErrTooFar means that a ballot would be 2^53 or more, beyond which the masters' numbers are not exact.
-var ErrTooFar = errors.New("redlock: the fencing tokens of this name are used up")
+// ErrTokensExhausted means that a ballot would be 2^53 or more, beyond which the masters' numbers are not exact.
+var ErrTokensExhausted = errors.New("redlock: the fencing tokens of this name are used up")
 
 // maxHigh bounds the number of stored names with a fence above the present time. Dropping one costs a refusal, but not
 // safety.
@@ -50,7 +50,7 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 	switch {
 	case first >= scripts.MaxBallot:
 		delete(b.high, name) // the next call asks the masters again, since the fence may have been fixed
-		return 0, 0, ErrTooFar
+		return 0, 0, ErrTokensExhausted
 	case first > t:
 		b.rememberLocked(name, first)
 		return first, first, nil
@@ -63,7 +63,7 @@ func (b *Ballots) Propose(now clock.Instant, name string, above int64, spare int
 func (b *Ballots) Repair(now clock.Instant, fence int64) (int64, error) {
 	ballot := max(b.Median(now), next(fence))
 	if ballot >= scripts.MaxBallot {
-		return 0, ErrTooFar
+		return 0, ErrTokensExhausted
 	}
 	return ballot, nil
 }

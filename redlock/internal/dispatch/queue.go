@@ -91,7 +91,7 @@ func (q *Queue) Counts() (dropped, panics uint64) {
 	return q.dropped, q.panics
 }
 
-// run delivers what is pending.
+// run delivers the pending callbacks.
 func (q *Queue) run() {
 	done := false
 	defer func() {
@@ -105,8 +105,8 @@ func (q *Queue) run() {
 	done = true
 }
 
-// next takes the first pending callback; nil: there is none, and the goroutine ends. The number of dropped events is
-// logged when the queue has caught up, or when as many were dropped again as fit into it.
+// next takes the first pending callback. It returns nil if none is pending: then the goroutine ends. The number of
+// dropped events is logged when the queue has caught up, or when as many were dropped again as fit into it.
 func (q *Queue) next() func() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

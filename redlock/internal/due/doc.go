@@ -2,7 +2,6 @@
 //
 //	Add, Reschedule ──► heap, by when each is due on the boot clock ──► Run, by the goroutine
 //
-// Timers stop while the machine is suspended or frozen, so while there is any task the clocks are read
-// every tenth of a second. When the wall clock has gained on the boot clock, every task runs: what remains of each
-// validity is shorter than it was.
+// Timers stop while the machine is suspended or frozen, so while there is any task the clocks are read every tenth of a
+// second. When the wall clock has gained on the boot clock, every task runs, because every validity has become shorter.
 package due

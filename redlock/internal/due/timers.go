@@ -19,8 +19,7 @@ const (
 )
 
 // A Task runs when it is due, on the goroutine of its Timers. Run must not block. It calls Timers.Reschedule. The
-// function that it returns, unless it is nil, is called when all tasks that were due have run: what is urgent for one
-// Task comes before what is not for another.
+// function that it returns, unless it is nil, is called after all due tasks have run, so that it delays none of them.
 type Task interface {
 	Run(now clock.Instant) (after func())
 }

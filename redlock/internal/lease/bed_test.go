@@ -111,7 +111,7 @@ func (b *managerBed) logf(format string, args ...any) {
 	b.logged = append(b.logged, fmt.Sprintf(format, args...))
 }
 
-// takeLog returns what was logged since the last call.
+// takeLog returns the log records since the last call.
 func (b *managerBed) takeLog() (logged []string) {
 	synctest.Wait()
 	b.mu.Lock()
@@ -135,7 +135,7 @@ func (b *managerBed) Ended(*Lease)                             { b.logf("ended")
 func (b *managerBed) MayIdle(*Lease) bool                      { return false }
 func (b *managerBed) Idle(*Lease) bool                         { return false }
 
-// after lets virtual time pass, and what is due then happen.
+// after lets virtual time pass, and runs what is due then.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -19,7 +19,7 @@ func bindTo(t *testing.T, h *Hold) context.Context {
 	return h.Context(t.Context())
 }
 
-// A holder whose own terms allow no handoff does not hand off what was handed to it.
+// A holder whose own terms allow no hand-off releases a lease that was handed to it.
 func TestHolderWithoutHandoffsReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, 3)
@@ -130,8 +130,8 @@ func TestRefusedTTLOfAReentryIsNamed(t *testing.T) {
 		long := terms()
 		long.TTL = time.Minute
 		err := h.Reenter(t.Context(), &Hold{}, long)
-		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrGuardTime) {
-			t.Errorf("%v, want ErrGuardTime", err)
+		if f, ok := round.AsFailure(err); !ok || !errors.Is(f.Decision, round.ErrTTLTooLong) {
+			t.Errorf("%v, want ErrTTLTooLong", err)
 		}
 		synctest.Wait()
 		if i := h.Lease().Info(); h.Err() != nil || i.Depth != 1 || i.Left > 10*time.Second {

@@ -7,8 +7,8 @@ import (
 	"github.com/redlock-go/redlock/clock"
 )
 
-// Messages about a lease arrive in the inbox of its owner. There are two, and both say that another client wants the
-// name, or may have it already:
+// Messages about a lease arrive in the inbox of its owner. Both kinds say that another client wants the name, or may
+// have it already:
 //
 //	check     a client was refused because of a lease that may linger; or has won the name although a master still
 //	          shows this lease; or has taken the lease from its holder by force

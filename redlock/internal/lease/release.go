@@ -149,11 +149,10 @@ func confirmed(ctx context.Context, r *round.Round, left time.Duration) error {
 // released. next is called with the lease's lock held and gets the validity left; it is nil if the lease may not
 // be handed off.
 //
-// It sends regardless of the state of ctx, and waits for a quorum until ctx ends, and no longer than the
-// validity lasts. With Terms.Async it does not wait. With Terms.Linger nothing is sent if the lease can be kept. Errors
-// are *round.Failure: ErrReleased for the second call; the reason if h had ended before, and what is left of it is
-// released all the same; ErrNoQuorum or the error of ctx if the release was not confirmed. h is not held any more in
-// each case.
+// It sends regardless of the state of ctx, and waits for a quorum until ctx ends, and no longer than the validity
+// lasts. With Terms.Async it does not wait. With Terms.Linger nothing is sent if the lease can be kept. Errors are
+// *round.Failure: ErrReleased for the second call; the reason if h had ended before, although a release is sent;
+// ErrNoQuorum or the error of ctx if the release was not confirmed. In each case h is no longer held.
 func (h *Hold) Unlock(ctx context.Context, next ChooseSuccessor) error {
 	l := h.lease
 	now := l.m.Clock.Now()

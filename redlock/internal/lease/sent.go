@@ -5,7 +5,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/quorum"
 )
 
-// sent is what the masters have been sent of a lease by messages that can create it, and so what they may hold.
+// sent records the messages sent to the masters that can create a lease, and so which masters may have it.
 type sent struct {
 	to     quorum.Set      // masters to which an acquire, an import or a repair may have been written
 	view   *admission.View // of the first round: it has the sessions that round went over

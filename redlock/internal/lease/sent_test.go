@@ -18,7 +18,7 @@ type letter struct {
 	repair  bool
 }
 
-// What is sent is what a list of all messages says: to whom, over which one session, and with which largest ballot.
+// sent agrees with a list of all messages: the masters, the one session, and the largest ballot.
 func TestSentMatchesAListOfAllMessages(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		var s sent
@@ -56,7 +56,7 @@ func TestSentMatchesAListOfAllMessages(t *testing.T) {
 	})
 }
 
-// checkSent compares what is known of one master with all that was sent to it.
+// checkSent compares the record of one master with all messages sent to it.
 func checkSent(t *testing.T, s *sent, i int, list []letter, asked int64) {
 	if got := s.to.Has(i); got != (len(list) > 0) {
 		t.Errorf("master %d: sent to: %v, %v", i, got, list)

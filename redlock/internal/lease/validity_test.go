@@ -63,8 +63,8 @@ func TestValidityCountsTheLargerElapsedTime(t *testing.T) {
 	})
 }
 
-// H61: however the machine is frozen on the way, in steps that one clock sees or the other, what is left at a look is
-// never more than what the larger sum of each clock leaves, and the maximum hold uses the same.
+// H61: after any freezes, each seen by one clock or the other, the remaining validity is at most the TTL minus the
+// larger sum of the clocks. The maximum hold uses the same.
 func TestSeveralFreezesAddUpToTheLargerClock(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)
@@ -115,7 +115,7 @@ func TestAnExtensionIsDueAfterAThirdOfTheTTL(t *testing.T) {
 	})
 }
 
-// H13: the masters keep a lock at least as long as the caller wanted, and its holder relies on no more than that.
+// H13: the masters keep a lock at least as long as the caller wanted, and its holder relies on at most that.
 func TestMastersKeepALockLongerThanItsHolderReliesOnIt(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		v, _ := randomValidity(r)

@@ -23,7 +23,7 @@ type Settings struct {
 	Guard    time.Duration          // restart guard; 0: it is off, and every master that is up votes
 	Durable  func(addr string) bool // whether a master remembers every write; nil: none does
 	Observer bool                   // writes nothing
-	Shard    scripts.Shard          // the shard of the masters; zero: there are no shards
+	Shard    scripts.Shard          // the shard of the masters; zero without shards
 	// AgreedFunc returns admission.Deployment.Agreed and Stranger. Reevaluate reports that they have changed.
 	AgreedFunc func() (agreed, stranger bool)
 	Closed     error // of calls that wait after Close
@@ -36,7 +36,7 @@ type Settings struct {
 type Monitor struct {
 	settings Settings
 	view     atomic.Pointer[admission.View]
-	wake     chan struct{} // cap 1: there is something in the inbox
+	wake     chan struct{} // cap 1: the inbox is not empty
 	close    func()
 	closed   <-chan struct{} // closed by close
 

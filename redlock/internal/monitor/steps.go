@@ -9,7 +9,7 @@ import (
 	"github.com/redlock-go/redlock/redlock/internal/admission"
 )
 
-// never is longer than any wait between two looks.
+// never exceeds any wait between two evaluations.
 const never = time.Hour
 
 // makeMove makes the move for master i if it is due, and returns when to check again at the latest.

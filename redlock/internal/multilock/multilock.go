@@ -44,8 +44,8 @@ func Acquire[T any](n int, wait bool, from *Source[T]) (all []T, err error) {
 	}
 }
 
-// tryMissing tries everything that is not held yet, and returns what is held then. The error is that of the first
-// refusal.
+// tryMissing tries each name that is not held yet, and returns the locks that are held then. The error is that of the
+// first refusal.
 func tryMissing[T any](held []T, n int, from *Source[T]) ([]T, error) {
 	got, errs := make([]T, n), make([]error, n)
 	var wg sync.WaitGroup

@@ -6,6 +6,6 @@
 //
 //	Set      masters, as bits of their numbers in the pool
 //	Rule     one or two sets, and what a majority of them is
-//	Tally    the votes of one round, and what they decide: pending, won, lost
+//	Tally    the votes of one round, and their decision: pending, won, lost
 //	Config   one state of the deployment's configuration: its epoch, its rule, its masters
 package quorum

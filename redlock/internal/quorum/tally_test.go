@@ -125,8 +125,8 @@ func TestVerdictOnceDecidedStays(t *testing.T) {
 	})
 }
 
-// A better ballot is worth a round only if a quorum could be had by it: everyone who refused the ballot alone, granted,
-// or has not answered then says yes.
+// A better ballot is worth a round only if it could win a quorum: all masters that refused only the ballot, granted, or
+// have not answered then vote yes.
 func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
 	property.Check(t, func(t *testing.T, r *rand.Rand) {
 		n, votes := randomVotes(r)
@@ -138,7 +138,7 @@ func TestBallotOnlyIsTheRuleReadPlainly(t *testing.T) {
 			t.Errorf("%v of %d masters: a better ballot: %v, want %v", votes, n, got, want)
 		}
 		if c.BallotOnly() && c.Rule.Lost(c.Unable()) {
-			t.Errorf("%v of %d masters: a better ballot is tried where no quorum is possible", votes, n)
+			t.Errorf("%v of %d masters: a better ballot is tried although no quorum is possible", votes, n)
 		}
 	})
 }

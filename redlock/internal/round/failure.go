@@ -19,7 +19,7 @@ var (
 	ErrNoQuorum   = errors.New("redlock: no quorum of masters")
 	ErrOverloaded = fmt.Errorf("%w: too many calls of this client are under way", ErrNoQuorum)
 	ErrTooSlow    = errors.New("redlock: the quorum came too late")
-	ErrGuardTime  = errors.New("redlock: the TTL is above the longest that the deployment allows")
+	ErrTTLTooLong = errors.New("redlock: the TTL is above the longest that the deployment allows")
 	ErrQuarantine = admission.ErrQuarantine
 	ErrKind       = fmt.Errorf("%w: the keys of the name hold the other kind of lock, or data of another program: a name "+
 		"has plain locks (Lock, TryLock, Do), or readers and writers (Shared), and never both", ErrNoQuorum)
@@ -40,7 +40,7 @@ type Failure struct {
 	Holder   string        // id of the lease held on a majority of masters; "" if there is none
 	Token    int64         // its token
 	Lingers  bool          // it may have no holder; its client was notified, and releases it then
-	Masters  []error       // what was wrong, master by master
+	Masters  []error       // the failure of each master
 }
 
 // Error returns a text for this library's tests; users see the error that package redlock makes.
@@ -110,7 +110,7 @@ func (s *Sender) Refusal(view *admission.View, i int, ttl time.Duration, need Ne
 	case m.Record.Longest > 0 && ttl > m.Record.Longest:
 		v.Outcome = scripts.Refused
 		v.Err = fmt.Errorf("%w: TTL %v, longest TTL %v; raise it on the masters first: redlock guard --set %v, "+
-			"with the URLs of all", ErrGuardTime, ttl, m.Record.Longest, ttl)
+			"with the URLs of all", ErrTTLTooLong, ttl, m.Record.Longest, ttl)
 	case need >= NeedsRecord && m.Stamp == admission.Unread, need == NeedsVote && m.Phase != admission.Voting,
 		m.Phase == admission.Blocked && errors.Is(m.Err, admission.ErrMasterList) &&
 			!errors.Is(m.Err, admission.ErrShardLayout):
@@ -168,7 +168,7 @@ func (r *Round) Failure(decision, cause error) *Failure {
 func (r *Round) Decision() error {
 	switch {
 	case r.TooLong():
-		return ErrGuardTime
+		return ErrTTLTooLong
 	case r.OtherKind():
 		return ErrKind
 	}
@@ -307,7 +307,7 @@ func (r *Round) TooLong() bool {
 	defer r.mu.Unlock()
 	long := quorum.Set(0)
 	for i := range r.tally.Of(scripts.Refused).All() {
-		if v := &r.votes[i]; errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrGuardTime) {
+		if v := &r.votes[i]; errors.Is(cmp.Or(v.Err, r.refusal(v)), ErrTTLTooLong) {
 			long |= quorum.One(i)
 		}
 	}
@@ -334,9 +334,9 @@ func (r *Round) refusal(v *Vote) error {
 	case err == nil && rec.Epoch > r.View.Config.Epoch:
 		return fmt.Errorf("%w: it has epoch %d, this program %d", admission.ErrOldMasters, rec.Epoch, r.View.Config.Epoch)
 	case err == nil:
-		return fmt.Errorf("%w: its longest TTL is %v", ErrGuardTime, rec.Longest)
+		return fmt.Errorf("%w: its longest TTL is %v", ErrTTLTooLong, rec.Longest)
 	}
-	return fmt.Errorf("%w: its admission record is %q", ErrGuardTime, v.Record)
+	return fmt.Errorf("%w: its admission record is %q", ErrTTLTooLong, v.Record)
 }
 
 // freeInLocked returns when enough refusing masters of the set are free for a quorum, -1 if that is not known. Those

@@ -172,9 +172,9 @@ func TestComplaintsAsTable(t *testing.T) {
 		{voteOf(scripts.Missing), nil, ""},
 		{record(scripts.Abstained, ""), admission.ErrQuarantine, "no admission record"},
 		{record(scripts.Abstained, "x"), admission.ErrQuarantine, "another than was known"},
-		{record(scripts.Refused, short), round.ErrGuardTime, "5s"},
+		{record(scripts.Refused, short), round.ErrTTLTooLong, "5s"},
 		{record(scripts.Refused, old), admission.ErrOldMasters, "epoch 4"},
-		{record(scripts.Refused, "?"), round.ErrGuardTime, `"?"`},
+		{record(scripts.Refused, "?"), round.ErrTTLTooLong, `"?"`},
 		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Stale, Fence: 7, Time: 9}}, nil,
 			"too old: its fence is 7, its time 9"},
 		{round.Vote{Vote: scripts.Vote{Outcome: scripts.Ahead, Fence: 7, Time: 9}}, nil, "too new"},
@@ -205,7 +205,7 @@ func TestTooLongAsTable(t *testing.T) {
 		view := b.Monitor.View()
 		old := scripts.Record{Identity: "a/b/c", Masters: "a", Epoch: 4, Longest: 30 * time.Second, Admitted: true}.String()
 		known, no := b.Sender.Refusal(view, 0, 31*time.Second, round.NeedsVote)
-		if !no || !errors.Is(known.Err, round.ErrGuardTime) || !strings.Contains(known.Err.Error(), "redlock guard") {
+		if !no || !errors.Is(known.Err, round.ErrTTLTooLong) || !strings.Contains(known.Err.Error(), "redlock guard") {
 			t.Fatalf("TTL above the known limit: %+v", known)
 		}
 		said := round.Vote{Vote: scripts.Vote{Outcome: scripts.Refused, Record: "v2"}}

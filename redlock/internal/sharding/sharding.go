@@ -68,7 +68,7 @@ func Join(all []*Member) error {
 }
 
 // Record records that all masters of the shard have records that name it, and that one of them has been admitted as one
-// of it; what was seen once stays so. other reports whether a master now says that it belongs to another shard.
+// of it. Neither is ever reset. other reports whether a master now says that it belongs to another shard.
 func (m *Member) Record(named, begun, other bool) {
 	news := named && !m.named.Swap(true)
 	news = begun && !m.begun.Swap(true) || news

@@ -129,7 +129,7 @@ func TestShardsAgree(t *testing.T) {
 	}
 	all[0].Record(true, false, false)
 	all[2].Record(true, false, false)
-	all[2].Record(false, false, false) // what was seen stays
+	all[2].Record(false, false, false) // never reset
 	if agreed(all[0]) {
 		t.Error("agreed though one shard was not seen")
 	}

@@ -1,3 +1,2 @@
-// Package testbed puts together, for tests, what is below leases: masters in memory, a pool, a monitor, ballots, a
-// sender.
+// Package testbed assembles the layers below leases for tests: masters in memory, a pool, a monitor, ballots, a sender.
 package testbed

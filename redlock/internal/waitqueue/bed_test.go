@@ -177,7 +177,7 @@ type fakeSub quorum.Set
 func (s fakeSub) Confirmed() uint64 { return uint64(s) }
 func (s fakeSub) Close()            {}
 
-// after lets virtual time pass, and what is due then happen.
+// after lets virtual time pass, and runs what is due then.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -138,8 +138,7 @@ func (n *contention) abandonedBy(cause error) *round.Failure {
 	return n.failure.Ended(cause)
 }
 
-// untilAttemptLocked returns how long to wait from now, by what is known now; not positive: try at once. There are four
-// cases:
+// untilAttemptLocked returns how long to wait before the next attempt; not positive: try at once. The four cases are:
 //
 //	too few masters can vote           a second since the last attempt; at once when they can again
 //	it is in the queues                until wake-ups come, and no longer than pollDelay

@@ -106,7 +106,7 @@ var dueCases = []dueCase{
 		nothing: true, standing: 5, since: 500 * ms, want: 500 * ms, wantNoQuorum: true},
 }
 
-// How long a contender waits, by what it knows.
+// A contender waits as long as each case of a table says.
 func TestDueAsTable(t *testing.T) {
 	for _, c := range dueCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestQuorumThatReturnsBeforeTheWaitIsNoticed(t *testing.T) {
 	})
 }
 
-// H78: so does a call that has not been able to send an attempt.
+// H78: a call that could not send an attempt names the masters, too.
 func TestCallThatCouldNotSendNamesTheMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestClient(t, 3)

@@ -24,8 +24,8 @@ func (w *twin) move() {
 	}
 }
 
-// stand inserts a call at its place: those of its priority that came before it, and all of a better one, are before it.
-func (w *twin) stand(c *Call) {
+// insert inserts a call behind those of a higher priority, and earlier ones of its own.
+func (w *twin) insert(c *Call) {
 	at := 0
 	for at < len(w.waiting) && (w.waiting[at].Priority > c.Priority ||
 		w.waiting[at].Priority == c.Priority && w.waiting[at].seq < c.seq) {
@@ -54,7 +54,7 @@ func (g *game) join() {
 		Hold: &lease.Hold{},
 	}
 	g.q.join(c)
-	g.twin.stand(c)
+	g.twin.insert(c)
 	g.twin.move()
 }
 
@@ -77,7 +77,7 @@ func (g *game) step() {
 		}
 		if outranked {
 			w.contender = nil
-			w.stand(c)
+			w.insert(c)
 			w.move()
 		}
 	case pick < 8 && w.contender != nil: // it has won

@@ -18,7 +18,7 @@ A tries orders
 
 wait 1s
 ----
-0.600 A cannot lock orders, and is told after 0.500: lock "orders": no quorum of masters; 1 of 3 masters said
+0.600 A cannot lock orders; the call ends after 0.500: lock "orders": no quorum of masters; 1 of 3 masters said
         yes, 2 are needed; master 2, master 3: acquire: master is down: no reply within 500ms (outcome unknown)
 0.601 A to master 1: release orders of A1 -> deleted
 

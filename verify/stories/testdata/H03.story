@@ -30,7 +30,7 @@ hold messages from A to 1-5
 
 wait 600ms
 ----
-0.500 A cannot lock orders, and is told after 0.400: lock "orders": context deadline exceeded; 0 of 5 masters
+0.500 A cannot lock orders; the call ends after 0.400: lock "orders": context deadline exceeded; 0 of 5 masters
         said yes, 3 are needed; master 1, master 2, master 3, master 4, master 5: lock: it has not answered for
         400ms
 

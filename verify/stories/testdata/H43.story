@@ -19,7 +19,7 @@ A unlocks orders
 ----
 0.111 A to masters 1-2: release orders of A1 -> was not there
 0.111 A to master 3: release orders of A1 -> deleted
-0.112 A cannot unlock orders, and is told after 0.002: unlock "orders": the lock was lost; 0 of 3 masters said
+0.112 A cannot unlock orders; the call ends after 0.002: unlock "orders": the lock was lost; 0 of 3 masters said
         yes, 2 are needed, and 2 did not have it
 
 # It is lost by time, and A is cut off: nothing is tried again. What is owed is sent when the connections are back.
@@ -37,7 +37,7 @@ cut A from 1-3
 
 A unlocks orders
 ----
-1.130 A cannot unlock orders, and is told after 0.000: unlock "orders": the lock was lost: no majority extended
+1.130 A cannot unlock orders; the call ends after 0.000: unlock "orders": the lock was lost: no majority extended
         it in time
 
 wait 2s

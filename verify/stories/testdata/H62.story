@@ -20,7 +20,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-60.111 A cannot lock orders, and is told after 60.011: lock "orders": the quorum came too late: -50.113001s of
+60.111 A cannot lock orders; the call ends after 60.011: lock "orders": the quorum came too late: -50.113001s of
         validity left of 10s, at least 5s wanted; 2 of 3 masters said yes, 2 are needed
 60.112 A to masters 1-3: release orders of A1 -> was not there
 
@@ -49,7 +49,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-120.141 A cannot extend orders, and is told after 60.011: extend "orders": the lock was lost: no majority
+120.141 A cannot extend orders; the call ends after 60.011: extend "orders": the lock was lost: no majority
         extended it in time; 2 of 3 masters said yes, 2 are needed
 120.141 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
@@ -78,7 +78,7 @@ freeze A 1m
 
 deliver answers from 1-3 to A
 ----
-180.171 A cannot lock orders, and is told after 60.011: re-enter "orders": the lock was lost: no majority
+180.171 A cannot lock orders; the call ends after 60.011: re-enter "orders": the lock was lost: no majority
         extended it in time; 2 of 3 masters said yes, 2 are needed
 180.171 A learns that its lock of orders has ended: the lock was lost: no majority extended it in time
 
@@ -115,7 +115,7 @@ deliver answers from 1-3 to B
 
 wait 2s
 ----
-240.235 B cannot import orders, and is told after 60.035: import "orders": the lock was lost
+240.235 B cannot import orders; the call ends after 60.035: import "orders": the lock was lost
 240.236 B to masters 1-3: release orders of B1 and A4, fence 180.200032 -> was not there
 
 who holds orders

@@ -14,7 +14,7 @@ A locks orders
 
 A closes cancelled
 ----
-0.110 A cannot close, and is told after 0.000: close "redlock": context canceled
+0.110 A cannot close; the call ends after 0.000: close "redlock": context canceled
 0.110 A learns that its lock of orders has ended: the locker is closed
 0.111 A to masters 1-3: release orders of A1 -> deleted
 
@@ -48,7 +48,7 @@ B closes within=100ms
 
 wait 200ms
 ----
-0.250 B cannot close, and is told after 0.100: close "redlock": context deadline exceeded
+0.250 B cannot close; the call ends after 0.100: close "redlock": context deadline exceeded
 
 masters 1-3 resume
 ----

@@ -28,11 +28,11 @@ A closes within=100ms
 
 wait 200ms
 ----
-1.320 A cannot close, and is told after 0.100: close "redlock": context deadline exceeded
+1.320 A cannot close; the call ends after 0.100: close "redlock": context deadline exceeded
 
 B closes within=100ms
 ----
 
 wait 200ms
 ----
-1.530 B cannot close, and is told after 0.100: close "redlock": context deadline exceeded
+1.530 B cannot close; the call ends after 0.100: close "redlock": context deadline exceeded

@@ -33,7 +33,7 @@ C locks orders
 
 B gives up orders
 ----
-0.130 B cannot lock orders, and is told after 0.020: lock "orders": context canceled (held by another); 0 of 3
+0.130 B cannot lock orders; the call ends after 0.020: lock "orders": context canceled (held by another); 0 of 3
         masters said yes, 2 are needed; held by "A" since 00:00:00; it may be free in 9.983s
 0.131 B to masters 1-3: release orders, waiter wB1 leaves -> done
 
